@@ -35,6 +35,9 @@ torchbuild_tasks.register(leave_out=("bench",))  # the name is this project's ow
 
 # ---------------------------------------------------------------- this project
 
+# Images of containers set it, and each program that the tests start would compile the package again.
+KEEP_BYTE_CODE = {"PYTHONDONTWRITEBYTECODE": ""}
+
 
 def install(session: nox.Session, group: str) -> None:
     """Install the package as a user would have it, and a dependency group of pyproject.toml.
@@ -58,7 +61,7 @@ def tests(session: nox.Session) -> None:
     cores: tuple[str, ...] = ("-n", "logical", "--dist", "loadfile", "--no-loadscope-reorder")
     if "no:xdist" in session.posargs or "-pno:xdist" in session.posargs:
         cores = ()
-    session.run("python", "-m", "pytest", *cores, *session.posargs)
+    session.run("python", "-m", "pytest", *cores, *session.posargs, env=KEEP_BYTE_CODE)
 
 
 @nox.session(reuse_venv=True)
@@ -112,7 +115,7 @@ def types(session: nox.Session) -> None:
 
 @nox.session
 def docs(session: nox.Session) -> None:
-    """Write what is generated of docs/, and its site to build/site; `-- --terminal` draws a build anew."""
+    """Write what is generated of docs/, and its site to build/site; `-- --terminal` draws a build again."""
     project = nox.project.load_toml("pyproject.toml")
     session.install("-e", ".", *nox.project.dependency_groups(project, "docs"))
     session.run("python", "-m", "torchbuild_tasks.fronts.docs", "docs")
@@ -120,6 +123,14 @@ def docs(session: nox.Session) -> None:
     if "--terminal" in session.posargs:
         session.run("python", "bin/draw_terminal.py")
     session.run("sphinx-build", "--fail-on-warning", "--keep-going", "-q", "-b", "html", "docs", "build/site")
+
+
+@nox.session
+def messages(session: nox.Session) -> None:
+    """Write every message with an example to build/messages.md, to be read aloud."""
+    install(session, "test")
+    words = ("-p", "no:cacheprovider", "-m", "not integration", "-n", "logical", *session.posargs)
+    session.run("python", "-m", "tests.support.messages", "build/messages.md", *words)
 
 
 @nox.session
@@ -131,7 +142,7 @@ def update_rows(session: nox.Session) -> None:
 
 @nox.session
 def lock(session: nox.Session) -> None:
-    """Write the lock of the dependencies of development anew; `-- --upgrade` takes the newest of each."""
+    """Write the lock of the dependencies of development again; `-- --upgrade` takes the newest of each."""
     session.install("uv>=0.8")
     session.run("uv", "pip", "compile", *LOCKED, "--output-file", str(LOCK), "--quiet", *session.posargs)
 
@@ -194,4 +205,4 @@ def diagnosis_score(session: nox.Session) -> None:
 def bench(session: nox.Session) -> None:
     """Measure ratios and print each with the command that gave it."""
     install(session, "test")
-    session.run("python", "-m", "benchmarks", *session.posargs)
+    session.run("python", "-m", "benchmarks", *session.posargs, env=KEEP_BYTE_CODE)

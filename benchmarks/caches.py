@@ -1,6 +1,6 @@
 """Compiler caches: CPU of a build that fills one and of one that finds everything, to none; two checkouts.
 
-Compilers that a cache's server runs are no children of the build, so the CPU of that server and of what it
+Compilers that a cache's server runs are not children of the build, so the CPU of that server and of what it
 started is read from the kernel before it ends, and added.
 """
 
@@ -12,7 +12,7 @@ import tempfile
 from pathlib import Path
 
 from benchmarks.measure import Command, note, run
-from tests.support.caches import clean, environ_for, install_sccache, project
+from tests.support.caches import clean, environ_for, install_cache, project
 
 FILES = 8
 SOURCE = """
@@ -53,7 +53,8 @@ out.write_text(f"{cpu} {hit_rate(running.reports[0])} {waited}")
 def main(runs: int = 5) -> None:
     """Measure each cache that can be had."""
     with tempfile.TemporaryDirectory() as scratch:
-        programs = {"ccache": shutil.which("ccache"), "sccache": install_sccache(Path(scratch) / "sccache")}
+        sccache = install_cache("sccache", Path(scratch) / "sccache")
+        programs = {"ccache": shutil.which("ccache"), "sccache": sccache}
         for name, program in programs.items():
             if program:
                 _measure(name, program, Path(scratch) / name, runs)

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from benchmarks.caches import SOURCE
 from benchmarks.measure import Command, note, run
-from tests.support.caches import clean, install_sccache, project
+from tests.support.caches import clean, install_cache, project
 from tests.support.clusters import REPOSITORY, ClusterOfHosts, cluster
 from tests.support.hosts import has_hosts
 
@@ -54,7 +54,7 @@ def main(runs: int = 5) -> None:
         return
     with tempfile.TemporaryDirectory() as scratch:
         folder = Path(scratch)
-        sccache = install_sccache(folder / "sccache")
+        sccache = install_cache("sccache", folder / "sccache")
         if not sccache:
             print("distribution: no sccache here")
             return

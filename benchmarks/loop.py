@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import itertools
 import os
+import shutil
 import subprocess
 import tempfile
 import tomllib
@@ -15,20 +16,26 @@ from pathlib import Path
 
 from benchmarks.measure import Command, pairs, run, show
 from benchmarks.sample import BASE, TOOL, by_hand, environment
-from tests.support.sample import materialise
+from tests.support.sample import Era, materialise, run_git
 
-SOURCES = ("aten/src/ATen/native/Linear.cpp", "aten/src/ATen/relu.cpp")
+SOURCES = (
+    *("aten/src/ATen/native/Linear.cpp", "aten/src/ATen/native/Activation.cpp"),
+    *("aten/src/ATen/relu.cpp", "torch/csrc/Tensor.cpp"),
+)
 
 
 def main(runs: int = 5) -> None:
     """Measure on copies of the sample in both eras, and on a real checkout where one is named."""
-    for era in ("scikit-build-core", "setuptools"):
+    eras: tuple[Era, ...] = ("scikit-build-core", "setuptools")
+    for era in eras:
         with tempfile.TemporaryDirectory() as scratch:
             tree = materialise(Path(scratch) / "minitorch", era=era)
             argv = (*TOOL, "build", "--source", str(tree), *BASE, "--yes", "--quiet")
             subprocess.run(argv, cwd=tree, check=True, capture_output=True)
             python = next(tree.glob(".torchbuild/venv-*/bin/python"))
             _measure(f"sample, {era}", tree, Command(argv=argv, cwd=tree), by_hand(era, python), runs)
+        with tempfile.TemporaryDirectory() as scratch:
+            _overlay(era, materialise(Path(scratch) / "minitorch", era=era, git=True), min(runs, 3))
     if settings := os.environ.get("TORCHBUILD_BENCH_SETTINGS"):
         said = tomllib.loads(Path(settings).read_text("utf-8"))
         tree, python = Path(said["source"]), Path(said["python"])
@@ -46,8 +53,48 @@ def _measure(what: str, tree: Path, tool: Command, by_hand: tuple[str, ...], run
     show(f"no-op, {what}, wall over ninja", tool, ninja, [a.wall - b.wall for a, b in costs], "<= 0.35", "s")
     show(f"no-op, {what}, CPU over ninja", tool, ninja, [a.cpu - b.cpu for a, b in costs], "", "s")
     _no_op_of_upstream(what, tool, upstream, runs)
-    source = next(tree / name for name in SOURCES if (tree / name).exists())
-    before, edit = source.read_text("utf-8"), _editor(source)
+    sources = [tree / name for name in SOURCES if (tree / name).exists()]
+    _edited("one .cpp", sources[:1], what, tree, tool, by_hand, env, runs)
+    if len(sources) > 1:
+        _edited("two .cpp", sources[:2], what, tree, tool, by_hand, env, runs)
+
+
+def _overlay(era: Era, tree: Path, runs: int) -> None:
+    """Measure a fresh checkout to an importable torch: the wheel of its commit laid over it, or a build."""
+    whole = (*TOOL, "build", "--source", str(tree), *BASE, "--yes", "--quiet", "--cache", "none")
+    subprocess.run((*whole, "--mode", "wheel"), cwd=tree, check=True, capture_output=True)
+    (built,) = (tree / "dist").glob("*.whl")
+    wheel = Path(shutil.copy(built, tree.parent))
+
+    def afresh() -> None:  # all but the venv, which both would make
+        run_git(tree, "clean", "-qdfx", "--exclude=.torchbuild/venv-*")
+
+    over = Command(argv=(*whole, "--from-wheel", str(wheel)), cwd=tree, before=afresh)
+    compiled = Command(argv=whole, cwd=tree, before=afresh)
+    costs = [(run(over), run(compiled)) for _ in range(runs)]
+    title = f"fresh checkout to importable, sample, {era}, wheel laid over it to a whole build"
+    show(f"{title}, wall", over, compiled, [a.wall / b.wall for a, b in costs], "< 1")
+    show(f"{title}, CPU", over, compiled, [a.cpu / b.cpu for a, b in costs], "< 1")
+
+
+def _edited(
+    edited_files: str,
+    sources: list[Path],
+    what: str,
+    tree: Path,
+    tool: Command,
+    by_hand: tuple[str, ...],
+    env: dict[str, str],
+    runs: int,
+) -> None:
+    """Measure from edited files to a torch that imports."""
+    ninja = ("ninja", "-C", "build", "install")
+    before, editors = [path.read_text("utf-8") for path in sources], [_editor(path) for path in sources]
+
+    def edit() -> None:
+        for each in editors:
+            each()
+
     try:
         script = 'cd "$0" && "$@" && cd / && "$PYTHON" -I -c "import torch"'
         hand = Command(
@@ -57,15 +104,16 @@ def _measure(what: str, tree: Path, tool: Command, by_hand: tuple[str, ...], run
             before=edit,
         )
         edited = Command(argv=tool.argv, cwd=tree, before=edit)
-        bare = Command(argv=("ninja", "-C", "build", "install"), cwd=tree, env=env, before=edit)
+        bare = Command(argv=ninja, cwd=tree, env=env, before=edit)
         walls = [(run(edited).wall, run(hand).wall, run(tool).wall, run(bare).wall) for _ in range(runs)]
-        title = f"one .cpp edited to importable, {what}, wall"
+        title = f"{edited_files} edited to importable, {what}, wall"
         show(title, edited, hand, [ours / theirs for ours, theirs, _, _ in walls], "< 1")
         over = [ours - alone for ours, _, _, alone in walls]
         show(f"the same, {what}, over ninja install", edited, bare, over, "", "s")
         run(tool)
     finally:
-        source.write_text(before, "utf-8")
+        for path, text in zip(sources, before, strict=True):
+            path.write_text(text, "utf-8")
 
 
 def _no_op_of_upstream(what: str, tool: Command, upstream: Command, runs: int) -> None:

@@ -44,7 +44,7 @@ class Command(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def run(command: Command) -> Cost:
-    """Run once; a command that fails is no measurement."""
+    """Run once; a command that fails is not a measurement."""
     command.before()
     start = time.perf_counter()
     process = subprocess.Popen(
@@ -87,7 +87,7 @@ class Figure(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def met(self) -> bool | None:
-        """Whether the median meets the goal; None where the goal is no limit."""
+        """Whether the median meets the goal; None where the goal is not a limit."""
         limit = re.match(r"(<=|>=|<|>) (\d+(?:\.\d+)?)", self.goal)
         if limit is None:
             return None

@@ -98,7 +98,7 @@ def steps(tree: Path, work: Path) -> None:
 
 
 def configure(tree: Path, work: Path, values: Mapping[str, str], log: Path, **more: str) -> None:
-    """Make `build/` anew; CMake is run by upstream's own front end.
+    """Make `build/` again; CMake is run by upstream's own front end.
 
     What the first run found out about the compiler is handed to the later ones, which saves a minute each.
     """

@@ -1,4 +1,4 @@
-"""Write data/messages.toml anew from the message catalogues of gettext that this machine has.
+"""Write data/messages.toml again from the message catalogues of gettext that this machine has.
 
     python bin/read_catalogues.py [FOLDER ...]
 
@@ -45,6 +45,8 @@ WANTED: Final[Mapping[str, tuple[str, ...]]] = {
         "%qE in namespace %qE does not name a type",
         "no matching function for call to %<%D(%A)%>",
         "unrecognized command-line option %qs",
+        "unrecognized command-line option %<-%s%>",
+        "unrecognized command-line option %<-%s%>; did you mean %<-%s%>?",
         "unrecognized argument in option %qs",
         "bad value %qs for %<-march=%> switch",
         "bad value %qs for %<-mtune=%> switch",
@@ -71,11 +73,12 @@ WANTED: Final[Mapping[str, tuple[str, ...]]] = {
         "file format not recognized",
         "file in wrong format",
         "file truncated",
+        "%pB: relocation %s against %s%s`%s' can not be used when making %s%s",
         "memory exhausted",
         "%pB: relocation %s against `%s' can not be used when making a shared object; recompile with -fPIC",
     ),
     "gold": ("%s: %s: undefined reference to '%s'\n", "multiple definition of '%s'"),
-    "gas": ("no such instruction: `%s'",),
+    "gas": ("no such instruction: `%s'", "Fatal error: ", "can't create %s: %s"),
     "make": (
         "%sNo rule to make target '%s', needed by '%s'%s",
         "%sNo rule to make target '%s'%s",
@@ -95,6 +98,8 @@ WANTED: Final[Mapping[str, tuple[str, ...]]] = {
         "pathspec '%s' did not match any file(s) known to git",
         "patch failed: %s:%ld",
         "%s: patch does not apply",
+        "Your local changes to the following files would be overwritten by %s:\n%%s",
+        "repository '%s' does not exist",
         "early EOF",
     ),
     "libc": (
@@ -125,7 +130,7 @@ WANTED: Final[Mapping[str, tuple[str, ...]]] = {
     ),
 }
 # What stands before a message of ld: severity, program, place.
-_LED: Final = re.compile(r"^(?:%[XFP]|%[CD]|: )+(?: )?")
+_LED: Final = re.compile(r"^(?:%[XFP]|%[CD]|[ \u00a0]?: )+(?: )?")
 _SLOT: Final = re.compile(r"%(?:\d+\$)?[+#]*(?:q[+#]*)?(?:ld|lu|p[A-Z]|[A-Za-z])|%[<>]")
 _LEAST: Final = 2  # characters of plain text, or it says nothing
 

@@ -189,7 +189,7 @@ def _same(old: str | None, new: str) -> bool:
 def companion_rows(index: Index, data: Row) -> Iterator[Change]:
     """Name the releases after each companion's newest row, each for the torch that its wheel pins."""
     rows = data["companion_release"]
-    for project in (row["name"] for row in data["companion"]):
+    for project in (row["name"] for row in data["companion"] if not row.get("extension")):
         numbers = [number for number, row in enumerate(rows) if row["name"] == project]
         latest = max(Version(rows[number]["version"]) for number in numbers)
         for version in (each for each in index.newest(project).values() if each > latest):
@@ -321,7 +321,7 @@ def main(words: Sequence[str]) -> None:
     lines = update(DATA, index, write=bool(words))
     print("\n".join(lines) or "every row says what the index says")
     if lines and words:
-        print("written; read the diff, mend what is UNCONFIRMED, then: nox -s tests")
+        print("written; read the diff, fix what is UNCONFIRMED, then: nox -s tests")
 
 
 if __name__ == "__main__":

@@ -324,7 +324,7 @@ FILES: Final = {
     "a.cpp": "int f() { int unused; return 1; }\n#ifdef NEED\n#include <optional>\nstd::optional<int> x;\n#endif\n",
     "ok.cpp": "int main() { return 0; }\n",
     "twice.cpp": "int twice() { return 1; }\nint main() { return twice(); }\n",
-    "bad.o": "this is no object\n",
+    "bad.o": "this is not an object\n",
     "bad.s": "\tzork %eax\n",
     "big.cpp": "#include <map>\n#include <string>\n#include <vector>\n#include <algorithm>\n"
     "std::map<std::string, std::vector<std::string>> f() { return {}; }\n",

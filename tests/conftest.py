@@ -31,11 +31,13 @@ SLOW_SECONDS = 3600  # the bound of a long test; that of every other is `timeout
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
-    """Leave files out under Windows that say the same everywhere, but for --slow."""
-    if sys.platform != "win32" or config.getoption("--slow"):
+    """Leave files out of which no test is asked for, and under Windows what says the same everywhere."""
+    if not (collection_path.name.startswith("test_") and collection_path.suffix == ".py"):
         return None
-    is_test = collection_path.name.startswith("test_") and collection_path.suffix == ".py"
-    return True if is_test and is_same_everywhere(collection_path) else None
+    if runs.has_none(config, collection_path):
+        return True
+    windows = sys.platform == "win32" and not config.getoption("--slow")
+    return True if windows and is_same_everywhere(collection_path) else None
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

@@ -42,7 +42,7 @@ ROLES: tuple[tuple[str, str], ...] = (
     ("choose", "text/*.py plan/*.py plan/cuda/*.py ninja/*.py"),
     ("door", "system/*.py system/*/*.py"),
     ("choose", "build/hints.py build/out_of_memory.py build/outputs.py build/time_left.py"),
-    ("choose", "build/install/installed.py build/jobserver/tokens.py verify/judge.py verify/origins.py"),
+    ("choose", "build/install/installed.py build/jobserver/tokens.py verify/judge.py"),
     ("choose", "features/*/choose.py features/cache/address.py features/cache/stats.py features/*/show.py"),
     ("choose", "features/closure/graph.py features/closure/linux.py features/closure/windows.py"),
     ("choose", "features/develop/jsonc.py features/diagnosis/decode.py features/diagnosis/patterns.py"),
@@ -83,6 +83,7 @@ LOOKS_THROUGH = {
 # Values that need a reader of their own, or the package itself for its version.
 EXCEPT: dict[str, set[str]] = {
     "catalog/failures.py": {"text.words"},
+    "catalog/templates.py": {"system.reading"},
     "text/show.py": set(),
 }
 HARMLESS = {
@@ -96,17 +97,20 @@ ASKS: dict[str, set[str]] = {
     "bisect": {"manifest", "patches"},
     "cache": {"cluster", "helpers"},  # `cache serve` also serves those that compile away
     "cluster": {"cache", "helpers"},
+    "container": {"cache"},  # how a size is written
+    "companions": {"closure"},  # the symbols of what is built beside torch
     "doctor": {"cache"},
     "enter": {"builds"},  # the last build of a checkout
-    "manifest": {"builds", "cache", "diagnosis", "helpers"},
+    "manifest": {"builds", "cache", "diagnosis", "helpers", "reproducible"},
     "package": {"cache", "manifest"},  # the last build's manifest, and how a size is written
+    "provenance": {"manifest", "reproducible"},  # what is handed on, and whether times count
     "report": {"cache", "manifest"},
     "support": {"diagnosis", "doctor"},
     "toolkit": {"helpers"},
 }
 # What of a capability the stages of a build call themselves, and what of one is part of every plan.
 BUILD_ASKS = {"cache", "cluster", "diagnosis", "manifest", "patches"}
-PLAN_ASKS = {"cache", "cluster", "companions", "helpers", "patches", "wheel_overlay"}
+PLAN_ASKS = {"cache", "cluster", "companions", "helpers", "patches", "reproducible", "wheel_overlay"}
 
 
 def files() -> list[Path]:

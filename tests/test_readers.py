@@ -7,13 +7,15 @@ import contextlib
 import functools
 import json
 import os
+import random
+import signal
 import string
 import sys
 import time
 import zipfile
 from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 import pytest
@@ -44,8 +46,9 @@ from torchbuild_tasks.features.diagnosis.scan import LogScanner
 from torchbuild_tasks.features.helpers.store import TOOLKIT_MARKER, read_toolkit_marker
 from torchbuild_tasks.features.manifest.read import read_manifest
 from torchbuild_tasks.features.package.graft import read_image
-from torchbuild_tasks.features.patches import apply
+from torchbuild_tasks.features.patches import act as patches
 from torchbuild_tasks.features.patches.choose import PATCH_RECORD
+from torchbuild_tasks.features.publish.act import look_at_file
 from torchbuild_tasks.features.source import places
 from torchbuild_tasks.model import Facts
 from torchbuild_tasks.model.history import PEAKS
@@ -100,7 +103,7 @@ NINES = "9" * 5000
         ("[" * 100 + "]" * 100, "deep"),
         (f'{{"a": {{"jobs": {NINES}}}}}', r"5000 digits.*key jobs"),
         (f'{{"jobs": -{NINES}}}', "key jobs"),
-        ('{"size": 18446744073709551616}', "18446744073709551616 is no number of 64 bits .key size"),
+        ('{"size": 18446744073709551616}', "18446744073709551616 is not a number of 64 bits .key size"),
         ('{"a": NaN}', "NaN"),
         ('{"a": [-Infinity]}', "-Infinity"),
         ('{"a": 1e999}', "1e999"),
@@ -258,9 +261,10 @@ def _jsonc(data: bytes) -> None:
 
 
 def _look_at_wheel(folder: Path, data: bytes) -> None:
-    """Make the texts of a wheel of it."""
+    """Make the texts of a wheel of it, and break such a wheel by it."""
     path = folder / "torch-2.6.0-cp311-cp311-linux_x86_64.whl"
-    with zipfile.ZipFile(path, "w") as archive:
+    kind = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED, zipfile.ZIP_LZMA, zipfile.ZIP_BZIP2)[len(data) % 4]
+    with zipfile.ZipFile(path, "w", kind) as archive:
         for name, begin in (
             ("torch/version.py", b"__version__ = '2.6.0'\n"),
             ("torch-2.6.0.dist-info/METADATA", b"Version: 2.6.0\nRequires-Dist: "),
@@ -271,6 +275,11 @@ def _look_at_wheel(folder: Path, data: bytes) -> None:
     found = look_at_wheel(path)
     assert not UNSEEN.search(visible(found.problem))
     check_wheel_names(found)
+    whole = path.read_bytes()
+    at = sum(data) * 7919 % len(whole)
+    path.write_bytes(whole[:at] + data[:3] + whole[at + len(data[:3]) :])
+    look_at_wheel(path)
+    look_at_file(path)
 
 
 BOOK = FailureBook(load_catalog().failure)
@@ -300,6 +309,7 @@ READERS: dict[str, Reader] = {
         "requirements.txt", lambda probe, folder: requirements.install_requirements(probe, folder, {})
     ),
     "build.ninja": _path("build.ninja", lambda folder: find_named(folder, folder, {"a", "torch/lib/x"})),
+    ".ninja_deps": _path(".ninja_deps", lambda folder: find_named(folder, folder, {"a", "torch/lib/x"})),
     "cmake_install.cmake": _path("cmake_install.cmake", read_rules),
     "install_manifest.txt": _path("install_manifest.txt", read_installed),
     ".ninja_log": lambda folder, data: parse_ninja_log(data.decode(errors="replace")),
@@ -315,7 +325,7 @@ READERS: dict[str, Reader] = {
     "library": lambda folder, data: read_image(_below(folder, "x.so", b"\x7fELF\2\1" + data) / "x.so"),
     "dll": lambda folder, data: read_image(_below(folder, "x.dll", b"MZ" + data) / "x.dll"),
     "ld.so.cache": _path("ld.so.cache", lambda folder: read_cache(folder / "ld.so.cache", "x86_64")),
-    "patches": _path(f"{STATE_DIR}/{PATCH_RECORD}", apply.recorded),
+    "patches": _path(f"{STATE_DIR}/{PATCH_RECORD}", patches.recorded),
 }
 
 
@@ -391,6 +401,71 @@ def _read_by(names: Iterable[str], folder: Path, data: bytes) -> None:
             assert not UNSEEN.search(visible(error.what)), name
 
 
+@pytest.mark.skipif(sys.platform == "win32", reason="no FIFOs")
+@pytest.mark.parametrize("name", sorted(set(READERS) - {"wheel"}))
+def test_no_reader_waits_for_what_is_no_file(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nor does it read /dev/zero to its end: a clone can bring a link to it."""
+
+    def lay(folder: Path, name: str, data: bytes) -> Path:
+        path = folder / name
+        path.parent.mkdir(exist_ok=True)
+        os.mkfifo(path)
+        return folder
+
+    def end(*_: object) -> None:
+        raise AssertionError(f"{name} waits")
+
+    monkeypatch.setattr(sys.modules[__name__], "_below", lay)
+    before = signal.signal(signal.SIGALRM, end)
+    signal.alarm(30)
+    try:
+        with contextlib.suppress(OSError, TorchbuildError):
+            READERS[name](tmp_path, b"")
+    finally:
+        signal.alarm(0)
+        signal.signal(signal.SIGALRM, before)
+
+
+# Texts of our own or of the system, and files that were looked at before.
+MAY_READ = {
+    *("catalog/__init__.py", "features/report/act.py", "build/monitor.py"),
+    *("build/jobserver/posix.py", "features/cache/run.py"),
+    *("features/cluster/act.py", "build/linker.py", "build/preflight.py", "build/prepare.py"),
+    *("features/bisect/act.py", "features/publish/act.py", "features/closure/act.py"),
+    *("features/container/act.py", "features/reproducible/act.py", "features/reproducible/bits.py"),
+    *("features/package/act.py", "features/package/sdist.py", "features/develop/act.py"),
+    *("features/wheel_overlay/act.py", "features/patches/act.py", "system/git/checkout.py"),
+    "system/git/fetch.py",
+}
+
+
+def test_nobody_else_reads_a_whole_file() -> None:
+    """`system/reading.py` neither waits for a pipe nor reads a device to its end."""
+    found = set()
+    for path in PACKAGE.rglob("*.py"):
+        if path.parent.name == "verify":  # reads the torch that was built, in its own Python
+            continue
+        for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+            if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute):
+                continue
+            through = ast.unparse(node.func.value) in ("probe", "self", "reading", "one")
+            if node.func.attr in ("read_text", "read_bytes") and not through:
+                found.add(path.relative_to(PACKAGE).as_posix())
+    assert found == MAY_READ
+
+
+def test_a_script_that_includes_itself_has_an_end(tmp_path: Path) -> None:
+    script = tmp_path / "cmake_install.cmake"
+    script.write_text(
+        f'include("{script}")\nfile(INSTALL DESTINATION "x" FILES "/")\ninclude("{script}")\n', "utf-8"
+    )
+    (rule,) = read_rules(tmp_path)
+    assert rule.sources == ("/",)
+    assert find_named(tmp_path, tmp_path, {"torch/lib/x"}) == frozenset()
+
+
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("readers")
@@ -402,11 +477,132 @@ def test_no_reader_falls_over_what_it_reads(folder: Path, data: bytes) -> None:
     _read_by(READERS, folder, data)
 
 
+# ---------------- what writers wrote, changed by chance
+
+INPUTS: Final = 100_000
+ROOT = PACKAGE.parent
+# By reader, files that have what it looks for; where a reader is not named, those of ITS are near enough.
+REAL: dict[str, tuple[str, ...]] = {
+    "facts": ("tests/snapshots/debian-bare.json",),
+    "log": ("tests/logs/clean_with_noise.log", "tests/logs/gcc_header_ja.log", "tests/ninja/logs/link.log"),
+    "pyproject.toml": ("samples/minitorch/pyproject.toml", "pyproject.toml"),
+    "version.txt": ("samples/minitorch/version.txt",),
+    "requirements.txt": (".ci/requirements.txt",),
+    "setup.py": ("samples/minitorch/eras/setuptools/setup.py",),
+    "env template": ("env_templates/env_set.sh.in",),
+    "launch.json": ("docs/torchbuild.schema.json",),
+    "diff": ("torchbuild_tasks/data/patches/launch-bounds.diff",),
+}
+TEXTS: dict[str, bytes] = {
+    "torchbuild.toml": b"""jobs = 2
+preset = "minimal"
+[set]
+USE_CUDA = "0"
+[mirrors]
+"https://github.com/" = "https://mirror.example/"
+[builds.debug]
+preset = "debug"
+[[helper]]
+name = "tool"
+version = "1"
+os = "linux"
+needed = "asked"
+unpack = "zip"
+source = "t"
+urls = ["https://example.org/tool.zip"]
+[[failure]]
+id = "mine"
+phase = "link"
+patterns = ['undefined reference to .(\\w+)']
+cause = "c"
+source = "s"
+""",
+    "lock": b"""version = 1
+[[helper]]
+id = "mkl-2025"
+sha256 = "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"
+size = 12
+url = "https://example.org/a.zip"
+""",
+    "json": b"""{"schema": 1, "tool": "0.2", "result": "ok", "root": "/x",
+"paths": {"build/a.o": [1, 2, 3], "b/": [1]}, "inputs": {"CC": "gcc"}, "log": [], "id": "x", "sha256": "",
+"url": "u", "size": 1, "files": ["a"], "facts": {"tree": {"version": "2.6.0"}}, "choices": [], "env": [],
+"folders": {"a": [1, 2]}, "peaks": {}}""",
+    ".gitmodules": b'[submodule "third_party/a"]\n\tpath = third_party/a\n\turl = ../a.git\n',
+    "CMakeCache.txt": b"CMAKE_HOME_DIRECTORY:INTERNAL=/x\nCMAKE_GENERATOR:INTERNAL=Ninja\nUSE_CUDA:BOOL=ON\n",
+    "build.ninja": b"rule cc\n  command = g++ -c $in\nbuild a.o: cc ../a.cpp | b$ c || d\n  depfile = a.d\n",
+    ".ninja_log": b"# ninja log v5\n0\t7\t1700000000\ta.o\tdeadbeef\n7\t9\t1700000001\tlib/x.so\tc0ffee\n",
+    "graph": b'digraph ninja {\n"0x1" [label="a.o"]\n"0x2" -> "0x1" [label=" cc"]\n}\n',
+    "cmake_install.cmake": b'file(INSTALL DESTINATION "${X}/lib" TYPE FILE FILES "/x/a.so")\n',
+    ".ninja_deps": b"# ninjadeps\n\4\0\0\0\x0c\0\0\0a.o\0\0\0\0\0\xff\xff\xff\xff\4\0\0\x80\0\0\0\0",
+    "install_manifest.txt": b"/x/torch/lib/libc10.so\n/x/torch/./bin/y\n",
+}
+JSON_READERS: Final = (
+    *("record", "install", "manifest", "bisection", "mark", "toolkit mark", "made", "installed"),
+    *("snapshot", "peaks", "place", "build", "last build", "patches"),
+)
+# What breaks readers more than chance does: ends, depths, numbers, escapes, other files' words.
+SHARP: Final = (
+    *(b"", b"\0", b"\n", b"[" * 70, b"{", b"}", b'"', b"9" * 400, b"-1", b"1e999", b"\xff", b"..", b"/"),
+    *(b"\xe2\x80\xae", b"\x1b]52;c;eA==\x07", b"\r", b"null", b"{}", b"[]", b"true"),
+    *PIECES,
+)
+
+
+def samples_of(name: str) -> list[bytes]:
+    """Return what a writer of this kind of file writes."""
+    if name in REAL:
+        return [(ROOT / path).read_bytes()[:6000] for path in REAL[name]]
+    if name in JSON_READERS:
+        return [TEXTS["json"]]
+    if name == LOCK_FILE:
+        return [TEXTS["lock"]]
+    if name in ("library", "ld.so.cache"):
+        return [Path(sys.executable).read_bytes()[6:4000]]
+    return [TEXTS.get(name, b"")]
+
+
+def changed(chance: random.Random, data: bytes) -> bytes:
+    """Return the data with some bytes turned, parts cut, doubled or put elsewhere, and sharp words put in."""
+    made = bytearray(data)
+    for _ in range(chance.choice((1, 1, 2, 3, 6))):
+        at, end = sorted(chance.randrange(len(made) + 1) for _ in range(2))
+        end = min(end, at + 40)
+        match chance.randrange(6):
+            case 0 if made:
+                made[chance.randrange(len(made))] ^= 1 << chance.randrange(8)
+            case 1:
+                del made[at:end]
+            case 2:
+                made[at:at] = made[at:end] * chance.choice((1, 2, 50))
+            case 3:
+                made[at:end] = chance.choice(SHARP)
+            case 4:
+                del made[chance.randrange(len(made) + 1) :]
+            case _:
+                made[at:at] = chance.choice(SHARP)
+    return bytes(made)
+
+
 @pytest.mark.slow
-@settings(max_examples=100_000)
-@given(st.sampled_from(sorted(READERS)), documents)
-def test_no_reader_falls_over_a_hundred_thousand(folder: Path, name: str, data: bytes) -> None:
-    _read_by((name,), folder, data)
+@pytest.mark.timeout(3600)
+def test_no_reader_falls_over_a_hundred_thousand(folder: Path) -> None:
+    """Every reader in turn; pefile takes 40 ms for a file, so a DLL is every hundredth of its turns.
+
+    Cheaper by a hundred times than hypothesis, which finds a smaller input and took hours. The same inputs
+    every time: what is found is found again.
+    """
+    chance = random.Random(16)
+    samples = {name: samples_of(name) for name in READERS}
+    for number in range(INPUTS):
+        name = sorted(READERS)[number % len(READERS)]
+        if name == "dll" and number // len(READERS) % 100:
+            name = "torchbuild.toml"
+        data = changed(chance, chance.choice(samples[name]))
+        try:
+            _read_by((name,), folder, data)
+        except Exception as error:
+            raise AssertionError(f"{name}, input {number}: {data!r}") from error
 
 
 BOMBS = {

@@ -91,9 +91,11 @@ def test_only_what_is_left_or_was_skipped_is_run(tmp_path: Path) -> None:
     assert done.returncode == 0
     assert "1 passed, 6 deselected" in done.stdout
     (tmp_path / "record").write_text("skipped\ttest_it.py::test_right\nfailed\ttest_it.py::test_wrong\n")
-    done = pytest_of(tmp_path, "-n0", "-v", "--only-skipped", "record")
-    assert done.returncode == 0
-    assert "1 passed, 6 deselected" in done.stdout
+    (tmp_path / "test_other.py").write_text("raise AssertionError('this file is read')\n")
+    for option in ("--only-skipped", "--only-failed"):
+        done = pytest_of(tmp_path, "-n0", "-v", option, "record")
+        assert "collected 7 items / 6 deselected / 1 selected" in done.stdout
+        assert ("1 passed" if option == "--only-skipped" else "1 failed") in done.stdout
 
 
 @pytest.mark.integration

@@ -18,9 +18,9 @@ from torchbuild_tasks.facts.gather import gather
 from torchbuild_tasks.facts.probe import Probe
 from torchbuild_tasks.facts.settings import find_settings, find_user_settings
 from torchbuild_tasks.facts.store import store_folder
-from torchbuild_tasks.facts.tree import look_at_patches, look_at_tree, patch_folders
+from torchbuild_tasks.facts.tree import look_at_commit_time, look_at_patches, look_at_tree, patch_folders
 from torchbuild_tasks.facts.trust import TEMPLATES, is_trusted, own_templates, place_of
-from torchbuild_tasks.features.builds.named import Named, config_of, note_of, resolve
+from torchbuild_tasks.features.builds.named import Named, config_of, note_of, read_default, resolve
 from torchbuild_tasks.model import BuildPlan, Cluster, Facts
 from torchbuild_tasks.options import BuildRequest, variable_name
 from torchbuild_tasks.plan.linker import refuse_linker
@@ -69,7 +69,7 @@ def _dump(path: Path) -> bytes:
             return archive.read(SUPPORT_FACTS)
     except (zipfile.BadZipFile, KeyError):
         raise UsageError(
-            f"{path} is no archive of `support` with facts in it", next_step="Make one with: support"
+            f"{path} is not an archive of `support` with facts in it", next_step="Make one with: support"
         ) from None
 
 
@@ -86,6 +86,27 @@ def named(request: BuildRequest, settings: Settings | None = None) -> Named:
     note = note_of(request)
     found = resolve(request, note, read_believed(request))
     return replace(found, settings=found.settings.without(request.denied)) if request.denied else found
+
+
+def take_default(request: BuildRequest, say: Callable[[str], None]) -> BuildRequest:
+    """Return the request with the build that `builds use` made the default of its checkout, and say so.
+
+    Raises:
+        UsageError: torchbuild.toml has no such build any more.
+    """
+    if request.name or request.facts or note_of(request):
+        return request
+    about = named(request)
+    name = read_default(about.main) if about.settings.builds or about.settings.path else None
+    if name is None:
+        return request
+    if name not in about.settings.builds:
+        raise UsageError(
+            f"The default of {about.main} is the build {name}, which {about.settings.path} does not have.",
+            next_step="Take another, or none: torchbuild builds use NAME, or: torchbuild builds use none",
+        )
+    say(f"the build {name}, as `builds use` said; --name none is the checkout itself")
+    return dataclasses.replace(request, name=name)
 
 
 def read_believed(request: BuildRequest) -> Settings:
@@ -228,7 +249,7 @@ def look(
     if request.facts:
         facts = read_facts(Path(request.facts))
         if request.source:
-            facts = _beside(_with_tree(facts, request, catalog), request, settings, catalog)
+            facts = _with_companions(_with_tree(facts, request, catalog), request, settings, catalog)
         return Question(request, facts, catalog, settings)
 
     facts = _facts(request, settings, catalog, everything, patience)
@@ -265,19 +286,24 @@ def _facts(
         blas=catalog.blas,
         around=layers_around_environment(request, settings, catalog, windows=os.name == "nt"),
     )
-    facts = _beside(facts, request, settings, catalog)
+    facts = _with_companions(facts, request, settings, catalog)
     if scheduler := request.distribute or settings.values.get("distribute"):
         facts = replace(facts, cluster=_ask_scheduler(str(scheduler), facts))
     return facts
 
 
-def _beside(facts: Facts, request: BuildRequest, settings: Settings, catalog: Catalog) -> Facts:
+def _with_companions(facts: Facts, request: BuildRequest, settings: Settings, catalog: Catalog) -> Facts:
     """Return the facts with what is built beside the checkout, or applied to it, as it is here."""
-    if companions := request.with_ or settings.values.get("with_"):
+    companions = request.with_ or settings.values.get("with_")
+    extensions = request.with_extension or settings.values.get("with_extension")
+    if companions or extensions:
         from torchbuild_tasks.features.companions.look import with_companions
 
-        facts = with_companions(facts, companions, catalog)
+        facts = with_companions(facts, tuple(companions or ()), tuple(extensions or ()), catalog)
     folder = request.patch_dir or settings.values.get("patch_dir")
+    if (request.reproducible or settings.values.get("reproducible")) and facts.tree.commit:
+        committed = look_at_commit_time(Probe(environ=dict(os.environ)), facts.tree.root)
+        facts = replace(facts, tree=replace(facts.tree, committed=committed))
     if own := look_at_patches(patch_folders(folder, settings.path, facts.tree.root)):
         facts = replace(facts, patches=own)
     return facts
@@ -346,11 +372,11 @@ def check_request(request: BuildRequest) -> None:
     """Refuse values that no machine can make right.
 
     Raises:
-        UsageError: a value is none of its choices, a job count is below 1, a --set is no KEY=VALUE.
+        UsageError: a value is none of its choices, a job count is below 1, a --set is not KEY=VALUE.
     """
     for field in dataclasses.fields(BuildRequest):
-        said = variable_name(field.name) if field.name in request.said else ""
-        check_value(field.name, getattr(request, field.name), said)
+        variable = variable_name(field.name) if field.name in request.said else ""
+        check_value(field.name, getattr(request, field.name), variable)
     for assignment in request.set:
         split_assignment(assignment)
 

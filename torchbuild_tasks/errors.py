@@ -97,7 +97,7 @@ class CleanRefused(TorchbuildError):
 
 
 class DownloadFailed(TorchbuildError):
-    """A helper could not be had: no network, no such file, or --offline and not at hand."""
+    """A helper could not be fetched: no network, no such file, or --offline and not here."""
 
     exit_code = 10
 
@@ -154,6 +154,12 @@ class PackageRefused(TorchbuildError):
     """A package would not work elsewhere, is not wanted or taken, or there is nothing to make it of."""
 
     exit_code = 19
+
+
+class ContainerError(TorchbuildError):
+    """An image cannot be made, had or run here."""
+
+    exit_code = 20
 
 
 class Interrupted(TorchbuildError):

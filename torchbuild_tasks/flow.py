@@ -30,6 +30,7 @@ from torchbuild_tasks.context import (
 )
 from torchbuild_tasks.errors import PlanRefused
 from torchbuild_tasks.features.patches.choose import PATCH_RECORD
+from torchbuild_tasks.features.reproducible.choose import is_reproducible
 from torchbuild_tasks.model import BuildPlan
 from torchbuild_tasks.options import BuildRequest
 from torchbuild_tasks.plan.question import Question
@@ -66,6 +67,11 @@ STAGES: Final = (
         "assemble the CUDA toolkit", "features.toolkit.act:assemble_toolkit", lambda work: work.plan.toolkit
     ),
     Stage("write env files", "build.prepare:write_env_files"),
+    Stage(
+        "write what CMake reads first",
+        "features.reproducible.act:write_cmake_file",
+        lambda work: is_reproducible(work.plan),
+    ),
     Stage("source the env file", "build.prepare:source_env_file"),
     Stage(
         "start the compiler cache",
@@ -79,6 +85,7 @@ STAGES: Final = (
     Stage("build one target", "build.target:build_target", lambda work: work.request.target),
     Stage("compile", "build.compile:build_torch"),
     Stage("remove what is stale", "build.clean:remove_stale"),
+    Stage("finish the wheel", "features.provenance.act:finish_wheel", lambda work: work.plan.mode == "wheel"),
     Stage("install the wheel", "build.compile:install_wheel", lambda work: work.plan.mode == "wheel"),
     Stage("keep the built torch", "build.prepare:keep_torch"),
     Stage("stop the compiler cache", "build.compiler_cache:stop_cache", lambda work: not work.up_to_date),
@@ -133,6 +140,10 @@ def write_env(request: BuildRequest) -> BuildPlan:
         checkout(question)
         place_linker(plan)
         write_envs(plan)
+        if is_reproducible(plan):
+            from torchbuild_tasks.features.reproducible.act import write_cmake
+
+            write_cmake(plan)
     return plan
 
 
@@ -151,7 +162,12 @@ def build(request: BuildRequest, report: Reporter) -> Built:
             from torchbuild_tasks.features.wheel_overlay.foresee import settle_auto
 
             question = settle_auto(question, decide(question), network(question).store, report)
-        return build_plan(question, accept(decide(question)), report)
+        plan = accept(decide(question))
+        if request.sign:
+            from torchbuild_tasks.features.provenance.act import require_key
+
+            require_key(request.sign, plan.mode)
+        return build_plan(question, plan, report)
 
 
 def build_plan(question: Question, plan: BuildPlan, report: Reporter) -> Built:
@@ -198,22 +214,27 @@ def run_stages(question: Question, plan: BuildPlan, report: Reporter) -> Built:
                 if stage.when(work):
                     work = load_stage(stage)(work)
     require_passed(work.verified, f"Every check is in the manifest: {ledger.manifest_path}")
+    if plan.mode == "wheel":
+        from torchbuild_tasks.features.provenance.act import write_statement
+
+        write_statement(root, work)
     return _built(work)
 
 
 def _built(work: Work) -> Built:
     """Return what the stages have come to."""
+    from torchbuild_tasks.build.work import built_wheel
     from torchbuild_tasks.model.record import Built
 
     manifest = work.ledger.manifest
-    wheels = sorted((work.root / "dist").glob("*.whl"), key=lambda path: path.stat().st_mtime)
+    wheel = built_wheel(work.root)
     return Built(
         plan=work.plan,
         verified=work.verified,
         up_to_date=work.up_to_date,
         stages=manifest.stages,
         caches=manifest.caches,
-        wheel=str(wheels[-1]) if wheels and work.plan.mode == "wheel" else "",
+        wheel=str(wheel) if wheel and work.plan.mode == "wheel" else "",
         log=str(work.ledger.log.path) if "log" in vars(work.ledger) else "",
     )
 

@@ -28,6 +28,7 @@ EVERY: Final = tuple(VERBS)
 BUILD_TYPES: Final = ("Release", "Debug", "RelWithDebInfo", "MinSizeRel")
 MODES: Final = ("develop", "wheel")
 JOBSERVER: Final = ("auto", "off")
+INSTALLERS: Final = ("auto", "uv", "pip")
 SHELLS: Final = ("sh", "bat", "ps1", "fish")
 
 
@@ -127,7 +128,9 @@ class BuildRequest:
         metavar="URL",
     )
     python: str | None = flag(
-        "Python that gets torch: a path or a version such as 3.12", verbs=EVERY, metavar="PATH|VERSION"
+        "Python that gets torch: a path or a version such as 3.12; several for wheels: 3.11,3.12",
+        verbs=EVERY,
+        metavar="PATH|VERSION",
     )
     cpu: bool = flag("build without CUDA (the default)", verbs=(*FETCHING, "source"), default=False)
     cuda: bool = flag("build with CUDA", verbs=(*FETCHING, "source"), default=False)
@@ -152,6 +155,17 @@ class BuildRequest:
     )
     mode: str | None = flag(
         "develop: editable install; wheel: a wheel in dist/ (default: develop)", metavar="MODE", choices=MODES
+    )
+    reproducible: bool = flag(
+        "with --mode wheel: the same commit and tools give the same bytes, in any folder and at any time",
+        verbs=("plan", "env", "build"),
+        default=False,
+    )
+    sign: str | None = flag(
+        "with --mode wheel: sign the statement of its provenance with this SSH key",
+        verbs=("build",),
+        metavar="KEY",
+        in_file=False,
     )
     from_wheel: str | None = flag(
         "compile nothing: take the libraries of a wheel of this commit, or one before it: auto, a wheel, a "
@@ -197,6 +211,12 @@ class BuildRequest:
         "also build torchvision or torchaudio against the torch that was built: NAME for the release that "
         "belongs to it, NAME=PATH, NAME=URL@REF; may be repeated",
         metavar="NAME",
+        default=(),
+    )
+    with_extension: tuple[str, ...] = flag(
+        "also build any extension of torch against it: a folder, URL@REF, a project of the index such "
+        "as flash-attn==2.8.3, or NAME= before the first two; may be repeated",
+        metavar="PATH|URL|NAME",
         default=(),
     )
     with_helper: tuple[str, ...] = flag(
@@ -281,6 +301,19 @@ class BuildRequest:
         verbs=("doctor", "build", "helpers", "replay", "bisect"),
         metavar="URL",
     )
+    registry: tuple[str, ...] = flag(
+        "where images of containers come from instead: OLD=NEW such as docker.io=mirror.example.org/hub, or "
+        "NEW for all; may be repeated",
+        verbs=("container",),
+        metavar="OLD=NEW",
+        default=(),
+    )
+    installer: str | None = flag(
+        "what makes venvs and installs packages: auto takes uv where there is one, and pip where uv fails",
+        verbs=("doctor", "plan", "build"),
+        metavar="NAME",
+        choices=INSTALLERS,
+    )
     offline: bool = flag(
         "download nothing; name what is missing",
         verbs=("doctor", "support", "build", "helpers", "replay", "source", "bisect"),
@@ -298,7 +331,7 @@ class BuildRequest:
         in_file=False,
     )
     third_party: bool = flag(
-        "reset: get every submodule anew, but those that hold changes",
+        "reset: get every submodule again, but those that hold changes",
         verbs=("source",),
         default=False,
         in_file=False,

@@ -82,7 +82,7 @@ def to_json(value: object) -> Any:
 def dumps(value: object, *, ascii: bool = False) -> str:
     """Write one JSON object as text, for people and programs: indented, Unicode as it is.
 
-    A name that is no valid Unicode (a byte of an old file system), which `msgspec.json.encode` refuses,
+    A name that is not valid Unicode (a byte of an old file system), which `msgspec.json.encode` refuses,
     is escaped, as is what no person would see; with `ascii` everything beyond ASCII is.
     """
     return visible_json(json.dumps(to_json(value), indent=2, ensure_ascii=ascii)) + "\n"
@@ -135,7 +135,7 @@ def _number(text: str, word: str, kind: type[int] | type[float] | None) -> int |
 
 def _of_no_size(word: str) -> str:
     shown = word if len(word) <= 40 else f"{word[:20]}... ({len(word)} digits)"
-    return f"{shown} is no number of 64 bits"
+    return f"{shown} is not a number of 64 bits"
 
 
 def parse_toml(text: str) -> dict[str, Any]:
@@ -174,7 +174,7 @@ def _unusable(value: object) -> str:
     if isinstance(value, int) and value not in _WHOLE:
         return _of_no_size(str(value))
     if isinstance(value, float) and not math.isfinite(value):
-        return f"{value} is no number"
+        return f"{value} is not a number"
     return (
         "a text with a NUL in it, which no program takes" if isinstance(value, str) and "\0" in value else ""
     )
@@ -226,7 +226,7 @@ def from_json(kind: type[T], data: object, place: str = "") -> T:
     except msgspec.ValidationError as error:
         raise _refusal(kind, data, place or kind.__name__, str(error)) from None
     except UnicodeEncodeError:  # half a letter where msgspec looks into a text: a number, a time, a key
-        raise UsageError(f"{place or kind.__name__} holds a text that is no Unicode") from None
+        raise UsageError(f"{place or kind.__name__} holds a text that is not Unicode") from None
 
 
 def _refusal(kind: type, data: object, place: str, message: str) -> UsageError:

@@ -129,21 +129,25 @@ VERBS: Final = {
     ),
     "compare": Verb(
         "features.manifest.verb:compare",
-        "Say what differs between the manifests of two builds.",
+        "Say what differs between the manifests of two builds, or --bits of two wheels.",
         "Settings and stores",
     ),
     "source": Verb(
         "features.source.verb:run",
-        "Get, update, look at, mend or mirror a checkout of PyTorch.",
+        "Get, update, look at, fix or mirror a checkout of PyTorch.",
         "Source and versions",
     ),
     "package": Verb(
         "features.package.verb:run",
-        "Make a wheel that works elsewhere, libtorch for C++, or an sdist; say how uv takes it.",
+        "Make a wheel that works elsewhere, libtorch, a conda package or an sdist; say how uv takes it.",
     ),
     "publish": Verb(
         "features.publish.verb:run",
-        "Send packages to a folder that pip reads, or to an index.",
+        "Send packages to a folder that pip or conda reads, or to an index.",
+    ),
+    "container": Verb(
+        "features.container.verb:run",
+        "Write a container for the planned build; make its image, build or work in it.",
     ),
     "debug-config": Verb(
         "features.develop.verb:debug_config",

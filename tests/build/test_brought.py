@@ -1,4 +1,4 @@
-"""What a build is only better with: where it cannot be had, the build goes on and says so."""
+"""What a build is only better with: where it is not available, the build goes on and says so."""
 
 from __future__ import annotations
 
@@ -42,4 +42,4 @@ def test_a_better_ninja_that_cannot_be_installed_is_left_out(monkeypatch: pytest
     said: list[str] = []
     assert PLAN.environment.better is not None
     prepare._install_better(work(PLAN, said), PLAN.environment.better)
-    assert said == ["Left out, for it cannot be had: ninja>=1.13 (--machine-tools asks for none)"]
+    assert said == ["Left out, because it is not available: ninja>=1.13 (--machine-tools asks for none)"]

@@ -79,7 +79,7 @@ def cache_of(because: str, *, value: str = "none", source: Source = "default") -
     return (Choice(name="compiler cache", value=value, because=because, source=source),)
 
 
-BUILT = "the tree was built without one, and with one all of it would be compiled anew; see --cache"
+BUILT = "the tree was built without one, and with one all of it would be compiled again; see --cache"
 
 
 GET = (Finding(id="cache", status="unknown", text="", fix="Install ccache (sudo dnf install ccache)."),)

@@ -7,14 +7,18 @@ from pathlib import Path
 import pytest
 
 from torchbuild_tasks.build.history import (
+    NINJA_LOG,
     Follower,
+    Pace,
     history_file,
     read_history,
     read_peaks,
     write_history,
     write_peaks,
 )
+from torchbuild_tasks.catalog import StepCostRow
 from torchbuild_tasks.model.history import History, PastBuild, PastPeak, PastPeaks
+from torchbuild_tasks.ninja.graph import Graph
 
 SOURCE = Path("/src/pytorch")
 HEAD = "# ninja log v7\n"
@@ -115,3 +119,28 @@ def test_a_log_that_is_removed_and_written_anew(tmp_path: Path) -> None:
     assert follower.new() == ""
     path.write_bytes((HEAD + "1\t5\t9\tnew.o\taa\n").encode())
     assert "new.o" in follower.new()
+
+
+def test_a_long_first_build_is_looked_up_in_the_graph_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = []
+
+    def graph(folder: Path) -> Graph:
+        asked.append(folder)
+        return Graph(outputs=frozenset(f"a/CMakeFiles/a.dir/{n}.cpp.o" for n in range(150)))
+
+    monkeypatch.setattr("torchbuild_tasks.build.history.ninja_graph", graph)
+    now = [0.0]
+    row = StepCostRow(path="", kind="C++", seconds=5.0, source="")
+    pace = Pace(tmp_path, History(), (row,), clock=lambda: now[0])
+    pace.seen(b"[1/4] Generating x\n")  # of CMake's own run: too short to ask for
+    assert asked == []
+    lines = (f"{n}000\t{n + 2}000\t0\ta/CMakeFiles/a.dir/{n}.cpp.o\t{n:x}\n" for n in range(3))
+    (tmp_path / NINJA_LOG).write_text(f"# ninja log v5\n{''.join(lines)}", "utf-8")
+    now[0] = 4.0
+    line = b"[3/150] Building CXX object a/CMakeFiles/a.dir/2.cpp.o\n"
+    pace.seen(line)
+    said = pace.seen(line)
+    assert asked == [tmp_path]
+    assert said == pytest.approx(147 * 2.0 * 4.0 / 6.0) and pace.spread > 1.5

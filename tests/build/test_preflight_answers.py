@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from torchbuild_tasks.build.preflight_answers import (
+from torchbuild_tasks.build.preflight import (
     cache_of,
     ccache_answer,
     held_archs,

@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 import pytest
 
 from torchbuild_tasks.build.time_left import TimeLeft
+from torchbuild_tasks.catalog import StepCostRow
 from torchbuild_tasks.model.history import History
 from torchbuild_tasks.ninja.log import Step
 
@@ -140,3 +141,79 @@ def test_a_step_that_is_told_twice_counts_once() -> None:
         left.finished([step] * times, 4.0)
         left.counted(1, 2)
     assert once.left(4.0) == twice.left(4.0) is not None
+
+
+ROWS = (
+    StepCostRow(path="third_party/", kind="C++", seconds=1.0, source=""),
+    StepCostRow(path="", kind="C++", seconds=20.0, source=""),
+    StepCostRow(path="", kind="link", seconds=2.0, source=""),
+)
+SMALL = [f"third_party/p/CMakeFiles/p.dir/f{number}.cc.o" for number in range(100)]
+LARGE = [f"caffe2/CMakeFiles/torch_cpu.dir/__/aten/f{number}.cpp.o" for number in range(100)]
+
+
+def first_build(history: History, *, built: Sequence[str] = (), total: int = 200) -> TimeLeft:
+    left = TimeLeft(history, ROWS)
+    left.counted(0, total)
+    left.expect([*SMALL, *LARGE, "gen/version.h", "libp.a"], built)
+    return left
+
+
+def test_a_first_build_reckons_with_what_comes_later_by_the_rows() -> None:
+    """The first quarter of the steps are small, on a machine half as fast as the one of the rows."""
+    left = first_build(History())
+    left.finished(
+        [Step(output=each, start=n * 2.0, end=n * 2.0 + 2.0) for n, each in enumerate(SMALL[:50])], 100.0
+    )
+    left.counted(50, 200)
+    assert left.left(100.0) == pytest.approx(50 * 2.0 + 100 * 40.0, rel=0.01)  # by the count: 300
+
+
+def test_a_part_that_goes_otherwise_than_its_row_says_corrects_itself_alone() -> None:
+    left = first_build(History())
+    steps = [Step(output=each, start=n * 20.0, end=n * 20.0 + 20.0) for n, each in enumerate(LARGE[:80])]
+    steps += [Step(output=each, start=1600.0 + n, end=1610.0 + n) for n, each in enumerate(SMALL[:80])]
+    left.finished(sorted(steps, key=lambda step: step.end), 1700.0)
+    left.counted(160, 200)
+    answer = left.left(1700.0)
+    assert answer == pytest.approx((20 * 20 + 20 * 10) * 1700 / 2400, rel=0.15)
+
+
+def test_what_an_interrupted_build_has_built_costs_nothing_more() -> None:
+    left = first_build(History(), built=SMALL, total=100)
+    left.finished([Step(output=LARGE[0], start=0.0, end=20.0)], 20.0)
+    left.counted(1, 100)
+    assert left.left(20.0) == pytest.approx(99 * 20.0, rel=0.01)
+
+
+def test_a_long_build_after_an_edit_still_knows_what_was_built_before() -> None:
+    left = first_build(known(dict.fromkeys([*SMALL, *LARGE], 4.0)), built=[*SMALL, *LARGE], total=150)
+    left.finished([Step(output=SMALL[0], start=0.0, end=4.0)], 4.0)
+    left.counted(1, 150)
+    left.counted(2, 150)
+    assert left.left(4.0) == pytest.approx(148 * 4.0, rel=0.01)
+
+
+def test_the_spread_falls_as_the_build_tells_what_its_steps_cost_and_is_none_with_a_history() -> None:
+    assert first_build(known(dict.fromkeys([*SMALL, *LARGE], 4.0))).spread == pytest.approx(1.0)
+    left = first_build(History())
+    before = left.spread
+    left.finished([Step(output=each, start=0.0, end=20.0, command=each) for each in LARGE[:30]], 20.0)
+    assert before == pytest.approx(2.0) and 1.2 < left.spread < 1.6
+    left.finished([Step(output=each, start=1.0, end=20.0, command=each) for each in LARGE[30:60]], 20.0)
+    assert left.spread == pytest.approx(1.0)
+
+
+def test_a_machine_that_has_less_other_work_since_is_believed_in_a_first_build() -> None:
+    """An hour of files of 30 seconds, then half an hour of such files of 10."""
+    names = [f"x.dir/f{number}.cpp.o" for number in range(600)]
+    left = TimeLeft(History(), ROWS)
+    left.expect(names)
+    ends, now = [], 0.0
+    for number, name in enumerate(names[:300]):
+        took = 30.0 if number < 120 else 10.0
+        ends.append(Step(output=name, start=now, end=now + took, command=name))
+        now += took
+    left.finished(ends, now)
+    left.counted(300, 600)
+    assert left.left(now) == pytest.approx(300 * 10.0, rel=0.15)  # by all that it saw: 5,400

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import tomllib
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -9,10 +11,12 @@ from hypothesis import strategies as st
 from tests.support.diagnosis import book
 from tests.support.examples import examples
 from tests.support.steps import steps
-from torchbuild_tasks.catalog import FailureRow
+from torchbuild_tasks.catalog import FailureRow, failures
 from torchbuild_tasks.catalog.failures import anchors
+from torchbuild_tasks.errors import UsageError
 from torchbuild_tasks.features.diagnosis.decode import clean
 from torchbuild_tasks.features.diagnosis.patterns import _CAUSES, _MARKER, FIRST_SIGNS, SIGNS, cause
+from torchbuild_tasks.plan.settings import check_settings
 
 PATTERNS = sorted({pattern for row in book().rows for pattern in row.patterns})
 SHAPES = [shape.pattern for _, shape in _CAUSES] + [_MARKER.pattern]
@@ -40,18 +44,45 @@ def test_the_plain_text_of_each_alternative(pattern: str, wanted: tuple[str, ...
 @pytest.mark.parametrize(
     ("pattern", "why"),
     [
-        ("(", "no regular expression"),
+        ("(", "not a regular expression"),
         ("(a+)+long enough", "take for ever"),
         ("(?:ab|a){2,9}long enough", "take for ever"),
         (r"long enough.*.*.*.*.*x", "take very long"),
         (r"\d+|long enough", "4 letters"),
         (r"(long|enough)", "4 letters"),
         (r"(?i)long enough", "ignores case"),
+        (r"(?x: long enough ( a + ) + )b", "comments"),
+        ("(" * 990 + "long enough" + ")" * 990, "not a regular expression|4 letters"),
+        ("long enough" * 200, "2200 letters"),
+        ("long enough{99999999999}", "not a regular expression"),
+        ("long enough[[a]", "not a regular expression"),
     ],
 )
 def test_a_pattern_that_cannot_be_used_is_refused(pattern: str, why: str) -> None:
     with pytest.raises(ValueError, match=why):
         anchors(pattern)
+
+
+BOMB = r"error (.{0,999}).{0,999}\1.{0,999}\1.{0,999}\1[bc]d"  # says nothing to a look at its form
+
+
+def test_a_pattern_of_the_users_that_goes_on_for_ever_is_named_with_its_file(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    text = f"""[[failure]]
+id = "mine"
+phase = "link"
+cause = "c"
+source = "s"
+patterns = ['{BOMB}']
+"""
+    monkeypatch.setattr(failures, "PATIENCE", 0.1)
+    found = check_settings("/x/torchbuild.toml", tomllib.loads(text), {"failure.0.patterns": 6})
+    own = failures.FailureBook(found.failures)
+    assert [hit.groups for hit in own.look_up("error ab a a acd")] == [("a",)]
+    with pytest.raises(UsageError, match=r"torchbuild\.toml, line 6: failure mine: its pattern ") as said:
+        own.look_up("error " + "a" * 1900 + " bd")
+    assert said.value.exit_code == 2
 
 
 @given(st.data())

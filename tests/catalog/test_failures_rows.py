@@ -10,7 +10,7 @@ from packaging.specifiers import SpecifierSet
 
 from tests.support.diagnosis import book, machine, read
 from tests.support.machines import linux_facts, with_tree
-from torchbuild_tasks.catalog import FailureRow, load_catalog
+from torchbuild_tasks.catalog import FailureRow, KindRow, load_catalog
 from torchbuild_tasks.catalog.failures import FailureBook, fitting_rows
 from torchbuild_tasks.features.diagnosis.answer import NOTHING
 from torchbuild_tasks.fronts.parsing import parse
@@ -90,8 +90,12 @@ def test_a_message_that_is_only_quoted_is_no_failure(row: FailureRow) -> None:
     assert read(log).status == "clean"
 
 
-@pytest.mark.parametrize("row", [row for row in ROWS if row.command], ids=lambda row: row.id)
-def test_a_command_is_one_of_ours(row: FailureRow) -> None:
+EVERY: tuple[FailureRow | KindRow, ...] = (*ROWS, *load_catalog().kind)
+WITH_COMMAND = [row for row in EVERY if row.command]
+
+
+@pytest.mark.parametrize("row", WITH_COMMAND, ids=lambda row: row.id)
+def test_a_command_is_one_of_ours(row: FailureRow | KindRow) -> None:
     for sentence in row.command:
         words = shlex.split(re.sub(r"\{[^{}]*(?:\{\d\})?[^{}]*\}", "1", sentence))
         assert words[0] == "torchbuild"

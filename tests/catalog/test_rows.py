@@ -202,7 +202,7 @@ def test_character_rows() -> None:
 
 
 def test_inputs_are_unique() -> None:
-    names = [row.name for row in CATALOG.input]
+    names = [(row.name, row.mode) for row in CATALOG.input]
     assert len(names) == len(set(names))
 
 
@@ -331,8 +331,38 @@ def test_every_toolset_is_in_one_row_that_says_its_cuda() -> None:
     assert all(row.install and row.name for row in rows)
 
 
+def test_a_row_without_a_name_is_called_by_its_number() -> None:
+    assert row_place("data/x.toml", "x", 2, {}) == "data/x.toml, [[x]] row 2"
+
+
 def test_every_limit_on_toolsets_says_one_thing() -> None:
     for row in CATALOG.msvc:
         assert bool(row.cuda) + bool(row.refused) + bool(row.doubted) == 1, row
         for specifier in (row.toolset, row.cuda, row.torch, row.visual_studio):
             SpecifierSet(specifier)
+
+
+def advice() -> list[str]:
+    """Return every text of a row that tells to say --with-helper."""
+    texts = (
+        text
+        for table in TABLES
+        for row in getattr(load_catalog(), table)
+        for field in row.__struct_fields__
+        for value in [getattr(row, field)]
+        for text in (value if isinstance(value, tuple) else (value,))
+    )
+    return [text for text in texts if isinstance(text, str) and "--with-helper" in text]
+
+
+def test_a_helper_that_is_advised_exists_for_the_system_that_is_named() -> None:
+    """`--with-helper cudnn` was told once, and there is no such helper."""
+    told = advice()
+    assert len(told) > 3
+    for text in told:
+        for name in re.findall(r"--with-helper (\w[\w-]*)", text):
+            rows = [row for row in CATALOG.helper if row.name == name or row.name.startswith(f"{name}-")]
+            assert rows, f"no helper {name}: {text}"
+            assert {row.os for row in rows} > {"windows"} or "Windows" in text, (
+                f"{name} is of Windows: {text}"
+            )

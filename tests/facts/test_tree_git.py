@@ -10,7 +10,7 @@ import pytest
 from tests.facts.fakes import FakeProbe, machine, windows_machine, write
 from tests.support.capabilities import skip_without
 from torchbuild_tasks.facts.probe import Output, Probe
-from torchbuild_tasks.facts.tree import Repository, look_at_git
+from torchbuild_tasks.facts.tree import Repository, look_at_commit_time, look_at_git
 
 HASH = "0123456789abcdef0123456789abcdef01234567"
 ASK = "/usr/bin/git --no-optional-locks -C /src"
@@ -93,6 +93,24 @@ def test_a_real_repository(tmp_path: Path) -> None:
     assert look_at_git(door, str(root / "sub")) == Repository()
     write(root, {"sub/.git/": ""})
     assert look_at_git(door, str(root / "sub")) == Repository(is_top=True)
+
+
+@pytest.mark.parametrize(
+    ("said", "time"),
+    [
+        (
+            Output(0, f"tree {HASH}\ncommitter A <a@b> 1767225600 +0100\n\ncommitter x 1 +0000\n"),
+            1_767_225_600,
+        ),
+        (Output(128, "", "fatal: Not a valid object name HEAD"), None),
+        (None, None),
+    ],
+    ids=["a commit", "none yet", "hangs"],
+)
+def test_when_the_commit_was_made(tmp_path: Path, said: Output | None, time: int | None) -> None:
+    door = repository(tmp_path, None)
+    door.outputs[f"{ASK} cat-file commit HEAD"] = said
+    assert look_at_commit_time(door, "/src") == time
 
 
 def test_git_for_windows_writes_its_paths_with_slashes(tmp_path: Path) -> None:

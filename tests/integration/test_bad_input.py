@@ -25,6 +25,7 @@ def files(folder: Path) -> list[Path]:
     return sorted(folder.rglob("*")) if folder.is_dir() else []
 
 
+@pytest.mark.one_system
 @pytest.mark.parametrize(
     ("words", "code", "told"),
     [
@@ -94,6 +95,7 @@ def test_a_python_without_pip(tree: Path, tmp_path: Path) -> None:
     assert "has no pip" in done.err
 
 
+@pytest.mark.one_system
 @pytest.mark.parametrize(
     ("text", "told"),
     [

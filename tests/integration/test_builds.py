@@ -89,12 +89,34 @@ def test_an_unmade_build_is_planned_from_the_main_checkout(home: Home) -> None:
     assert choices["python"]["value"].startswith(str(home.folder("debug")))
     assert not home.folder("debug").exists()
     assert set(home.states().values()) == {"not made yet"}
-    assert home("builds", "use", "debug").code == 2
+    assert home("builds", "use", "debug", "--env-shell", "sh").code == 2
     assert home("builds", "remove", "debug", "--yes").code == 9
 
 
+def test_the_build_that_is_used_is_what_verbs_take_until_that_is_undone(home: Home) -> None:
+    used = home("builds", "use", "debug")
+    assert used.code == 0 and "verbs take here from now on" in used.out and "no env file yet" in used.out
+    assert home.states()["debug"] == "not made yet, the default"
+    planned = home("plan", "--json")
+    assert planned.json["source"] == str(home.folder("debug"))
+    assert "the build debug, as `builds use` said" in home("config").err
+    assert home("plan", "--json", "--name", "none").json["source"] == str(home.tree)
+    assert home("run", "--", "true").code == 4  # that of debug, which was not built
+    assert "itself again" in home("builds", "use", "none").out
+    assert home("plan", "--json").json["source"] == str(home.tree)
+
+
+def test_a_default_that_is_gone_from_the_settings_says_what_to_do(home: Home) -> None:
+    assert home("builds", "use", "debug").code == 0
+    (home.tree / "torchbuild.toml").write_text('[builds.other]\nbuild-type = "Debug"\n', "utf-8")
+    gone = home("plan")
+    assert gone.code == 2 and "torchbuild builds use none" in gone.err
+    assert home("builds", "use", "none").code == 0
+    assert home("plan", "--json").json["source"] == str(home.tree)
+
+
 def test_an_unmade_build_is_planned_with_the_version_of_its_own_ref(home: Home) -> None:
-    """And without what the main checkout lacks: the build brings it, and there is no worktree to mend."""
+    """And without what the main checkout lacks: the build brings it, and there is no worktree to fix."""
     (home.tree / "version.txt").write_text("9.9.9a0\n", "utf-8")
     run_git(home.tree, "commit", "-qam", "A later version")
     shutil.rmtree(home.tree / "third_party/tinyfmt")

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import json
 import subprocess
+import sysconfig
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from tests.support.capabilities import needs_git, needs_linux_compiler
+from tests.support.capabilities import needs, needs_git, needs_linux_compiler
 from tests.support.driver import Run, torchbuild
 from tests.support.sample import materialise
 
@@ -66,7 +67,7 @@ class Beside:
 @pytest.fixture(scope="module")
 def beside(tmp_path_factory: pytest.TempPathFactory, target: Path) -> Iterator[Beside]:
     yield Beside(tmp_path_factory.mktemp("beside"), target)
-    gone = [str(target), "-m", "pip", "uninstall", "-q", "-y", "torch", "torchvision"]
+    gone = [str(target), "-m", "pip", "uninstall", "-q", "-y", "torch", "torchvision", "own-ext"]
     subprocess.run(gone, check=True)
 
 
@@ -96,6 +97,49 @@ def test_a_folder_of_the_users_is_built_where_it_is_and_its_failure_is_told(besi
     beside.write("setup.py", SETUP)
     done = beside.build(f"torchvision={beside.source}")
     assert done.code == 0, done.out + done.err
+
+
+EXTENSION = """\
+from setuptools import Extension, setup
+import torch
+setup(name="own-ext", version=VERSION, packages=["own_ext"], install_requires=ASKS,
+      ext_modules=[Extension("own_ext._C", ["own.c"])])
+"""
+OWN = """\
+#include <Python.h>
+static struct PyModuleDef module = {PyModuleDef_HEAD_INIT, "_C", 0, -1, 0, 0, 0, 0, 0};
+PyMODINIT_FUNC PyInit__C(void) { return PyModule_Create(&module); }
+"""
+
+
+@needs((Path(sysconfig.get_path("include")) / "Python.h").is_file(), "Python.h")
+def test_an_extension_is_tried_and_installed_and_what_wants_another_torch_replaces_nothing(
+    beside: Beside, tmp_path: Path
+) -> None:
+    source = tmp_path / "own-ext"
+    (source / "own_ext").mkdir(parents=True)
+    (source / "own.c").write_text(OWN, "utf-8")
+    (source / "own_ext/__init__.py").write_text("from . import _C\n", "utf-8")
+    flags = ("--source", beside.tree, "--python", beside.python, "--yes", "--with-extension", source)
+
+    def build(version: str, asks: str) -> Run:
+        text = EXTENSION.replace("VERSION", repr(version)).replace("ASKS", asks)
+        (source / "setup.py").write_text(text, "utf-8")
+        return torchbuild("build", *flags)
+
+    def version() -> str:
+        code = "import importlib.metadata as m, torch, own_ext._C; print(m.version('own-ext'))"
+        argv = [str(beside.python), "-I", "-c", code]
+        return subprocess.run(argv, capture_output=True, text=True, check=True).stdout.strip()
+
+    done = build("1.0", "[]")
+    assert done.code == 0, done.out + done.err
+    assert "own-ext 1.0 is installed; its wheel" in done.err
+    assert version() == "1.0"
+    done = build("2.0", "['torch==2.9.0']")
+    assert done.code == 5, done.out + done.err
+    assert "own-ext 2.0 asks for torch==2.9.0, and this torch is 2.14.0a0" in done.err
+    assert version() == "1.0"
 
 
 def test_a_ref_that_is_missing_costs_no_build(beside: Beside) -> None:

@@ -180,7 +180,7 @@ def test_nvcc_for_two_architectures(tmp_path: Path, hosts: ClusterOfHosts) -> No
 
 
 def test_a_cluster_as_it_is_asked(hosts: ClusterOfHosts) -> None:
-    """What status tells; a token of another cluster; a scheduler's token that is no server's."""
+    """What status tells; a token of another cluster; a scheduler's token that is not a server's."""
     keep_their_secrets(hosts)
     client, path = hosts.client, hosts.path
 

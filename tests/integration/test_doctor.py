@@ -102,4 +102,4 @@ def test_a_report_comes_of_every_folder_and_is_planned_from(tmp_path: Path, chec
     words = ("--config", str(tmp_path / "torchbuild.toml"), "--out", str(tmp_path / "b.zip"), "--offline")
     broken = run("support", "--source", str(tmp_path), *words)
     assert broken.returncode == 0, broken.stderr
-    assert "could not be had" in broken.stdout
+    assert "could not be fetched" in broken.stdout

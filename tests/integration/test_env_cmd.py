@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 from tests.support import cmd
 from tests.support.capabilities import needs_cmd
 from torchbuild_tasks.model import EnvOp
-from torchbuild_tasks.plan.env_limits import refusal
+from torchbuild_tasks.plan.env_files import refusal
 from torchbuild_tasks.plan.env_lines import LINE_BYTES, line_bytes, list_room
 
 pytestmark = [pytest.mark.integration, needs_cmd]

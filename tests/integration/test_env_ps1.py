@@ -23,7 +23,7 @@ from tests.integration.test_env_cmd_load import load, runs, stand_in
 from tests.support import cmd
 from tests.support.capabilities import needs_cmd, needs_powershell
 from torchbuild_tasks.model import EnvOp
-from torchbuild_tasks.plan.env_limits import refusal
+from torchbuild_tasks.plan.env_files import refusal
 
 pytestmark = pytest.mark.integration
 

@@ -20,8 +20,7 @@ from hypothesis import strategies as st
 from tests.support.capabilities import skip_without
 from torchbuild_tasks.catalog.templates import load_templates
 from torchbuild_tasks.model import EnvOp
-from torchbuild_tasks.plan.env_files import encode, file_name, render
-from torchbuild_tasks.plan.env_limits import LINUX_BYTES, refusal
+from torchbuild_tasks.plan.env_files import LINUX_BYTES, encode, file_name, refusal, render
 
 pytestmark = pytest.mark.integration
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import shutil
 import subprocess
+import zipfile
 from pathlib import Path
 from typing import cast
 
@@ -167,3 +168,53 @@ def test_a_plan_names_the_wheel_and_what_stands_against_it(tree: Path, wheel: Pa
     assert any("reaches c10" in each["text"] for each in refused.json["findings"])
     run_git(tree, "checkout", "--quiet", ".")
     assert listed(tree) == before
+
+
+def stand_ins(folder: Path) -> Path:
+    """A folder of wheels: what torchvision asks for beside torch, with nothing inside."""
+    folder.mkdir()
+    for name, version in (("pillow", "11.0.0"), ("requests", "2.32.0"), ("packaging", "24.0")):
+        info = f"{name}-{version}.dist-info"
+        with zipfile.ZipFile(folder / f"{name}-{version}-py3-none-any.whl", "w") as made:
+            made.writestr(f"{info}/METADATA", f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n")
+            made.writestr(f"{info}/WHEEL", "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n")
+            made.writestr(f"{info}/RECORD", "")
+    return folder
+
+
+BESIDE = """\
+import os
+from setuptools import setup
+import torch
+setup(name="{name}", version="0.1", packages=["{name}"])
+"""
+
+
+@pytest.mark.parametrize("era", ["setuptools"], indirect=True)
+def test_the_same_command_goes_on_after_one_that_is_built_with_it_failed(
+    tree: Path, wheel: Path, target: Path, tmp_path: Path
+) -> None:
+    words = ["--wheels", str(stand_ins(tmp_path / "wheels"))]
+    for name in ("torchvision", "torchaudio"):
+        (tmp_path / name / name).mkdir(parents=True)
+        (tmp_path / name / name / "__init__.py").write_text("import torch\n", "utf-8")
+        (tmp_path / name / "setup.py").write_text(BESIDE.format(name=name), "utf-8")
+        words += ["--with", f"{name}={tmp_path / name}"]
+    setup = tmp_path / "torchaudio" / "setup.py"
+    whole = setup.read_text("utf-8")
+    setup.write_text(whole + "raise SystemExit('fatal error: sox.h: No such file or directory')\n", "utf-8")
+    try:
+        failed = build(tree, target, wheel, *words)
+        assert failed.code == 6, failed.out + failed.err
+        assert "torchvision is built against" in failed.err and "fatal error: sox.h" in failed.err
+        setup.write_text(whole, "utf-8")
+        done = build(tree, target, wheel, *words)
+        assert done.code == 0, done.out + done.err
+        assert "the files of this wheel lie there as they were laid" in done.err
+        assert "torchvision: built for this torch and verified before" in done.err
+        assert "torchaudio is built against" in done.err
+        again = build(tree, target, wheel, *words)
+        assert again.code == 0 and "torchvision, torchaudio: built for this torch" in again.err, again.err
+    finally:
+        gone = [str(target), "-m", "pip", "uninstall", "-q", "-y", "torchvision", "torchaudio", "pillow"]
+        subprocess.run(gone, check=True)

@@ -126,7 +126,7 @@ def an_empty_folder(tree: Path, folder: Path) -> Path:
         (of_another_commit, 3, "not in this checkout's history"),
         (of_no_commit, 12, "its commit is none"),
         (for_another_platform, 3, "macosx_11_0_arm64"),
-        (without_a_wheel, 2, "no file, no folder"),
+        (without_a_wheel, 2, "neither a file, a folder"),
         (an_empty_folder, 3, "no wheel of torch is in"),
     ],
 )

@@ -92,7 +92,7 @@ class Loop:
         )
         assert done.returncode == 0, done.stdout + done.stderr
         assert self.result() == before
-        assert self().code == 0  # which notes what the front end has written anew by hand
+        assert self().code == 0  # which notes what the front end has written again by hand
 
 
 @pytest.fixture(scope="module", params=list(FRONT_END))
@@ -246,7 +246,7 @@ def test_a_failed_build_is_made_good_on_the_same_way(loop: Loop) -> None:
     failed = loop()
     assert failed.code == 6
     assert "broken" in failed.err
-    source.write_text(f"{before}\n// mended\n", "utf-8")
+    source.write_text(f"{before}\n// fixed\n", "utf-8")
     assert loop.way().startswith(ROUND)
 
 
@@ -324,7 +324,7 @@ def test_watching(loop: Loop, tmp_path: Path) -> None:
         watching.until(lambda: watching.rounds() == 2)
         assert "broken" in watching.said()
         (loop.tree / "aten/src/ATen/.add.cpp.swp").write_text("an editor's", "utf-8")
-        source.write_text(f"{before}\n// mended\n", "utf-8")
+        source.write_text(f"{before}\n// fixed\n", "utf-8")
         watching.until(lambda: watching.said().count(ROUND) == 2)
         loop.append("aten/src/ATen/mul.cpp", "\nint while_building() { return 1; }\n")  # during that build
         watching.until(lambda: watching.said().count("   saved: ") == 3 and watching.rounds() == 4)

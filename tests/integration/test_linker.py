@@ -85,7 +85,7 @@ def test_one_in_a_place_of_its_own(tried: Callable[..., tuple[str, Said]], tmp_p
     assert tried(linker=str(place))[0] == ""
     assert (tmp_path / ".torchbuild/linker/ld").readlink() == place
     place.unlink()
-    with pytest.raises(PreflightFailed, match="is no program"):
+    with pytest.raises(PreflightFailed, match="is not a program"):
         tried(linker=str(place))
 
 

@@ -339,8 +339,8 @@ import json, sys, time
 from pathlib import Path
 sys.path.insert(0, sys.argv[1])
 from torchbuild_tasks.system import files
-from torchbuild_tasks.features.toolkit import assemble as merge
-from torchbuild_tasks.features.toolkit.assemble import assemble
+from torchbuild_tasks.features.toolkit import act as merge
+from torchbuild_tasks.features.toolkit.act import assemble
 job = json.loads(sys.argv[2])
 say = lambda text: print(text, flush=True)
 steps = 0

@@ -27,7 +27,7 @@ class Told(Said):
         super().__init__()
         self.answers: list[float | None] = []
 
-    def left(self, seconds: float | None) -> None:
+    def left(self, seconds: float | None, spread: float = 1.0) -> None:
         self.answers.append(seconds)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import http.server
 import importlib.util
@@ -14,15 +15,19 @@ import zipfile
 from base64 import b64encode
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
+from unittest.mock import MagicMock
 
+import psutil
 import pytest
 from packaging.tags import platform_tags
 
 from tests.support.capabilities import needs
-from torchbuild_tasks.errors import DownloadFailed, HashRefused
+from torchbuild_tasks.build.prepare import install
+from torchbuild_tasks.errors import DownloadFailed, HashRefused, RequirementsError
 from torchbuild_tasks.features.helpers.fetch import obtain
-from torchbuild_tasks.model import Artifact
+from torchbuild_tasks.model import Artifact, Command
 from torchbuild_tasks.plan.pins import read_pins
 from torchbuild_tasks.system.net.client import Net
 from torchbuild_tasks.system.net.pip import WheelWanted, download_wheel, python_with_pip, read_settings
@@ -90,7 +95,7 @@ class Index(http.server.ThreadingHTTPServer):
     """A package index on loopback.
 
     `speaks_json` makes it PEP 691, else it is PEP 503; with `password` it asks for it; `changed` files
-    are not those that its page knows; a file takes `seconds`.
+    are not those that its page knows; a file takes `seconds`, or `drips`: then it never ends.
     """
 
     wheels: Path
@@ -98,6 +103,7 @@ class Index(http.server.ThreadingHTTPServer):
     password = ""
     changed = False
     seconds = 0.0
+    drips = False
 
     def __init__(self, *words: Any) -> None:
         super().__init__(*words)
@@ -137,6 +143,10 @@ class Handler(http.server.BaseHTTPRequestHandler):
         self.end_headers()
         half = len(body) // 2
         self.wfile.write(body[:half])
+        with contextlib.suppress(OSError):  # the other side has gone
+            while self.server.drips and kind == "application/octet-stream":
+                self.wfile.write(b"x")
+                time.sleep(0.1)
         time.sleep(seconds)
         self.wfile.write(body[half:])
 
@@ -295,6 +305,33 @@ def test_progress_is_told_while_pip_downloads(index: Index, tmp_path: Path, conf
     done = [bytes_ for _, bytes_, _ in told]
     assert done == sorted(done)
     assert any(0 < bytes_ < done[-1] for bytes_ in done), "nothing was told on the way"
+
+
+@pytest.mark.one_system
+def test_a_server_that_drips_is_left(
+    index: Index, tmp_path: Path, configure: Configure, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A byte every now and then keeps up pip's own time-out for ever; nothing of it runs on."""
+    index.drips = True
+    configure(PIP_INDEX_URL=f"{index.url}/simple", PIP_NO_CACHE_DIR="1", PIP_DEFAULT_TIMEOUT="1000")
+    monkeypatch.setenv("TORCHBUILD_STALL", "3")
+    with pytest.raises(DownloadFailed, match=r"a wheel of Tiny\.Lib") as left:
+        bring(tmp_path / "out")
+    assert "less than 1024 a second, and was ended" in left.value.looked[-2]
+    command = (sys.executable, "-m", "pip", "install", "--target", str(tmp_path / "there"), "tiny-lib")
+    log, report = SimpleNamespace(write=len, path=tmp_path / "log"), MagicMock()
+    work: Any = SimpleNamespace(
+        report=report,
+        ledger=SimpleNamespace(log=log, ran=lambda command: None),
+        plan=SimpleNamespace(
+            environment=SimpleNamespace(install_options=(), python=sys.executable, foreign=True)
+        ),
+    )
+    with pytest.raises(RequirementsError, match="got no further: it moved") as ended:
+        install(work, Command(argv=command, cwd=str(tmp_path), because=""))
+    assert "--wheels" in ended.value.next_step
+    mine = psutil.Process().children(recursive=True)
+    assert [each for each in mine if "pip" in each.cmdline()] == []
 
 
 @pytest.mark.parametrize(("python", "abi"), [("cp38", "cp38"), ("cp313", "cp313t")])

@@ -14,7 +14,7 @@ from tests.support.jetsons import tx2
 from tests.support.machines import ask, plan_of, with_tree
 from tests.support.patched_sources import contents, lay_out
 from torchbuild_tasks.build.work import Work
-from torchbuild_tasks.features.patches import apply as patches
+from torchbuild_tasks.features.patches import act as patches
 from torchbuild_tasks.features.patches.act import apply_patches, undo_patches
 from torchbuild_tasks.features.patches.choose import choose_patches
 from torchbuild_tasks.values import replace

@@ -37,7 +37,7 @@ def listed() -> Iterator[tuple[int, str]]:
 
 
 def chip_of(name: str) -> str | None:
-    """The chip of a row that a name begins with; None for other chips and for what is no GPU."""
+    """The chip of a row that a name begins with; None for other chips and for what is not a GPU."""
     if OTHER.match(name):
         return None
     for row in ROWS:

@@ -103,7 +103,7 @@ def test_a_proxy_is_asked_instead_and_its_no_is_told(
 
 def test_variables_that_lead_nowhere_are_told(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("http_proxy", "http://[broken")
-    assert "proxy is no address" in str(one("http://127.0.0.1:9/").dns)
+    assert "proxy is not an address" in str(one("http://127.0.0.1:9/").dns)
     monkeypatch.delenv("http_proxy")
     monkeypatch.setenv("SSL_CERT_FILE", "/no/such/file.pem")
     assert "/no/such/file.pem" in str(one("http://127.0.0.1:9/").https)

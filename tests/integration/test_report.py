@@ -137,7 +137,7 @@ def test_a_log_that_was_cut_off_says_so(root: Path) -> None:
     ("log", "words"),
     [
         (None, "cannot be read"),
-        ("", "no log of Ninja"),
+        ("", "not a log of Ninja"),
         ("# ninja log v3\n1\t2\t3\ta\tb\n", "version 3"),
         ("# ninja log v7\n", "has no steps"),
         ("# ninja log v7\n1\t2", "has no steps"),

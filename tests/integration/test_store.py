@@ -126,7 +126,7 @@ def test_a_kill_at_any_moment_leaves_nothing_partial(kind: str, tmp_path: Path) 
         if child.returncode == 0:
             longest = max(0.05, time.monotonic() - began)
         moments[_whole_or_not_there(world, wanted)] += 1
-        if moments["whole"] and chance.random() < 0.7:  # begin anew, from a state of its own
+        if moments["whole"] and chance.random() < 0.7:  # begin again, from a state of its own
             shelf.discard(world.store, wanted.id)
             if chance.random() < 0.5:
                 shelf.prune(world.store, ())

@@ -62,6 +62,7 @@ WORDS = {
     "run": ("--", "true"),
     "shell": (),
     "python": ("--", "-c", "1"),
+    "container": ("write",),
     "package": ("wheel",),
     "config": (),
     "publish": (f"folder{POISON}", "--dry-run"),

@@ -123,7 +123,7 @@ OLD_CLANG = Tool(name="clang++", path="/usr/bin/clang++", version="7.0.1", found
         (machine(Tool(name="g++", path="/usr/bin/g++", found_via="PATH")), "unknown", "/usr/bin/g++"),
         (machine(GXX_9, GCC_9), "error", "cannot compile torch 2.8"),
         (machine(GXX, GCC, CXX="/opt/llvm/bin/c++"), "unknown", "used as it is"),
-        (machine(GXX, GCC, CXX="g++-13"), "error", "no compiler of this machine"),
+        (machine(GXX, GCC, CXX="g++-13"), "error", "not a compiler of this machine"),
         (machine(), "error", "no C++ compiler was found"),
     ],
 )
@@ -134,6 +134,26 @@ def test_what_is_said_of_it(facts: Facts, status: str, says: str) -> None:
     assert says in finding.text
     assert (plan.verdict == "refuse") == (status == "error")
     assert finding.fix or status != "error"
+
+
+def gone(name: str, variable: str, path: str) -> Tool:
+    """What facts/compilers.py gives for a program that CC or CXX names and that is not there."""
+    return Tool(name=name, found_via=f"environment {variable}", looked=(path,))
+
+
+def test_a_compiler_that_was_looked_for_in_vain_is_refused() -> None:
+    """CMake takes no other one, and says so minutes later."""
+    facts = machine(gone("g++", "CXX", "/opt/gone/g++"), GXX, GCC, CXX="/opt/gone/g++")
+    finding = found(plan_of(facts).findings, "compiler")
+    assert (finding.status, finding.fix) == ("error", "Found: /usr/bin/g++.")
+
+
+@pytest.mark.parametrize("value", ["gcc-99", "/opt/gone/gcc"])
+def test_so_is_one_for_c(value: str) -> None:
+    plan = plan_of(machine(gone("gcc", "CC", value), GXX, GCC, CC=value))
+    finding = found(plan.findings, "c-compiler")
+    assert finding.text.startswith(f"CC={value} (CC in the environment) is not a compiler")
+    assert (finding.fix, plan.verdict) == ("Found: /usr/bin/gcc.", "refuse")
 
 
 def test_no_compiler_names_where_was_looked() -> None:
@@ -182,13 +202,15 @@ def test_an_empty_cxx_asks_for_nothing() -> None:
     [("g++", "13.3.0", "1.13.1"), ("g++", "15.1.0", "2.6.0"), ("clang++", "19.1.0", "2.5.1")],
 )
 def test_a_compiler_that_came_after_this_torch(name: str, version: str, torch: str) -> None:
-    """It is warned of, the advice is followed and nothing is left; an older one here is taken before it."""
+    """It is told what helps, unless it was told already; an older one that is here is taken before it."""
     python_of = python(version="3.10.14")
     facts = linux_facts(compilers=(tool(name, version),), tree=tree(version=torch), pythons=(python_of,))
-    told = found(plan_of(facts).findings, "compiler")
-    assert told.status == "warn"
-    flag = told.fix.removeprefix('--set "').partition('"')[0]
-    assert found(plan_of(facts, set=(flag,)).findings, "compiler").status == "ok"
+    plan = plan_of(facts)
+    flags = next(op.value for op in plan.env if op.name == "CXXFLAGS")
+    told = found(plan.findings, "compiler")
+    assert (told.status, str(flags) in told.text) == ("ok", True)
+    again = plan_of(facts, set=(f"CXXFLAGS={flags}",))
+    assert next(op.value for op in again.env if op.name == "CXXFLAGS") == flags
     older = tool("g++", "11.4.0", "/usr/bin/g++-11")
     both = replace(facts, compilers=(tool(name, version), older))
     assert found(plan_of(both).findings, "compiler").status == "ok"
@@ -197,8 +219,8 @@ def test_a_compiler_that_came_after_this_torch(name: str, version: str, torch: s
 
 def test_a_newer_compiler_where_it_does_not_come_up() -> None:
     facts = linux_facts(compilers=(tool("g++", "15.1.0"),), tree=tree(version="2.6.0"))
-    assert found(plan_of(facts, set=("USE_DISTRIBUTED=0",)).findings, "compiler").status == "ok"
-    assert found(plan_of(replace(facts, tree=tree(version="2.9.0"))).findings, "compiler").status == "ok"
+    without = plan_of(facts, set=("USE_DISTRIBUTED=0",)), plan_of(replace(facts, tree=tree(version="2.9.0")))
+    assert not [op for plan in without for op in plan.env if op.name == "CXXFLAGS"]
 
 
 FORGIVEN = "-Wno-error=maybe-uninitialized -Wno-error=uninitialized"

@@ -60,6 +60,18 @@ def test_a_flag_that_cannot_be_is_refused_and_the_advice_works(
     assert not [each for each in plan.expectations if each.key == name and each.wanted == "1"]
 
 
+@pytest.mark.parametrize(
+    ("flags", "end"),
+    [
+        ({"set": ("USE_GLOO=1", "USE_DISTRIBUTED=0")}, ", and USE_DISTRIBUTED is off"),
+        ({"cpu": True, "set": ("USE_NCCL=1",)}, ", and USE_CUDA, USE_ROCM are off"),
+    ],
+)
+def test_what_is_off_is_named(flags: dict[str, Any], end: str) -> None:
+    (finding,) = told(plan_of(with_tree(linux_facts(), reads=READS), **flags))
+    assert finding.text.endswith(end)
+
+
 def test_one_of_a_file_is_switched_off_with_a_word_and_takes_others_along() -> None:
     """The same torchbuild.toml serves CPU and CUDA builds."""
     facts = with_tree(linux_facts(), reads=READS)

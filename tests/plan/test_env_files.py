@@ -44,7 +44,7 @@ def rendered(shell: str, *ops: EnvOp, template: str | None = None, checkout: str
 
 @pytest.mark.parametrize("shell", SHELLS)
 def test_golden(shell: str) -> None:
-    """TORCHBUILD_UPDATE_GOLDEN=1 writes the files anew; read the difference before it is kept."""
+    """TORCHBUILD_UPDATE_GOLDEN=1 writes the files again; read the difference before it is kept."""
     golden = GOLDEN / file_name(shell)
     data = encode(shell, rendered(shell, *GOLDEN_OPS[shell]))
     if os.environ.get("TORCHBUILD_UPDATE_GOLDEN") == "1":

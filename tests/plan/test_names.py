@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.machines import ask, linux_facts, settings, with_tree
+from tests.support.machines import ask, linux_facts, plan_of, settings, tree, with_tree
 from torchbuild_tasks.model import Finding, Switch, TreeReads
 from torchbuild_tasks.plan.names import unread
 from torchbuild_tasks.plan.question import Question
@@ -95,6 +95,8 @@ def test_values_that_fit() -> None:
         ("DEBUG=2x", "switch"),
         ("CMAKE_BUILD_TYPE=Foo", "Debug, Release"),
         ("CMAKE_BUILD_TYPE=Relase", "did you mean Release?"),
+        ("CMAKE_CXX_STANDARD=11", "17"),
+        ("CMAKE_GENERATOR=Ninjaa", "did you mean Ninja?"),
         ("BLAS=openblas", "did you mean OpenBLAS?"),
         ("PYTORCH_BUILD_NUMBER=x", "whole number"),
     ],
@@ -111,3 +113,21 @@ def test_values_that_are_none(word: str, why: str) -> None:
         assert finding.status == status
         assert why in finding.text
         assert name in finding.fix
+
+
+@pytest.mark.parametrize(
+    ("version", "word", "said"),
+    [
+        ("2.6.0a0", "CMAKE_CXX_FLAGS_RELEASE=-O0 -DNDEBUG", "-O0 in CMAKE_CXX_FLAGS_RELEASE"),
+        ("2.6.0a0", "CMAKE_CXX_FLAGS_RELEASE=-O2 -DNDEBUG", ""),
+        ("2.6.0a0", "CMAKE_CXX_FLAGS_DEBUG=-O0 -g0", ""),
+        ("1.8.0", "CMAKE_CXX_FLAGS_RELEASE=-O0", ""),
+    ],
+)
+def test_an_optimisation_that_torch_undoes_is_told_with_what_does_it(
+    version: str, word: str, said: str
+) -> None:
+    plan = plan_of(linux_facts(tree=tree(version=version)), set=(word,))
+    findings = [each for each in plan.findings if "does not do what it says" in each.text]
+    assert [each.text.startswith(said) for each in findings] == ([True] if said else [])
+    assert all(each.status == "warn" and "--build-type Debug" in (each.fix or "") for each in findings)

@@ -1,4 +1,4 @@
-"""Flags before the settings file before the default, for fields that are no variables."""
+"""Flags before the settings file before the default, for fields that are not variables."""
 
 from __future__ import annotations
 

@@ -70,6 +70,24 @@ def test_uv_installs_where_there_is_one() -> None:
     assert command(plan.environment.install).startswith(wanted)
 
 
+def test_pip_is_asked_where_the_user_wants_it() -> None:
+    plan = plan_of(machine(uv=True), installer="pip")
+    assert command(plan.environment.install).startswith(f"{plan.environment.python} -m pip install")
+    assert command(plan.environment.create).split()[1:3] == ["-m", "venv"]
+
+
+def test_uv_makes_the_venv_too_also_where_python_has_no_module_for_it() -> None:
+    facts = replace(machine(uv=True), pythons=(replace(base_python(), venv=False),))
+    plan = plan_of(facts)
+    assert command(plan.environment.create).split()[1:3] == ["venv", "--seed"]
+    assert statuses(plan.findings, "python-venv") == []
+
+
+def test_a_uv_that_is_wanted_and_missing_is_an_error() -> None:
+    (finding,) = [each for each in plan_of(machine(), installer="uv").findings if each.id == "installer"]
+    assert finding.status == "error" and "pip install uv" in finding.fix
+
+
 def asking(*texts: str, facts: Facts) -> Facts:
     return replace(facts, tree=replace(facts.tree, asks=texts))
 

@@ -178,7 +178,7 @@ def test_rows_of_failures_may_be_of_ones_own() -> None:
         ({"cause": 3}, "failure.0.cause is 3, not str"),
         ({"phase": "lunch"}, "failure.0.phase is .lunch., not .*compile"),
         ({"patterns": ["(a+)+ for ever"]}, "can take for ever"),
-        ({"patterns": ["("]}, "no regular expression"),
+        ({"patterns": ["("]}, "not a regular expression"),
         ({"patterns": ["x"]}, "4 letters"),
     ],
     ids=str,

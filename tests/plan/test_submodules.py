@@ -9,7 +9,7 @@ import pytest
 from tests.support.machines import found, linux_facts, modern_tree, plan_of, statuses, tree, with_tree
 from torchbuild_tasks.catalog import SubmoduleRow, load_catalog
 from torchbuild_tasks.model import Facts, Host, Tool, Tree
-from torchbuild_tasks.plan.submodules import fetched_word
+from torchbuild_tasks.plan.submodules import fetched_word, pinned
 from torchbuild_tasks.values import replace
 
 ASMJIT = "third_party/fbgemm/third_party/asmjit"
@@ -217,3 +217,29 @@ def test_without_git_it_is_to_be_installed_first() -> None:
     )
     fix = found(plan_of(facts).findings, "submodules").fix
     assert fix == "sudo apt install git; then torchbuild source update --source /src/pytorch"
+
+
+# ---------------- what rows have of a release without git
+
+
+def test_the_rows_of_a_release_name_each_folder_once_by_a_whole_commit() -> None:
+    catalog = load_catalog()
+    rows = pinned(catalog, "2.6.0a0")
+    assert len(rows) == len([row for row in catalog.pin if row.torch == "2.6.0"]) > 30
+    assert all(len(row.commit) == 40 and row.url.startswith("https://") for row in rows.values())
+    assert pinned(catalog, "2.9.1") == {} == pinned(catalog, None)
+
+
+def way_out(facts: Facts) -> str:
+    """What the plan says to do."""
+    (finding,) = (each for each in plan_of(facts).findings if each.id == "submodules")
+    return finding.fix or ""
+
+
+def test_a_release_whose_commits_are_known_is_filled_where_it_lies_and_else_got_beside() -> None:
+    two = ("third_party/fmt", "third_party/onnx")
+    facts = without(*two)
+    line = f"torchbuild source update --source {facts.tree.root} gets each at the commit that torch 2.6.0 has"
+    assert way_out(facts) == line
+    assert "source get 2.9.1" in way_out(without(*two, version="2.9.1"))
+    assert "source get 2.6.0" in way_out(without(*two, "third_party/ideep"))

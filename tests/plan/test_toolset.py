@@ -67,7 +67,7 @@ def test_the_reason_names_what_was_passed_over() -> None:
 
 @pytest.mark.parametrize(("asked", "version"), [("14.38", T38), (T44, T44), ("14.4", None), ("14.29", T29)])
 def test_the_one_asked_for(asked: str, version: str | None) -> None:
-    """By the first numbers, whole ones: 14.4 is no short way to say 14.44."""
+    """By the first numbers, whole ones: 14.4 is not a short way to say 14.44."""
     assert chosen(machine(*SIDE_BY_SIDE), toolset=asked) == version
 
 

@@ -88,7 +88,7 @@ def test_cpu_in_the_settings_file_decides_the_device() -> None:
     assert (choice.value, choice.source) == ("0", "torchbuild.toml")
 
 
-@pytest.mark.parametrize("preset", ["dev", "minimal", "full", "debug"])
+@pytest.mark.parametrize("preset", ["dev", "minimal", "full", "debug", "old-gpu"])
 def test_a_preset_brings_its_variables_and_says_so(preset: str) -> None:
     question = ask(preset=preset)
     rows = [row for row in question.catalog.preset if row.name == preset and row.os in ("", "linux")]

@@ -49,7 +49,7 @@ def _zip(members: Sequence[Put]) -> bytes:
         warnings.simplefilter("ignore")  # a name that is there twice
         for put in members:
             info = zipfile.ZipInfo("x")
-            info.filename = put.name + ("/" if put.kind == "folder" else "")  # ZipInfo() would mend it
+            info.filename = put.name + ("/" if put.kind == "folder" else "")  # ZipInfo() would fix it
             info.create_system = 3
             info.external_attr = (types[put.kind] | put.mode) << 16
             archive.writestr(info, put.target.encode() if put.kind == "link" else put.data)

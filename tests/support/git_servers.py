@@ -132,7 +132,7 @@ class _Server(http.server.ThreadingHTTPServer):
     daemon_threads = True
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """A client that was killed is no error of the server's."""
+        """A client that was killed is not an error of the server's."""
 
 
 class _Handler(http.server.BaseHTTPRequestHandler):

@@ -118,7 +118,11 @@ def ask(facts: Facts | None = None, said: Settings | None = None, **flags: Any) 
 
 def plan_of(facts: Facts | None = None, said: Settings | None = None, **flags: Any) -> BuildPlan:
     """The plan of the same, with templates that hold nothing but the operations."""
-    question = ask(facts, said, **flags)
+    return plan_of_question(ask(facts, said, **flags))
+
+
+def plan_of_question(question: Question) -> BuildPlan:
+    """The plan that a question is answered with, with the same templates."""
     return make_plan(
         question.request,
         question.facts,

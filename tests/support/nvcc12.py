@@ -1,4 +1,4 @@
-"""NVIDIA's archives of nvcc 12.4.131, made anew of what Debian and the package index have of it.
+"""NVIDIA's archives of nvcc 12.4.131, made again of what Debian and the package index have of it.
 
 The archives themselves lie on a host that not every test machine reaches. Debian's package
 has the same programs, at other places; NVIDIA's wheels have the headers and the libraries.
@@ -64,7 +64,7 @@ _PROGRAMS: Final = frozenset(
 
 
 def debian_package() -> Path:
-    """Debian's package, downloaded once (87 MB); skips where it cannot be had."""
+    """Debian's package, downloaded once (87 MB); skips where it is not available."""
     path = CACHE / URL.rpartition("/")[2]
     if not path.exists():
         path.parent.mkdir(parents=True, exist_ok=True)

@@ -14,10 +14,13 @@ from typing import Final
 DEBIAN: Final = {
     "7-Zip": "7zip",
     "C++ compiler": "g++",
+    "Python.h": "python3-dev",
     "bash": "bash",
     "bubblewrap": "bubblewrap",
     "busybox": "busybox",
     "ccache": "ccache",
+    "chromium": "chromium",
+    "chromedriver": "chromium-driver",
     "clang": "clang",
     "cmake": "cmake",
     "dash": "dash",
@@ -34,6 +37,7 @@ DEBIAN: Final = {
     "nvcc": "nvidia-cuda-toolkit",
     "openssl": "openssl",
     "pci.ids": "pci.ids",
+    "podman": "podman, with runc",
     "redis-server": "redis-server",
     "zsh": "zsh",
 }
@@ -51,6 +55,7 @@ OF_CI: Final = {
     "busybox": "busybox",
     "bwrap": "bubblewrap",
     "ccache": "ccache",
+    "chromedriver": "chromium-driver",  # with chromium itself
     "dash": "dash",
     "fish": "fish",
     "g++": "g++",

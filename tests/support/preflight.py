@@ -15,12 +15,12 @@ from tests.support.capabilities import needs
 from tests.support.machines import linux_facts, plan_of
 from torchbuild_tasks.build.ledger import Ledger
 from torchbuild_tasks.build.outputs import patterns
-from torchbuild_tasks.build.owned import Removal
 from torchbuild_tasks.build.preflight import preflight
 from torchbuild_tasks.build.work import Fetching, Work
 from torchbuild_tasks.catalog import load_catalog
 from torchbuild_tasks.features.manifest.act import Asked, redact, start_manifest
 from torchbuild_tasks.model import BuildPlan, Command, Facts, Preflight
+from torchbuild_tasks.model.record import Removal
 from torchbuild_tasks.options import BuildRequest
 from torchbuild_tasks.plan.preflight import plan_preflight
 from torchbuild_tasks.plan.settings import Settings
@@ -65,7 +65,7 @@ class Said:
     def command(self, argv: tuple[str, ...]) -> None:
         self.commands.append(argv)
 
-    def left(self, seconds: float | None) -> None:
+    def left(self, seconds: float | None, spread: float = 1.0) -> None:
         pass
 
     def block(self, block: bytes) -> None:

@@ -19,7 +19,7 @@ class Past:
 
 
 def read_record(file: Path) -> Past:
-    """Return what the record says; one that is not there says nothing. A line cut short is no line."""
+    """Return what the record says; one that is not there says nothing. A line cut short is not a line."""
     ended: dict[str, str] = {}
     began: dict[str, None] = {}
     code: int | None = None

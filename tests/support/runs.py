@@ -10,6 +10,7 @@ What watches a run sees in the record whether it goes on, and which test stands 
 
 from __future__ import annotations
 
+import functools
 import os
 from collections.abc import Sequence
 from pathlib import Path
@@ -71,6 +72,22 @@ def start_record(config: pytest.Config) -> None:
     file: Path | None = config.getoption("--record")
     if file and not hasattr(config, "workerinput"):
         config.pluginmanager.register(Recorder(file), "record-of-the-run")
+
+
+def has_none(config: pytest.Config, path: Path) -> bool:
+    """Say whether `--only-failed` and `--only-skipped` leave no test of a file: it is not read."""
+    for option, end in (("--only-failed", "failed"), ("--only-skipped", "skipped")):
+        record: Path | None = config.getoption(option)
+        if record and path not in _files(record, end, config.rootpath):
+            return True
+    return False
+
+
+@functools.cache
+def _files(record: Path, end: str, root: Path) -> frozenset[Path]:
+    """Return the files with a test that ended so."""
+    ended = read_record(record).ended
+    return frozenset(root / test.partition("::")[0] for test, how in ended.items() if how == end)
 
 
 def choose_items(config: pytest.Config, items: Sequence[pytest.Item]) -> list[pytest.Item]:

@@ -29,7 +29,7 @@ a = torch.tensor([[1, 2], [3, 4]])
 sys.exit((a @ a).tolist() != [[7, 10], [15, 22]])
 """
 
-_BROKEN = "\nthis is no C++;\n"
+_BROKEN = "\nthis is not C++;\n"
 _MATMUL, _ADD = "aten/src/ATen/matmul.cpp", "aten/src/ATen/add.cpp"
 _SUB = "third_party/tinyfmt"
 

@@ -1,6 +1,6 @@
 """A stand-in for Visual Studio: vswhere.exe, vcvarsall.bat and toolsets, answering like the real ones.
 
-What it stands in for cannot be had without Microsoft's licence and installer. The compiler
+What it stands in for is not available without Microsoft's licence and installer. The compiler
 behind its `cl.exe` is a real one that makes real Windows programs, but it is not MSVC: it is
 the bench's clang with MinGW's ABI, and it takes no /flags.
 """

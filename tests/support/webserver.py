@@ -169,7 +169,7 @@ class _Handler(http.server.BaseHTTPRequestHandler):
         if kind == "drop":
             self.close_connection = True
         elif kind == "nonsense":
-            self.wfile.write(b"\x00\x01 this is no HTTP\r\n\r\n")
+            self.wfile.write(b"\x00\x01 this is not HTTP\r\n\r\n")
             self.close_connection = True
         elif kind == "missing":
             self._say(404)

@@ -94,7 +94,7 @@ def test_a_cut_library_says_how_much_is_there(pair: tuple[Path, Path], tmp_path:
         (b"", "empty"),
         (b"GROUP ( libc.so.6 )", "a text: a linker script, or what Git LFS left in its place"),
         (b"\0\1\2\3" * 9, "no library"),
-        (b"\x7fELF", "cut short: 4 bytes are no library"),
+        (b"\x7fELF", "cut short: 4 bytes are not a library"),
     ],
 )
 def test_what_is_no_library(tmp_path: Path, data: bytes, damage: str) -> None:

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import errno
+import os
 import re
 import stat
 import subprocess
 import sys
 import threading
 from pathlib import Path
+from typing import BinaryIO
 
 import pytest
 
+from tests.support.capabilities import needs
 from torchbuild_tasks.errors import EnvFileError, UsageError
-from torchbuild_tasks.system import files
+from torchbuild_tasks.system import files, left_running
 from torchbuild_tasks.system.files import (
     MARKER,
     MARKER_TEXT,
@@ -25,6 +28,8 @@ from torchbuild_tasks.system.files import (
     unlink,
     write_atomic,
 )
+from torchbuild_tasks.system.git.cut_off import MARK, mark_change
+from torchbuild_tasks.system.left_running import FILE
 
 
 @pytest.fixture
@@ -32,6 +37,24 @@ def folder(tmp_path: Path) -> Path:
     """An empty one; tmp_path itself has the test's home."""
     (tmp_path / "work").mkdir()
     return tmp_path / "work"
+
+
+@needs(sys.platform != "win32", "links without a right of their own")
+@pytest.mark.parametrize("private", [False, True])
+def test_a_link_that_a_clone_brought_is_not_written_through(folder: Path, private: bool) -> None:
+    """In a container numbers of processes are small: a repository can have a link for each."""
+    victim = folder / "bashrc"
+    victim.write_text("mine", "ascii")
+    (folder / f".env.sh.{os.getpid()}.partial").symlink_to(victim)
+    (folder / FILE).symlink_to(victim)
+    (folder / MARK).symlink_to(victim)
+    write_atomic(folder / "env.sh", b"new", error=EnvFileError, private=private)
+    with left_running.noted(folder):
+        assert not (folder / FILE).is_symlink()
+    with mark_change(folder, folder, folder):
+        assert not (folder / MARK).is_symlink()
+    assert victim.read_text("ascii") == "mine"
+    assert (folder / "env.sh").read_bytes() == b"new"
 
 
 def test_write_atomic_replaces_the_whole_file(folder: Path) -> None:
@@ -52,12 +75,11 @@ def test_a_failed_write_changes_nothing_and_says_why(
     path = folder / "env.sh"
     path.write_bytes(b"old")
 
-    def fail(self: Path, data: bytes) -> int:
-        with self.open("wb") as partial:
-            partial.write(data[:1])
+    def fail(partial: Path, mode: int) -> BinaryIO:
+        partial.write_bytes(b"n")
         raise OSError(number, "the reason")
 
-    monkeypatch.setattr(Path, "write_bytes", fail)
+    monkeypatch.setattr(files, "create", fail)
     with pytest.raises(EnvFileError, match=r"env\.sh cannot be written: the reason\.") as caught:
         write_atomic(path, b"new", error=EnvFileError)
     assert path.read_bytes() == b"old"

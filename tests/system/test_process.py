@@ -18,7 +18,8 @@ import pytest
 
 from torchbuild_tasks.errors import Interrupted
 from torchbuild_tasks.system import process
-from torchbuild_tasks.system.process import CANNOT_START, LINE_LIMIT, TIMED_OUT, capture, stream
+from torchbuild_tasks.system.lines import LINE_LIMIT
+from torchbuild_tasks.system.process import CANNOT_START, TIMED_OUT, capture, stream
 from torchbuild_tasks.system.signals import interruptible, signals_wait
 
 pytestmark = pytest.mark.integration
@@ -63,6 +64,15 @@ def test_capture_keeps_both_streams_apart_and_closes_stdin(
     assert (done.rc, done.timed_out, done.flooded, done.started) == (3, False, False, True)
     assert done.stdout.split() == [b"out", b"''"]
     assert done.stderr.split() == [b"err"]
+
+
+def test_capture_hands_a_file_to_a_program_that_reads_one(tmp_path: Path) -> None:
+    said = tmp_path / "said"
+    said.write_bytes(b"one\ntwo")
+    done = capture((PY, "-c", "import sys; print(len(sys.stdin.buffer.read()))"), stdin=said)
+    assert done.stdout.strip() == b"7"
+    gone = capture((PY, "-c", ""), stdin=tmp_path / "gone")
+    assert (gone.rc, gone.started) == (CANNOT_START, False)
 
 
 def test_capture_passes_environment_and_folder(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ import time
 import pytest
 
 from torchbuild_tasks.catalog import load_catalog
-from torchbuild_tasks.text.redaction import GONE, OWN_RULES, Redactor, is_secret, rules
+from torchbuild_tasks.text.redaction import GONE, OWN_RULES, Redactor, is_secret, rules, without_forms
 
 S = "Zq9" + "xK3vT7" * 5  # made up, and in no pattern's own shape
 
@@ -299,3 +299,9 @@ def test_a_value_beside_a_secret_name_goes_however_the_name_is_called(named: str
     redactor.learn([row])
     assert "Zq9x" not in redactor.text("DEPLOY_TOKEN is Zq9xK3vT7Zq9")
     assert "Zq9x" not in str(redactor.value(row))
+
+
+def test_what_looks_like_a_secret_by_itself_is_taken_out_of_a_value() -> None:
+    """The name of a person stays: a path without it would be another path."""
+    assert without_forms("https://ada:Zq9xK3vT7n@host/x", "***").count("Zq9xK3vT7n") == 0
+    assert without_forms("/home/ada/src -O2", "***") == "/home/ada/src -O2"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -13,7 +12,7 @@ from torchbuild_tasks.catalog import GIB
 from torchbuild_tasks.errors import BuildFailed, PlanRefused, UsageError
 from torchbuild_tasks.fronts.output import error_object, error_text
 from torchbuild_tasks.model import BuildPlan, CacheReport, Command, Cpu, Facts, Finding, Memory, Tool, Way
-from torchbuild_tasks.model.record import Built, CheckResult, StageTime, VerifyReport
+from torchbuild_tasks.model.record import Built, CheckResult, Removal, StageTime, VerifyReport
 from torchbuild_tasks.text import show
 from torchbuild_tasks.text.page import plain
 from torchbuild_tasks.values import replace
@@ -296,15 +295,10 @@ def test_doctor_begins_with_the_verdict_and_what_is_wrong() -> None:
 # ---------------------------------------------------------------- a clean
 
 
-class Removal(msgspec.Struct, frozen=True):
-    root: str = "/src/pytorch"
-    files: tuple[str, ...] = ()
-    kept: tuple[tuple[str, str], ...] = ()
-
-
 def test_a_removal_is_listed_by_folder() -> None:
     files = ("build/a.o", "build/x/b.o", "build/x/c.o", "torch/lib/libc10.so", "torch/version.py")
-    removal = Removal(files=files, kept=(("torch/_C.so", "changed since the build"),))
+    kept = (("torch/_C.so", "changed since the build"),)
+    removal = Removal(root="/src/pytorch", files=files, folders=(), kept=kept, planned=0)
     uninstall = Command(argv=("pip",), cwd="/", because="the editable install of torch in /venv")
     text = show.removal_text(removal, uninstall)
     assert "/src/pytorch: 5 files" in text

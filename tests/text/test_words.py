@@ -1,10 +1,10 @@
-"""Mistyped words and those that were meant."""
+"""Mistyped words and those that were meant; commands as they are typed."""
 
 from __future__ import annotations
 
 import pytest
 
-from torchbuild_tasks.text.words import did_you_mean, nearest
+from torchbuild_tasks.text.words import did_you_mean, nearest, shell_line
 
 HELPERS = ("mkl", "sccache", "zlib-ng", "none")
 
@@ -20,3 +20,18 @@ def test_the_nearest_word(word: str, meant: str | None) -> None:
 def test_the_end_of_a_sentence_that_names_it() -> None:
     assert did_you_mean("zlibng", HELPERS) == "; did you mean zlib-ng?"
     assert did_you_mean("zlibng", ()) == did_you_mean("something", HELPERS) == ""
+
+
+@pytest.mark.parametrize(
+    ("argv", "posix", "windows"),
+    [
+        (("pip", "install", "torch"), "pip install torch", "pip install torch"),
+        (("pip", "install", "ninja>=1.13"), "pip install 'ninja>=1.13'", 'pip install "ninja>=1.13"'),
+        (("a b", "c"), "'a b' c", '"a b" c'),
+    ],
+)
+def test_only_a_word_that_a_shell_would_read_otherwise_is_quoted(
+    argv: tuple[str, ...], posix: str, windows: str
+) -> None:
+    assert shell_line(argv, windows=False) == posix
+    assert shell_line(argv, windows=True) == windows

@@ -92,3 +92,48 @@ def test_torchaudio_is_held_to_the_definition(monkeypatch: pytest.MonkeyPatch, r
     detail, values = companion_checks.check_torchaudio(torch(_lfilter="here"))
     assert "by _lfilter off by 0.0e+00" in detail
     assert values["torchaudio_version"] == "2.11.0"
+
+
+def test_attention_by_its_definition() -> None:
+    """Equal scores average the values; a key that fits far better is the only one that counts."""
+    values = [[[1.0, 0.0]], [[3.0, 2.0]]]
+    same = companion_checks.attention_by_definition([[[0.0, 0.0]]], [[[1.0, 1.0]], [[2.0, 2.0]]], values)
+    assert same == [[[2.0, 1.0]]]
+    one = companion_checks.attention_by_definition([[[40.0, 0.0]]], [[[0.0, 0.0]], [[40.0, 0.0]]], values)
+    assert one[0][0] == pytest.approx([3.0, 2.0])
+
+
+def test_without_a_gpu_attention_cannot_be_tried() -> None:
+    with pytest.raises(NotPossible, match="no GPU"):
+        companion_checks.compare_attention(torch(), None, "flash_attn_func")
+
+
+class Groups:
+    """Enough of torch_scatter: sums and maxima by group, in plain Python."""
+
+    def __init__(self, wrong: float = 0.0) -> None:
+        self.wrong = wrong
+
+    def scatter(self, values: Any, index: Any, *, dim: int, dim_size: int, reduce: str) -> Numbers:
+        assert (dim, reduce) == (0, "sum")
+        return Numbers(
+            sum(v for v, g in zip(values, index, strict=True) if g == group) + self.wrong
+            for group in range(dim_size)
+        )
+
+    @staticmethod
+    def scatter_max(values: Any, index: Any, dim: int, out: None, size: int) -> tuple[Numbers, None]:
+        pairs = list(zip(values, index, strict=True))
+        return Numbers(max((v for v, g in pairs if g == each), default=0.0) for each in range(size)), None
+
+
+@pytest.mark.parametrize("wrong", [0.0, 1e-3])
+def test_sums_by_group_are_held_to_their_definition(wrong: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(importlib, "import_module", lambda name: Groups(wrong))
+    seen = torch()
+    seen.ops.torch_scatter = Groups
+    if wrong:
+        with pytest.raises(Wrong, match="scatter by sum off by"):
+            companion_checks.check_torch_scatter(seen)
+    else:
+        assert "scatter_max" in companion_checks.check_torch_scatter(seen)[0]

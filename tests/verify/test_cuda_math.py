@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from torchbuild_tasks.verify import cuda_math, cuda_memory
+from torchbuild_tasks.verify import cuda_checks, cuda_math
 
 
 def settings(**matmul: bool) -> Any:
@@ -74,4 +74,4 @@ def test_the_version_of_nccl(seen: Any, text: str) -> None:
     torch = types.SimpleNamespace(
         cuda=types.SimpleNamespace(nccl=types.SimpleNamespace(version=lambda: seen))
     )
-    assert cuda_memory.nccl_version(torch) == text
+    assert cuda_checks.nccl_version(torch) == text

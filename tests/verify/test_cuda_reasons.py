@@ -82,7 +82,7 @@ def install(monkeypatch: pytest.MonkeyPatch, driver: Driver) -> None:
             UNEXPECTED.format(804, "forward compatibility was attempted on non supported HW"),
             "cuda-compat",
         ),
-        (999, UNKNOWN, "error 999: the driver gives no reason. After a suspend load nvidia_uvm anew"),
+        (999, UNKNOWN, "error 999: the driver gives no reason. After a suspend load nvidia_uvm again"),
     ],
 )
 @pytest.mark.parametrize("told_by", ["torch and the driver", "torch", "the driver"])

@@ -14,13 +14,12 @@ from torchbuild_tasks.verify import (
     companion_checks,
     cuda_checks,
     cuda_math,
-    cuda_memory,
     cuda_reasons,
     torch_checks,
     torch_probe,
 )
 
-FILES = [torch_checks, cuda_checks, cuda_math, cuda_memory, companion_checks]
+FILES = [torch_checks, cuda_checks, cuda_math, companion_checks]
 CONFIGS = Path(__file__).with_name("configs")
 
 

@@ -7,7 +7,7 @@ python -m tests.windows.bench run [DIR] -- CMD...  run a Windows program; output
 python -m tests.windows.bench tests [DIR] -- WORDS... run pytest; a test that stands still is ended, run again
 python -m tests.windows.bench path [DIR] PATH      print a Linux path as Windows knows it
 python -m tests.windows.bench stop [DIR]           end all its processes
-python -m tests.windows.bench pin [DIR]            write requirements.txt anew
+python -m tests.windows.bench pin [DIR]            write requirements.txt again
 
 DIR defaults to $TORCHBUILD_WINDOWS_BENCH, else ~/.cache/torchbuild-windows-bench. It must belong to
 whoever runs this. `setup` takes under a minute the first time and does nothing the second time.

@@ -66,7 +66,7 @@ BUILTIN_AT = 0x40
 
 
 def make_prefix(bench: Bench) -> None:
-    """Make drive C: and the registry anew."""
+    """Make drive C: and the registry again."""
     bench.stop()
     if bench.prefix.exists():
         shutil.rmtree(bench.prefix)

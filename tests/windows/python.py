@@ -103,7 +103,7 @@ def install_packages(bench: Bench) -> None:
 
 
 def pin(bench: Bench) -> None:
-    """Write requirements.txt anew: what requirements.in comes to under Windows Python today.
+    """Write requirements.txt again: what requirements.in comes to under Windows Python today.
 
     Resolved there and not on Linux, because markers such as sys_platform are read by the Python
     that runs pip.

@@ -94,7 +94,7 @@ class Bench:
 
     @property
     def cache(self) -> Path:
-        """What was downloaded and is worth keeping when the rest is made anew."""
+        """What was downloaded and is worth keeping when the rest is made again."""
         return self.root / "cache"
 
     def windows_path(self, path: Path) -> str:

@@ -24,6 +24,7 @@ from torchbuild_tasks.build.work import Reporter, Work
 from torchbuild_tasks.catalog import Catalog
 from torchbuild_tasks.errors import BuildFailed, CleanRefused
 from torchbuild_tasks.model import Command, Facts
+from torchbuild_tasks.model.record import Removal
 from torchbuild_tasks.options import BuildRequest
 from torchbuild_tasks.system import files, process
 from torchbuild_tasks.system.log import last_write
@@ -32,7 +33,7 @@ from torchbuild_tasks.system.remove import is_link, remove_tree, stamp
 SHOWN: Final = 5
 
 
-def remove_build(request: BuildRequest, facts: Facts, catalog: Catalog, report: Reporter) -> owned.Removal:
+def remove_build(request: BuildRequest, facts: Facts, catalog: Catalog, report: Reporter) -> Removal:
     """List what the build made, ask, uninstall torch and remove the files.
 
     Returns:
@@ -62,12 +63,12 @@ def remove_build(request: BuildRequest, facts: Facts, catalog: Catalog, report: 
     return removal
 
 
-def remove_patches(root: Path, report: Reporter, dry_run: bool) -> owned.Removal:
+def remove_patches(root: Path, report: Reporter, dry_run: bool) -> Removal:
     """Undo the source patches that builds applied; no file is removed."""
     from torchbuild_tasks.features.patches.act import undo_patches
 
     undo_patches(root, report, dry_run)
-    return owned.Removal(root=str(root), files=(), folders=(), kept=(), planned=0)
+    return Removal(root=str(root), files=(), folders=(), kept=(), planned=0)
 
 
 def uninstall_command(facts: Facts) -> Command | None:
@@ -85,7 +86,7 @@ def _run(command: Command) -> None:
     if done.rc != 0:
         raise CleanRefused(
             f"{' '.join(command.argv)} ended with exit code {done.rc}; no file was removed.",
-            looked=tuple(done.stderr.decode(errors="replace").splitlines()[-5:]),
+            looked=tuple(done.error_text.splitlines()[-5:]),
         )
 
 
@@ -143,10 +144,10 @@ def free_emptied(work: Work) -> None:
 
 def _foreign(work: Work, folder: Path, tags: Collection[Path]) -> list[Path]:
     """Return the files of a folder that no build put there, and those that somebody has changed since."""
-    mine = owned.read(work.root, owned.MADE) or {}
+    recorded = owned.read(work.root, owned.MADE) or {}
     found = [path for path in folder.rglob("*") if path not in tags and (is_link(path) or not path.is_dir())]
     here = {path.relative_to(work.root).as_posix(): path for path in found}
-    other = {name for name, path in here.items() if mine.get(name, ())[:2] != stamp(path.lstat())[:2]}
+    other = {name for name, path in here.items() if recorded.get(name, ())[:2] != stamp(path.lstat())[:2]}
     return [here[name] for name in sorted(other - find_copies(work.root, work.build_dir, other))]
 
 

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Final
 from torchbuild_tasks.build.compiler_cache import begin_cache
 from torchbuild_tasks.build.install import listed
 from torchbuild_tasks.build.install.inner_loop import choose_route, confirm_route, next_route
-from torchbuild_tasks.build.work import Work, where_to_read
+from torchbuild_tasks.build.work import Work, built_wheel, where_to_read
 from torchbuild_tasks.errors import BuildFailed
 from torchbuild_tasks.facts.probe import Probe
 from torchbuild_tasks.facts.tree import look_at_cache
@@ -43,8 +43,8 @@ def build_torch(work: Work) -> Work:
         return work  # `build_target` has built it
     route = choose_route(work)
     if route is None:
-        said = "Up to date: Ninja finds nothing to compile or link, and all is in place."
-        work.report.note(said, alone=True)
+        text = "Up to date: Ninja finds nothing to compile or link, and all is in place."
+        work.report.note(text, alone=True)
         return replace(work, up_to_date=True)
     if work.plan.way.name == "install":  # else `start_cache` has started it
         work = begin_cache(work)
@@ -97,8 +97,7 @@ def run_build(work: Work, command: Command) -> Work:
             work = again
             continue
         killed = find_killed(lines, rc)
-        # The pool of heavy kernels stands in CMake's cache, so only the jobs can be lowered here.
-        fewer = lower_jobs(jobs_at_once(work), None, killed, attempt) if killed else None
+        fewer = lower_jobs(jobs_at_once(work), killed, attempt) if killed else None
         if fewer is None:
             raise build_error(work, command, rc, scanner)
         work.report.note(fewer.because)
@@ -121,7 +120,7 @@ def _run_once(work: Work, command: Command) -> tuple[int, LogScanner | None]:
 
     store = work.fetching.store
     compiler = compiler_of({choice.name: choice.value for choice in work.plan.choices})
-    pace = Pace(work.build_dir, recall(store, work.root, compiler))
+    pace = Pace(work.build_dir, recall(store, work.root, compiler), work.catalog.step_cost)
     search = log_search(work)
     due = 0.0
 
@@ -186,15 +185,15 @@ def install_wheel(work: Work) -> Work:
         return work
     from torchbuild_tasks.build.prepare import install
 
-    wheels = sorted((work.root / "dist").glob("*.whl"), key=lambda path: path.stat().st_mtime)
-    if not wheels:
+    wheel = built_wheel(work.root)
+    if wheel is None:
         raise BuildFailed(
             "The build ended well but left no wheel in dist/.", next_step=where_to_read(work, None)
         )
     python = work.plan.environment.python
-    work.report.note(f"wheel: {wheels[-1]}")
+    work.report.note(f"wheel: {wheel}")
     for options in (("--force-reinstall", "--no-deps"), ()):
-        argv = (python, "-m", "pip", "install", "--disable-pip-version-check", *options, str(wheels[-1]))
+        argv = (python, "-m", "pip", "install", "--disable-pip-version-check", *options, str(wheel))
         install(work, Command(argv=argv, cwd=work.plan.source, because="the wheel is verified as installed"))
     return work
 
@@ -210,8 +209,8 @@ def verify_torch(work: Work) -> Work:
     previous = work.facts.tree.previous
     if work.up_to_date and previous is not None and previous.verified:
         since = f"after the build of {previous.finished}; nothing was built since."
-        said = f"Verified {since}" if not previous.left_out else f"Imported {since} {_ALL_CHECKS}"
-        work.report.note(said, alone=True)
+        text = f"Verified {since}" if not previous.left_out else f"Imported {since} {_ALL_CHECKS}"
+        work.report.note(text, alone=True)
         return work
     from torchbuild_tasks.verify.session import ALWAYS, verify
     from torchbuild_tasks.verify.torch_probe import COMPANION_CHECKS

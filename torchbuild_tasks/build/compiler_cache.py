@@ -64,7 +64,7 @@ def _recorded(work: Work, plan: CachePlan) -> Iterator[Running]:
 
 
 def _remove_launcher(work: Work) -> None:
-    """Have CMake run anew, for a launcher that cannot run stands in what it remembers."""
+    """Have CMake run again, for a launcher that cannot run stands in what it remembers."""
     from torchbuild_tasks.features.cache.choose import LAUNCHERS
 
     work.ledger.open()

@@ -79,7 +79,7 @@ def advice(plan: BuildPlan, tools: Sequence[Tool]) -> Advice:
 def hint(state: State, can: Advice) -> tuple[str, str] | None:
     """Return the name and the text of the most urgent hint that was not given yet and has a reason."""
     urgent = (
-        ("swap", _swaps(state), _swap_text(can)),
+        ("swap", state.swap - state.swap_at_start > _SWAP, _swap_text(can)),
         ("cache", bool(can.cache) and state.elapsed >= _LONG, _cache_text(can)),
         ("alone", _waits(state, can), _alone_text(state, can)),
     )
@@ -87,20 +87,10 @@ def hint(state: State, can: Advice) -> tuple[str, str] | None:
 
 
 def first_error_text(number: int, line: str, causes: Sequence[Diagnosis]) -> str:
-    """Return what to say of the first error of a build that still runs.
-
-    Args:
-        number: its line of the log.
-        line: its text.
-        causes: what explains it, the likeliest first; perhaps none.
-    """
+    """Return what to say of the first error of a build that still runs."""
     error = f"First error, in line {number} of the log: {line.strip()[:_WIDTH]}"
     cause = f"{causes[0].cause} " if causes else ""
     return f"{error}\n{cause}What runs already is still waited for; Ctrl-C ends it now."
-
-
-def _swaps(state: State) -> bool:
-    return state.swap - state.swap_at_start > _SWAP
 
 
 def _waits(state: State, can: Advice) -> bool:

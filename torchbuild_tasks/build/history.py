@@ -7,17 +7,17 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
-import json
 import os
 import re
 import shutil
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Final, TypeVar
 
 from torchbuild_tasks.build.time_left import TimeLeft
+from torchbuild_tasks.catalog import StepCostRow
 from torchbuild_tasks.errors import UsageError
 from torchbuild_tasks.model.history import HISTORY_SCHEMA, PEAKS, History, PastBuild, PastPeaks
 from torchbuild_tasks.ninja.graph import Graph, parse_graph
@@ -26,15 +26,16 @@ from torchbuild_tasks.ninja.progress import ProgressParser
 from torchbuild_tasks.ninja.step_times import hits, remember
 from torchbuild_tasks.ninja.timeline import wall_seconds
 from torchbuild_tasks.system import process, venv
-from torchbuild_tasks.system.files import write_atomic
+from torchbuild_tasks.system.files import write_json
 from torchbuild_tasks.system.reading import read_bytes, read_json
-from torchbuild_tasks.values import from_json, to_json
+from torchbuild_tasks.values import from_json
 
 HISTORY: Final = "history"
 NINJA_LOG: Final = ".ninja_log"
 _OLD: Final = ("jobs", "after")  # keys of 0.1: how many steps ran at once, and the chains of steps
 T = TypeVar("T", History, PastPeaks)
 _EVERY: Final = 1.0  # seconds between two looks at Ninja's log
+_LONG: Final = 100  # steps from which on the graph is worth its half second
 _GRAPH_PATIENCE: Final = 60.0
 _MAKE_PROGRAM: Final = re.compile(r"^CMAKE_MAKE_PROGRAM:[A-Z]+=(.+)$", re.MULTILINE)
 
@@ -78,10 +79,9 @@ def _read_value(kind: type[T], path: Path) -> T | None:
 
 
 def _write_value(path: Path, value: History | PastPeaks, what: str) -> str:
-    text = json.dumps(to_json(value), separators=(",", ":"))
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        write_atomic(path, text.encode("utf-8", "backslashreplace"), error=UsageError)
+        write_json(path, value, error=UsageError)
     except OSError as problem:
         return f"{what} not remembered: {path.parent}: {problem.strerror or problem}"
     except UsageError as problem:
@@ -102,6 +102,12 @@ class Follower:
         *lines, self._rest = before.split(b"\n")
         self._old = frozenset(lines)
         self._at = len(before)
+
+    @property
+    def built(self) -> frozenset[str]:
+        """Return the outputs that the log named before."""
+        fields = (line.split(b"\t") for line in self._old)
+        return frozenset(each[3].decode(errors="surrogateescape") for each in fields if len(each) == 5)
 
     @property
     def head(self) -> str:
@@ -143,13 +149,15 @@ def _read(path: Path, start: int) -> bytes:
 class Pace:
     """The time left of one build: hand it the output, and ask.
 
-    It reads Ninja's log as it grows, so it knows what each step took. Without such a log, or without a
-    history, the answer is None, and who shows it counts the steps. Two threads may use it:
-    the one that reads the output, and the one that watches.
+    It reads Ninja's log as it grows, so it knows what each step took. A long build is looked up in Ninja's
+    graph once, for what no history knows. Without such a log, or without a history and rows, the answer is
+    None, and who shows it counts the steps. Two threads may use it: the one that reads the output, and the
+    one that watches.
 
     Args:
         build_dir: the build tree.
         history: from `recall`.
+        rows: what a step costs that the history does not know.
         clock: seconds.
     """
 
@@ -157,11 +165,13 @@ class Pace:
         self,
         build_dir: Path,
         history: History,
+        rows: Sequence[StepCostRow] = (),
         *,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._follower = Follower(build_dir / NINJA_LOG)
-        self._left = TimeLeft(history)
+        self._left = TimeLeft(history, rows)
+        self._build_dir, self._looked_up = build_dir, not rows
         self._parser = ProgressParser()
         self._clock, self._next, self._version = clock, 0.0, 0
         self._lock = threading.RLock()
@@ -172,7 +182,20 @@ class Pace:
         with self._lock:
             if newest is not None and newest.total:
                 self._left.counted(newest.done, newest.total)
+                self._look_up(newest.total)
             return self.left()
+
+    def _look_up(self, total: int) -> None:
+        if not self._looked_up and total >= _LONG:
+            self._looked_up = True
+            if graph := ninja_graph(self._build_dir):
+                self._left.expect(graph.outputs, self._follower.built)
+
+    @property
+    def spread(self) -> float:
+        """Return how many times the answer the truth may be, or that part of it."""
+        with self._lock:
+            return self._left.spread
 
     @property
     def steps(self) -> tuple[int, int]:

@@ -17,7 +17,7 @@ from types import TracebackType
 from typing import Any, Final, Self
 
 from torchbuild_tasks.build import owned
-from torchbuild_tasks.build.owned import Outputs
+from torchbuild_tasks.build.outputs import Outputs
 from torchbuild_tasks.errors import BuildFailed, Interrupted, TorchbuildError, UsageError
 from torchbuild_tasks.facts.trust import digest
 from torchbuild_tasks.model import Command

@@ -34,7 +34,7 @@ def try_linker(plan: BuildPlan, report: Reporter) -> str:
     if linker is None:
         return ""
     if linker.folder and not os.access(linker.program, os.X_OK):
-        return _refuse(linker, f"{linker.program} is no program", (), report)
+        return _refuse(linker, f"{linker.program} is not a program", (), report)
     place_linker(plan)
     if linker.trial is None:
         return ""

@@ -16,11 +16,13 @@ from pathlib import Path
 from typing import Final
 
 from torchbuild_tasks.build.install.rules import read_rules
+from torchbuild_tasks.system.reading import read_bytes
 
 _QUOTED: Final = re.compile(rb'"([^"\n]*)"')
 _TEMPLATE: Final = re.compile(rb"\.(?:in|cmakein|template|tmpl)$")
 # What linkers and compilers put beside an output whose name they share.
 _BESIDE: Final = frozenset((".pdb", ".ilk", ".exp", ".lib", ".manifest", ".dwo", ".gcno", ".gcda", ".d"))
+_MOST: Final = 1 << 30  # bytes; .ninja_deps of a whole PyTorch has some ten millions
 _BLANK: Final = b"\x00"  # stands for an escaped blank until the words are apart
 
 
@@ -50,9 +52,15 @@ def find_copies(root: Path, build_dir: Path, wanted: Set[str]) -> set[str]:
     with contextlib.suppress(OSError):
         for rule in read_rules(build_dir) if wanted else ():
             for source in map(Path, rule.sources):
-                files = source.rglob("*") if source.is_dir() else (source,)
+                files = source.rglob("*") if _is_within(source, root, build_dir) else (source,)
                 sources |= {key for file in files if file not in own and (key := _sameness(file))}
     return {path for path in wanted if _sameness(root / path) in sources}
+
+
+def _is_within(source: Path, *folders: Path) -> bool:
+    """Say whether this is a folder of the checkout or its build: a rule that copies `/` is not followed."""
+    plain = Path(os.path.normpath(source))
+    return any(plain.is_relative_to(folder) for folder in folders) and plain.is_dir()
 
 
 def _sameness(file: Path) -> tuple[str, int, int] | None:
@@ -92,7 +100,7 @@ def _texts(build_dir: Path) -> Iterator[Iterable[bytes]]:
 
 def _content(path: Path) -> bytes:
     with contextlib.suppress(OSError):
-        return path.read_bytes()
+        return read_bytes(path, most=_MOST)
     return b""
 
 
@@ -134,6 +142,6 @@ def _headers(data: bytes) -> Iterator[bytes]:
 
 def _lines(text: bytes) -> Iterable[bytes]:
     """Return the lines of an install's list; CMake leaves `/./` in a path as its rule has it."""
-    # As text: bytes that are no UTF-8 are an error of normpath on Windows.
+    # As text: bytes that are not UTF-8 are an error of normpath on Windows.
     lines = (line.decode("utf-8", "surrogateescape") for line in text.splitlines() if line)
     return (os.path.normpath(line).encode("utf-8", "surrogateescape") for line in lines)

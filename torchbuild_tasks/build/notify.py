@@ -105,5 +105,5 @@ def _run(argv: tuple[str, ...] | str, env: Mapping[str, str]) -> str:
         return f"it took more than {_PATIENCE:g} seconds and was ended"
     if done.rc == 0:
         return ""
-    lines = done.stderr.decode(errors="replace").strip().splitlines()
+    lines = done.error_text.splitlines()
     return lines[-1] if lines else f"exit code {done.rc}"

@@ -60,10 +60,9 @@ class Killed(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Lowered(msgspec.Struct, frozen=True, kw_only=True):
-    """The numbers to go on with, and the sentence to say; `pool` is None where there is none."""
+    """The compile jobs to go on with, and the sentence to say."""
 
     jobs: int
-    pool: int | None
     because: str
 
 
@@ -80,29 +79,17 @@ def find_killed(lines: Iterable[str], rc: int) -> Killed | None:
     return None
 
 
-def lower_jobs(jobs: int, pool: int | None, killed: Killed, attempt: int) -> Lowered | None:
-    """Return the numbers to go on with after a failure; None when nothing is left to lower.
+def lower_jobs(jobs: int, killed: Killed, attempt: int) -> Lowered | None:
+    """Return the jobs to go on with after failure number `attempt`; None when nothing is left to lower.
 
-    Args:
-        jobs: compile jobs at once.
-        pool: of these, the heaviest CUDA kernels at once; None where Ninja has no such pool.
-        killed: what ran out of memory.
-        attempt: how often memory has ended this build, this time included.
+    The pool of heavy kernels stands in CMake's cache, so only the jobs can be lowered here.
     """
-    if attempt > ATTEMPTS:
+    if attempt > ATTEMPTS or jobs < 2:
         return None
-    again = f"going on from there, time {attempt} of {ATTEMPTS}"
     what = {"cuda": "A CUDA compile", "link": "A link", "build": "The build"}.get(killed.kind, "A compile")
-    text = f"{what} ran out of memory ({killed.line}); {again}, with"
-    if killed.kind == "cuda" and pool is not None and pool > 1:
-        return Lowered(
-            jobs=jobs, pool=pool // 2, because=f"{text} {pool // 2} heavy kernels at once, not {pool}."
-        )
-    if jobs > 1:
-        fewer = jobs // 2
-        pool = None if pool is None else min(pool, fewer)
-        return Lowered(jobs=fewer, pool=pool, because=f"{text} {fewer} jobs, not {jobs}.")
-    return None
+    again = f"going on from there, time {attempt} of {ATTEMPTS}"
+    because = f"{what} ran out of memory ({killed.line}); {again}, with {jobs // 2} jobs, not {jobs}."
+    return Lowered(jobs=jobs // 2, because=because)
 
 
 def _kind(line: str, lines: list[str]) -> str:

@@ -9,51 +9,36 @@ Which files may be claimed and which must be kept is decided by build/outputs.py
 from __future__ import annotations
 
 import contextlib
-import json
 import os
 import sys
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Set
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import Final, Protocol, Self
+from typing import Final
 
 import msgspec
 
 from torchbuild_tasks.build.named import find_named
-from torchbuild_tasks.build.outputs import UNNAMED
+from torchbuild_tasks.build.outputs import UNNAMED, Outputs
 from torchbuild_tasks.errors import CleanRefused, UsageError
+from torchbuild_tasks.model.record import Removal
 from torchbuild_tasks.system.files import (
     STATE_DIR,
     Patience,
     state_dir,
     translate_errors,
     unlink,
-    write_atomic,
+    write_json,
 )
 from torchbuild_tasks.system.git.run import Git
 from torchbuild_tasks.system.log import last_write_of, name_newest
 from torchbuild_tasks.system.reading import read_json
-from torchbuild_tasks.system.remove import Scope, Stamp, is_folder, is_link, snapshot
+from torchbuild_tasks.system.remove import Stamp, is_folder, is_link, snapshot
 
 BEFORE: Final = "before.json"
 MADE: Final = "made.json"
 Listing = Mapping[str, Stamp]
 Kept = tuple[tuple[str, str], ...]
-
-
-class Outputs(Scope, Protocol):
-    """What `core.outputs.patterns` returns."""
-
-    def below(self, folder: str) -> Self: ...
-    def claim(
-        self, before: Listing, after: Listing, earlier: Listing, *, until: int | None = None
-    ) -> dict[str, Stamp]: ...
-    def unnamed(
-        self, claimed: Listing, earlier: Listing, find_named: Callable[[Set[str]], Iterable[str]]
-    ) -> frozenset[str]: ...
-    def sort_out(
-        self, owned: Listing, now: Listing, tracked: Iterable[str]
-    ) -> tuple[tuple[str, ...], Kept]: ...
 
 
 class Claimed(msgspec.Struct, frozen=True):
@@ -73,8 +58,8 @@ def read(root: Path, name: str, part: str = "paths") -> dict[str, Stamp] | None:
 
 def write(root: Path, name: str, listing: Listing, log: str = "", unnamed: Listing | None = None) -> None:
     """Write a listing; raises UsageError when that is not possible."""
-    data = json.dumps({"log": log, "paths": listing, "unnamed": unnamed or {}}).encode()
-    write_atomic(root / STATE_DIR / name, data, error=UsageError)
+    data = {"log": log, "paths": listing, "unnamed": unnamed or {}}
+    write_json(root / STATE_DIR / name, data, error=UsageError)
 
 
 def _log_of(root: Path, name: str) -> str:
@@ -103,11 +88,11 @@ def announce(root: Path, staged: Path, names: Iterable[str]) -> None:
     Raises:
         UsageError: the record cannot be written.
     """
-    made = dict(read(root, MADE) or {})
+    listing = dict(read(root, MADE) or {})
     for name in names:
         info = (staged / name).lstat()
-        made[name] = (info.st_mtime_ns, info.st_size, info.st_ctime_ns)
-    write(root, MADE, made, _log_of(root, MADE), read(root, MADE, "unnamed"))
+        listing[name] = (info.st_mtime_ns, info.st_size, info.st_ctime_ns)
+    write(root, MADE, listing, _log_of(root, MADE), read(root, MADE, "unnamed"))
 
 
 def is_recorded(root: Path) -> bool:
@@ -167,19 +152,6 @@ def _name_there(folder: Path, name: str) -> str:
     return name if name in names else next(same, name)
 
 
-class Removal(msgspec.Struct, frozen=True, kw_only=True):
-    """What a clean would remove and what it keeps, relative to `root`, folders with a final `/`.
-
-    `planned` is when this was found out, in nanoseconds: what changes later is kept too.
-    """
-
-    root: str
-    files: tuple[str, ...]
-    folders: tuple[str, ...]
-    kept: Kept
-    planned: int
-
-
 class Removed(msgspec.Struct, frozen=True, kw_only=True):
     """What was removed; `failed` are files that are still there, each with the reason."""
 
@@ -204,12 +176,12 @@ class Build(msgspec.Struct, frozen=True, kw_only=True):
         before = read(self.root, BEFORE)
         earlier = read(self.root, MADE)
         claimed = self.outputs.claim(after if before is None else before, after, earlier or {})
-        mine = _sorted(self.root, self.build_dir, self.outputs, claimed, earlier or {})
-        write(self.root, MADE, mine.owned, unnamed=mine.unnamed)
+        found = _sorted(self.root, self.build_dir, self.outputs, claimed, earlier or {})
+        write(self.root, MADE, found.owned, unnamed=found.unnamed)
         before_file = self.root / STATE_DIR / BEFORE
         with translate_errors(UsageError, before_file):
             unlink(before_file, missing_ok=True)
-        return len(mine.owned)
+        return len(found.owned)
 
 
 def begin(root: Path, build_dir: Path | str, outputs: Outputs, *, log_time: int | None) -> Build:
@@ -254,12 +226,12 @@ def plan_removal(
     if not is_recorded(root):
         _refuse_unrecorded(root, now)
     claimed = find_claimed(root, build_dir, outputs, now, log_time)
-    mine = claimed.owned
-    files, kept = outputs.sort_out(mine, now, _tracked(root, mine))
+    owned = claimed.owned
+    files, kept = outputs.sort_out(owned, now, _tracked(root, owned))
     kept = (*kept, *((path, UNNAMED) for path in sorted(claimed.unnamed) if not path.endswith("/")))
     if inside and is_link(root / inside):
         kept = (*kept, (inside, "a symbolic link; what is behind it is not followed"))
-    folders = _emptied(root, files, [path for path in mine if path in now and path.endswith("/")])
+    folders = _emptied(root, files, [path for path in owned if path in now and path.endswith("/")])
     _refuse_from_inside(root, folders)
     return Removal(root=str(root), files=files, folders=folders, kept=kept, planned=planned)
 
@@ -274,10 +246,10 @@ def plan_stale(root: Path, build_dir: Path | str, outputs: Outputs, listed: Iter
     wanted = frozenset(listed)
     outputs = outputs.below(within(root, build_dir))
     now = snapshot(root, outputs)
-    mine = read(root, MADE) or {}
-    stale = {path: stamp for path, stamp in mine.items() if path in wanted}
+    recorded = read(root, MADE) or {}
+    stale = {path: stamp for path, stamp in recorded.items() if path in wanted}
     files, kept = outputs.sort_out(stale, now, _tracked(root, stale))
-    folders = _emptied(root, files, [path for path in mine if path in now and path.endswith("/")])
+    folders = _emptied(root, files, [path for path in recorded if path in now and path.endswith("/")])
     return Removal(root=str(root), files=files, folders=folders, kept=kept, planned=planned)
 
 
@@ -304,7 +276,7 @@ def _tracked(root: Path, paths: Iterable[str]) -> tuple[str, ...]:
         return ()
     raise CleanRefused(
         "git cannot say which files it tracks, so nothing is removed.",
-        looked=("git ls-files: " + listed.stderr.decode(errors="replace").strip(),),
+        looked=("git ls-files: " + listed.error_text,),
         next_step="Make `git ls-files` work in the checkout; git's own words say how.",
     )
 

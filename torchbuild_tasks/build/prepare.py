@@ -5,13 +5,20 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import os
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from torchbuild_tasks.build import owned
 from torchbuild_tasks.build.ledger import LOG, LOGS
 from torchbuild_tasks.build.outputs import recordable
 from torchbuild_tasks.build.work import Work, is_agreed
-from torchbuild_tasks.errors import CleanRefused, EnvFileError, RequirementsError
+from torchbuild_tasks.errors import (
+    CleanRefused,
+    DownloadFailed,
+    EnvFileError,
+    RequirementsError,
+    UsageError,
+)
 from torchbuild_tasks.model import BuildPlan, Command
 from torchbuild_tasks.ninja.progress import counting
 from torchbuild_tasks.plan import env_files
@@ -19,6 +26,7 @@ from torchbuild_tasks.plan.environment import OWN_VENV
 from torchbuild_tasks.plan.requirements import missing_from_files
 from torchbuild_tasks.system import files, process, shell, trust, venv
 from torchbuild_tasks.system.log import last_write
+from torchbuild_tasks.system.pace import Pace, Stalled
 from torchbuild_tasks.text.show import shell_text
 from torchbuild_tasks.text.words import shell_line
 from torchbuild_tasks.values import replace
@@ -32,7 +40,7 @@ def make_fresh(work: Work) -> Work:
         cache = work.build_dir / "CMakeCache.txt"
         if cache.exists():
             cache.replace(cache.with_suffix(".txt.old"))
-        work.report.note(f"CMake runs anew: {work.plan.freshness.because}")
+        work.report.note(f"CMake runs again: {work.plan.freshness.because}")
     elif needs == "clean":
         _clean_for(work)
     return work
@@ -63,11 +71,34 @@ def prepare_python(work: Work) -> Work:
 def _make_venv(work: Work, python: str, create: Command) -> None:
     """Create the venv; what an earlier run left unfinished is cleared by the venv module itself."""
     if aside := venv.set_aside(python):
-        work.report.note(f"{venv.folder_of(python)} was not made here; it is now {aside}")
+        work.report.note(f"{venv.folder_of(python)} was not made by torchbuild here; it was moved to {aside}")
     venv.begin(python)
-    clear = ("--clear",) if venv.folder_of(python).exists() else ()
-    install(work, replace(create, argv=(*create.argv, *clear)))
+    folder = venv.folder_of(python)
+    first, *rest = ways_to_make(create)
+    try:
+        _make_in(work, folder, first)
+    except RequirementsError:
+        if not rest:
+            raise
+        work.report.note("uv could not make the venv; Python's own module does")
+        _make_in(work, folder, rest[0])
     venv.end(python)
+
+
+def _make_in(work: Work, folder: Path, create: Command) -> None:
+    clear = ("--clear",) if folder.exists() else ()
+    install(work, replace(create, argv=(*create.argv, *clear)))
+
+
+def ways_to_make(create: Command) -> tuple[Command, ...]:
+    """Return the command that makes a venv, and behind one of uv the same by Python's own module.
+
+    uv takes the venv's pip from an index, which may be out of reach; Python brings one along.
+    """
+    if "--seed" not in create.argv:
+        return (create,)
+    python, folder = create.argv[create.argv.index("--python") + 1 :][:2]
+    return create, replace(create, argv=(python, "-m", "venv", folder))
 
 
 def _check_wheels(work: Work, command: Command | None) -> None:
@@ -91,11 +122,13 @@ def _check_wheels(work: Work, command: Command | None) -> None:
 
 
 def _install_better(work: Work, command: Command) -> None:
-    """Install what the build is only better with; where that cannot be had, it goes on without."""
+    """Install what the build is only better with; where that is not available, it goes on without."""
     try:
         install(work, command)
     except RequirementsError:
-        work.report.note(f"Left out, for it cannot be had: {command.because} (--machine-tools asks for none)")
+        work.report.note(
+            f"Left out, because it is not available: {command.because} (--machine-tools asks for none)"
+        )
 
 
 def _pip_variables(work: Work) -> dict[str, str]:
@@ -124,7 +157,7 @@ def keep_torch(work: Work) -> Work:
         return work
     ask = "import importlib.metadata as m; print(m.version('torch'))"
     asked = process.capture((environment.python, "-I", "-c", ask), timeout=60.0)
-    if asked.rc == 0 and venv.keep_torch(environment.python, asked.stdout.decode().strip()):
+    if asked.answer and venv.keep_torch(environment.python, asked.answer):
         work.report.note(f"pip in {venv.folder_of(environment.python)} keeps this torch from now on")
     return work
 
@@ -161,7 +194,7 @@ def _clean_for(work: Work) -> None:
     asked = work.request.clean or is_agreed(work, f"{because}. Remove what the last build made?")
     if not asked:
         raise CleanRefused(
-            f"The build tree has to be made anew: {because}.",
+            f"The build tree has to be made again: {because}.",
             next_step="Say --clean (or --yes) to remove what the last build made and go on.",
         )
     outputs = recordable(work.catalog, work.plan.era)
@@ -170,7 +203,7 @@ def _clean_for(work: Work) -> None:
     done = owned.remove(removal)
     if (work.build_dir / "CMakeCache.txt").exists():
         raise CleanRefused(
-            f"The build tree has to be made anew ({because}), and this tool did not make it.",
+            f"The build tree has to be made again ({because}), and this tool did not make it.",
             looked=tuple(f"{path}: {reason}" for path, reason in removal.kept[:10]),
             next_step=f"Remove it yourself if nothing in it is yours: rm -r {work.build_dir}",
         )
@@ -180,6 +213,20 @@ def _clean_for(work: Work) -> None:
 def _question(python: str, changes: list[Command]) -> str:
     listed = "".join(f"  {shell_text(change.argv)}\n" for change in changes)
     return f"This changes {python}:\n{listed}Go on?"
+
+
+def uses_uv(argv: Sequence[str]) -> bool:
+    """Say whether a command installs, or makes a venv, by uv."""
+    return tuple(argv[1:4]) == ("pip", "install", "--python") or tuple(argv[1:3]) == ("venv", "--seed")
+
+
+def _uv_variables(work: Work, environ: Mapping[str, str]) -> dict[str, str]:
+    """Return the environment in which uv looks where pip would: it reads none of pip's settings."""
+    from torchbuild_tasks.system.net.pip import read_settings, uv_environment
+
+    with contextlib.suppress(UsageError, DownloadFailed):  # no pip to ask, or one that cannot read its own
+        return uv_environment(environ, read_settings(environ), work.fetching.net)
+    return dict(environ)
 
 
 def install(work: Work, command: Command) -> None:
@@ -194,11 +241,28 @@ def install(work: Work, command: Command) -> None:
     work.report.command(command.argv)
     work.ledger.ran(command)
     environ = {**os.environ, **_pip_variables(work)}
-    rc = process.stream(command.argv, env=environ, cwd=command.cwd, log=work.ledger.log, on_block=keep)
-    if rc != 0 and "--python" in command.argv:  # uv knows neither pip's settings nor its indexes
+    if uses_uv(command.argv):
+        environ = _uv_variables(work, environ)
+    try:
+        rc = process.stream(
+            command.argv,
+            env=environ,
+            cwd=command.cwd,
+            log=work.ledger.log,
+            on_block=keep,
+            on_idle=Pace().look,
+        )
+    except Stalled as stalled:
+        raise RequirementsError(
+            f"{shell_text(command.argv)} got no further: {stalled}.",
+            looked=tuple(tail),
+            next_step="Take another index (PIP_INDEX_URL), or a folder of wheels: --offline --wheels folder\n"
+            "For a network that is as slow as that, TORCHBUILD_STALL names other seconds.",
+        ) from None
+    if rc != 0 and uses_uv(command.argv) and command.argv[1] == "pip":
         at = command.argv.index("--python") + 1
         pip = (command.argv[at], "-m", "pip", "install", *command.argv[at + 1 :])
-        work.report.note("uv could not; pip is asked")
+        work.report.note("uv could not install them; trying pip")
         install(work, replace(command, argv=pip))
         return
     if rc != 0:

@@ -44,7 +44,7 @@ def build_target(work: Work) -> Work:
         work = begin_cache(work)
     if not (work.build_dir / "CMakeCache.txt").exists():
         raise BuildFailed(
-            "CMake has to be run anew, which builds more than one target.",
+            "CMake has to be run again, which builds more than one target.",
             next_step="Say `build` without --target.",
         )
     work.ledger.open()
@@ -62,7 +62,7 @@ def _refuse_unknown(work: Work, ninja: Command, target: str) -> None:
     if dry.rc == 0 or not is_unknown(output):
         return
     listed = process.capture((*ninja.argv, "-t", "targets", "all"), env=work.environ, cwd=ninja.cwd)
-    names = nearest_targets(target, listed.stdout.decode(errors="replace"))
+    names = nearest_targets(target, listed.text)
     raise UsageError(
         f"The build tree has no target {target}.",
         looked=(f"targets of {work.build_dir / 'build.ninja'} with a like name:", *names) if names else (),
@@ -73,7 +73,7 @@ def _refuse_unknown(work: Work, ninja: Command, target: str) -> None:
 def _describe_files(work: Work, ninja: Command, target: str) -> list[str]:
     """Return a line for each library of the target: where it is, and what torch reads instead."""
     asked = process.capture((*ninja.argv, "-t", "query", target), env=work.environ, cwd=ninja.cwd)
-    files = [work.build_dir / name for name in files_of(target, asked.stdout.decode(errors="replace"))]
+    files = [work.build_dir / name for name in files_of(target, asked.text)]
     try:
         rules = read_rules(work.build_dir)
     except OSError:
@@ -110,9 +110,9 @@ def _installed_path(prefix: str, rule: Rule, file: Path) -> Path:
 # ---------------- what Ninja answers about its targets
 
 
-def is_unknown(said: str) -> bool:
+def is_unknown(output: str) -> bool:
     """Say whether Ninja says that it knows no such target."""
-    return _UNKNOWN.search(said) is not None
+    return _UNKNOWN.search(output) is not None
 
 
 def nearest_targets(target: str, listed: str) -> tuple[str, ...]:
@@ -137,11 +137,11 @@ def nearest_targets(target: str, listed: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(folded[name] for name in (*close, *within)))[:_SHOWN]
 
 
-def files_of(target: str, said: str) -> tuple[str, ...]:
+def files_of(target: str, output: str) -> tuple[str, ...]:
     """Return the files that a target stands for, out of `ninja -t query`: a phony one's inputs, or itself."""
     inputs: list[str] = []
     phony = section = False
-    for line in said.splitlines():
+    for line in output.splitlines():
         text = line.strip()
         if text.startswith("input:"):
             section, phony = True, text == "input: phony"

@@ -1,50 +1,103 @@
-"""Seconds left of a build, from what its steps took on this machine before.
+"""Seconds left of a build, from what its steps took on this machine before, else from what such steps cost.
 
     seconds so far * usual seconds of the steps that are left / seconds that the ended ones took
 
-The usual seconds are corrected by what this build's steps really took against them, compiles and all
-other steps apart: a compiler cache answers compiles and no links, and a busy machine slows both. That
-correction is what Ninja's own %E lacks: it adds the times of its last log as they are (status_printer.cc,
-Ninja 1.12 to 1.13), and a build on a busier day or out of a cache is then off by a multiple.
+The usual seconds are corrected by what this build's steps really took against them, each part of the
+build for itself: a compiler cache answers compiles and no links, a busy machine slows both, and protobuf
+tells little of ATen. That correction is what Ninja's own %E lacks: it adds the times of its last log as they
+are (status_printer.cc, Ninja 1.12 to 1.13), and a build on a busier day or out of a cache is then off by a
+multiple.
+
+A first build has no history. Its steps, which Ninja's graph names, cost what the rows of step_costs.toml say.
+What they take now counts more than what others took an hour ago, when the machine may have had other work.
+With a history it does not: the misses of a cache, which come in swarms, would be taken for the rest. A count
+of steps would promise too little for hours, since the small files of third_party come first.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Sequence
 from typing import Final
 
+from torchbuild_tasks.catalog import StepCostRow
 from torchbuild_tasks.model.history import History
 from torchbuild_tasks.ninja.log import Step, kind_of
-from torchbuild_tasks.ninja.progress import EARLY
+from torchbuild_tasks.ninja.progress import EARLY, short_path
 from torchbuild_tasks.ninja.step_times import CACHEABLE, costs
 
-_PRIOR: Final = 10.0  # mean steps by which the history is believed before this build shows otherwise
+_PRIOR: Final = 10.0  # mean steps by which a cost is believed before this build shows otherwise
+_HALF: Final = 600.0  # seconds after which what a step took counts half
 _LEAST: Final = 1.0  # seconds: until the end is there, there is something to do
+_COMPILES, _OTHER = "compiles", "other"  # parts of what the history knows
+# What is left of a build may be so many times what costs by rows say, or that part of it, at its start.
+_SPREAD: Final = 2.0
+_SEEN_ENOUGH: Final = 0.5  # part of the work from which on the build itself has told what its steps cost
+_NEARLY: Final = 0.9
 
 
 class TimeLeft:
     """Feed it the steps that ended and the count that Ninja shows; ask it how long it takes still.
 
     Args:
-        history: what this machine knows; with an empty one there is no answer.
+        history: what this machine knows; with an empty one there is no answer before `expect`.
+        rows: what a step costs that it does not know.
     """
 
-    def __init__(self, history: History) -> None:
-        self._usual = costs(history)
-        self._mean = sum(self._usual.values()) / len(self._usual) if self._usual else 0.0
-        self._waiting = set(self._usual)
-        # By whether a compiler cache can answer the step: usual seconds of what is left and of what
-        # ended, and what the ended ones took.
-        self._left = {True: 0.0, False: 0.0}
-        for output, seconds in self._usual.items():
-            self._left[_is_compile(output)] += seconds
-        self._ended = {True: 0.0, False: 0.0}
-        self._took = {True: 0.0, False: 0.0}
+    def __init__(self, history: History, rows: Sequence[StepCostRow] = ()) -> None:
+        self._rows, self._usual = rows, costs(history)
+        self._part = {output: _COMPILES if _is_compile(output) else _OTHER for output in self._usual}
+        self._guessed: set[str] = set()
+        self._row: dict[str, float] = {}  # by part: what its row says of one step
         self._total = 0
         self._done = 0
-        self._seen: set[tuple[float, float, str]] = set()
+        self._steps: dict[tuple[float, float, str], Step] = {}
         self._began: float | None = None  # `now` when Ninja began
         self._last = 0.0  # `now` when the last step ended
+        self._reckon(set(self._usual))
+
+    def _reckon(self, waiting: set[str]) -> None:
+        """Count again, by part: usual seconds of what is left and of what ended, and what those took."""
+        self._mean = sum(self._usual.values()) / len(self._usual) if self._usual else 0.0
+        self._waiting = waiting
+        self._left: dict[str, float] = defaultdict(float)
+        self._ended: dict[str, float] = defaultdict(float)
+        self._took: dict[str, float] = defaultdict(float)
+        self._all_ended = self._all_took = self._newest = 0.0
+        for output in waiting:
+            self._left[self._part[output]] += self._usual[output]
+        for step in self._steps.values():
+            self._end(step)
+
+    def expect(self, outputs: Iterable[str], built: Collection[str] = ()) -> None:
+        """Take what the whole build makes, so that what the history does not know is reckoned with.
+
+        Args:
+            outputs: of Ninja's graph; only those of compiles and links count.
+            built: what lay there when the build began. Where just the rest is built, that costs nothing more.
+        """
+        new = {output: found for output in outputs if (found := self._guess(output))}
+        known = {output: each for output in self._usual if (each := self._guess(output))}
+        weight = sum(row.seconds for row in known.values())
+        scale = sum(self._usual[output] for output in known) / weight if weight else 1.0
+        for output, row in new.items():
+            if output not in self._usual:
+                part = f"{row.kind} {row.path}"
+                self._part[output], self._row[part] = part, row.seconds * scale
+                self._usual[output] = row.seconds * scale
+                self._guessed.add(output)
+        waiting = set(self._usual)
+        left = waiting.difference(built)
+        if self._total and self._total * _NEARLY <= len(left) and len(left) < len(waiting):
+            waiting = left
+        self._reckon(waiting)
+
+    def _guess(self, output: str) -> StepCostRow | None:
+        kind = kind_of(output)
+        if kind not in CACHEABLE and not (kind == "link" and "/" in output):
+            return None  # a file that is written, or another name of a library
+        path = short_path(output)
+        return next((row for row in self._rows if row.kind in ("", kind) and path.startswith(row.path)), None)
 
     def counted(self, done: int, total: int) -> None:
         """Take in Ninja's `[done/total]`."""
@@ -59,26 +112,50 @@ class TimeLeft:
         """Take in steps that the log shows as ended; `now` is any clock in seconds."""
         for step in steps:
             key = (step.start, step.end, step.command)
-            if key in self._seen:
+            if key in self._steps:
                 continue  # the lines of a step with thousands of outputs come in pieces
-            self._seen.add(key)
-            compiles = _is_compile(step.output)
-            usual = self._usual.get(step.output)
-            if step.output in self._waiting:
-                self._waiting.remove(step.output)
-                self._left[compiles] -= self._usual[step.output]
-            self._ended[compiles] += self._mean if usual is None else usual
-            self._took[compiles] += step.seconds
+            self._steps[key] = step
+            self._end(step)
             began = now - step.end
             self._began = began if self._began is None else min(self._began, began)
             self._last = now
+
+    def _end(self, step: Step) -> None:
+        part = self._part.get(step.output) or (_COMPILES if _is_compile(step.output) else _OTHER)
+        if step.output in self._waiting:
+            self._waiting.remove(step.output)
+            self._left[part] -= self._usual[step.output]
+        self._forget(step.end)
+        usual = self._usual.get(step.output, self._mean)
+        self._ended[part] += usual
+        self._took[part] += step.seconds
+        self._all_ended += usual
+        self._all_took += step.seconds
+
+    def _forget(self, end: float) -> None:
+        """Let what was seen before count less, by the time that has passed since."""
+        if end <= self._newest or not self._guessed:
+            return
+        kept = 0.5 ** ((end - self._newest) / _HALF)
+        self._newest = end
+        for sums in (self._ended, self._took):
+            for part in sums:
+                sums[part] *= kept
+
+    @property
+    def spread(self) -> float:
+        """Return how many times the answer the truth may be, or that part of it: 1 where it is known."""
+        left = sum(self._usual[output] for output in self._waiting) or 1.0
+        guessed = sum(self._usual[output] for output in self._waiting & self._guessed)
+        seen = min(1.0, self._all_ended / (self._all_ended + left) / _SEEN_ENOUGH)
+        return 1.0 + (_SPREAD - 1.0) * guessed / left * (1.0 - seen)
 
     def left(self, now: float) -> float | None:
         """Return the seconds from `now` to the last step's end; None while too little is known."""
         if self._total and self._done >= self._total:
             return 0.0
-        took = sum(self._took.values())
-        known = max(self._done, len(self._seen)) >= EARLY * self._total
+        took = self._all_took
+        known = max(self._done, len(self._steps)) >= EARLY * self._total
         if not known or not self._usual or not took or self._began is None:
             return None
         whole = (self._last - self._began) * self._work_left() / took
@@ -92,7 +169,9 @@ class TimeLeft:
         that is not known costs what all do on average.
         """
         pace = sum(self._took.values()) / (sum(self._ended.values()) or self._mean)
-        known = self._left[True] * self._ratio(True, pace) + self._left[False] * self._ratio(False, 1.0)
+        known = sum(
+            left * self._ratio(part, 1.0 if part == _OTHER else pace) for part, left in self._left.items()
+        )
         if not self._total:
             return known
         steps_left = self._total - self._done
@@ -101,10 +180,10 @@ class TimeLeft:
             return known * steps_left / len(self._waiting)
         return known + unknown * self._mean * pace
 
-    def _ratio(self, compiles: bool, prior: float) -> float:
+    def _ratio(self, part: str, prior: float) -> float:
         """Return the seconds now for a usual second; while such steps have shown little, the prior."""
-        weight = _PRIOR * self._mean
-        return (self._took[compiles] + prior * weight) / (self._ended[compiles] + weight)
+        weight = _PRIOR * self._row.get(part, self._mean)
+        return (self._took[part] + prior * weight) / (self._ended[part] + weight)
 
 
 def _is_compile(output: str) -> bool:

@@ -10,11 +10,10 @@ from typing import Final, Protocol
 
 import msgspec
 
-from torchbuild_tasks.build import owned
 from torchbuild_tasks.build.ledger import Ledger
 from torchbuild_tasks.catalog import Catalog
 from torchbuild_tasks.model import BuildPlan, Command, Facts
-from torchbuild_tasks.model.record import VerifyReport
+from torchbuild_tasks.model.record import Removal, VerifyReport
 from torchbuild_tasks.model.wheel import Wheel
 from torchbuild_tasks.options import BuildRequest
 from torchbuild_tasks.system import process
@@ -45,9 +44,9 @@ class Reporter(Protocol):
     def note(self, text: str, *, alone: bool = False) -> None: ...
     def command(self, argv: tuple[str, ...]) -> None: ...
     def block(self, block: bytes) -> None: ...
-    def left(self, seconds: float | None) -> None: ...
+    def left(self, seconds: float | None, spread: float = 1.0) -> None: ...
     def transfer(self, name: str, done: int, total: int | None) -> None: ...
-    def removal(self, removal: owned.Removal, uninstall: Command | None) -> None: ...
+    def removal(self, removal: Removal, uninstall: Command | None) -> None: ...
     def confirm(self, question: str) -> bool: ...
     def stream(self) -> Sink: ...
     def inner(self, title: str) -> Reporter: ...
@@ -107,6 +106,11 @@ class Work(msgspec.Struct, frozen=True, kw_only=True):
 def is_agreed(work: Work, question: str) -> bool:
     """Return whether the user lets this be done: by --yes, or when asked."""
     return work.request.yes or work.report.confirm(question)
+
+
+def built_wheel(root: Path) -> Path | None:
+    """Return the newest wheel of a checkout; None where there is none."""
+    return max((root / "dist").glob("*.whl"), key=lambda path: path.stat().st_mtime, default=None)
 
 
 def where_to_read(work: Work, line: int | None) -> str:

@@ -30,9 +30,12 @@ from torchbuild_tasks.catalog.cuda import (
     PatchRow,
 )
 from torchbuild_tasks.catalog.packaging import (
+    BaseRow,
     CompressRow,
+    CondaNameRow,
+    EngineRow,
     IndexLimitRow,
-    NewerCompilerRow,
+    LicenceRow,
     PlatformRow,
     RpathRow,
     SharedRow,
@@ -46,8 +49,6 @@ from torchbuild_tasks.catalog.rows import (
     CacheRow,
     CharacterRow,
     CheckRow,
-    CompanionReleaseRow,
-    CompanionRow,
     ComponentRow,
     EntryRow,
     FailureRow,
@@ -68,6 +69,7 @@ from torchbuild_tasks.catalog.rows import (
     NeedRow,
     OptionRow,
     OutputRow,
+    OverruledRow,
     PackageRow,
     PresetRow,
     ReaderRow,
@@ -75,76 +77,20 @@ from torchbuild_tasks.catalog.rows import (
     SecretFormRow,
     SecretNameRow,
     ShapeRow,
-    SubmoduleRow,
+    StepCostRow,
     SwitchRow,
     TorchRow,
     VariableRow,
     WantRow,
     row_place,
 )
+from torchbuild_tasks.catalog.source import CompanionReleaseRow, CompanionRow, PinRow, SubmoduleRow
 from torchbuild_tasks.values import from_json, replace
 
 R = TypeVar("R")
 # Not importlib.resources: it imports tempfile, and with that random, for folders inside archives.
 _DATA: Final = Path(__file__).resolve().parents[1] / "data"
 GIB = 1 << 30
-
-__all__ = [
-    "ArchRow",
-    "BackportRow",
-    "BlasRow",
-    "BoardRow",
-    "CacheRow",
-    "Catalog",
-    "CharacterRow",
-    "CheckRow",
-    "CompanionReleaseRow",
-    "CompanionRow",
-    "ComponentRow",
-    "CudaDriverRow",
-    "CudaLibcRow",
-    "CudaOffRow",
-    "CudaRow",
-    "CudaTorchRow",
-    "CudaWheelRow",
-    "EntryRow",
-    "FailureRow",
-    "FamilyRow",
-    "FrontEndRow",
-    "GIB",
-    "GpuRow",
-    "HelperRow",
-    "InputRow",
-    "JobserverRow",
-    "InstallerRow",
-    "JetpackRow",
-    "KindRow",
-    "LibraryRow",
-    "LinkerRow",
-    "ManagerRow",
-    "MemoryRow",
-    "MessageRow",
-    "MsvcRow",
-    "NeedRow",
-    "NewerCompilerRow",
-    "OptionRow",
-    "OutputRow",
-    "PackageRow",
-    "PartRow",
-    "PatchRow",
-    "PlatformRow",
-    "PresetRow",
-    "ReaderRow",
-    "RenamedRow",
-    "ShapeRow",
-    "SubmoduleRow",
-    "SwitchRow",
-    "TorchRow",
-    "VariableRow",
-    "WantRow",
-    "WheelInputRow",
-    "load_catalog",
-]
 
 
 # The files of the failure rows, one for each phase of a build.
@@ -211,21 +157,23 @@ class Catalog:
 
     torch = Table(TorchRow, "torch.toml")
     platform = Table(PlatformRow, "torch.toml")
-    newer_compiler = Table(NewerCompilerRow, "torch.toml")
     entry = Table(EntryRow, "entries.toml")
     preset = Table(PresetRow, "presets.toml")
     variable = Table(VariableRow, "variables.toml")
     reader = Table(ReaderRow, "readers.toml")
     renamed = Table(RenamedRow, "readers.toml")
+    overruled = Table(OverruledRow, "readers.toml")
     need = Table(NeedRow, "needs.toml")
     blas = Table(BlasRow, "blas.toml")
     input = Table(InputRow, "inputs.toml")
     check = Table(CheckRow, "checks.toml")
     front_end = Table(FrontEndRow, "front_end.toml")
     memory = Table(MemoryRow, "memory.toml")
+    step_cost = Table(StepCostRow, "step_costs.toml")
     jobserver = Table(JobserverRow, "jobserver.toml")
     output = Table(OutputRow, "outputs.toml")
     submodule = Table(SubmoduleRow, "submodules.toml")
+    pin = Table(PinRow, "pins.toml")
     backport = Table(BackportRow, "backports.toml")
     gate = Table(GateRow, "gates.toml")
     flag = Table(FlagRow, "flags.toml")
@@ -271,6 +219,10 @@ class Catalog:
     compress = Table(CompressRow, "packaging.toml")
     index_limit = Table(IndexLimitRow, "packaging.toml")
     smaller = Table(SmallerRow, "packaging.toml")
+    conda_name = Table(CondaNameRow, "packaging.toml")
+    base = Table(BaseRow, "container.toml")
+    engine = Table(EngineRow, "container.toml")
+    licence = Table(LicenceRow, "licences.toml")
 
     def __init__(self, **tables: tuple[Any, ...]) -> None:
         """Tables that are given here are not read."""

@@ -168,17 +168,22 @@ class JetpackRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
 
 
 class FlagRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Words of CXXFLAGS without which these releases of a compiler do not compile these torches."""
+    """Words of CXXFLAGS without which these releases of a compiler do not compile these torches.
+
+    Without one of the switches `off` it does not come up. With `older_first` an older compiler that is
+    here is taken before.
+    """
 
     compiler: str
     fits: str
     torch: str
     os: str = ""
     arch: str = ""
-    needs: str = ""
+    off: tuple[str, ...] = ()
     flags: tuple[str, ...]
     because: str
     source: str
+    older_first: bool = False
 
 
 class PatchRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

@@ -1,27 +1,38 @@
 """The rows of failures, compiled, so that lines of a log can be looked up in them.
 
-A pattern must be safe and quick: it cannot hang, and holds plain text that is searched for first.
+A pattern must be safe and quick: it holds plain text that is searched for first, and none of ours can
+hang. One of the user's gets a time, by `regex`: `re` cannot be stopped.
 """
 
 from __future__ import annotations
 
+import functools
 import re
-from collections.abc import Iterable, Iterator
-from typing import Final
+import warnings
+from collections.abc import Callable, Iterable, Iterator
+from typing import TYPE_CHECKING, Final
 
 import msgspec
 
 from torchbuild_tasks.catalog import FailureRow
 from torchbuild_tasks.catalog.match import applies, parse_version
+from torchbuild_tasks.errors import UsageError
 from torchbuild_tasks.model import Facts
+
+if TYPE_CHECKING:
+    import regex
 
 SHORTEST: Final = 4  # letters of plain text that a pattern must hold
 UNBOUNDED: Final = 4  # how many * and + one alternative may hold
+LONGEST: Final = 2000  # letters of a pattern
+PATIENCE: Final = 2.0  # seconds that a pattern of the user's may take for one text
 _TOKEN: Final = re.compile(
     r"(?P<class>\[\^?\]?(?:\\.|[^\]\\])*\])|(?P<escape>\\.)|(?P<quantifier>(?:[*+?]|\{\d*,?\d*\})\??)"
     r"|(?P<open>\((?:\?(?:P<\w+>|<?[=!:]))?)|(?P<close>\))|(?P<or>\|)|(?P<any>[.^$])|(?P<plain>.)",
     re.DOTALL,
 )
+
+_FLAGS: Final = re.compile(r"\(\?[a-zA-Z]*[ix][a-zA-Z]*(?:-[a-zA-Z]+)?[:)]")
 
 
 def anchors(pattern: str) -> tuple[str, ...]:
@@ -30,10 +41,14 @@ def anchors(pattern: str) -> tuple[str, ...]:
     Raises:
         ValueError: the pattern is none, could hang, or an alternative has too little plain text.
     """
+    if len(pattern) > LONGEST:
+        raise ValueError(f"it has {len(pattern)} letters, and may have {LONGEST}")
     try:
-        re.compile(pattern)
-    except re.error as error:
-        raise ValueError(f"it is no regular expression: {error}") from None
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")  # of what will mean something else one day
+            re.compile(pattern)
+    except (re.error, OverflowError, RecursionError, Warning) as error:
+        raise ValueError(f"it is not a regular expression: {error}") from None
     if reason := _hazard(pattern):
         raise ValueError(reason)
     found = tuple(max(runs, key=len, default="") for runs in _alternatives(pattern))
@@ -49,8 +64,8 @@ def _tokens(pattern: str) -> Iterator[tuple[str, str]]:
 
 def _hazard(pattern: str) -> str:
     """Say why a pattern might run for ever, or for very long; empty when it cannot."""
-    if "(?i)" in pattern:
-        return "it ignores case, and its plain text could not be looked for"
+    if found := _FLAGS.search(pattern):
+        return f"with {found[0]} its plain text could not be looked for: it ignores case, or has comments"
     before, unbounded, depth = "", 0, 0
     for kind, text in _tokens(pattern):
         if kind == "quantifier":
@@ -91,6 +106,12 @@ def _alternatives(pattern: str) -> list[list[str]]:
 # ---------------- looking lines up
 
 
+class UserFailureRow(FailureRow, frozen=True, kw_only=True):
+    """A row of the user's own, and the file and line of its patterns."""
+
+    place: str
+
+
 class Hit(msgspec.Struct, frozen=True):
     """A row that a text matches, and what its groups hold ("" for one that took no part)."""
 
@@ -108,18 +129,22 @@ class FailureBook:
     def __init__(self, rows: Iterable[FailureRow]) -> None:
         self.rows: Final = tuple(rows)
         self._known = [
-            (_anchors(row, pattern), re.compile(pattern), row)
+            (_anchors(row, pattern), _search_for(row, pattern), row)
             for row in self.rows
             for pattern in row.patterns
         ]
         self.anchors: Final = frozenset(anchor for texts, _, _ in self._known for anchor in texts)
 
     def look_up(self, text: str) -> list[Hit]:
-        """Return the rows that this text matches, each once, in their order; white space is one blank."""
+        """Return the rows that this text matches, each once, in their order; white space is one blank.
+
+        Raises:
+            UsageError: a pattern of the user's takes too long; names its file and line.
+        """
         text = " ".join(text.split())
         hits: dict[str, Hit] = {}
-        for texts, pattern, row in self._known:
-            if row.id not in hits and any(each in text for each in texts) and (match := pattern.search(text)):
+        for texts, search, row in self._known:
+            if row.id not in hits and any(each in text for each in texts) and (match := search(text)):
                 hits[row.id] = Hit(row, tuple(group or "" for group in match.groups()))
         return list(hits.values())
 
@@ -129,6 +154,29 @@ def _anchors(row: FailureRow, pattern: str) -> tuple[str, ...]:
         return anchors(pattern)
     except ValueError as error:
         raise ValueError(f"failure {row.id}, pattern {pattern!r}: {error}") from None
+
+
+def _search_for(row: FailureRow, pattern: str) -> Callable[[str], re.Match[str] | regex.Match[str] | None]:
+    if not isinstance(row, UserFailureRow):
+        return re.compile(pattern).search
+    import regex  # few have rows of their own
+
+    try:
+        return functools.partial(_search_in_time, row, regex.compile(pattern))
+    except (regex.error, OverflowError, RecursionError) as error:
+        raise ValueError(f"failure {row.id}, pattern {pattern!r}: {error}") from None
+
+
+def _search_in_time(row: UserFailureRow, pattern: regex.Pattern[str], text: str) -> regex.Match[str] | None:
+    try:
+        return pattern.search(text, timeout=PATIENCE)
+    except TimeoutError:
+        raise UsageError(
+            f"{row.place}: failure {row.id}: its pattern {pattern.pattern!r} takes more than {PATIENCE:g} s "
+            f"for one line of {len(text)} letters.",
+            next_step="Let it find less at once: what stands before the error need not be in it, and "
+            r"[^']* ends at a quote where .* goes on.",
+        ) from None
 
 
 def fitting_rows(rows: Iterable[FailureRow], facts: Facts) -> tuple[FailureRow, ...]:

@@ -90,18 +90,51 @@ class PlatformRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     fix: str = ""
 
 
-class NewerCompilerRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A compiler that is newer than a torch: what of it does not compile there, and the flag that helps.
+class CondaNameRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A `project` of the package index that conda-forge has by another `name`."""
 
-    `fits` are versions of the compiler, `torch` those of torch (PEP 440); without one of the switches `off`
-    it does not come up.
-    """
-
-    compiler: str
-    fits: str
-    torch: str
-    text: str
-    variable: str
-    flag: str
+    project: str
+    name: str
     source: str
-    off: tuple[str, ...] = ()
+
+
+class BaseRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """An image that a build can be made in, and what is in it; container.toml explains the columns."""
+
+    image: str
+    archs: tuple[str, ...]
+    system: str
+    libc: str
+    gcc: str
+    python: str
+    source: str
+    install: tuple[str, ...] = ("python3", "python3-venv", "python3-dev")
+    cuda: str = ""
+    cudnn: str = ""
+    l4t: str = ""
+
+
+class EngineRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A program that builds images or runs them, and its words; container.toml explains the columns."""
+
+    name: str
+    answer: tuple[str, ...]
+    build: tuple[str, ...]
+    save: tuple[str, ...]
+    load: tuple[str, ...]
+    offline: tuple[str, ...] = ()
+    run: tuple[str, ...] = ()
+    given: tuple[str, ...] = ()
+    user: tuple[str, ...] = ()
+    gpu: tuple[str, ...] = ()
+    tegra: tuple[str, ...] = ()
+    rootless: str = ""
+    cdi: bool = False
+    subids: bool = False
+
+
+class LicenceRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A licence by words of its text, in small letters and with single blanks; `id` is SPDX's."""
+
+    id: str
+    says: tuple[str, ...]

@@ -98,6 +98,17 @@ class ReaderRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     source: str
 
 
+class OverruledRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Words in the value of a variable that torch's own CMake files undo, and what does as they say."""
+
+    names: tuple[str, ...]
+    words: tuple[str, ...]
+    torch: str = ""
+    because: str
+    fix: str
+    source: str
+
+
 class RenamedRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A name that recipes use and no torch reads, and what says the same."""
 
@@ -132,11 +143,12 @@ class BlasRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
 
 
 class InputRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """An input of a build other than a variable, and what a change of it needs."""
+    """An input of a build other than a variable, and what a change of it needs, in builds of `mode`."""
 
     name: str
     needs: Need
     because: str
+    mode: str = ""
 
 
 class FrontEndRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -184,20 +196,6 @@ class OutputRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     era: str = ""
     named: bool = False
     tag: str = ""
-
-
-class SubmoduleRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A submodule, and the settings for which a build takes it; submodules.toml explains the columns."""
-
-    path: str
-    torch: str = ""
-    needs: Mapping[str, str] = msgspec.field(default_factory=dict)
-    any: Mapping[str, str] = msgspec.field(default_factory=dict)
-    system: tuple[str, ...] = ()
-    os: str = ""
-    unused: str = ""
-    checked: str = ""
-    source: str
 
 
 class BackportRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -315,6 +313,15 @@ class MemoryRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     source: str
 
 
+class StepCostRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What a step costs against the others: of a source whose path begins so, and of this kind."""
+
+    path: str
+    kind: str
+    seconds: float
+    source: str
+
+
 class JobserverRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Which `program` (`version`: PEP 440) of a build takes its jobs from a jobserver, or why `off`."""
 
@@ -382,37 +389,6 @@ class InstallerRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
 
     distribution: str
     command: str
-
-
-# ---------------- what is built after torch: torchvision, torchaudio
-
-
-class CompanionRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """One project; `set` are variables of its build, in which `{torch}` is the version of the built torch.
-
-    `{cuda}` is 1 or 0.
-    """
-
-    name: str
-    url: str
-    requires: tuple[str, ...]
-    source: str
-    set: Mapping[str, str] = msgspec.field(default_factory=dict)
-
-
-class CompanionReleaseRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A release of a project and the torch versions (PEP 440) that it builds against.
-
-    `wheel` is what its wheel asks of torch, which is what pip goes by. A `stable` one uses the stable ABI
-    only, so that one build runs with all of them.
-    """
-
-    name: str
-    version: str
-    torch: str
-    source: str
-    wheel: str = ""
-    stable: bool = False
 
 
 # ---------------- libraries: what a file is, and which package brings it

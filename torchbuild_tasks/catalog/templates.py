@@ -15,6 +15,7 @@ import msgspec
 
 from torchbuild_tasks.errors import EnvFileError
 from torchbuild_tasks.options import SHELLS
+from torchbuild_tasks.system.reading import read_text
 
 FIELDS: Final = frozenset({"writer", "checkout", "ops"})
 
@@ -79,8 +80,8 @@ def _load(shell: str, cwd: Path | None) -> EnvTemplate:
 
 def _read(path: Path) -> str:
     try:
-        return path.read_text(encoding="utf-8-sig")  # an editor on Windows may have put a mark there
-    except (OSError, UnicodeDecodeError) as error:
+        return read_text(path).replace("\r\n", "\n").replace("\r", "\n")  # as Windows' editors end lines
+    except OSError as error:
         raise EnvFileError(
             f"The env template {path} cannot be read: {error}", next_step="Make it readable, as UTF-8."
         ) from error

@@ -32,21 +32,18 @@ def look_for_blas(probe: Probe, rows: Sequence[BlasRow], prefixes: Sequence[str]
 
 def _places(probe: Probe, row: BlasRow, prefixes: Sequence[str]) -> Iterator[tuple[str, str]]:
     """Yield how a folder was found, and the folder."""
+    separator = ";" if probe.windows else ":"
     for name in row.variables:
         if value := probe.variable(name):
             yield name, probe.absolute(value)
     for name in ("CMAKE_PREFIX_PATH", "CMAKE_LIBRARY_PATH", "LD_LIBRARY_PATH"):
-        for entry in probe.names.split_path(probe.variable(name).replace(";", _separator(probe))):
+        for entry in probe.names.split_path(probe.variable(name).replace(";", separator)):
             yield name, probe.absolute(entry)
     for prefix in prefixes:
         yield "conda", probe.join(prefix, "Library") if probe.windows else prefix
     if not probe.windows:
         for folder in (*row.folders, *SYSTEM):
             yield "system", folder
-
-
-def _separator(probe: Probe) -> str:
-    return ";" if probe.windows else ":"
 
 
 def _look(probe: Probe, row: BlasRow, via: str, root: str) -> Library | None:
@@ -60,7 +57,8 @@ def _look(probe: Probe, row: BlasRow, via: str, root: str) -> Library | None:
     if folder is None:
         return None
     includes = [probe.join(root, part) if part else root for part in _INCLUDES]
-    include = next((each for each in includes if _has_header(probe, row, each)), None)
+    headers = ((each, probe.join(each, name)) for each in includes for name in row.headers)
+    include = next((each for each, path in headers if probe.is_file(path)), None)
     if row.headers and include is None:
         return None
     return Library(name=row.name, include=include, library=folder, found_via=via)
@@ -71,7 +69,3 @@ def _holds(probe: Probe, row: BlasRow, folder: str) -> bool:
     start = "" if probe.windows else "lib"
     names = (f"{start}{name}{ending}" for name in row.libraries for ending in endings)
     return any(probe.exists(probe.join(folder, name)) for name in names)
-
-
-def _has_header(probe: Probe, row: BlasRow, folder: str) -> bool:
-    return any(probe.is_file(probe.join(folder, name)) for name in row.headers)

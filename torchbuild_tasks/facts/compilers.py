@@ -57,8 +57,10 @@ def look_for_compilers(probe: Probe, windows: Windows | None = None) -> tuple[To
     missing = [item for item in named if isinstance(item, Tool)]
     candidates = [item for item in named if isinstance(item, _Candidate)]
     found = _distinct(probe, [*candidates, *_in_toolsets(windows), *_on_path(probe)])
-    compilers = [*missing, *map_parallel(lambda candidate: _ask(probe, candidate), found)]
-    return (*compilers, *_missing(probe, found, windows))
+    programs = list(dict.fromkeys(_program(probe, candidate) for candidate in found))
+    answers = dict(zip(programs, map_parallel(lambda program: _ask(probe, program), programs), strict=True))
+    compilers = [_tool(probe, candidate, answers[_program(probe, candidate)]) for candidate in found]
+    return (*missing, *compilers, *_missing(probe, found, windows))
 
 
 def _missing(probe: Probe, found: list[_Candidate], windows: Windows | None) -> Iterator[Tool]:
@@ -154,18 +156,34 @@ def _distinct(probe: Probe, candidates: Iterable[_Candidate]) -> list[_Candidate
     return list(first.values())
 
 
-def _ask(probe: Probe, candidate: _Candidate) -> Tool:
-    """Ask the compiler itself, not the launcher before it, which would count the call."""
+def _program(probe: Probe, candidate: _Candidate) -> str | None:
+    """Return what is asked: the compiler itself, not the launcher before it, which would count the call.
+
+    clang++ is a link to clang, whose version does not depend on what it is called; starting it costs most
+    of all programs.
+    """
+    is_clang = candidate.real is not None and _generic_name(probe.names.stem(candidate.real)) == "clang"
+    return candidate.real if candidate.masked or is_clang else candidate.path
+
+
+def _ask(probe: Probe, program: str | None) -> tuple[str, str | None]:
+    """Return what a compiler says, and the version in it."""
+    if program is None:
+        return "", None
+    if probe.names.stem(program) == "cl":
+        return "", _version_of_cl(probe, program)
+    text = _answer(probe, program, "--version")
+    version = version_in(text) if text else None
+    if text and version is None:
+        version = version_in(_answer(probe, program, "-dumpfullversion", "-dumpversion"))
+    return text, version
+
+
+def _tool(probe: Probe, candidate: _Candidate, answer: tuple[str, str | None]) -> Tool:
+    text, version = answer
     program = candidate.real if candidate.masked else candidate.path
     stem = probe.names.stem(program or candidate.path)
-    if stem == "cl":
-        name, version = "cl", _version_of_cl(probe, program)
-    else:
-        text = _answer(probe, program, "--version")
-        version = version_in(text) if text else None
-        if text and version is None:
-            version = version_in(_answer(probe, program, "-dumpfullversion", "-dumpversion"))
-        name = stem if stem in MSVC_LIKE else _NAMES[_maker(text, stem), candidate.cxx]
+    name = stem if stem in MSVC_LIKE else _NAMES[_maker(text, stem), candidate.cxx]
     return Tool(
         name=name,
         path=candidate.path,
@@ -175,17 +193,17 @@ def _ask(probe: Probe, candidate: _Candidate) -> Tool:
     )
 
 
-def _answer(probe: Probe, path: str | None, *options: str) -> str:
-    output = probe.run((path, *options)) if path else None
+def _answer(probe: Probe, path: str, *options: str) -> str:
+    output = probe.run((path, *options))
     return output.stdout if output and output.rc == 0 else ""
 
 
-def _version_of_cl(probe: Probe, path: str | None) -> str | None:
+def _version_of_cl(probe: Probe, path: str) -> str | None:
     """Return the version of the program's resource, else of its first line without arguments."""
-    resource = probe.file_version(path) if path else None
+    resource = probe.file_version(path)
     if resource and resource.startswith("19."):  # cl of Visual Studio 2015 and later
         return ".".join(resource.split(".")[:3])
-    output = probe.run((path,)) if path else None
+    output = probe.run((path,))
     match = re.search(r"\b19\.\d+\.\d+", output.stderr + output.stdout) if output else None
     return match[0] if match else None
 

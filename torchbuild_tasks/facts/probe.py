@@ -111,8 +111,7 @@ class Probe(msgspec.Struct, frozen=True, kw_only=True):
         if captured.timed_out or captured.flooded:
             self.cut.append(argv[0])
         elif captured.started:
-            stdout = captured.stdout.decode("utf-8", "replace")
-            return Output(captured.rc, stdout, captured.stderr.decode("utf-8", "replace"))
+            return Output(captured.rc, captured.text, captured.stderr.decode("utf-8", "replace"))
         return None
 
     @property

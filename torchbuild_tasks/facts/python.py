@@ -305,7 +305,7 @@ def find_on_path(probe: Probe, wanted: str | None) -> Iterator[Candidate]:
 
 
 def path_names(wanted: str | None, *, windows: bool = False) -> tuple[str, ...]:
-    """Return the commands to look for; a bare `wanted` that is no version is a command itself.
+    """Return the commands to look for; a bare `wanted` that is not a version is a command itself.
 
     On Windows python.exe is of any version, and most have no other name.
     """

@@ -20,13 +20,7 @@ _INCLUDES: Final = re.compile(r"(?:-r|--requirement)[\s=]*(\S.*)")
 
 
 def build_requirements(probe: Probe, root: str, pyproject: Mapping[str, object]) -> tuple[str, ...]:
-    """Return the requirements (PEP 508 texts) in their order, each once.
-
-    Args:
-        probe: reads requirements.txt and what it includes.
-        root: the checkout.
-        pyproject: its pyproject.toml.
-    """
+    """Return the requirements (PEP 508 texts) in their order, each once."""
     groups = pyproject.get("dependency-groups")
     if isinstance(groups, dict) and REQUIREMENTS_GROUP in groups:
         return tuple(dict.fromkeys(_requirements_of_group(groups, REQUIREMENTS_GROUP, ())))
@@ -76,11 +70,6 @@ _MARKERS: Final = {
 
 def install_requirements(probe: Probe, root: str, pyproject: Mapping[str, object]) -> tuple[str, ...] | None:
     """Return the requirements (PEP 508 texts) of what is built, as its files write them.
-
-    Args:
-        probe: reads the files.
-        root: the checkout.
-        pyproject: its pyproject.toml.
 
     Returns:
         Each once; None where they are made by code that has to run.

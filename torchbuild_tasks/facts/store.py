@@ -16,10 +16,6 @@ MARKER = ".torchbuild-helper.json"
 def look_at_store(probe: Probe, lock_file: str) -> Store:
     """Look at the store that a build would use; a folder without a marker of ours is not in it.
 
-    Args:
-        probe: the machine.
-        lock_file: the checkout's torchbuild.lock, which need not exist.
-
     Raises:
         UsageError: the lock file cannot be understood.
     """
@@ -69,7 +65,9 @@ def _peaks(text: str | None) -> tuple[PastPeak, ...]:
 def _pins(probe: Probe, lock_file: str) -> dict[str, str]:
     text = probe.read(lock_file)
     if text is None and probe.exists(lock_file):  # no pins would be a reason to trust what is downloaded
-        raise UsageError(f"{lock_file} cannot be read: it is no file, is too long, or is not yours to read.")
+        raise UsageError(
+            f"{lock_file} cannot be read: it is not a file, is too long, or is not yours to read."
+        )
     if text is None:
         return {}
     from torchbuild_tasks.plan.pins import read_pins

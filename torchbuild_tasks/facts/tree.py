@@ -36,7 +36,7 @@ def look_at_tree(
     tags: bool = False,
     asked: Sequence[str] = (),
 ) -> Tree:
-    """Look at everything about the folder `root`; `problem` when it is no checkout that can be read.
+    """Look at everything about the folder `root`; `problem` when it is not a checkout that can be read.
 
     `front_end` are the files, relative to it, that the Python front end reads (`*` in the last part);
     `folders` are those of submodules, for where no .gitmodules names them; with `tags` git is also asked
@@ -277,6 +277,15 @@ def look_at_git(probe: Probe, root: str, *, tags: bool = False) -> Repository:
     status = held.run((*ask, *words), timeout=30.0) if held else None
     dirty = status.stdout.strip() != "" if status and status.rc == 0 else None
     return Repository(is_top=True, commit=lines[1], dirty=dirty, tags=_tags(probe, ask) if tags else None)
+
+
+def look_at_commit_time(probe: Probe, root: str) -> int | None:
+    """Return when HEAD was committed, in seconds since 1970; None where git does not say."""
+    git = probe.which("git")
+    words = ("--no-optional-locks", "-C", root, "cat-file", "commit", "HEAD")
+    output = read_git(probe).run((git, *words)) if git else None
+    found = re.search(r"(?m)^committer .* (\d+) [+-]\d{4}$", output.stdout) if output else None
+    return int(found[1]) if found else None
 
 
 def _tags(probe: Probe, ask: tuple[str, ...]) -> tuple[str, ...] | None:

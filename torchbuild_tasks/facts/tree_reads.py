@@ -49,7 +49,7 @@ def look_at_reads(probe: Probe, root: str, asked: Iterable[str] = ()) -> TreeRea
         root: the checkout.
         asked: names that are set; submodules are searched for those that nothing else reads.
     """
-    files = dict(_cmake_files(probe, root, "CMakeLists.txt"))
+    files = dict(_cmake_files(probe, root))
     if not files:
         return None
     files |= dict(_modules(probe, root, MODULES))
@@ -81,9 +81,9 @@ def _read(probe: Probe, root: str, path: str) -> str | None:
     return None if text is None else _COMMENT.sub(lambda found: "\n" * found[0].count("\n"), text)
 
 
-def _cmake_files(probe: Probe, root: str, first: str) -> Iterator[tuple[str, str]]:
-    """Yield a CMakeLists.txt and those of its folders, by their paths below the root."""
-    todo, seen = [first], set[str]()
+def _cmake_files(probe: Probe, root: str) -> Iterator[tuple[str, str]]:
+    """Yield the CMakeLists.txt and those of its folders, by their paths below the root."""
+    todo, seen = ["CMakeLists.txt"], set[str]()
     while todo:
         path = todo.pop()
         if path in seen or (text := _read(probe, root, path)) is None:
@@ -145,7 +145,7 @@ def _submodule_names(probe: Probe, root: str) -> set[str]:
     top = probe.join(root, THIRD_PARTY)
     for name in probe.children(top):
         folder = probe.join(top, name)
-        for path, text in (*_cmake_files(probe, folder, "CMakeLists.txt"), *_modules(probe, folder, MODULES)):
+        for path, text in (*_cmake_files(probe, folder), *_modules(probe, folder, MODULES)):
             if path:
                 found |= _names(text)
     return found

@@ -11,6 +11,7 @@ from typing import Final
 
 from torchbuild_tasks.facts.settings import NAME, SettingsFile, read_settings
 from torchbuild_tasks.system import trust
+from torchbuild_tasks.system.reading import hash_file, read_text
 
 TEMPLATES: Final = "env_templates"
 _PROGRAMS: Final = ("", "bin", "Scripts")  # where the programs of an environment or a toolkit are
@@ -42,7 +43,7 @@ def is_believed(place: str) -> bool:
 
 
 def is_within(state: str, place: str) -> bool:
-    """Say whether a checkout could bring what is remembered; a home with settings in it is no checkout."""
+    """Say whether a checkout could bring what is remembered; a home with settings in it is not a checkout."""
     return _is_below(state, place) and not _is_below(os.path.realpath(Path.home()), place)
 
 
@@ -68,17 +69,12 @@ def files_of(place: str) -> Iterator[Path]:
 
 
 def own_templates(folder: Path, ours: Mapping[str, str]) -> tuple[str, ...]:
-    """Return the env templates in a folder that are not the ones that this tool ships.
-
-    Args:
-        folder: the folder with an env_templates.
-        ours: the text of each template by file name.
-    """
+    """Return the env templates in a folder that are not the ones that this tool ships."""
     found = []
     for path in sorted((folder / TEMPLATES).glob("*.in")):
         try:
-            same = path.read_text("utf-8-sig") == ours.get(path.name)
-        except (OSError, UnicodeDecodeError):
+            same = read_text(path).replace("\r\n", "\n") == ours.get(path.name)
+        except OSError:
             same = False
         if not same and path.name in ours:
             found.append(path.name)
@@ -119,8 +115,7 @@ def _words(value: object) -> Iterator[str]:
 
 def _hash_of(path: Path) -> bytes:
     try:
-        with path.open("rb") as file:
-            return hashlib.file_digest(file, "sha256").hexdigest().encode()
+        return hash_file(path).encode()
     except OSError:
         return b"-"
 

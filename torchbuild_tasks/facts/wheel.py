@@ -5,9 +5,12 @@ A wheel may come from anywhere, so what later stands in a path, an argv or a fil
 
 from __future__ import annotations
 
+import base64
 import hashlib
+import lzma
 import re
 import stat
+import struct
 import zipfile
 import zlib
 from configparser import ConfigParser
@@ -20,6 +23,7 @@ from packaging.requirements import InvalidRequirement, Requirement
 from packaging.version import InvalidVersion, Version
 
 from torchbuild_tasks.model.wheel import Member, Wheel
+from torchbuild_tasks.system.reading import open_file
 
 VERSION_FILE: Final = "torch/version.py"
 _TEXT_LIMIT: Final = 4 << 20  # bytes: METADATA of torch has 30 KB
@@ -27,15 +31,31 @@ _ASSIGNED: Final = re.compile(r"""(?m)^(\w+)[ \t]*(?::[^=\n]*)?=[ \t]*(['"])([^'
 _COMMIT: Final = re.compile(r"[0-9a-f]{7,40}")
 _PROGRAM: Final = re.compile(r"(?!python|pip)\w[\w.-]*", re.IGNORECASE)  # what pip makes a file of
 
+# What zipfile raises for what is none, or is packed or locked as it cannot read.
+BROKEN: Final = (
+    *(zipfile.BadZipFile, zlib.error, lzma.LZMAError, struct.error),
+    *(EOFError, ValueError, LookupError, RuntimeError),
+)
+
+
+def recorded_hash(digest: bytes) -> str:
+    """Return a SHA-256 as RECORD has it: https://packaging.python.org/specifications/binary-distribution-format"""
+    return "sha256=" + base64.urlsafe_b64encode(digest).rstrip(b"=").decode()
+
+
+def record_row(name: str, data: bytes) -> tuple[str, str, str]:
+    """Return the line of RECORD that a file of a wheel has."""
+    return (name, recorded_hash(hashlib.sha256(data).digest()), str(len(data)))
+
 
 def look_at_wheel(path: Path) -> Wheel:
     """Return what a wheel says of itself; its `problem` says why it cannot be read."""
     try:
-        with zipfile.ZipFile(path) as archive:
+        with open_file(path) as file, zipfile.ZipFile(file) as archive:
             return _read(path, archive)
     except OSError as error:
         return Wheel(path=str(path), problem=f"it cannot be read: {error.strerror or error}")
-    except (zipfile.BadZipFile, zlib.error, EOFError, ValueError, LookupError, RuntimeError) as error:
+    except BROKEN as error:
         return Wheel(path=str(path), problem=f"it is cut off or no wheel: {error}")
 
 
@@ -48,7 +68,7 @@ def _read(path: Path, archive: zipfile.ZipFile) -> Wheel:
     )
     if len(infos) != 1 or VERSION_FILE not in names:
         missing = VERSION_FILE if infos else "*.dist-info/METADATA"
-        return Wheel(path=str(path), problem=f"it is no wheel of torch: no {missing} is in it")
+        return Wheel(path=str(path), problem=f"it is not a wheel of torch: no {missing} is in it")
     entries = f"{infos[0]}/entry_points.txt"
     metadata = HeaderParser().parsestr(_text(archive, f"{infos[0]}/METADATA"))
     values = {name: value for name, _, value in _ASSIGNED.findall(_text(archive, VERSION_FILE))}
@@ -76,7 +96,7 @@ def _wrong(wheel: Wheel) -> str:
         except InvalidVersion:
             return f"the version in its {what} is none: {version[:80]!r}"
     if wheel.cuda and not re.fullmatch(r"\d+(\.\d+)*", wheel.cuda):
-        return f"its CUDA is no version: {wheel.cuda[:80]!r}"
+        return f"its CUDA is not a version: {wheel.cuda[:80]!r}"
     if wheel.commit not in ("", "Unknown") and not _COMMIT.fullmatch(wheel.commit):
         return f"its commit is none: {wheel.commit[:80]!r}"
     return ""
@@ -88,7 +108,7 @@ def _wrong_requirement(lines: list[str]) -> str:
         try:
             requirement = Requirement(line)
         except InvalidRequirement:
-            return f"its METADATA asks for {line[:80]!r}, which is no requirement"
+            return f"its METADATA asks for {line[:80]!r}, which is not a requirement"
         if requirement.url:
             return f"its METADATA asks for {requirement.name} from an address of its own: {requirement.url}"
     return ""

@@ -17,12 +17,7 @@ from torchbuild_tasks.values import parse_json
 
 
 def look_at_windows(probe: Probe, root: str) -> Windows:
-    """Look for Visual Studios, their toolsets and SDKs, and at settings that a build stumbles over.
-
-    Args:
-        probe: the machine.
-        root: the checkout, whose git may have a setting of its own.
-    """
+    """Look for Visual Studios, their toolsets and SDKs, and at settings that a build stumbles over."""
     studios, looked = look_for_visual_studios(probe)
     return Windows(
         visual_studios=studios,

@@ -21,9 +21,9 @@ from torchbuild_tasks.options import BuildRequest, flag, flag_name
 from torchbuild_tasks.verbs import Outcome
 
 if TYPE_CHECKING:
-    from torchbuild_tasks.build.owned import Removal
     from torchbuild_tasks.build.work import Reporter
     from torchbuild_tasks.model import BuildPlan
+    from torchbuild_tasks.model.record import Removal
 
 # What a verb runs is imported in it: this file is also read for the flags alone.
 
@@ -35,6 +35,16 @@ class VerifyRequest(BuildRequest):
     closure: bool = flag(
         "list every library that `import torch` loads and where it is found; load none, check nothing else",
         default=False,
+        in_file=False,
+    )
+    provenance: str | None = flag(
+        "hold this wheel to the statement beside it (hash, contents, commits, signature); check nothing else",
+        metavar="WHEEL",
+        in_file=False,
+    )
+    signers: str | None = flag(
+        "with --provenance: whose signature counts, a public SSH key or a file of allowed signers",
+        metavar="FILE",
         in_file=False,
     )
 
@@ -70,6 +80,8 @@ def build(request: BuildRequest, report: Reporter) -> Outcome:
 def _build(request: BuildRequest, report: Reporter) -> Outcome:
     from torchbuild_tasks import flow
 
+    if "," in (request.python or ""):
+        return _build_each(request, report)
     if request.dry_run:
         return _planned(request, flow.make_build_plan(request))
     began = time.monotonic()
@@ -82,6 +94,34 @@ def _build(request: BuildRequest, report: Reporter) -> Outcome:
         windows = os.name == "nt"
         text = built_text(built, seconds, windows=windows, verbose=request.verbose, target=request.target)
     return Outcome({"plan": built.plan, "verify": built.verified}, text)
+
+
+def _build_each(request: BuildRequest, report: Reporter) -> Outcome:
+    """Build a wheel for each Python of a list, one after the other in the same build tree.
+
+    All are planned before the first is built, so that a Python that is missing is said at once.
+    """
+    from torchbuild_tasks import flow
+    from torchbuild_tasks.features.pythons.act import try_wheel
+    from torchbuild_tasks.features.pythons.choose import made_text, require_wheels, split_pythons
+
+    names = split_pythons(request.python)
+    each = {name: dataclasses.replace(request, python=name) for name in names}
+    others = tuple(
+        flag_name(name) for name in ("watch", "target", "from_wheel", "auto") if getattr(request, name)
+    )
+    plans = {name: flow.make_build_plan(one) for name, one in each.items()}
+    require_wheels(plans[names[0]].mode, str(request.python), others)
+    for name, planned in plans.items():
+        if request.dry_run or planned.verdict == "refuse":
+            return _planned(each[name], planned)
+    made = []
+    for number, (name, one) in enumerate(each.items()):
+        report.note(f"Python {name}, {number + 1} of {len(each)}", alone=True)
+        began = time.time()
+        built = flow.build(dataclasses.replace(one, clean=one.clean and number == 0), report)
+        made.append(try_wheel(built, name, began, time.time() - began, report))
+    return Outcome({"wheels": made}, "" if request.json else made_text(made))
 
 
 def _watch(request: BuildRequest, report: Reporter) -> Outcome:
@@ -131,6 +171,10 @@ def verify(request: VerifyRequest, report: Reporter) -> Outcome:
         from torchbuild_tasks.features.closure.verb import list_libraries
 
         return list_libraries(request)
+    if request.provenance:
+        from torchbuild_tasks.features.provenance.verb import verify_provenance
+
+        return verify_provenance(request.provenance, request.signers, as_json=request.json)
     from torchbuild_tasks import flow
     from torchbuild_tasks.text.show import report_text
 

@@ -135,6 +135,7 @@ def _values() -> dict[str, Sequence[str] | Mapping[str, Any]]:
         "cuda_toolkit": (*toolkits, *(f"pypi:{version}" for version in releases)),
         "arch": ("auto", "native", "common", *capabilities, *families),
         "with_": tuple(row.name for row in catalog.companion),
+        "with_extension": tuple(row.name for row in catalog.companion if row.extension),
         "with_helper": ("none", *dict.fromkeys(row.name for row in catalog.helper)),
         "linker": ("auto", "default", *dict.fromkeys(row.name for row in catalog.linker)),
         "cache": ("auto", "none", "ccache", "sccache"),

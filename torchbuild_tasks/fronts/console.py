@@ -25,6 +25,7 @@ torchbuild --version [--verbose] what it is, and what it runs on
 
 
 SIGPIPE_CODE = 141  # what a shell shows for a program that ended by SIGPIPE
+SIGINT_CODE = 130  # and by Ctrl-C
 
 
 def _tell_bug(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
@@ -48,6 +49,8 @@ def main() -> None:
         # Python flushes once more at its end: https://docs.python.org/3/library/signal.html#note-on-sigpipe
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         code = SIGPIPE_CODE
+    except KeyboardInterrupt:  # before a verb was begun: nothing is to be ended or said
+        code = SIGINT_CODE
     sys.exit(code)
 
 

@@ -140,9 +140,9 @@ def switches_page() -> str:
     def add(name: str, column: str, text: str) -> None:
         """Add to a column of a switch what it does not say yet."""
         columns = about.setdefault(name, {})
-        said = columns.get(column, "")
-        if text not in said.split("; "):
-            columns[column] = f"{said}; {text}" if said else text
+        present = columns.get(column, "")
+        if text not in present.split("; "):
+            columns[column] = f"{present}; {text}" if present else text
 
     for switch in rows.switch:
         saved = f" ({switch.compiles:,} of {switch.of:,} compiles of {switch.torch})"

@@ -107,12 +107,7 @@ def run(verb: str, values: dict[str, Any]) -> None:
 
 
 def arguments(verb: str, words: Sequence[str] = ()) -> list[Argument]:
-    """Return the verb's flags as Invoke arguments.
-
-    Args:
-        verb: whose flags.
-        words: what follows it; some actions take a further word.
-    """
+    """Return the verb's flags as Invoke arguments."""
     due = ("action", *request_class(verb).positionals, *_objects(verb, words))
     return [_argument(field, verb, field.name in due) for field in flags(verb)]
 

@@ -22,11 +22,6 @@ def register(
 ) -> None:
     """Add sessions; see `torchbuild_tasks.register`.
 
-    Args:
-        wanted: the names of sessions, as words or as lists of words; all of them without any.
-        without: those to leave out.
-        prefix: is put before each name.
-
     Raises:
         ValueError: a name is none of `SESSIONS`.
     """

@@ -21,7 +21,7 @@ from torchbuild_tasks.values import dumps
 
 
 def json_text(value: object) -> str:
-    """Write JSON that any program can read, also from a pipe on Windows, which is no UTF-8 there."""
+    """Write JSON that any program can read, also from a pipe on Windows, which is not UTF-8 there."""
     return dumps(value, ascii=(sys.stdout.encoding or "").lower() not in ("utf-8", "utf8"))
 
 

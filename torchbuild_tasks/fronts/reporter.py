@@ -2,7 +2,8 @@
 
 A stage's heading is printed once it has something to say, so one that does nothing is not heard of.
 A terminal means stderr is one and CI is not set (output.py has the rules of colours and widths). Plain
-lines come when the phase changes and every half minute, so a CI log stays readable.
+lines come when the phase changes and every half minute, so a CI log stays readable. First stand downloads
+and unpacking: a live line a file, or plain lines now and then.
 """
 
 from __future__ import annotations
@@ -12,27 +13,133 @@ import os
 import sys
 import threading
 import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
 from types import TracebackType
-from typing import TYPE_CHECKING, Self, TextIO
+from typing import TYPE_CHECKING, Final, Self, TextIO
 
 from torchbuild_tasks.catalog import GIB
 from torchbuild_tasks.fronts.output import is_live, on_screen, shows_colours
 from torchbuild_tasks.model import Command
+from torchbuild_tasks.model.record import Removal
 from torchbuild_tasks.text.page import laid_out, plain, styled
 from torchbuild_tasks.text.redaction import Redactor
-from torchbuild_tasks.text.show import Removable, removal_text, shell_text
+from torchbuild_tasks.text.show import removal_text, shell_text, size_text
 from torchbuild_tasks.text.visible import Printed, output, visible
 
 if TYPE_CHECKING:
     from rich.progress import Progress as Bar
+    from rich.progress import TaskID
 
-    from torchbuild_tasks.fronts.transfers import Transfers
     from torchbuild_tasks.ninja.progress import Progress, ProgressParser
 
+PLAIN_FIRST = 2.0
 PLAIN_EVERY = 30.0
 PLAIN_LEAST = 2.0
 SILENT_FOR = 1.0  # seconds after which a terminal says which stage it is that says nothing
 MEMORY_EVERY = 2.0
+
+
+_KNOWN: Final = 1.1  # a spread below it is not shown
+
+
+@dataclass
+class _One:
+    """One file under way: when it began (seconds), when it was last reported, and how much there is."""
+
+    began: float
+    reported: float
+    start: int
+    done: int = 0
+    total: int | None = None
+    row: TaskID | None = None
+    ended: bool = False
+
+
+@dataclass
+class Transfers:
+    """Every file of one stage.
+
+    Args:
+        say: prints one plain line.
+        live: whether a line may be redrawn in place.
+    """
+
+    say: Callable[[str], None]
+    live: bool
+    _files: dict[str, _One] = field(default_factory=dict)
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+    _bar: Bar | None = None
+
+    def tell(self, name: str, done: int, total: int | None) -> None:
+        """`done` of `total` bytes (None: nobody said how many) of a file are there."""
+        now = time.monotonic()
+        with self._lock:
+            one = self._files.setdefault(
+                name, _One(began=now, reported=now + PLAIN_FIRST - PLAIN_EVERY, start=done)
+            )
+            one.done, one.total = done, total
+            complete = total is not None and done >= total
+            if self.live:
+                self._draw(name, one)
+            elif complete and not one.ended and now - one.began >= PLAIN_FIRST:
+                self.say(f"{name}: {size_text(done)}, {_rate(one, now)}")
+            elif not complete and now - one.reported >= PLAIN_EVERY:
+                one.reported = now
+                self.say(f"{name}: {_so_far(one)}, {_rate(one, now)}{_left(one, now)}")
+            one.ended = complete
+
+    def end(self) -> None:
+        """Take the live lines away."""
+        with self._lock:
+            if self._bar is not None:
+                self._bar.stop()
+            self._bar = None
+            self._files.clear()
+
+    def _draw(self, name: str, one: _One) -> None:
+        from rich.console import Console
+        from rich.progress import (
+            BarColumn,
+            DownloadColumn,
+            TextColumn,
+            TimeRemainingColumn,
+            TransferSpeedColumn,
+        )
+        from rich.progress import Progress as LiveBar
+
+        if self._bar is None:
+            self._bar = LiveBar(
+                TextColumn("   {task.description}", markup=False),
+                BarColumn(bar_width=20),
+                DownloadColumn(),
+                TransferSpeedColumn(),
+                TimeRemainingColumn(),
+                console=Console(stderr=True),
+                transient=True,
+                refresh_per_second=5,
+            )
+            self._bar.start()
+        if one.row is None:
+            one.row = self._bar.add_task(visible(name), total=one.total)
+        self._bar.update(one.row, completed=one.done, total=one.total)
+
+
+def _so_far(one: _One) -> str:
+    return f"{size_text(one.done)} of {size_text(one.total)}" if one.total else size_text(one.done)
+
+
+def _speed(one: _One, now: float) -> float:
+    return (one.done - one.start) / max(now - one.began, 1e-3)
+
+
+def _rate(one: _One, now: float) -> str:
+    return f"{size_text(int(_speed(one, now)))}/s"
+
+
+def _left(one: _One, now: float) -> str:
+    speed = _speed(one, now)
+    return f", {(one.total - one.done) / speed:.0f} s left" if one.total and speed > 0 else ""
 
 
 def clock(seconds: float | None) -> str:
@@ -42,6 +149,14 @@ def clock(seconds: float | None) -> str:
     minutes, rest = divmod(int(seconds), 60)
     hours, minutes = divmod(minutes, 60)
     return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"
+
+
+def between(seconds: float, spread: float) -> str:
+    """Two bounds of seconds that nobody knows well, in whole minutes; seconds that are known as they are."""
+    if spread < _KNOWN:
+        return clock(seconds)
+    minutes = [max(1, round(each / 60)) for each in (seconds / spread, seconds * spread)]
+    return " to ".join(f"{each // 60}:{each % 60:02} h" if each >= 60 else f"{each} min" for each in minutes)
 
 
 class Flushed:
@@ -75,6 +190,7 @@ class ConsoleReporter:
         self._phase, self._last_plain, self._stage_start = "", 0.0, time.monotonic()
         self._total, self._total_start, self._skipped = 0, 0.0, 0
         self._left: float | None = None
+        self._spread = 1.0
         self._newest: Progress | None = None
         self._lock = threading.RLock()  # what watches a build beside it says things too
         self._transfers: Transfers | None = None  # none yet
@@ -140,12 +256,13 @@ class ConsoleReporter:
         self._end_bar()
         return Flushed(sys.stderr if self._silent else sys.stdout)
 
-    def left(self, seconds: float | None) -> None:
-        """Take the seconds that are left by the history of this machine; None where it has none.
+    def left(self, seconds: float | None, spread: float = 1.0) -> None:
+        """Take the seconds that are left as far as this machine knows; None where it cannot tell.
 
-        Called from any thread; the time that is shown goes on also while the build says nothing.
+        The truth may be `spread` times as much, or that part of it. Called from any thread; the time that
+        is shown goes on also while the build says nothing.
         """
-        self._left = seconds
+        self._left, self._spread = seconds, spread
         if self._newest and not self._quiet:
             self._show(self._newest)
 
@@ -153,12 +270,10 @@ class ConsoleReporter:
         """Take how many bytes of a file were downloaded or unpacked; called from any thread."""
         with self._lock:
             if self._transfers is None:
-                from torchbuild_tasks.fronts.transfers import Transfers
-
                 self._transfers = Transfers(say=self.note, live=self._live)
         self._transfers.tell(name, done, total)
 
-    def removal(self, removal: Removable, uninstall: Command | None) -> None:
+    def removal(self, removal: Removal, uninstall: Command | None) -> None:
         """List what a clean is about to remove; also when quiet, for it is asked about."""
         self._end_bar()
         if not self._silent:
@@ -241,9 +356,9 @@ class ConsoleReporter:
         counted = eta(
             elapsed - self._first_step(now, elapsed), now.done - self._skipped, now.total - self._skipped
         )
-        left = counted if self._left is None else self._left
+        left = clock(counted) if self._left is None else between(self._left, self._spread)
         counts = f"{now.phase} {now.done}/{now.total}"
-        return f"{counts}, {clock(elapsed)} elapsed, {clock(left)} left{memory}  {what}"
+        return f"{counts}, {clock(elapsed)} elapsed, {left} left{memory}  {what}"
 
     def _first_step(self, now: Progress, elapsed: float) -> float:
         """Return when the count that is shown began: configuring before it tells nothing about its pace."""

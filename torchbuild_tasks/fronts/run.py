@@ -15,11 +15,12 @@ from torchbuild_tasks.fronts.output import err, error_object, error_text, json_t
 from torchbuild_tasks.fronts.parsing import load
 from torchbuild_tasks.fronts.reporter import ConsoleReporter
 from torchbuild_tasks.options import BuildRequest
+from torchbuild_tasks.system.signals import interruptible
 from torchbuild_tasks.text.redaction import Redactor
 from torchbuild_tasks.values import to_json
 from torchbuild_tasks.verbs import VERBS, Outcome
 
-# What a folder that belongs to somebody else says, or one that is no folder; no mistake of ours.
+# What a folder that belongs to somebody else says, or one that is not a folder; no mistake of ours.
 _NOT_OURS: Final = (errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOTDIR, errno.ENOSPC)
 
 # Verbs that look and write for longer than a second or two, and have no stages that would say so.
@@ -27,6 +28,9 @@ _WITHOUT_STAGES: Final = (
     *("doctor", "plan", "support", "report", "versions"),
     *("compare", "replay", "clean", "package", "config"),
 )
+
+# What is about no build, or about all.
+_WITHOUT_DEFAULT: Final = ("builds", "completion", "trust", "cache", "cluster", "versions", "compare")
 
 
 def run_verb(verb: str, request: BuildRequest) -> int:
@@ -37,8 +41,10 @@ def run_verb(verb: str, request: BuildRequest) -> int:
     """
     report = ConsoleReporter(quiet=request.quiet, verbose=request.verbose, silent=request.json)
     try:
-        with report:
+        with report, interruptible():
             settle(verb, request, report)
+            if verb not in _WITHOUT_DEFAULT:
+                request = _with_default(verb, request, report)
             if verb in _WITHOUT_STAGES:
                 report.begin(VERBS[verb].summary)
             outcome = load(verb)(request, report)
@@ -52,10 +58,23 @@ def run_verb(verb: str, request: BuildRequest) -> int:
         if error.errno not in _NOT_OURS or not error.filename:
             raise
         refused = UsageError(
-            f"{error.filename}: {error.strerror}.", next_step="Make it yours to write, or name another place."
+            f"{error.filename}: {error.strerror}.",
+            next_step="Make it yours to write, or name another place; TORCHBUILD_CACHE is where torchbuild "
+            "keeps what checkouts share.",
         )
         show_error(refused, as_json=request.json, redactor=report.redactor)
         return refused.exit_code
+
+
+def _with_default(verb: str, request: BuildRequest, report: ConsoleReporter) -> BuildRequest:
+    from torchbuild_tasks.context import take_default
+
+    try:
+        return take_default(request, report.note)
+    except UsageError:
+        if verb != "support":  # what a report is made of may well be settings that cannot be read
+            raise
+        return request
 
 
 def show_outcome(

@@ -31,7 +31,7 @@ class Reading(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     `error_block` what belongs to it. `diagnoses` are ranked, a root before what follows from it.
     `kind` is of which kind the error is (data/kinds.toml), `subject` what it is about, and `component`
     whose that is; "" where that is not known.
-    `log` is the path that was read, `notes` are rows for warnings, which are no failures.
+    `log` is the path that was read, `notes` are rows for warnings, which are not failures.
     """
 
     status: Literal["diagnosed", "unknown", "clean"]

@@ -192,7 +192,8 @@ class Tree(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     setup.py looks into itself, None where it could not be read. `commit` is None outside git;
     `dirty` counts tracked files only.
     `running` is a command of this tool that works on it just now; None also for one that was killed.
-    `tags` are the commit's own, None when nobody asked. `requires` is what its build system needs,
+    `tags` are the commit's own, `committed` its time in seconds since 1970, None when nobody asked.
+    `requires` is what its build system needs,
     `asks` what it tells its builders to install, `depends` what the built torch asks for when it is
     installed; None where only running its code could tell.
     """
@@ -210,6 +211,7 @@ class Tree(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     depends: tuple[str, ...] | None = None
     git: bool = False
     commit: str | None = None
+    committed: int | None = None
     dirty: bool | None = None
     tags: tuple[str, ...] | None = None
     empty: tuple[str, ...] = ()
@@ -296,7 +298,10 @@ class OwnPatch(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
 
 
 class CompanionSource(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A folder that --with names: `version` stands in its version.txt, `problem` says why it is none."""
+    """A folder that --with names: `version` stands in its version.txt, `problem` says why it is none.
+
+    `builds_with` is what its pyproject.toml says that its build needs, `asks` what it will ask for (PEP 508).
+    """
 
     name: str
     path: str
@@ -304,13 +309,15 @@ class CompanionSource(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_
     commit: str | None = None
     dirty: bool | None = None
     problem: str | None = None
+    builds_with: tuple[str, ...] = ()
+    asks: tuple[str, ...] = ()
 
 
 class Cluster(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A scheduler as it answered when it was asked.
 
     `conf` is the file that `cluster join` left for it ("" before that); `busy` are the jobs that
-    it has under way. `problem` is why it is no use now; "" when it answered and took our token.
+    it has under way. `problem` is why it cannot be used now; "" when it answered and took our token.
     """
 
     url: str

@@ -182,7 +182,8 @@ class Environment(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     that would be imported instead, `install` brings in missing requirements, `better` what the
     build could do without; `foreign` is true when that changes an environment which the user
     made, so that it needs a yes.
-    `install_options` say where packages come from, where that is not the index.
+    `installer` begins a command line that installs, `install_options` say where packages come from, where
+    that is not the index.
     """
 
     python: str
@@ -190,6 +191,7 @@ class Environment(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     create: Command | None = None
     remove: Command | None = None
     install: Command | None = None
+    installer: tuple[str, ...] = ()
     install_options: tuple[str, ...] = ()
     better: Command | None = None
     foreign: bool = False
@@ -346,9 +348,11 @@ class CacheState(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
 class Companion(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """One project to build against the torch that was built.
 
-    Its source lies in `folder`; where `url` is not empty it is first cloned there, at `ref`. `argv`
-    builds and installs it, with the variables `set`, in which `{torch}` is the version of the torch
-    that was built. `state` tells whether it has to be built anew ("" always).
+    Its source lies in `folder`; where `url` is not empty it is first cloned there, at `ref`, and where
+    `requirement` (PEP 508) is not, its sdist is first unpacked there. `argv` makes a wheel of it in `wheels`,
+    with the variables `set`, in which `{torch}` is the version of the torch that was built; `before` is run
+    in a source that was fetched. `state` tells whether it must be built again ("" always). Of an `extension`
+    what its metadata ask for is installed, too; `module` is what it is imported as ("" for all in its wheel).
     """
 
     name: str
@@ -356,6 +360,11 @@ class Companion(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     folder: str
     url: str = ""
     ref: str = ""
+    requirement: str = ""
+    wheels: str = ""
+    before: tuple[str, ...] = ()
+    extension: bool = False
+    module: str = ""
     argv: tuple[str, ...]
     set: Mapping[str, str] = msgspec.field(default_factory=dict)
     state: str = ""

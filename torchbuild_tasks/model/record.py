@@ -205,3 +205,16 @@ class Built(msgspec.Struct, frozen=True, kw_only=True):
     caches: tuple[CacheReport, ...] = ()
     wheel: str = ""
     log: str = ""
+
+
+class Removal(msgspec.Struct, frozen=True, kw_only=True):
+    """What a clean would remove and what it keeps, relative to `root`, folders with a final `/`.
+
+    `planned` is when this was found out, in nanoseconds: what changes later is kept too.
+    """
+
+    root: str
+    files: tuple[str, ...]
+    folders: tuple[str, ...]
+    kept: tuple[tuple[str, str], ...]
+    planned: int

@@ -8,7 +8,7 @@ import msgspec
 class Member(msgspec.Struct, frozen=True, kw_only=True):
     """One file of a wheel, as its list says: `size` in bytes, `crc` the CRC-32 of its content.
 
-    `packed` is what it takes there; `kind` is link for all that is no plain file.
+    `packed` is what it takes there; `kind` is link for all that is not a plain file.
     """
 
     name: str

@@ -58,7 +58,7 @@ def parse_ninja_log(text: str) -> NinjaLog:
     """Read a whole log; a last line that was cut off counts as unreadable.
 
     Raises:
-        UsageError: the text is no log of Ninja, or of a version with other columns.
+        UsageError: the text is not a log of Ninja, or of a version with other columns.
     """
     head, _, body = text.partition("\n")
     version = log_version(head)
@@ -80,7 +80,7 @@ def log_version(head: str) -> int:
     found = _HEADER.match(head)
     if not found:
         raise UsageError(
-            "This is no log of Ninja: its first line is not '# ninja log v...'.",
+            "This is not a log of Ninja: its first line is not '# ninja log v...'.",
             looked=(f"the first line: {head[:80]!r}",),
             next_step="Name a build folder that Ninja has built in; its log is .ninja_log there.",
         )
@@ -171,7 +171,7 @@ def _lines(body: str, version: int) -> tuple[list[Step], int]:
 
 def _line(line: str, version: int) -> Step | None:
     fields = line.rstrip("\r\n").split("\t")
-    if len(fields) != 5 or not all(field.isdecimal() for field in fields[:3]):
+    if len(fields) != 5 or not all(field.isdecimal() and len(field) < 20 for field in fields[:3]):
         return None
     start = int(fields[0]) / 1000
     end = int(fields[1]) / 1000
@@ -202,14 +202,14 @@ def _by_order(lines: Sequence[Step]) -> list[Run]:
 
 def _is_torn(group: Sequence[Step]) -> bool:
     """Say whether a few lines are of several runs: in any order, ends that rise by chance are few."""
-    said = [line.began for line in group if line.began is not None]
-    return len(group) < _BY_CHANCE and bool(said) and max(said) - min(said) > _SAME_RUN
+    times = [line.began for line in group if line.began is not None]
+    return len(group) < _BY_CHANCE and bool(times) and max(times) - min(times) > _SAME_RUN
 
 
 def _began(steps: Sequence[Step]) -> float | None:
     """Return the middle of what the steps say: a generator that keeps an old file keeps its old time too."""
-    said = [step.began for step in steps if step.began is not None]
-    return statistics.median(said) if said else None
+    times = [step.began for step in steps if step.began is not None]
+    return statistics.median(times) if times else None
 
 
 def _sorted_out(runs: list[Run]) -> list[Run]:

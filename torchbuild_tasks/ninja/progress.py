@@ -96,18 +96,18 @@ class ProgressParser:
         return self._newest(reversed(lines))
 
     def _newest(self, backwards: Iterable[str]) -> Progress | None:
-        said = ""
+        text = ""
         for line in backwards:
             found = _read(line)
             if found is not None:
                 self._configuring = found.phase == "configure"
-                if said and self._configuring:
+                if text and self._configuring:
                     break
                 return found
-            if not said and "-- " in line[:12] and line.lstrip().startswith("-- "):
-                said = line.strip("- ")
+            if not text and "-- " in line[:12] and line.lstrip().startswith("-- "):
+                text = line.strip("- ")
         # A status line of some inner CMake does not bring a build back to the start.
-        return Progress(phase="configure", what=said[:80]) if said and self._configuring else None
+        return Progress(phase="configure", what=text[:80]) if text and self._configuring else None
 
 
 def _backwards(block: bytes) -> Iterator[str]:
@@ -117,7 +117,7 @@ def _backwards(block: bytes) -> Iterator[str]:
     for _ in range(_LINES):
         start = block.rfind(b"\n", max(least, 0), end) + 1
         if not start and least > 0:
-            return  # what is left of the tail is no whole line
+            return  # what is left of the tail is not a whole line
         yield block[start:end].decode(errors="replace")
         end = start - 1
         if end < 0:

@@ -35,7 +35,7 @@ def is_hit(output: str, seconds: float, usual: float) -> bool:
 
 
 def cost(output: str, times: Sequence[float]) -> float:
-    """Return seconds of a step that really runs: its newest time that was no cache hit."""
+    """Return seconds of a step that really runs: its newest time that was not a cache hit."""
     usual = max(times, default=0.0)
     return next((each for each in times if not is_hit(output, each, usual)), usual)
 
@@ -55,14 +55,7 @@ def _middle(output: str, times: Sequence[float]) -> float:
 
 
 def remember(history: History, steps: Sequence[Step], build: PastBuild, *, graph: Graph | None) -> History:
-    """Return the history with one more build; what the graph does not know any more is forgotten.
-
-    Args:
-        history: what was known.
-        steps: what ran in this build.
-        build: the build as a whole.
-        graph: of the whole tree; None forgets nothing.
-    """
+    """Return the history with one more build; what a graph does not know any more is forgotten."""
     times = dict(history.steps)
     nothing_said = _first_hits(history, steps)
     for step in steps:
@@ -92,7 +85,7 @@ def _first_hits(history: History, steps: Sequence[Step]) -> set[str]:
 
 
 def _merged(step: Step, times: tuple[float, ...]) -> tuple[float, ...]:
-    """Return the newest times, and one that was no hit, however many hits came since."""
+    """Return the newest times, and one that was not a hit, however many hits came since."""
     newest = (round(step.seconds, 3), *times)
     kept = newest[:_KEPT_TIMES]
     real = cost(step.output, newest)

@@ -37,12 +37,12 @@ def lacks_cache(question: Question) -> bool:
     """Say whether no compiler cache is here and the user has said nothing of one."""
     here = any(tool.name in _CACHES and tool.path for tool in question.facts.tools)
     use = decide(question, "USE_CCACHE")
-    said = question.given("cache") is not None or (use is not None and is_off(use.value))
+    decided = question.given("cache") is not None or (use is not None and is_off(use.value))
     previous = question.facts.tree.previous
     built = previous.inputs if previous and previous.result == "ok" and not question.request.clean else {}
     without = bool(built) and not any(name.endswith(_LAUNCHER) for name in built)
     launched = any(name.endswith(_LAUNCHER) for name in question.decided)
-    return not (here or said or without or launched or question.facts.tree.sample)
+    return not (here or decided or without or launched or question.facts.tree.sample)
 
 
 def brings_cache(question: Question, *, here: bool) -> bool:

@@ -6,7 +6,6 @@ import re
 
 import msgspec
 
-from torchbuild_tasks.catalog import NewerCompilerRow
 from torchbuild_tasks.catalog.cuda import FlagRow
 from torchbuild_tasks.catalog.match import admits, applies
 from torchbuild_tasks.model import Choice, Finding, Tool
@@ -79,7 +78,7 @@ def _choose_cxx(
     because = f"{tool.name} {tool.version}, found via {tool.found_via}"
     if tool is not found[0]:
         newer = _too_new(question, found[0])
-        reason = limits.refusal(found[0]) or (newer.text if newer else "")
+        reason = limits.refusal(found[0]) or (newer.because if newer else "")
         reason = "cannot compile this torch" if found[0] not in able else reason
         because += f"; {found[0].name} {found[0].version} comes first but {reason}"
     return Choice(name="CXX", value=str(tool.path), because=because), tool
@@ -167,56 +166,60 @@ def _figure(question: Question, tool: Tool) -> str:
     )
 
 
-def _too_new(question: Question, tool: Tool) -> NewerCompilerRow | None:
-    """Return what of this torch such a new compiler stops at, unless the flag that helps is given."""
-    for row in question.catalog.newer_compiler:
-        flags = decide(question, row.variable)
-        switches = [decide(question, name) for name in row.off]
-        if (
-            tool.name == row.compiler
-            and admits(row.fits, tool.version)
-            and applies(row.torch, question.version)
-            and not (flags and row.flag in flags.value)
-            and not any(switch and is_off(switch.value) for switch in switches)
-        ):
-            return row
-    return None
+def _too_new(question: Question, tool: Tool) -> FlagRow | None:
+    """Return why an older compiler that is here is taken before this one; None where nothing says so."""
+    return next((row for row in flag_rows(question, tool) if row.older_first), None)
 
 
 def choose_flags(question: Question, tool: Tool | None) -> tuple[Choice, ...]:
     """Return CXXFLAGS with what this compiler must be told to compile this torch, if anything."""
     before = decide(question, "CXXFLAGS")
-    there = flag_words(before.value) if before else ()
-    rows = [row for row in question.catalog.flag if tool and _needs_flags(question, row, tool)]
-    flags = dict.fromkeys(flag for row in rows for flag in row.flags if flag not in there)
+    rows = flag_rows(question, tool) if tool else ()
+    said = before.value if before else ""
+    flags = dict.fromkeys(flag for row in rows for flag in row.flags if flag not in said)
     if not flags:
         return ()
     value = " ".join(flags)
     because = "; ".join(row.because for row in rows)
-    if before is None or not there:
+    if before is None or not said.strip():
         return (Choice(name="CXXFLAGS", value=value, because=because),)
     because += f"; the rest: {before.because}"
     return (replace(before, value=f"{before.value.strip()} {value}", because=because),)
 
 
-def _needs_flags(question: Question, row: FlagRow, tool: Tool) -> bool:
+def flag_rows(question: Question, tool: Tool) -> tuple[FlagRow, ...]:
+    """Return what this compiler must be told to compile this torch, as far as it comes up in this build."""
+    return tuple(row for row in question.catalog.flag if _comes_up(question, row, tool))
+
+
+def _comes_up(question: Question, row: FlagRow, tool: Tool) -> bool:
     host = question.facts.host
-    switch = decide(question, row.needs)
+    switches = [decide(question, name) for name in row.off]
     return (
         row.compiler == tool.name.replace("c++", "g++")
         and row.os in ("", host.os)
         and row.arch in ("", host.arch)
         and bool(admits(row.fits, tool.version))
-        and bool(admits(row.torch, question.version))
-        and not (switch and is_off(switch.value))
+        and applies(row.torch, question.version)
+        and not any(switch and is_off(switch.value) for switch in switches)
     )
 
 
 def check_compilers(question: Question, compilers: Compilers) -> tuple[Finding, ...]:
-    """Check that there is a compiler and that it can compile this torch."""
-    row, tool = question.row, compilers.tool
+    """Check that there are compilers, and that the one for C++ can compile this torch."""
     if question.facts.windows is not None:
-        return _check_on_windows(question, compilers)
+        return (*_check_on_windows(question, compilers), *_check_c(question))
+    return (*_check_cxx(question, compilers), *_check_c(question))
+
+
+def _check_c(question: Question) -> tuple[Finding, ...]:
+    """Check that a C compiler that is asked for is there: CMake takes no other one."""
+    asked = decide(question, "CC")
+    return _not_found(question, asked) if asked and asked.value and _looked_for(question, "CC") else ()
+
+
+def _check_cxx(question: Question, compilers: Compilers) -> tuple[Finding, ...]:
+    row, tool = question.row, compilers.tool
     if compilers.cxx is None:
         looked = "; ".join(f"{t.name}: {', '.join(t.looked)}" for t in question.facts.compilers if not t.path)
         text = f"no C++ compiler was found{f' ({looked})' if looked else ''}"
@@ -236,13 +239,11 @@ def check_compilers(question: Question, compilers: Compilers) -> tuple[Finding, 
         newer = _install(question, f"{package}-{_wanted_major(figure)}")
         fix = f"Install a newer one ({newer}) or name it: --set CXX=…"
         return (Finding(id="compiler", status="error", text=text, fix=fix),)
-    if too_new := _too_new(question, tool):
-        text = f"{named} is newer than torch {row.version}: {too_new.text}"
-        flags = decide(question, too_new.variable)
-        value = f"{flags.value} {too_new.flag}" if flags and flags.value else too_new.flag
-        fix = f'--set "{too_new.variable}={value}", or name an older compiler: --set CXX=…'
-        return (Finding(id="compiler", status="warn", text=text, fix=fix),)
-    return (Finding(id="compiler", status="ok", text=f"{named} fits {family} {figure} for C++{row.cxx}"),)
+    text = f"{named} fits {family} {figure} for C++{row.cxx}"
+    told = [
+        f"; {' '.join(each.flags)} in CXXFLAGS, because {each.because}" for each in flag_rows(question, tool)
+    ]
+    return (Finding(id="compiler", status="ok", text=text + "".join(told)),)
 
 
 def check_host(question: Question, compilers: Compilers, limits: HostLimits) -> tuple[Finding, ...]:
@@ -280,13 +281,26 @@ def _host_fix(question: Question, tool: Tool, limits: HostLimits) -> str:
     return f"Install a fitting one ({_install(question, package)}){OR_ADVISED}."
 
 
-def _not_found(question: Question, cxx: Choice) -> tuple[Finding, ...]:
-    if cxx.value.startswith("/") or cxx.value[1:3] in (":\\", ":/"):
-        text = f"{cxx.value} was not among the compilers found; it is used as it is"
+def _looked_for(question: Question, variable: str) -> bool:
+    """Say whether the program that CC or CXX names was looked for and is not there."""
+    via = f"environment {variable}"
+    return any(tool.path is None and tool.found_via == via for tool in question.facts.compilers)
+
+
+def _not_found(question: Question, asked: Choice) -> tuple[Finding, ...]:
+    is_path = asked.value.startswith("/") or asked.value[1:3] in (":\\", ":/")
+    if is_path and not _looked_for(question, asked.name):
+        text = f"{asked.value} was not among the compilers found; it is used as it is"
         return (Finding(id="compiler", status="unknown", text=text),)
-    text = f"CXX={cxx.value} ({cxx.because}) is no compiler of this machine"
-    fix = "Found: " + (", ".join(str(t.path) for t in found_cxx(question)) or "none") + "."
-    return (Finding(id="compiler", status="error", text=text, fix=fix),)
+    text = f"{asked.name}={asked.value} ({asked.because}) is not a compiler of this machine"
+    of_c = asked.name == "CC"
+    tools = (
+        [tool for tool in question.facts.compilers if tool.name in PARTNER.values()]
+        if of_c
+        else found_cxx(question)
+    )
+    fix = f"Found: {', '.join(tool.path for tool in tools if tool.path) or 'none'}."
+    return (Finding(id="c-compiler" if of_c else "compiler", status="error", text=text, fix=fix),)
 
 
 def _check_on_windows(question: Question, compilers: Compilers) -> tuple[Finding, ...]:

@@ -16,6 +16,7 @@ from torchbuild_tasks.features.companions.choose import (
 )
 from torchbuild_tasks.features.helpers.choose import Helpers, choose_helpers, helper_choices, helper_decisions
 from torchbuild_tasks.features.patches.choose import choose_patches
+from torchbuild_tasks.features.reproducible.choose import forced_flags, repeat_choices
 from torchbuild_tasks.model import Choice, Companion, Patch
 from torchbuild_tasks.plan.blas import ChosenBlas, choose_blas, conda_prefix
 from torchbuild_tasks.plan.bring import CACHE, say_brought
@@ -105,6 +106,7 @@ def decide_build(question: Question) -> Decisions:
     distribution = _distribution(question, cache, compilers, generator, jobs)
     away = distribution.plan is not None
     decisive = (*cuda.variables, *filter(None, (compilers.host, conda_prefix(question, python))))
+    repeated = repeat_choices(question, python.python, cuda.toolkit.root, compilers.cc)
     lower = (
         *toolset_variables(question, toolset, generator.value, cuda=has_toolkit),
         *cuda.open_variables,
@@ -112,8 +114,9 @@ def decide_build(question: Question) -> Decisions:
         *cache.choices,
         *distribution.choices,
         *editable_variables(question, python.target, mode.value, build_dir(question)),
+        *repeated,
     )
-    flags = (*linker.choices, *choose_flags(question, compilers.tool))
+    flags = (*linker.choices, *choose_flags(question, compilers.tool), *forced_flags(repeated))
     settled = settle_switches(question, _merge(lower, decide_all(question), decisive, flags))
     return Decisions(
         question=question,

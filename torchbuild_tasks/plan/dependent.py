@@ -53,8 +53,8 @@ def settle_switches(question: Question, choices: tuple[Choice, ...]) -> Settled:
             if choice.name not in blocked and (why := state.why_off(choice.name)):
                 blocked[choice.name] = Blocked(choice, *why)
                 state.values[choice.name] = "0"
-    made = tuple(_switched_off(choice, blocked.get(choice.name)) for choice in choices)
-    return Settled(made, tuple(blocked.values()))
+    settled = tuple(_switched_off(choice, blocked.get(choice.name)) for choice in choices)
+    return Settled(settled, tuple(blocked.values()))
 
 
 def _switched_off(choice: Choice, blocked: Blocked | None) -> Choice:

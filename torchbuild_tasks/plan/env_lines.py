@@ -159,7 +159,7 @@ def _load(op: EnvOp) -> Iterable[str]:
     """Call the batch file unless its settings are in force already.
 
     `call` expands a second time and doubles ^ inside quotes, so the file stands in a
-    variable that only that second time puts in; its arguments are plain (env_limits.py) and
+    variable that only that second time puts in; its arguments are plain (env_files.py) and
     stay bare, for Visual Studio's files read -vcvars_ver=14.38 as two. `pushd`: they may
     change the folder. Their banner and their errors both come on stdout: to stderr with
     both. `ver` sets the exit code to 0 for a file that ends without one of its own.
@@ -286,7 +286,7 @@ def _load_ps1(op: EnvOp) -> Iterable[str]:
 # cmd runs the batch file and lists its environment; every line that is new is taken over.
 # The command holds no quotes, since each PowerShell hands them on in a way of its own: they
 # come inside the variables. The list goes through a file in UTF-16 (cmd /u), which no code
-# page touches. `call` reads its line twice, so env_limits.py lets no % and no ^ into it. The
+# page touches. `call` reads its line twice, so env_files.py lets no % and no ^ into it. The
 # inner braces keep the variables of this block to itself.
 _LOAD: Final = r"""
 if (-not ($env:VSCMD_VER -and $env:VCToolsVersion -and $env:@{name} -ceq @{text})) { & {

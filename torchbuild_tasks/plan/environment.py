@@ -12,7 +12,9 @@ from torchbuild_tasks.plan.question import Question
 from torchbuild_tasks.plan.requirements import (
     check_offline,
     install_command,
+    installer,
     missing_requirements,
+    uv_of,
     wheel_options,
 )
 from torchbuild_tasks.values import replace
@@ -44,11 +46,11 @@ def is_own(question: Question) -> bool:
     return python is not None and (_target(question, python) != python.executable or python.managed is True)
 
 
-def brought_version(question: Question, package: str) -> str | None:
-    """Return the version of a package in the environment that gets torch; None where it is not there."""
+def brought_cmake(question: Question) -> str | None:
+    """Return the version of the CMake in the environment that gets torch; None where it is not there."""
     python = _first(question)
     target = _target(question, python) if python else ""
-    return next((p.packages.get(package) for p in question.facts.pythons if p.executable == target), None)
+    return next((p.packages.get("cmake") for p in question.facts.pythons if p.executable == target), None)
 
 
 def _first(question: Question) -> Python | None:
@@ -98,6 +100,7 @@ def choose_python(question: Question, also: tuple[str, ...] = ()) -> ChosenPytho
         create=None if installed else _create(question, python, target),
         remove=_remove(question, installed),
         install=install_command(question, target, missing),
+        installer=installer(question, target),
         install_options=wheel_options(question),
         better=replace(brought, because=", ".join(more)) if brought else None,
         foreign=foreign,
@@ -118,9 +121,9 @@ def _asked_for(question: Question) -> tuple[Python, ...]:
     given = question.given("python")
     if not given:
         return question.facts.pythons
-    meant = tuple(p for p in question.facts.pythons if _is_meant(str(given[0]), p))
+    matching = tuple(p for p in question.facts.pythons if _is_meant(str(given[0]), p))
     # On this machine only what was asked for was looked at, perhaps under another name.
-    return meant if meant or question.request.facts else question.facts.pythons
+    return matching if matching or question.request.facts else question.facts.pythons
 
 
 def _is_meant(wanted: str, python: Python) -> bool:
@@ -146,7 +149,9 @@ def _target(question: Question, python: Python) -> str:
 
 def _create(question: Question, python: Python, target: str) -> Command:
     folder = target.rsplit(question.separator, 2)[0]
-    argv = (python.executable, "-m", "venv", folder)
+    argv: tuple[str, ...] = (python.executable, "-m", "venv", folder)
+    if uv := uv_of(question):  # with pip, by which PyTorch's own build is started
+        argv = (uv, "venv", "--seed", "--no-project", "--python", python.executable, folder)
     return Command(
         argv=argv, cwd=question.facts.tree.root, because="the machine's own Python is left as it is"
     )
@@ -178,6 +183,11 @@ def check_python(question: Question, chosen: ChosenPython) -> tuple[Finding, ...
     python = chosen.python
     if python is None:
         fix = "Install Python, or name one: --python PATH"
+        wanted = question.value("python", "") or series(
+            question.row.python.rpartition("=")[2].rpartition("<")[2]
+        )
+        if uv := uv_of(question):
+            fix = f"{question.line(uv, 'python', 'install', wanted)} brings one that is found here, too."
         return (Finding(id="python", status="error", text="no Python interpreter was found", fix=fix),)
     if python.problem:
         text = f"{python.executable} ({python.found_via}) cannot be used: {python.problem}"
@@ -185,12 +195,23 @@ def check_python(question: Question, chosen: ChosenPython) -> tuple[Finding, ...
             Finding(id="python", status="error", text=text, fix="Name a working one with --python PATH."),
         )
     return (
+        *_check_installer(question),
         *_check_version(question, python),
         *_check_parts(question, python, chosen),
         *_check_foreign(question, chosen),
         *check_offline(question, chosen.missing),
         *check_better(question, chosen.target or python, foreign=chosen.environment.foreign),
     )
+
+
+def _check_installer(question: Question) -> tuple[Finding, ...]:
+    if question.value("installer", "auto") != "uv" or uv_of(question):
+        return ()
+    tool = next((tool for tool in question.facts.tools if tool.name == "uv"), None)
+    looked = f" (looked in {', '.join(tool.looked)})" if tool and tool.looked else ""
+    text = f"--installer uv, and there is no uv{looked}"
+    fix = "Put it on PATH, for example by: pip install uv; or say --installer pip."
+    return (Finding(id="installer", status="error", text=text, fix=fix),)
 
 
 def _check_version(question: Question, python: Python) -> tuple[Finding, ...]:
@@ -235,7 +256,7 @@ def _check_parts(question: Question, python: Python, chosen: ChosenPython) -> tu
             Finding(id="python-headers", status="error", text=text, fix=_install_part(question, minor, "dev"))
         )
     creates = chosen.environment.create is not None
-    if creates and python.venv is False:
+    if creates and python.venv is False and not uv_of(question):  # uv does without that module
         text = f"{python.executable} cannot make a venv: its venv or ensurepip module is missing"
         findings.append(
             Finding(id="python-venv", status="error", text=text, fix=_install_part(question, minor, "venv"))

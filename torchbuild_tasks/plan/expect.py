@@ -33,8 +33,8 @@ def expectations(decisions: Decisions) -> tuple[Expectation, ...]:
     }
     companions = {"", *(companion.name for companion in decisions.companions)}
     rows = (row for row in question.catalog.check if row.companion in companions)
-    made = (_expectation(question, row, promises, variables) for row in rows)
-    return tuple(expectation for expectation in made if expectation)
+    found = (_expectation(question, row, promises, variables) for row in rows)
+    return tuple(expectation for expectation in found if expectation)
 
 
 def _places(decisions: Decisions) -> tuple[str, ...]:

@@ -134,7 +134,7 @@ def compare(decisions: Decisions, inputs: Mapping[str, str]) -> Freshness:
         return Freshness(needs="clean", because=moved)
     if tree.previous is None:
         if tree.cache is not None:
-            because = "the build tree was not made by this tool, so it is configured anew"
+            because = "the build tree was not made by this tool, so it is configured again"
             return Freshness(needs="reconfigure", because=because)
         return Freshness(needs="first", because="nothing was built here yet")
     changes = _changes(question, as_configured(question, tree.previous.inputs, inputs), inputs)
@@ -188,6 +188,9 @@ def _foreign_tree(question: Question, inputs: Mapping[str, str]) -> str | None:
     if cache.home and _path(cache.home) != _path(inputs["source"]):
         return f"the build tree was made for {cache.home}, from where it was copied or moved"
     python = inputs["python"].rpartition(" ")[0]
+    previous = question.facts.tree.previous
+    if previous and previous.inputs.get("mode") == inputs["mode"] == "wheel":
+        return None  # the input `python` says what that needs
     # One environment has its interpreter under several names: python, python3, python3.11.
     if cache.python and _path(cache.python).rpartition("/")[0] != _path(python).rpartition("/")[0]:
         return f"the build tree was made by another Python ({cache.python}, now {python})"
@@ -200,6 +203,7 @@ def _path(text: str) -> str:
 
 
 def _changes(question: Question, before: Mapping[str, str], after: Mapping[str, str]) -> tuple[Change, ...]:
+    mode = after["mode"] if before.get("mode") == after["mode"] else ""
     names = [name for name in {**before, **after} if not is_same(before.get(name), after.get(name))]
     return tuple(
         Change(
@@ -210,14 +214,15 @@ def _changes(question: Question, before: Mapping[str, str], after: Mapping[str, 
             because=because,
         )
         for name in sorted(names)
-        for needs, because in [_need(question, name)]
+        for needs, because in [_need(question, name, mode)]
     )
 
 
-def _need(question: Question, name: str) -> tuple[Need, str]:
-    """Return what a change of this input needs, and why."""
+def _need(question: Question, name: str, mode: str) -> tuple[Need, str]:
+    """Return what a change of this input needs, and why; `mode` is that of both builds, if it is one."""
     if name.startswith("variable "):
         row = variable_row(question.catalog, name.removeprefix("variable "), question.era, question.version)
         return (row.needs if row else "nothing"), ""
-    rows = (row for row in question.catalog.input if fnmatch.fnmatchcase(name, row.name))
+    named = (row for row in question.catalog.input if fnmatch.fnmatchcase(name, row.name))
+    rows = (row for row in named if row.mode in ("", mode))
     return next(((row.needs, row.because) for row in rows), ("reconfigure", ""))

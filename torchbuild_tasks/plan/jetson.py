@@ -117,7 +117,7 @@ def _check_jetpack(question: Question, tegra: Tegra) -> Finding:
     if row is None:
         return Finding(id="jetpack", status="unknown", text=f"L4T {tegra.l4t} belongs to no JetPack we know")
     text = f"L4T {tegra.l4t} is JetPack {row.name}, which has CUDA {row.cuda}"
-    # A chip's own row is no board that a JetPack could name.
+    # A chip's own row is not a board that a JetPack could name.
     boards = {name for pack in question.catalog.jetpack for name in pack.boards}
     if known and known.name in boards and known.name not in row.boards:
         return Finding(id="jetpack", status="unknown", text=f"{text}; it is not known to run on {known.name}")

@@ -21,7 +21,7 @@ from torchbuild_tasks.values import replace
 POOL = "FLASH_ATTENTION_MAX_JOBS"
 # The first torch with FlashAttention kernels; the ones before it have none that are as heavy.
 FLASH_ATTENTION = ">=2.0.0a0"
-# The kinds of memory.toml by the programs that are measured. Compiles by nvcc that are no heavy kernels
+# The kinds of memory.toml by the programs that are measured. Compiles by nvcc that are not heavy kernels
 # cannot be told from those that are, so their size stays tabled.
 _MEASURED: Final = {"c++": "C++", "heavy kernel": "CUDA"}
 _ENOUGH: Final = 50  # of fewer compiles the largest says little about the next one
@@ -51,20 +51,23 @@ def usable_memory(memory: Memory) -> tuple[int, str] | None:
     return None if room is None else (room, why)
 
 
-def choose_jobs(question: Question, build_type: str) -> Choice:
-    """Decide the number of parallel compile jobs, with the arithmetic as the reason."""
+def choose_jobs(question: Question, build_type: str, kind: str = "") -> Choice:
+    """Decide the number of parallel compile jobs, with the arithmetic as the reason.
+
+    `kind` is that of memory.toml which the heaviest of them are ("" for torch's own).
+    """
     if question.request.jobs is not None:
         return question.choose("jobs", "jobs", "", "")
     if (asked := decide(question, "MAX_JOBS")) and asked.value:
         return replace(asked, name="jobs", because=f"MAX_JOBS: {asked.because}")
-    number, why = _count_jobs(question, build_type)
+    number, why = _count_jobs(question, build_type, kind)
     return question.choose("jobs", "jobs", str(number), why)
 
 
 def choose_heavy_jobs(question: Question, build_type: str) -> Choice | None:
     """Decide the size of Ninja's pool for the heaviest kernels; None where nothing reads it, or it is set.
 
-    It follows the memory that is free just now, so it is no input of the build: a tree that is
+    It follows the memory that is free just now, so it is not an input of the build: a tree that is
     configured keeps the pool that it has. One that the user sets is an input like any variable.
     """
     has_pool = variable_row(question.catalog, POOL, question.era, question.version) is not None

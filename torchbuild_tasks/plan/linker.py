@@ -84,7 +84,7 @@ int main() {
 class ChosenLinker(msgspec.Struct, frozen=True, kw_only=True):
     """The decision: `choice` for printing, `plan` what to try (None: the system's default).
 
-    `choices` are the build variables that follow, `problems` why one that was asked for cannot be had.
+    `choices` are the build variables that follow, `problems` why one that was asked for is not available.
     """
 
     choice: Choice
@@ -113,7 +113,7 @@ def choose_linker(question: Question, compilers: Compilers) -> ChosenLinker:
 
 
 def check_linker(question: Question, chosen: ChosenLinker) -> tuple[Finding, ...]:
-    """Report what was asked for and cannot be had, and a faster linker that could be installed."""
+    """Report what was asked for and is not available, and a faster linker that could be installed."""
     if not chosen.offer or question.facts.tree.sample:
         return chosen.problems
     row = next(row for row in _rows(question) if row.name == OFFERED)
@@ -163,7 +163,7 @@ def _automatic(question: Question, compilers: Compilers) -> ChosenLinker:
     kept = kept_linker(question)
     if kept == DEFAULT:
         because = (
-            "the tree was linked with it, and with another one CMake would run anew and all be linked again; "
+            "the tree was linked with it, and with another one CMake would run and link everything again; "
             "see --linker"
         )
         return ChosenLinker(choice=_choice(DEFAULT, because))
@@ -195,8 +195,8 @@ def _asked_for(
         text = f"{name} is asked for ({because}) and is not here: no {row.tool} on PATH"
         finding = Finding(id="linker", status="error", text=text, fix=_install(question, row))
         return ChosenLinker(choice=_choice(name, because, source), problems=(finding,))
-    said = _choice(f"{name} {tool.version}", f"{because}; {tool.path}; {_figures(row)}", source)
-    chosen = _chosen(question, compilers, row, str(tool.path), said, demanded=True)
+    decided = _choice(f"{name} {tool.version}", f"{because}; {tool.path}; {_figures(row)}", source)
+    chosen = _chosen(question, compilers, row, str(tool.path), decided, demanded=True)
     return replace(chosen, problems=check_own_flags(question))
 
 
@@ -334,15 +334,7 @@ def plan_linker(
     variables: Mapping[str, str],
     needs: Need,
 ) -> LinkerPlan | None:
-    """Return the linker to use, with its trial unless the last build has proved it (or --no-preflight).
-
-    Args:
-        question: the request, the facts, the rows.
-        chosen: the linker that was decided.
-        compilers: they call the linker.
-        variables: the build variables, for their flags.
-        needs: what the build tree needs.
-    """
+    """Return the linker to use, with its trial unless the last build has proved it (or --no-preflight)."""
     plan, previous = chosen.plan, question.facts.tree.previous
     if plan is None or compilers.cxx is None:
         return None

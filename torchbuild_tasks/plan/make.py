@@ -1,7 +1,7 @@
 """The plan, put together: request + facts + rows + settings -> choices, findings, commands and env files.
 
 Pure: nothing is looked at and nothing is done. The choices are listed in decisions.py; a part that only some
-builds have (CUDA, Windows) is imported where such a build is planned.
+builds have (CUDA) is imported where such a build is planned.
 """
 
 from __future__ import annotations
@@ -12,12 +12,18 @@ from typing import Literal
 from torchbuild_tasks.catalog import Catalog
 from torchbuild_tasks.catalog.match import entry_row
 from torchbuild_tasks.features.cache.choose import check_cache, plan_cache
-from torchbuild_tasks.features.companions.choose import check_companions, check_development
-from torchbuild_tasks.features.helpers.choose import check_helpers
+from torchbuild_tasks.features.companions.choose import (
+    check_companions,
+    check_development,
+    wanted_companions,
+)
+from torchbuild_tasks.features.helpers.choose import check_helpers, helper_paths
 from torchbuild_tasks.features.patches.choose import check_patches
+from torchbuild_tasks.features.reproducible.choose import check_repeat
 from torchbuild_tasks.model import (
     BuildPlan,
     CachePlan,
+    Choice,
     Command,
     EnvOp,
     Facts,
@@ -33,17 +39,16 @@ from torchbuild_tasks.plan.dependent import check_switches
 from torchbuild_tasks.plan.env_files import check_env_files, plan_env_files
 from torchbuild_tasks.plan.environment import check_python
 from torchbuild_tasks.plan.expect import expectations, promised_version
-from torchbuild_tasks.plan.fit import check_machine_and_tree
+from torchbuild_tasks.plan.fit import check_machine_and_tree, check_windows
 from torchbuild_tasks.plan.fresh import check_running, compare, fingerprint
 from torchbuild_tasks.plan.install import check_loop, choose_way
 from torchbuild_tasks.plan.jobs import check_jobs, check_memory
 from torchbuild_tasks.plan.linker import check_linker, plan_linker
-from torchbuild_tasks.plan.operations import operations
 from torchbuild_tasks.plan.question import Question
 from torchbuild_tasks.plan.settings import Settings
-from torchbuild_tasks.plan.toolset import check_toolset
+from torchbuild_tasks.plan.toolset import check_toolset, load_toolset
 from torchbuild_tasks.plan.trust import check_trust
-from torchbuild_tasks.plan.variables import check_variables, is_cuda
+from torchbuild_tasks.plan.variables import check_variables, is_cuda, unset_refused
 
 
 def make_plan(
@@ -107,7 +112,7 @@ def _plan(decisions: Decisions, templates: Mapping[str, str], writer: str) -> Bu
         return plan
     from torchbuild_tasks.features.wheel_overlay.choose import plan_overlay  # a compile does without
 
-    return plan_overlay(question, plan)
+    return plan_overlay(question, plan, {wanted.row.name for wanted in wanted_companions(question)})
 
 
 def verdict(findings: tuple[Finding, ...]) -> Literal["ok", "warn", "refuse"]:
@@ -118,7 +123,8 @@ def verdict(findings: tuple[Finding, ...]) -> Literal["ok", "warn", "refuse"]:
 
 def _findings(decisions: Decisions, ops: tuple[EnvOp, ...]) -> tuple[Finding, ...]:
     question = decisions.question
-    tree = (*check_trust(question.settings), *_fit(decisions))
+    fit = check_machine_and_tree(question, decisions.variables, decisions.cuda.toolkit.version)
+    tree = (*check_trust(question.settings), *fit)
     if question.facts.tree.problem:
         return tree
     return _advised(
@@ -130,7 +136,7 @@ def _findings(decisions: Decisions, ops: tuple[EnvOp, ...]) -> tuple[Finding, ..
         *check_compilers(question, decisions.compilers),
         *_cuda_findings(decisions),
         *check_patches(question),
-        *_windows_findings(decisions),
+        *check_windows(decisions),
         *check_helpers(question, decisions.helpers),
         *check_cache(question, decisions.cache),
         *decisions.distribution.problems,
@@ -142,12 +148,9 @@ def _findings(decisions: Decisions, ops: tuple[EnvOp, ...]) -> tuple[Finding, ..
         *check_variables(question),
         *check_switches(question, decisions.blocked),
         *decisions.blas.problems,
+        *check_repeat(question, decisions.mode.value),
         *check_env_files(question, ops),
     )
-
-
-def _fit(decisions: Decisions) -> tuple[Finding, ...]:
-    return check_machine_and_tree(decisions.question, decisions.variables, decisions.cuda.toolkit.version)
 
 
 def _advised(question: Question, *findings: Finding) -> tuple[Finding, ...]:
@@ -166,14 +169,6 @@ def _cuda_findings(decisions: Decisions) -> tuple[Finding, ...]:
     from torchbuild_tasks.plan.cuda.choices import check_cuda  # a CPU build does without
 
     return check_cuda(question, decisions.cuda, decisions.compilers)
-
-
-def _windows_findings(decisions: Decisions) -> tuple[Finding, ...]:
-    if decisions.question.facts.windows is None:
-        return ()
-    from torchbuild_tasks.plan.windows import check_windows  # Linux does without it
-
-    return check_windows(decisions)
 
 
 def _preflight(decisions: Decisions, freshness: Freshness) -> Preflight | None:
@@ -201,3 +196,71 @@ def _compile(decisions: Decisions) -> Command:
     words = (word for word in row.argv if not (unread and word == "--no-deps"))
     argv = tuple(word.replace("{python}", python) for word in words)
     return Command(argv=argv, cwd=question.facts.tree.root, because=row.because)
+
+
+# Not the sum with the memory that is free just now: the same plan writes the same file.
+JOBS = "parallel compile jobs; `plan` shows how they were reckoned"
+HEAVY_JOBS = "the heaviest kernels at once; `plan` shows how they were reckoned"
+
+
+def operations(decisions: Decisions) -> tuple[EnvOp, ...]:
+    """Return what the env file does, in its order: take out, put on the path, set, load the toolset."""
+    question = decisions.question
+    python = decisions.python.environment.python
+    fixed = [choice for choice in (decisions.compilers.cc, decisions.compilers.cxx) if choice]
+    fixed.append(decisions.generator)
+    ops = list(unset_refused(question))
+    if python:
+        ops += [
+            EnvOp(
+                op="prepend", name="PATH", value=folder, because="the Python that gets torch, and its tools"
+            )
+            for folder in reversed(program_folders(question, python))
+        ]
+    ops += decisions.cuda.path
+    paths = helper_paths(question, decisions.helpers)
+    ops += [path for path in paths if path.name not in decisions.variables]
+    ops += [_set(choice) for choice in fixed]
+    ops += _build_type(decisions)
+    ops.append(EnvOp(op="set", name="MAX_JOBS", value=decisions.jobs.value, because=JOBS))
+    if heavy := decisions.heavy_jobs:
+        ops.append(EnvOp(op="set", name=heavy.name, value=heavy.value, because=HEAVY_JOBS))
+    ops += [_set(choice) for choice in decisions.variable_choices]
+    ops += [path for path in paths if path.name in decisions.variables]  # in front of what was just set
+    ops += load_toolset(question, decisions.toolset)
+    return tuple(ops)
+
+
+def program_folders(question: Question, python: str) -> tuple[str, ...]:
+    """Return an environment's folders of programs: the interpreter's, and Scripts in conda on Windows."""
+    folder = python.rpartition(question.separator)[0]
+    known = next((p for p in question.facts.pythons if p.executable == python), None)
+    scripts = known.scripts if known else None
+    return tuple(dict.fromkeys(filter(None, (folder, scripts))))
+
+
+def _set(choice: Choice) -> EnvOp:
+    return EnvOp(op="set", name=choice.name, value=choice.value, because=choice.because)
+
+
+def _build_type(decisions: Decisions) -> tuple[EnvOp, ...]:
+    """Return the build type by the variable that each era reads.
+
+    setup.py reads CMAKE_BUILD_TYPE before DEBUG; scikit-build-core passes its own setting
+    to CMake, and PyTorch's metadata (torch.version.debug) follows DEBUG.
+    """
+    value, because = decisions.build_type.value, decisions.build_type.because
+    if decisions.question.era == "setuptools":
+        return (EnvOp(op="set", name="CMAKE_BUILD_TYPE", value=value, because=because),)
+    debug = "1" if value == "Debug" else "0"
+    ops = [
+        EnvOp(op="set", name="SKBUILD_CMAKE_BUILD_TYPE", value=value, because=because),
+        EnvOp(op="set", name="CMAKE_BUILD_TYPE", value=value, because=because),
+        EnvOp(op="set", name="DEBUG", value=debug, because="torch.version.debug follows it"),
+    ]
+    if decisions.question.facts.tree.build_dir is None:
+        folder = decisions.question.join("build")
+        ops.append(
+            EnvOp(op="set", name="SKBUILD_BUILD_DIR", value=folder, because="a build tree that persists")
+        )
+    return tuple(ops)

@@ -6,7 +6,7 @@ import fnmatch
 from collections.abc import Iterator
 
 from torchbuild_tasks.catalog import VariableRow
-from torchbuild_tasks.catalog.match import variable_row
+from torchbuild_tasks.catalog.match import applies, variable_row
 from torchbuild_tasks.model import Choice, Finding, Status
 from torchbuild_tasks.plan.question import Question
 from torchbuild_tasks.text.words import close_to
@@ -95,6 +95,19 @@ def check_values(question: Question) -> Iterator[Finding]:
             status: Status = "warn" if choice.source == "environment" else "error"
             fix = f"Correct {choice.name}, or drop it."
             yield Finding(id="variable", status=status, text=text, fix=fix)
+
+
+def check_overruled(question: Question) -> Iterator[Finding]:
+    """Report words of a variable that torch's own CMake files undo."""
+    for row in question.catalog.overruled:
+        if not applies(row.torch, question.version):
+            continue
+        for name in row.names:
+            choice = question.decided.get(name)
+            lost = [word for word in choice.value.split() if word in row.words] if choice else []
+            if lost:
+                text = f"{' '.join(lost)} in {name} does not do what it says: {row.because}"
+                yield Finding(id="variable", status="warn", text=text, fix=row.fix)
 
 
 def _wrong(question: Question, choice: Choice) -> str:

@@ -55,7 +55,7 @@ def read_pins(text: str) -> Mapping[str, Pin]:
 def _problem(entry: Any, known: Mapping[str, Pin]) -> str:
     """Return what is wrong with an entry; "" when nothing is."""
     if not isinstance(entry, dict):
-        return "an entry is no table"
+        return "an entry is not a table"
     for name in Pin.__struct_fields__:
         if type(entry.get(name)) is not (int if name == "size" else str):
             return f"{name} is missing or of the wrong type"
@@ -76,7 +76,7 @@ def _place_of(text: str, number: int) -> str:
 def _refuse(problem: str) -> NoReturn:
     raise UsageError(
         f"{LOCK_FILE} cannot be read: {problem}.",
-        next_step="Mend that line, or take the file as it was committed. An entry that is removed is "
+        next_step="Fix that line, or take the file as it was committed. An entry that is removed is "
         "written again at the next fetch, with the hash that its file has then.",
     )
 

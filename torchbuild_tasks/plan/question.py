@@ -75,12 +75,12 @@ class Question(msgspec.Struct, frozen=True, dict=True):
         """Return what the flags or the settings file say of a field, with the layer and the reason."""
         value = getattr(self.request, name)
         if value not in (None, False, ()):
-            return value, *self._said(name)
+            return value, *self._origin(name)
         if self.settings.values.get(name) not in (None, False):
             return self.settings.values[name], "torchbuild.toml", f"{name} in {self.settings.place(name)}"
         return None
 
-    def _said(self, name: str) -> tuple[Source, str]:
+    def _origin(self, name: str) -> tuple[Source, str]:
         """Return the layer of a flag that was given, and the reason."""
         if name in self.request.said:
             return "environment", f"{variable_name(name)} in the environment"
@@ -118,11 +118,11 @@ class Question(msgspec.Struct, frozen=True, dict=True):
     def _layers(self) -> Iterator[Choice]:
         """Go through what the layers say of build variables, the strongest first."""
         for name, value in self.assignments.items():
-            layer, because = self._said("set")
+            layer, because = self._origin("set")
             yield Choice(name=name, value=value, because=because, source=layer)
         for device, value in _DEVICES:
             if getattr(self.request, device):
-                layer, because = self._said(device)
+                layer, because = self._origin(device)
                 yield Choice(name="USE_CUDA", value=value, because=because, source=layer)
         for name, value in self.facts.environ.items():
             yield Choice(name=name, value=value, because=f"{name} in the environment", source="environment")

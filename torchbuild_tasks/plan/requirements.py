@@ -152,16 +152,22 @@ def install_command(question: Question, target: str, missing: tuple[str, ...]) -
     """Return the command that brings in what is missing; None when nothing is."""
     if not missing:
         return None
-    argv = (*_installer(question, target), *wheel_options(question), *missing)
+    argv = (*installer(question, target), *wheel_options(question), *missing)
     return Command(
         argv=argv, cwd=question.facts.tree.root, because="what the build imports and does not find"
     )
 
 
-def _installer(question: Question, target: str) -> tuple[str, ...]:
-    """uv where there is one, which takes a tenth of the time, else the pip of the environment."""
-    uv = next((tool.path for tool in question.facts.tools if tool.name == "uv" and tool.path), None)
-    if uv:
+def uv_of(question: Question) -> str | None:
+    """Return the uv that installs; None where there is none, or --installer wants pip."""
+    if question.value("installer", "auto") == "pip":
+        return None
+    return next((tool.path for tool in question.facts.tools if tool.name == "uv" and tool.path), None)
+
+
+def installer(question: Question, target: str) -> tuple[str, ...]:
+    """Return what begins a command line that installs: uv, which takes a tenth of the time, else pip."""
+    if uv := uv_of(question):
         return (uv, "pip", "install", "--python", target)
     return (target, "-m", "pip", "install", "--disable-pip-version-check", "--no-input")
 

@@ -23,7 +23,7 @@ from torchbuild_tasks.values import from_json, replace
 
 R = TypeVar("R")
 
-# Keys that are no flags: build variables, and rows laid over ours.
+# Keys that are not flags: build variables, and rows laid over ours.
 TABLES: Final = ("set", "helper", "failure", "builds", "mirrors")
 # Keys that only a named build has.
 OWN: Final = ("extends", "ref", "folder")
@@ -180,29 +180,29 @@ def check_settings(path: str, data: Mapping[str, object], lines: Mapping[str, in
     )
 
 
-def check_value(name: str, value: object, said: str = "") -> None:
+def check_value(name: str, value: object, source: str = "") -> None:
     """Check one flag's value against its declaration.
 
     Args:
         name: the field.
         value: what was given.
-        said: how it was given, if not by its flag: the name of a variable.
+        source: how it was given, if not by its flag: the name of a variable.
 
     Raises:
         UsageError: not one of the choices (names the nearest), or a job count below 1.
     """
     flag = next(f for f in dataclasses.fields(BuildRequest) if f.name == name)
-    said = said or flag_name(name)
+    source = source or flag_name(name)
     choices = choices_of(flag) if value is not None else ()
     if choices and value not in choices:
         hint = did_you_mean(str(value), choices)
         raise UsageError(
-            f"{said} cannot be {value!r}{hint}", next_step=f"Choose one of: {', '.join(choices)}."
+            f"{source} cannot be {value!r}{hint}", next_step=f"Choose one of: {', '.join(choices)}."
         )
     if name == "jobs" and isinstance(value, int) and value < 1:
         raise UsageError(
-            f"{said} cannot be {value}: a build needs at least one job",
-            next_step=f"Leave {said} out to let the plan choose from cores and free memory.",
+            f"{source} cannot be {value}: a build needs at least one job",
+            next_step=f"Leave {source} out to let the plan choose from cores and free memory.",
         )
 
 
@@ -352,15 +352,20 @@ _COLUMNS: Final = (
 
 
 def _failures(file: _File, data: Mapping[str, object]) -> tuple[FailureRow, ...]:
-    from torchbuild_tasks.catalog.failures import FailureBook  # few have rows of their own
+    read = _rows(file, data, "failure", FailureRow)
+    if not read:
+        return ()
+    from torchbuild_tasks.catalog.failures import FailureBook, UserFailureRow  # few have rows of their own
 
-    rows = _rows(file, data, "failure", FailureRow)
-    for number, row in enumerate(rows):
+    rows = []
+    for number, row in enumerate(read):
+        key = f"failure.{number}.patterns"
+        rows.append(UserFailureRow(**msgspec.structs.asdict(row), place=file.place(key)))
         try:
-            FailureBook((row,))
+            FailureBook(rows[-1:])
         except ValueError as error:
-            raise file.wrong(f"failure.{number}.patterns", row.patterns, str(error)) from None
-    return rows
+            raise file.wrong(key, row.patterns, str(error)) from None
+    return tuple(rows)
 
 
 # ---------------- named builds

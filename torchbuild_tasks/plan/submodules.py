@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from packaging.version import Version
 
-from torchbuild_tasks.catalog import Catalog, SubmoduleRow
+from torchbuild_tasks.catalog import Catalog, PinRow, SubmoduleRow
 from torchbuild_tasks.catalog.match import admits, applies, parse_version, torch_row
 from torchbuild_tasks.model import Finding, Tree
 from torchbuild_tasks.model.source import Lacking
@@ -69,18 +69,16 @@ class Needs:
         row = next((row for row in self._question.catalog.submodule if row.path == path), None)
         if row and row.checked and admits(row.checked, self._version):
             return True
-        return path.count("/") == 1 and path in self._question.facts.tree.empty and self._looks_at_all()
-
-    def _looks_at_all(self) -> bool:
-        return bool(admits(LOOKS_AT_ALL, self._version))
+        return (
+            path.count("/") == 1
+            and path in self._question.facts.tree.empty
+            and bool(admits(LOOKS_AT_ALL, self._version))
+        )
 
     def _why_by_row(self, row: SubmoduleRow) -> str:
-        host = self._question.facts.host
-        if (
-            row.unused
-            or row.os not in ("", host.os)
-            or any(self._is_on(name, "0") for name in self._system(row))
-        ):
+        system = (*row.system, _ALL) if row.system else ()
+        elsewhere = row.unused or row.os not in ("", self._question.facts.host.os)
+        if elsewhere or any(self._is_on(name, "0") for name in system):
             return ""
         if not all(self._is_on(name, default) for name, default in row.needs.items()):
             return ""
@@ -89,10 +87,7 @@ class Needs:
             needed += [item for item in row.any.items() if self._is_on(*item)][:1]
             if len(needed) == len(row.needs):
                 return ""
-        return self._said([name for name, _ in needed]) or f"every build of torch {self._series()}"
-
-    def _system(self, row: SubmoduleRow) -> tuple[str, ...]:
-        return (*row.system, _ALL) if row.system else ()
+        return self._settings_text([name for name, _ in needed]) or f"every build of torch {self._series()}"
 
     def _is_on(self, name: str, default: str) -> bool:
         """Say whether a variable is on; the default is 1, 0, or the system or architecture where it is 1."""
@@ -102,10 +97,10 @@ class Needs:
         host = self._question.facts.host
         return default in ("1", host.os, host.arch)
 
-    def _said(self, names: Sequence[str]) -> str:
-        said = [f"{name}={self._variables[name]}" for name in names if name in self._variables]
+    def _settings_text(self, names: Sequence[str]) -> str:
+        values = [f"{name}={self._variables[name]}" for name in names if name in self._variables]
         silent = " and ".join(name for name in names if name not in self._variables)
-        return " and ".join([*said, *([f"{silent}, on by default"] if silent else [])])
+        return " and ".join([*values, *([f"{silent}, on by default"] if silent else [])])
 
     def _series(self) -> str:
         return ".".join(map(str, self._version.release[:2]))
@@ -129,9 +124,9 @@ def missing_text(missing: Mapping[str, str]) -> str:
     reasons: dict[str, list[str]] = {}
     for path, why in missing.items():
         reasons.setdefault(why, []).append(path)
-    said = "; ".join(f"{_some(paths)} ({why})" for why, paths in reasons.items())
+    reasons_text = "; ".join(f"{_some(paths)} ({why})" for why, paths in reasons.items())
     what = "1 folder of a submodule is" if len(missing) == 1 else f"{len(missing)} folders of submodules are"
-    return f"{what} empty or not there: {said}"
+    return f"{what} empty or not there: {reasons_text}"
 
 
 def _some(paths: Iterable[str]) -> str:
@@ -146,6 +141,12 @@ def _some(paths: Iterable[str]) -> str:
 def can_fetch(tree: Tree, missing: Iterable[str]) -> bool:
     """Say whether git can fetch these into this folder: its index has them as submodules."""
     return tree.git and not set(missing) & set(tree.linkless)
+
+
+def pinned(catalog: Catalog, version: str | None) -> dict[str, PinRow]:
+    """Return what rows have of the submodules of the release that a folder is, by path."""
+    base = parse_version(version)
+    return {row.path: row for row in catalog.pin if base and Version(base.base_version) == Version(row.torch)}
 
 
 def fetched_word(tree: Tree, catalog: Catalog) -> str:
@@ -174,9 +175,14 @@ def way_out(question: Question, missing: Iterable[str]) -> str:
     first = f"{how_to_install(question.facts, question.catalog, 'git')}; then " if lost else ""
     if can_fetch(tree, missing):
         return f"{first}torchbuild source update --source {as_word(tree.root)}"
+    pins = pinned(question.catalog, tree.version)
+    if not tree.git and all(path in pins for path in missing):
+        release = next(iter(pins.values())).torch
+        line = f"torchbuild source update --source {as_word(tree.root)}"
+        return f"{first}{line} gets each at the commit that torch {release} has"
     word = fetched_word(tree, question.catalog)
-    beside = as_word(folder_beside(tree))
-    why = "knows no submodules here" if tree.git else "cannot be asked, for this is no git checkout"
+    place = as_word(folder_beside(tree))
+    why = "knows no submodules here" if tree.git else "cannot be asked, for this is not a git checkout"
     release = f"https://github.com/pytorch/pytorch/releases/download/v{word}/pytorch-v{word}.tar.gz"
     archive = (
         ""
@@ -184,8 +190,8 @@ def way_out(question: Question, missing: Iterable[str]) -> str:
         else f". Or unpack the release's own archive, which holds them: {release}"
     )
     return (
-        f"{first}torchbuild source get {word} --source {beside} gets a checkout that has them (git {why}); "
-        f"build that one: --source {beside}{archive}"
+        f"{first}torchbuild source get {word} --source {place} gets a checkout that has them (git {why}); "
+        f"build that one: --source {place}{archive}"
     )
 
 

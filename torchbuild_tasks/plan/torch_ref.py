@@ -41,11 +41,11 @@ class TorchRef(msgspec.Struct, frozen=True, kw_only=True):
     version: str = ""
 
 
-def read_word(word: str, catalog: Catalog, said: str = "--torch") -> TorchRef:
-    """Say what a word of the user's means; `said` is where it stands, for the error.
+def read_word(word: str, catalog: Catalog, source: str = "--torch") -> TorchRef:
+    """Say what a word of the user's means; `source` is where it stands, for the error.
 
     Raises:
-        UsageError: it is no torch that is known, and no commit, branch or tag; names the nearest.
+        UsageError: it is not a torch that is known, and no commit, branch or tag; names the nearest.
     """
     text = word.strip()
     newest = max(catalog.torch, key=lambda row: Version(row.version))
@@ -60,27 +60,22 @@ def read_word(word: str, catalog: Catalog, said: str = "--torch") -> TorchRef:
         return TorchRef(word=word, kind="commit", ref=text, row=newest)
     version = parse_version(text)
     if version is None:
-        raise _unknown(word, said, _near_words(text, catalog))
-    return _of_version(word, said, version, catalog)
+        raise _unknown(word, source, _near_words(text, catalog))
+    return _of_version(word, source, version, catalog)
 
 
-def _of_version(word: str, said: str, version: Version, catalog: Catalog) -> TorchRef:
+def _of_version(word: str, source: str, version: Version, catalog: Catalog) -> TorchRef:
     row, known = torch_row(catalog, version)
     if built := _BUILT.fullmatch(version.local or ""):
         return TorchRef(word=word, kind="commit", ref=built["commit"], row=row)
     plain = str(version) == version.base_version and len(version.release) in (2, 3)
     if not (known and plain):
-        raise _unknown(word, said, _near_versions(version, catalog))
+        raise _unknown(word, source, _near_versions(version, catalog))
     if len(version.release) == 2:
         return TorchRef(word=word, kind="series", ref=f"v{row.latest}", row=row, version=row.latest)
     if version > Version(row.latest):
-        raise _unknown(word, said, _near_versions(version, catalog))
+        raise _unknown(word, source, _near_versions(version, catalog))
     return _release(word, row, str(version))
-
-
-def release_of(row: TorchRow) -> TorchRef:
-    """Return the last release of a row's series."""
-    return _release(row.latest, row, row.latest)
 
 
 def _release(word: str, row: TorchRow, version: str) -> TorchRef:
@@ -112,11 +107,11 @@ def _near_words(text: str, catalog: Catalog) -> tuple[str, ...]:
     return tuple(filter(None, [nearest(text, known)]))
 
 
-def _unknown(word: str, said: str, near: Iterable[str]) -> UsageError:
+def _unknown(word: str, source: str, near: Iterable[str]) -> UsageError:
     names = " and ".join(near)
     hint = f"; the nearest: {names}" if names else ""
     return UsageError(
-        f"{said} {word!r}: no such torch is known{hint}",
+        f"{source} {word!r}: no such torch is known{hint}",
         next_step="`versions` lists the known ones. Another tag or branch is named as git names it "
         "(tags/v9.9.0, release/9.9), a commit by 7 of its digits or more.",
     )
@@ -141,14 +136,14 @@ def wanted_torch(question: Question) -> WantedTorch | None:
     """
     if given := question.given("torch"):
         word, source, because = given
-        said = "--torch" if source == "flag" else because
-        return WantedTorch(ref=read_word(word, question.catalog, said), because=because, source=source)
+        place = "--torch" if source == "flag" else because
+        return WantedTorch(ref=read_word(word, question.catalog, place), because=because, source=source)
     from torchbuild_tasks.plan.versions import newest_fit  # only where no torch is named and none lies here
 
     row = newest_fit(question.catalog, question.facts)
     if row is None:
         return None
-    return WantedTorch(ref=release_of(row), because="the newest that fits this machine")
+    return WantedTorch(ref=_release(row.latest, row, row.latest), because="the newest that fits this machine")
 
 
 def check_torch(question: Question) -> tuple[Finding, ...]:

@@ -1,4 +1,4 @@
-"""What a settings file may say that nobody vouched for: values, but no programs, servers and far places.
+"""What a settings file may say that nobody vouched for: values, but no programs, servers and remote places.
 
 A file that came with a checkout may choose among what this tool and the machine have: a preset, a version, a
 switch. What names something that is started, asked over a network or written to elsewhere is withheld until
@@ -81,8 +81,10 @@ _WHY: Final = {
     "notify": "names a program",
     "wheels": "names packages to install",
     "with_": "names other sources",
+    "with_extension": "names sources whose build is run",
     "url": "names a server",
     "mirror": "names a server",
+    "registry": "names a server",
     "cache": "names a server",
     "distribute": "names a server",
 }
@@ -224,14 +226,14 @@ def check_trust(settings: Settings) -> tuple[Finding, ...]:
         Finding(
             id="trust",
             status="error",
-            text=f"{place} is not trusted, so this of it does not count: {said(withheld)}",
+            text=f"{place} is not trusted, so this of it does not count: {withheld_text(withheld)}",
             fix=f"Read it; if it is yours, or you believe whoever made it: torchbuild trust {quoted(place)}",
         )
         for place, withheld in settings.withheld.items()
     )
 
 
-def said(withheld: tuple[Withheld, ...], most: int = 30) -> str:
+def withheld_text(withheld: tuple[Withheld, ...], most: int = 30) -> str:
     """Name the keys, with what each would do."""
     listed = [f"{each.key} ({each.why})" for each in withheld[:most]]
     return ", ".join(listed) + (f", and {len(withheld) - most} more" if len(withheld) > most else "")

@@ -8,7 +8,7 @@ from torchbuild_tasks.catalog import Catalog
 from torchbuild_tasks.catalog.match import preset_rows, variable_row
 from torchbuild_tasks.model import Choice, EnvOp, Finding
 from torchbuild_tasks.options import BuildRequest
-from torchbuild_tasks.plan.names import FALSE_WORDS, check_values, unread
+from torchbuild_tasks.plan.names import FALSE_WORDS, check_overruled, check_values, unread
 from torchbuild_tasks.plan.question import DEFAULT_PRESET, LAYERS, Question
 from torchbuild_tasks.plan.settings import Settings, split_assignment
 from torchbuild_tasks.values import replace
@@ -49,7 +49,12 @@ def check_variables(question: Question) -> tuple[Finding, ...]:
     named = {**question.settings.variables, **question.assignments}
     findings = [_check_name(question, name) for name in sorted(named)]
     findings += [_check_environment(question, name) for name in sorted(question.facts.environ)]
-    findings += [*check_values(question), _check_device(question), _check_version_pair(question)]
+    findings += [
+        *check_values(question),
+        *check_overruled(question),
+        _check_device(question),
+        _check_version_pair(question),
+    ]
     return tuple(finding for finding in findings if finding)
 
 
@@ -65,8 +70,8 @@ def _check_name(question: Question, name: str) -> Finding | None:
         )
     if not (found := unread(question, name)):
         return None
-    text, meant = found
-    fix = meant or "It is set all the same; nothing would happen."
+    text, fix_text = found
+    fix = fix_text or "It is set all the same; nothing would happen."
     return Finding(id="variable", status="warn", text=text, fix=fix)
 
 

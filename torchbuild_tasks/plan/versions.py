@@ -39,7 +39,8 @@ class VersionLine(msgspec.Struct, frozen=True, kw_only=True):
     """One series: its row's figures, what belongs to it, and whether this machine fits it.
 
     `here` marks the series of the checkout that was looked at, `newest_fit` the one to take on this
-    machine. `cuda` and `cudnn` are specifiers, `cuda_best` is what upstream's own binaries use.
+    machine. `cuda` and `cudnn` are specifiers, `cuda_best` is what upstream's own binaries use, and
+    `oldest_gpu` the least compute capability that they serve, where a row says one.
     """
 
     version: str
@@ -64,6 +65,7 @@ class VersionLine(msgspec.Struct, frozen=True, kw_only=True):
     status: Status
     because: str
     fits: tuple[Fit, ...]
+    oldest_gpu: str = ""
 
 
 def version_lines(catalog: Catalog, facts: Facts) -> tuple[VersionLine, ...]:
@@ -123,6 +125,7 @@ def _line(row: TorchRow, catalog: Catalog, facts: Facts, newest: TorchRow | None
         status=status,
         because=because,
         fits=parts,
+        oldest_gpu=next((each.oldest for each in catalog.cuda_wheel if admits(each.torch, release)), ""),
     )
 
 

@@ -1,4 +1,4 @@
-"""/etc/ld.so.cache, read directly. Source: elf/dl-cache.h of glibc (struct cache_file_new)."""
+"""What an ELF library says: its header, what it takes and gives; and what the cache of ld.so holds."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from elftools.elf.dynamic import DynamicSegment
 from elftools.elf.elffile import ELFFile
 
 from torchbuild_tasks.model.closure import Image, Symbol
+from torchbuild_tasks.system.reading import open_file, read_bytes
 
 # What goes wrong in pyelftools when a header points to where nothing is.
 BROKEN: Final = (
@@ -47,7 +48,7 @@ def read_elf(file: BinaryIO, real: str, size: int) -> Image:
     """Return what the library of `size` bytes in `file` says; `damage` where it cannot be right."""
     start = file.read(_HEADER.size)
     if len(start) < _HEADER.size:
-        return Image(real=real, damage=f"cut short: {size:,} bytes are no library")
+        return Image(real=real, damage=f"cut short: {size:,} bytes are not a library")
     header = _HEADER.unpack(start)
     machine = _machine(header)
     if header[1] != _64_BITS or header[2] != _LITTLE_END:
@@ -69,7 +70,7 @@ def read_elf(file: BinaryIO, real: str, size: int) -> Image:
 def debug_size(path: Path) -> int:
     """Return how many bytes of an ELF file are debug information, which nothing needs to run."""
     try:
-        with path.open("rb") as file:
+        with open_file(path) as file:
             parts = ELFFile(file).iter_sections()
             return sum(part["sh_size"] for part in parts if part.name.startswith((".debug_", ".zdebug_")))
     except BROKEN:
@@ -160,7 +161,7 @@ _HIDDEN: Final = 0x8000  # of an entry of DT_VERSYM: only by this version, never
 def open_symbols(path: str) -> Symbols | None:
     """Return the symbols of a library; None where it has none that can be read."""
     try:
-        with Path(path).open("rb") as file:
+        with open_file(Path(path)) as file:
             return Symbols(file)
     except _BROKEN:
         return None
@@ -310,7 +311,7 @@ def _given_versions(elf: ELFFile) -> dict[int, str]:
     }
 
 
-# ----------------
+# ---------------- /etc/ld.so.cache. Source: elf/dl-cache.h of glibc (struct cache_file_new)
 
 
 _MAGIC: Final = b"glibc-ld.so.cache1.1"
@@ -326,7 +327,7 @@ def read_cache(path: Path, machine: str) -> dict[str, tuple[str, ...]]:
     searched by name.
     """
     try:
-        data = path.read_bytes()
+        data = read_bytes(path)
         start = data.index(_MAGIC)
         (count,) = struct.unpack_from("<I", data, start + len(_MAGIC))
         entries = [_ENTRY.unpack_from(data, start + 48 + _ENTRY.size * number) for number in range(count)]

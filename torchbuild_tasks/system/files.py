@@ -11,6 +11,7 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import errno
+import json
 import os
 import shutil
 import stat
@@ -19,9 +20,10 @@ import time
 from collections.abc import Callable, Iterator
 from ctypes import wintypes
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, BinaryIO, Final
 
 from torchbuild_tasks.errors import TorchbuildError, UsageError
+from torchbuild_tasks.values import to_json
 
 STATE_DIR: Final = ".torchbuild"
 MARKER: Final = "MARKER"
@@ -45,15 +47,30 @@ def write_atomic(path: Path, data: bytes, *, error: type[TorchbuildError], priva
     partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
     with translate_errors(error, path):
         try:
-            if private:
-                partial.unlink(missing_ok=True)  # of a run that was killed, and had our number
-                partial.touch(0o600, exist_ok=False)
-            partial.write_bytes(data)
+            with create(partial, 0o600 if private else 0o666) as file:
+                file.write(data)
             replace(partial, path)
         except BaseException:
             with contextlib.suppress(OSError):
                 partial.unlink()
             raise
+
+
+def write_json(path: Path, value: object, *, error: type[TorchbuildError], private: bool = False) -> None:
+    """Write a value as JSON, as `write_atomic` does; `reading.read_value` reads it."""
+    data = json.dumps(value, default=to_json, separators=(",", ":")).encode()
+    write_atomic(path, data, error=error, private=private)
+
+
+def create(path: Path, mode: int = 0o666) -> BinaryIO:
+    """Open a new file; what has its name, of a killed run or a link of a checkout, is removed first.
+
+    Raises:
+        OSError: it cannot be made, or somebody else makes one at this moment.
+    """
+    path.unlink(missing_ok=True)
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
+    return os.fdopen(os.open(path, flags, mode), "wb")
 
 
 @contextlib.contextmanager
@@ -73,7 +90,7 @@ def _advice(problem: OSError, path: Path) -> str:
         return "Close that program, or wait until it is done, and run the same command again."
     if problem.errno in (errno.EACCES, errno.EPERM, errno.EROFS):
         return "Make it and its folder writable for you, or work on a checkout that is."
-    return "Nothing else was changed. Run the same command again when this is mended."
+    return "Nothing else was changed. Run the same command again when this is fixed."
 
 
 def _free(path: Path) -> int | str:

@@ -15,7 +15,9 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Final
 
+from torchbuild_tasks.system.files import create
 from torchbuild_tasks.system.process_tree import end_tree
+from torchbuild_tasks.system.reading import read_text
 
 VARIABLE: Final = "TORCHBUILD_RUN"
 FILE: Final = "running"
@@ -29,7 +31,8 @@ class Run:
     def __init__(self, path: Path) -> None:
         self.token = os.urandom(16).hex()
         self._path = path
-        path.write_text(f"{self.token}\n", "ascii")
+        with create(path) as file:
+            file.write(f"{self.token}\n".encode("ascii"))
 
     def environ(self, env: Mapping[str, str] | None) -> Mapping[str, str] | None:
         """Return the environment of a program that this run starts, by which it is known as this run's."""
@@ -81,7 +84,7 @@ def end_left(state: Path) -> tuple[tuple[str, ...], tuple[int, ...]]:
     """
     path = state / FILE
     try:
-        token, *lines = path.read_text("ascii").split()
+        token, *lines = read_text(path, most=1 << 20).split()
         written = path.stat().st_mtime
     except (OSError, ValueError):
         return (), ()

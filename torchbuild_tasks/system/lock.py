@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import getpass
-import json
 import os
 import socket
 from collections.abc import Callable, Iterator
@@ -14,9 +13,8 @@ from pathlib import Path
 from torchbuild_tasks.errors import TreeBusy, UsageError
 from torchbuild_tasks.model import Running
 from torchbuild_tasks.system import left_running
-from torchbuild_tasks.system.files import state_dir, translate_errors, unlink, write_atomic
-from torchbuild_tasks.system.reading import read_json
-from torchbuild_tasks.values import from_json, to_json
+from torchbuild_tasks.system.files import state_dir, translate_errors, unlink, write_json
+from torchbuild_tasks.system.reading import read_value
 
 
 @contextlib.contextmanager
@@ -40,7 +38,7 @@ def hold(root: Path, what: str, note: Callable[[str], object] | None = None) -> 
             raise _busy(root, about) from None
     try:
         _end_left(root, state, note)
-        write_atomic(about, json.dumps(to_json(_myself(what))).encode(), error=UsageError, private=True)
+        write_json(about, _myself(what), error=UsageError, private=True)
         with left_running.noted(state):
             yield
     finally:
@@ -76,9 +74,7 @@ def _user() -> str:
 
 def _busy(root: Path, about: Path) -> TreeBusy:
     """Say who holds it, as far as the holder's note can be read."""
-    holder = "another process"
-    with contextlib.suppress(OSError, ValueError, UsageError):
-        holder = str(from_json(Running, read_json(about)))
+    holder = read_value(Running, about) or "another process"
     return TreeBusy(
         f"{root} is in use by {holder}.",
         next_step="Wait until it is over, or end that process; its lock goes with it. "

@@ -58,7 +58,7 @@ class Log:
 
 
 def open_log(folder: Path, name: str, argv: Sequence[str] = ()) -> Log:
-    """Open `<folder>/<name>.log` anew; the older ones become `<name>.1.log` and so on.
+    """Open `<folder>/<name>.log` again; the older ones become `<name>.1.log` and so on.
 
     Its first line has the time and the command.
 

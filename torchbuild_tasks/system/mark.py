@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
 import msgspec
 
-from torchbuild_tasks.errors import DownloadFailed, UsageError
+from torchbuild_tasks.errors import DownloadFailed
 from torchbuild_tasks.system.archive.members import RESERVED
-from torchbuild_tasks.system.files import write_atomic
-from torchbuild_tasks.system.reading import read_json
-from torchbuild_tasks.values import from_json, to_json
+from torchbuild_tasks.system.files import write_json
+from torchbuild_tasks.system.reading import read_value
 
 MARKER: Final = RESERVED
 MARKER_SCHEMA: Final = 1
@@ -57,13 +55,9 @@ class Marker(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 
 def read_marker(folder: Path) -> Marker | None:
     """Return the mark of a folder; None when it has none that can be read."""
-    try:
-        return from_json(Marker, read_json(folder / MARKER))
-    except (OSError, ValueError, UsageError):
-        return None
+    return read_value(Marker, folder / MARKER)
 
 
 def write_marker(folder: Path, marker: Marker) -> None:
     """Mark a folder; raises DownloadFailed when it cannot be written."""
-    data = json.dumps(to_json(marker), separators=(",", ":")).encode()
-    write_atomic(folder / MARKER, data, error=DownloadFailed)
+    write_json(folder / MARKER, marker, error=DownloadFailed)

@@ -14,6 +14,7 @@ import msgspec
 import pefile  # type: ignore[import-untyped]  # its stubs take numbers for bytes
 
 from torchbuild_tasks.model.closure import Image, Symbol
+from torchbuild_tasks.system.reading import open_file
 
 _MACHINES: Final = {0x8664: "x86_64", 0x14C: "x86", 0xAA64: "aarch64", 0x1C4: "arm"}
 _DIRECTORIES: Final = tuple(
@@ -102,7 +103,7 @@ def read_exports(path: Path) -> tuple[Export, ...]:
         OSError: it cannot be read.
     """
     try:
-        with path.open("rb") as file:
+        with open_file(path) as file:
             return tuple(_exports(file))
     except (struct.error, IndexError) as error:
         raise ValueError(f"{path.name} is cut short") from error

@@ -3,7 +3,7 @@
 Every process leads a session of its own, on Windows a job, so that one thing can be ended: the
 whole tree, compilers and all. Output is bytes until it is shown, and memory stays flat however
 much of it there is. In this order: the two functions, how a process is started and waited for,
-how its pipes are read, how its output is cut into lines, and how its end is put into words.
+how its pipes are read, and how its end is put into words.
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ from typing import IO, TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 import msgspec
 
 from torchbuild_tasks.system.left_running import current
+from torchbuild_tasks.system.lines import Blocks
 from torchbuild_tasks.system.process_tree import GRACE, end_tree
 from torchbuild_tasks.system.signals import interrupted, signals_wait
 
@@ -41,7 +42,6 @@ if TYPE_CHECKING:
 CANNOT_START: Final = 127  # the exit codes of sh and of timeout(1)
 TIMED_OUT: Final = 124
 IDLE: Final = 0.5  # seconds; no read waits longer
-LINE_LIMIT: Final = 8 * 1024  # bytes of a line that are kept
 _CHUNK: Final = 1 << 20  # bytes of one read, and what a widened pipe holds
 # https://learn.microsoft.com/windows/win32/procthread/process-creation-flags
 _CREATE_SUSPENDED: Final = 0x4
@@ -68,23 +68,40 @@ class Captured(msgspec.Struct, frozen=True, kw_only=True):
     flooded: bool = False
     started: bool = True
 
+    @property
+    def text(self) -> str:
+        """Return what it printed."""
+        return self.stdout.decode(errors="replace")
+
+    @property
+    def error_text(self) -> str:
+        """Return what it wrote to stderr, without the blanks around."""
+        return self.stderr.decode(errors="replace").strip()
+
+    @property
+    def answer(self) -> str:
+        """Return what it printed, without the blanks around, if it ended well; else ""."""
+        return self.text.strip() if self.rc == 0 else ""
+
 
 def capture(
     argv: Sequence[str],
     *,
     env: Mapping[str, str] | None = None,
     cwd: Path | str | None = None,
+    stdin: Path | None = None,
     timeout: float | None = None,
     limit: float = math.inf,
     grace: float = GRACE,
 ) -> Captured:
-    """Run a short process to its end, without input, and return its output.
+    """Run a short process to its end and return its output.
 
     Args:
         argv: the program and its arguments; no shell. On Windows it may be one string, the
             whole command line, for cmd.exe has quoting of its own.
         env: its whole environment; ours without.
         cwd: the folder that it starts in; ours without.
+        stdin: a file that it reads; nothing without.
         timeout: seconds after which its tree is ended; its output until then is returned.
         limit: bytes of one stream after which its tree is ended as well.
         grace: seconds that the tree has to end itself once it is asked to; 0 kills unasked.
@@ -98,7 +115,7 @@ def capture(
     try:
         with (
             contextlib.ExitStack() as at_last,
-            _start(argv, env, cwd, stderr=subprocess.PIPE) as process,
+            _start(argv, env, cwd, stderr=subprocess.PIPE, stdin=stdin) as process,
         ):
             assert process.stdout is not None
             assert process.stderr is not None
@@ -126,7 +143,7 @@ def stream(
     *,
     env: Mapping[str, str] | None,
     cwd: Path | str | None,
-    log: Sink,
+    log: Sink | None = None,
     on_block: Callable[[bytes], None],
     on_idle: Callable[[int], None] | None = None,
 ) -> int:
@@ -137,7 +154,7 @@ def stream(
 
     Args:
         argv, env, cwd: as for `capture`.
-        log: takes every byte as it came.
+        log: takes every byte as it came; None keeps none of them.
         on_block: takes the lines in blocks as `Blocks` cuts them, as many as one read brought.
         on_idle: is called with its pid for every half second without output. What this or
             `on_block` raises ends the whole tree.
@@ -152,16 +169,14 @@ def stream(
     blocks = Blocks()
     try:
         # The pipe is closed last, when whatever broke this off has ended the tree.
-        with (
-            contextlib.ExitStack() as at_last,
-            _start(argv, env, cwd, stderr=subprocess.STDOUT) as process,
-        ):
+        with contextlib.ExitStack() as at_last, _start(argv, env, cwd, stderr=subprocess.STDOUT) as process:
             assert process.stdout is not None
             widen(process.stdout)
             pipe = at_last.enter_context(Reader(process.stdout))
             while pipe.open:
                 if chunk := pipe.read(IDLE):
-                    log.write(chunk.data)
+                    if log is not None:
+                        log.write(chunk.data)
                     if block := blocks.feed(chunk.data):
                         on_block(block)
                 elif process.poll() is not None:
@@ -174,7 +189,8 @@ def stream(
             return process.returncode
     except _CannotStart as error:
         reason = f"{error}\n".encode(errors="replace")
-        log.write(reason)
+        if log is not None:
+            log.write(reason)
         on_block(reason)
         return CANNOT_START
 
@@ -194,13 +210,18 @@ class _CannotStart(OSError):
 
 @contextlib.contextmanager
 def _start(
-    argv: Sequence[str], env: Mapping[str, str] | None, cwd: Path | str | None, *, stderr: int
+    argv: Sequence[str],
+    env: Mapping[str, str] | None,
+    cwd: Path | str | None,
+    *,
+    stderr: int,
+    stdin: Path | None = None,
 ) -> Iterator[_Process]:
     """Start a process in a session of its own; whatever breaks off the body ends the whole tree."""
     process = None
     try:
         with signals_wait(deliver=True):  # a signal inside Popen would lose the pid
-            process = _open(argv, env, cwd, stderr)
+            process = _open(argv, env, cwd, stderr, stdin)
         yield process
         if process.job is not None:
             process.job.release()
@@ -215,7 +236,11 @@ def _start(
 
 
 def _open(
-    argv: Sequence[str], env: Mapping[str, str] | None, cwd: Path | str | None, stderr: int
+    argv: Sequence[str],
+    env: Mapping[str, str] | None,
+    cwd: Path | str | None,
+    stderr: int,
+    stdin: Path | None,
 ) -> _Process:
     name = argv if isinstance(argv, str) else argv[0]
     command = argv
@@ -230,16 +255,17 @@ def _open(
     try:
         if run is not None:
             run.starting()
-        process = _Process(
-            command,
-            env=env if run is None else run.environ(env),
-            cwd=cwd,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=stderr,
-            bufsize=0,
-            **own,
-        )
+        with Path(os.devnull if stdin is None else stdin).open("rb") as given:
+            process = _Process(
+                command,
+                env=env if run is None else run.environ(env),
+                cwd=cwd,
+                stdin=given,
+                stdout=subprocess.PIPE,
+                stderr=stderr,
+                bufsize=0,
+                **own,
+            )
     except (OSError, ValueError) as error:
         raise _CannotStart(f"cannot start {name}: {error}") from error
     if run is not None:
@@ -461,57 +487,6 @@ else:
     Reader = Polled
 
 
-# ---------------- cutting its output into lines
-
-
-class Blocks:
-    """Cut bytes into blocks of whole lines, in flat memory.
-
-    Each line of a block ends with a newline. Of a line longer than `LINE_LIMIT` bytes the rest is
-    left out, so one without end costs nothing.
-
-    Args:
-        carriage_return: whether a carriage return ends a line too.
-    """
-
-    def __init__(self, *, carriage_return: bool = True) -> None:
-        self._ends_too = carriage_return
-        self._rest = b""
-        self._after_cr = False
-
-    def feed(self, chunk: bytes) -> bytes:
-        """Return the lines that this chunk completes; empty when there is none."""
-        if not chunk:
-            return b""
-        data = chunk[1:] if self._after_cr and chunk.startswith(b"\n") else chunk
-        self._after_cr = self._ends_too and chunk.endswith(b"\r")
-        if self._ends_too and b"\r" in data:
-            data = data.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
-        end = data.rfind(b"\n") + 1
-        if not end:
-            self._rest = (self._rest + data)[:LINE_LIMIT]
-            return b""
-        block = b"".join((self._rest, memoryview(data)[:end]))
-        self._rest = data[end : end + LINE_LIMIT]
-        return _cut(block)
-
-    def end(self) -> bytes:
-        """Return the last line, if it had no end."""
-        rest = self._rest
-        self._rest = b""
-        return rest + b"\n" if rest else b""
-
-
-def _cut(block: bytes) -> bytes:
-    """Shorten the lines that are longer than the limit."""
-    at = 0
-    while at < len(block):  # from the last line end within the limit to the next such
-        at = block.rfind(b"\n", at, at + LINE_LIMIT + 1) + 1
-        if not at:
-            return b"\n".join([line[:LINE_LIMIT] for line in block.split(b"\n")])
-    return block
-
-
 # ---------------- its end in words
 
 
@@ -522,7 +497,7 @@ STATUSES: Final[Mapping[int, str]] = {
     0xC0000005: "access violation",
     0xC0000017: "not enough memory",
     0xC000001D: "illegal instruction: built for another processor",
-    0xC000007B: "a DLL is no valid image: 32 and 64 bit mixed",
+    0xC000007B: "a DLL is not a valid image: 32 and 64 bit mixed",
     0xC0000094: "integer division by zero",
     0xC00000FD: "stack overflow",
     0xC0000135: "a DLL was not found",

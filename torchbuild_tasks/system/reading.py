@@ -5,14 +5,19 @@ Only reads, so what looks at a machine goes through it, too.
 
 from __future__ import annotations
 
+import contextlib
 import errno
+import hashlib
 import os
 import stat
+from io import BufferedReader
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
-from torchbuild_tasks.values import LONGEST, parse_json
+from torchbuild_tasks.errors import UsageError
+from torchbuild_tasks.values import LONGEST, from_json, parse_json
 
+T = TypeVar("T")
 MOST: Final = LONGEST  # bytes
 # A pipe without a writer would wait for one; Windows has neither, and ends of lines of its own.
 _FLAGS: Final = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
@@ -26,8 +31,17 @@ def read_bytes(path: Path, *, most: int = MOST) -> bytes:
         most: bytes; nothing of a longer file is returned.
 
     Raises:
-        OSError: it cannot be read, is no regular file, or is longer; `strerror` says which in words.
+        OSError: it cannot be read, is not a regular file, or is longer; `strerror` says which in words.
     """
+    with open_file(path) as file:
+        data = _read(file.fileno(), most)
+    if len(data) > most:
+        raise OSError(errno.EFBIG, f"it is longer than {most >> 10} KiB", str(path))
+    return data
+
+
+def open_file(path: Path) -> BufferedReader:
+    """Open a regular file for those that read parts of it; raises OSError as `read_bytes` does."""
     try:
         descriptor = os.open(path, _FLAGS)
     except ValueError:
@@ -42,12 +56,10 @@ def read_bytes(path: Path, *, most: int = MOST) -> bytes:
             raise IsADirectoryError(errno.EISDIR, "it is a directory", str(path))
         if not stat.S_ISREG(mode):
             raise OSError(errno.EINVAL, "it is a pipe or a device, and no file", str(path))
-        data = _read(descriptor, most)
-    finally:
+    except OSError:
         os.close(descriptor)
-    if len(data) > most:
-        raise OSError(errno.EFBIG, f"it is longer than {most >> 10} KiB", str(path))
-    return data
+        raise
+    return os.fdopen(descriptor, "rb")
 
 
 def _read(descriptor: int, most: int) -> bytes:
@@ -80,3 +92,16 @@ def read_json(path: Path, *, most: int = MOST) -> Any:
         Malformed: as for `parse_json`; a `ValueError`.
     """
     return parse_json(read_bytes(path, most=most))
+
+
+def read_value(kind: type[T], path: Path) -> T | None:
+    """Return the value that a JSON file holds; None where there is no file, or none that fits."""
+    with contextlib.suppress(OSError, ValueError, UsageError):
+        return from_json(kind, read_json(path))
+    return None
+
+
+def hash_file(path: Path) -> str:
+    """Return the sha256 of a regular file, in hexadecimal; raises OSError as `read_bytes` does."""
+    with open_file(path) as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()

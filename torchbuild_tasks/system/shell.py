@@ -1,7 +1,7 @@
 """Load the written env file once, in its own shell, and bring back what it made.
 
 So the build runs in exactly what a user gets by sourcing the file. How a shell is asked
-is in `activate_sh.py` and `activate_cmd.py`.
+is in `shell_sh.py` and `shell_cmd.py`.
 """
 
 from __future__ import annotations
@@ -14,7 +14,6 @@ from typing import Final
 from torchbuild_tasks.errors import EnvFileError
 from torchbuild_tasks.system.left_running import VARIABLE
 from torchbuild_tasks.system.process import Captured
-from torchbuild_tasks.values import parse_json
 
 if sys.platform == "win32":
     from torchbuild_tasks.system import shell_cmd as shell
@@ -27,10 +26,6 @@ _SECONDS: Final = 60.0
 def activate(path: Path, *, environ: Mapping[str, str]) -> dict[str, str]:
     """Return the environment after `path` was sourced in `environ`.
 
-    Args:
-        path: an env_set.sh; on Windows an env_set.bat.
-        environ: the environment that the shell starts in.
-
     Raises:
         EnvFileError: the file does not load; the shell's words stand in `looked`.
     """
@@ -40,7 +35,7 @@ def activate(path: Path, *, environ: Mapping[str, str]) -> dict[str, str]:
     if captured.rc != 0:
         raise _failed(path, captured, f"did not load in {shell.NAME} (exit status {captured.rc})")
     try:
-        after = dict(parse_json(captured.stdout))
+        after = shell.read(captured.stdout)
     except (ValueError, TypeError):
         raise _failed(path, captured, f"ended {shell.NAME} before its environment could be read") from None
     after.pop(VARIABLE, None)  # the shell's, as a program of this run
@@ -51,5 +46,5 @@ def _failed(path: Path, captured: Captured, how: str) -> EnvFileError:
     return EnvFileError(
         f"The env file {path} {how}.",
         looked=tuple(shell.text(captured.stderr).splitlines()[-20:]),
-        next_step=f"Source it by hand to see more ({shell.by_hand(path)}); `env` writes it anew.",
+        next_step=f"Source it by hand to see more ({shell.by_hand(path)}); `env` writes it again.",
     )

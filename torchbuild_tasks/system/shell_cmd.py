@@ -15,6 +15,7 @@ from pathlib import Path, PureWindowsPath
 from typing import Final
 
 from torchbuild_tasks.system.process import Captured, capture
+from torchbuild_tasks.values import parse_json
 
 NAME: Final = "cmd.exe"
 _FILE: Final = "TORCHBUILD__FILE"
@@ -39,6 +40,15 @@ def load(path: Path, environ: Mapping[str, str], seconds: float) -> Captured:
     return capture(f'"{_cmd()}" /d /e:on /v:off /s /c "{_LINE}"', env=env, timeout=seconds)
 
 
+def read(stdout: bytes) -> dict[str, str]:
+    """Return the environment that `load` got.
+
+    Raises:
+        ValueError, TypeError: the file ended cmd.exe before it was printed.
+    """
+    return dict(parse_json(stdout))
+
+
 def _cmd() -> PureWindowsPath:
     """Return the path of cmd.exe; COMSPEC may be another shell."""
     return PureWindowsPath(os.environ.get("SYSTEMROOT", r"C:\Windows"), "System32", NAME)
@@ -51,12 +61,12 @@ def without_traces(after: Mapping[str, str], before: Mapping[str, str]) -> dict[
     return {name: value for name, value in result.items() if name in before or name not in _TRACES}
 
 
-def text(said: bytes) -> str:
+def text(output: bytes) -> str:
     """Return what was said, for people: in UTF-8 or in the code page of consoles."""
     try:
-        return said.decode()
+        return output.decode()
     except UnicodeDecodeError:
-        return said.decode("oem" if sys.platform == "win32" else "latin-1", errors="replace")
+        return output.decode("oem" if sys.platform == "win32" else "latin-1", errors="replace")
 
 
 def by_hand(path: Path) -> str:

@@ -70,5 +70,5 @@ def _ignore(number: int, frame: object) -> None:
 def interrupted() -> Interrupted:
     return Interrupted(
         "Interrupted. Everything that was started has been ended.",
-        next_step="Run the same command again: the build goes on where it stopped.",
+        next_step="Run the same command again: a build goes on where it stopped.",
     )

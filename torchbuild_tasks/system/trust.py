@@ -5,9 +5,7 @@ Nothing that a checkout brings can write here. An entry is a file of its own, so
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
-import json
 import os
 import sys
 from collections.abc import Iterator, Mapping
@@ -18,9 +16,8 @@ from typing import Final, Literal
 import msgspec
 
 from torchbuild_tasks.errors import TorchbuildError, UsageError
-from torchbuild_tasks.system.files import unlink, write_atomic
-from torchbuild_tasks.system.reading import read_json
-from torchbuild_tasks.values import from_json, to_json
+from torchbuild_tasks.system.files import unlink, write_json
+from torchbuild_tasks.system.reading import read_value
 
 VARIABLE: Final = "TORCHBUILD_STATE"  # another folder than the system's for such files
 TRUSTED: Final = "TORCHBUILD_TRUST"  # folders whose files need no word, for machines that only build (CI)
@@ -46,7 +43,7 @@ def state_folder(environ: Mapping[str, str]) -> Path:
 
 def read_proof(state: Path, kind: Kind, place: str) -> str | None:
     """Return the proof of a place; None when nothing was said of it."""
-    entry = _read(entry_path(state, kind, place))
+    entry = read_value(Entry, entry_path(state, kind, place))
     return entry.proof if entry and _key(entry.place) == _key(place) else None
 
 
@@ -54,15 +51,16 @@ def write_proof(kind: Kind, place: str, proof: str, error: type[TorchbuildError]
     """Remember a place; raises `error` when that is not possible."""
     path = entry_path(state_folder(os.environ), kind, place)
     try:
-        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        path.parents[2].mkdir(parents=True, exist_ok=True)
+        for folder in (path.parents[1], path.parent):  # of parents made on the way `mkdir` forgets the mode
+            folder.mkdir(mode=0o700, exist_ok=True)
     except OSError as problem:
         raise error(
             f"{path.parent} cannot be made: {problem.strerror}.",
             next_step=f"Make it writable, or name another folder outside of the checkout: {VARIABLE}=PATH",
         ) from None
     when = datetime.now(UTC).isoformat(timespec="seconds")
-    data = json.dumps(to_json(Entry(place=place, proof=proof, when=when)), indent=1)
-    write_atomic(path, data.encode("utf-8", "surrogateescape"), error=error)
+    write_json(path, Entry(place=place, proof=proof, when=when), error=error, private=True)
 
 
 def forget(kind: Kind, place: str) -> bool:
@@ -75,14 +73,8 @@ def forget(kind: Kind, place: str) -> bool:
 
 def entries(kind: Kind) -> Iterator[Entry]:
     """Yield all that is remembered, by place."""
-    found = (_read(path) for path in (state_folder(os.environ) / kind).glob("*.json"))
+    found = (read_value(Entry, path) for path in (state_folder(os.environ) / kind).glob("*.json"))
     yield from sorted((entry for entry in found if entry), key=lambda entry: entry.place)
-
-
-def _read(path: Path) -> Entry | None:
-    with contextlib.suppress(OSError, ValueError, RecursionError, UsageError):
-        return from_json(Entry, read_json(path))
-    return None
 
 
 def entry_path(state: Path, kind: Kind, place: str) -> Path:

@@ -1,6 +1,6 @@
 """A venv of ours: made whole or made again, and with a constraint that keeps the torch that was built.
 
-While it is made, a file beside it says so (`venv-3.11.making`); what a killed run left is made anew.
+While it is made, a file beside it says so (`venv-3.11.making`); what a killed run left is made again.
 pip reads `pip.conf` (`pip.ini`) of the venv that it runs in, whose constraint refuses whatever wants
 another torch. Only venvs that we made have it.
 """
@@ -17,6 +17,7 @@ from typing import Final
 from torchbuild_tasks.errors import RequirementsError
 from torchbuild_tasks.system import trust
 from torchbuild_tasks.system.files import translate_errors, unlink, write_atomic
+from torchbuild_tasks.system.reading import read_bytes, read_text
 from torchbuild_tasks.system.remove import is_link
 
 CONSTRAINTS: Final = "torchbuild-constraints.txt"
@@ -44,8 +45,8 @@ def is_ours(python: str) -> bool:
     if token is None or is_link(folder):
         return False
     try:
-        return (folder / TOKEN).read_text("utf-8") == token
-    except (OSError, UnicodeDecodeError):
+        return read_text(folder / TOKEN) == token
+    except OSError:
         return _note(python).exists()
 
 
@@ -90,14 +91,14 @@ def keep_torch(python: str, version: str) -> bool:
     """Constrain the venv to this torch; false when it was, or when its pip.conf is somebody's."""
     folder = folder_of(python)
     config, constraints = folder / _CONFIG, folder / CONSTRAINTS
-    told = f"{_HEAD}[install]\nconstraint = {constraints.as_uri()}\n".encode()
+    settings = f"{_HEAD}[install]\nconstraint = {constraints.as_uri()}\n".encode()
     line = f"{_HEAD}torch=={version}\n".encode()
-    if config.exists() and not config.read_bytes().startswith(_HEAD.encode()):
+    if config.exists() and not read_bytes(config).startswith(_HEAD.encode()):
         return False
     changed = False
-    for path, data in ((folder / NONE, b""), (constraints, line), (config, told)):
+    for path, data in ((folder / NONE, b""), (constraints, line), (config, settings)):
         with contextlib.suppress(OSError):
-            if path.read_bytes() == data:
+            if read_bytes(path) == data:
                 continue
         write_atomic(path, data, error=RequirementsError)
         changed = True

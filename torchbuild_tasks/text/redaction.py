@@ -86,7 +86,7 @@ def rules() -> tuple[Rule, ...]:
     return (*(row for row in rows if not row.person), *named, *people)
 
 
-# Names of people in paths; what is no letter or digit stays, because it can matter to a build.
+# Names of people in paths; what is not a letter or digit stays, because it can matter to a build.
 _HOMES: Final = re.compile(
     # Windows' may hold blanks and quotes, where another folder follows.
     r"((?<=[A-Za-z]:)[\\/]{1,4}(?:Users|Documents and Settings)[\\/]{1,4})"
@@ -111,11 +111,22 @@ def is_secret(name: str) -> bool:
 
 @functools.lru_cache(maxsize=4096)
 def _speaks(name: str) -> bool:
-    words = tuple(word.lower() for part in re.split(r"[^A-Za-z0-9]+", name) for word in _WORD.findall(part))
+    words = tuple(word.lower() for word in _WORD.findall(name))
+    whole, ends = _telling()
+    if whole.isdisjoint(words) and not any(word.endswith(ends) for word in words):
+        return False  # as of nearly all names: each row below wants one of these
     rows = load_catalog().secret_name
-    if not words or any(_takes(row.words, row.where, words) for row in rows if row.harmless):
+    if any(_takes(row.words, row.where, words) for row in rows if row.harmless):
         return False
     return any(_takes(row.words, row.where, words) for row in rows if not row.harmless)
+
+
+@functools.cache
+def _telling() -> tuple[frozenset[str], tuple[str, ...]]:
+    """Return the words of which each secret's name has one, and how the others end."""
+    rows = [row for row in load_catalog().secret_name if not row.harmless]
+    whole = {word for row in rows if row.where != "end" for each in row.words for word in each.split()}
+    return frozenset(whole), tuple(word for row in rows if row.where == "end" for word in row.words)
 
 
 _WEAK: Final = frozenset(("key", "keys", "pass", "sig", "auth"))
@@ -249,11 +260,11 @@ class Redactor:
         """Take out the values of secrets' names; behind any other name the search goes on at once."""
         parts, at = [], 0
         while found := rule.pattern.search(text, at):
-            said = found[0][found.end(2) - found.start() :]
+            value = found[0][found.end(2) - found.start() :]
             parts.append(text[at : found.end(2)])
             at = found.end(2)
-            if is_secret(found[1].lstrip("-")) and said.strip("\"'\\").lower() not in _PLAIN:
-                quote = next((mark for mark in ('\\"', '"', "'") if said.startswith(mark)), "")
+            if is_secret(found[1].lstrip("-")) and value.strip("\"'\\").lower() not in _PLAIN:
+                quote = next((mark for mark in ('\\"', '"', "'") if value.startswith(mark)), "")
                 parts.append(f"{quote}{GONE}{quote}")
                 at = found.end()
                 self.counts[rule.id] += 1

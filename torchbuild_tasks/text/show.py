@@ -8,7 +8,6 @@ from __future__ import annotations
 import re
 import textwrap
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Protocol
 
 from torchbuild_tasks.catalog import GIB
 from torchbuild_tasks.model import (
@@ -25,7 +24,7 @@ from torchbuild_tasks.model import (
     Toolkit,
     Windows,
 )
-from torchbuild_tasks.model.record import Built, VerifyReport
+from torchbuild_tasks.model.record import Built, Removal, VerifyReport
 from torchbuild_tasks.text.page import Style, styled
 from torchbuild_tasks.text.words import shell_line
 
@@ -71,17 +70,6 @@ def finding_text(finding: Finding) -> str:
     mark = MARK[finding.status]
     style = STYLE_OF.get(finding.status)
     return f"  {styled(style, mark) if style else mark}  {finding.text}\n{fix}"
-
-
-class Removable(Protocol):
-    """What `flow.clean` lists: paths below `root`, and those kept with the reason."""
-
-    @property
-    def root(self) -> str: ...
-    @property
-    def files(self) -> tuple[str, ...]: ...
-    @property
-    def kept(self) -> tuple[tuple[str, str], ...]: ...
 
 
 def columns(rows: Sequence[Sequence[str]], indent: str = "  ") -> str:
@@ -190,8 +178,8 @@ def doctor_text(plan: BuildPlan, facts: Facts, *, verbose: bool = False) -> str:
         for status, word in (("error", "error"), ("warn", "warning"), ("unknown", "unknown"), ("ok", "ok"))
         if (number := sum(each.status == status for each in plan.findings))
     ]
-    said = {"refuse": "this cannot be built", "warn": "this can be built", "ok": "all is well"}[plan.verdict]
-    head = styled(VERDICT_STYLE[plan.verdict], f"Verdict: {plan.verdict}") + f", {said}"
+    words = {"refuse": "this cannot be built", "warn": "this can be built", "ok": "all is well"}[plan.verdict]
+    head = styled(VERDICT_STYLE[plan.verdict], f"Verdict: {plan.verdict}") + f", {words}"
     text = f"{head} ({', '.join(counts)})\n" if counts else f"{head}\n"
     text += "".join(map(finding_text, sorted(bad, key=lambda each: _ORDER.index(each.status))))
     return text + f"\n{facts_text(facts, verbose=verbose)}" + findings_text(fine)
@@ -298,21 +286,21 @@ def cuda_rows(cuda: Cuda, verbose: bool) -> Iterator[tuple[str, str]]:
     if cuda.visible is not None:
         yield "CUDA_VISIBLE_DEVICES", cuda.visible or "(empty: hides every GPU)"
     if verbose or cuda.gpus:
-        for probe, said in cuda.probes.items():
-            yield f"probe {probe}", said
+        for probe, answer in cuda.probes.items():
+            yield f"probe {probe}", answer
 
 
 def _toolkit(toolkit: Toolkit) -> str:
-    said = f"{toolkit.version or 'version unknown'}  {toolkit.path} ({toolkit.found_via})"
+    text = f"{toolkit.version or 'version unknown'}  {toolkit.path} ({toolkit.found_via})"
     if toolkit.problem:
-        return f"{said}: {toolkit.problem}"
+        return f"{text}: {toolkit.problem}"
     lacks = [name for name, there in (("nvcc", toolkit.nvcc), ("headers", toolkit.headers)) if not there]
     lacks += ["libraries"] if not toolkit.libraries else []
     has = [
         f"{name} {version}" for name, version in (("cuDNN", toolkit.cudnn), ("NCCL", toolkit.nccl)) if version
     ]
-    said += f", without {' and '.join(lacks)}" if lacks else ""
-    return said + (f", with {' and '.join(has)}" if has else "")
+    text += f", without {' and '.join(lacks)}" if lacks else ""
+    return text + (f", with {' and '.join(has)}" if has else "")
 
 
 def _gpu(gpu: GpuSeen) -> str:
@@ -327,12 +315,12 @@ def _gpu(gpu: GpuSeen) -> str:
 
 
 def _driver(driver: Driver) -> str:
-    said = f"{driver.version or 'version unknown'} ({driver.found_via})"
+    text = f"{driver.version or 'version unknown'} ({driver.found_via})"
     if driver.cuda:
-        said += f", runs CUDA up to {driver.cuda}"
+        text += f", runs CUDA up to {driver.cuda}"
     if driver.module and driver.library and driver.module != driver.library:
-        said += f", kernel module {driver.module}, library {driver.library}"
-    return said + (f": {driver.problem}" if driver.problem else "")
+        text += f", kernel module {driver.module}, library {driver.library}"
+    return text + (f": {driver.problem}" if driver.problem else "")
 
 
 def env_text(plan: BuildPlan, dry_run: bool) -> str:
@@ -362,15 +350,7 @@ def _counts(report: VerifyReport) -> str:
 def built_text(
     built: Built, seconds: float, *, windows: bool, verbose: bool = False, target: str | None = None
 ) -> str:
-    """Return the end of a build: what it is and where, what took how long, and how it is used.
-
-    Args:
-        built: what the stages have come to.
-        seconds: from the first look to the end.
-        windows: whether the commands are for a shell of Windows.
-        verbose: whether every check of the verification is listed.
-        target: the one target of Ninja that was built, if not torch.
-    """
+    """Return the end of a build: what it is and where, what took how long, and how it is used."""
     verified, plan = built.verified, built.plan
     values = {choice.name: choice.value for choice in plan.choices}
     if built.up_to_date and verified is None:
@@ -414,7 +394,8 @@ def _took(seconds: float) -> str:
 
 
 def _hits(report: CacheReport) -> str:
-    hits, misses = sum(report.hits.values()), sum(report.misses.values())
+    hits = sum(report.hits.values())
+    misses = sum(report.misses.values())
     return f"{report.tool}: {hits} of {hits + misses} compiles found ({hits / (hits + misses):.0%})"
 
 
@@ -423,7 +404,7 @@ def _use(python: str, windows: bool) -> str:
     return shell_line((python, "-c", "import torch; print(torch.__version__)"), windows=windows)
 
 
-def removal_text(removal: Removable, uninstall: Command | None) -> str:
+def removal_text(removal: Removal, uninstall: Command | None) -> str:
     """Return what a clean would remove, by folder, and what it keeps with the reason."""
     counts: dict[str, int] = {}
     for path in removal.files:

@@ -1,4 +1,4 @@
-"""The checks of companions built for torch: their compiled operators on real numbers, not the import.
+"""The checks of what is built beside torch: their compiled operators on real numbers, not the import.
 
 Loaded like `torch_checks.py`, and the same rules hold.
 """
@@ -6,6 +6,7 @@ Loaded like `torch_checks.py`, and the same rules hold.
 from __future__ import annotations
 
 import importlib
+import math
 import os
 from typing import TYPE_CHECKING, Any
 
@@ -58,6 +59,73 @@ def check_torchaudio(torch: Any) -> Answer:
     what = f"lfilter of 64 samples by {operators[0]}"
     text = compare(what, got[0], filter_by_definition(wave, ahead, back), 1e-9)
     return text, values
+
+
+# ---------------------------------------------------------------- extensions of which a row knows an operator
+
+
+def check_torch_scatter(torch: Any) -> Answer:
+    """Check sums and maxima by group against plain Python; both are operators of its own library."""
+    scatter = importlib.import_module("torch_scatter")
+    values = numbers(40)
+    groups = [int(abs(each) * 50) % 5 for each in numbers(40, seed=3)]
+    index = torch.tensor(groups)
+    members = [[v for v, g in zip(values, groups) if g == group] for group in range(5)]  # noqa: B905
+    tensor = torch.tensor(values, dtype=torch.float64)
+    got = scatter.scatter(tensor, index, dim=0, dim_size=5, reduce="sum")
+    text = compare("scatter by sum", got, [sum(each) for each in members], 1e-9)
+    most = torch.ops.torch_scatter.scatter_max(tensor, index, 0, None, 5)[0]
+    wanted = [max(each, default=0.0) for each in members]
+    return f"{text}; {compare('scatter_max', most, wanted, 0.0)}", {}
+
+
+def check_flash_attn(torch: Any) -> Answer:
+    """Check attention of two heads on the GPU against its definition."""
+    return compare_attention(torch, importlib.import_module("flash_attn").flash_attn_func, "flash_attn_func")
+
+
+def check_xformers(torch: Any) -> Answer:
+    """Check attention of two heads on the GPU against its definition."""
+    attention = importlib.import_module("xformers.ops").memory_efficient_attention
+    return compare_attention(torch, attention, "memory_efficient_attention")
+
+
+def check_vllm(torch: Any) -> Answer:
+    """Check a gated activation by vLLM's own library: silu of one half times the other."""
+    importlib.import_module("vllm._C")
+    device = "cuda" if torch.cuda.is_available() else "cpu"
+    rows = numbers(6, 32)
+    out = torch.empty(6, 16, dtype=torch.float32, device=device)
+    torch.ops._C.silu_and_mul(out, torch.tensor(rows, dtype=torch.float32, device=device))
+    wanted = [[x / (1 + math.exp(-x)) * y for x, y in zip(row[:16], row[16:])] for row in rows]  # noqa: B905
+    return compare(f"silu_and_mul on {device}", out, wanted, 1e-4), {}
+
+
+def compare_attention(torch: Any, attend: Any, name: str) -> Answer:
+    """Check attention on the GPU, of (batch, length, heads, width) in halves, against its definition."""
+    if not torch.cuda.is_available():
+        raise NotPossible("there is no GPU that torch can use")
+    queries, keys, values = (numbers(12, 2, 32, seed=seed) for seed in (4, 5, 6))
+    halves = (torch.tensor([each], dtype=torch.float16, device="cuda") for each in (queries, keys, values))
+    wanted = attention_by_definition(queries, keys, values)
+    return compare(name, attend(*halves)[0].double(), wanted, 5e-3), {}
+
+
+def attention_by_definition(queries: Any, keys: Any, values: Any) -> Any:
+    """Return softmax(Q K^T / sqrt(width)) V of each head; all are lists of (length, heads, width)."""
+    out = []
+    for row in queries:
+        heads = []
+        for head, query in enumerate(row):
+            scale = 1 / math.sqrt(len(query))
+            scores = [scale * sum(q * k for q, k in zip(query, key[head])) for key in keys]  # noqa: B905
+            weights = [math.exp(each - max(scores)) for each in scores]
+            columns = zip(*(value[head] for value in values))  # noqa: B905
+            heads.append(
+                [sum(w * v for w, v in zip(weights, column)) / sum(weights) for column in columns]  # noqa: B905
+            )
+        out.append(heads)
+    return out
 
 
 def module_values(module: Any, name: str) -> dict[str, str]:

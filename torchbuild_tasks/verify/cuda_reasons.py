@@ -47,11 +47,11 @@ CODES = {
     802: "the system is not yet initialised. A machine with NVSwitch needs a running fabric manager of the "
     "driver's very version (systemctl start nvidia-fabricmanager).",
     803: "the driver's library and its kernel module are of different versions. "
-    "Restart the machine, or load the module anew; in a container, drop the driver library of the image.",
+    "Restart the machine, or load the module again; in a container, drop the driver library of the image.",
     804: "a newer driver library runs on an older kernel module (forward compatibility), which only "
     "data-centre cards can. Take the cuda-compat folder out of LD_LIBRARY_PATH, or install the newer driver.",
     805: "the MPS server could not be reached. Start it, or unset CUDA_MPS_PIPE_DIRECTORY.",
-    999: "the driver gives no reason. After a suspend load nvidia_uvm anew; in a container see that "
+    999: "the driver gives no reason. After a suspend load nvidia_uvm again; in a container see that "
     "/dev/nvidia-uvm is there.",
 }
 

@@ -21,8 +21,7 @@ from torchbuild_tasks.model import Expectation
 from torchbuild_tasks.model.record import CheckResult, Outcome, VerifyReport
 from torchbuild_tasks.system.process import Captured, capture, ending, is_hang, tail
 from torchbuild_tasks.values import parse_json, replace
-from torchbuild_tasks.verify.judge import Observed, Seen, judge
-from torchbuild_tasks.verify.origins import expand, misplaced, stray_folders
+from torchbuild_tasks.verify.judge import Observed, Seen, expand, judge, misplaced, stray_folders
 from torchbuild_tasks.verify.torch_probe import CHECKS, CUDA_CHECKS, GATES, LIMIT, MARK
 
 PROBE: Final = Path(__file__).with_name("torch_probe.py")

@@ -47,13 +47,15 @@ CUDA_CHECKS = (
     *("cuda_matmul", "cuda_conv", "cudnn", "cublas", "cuda_linalg", "cuda_amp"),
     *("cuda_pinned", "cuda_streams", "cuda_oom", "cuda_peer", "nccl"),
 )
-COMPANION_CHECKS = ("torchvision", "torchvision_cuda", "torchaudio")  # of what is built with torch
+COMPANION_CHECKS = (  # of what is built with torch
+    *("torchvision", "torchvision_cuda", "torchaudio"),
+    *("torch_scatter", "flash_attn", "xformers", "vllm"),
+)
 CHECKS = CPU_CHECKS + CUDA_CHECKS + COMPANION_CHECKS
 FILES = (
     "torch_checks",
     "cuda_checks",
     "cuda_math",
-    "cuda_memory",
     "companion_checks",
 )  # where the checks are
 

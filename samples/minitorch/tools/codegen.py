@@ -111,8 +111,10 @@ def main(what: str, source: str, output: str) -> None:
     lines = Path(source).read_text(encoding="utf-8").splitlines()
     functions = [parse(line) for line in lines if line and not line.startswith("#")]
     text = {"headers": headers, "bindings": bindings}[what](functions)
-    Path(output).parent.mkdir(parents=True, exist_ok=True)
-    Path(output).write_text(text, encoding="utf-8")
+    path = Path(output)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    if not path.exists() or path.read_text(encoding="utf-8") != text:  # as torchgen: unchanged is untouched
+        path.write_text(text, encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -73,7 +73,7 @@ def test_levels_stand_in_the_order_given_and_names_of_tools_are_none() -> None:
 @pytest.mark.parametrize(
     ("address", "why"),
     [
-        ("ftp://host", "no kind"),
+        ("ftp://host", "not a kind"),
         ("redis://", "no host"),
         ("s3://", "no bucket"),
         ("redis://host:port", "port"),

@@ -12,7 +12,8 @@ from typing import Any
 import pytest
 
 from tests.support.caches import free_port
-from torchbuild_tasks.features.cache.probe import Target, why_unreachable
+from torchbuild_tasks.features.cache.address import Remote
+from torchbuild_tasks.features.cache.probe import why_unreachable
 
 pytestmark = pytest.mark.integration
 
@@ -37,8 +38,8 @@ def server(*replies: bytes) -> Iterator[int]:
 
 
 def asked(port: int, kind: str = "redis", **changes: Any) -> str:
-    target = Target(kind=kind, host="127.0.0.1", port=port, **changes)
-    return why_unreachable(target, seconds=0.5)
+    remote = Remote(level=kind, shown="", host="127.0.0.1", port=port, **changes)
+    return why_unreachable(remote, seconds=0.5)
 
 
 @pytest.mark.parametrize(
@@ -48,9 +49,9 @@ def asked(port: int, kind: str = "redis", **changes: Any) -> str:
         ((b"+OK\r\n", b"+PONG\r\n"), {"password": "p"}, ""),
         ((b"-NOAUTH Authentication required.\r\n",), {}, "wants a password"),
         ((b"-WRONGPASS invalid\r\n",), {"user": "u", "password": "p"}, "refused the password"),
-        ((b"HTTP/1.1 400 Bad Request\r\n\r\n",), {}, "no Redis"),
+        ((b"HTTP/1.1 400 Bad Request\r\n\r\n",), {}, "not a Redis"),
         ((b"+PON",), {}, "does not answer"),
-        ((b"-LOADING Redis is loading\r\n",), {}, "no Redis that works"),
+        ((b"-LOADING Redis is loading\r\n",), {}, "not a Redis that works"),
     ],
 )
 def test_redis(replies: tuple[bytes, ...], login: dict[str, str], reason: str) -> None:
@@ -64,7 +65,7 @@ def test_redis(replies: tuple[bytes, ...], login: dict[str, str], reason: str) -
     ("reply", "login", "reason"),
     [
         (b"VERSION 1.6.18\r\n", {}, ""),
-        (b"ERROR\r\n", {}, "no memcached"),
+        (b"ERROR\r\n", {}, "not memcached"),
         (b"", {"user": "u"}, ""),
     ],
 )

@@ -46,6 +46,19 @@ def test_an_unknown_library_has_no_row_and_no_invented_package() -> None:
     assert found.text == "libodd.so.1 is missing, which _C.so needs."
 
 
+def test_an_old_runtime_is_named_with_what_was_linked_by_a_newer_toolset() -> None:
+    old = Break(
+        kind="old runtime",
+        status="warn",
+        library="msvcp140.dll",
+        path="C:\\w\\msvcp140.dll",
+        chain=("C:\\t\\_C.pyd", "C:\\t\\torch_cpu.dll"),
+        detail="14.29, older than toolset 14.40 of",
+    )
+    said = "is old: C:\\w\\msvcp140.dll is 14.29, older than toolset 14.40 of torch_cpu.dll."
+    assert explain(old, ROWS).text.endswith(said)
+
+
 def test_the_package_that_brings_it() -> None:
     found = explain(Break(kind="missing", status="error", library="libcublas.so.12", chain=(ROOT,)), ROWS)
     assert found.packages["pip"] == "nvidia-cublas-cu12"

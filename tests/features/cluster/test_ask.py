@@ -10,7 +10,8 @@ from collections.abc import Iterator
 import pytest
 
 from tests.support.caches import free_port
-from torchbuild_tasks.features.cluster.ask import WRONG_TOKEN, Answer, ask
+from torchbuild_tasks.features.cluster.ask import WRONG_TOKEN, ask
+from torchbuild_tasks.model import Cluster
 
 pytestmark = pytest.mark.integration
 
@@ -41,7 +42,7 @@ def scheduler(*replies: bytes) -> Iterator[tuple[str, list[bytes]]]:
 
 def test_what_it_has() -> None:
     with scheduler(http("200 OK", STATUS)) as (url, heard):
-        assert ask(url) == Answer(servers=2, cpus=64, busy=3)
+        assert ask(url) == Cluster(url=url, servers=2, cpus=64, busy=3)
     assert heard[0].startswith(b"GET /api/v1/scheduler/status")
     assert b"Accept: application/json" in heard[0]
 

@@ -49,6 +49,11 @@ def test_jobs_for_every_core_of_the_servers() -> None:
     assert made.choice.source == "flag"
 
 
+def test_one_of_each_is_said_as_one() -> None:
+    made = chosen(facts(replace(ALIVE, servers=1, cpus=1)))
+    assert made.choice and made.choice.value == "http://big:10600: 1 server, 1 core"
+
+
 @pytest.mark.parametrize(
     ("cores", "cpus", "local", "jobs"),
     [
@@ -81,7 +86,7 @@ def test_from_the_settings_file() -> None:
         (replace(ALIVE, conf=""), "this machine has not joined", "cluster join http://big:10600"),
         (
             replace(ALIVE, problem="Connection refused"),
-            "http://big:10600 is no use now: Connection refused",
+            "http://big:10600 cannot be used now: Connection refused",
             "cluster status",
         ),
         (replace(ALIVE, servers=0, cpus=0), "has no server", "cluster server http://big:10600"),

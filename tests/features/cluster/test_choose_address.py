@@ -39,7 +39,7 @@ def test_a_scheduler(text: str, url: str, name: str) -> None:
     ],
 )
 def test_what_is_no_scheduler(text: str) -> None:
-    with pytest.raises(UsageError, match="is no scheduler's address") as refused:
+    with pytest.raises(UsageError, match="is not a scheduler's address") as refused:
         scheduler_url(text)
     assert "10600" in refused.value.next_step
 
@@ -69,9 +69,9 @@ def test_where_one_listens(text: str, shown: str, parts: tuple[str, int]) -> Non
 @pytest.mark.parametrize(
     ("text", "says"),
     [
-        ("big", "is no IP address"),
-        ("", "is no IP address"),
-        ("10.0.0.2:0", "0 is no port"),
+        ("big", "is not an IP address"),
+        ("", "is not an IP address"),
+        ("10.0.0.2:0", "0 is not a port"),
         ("10.0.0.2:x", "x"),
     ],
 )

@@ -72,7 +72,7 @@ def test_a_clone_that_is_there_is_kept_as_it_is(origin: Path) -> None:
 
 
 def test_a_ref_that_does_not_exist_is_an_error_and_never_the_default_branch(origin: Path) -> None:
-    with pytest.raises(SourceError, match=r"v9 of .* could not be had") as caught:
+    with pytest.raises(SourceError, match=r"v9 of .* could not be fetched") as caught:
         clone(origin, "v9")
     assert any("v9" in line for line in caught.value.looked)
     assert "--with torchvision=PATH" in caught.value.next_step

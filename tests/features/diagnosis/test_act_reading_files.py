@@ -1,4 +1,4 @@
-"""Whole logs on the disk: what they say, and files that are no logs."""
+"""Whole logs on the disk: what they say, and files that are not logs."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def test_a_line_without_end_costs_nothing(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("data", "says"), [(b"", "is empty"), (b"\x7fELF\x02" + bytes(range(256)) * 8, "is no text")]
+    ("data", "says"), [(b"", "is empty"), (b"\x7fELF\x02" + bytes(range(256)) * 8, "is not text")]
 )
 def test_what_is_no_log_is_said(tmp_path: Path, data: bytes, says: str) -> None:
     path = tmp_path / "a.log"

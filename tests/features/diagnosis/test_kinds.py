@@ -112,3 +112,8 @@ def test_every_shape_names_a_kind_and_every_kind_is_named() -> None:
     assert all(re.compile(pattern) for shape in CATALOG.shape for pattern in shape.patterns)
     names = {row.name for row in CATALOG.component}
     assert all(row.like in names for row in CATALOG.component if row.like)
+
+
+def test_the_quotes_of_a_name_inside_a_cause_stay() -> None:
+    told = read("a.cpp:3:1: error: ‘broken’ does not name a type").diagnoses[0]
+    assert "'broken' does not name a type" in told.cause

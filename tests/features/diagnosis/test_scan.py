@@ -12,7 +12,7 @@ from tests.support.diagnosis import FOLDERS, book
 from tests.support.examples import examples
 from torchbuild_tasks.catalog.failures import FailureBook
 from torchbuild_tasks.features.diagnosis.scan import MAX_LINES, ErrorBlock, LogScanner
-from torchbuild_tasks.system.process import Blocks
+from torchbuild_tasks.system.lines import Blocks
 
 LOGS = FOLDERS[1]
 NO_ROWS = FailureBook(())

@@ -55,6 +55,15 @@ def test_a_secret_is_taken_out_wherever_it_stands(where: str) -> None:
     assert clean.redacted
 
 
+def test_a_secret_of_three_letters_goes_where_it_is_all_there_is() -> None:
+    """In the midst of other words its letters stand by chance."""
+    short = replace(PLAIN, facts=replace(PLAIN.facts, environ={"MY_PASSWORD": "abc"}), argv=("abc", "abcde"))
+    clean = without_secrets(short)
+    assert "abc" not in clean.facts.environ.values()
+    assert clean.argv[0] != "abc"
+    assert clean.argv[1] == "abcde"
+
+
 def test_the_fingerprint_has_a_hash_in_the_place_of_a_secret_so_that_a_change_of_it_is_seen() -> None:
     inputs = {
         "variable HF_TOKEN": SECRET,

@@ -5,9 +5,15 @@ from __future__ import annotations
 from pathlib import Path
 
 from tests.support.machines import plan_of
-from torchbuild_tasks.features.manifest.compare import ABSENT, GROUPS, differences, not_compared
+from torchbuild_tasks.features.manifest.compare import (
+    ABSENT,
+    GROUPS,
+    Place,
+    differences,
+    not_compared,
+    with_remedies,
+)
 from torchbuild_tasks.features.manifest.read import read_manifest
-from torchbuild_tasks.features.manifest.remedies import Place, with_remedies
 from torchbuild_tasks.features.manifest.replay import Replay
 from torchbuild_tasks.features.manifest.verb import compare_text, replay_text
 from torchbuild_tasks.model.record import Manifest

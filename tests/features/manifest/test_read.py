@@ -9,9 +9,8 @@ from typing import Any
 import pytest
 
 from torchbuild_tasks.errors import ManifestError
-from torchbuild_tasks.features.manifest.compare import differences
+from torchbuild_tasks.features.manifest.compare import Place, differences, with_remedies
 from torchbuild_tasks.features.manifest.read import read_manifest
-from torchbuild_tasks.features.manifest.remedies import Place, with_remedies
 from torchbuild_tasks.model.record import MANIFEST_SCHEMA
 from torchbuild_tasks.values import dumps
 
@@ -74,8 +73,8 @@ def test_the_two_files_of_a_first_build_differ_in_nothing_that_one_never_held() 
         (b" \n", "is empty"),
         (DATA[: len(DATA) // 2], "is cut off or damaged"),
         (DATA.replace(b":", b";", 1), "is cut off or damaged"),
-        (b"\xff\xfe\x00", "is no manifest"),
-        (b"hello", "is no manifest"),
+        (b"\xff\xfe\x00", "is not a manifest"),
+        (b"hello", "is not a manifest"),
         (b"[]", "no manifest of a build"),
         (b'{"schema": 1}', "no manifest of a build"),
         (b'{"schema": 1, "env": []}', "no manifest of a build"),

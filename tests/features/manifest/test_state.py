@@ -44,7 +44,7 @@ def test_every_commit_is_told_also_of_nested_submodules(root: Path) -> None:
 
 
 def test_a_diff_of_torch_or_a_submodule_applies_elsewhere(root: Path, tmp_path: Path) -> None:
-    """Whatever the user has set for diffs, and for bytes that are no text."""
+    """Whatever the user has set for diffs, and for bytes that are not text."""
     for name, value in (("diff.noprefix", "true"), ("color.diff", "always"), ("diff.external", "false")):
         git(root, "config", name, value)
     (root / "version.txt").write_bytes(b"2.14.0a0\r\n\xff\n")

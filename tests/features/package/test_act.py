@@ -143,7 +143,7 @@ def test_a_wheel_of_something_else_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "other-1-py3-none-win_amd64.whl"
     with zipfile.ZipFile(path, "w") as archive:
         archive.writestr("other.py", "")
-    with pytest.raises(PackageRefused, match="no wheel of torch"):
+    with pytest.raises(PackageRefused, match="not a wheel of torch"):
         look_at_wheel(path)
 
 

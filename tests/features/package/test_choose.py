@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from packaging.requirements import Requirement
 
@@ -9,7 +11,9 @@ from tests.support.closures import lib
 from torchbuild_tasks.catalog import load_catalog
 from torchbuild_tasks.errors import UsageError
 from torchbuild_tasks.features.package.choose import (
+    CondaPackage,
     Wanted,
+    conda_package,
     cuda_folders,
     edit_metadata,
     edit_version,
@@ -152,7 +156,7 @@ def test_the_local_part(local: str | None, cuda: str, made: str) -> None:
 
 
 def test_a_local_part_that_is_none_is_refused() -> None:
-    with pytest.raises(UsageError, match="no local part"):
+    with pytest.raises(UsageError, match="not a local part"):
         local_version("2.6.0", "mine/1", "")
 
 
@@ -245,3 +249,77 @@ def test_the_report_says_what_makes_it_smaller() -> None:
     assert made.too_large_for == ()
     large = report_size(200 << 20, members, (), CATALOG.index_limit, cuda=False)
     assert large.too_large_for == ("PyPI, unless it was asked for more",)
+
+
+# ---------------- conda
+
+
+def conda(version: str = "2.9.1", **changes: Any) -> CondaPackage:
+    values: dict[str, Any] = {
+        "version": version,
+        "cuda": "",
+        "tags": ("cp312", "cp312"),
+        "machine": "x86_64",
+        "platform": "manylinux_2_28_x86_64",
+        "requires": (),
+        "rows": CATALOG.conda_name,
+    }
+    return conda_package(**{**values, **changes})
+
+
+@pytest.mark.parametrize(
+    ("version", "cuda", "build"),
+    [
+        ("2.9.1", "", "cpu_py312_0"),
+        ("2.9.1+cpu", "", "cpu_py312_0"),
+        ("2.9.1+cu126", "12.6", "cuda126_py312_0"),
+        ("2.9.1+mine-1", "12.6", "cuda126_py312_mine.1_0"),
+        ("2.14.0a0+gitabc1234", "", "cpu_py312_gitabc1234_0"),
+    ],
+)
+def test_the_local_part_stands_in_condas_build_string(version: str, cuda: str, build: str) -> None:
+    made = conda(version, cuda=cuda)
+    assert (made.build, made.version) == (build, version.partition("+")[0])
+
+
+def test_conda_is_asked_for_what_the_wheel_needs_there() -> None:
+    """Markers are those of the target, names conda-forge's; what it has no words for is named."""
+    requires = (
+        "typing-extensions>=4.10.0",
+        'colorama; platform_system == "Windows"',
+        'setuptools<82; python_version >= "3.12"',
+        'opt-einsum>=3.3; extra == "opt-einsum"',
+        "own @ https://example.org/own.whl",
+        "fsspec[http]",
+    )
+    made = conda(cuda="12.6", requires=requires)
+    assert made.depends == (
+        "python >=3.12,<3.13.0a0",
+        "python_abi 3.12.* *_cp312",
+        "__glibc >=2.28,<3.0a0",
+        "__cuda >=12",
+        "setuptools <82",
+        "typing_extensions >=4.10.0",
+    )
+    assert made.left_out == ("own @ https://example.org/own.whl", "fsspec[http]")
+    assert "colorama" in conda(platform="win_amd64", requires=requires).depends
+    assert made.name != "pytorch"
+
+
+@pytest.mark.parametrize(
+    ("machine", "platform", "subdir"),
+    [
+        ("x86_64", "manylinux_2_28_x86_64", "linux-64"),
+        ("aarch64", "manylinux_2_28_aarch64", "linux-aarch64"),
+        ("x86_64", "win_amd64", "win-64"),
+        ("aarch64", "win_arm64", "win-arm64"),
+    ],
+)
+def test_the_folder_of_a_channel(machine: str, platform: str, subdir: str) -> None:
+    assert conda(machine=machine, platform=platform).subdir == subdir
+
+
+def test_free_threaded_and_abi3() -> None:
+    assert "python_abi 3.13.* *_cp313t" in conda(tags=("cp313", "cp313t")).depends
+    with pytest.raises(UsageError, match="one version of CPython"):
+        conda(tags=("cp39", "abi3"))

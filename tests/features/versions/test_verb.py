@@ -30,4 +30,6 @@ def test_a_row_in_detail_has_pins_sources_and_what_is_unconfirmed() -> None:
     assert "setuptools<80" in text and "only with --cuda" in text and "==3.4.0" in text
     assert text.rstrip().endswith("the checkout is of this series")
     assert "UNCONFIRMED" in versions_text([lines["2.15"]], detail=True)
+    assert "compute capability 7.5 and later" in versions_text([lines["2.15"]], detail=True)
+    assert "--preset old-gpu" not in text
     assert "torchaudio              not known" in versions_text([lines["1.1"]], detail=True)

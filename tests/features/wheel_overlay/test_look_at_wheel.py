@@ -1,4 +1,4 @@
-"""What a wheel says of itself, what is no wheel, and which names one may hold."""
+"""What a wheel says of itself, what is not a wheel, and which names one may hold."""
 
 from __future__ import annotations
 
@@ -81,5 +81,5 @@ def test_a_wheel_of_something_else_is_none_of_torch(tmp_path: Path) -> None:
     path = tmp_path / "torch-2.6.0-cp311-cp311-linux_x86_64.whl"
     with zipfile.ZipFile(path, "w") as archive:
         archive.writestr("other/__init__.py", b"")
-    assert "no wheel of torch" in look_at_wheel(path).problem
+    assert "not a wheel of torch" in look_at_wheel(path).problem
     assert "cannot be read" in look_at_wheel(tmp_path / "none.whl").problem

@@ -40,8 +40,8 @@ def test_what_a_list_means(text: str, meant: str) -> None:
         ("sm_86", "write 8.6"),
         ("compute_90a", "write 9.0a"),
         ("86", "write 8.6"),
-        ("8.6+ptxx", "is no architecture"),
-        ("8.66", "is no architecture"),
+        ("8.6+ptxx", "is not an architecture"),
+        ("8.66", "is not an architecture"),
     ],
 )
 def test_what_is_none(text: str, says: str) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.support import jetsons
-from tests.support.cuda import driver, gpu, toolkit
+from tests.support.cuda import cuda_facts, driver, gpu, toolkit
 from tests.support.machines import found, modern_tree, plan_of, statuses, tree
 from tests.support.windows import ROOT, toolset, windows, windows_facts
 from torchbuild_tasks.catalog import load_catalog
@@ -48,7 +48,7 @@ def windows_machine(version: str = "12.4", era: str = "setuptools") -> Facts:
 
 @pytest.mark.parametrize(("era", "version"), [("setuptools", "12.4"), ("scikit-build-core", "13.0")])
 def test_the_env_file_of_a_cuda_build_on_windows(era: str, version: str) -> None:
-    """Golden; TORCHBUILD_UPDATE_GOLDEN=1 writes it anew, and the difference is read before it is kept."""
+    """Golden; TORCHBUILD_UPDATE_GOLDEN=1 writes it again, and the difference is read before it is kept."""
     plan = make_plan(
         BuildRequest(cuda=True, jobs=6),
         windows_machine(version, era),
@@ -115,3 +115,21 @@ def test_a_board_is_not_told_to_take_wheels_made_for_servers() -> None:
     assert finding.status == "error"
     assert "nvidia-jetpack" in finding.fix
     assert "pypi:" not in finding.fix
+
+
+@pytest.mark.parametrize("capability", ["5.2", "6.1", "7.0"])
+def test_a_gpu_that_the_binaries_left_out_is_built_for(capability: str) -> None:
+    """From 2.15 on they begin with 7.5; what the plan of CUDA 13 advises makes it one that can work."""
+    tree = modern_tree(version="2.15.0a0")
+    facts = cuda_facts(toolkit("13.0"), gpus=(gpu(capability),), tree=tree)
+    plan = plan_of(facts, cuda=True, preset="old-gpu")
+    assert plan.verdict == "refuse"
+    assert "--preset old-gpu" in found(plan.findings, "gpu").text
+    older = plan_of(
+        replace(facts, cuda=cuda_facts(toolkit("12.8"), gpus=(gpu(capability),)).cuda),
+        cuda=True,
+        preset="old-gpu",
+    )
+    assert older.verdict != "refuse"
+    choices = {choice.name: choice.value for choice in older.choices}
+    assert (choices["TORCH_CUDA_ARCH_LIST"], choices["USE_FLASH_ATTENTION"]) == (capability, "0")

@@ -1,4 +1,4 @@
-"""Submodules whose names would lead out of the repository are refused."""
+"""Submodules whose names or addresses would lead out of the repository are refused."""
 
 from __future__ import annotations
 
@@ -10,8 +10,11 @@ import pytest
 from tests.support.capabilities import needs_git
 from tests.support.git_servers import git as real_git
 from torchbuild_tasks.errors import SourceError
+from torchbuild_tasks.system.git.complete import complete
+from torchbuild_tasks.system.git.fetch import Access
 from torchbuild_tasks.system.git.run import Git
 from torchbuild_tasks.system.git.submodules import modules
+from torchbuild_tasks.system.git.transfer import Watch
 
 pytestmark = [pytest.mark.integration, needs_git]
 
@@ -25,9 +28,11 @@ def repository(folder: Path, name: str, path: str) -> Git:
     return Git(folder=folder)
 
 
-@pytest.mark.parametrize("name", ["../../evil", "a/../b", "-x", "a/.git/b", "C:x", "a//b"])
+@pytest.mark.parametrize(
+    "name", ["../../evil", "a/../b", "-x", "a/.git/b", "C:x", "a//b", "a/.GIT/b", "a/.git./b", "git~1"]
+)
 def test_names_that_leave_their_folder(tmp_path: Path, name: str) -> None:
-    with pytest.raises(SourceError, match="no safe name"):
+    with pytest.raises(SourceError, match="not a safe name"):
         modules(repository(tmp_path, name, "third_party/x"))
 
 
@@ -43,3 +48,52 @@ def test_the_users_own_settings_go_before_the_file(tmp_path: Path) -> None:
     assert modules(git)[0].url == "https://example.org/mine.git"
     git.run("config", "submodule.x.update", "none")
     assert modules(git) == ()
+
+
+@pytest.mark.parametrize(
+    ("address", "foreign"),
+    [
+        ("/home/me/private", True),
+        ("file:///home/me/private", True),
+        ("FILE:/x", True),
+        ("C:\\\\private", True),
+        ("~/private", True),
+        ("../x.git", False),
+        ("https://example.org/x.git", False),
+        ("host:x.git", False),
+    ],
+)
+def test_a_repository_names_no_place_on_this_machine(
+    address: str, foreign: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    git = repository(tmp_path, "x", "third_party/x")
+    listed = tmp_path / ".gitmodules"
+    listed.write_text(listed.read_text("utf-8").replace("../x.git", address), "utf-8")
+    git.run("config", "protocol.file.allow", "always")  # what the repository says counts for nothing
+    assert modules(git)[0].foreign == foreign
+    monkeypatch.setenv("GIT_CONFIG_COUNT", "1")
+    monkeypatch.setenv("GIT_CONFIG_KEY_0", "protocol.file.allow")
+    monkeypatch.setenv("GIT_CONFIG_VALUE_0", "always")
+    assert not modules(git)[0].foreign
+
+
+def test_a_submodule_of_this_machine_is_not_fetched(tmp_path: Path) -> None:
+    """Else a checkout that is packed or sent has private files of whoever got it (CVE-2022-39253)."""
+    private = Git(folder=tmp_path / "private")
+    private.folder.mkdir()
+    real_git(private.folder, "init", "--quiet")
+    (private.folder / "key").write_text("mine", "ascii")
+    real_git(private.folder, "add", "-A")
+    real_git(private.folder, "-c", "user.name=a", "-c", "user.email=a@b", "commit", "-qm", "x")
+    commit = private.run("rev-parse", "HEAD").strip()
+    outer = tmp_path / "outer"
+    outer.mkdir()
+    git = repository(outer, "x", "third_party/x")
+    listed = outer / ".gitmodules"
+    listed.write_text(listed.read_text("utf-8").replace("../x.git", str(private.folder)), "utf-8")
+    real_git(outer, "update-index", "--cacheinfo", f"160000,{commit},third_party/x")
+    access = Access(config=(), mirrors=None, offline=False, watch=Watch(tree=str(outer)))
+    with pytest.raises(SourceError, match="could not be fetched") as refused:
+        complete(git, access, lambda path: True)
+    assert "is a place on this machine" in refused.value.looked[0]
+    assert not (outer / "third_party/x/key").exists()

@@ -226,7 +226,7 @@ def test_what_cannot_be_had_is_named_and_the_others_are_there(
     worktree.add(git, other, served.first)  # needs none of it
     late = Git(folder=other, config=CONFIG)
     late.run("checkout", "--quiet", "--detach", served.second)
-    with pytest.raises(SourceError, match="1 submodule of .* could not be had") as raised:
+    with pytest.raises(SourceError, match="1 submodule of .* could not be fetched") as raised:
         bring_all(late)
     assert raised.value.looked[0].startswith("third_party/late from")
     assert (other / OUTER / "outer.txt").read_text("utf-8") == "2"

@@ -42,7 +42,7 @@ def on_disk(mirror: Path, *, offline: bool = False) -> Net:
 
 def test_offline_names_what_is_missing_and_where_to_put_it(target: Path) -> None:
     remote = Remote(name="f.7z", urls=URLS, sha256=SHA)
-    with pytest.raises(DownloadFailed, match="f.7z is not at hand") as caught:
+    with pytest.raises(DownloadFailed, match="f.7z is not here") as caught:
         fetch(remote, target, Net(offline=True), unheard)
     assert caught.value.looked == (
         "https://one.invalid/path/f.7z?token=...",

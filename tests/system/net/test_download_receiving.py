@@ -1,4 +1,4 @@
-"""One address, answer by answer: what is added to a part, and what makes it begin anew."""
+"""One address, answer by answer: what is added to a part, and what makes it begin again."""
 
 from __future__ import annotations
 

@@ -38,7 +38,7 @@ def test_redirects_are_followed_also_to_https() -> None:
         ([to("https://g/f"), to("http://h/f")], "not secure"),
         ([to("file:///etc/passwd")], "neither http nor https"),
         ([to("ftp://h/f")], "neither http nor https"),
-        ([to("https://[h/f")], "no address"),
+        ([to("https://[h/f")], "not an address"),
         ([to("https://h/\xff")], "cannot be asked for"),
         ([to("/g"), to("/f")], "in a circle"),
         ([to(f"/{n}") for n in range(11)], "more than 10 times"),

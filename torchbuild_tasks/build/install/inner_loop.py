@@ -62,10 +62,10 @@ def choose_route(work: Work) -> Route | None:
 
 
 def confirm_route(work: Work, route: Route) -> Route:
-    """Return the route, or the front end where CMake's cache was set aside: only that fills it anew."""
+    """Return the route, or the front end where CMake's cache was set aside: only that fills it again."""
     if route.front_end or (work.build_dir / "CMakeCache.txt").exists():
         return route
-    return _front_end(work, "CMake has to be run anew")
+    return _front_end(work, "CMake has to be run again")
 
 
 def next_route(work: Work, route: Route) -> Route | None:

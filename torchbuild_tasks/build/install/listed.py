@@ -8,7 +8,6 @@ outlives the build tree, and a killed build loses none of it.
 from __future__ import annotations
 
 import contextlib
-import json
 import os
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -16,14 +15,14 @@ from typing import Final
 
 from torchbuild_tasks.build.install.rules import read_manifest
 from torchbuild_tasks.errors import UsageError
-from torchbuild_tasks.system.files import STATE_DIR, state_dir, write_atomic
+from torchbuild_tasks.system.files import STATE_DIR, state_dir, write_json
 from torchbuild_tasks.system.reading import read_json
 
 INSTALLED: Final = "installed.json"
 
 
 def note_listed(root: Path, build_dir: Path) -> None:
-    """Add what the last install listed, before a build: the next install writes that list anew.
+    """Add what the last install listed, before a build: the next install writes that list again.
 
     Raises:
         UsageError: the checkout cannot be written.
@@ -76,5 +75,4 @@ def _read(root: Path) -> frozenset[str]:
 
 
 def _write(root: Path, paths: frozenset[str]) -> None:
-    data = json.dumps({"paths": sorted(paths)}).encode()
-    write_atomic(state_dir(root) / INSTALLED, data, error=UsageError)
+    write_json(state_dir(root) / INSTALLED, {"paths": sorted(paths)}, error=UsageError)

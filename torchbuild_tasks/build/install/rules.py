@@ -13,6 +13,8 @@ from typing import Final
 
 import msgspec
 
+from torchbuild_tasks.system.reading import read_bytes
+
 SCRIPT: Final = "cmake_install.cmake"
 MANIFEST: Final = "install_manifest.txt"
 
@@ -40,12 +42,19 @@ def read_rules(build_dir: Path) -> list[Rule]:
         OSError: a script is missing, so that it cannot be known what is installed.
     """
     rules: list[Rule] = []
-    todo = [build_dir / SCRIPT]
+    todo = [str(build_dir / SCRIPT)]
+    seen = set(todo)
     while todo:
-        text = todo.pop().read_text("utf-8", errors="surrogateescape")
-        todo += (Path(name) for name in _INCLUDE.findall(text))
+        text = _text(Path(todo.pop()))
+        more = [name for name in dict.fromkeys(_INCLUDE.findall(text)) if name not in seen]
+        seen.update(more)  # one that includes itself has no end
+        todo += more
         rules += _rules(text)
     return rules
+
+
+def _text(path: Path) -> str:
+    return read_bytes(path).decode("utf-8", "surrogateescape")
 
 
 def _rules(text: str) -> Iterator[Rule]:
@@ -57,7 +66,7 @@ def _rules(text: str) -> Iterator[Rule]:
             end = token.end()
             if token[2]:
                 break
-            words.append((token[3] or "", _unescaped(token[1] or "")))
+            words.append((token[3] or "", re.sub(r"\\(.)", r"\1", token[1] or "")))
         yield _rule(words)
         start = text.find(_INSTALL, end)
 
@@ -85,14 +94,10 @@ def _rule(words: list[tuple[str, str]]) -> Rule:
     )
 
 
-def _unescaped(text: str) -> str:
-    return re.sub(r"\\(.)", r"\1", text) if "\\" in text else text
-
-
 def read_manifest(build_dir: Path) -> list[str]:
     """Return the files that the last install wrote; empty when there was none."""
     try:
-        text = (build_dir / MANIFEST).read_text("utf-8", errors="surrogateescape")
+        text = _text(build_dir / MANIFEST)
     except OSError:
         return []
     return text.splitlines()

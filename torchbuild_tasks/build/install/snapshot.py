@@ -7,8 +7,6 @@ was removed or replaced comes back, too. The comparison is in installed.py.
 from __future__ import annotations
 
 import contextlib
-import hashlib
-import json
 import os
 import re
 import stat
@@ -21,8 +19,8 @@ import msgspec
 from torchbuild_tasks.build.install.installed import Folder, Snapshot, Stamp
 from torchbuild_tasks.build.install.rules import Rule, read_manifest, read_rules
 from torchbuild_tasks.errors import BuildFailed
-from torchbuild_tasks.system.files import unlink, write_atomic
-from torchbuild_tasks.system.reading import read_json
+from torchbuild_tasks.system.files import unlink, write_json
+from torchbuild_tasks.system.reading import hash_file, read_json
 
 INSTALL_FILE: Final = "torchbuild-install.json"
 SNAPSHOT_FILE: Final = "torchbuild-placed.json"
@@ -56,7 +54,7 @@ def take(places: Places, before: Snapshot | None = None) -> Snapshot:
         installed=_stamps(read_manifest(places.build_dir)),
         sources=dict(_sources(read_rules(places.build_dir))),
         generated=_stamps(_found(places, places.generated)),
-        copied={path: _digest(Path(path)) for path in _found(places, places.copied)},
+        copied={path: hash_file(Path(path))[:16] for path in _found(places, places.copied)},
         folders=dict(_folders(places, known)),
     )
 
@@ -75,11 +73,6 @@ def _stamps(paths: Iterable[str]) -> dict[str, Stamp]:
             info = os.stat(path)  # noqa: PTH116 - thousands of them at every build
             found[path] = (info.st_size, info.st_mtime_ns)
     return found
-
-
-def _digest(path: Path) -> str:
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()[:16]
 
 
 def _sources(rules: Iterable[Rule]) -> Iterator[tuple[str, Stamp]]:
@@ -196,9 +189,9 @@ def write(build_dir: Path, snapshot: Snapshot, inputs: Mapping[str, str]) -> Non
             path: (each.changed, each.names, each.folders) for path, each in snapshot.folders.items()
         },
     }
-    write_atomic(build_dir / SNAPSHOT_FILE, json.dumps(data).encode(), error=BuildFailed, private=True)
-    inputs_file = json.dumps({"schema": SCHEMA, "inputs": dict(inputs)}).encode()
-    write_atomic(build_dir / INSTALL_FILE, inputs_file, error=BuildFailed, private=True)
+    write_json(build_dir / SNAPSHOT_FILE, data, error=BuildFailed, private=True)
+    record = {"schema": SCHEMA, "inputs": inputs}
+    write_json(build_dir / INSTALL_FILE, record, error=BuildFailed, private=True)
 
 
 def forget(build_dir: Path) -> None:

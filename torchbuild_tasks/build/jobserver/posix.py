@@ -10,6 +10,7 @@ from __future__ import annotations
 import array
 import contextlib
 import os
+import re
 import select
 import signal
 import sys
@@ -295,18 +296,16 @@ class MemoryLook:
         self._pressure = next((file for file in pressures if file.exists()), machine)
 
     def __call__(self) -> MemoryState:
-        """Read all of it anew; the limits too, which can be changed any time."""
+        """Read all of it again; the limits too, which can be changed any time."""
         info = _pairs(self._root / "proc/meminfo")
         limits = [found for level, names in self._levels for found in _limits(level, names)]
         limit, used = min(limits, key=lambda found: found[0] - found[1], default=(None, None))
-        some, full = _pressure(self._pressure)
         available = info.get("MemAvailable")
         return MemoryState(
             available=None if available is None else available * 1024,
             limit=limit,
             used=used,
-            some=some,
-            full=full,
+            full=_pressure(self._pressure),
             swap_used=(info.get("SwapTotal", 0) - info.get("SwapFree", 0)) * 1024,
         )
 
@@ -358,17 +357,15 @@ def _upwards(top: Path, mounted: str, group: str) -> Iterator[Path]:
     yield from (top / each for each in (below, *below.parents))
 
 
-def _pressure(file: Path) -> tuple[float, float]:
-    """Return `some avg10=0.12 avg60=...` and the same of `full`, in percent.
+def _pressure(file: Path) -> float:
+    """Return the percent in `full avg10=0.12 avg60=...`.
 
     https://docs.kernel.org/accounting/psi.html
     """
-    found = {"some": 0.0, "full": 0.0}
     for line in _memory_lines(file):
-        words = line.split()
-        if len(words) > 1 and words[0] in found and words[1].startswith("avg10="):
-            found[words[0]] = float(words[1].removeprefix("avg10="))
-    return found["some"], found["full"]
+        if found := re.match(r"full avg10=([\d.]+)", line):
+            return float(found[1])
+    return 0.0
 
 
 def _pairs(file: Path) -> dict[str, int]:

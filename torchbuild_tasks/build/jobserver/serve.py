@@ -136,12 +136,8 @@ def environment(auth: str, environ: Mapping[str, str]) -> dict[str, str]:
     kept = {name: value for name, value in environ.items() if name not in SWITCH_OFF}
     given = environ.get("MAKEFLAGS", "")
     words = [word for word in given.split() if not _JOBS.fullmatch(word)]
-    letters = words.pop(0) if words and _letters(words[0]) else ""
+    letters = words.pop(0) if words and not words[0].startswith("-") and "=" not in words[0] else ""
     return {**kept, "MAKEFLAGS": " ".join((letters, *words, f"--jobserver-auth={auth}"))}
-
-
-def _letters(word: str) -> bool:
-    return not word.startswith("-") and "=" not in word
 
 
 __all__ = ["CAN_HOLD", "Processes", "MemoryLook", "SWITCH_OFF", "Served", "Tokens", "environment", "serve"]

@@ -129,7 +129,7 @@ def _cannot_take(planned: Jobserver, build_dir: Path, environ: Mapping[str, str]
 
 def _too_old(planned: Jobserver, program: str, environ: Mapping[str, str]) -> str:
     asked = process.capture((program, "--version"), env=environ, timeout=_PATIENCE)
-    found = _VERSION.search(asked.stdout.decode(errors="replace")) if asked.rc == 0 else None
+    found = _VERSION.search(asked.answer)
     if found is None:
         return f"{program} does not say its version"
     if not admits(planned.version, found[0]):

@@ -13,7 +13,7 @@ from typing import Final, NamedTuple
 _SHARE: Final = 3
 # A rate that is not seen again is half forgotten after so many seconds: memory comes in steps.
 _HALF: Final = 0.5
-# Below this (bytes a second) it is no growth.
+# Below this (bytes a second) it is not growth.
 _STILL: Final = 1 << 20
 _MIB: Final = 1 << 20
 # A process that never had this much is a shell or a tool, and shows nothing of compiles.
@@ -44,15 +44,14 @@ _SOONEST, _LATEST = 0.05, 0.5
 class MemoryState(NamedTuple):
     """The memory of one moment, in bytes; None is unknown or, as a limit, none.
 
-    `used` counts against `limit`, without the page cache that the kernel would drop. `some` and
-    `full` are the percent of the last ten seconds in which some, or all, waited for memory
-    (Linux: docs.kernel.org/accounting/psi.html).
+    `used` counts against `limit`, without the page cache that the kernel would drop. `full` is the
+    percent of the last ten seconds in which all waited for memory (Linux:
+    docs.kernel.org/accounting/psi.html).
     """
 
     available: int | None = None
     limit: int | None = None
     used: int | None = None
-    some: float = 0.0
     full: float = 0.0
     swap_used: int = 0
 

@@ -69,7 +69,7 @@ def look_for_toolkits(
 
 
 def _distinct(probe: Probe, places: Iterable[Place]) -> dict[str, list[Place]]:
-    """Return the places by the folder that they mean, without links; what is no toolkit is left out."""
+    """Return the places by the folder that they mean, without links; what is not a toolkit is left out."""
     first: dict[str, str] = {}
     found: dict[str, list[Place]] = {}
     for place in places:
@@ -96,7 +96,7 @@ def _read(probe: Probe, root: str, places: list[Place]) -> Toolkit:
 
 
 def find_asked(search: Search) -> Iterator[Looked]:
-    """Yield the folder that --cuda-toolkit names; a version or pypi:... is no folder."""
+    """Yield the folder that --cuda-toolkit names; a version or pypi:... is not a folder."""
     if search.asked and not _ASKED_OTHERWISE.fullmatch(search.asked):
         yield Looked(f"{ASKED} {search.asked}", (Place(search.asked, ASKED, named=True),))
 

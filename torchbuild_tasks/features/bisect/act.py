@@ -33,7 +33,7 @@ from torchbuild_tasks.features.bisect.choose import (
 from torchbuild_tasks.features.bisect.flags import BisectRequest
 from torchbuild_tasks.features.manifest.act import given_flags
 from torchbuild_tasks.features.manifest.choose import request_again
-from torchbuild_tasks.features.patches import apply as patches
+from torchbuild_tasks.features.patches import act as patches
 from torchbuild_tasks.model import BuildPlan
 from torchbuild_tasks.options import BuildRequest
 from torchbuild_tasks.system import files, process
@@ -64,13 +64,7 @@ class Advice(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def next_commit(git: Git, log: Path, text: str) -> Advice:
-    """Let git judge all that is known.
-
-    Args:
-        git: in the worktree.
-        log: where to write `text` for git.
-        text: the log as `git bisect replay` reads it.
-    """
+    """Let git judge all that is known, which `text` tells as `git bisect replay` reads it."""
     write_atomic(log, text.encode(), error=SourceError)
     done = git.ask("bisect", "replay", str(log), timeout=_SECONDS)
     output = done.stdout.decode("utf-8", "surrogateescape")
@@ -82,7 +76,7 @@ def next_commit(git: Git, log: Path, text: str) -> Advice:
     if commit:
         left = _LEFT.findall(output)
         return Advice(commit=commit, left=left[-1] if left else "")
-    words = done.stderr.decode("utf-8", "replace").strip().splitlines()
+    words = done.error_text.splitlines()
     problems = [line for line in words if not line.startswith("We are not bisecting")]
     if not problems:
         raise git_error(git.argv(("bisect", "replay", str(log))), done)
@@ -216,7 +210,7 @@ def _run_command(memory: Bisection, built: Built, log: Path, report: Reporter) -
 def _import_error(python: str, environ: Mapping[str, str], empty: str) -> str:
     """Return why the built Python does not import torch; "" when it does."""
     done = process.capture((python, "-c", "import torch"), env=environ, cwd=empty)
-    output = done.stderr.decode(errors="replace").strip().splitlines()
+    output = done.error_text.splitlines()
     return "" if done.rc == 0 else output[-1] if output else f"exit code {done.rc}"
 
 
@@ -273,16 +267,12 @@ class Found(msgspec.Struct, frozen=True, kw_only=True):
 def open_session(root: Path, config: tuple[str, ...] = ()) -> Session:
     """Return the bisect of a checkout and make its folder.
 
-    Args:
-        root: the checkout.
-        config: settings that go with each git.
-
     Raises:
-        SourceError: the checkout is no git repository.
+        SourceError: the checkout is not a git repository.
     """
     git = Git(folder=root, config=config)
     if git.output("rev-parse", "--git-dir") is None:
-        raise SourceError(f"{root} is no git repository, so there is no history to bisect.")
+        raise SourceError(f"{root} is not a git repository, so there is no history to bisect.")
     folder = files.state_dir(root) / FOLDER
     with translate_errors(SourceError, folder):
         folder.mkdir(exist_ok=True)
@@ -386,7 +376,7 @@ def run(
 
     Raises:
         BuildFailed: the machine, not the commit, made a build fail, or the command says stop.
-        TorchbuildError: whatever else is no commit's fault; the same command goes on from there.
+        TorchbuildError: whatever else is not a commit's fault; the same command goes on from there.
     """
     _prepare(session, memory, report, access)
     while not memory.first_bad:
@@ -425,7 +415,7 @@ def _prepare(session: Session, memory: Bisection, report: Reporter, access: Acce
 
 
 def _check_out(session: Session, commit: str, access: Access | None, memory: Bisection) -> None:
-    """Move the worktree to a commit; one of which a submodule cannot be had can be left out.
+    """Move the worktree to a commit; one of which a submodule is not available can be left out.
 
     Raises:
         SourceError: it cannot be moved; the way round it is named.

@@ -15,24 +15,8 @@ if TYPE_CHECKING:
     from torchbuild_tasks.build.work import Reporter
     from torchbuild_tasks.features.bisect.act import Built, Found
 
-from collections.abc import Sequence
-from typing import Protocol
 
-
-class FoundBad(Protocol):
-    """What `flow.bisect` found."""
-
-    @property
-    def first_bad(self) -> Sequence[str]: ...
-    @property
-    def messages(self) -> Sequence[str]: ...
-    @property
-    def steps(self) -> Sequence[object]: ...
-    @property
-    def log(self) -> str: ...
-
-
-def bisect_text(found: FoundBad) -> str:
+def bisect_text(found: Found) -> str:
     """Name the first bad commit, or those among which skipped ones hide it; each step was told before."""
     if len(found.first_bad) == 1:
         head = f"{found.first_bad[0]} is the first bad commit\n"

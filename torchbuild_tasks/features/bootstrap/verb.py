@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING
 
+from torchbuild_tasks.build.work import Reporter, run_shown
 from torchbuild_tasks.errors import RequirementsError
-from torchbuild_tasks.options import BuildRequest
-from torchbuild_tasks.verbs import Outcome
-
-if TYPE_CHECKING:
-    from torchbuild_tasks.build.work import Reporter
-
 from torchbuild_tasks.features.bootstrap.choose import Bootstrap, Missing
+from torchbuild_tasks.options import BuildRequest
 from torchbuild_tasks.text.show import shell_text
+from torchbuild_tasks.verbs import Outcome
 
 
 def bootstrap_text(plan: Bootstrap) -> str:
@@ -47,7 +43,7 @@ def run(request: BuildRequest, report: Reporter) -> Outcome:
 
 def install_missing(request: BuildRequest, report: Reporter) -> Bootstrap:
     """Plan the commands; with --yes run them, and say what is missing still."""
-    from torchbuild_tasks.features.bootstrap.act import install
+
     from torchbuild_tasks.features.bootstrap.choose import require_commands
     from torchbuild_tasks.system.signals import interruptible
     from torchbuild_tasks.values import replace
@@ -68,3 +64,19 @@ def _plan(request: BuildRequest) -> Bootstrap:
 
     administrator = Probe(environ=os.environ).administrator() is True
     return plan_bootstrap(look(request), administrator=administrator)
+
+
+def install(plan: Bootstrap, report: Reporter) -> None:
+    """Run its commands, one after the other.
+
+    Raises:
+        RequirementsError: one ended with an error; the message has the last lines that it printed.
+    """
+    for command in plan.commands:
+        rc, lines = run_shown(command, report)
+        if rc != 0:
+            raise RequirementsError(
+                f"{' '.join(command.argv)} ended with exit code {rc}.",
+                looked=lines,
+                next_step="Run it in a shell of your own (with sudo, if it asks for a password).",
+            )

@@ -14,7 +14,17 @@ from torchbuild_tasks.errors import CleanRefused, SourceError, UsageError
 from torchbuild_tasks.facts.probe import Probe
 from torchbuild_tasks.facts.tree import look_at_running
 from torchbuild_tasks.features.builds.choose import ACTIVE, entry_line
-from torchbuild_tasks.features.builds.named import Note, Place, last_build, place_of, read_note, write_note
+from torchbuild_tasks.features.builds.named import (
+    NO_BUILD,
+    Note,
+    Place,
+    last_build,
+    place_of,
+    read_default,
+    read_note,
+    write_default,
+    write_note,
+)
 from torchbuild_tasks.model.source import Away, Entering, Last, Shown
 from torchbuild_tasks.options import BuildRequest
 from torchbuild_tasks.plan.env_files import file_name
@@ -33,11 +43,6 @@ SHELLS: Final = ("sh", "fish", "bat", "ps1")
 @contextlib.contextmanager
 def hold_build(place: Place, report: Reporter, access: Access) -> Iterator[None]:
     """Hold the build for one run, with its worktree present and at the ref that torchbuild.toml names.
-
-    Args:
-        place: the build.
-        report: gets the progress.
-        access: how what the main checkout lacks is fetched.
 
     Raises:
         TreeBusy: another run makes, builds or removes it.
@@ -108,7 +113,11 @@ def list_builds(settings: Settings, main: Path) -> tuple[Shown, ...]:
     """Return every build of the settings file, then worktrees of ours that are not in it any more."""
     git = Git(folder=main)
     places = [place_of(settings, build, main) for build in settings.builds.values()]
+    default = read_default(main)
     shown = [_describe(place, git) for place in places]
+    shown = [
+        replace(each, state=f"{each.state}, the default") if each.name == default else each for each in shown
+    ]
     for entry in _entries(git):
         note = read_note(entry.folder)
         if entry.folder not in {place.folder for place in places} and note:
@@ -164,6 +173,26 @@ def is_active(name: str, folder: Path) -> bool:
     return any(path.resolve().is_relative_to(folder) for path in inside)
 
 
+def use_build(settings: Settings, request: BuildRequest, main: Path) -> Entering:
+    """Make a build the default of the checkout, and return the lines that enter it, one by --env-shell.
+
+    Raises:
+        UsageError: there is no such build, with --env-shell no env file of it, or this shell is in another.
+    """
+    name = str(request.name)
+    if name in NO_BUILD and name not in settings.builds:
+        write_default(main, None)
+        return Entering(name="", folder=str(main), lines={}, missing=())
+    if request.env_shell not in (None, "all"):  # what a shell evaluates at each entering
+        return enter_build(settings, request, main)
+    place = place_of(settings, pick(settings.builds, name, settings.path), main)
+    _refuse_two(name)
+    write_default(main, name)
+    if not any((place.folder / file_name(shell)).is_file() for shell in SHELLS):
+        return Entering(name=name, folder=str(place.folder), lines={}, missing=SHELLS)
+    return enter_build(settings, request, main)
+
+
 def enter_build(settings: Settings, request: BuildRequest, main: Path) -> Entering:
     """Return the lines that enter a build.
 
@@ -172,12 +201,7 @@ def enter_build(settings: Settings, request: BuildRequest, main: Path) -> Enteri
     """
     place = place_of(settings, pick(settings.builds, str(request.name), settings.path), main)
     name, folder = place.build.name, place.folder
-    entered = os.environ.get(ACTIVE)
-    if entered not in (None, "", name):
-        raise UsageError(
-            f"This shell is in the build {entered}; its variables would count for {name}, too.",
-            next_step="Enter the other build from a new shell.",
-        )
+    _refuse_two(name)
     present = [shell for shell in SHELLS if (folder / file_name(shell)).is_file()]
     asked = request.env_shell if request.env_shell not in (None, "all") else None
     if not present or (asked and asked not in present):
@@ -197,6 +221,16 @@ def enter_build(settings: Settings, request: BuildRequest, main: Path) -> Enteri
         },
         missing=() if asked else tuple(shell for shell in SHELLS if shell not in present),
     )
+
+
+def _refuse_two(name: str) -> None:
+    """Refuse to take a build in a shell that has entered another one."""
+    entered = os.environ.get(ACTIVE)
+    if entered not in (None, "", name):
+        raise UsageError(
+            f"This shell is in the build {entered}; its variables would count for {name}, too.",
+            next_step="Enter the other build from a new shell.",
+        )
 
 
 def remove_build(settings: Settings, request: BuildRequest, main: Path, report: Reporter) -> Away:

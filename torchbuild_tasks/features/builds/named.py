@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import json
 import os
 from collections.abc import Mapping
 from pathlib import Path
@@ -16,11 +15,13 @@ from torchbuild_tasks.model.record import MANIFEST_FILE, RECORD_FILE
 from torchbuild_tasks.model.source import Last
 from torchbuild_tasks.options import BuildRequest
 from torchbuild_tasks.plan.settings import NamedBuild, Settings, pick
-from torchbuild_tasks.system.files import STATE_DIR, state_dir, write_atomic
-from torchbuild_tasks.system.reading import read_json
-from torchbuild_tasks.values import from_json, replace, to_json
+from torchbuild_tasks.system.files import STATE_DIR, state_dir, translate_errors, write_json
+from torchbuild_tasks.system.reading import read_json, read_value
+from torchbuild_tasks.values import replace
 
 NOTE: Final = "build.json"
+DEFAULT: Final = "default-build.json"
+NO_BUILD: Final = ("none", "default")  # what takes the place of a name: the checkout itself
 
 
 class Note(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -33,15 +34,30 @@ class Note(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
 
 
 def read_note(folder: Path) -> Note | None:
-    """Return the note of a folder; None when it is no named build's, or cannot be read."""
-    with contextlib.suppress(OSError, ValueError, UsageError):
-        return from_json(Note, read_json(folder / STATE_DIR / NOTE))
-    return None
+    """Return the note of a folder; None when it is not a named build's, or cannot be read."""
+    return read_value(Note, folder / STATE_DIR / NOTE)
 
 
 def write_note(folder: Path, note: Note) -> None:
     """Write it; raises UsageError when that is not possible."""
-    write_atomic(state_dir(folder) / NOTE, json.dumps(to_json(note)).encode(), error=UsageError)
+    write_json(state_dir(folder) / NOTE, note, error=UsageError)
+
+
+def read_default(main: Path) -> str | None:
+    """Return which named build the verbs take in a checkout where no --name is given; None for no one."""
+    with contextlib.suppress(OSError, ValueError, TypeError, KeyError):
+        return str(read_json(main / STATE_DIR / DEFAULT)["name"])
+    return None
+
+
+def write_default(main: Path, name: str | None) -> None:
+    """Make a build the default of a checkout, or none; raises UsageError when that is not possible."""
+    path = state_dir(main) / DEFAULT
+    if name is None:
+        with translate_errors(UsageError, path):
+            path.unlink(missing_ok=True)
+    else:
+        write_json(path, {"name": name}, error=UsageError)
 
 
 def last_build(folder: Path) -> Last | None:
@@ -114,7 +130,7 @@ def resolve(request: BuildRequest, note: Note | None, settings: Settings) -> Nam
     main = Path(note.main if note else request.source or settings.values.get("source") or ".").expanduser()
     main = Path(os.path.realpath(main))
     name = request.name or (note.name if note and note.name in settings.builds else None)
-    if name is None:
+    if name is None or (name in NO_BUILD and name not in settings.builds):
         return Named(settings=settings, main=main)
     build = pick(settings.builds, name, settings.path)
     place = place_of(settings, build, main)

@@ -59,8 +59,8 @@ def _show(build: Shown) -> str:
     if build.last:
         lines.append(("last build", f"{build.last.result}, {build.last.finished}, torch {build.last.torch}"))
         lines.append(("python", build.last.python))
-    said = [(name, _value(value), place) for name, (value, place) in (build.values or {}).items()]
-    return f"{build.name}\n" + columns(lines) + ("Settings\n" + columns(said) if said else "")
+    settings = [(name, _value(value), place) for name, (value, place) in (build.values or {}).items()]
+    return f"{build.name}\n" + columns(lines) + ("Settings\n" + columns(settings) if settings else "")
 
 
 def _value(value: object) -> str:
@@ -72,7 +72,12 @@ def _value(value: object) -> str:
 def _use(request: BuildsRequest, entering: Entering) -> str:
     if request.env_shell not in (None, "all"):
         return "".join(f"{line}\n" for line in entering.lines.values())  # for eval
-    parts = [f"To enter {entering.name}, in a new shell:\n"]
+    if not entering.name:
+        return f"Without --name, verbs are about {entering.folder} itself again.\n"
+    parts = [f"{entering.name} is what verbs take here from now on; `builds use none` undoes it.\n"]
+    if not entering.lines:
+        return f"{parts[0]}It has no env file yet: torchbuild build\n"
+    parts.append("To enter it, in a new shell:\n")
     parts.append(columns([(_SHELLS[shell], line) for shell, line in entering.lines.items()]))
     if entering.missing:
         name = ", ".join(_SHELLS[shell] for shell in entering.missing)
@@ -124,7 +129,7 @@ def run_action(request: BuildsRequest, report: Reporter) -> Answer:
         case "show":
             return act.show_build(about.settings, str(request.name), about.main)
         case "use":
-            return act.enter_build(about.settings, request, about.main)
+            return act.use_build(about.settings, request, about.main)
         case "remove":
             with interruptible():
                 return act.remove_build(about.settings, request, about.main, report)

@@ -64,12 +64,6 @@ def clear_caches(
 ) -> tuple[CacheState, ...]:
     """Empty the caches of the plan: ccache by its own command, sccache's where a build of ours made it.
 
-    Args:
-        plan: which caches.
-        environ: the build's environment.
-        agreed: asks the user; --yes agrees to all.
-        say: shows what was done.
-
     Returns:
         The caches that were emptied, as they were before.
 
@@ -84,7 +78,7 @@ def clear_caches(
         if state.tool == "sccache" and not state.made:
             raise CleanRefused(
                 f"{state.folder} was there before any build of this tool, so it is not emptied.",
-                next_step="If nothing in it is needed, remove the folder yourself; sccache makes it anew.",
+                next_step="If nothing in it is needed, remove the folder yourself; sccache makes it again.",
             )
         if not agreed(f"Empty {state.folder} ({state.used >> 20} MiB of {state.tool})?"):
             raise CleanRefused("Nothing was removed.", next_step="Say --yes to empty it.")

@@ -44,6 +44,7 @@ _NEXT: Final = (
 class Remote(msgspec.Struct, frozen=True, kw_only=True):
     """One shared cache: `level` is sccache's name for its kind, `shown` its address without secrets.
 
+    `web` is the URL at which s3 and webdav are asked.
     `settings` and `secrets` are variables of the server; `secrets` has every value that must not be shown.
     """
 
@@ -94,7 +95,7 @@ def _read(word: str, read_only: bool) -> Remote:
     except ValueError:
         raise _wrong(word, "its host or port cannot be read") from None
     if parts.scheme not in KINDS:
-        raise _wrong(word, f"{parts.scheme}:// is no kind of shared cache")
+        raise _wrong(word, f"{parts.scheme}:// is not a kind of shared cache")
     if "@" in parts.path + parts.fragment or "@" in parts.query.partition("endpoint=")[0]:
         raise _wrong(word, "write / ? and # in a password as %2F %3F and %23")
     if not host:
@@ -102,7 +103,7 @@ def _read(word: str, read_only: bool) -> Remote:
     level, usual = KINDS[parts.scheme]
     query = dict(parse_qsl(parts.query, keep_blank_values=True))
     if unknown := [name for name in query if name not in _WORDS[level]]:
-        raise _wrong(word, f"{unknown[0]} is no word of it; there are {', '.join(_WORDS[level])}")
+        raise _wrong(word, f"{unknown[0]} is not a word of it; there are {', '.join(_WORDS[level])}")
     if query.get("mode", "ro") not in ("ro", "rw"):
         raise _wrong(word, "mode is ro or rw")
     only = read_only or query.get("mode") == "ro"
@@ -209,7 +210,7 @@ def server_variables(remotes: tuple[Remote, ...]) -> dict[str, str]:
     if not remotes:
         return {}
     chain = ",".join(("disk", *(remote.level for remote in remotes)))
-    made = {"SCCACHE_MULTILEVEL_CHAIN": chain, "SCCACHE_MULTILEVEL_WRITE_ERROR_POLICY": "ignore"}
+    variables = {"SCCACHE_MULTILEVEL_CHAIN": chain, "SCCACHE_MULTILEVEL_WRITE_ERROR_POLICY": "ignore"}
     for remote in remotes:
-        made |= {**remote.settings, **remote.secrets}
-    return made
+        variables |= {**remote.settings, **remote.secrets}
+    return variables

@@ -60,7 +60,7 @@ class ChosenCache(msgspec.Struct, frozen=True, kw_only=True):
     """The decision: `choice` for printing, `languages` the cache of each language ("c++", "cuda").
 
     `choices` are the build variables that follow, all below every layer of the user's. `remotes` are the
-    shared caches, without anything secret. `problems` are why something asked for cannot be had.
+    shared caches, without anything secret. `problems` are why something asked for is not available.
     """
 
     choice: Choice
@@ -102,12 +102,12 @@ def choose_cache(
     """
     value, source, because = question.given("cache") or _to_distribute(question) or (AUTO, "default", "")
     asked = _asked(question, str(value))
-    remotes = read_remotes(str(value), read_only=_read_only(question))
+    remotes = read_remotes(str(value), read_only=bool(question.given("cache_read_only")))
     here = _candidates(question, helpers)
     if asked == NONE:
-        return ChosenCache(choice=_said(NONE, because, source), choices=_off(question))
+        return ChosenCache(choice=_choice(NONE, because, source), choices=_off(question))
     if asked == AUTO and not remotes and (kept := _built_without(question)):
-        return ChosenCache(choice=_said(NONE, kept, "default"))
+        return ChosenCache(choice=_choice(NONE, kept, "default"))
     wanted = "sccache" if remotes else asked
     able = [c for c in here if wanted == c.name or (wanted == AUTO and not _declined(question, c))]
     bad = functools.partial(_why_bad, question, toolkit)
@@ -152,7 +152,7 @@ def how_to_get(question: Question) -> str:
 
 
 def _asked(question: Question, value: str) -> str:
-    """Return the one word that is no address; addresses alone mean sccache."""
+    """Return the one word that is not an address; addresses alone mean sccache."""
     words = [word.strip() for word in value.split(",") if word.strip() and not is_address(word)]
     for word in words:
         if word not in (AUTO, NONE, *NAMES):
@@ -173,10 +173,6 @@ def _declined(question: Question, candidate: Candidate) -> bool:
     """USE_CCACHE=0 is PyTorch's own word for not wanting ccache."""
     use = decide(question, "USE_CCACHE")
     return candidate.name == "ccache" and bool(use and is_off(use.value))
-
-
-def _read_only(question: Question) -> bool:
-    return bool(question.given("cache_read_only"))
 
 
 def _candidates(question: Question, helpers: Helpers) -> tuple[Candidate, ...]:
@@ -246,13 +242,13 @@ def _own(question: Question, language: str, compiler: Tool | None) -> str:
 
 
 def _built_without(question: Question) -> str:
-    """Return why a finished tree without a cache stays so: Ninja compiles all anew when commands change."""
+    """Return why a finished tree without a cache stays so: Ninja compiles all again when commands change."""
     previous = question.facts.tree.previous
     if previous is None or previous.result != "ok" or question.request.clean:
         return ""
     if any(previous.inputs.get(f"variable {name}") for names in LAUNCHERS.values() for name in names):
         return ""
-    return f"{_BUILT_WITHOUT}, and with one all of it would be compiled anew; see --cache"
+    return f"{_BUILT_WITHOUT}, and with one all of it would be compiled again; see --cache"
 
 
 def built_without(choice: Choice) -> bool:
@@ -322,7 +318,7 @@ def _summary(
     reasons += [f"{_spoken(name)}: {why}, which is left as it is" for name, why in own.items()]
     if given[0]:
         reasons.append(given[0])
-    return _said(value, "; ".join(reasons) or none, given[1])
+    return _choice(value, "; ".join(reasons) or none, given[1])
 
 
 def _why_none(question: Question, wanted: str, here: tuple[Candidate, ...]) -> str:
@@ -340,7 +336,7 @@ def _why_none(question: Question, wanted: str, here: tuple[Candidate, ...]) -> s
     return f"{mute[0].path} does not say its version" if mute else NOTHING_HERE
 
 
-def _said(value: str, because: str, source: Source) -> Choice:
+def _choice(value: str, because: str, source: Source) -> Choice:
     return Choice(name=CHOICE, value=value, because=because, source=source)
 
 
@@ -399,7 +395,7 @@ def read_size(text: str, flag: str = "--cache-size") -> int:
     """Return the bytes of "20G", "500M", "1T" or a plain number; 0 of nothing.
 
     Raises:
-        UsageError: it is no size.
+        UsageError: it is not a size.
     """
     number, unit = text.upper().removesuffix("IB").removesuffix("B"), ""
     if number[-1:] in _UNITS and number:
@@ -482,12 +478,7 @@ def is_precompiled(question: Question) -> bool:
 
 
 def drift(tool: CacheTool, seen: Sequence[Mapping[str, str]]) -> tuple[str, ...]:
-    """Return each setting that differs, as "name: before -> now"; nothing where the cache has seen these.
-
-    Args:
-        tool: the cache with its settings as planned.
-        seen: the combinations that builds have used with this folder, the newest last.
-    """
+    """Return each setting that differs, as "name: before -> now"; nothing where the cache has seen these."""
     now = dict(tool.settings)
     if not seen or any(dict(each) == now for each in seen):
         return ()

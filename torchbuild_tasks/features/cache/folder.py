@@ -6,7 +6,6 @@ The memory is a file outside of it: sccache takes every file in its folder for a
 from __future__ import annotations
 
 import contextlib
-import json
 import os
 import shutil
 from collections.abc import Mapping, Sequence
@@ -16,7 +15,7 @@ from typing import Final
 import msgspec
 
 from torchbuild_tasks.errors import UsageError
-from torchbuild_tasks.system.files import write_atomic
+from torchbuild_tasks.system.files import write_json
 from torchbuild_tasks.system.reading import read_json
 
 # With less than this (bytes) a cache would only evict, and the build needs the space itself.
@@ -24,14 +23,13 @@ LEAST: Final = 256 << 20
 
 
 class Folder(msgspec.Struct, frozen=True, kw_only=True):
-    """A folder as it was found: `made` by us just now, `filled` with anything; `problem` is why it is no use.
+    """A folder as it was found: `made` by us just now; `problem` is why it is no use.
 
     `read_only`: what is in it can be used, and nothing be added.
     """
 
     path: Path
     made: bool = False
-    filled: bool = False
     read_only: bool = False
     problem: str = ""
 
@@ -54,11 +52,11 @@ def look_into(path: Path, least: int = LEAST) -> Folder:
         free = shutil.disk_usage(path).free
     except OSError as error:
         problem = f"{path}: {error.strerror or error}"
-        return Folder(path=path, filled=filled, read_only=filled, problem=problem)
+        return Folder(path=path, read_only=filled, problem=problem)
     if free < least:
         problem = f"{path}: only {free >> 20} MiB are free on its disk"
-        return Folder(path=path, made=not there, filled=filled, read_only=filled, problem=problem)
-    return Folder(path=path, made=not there, filled=filled)
+        return Folder(path=path, made=not there, read_only=filled, problem=problem)
+    return Folder(path=path, made=not there)
 
 
 def _write(folder: Path) -> None:
@@ -106,10 +104,9 @@ class Memory:
     def _write(self) -> None:
         if self._path is None:
             return
-        text = json.dumps({"made": self._made, "seen": self._seen}, indent=1)
         with contextlib.suppress(OSError, UsageError):
             self._path.parent.mkdir(parents=True, exist_ok=True)
-            write_atomic(self._path, text.encode(), error=UsageError)
+            write_json(self._path, {"made": self._made, "seen": self._seen}, error=UsageError)
 
 
 def _texts(item: Mapping[str, object]) -> dict[str, str]:

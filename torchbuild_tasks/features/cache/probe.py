@@ -13,37 +13,20 @@ from collections.abc import Callable, Mapping
 from types import TracebackType
 from typing import Final, Self
 
-import msgspec
-
-from torchbuild_tasks.values import repr_without
+from torchbuild_tasks.features.cache.address import Remote
 
 SECONDS: Final = 3.0
 _REFUSED: Final = ("-NOAUTH", "-WRONGPASS", "-ERR invalid password", "-ERR AUTH")
 EVERY: Final = 3.0  # seconds between two looks
 
 
-class Target(msgspec.Struct, frozen=True, kw_only=True):
-    """A shared cache to ask: `kind` is redis, memcached, s3 or webdav; `web` is the URL of the last two."""
-
-    kind: str
-    host: str
-    port: int
-    tls: bool = False
-    user: str = ""
-    password: str = ""
-    web: str = ""
-
-    def __repr__(self) -> str:
-        return repr_without(self, "password")
-
-
-def why_unreachable(target: Target, seconds: float = SECONDS) -> str:
-    """Return "" when the shared cache answers within `seconds`, else why it is no use now. Never raises."""
+def why_unreachable(remote: Remote, seconds: float = SECONDS) -> str:
+    """Return "" when the shared cache answers within `seconds`, else why it cannot be used. Never raises."""
     try:
-        if target.web:
-            return _web(target, seconds)
-        with _connected(target, seconds) as connection:
-            return _redis(connection, target) if target.kind == "redis" else _memcached(connection, target)
+        if remote.web:
+            return _web(remote, seconds)
+        with _connected(remote, seconds) as connection:
+            return _redis(connection, remote) if remote.level == "redis" else _memcached(connection, remote)
     except TimeoutError:
         return f"it does not answer within {seconds:g} s"
     except OSError as error:
@@ -83,29 +66,29 @@ class _Connection:
         self._socket.settimeout(left)
 
 
-def _connected(target: Target, seconds: float) -> _Connection:
+def _connected(remote: Remote, seconds: float) -> _Connection:
     deadline = time.monotonic() + seconds
-    plain = socket.create_connection((target.host, target.port), timeout=seconds)
+    plain = socket.create_connection((remote.host, remote.port), timeout=seconds)
     try:
-        if target.tls:
-            plain = ssl.create_default_context().wrap_socket(plain, server_hostname=target.host)
+        if remote.tls:
+            plain = ssl.create_default_context().wrap_socket(plain, server_hostname=remote.host)
     except BaseException:
         plain.close()
         raise
     return _Connection(plain, deadline)
 
 
-def _redis(connection: _Connection, target: Target) -> str:
+def _redis(connection: _Connection, remote: Remote) -> str:
     """AUTH where there is a password, then PING, in Redis's own protocol."""
-    if target.password:
-        connection.send(_command("AUTH", *filter(None, (target.user, target.password))))
+    if remote.password:
+        connection.send(_command("AUTH", *filter(None, (remote.user, remote.password))))
         if not (reply := connection.line()).startswith("+OK"):
             return f"it refused the password ({reply.lstrip('-').partition(' ')[0]})"
     connection.send(_command("PING"))
     reply = connection.line()
     if reply.startswith(_REFUSED):
         return "it wants a password"
-    return "" if reply.startswith("+PONG") else f"it is no Redis that works: {reply[:80]}"
+    return "" if reply.startswith("+PONG") else f"it is not a Redis that works: {reply[:80]}"
 
 
 def _command(*words: str) -> bytes:
@@ -113,27 +96,27 @@ def _command(*words: str) -> bytes:
     return b"*%d\r\n" % len(words) + b"".join(b"$%d\r\n%s\r\n" % (len(part), part) for part in parts)
 
 
-def _memcached(connection: _Connection, target: Target) -> str:
+def _memcached(connection: _Connection, remote: Remote) -> str:
     """Ask for the version; one with a login speaks another protocol, so it is only connected to."""
-    if target.user:
+    if remote.user:
         return ""
     connection.send(b"version\r\n")
     reply = connection.line()
-    return "" if reply.startswith("VERSION") else f"it is no memcached: {reply[:80]}"
+    return "" if reply.startswith("VERSION") else f"it is not memcached: {reply[:80]}"
 
 
-def _web(target: Target, seconds: float) -> str:
+def _web(remote: Remote, seconds: float) -> str:
     """Send a HEAD request: any answer will do but a server's failure and, for WebDAV, a refused login."""
     import requests
 
-    auth = (target.user, target.password) if target.kind == "webdav" and target.user else None
+    auth = (remote.user, remote.password) if remote.level == "webdav" and remote.user else None
     try:
-        answer = requests.head(target.web, auth=auth, timeout=seconds, allow_redirects=False)
+        answer = requests.head(remote.web, auth=auth, timeout=seconds, allow_redirects=False)
     except requests.Timeout:
         return f"it does not answer within {seconds:g} s"
     except requests.RequestException as error:
         return f"it cannot be reached ({type(error).__name__})"
-    if target.kind == "webdav" and answer.status_code in (401, 403):
+    if remote.level == "webdav" and answer.status_code in (401, 403):
         return f"it refused the login ({answer.status_code})"
     return f"it answers {answer.status_code}" if answer.status_code >= 500 else ""
 

@@ -25,6 +25,7 @@ Say = Callable[[str], None]
 PASS: Final = {"ccache": {"CCACHE_DISABLE": "1"}, "sccache": {"SCCACHE_NO_CACHE": "1"}}
 READ_ONLY: Final = {"ccache": {"CCACHE_READONLY": "1"}, "sccache": {"SCCACHE_LOCAL_RW_MODE": "READ_ONLY"}}
 _SIZE: Final = {"ccache": "CCACHE_MAXSIZE", "sccache": "SCCACHE_CACHE_SIZE"}
+_LOGIN: Final = ("_USERNAME", "_PASSWORD", "_TOKEN")  # how variables of one end
 _LAUNCHERS: Final = tuple(f"CMAKE_{name}_COMPILER_LAUNCHER" for name in ("C", "CXX", "CUDA"))
 
 
@@ -32,7 +33,7 @@ _LAUNCHERS: Final = tuple(f"CMAKE_{name}_COMPILER_LAUNCHER" for name in ("C", "C
 class Running:
     """The caches of a build under way: `environ` is the build's; `reports` stand there at the end.
 
-    `unlaunched`: the launcher had to be taken out of it, so that CMake has to run anew.
+    `unlaunched`: the launcher had to be taken out of it, so that CMake has to run again.
     """
 
     environ: dict[str, str]
@@ -147,7 +148,7 @@ class _One:
         remotes = tuple(_with_login(remote, environ) for remote in remotes)
         remotes = tuple(remote for remote in remotes if self._answers(remote))
         if remotes:  # those named by --cache alone, with a login that the environment has for them
-            environ = {k: v for k, v in environ.items() if not server.REMOTE.match(k) or _is_login(k)}
+            environ = {k: v for k, v in environ.items() if not server.REMOTE.match(k) or k.endswith(_LOGIN)}
         away = distributor.server_settings(root, self._say) if distributor else {}
         started = server.Server(self._tool.program, own_place(root, name), environ | away)
         levels = server_variables(remotes)
@@ -169,7 +170,7 @@ class _One:
             at_end.enter_context(distributor.sending(started, program, environ, away, self._say, every))
 
     def _answers(self, remote: Remote) -> bool:
-        if reason := probe.why_unreachable(_target(remote)):
+        if reason := probe.why_unreachable(remote):
             self._say(f"Warning: {remote.shown} is left out of this build: {reason}.")
         return not reason
 
@@ -243,10 +244,6 @@ class _One:
             self._memory.keep(folder.path, now, made=folder.made)
 
 
-def _is_login(name: str) -> bool:
-    return name.endswith(("_USERNAME", "_PASSWORD", "_TOKEN"))
-
-
 def _with_login(remote: Remote, environ: Mapping[str, str]) -> Remote:
     """sccache's own variables say the login where the address does not."""
     prefix = f"SCCACHE_{remote.level.upper()}"
@@ -254,17 +251,5 @@ def _with_login(remote: Remote, environ: Mapping[str, str]) -> Remote:
     return replace(remote, user=user, password=remote.password or environ.get(f"{prefix}_PASSWORD", ""))
 
 
-def _target(remote: Remote) -> probe.Target:
-    return probe.Target(
-        kind=remote.level,
-        host=remote.host,
-        port=remote.port,
-        tls=remote.tls,
-        user=remote.user,
-        password=remote.password,
-        web=remote.web,
-    )
-
-
 def _asking(remote: Remote) -> Callable[[], str]:
-    return lambda: probe.why_unreachable(_target(remote))
+    return lambda: probe.why_unreachable(remote)

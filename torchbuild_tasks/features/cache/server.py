@@ -289,9 +289,7 @@ class Server:
     def _run(self, environ: Mapping[str, str]) -> str:
         """Start one; not by `capture`, for on Windows the server keeps our pipe as long as it lives."""
         output: list[bytes] = []
-        rc = process.stream(
-            (self._program, "--start-server"), env=environ, cwd=None, log=_Nowhere(), on_block=output.append
-        )
+        rc = process.stream((self._program, "--start-server"), env=environ, cwd=None, on_block=output.append)
         return hidden(_reason(rc, b"".join(output)), environ) if rc else ""
 
     def _lead(self) -> None:
@@ -320,7 +318,7 @@ class Server:
     def _statistics(self, address: Mapping[str, str]) -> str:
         environ = {**disk_only(self._environ), **address}
         done = process.capture((self._program, *_STATS), env=environ, timeout=10.0)
-        return done.stdout.decode(errors="replace") if done.rc == 0 else ""
+        return done.answer
 
     def stop(self, *, at_once: bool = False) -> None:
         """End it; `at_once` also ends what it is compiling, which no client waits for any more."""
@@ -372,12 +370,6 @@ def hidden(text: str, secrets: Mapping[str, str]) -> str:
     return text
 
 
-class _Nowhere:
-    """A log for what is not kept."""
-
-    def write(self, data: bytes, /) -> None: ...
-
-
 def _reason(rc: int, output: bytes) -> str:
     """Return the innermost cause: the last line that sccache prints of an error."""
     lines = [line.strip() for line in output.decode(errors="replace").splitlines() if line.strip()]
@@ -408,15 +400,15 @@ def read_size(text: str) -> int:
 def statistics(program: str, environ: Mapping[str, str]) -> str:
     """Return the counters of its whole folder (--print-stats); "" when it does not report them."""
     done = process.capture((program, "--print-stats"), env=environ, timeout=_SECONDS)
-    return done.stdout.decode(errors="replace") if done.rc == 0 else ""
+    return done.answer
 
 
 def clear(program: str, environ: Mapping[str, str]) -> str:
     """Empty its folder by its own command; returns why it failed."""
     done = process.capture((program, "--clear"), env=environ)
-    return "" if done.rc == 0 else done.stderr.decode(errors="replace").strip()
+    return "" if done.rc == 0 else done.error_text
 
 
 def _setting(program: str, name: str, environ: Mapping[str, str]) -> str:
     done = process.capture((program, "--get-config", name), env=environ, timeout=_SECONDS)
-    return done.stdout.decode(errors="replace").strip() if done.rc == 0 else ""
+    return done.answer

@@ -1,26 +1,27 @@
-"""The closure of one torch on this machine: its process asked, its libraries read, none of them loaded."""
+"""The closure of one torch on this machine: its process asked, its libraries read, none of them loaded.
+
+Last is its loader: where that looks for libraries, on Windows and by ld.so's own file.
+"""
 
 from __future__ import annotations
 
 import os
+import re
 import stat
 import tempfile
 import time
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from torchbuild_tasks.catalog import load_catalog
 from torchbuild_tasks.features.closure.choose import close, looked_words
-from torchbuild_tasks.features.closure.loader import read_loader
-from torchbuild_tasks.model.closure import Closure, Image, Symbol
+from torchbuild_tasks.model.closure import Break, Closure, Image, Loader, Symbol
+from torchbuild_tasks.system.elf import Symbols, read_cache
 from torchbuild_tasks.system.process import Captured, capture, ending, tail
-from torchbuild_tasks.values import parse_json
+from torchbuild_tasks.system.reading import open_file, read_bytes
+from torchbuild_tasks.values import parse_json, replace
 from torchbuild_tasks.verify.closure_probe import MARK
-
-if TYPE_CHECKING:
-    from torchbuild_tasks.system.elf import Symbols
-
 
 _GONE: Final = (FileNotFoundError, NotADirectoryError)
 
@@ -76,7 +77,7 @@ class Files:
             return Image(real=path, damage=f"cannot be read: {error.strerror}", passed_over=True)
 
     def _read(self, path: str, real: str, size: int) -> Image:
-        with Path(path).open("rb") as file:
+        with open_file(Path(path)) as file:
             start = file.read(4)
             if start == b"\x7fELF":
                 from torchbuild_tasks.system.elf import read_elf
@@ -118,14 +119,41 @@ def find_closure(python: str, environ: Mapping[str, str]) -> Closure:
     if not python:
         return Closure(python=python, problem="no Python was found")
     began = time.monotonic()
+    loader, problem = _look_at_loader(python, environ)
+    if loader is None:
+        return Closure(python=python, problem=problem, seconds=round(time.monotonic() - began, 3))
+    libraries, breaks = close(loader, Files(), load_catalog().library)
+    seconds = round(time.monotonic() - began, 3)
+    return Closure(python=python, libraries=libraries, breaks=breaks, seconds=seconds)
+
+
+def find_breaks(
+    python: str, environ: Mapping[str, str], libraries: Sequence[str]
+) -> dict[str, tuple[Break, ...]]:
+    """Return what would keep each library from being loaded after `import torch`, by its path.
+
+    Each is walked alone: what one of a package lacks, another may be there to do without.
+    """
+    loader, _ = _look_at_loader(python, environ)
+    if loader is None:
+        return {}
+    files, rows = Files(), load_catalog().library
+    found = {}
+    for path in libraries:
+        _, breaks = close(replace(loader, roots=(*loader.roots, path)), files, rows)
+        own = (each for each in breaks if path in (each.path, *each.chain[:1]))
+        found[path] = tuple(each for each in own if each.status == "error")
+    return found
+
+
+def _look_at_loader(python: str, environ: Mapping[str, str]) -> tuple[Loader | None, str]:
+    """Return how the process that imports torch looks for libraries; None and a problem without a torch."""
     with tempfile.TemporaryDirectory(prefix="torchbuild-closure-", ignore_cleanup_errors=True) as empty:
         captured = capture([python, "-I", str(PROBE)], env=environ, cwd=empty, timeout=_LIMIT)
     report = _read_report(captured)
     if problem := str(report.get("problem", "")):
-        return Closure(python=python, problem=problem, seconds=round(time.monotonic() - began, 3))
-    libraries, breaks = close(read_loader(report, environ), Files(), load_catalog().library)
-    seconds = round(time.monotonic() - began, 3)
-    return Closure(python=python, libraries=libraries, breaks=breaks, seconds=seconds)
+        return None, problem
+    return read_loader(report, environ), ""
 
 
 def reason(python: str, environ: Mapping[str, str], error: str) -> str:
@@ -145,8 +173,100 @@ def reason(python: str, environ: Mapping[str, str], error: str) -> str:
 
 def _read_report(captured: Captured) -> Mapping[str, Any]:
     """Return what the probe printed about its process; a `problem` where it printed nothing."""
-    for line in captured.stdout.decode(errors="replace").splitlines():
+    for line in captured.text.splitlines():
         if MARK in line:
             report: dict[str, Any] = parse_json(line.partition(MARK)[2])
             return report
     return {"problem": f"{ending(captured)} before it printed anything{tail(captured.stderr)}"}
+
+
+# The folders of the system are one block in ld.so's data (system_dirs in elf/dl-load.c of glibc).
+_SYSTEM_DIRS: Final = re.compile(rb"(?:/[\w.+/-]{1,200}/\0){2,8}")
+# Processor flags of /proc/cpuinfo by level; each needs those before it (psABI of x86-64, table 3.1).
+_LEVELS: Final = (
+    ("x86-64-v2", "cx16 lahf_lm popcnt sse4_1 sse4_2 ssse3"),
+    ("x86-64-v3", "avx avx2 bmi1 bmi2 f16c fma abm movbe xsave"),
+    ("x86-64-v4", "avx512f avx512bw avx512cd avx512dq avx512vl"),
+)
+
+
+def read_loader(report: Mapping[str, Any], environ: Mapping[str, str]) -> Loader:
+    """Return the loader of the process that `verify/closure_probe.py` reported on, in this environment."""
+    return _windows_loader(report, environ) if report["windows"] else _linux_loader(report, environ)
+
+
+def _windows_loader(report: Mapping[str, Any], environ: Mapping[str, str]) -> Loader:
+    path = next((value for name, value in environ.items() if name.upper() == "PATH"), "")
+    system = tuple(str(folder) for folder in report["system"])
+    return Loader(
+        system="windows",
+        machine=str(report["machine"]),
+        executable=str(report["executable"]),
+        roots=(*report["dlls"], str(report["extension"])),
+        loaded=tuple(report["loaded"]),
+        search_path=tuple(folder.strip('"') for folder in path.split(";") if folder),
+        cache={name.lower(): (f"{system[0]}\\{name}",) for name in report["known"]},
+        defaults=system,
+        extra=tuple(report["folders"]),
+    )
+
+
+def _linux_loader(report: Mapping[str, Any], environ: Mapping[str, str]) -> Loader:
+    machine = str(report["machine"])
+    executable = str(report["executable"])
+    defaults = _system_folders(executable)
+    preload = re.split("[: ]", environ.get("LD_PRELOAD", ""))
+    return Loader(
+        system="linux",
+        machine=machine,
+        executable=executable,
+        roots=(*report["shared"], str(report["extension"])),
+        shared=len(report["shared"]),
+        loaded=tuple(report["loaded"]),
+        preloaded=tuple(os.path.realpath(name) for name in preload if "/" in name),
+        search_path=_split(environ.get("LD_LIBRARY_PATH", "")),
+        cache=read_cache(Path("/etc/ld.so.cache"), machine),
+        defaults=defaults,
+        extra=tuple(report["wheels"]),
+        levels=_levels(machine),
+        lib=defaults[0].removeprefix("/usr").strip("/") if defaults else "lib",
+    )
+
+
+def _split(text: str) -> tuple[str, ...]:
+    """Split a variable of folders; an empty one among them is the current folder."""
+    return tuple(re.split("[:;]", text)) if text else ()
+
+
+def _system_folders(executable: str) -> tuple[str, ...]:
+    """Return the folders that the interpreter's own ld.so knows; a distribution has its own, conda's too."""
+    from elftools.elf.elffile import ELFFile
+
+    from torchbuild_tasks.system.elf import BROKEN
+
+    try:
+        with open_file(Path(executable)) as file:
+            parts: list[Any] = list(ELFFile(file).iter_segments("PT_INTERP"))
+            data = read_bytes(Path(parts[0].get_interp_name())) if parts else b""
+    except (OSError, *BROKEN):
+        data = b""
+    rows = [row for row in _SYSTEM_DIRS.findall(data) if b"/lib" in row]
+    names = max(rows, key=len, default=b"/lib64/\0/usr/lib64/\0/lib/\0/usr/lib/\0").decode().split("\0")
+    return tuple(name.rstrip("/") for name in names if name)
+
+
+def _levels(machine: str) -> tuple[str, ...]:
+    if machine != "x86_64":
+        return ()
+    try:
+        text = Path("/proc/cpuinfo").read_text("utf-8", errors="replace")
+    except OSError:
+        return ()
+    line = next((line for line in text.splitlines() if line.startswith("flags")), "")
+    has = set(line.split())
+    met = list[str]()
+    for level, flags in _LEVELS:
+        if not has.issuperset(flags.split()):
+            break
+        met.insert(0, f"glibc-hwcaps/{level}")
+    return tuple(met)

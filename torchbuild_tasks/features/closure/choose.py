@@ -58,9 +58,8 @@ def _text(found: Break, row: LibraryRow | None) -> str:
     at = f" {found.path}" + (f" (found by: {found.how})" if found.how else "")
     has = f"; {found.better} has it" if found.better else ""
     really = f", which calls itself {found.detail}," if found.detail not in ("", found.library) else ""
-    lacking = ", ".join(found.wanted) + (
-        f" and {found.count - len(found.wanted)} more" if _more(found) else ""
-    )
+    more = found.count - len(found.wanted)
+    lacking = ", ".join(found.wanted) + (f" and {more} more" if more > 0 else "")
     match found.kind:
         case "missing":
             return f"{name} is missing{by}{f': there is no {found.path}' if found.path else ''}."
@@ -82,10 +81,6 @@ def _text(found: Break, row: LibraryRow | None) -> str:
             return f"{name} is old:{at} is {found.detail} {base(found.chain[-1])}."
 
 
-def _more(found: Break) -> bool:
-    return found.count > len(found.wanted)
-
-
 def looked_words(found: Break) -> str:
     """Return the folders in which it was looked for, the first dozen by name."""
     more = len(found.looked) - _FOLDERS
@@ -101,7 +96,7 @@ def _fix(found: Break, row: LibraryRow | None, packages: Mapping[str, str]) -> s
     if found.how == "LD_PRELOAD":
         return f"Take {found.path} out of LD_PRELOAD."
     if found.kind == "symbol" and not found.library:
-        return "Libraries of two builds are mixed: install torch anew, or torchbuild build --clean."
+        return "Libraries of two builds are mixed: install torch again, or torchbuild build --clean."
     parts = [_package_words(packages), row.fix if row else ""]
     return " ".join(filter(None, parts))
 

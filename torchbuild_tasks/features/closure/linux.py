@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import posixpath
 import re
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -305,7 +305,7 @@ def _explain(
         return
     for need in [giver] if giver else node.needs:
         for path, image in _copies(need.name, node, graph, loader, files):
-            if not better and image.real != need.image.real and _exports_any(path, lacking, files):
+            if not better and image.real != need.image.real and files.exported(path, lacking):
                 giver, better = need, path
     if giver is None:
         giver = next((need for need in node.needs if need.image.name not in ("", need.name)), None)
@@ -315,10 +315,6 @@ def _explain(
 
 def _is_reported(giver: Node, graph: Graph) -> bool:
     return any(each.path == giver.path and each.status == "error" for each in graph.breaks)
-
-
-def _exports_any(path: str, symbols: Collection[Symbol], files: LibraryFiles) -> bool:
-    return bool(files.exported(path, symbols))
 
 
 def _giver(node: Node, name: str) -> Node | None:

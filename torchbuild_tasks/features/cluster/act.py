@@ -65,14 +65,9 @@ class Client:
         self._problem: Callable[[], str] = lambda: ask(plan.url, token).problem
 
     def server_settings(self, root: Path, say: Say) -> dict[str, str]:
-        """Return what sccache's server is started with to send compiles away; nothing when that cannot be.
-
-        Args:
-            root: the checkout.
-            say: hears when the scheduler has gone since the plan was made.
-        """
+        """Return what sccache's server is started with to send compiles away; nothing when that cannot be."""
         if problem := self._problem():
-            say(f"Warning: everything is compiled here. {self._plan.url} is no use now: {problem}.")
+            say(f"Warning: everything is compiled here. {self._plan.url} cannot be used now: {problem}.")
             return {}
         settings = {"SCCACHE_CONF": self._plan.conf}
         if (root / STATE_DIR).is_dir():
@@ -137,8 +132,7 @@ def _try_compile(
     if done.timed_out:
         return f"it took more than {TRIAL:g} s"
     if done.rc != 0:
-        lines = done.stderr.decode(errors="replace").split("\n")
-        return next((line.strip() for line in lines if line.strip()), f"it ended with exit code {done.rc}")
+        return (done.error_text.splitlines() or [f"it ended with exit code {done.rc}"])[0]
     report = stats.sccache_report(before, sccache.statistics())
     if report and report.away:
         return ""
@@ -161,7 +155,7 @@ def run_scheduler(files: ClusterFiles, dist: str, request: ClusterRequest, say: 
 
     Raises:
         ClusterError: it cannot listen there, or ended by itself.
-        UsageError: --listen or --allow is no address.
+        UsageError: --listen or --allow is not an address.
     """
     listen = choose.listening(request.listen or choose.EVERYWHERE, choose.SCHEDULER_PORT, "--listen")
     allowed = [choose.listening(each, choose.SERVER_PORT, "--allow") for each in request.allow]
@@ -236,10 +230,10 @@ def run_server(files: ClusterFiles, dist: str, request: ClusterRequest, say: Say
         raise ClusterError(
             f"The server cannot listen on {listen or address}: {reason}.",
             next_step=f"Its token is for {address}. If that leads here from outside, say where it arrives: "
-            "--listen ADDRESS:PORT. Else get a token for this machine's address.",
+            "--listen ADDRESS:PORT. Otherwise get a token for this machine's address.",
         )
     if problem := ask(url).problem:
-        say(f"Warning: {url} is no use now: {problem}. The server starts all the same and asks again.")
+        say(f"Warning: {url} cannot be used now: {problem}. The server starts all the same and asks again.")
     text = choose.server_file(
         address=address,
         listen=listen,

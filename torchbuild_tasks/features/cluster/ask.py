@@ -14,7 +14,7 @@ from torchbuild_tasks.errors import ClusterError, UsageError
 from torchbuild_tasks.model import Cluster
 from torchbuild_tasks.system import files
 from torchbuild_tasks.system.reading import read_bytes, read_text
-from torchbuild_tasks.values import parse_json, parse_toml
+from torchbuild_tasks.values import parse_json, parse_toml, replace
 
 if TYPE_CHECKING:
     from http.client import HTTPConnection
@@ -26,17 +26,8 @@ _LONGEST: Final = 1 << 16
 LONGEST = 4096  # characters of a token
 
 
-class Answer(msgspec.Struct, frozen=True, kw_only=True):
-    """The status of a scheduler; `problem` is why it cannot be used, "" when it can."""
-
-    servers: int = 0
-    cpus: int = 0
-    busy: int = 0
-    problem: str = ""
-
-
-def ask(url: str, token: str = "", seconds: float = SECONDS) -> Answer:
-    """Ask a scheduler. Never raises.
+def ask(url: str, token: str = "", seconds: float = SECONDS) -> Cluster:
+    """Return a scheduler as it answers; `problem` is why it cannot be used. Never raises.
 
     Args:
         url: `http://host:port`.
@@ -48,30 +39,29 @@ def ask(url: str, token: str = "", seconds: float = SECONDS) -> Answer:
     try:
         answer = _status(url, seconds)
         if not answer.problem and token and _refused(url, token, seconds):
-            return Answer(problem=WRONG_TOKEN)
+            return Cluster(url=url, problem=WRONG_TOKEN)
         return answer
     except TimeoutError:
-        return Answer(problem=f"it does not answer within {seconds:g} s")
+        return Cluster(url=url, problem=f"it does not answer within {seconds:g} s")
     except OSError as error:
-        return Answer(problem=error.strerror or str(error))
+        return Cluster(url=url, problem=error.strerror or str(error))
     except HTTPException:
-        return Answer(problem=_NO_SCHEDULER)
+        return Cluster(url=url, problem=_NO_SCHEDULER)
 
 
-def _status(url: str, seconds: float) -> Answer:
+def _status(url: str, seconds: float) -> Cluster:
     with _connected(url, seconds) as connection:
         connection.request("GET", "/api/v1/scheduler/status", headers={"Accept": "application/json"})
         response = connection.getresponse()
         text = response.read(_LONGEST)
     if response.status != 200:
-        return Answer(problem=_NO_SCHEDULER)
+        return Cluster(url=url, problem=_NO_SCHEDULER)
     try:
         status = parse_json(text)
-        return Answer(
-            servers=int(status["num_servers"]), cpus=int(status["num_cpus"]), busy=int(status["in_progress"])
-        )
+        servers, cpus, busy = (int(status[key]) for key in ("num_servers", "num_cpus", "in_progress"))
+        return Cluster(url=url, servers=servers, cpus=cpus, busy=busy)
     except (ValueError, TypeError, KeyError, RecursionError):
-        return Answer(problem=_NO_SCHEDULER)
+        return Cluster(url=url, problem=_NO_SCHEDULER)
 
 
 def _refused(url: str, token: str, seconds: float) -> bool:
@@ -132,11 +122,7 @@ class ClusterFiles(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def cluster_files(cache_folder: str) -> ClusterFiles:
-    """Return the files of this user.
-
-    Args:
-        cache_folder: the folder of helpers; what can be created again goes next to it.
-    """
+    """Return the files of this user."""
     from platformdirs import user_config_dir
 
     root = Path(user_config_dir("torchbuild-tasks", appauthor=False)) / "cluster"
@@ -194,19 +180,6 @@ def _plain(address: str) -> str:
 
 
 def look_at_cluster(url: str, conf: Path) -> Cluster:
-    """Ask a scheduler, with the token of the file that `cluster join` wrote.
-
-    Args:
-        url: as `core.cluster.address.scheduler_url` gives it.
-        conf: that file, which need not exist.
-    """
+    """Ask a scheduler, with the token of the file that `cluster join` wrote."""
     token = value(conf, "dist", "auth", "token")
-    answer = ask(url, token)
-    return Cluster(
-        url=url,
-        conf=str(conf) if token else "",
-        servers=answer.servers,
-        cpus=answer.cpus,
-        busy=answer.busy,
-        problem=answer.problem,
-    )
+    return replace(ask(url, token), conf=str(conf) if token else "")

@@ -128,7 +128,10 @@ def _unusable(cluster: Cluster | None) -> tuple[str, str] | None:
         join = f"torchbuild cluster join {cluster.url} --token-file FILE"
         return f"this machine has not joined {cluster.url}", f"Get its client.token, then: {join}"
     if cluster.problem:
-        return f"{cluster.url} is no use now: {cluster.problem}", "torchbuild cluster status asks it again."
+        return (
+            f"{cluster.url} cannot be used now: {cluster.problem}",
+            "torchbuild cluster status asks it again.",
+        )
     if not cluster.servers:
         how = f"torchbuild cluster server {cluster.url} --token-file FILE"
         return f"{cluster.url} has no server", f"Start one on another machine: {how}"
@@ -227,18 +230,18 @@ def listening(text: str, port: int, flag: str) -> str:
         flag: whose value it is, for messages.
 
     Raises:
-        UsageError: it is no IP address, or the port is none.
+        UsageError: it is not an IP address, or the port is none.
     """
     host, number = _split(text)
     try:
         address = ipaddress.ip_address(host)
     except ValueError:
         raise UsageError(
-            f"{flag} {text!r} is no IP address",
+            f"{flag} {text!r} is not an IP address",
             next_step=f"Write for example: {flag} 192.168.1.10 or {flag} 192.168.1.10:{port}",
         ) from None
     if number and not (number.isdecimal() and 0 < int(number) < 65536):
-        raise UsageError(f"{flag} {text!r}: {number} is no port", next_step="Ports are 1 to 65535.")
+        raise UsageError(f"{flag} {text!r}: {number} is not a port", next_step="Ports are 1 to 65535.")
     shown = f"[{address}]" if address.version == 6 else str(address)
     return f"{shown}:{number or port}"
 
@@ -261,7 +264,7 @@ def _split(text: str) -> tuple[str, str]:
 
 def _wrong(text: str, why: str) -> UsageError:
     return UsageError(
-        f"{text!r} is no scheduler's address: {why}",
+        f"{text!r} is not a scheduler's address: {why}",
         next_step="Write for example 192.168.1.10, build-host:10600 or https://build-host",
     )
 
@@ -350,10 +353,6 @@ def plainly(line: str, secrets: Iterable[str] = ()) -> str:
 
 
 def given_back(log: str) -> str:
-    """Return why most of the compiles that were to be sent away were compiled here; "" if none was.
-
-    Args:
-        log: what a client's sccache server wrote with `CLIENT_LOG`.
-    """
+    """Return why most compiles that were to be sent away were made here, by the log; "" if none was."""
     text = (BUSY if _BUSY in reason else reason for reason in _BACK.findall(log))
     return next((reason for reason, _ in Counter(text).most_common(1)), "")

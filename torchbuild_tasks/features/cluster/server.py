@@ -36,8 +36,7 @@ def dist_on_path() -> str:
 def version(program: str) -> str:
     """Return its version ("0.16.0"); "" when it does not start."""
     done = process.capture((program, "--version"), timeout=_SECONDS)
-    words = done.stdout.decode(errors="replace").split()
-    return words[-1] if done.rc == 0 and words else ""
+    return (done.answer.split() or [""])[-1]
 
 
 def shared_token(program: str) -> str:
@@ -62,13 +61,12 @@ def server_token(program: str, scheduler_conf: Path, address: str) -> str:
 
 def _create(program: str, *words: str) -> str:
     done = process.capture((program, "auth", *words), timeout=_SECONDS)
-    output = done.stdout.decode(errors="replace").strip()
-    if done.rc != 0 or not output:
-        why = done.stderr.decode(errors="replace").strip().splitlines()
+    if not done.answer:
+        why = done.error_text.splitlines()
         raise ClusterError(
             f"{program} auth {words[0]} ended with exit code {done.rc}.", looked=tuple(why[-3:])
         )
-    return output
+    return done.answer
 
 
 def serve(program: str, kind: str, conf: Path, log: str, on_line: Callable[[str], None]) -> int:
@@ -92,13 +90,7 @@ def serve(program: str, kind: str, conf: Path, log: str, on_line: Callable[[str]
             on_line(line)
 
     argv = (program, kind, "--config", str(conf))
-    return process.stream(argv, env=environ, cwd=None, log=_Nowhere(), on_block=on_block)
-
-
-class _Nowhere:
-    """A log for what is only shown."""
-
-    def write(self, data: bytes, /) -> None: ...
+    return process.stream(argv, env=environ, cwd=None, on_block=on_block)
 
 
 # ---- the sandbox of a server: root, bubblewrap, overlay mounts
@@ -115,11 +107,11 @@ class Sandbox(msgspec.Struct, frozen=True, kw_only=True):
 def find_sandbox(folder: Path) -> Sandbox:
     """Try everything that a server with its builds in `folder` needs."""
     program = shutil.which("bwrap") or ""
-    version = _version(program)
-    problems = [*_user_problems(), *_bubblewrap_problems(program, version)]
+    found = version(program) if program else ""
+    problems = [*_user_problems(), *_bubblewrap_problems(program, found)]
     if not problems:
         problems += _overlay_problems(folder)
-    return Sandbox(bubblewrap=program, version=version, problems=tuple(problems))
+    return Sandbox(bubblewrap=program, version=found, problems=tuple(problems))
 
 
 def _user_problems() -> list[tuple[str, str]]:
@@ -140,14 +132,6 @@ def _bubblewrap_problems(program: str, version: str) -> list[tuple[str, str]]:
     return []
 
 
-def _version(program: str) -> str:
-    if not program:
-        return ""
-    done = process.capture((program, "--version"), timeout=_SECONDS)
-    words = done.stdout.decode(errors="replace").split()
-    return words[-1] if done.rc == 0 and words else ""
-
-
 def _overlay_problems(folder: Path) -> list[tuple[str, str]]:
     """Mount one, as a server does for each compile, in a name space that ends with the command."""
     try:
@@ -163,7 +147,7 @@ def _overlay_problems(folder: Path) -> list[tuple[str, str]]:
         return [(f"{folder} cannot be used: {error.strerror or error}", "Name another: --space FOLDER")]
     if done.rc == 0:
         return []
-    output = done.stderr.decode(errors="replace").strip().splitlines()
+    output = done.error_text.splitlines()
     text = f"an overlay cannot be mounted in {folder}" + (f": {output[0]}" if output else "")
     return [
         (text, "In a container, give it CAP_SYS_ADMIN; name a folder on a disk of its own: --space FOLDER")

@@ -16,7 +16,7 @@ from torchbuild_tasks.text.show import columns
 
 
 def clusters_text(clusters: tuple[Cluster, ...]) -> str:
-    """One line a scheduler: what it has, or why it is no use now."""
+    """One line a scheduler: what it has, or why it cannot be used now."""
     if not clusters:
         return "No scheduler was joined: torchbuild cluster join URL --token-file FILE\n"
     head = ("scheduler", "servers", "cores", "jobs", "")

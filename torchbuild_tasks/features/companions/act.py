@@ -1,16 +1,21 @@
-"""The stages for the companions of torch, such as torchvision: get the sources first, build them last.
+"""The stages for what is built beside torch, torchvision or any extension: get the sources first, build last.
 
-The source of one is cloned once by git, a single ref without its history. Each is built against the torch
-of this build and verified with it; a mark records for which torch, so that it is not built again.
+The source of one is cloned once by git, a single ref without its history, or is the sdist of an index. Each
+becomes a wheel, built against the torch of this build; only one that passes its trial is installed
+(`trial.py`). A mark records for which torch, so that it is not built again.
 """
 
 from __future__ import annotations
 
+import contextlib
+import hashlib
 import json
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
+
+from packaging.utils import canonicalize_name
 
 from torchbuild_tasks.build.compile import run_logged
 from torchbuild_tasks.build.ledger import last_manifest
@@ -18,23 +23,36 @@ from torchbuild_tasks.build.work import Work, where_to_read
 from torchbuild_tasks.errors import SourceError
 from torchbuild_tasks.features.companions.choose import FOLDER
 from torchbuild_tasks.model import Command, Companion, Python
-from torchbuild_tasks.model.record import VerifyReport
+from torchbuild_tasks.model.record import CheckResult, VerifyReport
 from torchbuild_tasks.system import files
 from torchbuild_tasks.system.reading import read_json
 from torchbuild_tasks.system.remove import UNPACKING, discard, leftovers, temporary_name
 from torchbuild_tasks.values import replace
+from torchbuild_tasks.verify.torch_probe import COMPANION_CHECKS
 
 if TYPE_CHECKING:
     from torchbuild_tasks.system.git.run import Git
+
+# What builds leave in a project's folder, whatever its name.
+_MADE: Final = frozenset({".git", "__pycache__", "build", "dist", ".eggs", ".mypy_cache", ".pytest_cache"})
+_COMPILED: Final = (".so", ".pyd", ".dll", ".o", ".obj", ".pyc")
 
 
 def fetch_companions(work: Work) -> Work:
     """Get every source, before an hour is spent on torch.
 
     Raises:
-        SourceError: one cannot be had.
+        SourceError: one is not available.
     """
-    cloned = [each for each in work.plan.companions if each.url and not work.request.target]
+    wanted = [each for each in work.plan.companions if not work.request.target]
+    for companion in wanted:
+        if companion.requirement:
+            from torchbuild_tasks.features.companions.sdist import fetch_sdist
+
+            files.state_dir(work.root)
+            python = work.plan.environment.version or ""
+            fetch_sdist(companion, python, work.fetching.net, work.report)
+    cloned = [each for each in wanted if each.url]
     if not cloned:
         return work
     from torchbuild_tasks.system.git.run import Git
@@ -74,7 +92,7 @@ def clone_source(git: Git, url: str, ref: str, *, offline: bool, say: Callable[[
         with files.translate_errors(SourceError, folder):
             files.replace(part, folder)
     except SourceError as error:
-        what = f"{ref} of {url} could not be had: {error.what}"
+        what = f"{ref} of {url} could not be fetched: {error.what}"
         raise SourceError(what, looked=error.looked, next_step=error.next_step or ways) from None
     finally:
         discard(part)
@@ -96,31 +114,42 @@ def _fetch(git: Git, url: str, ref: str, say: Callable[[str], None]) -> None:
 def build_companions(work: Work) -> Work:
     """Build each against the torch that is installed now, and run its checks.
 
-    pip is kept from building in an environment of its own, where it would put another torch, and from
-    installing what the project asks for. What was built for just this torch is not built again.
+    pip is kept from building in an environment of its own, where it would put another torch. What was built
+    for just this torch is not built again.
 
     Raises:
-        BuildFailed: one cannot be built.
+        BuildFailed: one cannot be built, or cannot be loaded with this torch.
+        RequirementsError: one asks for another torch, or for something that is not available beside this one.
         VerifyFailed: one was built and does not compute with this torch.
     """
     if work.request.target or not work.plan.companions or _failed(work.verified):
         return work
-    if all(_is_built(work, companion) for companion in work.plan.companions):
-        names = ", ".join(companion.name for companion in work.plan.companions)
-        work.report.note(f"{names}: built for this torch and verified before")
+    wanted = {each.name: _built_from(work, each) for each in work.plan.companions}
+    left = [each for each in work.plan.companions if not _is_built(work, each, wanted[each.name])]
+    if kept := ", ".join(each.name for each in work.plan.companions if each not in left):
+        work.report.note(f"{kept}: built for this torch and verified before")
+    if not left:
         return work
     torch = _torch_version(work)
-    for companion in work.plan.companions:
-        _build(work, companion, torch)
+    if work.up_to_date and (began := _torch_began(work)):
+        work.ledger.note(started=began)  # the manifest goes on speaking of the torch that is there
     from torchbuild_tasks.verify.judge import require_passed
     from torchbuild_tasks.verify.session import ALWAYS
-    from torchbuild_tasks.verify.torch_probe import COMPANION_CHECKS
 
-    report = _verify(work, (*ALWAYS, *COMPANION_CHECKS))
-    require_passed(report, where_to_read(work, None))
-    for companion in work.plan.companions:
-        _remember(work, companion)
-    return _add_checks(work, report)
+    for companion in left:  # one that fails leaves those before it built, verified and remembered
+        tried = _build(work, companion, torch)
+        checks = [each for each in COMPANION_CHECKS if _is_of(companion.name, each)]
+        report = _verify(work, (*ALWAYS, *checks))
+        report = replace(report, checks=(*report.checks, tried))
+        require_passed(report, where_to_read(work, None))
+        _remember(work, companion, wanted[companion.name])
+        work = _add_checks(work, report, (*checks, tried.check))
+    return work
+
+
+def _is_of(name: str, check: str) -> bool:
+    """Say whether a check is one of a companion: torchvision_cuda is of torchvision."""
+    return check.removesuffix("_cuda") == canonicalize_name(name).replace("-", "_")
 
 
 def _failed(report: VerifyReport | None) -> bool:
@@ -144,27 +173,30 @@ def _torch_version(work: Work) -> str:
     return report.torch.get("distribution") or report.torch["version"]
 
 
-def _build(work: Work, companion: Companion, torch: str) -> None:
-    work.report.note(f"{companion.name} {companion.version or companion.ref} is built against torch {torch}")
-    environ = dict(work.env)
-    environ.update({name: value.replace("{torch}", torch) for name, value in companion.set.items()})
-    if work.wheel:  # no env file was sourced, which would have put the environment's CMake and Ninja first
-        programs = str(Path(work.plan.environment.python).parent)
-        environ["PATH"] = os.pathsep.join(filter(None, (programs, environ.get("PATH"))))
+def _build(work: Work, companion: Companion, torch: str) -> CheckResult:
+    """Make a wheel of one, hold it to this torch, install it, and return what its trial showed."""
+    from torchbuild_tasks.features.companions import trial
+
+    said = companion.version or companion.ref or companion.requirement
+    work.report.note(f"{companion.name} {said} is built against torch {torch}".replace("  ", " "))
+    files.state_dir(work.root).joinpath(FOLDER[1]).mkdir(exist_ok=True)
+    environ = trial.build_environment(work, companion, torch)
+    if companion.extension:
+        trial.prepare_extension(work, companion, torch, environ)
     _mark(work, companion).unlink(missing_ok=True)
+    discard(Path(companion.wheels))
     # Not in the checkout, whose folder `torch` would be imported.
     cwd = str(work.root / files.STATE_DIR)
     command = Command(argv=companion.argv, cwd=cwd, because=companion.because)
     run_logged(work, command, environ)
+    return trial.admit(work, companion, torch)
 
 
-def _add_checks(work: Work, report: VerifyReport) -> Work:
-    """Return the work with the checks of the companions added to the report of torch."""
-    from torchbuild_tasks.verify.torch_probe import COMPANION_CHECKS
-
+def _add_checks(work: Work, report: VerifyReport, own: Collection[str]) -> Work:
+    """Return the work with a companion's own checks added to the report of torch."""
     if work.verified is None:
         return replace(work, verified=report)
-    added = tuple(row for row in report.checks if row.check.partition(":")[0] in COMPANION_CHECKS)
+    added = tuple(row for row in report.checks if row.check in own or row.check.partition(":")[0] in own)
     whole = replace(work.verified, checks=(*work.verified.checks, *added))
     work.ledger.note(verify=whole)
     return replace(work, verified=whole)
@@ -174,28 +206,53 @@ def _mark(work: Work, companion: Companion) -> Path:
     return work.root.joinpath(*FOLDER, f"{companion.name}.json")
 
 
-def _built_from(work: Work, companion: Companion) -> dict[str, str] | None:
-    """Return what one is built from; None where that is not known, so that it is built again.
+def _torch_began(work: Work) -> str:
+    """Return when the build of the torch that is there began; "" where that is not known.
 
-    A build of torch that finds nothing to do leaves the manifest as it is, with the time at which it began.
+    A build of torch that finds nothing to do leaves the manifest as it is, with that time.
     """
     try:
-        began = str(read_json(last_manifest(work.build_dir))["started"])
+        return str(read_json(last_manifest(work.build_dir))["started"])
     except (OSError, ValueError, TypeError, KeyError):
-        return None
-    if not companion.state:
-        return None
-    argv = " ".join(companion.argv)
+        return ""
+
+
+def _built_from(work: Work, companion: Companion) -> dict[str, str]:
+    """Return what one is built from, but for the torch."""
+    state = companion.state or _stamp(Path(companion.folder), _makes(work, companion))
     variables = json.dumps(dict(companion.set), sort_keys=True)
-    return {"state": companion.state, "torch": began, "argv": argv, "set": variables}
+    return {"state": state, "argv": " ".join(companion.argv), "set": variables}
 
 
-def _is_built(work: Work, companion: Companion) -> bool:
-    wanted = _built_from(work, companion)
-    if not any(companion.name in python.packages for python in _pythons(work)):
+def _makes(work: Work, companion: Companion) -> frozenset[str]:
+    return frozenset(
+        path for row in work.catalog.companion if row.name == companion.name for path in row.makes
+    )
+
+
+def _stamp(folder: Path, makes: Collection[str]) -> str:
+    """Return what tells one state of a folder that git cannot speak for from another: its files and times."""
+    seen = hashlib.sha256()
+    for top, folders, names in os.walk(folder):
+        folders[:] = sorted(each for each in folders if each not in _MADE and not each.endswith(".egg-info"))
+        for name in sorted(names):
+            path = Path(top, name)
+            shown = path.relative_to(folder).as_posix()
+            if shown in makes or name.endswith(_COMPILED):
+                continue
+            with contextlib.suppress(OSError):
+                info = path.lstat()
+                seen.update(f"{shown}\n{info.st_size} {info.st_mtime_ns}\n".encode(errors="surrogateescape"))
+    return f"files {seen.hexdigest()}"
+
+
+def _is_built(work: Work, companion: Companion, built_from: Mapping[str, str]) -> bool:
+    name = canonicalize_name(companion.name)
+    if not any(name in map(canonicalize_name, python.packages) for python in _pythons(work)):
         return False
+    began = _torch_began(work)
     try:
-        return wanted is not None and read_json(_mark(work, companion)) == wanted
+        return bool(began) and read_json(_mark(work, companion)) == {**built_from, "torch": began}
     except (OSError, ValueError):
         return False
 
@@ -204,10 +261,9 @@ def _pythons(work: Work) -> tuple[Python, ...]:
     return tuple(each for each in work.facts.pythons if each.executable == work.plan.environment.python)
 
 
-def _remember(work: Work, companion: Companion) -> None:
-    built_from = _built_from(work, companion)
-    if built_from is not None:
+def _remember(work: Work, companion: Companion, built_from: Mapping[str, str]) -> None:
+    if began := _torch_began(work):
         mark = _mark(work, companion)
         with files.translate_errors(SourceError, mark):
             mark.parent.mkdir(exist_ok=True)
-        files.write_atomic(mark, json.dumps(built_from).encode(), error=SourceError)
+        files.write_json(mark, {**built_from, "torch": began}, error=SourceError)

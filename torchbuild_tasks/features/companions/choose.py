@@ -1,16 +1,19 @@
-"""Decide what --with builds with torch: which release, from where, by which command, and if it fits."""
+"""Decide what --with and --with-extension build with torch: which release, from where, and if it fits."""
 
 from __future__ import annotations
 
 import re
 
 import msgspec
+from packaging.requirements import InvalidRequirement, Requirement
+from packaging.utils import canonicalize_name
 from packaging.version import Version
 
 from torchbuild_tasks.catalog import Catalog, CompanionReleaseRow, CompanionRow
-from torchbuild_tasks.catalog.match import admits, parse_version
+from torchbuild_tasks.catalog.match import admits, parse_version, series
 from torchbuild_tasks.errors import UsageError
 from torchbuild_tasks.model import Choice, Companion, CompanionSource, Finding
+from torchbuild_tasks.plan.jobs import choose_jobs
 from torchbuild_tasks.plan.question import Question
 from torchbuild_tasks.plan.variables import decide, is_cuda
 from torchbuild_tasks.text.words import did_you_mean
@@ -18,16 +21,25 @@ from torchbuild_tasks.values import replace
 
 FOLDER = (".torchbuild", "companions")
 _URL = re.compile(r"[a-z+]+://|[\w.-]+@[\w.-]+:")
+_NAMED = re.compile(r"([A-Za-z0-9][\w.-]*)=(?!=)(.*)")
+_PATH = re.compile(r"[.~]|.*[/\\]")
 NAME = "torchvision"
+# What setuptools and torch.utils.cpp_extension build with where a project says nothing (PEP 518 asks for the
+# first two; without ninja the latter compiles one file at a time).
+BUILDS_WITH = ("setuptools", "wheel", "ninja", "packaging")
 
 
 class Wanted(msgspec.Struct, frozen=True, kw_only=True):
-    """One word of --with: NAME, NAME=PATH, NAME=URL or NAME=URL@REF."""
+    """One word of --with: NAME, NAME=PATH, NAME=URL or NAME=URL@REF.
+
+    One of --with-extension may leave out the name, or be a requirement (PEP 508) whose sdist is on an index.
+    """
 
     row: CompanionRow
     path: str = ""
     url: str = ""
     ref: str = ""
+    requirement: str = ""
 
 
 def read_with(words: tuple[str, ...], catalog: Catalog) -> tuple[Wanted, ...]:
@@ -50,6 +62,52 @@ def read_with(words: tuple[str, ...], catalog: Catalog) -> tuple[Wanted, ...]:
     return tuple(wanted.values())
 
 
+def read_extensions(words: tuple[str, ...], catalog: Catalog) -> tuple[Wanted, ...]:
+    """Read the words of --with-extension: NAME, NAME==VERSION, PATH, URL@REF, or the latter two by a name.
+
+    Raises:
+        UsageError: a word is none of these.
+    """
+    return tuple({(each := _read_extension(word, catalog)).row.name: each for word in words}.values())
+
+
+def _read_extension(word: str, catalog: Catalog) -> Wanted:
+    ways = "Say NAME, NAME==VERSION, PATH, URL@REF, NAME=PATH or NAME=URL@REF."
+    if named := _NAMED.fullmatch(word):
+        if not named[2]:
+            raise UsageError(f"--with-extension {word!r} has nothing after its =", next_step=ways)
+        return _read(_row_of(named[1], catalog), named[2])
+    if _URL.match(word):
+        wanted = _read(_row_of("", catalog), word)
+        called = re.split(r"[/:\\]", wanted.url.rstrip("/"))[-1].removesuffix(".git")
+        return replace(wanted, row=_row_of(called, catalog))
+    if _PATH.match(word):
+        called = re.split(r"[/\\]", word.rstrip("/\\"))[-1]
+        if not re.fullmatch(r"[A-Za-z0-9][\w.-]*", called):
+            raise UsageError(f"--with-extension {word!r}: the folder has no name of its own", next_step=ways)
+        return Wanted(row=_row_of(called, catalog), path=word)
+    try:
+        asked = Requirement(word)
+    except InvalidRequirement:
+        raise UsageError(f"--with-extension {word!r} is neither a name nor a place", next_step=ways) from None
+    if asked.url or asked.marker or asked.extras:
+        raise UsageError(f"--with-extension {word!r}: a name and a version are enough", next_step=ways)
+    row = _row_of(asked.name, catalog)
+    if row.extension and (row.sdist or not row.url):
+        return Wanted(row=row, requirement=f"{row.sdist or row.name}{asked.specifier}")
+    if asked.specifier:
+        text = f"--with-extension {word!r}: the source of {row.name} is a repository"
+        raise UsageError(text, next_step=f"Name a tag of it: --with-extension {row.name}={row.url}@REF")
+    return Wanted(row=row)
+
+
+def _row_of(name: str, catalog: Catalog) -> CompanionRow:
+    """Return the row of a project, by any spelling of its name (PEP 503), or one that says nothing."""
+    called = canonicalize_name(name)
+    rows = (row for row in catalog.companion if called in (canonicalize_name(row.name), row.sdist))
+    return next(rows, CompanionRow(name=name, url="", source="", extension=True))
+
+
 def _read(row: CompanionRow, place: str) -> Wanted:
     if not _URL.match(place):
         return Wanted(row=row, path=place)
@@ -59,15 +117,57 @@ def _read(row: CompanionRow, place: str) -> Wanted:
 
 
 def wanted_companions(question: Question) -> tuple[Wanted, ...]:
-    """Return what --with, else torchbuild.toml, asks for."""
+    """Return what --with and --with-extension, else torchbuild.toml, ask for."""
     given = question.given("with_")
-    return read_with(tuple(given[0]), question.catalog) if given else ()
+    also = question.given("with_extension")
+    return all_wanted(tuple(given[0]) if given else (), tuple(also[0]) if also else (), question.catalog)
+
+
+def all_wanted(words: tuple[str, ...], extensions: tuple[str, ...], catalog: Catalog) -> tuple[Wanted, ...]:
+    """Return the projects of both flags; raises UsageError for a word that cannot be read."""
+    wanted = (*read_with(words, catalog), *read_extensions(extensions, catalog))
+    return tuple({each.row.name: each for each in wanted}.values())
 
 
 def companion_requires(question: Question) -> tuple[str, ...]:
     """Return what their builds and imports need in the Python that gets torch (PEP 508)."""
-    texts = (text for wanted in wanted_companions(question) for text in wanted.row.requires)
-    return tuple(dict.fromkeys(texts))
+    texts: list[str] = []
+    for wanted in wanted_companions(question):
+        source = source_of(question, wanted.row.name)
+        own = BUILDS_WITH if wanted.row.extension else ()
+        texts += (*wanted.row.requires, *own, *(source.builds_with if source else ()))
+    return without_torch(tuple(dict.fromkeys(texts)))
+
+
+def without_torch(texts: tuple[str, ...]) -> tuple[str, ...]:
+    """Return requirements (PEP 508) without torch, which is there, and without what cannot be read."""
+    found = ((text, requirement_of(text)) for text in texts)
+    return tuple(text for text, each in found if each and canonicalize_name(each.name) != "torch")
+
+
+def requirement_of(text: str) -> Requirement | None:
+    """Return a requirement (PEP 508); None where it is none."""
+    try:
+        return Requirement(text)
+    except InvalidRequirement:
+        return None
+
+
+def applies(requirement: Requirement, python: str) -> bool:
+    """Say whether a requirement counts for a Python of this version ("" for ours), without extras."""
+    own = {"python_version": series(python), "python_full_version": python} if python else {}
+    return requirement.marker is None or requirement.marker.evaluate({"extra": "", **own})
+
+
+def refused_torch(texts: tuple[str, ...], torch: str, python: str = "") -> str:
+    """Return the first requirement that wants another torch than this version; "" where none does."""
+    for text in texts:
+        each = requirement_of(text)
+        if each is None or canonicalize_name(each.name) != "torch":
+            continue
+        if applies(each, python) and not each.specifier.contains(torch, prereleases=True):
+            return text
+    return ""
 
 
 def choose_companions(question: Question, python: str) -> tuple[Companion, ...]:
@@ -78,11 +178,14 @@ def choose_companions(question: Question, python: str) -> tuple[Companion, ...]:
 
 def companion_choices(question: Question, companions: tuple[Companion, ...]) -> tuple[Choice, ...]:
     """Return the projects that are built with torch, for the list of choices."""
-    given = question.given("with_")
+    given = question.given("with_extension") or question.given("with_")
     source = given[1] if given else "default"
     return tuple(
         Choice(
-            name=each.name, value=each.version or each.ref or each.folder, because=each.because, source=source
+            name=each.name,
+            value=each.version or each.ref or each.requirement or each.folder,
+            because=each.because,
+            source=source,
         )
         for each in companions
     )
@@ -96,8 +199,15 @@ def _chosen(question: Question, wanted: Wanted, python: str) -> Companion | None
             return None
         state = source.commit if source.commit and source.dirty is False else ""
         because = f"the folder that --with names, for torch {question.version}"
-        made = _made(question, wanted, python, source.path, state, because)
-        return replace(made, version=source.version or "")
+        companion = _companion(question, wanted, python, source.path, state, because)
+        return replace(companion, version=source.version or "")
+    if wanted.requirement:
+        folder = question.join(*FOLDER, re.sub(r"[^A-Za-z0-9_.]+", "-", wanted.requirement).strip("-"))
+        because = "its sdist, as the package index has it"
+        companion = _companion(question, wanted, python, folder, wanted.requirement, because)
+        return replace(companion, requirement=wanted.requirement)
+    if wanted.row.extension and not wanted.ref:  # of which no row says what belongs to which torch
+        wanted = replace(wanted, ref="HEAD")
     release = newest_release(question.catalog, name, question.version)
     if not (wanted.ref or release):
         return None
@@ -105,12 +215,12 @@ def _chosen(question: Question, wanted: Wanted, python: str) -> Companion | None
     folder = question.join(*FOLDER, f"{name}-{re.sub(r'[^A-Za-z0-9_.-]+', '-', ref)}")
     newest = f"the newest that builds with torch {question.version}"
     because = f"{ref}, which --with names" if wanted.ref else newest
-    made = _made(question, wanted, python, folder, ref, because)
+    companion = _companion(question, wanted, python, folder, ref, because)
     version = "" if wanted.ref or release is None else release.version
-    return replace(made, version=version, url=wanted.url or wanted.row.url, ref=ref)
+    return replace(companion, version=version, url=wanted.url or wanted.row.url, ref=ref)
 
 
-def _made(
+def _companion(
     question: Question, wanted: Wanted, python: str, folder: str, state: str, because: str
 ) -> Companion:
     """Never with build isolation or dependencies: either would bring another torch.
@@ -118,19 +228,36 @@ def _made(
     Nor with pip's cache: from a folder called name-version it gives the wheel that was built there for the
     torch before (pip's should_cache).
     """
-    pip = (python, "-m", "pip", "install", "--disable-pip-version-check", "--no-input", "--no-cache-dir")
-    cuda = "1" if is_cuda(question) else "0"
+    pip = (python, "-m", "pip", "wheel", "--disable-pip-version-check", "--no-input", "--no-cache-dir")
+    cuda = is_cuda(question)
+    known = {"{cuda}": str(int(cuda)), "{device}": "cuda" if cuda else "cpu"}
+    values = {key: _value(question, key, value) for key, value in wanted.row.set.items()}
+    for word, meaning in known.items():
+        values = {key: value.replace(word, meaning) for key, value in values.items()}
+    wheels = question.join(*FOLDER, "wheels", wanted.row.name)
+    fetched = bool(wanted.requirement or wanted.url or not wanted.path)
     return Companion(
         name=wanted.row.name,
         version="",
         folder=folder,
-        argv=(*pip, "-v", "--no-build-isolation", "--no-deps", "--force-reinstall", folder),
-        set={
-            key: _value(question, key, value).replace("{cuda}", cuda) for key, value in wanted.row.set.items()
-        },
+        wheels=wheels,
+        argv=(*pip, "-v", "--no-build-isolation", "--no-deps", "--wheel-dir", wheels, folder),
+        before=wanted.row.before if fetched else (),
+        extension=wanted.row.extension,
+        module=wanted.row.module,
+        set={**_jobs(question, wanted.row), **values},
         state=state,
         because=because,
     )
+
+
+def _jobs(question: Question, row: CompanionRow) -> dict[str, str]:
+    """Return what setuptools and CMake take their jobs from: as many as the memory holds of its compiles."""
+    if not row.extension:
+        return {}
+    kind = row.job if row.job and is_cuda(question) else "nvcc" if is_cuda(question) else "c++"
+    jobs = choose_jobs(question, "Release", kind).value
+    return {"MAX_JOBS": jobs, "CMAKE_BUILD_PARALLEL_LEVEL": jobs}
 
 
 def _value(question: Question, name: str, value: str) -> str:
@@ -157,6 +284,12 @@ def check_companions(question: Question) -> tuple[Finding, ...]:
 
 def _of_release(question: Question, wanted: Wanted) -> Finding:
     name, torch = wanted.row.name, question.version
+    if wanted.row.cuda and not (is_cuda(question) or question.request.from_wheel):
+        text = f"{name} is for GPUs of NVIDIA only, and this torch is built without CUDA"
+        return Finding(id=name, status="error", text=text, fix=f"Say --cuda, or leave out {name}.")
+    if wanted.row.extension:
+        text = f"whether {name} builds with torch {torch} is seen when it is built; nothing else is touched"
+        return Finding(id=name, status="ok", text=text)
     if wanted.ref:
         text = f"whether {name} {wanted.ref} builds with torch {torch} is not known"
         return Finding(id=name, status="unknown", text=text)
@@ -177,8 +310,14 @@ def _of_folder(question: Question, wanted: Wanted) -> Finding:
     if source.problem:
         fix = f"Name the folder of {name}'s source: --with {name}=PATH"
         return Finding(id=name, status="error", text=f"{source.path}: {source.problem}", fix=fix)
+    if wanted.row.extension:
+        return _of_extension(question, wanted, source)
     version = parse_version(source.version)
-    rows = [row for row in releases_of(question.catalog, name) if version and _same_series(row, version)]
+    rows = [
+        row
+        for row in releases_of(question.catalog, name)
+        if version and Version(row.version).release[:2] == version.release[:2]
+    ]
     called = f"{source.path} is {name} {source.version or 'of unknown version'}"
     if not rows:
         text = f"{called}, and no row says which torch that builds with"
@@ -197,8 +336,17 @@ def _of_folder(question: Question, wanted: Wanted) -> Finding:
     )
 
 
-def _same_series(row: CompanionReleaseRow, version: Version) -> bool:
-    return Version(row.version).release[:2] == version.release[:2]
+def _of_extension(question: Question, wanted: Wanted, source: CompanionSource) -> Finding:
+    """Hold what its pyproject.toml says of torch to this one; the build holds its metadata to it."""
+    name, version = wanted.row.name, question.version
+    called = f"{source.path} is {name} {source.version or ''}".rstrip()
+    own = (str(version), version.base_version) if version else ()
+    pins = [refused_torch(source.asks, each) for each in own]
+    if pins and all(pins):
+        text = f"{called}, which asks for {pins[0]}, and this is torch {version}"
+        fix = "Take a release of it for this torch, or change that line of its pyproject.toml."
+        return Finding(id=name, status="error", text=text, fix=fix)
+    return Finding(id=name, status="ok", text=f"{called}, an extension that is built against this torch")
 
 
 def newest_release(catalog: Catalog, name: str, torch: Version | None) -> CompanionReleaseRow | None:

@@ -5,13 +5,14 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterable
+from typing import Any
 
 from torchbuild_tasks.catalog import Catalog
 from torchbuild_tasks.facts.probe import Probe
 from torchbuild_tasks.facts.tree import look_at_git
-from torchbuild_tasks.features.companions.choose import read_with
+from torchbuild_tasks.features.companions.choose import all_wanted
 from torchbuild_tasks.model import CompanionSource, Facts
-from torchbuild_tasks.values import replace
+from torchbuild_tasks.values import parse_toml, replace
 
 BUILDS = ("setup.py", "pyproject.toml")
 # Where setuptools is told that packages lie: find_packages(where="src"), package_dir={"": "src"}, and the
@@ -22,48 +23,82 @@ _PLACES = re.compile(
 )
 
 
-def with_companions(facts: Facts, words: tuple[str, ...], catalog: Catalog) -> Facts:
-    """Return the facts with what lies in the folders that the words of --with name.
+def with_companions(
+    facts: Facts, words: tuple[str, ...], extensions: tuple[str, ...], catalog: Catalog
+) -> Facts:
+    """Return the facts with what lies in the folders that the words of --with and --with-extension name.
 
     Raises:
         UsageError: a word cannot be understood.
     """
-    folders = [(each.row.name, each.path) for each in read_with(words, catalog) if each.path]
-    return replace(facts, companions=look_at_companions(folders))
+    wanted = [each for each in all_wanted(words, extensions, catalog) if each.path]
+    any_package = {each.row.name for each in wanted if each.row.extension}
+    folders = [(each.row.name, each.path) for each in wanted]
+    return replace(facts, companions=look_at_companions(folders, any_package=any_package))
 
 
 def look_at_companions(
-    folders: Iterable[tuple[str, str]], probe: Probe | None = None
+    folders: Iterable[tuple[str, str]], probe: Probe | None = None, any_package: Iterable[str] = ()
 ) -> tuple[CompanionSource, ...]:
-    """Return what each folder holds; `folders` are pairs of the project's name and its path."""
+    """Return what each folder holds.
+
+    Args:
+        folders: pairs of the project's name and its path.
+        probe: the door.
+        any_package: the names of which a folder need not hold a package that is called so.
+    """
     door = probe or Probe(environ=dict(os.environ))
-    return tuple(_look(door, name, path) for name, path in folders)
+    free = set(any_package)
+    return tuple(_look(door, name, path, any_package=name in free) for name, path in folders)
 
 
-def _look(probe: Probe, name: str, path: str) -> CompanionSource:
+def _look(probe: Probe, name: str, path: str, *, any_package: bool) -> CompanionSource:
     root = probe.realpath(probe.absolute(path))
     if not probe.is_dir(root):
         return CompanionSource(name=name, path=root, problem="no such folder")
     if not any(probe.is_file(probe.join(root, file)) for file in BUILDS):
         return CompanionSource(name=name, path=root, problem=f"it holds no {' and no '.join(BUILDS)}")
     places = _places(probe, root)
-    if not any(probe.is_dir(probe.join(root, place, name)) for place in places):
+    if not any_package and not any(probe.is_dir(probe.join(root, place, name)) for place in places):
         looked = ", ".join(probe.join(place, name) for place in places)
         problem = f"it holds no package {name} (looked for {looked})"
         return CompanionSource(name=name, path=root, problem=problem)
     words = (probe.read(probe.join(root, "version.txt")) or "").split()
     repository = look_at_git(probe, root)
+    said = _project(probe.read(probe.join(root, "pyproject.toml")) or "")
     return CompanionSource(
         name=name,
         path=root,
-        version=words[0][:200] if words else None,
+        version=words[0][:200] if words else said["version"],
         commit=repository.commit,
         dirty=repository.dirty,
+        builds_with=said["builds_with"],
+        asks=said["asks"],
     )
+
+
+def _project(text: str) -> dict[str, Any]:
+    """Return what a pyproject.toml says of its version, its build and its requirements (PEP 518 and 621)."""
+    try:
+        data = parse_toml(text)
+    except ValueError:  # the build will say so, in its own words
+        data = {}
+    project = data.get("project", {})
+    version = project.get("version") if isinstance(project, dict) else None
+    return {
+        "version": version if isinstance(version, str) else None,
+        "builds_with": _texts(data.get("build-system"), "requires"),
+        "asks": _texts(project, "dependencies"),
+    }
+
+
+def _texts(table: object, key: str) -> tuple[str, ...]:
+    found = table.get(key) if isinstance(table, dict) else None
+    return tuple(each for each in found if isinstance(each, str)) if isinstance(found, list) else ()
 
 
 def _places(probe: Probe, root: str) -> tuple[str, ...]:
     """Return the folders where packages may lie: what its build files say, else its top and src."""
     texts = (probe.read(probe.join(root, file)) or "" for file in (*BUILDS, "setup.cfg"))
-    said = (place.strip("./") for text in texts for place in _PLACES.findall(text))
-    return tuple(dict.fromkeys(("", *filter(None, said), "src")))
+    named = (place.strip("./") for text in texts for place in _PLACES.findall(text))
+    return tuple(dict.fromkeys(("", *filter(None, named), "src")))

@@ -83,17 +83,12 @@ def toml_value(value: object) -> str:
 
 
 def keys_text(found: tuple[Key, ...], files: Mapping[str, bool]) -> str:
-    """Return what counts, with what nobody has said dimmed below it.
-
-    Args:
-        found: every key.
-        files: the settings files by path, and whether each is there.
-    """
+    """Return what counts, with what nobody has said dimmed below it."""
     widest = max(len(key.key) for key in found)
-    said = [f"  {key.key:<{widest}}  {key.value}  {key.source}\n" for key in found if key.value]
+    set_lines = [f"  {key.key:<{widest}}  {key.value}  {key.source}\n" for key in found if key.value]
     rest = [styled("dim", f"  {key.key:<{widest}}  {key.source}") + "\n" for key in found if not key.value]
     places = [f"  {path}{'' if there else ' (not there)'}\n" for path, there in files.items()]
-    parts = (("Files, the strongest first", places), ("Set", said), ("Not set", rest))
+    parts = (("Files, the strongest first", places), ("Set", set_lines), ("Not set", rest))
     text = "\n".join(f"{styled('strong', title)}\n{''.join(lines)}" for title, lines in parts if lines)
     return f"{text}\nWrite them into a file with what each means: torchbuild config --write\n"
 

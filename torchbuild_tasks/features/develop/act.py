@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 import shutil
@@ -33,7 +32,7 @@ from torchbuild_tasks.features.develop.jsonc import NotEditable, with_entries
 from torchbuild_tasks.model import Finding
 from torchbuild_tasks.system import process
 from torchbuild_tasks.system.files import STATE_DIR, state_dir, translate_errors, write_atomic
-from torchbuild_tasks.system.reading import read_bytes
+from torchbuild_tasks.system.reading import hash_file, read_bytes
 from torchbuild_tasks.text.words import did_you_mean
 
 COMMANDS: Final = "compile_commands.json"
@@ -113,8 +112,7 @@ def _link_commands(root: Path, source: str | None, dry_run: bool) -> str:
     with translate_errors(UsageError, place):
         if sys.platform == "win32":  # a link needs a right there that few have
             shutil.copyfile(source, place)
-            digest = hashlib.sha256(place.read_bytes()).hexdigest()
-            write_atomic(state_dir(root) / COPIED, digest.encode(), error=UsageError)
+            write_atomic(state_dir(root) / COPIED, hash_file(place).encode(), error=UsageError)
             return f"{place} is a copy of {source}; run this again after a build"
         if not place.is_symlink():
             place.symlink_to(os.path.relpath(source, root))
@@ -128,7 +126,7 @@ def _is_ours(root: Path, place: Path, source: Path) -> bool:
     note = root / STATE_DIR / COPIED
     if not note.is_file() or not place.is_file():
         return False
-    return hashlib.sha256(place.read_bytes()).hexdigest() == note.read_text("utf-8").strip()
+    return hash_file(place) == note.read_text("utf-8").strip()
 
 
 # ---------------- upstream's tests and benchmarks
@@ -192,10 +190,10 @@ def _torch(python: str, folder: Path, environ: Mapping[str, str]) -> str:
     """Return version and file of the torch that a program in this folder imports."""
     done = process.capture((python, "-c", _IMPORTED), env=environ, cwd=folder, timeout=300)
     if done.rc == 0:
-        return done.stdout.decode(errors="replace").strip()
+        return done.text.strip()
     raise VerifyFailed(
         f"{python} cannot import torch in {folder}.",
-        looked=tuple(done.stderr.decode(errors="replace").splitlines()[-8:]),
+        looked=tuple(done.error_text.splitlines()[-8:]),
         next_step="Build it first, or name the Python that has it: --python PATH. `verify` says more.",
     )
 
@@ -212,6 +210,6 @@ def _pin(environ: Mapping[str, str], say: Say) -> tuple[str, ...]:
     tried = process.capture((*pin, "true"), env=environ, timeout=30)
     if tried.rc == 0:
         return pin
-    reason = tried.stderr.decode(errors="replace").strip().splitlines()
+    reason = tried.error_text.splitlines()
     say(f"Not pinned: {reason[0] if reason else f'numactl ended with exit code {tried.rc}'}")
     return ()

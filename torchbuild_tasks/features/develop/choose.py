@@ -136,7 +136,7 @@ _SCOPES: Final = {
     1: ("only programs that the debugger itself starts", "echo 0 | sudo tee {0}"),
     2: ("only root", "Run the debugger as root, or: echo 0 | sudo tee {0}"),
     3: (
-        "no process, until the machine is started anew",
+        "no process, until the machine is started again",
         "Set kernel.yama.ptrace_scope = 0 in /etc/sysctl.d and reboot",
     ),
 }

@@ -23,7 +23,7 @@ DEEPEST: Final = 100
 
 
 class NotEditable(Exception):
-    """The text is no JSON with comments, or cannot be edited without a loss; the message is the reason."""
+    """The text is not JSON with comments, or cannot be edited without a loss; the message is the reason."""
 
 
 class Value(msgspec.Struct, frozen=True, kw_only=True):
@@ -76,7 +76,7 @@ class _Reader:
     def scalar(self) -> Value:
         match = _SCALAR.match(self.text, self.at)
         if not match:
-            raise self.wrong("this is no JSON")
+            raise self.wrong("this is not JSON")
         try:
             value = parse_json(match[0])
         except ValueError as error:
@@ -141,7 +141,7 @@ def with_entries(text: str, lists: Mapping[str, tuple[str, Sequence[Mapping[str,
             of a name that is there is replaced, unless it is equal; others are added at the end.
 
     Raises:
-        NotEditable: it cannot be read, or a list is no list or there twice.
+        NotEditable: it cannot be read, or a list is not a list or there twice.
     """
     before = read(text)
     for name, (key, entries) in lists.items():
@@ -173,7 +173,7 @@ def _with_entry(text: str, name: str, key: str, entry: Mapping[str, Any]) -> str
         raise NotEditable("it holds no object")
     found = [value for member, value in root.members if member == name]
     if len(found) > 1 or (found and not isinstance(found[0].value, list)):
-        raise NotEditable(f"{name} is no list, or is there twice")
+        raise NotEditable(f"{name} is not a list, or is there twice")
     newline = "\r\n" if "\r\n" in text else "\n"
     if not found:
         places = tuple(value for _, value in root.members)

@@ -17,40 +17,17 @@ if TYPE_CHECKING:
 
 import json
 import os
-from collections.abc import Mapping, Sequence
-from typing import Any, Protocol
 
 from torchbuild_tasks.facts.probe import Probe
 from torchbuild_tasks.features.develop.choose import Debugging
 from torchbuild_tasks.features.develop.look import look_at_debugging
-from torchbuild_tasks.model import Finding
 from torchbuild_tasks.plan.packages import how_to_install
 from torchbuild_tasks.plan.question import Question
 from torchbuild_tasks.text.show import findings_text
 from torchbuild_tasks.values import replace
 
 
-class _File(Protocol):
-    @property
-    def path(self) -> str: ...
-    @property
-    def problem(self) -> str: ...
-    @property
-    def entries(self) -> Mapping[str, Any] | None: ...
-
-
-class Configured(Protocol):
-    """What `flow.debug_config` returns."""
-
-    @property
-    def files(self) -> Sequence[_File]: ...
-    @property
-    def commands(self) -> str: ...
-    @property
-    def findings(self) -> tuple[Finding, ...]: ...
-
-
-def debug_text(done: Configured, *, dry_run: bool) -> str:
+def debug_text(done: DebugConfig, *, dry_run: bool) -> str:
     """Name the files that have the entries; the entries themselves for a file that was left as it is."""
     lines = []
     for file in done.files:

@@ -20,8 +20,9 @@ from torchbuild_tasks.build.ledger import LOG, LOGS
 from torchbuild_tasks.errors import UsageError
 from torchbuild_tasks.model import Diagnosis, Reading, Tree
 from torchbuild_tasks.system import files
+from torchbuild_tasks.system.lines import Blocks
 from torchbuild_tasks.system.log import Log
-from torchbuild_tasks.system.process import Blocks, stream
+from torchbuild_tasks.system.process import stream
 
 if TYPE_CHECKING:
     from torchbuild_tasks.build.work import Work
@@ -39,10 +40,11 @@ def diagnose_log(name: str, book: FailureBook, machine: Machine) -> Reading:
     """Read and judge a log; `name` is its path, or `-`.
 
     Raises:
-        UsageError: it cannot be read, is empty, or is no text.
+        UsageError: it cannot be read, is empty, or is not text.
     """
     from torchbuild_tasks.features.diagnosis.choose import read_log
     from torchbuild_tasks.features.diagnosis.decode import is_binary, recoded
+    from torchbuild_tasks.features.diagnosis.prefix import common_prefix
     from torchbuild_tasks.features.diagnosis.scan import LogScanner
 
     chunks = log_chunks(name)
@@ -50,8 +52,8 @@ def diagnose_log(name: str, book: FailureBook, machine: Machine) -> Reading:
     if not first:
         raise UsageError(f"{_called(name)} is empty.", next_step="Nothing was logged, so nothing is known.")
     if is_binary(first):
-        raise UsageError(f"{_called(name)} is no text.", next_step="Name the log of a build.")
-    scanner = LogScanner(book)
+        raise UsageError(f"{_called(name)} is not text.", next_step="Name the log of a build.")
+    scanner = LogScanner(book, common_prefix(first))
     for block in whole_lines(recoded(first, itertools.chain([first], chunks))):
         scanner.feed_block(block)
     return read_log(scanner, book, machine)
@@ -61,12 +63,12 @@ def last_log(tree: Tree) -> str:
     """Return the path of the log of this checkout's last build.
 
     Raises:
-        UsageError: this is no checkout, or nothing was built in it.
+        UsageError: this is not a checkout, or nothing was built in it.
     """
     path = Path(tree.root) / files.STATE_DIR / LOGS / f"{LOG}.log"
     if tree.problem is None and path.is_file():
         return str(path)
-    where = f"there is no {path}" if tree.problem is None else f"{tree.root} is no checkout of torch"
+    where = f"there is no {path}" if tree.problem is None else f"{tree.root} is not a checkout of torch"
     raise UsageError(f"No log is named, and {where}.", next_step=_NEXT)
 
 
@@ -78,7 +80,7 @@ def log_chunks(name: str) -> Iterator[bytes]:
     """Yield the bytes of a log; of one that is still being written, as far as it is now.
 
     Raises:
-        UsageError: it is no file, or cannot be read.
+        UsageError: it is not a file, or cannot be read.
     """
     if name == STDIN:
         if sys.stdin.isatty():

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator
 from typing import Final
 
 from torchbuild_tasks.features.diagnosis.translate import in_english, is_other
+from torchbuild_tasks.values import parse_json
 
 # What MSVC's tools call an error in any language, by its number: C4xxx and LNK4xxx are warnings.
 NUMBER: Final = r"(?:C[1-3]\d{3}|LNK[12]\d{3}|CVT\d{4}|RC[12]\d{3}|U1\d{3}|D80\d\d|MSB3721)"
@@ -33,11 +34,15 @@ _BEFORE: Final = re.compile(
     r"|\[rank\d+\]: ?|\[default\d+\]: ?|\[\d+,\d+\]<std(?:err|out)>: ?|\(\w[^()]{0,60}pid=\d+[^()]{0,40}\) "
     r"|\d{1,3}: (?=Traceback |  File |\w{1,60}(?:Error|Exception): )|C/C\+\+: "  # MPI, Ray, srun, Gradle
     r"|[\w.-]{1,60}[-_]\d{1,3} +\| |\[pod/[^\]]{1,120}\] | => => # "  # compose, kubectl, buildx
+    r"| {0,4}(?:│ ?)+(?=\S)"  # rattler-build
     r"|\[(?:ERROR|INFO|WARN(?:ING)?|DEBUG|FATAL|STDERR|stderr|stdout)\] "  # loggers
     r"|\d{4}-\d\d-\d\d \d\d:\d\d:\d\d,\d{3} (?:- )?[\w.]{0,60}(?: - )?(?:ERROR|INFO|WARNING|DEBUG)\s*(?:-|:) "
+    r"|(?:DEBUG|INFO|WARNING|ERROR|CRITICAL):[\w.]{1,60}:(?=\S| {2})"  # logging.basicConfig
     r"|>(?:>>)? |`{1,3}(?=\S)|\[\d{1,2}(?:;\d{1,2}){0,3}m"  # pasted: quotes, code, colours without escape
     r")"
 )
+# Under which a structured log has its text.
+_JSON_TEXT: Final = ("log", "message", "msg", "text", "line", "event", "stream")
 # A line of Visual Studio's list of errors, as it is pasted.
 _LISTED: Final = re.compile(rf"^\S{{2,8}}\t({NUMBER})\t")
 # ASCII lines that may be in another language.
@@ -49,8 +54,9 @@ _WIDE: Final = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 
 def clean(line: str) -> str:
     """Return a line without colours and the time of a CI service, in English; the indentation stays."""
-    if "\x1b" in line:
-        line = _ANSI.sub("", line)
+    line = without_colours(line)
+    if line.startswith('{"'):
+        line = _of_json(line)
     if "\r" in line:  # what a progress bar has written over
         line = line.rstrip("\r").rpartition("\r")[2]
     line = line[:WIDTH]
@@ -60,6 +66,21 @@ def clean(line: str) -> str:
         line = _LISTED.sub(r"error \1: ", line)
     plain = line.isascii() and not _OTHER.search(line) and not is_other(line)
     return line if plain else in_english(line)
+
+
+def without_colours(line: str) -> str:
+    """Return a line without a terminal's colours and other sequences."""
+    return _ANSI.sub("", line) if "\x1b" in line else line
+
+
+def _of_json(line: str) -> str:
+    """Return what a line of a structured log says (docker's json-file, structlog)."""
+    try:
+        said = parse_json(line)
+    except ValueError:
+        return line
+    words = (said[key] for key in _JSON_TEXT if isinstance(said.get(key), str))
+    return next((text for text in words if text not in ("stdout", "stderr")), line).rstrip("\n")
 
 
 def wide_encoding(start: bytes) -> str | None:
@@ -92,7 +113,7 @@ def recoded(start: bytes, chunks: Iterable[bytes]) -> Iterator[bytes]:
 
 
 def is_binary(start: bytes) -> bool:
-    """Say whether these first bytes are no text in any encoding that logs have."""
+    """Say whether these first bytes are not text in any encoding that logs have."""
     start = start[:_SNIFFED]
     if wide_encoding(start):
         return False

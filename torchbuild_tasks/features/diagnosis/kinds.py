@@ -19,7 +19,7 @@ from torchbuild_tasks.features.diagnosis.scan import ErrorBlock, Line
 _QUOTES: Final = str.maketrans(dict.fromkeys("‘’`„«»‹›「」", "'") | dict.fromkeys("“”", '"'))
 _LEVELS: Final = ("cause", "general", "consequence")
 # Who speaks, where the line begins with it; the longest names first.
-_SPEAKER: Final = re.compile(
+SPEAKER: Final = re.compile(
     r"(?:\S*[/\\])?(nvcc|ptxas|cicc|cudafe\+\+|fatbinary|nvlink|cc1plus|cc1|f951|gfortran|clang\+\+|clang-cl|clang"
     r"|x86_64[\w.-]*?-(?:g\+\+|gcc|ld|as)|aarch64[\w.-]*?-(?:g\+\+|gcc|ld|as)|g\+\+|gcc|c\+\+|cc|collect2|lto1|lto-wrapper"
     r"|ld\.lld|ld\.gold|ld\.bfd|lld-link|ld|mold|gold|as|ar|ranlib|icpx|icx|hipcc|rustc|cargo|protoc|swig|flatc"
@@ -76,7 +76,7 @@ class KindBook:
         text = " ".join(text.translate(_QUOTES).replace("：", ": ").split()).replace(" : ", ": ")
         for row, program, pattern in self._shapes:
             if match := pattern.search(text):
-                groups = {name: value.strip(" '\":,") for name, value in match.groupdict().items() if value}
+                groups = {name: _bare(value) for name, value in match.groupdict().items() if value}
                 return Kind(row=row, program=_speaker(text, program), line=line, groups=groups)
         return None
 
@@ -87,8 +87,18 @@ def kind_book(catalog: Catalog) -> KindBook:
     return KindBook(catalog)
 
 
+def _bare(value: str) -> str:
+    """Return what a pattern took, without its quotes; those inside, as in `'x' is not a type`, stay."""
+    value = value.strip(" :,")
+    for quote in "'\"":
+        inner = value.strip(quote)
+        if quote not in inner:
+            value = inner
+    return value.strip(" :,")
+
+
 def _speaker(text: str, program: str) -> str:
-    if said := _SPEAKER.match(text):
+    if said := SPEAKER.match(text):
         return said[1]
     if coded := _CODED.search(text):
         return ("link.exe", "cl.exe", "MSBuild", "nvcc")[(coded.lastindex or 1) - 1]

@@ -35,10 +35,14 @@ _LINKER: Final = _any(
     r"\bLNK[12]\d{3}\s?[:：]",
     r"ld returned \d",
     r"unresolved external",
-    r"(?:lld|mold|gold|ld)(?:-link)?(?:\.exe)?: (?:fatal )?error: ",
+    r"(?:lld|mold|gold|ld)(?:-link)?(?:\.exe)?: (?:(?:fatal )?error|fatal): ",
+    r"(?:^|[\\/])ld(?:\.\w{2,4})?(?:\.exe)?: ?[^:]{1,300}:.{0,60}(?:syntax error|treating as linker script)",
+    r"^Undefined symbols for architecture ",
     r"nvlink (?:error|fatal) *:",
+    r": error adding symbols: |: Relocations in generic ELF",
     r"DSO missing from",
     r"relocation truncated to fit",
+    r"\bR_(?:X86_64|AARCH64|386|ARM|PPC64)_\w{1,30}.{0,300}-f(?:PIC|PIE|pic)",
     r"PC-relative offset overflow",
     r"file not recognized: ",
     r"^ld: symbol\(s\) not found",
@@ -47,8 +51,9 @@ _LINKER: Final = _any(
 _ERROR: Final = r"(?:fatal |catastrophic |internal compiler |Command line )?error(?: [A-Z#]\S{0,20}?)? ?:"
 _COMPILER: Final = _any(
     rf"^[^\s|][^|]{{0,500}}?(?::\d+|\(\d+(?:,\d+)?(?:,\d+)?(?:,\d+)?\)) ?: {_ERROR}",
-    rf"^[\w.+/\\:-]{{1,300}} ?: {_ERROR}",
+    rf"^[\w.+/\\:<>-]{{1,300}} ?: {_ERROR}",
     r"^(?:\w{1,40} : )?(?:nvcc|ptxas|cicc|cudafe\+\+|fatbinary) (?:fatal|error) *:",
+    r"^(?:error|fatal) {2,4}: ",  # cicc, ptxas and nvcc's other parts
     r"^LLVM ERROR: ",
     r"^ptxas \S{1,300}, line \d+; (?:error|fatal) *:",
     rf"(?:^|[\s:]){NUMBER}\s?[:：]",
@@ -60,7 +65,8 @@ _PYTHON: Final = _any(_TRACEBACK, rf"^(?:E +)?(?:[A-Za-z_][\w.]{{0,100}}\.)?{_EX
 # What these say at the start of a line is a consequence, and no error of its own.
 _NO_ERROR: Final = (
     r"(?!subprocess-exited|The build backend |builder for '|Failed |Could not build|metadata-gen"
-    r"|legacy-install|command ')"
+    r"|legacy-install|command '|Exception:$|aborting due to|linking with `|failed to run custom build"
+    r"|\S{1,300}:\d+:\d+: \S.{0,300} failed: \()"  # the last: bazel
 )
 _WORDS: Final = _any(
     rf"^(?:ERROR|error|Error|fatal): {_NO_ERROR}",
@@ -74,6 +80,10 @@ _WORDS: Final = _any(
     r"^THCudaCheck FAIL",
     r"^CreateProcess failed: ",
     r"^Error compiling Cython file",
+    r"^[^\s|]{1,300}:\d+:\d+: ERROR: ",  # meson
+    r"^(?:/usr/bin/)?env: .{1,100}: No such file",
+    r"^(?:LibMamba|Could not solve for |Encountered problems while solving)",
+    r"^(?:× )?(?:No solution found|Because .{1,300} are unsatisfiable)",
     # GNU as, gfortran, rustc, protoc
     r"^(?:\{standard input\}|[^\s|]{1,300}):(?:\d+:)? (?:Fatal )?Error: ",
     r"^Fatal (?:Python )?[Ee]rror: ",
@@ -81,7 +91,10 @@ _WORDS: Final = _any(
     r"^[\w./-]{1,200}\.proto:\d+:\d+: (?!warning)",
     # loader, shell, network, patch, ctest, apt
     r": error while loading shared libraries: ",
-    r"^(?:\w{0,8}sh: )?(?:line \d+: )?[\w./+-]{1,200}: (?:Permission denied|bad interpreter|cannot execute)",
+    r"^(?:\w{0,8}sh: ?)?(?:[^:/.]{1,12}: ?)?[\w./+-]{1,200}: "
+    r"(?:Permission denied|bad interpreter|cannot execute)",
+    r"^(?:\w{0,8}sh: ?)[^:/.]{1,12}: [\w./+-]{1,200}\s?: command not found",
+    r"^fatal: repository '",
     r"(?:^|\d)curl: \(\d+\) ",
     r"^[^\s:]{1,200}:\d+: \*\*\* ",  # make, of its own file
     r"^(?:ERROR|FATAL|CRITICAL)\s{1,20}\w{0,60}(?:Error|Exception)\b",
@@ -100,7 +113,7 @@ _CAUSES: Final[tuple[tuple[Kind, re.Pattern[str]], ...]] = (
 _HARMLESS: Final = _any(
     r"^fatal: (?:[Nn]ot a git repository \(or any|No names found|no tag|No tags|ambiguous argument)",
     r"^ERROR: pip's dependency resolver does not currently",
-    r"^(?:Error|ERROR|error): (?:0|no) ",
+    r"^(?:Error|ERROR|error): (?:0|no)(?: \w+)? (?:errors?|problems?|issues?|failures?)\b",
     r"\b0 (?:errors?|Error\(s\)|failures)\b",
     r": (?:warning|note|remark)(?: [A-Z#]\S{0,20}?)? ?: ",
     r"^(?:warning|note|remark|WARNING)\b",
@@ -181,6 +194,31 @@ COMPLAINT: Final = re.compile(
 )
 
 
+# With these a part of a build ends in order.
+_ENDS: Final = _any(
+    r"Built target|Build files have been written|^-- Generating done|100%",
+    r"(?i:\b(?:finished|completed|succe(?:ss|eded)\w*|done|passed)\b)",
+)
+# The shape of an error: its word at the start, behind a place, or with a code.
+_COMPLAINS: Final = _any(
+    r"^(?:\W{0,4}|.{0,120}[\s:\]|])"
+    r"(?:[Ff]atal|FATAL|[Ee]rror|ERROR|Erreur|Fehler|Errore|Erro|ОШИБКА|错误|エラー|오류)\s?[:：!(\[]",
+    r"\b[A-Z]\w{1,60}(?:Error|Exception)(?::|\(|$)",
+    r"^[^:]{1,120}: (?:.{0,200}: )?"
+    r"(?:[Nn]o such|[Nn]ot found|[Cc]annot |[Cc]ould not |[Uu]nable to |[Ff]ailed |denied|[Ii]nvalid )",
+    r"^(?:FAILED|Failed|failed|Aborted|Terminated|Killed|panicked|panic:)\b",
+    r"\b(?:exit(?:ed)? (?:code|status|with)|returned|status) (?!0\b)\d{1,3}\b.{0,20}$",
+    r"^thread '.{1,100}' panicked|: Kommando nicht gefunden|permission denied",
+)
+# Not an error, though it has its words.
+_MILD: Final = _any(
+    r"(?i:\b(?:warning|note|remark|hint|info|debug|deprecat\w+"
+    r"|skipp\w+|ignor\w+|optional|disabl\w+|fall(?:ing)? ?back|continu\w+)\b)",
+    r"\b(?:0|no) (?:[Ee]rror|[Ff]ailure)",
+    r"^\d* *\| ",
+)
+
+
 def proof(text: str) -> Kind | None:
     """Return the kind of block that this line begins, if it is one that proves a failure."""
     if text.startswith("FAILED: "):
@@ -214,6 +252,18 @@ def ended_well(text: str) -> bool:
     return _WELL.match(text.strip()) is not None
 
 
+def ends(text: str) -> bool:
+    """Say whether a line is among those with which what goes well ends."""
+    return ended_well(text) or _ENDS.search(text) is not None
+
+
+def complains(text: str) -> bool:
+    """Say whether a line looks like an error, whoever says it in whatever form."""
+    if is_harmless(text) or _MILD.search(text) or is_command(text) or re.match(r"\[\s*\d+[/%]|-- ", text):
+        return False
+    return _COMPLAINS.search(text) is not None
+
+
 def is_harmless(text: str) -> bool:
     """Say whether a line is a warning, a test's result, or said in builds that go well."""
     return _HARMLESS.search(text) is not None
@@ -235,7 +285,20 @@ def is_traceback(text: str) -> bool:
 SIGNS: Final = (
     *("rror:", "rror ", "ERROR", "FAIL", "ailed", "atal ", "Traceback", "egmentation fault", "core dumped"),
     *("Killed", "signal 9", "*** ", "build stopped", "of output", "-" * 20, "-- Configuring"),
-    *("ndefined ", "nresolved", "/ld: ", "/ld\u00a0: ", "annot ", "ould not", "ot found", "No s"),
+    *(
+        "R_X86_64_",
+        "R_AARCH64_",
+        "yntax error",
+        "rror[",
+        "ndefined ",
+        "nresolved",
+        "/ld: ",
+        "/ld\u00a0: ",
+        "annot ",
+        "ould not",
+        "ot found",
+        "No s",
+    ),
 )
 # One of these is in what a build says as soon as it has failed, while other commands still run.
 PROOF_SIGNS: Final = (b"FAILED: ", b"CMake Error", b": *** [", b"ninja: error: ", b"ninja: fatal: ")

@@ -15,8 +15,9 @@ import msgspec
 from torchbuild_tasks.catalog import FailureRow
 from torchbuild_tasks.catalog.failures import FailureBook
 from torchbuild_tasks.features.diagnosis import patterns
-from torchbuild_tasks.features.diagnosis.decode import Decoder, clean
+from torchbuild_tasks.features.diagnosis.decode import Decoder, clean, without_colours
 from torchbuild_tasks.features.diagnosis.patterns import FIRST_SIGNS, SIGNS, Places
+from torchbuild_tasks.features.diagnosis.translate import ASCII_SIGNS
 
 MAX_LINES: Final = 60
 _CONTEXT: Final = 3
@@ -136,6 +137,8 @@ class Block:
             return text.startswith((" ", "Call Stack")) or (not text and self._blanks <= _BLANKS) or wrapped
         if self.shape == "python":
             return self._in_trace(text)
+        if self.mute and patterns.proof(text) == "cmake":
+            return True
         if patterns.STATUS.match(text) or patterns.proof(text) or patterns.is_marker(text):
             return False
         return self.shape == "ninja" or (bool(text.strip()) and not text.startswith("-- "))
@@ -184,6 +187,10 @@ class Block:
 
     def _look_for_cause(self, line: Line, text: str) -> None:
         """Search Ninja's block, which begins with FAILED, the command, and what leads up to the error."""
+        if patterns.proof(text) == "cmake":  # a script that the command ran, which is quoted to its end
+            self.kind = self.shape = "cmake"
+            self._error = line
+            return
         second = len(self.lines) == 2 and (len(text) > _SHORT or patterns.is_command(text))
         if not second and (kind := patterns.cause(text)):
             self.kind = kind
@@ -208,13 +215,15 @@ class LogScanner:
 
     Args:
         book: the rows; a line that one of them knows is an error too, or a warning (`warned`).
+        before: what stands before every line of this log, and is not a part of it.
     """
 
-    def __init__(self, book: FailureBook) -> None:
+    def __init__(self, book: FailureBook, before: re.Pattern[str] | None = None) -> None:
         self._book = book
+        self._before = before
         known = (*SIGNS, *FIRST_SIGNS)
         more = (text for text in sorted(book.anchors) if not any(sign in text for sign in known))
-        self._signs = tuple(sign.encode() for sign in (*known, *more))
+        self._signs = (*(sign.encode() for sign in (*known, *more)), *ASCII_SIGNS)
         self._seen = 0
         self._decode = Decoder()
         self._number = 0
@@ -237,7 +246,7 @@ class LogScanner:
         if self._proof is not None:
             return self._told(self._proof).done()
         others = [block for block in (self._passed_over(), self._suspect, self._weak) if block is not None]
-        last_resort = self._sticky or self._hint
+        last_resort = self._sticky or self._hint or self._complaint()
         first = min(others, key=lambda block: block.last_number, default=last_resort)
         return first.done() if first else None
 
@@ -255,6 +264,21 @@ class LogScanner:
         if self._dropped is None or not self._dropped_in_build:
             return None
         return None if any(patterns.ended_well(line) for line in self.last) else self._dropped
+
+    def _complaint(self) -> Block | None:
+        """Return what the last lines complain of, in a log that does not end as one in order does."""
+        lines = [self._line(*recent) for recent in self._recent if recent[1].strip()]
+        said = [line.text.strip() for line in lines]
+        if any(patterns.ends(text) or patterns.TRIAL.search(text) for text in said):
+            return None
+        on = max((index for index, text in enumerate(said) if patterns.goes_on(text)), default=-1)
+        warned = {text for _, text in self._warned.values()}
+        complaints = [
+            line
+            for line in lines[on + 1 :]
+            if line.text.strip() not in warned and patterns.complains(line.text.strip())
+        ]
+        return Block("words", [complaints[0]], "words", weak=True) if complaints else None
 
     @property
     def status_line(self) -> str:
@@ -315,7 +339,8 @@ class LogScanner:
 
     def _line(self, number: int, raw: bytes) -> Line:
         text = self._decode(raw)
-        return Line(number, text.rstrip("\r"), clean(text))
+        said = self._before.sub("", without_colours(text), count=1) if self._before else text
+        return Line(number, text.rstrip("\r"), clean(said))
 
     def _close(self) -> None:
         """End the block."""

@@ -23,6 +23,8 @@ _FATAL: Final = (
     "致命的エラー",
     "치명적 오류",
     "erreur fatale",
+    "Erreur fatale",
+    "Schwerwiegend",
     "error fatal",
     "error grave",
     "errore irreversibile",
@@ -79,13 +81,16 @@ _OPEN: Final = "‘'\"“„»«‹「`"
 _CLOSE: Final = "’'\"”“«»›」"
 # What gcc quotes, with what it says of a type behind it.
 _QUOTED: Final = rf"([{_OPEN}]\s?[^{_OPEN}{_CLOSE}]{{1,300}}[{_CLOSE}](?: \{{aka[^}}]{{1,200}}\}})?)"
-_QUOTE: Final = rf"[{_OPEN}{_CLOSE}]?"
+_QUOTE: Final = rf"\s?[{_OPEN}{_CLOSE}]"
+_QUOTE_AND_BLANK: Final = rf"[{_OPEN}{_CLOSE}]\s?"
 _LOCAL_QUOTES: Final = re.compile(r"[„»«「]\s?([^„“»«「」]{1,300}?)\s?[“»«」]")
 # Messages that stand in lines without a word for an error.
 _SIGNS: Final = (
     *("fatal: ", "early EOF", "undefined reference to `%pT'", "%s: %s: undefined reference to '%s'"),
     *("multiple definition of `%pT'", "multiple definition of '%s'", "cannot find %s: %E"),
     *("%s: command not found", "%s: %s: bad interpreter", "Permission denied", "No space left on device"),
+    *("Your local changes to the following files would be overwritten by %s:\n%%s", "can't create %s: %s"),
+    *("repository '%s' does not exist", "not a git repository (or any of the parent directories): %s"),
     *("Killed", "Segmentation fault", "Illegal instruction", "cannot open shared object file"),
 )
 
@@ -116,18 +121,22 @@ def in_english(text: str) -> str:
     for message in _messages():
         if message.plain in text:
             text = message.pattern.sub(message.english, text)
+    for pattern, english in _OTHERS:
+        text = pattern.sub(english, text)
     return _LOCAL_QUOTES.sub(r"'\1'", text)
 
 
 def _word(words: tuple[str, ...]) -> re.Pattern[str]:
     """Match one of these words between colons, with the spaces and width of the language's colon."""
-    return re.compile(rf"(?<=[:：\s])(?:{'|'.join(words)})\s?[:：]\s?")
+    return re.compile(rf"(?:(?<=[:：\s])|^)(?:{'|'.join(words)})\s?[:：]\s?")
 
 
 _WORDS: Final = (
     (_word(_FATAL), "fatal error: "),
     (_word(_TRANSLATED_ERROR), "error: "),
     (_word(_WARNING), "warning: "),
+)
+_OTHERS: Final = (
     *((re.compile("|".join(said)), english) for english, said in _OTHER_VERSIONS),
     (re.compile(r"(?<=ld)\s?: (?!cannot find|warning)\D{0,40}?(-l[\w:.+-]{2,60})"), r": cannot find \1"),
 )
@@ -160,7 +169,7 @@ def _pattern(template: str) -> str:
         parts.append(re.escape(template[at : slot.start()]))
         at = slot.end()
         if slot[0] in ("%<", "%>"):
-            parts.append(_QUOTE)
+            parts.append(_QUOTE if slot[0] == "%>" else _QUOTE_AND_BLANK)
             continue
         number += 1
         name = f"(?P<a{slot[1].rstrip('$') if slot[1] else number}>"
@@ -203,7 +212,18 @@ TRANSLATED_SIGNS: Final = tuple(
             ("cp866", ("ошибка",)),
             ("utf-8", ("Fehler: ", "rreur", "errore: ", "erro: ")),
             ("utf-8", _signs()),
+            (
+                "utf-8",
+                tuple(
+                    each
+                    for _, said in _OTHER_VERSIONS
+                    for each in said
+                    if "\\" not in each and "." not in each
+                ),
+            ),
         )
         for word in words
     )
 )
+# Those of languages that can do without other letters.
+ASCII_SIGNS: Final = tuple(sign for sign in TRANSLATED_SIGNS if sign.isascii() and len(sign) >= _LEAST)

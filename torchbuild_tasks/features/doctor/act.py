@@ -19,7 +19,7 @@ from torchbuild_tasks.build.work import Reporter, run_shown
 from torchbuild_tasks.errors import DownloadFailed, UsageError
 from torchbuild_tasks.features.cache import server
 from torchbuild_tasks.features.cache.act import cache_environ
-from torchbuild_tasks.features.doctor.check_network import needed_addresses, proxy_problems
+from torchbuild_tasks.features.doctor.check_network import needed_addresses
 from torchbuild_tasks.features.doctor.choose import Repair
 from torchbuild_tasks.model import BuildPlan, Facts, Reached
 from torchbuild_tasks.system.net.client import Again, Net, Refused, status_text, translate_network_errors
@@ -43,11 +43,6 @@ def ask_hosts(plan: BuildPlan, facts: Facts, net: Net) -> tuple[Reached, ...] | 
         indexes = (DEFAULT_INDEX,)
     addresses = needed_addresses(plan, facts, indexes)
     return reach([(address.url, address.why) for address in addresses], net)
-
-
-def own_proxy_problems() -> tuple[str, ...]:
-    """Return what is wrong with this environment's variables of proxies."""
-    return proxy_problems(os.environ)
 
 
 def reach(addresses: Sequence[tuple[str, str]], net: Net, *, limit: float = LIMIT) -> tuple[Reached, ...]:
@@ -90,8 +85,8 @@ class _Asking(threading.Thread):
             if not self._dns:
                 self._https = self._late
                 self._https = self._ask()
-        except ValueError:  # of urlsplit: the variable of a proxy is no address
-            self._dns = "the variable of its proxy is no address"
+        except ValueError:  # of urlsplit: the variable of a proxy is not an address
+            self._dns = "the variable of its proxy is not an address"
         except DownloadFailed as error:  # the variable of the certificates leads nowhere
             self._https = " ".join((error.what, *error.looked))
 

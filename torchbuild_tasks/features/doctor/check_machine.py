@@ -22,6 +22,8 @@ _FILES: Final = 256
 _FILES_EACH_JOB: Final = 8
 _CLOCK: Final = 5.0  # seconds; file systems keep times no finer than two
 _SHARED: Final = ("nfs", "nfs4", "cifs", "smb3", "9p", "fuse.sshfs", "drvfs", "virtiofs")
+# A folder that must be written to, and what names another one.
+_NAMED: Final = {"store": "TORCHBUILD_CACHE", "cache": "--cache-dir", "tmp": "TMPDIR"}
 
 
 def check_disk(view: View) -> Findings:
@@ -74,9 +76,10 @@ def check_places(view: View) -> Findings:
     """Judge whether what must be written can be; whether what is built can be started, the plan says."""
     found: list[Finding] = []
     for room in view.health.rooms:
-        if room.writable is False and room.purpose in ("store", "cache", "tmp"):
+        if room.writable is False and room.purpose in _NAMED:
             text = f"{room.path} ({room.purpose}) cannot be written to"
-            found += one_finding("places", "error", text, "Make it yours, or name another place.")
+            fix = f"Make it yours, or name another: {_NAMED[room.purpose]}."
+            found += one_finding("places", "error", text, fix)
         if room.kind in _SHARED and room.purpose in ("build", "cache"):
             text = f"{room.path} ({room.purpose}) is on {room.kind}, which is shared, and slow"
             found += one_finding(
@@ -137,7 +140,7 @@ def check_locale(view: View) -> Findings:
         return one_finding("locale", "ok", text, "export LC_ALL=C.UTF-8")
     if view.health.locale_known is False:
         text = (
-            f"the locale {name} is not installed here: perl, bash and git complain, and take text for ASCII"
+            f"the locale {name} is not installed here: perl, bash and git complain, and treat text as ASCII"
         )
         return one_finding("locale", "warn", text, "export LC_ALL=C.UTF-8")
     if "utf" not in name.lower():
@@ -151,7 +154,7 @@ def check_clock(view: View) -> Findings:
     health = view.health
     if health.ahead is not None and health.ahead > _CLOCK:
         text = (
-            f"{health.newest} was changed {_span(health.ahead)} in the future: Ninja builds it for ever anew"
+            f"{health.newest} was changed {_span(health.ahead)} in the future: Ninja rebuilds it every time"
         )
         fix = f"Put the clock right; then: touch {health.newest}"
         return one_finding("clock", "warn", text, fix)

@@ -92,11 +92,11 @@ def check_names(view: View) -> Findings:
     question, found = view.question, list[Finding]()
     plain = [row.name for row in question.catalog.variable if "*" not in row.name]
     for name in (*view.facts.environ, *view.health.strangers):
-        said = unread(question, name)
-        if said and said[1] and name in view.facts.environ:  # the plan's own `variable` says it
+        problem = unread(question, name)
+        if problem and problem[1] and name in view.facts.environ:  # the plan's own `variable` says it
             continue
-        if said and (said[1] or name in plain):  # any other name belongs to another program
-            found += one_finding("names", "warn", said[0], said[1] or f"unset {name}")
+        if problem and (problem[1] or name in plain):  # any other name belongs to another program
+            found += one_finding("names", "warn", problem[0], problem[1] or f"unset {name}")
     if found:
         return tuple(found)
     return one_finding("names", "ok", "no variable of the environment is misspelt or of another era")
@@ -153,7 +153,7 @@ def check_trees(view: View) -> Findings:
     cache, root = view.facts.tree.cache, view.facts.tree.root
     if cache is not None and cache.home and not _is_same_folder(cache.home, root):
         text = f"{view.plan.build_dir} was configured for {cache.home}, not for {root}"
-        found += one_finding("trees", "warn", text, "torchbuild build --clean makes it anew.")
+        found += one_finding("trees", "warn", text, "torchbuild build --clean makes it again.")
     for other in view.health.others:
         if other.home and not _is_same_folder(other.home, root):
             text = f"{other.path} was configured for {other.home}: it was copied or moved"
@@ -187,7 +187,7 @@ def check_git(view: View) -> Findings:
     if git.get("core.symlinks") == "false" and not view.windows:
         text = "core.symlinks is false: links of the checkout become small text files"
         found += one_finding(
-            "git", "warn", text, f"git -C {root} config core.symlinks true, then check out anew"
+            "git", "warn", text, f"git -C {root} config core.symlinks true, then check out again"
         )
     if git.get("http.sslverify") in ("false", "0", "no", "off"):
         text = "http.sslVerify is off: git takes submodules from whoever answers"

@@ -25,7 +25,8 @@ def examine(question: Question, made_plan: BuildPlan) -> Question:
     """Return the same with the build's surroundings, and how the hosts that the plan needs answer."""
     from concurrent.futures import ThreadPoolExecutor
 
-    from torchbuild_tasks.features.doctor.act import ask_hosts, own_proxy_problems, written_folders
+    from torchbuild_tasks.features.doctor.act import ask_hosts, written_folders
+    from torchbuild_tasks.features.doctor.check_network import proxy_problems
     from torchbuild_tasks.features.doctor.look import look_at_health, temporary_folder
 
     facts, net = question.facts, network(question).net
@@ -38,7 +39,9 @@ def examine(question: Question, made_plan: BuildPlan) -> Question:
         answers = pool.submit(ask_hosts, made_plan, facts, net)
         folders = written_folders(made_plan, facts, temporary_folder(probe))
         health = look_at_health(probe, facts, folders, patterns, made_plan.build_dir)
-        health = replace(health, reached=answers.result(), offline=net.offline, proxies=own_proxy_problems())
+        health = replace(
+            health, reached=answers.result(), offline=net.offline, proxies=proxy_problems(os.environ)
+        )
     cut = tuple(sorted({*facts.cut, *probe.cut}))
     return replace(question, facts=replace(facts, cut=cut, health=health))
 

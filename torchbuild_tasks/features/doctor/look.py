@@ -31,15 +31,7 @@ _BUILD_LIKE: Final = ("USE_", "BUILD_", "NO_", "WITH_", "CMAKE_", "TORCH_CUDA_",
 def look_at_health(
     probe: Probe, facts: Facts, places: Mapping[str, str], patterns: Sequence[str], build_dir: str
 ) -> Health:
-    """Look at the surroundings of a build.
-
-    Args:
-        probe: the machine.
-        facts: what was seen before.
-        places: what is written where, by purpose.
-        patterns: names of the variables that a build reads.
-        build_dir: the build tree of the plan.
-    """
+    """Look at the surroundings of a build."""
     tree = facts.tree
     limit = probe.open_files()
     with ThreadPoolExecutor(max_workers=4) as pool:

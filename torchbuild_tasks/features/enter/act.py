@@ -27,16 +27,16 @@ def with_python(environ: Mapping[str, str], python: str, venv: str, separator: s
         venv: its virtual environment, "" where it is in none.
         separator: between folders of PATH.
     """
-    made = dict(environ)
+    changed = dict(environ)
     if python:
-        name = next((each for each in made if each.upper() == "PATH"), "PATH")
-        folders = [str(PurePath(python).parent), *filter(None, [made.get(name, "")])]
-        made[name] = separator.join(folders)
-        made.pop("PYTHONHOME", None)
-        made.pop("VIRTUAL_ENV", None)
+        name = next((each for each in changed if each.upper() == "PATH"), "PATH")
+        folders = [str(PurePath(python).parent), *filter(None, [changed.get(name, "")])]
+        changed[name] = separator.join(folders)
+        changed.pop("PYTHONHOME", None)
+        changed.pop("VIRTUAL_ENV", None)
     if venv:
-        made["VIRTUAL_ENV"] = venv
-    return made
+        changed["VIRTUAL_ENV"] = venv
+    return changed
 
 
 def shell_of(environ: Mapping[str, str], parents: Sequence[str], *, windows: bool) -> tuple[str, ...]:
@@ -86,7 +86,7 @@ def look_at_build(root: Path, name: str) -> Entered:
         raise Untrusted(
             f"{path} is not as torchbuild wrote it on this machine, and a shell would run it.",
             looked=("It came with the checkout, was changed, or is of an earlier torchbuild.",),
-            next_step=f"{again} writes it anew. What it is to say besides stands in torchbuild.toml.",
+            next_step=f"{again} writes it again. What it is to say besides stands in torchbuild.toml.",
         )
     last = last_build(root)
     return Entered(env_file=path, python=last.python if last else "")

@@ -27,7 +27,7 @@ class EnterRequest(BuildRequest):
 def run(request: EnterRequest, report: Reporter) -> Outcome:
     """Run a command in the environment of the build: run -- COMMAND."""
     if not request.words:
-        raise UsageError("run runs nothing by itself", next_step="Say: run -- COMMAND, such as: run -- ninja")
+        raise UsageError("run needs a command", next_step="Say: run -- COMMAND, such as: run -- ninja")
     _, environ = enter(request)
     return start(request, request.words, environ)
 

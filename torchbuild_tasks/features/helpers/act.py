@@ -46,7 +46,7 @@ def _fetch_optional(artifact: Artifact, work: Work) -> None:
     try:
         fetch((artifact,), work.fetching, work.report)
     except (DownloadFailed, HashRefused, ArchiveRefused) as error:
-        work.report.note(f"{artifact.id} cannot be had, so the build goes on without it: {error}")
+        work.report.note(f"{artifact.id} is not available, so the build goes on without it: {error}")
 
 
 def fetch(artifacts: tuple[Artifact, ...], fetching: Fetching, report: Reporter) -> Mapping[str, Path]:
@@ -71,7 +71,7 @@ def choose_wanted(
     """Return what the `helpers` verb works on: the list, what a build wants of it, and the ids to keep.
 
     Raises:
-        PlanRefused: a helper that is wanted cannot be had.
+        PlanRefused: a helper that is wanted is not available.
     """
     toolkit = choose_best(question)
     chosen = choose_helpers(question, choose_build_type(question).value, toolkit.version)
@@ -80,7 +80,7 @@ def choose_wanted(
         *(advise(question, check_toolkit(question, toolkit)) if toolkit.problem else ()),
     )
     if errors := tuple(finding for finding in checked if finding.status == "error"):
-        raise PlanRefused("These helpers cannot be had.", findings=errors)
+        raise PlanRefused("These helpers are not available.", findings=errors)
     artifacts = (*chosen.artifacts, *toolkit.artifacts)
     lines = (*helper_lines(question, chosen), *part_lines(question, toolkit.artifacts))
     kept = frozenset(artifact.stored_as for artifact in artifacts) | frozenset(toolkit.kept)
@@ -124,7 +124,7 @@ def verify_helpers(before: HelperReport, question: Question, fetching: Fetching)
 
 
 def _does_not_run(name: str, program: str, done: process.Captured) -> Finding:
-    output = done.stderr.decode(errors="replace").strip()[-200:]
+    output = done.error_text[-200:]
     text = f"{program} ended with exit code {done.rc}. {output}"
     return Finding(
         id=name, status="error", text=text, fix="Remove its folder (helpers where), then: helpers fetch."

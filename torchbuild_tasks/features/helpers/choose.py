@@ -301,7 +301,7 @@ def _line(question: Question, artifact: Artifact, wanted: bool) -> HelperLine:
 
 
 def check_helpers(question: Question, helpers: Helpers) -> tuple[Finding, ...]:
-    """Names that are no helper's, unpinned ones where hashes are required, and what is still to come."""
+    """Names that are not helper's, unpinned ones where hashes are required, and what is still to come."""
     names = sorted({row.name for row in machine_rows(question)})
     findings = [
         Finding(

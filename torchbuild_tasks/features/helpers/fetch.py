@@ -33,7 +33,7 @@ from torchbuild_tasks.system.net import download, pip
 from torchbuild_tasks.system.net.client import Net, redact
 from torchbuild_tasks.system.net.transfer import Origin as Seen
 from torchbuild_tasks.system.net.transfer import Remote, Tell
-from torchbuild_tasks.system.reading import read_text
+from torchbuild_tasks.system.reading import hash_file, read_text
 from torchbuild_tasks.system.remove import DOWNLOADING, discard, leftovers, temporary_name
 from torchbuild_tasks.values import replace
 
@@ -78,7 +78,7 @@ def obtain(
         note: is called with a sentence that a person should read.
 
     Raises:
-        DownloadFailed: something cannot be had; without network, all that is missing is named.
+        DownloadFailed: something is not available; without network, all that is missing is named.
         HashRefused: a file is not the pinned one, or has no pin and must have.
         ArchiveRefused: an archive is broken, or holds what may not be unpacked.
         UsageError: the lock file cannot be read or written.
@@ -161,7 +161,7 @@ def _bring_archives(
     """Return all archives, in their order; their artifacts must be held (`store.hold`).
 
     Raises:
-        DownloadFailed: one cannot be had; without network, all those are named.
+        DownloadFailed: one is not available; without network, all those are named.
         HashRefused: one is not what it must be.
     """
     archives: dict[str, Archive] = {}
@@ -228,7 +228,7 @@ def _wheel_name(folder: Path, artifact: Artifact) -> str:
 
 
 def _file_name(artifact: Artifact) -> str:
-    """Return the name of the file at the first address; raises UsageError when that is no name."""
+    """Return the name of the file at the first address; raises UsageError when that is not a name."""
     name = unquote(urlsplit(artifact.urls[0]).path.rpartition("/")[2]) if artifact.urls else ""
     if fault(name) or parts_of(name) != [name] or name.startswith("."):
         raise UsageError(f"The address of {artifact.id} ends in no file name: {artifact.urls[:1]}.")
@@ -237,9 +237,9 @@ def _file_name(artifact: Artifact) -> str:
 
 def _check(one: Wanted, path: Path) -> Origin:
     """Hash a file; raises HashRefused when it is not the one that is wanted."""
-    with translate_errors(DownloadFailed, path), path.open("rb") as file:
+    with translate_errors(DownloadFailed, path):
         size = path.stat().st_size
-        got = hashlib.file_digest(file, "sha256").hexdigest()
+        got = hash_file(path)
     if one.sha256 not in (None, got):
         raise HashRefused(
             f"{path.name} is not the file that was expected for {one.artifact.id}.",
@@ -372,7 +372,7 @@ def _download_wheel(one: Wanted, means: _Means) -> Archive:
 
 
 def _download_offline(rest: Sequence[Wanted], means: _Means) -> list[Archive]:
-    """Download one after the other, to name all that cannot be had."""
+    """Download one after the other, to name all that is not available."""
     archives: list[Archive] = []
     missing: list[str] = []
     for one in rest:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
-import json
 import os
 import re
 import stat
@@ -22,10 +21,9 @@ import msgspec
 from torchbuild_tasks.errors import DownloadFailed, UsageError
 from torchbuild_tasks.model import Artifact, Finding
 from torchbuild_tasks.system.archive.members import fault, parts_of
-from torchbuild_tasks.system.archive.unpack import hash_file
-from torchbuild_tasks.system.files import translate_errors, write_atomic
+from torchbuild_tasks.system.files import translate_errors, write_json
 from torchbuild_tasks.system.mark import MARKER, Marker, read_marker
-from torchbuild_tasks.system.reading import read_json
+from torchbuild_tasks.system.reading import hash_file, read_value
 from torchbuild_tasks.system.remove import (
     is_folder,
     leftovers,
@@ -34,7 +32,6 @@ from torchbuild_tasks.system.remove import (
     rename_and_remove,
     size_of,
 )
-from torchbuild_tasks.values import from_json, to_json
 
 FILES: Final = "files"
 UNPACKED: Final = "unpacked"
@@ -77,7 +74,7 @@ class ToolkitMarker(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
 
 
 def folder_of(store: Path, artifact_id: str) -> Path:
-    """Return where an artifact is unpacked; raises UsageError for an id that is no folder's name."""
+    """Return where an artifact is unpacked; raises UsageError for an id that is not a folder's name."""
     if fault(artifact_id) or parts_of(artifact_id) != [artifact_id] or artifact_id.startswith("."):
         raise UsageError(
             f"{artifact_id!r} cannot be the name of a folder, so no helper can have it as its id."
@@ -115,7 +112,7 @@ def listing(store: Path) -> tuple[Entry, ...]:
 
 
 def _folders(parent: Path) -> list[Path]:
-    """Folders that are no links, by name, the hidden ones left out; none below a link."""
+    """Folders that are not links, by name, the hidden ones left out; none below a link."""
     with contextlib.suppress(OSError):
         if is_folder(parent.lstat()):
             found = [path for path in parent.iterdir() if not path.name.startswith(".")]
@@ -129,7 +126,7 @@ def _is_ours(folder: Path) -> bool:
 
 
 def discard(store: Path, artifact_id: str) -> None:
-    """Take away an unpacked folder of ours, to make it anew; one without our mark stays.
+    """Take away an unpacked folder of ours, to make it again; one without our mark stays.
 
     Raises:
         DownloadFailed: it cannot be removed.
@@ -142,16 +139,12 @@ def discard(store: Path, artifact_id: str) -> None:
 
 def read_toolkit_marker(folder: Path) -> ToolkitMarker | None:
     """Return the mark of a folder; None when it has none that can be read."""
-    try:
-        return from_json(ToolkitMarker, read_json(folder / TOOLKIT_MARKER))
-    except (OSError, ValueError, UsageError):
-        return None
+    return read_value(ToolkitMarker, folder / TOOLKIT_MARKER)
 
 
 def write_toolkit_marker(folder: Path, marker: ToolkitMarker) -> None:
     """Mark a folder; raises DownloadFailed when it cannot be written."""
-    data = json.dumps(to_json(marker), indent=1).encode()
-    write_atomic(folder / TOOLKIT_MARKER, data, error=DownloadFailed)
+    write_json(folder / TOOLKIT_MARKER, marker, error=DownloadFailed)
 
 
 # ---------------- verify

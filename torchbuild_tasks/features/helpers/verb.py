@@ -17,11 +17,6 @@ from torchbuild_tasks.text.show import columns, finding_text, size_text
 from torchbuild_tasks.values import replace
 
 
-def helpers_text(report: HelperReport) -> str:
-    """Write the report of one action as text."""
-    return _TEXTS[report.action](report)
-
-
 def _list(report: HelperReport) -> str:
     head = ("", "helper", "size", "hash", "state", "what it is")
     rows = [_row(line) for line in report.lines]
@@ -83,7 +78,7 @@ def run(request: HelpersRequest, report: Reporter) -> Outcome:
     """List, fetch, find, verify or prune the libraries and tools that builds download."""
     done = run_action(request, report)
     bad = any(finding.status == "error" for finding in done.findings)
-    return Outcome(done, helpers_text(done), ArchiveRefused.exit_code if bad else 0)
+    return Outcome(done, _TEXTS[done.action](done), ArchiveRefused.exit_code if bad else 0)
 
 
 def run_action(request: HelpersRequest, report: Reporter) -> HelperReport:

@@ -122,39 +122,15 @@ def _repository(repository: Repository, names: list[str]) -> Repository:
 # Fields of a request that say how one run goes, or where; they are never taken from a manifest.
 _OF_ONE_RUN: Final = frozenset(
     (
-        *(
-            "action",
-            "auto",
-            "clean",
-            "watch",
-            "notify",
-            "dry_run",
-            "facts",
-            "config",
-            "json",
-            "quiet",
-            "verbose",
-        ),
-        *(
-            "yes",
-            "out",
-            "source",
-            "torch",
-            "name",
-            "manifest",
-            "good",
-            "bad",
-            "skip",
-            "resume",
-            "reset",
-            "command",
-        ),
+        *("action", "auto", "clean", "watch", "notify", "dry_run", "facts", "config", "json", "quiet"),
+        *("verbose", "yes", "out", "source", "torch", "name", "manifest"),
+        *("good", "bad", "skip", "resume", "reset", "command"),  # of `bisect`
     )
 )
 
 
 def withhold(manifest: Manifest) -> tuple[Manifest, tuple[str, ...]]:
-    """Return a manifest that nobody vouches for without what names programs, servers and far places.
+    """Return a manifest that nobody vouches for without what names programs, servers and remote places.
 
     Returns:
         The manifest with harmless values alone, and what was taken out of it.
@@ -183,8 +159,8 @@ def withhold(manifest: Manifest) -> tuple[Manifest, tuple[str, ...]]:
     every = {**variables, **environ}
     out += [f"variable {name}" for name in sorted(every.keys() - _harmless(every).keys())]
     out += ["rows of helpers"] if recorded.get("helpers") else []
-    said = list(_value(manifest.request.get("set")) or ())
-    out += ["values of --set"] if said != request.get("set", []) else []
+    recorded_set = list(_value(manifest.request.get("set")) or ())
+    out += ["values of --set"] if recorded_set != request.get("set", []) else []
     return clean, tuple(out)
 
 

@@ -27,10 +27,6 @@ _OF_FACTS: Final = ("host", "cpu", "memory", "environ")
 def read_manifest(data: bytes, path: str) -> Manifest:
     """Read a manifest, also a manifest or a record of 0.1.0.
 
-    Args:
-        data: the file's content.
-        path: its name, for messages.
-
     Raises:
         ManifestError: it is empty, cut off, no manifest, of a newer schema, or does not fit its schema.
     """
@@ -38,8 +34,8 @@ def read_manifest(data: bytes, path: str) -> Manifest:
         raise ManifestError(f"{path} is empty.", next_step=_WHERE)
     try:
         found: Any = parse_json(data)
-    except ValueError as error:  # also bytes that are no UTF-8
-        what = "is cut off or damaged" if data.lstrip()[:1] == b"{" else "is no manifest"
+    except ValueError as error:  # also bytes that are not UTF-8
+        what = "is cut off or damaged" if data.lstrip()[:1] == b"{" else "is not a manifest"
         raise ManifestError(f"{path} {what}: {error}.", next_step=_WHERE) from None
     is_ours = isinstance(found, dict) and {"schema", "env"} <= set(found)
     if not is_ours or not {"repositories", "inputs"} & set(found):

@@ -19,9 +19,16 @@ from torchbuild_tasks.features.builds.named import Named, place_of
 from torchbuild_tasks.features.diagnosis.machine import Machine
 from torchbuild_tasks.features.manifest.act import Asked, plan_manifest
 from torchbuild_tasks.features.manifest.choose import HIDDEN, not_carried, withhold
-from torchbuild_tasks.features.manifest.compare import Difference, differences, not_compared
+from torchbuild_tasks.features.manifest.compare import (
+    KNOWN_BEFORE,
+    Difference,
+    Place,
+    diff_name,
+    differences,
+    not_compared,
+    with_remedies,
+)
 from torchbuild_tasks.features.manifest.read import read_manifest
-from torchbuild_tasks.features.manifest.remedies import KNOWN_BEFORE, Place, diff_name, with_remedies
 from torchbuild_tasks.model import BuildPlan, Facts
 from torchbuild_tasks.model.record import MANIFEST_FILE, Manifest
 from torchbuild_tasks.plan.trust import quoted
@@ -100,10 +107,10 @@ def believe(manifest: Manifest, name: str) -> tuple[Manifest, tuple[str, ...]]:
     clean, out = withhold(manifest)
     if not os.path.normcase(place).startswith(os.path.normcase(f"{os.path.realpath(manifest.root)}{os.sep}")):
         clean = replace(clean, root="")  # a build in a folder that it names is not what was asked for
-    said = (
+    left_out = (
         f"{', '.join(out)} (the manifest is not trusted; if you believe it: torchbuild trust {quoted(place)})"
     )
-    return clean, (said,) if out else ()
+    return clean, (left_out,) if out else ()
 
 
 def source_of(manifest: Manifest, given: str | None) -> str:

@@ -18,6 +18,7 @@ from torchbuild_tasks.model.record import FileSeen, Installed, Program, Reposito
 from torchbuild_tasks.system import process
 from torchbuild_tasks.system.git.run import Git, git_error
 from torchbuild_tasks.system.git.submodules import submodule_settings
+from torchbuild_tasks.system.reading import hash_file
 from torchbuild_tasks.values import parse_json
 
 _SECONDS: Final = 120.0
@@ -111,7 +112,7 @@ def _seen(folder: Path, name: str) -> FileSeen:
     try:
         size = path.lstat().st_size
         small = path.is_file() and size <= _MOST_HASHED
-        digest = hashlib.sha256(path.read_bytes()).hexdigest() if small else None
+        digest = hash_file(path) if small else None
     except OSError:
         return FileSeen(path=name, size=0)
     return FileSeen(path=name, size=size, sha256=digest)
@@ -160,18 +161,13 @@ def program(name: str, path: str, version: str | None, environ: Mapping[str, str
         real = Path(found).resolve()
         status = real.stat()
         small = status.st_size <= _MOST_HASHED_TOOLS
-        digest = _digest(real) if small else None
+        digest = hash_file(real) if small else None
     except OSError:
         return Program(name=name, path=found, version=version)
     modified = datetime.fromtimestamp(status.st_mtime, UTC).isoformat(timespec="seconds")
     return Program(
         name=name, path=found, version=version, sha256=digest, size=status.st_size, modified=modified
     )
-
-
-def _digest(path: Path) -> str:
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def list_installed(python: str) -> tuple[Installed, ...]:

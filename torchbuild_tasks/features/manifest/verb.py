@@ -6,19 +6,20 @@ import dataclasses
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from torchbuild_tasks.errors import PlanRefused
+import msgspec
+
+from torchbuild_tasks.errors import PlanRefused, VerifyFailed
 from torchbuild_tasks.options import BuildRequest, flag
 from torchbuild_tasks.verbs import Outcome
 
 if TYPE_CHECKING:
     from torchbuild_tasks.build.work import Reporter
-    from torchbuild_tasks.features.manifest.compare import Comparison
+    from torchbuild_tasks.features.manifest.compare import Comparison, Difference
     from torchbuild_tasks.features.manifest.replay import Replay
     from torchbuild_tasks.model.record import VerifyReport
 
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
-from typing import Protocol
 
 from torchbuild_tasks.context import decide, look
 from torchbuild_tasks.features.manifest.choose import pin_facts, pins, request_of, settings_of
@@ -36,33 +37,7 @@ _REPLAYED = (
 _PATH = 70  # letters of a value before it gets a line of its own
 
 
-class Differs(Protocol):
-    """One line of a comparison."""
-
-    @property
-    def group(self) -> str: ...
-    @property
-    def name(self) -> str: ...
-    @property
-    def there(self) -> str: ...
-    @property
-    def here(self) -> str: ...
-    @property
-    def remedy(self) -> str: ...
-
-
-class Replayed(Protocol):
-    """What `flow.replay` found."""
-
-    @property
-    def differences(self) -> Sequence[Differs]: ...
-    @property
-    def not_carried(self) -> Sequence[str]: ...
-    @property
-    def not_compared(self) -> Sequence[str]: ...
-
-
-def compare_text(found: Sequence[Differs], names: tuple[str, str], unknown: Sequence[str] = ()) -> str:
+def compare_text(found: Sequence[Difference], names: tuple[str, str], unknown: Sequence[str] = ()) -> str:
     """List every difference by group; `-` stands for what one of them lacks."""
     head = f"- {names[0]}\n+ {names[1]}\n"
     same = _SAME_OF_KNOWN if unknown else _SAME
@@ -73,7 +48,7 @@ def _unknown(unknown: Sequence[str]) -> str:
     return "\nnot compared\n" + "".join(f"  {each}\n" for each in unknown) if unknown else ""
 
 
-def replay_text(replay: Replayed) -> str:
+def replay_text(replay: Replay) -> str:
     """List what the replay could not make the same, each with what would."""
     number = len(replay.differences)
     if number:
@@ -89,14 +64,14 @@ def replay_text(replay: Replayed) -> str:
     return text
 
 
-def _groups(found: Iterable[Differs]) -> Iterator[str]:
+def _groups(found: Iterable[Difference]) -> Iterator[str]:
     for group, members in groupby(found, key=lambda each: each.group):
         yield f"\n{group}\n"
         for each in members:
             yield from _lines(each)
 
 
-def _lines(each: Differs) -> Iterator[str]:
+def _lines(each: Difference) -> Iterator[str]:
     yield f"  {each.name}\n    - {each.there}\n    + {each.here}\n"
     if each.remedy:
         yield f"    -> {each.remedy}\n"
@@ -148,6 +123,11 @@ class CompareRequest(BuildRequest):
         in_file=False,
         positional=True,
         sample=("other manifest", "OTHER"),
+    )
+    bits: bool = flag(
+        "the two are wheels, archives or libraries: say file by file why they are not the same bytes",
+        default=False,
+        in_file=False,
     )
 
 
@@ -201,8 +181,14 @@ def replay_build(request: ReplayRequest, report: Reporter) -> tuple[Replay, Veri
 
 
 def compare(request: CompareRequest, report: Reporter) -> Outcome:
-    """Say what differs between the manifests of two builds."""
+    """Say what differs between the manifests of two builds, or between the bytes of two files."""
     names = (str(request.manifest), str(request.other))
+    if request.bits:
+        from torchbuild_tasks.features.reproducible.bits import bits_text, compare_bits
+
+        bits = compare_bits(*(Path(name).expanduser() for name in names))
+        value = {"same": bits.same, **msgspec.structs.asdict(bits)}
+        return Outcome(value, bits_text(bits, names), 0 if bits.same else VerifyFailed.exit_code)
     found = find_differences(request)
     value = {"there": names[0], "here": names[1], "differences": found.differences}
     value["not_compared"] = found.not_compared

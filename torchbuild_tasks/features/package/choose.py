@@ -15,7 +15,7 @@ from packaging.utils import canonicalize_name
 from packaging.version import InvalidVersion, Version
 
 from torchbuild_tasks.catalog.cuda import PartRow
-from torchbuild_tasks.catalog.packaging import IndexLimitRow, RpathRow, SharedRow, SmallerRow
+from torchbuild_tasks.catalog.packaging import CondaNameRow, IndexLimitRow, RpathRow, SharedRow, SmallerRow
 from torchbuild_tasks.errors import UsageError
 from torchbuild_tasks.model.closure import Image
 from torchbuild_tasks.model.wheel import Member
@@ -153,7 +153,7 @@ def local_version(version: str, local: str | None, cuda: str) -> str:
         cuda: the CUDA release that torch was built with, "" for none.
 
     Raises:
-        UsageError: it is no local part of a version (PEP 440).
+        UsageError: it is not a local part of a version (PEP 440).
     """
     public = version.partition("+")[0]
     if local is None:
@@ -164,7 +164,7 @@ def local_version(version: str, local: str | None, cuda: str) -> str:
         Version(made)
     except InvalidVersion:
         raise UsageError(
-            f"--local {local} is no local part of a version",
+            f"--local {local} is not a local part of a version",
             next_step="It is letters, digits and dots (PEP 440): cu126, mine.1; or none, or auto.",
         ) from None
     return made
@@ -183,7 +183,7 @@ def source_version(
         changed: files differ from the commit: what upstream does not say stands in it.
 
     Raises:
-        UsageError: it is no version (PEP 440).
+        UsageError: it is not a version (PEP 440).
     """
     if own := environ.get("PYTORCH_BUILD_VERSION"):
         number = environ.get("PYTORCH_BUILD_NUMBER") or "1"
@@ -196,7 +196,7 @@ def source_version(
         return str(Version(version))
     except InvalidVersion:
         raise UsageError(
-            f"{version!r} is no version, so no source distribution can have it.",
+            f"{version!r} is not a version, so no source distribution can have it.",
             next_step="It comes from PYTORCH_BUILD_VERSION, else from version.txt; PEP 440 says how one is.",
         ) from None
 
@@ -340,3 +340,105 @@ def report_size(
 def provided_names(names: Collection[str]) -> frozenset[str]:
     """Return the names as patterns that mean themselves."""
     return frozenset(re.sub(r"([*?\[])", r"[\1]", name) for name in names)
+
+
+# ---------------- conda
+
+
+class CondaPackage(msgspec.Struct, frozen=True, kw_only=True):
+    """What conda is told of a package; `left_out` are requirements that it has no words for."""
+
+    name: str
+    version: str
+    build: str
+    subdir: str
+    python: str
+    depends: tuple[str, ...]
+    constrains: tuple[str, ...]
+    left_out: tuple[str, ...] = ()
+
+
+def conda_package(
+    *,
+    version: str,
+    cuda: str,
+    tags: tuple[str, str],
+    machine: str,
+    platform: str,
+    requires: Sequence[str],
+    rows: Sequence[CondaNameRow],
+) -> CondaPackage:
+    """Return what a conda package of a wheel is called and asks for.
+
+    It is not called pytorch, because it is not a build of conda-forge's: its libraries are its own, and who
+    depends on that one's would get other symbols. It keeps that one out of its environment, since both are
+    the same folder there. The local part of the version stands in the build string, as upstream's did.
+
+    Args:
+        version: torch's, with its local part.
+        cuda: the CUDA that it was built with, "" for none.
+        tags: the wheel's for Python and its ABI ("cp311", "cp311").
+        machine: x86_64 or aarch64.
+        platform: the tag that its libraries allow.
+        requires: what its METADATA asks for.
+        rows: where conda's name is another than the package index's.
+    """
+    number = re.fullmatch(r"cp(\d)(\d+)", tags[0])
+    if number is None or not tags[1].startswith(tags[0]):
+        raise UsageError(
+            f"The wheel is for {'-'.join(tags)}; a conda package is made for one version of CPython."
+        )
+    major, minor = number.groups()
+    python = f"{major}.{minor}"
+    parsed = Version(version)
+    device = f"cuda{cuda.replace('.', '')}" if cuda else "cpu"
+    local = re.sub(r"[^a-z0-9.]", ".", parsed.local or "")
+    own = f"_{local}" if local and local not in (device, device.replace("cuda", "cu")) else ""
+    asked, left = _conda_requirements(requires, rows, python, platform)
+    depends = [
+        f"python >={python},<{major}.{int(minor) + 1}.0a0",
+        f"python_abi {python}.* *_{tags[1]}",
+        *([f"__cuda >={cuda.partition('.')[0]}"] if cuda else ()),
+        *asked,
+    ]
+    if glibc := re.match(r"manylinux_(\d+)_(\d+)_", platform):
+        depends.insert(2, f"__glibc >={glibc[1]}.{glibc[2]},<3.0a0")
+    systems = {"x86_64": "64", "aarch64": "arm64" if platform.startswith("win") else "aarch64"}
+    return CondaPackage(
+        name="pytorch-local",
+        version=parsed.public,
+        build=f"{device}_py{major}{minor}{own}_0",
+        subdir=f"{'win' if platform.startswith('win') else 'linux'}-{systems[machine]}",
+        python=python,
+        depends=tuple(depends),
+        constrains=("pytorch <0a0", "libtorch <0a0"),
+        left_out=left,
+    )
+
+
+def _conda_requirements(
+    requires: Sequence[str], rows: Sequence[CondaNameRow], python: str, platform: str
+) -> tuple[list[str], tuple[str, ...]]:
+    """Return requirements in conda's words, and those that stay out: of extras, by an address."""
+    windows = platform.startswith("win")
+    where = {
+        "python_version": python,
+        "python_full_version": f"{python}.0",
+        "sys_platform": "win32" if windows else "linux",
+        "platform_system": "Windows" if windows else "Linux",
+        "platform_machine": "aarch64" if platform.endswith(("aarch64", "arm64")) else "x86_64",
+        "os_name": "nt" if windows else "posix",
+        "extra": "",
+    }
+    found, left = [], []
+    for text in requires:
+        requirement = Requirement(text)
+        if requirement.marker and not requirement.marker.evaluate(where):
+            continue
+        if requirement.url or requirement.extras:
+            left.append(text)
+            continue
+        name = canonicalize_name(requirement.name)
+        row = next((row for row in rows if row.project == name), None)
+        found.append(f"{row.name if row else name} {requirement.specifier}".strip())
+    return sorted(found), tuple(left)

@@ -14,6 +14,7 @@ from torchbuild_tasks.features.package.choose import LIB, Outside, Wanted, fits,
 from torchbuild_tasks.model.closure import Image
 from torchbuild_tasks.system.elf import debug_size, read_cache, read_elf
 from torchbuild_tasks.system.process import capture, tail
+from torchbuild_tasks.system.reading import open_file
 
 _LD_CACHE: Final = Path("/etc/ld.so.cache")
 _DEFAULTS: Final = ("/lib64", "/usr/lib64", "/lib", "/usr/lib")
@@ -49,7 +50,7 @@ class Search:
 def read_image(path: Path) -> Image | None:
     """Return what a library says of itself; None for any other file."""
     try:
-        with path.open("rb") as file:
+        with open_file(path) as file:
             start = file.read(4)
             size = file.seek(0, os.SEEK_END)
             file.seek(0)

@@ -46,7 +46,7 @@ def look_at_wheel(path: Path) -> Wheel:
     """Read what a wheel is.
 
     Raises:
-        PackageRefused: it is no wheel of torch, broken, or for another system than Linux and Windows.
+        PackageRefused: it is not a wheel of torch, broken, or for another system than Linux and Windows.
     """
     again = "Build it again: torchbuild build --mode wheel"
     try:

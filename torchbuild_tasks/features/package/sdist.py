@@ -15,13 +15,14 @@ from typing import Final
 
 import msgspec
 
-from torchbuild_tasks.catalog.rows import SubmoduleRow
+from torchbuild_tasks.catalog.source import SubmoduleRow
 from torchbuild_tasks.errors import PackageRefused
 from torchbuild_tasks.features.package.choose import listed, source_version
 from torchbuild_tasks.system import files
 from torchbuild_tasks.system.git.checkout import changed_files
 from torchbuild_tasks.system.git.run import Git
 from torchbuild_tasks.system.git.submodules import modules
+from torchbuild_tasks.system.reading import read_text
 from torchbuild_tasks.text.show import size_text
 
 _LINK: Final = "120000"  # git's modes of a link, and of a submodule
@@ -81,7 +82,8 @@ def make_sdist(
     _look(git, "", tuple(row.path for row in rows if row.unused), seen)
     _refuse_incomplete(root, seen)
     commit = git.run("rev-parse", "HEAD")
-    text = (root / "version.txt").read_text("utf-8").strip()
+    with files.translate_errors(PackageRefused, root / "version.txt"):
+        text = read_text(root / "version.txt", most=4096).strip()
     version = source_version(text, commit, os.environ, local, changed=bool(seen.changed))
     stamp = int(os.environ.get("SOURCE_DATE_EPOCH") or git.run("log", "-1", "--format=%ct"))
     target = out / f"torch-{version}.tar.gz"

@@ -31,14 +31,14 @@ _OWN: Final = "or name the wheel yourself: package {} --wheel FILE"
 class PackageRequest(BuildRequest):
     """The words and flags of `package`."""
 
-    actions = ("wheel", "libtorch", "sdist", "uv")
+    actions = ("wheel", "libtorch", "conda", "sdist", "uv")
 
     wheel: str | None = flag(
         "package this wheel (default: that of the last build, in dist/)", metavar="FILE", in_file=False
     )
     cuda_libraries: str | None = flag(
         "NVIDIA's libraries: depend on NVIDIA's wheels (the default for a wheel on Linux), bundle them (on "
-        "Windows), or leave them to the system (for libtorch)",
+        "Windows, for conda), or leave them to the system (for libtorch)",
         metavar="HOW",
         choices=CUDA_LIBRARIES,
     )
@@ -143,18 +143,19 @@ def _folder(request: PackageRequest, root: Path) -> Path:
 
 def _cuda_libraries(request: PackageRequest, windows: bool) -> str:
     said = request.cuda_libraries
-    libtorch = request.action == "libtorch"
-    if said == "depend" and (libtorch or windows):
-        why = (
-            "libtorch has no Python that would install them"
-            if libtorch
-            else "torch for Windows does not look there"
-        )
+    whys = {
+        "libtorch": "libtorch has no Python that would install them",
+        "conda": "conda installs no wheels",
+    }
+    why = whys.get(str(request.action)) or ("torch for Windows does not look there" if windows else "")
+    if said == "depend" and why:
         raise UsageError(
-            f"--cuda-libraries depend: NVIDIA's wheels are of no use here, {why}.",
+            f"--cuda-libraries depend: NVIDIA's wheels cannot be used here, {why}.",
             next_step="--cuda-libraries bundle, or system.",
         )
-    return said or ("bundle" if windows else "system" if libtorch else "depend")
+    if said or windows:
+        return said or "bundle"
+    return {"libtorch": "system", "conda": "bundle"}.get(str(request.action), "depend")
 
 
 def _size(text: str | None) -> int:
@@ -214,21 +215,16 @@ def _of_last_build(wheels: list[Path], manifest: Manifest, own: str) -> Path:
             next_step=f"{_AGAIN}, {own}",
         )
     made = {installed.archive for installed in manifest.requirements if installed.archive}
+    from torchbuild_tasks.system.reading import hash_file
+
     for wheel in wheels:
-        if _digest(wheel) in made:
+        if hash_file(wheel) in made:
             return wheel
     raise PackageRefused(
         f"{when} made none of the wheels in dist/: they are of another build, or were changed.",
         looked=tuple(str(wheel) for wheel in wheels),
         next_step=f"{_AGAIN}, {own}",
     )
-
-
-def _digest(path: Path) -> str:
-    import hashlib
-
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def _folders(operations: Iterable[EnvOp]) -> Iterable[str]:

@@ -62,11 +62,11 @@ def _fine(chosen: tuple[Patch, ...]) -> Iterator[Finding]:
 
 
 def _broken(question: Question) -> Iterator[Finding]:
-    """Yield the user's own files that are no patches of a checkout, and names that stand for two of them."""
+    """Yield the user's own files that are not patches of a checkout, and names that stand for two of them."""
     from torchbuild_tasks.text.diffs import problem
 
     paths: dict[str, str] = {}
-    fix = "Mend it, move it away, or say --no-patches."
+    fix = "Fix it, move it away, or say --no-patches."
     for patch in question.facts.patches:
         if reason := patch.problem or problem(patch.text):
             yield Finding(id="patch", status="error", text=f"{patch.path} {reason}", fix=fix)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import importlib.util
+import itertools
 import os
 import shutil
 import sys
@@ -14,7 +15,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from torchbuild_tasks.errors import PackageRefused
+from torchbuild_tasks.facts.wheel import BROKEN
 from torchbuild_tasks.features.publish.choose import (
+    CONDA,
     File,
     Step,
     index_address,
@@ -24,14 +27,17 @@ from torchbuild_tasks.features.publish.choose import (
     root_page,
 )
 from torchbuild_tasks.system import files, lock, process
+from torchbuild_tasks.system.pace import Pace, Stalled
 
 if TYPE_CHECKING:
     from torchbuild_tasks.build.work import Reporter
 
-_ENDS: Final = (".whl", ".tar.gz")
+_ENDS: Final = (".whl", ".tar.gz", CONDA)
 _PART: Final = ".part"
 _PAGE: Final = "index.html"
 _SECONDS: Final = (15.0, 60.0)  # to connect, and without a byte
+_MOST_METADATA: Final = 4 << 20  # bytes; torch 2.9's has 30 thousand
+_MOST_MEMBERS: Final = 200_000
 _TYPES: Final = "application/vnd.pypi.simple.v1+json, text/html;q=0.5"
 
 
@@ -39,24 +45,30 @@ def look_at_file(path: Path) -> File:
     """Return what a package is.
 
     Raises:
-        PackageRefused: it is no package, or is damaged.
+        PackageRefused: it is not a package, or is damaged.
     """
-    project, version = project_of(path.name)
     metadata = b""
     try:
-        if path.suffix == ".whl":
+        project, version = _subdir_of(path) if path.suffix == CONDA else project_of(path.name)
+        if path.suffix == CONDA:
+            pass  # all that a channel says of it is read from it there
+        elif path.suffix == ".whl":
             with zipfile.ZipFile(path) as archive:
                 name = next(each for each in archive.namelist() if each.endswith(".dist-info/METADATA"))
-                metadata = archive.read(name)
+                with archive.open(name) as file:
+                    metadata = file.read(_MOST_METADATA + 1)
+                if len(metadata) > _MOST_METADATA:
+                    raise StopIteration(f"its METADATA is longer than {_MOST_METADATA >> 20} MiB")
         else:
             with tarfile.open(path) as packed:
-                if not any(each.name.endswith("/PKG-INFO") for each in packed):
+                first = itertools.islice(packed, _MOST_MEMBERS)
+                if not any(each.name.endswith("/PKG-INFO") for each in first):
                     raise StopIteration("it has no PKG-INFO")
-        with path.open("rb") as file:
-            digest = hashlib.file_digest(file, "sha256").hexdigest()
-    except (OSError, zipfile.BadZipFile, tarfile.TarError, EOFError, StopIteration) as error:
+        with path.open("rb") as whole:
+            digest = hashlib.file_digest(whole, "sha256").hexdigest()
+    except (*BROKEN, tarfile.TarError, OSError, StopIteration) as error:
         raise PackageRefused(
-            f"{path} is no whole package: {str(error) or 'it has no METADATA'}.",
+            f"{path} is not a whole package: {str(error) or 'it has no METADATA'}.",
             next_step="Make it again: torchbuild package",
         ) from None
     return File(
@@ -67,6 +79,33 @@ def look_at_file(path: Path) -> File:
         size=path.stat().st_size,
         metadata=metadata,
     )
+
+
+def _subdir_of(path: Path) -> tuple[str, str]:
+    """Return the folder of a channel that a conda package belongs into ("linux-64"), and its version."""
+    need("rattler", "A channel is written with py-rattler", "conda")
+    from rattler import IndexJson
+    from rattler.exceptions import ExtractError, IoError
+
+    try:
+        about = IndexJson.from_package_archive(path)
+    except (ExtractError, IoError) as error:
+        raise zipfile.BadZipFile(str(error)) from None
+    return str(about.subdir), str(about.version)
+
+
+def need(module: str, what: str, extra: str) -> None:
+    """Refuse to go on without a module of an extra.
+
+    Raises:
+        PackageRefused: this Python does not have it.
+    """
+    if importlib.util.find_spec(module) is None:
+        raise PackageRefused(
+            f"{what}, which this Python does not have. Nothing was sent.",
+            looked=(f"Python: {sys.executable}",),
+            next_step=f"pip install 'torchbuild-tasks[{extra}]'   (in that Python)",
+        )
 
 
 # ---------------- a folder
@@ -94,14 +133,28 @@ def to_folder(folder: Path, steps: Sequence[tuple[Path, Step]], report: Reporter
                 if step.what == "send":
                     report.stage(f"copy {step.file.name}")
                     _copy(path, place, step.file)
-            for project in sorted({step.file.project for _, step in steps}):
+            named = [step.file for _, step in steps]
+            if any(each.is_conda for each in named):
+                report.stage("write the channel")
+                _index_channel(folder)
+            for project in sorted({each.project for each in named if not each.is_conda}):
                 present = files_in(folder, project)
                 for each in present:
                     if each.metadata:
                         _write(folder / project / f"{each.name}.metadata", each.metadata)
                 _write(folder / project / _PAGE, project_page(project, present).encode())
-            projects = [path.parent.name for path in folder.glob(f"*/{_PAGE}")]
-            _write(folder / _PAGE, root_page(projects).encode())
+            if projects := [path.parent.name for path in folder.glob(f"*/{_PAGE}")]:
+                _write(folder / _PAGE, root_page(projects).encode())
+
+
+def _index_channel(folder: Path) -> None:
+    """Write repodata.json of each folder of a channel; one without noarch is none."""
+    import asyncio
+
+    from rattler.index import index_fs
+
+    (folder / "noarch").mkdir(exist_ok=True)
+    asyncio.run(index_fs(folder, write_shards=False))
 
 
 def _copy(source: Path, place: Path, file: File) -> None:
@@ -110,11 +163,13 @@ def _copy(source: Path, place: Path, file: File) -> None:
     if place.exists():  # since it was looked at
         raise PackageRefused(f"{place} is there by now, and nothing there is overwritten.")
     part = place.with_name(place.name + _PART)
-    shutil.copyfile(source, part)
+    with source.open("rb") as taken, files.create(part) as copy:
+        shutil.copyfileobj(taken, copy, 1 << 20)
     with part.open("rb") as copied:
-        if hashlib.file_digest(copied, "sha256").hexdigest() != file.sha256:
-            part.unlink()
-            raise PackageRefused(f"{source} changed while it was copied. It was not published.")
+        digest = hashlib.file_digest(copied, "sha256").hexdigest()
+    if digest != file.sha256:  # Windows removes no file that is open
+        part.unlink()
+        raise PackageRefused(f"{source} changed while it was copied. It was not published.")
     part.chmod(0o644)
     files.replace(part, place)
 
@@ -170,22 +225,22 @@ def to_index(url: str, path: Path, report: Reporter) -> None:
     Raises:
         PackageRefused: twine is missing, or the index refuses the file.
     """
-    if importlib.util.find_spec("twine") is None:
-        raise PackageRefused(
-            "An index is sent to with twine, which this Python does not have. Nothing was sent.",
-            looked=(f"Python: {sys.executable}",),
-            next_step="pip install 'torchbuild-tasks[publish]'   (in that Python)",
-        )
+    need("twine", "An index is sent to with twine", "publish")
     report.stage(f"send {path.name}")
     flags = ("--non-interactive", "--disable-progress-bar", "--config-file", os.devnull)
     said = bytearray()
-    code = process.stream(
-        (sys.executable, "-m", "twine", "upload", *flags, "--repository-url", url, str(path)),
-        env=None,
-        cwd=None,
-        log=_Tail(said),
-        on_block=lambda block: None,
-    )
+    try:
+        code = process.stream(
+            (sys.executable, "-m", "twine", "upload", *flags, "--repository-url", url, str(path)),
+            env=None,
+            cwd=None,
+            log=_Tail(said),
+            on_block=lambda block: None,
+            on_idle=Pace().look,
+        )
+    except Stalled as stalled:
+        said += f"\n{stalled}".encode()
+        code = process.TIMED_OUT
     if code:
         lines = [line.strip() for line in said.decode("utf-8", "replace").splitlines() if line.strip()]
         raise PackageRefused(

@@ -17,12 +17,16 @@ from torchbuild_tasks.errors import PackageRefused, UsageError
 from torchbuild_tasks.values import parse_json
 
 PYPI: Final = ("upload.pypi.org", "test.pypi.org")
+CONDA: Final = ".conda"
 _LOOPBACK: Final = ("localhost", "127.0.0.1", "::1")
 _HREF: Final = re.compile(r"""<a\b[^>]*?\bhref\s*=\s*(["'])(.*?)\1""", re.IGNORECASE | re.DOTALL)
 
 
 class File(msgspec.Struct, frozen=True, kw_only=True):
-    """A package: its name, the project that it is of, its version, hash and size; METADATA of a wheel."""
+    """A package: its name, the project that it is of, its version, hash and size; METADATA of a wheel.
+
+    The `project` of a conda package is its folder in a channel, such as linux-64.
+    """
 
     name: str
     project: str
@@ -30,6 +34,11 @@ class File(msgspec.Struct, frozen=True, kw_only=True):
     sha256: str
     size: int
     metadata: bytes = b""
+
+    @property
+    def is_conda(self) -> bool:
+        """Say whether it is for a channel of conda's."""
+        return self.name.endswith(CONDA)
 
 
 class Step(msgspec.Struct, frozen=True, kw_only=True):
@@ -53,7 +62,7 @@ def project_of(name: str) -> tuple[str, str]:
         else:
             raise ValueError("it is neither a wheel nor a .tar.gz")
     except ValueError as error:
-        raise PackageRefused(f"{name} is no package for an index: {error}.") from None
+        raise PackageRefused(f"{name} is not a package for an index: {error}.") from None
     return str(project), str(version)
 
 
@@ -97,6 +106,11 @@ def check_address(url: str, files: Sequence[File]) -> None:
     if parts.scheme != "https" and parts.hostname not in _LOOPBACK:
         raise UsageError(
             f"{url} is not https: anybody on the way would read the login and replace the packages."
+        )
+    if conda := [file.name for file in files if file.is_conda]:
+        raise PackageRefused(
+            f"No index of pip's takes conda packages: {', '.join(conda)}. Nothing was sent.",
+            next_step="Publish them to a folder, which becomes a channel: torchbuild publish FOLDER",
         )
     local = [file.name for file in files if Version(file.version).local]
     if parts.hostname in PYPI and local:

@@ -12,7 +12,7 @@ from torchbuild_tasks.verbs import Outcome
 
 if TYPE_CHECKING:
     from torchbuild_tasks.build.work import Reporter
-    from torchbuild_tasks.features.publish.choose import Step
+    from torchbuild_tasks.features.publish.choose import File, Step
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -97,11 +97,13 @@ def _packages(request: PublishRequest) -> list[Path]:
 
     about = named(request)
     folder = (about.place.folder if about.place else about.main) / "dist/packages"
-    found = sorted((*folder.glob("*.whl"), *folder.glob("*.tar.gz")))
+    online = "://" in str(request.place)  # no index takes what goes to a channel
+    ends = ("*.whl", "*.tar.gz", *(() if online else ("*.conda",)))
+    found = sorted(path for end in ends for path in folder.glob(end))
     if not found:
         raise PackageRefused(
             "There is no package yet.",
-            looked=(f"looked for: {folder}/*.whl and *.tar.gz",),
+            looked=(f"looked for: {folder}/{', '.join(ends)}",),
             next_step="Make one: torchbuild package wheel, or name it: publish PLACE --file FILE",
         )
     return found
@@ -123,5 +125,14 @@ def _outcome(request: PublishRequest, planned: tuple[Step, ...], *, done: bool) 
     text = columns(rows, "")
     if done and "://" not in str(request.place):
         index = Path(str(request.place)).expanduser().absolute().as_uri()
-        text += f"pip install --extra-index-url {index} torch=={planned[-1].file.version}\n"
+        for conda in (False, True):
+            if file := next((step.file for step in planned if step.file.is_conda is conda), None):
+                text += _install_line(file, index)
     return Outcome(value, text)
+
+
+def _install_line(file: File, index: str) -> str:
+    if file.is_conda:
+        name = file.name.rsplit("-", 2)[0]
+        return f"conda install -c {index} -c conda-forge {name}={file.version}\n"
+    return f"pip install --extra-index-url {index} torch=={file.version}\n"

@@ -365,13 +365,7 @@ def builds_table(
 
 
 def changes_table(differences: Sequence[Difference], gone: int, source: str) -> str:
-    """Return the table of steps that took longer or less than the last time that they really ran.
-
-    Args:
-        differences: of each step, the greatest change first.
-        gone: how many steps there were before that nothing makes any more.
-        source: the checkout.
-    """
+    """Return the table of steps that took longer or less than the last time that they really ran."""
     both = [(each, each.before, each.now) for each in differences]
     known = [(each, before, now) for each, before, now in both if before is not None and now is not None]
     new = sum(before is None for _, before, _ in both)

@@ -9,6 +9,7 @@ from pathlib import Path
 from torchbuild_tasks.errors import SourceError
 from torchbuild_tasks.features.source import places
 from torchbuild_tasks.features.source.archive import ARCHIVES, unpack_archive
+from torchbuild_tasks.features.source.fill import fill
 from torchbuild_tasks.features.source.get import Task, get, update
 from torchbuild_tasks.features.source.mirror import fill_mirrors
 from torchbuild_tasks.features.source.reset import reset_third_party
@@ -37,7 +38,7 @@ def run_source(task: Task, named: Path | None) -> SourceReport:
         case "get":
             return _report_on(task, _get(task, named))
         case "update":
-            return _report_on(task, update(task, request.ref, _require_folder(named)))
+            return _report_on(task, _update(task, _require_folder(named)))
         case "reset":
             removed, kept = reset_third_party(task, _require_folder(named))
             return SourceReport(action="reset", removed=removed, kept=kept)
@@ -52,6 +53,12 @@ def _get(task: Task, named: Path | None) -> Path:
     if word and word.lower().endswith(tuple(ARCHIVES)):
         return unpack_archive(task, word, named)
     return get(task, word, named)
+
+
+def _update(task: Task, root: Path) -> Path:
+    if task.request.ref is None and not _is_top(task.git(root)):
+        return fill(task, root)
+    return update(task, task.request.ref, root)
 
 
 def _report_on(task: Task, root: Path) -> SourceReport:
@@ -116,7 +123,7 @@ def describe(task: Task, root: Path, *, whole: bool = True) -> Checkout:
             url=note.url if note else "",
             modules=tuple(_empty(lacking)),
             fix=lacking.fix,
-            notes=("it is no git checkout: get another version beside it",),
+            notes=("it is not a git checkout: get another version beside it",),
         )
     return Checkout(
         path=str(root),

@@ -51,7 +51,7 @@ def unpack_archive(task: Task, word: str, folder: Path | None) -> Path:
     outer = growing / "unpacked"
     with contextlib.ExitStack() as after, lock.hold(growing, "source get"), _removed(outer):
         after.callback(places.remove_growing_folder, growing)
-        # A release that a distribution packs anew lacks files that links of it name.
+        # A release that a distribution packs again lacks files that links of it name.
         unpack(archive, kind, outer, tell=task.report.transfer, name=archive.name, dangling=True)
         tree = _tree(outer, archive)
         places.write_note(tree, places.Note(url=str(archive), word=word))

@@ -150,7 +150,7 @@ def get(task: Task, word: str | None, folder: Path | None) -> Path:
     """Have a checkout: in `folder`, or one of ours in the store; an existing one is completed, or moved.
 
     Raises:
-        SourceError: it cannot be had; what was fetched stays, and the same command goes on from there.
+        SourceError: it is not available; what was fetched stays, and the same command goes on from there.
         TreeBusy: another command works on it.
     """
     if folder is not None and not places.is_free(folder):
@@ -242,7 +242,7 @@ def _check_out(task: Task, watched: Path, git: Git, note: Note, before: Note | N
         except InTheWay as error:
             raise changes_error(git, error.files) from None
     if outcome.rc != 0:
-        raise git_failure(f"{note.word} of {note.url} could not be had.", outcome, note.url)
+        raise git_failure(f"{note.word} of {note.url} could not be fetched.", outcome, note.url)
 
 
 def _complete(task: Task, root: Path, full: bool, *, managed: bool) -> None:
@@ -259,7 +259,7 @@ def update(task: Task, word: str | None, root: Path) -> Path:
     Without a word a checkout that was not got by a branch's name stays at its commit.
 
     Raises:
-        SourceError: changes of the user's are in the way, or something cannot be had.
+        SourceError: changes of the user's are in the way, or something is not available.
         TreeBusy: another command works on it.
     """
     git = task.git(root)

@@ -29,7 +29,7 @@ def fill_mirrors(task: Task, word: str | None) -> None:
     """Fill the mirror store with a version and its submodules; --full brings all history of PyTorch.
 
     Raises:
-        SourceError: something cannot be had; what came stays.
+        SourceError: something is not available; what came stays.
     """
     found = resolve(task, word or task.newest, task.url)
     folder = task.store / MIRRORS

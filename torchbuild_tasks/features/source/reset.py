@@ -1,4 +1,4 @@
-"""Gets the submodules of a checkout anew: their files removed, their addresses renewed, all laid out."""
+"""Gets the submodules of a checkout again: their files removed, their addresses renewed, all laid out."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ Kept = tuple[tuple[str, tuple[str, ...]], ...]
 
 
 def reset_third_party(task: Task, root: Path) -> tuple[tuple[str, ...], Kept]:
-    """Get every submodule anew, but those that hold changes of the user's.
+    """Get every submodule again, but those that hold changes of the user's.
 
     Returns:
-        The submodules that were got anew (with --dry-run: would be), and those kept with their changes.
+        The submodules that were got again (with --dry-run: would be), and those kept with their changes.
 
     Raises:
         UsageError: --third-party was not given.
@@ -32,7 +32,9 @@ def reset_third_party(task: Task, root: Path) -> tuple[tuple[str, ...], Kept]:
         TreeBusy: another command works on it.
     """
     if not task.request.third_party:
-        raise UsageError("source reset resets nothing by itself", next_step="Say: source reset --third-party")
+        raise UsageError(
+            "source reset needs to be told what to reset", next_step="Say: source reset --third-party"
+        )
     git = task.git(root)
     own = git_dir(git)
     with lock_checkout(root, "source reset", own):
@@ -42,7 +44,7 @@ def reset_third_party(task: Task, root: Path) -> tuple[tuple[str, ...], Kept]:
         gone = [module for module, changed in found.items() if task.request.yes or not changed]
         if task.request.dry_run:
             return tuple(module.top for module in gone), () if task.request.yes else kept
-        task.report.stage(f"get submodules of {root} anew")
+        task.report.stage(f"get submodules of {root} again")
         for top, changed in () if task.request.yes else kept:
             task.report.note(f"{top} is kept: {', '.join(changed[:4])}{' …' if len(changed) > 4 else ''}")
         for module in gone:

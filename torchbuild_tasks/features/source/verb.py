@@ -1,4 +1,4 @@
-"""`source`: get, update, look at, mend or mirror a checkout of PyTorch."""
+"""`source`: get, update, look at, fix or mirror a checkout of PyTorch."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ def _mirrors(report: SourceReport) -> str:
 
 
 def _reset(report: SourceReport, dry_run: bool) -> str:
-    text = f"{'would be got anew' if dry_run else 'got anew'}: {_some(report.removed) or 'nothing'}\n"
+    text = f"{'would be got again' if dry_run else 'got again'}: {_some(report.removed) or 'nothing'}\n"
     for path, files in report.kept:
         text += f"kept, because it has changes: {path}: {_some(files)}\n"
     if report.kept:
@@ -112,7 +112,7 @@ class SourceRequest(BuildRequest):
 
 
 def run(request: SourceRequest, report: Reporter) -> Outcome:
-    """Get, update, look at, mend or mirror a checkout of PyTorch."""
+    """Get, update, look at, fix or mirror a checkout of PyTorch."""
     done = run_action(request, report)
     return Outcome(done, source_text(done, dry_run=request.dry_run))
 

@@ -87,14 +87,6 @@ def make_support(
 ) -> SupportFile:
     """Write the archive.
 
-    Args:
-        request: the flags; --out names the file.
-        facts: the machine, if it could be looked at.
-        plan: what would be done, if that could be decided.
-        catalog: the rows.
-        attempts: what was tried before, and failed.
-        writer: name and version of this tool.
-
     Raises:
         UsageError: there is such a file already, or it cannot be written.
     """

@@ -12,28 +12,12 @@ if TYPE_CHECKING:
     from torchbuild_tasks.build.work import Reporter
     from torchbuild_tasks.features.support.act import SupportFile
 
-from collections.abc import Mapping, Sequence
-from typing import Protocol
 
-
-class Written(Protocol):
-    """What `flow.support` gives."""
-
-    @property
-    def path(self) -> str: ...
-    @property
-    def members(self) -> Sequence[str]: ...
-    @property
-    def redacted(self) -> Mapping[str, int]: ...
-    @property
-    def problems(self) -> Sequence[str]: ...
-
-
-def support_text(made: Written) -> str:
-    """Say where it is, what is in it, what was taken out and what could not be had."""
-    taken = ", ".join(f"{rule} ({count})" for rule, count in made.redacted.items()) or "nothing"
-    lines = [f"wrote {made.path}", f"  in it: {', '.join(made.members)}", f"  taken out: {taken}"]
-    lines += [f"  could not be had: {problem}" for problem in made.problems]
+def support_text(archive: SupportFile) -> str:
+    """Say where it is, what is in it, what was taken out and what could not be fetched."""
+    taken = ", ".join(f"{rule} ({count})" for rule, count in archive.redacted.items()) or "nothing"
+    lines = [f"wrote {archive.path}", f"  in it: {', '.join(archive.members)}", f"  taken out: {taken}"]
+    lines += [f"  could not be fetched: {problem}" for problem in archive.problems]
     return "\n".join(lines) + "\n  Look through it before you hand it on.\n"
 
 
@@ -44,7 +28,7 @@ def run(request: BuildRequest, report: Reporter) -> Outcome:
 
 
 def write_archive(request: BuildRequest) -> SupportFile:
-    """Write the archive; what cannot be had is noted in it."""
+    """Write the archive; what is not available is noted in it."""
     from torchbuild_tasks.catalog import load_catalog
     from torchbuild_tasks.context import decide, writer
     from torchbuild_tasks.features.doctor import health

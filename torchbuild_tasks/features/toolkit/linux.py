@@ -136,8 +136,8 @@ def _make(folder: Path, stub: Stub, compiler: str, note: Callable[[str], None]) 
         flags = ("-shared", "-fPIC", "-fno-builtin", "-nostdlib", soname)
         done = process.capture((compiler, *flags, "-o", str(built), str(source)), timeout=_SECONDS)
         if not functions or done.rc != 0:
-            said = done.stderr.decode(errors="replace").strip()[-200:]
-            note(f"no stub of lib{stub.library}.so can be made of {stub.header} with {compiler}: {said}")
+            errors = done.error_text[-200:]
+            note(f"no stub of lib{stub.library}.so can be made of {stub.header} with {compiler}: {errors}")
             return
         # It may lie on another file system, from which nothing can be renamed.
         partial = _place(folder, stub).with_suffix(".partial")
@@ -154,6 +154,5 @@ def _functions(folder: Path, stub: Stub, compiler: str, source: Path) -> set[str
         source.write_text(f"{defines}#include <{stub.header}>\n", "utf-8")
         command = (compiler, "-E", "-P", f"-I{folder / 'include'}", str(source))
         done = process.capture(command, timeout=_SECONDS)
-        if done.rc == 0:
-            found.update(re.findall(stub.functions, done.stdout.decode(errors="replace")))
+        found.update(re.findall(stub.functions, done.answer))
     return found

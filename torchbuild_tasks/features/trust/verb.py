@@ -49,9 +49,9 @@ def answer(request: TrustRequest) -> tuple[dict[str, object], str]:
     if request.revoke:
         known = act.revoke(path)
         return {"revoked": known}, f"{path} {'is not trusted any more' if known else 'was not trusted'}.\n"
-    said = act.say(path)
-    what = "".join(f"  {each}\n" for each in (*said.files, *said.venvs))
-    return {"trusted": said}, f"Trusted as they are now; a change takes it back:\n{what}"
+    remembered = act.say(path)
+    what = "".join(f"  {each}\n" for each in (*remembered.files, *remembered.venvs))
+    return {"trusted": remembered}, f"Trusted as they are now; a change takes it back:\n{what}"
 
 
 def _default(request: BuildRequest) -> str:
@@ -64,7 +64,7 @@ def _default(request: BuildRequest) -> str:
 
 
 def settle(verb: str, request: BuildRequest, report: Reporter) -> None:
-    """Before a verb acts, ask at a terminal whether what was found is trusted; --yes is no answer to that.
+    """Before a verb acts, ask at a terminal whether what was found is trusted; --yes does not answer that.
 
     Raises:
         Untrusted: there is no terminal, or the answer was no.
@@ -72,13 +72,13 @@ def settle(verb: str, request: BuildRequest, report: Reporter) -> None:
     if verb == "trust":
         return
     from torchbuild_tasks.context import read_believed, with_templates
-    from torchbuild_tasks.plan.trust import quoted, said
+    from torchbuild_tasks.plan.trust import quoted, withheld_text
 
     try:
         settings = with_templates(read_believed(request))
     except UsageError:  # whoever needs the file says it
         return
-    lines = tuple(f"{place}: {said(held)}" for place, held in settings.withheld.items())
+    lines = tuple(f"{place}: {withheld_text(held)}" for place, held in settings.withheld.items())
     commands = "\n".join(f"torchbuild trust {quoted(place)}" for place in settings.withheld)
     if not lines:
         return
@@ -93,7 +93,7 @@ def settle(verb: str, request: BuildRequest, report: Reporter) -> None:
         say_all(settings.withheld)
         return
     raise Untrusted(
-        "What came with this checkout names programs, servers or far places, and nobody has said that it may."
+        "What came with this checkout names programs, servers or remote places, and nobody has allowed it."
         " Nothing was done.",
         looked=lines,
         next_step=f"Read the files. If you believe them, as they are now:\n{commands}\n"

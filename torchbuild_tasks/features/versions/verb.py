@@ -16,19 +16,8 @@ from torchbuild_tasks.plan.versions import VersionLine
 from torchbuild_tasks.text.show import MARK, columns
 
 HEAD = (
-    "",
-    "torch",
-    "released",
-    "Python",
-    "C++",
-    "GCC",
-    "CMake",
-    "CUDA",
-    "vision",
-    "audio",
-    "triton",
-    "here",
-    "",
+    *("", "torch", "released", "Python", "C++", "GCC"),
+    *("CMake", "CUDA", "vision", "audio", "triton", "here", ""),
 )
 
 
@@ -61,6 +50,9 @@ def _detail(line: VersionLine) -> str:
 def _figures(line: VersionLine) -> Iterator[tuple[str, str]]:
     yield "C++", str(line.cxx)
     yield "CUDA of upstream's own", line.cuda_best or "not known"
+    if line.oldest_gpu:
+        built = "what is older (5.0 on) is built for with CUDA 12.6 to 12.9: build --cuda --preset old-gpu"
+        yield "GPUs of upstream's own", f"compute capability {line.oldest_gpu} and later; {built}"
     yield "cuDNN", line.cudnn or "not known"
     yield "MSVC of upstream's own", line.msvc
     yield "clang", "no least version is stated"

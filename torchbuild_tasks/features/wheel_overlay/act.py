@@ -7,12 +7,11 @@ unpacked and checked in a folder of ours first, so a wheel that is broken leaves
 
 from __future__ import annotations
 
-import base64
 import contextlib
 import csv
-import hashlib
 import io
 import json
+import locale
 import os
 import shutil
 import zipfile
@@ -29,7 +28,7 @@ from torchbuild_tasks.build.outputs import Outputs, of_either_era
 from torchbuild_tasks.build.prepare import install
 from torchbuild_tasks.build.work import Work, is_agreed
 from torchbuild_tasks.errors import ArchiveRefused, BuildFailed, CleanRefused, RequirementsError, UsageError
-from torchbuild_tasks.facts.wheel import identify
+from torchbuild_tasks.facts.wheel import identify, record_row
 from torchbuild_tasks.features.wheel_overlay.choose import choose_members, promise, say_laid, wheel_inputs
 from torchbuild_tasks.model import Command
 from torchbuild_tasks.model.wheel import Member, Wheel
@@ -106,8 +105,8 @@ def _some(names: Sequence[str]) -> str:
 
 def _is_laid(work: Work, inputs: dict[str, str], taken: Sequence[Member]) -> bool:
     """Say whether this very wheel lies there, whole, for the Python that is asked for."""
-    previous = work.facts.tree.previous
-    if previous is None or previous.result != "ok" or previous.inputs.get("wheel") != inputs["wheel"]:
+    previous = work.facts.tree.previous  # it may have failed later, in what is built with this torch
+    if previous is None or previous.inputs.get("wheel") != inputs["wheel"]:
         return False
     python = next((p for p in work.facts.pythons if p.executable == work.plan.environment.python), None)
     if python is None or python.torch_from != work.plan.source or work.request.clean:
@@ -189,7 +188,7 @@ def _unpack(wheel: Wheel, taken: Sequence[Member], staging: Path) -> None:
     except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError) as error:
         raise ArchiveRefused(
             f"{wheel.path} is broken: {error}. Nothing of it was laid over the checkout.",
-            next_step="Get the wheel anew; one that was downloaded lies in .torchbuild/wheels.",
+            next_step="Get the wheel again; one that was downloaded lies in .torchbuild/wheels.",
         ) from None
 
 
@@ -246,7 +245,15 @@ def _install_editable(work: Work, wheel: Wheel, staging: Path) -> None:
         _write_editable(wheel, path, work.plan.source)
     _pip_install(work, (str(path),), f"{wheel.file} asks for it")
     _pip_install(work, ("--force-reinstall", "--no-deps", str(path)), "torch is imported from the checkout")
-    asked = process.capture((work.plan.environment.python, "-I", "-c", _SITE), timeout=60.0)
+    ask = (
+        work.plan.environment.python,
+        "-I",
+        "-X",
+        "utf8",
+        "-c",
+        _SITE,
+    )  # else a pipe has Windows' code page
+    asked = process.capture(ask, timeout=60.0)
     info = Path(asked.stdout.decode().strip()) / f"torch-{wheel.version}.dist-info"
     if asked.rc != 0 or not info.is_dir():
         raise RequirementsError(f"pip has installed the metadata of torch, and {info} is not there.")
@@ -259,13 +266,25 @@ def _write_editable(wheel: Wheel, path: Path, source: str) -> None:
         names = {each.name for each in wheel.members}
         kept = [name for name in _FROM_WHEEL if f"{wheel.dist_info}/{name}" in names]
         texts = {f"{info}/{name}": archive.read(f"{wheel.dist_info}/{name}") for name in kept}
-    texts[f"__editable__.torch-{wheel.version}.pth"] = f"{source}\n".encode()
+    texts[f"__editable__.torch-{wheel.version}.pth"] = path_line(source)
     texts[f"{info}/WHEEL"] = _WHEEL_TEXT.encode()
-    rows = [(name, _hashed(data), str(len(data))) for name, data in texts.items()]
+    rows = [record_row(name, data) for name, data in texts.items()]
     texts[f"{info}/RECORD"] = _csv([*rows, (f"{info}/RECORD", "", "")])
     with zipfile.ZipFile(path, "w") as made:
         for name, data in texts.items():
             made.writestr(name, data)
+
+
+def path_line(source: str) -> bytes:
+    """Return the line of a .pth file as site.py reads it: in the locale's encoding, which UTF-8 is on Linux.
+
+    From Python 3.13 on it tries UTF-8 first, and takes the locale's where that does not fit.
+    """
+    line = f"{source}\n"
+    try:
+        return line.encode(locale.getencoding())
+    except UnicodeEncodeError:
+        return line.encode("utf-8", "surrogateescape")
 
 
 def _mark_editable(info: Path, root: Path) -> None:
@@ -275,14 +294,9 @@ def _mark_editable(info: Path, root: Path) -> None:
     with translate_errors(UsageError, info):
         rows = list(csv.reader((info / "RECORD").read_text("utf-8").splitlines()))
     rows = [row for row in rows if row and row[0].replace("\\", "/") != name]
-    rows.append([name, _hashed(data), str(len(data))])
+    rows.append(list(record_row(name, data)))
     write_atomic(info / "direct_url.json", data, error=RequirementsError)
     write_atomic(info / "RECORD", _csv(rows), error=RequirementsError)
-
-
-def _hashed(data: bytes) -> str:
-    digest = base64.urlsafe_b64encode(hashlib.sha256(data).digest()).rstrip(b"=").decode()
-    return f"sha256={digest}"
 
 
 def _csv(rows: Sequence[Sequence[str]]) -> bytes:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import fnmatch
 import re
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence, Set
 from typing import Any, Final
 
 import msgspec
@@ -23,7 +23,7 @@ COMPILED: Final = ("native", "generated", "build")
 # What a plan without a compile is still held to.
 _KEPT: Final = frozenset(
     ("source", "era", "arch", "writable", "facts", "running", "torch-version")
-    + ("python", "python-bits", "python-venv", "python-pip")
+    + ("python", "python-bits", "python-venv", "python-pip", "requirements")
 )
 # What the wheel's builder decided, so that no plan of ours promises it.
 _WHEELS_OWN: Final = frozenset(("config", "cuda_arch_list", "rpath"))  # an RPATH leads to wheels beside torch
@@ -238,9 +238,8 @@ def choose_members(
 # ---------------- the plan of it
 
 
-def plan_overlay(question: Question, plan: BuildPlan) -> BuildPlan:
-    """Return the plan without what compiles torch; what --with names is built against the wheel's."""
-    companions = {row.name for row in question.catalog.companion}
+def plan_overlay(question: Question, plan: BuildPlan, companions: Set[str]) -> BuildPlan:
+    """Return the plan without what compiles torch; the `companions` are built against the wheel's."""
     kept_findings = (each for each in plan.findings if each.id in _KEPT | companions)
     findings = (*kept_findings, *_check_flags(question))
     states = {finding.status for finding in findings}
@@ -299,7 +298,9 @@ def _check_flags(question: Question) -> Iterable[Finding]:
         )
     tree = question.facts.tree
     if not tree.problem and not tree.commit:
-        text = f"{tree.root} is no git checkout: of which commit it is, and what was changed, cannot be told"
+        text = (
+            f"{tree.root} is not a git checkout: of which commit it is, and what was changed, cannot be told"
+        )
         beside = as_word(folder_beside(tree))
         word = fetched_word(tree, question.catalog)
         fix = (

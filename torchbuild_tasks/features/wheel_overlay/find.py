@@ -70,7 +70,7 @@ class Scene(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Change(msgspec.Struct, frozen=True, kw_only=True):
-    """What lies between a commit and the checkout; `ahead` in commits, None where it is no ancestor."""
+    """What lies between a commit and the checkout; `ahead` in commits, None where it is not an ancestor."""
 
     ahead: int | None
     reached: tuple[Reached, ...] = ()
@@ -82,7 +82,7 @@ def find_wheel(work: Work) -> Work:
     Raises:
         PlanRefused: no wheel fits; why each does not stands in the findings.
         ArchiveRefused: the one that was named cannot be read.
-        DownloadFailed: it cannot be had.
+        DownloadFailed: it is not available.
     """
     word = str(work.request.from_wheel)
     seen: list[Finding] = []
@@ -94,7 +94,7 @@ def find_wheel(work: Work) -> Work:
         if isinstance(problem, tuple):
             raise _refuse_compile(wheel.file, problem)
         if word != AUTO and (wheel.problem or name_fault(wheel)):
-            raise ArchiveRefused(f"{wheel.path} cannot be used: {problem}.", next_step="Get the wheel anew.")
+            raise ArchiveRefused(f"{wheel.path} cannot be used: {problem}.", next_step="Get the wheel again.")
         seen.append(Finding(id="from-wheel", status="error", text=f"{wheel.file}: {problem}"))
     if not seen:
         seen.append(Finding(id="from-wheel", status="error", text=f"no wheel of torch is in {word}"))
@@ -132,7 +132,7 @@ def check_wheel(work: Work | Scene, wheel: Wheel) -> str | tuple[Finding, ...]:
         return f"it was built from {wheel.commit[:10]}, which is not in this checkout's history; {fix}"
     change = look_at_change(work, git, wheel.commit)
     if change.ahead is None:
-        return f"it was built from {wheel.commit[:10]}, which is no ancestor of what is checked out"
+        return f"it was built from {wheel.commit[:10]}, which is not an ancestor of what is checked out"
     return say_reached(change.reached, ninja_targets(work, change.reached))
 
 
@@ -172,7 +172,7 @@ def look_at_change(work: Work | Scene, git: Git, commit: str) -> Change:
     if git.run("merge-base", commit, head) != commit if commit != head else False:
         return Change(ahead=None)
     ahead = int(git.run("rev-list", "--count", f"{commit}..{head}")) if commit != head else 0
-    # What builds leave untracked in submodules is no change of theirs.
+    # What builds leave untracked in submodules is not a change of theirs.
     same = ("diff", "--name-only", "--no-renames", "--no-ext-diff", "-z", "--ignore-submodules=untracked")
     changed = _split(git.run(*same, commit, "--"))
     staged = _split(git.run(*same, "--cached", commit, "--"))
@@ -215,7 +215,7 @@ def _candidates(work: Work, word: str) -> Iterator[Wheel]:
         yield look_at_wheel(_pip_download(work, word))
     else:
         raise UsageError(
-            f"--from-wheel {word}: that is no file, no folder, no address and no version.",
+            f"--from-wheel {word}: that is neither a file, a folder, an address nor a version.",
             next_step="Say auto, the path of a wheel or of a folder of wheels, a version such as 2.9.1 or "
             "2.9.1+cpu, or an address that begins with https://",
         )

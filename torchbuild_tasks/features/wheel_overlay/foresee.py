@@ -64,7 +64,7 @@ def foresee(question: Question, plan: BuildPlan) -> BuildPlan:
         return _foresee_local(scene, named_wheels(scene, path), word)
     if is_version(word) or urlsplit(word).scheme.lower() in ("http", "https", "file"):
         return _with(plan, Choice(name="wheel", value=word, because=_LATER, source="flag"))
-    text = f"--from-wheel {word}: that is no file, no folder, no address and no version"
+    text = f"--from-wheel {word}: that is neither a file, a folder, an address nor a version"
     return _refused(plan, Finding(id="from-wheel", status="error", text=text))
 
 
@@ -143,7 +143,7 @@ def look_at_situation(question: Question, plan: BuildPlan, store: Path) -> Situa
     full = max((build.seconds for build in history.builds), default=None)
     seen = replace(seen, full_seconds=full)
     if not question.facts.tree.commit:
-        return replace(seen, no_wheel="it is no git checkout")
+        return replace(seen, no_wheel="it is not a git checkout")
     with contextlib.suppress(TorchbuildError):
         if previous is not None and "wheel" in previous.inputs:
             return replace(seen, laid=True, **_laid(scene, previous.inputs))
@@ -167,7 +167,7 @@ def _laid(scene: Scene, inputs: Any) -> dict[str, Any]:
     change = look_at_change(scene, Git(folder=scene.root), commit) if is_commit(commit) else None
     versions = [str(each.get("python", "")).rpartition(" ")[2] for each in (inputs, scene.plan.inputs)]
     if change is None or change.ahead is None or versions[0] != versions[1]:
-        other = "for another Python" if versions[0] != versions[1] else "of a commit that is no ancestor"
+        other = "for another Python" if versions[0] != versions[1] else "of a commit that is not an ancestor"
         moved = Reached(path=f"all (the wheel that lies here is {other})", kind="build", part="the build")
         return {"reached": (moved,)}
     recorded = read_json(last_manifest(scene.build_dir)).get("request", {}).get("from_wheel") or AUTO

@@ -33,7 +33,7 @@ _ENTRY = re.compile(r"(\d{1,2})\.(\d)([af]?)(\+PTX)?", re.IGNORECASE)
 
 
 class UnknownArch(ValueError):
-    """A word that is no entry of an architecture list; the text says what was meant, perhaps."""
+    """A word that is not an entry of an architecture list; the text says what was meant, perhaps."""
 
 
 def capability(text: str) -> Capability:
@@ -92,7 +92,7 @@ def _meaning(question: Question, word: str) -> tuple[Arch, ...]:
             f"{word!r} is nvcc's spelling; write {digits[:-1]}.{digits[-1]}{word[len(word.rstrip('af')) :]}"
         )
     hint = did_you_mean(word, sorted({row.name for row in question.catalog.family}))
-    raise UnknownArch(f"{word!r} is no architecture{hint}")
+    raise UnknownArch(f"{word!r} is not an architecture{hint}")
 
 
 def _family(question: Question, name: str) -> FamilyRow | None:

@@ -150,7 +150,7 @@ def _check_code(
         how = (
             f"it runs the code of {near[-1].capability}"
             if near
-            else "it runs PTX at most, compiled anew at start"
+            else "it runs PTX at most, compiled again at start"
         )
         text = f"{device.name} ({device.capability}): {what} makes no code of its own for it, so {how}"
         fix = ADVISED if own not in known else _newer_torch(question, own)

@@ -23,7 +23,7 @@ class ChosenToolkit(msgspec.Struct, frozen=True, kw_only=True):
 
     `toolkit` is what was found in its folder; None for one that is still to be put together
     (`managed`, from `artifacts`). `root`, `nvcc` and `version` hold for both. `problem` says why what was
-    asked for cannot be had, `passed_over` why others were not taken.
+    asked for is not available, `passed_over` why others were not taken.
     """
 
     choice: Choice | None = None

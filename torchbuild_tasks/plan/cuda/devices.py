@@ -133,7 +133,7 @@ def _by_id(question: Question, pci_id: str | None) -> GpuRow | None:
 
 
 def _number(pci_id: str | None) -> int | None:
-    """8708 for "10de:2204"; None for other vendors and what is no id."""
+    """8708 for "10de:2204"; None for other vendors and what is not an id."""
     vendor, _, device = (pci_id or "").casefold().removeprefix("0x").partition(":")
     device = device.removeprefix("0x")
     return int(device, 16) if vendor == NVIDIA and re.fullmatch("[0-9a-f]{1,4}", device) else None

@@ -75,7 +75,7 @@ def _mismatch(question: Question, driver: Driver) -> Finding | None:
     versions = f"the kernel has loaded {driver.module or 'another version'}, and the library is "
     versions += driver.library or "of another one"
     text = (
-        f"the NVIDIA driver does not fit itself: {versions}. Nothing with CUDA runs like this: NVML says "
+        f"the parts of the NVIDIA driver do not match: {versions}. No CUDA program runs like this: NVML says "
         '"Driver/library version mismatch", torch says "Error 803: system has unsupported display driver / '
         'cuda driver combination"'
     )

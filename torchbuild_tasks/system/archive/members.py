@@ -306,7 +306,7 @@ class Filling:
     def hard_link(self, path: str, other: str) -> None:
         """Write an announced file that is another name of one that is written already."""
         if other not in self._written:
-            refuse(self.tree.archive, f"is a hard link to {other!r}, which is no file before it", path)
+            refuse(self.tree.archive, f"is a hard link to {other!r}, which is not a file before it", path)
         with (self.folder / other).open("rb") as source:
             self.write(path, iter(lambda: source.read(CHUNK), b""))
 

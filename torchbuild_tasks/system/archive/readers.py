@@ -164,7 +164,7 @@ class _Metered:
 
 
 class _Strict(tarfile.TarInfo):
-    """Headers that are no silent end of the archive when they are broken."""
+    """Headers that are not a silent end of the archive when they are broken."""
 
     @classmethod
     def fromtarfile(cls, tar: tarfile.TarFile) -> _Strict:

@@ -7,7 +7,6 @@ gets its own name by one rename. Names and links are judged by system/archive/me
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import os
 from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime
@@ -22,6 +21,7 @@ from torchbuild_tasks.system.archive import readers
 from torchbuild_tasks.system.archive.members import COUNT, LIMIT, Filling, Tree, parts_of, refusal
 from torchbuild_tasks.system.files import translate_errors
 from torchbuild_tasks.system.mark import Marker, Origin, write_marker
+from torchbuild_tasks.system.reading import hash_file
 from torchbuild_tasks.system.remove import UNPACKING, discard, leftovers, remove_tree, temporary_name
 from torchbuild_tasks.values import replace
 
@@ -89,12 +89,6 @@ def unpack(
         write_marker(growing, _finished(mark, tree))
         with translate_errors(DownloadFailed, folder):
             files.replace(growing, folder)
-
-
-def hash_file(path: Path) -> str:
-    """Return the sha256 of a file in hex."""
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def _finished(mark: Marker, tree: Tree) -> Marker:

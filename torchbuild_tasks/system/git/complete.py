@@ -35,7 +35,7 @@ _NOTE_EVERY: Final = 10.0  # seconds between notes of how many are there
 
 
 class _Failed(Exception):
-    """One submodule could not be had."""
+    """One submodule could not be fetched."""
 
     def __init__(self, why: Reason) -> None:
         super().__init__(why)
@@ -77,7 +77,7 @@ def complete(
         The submodules that were left out because nothing needs them.
 
     Raises:
-        SourceError: some could not be had, all of them named; the others are there.
+        SourceError: some could not be fetched, all of them named; the others are there.
     """
     tally = _Tally(access.watch)
     job = _Job(access=replace(access, watch=tally.watch), sync=sync, needed=needed, main=main, left_out=[])
@@ -180,6 +180,8 @@ def _fetch_commit(git: Git, module: Module, job: _Job) -> Outcome:
     if lender := _lender(module, job):
         borrow(git, module.commit, lender, job.access, module.top)
     outcome = Outcome(rc=0)
+    if module.foreign and module.url == module.listed and not git.has(module.commit):
+        return Outcome(rc=128, words=(f"fatal: {module.url} is a place on this machine: {_FOREIGN}",))
     for url in dict.fromkeys((module.url, module.listed)):
         wish = Wish(url=url, what=module.commit, into="", commit=module.commit)
         outcome = bring(git, wish, job.access, module.top)
@@ -191,6 +193,12 @@ def _fetch_commit(git: Git, module: Module, job: _Job) -> Outcome:
             if git.has(module.commit):
                 return Outcome(rc=0)
     return outcome
+
+
+_FOREIGN: Final = (
+    "git takes nothing from there because a repository says so. "
+    "Where it is yours: git config --global protocol.file.allow always"
+)
 
 
 def _lender(module: Module, job: _Job) -> Git | None:
@@ -216,7 +224,7 @@ def _require(outcome: Outcome) -> None:
 def _error(root: Path, failed: list[tuple[Module, Reason]]) -> SourceError:
     many = "1 submodule" if len(failed) == 1 else f"{len(failed)} submodules"
     return SourceError(
-        f"{many} of {root} could not be had; the others are there.",
+        f"{many} of {root} could not be fetched; the others are there.",
         looked=tuple(f"{module.top} from {module.url}: {why.line}" for module, why in failed),
         next_step=advice([why for _, why in failed], failed[0][0].url),
     )

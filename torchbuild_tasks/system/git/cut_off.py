@@ -41,7 +41,8 @@ def mark_change(state: Path, tree: Path, git_dir: Path) -> Iterator[None]:
         if mark.exists():
             end_orphans(str(tree))
             remove_locks(tree, git_dir)
-        mark.write_text("A command of torchbuild_tasks changes this repository, or was cut off.\n", "utf-8")
+        with files.create(mark) as file:
+            file.write(b"A command of torchbuild_tasks changes this repository, or was cut off.\n")
     try:
         yield
     finally:
@@ -74,10 +75,6 @@ def end_orphans(tree: str) -> None:
 
 def remove_locks(tree: Path, git_dir: Path) -> None:
     """Remove the lock files and the unfinished packs that killed git processes left.
-
-    Args:
-        tree: the checkout, or the mirror.
-        git_dir: its repository.
 
     Raises:
         SourceError: there are locks, and a git works there.

@@ -23,7 +23,8 @@ from torchbuild_tasks.errors import SourceError
 from torchbuild_tasks.system import files
 from torchbuild_tasks.system.git.cut_off import mark_change
 from torchbuild_tasks.system.git.run import Git
-from torchbuild_tasks.system.git.transfer import Outcome, Stopped, Watch, patience, run
+from torchbuild_tasks.system.git.transfer import PATIENCE, Outcome, Stopped, Watch, run
+from torchbuild_tasks.system.pace import patience
 from torchbuild_tasks.values import replace
 
 MIRRORS: Final = "mirrors"
@@ -85,17 +86,10 @@ def access_for(
 ) -> Access:
     """Return how repositories are reached for a checkout; the mirror store is used once it exists.
 
-    Args:
-        tree: the checkout, or the mirror.
-        report: gets the progress.
-        config: settings that go with each git.
-        store: the folder that holds the mirror store.
-        offline: only what is on this machine.
-
     Raises:
-        UsageError: TORCHBUILD_STALL is no number of seconds.
+        UsageError: TORCHBUILD_STALL is not a number of seconds.
     """
-    watch = Watch(tree=str(tree), patience=patience(), transfer=report.transfer, note=report.note)
+    watch = Watch(tree=str(tree), patience=patience(PATIENCE), transfer=report.transfer, note=report.note)
     mirrors = store / MIRRORS
     return Access(config=config, mirrors=mirrors if mirrors.is_dir() else None, offline=offline, watch=watch)
 
@@ -128,13 +122,6 @@ def borrow(git: Git, commit: str, lender: Git, access: Access, name: str) -> Non
 
     A new repository gets hard links to all objects: that takes no room, and, unlike git's alternates, still
     holds when the other one is tidied up (`git gc`) or removed. What does not work is left to `bring`.
-
-    Args:
-        git: the repository.
-        commit: what is wanted.
-        lender: the other one, bare.
-        access: where progress is reported.
-        name: what the progress is called.
 
     Raises:
         SourceError: a file cannot be written.
@@ -286,7 +273,7 @@ def _lock_mirror(mirror: Path, access: Access, name: str) -> Iterator[None]:
         if access.watch.stop.is_set():
             raise Stopped
         if not noted and time.monotonic() - began > 2:
-            access.watch.note(f"{name}: another fetch into {mirror.name} is waited for")
+            access.watch.note(f"{name}: waiting for another fetch into {mirror.name}")
             noted = True
     try:
         yield

@@ -157,5 +157,5 @@ def _with_config(environ: Mapping[str, str], pairs: Pairs) -> dict[str, str]:
 def _for_old(environ: Mapping[str, str], pairs: Pairs) -> dict[str, str]:
     """Say the same to git before 2.31, as its `git -c` hands settings on to the gits that it starts."""
     words = (f"{key}={value}".replace("'", "'\\''").replace("!", "'\\!'") for key, value in pairs)
-    said = [environ.get("GIT_CONFIG_PARAMETERS", ""), *(f"'{word}'" for word in words)]
-    return {**environ, "GIT_CONFIG_PARAMETERS": " ".join(filter(None, said))}
+    words_before = [environ.get("GIT_CONFIG_PARAMETERS", ""), *(f"'{word}'" for word in words)]
+    return {**environ, "GIT_CONFIG_PARAMETERS": " ".join(filter(None, words_before))}

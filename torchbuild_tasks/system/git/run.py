@@ -90,7 +90,7 @@ def git_error(argv: Sequence[str], done: process.Captured) -> SourceError:
     if done.rc == process.CANNOT_START:
         return SourceError(
             "git is needed here, and it does not start.",
-            looked=(done.stderr.decode(errors="replace").strip(),),
+            looked=(done.error_text,),
             next_step=INSTALL_GIT,
         )
     if done.timed_out:
@@ -108,8 +108,8 @@ def git_environment(folder: Path | None = None, question: Sequence[str] = ()) ->
     """
     if folder is None:
         return guard.environment(os.environ)
-    said = tuple(sorted((name, os.environ.get(name)) for name in os.environ if _counts(name)))
-    key = (str(folder), said, _stamp(folder / ".git" / "config"), _stamp(folder / "config"))
+    variables = tuple(sorted((name, os.environ.get(name)) for name in os.environ if _counts(name)))
+    key = (str(folder), variables, _stamp(folder / ".git" / "config"), _stamp(folder / "config"))
     answer = _answers.get(key)
     if answer is None:
         argv = question or ("git", "-C", str(folder), *guard.QUESTION)

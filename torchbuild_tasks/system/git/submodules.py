@@ -27,6 +27,7 @@ from torchbuild_tasks.system.git.transfer import Outcome, Watch
 from torchbuild_tasks.values import replace
 
 _KEYS: Final = r"^submodule\..*\.(path|url|update)$"
+_LOCAL: Final = re.compile(r"file:|[/\\~]|[A-Za-z]:", re.IGNORECASE)
 _SIDES: Final = {"1": "both came from", "2": "ours", "3": "theirs"}
 
 
@@ -39,6 +40,8 @@ class Module(msgspec.Struct, frozen=True, kw_only=True):
         name: what .gitmodules calls it.
         url: where it is fetched from: what the repository's settings say goes before .gitmodules.
         listed: the address in .gitmodules, absolute; tried where `url` does not have the commit.
+        foreign: whether `listed` names a place on this machine by itself, not from where the repository
+            around it came from: git takes nothing from there (CVE-2022-39253), and neither do we.
         commit: the commit that the repository around it wants.
         around: the worktree around it.
         repository: its own git folder.
@@ -52,6 +55,7 @@ class Module(msgspec.Struct, frozen=True, kw_only=True):
     commit: str
     around: Path
     repository: Path
+    foreign: bool = False
 
     @property
     def folder(self) -> Path:
@@ -126,6 +130,7 @@ def modules(git: Git, prefix: str = "", *, commit: str = "") -> tuple[Module, ..
                 commit=links[path],
                 around=git.folder,
                 repository=place if place.is_dir() else base / name,
+                foreign=_LOCAL.match(address) is not None and not _allows_local(git),
             )
         )
     return tuple(found)
@@ -133,6 +138,13 @@ def modules(git: Git, prefix: str = "", *, commit: str = "") -> tuple[Module, ..
 
 def _origin(git: Git) -> str:
     return git.output("config", "--get", "remote.origin.url") or str(git.folder)
+
+
+def _allows_local(git: Git) -> bool:
+    """Say whether the user's settings let a repository name places on this machine; its own do not count."""
+    said = git.output("config", "--show-scope", "--get-all", "protocol.file.allow") or ""
+    words = [line.split() for line in said.splitlines() if line.split()[0] not in ("local", "worktree")]
+    return bool(words) and words[-1][-1] == "always"
 
 
 def absolute(base: str, url: str) -> str:
@@ -176,10 +188,12 @@ def _links(git: Git) -> dict[str, str]:
 def _check(git: Git, name: str, path: str) -> None:
     """Refuse what git itself refuses, because it would lead out of the repository."""
     for text in (name, path):
-        parts = text.replace("\\", "/").split("/")
-        if ".." in parts or "" in parts or text.startswith("-") or ":" in text or ".git" in parts:
+        parts = [
+            part.rstrip(". ").lower() for part in text.replace("\\", "/").split("/")
+        ]  # as Windows reads it
+        if not all(parts) or {".git", "git~1"} & {*parts} or text.startswith("-") or ":" in text:
             raise SourceError(
-                f"{git.folder / '.gitmodules'} has a submodule {text!r}, which is no safe name."
+                f"{git.folder / '.gitmodules'} has a submodule {text!r}, which is not a safe name."
             )
 
 

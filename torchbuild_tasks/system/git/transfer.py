@@ -7,7 +7,6 @@ git prints its progress once a second while anything moves. Over HTTP it notices
 from __future__ import annotations
 
 import contextlib
-import os
 import re
 import sys
 import threading
@@ -17,9 +16,9 @@ from typing import Final
 
 import msgspec
 
-from torchbuild_tasks.errors import UsageError
 from torchbuild_tasks.system import process
 from torchbuild_tasks.system.git.run import Git
+from torchbuild_tasks.system.pace import patience
 
 # Our git processes for one checkout carry its name, so that those of a killed run can be recognised.
 TREE: Final = "TORCHBUILD_TREE"
@@ -32,25 +31,12 @@ _UNITS: Final[Mapping[str, int]] = {"bytes": 1, "KiB": 1 << 10, "MiB": 1 << 20, 
 _COUNTED: Final = re.compile(r"(?:remote: )?(?:Enumerating|Counting|Total|Unpacking) .*\d")
 
 
-def patience() -> float:
-    """Return the seconds of silence after which a transfer counts as stalled.
-
-    Raises:
-        UsageError: TORCHBUILD_STALL is no number of seconds.
-    """
-    text = os.environ.get("TORCHBUILD_STALL")
-    with contextlib.suppress(ValueError):
-        if (seconds := float(text or PATIENCE)) >= 1:
-            return seconds
-    raise UsageError(f"TORCHBUILD_STALL={text} is not a number of seconds, 1 or more")
-
-
 def git_settings(mirrors: tuple[tuple[str, str], ...]) -> tuple[str, ...]:
     """Return what goes with every git: mirrors of hosts, patience, packs that are whole or not there."""
     return (
         *(f"url.{new}.insteadOf={old}" for old, new in mirrors),
         "http.lowSpeedLimit=10",  # bytes a second: a server that counts objects sends more
-        f"http.lowSpeedTime={int(patience())}",
+        f"http.lowSpeedTime={int(patience(PATIENCE))}",
         "fetch.unpackLimit=1",
         "fetch.recurseSubmodules=false",
         "submodule.recurse=false",
@@ -95,7 +81,6 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True):
 
     rc: int
     words: tuple[str, ...] = ()
-    stalled: bool = False
 
 
 def run(
@@ -116,19 +101,13 @@ def run(
             git.argv(words),
             env={**git.environment(words), TREE: watch.tree},
             cwd=None,
-            log=_Nowhere(),
             on_block=listener.block,
             on_idle=listener.idle,
         )
     except _Stalled:
         text = f"nothing was heard for {watch.patience:.0f} seconds"
-        return Outcome(rc=process.TIMED_OUT, words=(*listener.words, text), stalled=True)
+        return Outcome(rc=process.TIMED_OUT, words=(*listener.words, text))
     return Outcome(rc=rc, words=tuple(listener.words))
-
-
-class _Nowhere:
-    def write(self, data: bytes, /) -> object:
-        return len(data)
 
 
 class _Listener:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
-import json
 import os
 from collections.abc import Collection, Sequence
 from pathlib import Path
@@ -18,7 +17,7 @@ from typing import Final, Literal
 import msgspec
 
 from torchbuild_tasks.errors import SourceError
-from torchbuild_tasks.system.files import translate_errors, unlink, write_atomic
+from torchbuild_tasks.system.files import translate_errors, unlink, write_json
 from torchbuild_tasks.system.git import cut_off, submodules
 from torchbuild_tasks.system.git.checkout import InTheWay
 from torchbuild_tasks.system.git.complete import complete
@@ -78,7 +77,7 @@ def commit_of(git: Git, ref: str) -> str:
 
 
 def add(git: Git, folder: Path, ref: str, access: Access | None = None, *, modules: bool = True) -> None:
-    """Add a worktree at `ref` in `folder`, with its submodules; an unfinished one is added anew.
+    """Add a worktree at `ref` in `folder`, with its submodules; an unfinished one is added again.
 
     Args:
         git: the checkout that it is a worktree of, whose submodules are borrowed.
@@ -129,12 +128,12 @@ def switch(git: Git, ref: str, access: Access | None = None, *, modules: bool = 
         note, head = own / _SWITCH, git.run("rev-parse", "HEAD")
         begun = _unfinished_switch(note)
         ends = tuple(dict.fromkeys((head, *begun)))
-        # Half of what a switch that was cut off did differs from HEAD, and is no change of the user's.
+        # Half of what a switch that was cut off did differs from HEAD, and is not a change of the user's.
         found = [*(() if begun else changes(git)), *submodules.files_overwritten(git, commit, ends)]
         if found:
             raise _dirty(f"{git.folder} cannot be switched to {ref}: it has changes.", sorted(set(found)))
         main = _main(git)
-        write_atomic(note, json.dumps({"from": head, "to": commit}).encode(), error=SourceError)
+        write_json(note, {"from": head, "to": commit}, error=SourceError)
         try:
             outcome = submodules.move(git, commit, git.folder.name, access.watch, also=ends)
         except InTheWay as error:
@@ -207,7 +206,7 @@ def losses(git: Git, folder: Path, created: Collection[str] = ()) -> tuple[str, 
     tree = Git(folder=_absolute(folder), config=git.config)
     top = tree.output("rev-parse", "--show-toplevel")
     if top is None or not _same(Path(top), tree.folder):
-        return (f"{folder} is no worktree any more: its .git is missing or broken",)
+        return (f"{folder} is not a worktree any more: its .git is missing or broken",)
     entry = _entry(git, tree.folder)
     head = tree.run("rev-parse", "HEAD")
     lost = [*changes(tree), *(name for name in _unknown(tree) if name not in created)]
@@ -290,7 +289,7 @@ def _write_entry(git: Git, folder: Path, state: State, commit: str) -> None:
     with translate_errors(SourceError, file):
         file.parent.mkdir(parents=True, exist_ok=True)
     data = {"folder": str(folder), "state": state, "commit": commit}
-    write_atomic(file, json.dumps(data).encode(), error=SourceError)
+    write_json(file, data, error=SourceError)
 
 
 def _absolute(folder: Path) -> Path:

@@ -163,7 +163,7 @@ def read_mirrors(text: str) -> tuple[tuple[str, str], ...]:
 def _is_prefix(url: str, schemes: tuple[str, ...]) -> bool:
     try:
         parts = urlsplit(url)
-        _ = parts.port  # raises ValueError for a port that is no number
+        _ = parts.port  # raises ValueError for a port that is not a number
     except ValueError:
         return False
     return parts.scheme in schemes and bool(parts.netloc or parts.scheme == "file" and parts.path)
@@ -196,11 +196,11 @@ def redact(url: str) -> str:
     return re.sub(r"([?&;][^=&;#?\s]*)=[^&;#\s]*", r"\1=...", url)
 
 
-# ---------------- failures: what ends an address, what another attempt may mend
+# ---------------- failures: what ends an address, what another attempt may fix
 
 
 class Again(Exception):
-    """Something that another attempt may mend.
+    """Something that another attempt may fix.
 
     Args:
         why: what happened, without secrets.

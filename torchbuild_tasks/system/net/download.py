@@ -133,7 +133,7 @@ class _Job:
         self.tell = tell
         self.halt = halt
         self.part = Part(target, every=net.note, room=net.room)
-        self._clean = False  # whether it was begun anew because of a wrong hash
+        self._clean = False  # whether it was begun again because of a wrong hash
 
     def run(self) -> str:
         """Download the file; see `fetch`."""
@@ -202,7 +202,7 @@ class _Job:
     def _unavailable(self) -> DownloadFailed:
         name, hash_ = self.remote.name, self.remote.sha256
         return DownloadFailed(
-            f"{name} is not at hand, and with --offline nothing is downloaded.",
+            f"{name} is not here, and with --offline nothing is downloaded.",
             looked=(*map(redact, self.remote.urls), *([f"sha256 {hash_}"] if hash_ else [])),
             next_step=f"Download it elsewhere and put it at {self.part.target}, or set TORCHBUILD_MIRROR "
             "to a folder (file:///...) that has it.",
@@ -259,7 +259,7 @@ class Receiver:
         self._check_end()
 
     def _begin(self, response: requests.Response) -> None:
-        """Begin at zero: the whole file was asked for, or the rest cannot be had."""
+        """Begin at zero: the whole file was asked for, or the rest is not available."""
         if response.status_code != 200:
             raise Again(f"answered {response.status_code} to a plain question", lied=True)
         about = origin(self._address, response)

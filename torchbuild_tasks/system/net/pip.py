@@ -7,7 +7,6 @@ reads its files, variables, proxies, passwords and certificates, so nothing is s
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import importlib.util
 import io
 import os
@@ -26,6 +25,8 @@ from torchbuild_tasks.system import process
 from torchbuild_tasks.system.files import translate_errors
 from torchbuild_tasks.system.net.client import Net, redact
 from torchbuild_tasks.system.net.transfer import Tell
+from torchbuild_tasks.system.pace import Pace, Stalled
+from torchbuild_tasks.system.reading import hash_file
 from torchbuild_tasks.values import parse_json
 
 DEFAULT_INDEX: Final = "https://pypi.org/simple"
@@ -103,6 +104,30 @@ def read_settings(environ: Mapping[str, str]) -> PipSettings:
     )
 
 
+def uv_environment(environ: Mapping[str, str], settings: PipSettings, net: Net) -> dict[str, str]:
+    """Return an environment in which uv takes packages from where pip would; what is set for uv itself wins.
+
+    uv stops at the first index that has a name; pip takes the best version of all, and so does uv with
+    `unsafe-best-match` (docs.astral.sh/uv/reference/environment, tried with 0.13.9).
+    """
+    indexes = [_address(url, net) for url in settings.index_urls]
+    links = [_address(link, net) for link in settings.find_links]
+    own = {
+        "UV_DEFAULT_INDEX": indexes[0] if indexes else "",
+        "UV_INDEX": " ".join(indexes[1:]),
+        "UV_INDEX_STRATEGY": "unsafe-best-match" if indexes[1:] else "",
+        "UV_NO_INDEX": "" if indexes else "1",
+        "UV_FIND_LINKS": ",".join(links),
+        "UV_INSECURE_HOST": " ".join(settings.trusted_hosts),
+        "UV_OFFLINE": "1" if net.offline else "",
+        "SSL_CERT_FILE": settings.cert,
+    }
+    if "UV_INDEX_URL" in environ:  # the older name of the first, which must not meet the newer one
+        own.pop("UV_DEFAULT_INDEX")
+    given = {name: value for name, value in own.items() if value and name not in environ}
+    return {**environ, **given}
+
+
 def python_with_pip() -> tuple[str, ...]:
     """Return the command of a Python that has pip: our own, or one that uv puts together.
 
@@ -149,14 +174,24 @@ def download_wheel(
     words += ["--require-hashes"] if wanted.sha256 else []
     words += ["--dest", str(folder / "wheel"), "--requirement", str(requirements)]
     output = io.BytesIO()
-    rc = process.stream(
-        words,
-        env=_environ(os.environ, wanted, settings, net, folder),
-        cwd=folder,
-        log=output,
-        on_block=lambda block: None,
-        on_idle=lambda pid: tell(wanted.name, _bytes_in(folder), wanted.size),
-    )
+    pace = Pace()
+
+    def look(pid: int) -> None:
+        tell(wanted.name, _bytes_in(folder), wanted.size)
+        pace.look(pid)
+
+    try:
+        rc = process.stream(
+            words,
+            env=_environ(os.environ, wanted, settings, net, folder),
+            cwd=folder,
+            log=output,
+            on_block=lambda block: None,
+            on_idle=look,
+        )
+    except Stalled as stalled:
+        output.write(f"\nERROR: {stalled}".encode())
+        rc = process.TIMED_OUT
     if rc != 0:
         raise _failure(wanted, words, output.getvalue().decode("utf-8", errors="replace"))
     (path,) = (folder / "wheel").glob("*.whl")
@@ -256,8 +291,8 @@ def _failure(wanted: WheelWanted, words: list[str], output: str) -> DownloadFail
 
 def _check(wanted: WheelWanted, path: Path) -> str:
     """Hash the file again, here: what is kept is trusted from now on."""
-    with translate_errors(DownloadFailed, path), path.open("rb") as file:
-        got = hashlib.file_digest(file, "sha256").hexdigest()
+    with translate_errors(DownloadFailed, path):
+        got = hash_file(path)
     if wanted.sha256 not in (None, got):
         expected = f"expected sha256 {wanted.sha256}, by {wanted.hash_source}"
         raise HashRefused(

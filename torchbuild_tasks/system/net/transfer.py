@@ -127,7 +127,7 @@ def ask(
 def _follow(
     session: requests.Session, net: Net, url: str, headers: Mapping[str, str] | None
 ) -> requests.Response:
-    """Return the first answer that is no redirect.
+    """Return the first answer that is not a redirect.
 
     Each hop is a request of its own, so that requests looks up netrc for the new host and
     hands no other host what was meant for the first.
@@ -158,7 +158,7 @@ def _redirect(url: str, target: str) -> str:
         old_parts, parts = urlsplit(url), urlsplit(new)
         same = (old_parts.hostname, old_parts.port) == (parts.hostname, parts.port)
     except ValueError:
-        raise Refused("redirects to something that is no address") from None
+        raise Refused("redirects to something that is not an address") from None
     if parts.scheme not in WEB or not parts.netloc:
         raise Refused(f"redirects to {redact(new)}, which is neither http nor https")
     if old_parts.scheme == "https" and parts.scheme == "http":
@@ -423,7 +423,7 @@ class Part:
     def _write_note(self) -> None:
         """Replace the note in one step: a kill meanwhile leaves the one before, never half of one.
 
-        A note that cannot be written is no error: a later run only begins further back.
+        A note that cannot be written is not an error: a later run only begins further back.
         """
         if self.origin is None:
             return

@@ -1,0 +1,134 @@
+"""What --with-extension reads, decides and refuses before anything is built."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.support.machines import found, linux_facts, plan_of, tree
+from torchbuild_tasks.catalog import load_catalog
+from torchbuild_tasks.errors import UsageError
+from torchbuild_tasks.features.companions.choose import read_extensions, refused_torch, without_torch
+from torchbuild_tasks.model import Companion, CompanionSource, Facts
+
+
+def facts(version: str = "2.8.0a0", **source: Any) -> Facts:
+    sources = (CompanionSource(name="my-ext", path="/src/my-ext", **source),) if source else ()
+    return linux_facts(tree=tree(version=version), companions=sources)
+
+
+def only(**flags: Any) -> Companion:
+    (companion,) = plan_of(facts(), **flags).companions
+    return companion
+
+
+@pytest.mark.parametrize(
+    ("word", "name", "path", "url", "ref", "requirement"),
+    [
+        ("../my-ext", "my-ext", "../my-ext", "", "", ""),
+        (r"C:\src\my-ext", "my-ext", r"C:\src\my-ext", "", "", ""),
+        ("my-ext=.", "my-ext", ".", "", "", ""),
+        ("https://host/me/my-ext.git@v1", "my-ext", "", "https://host/me/my-ext.git", "v1", ""),
+        ("git@host:me/my-ext.git", "my-ext", "", "git@host:me/my-ext.git", "", ""),
+        ("my-ext=https://host/other@main", "my-ext", "", "https://host/other", "main", ""),
+        ("my-ext==1.2", "my-ext", "", "", "", "my-ext==1.2"),
+        ("my-ext>=1,<2", "my-ext", "", "", "", "my-ext<2,>=1"),
+        ("flash_attn", "flash-attn", "", "", "", "flash-attn"),
+        ("torchao", "torchao", "", "", "", ""),  # the index has no source of it: its repository
+        ("torchvision=/src/vision", "torchvision", "/src/vision", "", "", ""),
+    ],
+)
+def test_a_word_is_a_folder_an_address_or_a_project(
+    word: str, name: str, path: str, url: str, ref: str, requirement: str
+) -> None:
+    (wanted,) = read_extensions((word,), load_catalog())
+    seen = (wanted.row.name, wanted.path, wanted.url, wanted.ref, wanted.requirement)
+    assert seen == (name, path, url, ref, requirement)
+
+
+@pytest.mark.parametrize(
+    ("word", "text"),
+    [
+        ("my-ext=", "nothing after its ="),
+        ("..", "no name of its own"),
+        ("my ext", "neither a name nor a place"),
+        ("my-ext[all]", "a name and a version are enough"),
+        ("torchao==1.0", "the source of torchao is a repository"),
+    ],
+)
+def test_what_cannot_be_read_says_what_can(word: str, text: str) -> None:
+    with pytest.raises(UsageError, match=text) as refused:
+        read_extensions((word,), load_catalog())
+    assert "URL@REF" in (refused.value.next_step or "") or "@REF" in (refused.value.next_step or "")
+
+
+def test_it_becomes_a_wheel_without_isolation_and_dependencies() -> None:
+    companion = only(with_extension=("my-ext==1.2",), jobs=3)
+    assert companion.requirement == "my-ext==1.2" and companion.extension
+    assert {"wheel", "--no-build-isolation", "--no-deps", "--no-cache-dir"} < set(companion.argv)
+    assert companion.argv[-1] == companion.folder == "/src/pytorch/.torchbuild/companions/my-ext-1.2"
+    assert companion.set == {"MAX_JOBS": "3", "CMAKE_BUILD_PARALLEL_LEVEL": "3"}
+
+
+def test_a_row_says_what_its_build_reads_and_how_large_its_compiles_are() -> None:
+    flash = only(with_extension=("flash-attn",), cuda=True)
+    plain = only(with_extension=("my-ext",), cuda=True)
+    assert flash.set["FLASH_ATTENTION_FORCE_BUILD"] == "TRUE"  # else it downloads one for another torch
+    assert flash.set["FLASH_ATTN_CUDA_ARCHS"] == "{archs}"
+    assert int(flash.set["MAX_JOBS"]) <= int(plain.set["MAX_JOBS"])
+    assert only(with_extension=("vllm",), cuda=True).set["VLLM_TARGET_DEVICE"] == "cuda"
+    assert only(with_extension=("vllm",)).set["VLLM_TARGET_DEVICE"] == "cpu"
+    assert only(with_extension=("vllm",)).before == ("use_existing_torch.py",)
+
+
+def test_the_source_of_the_users_own_is_not_changed() -> None:
+    sources = (CompanionSource(name="vllm", path="/src/vllm"),)
+    seen = linux_facts(tree=tree(version="2.8.0a0"), companions=sources)
+    (companion,) = plan_of(seen, with_extension=("vllm=/src/vllm",)).companions
+    assert companion.before == ()
+
+
+def test_what_is_for_gpus_only_is_refused_for_a_torch_without() -> None:
+    plan = plan_of(facts(), with_extension=("flash-attn",))
+    assert found(plan.findings, "flash-attn").status == "error" and plan.verdict == "refuse"
+    assert (
+        found(plan_of(facts(), with_extension=("flash-attn",), cuda=True).findings, "flash-attn").status
+        == "ok"
+    )
+
+
+@pytest.mark.parametrize(
+    ("asks", "status"),
+    [((), "ok"), (("torch>=2.0",), "ok"), (("torch==2.8.0",), "ok"), (("numpy", "torch==2.9.0"), "error")],
+)
+def test_a_folder_that_pins_another_torch_is_refused_before_an_hour_is_spent(
+    asks: tuple[str, ...], status: str
+) -> None:
+    """2.8.0a0 may yet be built as 2.8.0, which the build itself looks at."""
+    plan = plan_of(facts(asks=asks), with_extension=("/src/my-ext",))
+    assert found(plan.findings, "my-ext").status == status
+
+
+def test_beside_a_wheel_of_torch_it_is_planned_and_refused_just_so() -> None:
+    plan = plan_of(facts(asks=("torch==2.9.0",)), with_extension=("/src/my-ext",), from_wheel="auto")
+    assert found(plan.findings, "my-ext").status == "error" and plan.verdict == "refuse"
+    fits = plan_of(facts(asks=()), with_extension=("/src/my-ext",), from_wheel="auto")
+    assert [each.name for each in fits.companions] == ["my-ext"]
+    assert "my-ext" in {choice.name for choice in fits.choices}
+
+
+def test_what_its_build_asks_for_is_installed_but_torch() -> None:
+    plan = plan_of(facts(builds_with=("hatchling", "torch==1.0")), with_extension=("/src/my-ext",))
+    assert plan.environment.install is not None
+    assert "hatchling" in plan.environment.install.argv
+    assert not [word for word in plan.environment.install.argv if word.startswith("torch")]
+
+
+def test_a_pin_counts_as_pip_counts_it() -> None:
+    assert refused_torch(("torch==2.13.0",), "2.13.0+cpu") == ""
+    assert refused_torch(("numpy", "Torch==2.13.0"), "2.13.0a0+git1") == "Torch==2.13.0"
+    assert refused_torch(('torch==1.0; extra == "old"',), "2.13.0") == ""
+    old = 'torch==1.0; python_version < "3.9"'  # of the Python that gets it, not of the one that plans
+    assert (refused_torch((old,), "2.13.0", "3.8.1"), refused_torch((old,), "2.13.0", "3.14.0")) == (old, "")
+    assert without_torch(("torch>=2", "ninja", "no name at all", "TORCH")) == ("ninja",)

@@ -1,0 +1,48 @@
+"""What the files of a container are laid over stays as it was."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.features.container.test_choose import contain, workstation
+from torchbuild_tasks.errors import ContainerError
+from torchbuild_tasks.features.container.act import write_files
+from torchbuild_tasks.features.container.show import CONTAINERFILE, TOOL
+
+
+def test_a_folder_of_somebodys_keeps_its_files(tmp_path: Path) -> None:
+    """`--out .` in a project: its .gitignore is not ours, and neither is its Containerfile."""
+    for name in (".gitignore", CONTAINERFILE):
+        (tmp_path / name).write_text("mine\n", "utf-8")
+    written = write_files(contain(workstation()), tmp_path, "tests")
+    assert written.kept == (CONTAINERFILE,)
+    for name in (".gitignore", CONTAINERFILE):
+        assert (tmp_path / name).read_text("utf-8") == "mine\n"
+
+
+def test_a_folder_that_is_called_as_ours_is_refused_and_kept(tmp_path: Path) -> None:
+    folder = tmp_path / "out"
+    (folder / TOOL).mkdir(parents=True)
+    mine = folder / TOOL / "hammer.txt"
+    mine.write_text("mine\n", "utf-8")
+    with pytest.raises(ContainerError, match="not as this tool would have left it") as refused:
+        write_files(contain(workstation()), folder, "tests")
+    assert "--out FOLDER" in refused.value.next_step and mine.exists()
+    assert [path.name for path in folder.iterdir()] == [TOOL]
+
+
+def test_only_what_an_earlier_tool_wrote_goes(tmp_path: Path) -> None:
+    container = contain(workstation())
+    write_files(container, tmp_path, "tests")
+    old = tmp_path / TOOL / "torchbuild_tasks/gone.py"
+    record = tmp_path / ".written.json"
+    old.write_text("", "utf-8")
+    record.write_text(
+        record.read_text("utf-8").replace("{", f'{{"{TOOL}/torchbuild_tasks/gone.py":"",', 1), "utf-8"
+    )
+    mine = tmp_path / TOOL / "mine.txt"
+    mine.write_text("", "utf-8")
+    write_files(container, tmp_path, "tests")
+    assert mine.exists() and not old.exists()

@@ -1,0 +1,165 @@
+"""A wheel and its statement: right, tampered with, missing, signed by this one and by another."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support.capabilities import has, needs
+from tests.support.wheels import make_wheel
+from torchbuild_tasks.errors import PackageRefused
+from torchbuild_tasks.features.provenance.act import SIGNATURE, rewrite, sign
+from torchbuild_tasks.features.provenance.check import check_wheel
+from torchbuild_tasks.features.provenance.choose import PREDICATE, STATEMENT, SUFFIX
+from torchbuild_tasks.system.reading import hash_file
+
+needs_ssh = needs(has("ssh-keygen"), "ssh-keygen")
+COMMIT = "abc1234"  # of tests/support/wheels.py
+INNER = "b" * 40
+INFO = "torch-2.6.0+cpu.dist-info"
+
+
+@pytest.fixture
+def wheel(tmp_path: Path) -> Path:
+    """A wheel with a bill of materials, and its statement beside it."""
+    made = make_wheel(tmp_path / "dist", {"torch/lib/x.so": b"x"})
+    own = {"name": "torch", "properties": [{"name": "torchbuild:commit", "value": COMMIT}]}
+    bom = {"metadata": {"component": own}, "components": [{"name": "third_party/fmt", "version": INNER}]}
+    rewrite(made, {f"{INFO}/sboms/torchbuild.cdx.json": json.dumps(bom).encode()}, None)
+    say(made)
+    return made
+
+
+def say(wheel: Path, **changes: Any) -> None:
+    depends = [
+        {"name": "torch", "digest": {"gitCommit": COMMIT}},
+        {"name": "third_party/fmt", "digest": {"gitCommit": INNER}},
+    ]
+    said = {
+        "_type": STATEMENT,
+        "predicateType": PREDICATE,
+        "subject": [{"name": wheel.name, "digest": {"sha256": hash_file(wheel)}}],
+        "predicate": {"buildDefinition": {"resolvedDependencies": depends}},
+    }
+    beside(wheel).write_text(json.dumps({**said, **changes}), "utf-8")
+
+
+def beside(wheel: Path) -> Path:
+    return wheel.with_name(wheel.name + SUFFIX)
+
+
+def outcomes(wheel: Path, signers: Path | None = None) -> dict[str, str]:
+    return {each.check: each.outcome for each in check_wheel(wheel, signers)}
+
+
+def key(folder: Path, name: str) -> Path:
+    path = folder / name
+    subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C", name, "-f", str(path)], check=True)
+    return path
+
+
+def test_a_wheel_as_it_was_built(wheel: Path) -> None:
+    assert outcomes(wheel) == {
+        **dict.fromkeys(("hash", "contents", "commit", "bill of materials"), "passed"),
+        "signature": "not possible",
+    }
+
+
+def test_a_wheel_that_was_changed_is_told_by_hash_and_file(wheel: Path) -> None:
+    with zipfile.ZipFile(wheel, "a") as archive:
+        archive.writestr("torch/evil.py", b"")
+    found = {each.check: each for each in check_wheel(wheel, None)}
+    assert (found["hash"].outcome, found["contents"].outcome) == ("failed", "failed")
+    assert "torch/evil.py" in found["contents"].detail
+
+
+def test_one_that_was_packed_again_with_its_record_is_told_by_its_hash(wheel: Path) -> None:
+    rewrite(wheel, {"torch/evil.py": b""}, None)
+    found = outcomes(wheel)
+    assert (found["hash"], found["contents"]) == ("failed", "passed")
+
+
+def test_another_commit_is_told(wheel: Path) -> None:
+    other = [{"name": "torch", "digest": {"gitCommit": "f" * 40}}]
+    say(wheel, predicate={"buildDefinition": {"resolvedDependencies": other}})
+    found = outcomes(wheel)
+    assert (found["commit"], found["bill of materials"]) == ("failed", "failed")
+
+
+@pytest.mark.parametrize("text", ["{", "[]", '{"_type": "x"}'])
+def test_what_is_no_statement_is_refused(wheel: Path, text: str) -> None:
+    beside(wheel).write_text(text, "utf-8")
+    with pytest.raises(PackageRefused, match="not a statement"):
+        check_wheel(wheel, None)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"predicate": None},
+        {"subject": [1]},
+        {"predicate": {"buildDefinition": {"resolvedDependencies": [1]}}},
+    ],
+    ids=["no predicate", "a subject that is none", "dependencies that are none"],
+)
+def test_a_statement_of_another_form_is_refused(wheel: Path, changes: dict[str, Any]) -> None:
+    say(wheel, **changes)
+    with pytest.raises(PackageRefused, match="is not as this tool writes it"):
+        check_wheel(wheel, None)
+
+
+def test_what_is_missing_is_named(wheel: Path, tmp_path: Path) -> None:
+    with pytest.raises(PackageRefused, match="its file of signers is missing"):
+        check_wheel(wheel, tmp_path / "none")
+    beside(wheel).unlink()
+    with pytest.raises(PackageRefused, match="its statement is missing"):
+        check_wheel(wheel, None)
+    with pytest.raises(PackageRefused, match="its wheel is missing"):
+        check_wheel(tmp_path / "none.whl", None)
+
+
+def test_a_file_that_is_cut_off_fails(wheel: Path) -> None:
+    wheel.write_bytes(wheel.read_bytes()[:-30])
+    assert outcomes(wheel)["contents"] == "failed"
+
+
+@needs_ssh
+@pytest.mark.integration
+def test_signatures_count_for_whom_the_user_names(wheel: Path, tmp_path: Path) -> None:
+    mine, other = key(tmp_path, "mine"), key(tmp_path, "other")
+    assert outcomes(wheel, mine.with_suffix(".pub"))["signature"] == "failed"  # there is none yet
+    sign(beside(wheel), mine)
+    found = {each.check: each for each in check_wheel(wheel, None)}["signature"]
+    assert (found.outcome, "SHA256:" in found.detail) == ("not possible", True)
+    assert outcomes(wheel, mine.with_suffix(".pub"))["signature"] == "passed"
+    assert outcomes(wheel, other.with_suffix(".pub"))["signature"] == "failed"
+    allowed = tmp_path / "allowed"
+    allowed.write_text(f"me@example.org {mine.with_suffix('.pub').read_text('utf-8')}", "utf-8")
+    found = {each.check: each for each in check_wheel(wheel, allowed)}["signature"]
+    assert found.outcome == "passed" and "me@example.org" in found.detail
+
+
+@needs_ssh
+@pytest.mark.integration
+def test_a_statement_that_was_changed_after_it_was_signed_fails(wheel: Path, tmp_path: Path) -> None:
+    mine = key(tmp_path, "mine")
+    sign(beside(wheel), mine)
+    beside(wheel).write_text(beside(wheel).read_text("utf-8") + " ", "utf-8")
+    for signers in (None, mine.with_suffix(".pub")):
+        assert outcomes(wheel, signers)["signature"] == "failed"
+    beside(wheel).with_name(beside(wheel).name + SIGNATURE).write_text("rubbish", "utf-8")
+    assert outcomes(wheel)["signature"] == "failed"
+
+
+@needs_ssh
+@pytest.mark.integration
+def test_a_key_that_signs_nothing_says_what_to_do(wheel: Path, tmp_path: Path) -> None:
+    (tmp_path / "rubbish").write_text("no key", "utf-8")
+    with pytest.raises(PackageRefused, match="is not signed") as refused:
+        sign(beside(wheel), tmp_path / "rubbish")
+    assert "ssh-add" in refused.value.next_step

@@ -1,0 +1,64 @@
+"""Why two archives are not the same bytes, file by file."""
+
+from __future__ import annotations
+
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from torchbuild_tasks.errors import PackageRefused
+from torchbuild_tasks.features.reproducible.bits import bits_text, compare_bits
+
+Time = tuple[int, int, int, int, int, int]
+TIME: Time = (2026, 1, 1, 0, 0, 0)
+
+
+def archive(path: Path, *members: tuple[str, bytes], time: Time = TIME) -> Path:
+    with zipfile.ZipFile(path, "w") as made:
+        for name, data in members:
+            made.writestr(zipfile.ZipInfo(name, time), data)
+    return path
+
+
+def seen(one: Path, other: Path) -> dict[str, str]:
+    return {each.name: each.what for each in compare_bits(one, other).differences}
+
+
+def test_the_same_bytes_are_said_to_be(tmp_path: Path) -> None:
+    one = archive(tmp_path / "a.whl", ("x", b"1"))
+    other = archive(tmp_path / "b.whl", ("x", b"1"))
+    assert compare_bits(one, other).same
+    assert bits_text(compare_bits(one, other), ("a", "b")).startswith("The same bytes: sha256 ")
+
+
+def test_times_order_and_files_of_one_alone_are_named(tmp_path: Path) -> None:
+    one = archive(tmp_path / "a.whl", ("x", b"1"), ("y", b"1"), ("z", b"1"))
+    later = archive(tmp_path / "b.whl", ("y", b"1"), ("x", b"1"), time=(2026, 1, 2, 0, 0, 0))
+    wanted = {"z": "only in the first", "": "the files stand in another order", "x": "time", "y": "time"}
+    assert seen(one, later) == wanted
+
+
+def test_a_changed_line_is_shown(tmp_path: Path) -> None:
+    one = archive(tmp_path / "a.whl", ("torch/version.py", b"debug = False\ncuda = None\n"))
+    other = archive(tmp_path / "b.whl", ("torch/version.py", b"debug = True\ncuda = None\n"))
+    text = bits_text(compare_bits(one, other), ("a.whl", "b.whl"))
+    assert "torch/version.py: text\n    -debug = False\n    +debug = True\n" in text
+
+
+def test_what_is_no_text_is_told_by_its_size(tmp_path: Path) -> None:
+    one, other = tmp_path / "a", tmp_path / "b"
+    one.write_bytes(b"\xff\x00")
+    other.write_bytes(b"\xff\x00\x01")
+    assert seen(one, other) == {"a": "content, 2 and 3 bytes"}
+
+
+def test_what_is_not_there_or_broken_is_refused(tmp_path: Path) -> None:
+    one = archive(tmp_path / "a.whl", ("x", b"1" * 99))
+    with pytest.raises(PackageRefused, match="There is no file"):
+        compare_bits(one, tmp_path / "gone.whl")
+    data = one.read_bytes()
+    other = tmp_path / "b.whl"
+    other.write_bytes(data.replace(b"1" * 99, b"2" * 99))  # its checksum is no longer right
+    with pytest.raises(PackageRefused, match="damaged"):
+        compare_bits(one, other)

@@ -1,0 +1,37 @@
+"""What ends a verb from outside is one paragraph, whatever the verb was doing."""
+
+from __future__ import annotations
+
+import signal
+import sys
+
+import pytest
+
+from torchbuild_tasks.errors import Interrupted
+from torchbuild_tasks.fronts import console, run
+from torchbuild_tasks.options import BuildRequest
+
+
+def press(*_: object) -> None:
+    signal.raise_signal(signal.SIGINT)
+
+
+def test_ctrl_c_outside_any_stage_is_no_traceback(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A look that only reads, or an import: nothing of it turns Ctrl-C into our own error."""
+    monkeypatch.setattr(run, "load", lambda verb: press)
+    assert run.run_verb("plan", BuildRequest()) == Interrupted.exit_code
+    shown = capsys.readouterr()
+    assert "Interrupted." in shown.err and "Traceback" not in shown.err and shown.out == ""
+
+
+def test_ctrl_c_before_a_verb_begins_ends_as_shells_expect(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(console, "run", press)
+    monkeypatch.setattr(sys, "excepthook", sys.excepthook)  # main sets its own
+    with pytest.raises(SystemExit) as ended:
+        console.main()
+    assert ended.value.code == console.SIGINT_CODE == Interrupted.exit_code
+    assert capsys.readouterr().err == ""

@@ -1,0 +1,116 @@
+"""Odd machines, each with the verdict that the sources of its figures give; the plan was asked last."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import pytest
+
+from tests.support.cuda import cuda_facts, driver, gpu, toolkit
+from tests.support.machines import linux_facts, modern_tree, plan_of, python, tool, tree
+from tests.support.windows import toolset, windows, windows_facts
+from torchbuild_tasks.catalog import GIB
+from torchbuild_tasks.model import Cpu, Facts, Host, Memory, Tool, Tree
+
+
+def of(version: str) -> Tree:
+    return (modern_tree if version >= "2.13" else tree)(version=version)
+
+
+def on(distribution: str, libc: str, arch: str = "x86_64") -> Host:
+    return Host(os="linux", arch=arch, distribution=distribution, libc=libc)
+
+
+def gxx(version: str) -> tuple[Tool, ...]:
+    return tool("g++", version), tool("gcc", version)
+
+
+ARCH, ALPINE = on("Arch Linux", "glibc 2.43"), on("Alpine Linux v3.22", "musl 1.2.5")
+FOCAL, RHEL8 = on("Ubuntu 20.04.6 LTS", "glibc 2.31"), on("Red Hat Enterprise Linux 8.10", "glibc 2.28")
+NOBLE = on("Ubuntu 24.04.2 LTS", "glibc 2.39", "aarch64")
+TWO = (gpu("6.1", uuid="GPU-a", bus="0000:01:00.0"), gpu("12.0", uuid="GPU-b", bus="0000:02:00.0"))
+PLAIN: dict[str, tuple[Facts, str, str]] = {
+    "Arch, GCC 16": (linux_facts(host=ARCH, compilers=gxx("16.1.0"), tree=of("2.14.0a0")), "ok warn", ""),
+    "20.04, C++17": (linux_facts(host=FOCAL, compilers=gxx("9.4.0"), tree=of("2.8.0a0")), "ok warn", ""),
+    "20.04, C++20": (linux_facts(host=FOCAL, compilers=gxx("9.4.0"), tree=of("2.14.0a0")), "refuse", "GCC"),
+    "RHEL 8, GCC 8": (linux_facts(host=RHEL8, compilers=gxx("8.5.0"), tree=of("2.8.0a0")), "refuse", "dnf"),
+    "musl": (linux_facts(host=ALPINE, compilers=gxx("14.2.0")), "ok warn", ""),
+    "3.8, 2.14": (linux_facts(pythons=(python(version="3.8.20"),), tree=of("2.14.0a0")), "refuse", "3.8"),
+    "3.8, 2.4": (linux_facts(pythons=(python(version="3.8.20"),), tree=of("2.4.1")), "ok warn", ""),
+    "3.14, 2.6": (linux_facts(pythons=(python(version="3.14.2"),), tree=of("2.6.0")), "refuse", "3.14"),
+    "GCC 4.9, 1.6": (linux_facts(compilers=gxx("4.9.4"), tree=of("1.6.0")), "refuse", "GCC"),
+    "a container of 2 GiB": (
+        linux_facts(memory=Memory(total=2 * GIB, available=3 * GIB // 2), cpu=Cpu(cores=16)),
+        "warn refuse",
+        "memory",
+    ),
+    "Windows, VS 2022": (windows_facts(), "ok warn", ""),
+    "Windows, VS 2017": (windows_facts(windows=windows(toolset("14.16.27023"))), "warn", "2019 and 2022"),
+    "Windows, VS 2017, 2.13": (
+        windows_facts(windows=windows(toolset("14.16.27023")), tree=modern_tree(version="2.13.0")),
+        "refuse",
+        "19.20",
+    ),
+}
+K80, OLD = gpu("3.7", name="Tesla K80"), driver("470.256.02")
+# toolkit, GPUs, torch, what else; the verdict; words of what is told.
+GPUS: list[tuple[str, tuple[Any, ...], str, dict[str, Any], str, str]] = [
+    ("13.0", (gpu("12.0"),), "2.14.0a0", {"host": on("Ubuntu 26.04", "glibc 2.43")}, "refuse", "rsqrt.*13.2"),
+    ("13.0", (gpu("8.9"),), "2.14.0a0", {"host": ARCH, "compilers": gxx("16.1.0")}, "refuse", "(?i)gcc"),
+    ("12.4", (gpu("8.0"),), "2.6.0", {"host": RHEL8, "compilers": gxx("12.2.1")}, "ok warn", ""),
+    ("12.4", (gpu("8.0"),), "2.6.0", {"host": on("Debian 13", "glibc 2.41")}, "refuse warn", "glibc"),
+    ("12.8", (gpu("8.0"),), "2.8.0a0", {"host": ALPINE, "compilers": gxx("14.2.0")}, "refuse", "musl"),
+    ("11.8", (K80,), "2.0.1", {"driver": OLD, "compilers": gxx("9.4.0")}, "ok warn", ""),
+    ("12.4", (K80,), "2.6.0", {"driver": OLD}, "refuse", "3\\.7"),
+    ("13.0", (gpu("7.0"),), "2.15.0a0", {}, "refuse", "7\\.0"),
+    ("12.8", (gpu("7.0"),), "2.15.0a0", {}, "ok warn", ""),
+    ("12.4", (gpu("6.0"),), "2.14.0a0", {}, "refuse", "12\\.6"),
+    ("12.4", (gpu("12.0"),), "2.7.0", {}, "warn refuse", "12\\.0"),
+    ("12.8", (gpu("10.0"),), "2.7.0", {}, "ok warn", ""),
+    ("12.8", (gpu("10.3"),), "2.9.0", {}, "warn refuse", "10\\.3"),
+    ("12.8", TWO, "2.8.0a0", {}, "ok warn", ""),
+    ("13.0", TWO, "2.9.0", {}, "warn refuse", "6\\.1"),
+    ("13.0", (gpu("8.6"),), "2.9.0", {"driver": driver("525.147.05")}, "warn refuse", "driver"),
+    ("12.8", (gpu("8.6"),), "2.8.0a0", {"driver": driver("535.183.01")}, "ok warn", ""),
+    ("13.0", (gpu("10.0"),), "2.14.0a0", {"host": NOBLE, "compilers": gxx("13.3.0")}, "ok warn", ""),
+    ("13.0", (gpu("12.1"),), "2.9.0", {"host": NOBLE, "compilers": gxx("13.3.0")}, "ok warn", ""),
+    ("11.8", (gpu("7.5"),), "1.0.1", {}, "refuse", ""),
+    ("13.0", (gpu("8.6"),), "2.1.2", {}, "refuse", "13\\.0"),
+]
+
+
+def judge(facts: Facts, verdict: str, words: str, **flags: Any) -> None:
+    plan = plan_of(facts, **flags)
+    bad = [each for each in plan.findings if each.status in ("error", "warn")]
+    assert plan.verdict in verdict.split(), bad
+    assert re.search(words, " ".join(f"{each.text} {each.fix}" for each in bad)), bad
+
+
+@pytest.mark.parametrize("name", PLAIN)
+def test_a_machine_without_cuda(name: str) -> None:
+    facts, verdict, words = PLAIN[name]
+    judge(facts, verdict, words)
+
+
+@pytest.mark.parametrize(("cuda", "gpus", "torch", "own", "verdict", "words"), GPUS)
+def test_a_machine_with_gpus(
+    cuda: str, gpus: tuple[Any, ...], torch: str, own: dict[str, Any], verdict: str, words: str
+) -> None:
+    judge(cuda_facts(toolkit(cuda), gpus=gpus, tree=of(torch), **own), verdict, words, cuda=True)
+
+
+@pytest.mark.parametrize(
+    ("word", "why"),
+    [
+        ("MAX_JOBS=-1", "MAX_JOBS"),
+        ("USE_CUDA=maybe", "switch"),
+        ("CMAKE_BUILD_TYPE=Foo", "Release"),
+        ("CMAKE_CUDA_ARCHITECTURES=8.6", "TORCH_CUDA_ARCH_LIST"),
+        ("TORCH_CUDA_ARCH_LIST=8.6;sm_90", "write 9.0"),
+        ("TORCH_CUDA_ARCH_LIST=8,6", "is not an architecture"),
+        ("TORCH_CUDA_ARCH_LIST=-8.6", "is not an architecture"),
+    ],
+)
+def test_values_that_cannot_be(word: str, why: str) -> None:
+    judge(cuda_facts(toolkit("12.8"), gpus=(gpu("8.6"),)), "refuse", why, cuda=True, set=(word,))

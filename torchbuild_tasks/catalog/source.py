@@ -1,0 +1,71 @@
+"""The rows of source: a checkout's submodules, their commits in a release, and what is built beside torch."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import msgspec
+
+
+class SubmoduleRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A submodule, and the settings for which a build takes it; submodules.toml explains the columns."""
+
+    path: str
+    torch: str = ""
+    needs: Mapping[str, str] = msgspec.field(default_factory=dict)
+    any: Mapping[str, str] = msgspec.field(default_factory=dict)
+    system: tuple[str, ...] = ()
+    os: str = ""
+    unused: str = ""
+    checked: str = ""
+    source: str
+
+
+class PinRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The commit of a submodule that a release of torch has, and the repository that holds it."""
+
+    torch: str
+    path: str
+    url: str
+    commit: str
+    source: str
+
+
+class CompanionRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """One project; `set` are variables of its build, in which `{torch}` is the version of the built torch.
+
+    `{cuda}` is 1 or 0, `{device}` cuda or cpu, `{archs}` the GPU architectures as "80;90". An `extension` is
+    released for no one torch, so its own metadata say what it asks for; `sdist` is its name on the package
+    index, `module` what it is imported as. `job` is the kind of memory.toml that its heaviest compile is,
+    `before` what is run in its fetched source, and `cuda` that there is none of it for a CPU.
+    `makes` are files that its build writes among its source, `archs` what its build has code for.
+    """
+
+    name: str
+    url: str
+    source: str
+    requires: tuple[str, ...] = ()
+    set: Mapping[str, str] = msgspec.field(default_factory=dict)
+    extension: bool = False
+    sdist: str = ""
+    module: str = ""
+    job: str = ""
+    before: tuple[str, ...] = ()
+    cuda: bool = False
+    archs: tuple[str, ...] = ()
+    makes: tuple[str, ...] = ()
+
+
+class CompanionReleaseRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A release of a project and the torch versions (PEP 440) that it builds against.
+
+    `wheel` is what its wheel asks of torch, which is what pip goes by. A `stable` one uses the stable ABI
+    only, so that one build runs with all of them.
+    """
+
+    name: str
+    version: str
+    torch: str
+    source: str
+    wheel: str = ""
+    stable: bool = False

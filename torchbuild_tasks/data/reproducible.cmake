@@ -1,0 +1,56 @@
+# Written by torchbuild_tasks for --reproducible; CMake reads it behind project(Torch).
+# Options of directories, not CMAKE_CXX_FLAGS, which torch.__config__ shows.
+set(torchbuild_maps "$ENV{TORCHBUILD_PREFIX_MAPS}")
+foreach(map IN LISTS torchbuild_maps)
+  add_compile_options(
+    "$<$<COMPILE_LANGUAGE:C,CXX,ASM>:-ffile-prefix-map=${map}>"
+    "$<$<COMPILE_LANGUAGE:CUDA>:-Xcompiler=-ffile-prefix-map=${map}>")
+endforeach()
+foreach(language IN ITEMS C CXX ASM CUDA)
+  set(CMAKE_${language}_ARCHIVE_CREATE "<CMAKE_AR> qcD <TARGET> <LINK_FLAGS> <OBJECTS>")
+  set(CMAKE_${language}_ARCHIVE_APPEND "<CMAKE_AR> qD <TARGET> <LINK_FLAGS> <OBJECTS>")
+  set(CMAKE_${language}_ARCHIVE_FINISH "<CMAKE_RANLIB> -D <TARGET>")
+endforeach()
+
+# Seen with nvcc 13.0: the names of what is static are made of the CRC-32 of the file's absolute path
+# (cudafe++'s --orig_src_path_name), and the table of symbols names a temporary file, with a process's number.
+function(torchbuild_name_cuda_files folder)
+  get_property(targets DIRECTORY "${folder}" PROPERTY BUILDSYSTEM_TARGETS)
+  foreach(target IN LISTS targets)
+    get_target_property(kind ${target} TYPE)
+    get_target_property(sources ${target} SOURCES)
+    get_target_property(base ${target} SOURCE_DIR)
+    if(NOT kind MATCHES "_LIBRARY$|^EXECUTABLE$" OR kind STREQUAL "INTERFACE_LIBRARY")
+      continue()
+    endif()
+    set(has_cuda OFF)
+    foreach(source IN LISTS sources)
+      if(NOT source MATCHES "^[^$]*\\.cu$")
+        continue()
+      endif()
+      set(has_cuda ON)
+      get_filename_component(path "${source}" ABSOLUTE BASE_DIR "${base}")
+      file(RELATIVE_PATH name "${CMAKE_SOURCE_DIR}" "${path}")
+      string(REGEX REPLACE "[ ,;]" "_" name "${name}")
+      get_property(said SOURCE "${path}" TARGET_DIRECTORY ${target} PROPERTY COMPILE_OPTIONS)
+      if(NOT said MATCHES "orig_src_path_name")
+        set_property(SOURCE "${path}" TARGET_DIRECTORY ${target} APPEND PROPERTY
+          COMPILE_OPTIONS "-Xcudafe=--orig_src_path_name=${name}")
+      endif()
+    endforeach()
+    if(has_cuda AND NOT kind STREQUAL "STATIC_LIBRARY" AND NOT kind STREQUAL "OBJECT_LIBRARY")
+      set_property(TARGET ${target} APPEND PROPERTY LINK_OPTIONS "-Wl,--discard-all")
+    endif()
+  endforeach()
+  get_property(below DIRECTORY "${folder}" PROPERTY SUBDIRECTORIES)
+  foreach(each IN LISTS below)
+    torchbuild_name_cuda_files("${each}")
+  endforeach()
+endfunction()
+
+if(CMAKE_VERSION VERSION_LESS 3.19)
+  message(WARNING "--reproducible: CUDA files get the same names everywhere only with CMake 3.19 or later")
+else()
+  cmake_language(DEFER DIRECTORY "${CMAKE_SOURCE_DIR}"
+    CALL torchbuild_name_cuda_files "${CMAKE_SOURCE_DIR}")
+endif()

@@ -1,0 +1,204 @@
+"""The sdist of a project, from where pip would take it: pip itself cannot get one without building it.
+
+`pip download` prepares the metadata of an sdist, for which most extensions import torch, and that is to be
+built only later. So the page of the index is read here (PEP 503, which every index serves).
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+from urllib.parse import unquote, urljoin, urlsplit
+from urllib.request import url2pathname
+
+import msgspec
+from packaging.requirements import Requirement
+from packaging.specifiers import InvalidSpecifier, SpecifierSet
+from packaging.utils import InvalidSdistFilename, canonicalize_name, parse_sdist_filename
+from packaging.version import Version
+
+from torchbuild_tasks.errors import DownloadFailed, SourceError
+from torchbuild_tasks.model import Companion
+from torchbuild_tasks.system import files
+from torchbuild_tasks.system.archive.unpack import unpack
+from torchbuild_tasks.system.net.client import Net, redact
+from torchbuild_tasks.system.net.download import fetch
+from torchbuild_tasks.system.net.pip import read_settings
+from torchbuild_tasks.system.net.transfer import Remote
+from torchbuild_tasks.system.reading import read_bytes
+from torchbuild_tasks.system.remove import UNPACKING, discard, leftovers, temporary_name
+
+if TYPE_CHECKING:
+    from torchbuild_tasks.build.work import Reporter
+
+_KINDS: Final = {".tar.gz": "tar.gz", ".zip": "zip"}
+
+
+class Sdist(msgspec.Struct, frozen=True, kw_only=True):
+    """One file of an index or a folder; `yanked` ones count only where their version is named."""
+
+    file: str
+    url: str
+    version: Version
+    sha256: str = ""
+    python: str = ""
+    yanked: bool = False
+
+
+def fetch_sdist(companion: Companion, python: str, net: Net, report: Reporter) -> None:
+    """Unpack the newest sdist that fits into the companion's folder; one that is there is kept as it is.
+
+    Args:
+        companion: what is wanted, and where it is to lie.
+        python: the version of the Python that it is built for.
+        net: how the network is reached.
+        report: is told what is fetched.
+
+    Raises:
+        SourceError: no index and no folder has one that fits.
+        DownloadFailed: it is not available from where it is.
+    """
+    folder = Path(companion.folder)
+    wanted = Requirement(companion.requirement)
+    if folder.is_dir():
+        report.note(
+            f"{wanted}: its source in {folder} is taken as it is; without that folder it is fetched again"
+        )
+        return
+    with files.translate_errors(SourceError, folder.parent):
+        folder.parent.mkdir(exist_ok=True)
+    for left in leftovers(folder.parent, folder.name):
+        discard(left)
+    part = temporary_name(folder, UNPACKING)
+    found, looked = _search(wanted, net, folder)
+    best = choose_sdist(found, wanted, python)
+    if best is None:
+        others = sorted({each.version for each in found}, reverse=True)[:8]
+        has = (f"sdists are there of {', '.join(map(str, others))}",) if others else ()
+        raise SourceError(
+            f"No sdist of {wanted} was found: without its source nothing can be built against this torch.",
+            looked=(*looked, *has),
+            next_step=f"Name a repository or a folder of it: --with-extension {companion.name}=URL@REF or "
+            f"{companion.name}=PATH; or put its sdist into a folder and say --wheels FOLDER.",
+        )
+    report.note(f"{best.file} is fetched from {redact(best.url).partition('#')[0]}")
+    archive = folder.with_name(best.file)
+    fetch(Remote(name=best.file, urls=(best.url,), sha256=best.sha256 or None), archive, net, report.transfer)
+    try:
+        unpack(archive, _kind(best.file), part, tell=report.transfer, name=best.file, dangling=True)
+        (top,) = [each for each in part.iterdir() if each.is_dir()]
+        with files.translate_errors(SourceError, folder):
+            files.replace(top, folder)
+    except ValueError:
+        raise SourceError(
+            f"{best.file} is not an sdist: it holds not one folder.", next_step="Name another version of it."
+        ) from None
+    finally:
+        discard(part)
+        archive.unlink(missing_ok=True)
+
+
+def choose_sdist(found: Iterable[Sdist], wanted: Requirement, python: str) -> Sdist | None:
+    """Return the newest that is asked for and says that it is for this Python; releases before others."""
+    exact = any(each.operator in ("==", "===") for each in wanted.specifier)
+    fits = [
+        each
+        for each in found
+        if wanted.specifier.contains(each.version, prereleases=True)
+        and (exact or not each.yanked)
+        and _for_python(each.python, python)
+    ]
+    releases = [each for each in fits if not each.version.is_prerelease]
+    return max(releases or fits, key=lambda each: each.version, default=None)
+
+
+def _for_python(asked: str, python: str) -> bool:
+    try:
+        return not asked or not python or SpecifierSet(asked).contains(python, prereleases=True)
+    except InvalidSpecifier:
+        return True
+
+
+def _search(wanted: Requirement, net: Net, beside: Path) -> tuple[list[Sdist], tuple[str, ...]]:
+    """Return all sdists of a project, and where was looked: --wheels, find-links, then each index."""
+    settings = read_settings(os.environ)
+    name = canonicalize_name(wanted.name)
+    found: list[Sdist] = []
+    looked: list[str] = []
+    for place in (net.wheels, *settings.find_links):
+        if place and (folder := _folder(place)) and folder.is_dir():
+            urls = [path.as_uri() for path in sorted(folder.iterdir())]
+            found += (each for url in urls if (each := _sdist(url, name)))
+            looked.append(str(folder))
+    page = beside.with_name(f"{name}.html")
+    for index in settings.index_urls:
+        url = f"{index.rstrip('/')}/{name}/"
+        looked.append(redact(url))
+        try:
+            page.unlink(missing_ok=True)
+            fetch(Remote(name=f"index of {name}", urls=(_page(url),)), page, net, lambda *told: None)
+        except DownloadFailed as error:
+            looked.append(f"  {error.looked[0] if error.looked else error.what}")
+            continue
+        found += read_page(read_bytes(page).decode("utf-8", "replace"), url, name)
+    page.unlink(missing_ok=True)
+    return found, tuple(looked)
+
+
+def _folder(place: str) -> Path | None:
+    if place.lower().startswith("file:"):
+        return Path(url2pathname(urlsplit(place).path))
+    return None if "://" in place else Path(place).expanduser()
+
+
+def _page(url: str) -> str:
+    """Return the address of a page; a folder that is an index holds it as a file (PEP 503 on a disk)."""
+    return f"{url}index.html" if url.lower().startswith("file:") else url
+
+
+class _Links(HTMLParser):
+    """The anchors of a page, each with its attributes."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.found: list[dict[str, str]] = []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        if tag == "a":
+            self.found.append({name: value or "" for name, value in attrs})
+
+
+def read_page(text: str, base: str, name: str) -> Iterator[Sdist]:
+    """Yield the sdists of a project that the page of an index links to."""
+    reader = _Links()
+    reader.feed(text)
+    for link in reader.found:
+        found = _sdist(urljoin(base, link.get("href", "")), name)
+        if found is not None:
+            python, yanked = link.get("data-requires-python", ""), "data-yanked" in link
+            yield msgspec.structs.replace(found, python=python, yanked=yanked)
+
+
+def _sdist(url: str, name: str) -> Sdist | None:
+    parts = urlsplit(url)
+    file = unquote(parts.path.rpartition("/")[2])
+    try:
+        project, version = parse_sdist_filename(file)
+    except InvalidSdistFilename:
+        return None
+    sha256 = re.search(r"sha256=([0-9a-f]{64})", parts.fragment)
+    plain = url.partition("#")[0]
+    return (
+        Sdist(file=file, url=plain, version=version, sha256=sha256[1] if sha256 else "")
+        if project == name
+        else None
+    )
+
+
+def _kind(file: str) -> str:
+    kinds: Sequence[str] = [kind for end, kind in _KINDS.items() if file.endswith(end)]
+    return kinds[0]

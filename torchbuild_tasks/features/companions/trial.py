@@ -1,0 +1,333 @@
+"""The trial of a wheel that was built beside torch: nothing is installed that this torch cannot load.
+
+Its metadata, then the symbols of its libraries, then its import from a folder apart. Until it has passed,
+only what it asks for is installed; an earlier one of that name stays as it is.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import tempfile
+import zipfile
+from collections.abc import Iterable, Mapping, Sequence
+from email.parser import HeaderParser
+from pathlib import Path
+from typing import Final
+
+import msgspec
+from packaging.utils import canonicalize_name
+
+from torchbuild_tasks.build.compile import run_logged
+from torchbuild_tasks.build.prepare import install
+from torchbuild_tasks.build.work import Work, is_agreed
+from torchbuild_tasks.errors import BuildFailed, RequirementsError
+from torchbuild_tasks.features.closure.act import find_breaks
+from torchbuild_tasks.features.companions.choose import (
+    BUILDS_WITH,
+    applies,
+    refused_torch,
+    requirement_of,
+    without_torch,
+)
+from torchbuild_tasks.features.companions.look import look_at_companions
+from torchbuild_tasks.model import Command, Companion
+from torchbuild_tasks.model.record import CheckResult
+from torchbuild_tasks.system import files, process
+from torchbuild_tasks.text.words import shell_line
+from torchbuild_tasks.values import parse_json
+
+_LIMIT: Final = 300.0  # seconds of an import: a package may compile kernels then
+_LIBRARY: Final = re.compile(r"\.so(\.\d+)*$|\.pyd$|\.dll$")
+# A line apart, since a package may print whatever it likes while it is imported.
+_IMPORT: Final = """
+import importlib, sys
+sys.path.insert(0, sys.argv[1])
+import torch
+for name in sys.argv[2:]:
+    importlib.import_module(name)
+"""
+_CMAKE: Final = "import torch; print(torch.utils.cmake_prefix_path)"
+_HAVE: Final = (
+    "import importlib.metadata as m, json; "
+    "print(json.dumps({each.metadata['Name']: each.version for each in m.distributions()}))"
+)
+
+
+class Built(msgspec.Struct, frozen=True, kw_only=True):
+    """A wheel: its name and version, what it asks for (PEP 508), what of it is imported, its libraries."""
+
+    name: str
+    version: str
+    asks: tuple[str, ...]
+    modules: tuple[str, ...]
+    libraries: tuple[str, ...]
+
+
+# ---------------- before it is built
+
+
+def build_environment(work: Work, companion: Companion, torch: str) -> dict[str, str]:
+    """Return the environment of its build: that of torch's, with the variables that it reads itself.
+
+    `{torch}` and `{archs}` in its row stand for what is known only now; one whose list is empty is left out.
+    """
+    environ = dict(work.env)
+    archs = environ.get("TORCH_CUDA_ARCH_LIST", "")
+    known = {"{torch}": torch, "{archs}": plain_archs(archs, _archs_of(work, companion))}
+    for name, value in companion.set.items():
+        for word, meaning in known.items():
+            if word in value and not meaning:
+                break
+            value = value.replace(word, meaning)
+        else:
+            environ[name] = value
+    if work.wheel:  # no env file was sourced, which would have put the environment's CMake and Ninja first
+        programs = str(Path(work.plan.environment.python).parent)
+        environ["PATH"] = os.pathsep.join(filter(None, (programs, environ.get("PATH"))))
+    if companion.extension:
+        # CMake's own list of architectures, for a project that does not take it from find_package(Torch).
+        environ |= {"CUDAARCHS": cmake_archs(archs)} if archs and "CUDAARCHS" not in environ else {}
+        environ |= _kept(work, torch)
+        ask = (work.plan.environment.python, "-I", "-X", "utf8", "-c", _CMAKE)
+        asked = process.capture(ask, env=work.env, timeout=_LIMIT)
+        prefix = asked.stdout.decode(errors="replace").strip().splitlines()
+        if asked.rc == 0 and prefix:  # for find_package(Torch)
+            places = (prefix[-1], environ.get("CMAKE_PREFIX_PATH", ""))
+            environ["CMAKE_PREFIX_PATH"] = os.pathsep.join(filter(None, places))
+    return environ
+
+
+def _archs_of(work: Work, companion: Companion) -> tuple[str, ...]:
+    return next((row.archs for row in work.catalog.companion if row.name == companion.name), ())
+
+
+def plain_archs(archs: str, known: Sequence[str] = ()) -> str:
+    """Return TORCH_CUDA_ARCH_LIST as most extensions spell their own: "8.0;9.0a+PTX" is "80;90a".
+
+    Args:
+        archs: the list.
+        known: what the extension has code for, where it passes over others: 8.6 runs that of 80, since code
+            runs on later GPUs of the same major number. Empty: any.
+    """
+    words = [word.removesuffix("+PTX").replace(".", "") for word in re.split("[; ]+", archs) if word]
+    if not known:
+        return ";".join(words)
+    wanted = [int(word.rstrip("af")) for word in words]
+    runs = ([each for each in map(int, known) if each // 10 == one // 10 and each <= one] for one in wanted)
+    return ";".join(dict.fromkeys(str(max(each)) for each in runs if each))
+
+
+def cmake_archs(archs: str) -> str:
+    """Return TORCH_CUDA_ARCH_LIST as CMake has it: code for each, and PTX too where that is asked for."""
+    words = [word for word in re.split("[; ]+", archs) if word]
+    kinds = ((plain_archs(word), "" if word.endswith("+PTX") else "-real") for word in words)
+    return ";".join(f"{number}{kind}" for number, kind in kinds)
+
+
+def _constraints(work: Work, torch: str) -> Path:
+    """Write the file that holds pip and uv to this torch."""
+    path = work.root / files.STATE_DIR / "companions" / "constraints.txt"
+    files.write_atomic(path, f"torch=={torch}\n".encode(), error=RequirementsError)
+    return path
+
+
+def _kept(work: Work, torch: str) -> dict[str, str]:
+    """Return the variables that hold every pip and uv which a build starts to this torch."""
+    path = _constraints(work, torch)
+    return {"PIP_CONSTRAINT": path.as_uri(), "UV_CONSTRAINT": str(path)}
+
+
+def prepare_extension(work: Work, companion: Companion, torch: str, environ: Mapping[str, str]) -> None:
+    """Hold its source to this torch as far as that says anything, and install what its build imports.
+
+    Raises:
+        RequirementsError: it asks for another torch, or its build needs what is not available here.
+    """
+    found = look_at_companions([(companion.name, companion.folder)], any_package=(companion.name,))[0]
+    if found.problem:
+        raise BuildFailed(
+            f"{found.path} cannot be built: {found.problem}.", next_step="Name the folder with its setup.py."
+        )
+    for script in companion.before:
+        argv = (work.plan.environment.python, *script.split())
+        run_logged(work, Command(argv=argv, cwd=companion.folder, because=companion.because), environ)
+    found = look_at_companions([(companion.name, companion.folder)], any_package=(companion.name,))[0]
+    called = f"{companion.name} {found.version or ''}".rstrip()
+    _refuse_another_torch(work, companion, called, found.asks, torch)
+    _install(work, companion, without_torch(found.builds_with or BUILDS_WITH), torch)
+
+
+def _refuse_another_torch(
+    work: Work, companion: Companion, called: str, asks: tuple[str, ...], torch: str
+) -> None:
+    pin = refused_torch(asks, torch, work.plan.environment.version or "")
+    if not pin:
+        return
+    own = torch.partition("+")[0]
+    raise RequirementsError(
+        f"{called} asks for {pin}, and this torch is {torch}. It is not installed, nothing is replaced.",
+        looked=(f"its source: {companion.folder}",),
+        next_step=f"Take a release of it for torch {own}: --with-extension {companion.name}==VERSION or "
+        f"{companion.name}=URL@REF; or, where it works with this torch all the same, change that line of its "
+        f"source and name the folder: --with-extension {companion.name}={companion.folder}",
+    )
+
+
+def _install(work: Work, companion: Companion, asks: tuple[str, ...], torch: str) -> None:
+    """Install what is missing of these requirements, holding torch where it is."""
+    python = work.plan.environment.python
+    missing = _missing(python, work.plan.environment.version or "", asks)
+    if not missing:
+        return
+    options = (*work.plan.environment.install_options, "--constraint", str(_constraints(work, torch)))
+    start = work.plan.environment.installer or (python, "-m", "pip", "install", "--disable-pip-version-check")
+    argv = (*start, *options, *missing)
+    because = f"what {companion.name} asks for"
+    line = shell_line(argv, windows=os.name == "nt")
+    if work.plan.environment.foreign and not is_agreed(work, f"{companion.name} needs: {line}\nGo on?"):
+        raise RequirementsError(
+            f"{companion.name} asks for what {python} lacks, and that is an environment of yours.",
+            looked=missing,
+            next_step=f"Do that yourself, or say --yes: {line}",
+        )
+    install(work, Command(argv=argv, cwd=str(work.root / files.STATE_DIR), because=because))
+
+
+def _missing(python: str, version: str, asks: Iterable[str]) -> tuple[str, ...]:
+    """Return which requirements the environment of a Python of this version lacks, as it is now."""
+    asked = process.capture((python, "-I", "-X", "utf8", "-c", _HAVE), timeout=_LIMIT)
+    try:
+        given: dict[str, str] = parse_json(asked.stdout)
+    except ValueError:
+        given = {}
+    have = {canonicalize_name(name): version for name, version in given.items() if name}
+    missing = []
+    for text in asks:
+        each = requirement_of(text)
+        if each is None or not applies(each, version):
+            continue
+        own = have.get(canonicalize_name(each.name))
+        if own is None or each.extras or not each.specifier.contains(own, prereleases=True):
+            missing.append(text)
+    return tuple(missing)
+
+
+# ---------------- once there is a wheel
+
+
+def admit(work: Work, companion: Companion, torch: str) -> CheckResult:
+    """Hold the wheel to this torch, try it apart, and install it; return what the trial showed.
+
+    Raises:
+        RequirementsError: it asks for another torch.
+        BuildFailed: it needs what this torch does not have, or cannot be imported with it.
+    """
+    python = work.plan.environment.python
+    wheel = _wheel_of(companion)
+    built = read_wheel(wheel, companion)
+    called = f"{built.name} {built.version}"
+    _refuse_another_torch(work, companion, called, built.asks, torch)
+    with tempfile.TemporaryDirectory(prefix="torchbuild-trial-", ignore_cleanup_errors=True) as apart:
+        place = Path(apart, "site")
+        pip = (python, "-m", "pip", "install", "--disable-pip-version-check", "--no-deps")
+        cwd = str(work.root / files.STATE_DIR)
+        unpack = (*pip, "--quiet", "--no-index", "--no-compile", "--target", str(place), str(wheel))
+        install(work, Command(argv=unpack, cwd=cwd, because="it is tried before it is installed"))
+        _check_symbols(work, companion, place, built, torch)
+        if companion.extension:
+            _install(work, companion, without_torch(built.asks), torch)
+        _try_import(work, companion, place, built)
+    argv = (*pip, "--no-index", "--force-reinstall", str(wheel))
+    install(work, Command(argv=argv, cwd=cwd, because=companion.because))
+    detail = f"{called}: its {len(built.libraries)} libraries find all symbols in torch {torch}, "
+    work.report.note(f"{called} is installed; its wheel: {wheel}")
+    return CheckResult(
+        check=f"extension: {companion.name}",
+        outcome="passed",
+        detail=f"{detail}and {', '.join(built.modules)} can be imported",
+    )
+
+
+def _wheel_of(companion: Companion) -> Path:
+    wheels = sorted(Path(companion.wheels).glob("*.whl"))
+    if not wheels:
+        raise BuildFailed(
+            f"The build of {companion.name} ended well but left no wheel in {companion.wheels}.",
+            next_step=f"Look at its own build: {companion.folder}",
+        )
+    return wheels[-1]
+
+
+def read_wheel(wheel: Path, companion: Companion) -> Built:
+    """Return what a wheel says of itself; of a companion that has no `module`, what is called as it is.
+
+    Raises:
+        BuildFailed: it is none.
+    """
+    try:
+        with zipfile.ZipFile(wheel) as archive:
+            names = archive.namelist()
+            metadata = next(name for name in names if re.fullmatch(r"[^/]+\.dist-info/METADATA", name))
+            said = HeaderParser().parsestr(archive.read(metadata).decode("utf-8", "replace"))
+    except (OSError, zipfile.BadZipFile, StopIteration, KeyError):
+        raise BuildFailed(f"{wheel} is not a wheel.", next_step="Build it again: the same command.") from None
+    return Built(
+        name=str(said["Name"]),
+        version=str(said["Version"]),
+        asks=tuple(str(each) for each in said.get_all("Requires-Dist") or ()),
+        modules=(companion.module,) if companion.module else modules_of(names, str(said["Name"])),
+        libraries=tuple(name for name in names if _LIBRARY.search(name)),
+    )
+
+
+def modules_of(names: Iterable[str], project: str) -> tuple[str, ...]:
+    """Return what of a wheel is to be imported: what is called as the project, else all at its top."""
+    found: dict[str, None] = {}
+    for name in names:
+        parts = re.sub(r"^[^/]+\.data/(?:pure|plat)lib/", "", name).split("/")
+        if parts[0].endswith((".dist-info", ".data")):
+            continue
+        if len(parts) == 2 and parts[1].startswith("__init__."):
+            found[parts[0]] = None
+        elif len(parts) == 1 and (parts[0].endswith(".py") or _LIBRARY.search(parts[0])):
+            found[parts[0].partition(".")[0]] = None
+    own = [name for name in found if canonicalize_name(name) == canonicalize_name(project)]
+    return tuple(own or [name for name in found if name.isidentifier()])
+
+
+def _check_symbols(work: Work, companion: Companion, place: Path, built: Built, torch: str) -> None:
+    """Refuse libraries that take from torch what this one does not give; Python would end at the first."""
+    there = [str(path) for path in sorted(place.rglob("*")) if _LIBRARY.search(path.name) and path.is_file()]
+    breaks = find_breaks(work.plan.environment.python, work.env, there)
+    lacking = [
+        f"{os.path.relpath(path, place)}: {each.text}"
+        for path, found in breaks.items()
+        for each in found
+        if each.kind == "symbol"
+    ]
+    if lacking:
+        raise BuildFailed(
+            f"{built.name} {built.version} needs symbols that torch {torch} does not have. "
+            "It was not installed, and nothing was replaced.",
+            looked=tuple(lacking[:8]),
+            next_step="It was compiled with headers of another torch, or does not link what it uses. "
+            f"Remove what its builds have left in {companion.folder} (build/, *.so), and look which "
+            "torch's include folder stands in the log.",
+        )
+
+
+def _try_import(work: Work, companion: Companion, place: Path, built: Built) -> None:
+    """Import it from the folder apart, after torch, as any program would."""
+    python = work.plan.environment.python
+    argv = (python, "-I", "-c", _IMPORT, str(place), *built.modules)
+    seen = process.capture(argv, env=work.env, cwd=str(place.parent), timeout=_LIMIT)
+    if seen.rc == 0:
+        return
+    words = seen.stderr.decode(errors="replace").strip().splitlines()
+    raise BuildFailed(
+        f"{built.name} {built.version} was built, and cannot be imported with this torch "
+        f"({process.ending(seen)}). It was not installed, and nothing was replaced.",
+        looked=tuple(words[-12:]),
+        next_step=f"Its source: {companion.folder}. Its wheel, to look at: {_wheel_of(companion)}",
+    )

@@ -1,0 +1,306 @@
+"""Write a container's files, make its image, run it, and move images by files."""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.metadata
+import os
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import msgspec
+from packaging.requirements import Requirement
+
+from torchbuild_tasks.errors import ContainerError
+from torchbuild_tasks.features.container.choose import Container, Engine
+from torchbuild_tasks.features.container.show import (
+    COMPOSE,
+    CONTAINERFILE,
+    DEVCONTAINER,
+    TOOL,
+    build_argv,
+    compose,
+    containerfile,
+    devcontainer,
+)
+from torchbuild_tasks.system import files, process
+from torchbuild_tasks.system.attached import attach
+from torchbuild_tasks.system.reading import read_bytes, read_text
+from torchbuild_tasks.values import parse_json, parse_toml
+
+if TYPE_CHECKING:
+    from torchbuild_tasks.build.work import Reporter
+
+FOLDER: Final = ".devcontainer/torchbuild"
+_WRITTEN: Final = ".written.json"
+_IGNORE: Final = ".gitignore"
+_PACKAGE: Final = Path(__file__).resolve().parents[2]
+_SUFFIXES: Final = (".py", ".toml", ".diff", ".in", ".css", ".js", ".html", ".typed", ".json")
+# Without -P the checkout that one stands in would be looked through for modules first.
+_LAUNCHER: Final = '#!/bin/sh\nexec /opt/torchbuild/bin/python -P -m torchbuild_tasks "$@"\n'
+# What engines say when a registry cannot be asked, or does not have the image.
+_UNREACHED: Final = (
+    "dial tcp",
+    "no such host",
+    "connection refused",
+    "i/o timeout",
+    "TLS handshake",
+    "x509:",
+)
+_ABSENT: Final = (
+    "manifest unknown",
+    "not found",
+    "image not known",
+    "no such image",
+    "access to the resource",
+)
+
+
+class Written(msgspec.Struct, frozen=True, kw_only=True):
+    """The files of a container; `kept` are those that somebody edited."""
+
+    folder: Path
+    files: tuple[str, ...]
+    kept: tuple[str, ...] = ()
+
+
+def texts(container: Container, writer: str) -> dict[str, bytes]:
+    """Return the files that are written, by name, without those of this tool."""
+    made = {
+        CONTAINERFILE: containerfile(container, writer),
+        DEVCONTAINER: devcontainer(container),
+        COMPOSE: compose(container),
+    }
+    return {name: text.encode() for name, text in made.items()}
+
+
+def write_files(container: Container, folder: Path, writer: str) -> Written:
+    """Write the files of a container; one that somebody edited is left as it is.
+
+    Git does not see the folder: it has a .gitignore of its own.
+
+    Raises:
+        ContainerError: something cannot be written.
+    """
+    with files.translate_errors(ContainerError, folder):
+        folder.mkdir(parents=True, exist_ok=True)
+    before = _hashes(folder)
+    tool = _write_tool(folder / TOOL, before)
+    wanted = texts(container, writer)
+    kept = []
+    for name, data in wanted.items():
+        path = folder / name
+        if path.is_file() and _digest(path.read_bytes()) != before.get(name):
+            kept.append(name)
+        else:
+            _write(path, data)
+    if not (folder / _IGNORE).exists():
+        _write(folder / _IGNORE, b"*\n")
+    known = {name: before.get(name, "") if name in kept else _digest(data) for name, data in wanted.items()}
+    _write(folder / _WRITTEN, msgspec.json.encode({**known, **tool}))
+    return Written(folder=folder, files=tuple(wanted), kept=tuple(kept))
+
+
+def _digest(data: bytes) -> str:
+    return hashlib.sha256(data).hexdigest()
+
+
+def _hashes(folder: Path) -> Mapping[str, str]:
+    """Return what was written there the last time, by name."""
+    try:
+        found = parse_json(read_bytes(folder / _WRITTEN))
+    except (OSError, ValueError):
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def _write(path: Path, data: bytes) -> None:
+    if not (path.is_file() and path.read_bytes() == data):
+        files.write_atomic(path, data, error=ContainerError)
+
+
+def _write_tool(folder: Path, before: Mapping[str, str]) -> dict[str, str]:
+    """Copy this tool as it runs here, with what it needs, so that both sides are the same one.
+
+    Args:
+        folder: where it goes; what an earlier tool wrote there and this one lacks is removed.
+        before: what was written the last time.
+
+    Returns:
+        What was written, by name, as it is remembered.
+    """
+    wanted = {
+        "requirements.txt": "".join(f"{each}\n" for each in own_requirements()).encode(),
+        "torchbuild": _LAUNCHER.encode(),
+    }
+    for path, name in _own_files():
+        wanted[f"torchbuild_tasks/{name}"] = path.read_bytes()
+    with files.translate_errors(ContainerError, folder):
+        present = [path for path in folder.rglob("*") if path.is_file()] if folder.is_dir() else []
+        known = {path: path.relative_to(folder.parent).as_posix() in before for path in present}
+        if present and not any(known.values()):
+            raise ContainerError(
+                f"{folder} is there already, and not as this tool would have left it.",
+                next_step="Name another folder, --out FOLDER, or move that one away.",
+            )
+        for path in present:
+            if known[path] and path.relative_to(folder).as_posix() not in wanted:
+                files.unlink(path)
+        for name, data in wanted.items():
+            (folder / name).parent.mkdir(parents=True, exist_ok=True)
+            _write(folder / name, data)
+        (folder / "torchbuild").chmod(0o755)
+        for name in wanted.keys() - {"torchbuild"}:
+            (folder / name).chmod(0o644)
+    return {f"{folder.name}/{name}": _digest(data) for name, data in wanted.items()}
+
+
+def _own_files() -> Iterator[tuple[Path, str]]:
+    for path in sorted(_PACKAGE.rglob("*")):
+        if path.suffix in _SUFFIXES and path.is_file() and "__pycache__" not in path.parts:
+            yield path, path.relative_to(_PACKAGE).as_posix()
+    beside = _PACKAGE.parent / "env_templates"  # in a checkout; in a wheel they are inside
+    for path in sorted(beside.glob("*.in")) if beside.is_dir() else ():
+        yield path, f"env_templates/{path.name}"
+
+
+def own_requirements() -> tuple[str, ...]:
+    """Return what this tool needs of the package index, without its extras."""
+    try:
+        project = parse_toml(read_text(_PACKAGE.parent / "pyproject.toml"))["project"]
+        found = project["dependencies"] if project["name"] == "torchbuild-tasks" else None
+    except (OSError, KeyError, ValueError):
+        found = None
+    if found is None:
+        found = importlib.metadata.requires("torchbuild-tasks") or []
+    requirements = [Requirement(text) for text in found]
+    return tuple(str(each) for each in requirements if "extra" not in str(each.marker or ""))
+
+
+# ---------------- the image
+
+
+def image_name(folder: Path) -> str:
+    """Return the name of the image of a folder: it changes with every file that goes into it."""
+    digest = hashlib.sha256()
+    for path in sorted(folder.rglob("*")):
+        if path.is_file() and (path.name == CONTAINERFILE or path.is_relative_to(folder / TOOL)):
+            digest.update(path.relative_to(folder).as_posix().encode() + b"\0" + path.read_bytes() + b"\0")
+    return f"localhost/torchbuild:{digest.hexdigest()[:12]}"
+
+
+def has_image(engine: Engine, image: str) -> bool:
+    """Say whether the engine has an image."""
+    words = ("inspect", "--type", "image", image)
+    return process.capture((engine.path, *words), timeout=60).rc == 0
+
+
+def build_image(
+    engine: Engine, container: Container, folder: Path, image: str, report: Reporter, *, offline: bool
+) -> None:
+    """Make the image of a folder.
+
+    Raises:
+        ContainerError: the base is not available, or a step of the Containerfile failed.
+    """
+    argv = build_argv(engine.path, container, image, str(folder), offline=offline)
+    report.command(tuple(argv))
+    said = _Said(report)
+    code = process.stream(argv, env=None, cwd=None, log=said, on_block=lambda _: None)
+    if code == 0:
+        return
+    lines = [line.strip() for line in said.kept.decode("utf-8", "replace").splitlines() if line.strip()]
+    raise ContainerError(
+        f"{engine.row.name} made no image of {folder / CONTAINERFILE} (it ended with {code}).",
+        looked=tuple(lines[-6:]),
+        next_step=_advice("\n".join(lines[-20:]), container, offline=offline),
+    )
+
+
+def _advice(said: str, container: Container, *, offline: bool) -> str:
+    registry = container.base.partition("/")[0]
+    if offline or any(words in said for words in (*_UNREACHED, *_ABSENT)):
+        return (
+            f"The base is {container.base}. Where {registry} cannot be asked, or has it no more:\n"
+            f"  a mirror of it            --registry {registry}=HOST/PATH, or registry in torchbuild.toml\n"
+            "  another image             --base IMAGE\n"
+            "  a finished one by a file  container save FILE, where it was made; container load FILE here"
+        )
+    return "Its steps stand in the Containerfile, which you may edit: an edited one is kept."
+
+
+class _Said:
+    """Shows what a program says as it comes, and keeps the end of it."""
+
+    def __init__(self, report: Reporter) -> None:
+        self.kept = bytearray()
+        self.shown = report.stream()
+
+    def write(self, data: bytes, /) -> None:
+        self.shown.write(data)
+        self.kept += data
+        del self.kept[:-16384]
+
+
+def run_container(argv: Sequence[str], *, to_stderr: bool) -> int:
+    """Run a container with our terminal; return the exit code of what ran in it.
+
+    Raises:
+        ContainerError: the engine itself failed, before anything ran in it (exit code 125).
+    """
+    code = attach(argv, env=os.environ, to_stderr=to_stderr)
+    if code == 125:
+        raise ContainerError(
+            "The container did not start; the engine's reason stands above.",
+            looked=(" ".join(argv),),
+            next_step="container write shows what it is given; --memory SIZE sets another limit, "
+            "--engine NAME takes another program.",
+        )
+    return code
+
+
+# ---------------- an image as a file
+
+
+def save_image(engine: Engine, image: str, file: Path, report: Reporter) -> None:
+    """Write an image into a file, whole or not at all.
+
+    Raises:
+        ContainerError: the engine cannot, or the file is there already.
+    """
+    if file.exists():
+        raise ContainerError(f"{file} is there already, and nothing is written over it.")
+    part = file.with_name(file.name + ".part")
+    with files.translate_errors(ContainerError, file):
+        part.unlink(missing_ok=True)
+        _moved(engine, engine.row.save, {"{file}": str(part), "{image}": image}, report)
+        files.replace(part, file)
+
+
+def load_image(engine: Engine, file: Path, report: Reporter) -> None:
+    """Take the image of a file.
+
+    Raises:
+        ContainerError: there is no such file, or the engine does not take it.
+    """
+    if not file.is_file():
+        raise ContainerError(
+            f"There is no {file}.", next_step="Make it where there is a network: container save FILE"
+        )
+    _moved(engine, engine.row.load, {"{file}": str(file), "{image}": ""}, report)
+
+
+def _moved(engine: Engine, words: Iterable[str], fields: Mapping[str, str], report: Reporter) -> None:
+    argv = [engine.path]
+    for word in words:
+        for name, value in fields.items():
+            word = word.replace(name, value)
+        argv.append(word)
+    report.command(tuple(argv))
+    done = process.capture(argv)
+    if done.rc:
+        raise ContainerError(
+            f"{engine.row.name} could not: {' '.join(argv[1:])}",
+            looked=tuple(done.stderr.decode("utf-8", "replace").strip().splitlines()[-3:]),
+        )

@@ -1,0 +1,532 @@
+"""Decide the container of a build: its image, what a plan says of a build in it, and what it is given."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import PurePath
+from typing import Final
+
+import msgspec
+from packaging.version import InvalidVersion, Version
+
+from torchbuild_tasks.catalog import GIB, BaseRow, EngineRow
+from torchbuild_tasks.catalog.match import admits, series
+from torchbuild_tasks.errors import ContainerError, PlanRefused, UsageError
+from torchbuild_tasks.model import (
+    BuildPlan,
+    Choice,
+    Cuda,
+    Facts,
+    Finding,
+    Memory,
+    Python,
+    Store,
+    Tool,
+    Toolkit,
+)
+from torchbuild_tasks.plan.cuda.toolkit import torch_rows
+from torchbuild_tasks.plan.jetson import board, jetpack
+from torchbuild_tasks.plan.packages import package_name
+from torchbuild_tasks.plan.question import Question
+from torchbuild_tasks.plan.variables import is_cuda
+from torchbuild_tasks.text.show import size_text
+from torchbuild_tasks.values import replace
+
+WORKSPACE: Final = "/workspace"
+USER: Final = "builder"
+CACHE: Final = f"/home/{USER}/.cache"
+CERTIFICATES: Final = "/etc/torchbuild-certificates.pem"
+_TOOLKIT: Final = "/usr/local/cuda"
+_BESIDE: Final = ("ca-certificates", "gdb")
+# What stands in lists of mounts, and cannot be written in them by every engine.
+_ODD: Final = re.compile(r'[,:"\\\x00-\x1f\x7f]')
+_NOT_CARRIED: Final = (
+    "source",
+    "python",
+    "cuda_toolkit",
+    "config",
+    "cache_dir",
+    "patch_dir",
+    "wheels",
+    "facts",
+)
+# Flags that mean the same inside; the others name places of this machine, or are none of a build's.
+CARRIED: Final = ("cpu", "cuda", "arch", "preset", "build_type", "mode", "set", "linker", "jobs", "jobserver")
+
+
+class Engine(msgspec.Struct, frozen=True, kw_only=True):
+    """A program that was looked for: why it cannot be used, and whether its user has ids to give away."""
+
+    row: EngineRow
+    path: str = ""
+    rootless: bool = False
+    problem: str = ""
+    subids: bool = True
+
+
+class Mount(msgspec.Struct, frozen=True, kw_only=True):
+    """What a container sees: a folder or file of the machine, or a volume that is kept."""
+
+    source: str
+    target: str
+    volume: bool = False
+    read_only: bool = False
+
+
+class Host(msgspec.Struct, frozen=True, kw_only=True):
+    """What the container is told of the machine: ids of the user (None on Windows), files, variables by name.
+
+    `common` is the folder of git that a worktree belongs to, `pip` pip's own settings.
+    """
+
+    uid: int | None = None
+    gid: int | None = None
+    certificates: str = ""
+    pip: str = ""
+    proxies: tuple[str, ...] = ()
+    common: str = ""
+    cdi: bool = False
+
+
+class Container(msgspec.Struct, frozen=True, kw_only=True):
+    """The whole decision: the image and its reasons, what is installed in it, and how it is run."""
+
+    base: str
+    choices: tuple[Choice, ...]
+    packages: tuple[str, ...]
+    python: str
+    command: tuple[str, ...]
+    mounts: tuple[Mount, ...]
+    environ: Mapping[str, str]
+    passed: tuple[str, ...]
+    memory: int
+    gpu: bool
+    tegra: bool
+    engine: EngineRow
+    rootless: bool
+    uid: int
+    gid: int
+    notes: tuple[str, ...] = ()
+
+    @property
+    def run_as_root(self) -> bool:
+        """Say whether root runs it anyway, on the machine as well."""
+        return self.uid == 0
+
+
+# ---------------- the engine
+
+
+def choose_engine(engines: Sequence[Engine], wanted: str | None, *, runs: bool = False) -> Engine:
+    """Return the engine that is named, else the first that answers.
+
+    Raises:
+        ContainerError: there is none, it does not answer, or its user has no ids to give away.
+    """
+    able = [each for each in engines if each.path and not each.problem and (each.row.run or not runs)]
+    fitting = [each for each in able if wanted in (None, each.row.name)]
+    if not fitting:
+        what = (
+            f"{wanted} cannot be used here." if wanted else "There is no program here that runs containers."
+        )
+        looked = (each for each in engines if wanted in (None, each.row.name) and (each.row.run or not runs))
+        raise ContainerError(
+            what,
+            looked=tuple(f"{each.row.name}: {each.problem or 'is in no folder of PATH'}" for each in looked)
+            or (f"{wanted} builds images and runs none",),
+            next_step="Install podman: apt, dnf, zypper, pacman and apk call it podman, winget "
+            "RedHat.Podman. The files can be written without: container write",
+        )
+    found = fitting[0]
+    if found.rootless and found.row.subids and not found.subids:
+        raise ContainerError(
+            f"{found.row.name} runs without root here, and this user has no ids to give to a container.",
+            looked=("/etc/subuid and /etc/subgid have no line for this user",),
+            next_step='sudo usermod --add-subuids 100000-165535 --add-subgids 100000-165535 "$USER"\n'
+            "podman system migrate",
+        )
+    return found
+
+
+# ---------------- the image
+
+
+def fitting_bases(question: Question, image: str | None = None) -> tuple[BaseRow, ...]:
+    """Return the images that a build could be made in, the best first.
+
+    Args:
+        question: what is built, and on which machine.
+        image: one that was named; its own row comes first.
+
+    Raises:
+        ContainerError: no row is for this machine, or --cuda-toolkit names what no image has.
+    """
+    host = question.facts.host
+    wanted = _cuda_wanted(question)
+    rows = [
+        row
+        for row in question.catalog.base
+        if host.arch in row.archs and bool(row.cuda) == (wanted is not None) and _fits_board(question, row)
+    ]
+    found = [row for row in rows if not wanted or wanted in (series(row.cuda), row.cuda)]
+    if not found:
+        have = ", ".join(dict.fromkeys(series(row.cuda) for row in rows if row.cuda))
+        tegra = question.cuda.tegra
+        where = f"a Jetson with L4T {tegra.l4t}" if tegra else f"{host.arch}"
+        raise ContainerError(
+            f"No image is known for CUDA {wanted or 'of any version'} on {where}.",
+            looked=(f"data/container.toml has: {have}",) if have else (),
+            next_step="Build on the board itself (docs/jetson.md)."
+            if tegra and not have
+            else "--cuda-toolkit VERSION names another, pypi:VERSION one of NVIDIA's wheels.",
+        )
+    return tuple(sorted(found, key=_order(question, image)))
+
+
+def _cuda_wanted(question: Question) -> str | None:
+    """Return the CUDA that the image has to have: a version, "" for any; None for none."""
+    if not is_cuda(question):
+        return None
+    said = question.value("cuda_toolkit", "")
+    if said.startswith("pypi:"):
+        return None
+    if said and not re.fullmatch(r"\d+(\.\d+){1,2}", said):
+        raise ContainerError(
+            f"--cuda-toolkit {said} is a folder of this machine; the image brings a toolkit of its own.",
+            next_step="Name a version: --cuda-toolkit 12.6",
+        )
+    return said
+
+
+def _fits_board(question: Question, row: BaseRow) -> bool:
+    """Say whether the image is for this machine: a Jetson before Thor takes those of its L4T alone."""
+    known, tegra = board(question), question.cuda.tegra
+    if tegra is not None and not (known and known.sbsa) and is_cuda(question):
+        return bool(row.l4t and admits(row.l4t, tegra.l4t))
+    return not row.l4t
+
+
+def _order(question: Question, image: str | None) -> Callable[[BaseRow], tuple[bool, ...]]:
+    """Order rows: the named one, what the driver runs, upstream's CUDA or JetPack's, the system here."""
+    best = next((row.best for row in torch_rows(question) if row.best), "") if is_cuda(question) else ""
+    if pack := jetpack(question):
+        best = pack.cuda  # a Jetson's driver is that of its JetPack
+    driver = question.cuda.driver.cuda if question.cuda.driver else None
+    here = question.facts.host.distribution or ""
+
+    def place(row: BaseRow) -> tuple[bool, ...]:
+        return (
+            row.image.rpartition("/")[2] != (image or "").rpartition("/")[2],
+            bool(driver and row.cuda and _newer(series(row.cuda), driver)),
+            series(row.cuda) != best,
+            not here.startswith(row.system),
+        )
+
+    return place
+
+
+def _newer(one: str, other: str) -> bool:
+    try:
+        return Version(one) > Version(other)
+    except InvalidVersion:
+        return False
+
+
+def facts_inside(question: Question, row: BaseRow, memory: int) -> Facts:
+    """Return the facts as `doctor` would find them in a container of this image."""
+    facts = question.facts
+    programs = ("git", "ld", "ccache")
+    tree = facts.tree
+    return replace(
+        facts,
+        host=replace(facts.host, os="linux", distribution=row.system, libc=f"glibc {row.libc}"),
+        memory=Memory(
+            total=facts.memory.total,
+            available=facts.memory.available,
+            swap_free=facts.memory.swap_free,
+            limit=memory or facts.memory.limit,
+            used_in_limit=0,
+            limit_via="the container's memory limit",
+        ),
+        compilers=tuple(_tool(name, row.gcc) for name in ("g++", "gcc")),
+        tools=tuple(_tool(name, None) for name in programs),
+        pythons=(_python(row),),
+        tree=replace(
+            tree,
+            root=WORKSPACE,
+            build_dir=tree.build_dir and f"{WORKSPACE}/build",
+            cache=None,
+            previous=None,
+            installed=None,
+            running=None,
+        ),
+        store=Store(folder=f"{CACHE}/torchbuild-tasks"),
+        windows=None,
+        blas=None,
+        environ={},
+        cuda=_cuda(question, row),
+        patches=(),
+        companions=(),
+    )
+
+
+def _tool(name: str, version: str | None) -> Tool:
+    return Tool(name=name, path=f"/usr/bin/{name}", version=version, found_via="the image")
+
+
+def _python(row: BaseRow) -> Python:
+    number = series(row.python)
+    return Python(
+        executable=f"/usr/bin/python{number}",
+        found_via="the image",
+        version=row.python,
+        implementation="CPython",
+        bits=64,
+        environment="base",
+        externally_managed=True,
+        prefix="/usr",
+        include=f"/usr/include/python{number}",
+        headers=True,
+        venv=True,
+    )
+
+
+def _cuda(question: Question, row: BaseRow) -> Cuda | None:
+    """Return the CUDA of the image, with the GPUs and the driver of the machine."""
+    seen = question.cuda
+    if not row.cuda:
+        return replace(seen, toolkits=(), libraries=())
+    release = next((each for each in question.catalog.cuda if each.version == series(row.cuda)), None)
+    toolkit = Toolkit(
+        path=_TOOLKIT,
+        found_via="the image",
+        version=row.cuda,
+        nvcc=f"{_TOOLKIT}/bin/nvcc",
+        nvcc_version=row.cuda,
+        headers=True,
+        libraries=f"{_TOOLKIT}/lib64",
+        archs=release.archs if release else (),
+        gcc=release.gcc if release else None,
+        cudnn=row.cudnn or None,
+        nccl=None if row.l4t else "2",
+        cuobjdump=f"{_TOOLKIT}/bin/cuobjdump",
+        parts=dict.fromkeys(("cublas", "cufft", "curand", "cusolver", "cusparse"), f"{_TOOLKIT}/lib64"),
+    )
+    return replace(seen, toolkits=(toolkit,), libraries=())
+
+
+def inside(question: Question, row: BaseRow, memory: int) -> Question:
+    """Return the question that is answered in a container of this image."""
+    request = replace(question.request, offline=False, **dict.fromkeys(_NOT_CARRIED))
+    values = {name: value for name, value in question.settings.values.items() if name != "offline"}
+    said = question.value("cuda_toolkit", "")
+    if said.startswith("pypi:"):
+        request = replace(request, cuda_toolkit=said)
+    settings = replace(question.settings, values=values)  # offline is about the image
+    return replace(question, request=request, settings=settings, facts=facts_inside(question, row, memory))
+
+
+def choose_base(
+    question: Question, image: str | None, memory: int, decide: Callable[[Question], BuildPlan]
+) -> tuple[BaseRow, BuildPlan]:
+    """Return the first image in which the build can work, and its plan.
+
+    Raises:
+        PlanRefused: there is none; the findings are those of the image that is nearest.
+    """
+    first: BuildPlan | None = None
+    name = ""
+    for row in fitting_bases(question, image):
+        plan = decide(inside(question, row, memory))
+        if plan.verdict != "refuse":
+            return row, plan
+        if first is None or len(_errors(plan)) < len(_errors(first)):
+            first, name = plan, row.image
+    assert first is not None
+    raise PlanRefused(
+        f"This build cannot work in any image that is known here, such as {name}. Nothing was written.",
+        findings=_errors(first),
+        next_step="container --base IMAGE takes another; what it holds is not looked at before it is run.",
+    )
+
+
+def _errors(plan: BuildPlan) -> tuple[Finding, ...]:
+    return tuple(finding for finding in plan.findings if finding.status == "error")
+
+
+def mirrored(image: str, mirrors: Sequence[str]) -> str:
+    """Return where an image comes from: OLD=NEW for a registry, NEW alone for all.
+
+    Raises:
+        UsageError: an address stands there with its scheme, as no engine takes one.
+    """
+    for entry in mirrors:
+        old, equals, new = entry.rpartition("=")
+        if "://" in entry or not new:
+            raise UsageError(
+                f"--registry {entry}: a registry has no scheme.",
+                next_step="--registry docker.io=mirror.example.org/hub",
+            )
+        registry, _, rest = image.partition("/")
+        if not equals or old == registry:
+            return f"{new.rstrip('/')}/{rest}"
+        if image.startswith(f"{old.rstrip('/')}/"):
+            return new.rstrip("/") + image[len(old.rstrip("/")) :]
+    return image
+
+
+# ---------------- how much memory, and what it sees
+
+
+def choose_memory(facts: Facts, said: int) -> Choice:
+    """Decide the bytes that a container may use: an eighth of the machine, at least a GiB, stays outside.
+
+    A build that takes more is then ended in it, instead of the desktop; its job count is made for this.
+    """
+    if said:
+        return Choice(name="memory", value=str(said), because="--memory on the command line", source="flag")
+    total = min(filter(None, (facts.memory.total, facts.memory.limit)), default=0)
+    if not total:
+        return Choice(name="memory", value="0", because="the memory of this machine is not known: no limit")
+    limit = max(total // 2, total - max(GIB, total // 8))
+    mebibytes = limit >> 20
+    return Choice(
+        name="memory",
+        value=str(mebibytes << 20),
+        because=f"{size_text(total)} of this machine but an eighth; the number of jobs follows it",
+    )
+
+
+def check_path(path: str) -> None:
+    """Refuse a path that no list of mounts can carry.
+
+    Raises:
+        ContainerError: it has a comma, a colon, a quote or a control character.
+    """
+    if odd := _ODD.search(path if not re.match(r"[A-Za-z]:[\\/]", path) else path[3:].replace("\\", "/")):
+        raise ContainerError(
+            f"{path} has {odd[0]!r} in its name, which cannot be written in a list of mounts.",
+            next_step="Move the checkout, or name it by a link without such a character.",
+        )
+
+
+def choose_mounts(source: str, host: Host, uid: int) -> tuple[Mount, ...]:
+    """Return the checkout, git's own folder of a worktree, the caches, and how this machine gets packages."""
+    mounts = [Mount(source=source, target=WORKSPACE)]
+    if host.common:
+        mounts.append(Mount(source=host.common, target=host.common))
+    mounts.append(Mount(source=f"torchbuild-cache-{uid}", target=CACHE, volume=True))
+    if host.certificates:
+        mounts.append(Mount(source=host.certificates, target=CERTIFICATES, read_only=True))
+    if host.pip:
+        mounts.append(Mount(source=host.pip, target="/etc/pip.conf", read_only=True))
+    for mount in mounts:
+        check_path(mount.source)
+    return tuple(mounts)
+
+
+def choose_environ(host: Host) -> dict[str, str]:
+    """Return the variables of a container; those of a build stand in its env file."""
+    names = ("PIP_CERT", "REQUESTS_CA_BUNDLE", "SSL_CERT_FILE", "CURL_CA_BUNDLE", "GIT_SSL_CAINFO")
+    return dict.fromkeys(names, CERTIFICATES) if host.certificates else {}
+
+
+def words_of(question: Question) -> Iterator[str]:
+    """Yield the flags of the request that a build inside is given, too."""
+    request = question.request
+    for name in CARRIED:
+        value, flag = getattr(request, name), f"--{name.replace('_', '-')}"
+        if value is True:
+            yield flag
+        elif value not in (None, False, ()):
+            for each in value if isinstance(value, tuple) else (value,):
+                yield from (flag, str(each))
+    if (said := question.value("cuda_toolkit", "")).startswith("pypi:"):
+        yield from ("--cuda-toolkit", said)
+
+
+def choose_packages(question: Question, row: BaseRow) -> tuple[str, ...]:
+    """Return what apt installs: Python, what `bootstrap` wants on Linux, a debugger, certificates."""
+    wants = (w for w in question.catalog.want if w.os in ("", "linux") and w.tools)
+    named = (package_name(question.catalog, "apt", want.package) for want in wants)
+    return tuple(sorted({*row.install, *filter(None, named), *_BESIDE}))
+
+
+def make_container(
+    question: Question,
+    engine: Engine,
+    host: Host,
+    decide: Callable[[Question], BuildPlan],
+    *,
+    image: str | None = None,
+    registry: Sequence[str] = (),
+    memory: int = 0,
+) -> tuple[Container, BuildPlan]:
+    """Decide everything about the container of a build.
+
+    Args:
+        question: what is built, asked on this machine.
+        engine: what builds and runs it.
+        host: what it is told of the machine.
+        decide: makes the plan of a question.
+        image: the one that was named (--base).
+        registry: mirrors of registries.
+        memory: bytes that were named, 0 for none.
+    """
+    limit = choose_memory(question.facts, memory)
+    row, plan = choose_base(question, image, int(limit.value), decide)
+    base = mirrored(image or row.image, registry)
+    uid = 1000 if host.uid is None else host.uid
+    tegra = question.cuda.tegra is not None
+    has_gpu = is_cuda(question) and bool(question.cuda.gpus or tegra)
+    gpu = has_gpu and (host.cdi or not engine.row.cdi)
+    container = Container(
+        base=base,
+        choices=(_base_choice(question, row, base, image), limit, _gpu_choice(engine, has_gpu, gpu)),
+        packages=choose_packages(question, row),
+        python=f"python{series(row.python)}",
+        command=("torchbuild", "build", *words_of(question)),
+        mounts=choose_mounts(question.facts.tree.root, host, uid),
+        environ=choose_environ(host),
+        passed=host.proxies,
+        memory=int(limit.value),
+        gpu=gpu,
+        tegra=tegra,
+        engine=engine.row,
+        rootless=engine.rootless,
+        uid=uid,
+        gid=1000 if host.gid is None else host.gid,
+        notes=_notes(question, row, image, base),
+    )
+    return container, plan
+
+
+def _base_choice(question: Question, row: BaseRow, base: str, image: str | None) -> Choice:
+    if image:
+        return Choice(name="base", value=base, because="--base on the command line", source="flag")
+    cuda = f", CUDA {row.cuda}, cuDNN {row.cudnn}" if row.cuda else ""
+    return Choice(name="base", value=base, because=f"{row.system}, GCC {row.gcc}, Python {row.python}{cuda}")
+
+
+def _gpu_choice(engine: Engine, has_gpu: bool, gpu: bool) -> Choice:
+    if gpu:
+        words = " ".join(engine.row.gpu)
+        return Choice(name="GPUs", value="all", because=f"{engine.row.name} {words}")
+    why = "no CUDA is built, or there is no GPU here"
+    if has_gpu:
+        why = "there is no specification of them: sudo nvidia-ctk cdi generate --output=/etc/cdi/nvidia.yaml"
+    return Choice(name="GPUs", value="none", because=why)
+
+
+def _notes(question: Question, row: BaseRow, image: str | None, base: str) -> tuple[str, ...]:
+    notes = []
+    if image and image.rpartition("/")[2] != row.image.rpartition("/")[2]:
+        notes.append(f"What {base} holds is not known: the plan is made as for {row.image}, with apt.")
+    path = question.settings.path
+    if path and PurePath(path).is_absolute() and not path.startswith(question.facts.tree.root):
+        notes.append(f"A build inside does not read {path}, which is not in the checkout.")
+    if question.facts.environ:
+        names = ", ".join(sorted(question.facts.environ))
+        notes.append(f"Not given to the container, because they are of this machine: {names} (--set does).")
+    return tuple(notes)

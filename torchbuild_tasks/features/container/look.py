@@ -1,0 +1,105 @@
+"""Look at what runs containers here, and at what a container is told of the machine."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Final
+
+from torchbuild_tasks.catalog import EngineRow
+from torchbuild_tasks.facts.probe import Probe
+from torchbuild_tasks.features.container.choose import Engine, Host
+from torchbuild_tasks.system.reading import read_text
+
+_SECONDS: Final = 30.0
+_PROXIES: Final = ("http_proxy", "https_proxy", "no_proxy", "HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY")
+_CERTIFICATES: Final = ("PIP_CERT", "REQUESTS_CA_BUNDLE", "SSL_CERT_FILE", "CURL_CA_BUNDLE")
+# https://github.com/cncf-tags/container-device-interface/blob/main/SPEC.md
+_CDI: Final = ("/etc/cdi", "/var/run/cdi")
+
+
+def look_at_engines(rows: Iterable[EngineRow], probe: Probe, root: Path = Path("/")) -> tuple[Engine, ...]:
+    """Return each engine with what it answers; `root` has the files of ids."""
+    return tuple(_engine(row, probe, root) for row in rows)
+
+
+def _engine(row: EngineRow, probe: Probe, root: Path) -> Engine:
+    path = probe.which(row.name)
+    if path is None:
+        return Engine(row=row)
+    answer = probe.run((path, *row.answer), timeout=_SECONDS)
+    if answer is None or answer.rc != 0:
+        said = (answer.stderr or answer.stdout).strip().splitlines() if answer else []
+        return Engine(row=row, path=path, problem=said[-1] if said else f"{path} does not answer")
+    rootless = row.rootless in answer.stdout if row.rootless else os.name != "nt" and os.geteuid() != 0
+    return Engine(row=row, path=path, rootless=rootless, subids=not rootless or has_subids(root))
+
+
+def has_subids(root: Path = Path("/")) -> bool:
+    """Say whether our user has ids of its own for containers (subuid(5)); unknown is yes."""
+    if os.name == "nt":
+        return True
+    import pwd
+
+    uid = os.getuid()
+    try:
+        names = {str(uid), pwd.getpwuid(uid).pw_name}
+    except KeyError:
+        names = {str(uid)}
+    for name in ("etc/subuid", "etc/subgid"):
+        try:
+            lines = read_text(root / name).splitlines()
+        except FileNotFoundError:
+            return False
+        except (OSError, UnicodeDecodeError):
+            return True
+        if not any(line.partition(":")[0] in names for line in lines):
+            return False
+    return True
+
+
+def look_at_host(source: str, environ: Mapping[str, str], root: Path = Path("/")) -> Host:
+    """Return what a container is told of this machine; `root` has its system's files."""
+    windows = os.name == "nt"
+    return Host(
+        uid=None if windows else os.getuid(),
+        gid=None if windows else os.getgid(),
+        certificates=next(
+            (p for name in _CERTIFICATES if (p := environ.get(name)) and Path(p).is_file()), ""
+        ),
+        pip=_pip_settings(environ, root),
+        proxies=tuple(name for name in _PROXIES if environ.get(name)),
+        common=_common_git_folder(Path(source)),
+        cdi=any(path.suffix in (".yaml", ".json") for each in _CDI for path in _files(root / each[1:])),
+    )
+
+
+def _files(folder: Path) -> list[Path]:
+    try:
+        return sorted(folder.iterdir())
+    except OSError:
+        return []
+
+
+def _pip_settings(environ: Mapping[str, str], root: Path) -> str:
+    """Return the file of pip's settings that says where packages come from; "" for none.
+
+    https://pip.pypa.io/en/stable/topics/configuration/
+    """
+    home = Path(environ.get("HOME") or "~").expanduser()
+    named = environ.get("PIP_CONFIG_FILE")
+    places = (Path(named) if named else None, home / ".config/pip/pip.conf", home / ".pip/pip.conf")
+    return next((str(p) for p in (*places, root / "etc/pip.conf") if p and p.is_file()), "")
+
+
+def _common_git_folder(source: Path) -> str:
+    """Return git's own folder where the checkout is a worktree of another one; "" where it is not."""
+    try:
+        text = read_text(source / ".git")
+    except OSError:
+        return ""
+    folder = text.partition("gitdir:")[2].strip()
+    if "/worktrees/" not in folder.replace("\\", "/"):
+        return ""
+    return str(Path(folder).parents[1])

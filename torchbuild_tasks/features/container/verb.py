@@ -1,0 +1,190 @@
+"""`container`: the files of a container for the planned build; make its image, build, run and work in it."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from torchbuild_tasks.errors import ContainerError, UsageError
+from torchbuild_tasks.options import BuildRequest, flag
+from torchbuild_tasks.verbs import Outcome
+
+if TYPE_CHECKING:
+    from torchbuild_tasks.build.work import Reporter
+    from torchbuild_tasks.features.container.act import Written
+    from torchbuild_tasks.features.container.choose import Container, Engine
+    from torchbuild_tasks.model import BuildPlan
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class ContainerRequest(BuildRequest):
+    """The words and flags of `container`."""
+
+    actions = ("write", "build", "run", "shell", "save", "load")
+    objects = {"save": ("file",), "load": ("file",)}
+    trailing = True
+    takes = (
+        *("cpu", "cuda", "cuda_toolkit", "arch", "preset", "build_type", "mode", "set", "linker", "jobs"),
+        *("jobserver", "offline", "dry_run", "out"),
+    )
+
+    file: str | None = flag(
+        "the file of an image, to another machine",
+        metavar="FILE",
+        in_file=False,
+        positional=True,
+        sample=("file of the image", "image.tar"),
+    )
+    engine: str | None = flag(
+        "podman, docker or buildah (default: the first that answers)",
+        metavar="NAME",
+        choices="engine",
+        in_file=False,
+    )
+    base: str | None = flag(
+        "image that is built on (default: from rows, by CUDA and system)", metavar="IMAGE", in_file=False
+    )
+    memory: str | None = flag(
+        "memory that a container may use, such as 24G (default: all but an eighth)", metavar="SIZE"
+    )
+
+
+def run(request: ContainerRequest, report: Reporter) -> Outcome:
+    """Write a container's files from the plan; make its image, run the build or a shell in it."""
+    from torchbuild_tasks.features.container import act
+    from torchbuild_tasks.system.signals import interruptible
+
+    if request.action == "load":
+        engine = _engine(request, runs=False)
+        with interruptible():
+            act.load_image(engine, Path(str(request.file)).expanduser().absolute(), report)
+        return Outcome({"file": request.file}, "")
+    if request.words and request.action != "run":
+        raise UsageError(f"container {request.action} runs no command", next_step="container run -- COMMAND")
+    return make(request, report)
+
+
+def make(request: ContainerRequest, report: Reporter) -> Outcome:
+    """Decide the container, write its files, and do with them what was asked."""
+    from torchbuild_tasks.context import checkout, look, writer
+    from torchbuild_tasks.features.container import act
+    from torchbuild_tasks.system.signals import interruptible
+
+    question = look(request)
+    root = Path(checkout(question))
+    engine = _engine(request, runs=request.action in ("run", "shell"), must=request.action != "write")
+    container, plan = _decide(request, question, engine)
+    folder = Path(request.out).expanduser().absolute() if request.out else root / act.FOLDER
+    if request.dry_run:
+        made = act.texts(container, writer())
+        text = "".join(f"# {folder / name}\n{data.decode()}\n" for name, data in made.items())
+        return Outcome(_value(container, folder), "" if request.json else text)
+    with interruptible():
+        written = act.write_files(container, folder, writer())
+        image = act.image_name(folder)
+        if request.action == "write":
+            return Outcome(
+                _value(container, folder) | {"image": image, "kept": written.kept},
+                "" if request.json else _text(container, plan, written),
+            )
+        for name in written.kept:
+            report.note(f"{folder / name} was edited by hand and is used as it is")
+        if request.action == "build" or not act.has_image(engine, image):
+            report.stage(f"make the image {image}")
+            act.build_image(engine, container, folder, image, report, offline=request.offline)
+        if request.action == "save":
+            act.save_image(engine, image, Path(str(request.file)).expanduser().absolute(), report)
+    if request.action in ("build", "save"):
+        return Outcome(_value(container, folder) | {"image": image}, f"{image}\n" if not request.json else "")
+    return _run(request, report, engine, container, image)
+
+
+def _run(
+    request: ContainerRequest, report: Reporter, engine: Engine, container: Container, image: str
+) -> Outcome:
+    from torchbuild_tasks.features.container.act import run_container
+    from torchbuild_tasks.features.container.show import run_argv
+
+    command = ("/bin/bash",) if request.action == "shell" else request.words
+    tty = sys.stdin is not None and sys.stdin.isatty() and sys.stdout.isatty()
+    argv = run_argv(engine.path, container, image, command, tty=tty)
+    report.command(tuple(argv))
+    code = run_container(argv, to_stderr=request.json)
+    return Outcome({"exit_code": code, "image": image}, exit_code=code)
+
+
+def _engine(request: ContainerRequest, *, runs: bool, must: bool = True) -> Engine:
+    """Return what runs containers here; for files alone the first that is known will do."""
+    from torchbuild_tasks.catalog import load_catalog
+    from torchbuild_tasks.facts.probe import Probe
+    from torchbuild_tasks.features.container import choose
+    from torchbuild_tasks.features.container.look import look_at_engines
+
+    rows = load_catalog().engine
+    wanted = request.engine
+    names = [row.name for row in rows]
+    if wanted and wanted not in names:
+        raise UsageError(f"--engine {wanted} is none of: {', '.join(names)}")
+    probe = Probe(environ=dict(os.environ))
+    engines = look_at_engines([row for row in rows if wanted in (None, row.name)], probe)
+    try:
+        return choose.choose_engine(engines, wanted, runs=runs)
+    except ContainerError:
+        if must:
+            raise
+        return choose.Engine(row=next(row for row in rows if wanted in (None, row.name)))
+
+
+def _decide(request: ContainerRequest, question: object, engine: Engine) -> tuple[Container, BuildPlan]:
+    from torchbuild_tasks.context import decide
+    from torchbuild_tasks.features.cache.choose import read_size
+    from torchbuild_tasks.features.container.choose import make_container
+    from torchbuild_tasks.features.container.look import look_at_host
+    from torchbuild_tasks.plan.question import Question
+
+    assert isinstance(question, Question)
+    return make_container(
+        question,
+        engine,
+        look_at_host(question.facts.tree.root, os.environ),
+        decide,
+        image=request.base,
+        registry=request.registry or question.settings.values.get("registry", ()),
+        memory=read_size(request.memory, "--memory") if request.memory else 0,
+    )
+
+
+def _value(container: Container, folder: Path) -> dict[str, object]:
+    from torchbuild_tasks.features.container.show import run_argv
+
+    return {
+        "folder": str(folder),
+        "base": container.base,
+        "choices": container.choices,
+        "notes": container.notes,
+        "run": run_argv(container.engine.name, container, "IMAGE", (), tty=False)
+        if container.engine.run
+        else [],
+    }
+
+
+def _text(container: Container, plan: BuildPlan, written: Written) -> str:
+    """Say what was written, decided, and what a build in it will warn about."""
+    from torchbuild_tasks.text.show import columns, size_text
+
+    rows = [
+        (each.name, size_text(int(each.value)) if each.name == "memory" else each.value, each.because)
+        for each in container.choices
+    ]
+    rows.append(("command", " ".join(container.command), "container run; container shell for a shell"))
+    rows += [(each.name, each.value, each.because) for each in plan.choices if each.name == "jobs"]
+    warnings = [f"! {each.text}" for each in plan.findings if each.status == "warn"]
+    kept = [
+        f"! {name} was edited by hand and stays as it is; remove it for a new one" for name in written.kept
+    ]
+    lines = [*(f"! {note}" for note in container.notes), *kept, *warnings]
+    said = "".join(f"{line}\n" for line in lines)
+    return f"wrote {', '.join(written.files)} in {written.folder}\n{columns(rows)}{said}"

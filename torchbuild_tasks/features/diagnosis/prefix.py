@@ -1,0 +1,76 @@
+"""Learn what a logger, a service or a shell wrote before every line of a log, from its first lines.
+
+Prefixes that are known by their look `decode` takes off line by line. Any other is found here that is the
+same in all lines but for numbers and levels.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Sequence
+from typing import Final
+
+from torchbuild_tasks.features.diagnosis.decode import without_colours
+from torchbuild_tasks.features.diagnosis.kinds import SPEAKER
+
+_SAMPLE: Final = 64 * 1024  # bytes of a log's start
+_LINES: Final = 200
+_LEAST: Final = 3  # lines: two may be alike by chance
+_SHARE: Final = 0.95
+_LONGEST: Final = 160
+_LEVEL: Final = (
+    r"(?:TRACE|DEBUG|INFO|NOTICE|WARN(?:ING)?|ERROR|CRITICAL|FATAL"
+    r"|trace|debug|info|warn(?:ing)?|error|critical)"
+)
+_TIME: Final = r"\d\d:\d\d:\d\d(?:[.,]\d{1,9})?Z?"
+# Where a prefix may end: behind a time, a colon, a bracket, a bar, an arrow or a dash, and a blank.
+_END: Final = re.compile(rf"(?:{_TIME}|:|\]|\)|\||│|>| -| \*)(?: |\t|$)")
+_NUMBER: Final = re.compile(r"\d+")
+_WORD: Final = re.compile(rf"\b{_LEVEL}\b *")
+# A program that speaks, or a level alone, is not a prefix, and neither is what says something itself.
+_SPEAKS: Final = re.compile(rf"(?:{SPEAKER.pattern}|{_LEVEL}\s?:|>+)\s*$")
+_TIMED: Final = re.compile(_TIME)
+_SAYS: Final = re.compile(
+    r"(?:^|[\s\"'(])[.~]{0,2}/\w|[A-Za-z]:[\\/]"
+    r"|\.(?:c|cc|cpp|cu|cuh|h|hpp|o|obj|py|so|lib|a|txt|cmake|proto|f90|rs)\b"
+    r"|\bld\b|^make|^--|^CMake|^E +|^\s*File"
+)
+_FAILS: Final = re.compile(r"[Ee]rror|[Ff]ail|fatal|FAILED|[Ww]arning|Traceback|undefined|FAIL|LNK")
+
+
+def common_prefix(start: bytes) -> re.Pattern[str] | None:
+    """Return a pattern for what stands before (nearly) every line of a log; None where nothing does."""
+    said = start[:_SAMPLE].replace(b"\0", b"").decode(errors="replace").splitlines()
+    lines = [without_colours(line) for line in said[:_LINES] if line.strip()]
+    if len(lines) < _LEAST:
+        return None
+    shapes = Counter(shape for line in lines for shape in _shapes(line))
+    common = [shape for shape, times in shapes.items() if times >= _SHARE * len(lines)]
+    return re.compile(max(common, key=len)) if common else None
+
+
+def _shapes(line: str) -> Sequence[str]:
+    """Return the pattern of each beginning of a line that may be a prefix, once."""
+    heads = (line[: match.end()] for match in _END.finditer(line[:_LONGEST]))
+    return tuple(dict.fromkeys(_shape(head) for head in heads if _is_mute(head)))
+
+
+def _is_mute(head: str) -> bool:
+    """Say whether this can stand before whatever is said, and says nothing itself."""
+    if _FAILS.search(_WORD.sub("", head)) or head.startswith("{") or _SPEAKS.match(head):
+        return False
+    return _TIMED.search(head) is not None or _SAYS.search(head) is None
+
+
+def _shape(head: str) -> str:
+    """Return the pattern of a prefix: numbers and levels may differ."""
+    parts = re.split(rf"(\b{_LEVEL}\b *|\d+)", head.rstrip())
+    text = "".join(_part(part, index) for index, part in enumerate(parts))
+    return rf"{text}(?: |\t|$)"
+
+
+def _part(part: str, index: int) -> str:
+    if index % 2 == 0:
+        return re.escape(part)
+    return r"\d+" if _NUMBER.fullmatch(part) else rf"{_LEVEL} *"

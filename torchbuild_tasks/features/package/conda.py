@@ -1,0 +1,129 @@
+"""Write a conda package of an unpacked wheel, with py-rattler-build: no conda is needed for it."""
+
+from __future__ import annotations
+
+import shutil
+from configparser import ConfigParser
+from pathlib import Path
+from typing import Final
+
+from packaging.utils import parse_wheel_filename
+
+from torchbuild_tasks.catalog import Catalog
+from torchbuild_tasks.errors import PackageRefused
+from torchbuild_tasks.features.package.choose import conda_package
+from torchbuild_tasks.features.package.look import Wheel
+from torchbuild_tasks.system.reading import read_text
+
+_SUMMARY: Final = (
+    "PyTorch {} as it was built from source by its owner: a wheel with its own libraries in conda's form, "
+    "no build of conda-forge"
+)
+# Starts the Python beside it, wherever the environment lies; the second line is a text for Python.
+_PROGRAM: Final = """#!/bin/sh
+'''exec' "$(dirname "$(readlink -f "$0")")/python" "$0" "$@"
+' '''
+import sys
+from {module} import {first}
+sys.exit({name}())
+"""
+
+
+def write_conda(
+    wheel: Wheel, tree: Path, scratch: Path, version: str, platform: str, catalog: Catalog
+) -> tuple[Path, list[str]]:
+    """Write the .conda below `scratch`; return it, and what is to be said of it.
+
+    Args:
+        wheel: the wheel.
+        tree: it, unpacked and complete; its files are moved.
+        scratch: where everything is made.
+        version, platform: torch's version, and the tag that its libraries allow.
+        catalog: the rows.
+
+    Raises:
+        PackageRefused: py-rattler-build does not take it.
+    """
+    from auditwheel.wheeltools import rewrite_record
+    from rattler_build import RattlerBuildError, assemble_package
+
+    (info,) = tree.glob("*.dist-info")
+    _, _, _, tags = parse_wheel_filename(wheel.path.name)
+    tag = min(tags, key=str)
+    package = conda_package(
+        version=version,
+        cuda=wheel.cuda,
+        tags=(tag.interpreter, tag.abi),
+        machine=wheel.machine,
+        platform=platform,
+        requires=_requires(info / "METADATA"),
+        rows=catalog.conda_name,
+    )
+    (info / "INSTALLER").write_text("conda\n", "utf-8", newline="\n")
+    rewrite_record(tree)
+    prefix = scratch / "prefix"
+    site = prefix / ("Lib" if wheel.windows else f"lib/python{package.python}") / "site-packages"
+    licences = [
+        path for path in sorted(info.rglob("*")) if path.is_file() and path.name in ("LICENSE", "NOTICE")
+    ]
+    site.mkdir(parents=True)
+    notes = _place(wheel, tree, prefix, site, info.name)
+    if package.left_out:
+        notes.append(f"Not asked for, since conda has no words for it: {', '.join(package.left_out)}")
+    out = scratch / "conda"
+    try:
+        made = assemble_package(
+            package.name,
+            package.version,
+            package.subdir,
+            package.build,
+            out,
+            files_dir=prefix,
+            homepage="https://pytorch.org",
+            license="BSD-3-Clause",
+            license_files=[site / path.relative_to(tree) for path in licences],
+            summary=_SUMMARY.format(version),
+            depends=list(package.depends),
+            constrains=list(package.constrains),
+            compression_level=3,  # of 19: torch 2.13.0 takes a minute and a half at 1
+            detect_prefix=False,
+        )
+    except RattlerBuildError as error:
+        raise PackageRefused(f"py-rattler-build made no package: {error}") from None
+    return Path(made.path), notes
+
+
+def _requires(metadata: Path) -> list[str]:
+    from email.parser import HeaderParser
+
+    asked = HeaderParser().parsestr(read_text(metadata)).get_all("Requires-Dist", ())
+    return [str(each) for each in asked]
+
+
+def _place(wheel: Wheel, tree: Path, prefix: Path, site: Path, info: str) -> list[str]:
+    """Move an unpacked wheel to where conda has its files; return what could not be."""
+    notes = []
+    for path in sorted(tree.iterdir()):
+        if path.name.endswith(".data"):
+            for kind in sorted(path.iterdir()):
+                where = {"data": prefix, "purelib": site, "platlib": site}.get(kind.name)
+                if where is None:
+                    notes.append(f"Left out, for conda has no place for it: {path.name}/{kind.name}")
+                else:
+                    shutil.copytree(kind, where, dirs_exist_ok=True)
+        else:
+            path.rename(site / path.name)
+    programs = ConfigParser(delimiters=("=",))
+    programs.optionxform = str  # type: ignore[assignment,method-assign]
+    programs.read(site / info / "entry_points.txt", "utf-8")
+    scripts = programs["console_scripts"] if programs.has_section("console_scripts") else {}
+    if scripts and wheel.windows:
+        return [*notes, f"Left out, for they are programs of pip's on Windows: {', '.join(sorted(scripts))}"]
+    for name, value in scripts.items():
+        module, _, called = value.partition("[")[0].strip().partition(":")
+        path = prefix / "bin" / name
+        path.parent.mkdir(exist_ok=True)
+        text = _PROGRAM.format(module=module, first=called.partition(".")[0], name=called)
+        path.write_text(text, "utf-8", newline="\n")
+        path.chmod(0o755)
+    return notes

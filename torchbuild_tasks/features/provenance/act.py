@@ -1,0 +1,198 @@
+"""Finish a built wheel: put its bill of materials into it, and beside it the statement of how it was made."""
+
+from __future__ import annotations
+
+import csv
+import hashlib
+import io
+import os
+import stat
+import tempfile
+import zipfile
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Final
+
+from torchbuild_tasks.build.work import Work, built_wheel
+from torchbuild_tasks.errors import BuildFailed, PackageRefused, UsageError
+from torchbuild_tasks.facts.wheel import record_row
+from torchbuild_tasks.features.provenance.choose import SUFFIX, statement
+from torchbuild_tasks.features.provenance.look import look_at_licences
+from torchbuild_tasks.features.provenance.sbom import SBOM, make_sbom
+from torchbuild_tasks.features.reproducible.choose import is_reproducible
+from torchbuild_tasks.system import files, process
+from torchbuild_tasks.system.reading import hash_file
+from torchbuild_tasks.text.words import shell_line
+
+NAMESPACE: Final = "torchbuild-provenance"  # of ssh-keygen: a signature for this counts for nothing else
+SIGNATURE: Final = ".sig"
+_BLOCK: Final = 1 << 20
+
+
+# ---------------- in the wheel
+
+
+def finish_wheel(work: Work) -> Work:
+    """Put the bill of materials into the wheel that was just built; where asked, write the same bytes again.
+
+    Raises:
+        BuildFailed: the wheel is none, or the disk is full.
+    """
+    wheel = built_wheel(work.root)
+    if wheel is None:
+        return work
+    epoch = int(work.env["SOURCE_DATE_EPOCH"]) if is_reproducible(work.plan) else None
+    manifest = work.ledger.manifest
+    rows = work.catalog.licence
+    licences = {
+        each.path: look_at_licences(work.root, each.path, rows)
+        for each in manifest.repositories
+        if each.commit
+    }
+    licences.setdefault("", look_at_licences(work.root, "", rows))
+    with files.translate_errors(BuildFailed, wheel), zipfile.ZipFile(wheel) as archive:
+        info, version = _of(archive)
+        record = archive.read(f"{info}/RECORD")
+    text = make_sbom(
+        version=version,
+        repositories=manifest.repositories,
+        licences=licences,
+        content=hashlib.sha256(b"\n".join(sorted(record.splitlines()))).hexdigest(),
+        time=datetime.fromtimestamp(epoch, UTC) if epoch else datetime.now(UTC).replace(microsecond=0),
+    )
+    with files.translate_errors(BuildFailed, wheel):
+        rewrite(wheel, {f"{info}/{SBOM}": text.encode()}, epoch)
+    return work
+
+
+def _of(archive: zipfile.ZipFile) -> tuple[str, str]:
+    """Return the name of a wheel's .dist-info, and the version in it."""
+    name = next(name for name in archive.namelist() if name.endswith(".dist-info/RECORD"))
+    info = name.rpartition("/")[0]
+    return info, info.removesuffix(".dist-info").partition("-")[2]
+
+
+def rewrite(wheel: Path, added: Mapping[str, bytes], epoch: int | None) -> None:
+    """Write a wheel again with these files, and its RECORD with them.
+
+    Args:
+        wheel, added: its file; what comes into it, by name.
+        epoch: write order, times and modes that hang on nothing but the content; seconds since 1970.
+    """
+    descriptor, name = tempfile.mkstemp(prefix=f".{wheel.name}.", dir=wheel.parent)
+    os.close(descriptor)
+    partial = Path(name)
+    try:
+        with zipfile.ZipFile(wheel) as old, zipfile.ZipFile(partial, "w", zipfile.ZIP_DEFLATED) as new:
+            record = f"{_of(old)[0]}/RECORD"
+            members = [each for each in old.infolist() if each.filename not in (*added, record)]
+            if epoch is not None:  # metadata last, as the specification of wheels recommends
+                members.sort(key=lambda each: (".dist-info/" in each.filename, each.filename))
+            for each in members:
+                if not each.is_dir():
+                    _copy(old, new, each, epoch)
+            for path, data in sorted(added.items()):
+                new.writestr(_member(path, _time(epoch)), data)
+            lines = _record(old.read(record).decode("utf-8"), added, record, sort=epoch is not None)
+            new.writestr(_member(record, _time(epoch)), lines)
+        mode = stat.S_IMODE(wheel.stat().st_mode)
+        partial.chmod(mode)
+        files.replace(partial, wheel)
+    finally:
+        files.unlink(partial, missing_ok=True)
+
+
+def _copy(old: zipfile.ZipFile, new: zipfile.ZipFile, each: zipfile.ZipInfo, epoch: int | None) -> None:
+    time = each.date_time if epoch is None else _time(epoch)
+    info = _member(each.filename, time, executable=bool(each.external_attr >> 16 & 0o100))
+    if epoch is None:
+        info.external_attr = each.external_attr
+    info.file_size = each.file_size
+    with old.open(each) as source, new.open(info, "w", force_zip64=each.file_size >= 1 << 31) as target:
+        while block := source.read(_BLOCK):
+            target.write(block)
+
+
+def _member(
+    name: str, time: tuple[int, int, int, int, int, int], *, executable: bool = False
+) -> zipfile.ZipInfo:
+    info = zipfile.ZipInfo(name, time)
+    info.compress_type = zipfile.ZIP_DEFLATED
+    info.create_system = 3  # Unix, also where it is written elsewhere
+    info.external_attr = (stat.S_IFREG | (0o755 if executable else 0o644)) << 16
+    return info
+
+
+def _time(epoch: int | None) -> tuple[int, int, int, int, int, int]:
+    time = datetime.now(UTC) if epoch is None else datetime.fromtimestamp(epoch, UTC)
+    return (max(time.year, 1980), time.month, time.day, time.hour, time.minute, time.second)
+
+
+def _record(text: str, added: Mapping[str, bytes], own: str, *, sort: bool) -> str:
+    """Return RECORD with what was added; its own line is the last."""
+    rows = [row for row in csv.reader(text.splitlines()) if row and row[0] not in (*added, own)]
+    rows += [list(record_row(name, data)) for name, data in sorted(added.items())]
+    out = io.StringIO()
+    csv.writer(out, lineterminator="\n").writerows([*(sorted(rows) if sort else rows), [own, "", ""]])
+    return out.getvalue()
+
+
+# ---------------- beside it
+
+
+def write_statement(root: Path, work: Work) -> Path | None:
+    """Write the statement of the wheel's provenance beside it, signed where a key is given.
+
+    Raises:
+        PackageRefused: it cannot be written, or the key signs nothing.
+    """
+    wheel = built_wheel(root)
+    if wheel is None:
+        return None
+    from torchbuild_tasks.features.manifest.act import redact
+
+    manifest = redact(work.ledger.manifest)
+    path = wheel.with_name(wheel.name + SUFFIX)
+    text = statement(manifest, wheel.name, hash_file(wheel), hash_file(work.ledger.manifest_path))
+    files.write_atomic(path, text.encode(), error=PackageRefused)
+    signature = path.with_name(path.name + SIGNATURE)
+    files.unlink(signature, missing_ok=True)
+    if work.request.sign:
+        sign(path, Path(work.request.sign).expanduser())
+    return path
+
+
+def sign(path: Path, key: Path) -> None:
+    """Sign a file with an SSH key; FILE.sig lies beside it. ssh-agent is asked where it has the key.
+
+    Raises:
+        PackageRefused: ssh-keygen is missing or could not.
+    """
+    argv = ("ssh-keygen", "-q", "-Y", "sign", "-f", str(key), "-n", NAMESPACE, str(path))
+    done = process.capture(argv, timeout=120.0)
+    if done.rc != 0 or not path.with_name(path.name + SIGNATURE).is_file():
+        said = done.stderr.decode("utf-8", "replace").strip()
+        raise PackageRefused(
+            f"The wheel is built, and {path.name} beside it is not signed: ssh-keygen could not with {key}.",
+            looked=tuple(said.splitlines()[-3:]),
+            next_step="A key with a passphrase: ssh-add it first, and name its .pub file.\nThen by hand: "
+            + shell_line(argv, windows=os.name == "nt"),
+        )
+
+
+def require_key(text: str, mode: str) -> None:
+    """Check that there will be something to sign, and that the key is there, before an hour is spent.
+
+    Raises:
+        UsageError: one of them is not.
+    """
+    if mode != "wheel":
+        raise UsageError(
+            f"--sign {text}: a wheel's provenance is what is signed.", next_step="Say --mode wheel, too."
+        )
+    if not Path(text).expanduser().is_file():
+        raise UsageError(
+            f"--sign {text}: there is no such file.",
+            next_step="Name an SSH key, such as ~/.ssh/id_ed25519, or make one: ssh-keygen -t ed25519",
+        )

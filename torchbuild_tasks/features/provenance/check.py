@@ -1,0 +1,187 @@
+"""Hold a wheel to the statement beside it: the hash, what is in it, the commit, the signature."""
+
+from __future__ import annotations
+
+import csv
+import hashlib
+import re
+import tempfile
+import zipfile
+import zlib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Final
+
+from torchbuild_tasks.errors import PackageRefused
+from torchbuild_tasks.facts.wheel import look_at_wheel, recorded_hash
+from torchbuild_tasks.features.provenance.act import NAMESPACE, SIGNATURE
+from torchbuild_tasks.features.provenance.choose import PREDICATE, STATEMENT, SUFFIX
+from torchbuild_tasks.features.provenance.sbom import COMMIT, SBOM
+from torchbuild_tasks.model.record import CheckResult
+from torchbuild_tasks.system import process
+from torchbuild_tasks.system.reading import hash_file, read_bytes
+from torchbuild_tasks.values import parse_json
+
+_KEY: Final = re.compile(r"(?:sk-)?(?:ssh|ecdsa)-\S+ \S+")  # a .pub file, not one of allowed signers
+_SIGNED: Final = re.compile(r'^Good "[^"]*" signature (?:for (?P<who>.*) )?with \S+ key (?P<key>\S+)')
+
+
+def check_wheel(wheel: Path, signers: Path | None) -> tuple[CheckResult, ...]:
+    """Return what each check of a wheel and its statement says.
+
+    Args:
+        wheel: its file; the statement lies beside it.
+        signers: whose signature counts: a public key, or ssh-keygen's file of allowed signers.
+
+    Raises:
+        PackageRefused: there is no wheel, no statement, or one that says nothing of wheels.
+    """
+    path = wheel.with_name(wheel.name + SUFFIX)
+    for file, what, next_step in (
+        (wheel, "wheel", "Name the file: verify --provenance dist/torch-….whl"),
+        (
+            path,
+            "statement",
+            "It is made with the wheel: torchbuild build --mode wheel. Keep the two together.",
+        ),
+        *((each, "file of signers", "Name a public key, or allowed signers.") for each in (signers,) if each),
+    ):
+        if not file.is_file():
+            raise PackageRefused(
+                f"Nothing can be said of {wheel.name}: its {what} is missing.",
+                looked=(f"looked for: {file}",),
+                next_step=next_step,
+            )
+    said = _read(path)
+    try:
+        checks = tuple(_checks(wheel, said))
+    except (AttributeError, KeyError, TypeError, ValueError) as error:  # of another form than ours
+        raise PackageRefused(
+            f"{path.name}, or the bill of materials in the wheel, is not as this tool writes it "
+            f"({type(error).__name__}: {error}).",
+            next_step="Get the two as they were built.",
+        ) from None
+    return (*checks, _signature(path, signers))
+
+
+def _read(path: Path) -> Any:
+    try:
+        said = parse_json(read_bytes(path))
+    except ValueError as error:
+        raise PackageRefused(f"{path} is not a statement: {error}.", next_step="Get it again.") from None
+    kinds = (said.get("_type"), said.get("predicateType")) if isinstance(said, dict) else ()
+    if kinds != (STATEMENT, PREDICATE):
+        raise PackageRefused(
+            f"{path} is not a statement of provenance.",
+            looked=(f"wanted: {STATEMENT} with {PREDICATE}",),
+            next_step="Get the one that was made with the wheel.",
+        )
+    return said
+
+
+def _checks(wheel: Path, said: Any) -> Iterator[CheckResult]:
+    digest = hash_file(wheel)
+    subjects = {each.get("name"): each.get("digest", {}).get("sha256") for each in said.get("subject", ())}
+    same = subjects.get(wheel.name) == digest
+    other = f"the statement is of {', '.join(map(str, subjects.values()))} ({', '.join(map(str, subjects))})"
+    yield _result("hash", same, f"sha256 {digest}", f"sha256 {digest}; {other}")
+    try:
+        wrong = _wrong_members(wheel)
+    except (zipfile.BadZipFile, zlib.error, EOFError, StopIteration, ValueError) as error:
+        yield _result("contents", False, "", f"it cannot be read as a wheel: {error}")
+        return
+    yield _result("contents", not wrong, "every file is as RECORD has it", f"not as RECORD has it: {wrong}")
+    yield from _sources(wheel, said)
+
+
+def _result(check: str, passed: bool, detail: str, problem: str) -> CheckResult:
+    outcome: Any = "passed" if passed else "failed"
+    return CheckResult(check=check, outcome=outcome, detail=detail if passed else problem)
+
+
+def _wrong_members(wheel: Path) -> str:
+    """Name the files that differ from RECORD, or stand in only one of the two."""
+    with zipfile.ZipFile(wheel) as archive:
+        record = next(name for name in archive.namelist() if name.endswith(".dist-info/RECORD"))
+        rows = {row[0]: row[1] for row in csv.reader(archive.read(record).decode().splitlines()) if row}
+        names = {info.filename for info in archive.infolist() if not info.is_dir()}
+        wrong = [*sorted(names ^ rows.keys())]
+        for name in sorted(names & rows.keys() - {record}):
+            hashed = hashlib.sha256()
+            with archive.open(name) as file:
+                while block := file.read(1 << 20):
+                    hashed.update(block)
+            if rows[name] != recorded_hash(hashed.digest()):
+                wrong.append(name)
+    return ", ".join(wrong[:5]) + (" ..." if len(wrong) > 5 else "")
+
+
+def _sources(wheel: Path, said: Any) -> Iterator[CheckResult]:
+    """Hold the commits of the statement to what the wheel says of itself and of its parts."""
+    depends = said["predicate"].get("buildDefinition", {}).get("resolvedDependencies", ())
+    commits = {
+        each.get("name"): each["digest"]["gitCommit"]
+        for each in depends
+        if "gitCommit" in each.get("digest", {})
+    }
+    seen = look_at_wheel(wheel)
+    wanted = commits.get("torch", "")
+    detail = f"{wanted}, as torch.version.git_version says"
+    other = f"the statement says {wanted or 'none'}, torch.version.git_version {seen.commit or 'none'}"
+    if not wanted and seen.commit in ("", "Unknown"):
+        yield CheckResult(check="commit", outcome="not possible", detail="it was built outside of git")
+    else:
+        yield _result("commit", bool(wanted) and seen.commit == wanted, detail, other)
+    with zipfile.ZipFile(wheel) as archive:
+        name = f"{seen.dist_info}/{SBOM}"
+        if name not in archive.namelist():
+            yield _result("bill of materials", False, "", f"{name} is not in it")
+            return
+        bom = parse_json(archive.read(name))
+    parts = {each["name"]: each.get("version") for each in bom.get("components", ())}
+    own = bom["metadata"]["component"].get("properties", ())
+    parts["torch"] = next((each["value"] for each in own if each["name"] == COMMIT), None)
+    differ = sorted(name for name in {*parts, *commits} if parts.get(name) != commits.get(name))
+    detail = f"{len(parts)} commits, the same as in the statement"
+    yield _result("bill of materials", not differ, detail, f"another commit than the statement: {differ[:5]}")
+
+
+def _signature(path: Path, signers: Path | None) -> CheckResult:
+    """Say who has signed the statement, and whether that counts."""
+    signature = path.with_name(path.name + SIGNATURE)
+    if not signature.is_file():
+        if signers:
+            return _result("signature", False, "", f"{signers} was given, and there is no {signature.name}")
+        return CheckResult(check="signature", outcome="not possible", detail="nobody has signed it")
+    if signers is None:
+        argv = ("ssh-keygen", "-Y", "check-novalidate", "-n", NAMESPACE, "-s", str(signature))
+        done = process.capture(argv, stdin=path, timeout=60.0)
+        found = _SIGNED.match(done.stdout.decode("utf-8", "replace"))
+        if done.rc != 0 or not found:
+            return _result("signature", False, "", f"{signature.name}: {_last(done)}")
+        detail = f"by the key {found['key']}; whose that is nobody says: --signers FILE"
+        return CheckResult(check="signature", outcome="not possible", detail=detail)
+    with tempfile.TemporaryDirectory(prefix="torchbuild-signers-") as scratch:
+        allowed = Path(scratch) / "allowed"
+        text = read_bytes(signers).decode("utf-8", "replace")
+        keys = [f"* {line}" if _KEY.match(line) else line for line in text.splitlines()]
+        allowed.write_text("\n".join(keys) + "\n", "utf-8", newline="\n")
+        files = ("-f", str(allowed), "-n", NAMESPACE, "-s", str(signature))
+        who = process.capture(("ssh-keygen", "-Y", "find-principals", *files), timeout=60.0)
+        names = who.stdout.decode("utf-8", "replace").split()
+        if who.rc != 0 or not names:
+            return _result("signature", False, "", f"it is by nobody whom {signers} names")
+        identity = "signer" if names[0] == "*" else names[0]
+        words = ("ssh-keygen", "-Y", "verify", "-I", identity, *files)
+        done = process.capture(words, stdin=path, timeout=60.0)
+    found = _SIGNED.match(done.stdout.decode("utf-8", "replace"))
+    key = found["key"] if found else ""
+    by = f"by {key}" if names[0] == "*" else f"by {identity}, {key}"
+    return _result("signature", done.rc == 0 and bool(key), by, f"{signature.name}: {_last(done)}")
+
+
+def _last(done: process.Captured) -> str:
+    if not done.started:
+        return "ssh-keygen is missing (OpenSSH)"
+    lines = (done.stderr or done.stdout).decode("utf-8", "replace").split("\n")
+    return next((line.strip() for line in reversed(lines) if line.strip()), "ssh-keygen refused it")

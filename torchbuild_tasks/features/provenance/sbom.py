@@ -1,0 +1,108 @@
+"""Say what a wheel is made of, as CycloneDX: torch, its submodules, their commits and licences."""
+
+from __future__ import annotations
+
+import re
+import uuid
+from collections.abc import Iterable, Mapping
+from datetime import datetime
+from typing import Final
+
+from cyclonedx.model import Property
+from cyclonedx.model.bom import Bom, BomMetaData
+from cyclonedx.model.component import Component, ComponentType
+from cyclonedx.model.license import DisjunctiveLicense
+from cyclonedx.model.tool import ToolRepository
+from cyclonedx.output import make_outputter
+from cyclonedx.schema import OutputFormat, SchemaVersion
+from packageurl import PackageURL
+
+from torchbuild_tasks.about import __version__
+from torchbuild_tasks.features.provenance.choose import HOME, Licence
+from torchbuild_tasks.model.record import Repository
+
+SBOM: Final = "sboms/torchbuild.cdx.json"  # in .dist-info (PEP 770)
+COMMIT: Final = "torchbuild:commit"
+_GITHUB: Final = re.compile(r"(?:https?|ssh|git)://(?:[^@/]+@)?github\.com/([\w.-]+)/([\w.-]+?)(?:\.git)?/?")
+_WEB: Final = re.compile(r"https?://[^@\s]+")
+
+
+def make_sbom(
+    *,
+    version: str,
+    repositories: Iterable[Repository],
+    licences: Mapping[str, tuple[Licence, ...]],
+    content: str,
+    time: datetime,
+) -> str:
+    """Return the bill of materials of a wheel, as JSON of CycloneDX 1.6.
+
+    Args:
+        version: that of the wheel.
+        repositories: torch itself and its submodules; those that are not checked out are in no wheel.
+        licences: by the path of a repository.
+        content: the hash of all else in the wheel, from which the serial number follows.
+        time: what it says of itself.
+    """
+    there = [each for each in repositories if each.commit]
+    own = next((each for each in there if not each.path), None)
+    changed = Property(name="torchbuild:changed", value="tracked files differ from the commit")
+    torch = Component(
+        name="torch",
+        version=version,
+        type=ComponentType.LIBRARY,
+        bom_ref="torch",
+        purl=PackageURL(type="pypi", name="torch", version=version),
+        licenses=_licences(licences.get("", ())),
+        properties=[
+            *(Property(name=COMMIT, value=str(own.commit)) for _ in (1,) if own),
+            *(changed for _ in (1,) if own and own.diff_sha256),
+        ],
+    )
+    parts = [
+        Component(
+            name=each.path,
+            version=each.commit,
+            type=ComponentType.LIBRARY,
+            bom_ref=each.path,
+            purl=_purl(each),
+            licenses=_licences(licences.get(each.path, ())),
+            properties=[changed] if each.diff_sha256 else [],
+        )
+        for each in there
+        if each.path
+    ]
+    bom = Bom(
+        serial_number=uuid.uuid5(uuid.NAMESPACE_URL, f"{HOME}#{content}"),
+        metadata=BomMetaData(
+            component=torch,
+            timestamp=time,
+            tools=ToolRepository(components=[Component(name="torchbuild_tasks", version=__version__)]),
+        ),
+        components=parts,
+    )
+    bom.register_dependency(torch, parts)
+    text: str = make_outputter(bom, OutputFormat.JSON, SchemaVersion.V1_6).output_as_string(indent=1)
+    return text + "\n"
+
+
+def _licences(found: Iterable[Licence]) -> list[DisjunctiveLicense]:
+    """Return each licence once, one that no row knows by the name of its file."""
+    known = dict.fromkeys(each.id or each.file for each in found)
+    ids = {each.id for each in found}
+    return [
+        DisjunctiveLicense(id=name) if name in ids else DisjunctiveLicense(name=f"see {name}")
+        for name in known
+    ]
+
+
+def _purl(each: Repository) -> PackageURL:
+    """Return GitHub's form of package URL, else a plain one; no folder of this machine."""
+    name = each.path.rpartition("/")[2]
+    if found := _GITHUB.fullmatch(each.url):
+        return PackageURL(
+            type="github", namespace=found[1].lower(), name=found[2].lower(), version=each.commit
+        )
+    web = _WEB.fullmatch(each.url)
+    where = {"vcs_url": f"git+{web[0]}@{each.commit}"} if web else {}
+    return PackageURL(type="generic", name=name, version=each.commit, qualifiers=where)

@@ -1,0 +1,79 @@
+"""Try a wheel where nothing of its build is: in a venv of its own, which is removed again."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+
+from torchbuild_tasks.build.work import Reporter
+from torchbuild_tasks.errors import RequirementsError
+from torchbuild_tasks.features.pythons.choose import MadeWheel
+from torchbuild_tasks.model.record import Built, VerifyReport
+from torchbuild_tasks.ninja.log import parse_ninja_log
+from torchbuild_tasks.system import process
+from torchbuild_tasks.system.reading import read_bytes
+from torchbuild_tasks.values import replace
+from torchbuild_tasks.verify.judge import FOLDERS, require_passed
+from torchbuild_tasks.verify.session import verify
+from torchbuild_tasks.verify.torch_probe import COMPANION_CHECKS
+
+
+def try_wheel(built: Built, python: str, began: float, seconds: float, report: Reporter) -> MadeWheel:
+    """Install a wheel and what it asks for into an empty venv, and hold it to the plan there.
+
+    Args:
+        built, python: what was built; the Python by the name that it was asked for with.
+        began, seconds: when the build began, in seconds since 1970, and how long it took.
+        report: the front.
+
+    Raises:
+        RequirementsError: the venv cannot be made, or the wheel cannot be installed.
+        VerifyFailed: it is not what the plan promised.
+    """
+    report.stage(f"try the wheel for {python} in a clean venv")
+    with tempfile.TemporaryDirectory(prefix="torchbuild-clean-", ignore_cleanup_errors=True) as scratch:
+        folder = Path(scratch) / "venv"
+        scripts, program = ("Scripts", "python.exe") if os.name == "nt" else ("bin", "python")
+        own = str(folder / scripts / program)
+        pip = (own, "-m", "pip", "install", "--disable-pip-version-check", "--no-input")
+        options = built.plan.environment.install_options
+        _run(report, (built.plan.environment.python, "-m", "venv", str(folder)))
+        _run(report, (*pip, *options, built.wheel))
+        verified = _verify(built, own, str(folder))
+    require_passed(verified, f"The wheel: {built.wheel}")
+    steps = _steps(Path(built.plan.build_dir), began)
+    return MadeWheel(python=python, wheel=built.wheel, seconds=seconds, steps=steps, verified=verified)
+
+
+def _verify(built: Built, python: str, folder: str) -> VerifyReport:
+    """Make every check of the plan, with this venv as the place where torch is wanted."""
+    expectations = tuple(
+        replace(each, wanted=folder) if each.key in FOLDERS and each.wanted else each
+        for each in built.plan.expectations
+        if each.check not in COMPANION_CHECKS
+    )
+    return verify(python=python, expectations=expectations, environ=os.environ)
+
+
+def _run(report: Reporter, argv: Sequence[str]) -> None:
+    report.command(tuple(argv))
+    done = process.capture(argv, timeout=1800.0)
+    if done.rc != 0:
+        lines = (done.stderr or done.stdout).decode("utf-8", "replace").splitlines()
+        raise RequirementsError(
+            f"The wheel was built, and could not be tried in a clean venv: {' '.join(argv[:4])} failed.",
+            looked=tuple(lines[-5:]),
+            next_step="Without network, point pip at a folder of wheels: --offline --wheels folder",
+        )
+
+
+def _steps(build_dir: Path, began: float) -> tuple[str, ...]:
+    """Return what Ninja has made since then."""
+    log = build_dir / ".ninja_log"
+    if not log.is_file():
+        return ()
+    runs = parse_ninja_log(read_bytes(log).decode("utf-8", "replace")).runs
+    late = (run for run in runs if run.began is not None and run.began >= began - 2.0)
+    return tuple(sorted({step.output for run in late for step in run.steps}))

@@ -1,0 +1,28 @@
+"""Write what CMake reads first in a build that gives the same bytes again."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from torchbuild_tasks.build.work import Work
+from torchbuild_tasks.errors import EnvFileError
+from torchbuild_tasks.features.reproducible.choose import FILE, INCLUDE
+from torchbuild_tasks.model import BuildPlan
+from torchbuild_tasks.system import files
+
+_TEXT = Path(__file__).resolve().parents[2] / "data" / FILE
+
+
+def write_cmake_file(work: Work) -> Work:
+    """Write the file that the plan's variable names."""
+    write_cmake(work.plan)
+    return work
+
+
+def write_cmake(plan: BuildPlan) -> None:
+    """Write the file that CMake reads behind project(Torch); an unchanged one is left alone."""
+    files.state_dir(Path(plan.source))
+    path = Path(plan.inputs[f"variable {INCLUDE}"])
+    data = _TEXT.read_bytes()
+    if not (path.is_file() and path.read_bytes() == data):
+        files.write_atomic(path, data, error=EnvFileError)

@@ -1,0 +1,180 @@
+"""Explain file by file why two wheels, archives or libraries are not the same bytes: `compare --bits`."""
+
+from __future__ import annotations
+
+import difflib
+import io
+import re
+import shutil
+import tempfile
+import zipfile
+import zlib
+from collections.abc import Iterator, Mapping
+from pathlib import Path, PurePosixPath
+from typing import Final
+
+import msgspec
+from elftools.common.exceptions import ELFError
+from elftools.elf.elffile import ELFFile
+
+from torchbuild_tasks.errors import PackageRefused
+from torchbuild_tasks.system import process
+from torchbuild_tasks.system.reading import hash_file
+
+_SECONDS: Final = 600.0
+_STRING: Final = re.compile(rb"[\x20-\x7e]{6,200}")
+_MOST: Final = 5  # strings or lines that are shown of one file
+_DIFFOSCOPE: Final = ("--no-progress", "--max-text-report-size", "60000", "--text", "-")
+
+
+class FileDifference(msgspec.Struct, frozen=True, kw_only=True):
+    """One file that is not the same: what about it, and what can be seen inside."""
+
+    name: str
+    what: str
+    seen: tuple[str, ...] = ()
+
+
+class Bits(msgspec.Struct, frozen=True, kw_only=True):
+    """Two files, their SHA-256, what differs, and what diffoscope says of it ("" where it is not there)."""
+
+    there: str
+    here: str
+    differences: tuple[FileDifference, ...]
+    diffoscope: str = ""
+
+    @property
+    def same(self) -> bool:
+        """Say whether they are the same bytes."""
+        return self.there == self.here
+
+
+def compare_bits(there: Path, here: Path) -> Bits:
+    """Return why two files differ.
+
+    Raises:
+        PackageRefused: one of them is not there, or is a damaged archive.
+    """
+    for path in (there, here):
+        if not path.is_file():
+            raise PackageRefused(
+                f"There is no file {path} to compare.", next_step="compare --bits dist/ONE.whl OTHER.whl"
+            )
+    digests = hash_file(there), hash_file(here)
+    if digests[0] == digests[1]:
+        return Bits(there=digests[0], here=digests[1], differences=())
+    with tempfile.TemporaryDirectory(prefix="torchbuild-bits-") as scratch:
+        try:
+            found = tuple(_differences(there, here, Path(scratch)))
+        except (zipfile.BadZipFile, zlib.error, EOFError) as error:
+            raise PackageRefused(
+                f"{there} or {here} is a damaged archive: {error}.", next_step="Get or build it again."
+            ) from None
+        return Bits(
+            there=digests[0], here=digests[1], differences=found, diffoscope=_diffoscope(Path(scratch))
+        )
+
+
+def _differences(there: Path, here: Path, scratch: Path) -> Iterator[FileDifference]:
+    if not (zipfile.is_zipfile(there) and zipfile.is_zipfile(here)):
+        yield _content(there.name, there.read_bytes(), here.read_bytes(), scratch)
+        return
+    with zipfile.ZipFile(there) as one, zipfile.ZipFile(here) as other:
+        members = [{info.filename: info for info in archive.infolist()} for archive in (one, other)]
+        for name in sorted(members[0].keys() ^ members[1].keys()):
+            where = "first" if name in members[0] else "second"
+            yield FileDifference(name=name, what=f"only in the {where}")
+        both = [name for name in members[0] if name in members[1]]
+        if both != [name for name in members[1] if name in members[0]]:
+            yield FileDifference(name="", what="the files stand in another order")
+        for name in both:
+            yield from _headers(members[0][name], members[1][name])
+            pair = one.read(name), other.read(name)
+            if pair[0] != pair[1]:
+                yield _content(name, *pair, scratch)
+
+
+def _headers(one: zipfile.ZipInfo, other: zipfile.ZipInfo) -> Iterator[FileDifference]:
+    """Compare what the archive says of a file, beside its content."""
+    told: Mapping[str, tuple[object, object]] = {
+        "time": (one.date_time, other.date_time),
+        "mode": (oct(one.external_attr >> 16), oct(other.external_attr >> 16)),
+        "compression": (one.compress_type, other.compress_type),
+        "system": (one.create_system, other.create_system),
+    }
+    for what, (first, second) in told.items():
+        if first != second:
+            yield FileDifference(name=one.filename, what=what, seen=(f"- {first}", f"+ {second}"))
+    if one.CRC == other.CRC and one.compress_size != other.compress_size:
+        yield FileDifference(name=one.filename, what="the same content, packed by another zlib")
+
+
+def _content(name: str, one: bytes, other: bytes, scratch: Path) -> FileDifference:
+    """Say what is not the same in one file, and lay both out for diffoscope."""
+    for side, data in (("first", one), ("second", other)):
+        path = scratch / side / PurePosixPath(name).name
+        path.parent.mkdir(exist_ok=True)
+        path.write_bytes(data)
+    if one[:4] == other[:4] == b"\x7fELF":
+        return FileDifference(name=name, what=_sections(one, other), seen=tuple(_strings(one, other)))
+    try:
+        lines, others = (data.decode("utf-8").splitlines() for data in (one, other))
+    except UnicodeDecodeError:
+        return FileDifference(name=name, what=f"content, {len(one)} and {len(other)} bytes")
+    diff = difflib.unified_diff(lines, others, n=0, lineterm="")
+    changed = [line for line in diff if not line.startswith(("---", "+++", "@@"))]
+    return FileDifference(name=name, what="text", seen=tuple(changed[: 2 * _MOST]))
+
+
+def _sections(one: bytes, other: bytes) -> str:
+    """Name the sections of two libraries that differ."""
+    try:
+        first, second = (
+            {s.name: s.data() for s in ELFFile(io.BytesIO(d)).iter_sections()} for d in (one, other)
+        )
+    except (ELFError, ValueError):
+        return f"library, {len(one)} and {len(other)} bytes"
+    differ = [name for name in {**first, **second} if first.get(name) != second.get(name)]
+    return f"sections {' '.join(name or 'headers' for name in differ)}" if differ else "headers of sections"
+
+
+def _strings(one: bytes, other: bytes) -> Iterator[str]:
+    """Yield texts that only one of them has: paths, names of temporary files, dates."""
+    texts = [dict.fromkeys(found.decode() for found in _STRING.findall(data)) for data in (one, other)]
+    for sign, mine, theirs in (("-", texts[0], texts[1]), ("+", texts[1], texts[0])):
+        own = [text for text in mine if text not in theirs]
+        own.sort(key=lambda text: ("/" not in text and "tmpxft" not in text, -len(text)))
+        yield from (f"{sign} {text}{_cause(text)}" for text in own[:_MOST])
+
+
+def _cause(text: str) -> str:
+    if "tmpxft_" in text:
+        return "   (nvcc's temporary file, with a process's number)"
+    if re.search(r"(?:^|[=:\s])/(?!usr/)\w+/", text):
+        return "   (a path of this machine)"
+    return ""
+
+
+def _diffoscope(scratch: Path) -> str:
+    """Return what diffoscope says of the files that differ in content; "" where it is not installed."""
+    program = shutil.which("diffoscope")
+    if program is None or not (scratch / "first").is_dir():
+        return ""
+    done = process.capture((program, *_DIFFOSCOPE, "first", "second"), cwd=scratch, timeout=_SECONDS)
+    text = done.stdout.decode("utf-8", "replace")
+    return text + (f"(diffoscope was ended after {_SECONDS:.0f} s)\n" if done.timed_out else "")
+
+
+def bits_text(bits: Bits, names: tuple[str, str]) -> str:
+    """List what differs, file by file."""
+    if bits.same:
+        return f"The same bytes: sha256 {bits.there}\n"
+    head = f"- {names[0]}  sha256 {bits.there}\n+ {names[1]}  sha256 {bits.here}\n"
+    lines = [
+        "".join((f"\n{each.name or 'archive'}: {each.what}\n", *(f"    {line}\n" for line in each.seen)))
+        for each in bits.differences
+    ]
+    tail = f"\ndiffoscope\n{bits.diffoscope}" if bits.diffoscope else ""
+    if not bits.diffoscope:
+        tail = "\nMore inside of libraries: pip install diffoscope\n"
+    return head + "".join(lines or ["\nthe archives' own tables, and nothing in them\n"]) + tail

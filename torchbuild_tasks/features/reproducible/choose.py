@@ -1,0 +1,131 @@
+"""Decide what a build needs so that it gives the same bytes again, elsewhere and at another time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final
+
+from torchbuild_tasks.model import BuildPlan, Choice, Finding, Python
+from torchbuild_tasks.model.plan import Status
+from torchbuild_tasks.plan.question import Question
+from torchbuild_tasks.plan.variables import decide
+from torchbuild_tasks.values import replace
+
+INCLUDE: Final = "CMAKE_PROJECT_Torch_INCLUDE"
+MAPS: Final = "TORCHBUILD_PREFIX_MAPS"
+FILE: Final = "reproducible.cmake"  # in .torchbuild of the checkout
+# The first time that a zip can hold; taken where no commit says one.
+FIRST: Final = 315_532_800  # seconds: 1980-01-01
+_ERROR: Final[Status] = "error"
+_WARN: Final[Status] = "warn"
+_SHARED: Final = ("/usr/",)  # the same on every machine of a distribution: left as it is
+
+
+def is_asked(question: Question) -> bool:
+    """Say whether the same bytes are asked for."""
+    return question.given("reproducible") is not None
+
+
+def is_reproducible(plan: BuildPlan) -> bool:
+    """Say whether a plan is for the same bytes."""
+    return plan.inputs.get(f"variable {INCLUDE}", "").endswith(FILE)
+
+
+def repeat_choices(
+    question: Question, python: Python | None, toolkit: str | None, cc: Choice | None
+) -> tuple[Choice, ...]:
+    """Return the variables that such a build sets; `python` and `toolkit` lie in folders of this machine."""
+    if not is_asked(question):
+        return ()
+    epoch, because = _epoch(question)
+    cmake = question.join(".torchbuild", FILE)
+    maps = path_maps(question, python, toolkit)
+    chosen = [
+        Choice(name="SOURCE_DATE_EPOCH", value=str(epoch), because=because),
+        Choice(name="PYTHONHASHSEED", value="0", because="generated code comes in the same order each time"),
+        Choice(name=INCLUDE, value=cmake, because="paths of this machine stay out of what is compiled"),
+        Choice(name=MAPS, value=";".join(maps), because="these paths, and what stands for them there"),
+        Choice(
+            name="CMAKE_BUILD_RPATH_USE_ORIGIN",
+            value="ON",
+            because="the length of the build tree's path would stay behind in every library",
+        ),
+    ]
+    if question.era == "setuptools":  # the stub torch._C, which setuptools compiles without CMake
+        before = decide(question, "CFLAGS")
+        words = " ".join(f"-ffile-prefix-map={each}" for each in maps)
+        said = f"{before.value} {words}" if before and before.value else words
+        flags = before or Choice(name="CFLAGS", value="", because="torch._C is compiled without CMake")
+        linker = f"{cc.value if cc else 'cc'} -shared"
+        because = "Python's own would write the folder of its libraries into torch._C"
+        chosen += [replace(flags, value=said), Choice(name="LDSHARED", value=linker, because=because)]
+    return tuple(chosen)
+
+
+def forced_flags(choices: Iterable[Choice]) -> tuple[Choice, ...]:
+    """Return of these what is added to a value of the user's, so that it stands over that value."""
+    return tuple(choice for choice in choices if choice.name == "CFLAGS")
+
+
+def _epoch(question: Question) -> tuple[int, str]:
+    committed = question.facts.tree.committed
+    if committed is None:
+        return FIRST, "no commit says a time here, so it is 1980-01-01, the first that a zip holds"
+    return committed, "when the commit was made"
+
+
+def path_maps(question: Question, python: Python | None, toolkit: str | None) -> tuple[str, ...]:
+    """Return OLD=NEW for every folder of this machine, the longest last: compilers take the last fit."""
+    store = question.facts.store
+    include = (python.include if python else None) or ""
+    named = {
+        include.partition("/include")[0]: "/python",
+        toolkit or "": "/cuda",
+        store.folder if store else "": "/store",
+        question.facts.tree.root: ".",
+    }
+    kept = (path for path in named if path.startswith("/") and not f"{path}/".startswith(_SHARED))
+    return tuple(f"{path}={named[path]}" for path in sorted(kept, key=len))
+
+
+def check_repeat(question: Question, mode: str) -> tuple[Finding, ...]:
+    """Check that the same bytes can be had, and say what they hang on."""
+    if not is_asked(question):
+        return ()
+    tree = question.facts.tree
+    return tuple(
+        Finding(id="reproducible", status=status, text=f"--reproducible: {text}", fix=fix)
+        for found, status, text, fix in (
+            (
+                mode != "wheel",
+                _ERROR,
+                "a wheel is what can be the same, and this is an editable install",
+                "Add --mode wheel.",
+            ),
+            (
+                question.facts.host.os == "windows",
+                _ERROR,
+                "known for GCC and Clang on Linux; nobody has tried what MSVC writes",
+                "Build on Linux, or leave it out.",
+            ),
+            (
+                decide(question, INCLUDE) is not None,
+                _ERROR,
+                f"{INCLUDE} is set, and the build needs it",
+                f"Unset {INCLUDE}.",
+            ),
+            (
+                bool(tree.dirty),
+                _WARN,
+                "tracked files differ from the commit, so who has the commit gets other bytes",
+                "Commit them.",
+            ),
+            (
+                tree.committed is None and decide(question, "SOURCE_DATE_EPOCH") is None,
+                _WARN,
+                "no commit says what time to write into the wheel; it is 1980-01-01",
+                "Build in a clone, or say the time: --set SOURCE_DATE_EPOCH=SECONDS",
+            ),
+        )
+        if found
+    )

@@ -1,0 +1,93 @@
+"""Notices that a program which downloads or sends gets nowhere, and lets it be ended.
+
+A time-out of pip's, uv's or twine's is for one wait: a byte every few seconds keeps a connection up for ever.
+What such a program reads and writes in all, and what it computes, tells whether anything still moves.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import time
+from typing import Final
+
+import msgspec
+
+from torchbuild_tasks.errors import UsageError
+
+# pip waits 15 s for an answer, six times: its own words say more than ours.
+PATIENCE: Final = 180.0  # seconds
+_LEAST: Final = 1024.0  # bytes a second, as of our own downloads
+_SHARE: Final = 0.01  # of a processor: unpacking, resolving and compiling take far more, a drip far less
+
+
+def patience(usual: float) -> float:
+    """Return the seconds after which what gets nowhere is ended.
+
+    Raises:
+        UsageError: TORCHBUILD_STALL is not a number of seconds.
+    """
+    text = os.environ.get("TORCHBUILD_STALL")
+    with contextlib.suppress(ValueError):
+        if (seconds := float(text or usual)) >= 1:
+            return seconds
+    raise UsageError(f"TORCHBUILD_STALL={text} is not a number of seconds, 1 or more")
+
+
+class Stalled(Exception):
+    """A program moved nothing for too long; the text says how long."""
+
+
+class _Work(msgspec.Struct, frozen=True, kw_only=True):
+    """What a program and all that it started have done: processor seconds, and bytes read and written."""
+
+    seconds: float
+    bytes: int
+
+
+class Pace:
+    """The pace of one program; `look` is what `process.stream` calls when it is idle."""
+
+    def __init__(self, usual: float = PATIENCE) -> None:
+        self._seconds = patience(usual)
+        self._since = time.monotonic()
+        self._before: _Work | None = None
+
+    def look(self, pid: int) -> None:
+        """Compare what was done since the last look of this kind; raises Stalled."""
+        now = time.monotonic()
+        took = now - self._since
+        if self._before is not None and took < self._seconds:
+            return
+        done = _work(pid)
+        before, self._before, self._since = self._before, done, now
+        if before is None or done is None:
+            return
+        # A part of it that has ended takes its figures along: that moved, too.
+        computed = abs(done.seconds - before.seconds)
+        moved = abs(done.bytes - before.bytes)
+        if computed < _SHARE * took and moved < _LEAST * took:
+            raise Stalled(
+                f"it moved {moved} bytes in {took:.0f} s, less than {_LEAST:.0f} a second, and was ended"
+            )
+
+
+def _work(pid: int) -> _Work | None:
+    """Return what it has done so far; None where the system does not say."""
+    import psutil
+
+    seconds, count = 0.0, 0
+    try:
+        top = psutil.Process(pid)
+        for each in (top, *top.children(recursive=True)):
+            with contextlib.suppress(psutil.NoSuchProcess):
+                moved = each.io_counters()
+                # On Linux by the calls, for much never gets to a disk; on Windows sockets are "other".
+                of_calls = getattr(moved, "read_chars", 0) + getattr(moved, "write_chars", 0)
+                of_disk = moved.read_bytes + moved.write_bytes + getattr(moved, "other_bytes", 0)
+                count += of_calls or of_disk
+                seconds += sum(each.cpu_times()[:2])
+    except (psutil.Error, OSError):
+        return None
+    # Whatever has begun has read something. Wine counts nothing, and would have every long install ended.
+    return _Work(seconds=seconds, bytes=count) if count else None
