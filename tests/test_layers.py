@@ -102,7 +102,11 @@ ASKS: dict[str, set[str]] = {
     "doctor": {"cache"},
     "enter": {"builds"},  # the last build of a checkout
     "manifest": {"builds", "cache", "diagnosis", "helpers", "reproducible"},
-    "package": {"cache", "manifest"},  # the last build's manifest, and how a size is written
+    "package": {
+        "cache",
+        "manifest",
+        "provenance",
+    },  # the last build's manifest, how a size is written, what is in it
     "provenance": {"manifest", "reproducible"},  # what is handed on, and whether times count
     "report": {"cache", "manifest"},
     "support": {"diagnosis", "doctor"},

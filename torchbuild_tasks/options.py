@@ -162,8 +162,8 @@ class BuildRequest:
         default=False,
     )
     sign: str | None = flag(
-        "with --mode wheel: sign the statement of its provenance with this SSH key",
-        verbs=("build",),
+        "sign the statement of a wheel's provenance with this SSH key (--mode wheel, package wheel)",
+        verbs=("build", "package"),
         metavar="KEY",
         in_file=False,
     )

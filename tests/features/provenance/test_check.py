@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import zipfile
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -13,9 +14,10 @@ import pytest
 from tests.support.capabilities import has, needs
 from tests.support.wheels import make_wheel
 from torchbuild_tasks.errors import PackageRefused
-from torchbuild_tasks.features.provenance.act import SIGNATURE, rewrite, sign
+from torchbuild_tasks.features.provenance.act import SIGNATURE, rewrite, sign, write_package_statement
 from torchbuild_tasks.features.provenance.check import check_wheel
 from torchbuild_tasks.features.provenance.choose import PREDICATE, STATEMENT, SUFFIX
+from torchbuild_tasks.features.provenance.sbom import SBOM, edit_sbom
 from torchbuild_tasks.system.reading import hash_file
 
 needs_ssh = needs(has("ssh-keygen"), "ssh-keygen")
@@ -28,9 +30,17 @@ INFO = "torch-2.6.0+cpu.dist-info"
 def wheel(tmp_path: Path) -> Path:
     """A wheel with a bill of materials, and its statement beside it."""
     made = make_wheel(tmp_path / "dist", {"torch/lib/x.so": b"x"})
-    own = {"name": "torch", "properties": [{"name": "torchbuild:commit", "value": COMMIT}]}
-    bom = {"metadata": {"component": own}, "components": [{"name": "third_party/fmt", "version": INNER}]}
-    rewrite(made, {f"{INFO}/sboms/torchbuild.cdx.json": json.dumps(bom).encode()}, None)
+    own = {
+        "bom-ref": "torch",
+        "name": "torch",
+        "properties": [{"name": "torchbuild:commit", "value": COMMIT}],
+    }
+    bom = {
+        "metadata": {"component": own},
+        "components": [{"name": "third_party/fmt", "version": INNER}],
+        "dependencies": [{"ref": "torch", "dependsOn": ["third_party/fmt"]}],
+    }
+    rewrite(made, {f"{INFO}/{SBOM}": json.dumps(bom).encode()}, None)
     say(made)
     return made
 
@@ -44,7 +54,7 @@ def say(wheel: Path, **changes: Any) -> None:
         "_type": STATEMENT,
         "predicateType": PREDICATE,
         "subject": [{"name": wheel.name, "digest": {"sha256": hash_file(wheel)}}],
-        "predicate": {"buildDefinition": {"resolvedDependencies": depends}},
+        "predicate": {"buildDefinition": {"externalParameters": {}, "resolvedDependencies": depends}},
     }
     beside(wheel).write_text(json.dumps({**said, **changes}), "utf-8")
 
@@ -66,7 +76,7 @@ def key(folder: Path, name: str) -> Path:
 def test_a_wheel_as_it_was_built(wheel: Path) -> None:
     assert outcomes(wheel) == {
         **dict.fromkeys(("hash", "contents", "commit", "bill of materials"), "passed"),
-        "signature": "not possible",
+        "signed": "not possible",
     }
 
 
@@ -132,15 +142,15 @@ def test_a_file_that_is_cut_off_fails(wheel: Path) -> None:
 @pytest.mark.integration
 def test_signatures_count_for_whom_the_user_names(wheel: Path, tmp_path: Path) -> None:
     mine, other = key(tmp_path, "mine"), key(tmp_path, "other")
-    assert outcomes(wheel, mine.with_suffix(".pub"))["signature"] == "failed"  # there is none yet
+    assert outcomes(wheel, mine.with_suffix(".pub"))["signed"] == "failed"  # there is none yet
     sign(beside(wheel), mine)
-    found = {each.check: each for each in check_wheel(wheel, None)}["signature"]
+    found = {each.check: each for each in check_wheel(wheel, None)}["signed"]
     assert (found.outcome, "SHA256:" in found.detail) == ("not possible", True)
-    assert outcomes(wheel, mine.with_suffix(".pub"))["signature"] == "passed"
-    assert outcomes(wheel, other.with_suffix(".pub"))["signature"] == "failed"
+    assert outcomes(wheel, mine.with_suffix(".pub"))["signed"] == "passed"
+    assert outcomes(wheel, other.with_suffix(".pub"))["signed"] == "failed"
     allowed = tmp_path / "allowed"
     allowed.write_text(f"me@example.org {mine.with_suffix('.pub').read_text('utf-8')}", "utf-8")
-    found = {each.check: each for each in check_wheel(wheel, allowed)}["signature"]
+    found = {each.check: each for each in check_wheel(wheel, allowed)}["signed"]
     assert found.outcome == "passed" and "me@example.org" in found.detail
 
 
@@ -151,9 +161,9 @@ def test_a_statement_that_was_changed_after_it_was_signed_fails(wheel: Path, tmp
     sign(beside(wheel), mine)
     beside(wheel).write_text(beside(wheel).read_text("utf-8") + " ", "utf-8")
     for signers in (None, mine.with_suffix(".pub")):
-        assert outcomes(wheel, signers)["signature"] == "failed"
+        assert outcomes(wheel, signers)["signed"] == "failed"
     beside(wheel).with_name(beside(wheel).name + SIGNATURE).write_text("rubbish", "utf-8")
-    assert outcomes(wheel)["signature"] == "failed"
+    assert outcomes(wheel)["signed"] == "failed"
 
 
 @needs_ssh
@@ -163,3 +173,55 @@ def test_a_key_that_signs_nothing_says_what_to_do(wheel: Path, tmp_path: Path) -
     with pytest.raises(PackageRefused, match="is not signed") as refused:
         sign(beside(wheel), tmp_path / "rubbish")
     assert "ssh-add" in refused.value.next_step
+
+
+def package(wheel: Path, **changes: Any) -> tuple[Path, str]:
+    """A package of the wheel, as `package wheel` leaves it, and why it got no statement."""
+    made = make_wheel(wheel.parent / "packages", {"torch/lib/x.so": b"x"})
+    with zipfile.ZipFile(wheel) as archive:
+        old = archive.read(f"{INFO}/{SBOM}").decode()
+    rewrite(made, {f"{INFO}/{SBOM}": edit_sbom(old, "2.6.0+mine", ["libgomp.so.1"]).encode()}, None)
+    return made, write_package_statement(wheel, made, {"local": "mine", **changes}, None)
+
+
+def test_a_package_has_the_statement_of_its_wheel_and_how_it_was_made(wheel: Path) -> None:
+    made, why = package(wheel)
+    assert why == ""
+    assert outcomes(made) == {
+        **dict.fromkeys(("hash", "contents", "commit", "bill of materials"), "passed"),
+        "signed": "not possible",
+    }
+    definition = json.loads(beside(made).read_text("utf-8"))["predicate"]["buildDefinition"]
+    assert definition["externalParameters"]["package"] == {"local": "mine"}
+    assert definition["resolvedDependencies"][0]["digest"] == {"sha256": hash_file(wheel)}
+
+
+def test_the_bill_of_a_package_has_its_version_and_what_was_brought(wheel: Path) -> None:
+    made, _ = package(wheel)
+    with zipfile.ZipFile(made) as archive:
+        bom = json.loads(archive.read(f"{INFO}/{SBOM}"))
+    assert bom["metadata"]["component"]["version"] == "2.6.0+mine"
+    assert bom["metadata"]["component"]["purl"] == "pkg:pypi/torch@2.6.0%2Bmine"
+    assert [each["name"] for each in bom["components"]] == ["third_party/fmt", "libgomp.so.1"]
+    assert bom["dependencies"] == [
+        {"ref": "torch", "dependsOn": ["third_party/fmt", "file:libgomp.so.1"]},
+        {"ref": "file:libgomp.so.1"},
+    ]
+
+
+@pytest.mark.parametrize(
+    ("spoil", "says"),
+    [
+        (lambda wheel: beside(wheel).unlink(), "has none beside it"),
+        (lambda wheel: wheel.write_bytes(b"another"), "of another file"),
+        (lambda wheel: say(wheel, predicate={}), "not as this tool writes it"),
+        (lambda wheel: say(wheel, subject=[7]), "not as this tool writes it"),
+    ],
+)
+def test_a_wheel_without_its_statement_gives_a_package_without_one(
+    wheel: Path, spoil: Callable[[Path], object], says: str
+) -> None:
+    made, _ = package(wheel)
+    spoil(wheel)
+    assert says in write_package_statement(wheel, made, {}, None)
+    assert not beside(made).exists()  # nor an old one

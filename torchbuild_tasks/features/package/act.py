@@ -11,7 +11,7 @@ import sysconfig
 import tempfile
 import zipfile
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -170,7 +170,8 @@ def _fill(
         libraries.set_rpaths(cuda_folders(catalog.rpath, wanted.cuda) if depends else ())
     version = local_version(wheel.torch or wheel.version, order.local, wheel.cuda)
     requires = requirements(found, catalog.part, wheel.cuda, wheel.machine)
-    _label(tree, version, requires, catalog, keep=bool(depends))
+    info = _label(tree, version, requires, catalog, keep=bool(depends))
+    _list_parts(info, version, libraries.grafted)
     report.stage("prove the platform")
     left = tuple(each.name for each in found if each.way in ("depend", "system") or _is_driver(each))
     platform = platform_of(wheel, tree, scratch, left)
@@ -215,15 +216,30 @@ def _refuse_strangers(found: tuple[Outside, ...], libraries: Libraries) -> None:
         )
 
 
-def _label(tree: Path, version: str, requires: tuple[str, ...], catalog: Catalog, *, keep: bool) -> None:
-    """Write version and requirements where pip and torch read them."""
+def _label(tree: Path, version: str, requires: tuple[str, ...], catalog: Catalog, *, keep: bool) -> Path:
+    """Write version and requirements where pip and torch read them; return the folder of metadata."""
     (info,) = tree.glob("*.dist-info")
     path = info / "METADATA"
     text = path.read_text("utf-8")
     path.write_text(edit_metadata(text, version, requires, catalog.shared, keep), "utf-8", newline="\n")
     own = tree / "torch/version.py"
     own.write_text(edit_version(own.read_text("utf-8"), version), "utf-8", newline="\n")
-    info.rename(info.with_name(f"{info.name.partition('-')[0]}-{version}.dist-info"))
+    return info.rename(info.with_name(f"{info.name.partition('-')[0]}-{version}.dist-info"))
+
+
+def _list_parts(info: Path, version: str, brought: Iterable[str]) -> None:
+    """Bring the bill of materials up to date, where this tool has written one."""
+    from torchbuild_tasks.features.provenance.sbom import SBOM, edit_sbom
+
+    if (path := info / SBOM).is_file():
+        try:
+            text = edit_sbom(path.read_text("utf-8"), version, brought)
+        except (KeyError, TypeError, AttributeError, ValueError) as error:
+            raise PackageRefused(
+                f"{SBOM} in the wheel is not as this tool writes it ({type(error).__name__}: {error}).",
+                next_step="Build it again: torchbuild build --mode wheel",
+            ) from None
+        path.write_text(text, "utf-8", newline="\n")
 
 
 def _write_wheel(

@@ -15,7 +15,7 @@ from torchbuild_tasks.verbs import Outcome
 
 if TYPE_CHECKING:
     from torchbuild_tasks.build.work import Reporter
-    from torchbuild_tasks.features.package.act import Package
+    from torchbuild_tasks.features.package.act import Order, Package
     from torchbuild_tasks.features.package.sdist import Sdist
     from torchbuild_tasks.model import EnvOp
     from torchbuild_tasks.model.record import Manifest
@@ -76,6 +76,10 @@ def make(request: PackageRequest, report: Reporter) -> Package:
     from torchbuild_tasks.features.package.look import look_at_wheel
     from torchbuild_tasks.system.signals import interruptible
 
+    if request.sign:
+        from torchbuild_tasks.features.provenance.act import require_key
+
+        require_key(request.sign, str(request.action), "Say package wheel.")
     with interruptible():
         path, folders, root = _given(request) if request.wheel else _built(request)
         wheel = look_at_wheel(path)
@@ -90,7 +94,25 @@ def make(request: PackageRequest, report: Reporter) -> Package:
             search=tuple(folders),
         )
         report.note(f"wheel: {path}")
-        return make_package(wheel, order, load_catalog(), report)
+        package = make_package(wheel, order, load_catalog(), report)
+        return _state(package, path, order, request.sign) if order.kind == "wheel" else package
+
+
+def _state(package: Package, wheel: Path, order: Order, key: str | None) -> Package:
+    """Write the statement of the package's provenance; without one, its notes say why."""
+    import msgspec
+
+    from torchbuild_tasks.features.provenance.act import write_package_statement
+
+    asked = {
+        "kind": order.kind,
+        "cuda_libraries": order.cuda_libraries,
+        "local": order.local,
+        "graft": order.graft,
+        "keep_debug": order.keep_debug,
+    }
+    why = write_package_statement(wheel, package.path, asked, key)
+    return msgspec.structs.replace(package, notes=(*package.notes, *filter(None, (why,))))
 
 
 def _sdist(request: PackageRequest, report: Reporter) -> Sdist:
@@ -99,10 +121,10 @@ def _sdist(request: PackageRequest, report: Reporter) -> Sdist:
     from torchbuild_tasks.features.package.sdist import make_sdist
     from torchbuild_tasks.system.signals import interruptible
 
-    if request.wheel or request.graft or request.cuda_libraries or request.keep_debug:
+    if request.wheel or request.graft or request.cuda_libraries or request.keep_debug or request.sign:
         raise UsageError(
-            "--wheel, --graft, --cuda-libraries and --keep-debug are for packages of a wheel; a source "
-            "distribution is made of the checkout."
+            "--wheel, --graft, --cuda-libraries, --keep-debug and --sign are for packages of a wheel; "
+            "a source distribution is made of the checkout."
         )
     question = look(request, everything=False)
     root = Path(checkout(question))

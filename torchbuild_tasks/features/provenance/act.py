@@ -12,13 +12,13 @@ import zipfile
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from torchbuild_tasks.build.work import Work, built_wheel
 from torchbuild_tasks.errors import BuildFailed, PackageRefused, UsageError
 from torchbuild_tasks.facts.wheel import record_row
-from torchbuild_tasks.features.provenance.choose import SUFFIX, statement
-from torchbuild_tasks.features.provenance.look import look_at_licences
+from torchbuild_tasks.features.provenance.choose import SUFFIX, package_statement, statement
+from torchbuild_tasks.features.provenance.look import look_at_licences, read_statement
 from torchbuild_tasks.features.provenance.sbom import SBOM, make_sbom
 from torchbuild_tasks.features.reproducible.choose import is_reproducible
 from torchbuild_tasks.system import files, process
@@ -163,6 +163,35 @@ def write_statement(root: Path, work: Work) -> Path | None:
     return path
 
 
+def write_package_statement(wheel: Path, package: Path, order: Mapping[str, Any], key: str | None) -> str:
+    """Write the statement of a package that was made of a wheel, if that wheel has one; sign it with a key.
+
+    Returns:
+        why there is none, "" where it was written.
+
+    Raises:
+        PackageRefused: the wheel's is not a statement, it cannot be written, or the key signs nothing.
+    """
+    path, origin = (each.with_name(each.name + SUFFIX) for each in (package, wheel))
+    signature = path.with_name(path.name + SIGNATURE)
+    digest = hash_file(wheel)
+    for old in (path, signature):  # of an earlier package of this name
+        files.unlink(old, missing_ok=True)
+    if not origin.is_file():
+        return f"No statement of provenance was written: {wheel.name} has none beside it."
+    built = read_statement(origin)
+    try:
+        if digest not in {each["digest"]["sha256"] for each in built["subject"]}:
+            return f"No statement of provenance was written: {origin.name} is of another file."
+        text = package_statement(built, package.name, hash_file(package), (wheel.name, digest), order)
+    except (KeyError, TypeError, AttributeError, ValueError):
+        return f"No statement of provenance was written: {origin.name} is not as this tool writes it."
+    files.write_atomic(path, text.encode(), error=PackageRefused)
+    if key:
+        sign(path, Path(key).expanduser())
+    return ""
+
+
 def sign(path: Path, key: Path) -> None:
     """Sign a file with an SSH key; FILE.sig lies beside it. ssh-agent is asked where it has the key.
 
@@ -181,16 +210,19 @@ def sign(path: Path, key: Path) -> None:
         )
 
 
-def require_key(text: str, mode: str) -> None:
+def require_key(text: str, made: str, instead: str) -> None:
     """Check that there will be something to sign, and that the key is there, before an hour is spent.
+
+    Args:
+        text: what --sign says.
+        made: what will be made; only the statement of a wheel is signed.
+        instead: what to say so that a wheel is made.
 
     Raises:
         UsageError: one of them is not.
     """
-    if mode != "wheel":
-        raise UsageError(
-            f"--sign {text}: a wheel's provenance is what is signed.", next_step="Say --mode wheel, too."
-        )
+    if made != "wheel":
+        raise UsageError(f"--sign {text}: a wheel's provenance is what is signed.", next_step=instead)
     if not Path(text).expanduser().is_file():
         raise UsageError(
             f"--sign {text}: there is no such file.",

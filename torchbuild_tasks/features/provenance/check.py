@@ -15,7 +15,8 @@ from typing import Any, Final
 from torchbuild_tasks.errors import PackageRefused
 from torchbuild_tasks.facts.wheel import look_at_wheel, recorded_hash
 from torchbuild_tasks.features.provenance.act import NAMESPACE, SIGNATURE
-from torchbuild_tasks.features.provenance.choose import PREDICATE, STATEMENT, SUFFIX
+from torchbuild_tasks.features.provenance.choose import SUFFIX
+from torchbuild_tasks.features.provenance.look import read_statement
 from torchbuild_tasks.features.provenance.sbom import COMMIT, SBOM
 from torchbuild_tasks.model.record import CheckResult
 from torchbuild_tasks.system import process
@@ -52,7 +53,7 @@ def check_wheel(wheel: Path, signers: Path | None) -> tuple[CheckResult, ...]:
                 looked=(f"looked for: {file}",),
                 next_step=next_step,
             )
-    said = _read(path)
+    said = read_statement(path)
     try:
         checks = tuple(_checks(wheel, said))
     except (AttributeError, KeyError, TypeError, ValueError) as error:  # of another form than ours
@@ -62,21 +63,6 @@ def check_wheel(wheel: Path, signers: Path | None) -> tuple[CheckResult, ...]:
             next_step="Get the two as they were built.",
         ) from None
     return (*checks, _signature(path, signers))
-
-
-def _read(path: Path) -> Any:
-    try:
-        said = parse_json(read_bytes(path))
-    except ValueError as error:
-        raise PackageRefused(f"{path} is not a statement: {error}.", next_step="Get it again.") from None
-    kinds = (said.get("_type"), said.get("predicateType")) if isinstance(said, dict) else ()
-    if kinds != (STATEMENT, PREDICATE):
-        raise PackageRefused(
-            f"{path} is not a statement of provenance.",
-            looked=(f"wanted: {STATEMENT} with {PREDICATE}",),
-            next_step="Get the one that was made with the wheel.",
-        )
-    return said
 
 
 def _checks(wheel: Path, said: Any) -> Iterator[CheckResult]:
@@ -151,16 +137,16 @@ def _signature(path: Path, signers: Path | None) -> CheckResult:
     signature = path.with_name(path.name + SIGNATURE)
     if not signature.is_file():
         if signers:
-            return _result("signature", False, "", f"{signers} was given, and there is no {signature.name}")
-        return CheckResult(check="signature", outcome="not possible", detail="nobody has signed it")
+            return _result("signed", False, "", f"{signers} was given, and there is no {signature.name}")
+        return CheckResult(check="signed", outcome="not possible", detail="nobody has signed it")
     if signers is None:
         argv = ("ssh-keygen", "-Y", "check-novalidate", "-n", NAMESPACE, "-s", str(signature))
         done = process.capture(argv, stdin=path, timeout=60.0)
         found = _SIGNED.match(done.stdout.decode("utf-8", "replace"))
         if done.rc != 0 or not found:
-            return _result("signature", False, "", f"{signature.name}: {_last(done)}")
+            return _result("signed", False, "", f"{signature.name}: {_last(done)}")
         detail = f"by the key {found['key']}; whose that is nobody says: --signers FILE"
-        return CheckResult(check="signature", outcome="not possible", detail=detail)
+        return CheckResult(check="signed", outcome="not possible", detail=detail)
     with tempfile.TemporaryDirectory(prefix="torchbuild-signers-") as scratch:
         allowed = Path(scratch) / "allowed"
         text = read_bytes(signers).decode("utf-8", "replace")
@@ -170,14 +156,14 @@ def _signature(path: Path, signers: Path | None) -> CheckResult:
         who = process.capture(("ssh-keygen", "-Y", "find-principals", *files), timeout=60.0)
         names = who.stdout.decode("utf-8", "replace").split()
         if who.rc != 0 or not names:
-            return _result("signature", False, "", f"it is by nobody whom {signers} names")
+            return _result("signed", False, "", f"it is by nobody whom {signers} names")
         identity = "signer" if names[0] == "*" else names[0]
         words = ("ssh-keygen", "-Y", "verify", "-I", identity, *files)
         done = process.capture(words, stdin=path, timeout=60.0)
     found = _SIGNED.match(done.stdout.decode("utf-8", "replace"))
     key = found["key"] if found else ""
     by = f"by {key}" if names[0] == "*" else f"by {identity}, {key}"
-    return _result("signature", done.rc == 0 and bool(key), by, f"{signature.name}: {_last(done)}")
+    return _result("signed", done.rc == 0 and bool(key), by, f"{signature.name}: {_last(done)}")
 
 
 def _last(done: process.Captured) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final
 
 import msgspec
@@ -63,6 +63,34 @@ def statement(manifest: Manifest, wheel: str, digest: str, manifest_digest: str)
                 "builder": {"id": BUILDER, "version": {"torchbuild_tasks": __version__}},
                 "metadata": {"startedOn": _time(manifest.started), "finishedOn": _time(manifest.finished)},
                 "byproducts": [{"name": "torchbuild-manifest.json", "digest": {"sha256": manifest_digest}}],
+            },
+        },
+    }
+    return json.dumps(said, indent=1, ensure_ascii=True, default=str) + "\n"
+
+
+def package_statement(
+    built: Any, wheel: str, digest: str, made_of: tuple[str, str], order: Mapping[str, Any]
+) -> str:
+    """Return the statement of a package: that of the wheel it was made of, and how it was made of it.
+
+    Args:
+        built: the statement of that wheel.
+        wheel, digest: the package's file name and SHA-256.
+        made_of: file name and SHA-256 of that wheel.
+        order: what was asked of the package.
+    """
+    definition = built["predicate"]["buildDefinition"]
+    origin = {"name": made_of[0], "digest": {"sha256": made_of[1]}}
+    said = {
+        **built,
+        "subject": [{"name": wheel, "digest": {"sha256": digest}}],
+        "predicate": {
+            **built["predicate"],
+            "buildDefinition": {
+                **definition,
+                "externalParameters": {**definition["externalParameters"], "package": dict(order)},
+                "resolvedDependencies": [origin, *definition["resolvedDependencies"]],
             },
         },
     }

@@ -1,14 +1,16 @@
-"""Look at the licences of a checkout and its submodules."""
+"""Look at the licences of a checkout and its submodules, and at the statement beside a wheel."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from torchbuild_tasks.catalog.packaging import LicenceRow
-from torchbuild_tasks.features.provenance.choose import Licence, identify_licence
+from torchbuild_tasks.errors import PackageRefused
+from torchbuild_tasks.features.provenance.choose import PREDICATE, STATEMENT, Licence, identify_licence
 from torchbuild_tasks.system.reading import read_bytes
+from torchbuild_tasks.values import parse_json
 
 _NAMES: Final = ("licen", "copying", "unlicense")  # LICENSE, LICENCE.md, COPYING.MPL2 ...
 _TOO_LONG: Final = 1 << 20  # bytes
@@ -23,3 +25,23 @@ def look_at_licences(root: Path, path: str, rows: Iterable[LicenceRow]) -> tuple
             text = read_bytes(file).decode("utf-8", "replace")  # names of authors are in any encoding
             found.append(Licence(file=name, id=identify_licence(text, rows)))
     return tuple(found)
+
+
+def read_statement(path: Path) -> Any:
+    """Return what a statement of provenance says, as JSON has it.
+
+    Raises:
+        PackageRefused: it is not one.
+    """
+    try:
+        said = parse_json(read_bytes(path))
+    except ValueError as error:
+        raise PackageRefused(f"{path} is not a statement: {error}.", next_step="Get it again.") from None
+    kinds = (said.get("_type"), said.get("predicateType")) if isinstance(said, dict) else ()
+    if kinds != (STATEMENT, PREDICATE):
+        raise PackageRefused(
+            f"{path} is not a statement of provenance.",
+            looked=(f"wanted: {STATEMENT} with {PREDICATE}",),
+            next_step="Get the one that was made with the wheel.",
+        )
+    return said

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import uuid
 from collections.abc import Iterable, Mapping
@@ -84,6 +85,30 @@ def make_sbom(
     bom.register_dependency(torch, parts)
     text: str = make_outputter(bom, OutputFormat.JSON, SchemaVersion.V1_6).output_as_string(indent=1)
     return text + "\n"
+
+
+def edit_sbom(text: str, version: str, brought: Iterable[str]) -> str:
+    """Return the bill of materials for a package: its version, and the libraries that were copied into it.
+
+    Args:
+        text: that of the wheel which the package is made of.
+        version: the package's.
+        brought: the libraries, by file name.
+    """
+    bom = json.loads(text)
+    own = bom["metadata"]["component"]
+    own |= {"version": version, "purl": str(PackageURL(type="pypi", name="torch", version=version))}
+    names = sorted(brought)
+    more = [{"bom-ref": f"file:{name}", "name": name, "type": "library"} for name in names]
+    bom["components"] = [*bom.get("components", ()), *more]
+    refs = [each["bom-ref"] for each in more]
+    for each in bom.get("dependencies", ()):
+        if each["ref"] == own["bom-ref"]:
+            each["dependsOn"] = [*each.get("dependsOn", ()), *refs]
+    bom["dependencies"] = [*bom.get("dependencies", ()), *({"ref": ref} for ref in refs)]
+    said = f"{bom.get('serialNumber', '')}#{version}#{' '.join(names)}"
+    bom["serialNumber"] = uuid.uuid5(uuid.NAMESPACE_URL, f"{HOME}#{said}").urn
+    return json.dumps(bom, indent=1) + "\n"
 
 
 def _licences(found: Iterable[Licence]) -> list[DisjunctiveLicense]:
