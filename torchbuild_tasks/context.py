@@ -21,6 +21,7 @@ from torchbuild_tasks.facts.store import store_folder
 from torchbuild_tasks.facts.tree import look_at_commit_time, look_at_patches, look_at_tree, patch_folders
 from torchbuild_tasks.facts.trust import TEMPLATES, is_trusted, own_templates, place_of
 from torchbuild_tasks.features.builds.named import Named, config_of, note_of, read_default, resolve
+from torchbuild_tasks.features.cache.address import is_reapi
 from torchbuild_tasks.model import BuildPlan, Cluster, Facts
 from torchbuild_tasks.options import BuildRequest, variable_name
 from torchbuild_tasks.plan.linker import refuse_linker
@@ -287,7 +288,8 @@ def _facts(
         around=layers_around_environment(request, settings, catalog, windows=os.name == "nt"),
     )
     facts = _with_companions(facts, request, settings, catalog)
-    if scheduler := request.distribute or settings.values.get("distribute"):
+    scheduler = request.distribute or settings.values.get("distribute")
+    if scheduler and not is_reapi(str(scheduler)):
         facts = replace(facts, cluster=_ask_scheduler(str(scheduler), facts))
     return facts
 

@@ -277,7 +277,7 @@ class BuildRequest:
         metavar="COMMAND",
     )
     cache: str | None = flag(
-        "compiler cache: auto, none, ccache, sccache, or the address of a shared one such as redis://host",
+        "compiler cache: auto, none, ccache, sccache, or the address of a shared one: redis://host, reapi://host:port",
         verbs=(*CACHING, "replay"),
         metavar="NAME|URL",
     )
@@ -289,7 +289,7 @@ class BuildRequest:
         "the least size of a compiler cache (default: 20G); a larger one stays", verbs=CACHING, metavar="SIZE"
     )
     distribute: str | None = flag(
-        "send compiles to the servers of this scheduler (`cluster join` it first)",
+        "send compiles to the servers of this scheduler (`cluster join` it first), or of reapi://host:port",
         verbs=("doctor", "plan", "env", "build"),
         metavar="SCHEDULER",
     )

@@ -35,6 +35,7 @@ class Asked(BuildRequest):
     cache_read_only: bool = False
     cache_dir: str | None = None
     cache_size: str | None = None
+    distribute: str | None = None
 
 
 CCACHE: Final = tool("ccache", "4.7.5")
@@ -143,14 +144,15 @@ def redis(password: str = "") -> Iterator[tuple[int, subprocess.Popen[bytes]]]:
         argv += ["--requirepass", password]
     process = subprocess.Popen(argv, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     try:
-        _listening(port)
+        wait_for_port(port)
         yield port, process
     finally:
         process.kill()
         process.wait()
 
 
-def _listening(port: int) -> None:
+def wait_for_port(port: int) -> None:
+    """Wait until somebody listens there."""
     end = time.monotonic() + 20
     while True:
         with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), timeout=1):

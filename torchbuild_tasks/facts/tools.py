@@ -42,6 +42,7 @@ TOOLS: tuple[_Row, ...] = (
     _Row("lld-link", ("lld-link",), on="windows", studio="VC/Tools/Llvm/x64/bin", installed="LLVM/bin"),
     _Row("ccache", ("ccache",)),
     _Row("sccache", ("sccache",)),
+    _Row("recc", ("recc",), on="linux"),
     _Row("uv", ("uv",)),
     _Row("sh", ("sh",), ask=None, on="linux"),
     _Row("bash", ("bash",), on="linux"),

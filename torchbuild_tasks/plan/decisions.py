@@ -158,7 +158,7 @@ def _distribution(
 ) -> ChosenDistribution:
     return choose_distribution(
         question,
-        sccache=cache.tool_of("c++") == "sccache",
+        launcher=cache.tool_of("c++"),
         compiler=compilers.tool.path or "" if compilers.tool else "",
         generator=generator.value,
         jobs=jobs,

@@ -113,3 +113,37 @@ def test_no_error_and_no_value_shows_a_password(kind: str, secret: str) -> None:
 )
 def test_logins_are_taken_out_of_any_text(text: str, wanted: str) -> None:
     assert redacted(text) == wanted
+
+
+# ---------------------------------------------------------------- a Remote Execution API
+
+
+@pytest.mark.parametrize(
+    ("address", "settings"),
+    [
+        ("reapi://host:8980", {"RECC_SERVER": "http://host:8980"}),
+        ("reapi://[::1]:8980", {"RECC_SERVER": "http://[::1]:8980"}),
+        ("reapis://host:443?instance=main", {"RECC_SERVER": "https://host:443", "RECC_INSTANCE": "main"}),
+    ],
+)
+def test_the_address_of_a_remote_execution_api(address: str, settings: dict[str, str]) -> None:
+    (remote,) = read_remotes(address)
+    assert dict(remote.settings) == settings
+    assert not remote.secrets
+
+
+@pytest.mark.parametrize(
+    ("address", "says"),
+    [
+        ("reapi://host", "names no port"),
+        ("reapi://me:pw@host:8980", "takes no login"),
+        ("reapi://host:8980/main", "a path means nothing"),
+        ("reapi://host:8980?db=1", "db is not a word"),
+        ("reapi://:8980", "names no host"),
+        ("reapi://host:8980,redis://host", "beside another shared cache"),
+    ],
+)
+def test_what_it_cannot_be(address: str, says: str) -> None:
+    with pytest.raises(UsageError, match=says) as refused:
+        read_remotes(address)
+    assert "pw@" not in str(refused.value)

@@ -265,3 +265,52 @@ def test_an_sccache_that_cannot_read_this_nvcc_is_left_out_for_cuda_only() -> No
 
     assert languages("13.2.1") == {"c++": "sccache", "cuda": "sccache"}
     assert languages("13.3.0") == {"c++": "sccache"}
+
+
+# ---------------------------------------------------------------- a Remote Execution API
+
+
+RECC = tool("recc", "1.4.30")
+REAPI = "reapi://big:8980?instance=torch"
+
+
+def test_recc_keeps_c_and_cpp_there_and_another_cache_what_nvcc_makes() -> None:
+    made = chosen(ask_cache(having(RECC, CCACHE), cache=REAPI), cuda=True)
+    assert values(made)[CXX] == "/usr/bin/recc" and values(made)[CUDA] == "/usr/bin/ccache"
+    assert made.remotes == (REAPI,) and not made.problems
+    wanted = {"RECC_SERVER": "http://big:8980", "RECC_INSTANCE": "torch", "RECC_CACHE_ONLY": "1"}
+    assert wanted.items() <= values(made).items()
+    assert values(made)["RECC_CACHE_UPLOAD_LOCAL_BUILD"] == "1"
+
+
+def test_it_is_not_used_unless_asked_for() -> None:
+    assert values(chosen(ask_cache(having(RECC)))) == values(chosen(ask_cache(having()))) == {}
+
+
+def test_reading_alone_adds_nothing() -> None:
+    for question in (
+        ask_cache(having(RECC), cache=f"{REAPI}&mode=ro"),
+        ask_cache(having(RECC), cache=REAPI, cache_read_only=True),
+    ):
+        assert "RECC_CACHE_UPLOAD_LOCAL_BUILD" not in values(chosen(question))
+
+
+def test_without_recc_what_is_here_keeps_results_and_the_fix_names_no_package_of_pypi() -> None:
+    made = chosen(ask_cache(having(CCACHE), cache=REAPI))
+    assert values(made)[CXX] == "/usr/bin/ccache" and made.remotes == ()
+    (problem,) = made.problems
+    assert "recc is asked for and is not here" in problem.text
+    assert "buildbox" in problem.fix and "PyPI's recc is something else" in problem.fix
+
+
+def test_sending_away_is_no_longer_a_cache_alone() -> None:
+    made = chosen(ask_cache(having(RECC), distribute="reapis://big:443"))
+    assert values(made)["RECC_SERVER"] == "https://big:443"
+    assert values(made)["RECC_FALLBACK_TO_LOCAL"] == "1"
+    assert "RECC_CACHE_ONLY" not in values(made)
+
+
+@pytest.mark.parametrize("cache", ["ccache", "none", "redis://host", "reapi://other:1"])
+def test_a_server_that_compiles_is_the_cache_too(cache: str) -> None:
+    with pytest.raises(UsageError, match="is a cache, too"):
+        chosen(ask_cache(having(RECC, CCACHE), distribute="reapi://big:8980", cache=cache))

@@ -102,3 +102,18 @@ def test_nobody_there_and_silence(kind: str) -> None:
         start = time.monotonic()
         assert "does not answer" in asked(port, kind, web=web.format(port))
         assert time.monotonic() - start < 30  # hang guard
+
+
+@pytest.mark.parametrize(
+    ("replies", "reason"),
+    [
+        ((b"\0\0\6\4\0\0\0\0\0\0\3\0\0\0d",), ""),
+        ((b"HTTP/1.1 400 Bad Request\r\n\r\n",), "does not speak HTTP/2"),
+        ((), "does not answer"),
+    ],
+)
+def test_a_remote_execution_api_opens_with_its_settings(replies: tuple[bytes, ...], reason: str) -> None:
+    with server(*replies) as port:
+        said = asked(port, "reapi")
+    assert reason in said
+    assert bool(said) is bool(reason)

@@ -13,6 +13,7 @@ from torchbuild_tasks.features.cache.stats import (
     ccache_report,
     hint,
     hit_rate,
+    recc_report,
     report_lines,
     sccache_report,
 )
@@ -148,3 +149,15 @@ def test_the_hint(report: CacheReport, first: bool, drifted: bool, said: str) ->
     assert said in text
     assert bool(text) is bool(said)
     assert "filled" not in hint(report, first=first, drifted=drifted, whole=False)
+
+
+def test_recc_counts_each_process_for_itself() -> None:
+    """Lines of 1.4.30: a miss, a hit, and a query that got no answer."""
+    metrics = (
+        "recc.action_cache_miss:1|c\nrecc.compiler_deps:542|ms\nrecc.query_action_cache:71|ms\n"
+        "recc.action_cache_hit:1|c\nrecc.query_action_cache:74|ms\nrecc.download_blobs:48|ms\n"
+        "recc.query_action_cache:20003|ms\nrecc.find_missing_blobs:15056|ms\nnonsense\n"
+    )
+    report = recc_report(metrics)
+    assert report == CacheReport(tool="recc", hits={"other": 1}, misses={"other": 1}, shared=1, errors=1)
+    assert recc_report("") == CacheReport(tool="recc")

@@ -24,14 +24,14 @@ def facts(cluster: Cluster | None = ALIVE, **changes: Any) -> Facts:
 def chosen(
     here: Facts | None = None,
     *,
-    sccache: bool = True,
+    launcher: str = "sccache",
     generator: str = "Ninja",
     jobs: Choice = LOCAL,
     **flags: Any,
 ) -> ChosenDistribution:
     question = ask(here or facts(), **{"distribute": URL, **flags})
     return choose_distribution(
-        question, sccache=sccache, compiler="/usr/bin/g++", generator=generator, jobs=jobs
+        question, launcher=launcher, compiler="/usr/bin/g++", generator=generator, jobs=jobs
     )
 
 
@@ -75,7 +75,7 @@ def test_the_user_s_own_number_is_obeyed() -> None:
 
 def test_from_the_settings_file() -> None:
     question = ask(facts(), settings({"distribute": URL}))
-    made = choose_distribution(question, sccache=True, compiler="c", generator="Ninja", jobs=LOCAL)
+    made = choose_distribution(question, launcher="sccache", compiler="c", generator="Ninja", jobs=LOCAL)
     assert made.choice and made.choice.source == "torchbuild.toml"
 
 
@@ -104,9 +104,18 @@ def test_what_stands_in_the_way_today_changes_nothing_that_stands_in_the_tree(
 
 
 def test_another_cache_cannot_distribute() -> None:
-    made = chosen(sccache=False)
+    made = chosen(launcher="ccache")
     assert made.plan is None and made.choices == ()
-    assert "only sccache can send compiles away" in made.problems[0].text
+    assert "only sccache can send compiles there" in made.problems[0].text
+
+
+def test_a_remote_execution_api_needs_no_scheduler_and_keeps_the_jobs() -> None:
+    made = chosen(facts(None), launcher="recc", distribute="reapi://big:8980")
+    assert made.choice and made.choice.value == "reapi://big:8980" and not made.problems
+    assert made.plan is None
+    assert made.choices == chosen().choices != ()  # links stay here
+    missing = chosen(facts(None), launcher="ccache", distribute="reapi://big:8980")
+    assert "only recc can send compiles there" in missing.problems[0].text
 
 
 def test_windows_cannot() -> None:

@@ -1,8 +1,8 @@
-"""Addresses of shared caches: redis://…, s3://…, webdav+https://…, memcached://….
+"""Addresses of shared caches: redis://…, s3://…, webdav+https://…, memcached://…, reapi://….
 
 An address becomes variables of sccache's server. Those with a password are kept apart from the
 others, and both only ever stand in the environment of that server: no client, no env file, no
-record and no log has them.
+record and no log has them. That of a Remote Execution API is recc's, which has no server, and holds no login.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ import msgspec
 from torchbuild_tasks.errors import UsageError
 from torchbuild_tasks.values import repr_without
 
+REAPI: Final = "reapi"  # https://github.com/bazelbuild/remote-apis, version 2
 # Scheme -> the level's name in SCCACHE_MULTILEVEL_CHAIN, and the port that goes without saying.
 KINDS: Final[Mapping[str, tuple[str, int]]] = {
     "redis": ("redis", 6379),
@@ -25,6 +26,8 @@ KINDS: Final[Mapping[str, tuple[str, int]]] = {
     "webdav+http": ("webdav", 80),
     "webdav+https": ("webdav", 443),
     "memcached": ("memcached", 11211),
+    "reapi": (REAPI, 0),
+    "reapis": (REAPI, 0),
 }
 # The words that may stand after the ? of an address, by level.
 _WORDS: Final[Mapping[str, tuple[str, ...]]] = {
@@ -32,19 +35,20 @@ _WORDS: Final[Mapping[str, tuple[str, ...]]] = {
     "s3": ("endpoint", "mode", "region"),
     "webdav": ("mode",),
     "memcached": ("mode", "prefix", "ttl"),
+    REAPI: ("instance", "mode"),
 }
 _PREFIX: Final = {"redis": "SCCACHE_REDIS", "webdav": "SCCACHE_WEBDAV", "memcached": "SCCACHE_MEMCACHED"}
 _READ_ONLY: Final = {**_PREFIX, "s3": "SCCACHE_S3"}
 _NEXT: Final = (
     "Write for example redis://host, rediss://user:password@host:6380?db=1, s3://bucket/prefix?region=eu-1, "
-    "webdav+https://host/path or memcached://host; ?mode=ro reads only."
+    "webdav+https://host/path, memcached://host or reapi://host:8980; ?mode=ro reads only."
 )
 
 
 class Remote(msgspec.Struct, frozen=True, kw_only=True):
     """One shared cache: `level` is sccache's name for its kind, `shown` its address without secrets.
 
-    `web` is the URL at which s3 and webdav are asked.
+    `web` is the URL at which s3 and webdav are asked, `ca` a file of certificates that are trusted.
     `settings` and `secrets` are variables of the server; `secrets` has every value that must not be shown.
     """
 
@@ -56,6 +60,7 @@ class Remote(msgspec.Struct, frozen=True, kw_only=True):
     user: str = ""
     password: str = ""
     web: str = ""
+    ca: str = ""
     read_only: bool = False
     settings: Mapping[str, str] = msgspec.field(default_factory=dict)
     secrets: Mapping[str, str] = msgspec.field(default_factory=dict)
@@ -69,6 +74,11 @@ def is_address(word: str) -> bool:
     return "://" in word
 
 
+def is_reapi(word: str) -> bool:
+    """Return whether a word of --cache or --distribute is the address of a Remote Execution API."""
+    return word.startswith(("reapi://", "reapis://"))
+
+
 def redacted(text: str) -> str:
     """Return any text with the user and password of every address in it taken out."""
     text = re.sub(r"(?<=://)[^\s'\"]*@", "***@", text)
@@ -79,12 +89,17 @@ def read_remotes(text: str, *, read_only: bool = False) -> tuple[Remote, ...]:
     """Return the shared caches that the words of --cache name, the nearest first.
 
     Raises:
-        UsageError: an address cannot be understood, or two are of one kind.
+        UsageError: an address cannot be understood, or two of them cannot go together.
     """
     remotes = tuple(_read(word, read_only) for word in text.split(",") if is_address(word))
     levels = [remote.level for remote in remotes]
     if len(set(levels)) < len(levels):
         raise UsageError("--cache names two shared caches of one kind", next_step="Name one of each.")
+    if REAPI in levels and len(levels) > 1:
+        raise UsageError(
+            "--cache names a reapi:// beside another shared cache: recc reads the one, sccache the other",
+            next_step="Name one of the two.",
+        )
     return remotes
 
 
@@ -107,7 +122,8 @@ def _read(word: str, read_only: bool) -> Remote:
     if query.get("mode", "ro") not in ("ro", "rw"):
         raise _wrong(word, "mode is ro or rw")
     only = read_only or query.get("mode") == "ro"
-    make = {"redis": _redis, "s3": _s3, "webdav": _webdav, "memcached": _memcached}[level]
+    makers = {"redis": _redis, "s3": _s3, "webdav": _webdav, "memcached": _memcached, REAPI: _reapi}
+    make = makers[level]
     return make(parts, port or usual, query, only)
 
 
@@ -202,6 +218,31 @@ def _s3(parts: SplitResult, port: int, query: dict[str, str], only: bool) -> Rem
         read_only=only,
         settings={k: v for k, v in settings.items() if v} | _mode("s3", only),
         secrets={name: unquote(value) for name, value in names.items() if value},
+    )
+
+
+def _reapi(parts: SplitResult, port: int, query: dict[str, str], only: bool) -> Remote:
+    """Read the address of a Remote Execution API: a login would stand in every env file, so there is none."""
+    if parts.username or parts.password:
+        raise _wrong(
+            parts.geturl(), "it takes no login; recc has RECC_ACCESS_TOKEN_PATH, or RECC_CLIENT_KEY and _CERT"
+        )
+    if not port:
+        raise _wrong(parts.geturl(), "it names no port, and there is none that goes without saying")
+    if parts.path.strip("/"):
+        raise _wrong(parts.geturl(), "a path means nothing to it; ?instance=NAME names an instance")
+    tls = parts.scheme == "reapis"
+    settings = {"RECC_SERVER": f"{'https' if tls else 'http'}://{_host(parts, port)}"}
+    if query.get("instance"):
+        settings["RECC_INSTANCE"] = query["instance"]
+    return Remote(
+        level=REAPI,
+        shown=parts.geturl(),
+        host=parts.hostname or "",
+        port=port,
+        tls=tls,
+        read_only=only,
+        settings=settings,
     )
 
 

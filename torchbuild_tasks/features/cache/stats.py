@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
@@ -23,6 +24,8 @@ _NO_COMPILATION: Final = ("called_for_link", "called_for_preprocessing", "no_inp
 _ERRORS: Final = ("internal_error", "missing_cache_file", "error_hashing_extra_file")
 _BY_LANGUAGE: Final = {".cu": "CUDA", ".c": "C/C++", ".cpp": "C/C++", ".cc": "C/C++", ".cxx": "C/C++"}
 OTHER: Final = "other"
+# A counter of recc's, or the time that a query took ("recc.query_action_cache:71|ms"), which counts as one.
+_COUNTER: Final = re.compile(r"recc\.(\w+):(\d{1,9})\|(c|ms)")
 
 
 def sccache_report(before: str, after: str) -> CacheReport | None:
@@ -57,6 +60,22 @@ def _errors(stats: Mapping[str, Any]) -> int:
     """Failed lookups; failed writes cost nothing, but they say that the cache does not fill."""
     counted = sum(stats["cache_errors"]["counts"].values())
     return int(counted) + int(stats.get("cache_write_errors", 0)) + int(stats.get("cache_timeouts", 0))
+
+
+def recc_report(metrics: str) -> CacheReport:
+    """Return what RECC_METRICS_FILE holds: lines of statsd, one process after the other."""
+    counts = Counter[str]()
+    for line in metrics.splitlines():
+        if found := _COUNTER.fullmatch(line):
+            counts[found[1]] += int(found[2]) if found[3] == "c" else 1
+    hits, misses = counts["action_cache_hit"], counts["action_cache_miss"]
+    return CacheReport(
+        tool="recc",
+        hits={OTHER: hits} if hits else {},
+        misses={OTHER: misses} if misses else {},
+        shared=hits,
+        errors=counts["query_action_cache"] - hits - misses,
+    )
 
 
 def ccache_report(log: str) -> CacheReport:

@@ -15,6 +15,7 @@ import msgspec
 
 from torchbuild_tasks.catalog.match import variable_row
 from torchbuild_tasks.errors import UsageError
+from torchbuild_tasks.features.cache.address import is_reapi
 from torchbuild_tasks.model import Choice, Cluster, Distribution, Finding
 from torchbuild_tasks.plan.jobs import POOL, usable_cores
 from torchbuild_tasks.plan.question import Question
@@ -80,13 +81,13 @@ class ChosenDistribution(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def choose_distribution(
-    question: Question, *, sccache: bool, compiler: str, generator: str, jobs: Choice
+    question: Question, *, launcher: str, compiler: str, generator: str, jobs: Choice
 ) -> ChosenDistribution:
     """Decide what --distribute comes to.
 
     Args:
         question: its facts hold the scheduler's answer.
-        sccache: whether it is the launcher of C++.
+        launcher: the cache of C++, which is what sends compiles away.
         compiler: the C++ compiler's path.
         generator: CMake's.
         jobs: as decided for this machine alone.
@@ -94,9 +95,15 @@ def choose_distribution(
     given = question.given("distribute")
     if given is None:
         return ChosenDistribution()
-    if reason := _impossible(question, sccache):
+    executes = is_reapi(str(given[0]))
+    if reason := _impossible(question, launcher, "recc" if executes else "sccache"):
         return _without(question, reason[0], reason[1])
     pools = _link_pool(question, generator)
+    if executes:
+        because = f"{given[2]}; recc sends each compile, and --jobs says how many at once"
+        return ChosenDistribution(
+            choice=Choice(name=NAME, value=str(given[0]), because=because, source=given[1]), choices=pools
+        )
     cluster = question.facts.cluster
     if reason := _unusable(cluster):
         return _without(question, *reason, pools)
@@ -110,13 +117,13 @@ def choose_distribution(
     )
 
 
-def _impossible(question: Question, sccache: bool) -> tuple[str, str] | None:
+def _impossible(question: Question, launcher: str, needed: str) -> tuple[str, str] | None:
     """Return what asking another scheduler would not change."""
     if question.facts.host.os == "windows":
         text = "servers of sccache-dist run Linux and cannot run cl.exe, so nothing is sent from Windows"
         return text, "Leave --distribute out here; a shared cache (--cache redis://…) works on Windows."
-    if not sccache:
-        text = "only sccache can send compiles away, and it is not the launcher of C++ here"
+    if launcher != needed:
+        text = f"only {needed} can send compiles there, and it is not the launcher of C++ here"
         return text, "Leave out what chooses another (--cache, CMAKE_CXX_COMPILER_LAUNCHER, CC and CXX)."
     return None
 

@@ -1,0 +1,133 @@
+"""recc and a real Remote Execution server: shared, sent away, gone before the build and gone during it."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import signal
+import subprocess
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.support.caches import ask_cache, clean, free_port, ninja, objects, plan_for, project, wait_for_port
+from tests.support.capabilities import has, needs, needs_linux_compiler, needs_ninja
+from tests.support.machines import linux_facts, tool
+from torchbuild_tasks.features.cache.choose import choose_cache
+from torchbuild_tasks.features.cache.run import cache_running
+from torchbuild_tasks.features.helpers.choose import choose_helpers
+from torchbuild_tasks.model import CacheReport
+from torchbuild_tasks.values import replace
+
+pytestmark = [
+    pytest.mark.integration,
+    needs_linux_compiler,
+    needs_ninja,
+    needs(has("recc") and has("buildbox-casd"), "recc and buildbox-casd (Debian's package buildbox)"),
+]
+FILES = 3
+
+
+@contextlib.contextmanager
+def casd(folder: Path) -> Iterator[tuple[int, subprocess.Popen[bytes]]]:
+    """A server that keeps results, and compiles with this machine's tools."""
+    port, runner = free_port(), str(shutil.which("buildbox-run-hosttools"))
+    argv = ["buildbox-casd", "--bind", f"127.0.0.1:{port}", "--buildbox-run", runner, str(folder)]
+    process = subprocess.Popen(argv, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    try:
+        wait_for_port(port)
+        yield port, process
+    finally:
+        process.send_signal(signal.SIGCONT)
+        process.terminate()
+        process.wait(30)
+
+
+class Machine:
+    """One checkout that is built through recc, with the variables that a plan gives it."""
+
+    def __init__(self, root: Path, port: int, **flags: str) -> None:
+        program = str(shutil.which("recc"))
+        self.root, self.address = project(root, program, FILES), f"reapi://127.0.0.1:{port}"
+        (self.root / ".torchbuild").mkdir()
+        facts = linux_facts()
+        facts = replace(facts, tools=(*facts.tools, replace(tool("recc", "1.4.30"), path=program)))
+        facts = replace(facts, tree=replace(facts.tree, root=str(self.root)))
+        question = ask_cache(facts, **(flags or {"cache": self.address}))
+        made = choose_cache(question, cuda=False, helpers=choose_helpers(question, "Release"))
+        self.environ = {choice.name: choice.value for choice in made.choices}
+        self.plan = plan_for("recc", program, root, remotes=made.remotes)
+        self.said: list[str] = []
+
+    def build(self, every: float = 0.5) -> CacheReport | None:
+        environ = {**os.environ, **self.environ}
+        context = cache_running(self.plan, self.address, environ, self.root, self.said.append, every=every)
+        with context as running:
+            done = ninja(self.root, running.environ)
+            assert done.returncode == 0, done.stdout + done.stderr
+            assert "ERROR" not in done.stdout + done.stderr
+        assert len(objects(self.root)) == FILES
+        assert list((self.root / ".torchbuild").iterdir()) == []
+        return running.reports[0] if running.reports else None
+
+
+def count(report: CacheReport | None) -> tuple[int, int]:
+    assert report
+    return sum(report.hits.values()), sum(report.misses.values())
+
+
+def test_another_checkout_finds_what_one_has_compiled(tmp_path: Path) -> None:
+    with casd(tmp_path / "casd") as (port, _):
+        one, two = (Machine(tmp_path / name, port) for name in ("one", "two"))
+        assert count(one.build()) == (0, FILES)
+        assert count(two.build()) == (FILES, 0)
+        assert objects(one.root) == objects(two.root)
+        assert any(line == f"shared cache: {one.address}" for line in one.said)
+        (two.root / "include/own.h").write_text("#define OWN 2\n", "utf-8")
+        assert count(two.build()) == (0, FILES)  # its own header, and not the other checkout's
+        assert objects(one.root) != objects(two.root)
+
+
+def test_the_server_compiles_where_it_is_asked_to(tmp_path: Path) -> None:
+    with casd(tmp_path / "casd") as (port, _):
+        away = Machine(tmp_path / "sent", port, distribute=f"reapi://127.0.0.1:{port}")
+        assert "RECC_CACHE_ONLY" not in away.environ
+        (away.root / "include/own.h").write_text("#define OWN 3\n", "utf-8")
+        assert count(away.build()) == (0, FILES)
+
+
+def test_one_that_is_not_there_is_one_line(tmp_path: Path) -> None:
+    machine = Machine(tmp_path / "one", free_port())
+    machine.build()
+    assert len([line for line in machine.said if "left out of this build" in line]) == 1
+
+
+def test_one_that_hangs_before_the_build_is_left_out_in_seconds(tmp_path: Path) -> None:
+    with casd(tmp_path / "casd") as (port, server):
+        server.send_signal(signal.SIGSTOP)
+        machine = Machine(tmp_path / "one", port)
+        machine.build()
+    assert any("does not answer within" in line for line in machine.said)
+
+
+@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGSTOP], ids=["killed", "hung"])
+def test_one_that_is_gone_during_the_build_lets_it_go_on(tmp_path: Path, how: signal.Signals) -> None:
+    with casd(tmp_path / "casd") as (port, server):
+        machine = Machine(tmp_path / "one", port)
+
+        def end() -> None:
+            while not list((machine.root / ".torchbuild").glob("recc-*/metrics")):
+                time.sleep(0.05)
+            server.send_signal(how)
+
+        ending = threading.Thread(target=end, daemon=True)
+        ending.start()
+        machine.build(every=0.2)
+        ending.join(5)
+        clean(machine.root)
+        machine.build()
+    assert any("is gone" in line or "left out" in line for line in machine.said)
