@@ -1,5 +1,7 @@
 """Compiler caches: CPU of a build that fills one and of one that finds everything, to none; two checkouts.
 
+recc has no server of its own: the CPU of a Remote Execution server, on whatever machine, is not counted.
+
 Compilers that a cache's server runs are not children of the build, so the CPU of that server and of what it
 started is read from the kernel before it ends, and added.
 """
@@ -12,7 +14,7 @@ import tempfile
 from pathlib import Path
 
 from benchmarks.measure import Command, note, run
-from tests.support.caches import clean, environ_for, install_cache, project
+from tests.support.caches import casd, clean, environ_for, install_cache, project
 
 FILES = 8
 SOURCE = """
@@ -35,9 +37,13 @@ from tests.support.caches import environ_for, plan_for
 from torchbuild_tasks.features.cache.stats import hit_rate
 from torchbuild_tasks.features.cache.server import own_place
 from torchbuild_tasks.features.cache.run import cache_running
-name, program, folder, root, out = sys.argv[1], sys.argv[2], *map(Path, sys.argv[3:])
+name, program, address = sys.argv[1:4]
+folder, root, out = map(Path, sys.argv[4:])
 environ = environ_for(name, folder, root)
-with cache_running(plan_for(name, program, folder), "", environ, root, print) as running:
+if address:
+    environ["RECC_SERVER"] = address.replace("reapi", "http")
+plan = plan_for(name, program, folder, remotes=(address,) if address else ())
+with cache_running(plan, address, environ, root, print) as running:
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     subprocess.run(["ninja", "-C", str(root / "build"), "-j2"], env=running.environ, check=True)
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
@@ -57,12 +63,18 @@ def main(runs: int = 5) -> None:
         programs = {"ccache": shutil.which("ccache"), "sccache": sccache}
         for name, program in programs.items():
             if program:
-                _measure(name, program, Path(scratch) / name, runs)
+                _measure(name, program, "", Path(scratch) / name, runs)
             else:
                 print(f"caches: no {name} here")
+        if shutil.which("recc") and shutil.which("buildbox-casd"):
+            with casd(Path(scratch) / "casd") as (port, _):
+                address = f"reapi://127.0.0.1:{port}"
+                _measure("recc", str(shutil.which("recc")), address, Path(scratch) / "recc", runs)
+        else:
+            print("caches: no recc and buildbox-casd here (Debian's package buildbox)")
 
 
-def _measure(name: str, program: str, scratch: Path, runs: int) -> None:
+def _measure(name: str, program: str, address: str, scratch: Path, runs: int) -> None:
     folder, out = scratch / "cache", scratch / "out"
     one, two = (_checkout(scratch / each, program) for each in ("one", "two"))
     plain = _checkout(scratch / "plain", "")
@@ -72,7 +84,7 @@ def _measure(name: str, program: str, scratch: Path, runs: int) -> None:
         """One build by the cache: CPU of Ninja and the server, what we add to it, and the share of hits."""
         clean(root)
         env = {**environ_for(name, folder, root), "PYTHONPATH": str(Path.cwd())}
-        argv = (sys.executable, "-c", OURS, name, program, str(folder), str(root), str(out))
+        argv = (sys.executable, "-c", OURS, name, program, address, str(folder), str(root), str(out))
         cost = run(Command(argv=argv, cwd=scratch, env=env))
         cpu, rate, waited = map(float, out.read_text("utf-8").split())
         return cpu, cost.cpu - waited, rate
@@ -80,6 +92,8 @@ def _measure(name: str, program: str, scratch: Path, runs: int) -> None:
     cold, warm, share, added = [], [], [], []
     for number in range(runs + 1):
         clean(plain)
+        for root in (one, two, plain):  # nothing of it is kept anywhere yet
+            (root / "include/own.h").write_text(f"#define OWN {number}\n", "utf-8")
         alone = run(without).cpu
         shutil.rmtree(folder, ignore_errors=True)
         (filled, _, _), (found, extra, _), (_, _, other) = ours(one), ours(one), ours(two)

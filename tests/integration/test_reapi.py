@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import shutil
 import signal
-import subprocess
 import threading
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from tests.support.caches import ask_cache, clean, free_port, ninja, objects, plan_for, project, wait_for_port
+from tests.support.caches import ask_cache, casd, clean, free_port, ninja, objects, plan_for, project
 from tests.support.capabilities import has, needs, needs_linux_compiler, needs_ninja
 from tests.support.machines import linux_facts, tool
 from torchbuild_tasks.features.cache.choose import choose_cache
@@ -32,21 +29,6 @@ pytestmark = [
 FILES = 3
 
 
-@contextlib.contextmanager
-def casd(folder: Path) -> Iterator[tuple[int, subprocess.Popen[bytes]]]:
-    """A server that keeps results, and compiles with this machine's tools."""
-    port, runner = free_port(), str(shutil.which("buildbox-run-hosttools"))
-    argv = ["buildbox-casd", "--bind", f"127.0.0.1:{port}", "--buildbox-run", runner, str(folder)]
-    process = subprocess.Popen(argv, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    try:
-        wait_for_port(port)
-        yield port, process
-    finally:
-        process.send_signal(signal.SIGCONT)
-        process.terminate()
-        process.wait(30)
-
-
 class Machine:
     """One checkout that is built through recc, with the variables that a plan gives it."""
 
@@ -57,7 +39,7 @@ class Machine:
         facts = linux_facts()
         facts = replace(facts, tools=(*facts.tools, replace(tool("recc", "1.4.30"), path=program)))
         facts = replace(facts, tree=replace(facts.tree, root=str(self.root)))
-        question = ask_cache(facts, **(flags or {"cache": self.address}))
+        question = ask_cache(facts, None, **(flags or {"cache": self.address}))
         made = choose_cache(question, cuda=False, helpers=choose_helpers(question, "Release"))
         self.environ = {choice.name: choice.value for choice in made.choices}
         self.plan = plan_for("recc", program, root, remotes=made.remotes)

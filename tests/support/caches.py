@@ -6,6 +6,7 @@ import contextlib
 import dataclasses
 import os
 import shutil
+import signal
 import socket
 import subprocess
 import sys
@@ -82,6 +83,11 @@ def environ_for(name: str, folder: Path, root: Path) -> dict[str, str]:
             "SCCACHE_DIRECT": "false",
             "SCCACHE_IGNORE_SERVER_IO_ERROR": "1",
         },
+        "recc": {
+            "RECC_PROJECT_ROOT": str(root),
+            "RECC_CACHE_ONLY": "1",
+            "RECC_CACHE_UPLOAD_LOCAL_BUILD": "1",
+        },
     }[name]
     clean = {k: v for k, v in os.environ.items() if not k.startswith(("CCACHE_", "SCCACHE_"))}
     return {**clean, **mine}
@@ -149,6 +155,21 @@ def redis(password: str = "") -> Iterator[tuple[int, subprocess.Popen[bytes]]]:
     finally:
         process.kill()
         process.wait()
+
+
+@contextlib.contextmanager
+def casd(folder: Path) -> Iterator[tuple[int, subprocess.Popen[bytes]]]:
+    """A server that keeps results, and compiles with this machine's tools."""
+    port, runner = free_port(), str(shutil.which("buildbox-run-hosttools"))
+    argv = ["buildbox-casd", "--bind", f"127.0.0.1:{port}", "--buildbox-run", runner, str(folder)]
+    process = subprocess.Popen(argv, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    try:
+        wait_for_port(port)
+        yield port, process
+    finally:
+        process.send_signal(signal.SIGCONT)
+        process.terminate()
+        process.wait(30)
 
 
 def wait_for_port(port: int) -> None:
