@@ -46,7 +46,8 @@ class Machine:
         self.said: list[str] = []
 
     def build(self, every: float = 0.5) -> CacheReport | None:
-        environ = {**os.environ, **self.environ}
+        path = f"{self.root / 'venv/bin'}{os.pathsep}{os.environ['PATH']}"  # as a build has it
+        environ = {**os.environ, **self.environ, "PATH": path}
         context = cache_running(self.plan, self.address, environ, self.root, self.said.append, every=every)
         with context as running:
             done = ninja(self.root, running.environ)

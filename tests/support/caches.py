@@ -87,6 +87,7 @@ def environ_for(name: str, folder: Path, root: Path) -> dict[str, str]:
             "RECC_PROJECT_ROOT": str(root),
             "RECC_CACHE_ONLY": "1",
             "RECC_CACHE_UPLOAD_LOCAL_BUILD": "1",
+            "RECC_REMOTE_ENV_PATH": "/usr/bin:/bin",
         },
     }[name]
     clean = {k: v for k, v in os.environ.items() if not k.startswith(("CCACHE_", "SCCACHE_"))}

@@ -487,6 +487,8 @@ def _of_recc(question: Question, remote: Remote) -> dict[str, tuple[str, str]]:
         question.facts.tree.root,
         "another checkout finds what this one has compiled",
     )
+    # Else the PATH of the build is part of each key, and with it the venv of the checkout.
+    values["RECC_REMOTE_ENV_PATH"] = ("/usr/local/bin:/usr/bin:/bin", "the same in every checkout")
     values["RECC_REQUEST_TIMEOUT"] = ("10", "seconds; a server that hangs holds no compile for longer")
     if is_reapi(str(question.value("distribute", ""))):
         values["RECC_FALLBACK_TO_LOCAL"] = ("1", "what does not come back is compiled here")
