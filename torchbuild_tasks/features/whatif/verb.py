@@ -1,0 +1,71 @@
+"""`plan --what-if`: simulate the build of this tree under other conditions; nothing is run or written."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from torchbuild_tasks.verbs import Outcome
+
+if TYPE_CHECKING:
+    from torchbuild_tasks.features.whatif.choose import Answer, Tree
+    from torchbuild_tasks.model import BuildPlan
+    from torchbuild_tasks.options import BuildRequest
+    from torchbuild_tasks.plan.question import Question
+
+
+def foresee(request: BuildRequest, text: str) -> Outcome:
+    """Say what a build takes as it is, and with what was named.
+
+    Args:
+        request: the flags of `plan`.
+        text: the value of --what-if.
+    """
+    from torchbuild_tasks.context import checkout, decide, look
+    from torchbuild_tasks.features.whatif.choose import answer, parse_scenario, scenario_here
+
+    question = look(request, everything=False)
+    parse_scenario(text, scenario_here(question))  # a wrong word is said before a missing tree
+    root = checkout(question)
+    plan = decide(question)
+    choices = {choice.name: choice.value for choice in plan.choices}
+    found = answer(question, read_tree(question, plan, Path(root)), choices, text)
+    return Outcome({"what_if": found}, "" if request.json else _text(found))
+
+
+def _text(found: Answer) -> str:
+    from torchbuild_tasks.features.whatif.show import answer_text
+
+    return answer_text(found)
+
+
+def read_tree(question: Question, plan: BuildPlan, root: Path) -> Tree:
+    """Return what is known of the build tree of a plan.
+
+    Raises:
+        UsageError: it was not configured, or not for Ninja.
+    """
+    from torchbuild_tasks.build.history import read_ninja_log, recall
+    from torchbuild_tasks.errors import UsageError
+    from torchbuild_tasks.features.whatif.choose import Tree
+    from torchbuild_tasks.ninja.build_file import parse_build_file
+    from torchbuild_tasks.ninja.step_times import compiler_of
+    from torchbuild_tasks.system.reading import read_bytes
+
+    folder = Path(plan.build_dir)
+    try:
+        file = parse_build_file(lambda name: read_bytes(folder / name).decode("utf-8", "surrogateescape"))
+    except OSError as problem:
+        raise UsageError(
+            f"There is no graph of Ninja to reckon with: {problem.filename or folder}: {problem.strerror}.",
+            looked=(f"what the build consists of: {folder / 'build.ninja'}",),
+            next_step="Have CMake write it, with a target that is quickly built: build --target c10",
+        ) from None
+    store = question.facts.store
+    compiler = compiler_of({choice.name: choice.value for choice in plan.choices})
+    tree = Tree(file=file, history=recall(Path(store.folder if store else root), root, compiler))
+    if not (folder / ".ninja_log").exists():
+        return tree
+    log = read_ninja_log(folder)
+    logged = {name: step.seconds for run in log.runs for step in run.steps for name in step.outputs}
+    return Tree(file=file, history=tree.history, logged=logged, chains=log.version >= 6)
