@@ -15,6 +15,7 @@ from torchbuild_tasks.catalog import GIB, CacheRow, Catalog, StepCostRow
 from torchbuild_tasks.catalog.match import memory_row
 from torchbuild_tasks.errors import UsageError
 from torchbuild_tasks.features.cluster.choose import FED
+from torchbuild_tasks.features.cluster.choose import NAME as DISTRIBUTED
 from torchbuild_tasks.model.history import History
 from torchbuild_tasks.ninja.build_file import BuildFile, Edge
 from torchbuild_tasks.ninja.log import kind_of
@@ -39,6 +40,9 @@ _KEYS: Final = {
 _WHOLE: Final = ("cores", "servers", "server_cores")
 _SWITCH: Final = re.compile(r"[A-Z][A-Z0-9_]*")
 _TARGET: Final = "install"
+# Linux allows a process 1,024 open files unless told otherwise; Ninja 1.13 at -j1300 ends with "pipe: Too
+# many open files" (tried).
+_PIPES: Final = 1000
 _EXAMPLE: Final = f"Write for example: {FLAG} cores=64,cache=0.9,servers=8,USE_DISTRIBUTED=0"
 
 
@@ -54,16 +58,20 @@ class Scenario(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Tree(msgspec.Struct, frozen=True, kw_only=True):
-    """What is known of a build: its graph, this machine's history, the tree's own log, how Ninja sorts."""
+    """What is known of a build: its graph, this machine's history, the seconds of the tree's own log.
+
+    `at_once` is how many steps ran at once in that log; `chains` says how this Ninja sorts.
+    """
 
     file: BuildFile
     history: History
     logged: Mapping[str, float] = msgspec.field(default_factory=dict)
+    at_once: float = 0.0
     chains: bool = True
 
 
 class Figures(msgspec.Struct, frozen=True, kw_only=True):
-    """What a simulated build takes; of memory it is an upper bound, for each job counts as its kind's largest.
+    """What a simulated build takes; of memory it is an upper bound: a job counts as its kind's largest.
 
     `limited_by` is the longest of the bounds, `chain` has the outputs along the longest chain.
     """
@@ -174,7 +182,8 @@ def answer(question: Question, tree: Tree, choices: Mapping[str, str], text: str
     order = tree.file.needed(targets(tree.file, question.request.target))
     edges = tuple(tree.file.edges[each] for each in order)
     made = {output: at for at, edge in enumerate(edges) for output in edge.outputs}
-    seconds, known = step_seconds(edges, tree, question.catalog.step_cost)
+    cores = math.inf if choices.get(DISTRIBUTED, "none") != "none" else here.cores
+    seconds, known = step_seconds(edges, tree, question.catalog.step_cost, cores)
     build = Build(
         edges=edges,
         order=tuple(order),
@@ -183,14 +192,13 @@ def answer(question: Question, tree: Tree, choices: Mapping[str, str], text: str
         sizes=_sizes(question, edges, choices.get("build type", "")),
     )
     out, notes = left_out(question, build, asked.switches)
-    return Answer(
-        here=here,
-        what_if=asked,
-        now=_figures(question, tree, choices, build, here, frozenset()),
-        then=_figures(question, tree, choices, build, asked, out),
-        known=known,
-        notes=notes,
-    )
+    now = _figures(question, tree, choices, build, here, frozenset())
+    then = _figures(question, tree, choices, build, asked, out)
+    if then.jobs > _PIPES:
+        notes += (
+            f"Ninja keeps a pipe open for each job: `ulimit -n` must be well above {then.jobs:,} there",
+        )
+    return Answer(here=here, what_if=asked, now=now, then=then, known=known, notes=notes)
 
 
 def targets(file: BuildFile, named: str | None) -> tuple[str, ...]:
@@ -207,20 +215,25 @@ def targets(file: BuildFile, named: str | None) -> tuple[str, ...]:
 
 
 def step_seconds(
-    edges: Sequence[Edge], tree: Tree, rows: Sequence[StepCostRow]
+    edges: Sequence[Edge], tree: Tree, rows: Sequence[StepCostRow], cores: float
 ) -> tuple[tuple[float, ...], dict[str, int]]:
-    """Return what each step takes when it really runs, and how many of these are known from where."""
-    history = costs(tree.history)
-    scale = scale_of_rows({**tree.logged, **history}, rows)
+    """Return what each step takes when it really runs, and how many of these are known from where.
+
+    Where more steps ran at once than there are cores, each had only its share of one.
+    """
+    last = tree.history.builds[0] if tree.history.builds else None
+    share = min(1.0, cores * last.seconds / last.work) if last and last.work else 1.0
+    history = {name: each * share for name, each in costs(tree.history).items()}
+    share = min(1.0, cores / tree.at_once) if tree.at_once else 1.0
+    logged = {name: each * share for name, each in tree.logged.items()}
+    scale = scale_of_rows({**logged, **history}, rows)
     found, known = [], dict.fromkeys(("history", "log", "rows"), 0)
     for edge in edges:
-        name = next(
-            (each for each in edge.outputs if each in history or each in tree.logged), edge.outputs[0]
-        )
-        source = "history" if name in history else "log" if name in tree.logged else "rows"
+        name = next((each for each in edge.outputs if each in history or each in logged), edge.outputs[0])
+        source = "history" if name in history else "log" if name in logged else "rows"
         row = cost_row(name, rows)
         guessed = row.seconds * scale if row else 0.0
-        found.append(0.0 if edge.phony else history.get(name, tree.logged.get(name, guessed)))
+        found.append(0.0 if edge.phony else history.get(name, logged.get(name, guessed)))
         known[source] += not edge.phony
     return tuple(found), known
 
@@ -265,16 +278,17 @@ def _reached(question: Question, build: Build, name: str) -> set[int]:
     paths = {row.path for row in question.catalog.submodule}
     gone = {(f"{path}/", "") for path in paths if now.why(path) and not then.why(path)}
     gone |= {(row.path, row.kind) for row in question.catalog.switch_source if row.variable == name}
+    made = {output: at for at, edge in enumerate(build.edges) for output in edge.outputs}
     out: set[int] = set()
     for at, edge in enumerate(build.edges):
-        kind = kind_of(edge.outputs[0])
-        source = edge.inputs[0].removeprefix(root).removeprefix("../") if edge.explicit else ""
-        inputs = [each for each in build.before[at] if not build.edges[each].phony]
-        if kind in CACHEABLE and any(
-            row_kind in ("", kind) and source.startswith(path) for path, row_kind in gone
-        ):
-            out.add(at)
-        elif kind == "link" and not edge.phony and inputs and out.issuperset(inputs):
+        kind, explicit = kind_of(edge.outputs[0]), edge.inputs[: edge.explicit]
+        if kind in CACHEABLE and explicit:
+            source = explicit[0].removeprefix(root)
+            leaves = any(which in ("", kind) and source.startswith(path) for path, which in gone)
+        else:
+            objects = [made[name] for name in explicit if name in made]
+            leaves = kind == "link" and bool(objects) and out.issuperset(objects)
+        if leaves and not edge.phony:
             out.add(at)
     return out
 

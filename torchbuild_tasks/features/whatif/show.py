@@ -55,7 +55,7 @@ def _rows(case: tuple[Scenario, Figures]) -> list[tuple[str, str]]:
 
 def _chain(figures: Figures) -> str:
     more = len(figures.chain) - _SHOWN
-    names = [short_path(name) for name in figures.chain[-_SHOWN:]]
+    names = [short_path(name) or name for name in figures.chain[-_SHOWN:]]
     start = f"{more} more, then " if more > 0 else ""
     why = _WHY.get(figures.limited_by, f"{figures.limited_by} of build.ninja")
     return f"  What if: limited by {why}.\n  Longest chain: {start}{' -> '.join(names)}\n"
@@ -64,7 +64,7 @@ def _chain(figures: Figures) -> str:
 def _known(answer: Answer) -> str:
     known = answer.known
     return (
-        f"  Seconds of steps: {known['history']:,} as builds on this machine took, {known['log']:,} by the log "
+        f"  Seconds of steps: {known['history']:,} as builds here took, {known['log']:,} by the log "
         f"of this build tree, {known['rows']:,} by rows of step_costs.toml.\n"
         "  Ninja's part of a build from nothing: configuring, packaging and verifying come on top.\n"
     )
