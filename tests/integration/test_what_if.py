@@ -40,7 +40,7 @@ rule link
 
 
 def sleeping(build: Path, seed: int) -> BuildFile:
-    """A project of 63 steps: generated headers, compiles of mixed lengths that wait for them, links in a pool."""
+    """A project of 63 steps: generated headers, compiles that mostly wait for them, links in a pool."""
     draw = Random(seed)
     lines = [RULES, *(f"build gen{at}.h: step\n  time = {draw.uniform(0.1, 0.4):.2f}\n" for at in range(3))]
     lines.append("build headers: phony gen0.h gen1.h gen2.h\n")

@@ -179,7 +179,8 @@ class TimeLeft:
 
 def cost_row(output: str, rows: Iterable[StepCostRow]) -> StepCostRow | None:
     """Return the row that says what the step costs that makes this."""
-    kind, path = kind_of(output), short_path(output)
+    kind = kind_of(output)
+    path = short_path(output)
     return next((row for row in rows if row.kind in ("", kind) and path.startswith(row.path)), None)
 
 

@@ -260,8 +260,8 @@ def left_out(
             notes.append(
                 f"{name}={value}: what it would add is not in this graph, so nothing is reckoned for it"
             )
-        elif not _knows(question.catalog, name):
-            near = did_you_mean(name, _switches(question.catalog))
+        elif name not in (known := _known_switches(question.catalog)):
+            near = did_you_mean(name, known)
             notes.append(f"{name}=0: no row says which sources that takes away, so all are kept{near}")
         else:
             count = sum(not build.edges[each].phony for each in found)
@@ -293,16 +293,9 @@ def _reached(question: Question, build: Build, name: str) -> set[int]:
     return out
 
 
-def _switches(catalog: Catalog) -> set[str]:
-    rows = catalog.submodule
-    named = {name for row in rows for name in (*row.needs, *row.any)}
-    return named | {row.variable for row in catalog.switch_source} | {row.variable for row in catalog.switch}
-
-
-def _knows(catalog: Catalog, name: str) -> bool:
-    if any(row.variable == name for row in catalog.switch_source):
-        return True
-    return any(name in row.needs or name in row.any for row in catalog.submodule)
+def _known_switches(catalog: Catalog) -> set[str]:
+    named = {name for row in catalog.submodule for name in (*row.needs, *row.any)}
+    return named | {row.variable for row in catalog.switch_source}
 
 
 def _figures(
