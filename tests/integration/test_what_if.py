@@ -106,6 +106,15 @@ def test_of_a_tree_that_was_not_configured_nothing_is_simulated(tmp_path: Path) 
     assert "no graph of Ninja" in caught.value.what and caught.value.next_step.endswith("build --target c10")
 
 
+@pytest.mark.parametrize("text", ["include build.ninja\n", "pool links\n  depth = many\n"])
+def test_a_damaged_graph_is_said(tmp_path: Path, text: str) -> None:
+    checkout = materialise(tmp_path / "tree", era="setuptools")
+    (checkout / "build").mkdir()
+    (checkout / "build" / "build.ninja").write_text(text, "utf-8")
+    with pytest.raises(UsageError, match="no graph of Ninja"):
+        foresee(PlanRequest(source=str(checkout)), "cores=2")
+
+
 def test_of_a_configured_tree_both_builds_are_told(tmp_path: Path) -> None:
     """Without a log and a history the seconds are those of rows; nothing is run, nothing written."""
     checkout = materialise(tmp_path / "tree", era="setuptools")

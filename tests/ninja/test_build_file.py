@@ -83,3 +83,8 @@ def test_what_a_target_needs_comes_before_it() -> None:
 
 def test_a_file_that_says_nothing() -> None:
     assert parse_build_file({"build.ninja": ""}.__getitem__).edges == ()
+
+
+def test_a_statement_that_was_cut_off_makes_nothing() -> None:
+    text = "build a.o: CXX a.cpp\nbuild \nbuild b.o\nbuild : phony\n"
+    assert [edge.outputs for edge in parse_build_file({"build.ninja": text}.__getitem__).edges] == [("a.o",)]

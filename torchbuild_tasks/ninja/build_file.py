@@ -111,7 +111,9 @@ class _Reader:
 
     def _edge(self, bound: Mapping[str, str]) -> None:
         words = _WORD.findall(self._name)
-        cut = words.index(":") if ":" in words else len(words)
+        if ":" not in words[1:]:
+            return  # cut off
+        cut = words.index(":")
         rule, behind = "".join(words[cut + 1 : cut + 2]), words[cut + 2 :]
         behind = behind[: behind.index("|@")] if "|@" in behind else behind  # what only has to be valid
         bars = [index for index, word in enumerate(behind) if word in ("|", "||")]

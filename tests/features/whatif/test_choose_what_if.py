@@ -210,6 +210,12 @@ def test_the_whole_build_is_what_is_installed_or_else_the_default() -> None:
         targets(file, "c11.o")
 
 
+def test_a_circle_which_ninja_refuses_is_not_followed() -> None:
+    edges = (Edge(("a.o",), ("b.o",), explicit=1), Edge(("b.o",), ("a.o",), explicit=1))
+    file = BuildFile(edges=(*edges, Edge(("install",), ("a.o",), phony=True)))
+    assert asked("cores=2", Tree(file=file, history=History())).then.steps == 2
+
+
 # ---------------- what is said
 
 

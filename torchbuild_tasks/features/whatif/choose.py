@@ -187,7 +187,12 @@ def answer(question: Question, tree: Tree, choices: Mapping[str, str], text: str
     build = Build(
         edges=edges,
         order=tuple(order),
-        before=tuple(tuple({made[name] for name in edge.inputs if name in made}) for edge in edges),
+        before=tuple(
+            tuple(
+                {made[name] for name in edge.inputs if made.get(name, at) < at}
+            )  # no circle, as Ninja wants it
+            for at, edge in enumerate(edges)
+        ),
         seconds=seconds,
         sizes=_sizes(question, edges, choices.get("build type", "")),
     )

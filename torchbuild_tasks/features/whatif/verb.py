@@ -47,7 +47,7 @@ def read_tree(question: Question, plan: BuildPlan, root: Path) -> Tree:
     """Return what is known of the build tree of a plan.
 
     Raises:
-        UsageError: it was not configured, or not for Ninja.
+        UsageError: it was not configured, or not for Ninja, or its build.ninja is damaged.
     """
     from torchbuild_tasks.build.history import NINJA_LOG, read_ninja_log, recall
     from torchbuild_tasks.errors import UsageError
@@ -64,9 +64,10 @@ def read_tree(question: Question, plan: BuildPlan, root: Path) -> Tree:
     history = recall(Path(store.folder if store else root), root, compiler)
     try:
         file = parse_build_file(lambda name: read_bytes(folder / name).decode("utf-8", "surrogateescape"))
-    except OSError as problem:
+    except (OSError, ValueError, RecursionError) as problem:
+        why = f"{problem.filename}: {problem.strerror}" if isinstance(problem, OSError) else str(problem)
         raise UsageError(
-            f"There is no graph of Ninja to reckon with: {problem.filename or folder}: {problem.strerror}.",
+            f"There is no graph of Ninja to reckon with: {why}.",
             looked=(f"what the build consists of: {folder / 'build.ninja'}", *_remembered(history)),
             next_step="Have CMake write it, with a target that is quickly built: build --target c10",
         ) from None
