@@ -111,6 +111,7 @@ ASKS: dict[str, set[str]] = {
     "report": {"cache", "manifest"},
     "support": {"diagnosis", "doctor"},
     "toolkit": {"helpers"},
+    "whatif": {"cluster"},  # what a compile that is sent away costs
 }
 # What of a capability the stages of a build call themselves, and what of one is part of every plan.
 BUILD_ASKS = {"cache", "cluster", "diagnosis", "manifest", "patches"}

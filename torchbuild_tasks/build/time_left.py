@@ -17,7 +17,7 @@ of steps would promise too little for hours, since the small files of third_part
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Final
 
 from torchbuild_tasks.catalog import StepCostRow
@@ -76,10 +76,8 @@ class TimeLeft:
             outputs: of Ninja's graph; only those of compiles and links count.
             built: what lay there when the build began. Where just the rest is built, that costs nothing more.
         """
-        new = {output: found for output in outputs if (found := self._guess(output))}
-        known = {output: each for output in self._usual if (each := self._guess(output))}
-        weight = sum(row.seconds for row in known.values())
-        scale = sum(self._usual[output] for output in known) / weight if weight else 1.0
+        new = {output: found for output in outputs if (found := _guess(output, self._rows))}
+        scale = scale_of_rows(self._usual, self._rows)
         for output, row in new.items():
             if output not in self._usual:
                 part = f"{row.kind} {row.path}"
@@ -91,13 +89,6 @@ class TimeLeft:
         if self._total and self._total * _NEARLY <= len(left) and len(left) < len(waiting):
             waiting = left
         self._reckon(waiting)
-
-    def _guess(self, output: str) -> StepCostRow | None:
-        kind = kind_of(output)
-        if kind not in CACHEABLE and not (kind == "link" and "/" in output):
-            return None  # a file that is written, or another name of a library
-        path = short_path(output)
-        return next((row for row in self._rows if row.kind in ("", kind) and path.startswith(row.path)), None)
 
     def counted(self, done: int, total: int) -> None:
         """Take in Ninja's `[done/total]`."""
@@ -184,6 +175,27 @@ class TimeLeft:
         """Return the seconds now for a usual second; while such steps have shown little, the prior."""
         weight = _PRIOR * self._row.get(part, self._mean)
         return (self._took[part] + prior * weight) / (self._ended[part] + weight)
+
+
+def cost_row(output: str, rows: Iterable[StepCostRow]) -> StepCostRow | None:
+    """Return the row that says what the step costs that makes this."""
+    kind = kind_of(output)
+    path = short_path(output)
+    return next((row for row in rows if row.kind in ("", kind) and path.startswith(row.path)), None)
+
+
+def scale_of_rows(usual: Mapping[str, float], rows: Sequence[StepCostRow]) -> float:
+    """Return the seconds here for a second of the rows, by those steps whose usual seconds are known."""
+    known = {output: row for output in usual if (row := _guess(output, rows))}
+    weight = sum(row.seconds for row in known.values())
+    return sum(usual[output] for output in known) / weight if weight else 1.0
+
+
+def _guess(output: str, rows: Sequence[StepCostRow]) -> StepCostRow | None:
+    kind = kind_of(output)
+    if kind not in CACHEABLE and not (kind == "link" and "/" in output):
+        return None  # a file that is written, or another name of a library
+    return cost_row(output, rows)
 
 
 def _is_compile(output: str) -> bool:

@@ -79,6 +79,7 @@ from torchbuild_tasks.catalog.rows import (
     ShapeRow,
     StepCostRow,
     SwitchRow,
+    SwitchSourceRow,
     TorchRow,
     VariableRow,
     WantRow,
@@ -170,6 +171,7 @@ class Catalog:
     front_end = Table(FrontEndRow, "front_end.toml")
     memory = Table(MemoryRow, "memory.toml")
     step_cost = Table(StepCostRow, "step_costs.toml")
+    switch_source = Table(SwitchSourceRow, "switch_sources.toml")
     jobserver = Table(JobserverRow, "jobserver.toml")
     output = Table(OutputRow, "outputs.toml")
     submodule = Table(SubmoduleRow, "submodules.toml")

@@ -322,6 +322,15 @@ class StepCostRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     source: str
 
 
+class SwitchSourceRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What a build without this switch does not compile: sources whose path begins so, or a whole kind."""
+
+    variable: str
+    path: str = ""
+    kind: str = ""
+    source: str
+
+
 class JobserverRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Which `program` (`version`: PEP 440) of a build takes its jobs from a jobserver, or why `off`."""
 
@@ -339,7 +348,8 @@ class CacheRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     """How a compiler cache does for one language (c++, which C is too, or cuda) on one system.
 
     `cold` and `warm` are the CPU time of a build that fills it and of one that finds everything, to
-    the same build without (0 where nobody measured it). `bad` are versions that are not used at all,
+    the same build without (0 where nobody measured it), `least` the seconds that a hit takes at least. `bad`
+    are versions that are not used at all,
     `remote` those that can share their results by a server (PEP 440, "" for none). `because` says
     what is wrong with the bad ones. `clash` are versions that are not used with the toolkits of `cuda`,
     for the reason `clash_because`.
@@ -351,6 +361,7 @@ class CacheRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     source: str
     cold: float = 0.0
     warm: float = 0.0
+    least: float = 0.0
     bad: str = ""
     because: str = ""
     remote: str = ""

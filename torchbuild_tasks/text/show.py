@@ -354,7 +354,7 @@ def built_text(
     verified, plan = built.verified, built.plan
     values = {choice.name: choice.value for choice in plan.choices}
     if built.up_to_date and verified is None:
-        return f"torch {values.get('torch', '')} in {plan.source}, looked at in {_took(seconds)}\n"
+        return f"torch {values.get('torch', '')} in {plan.source}, looked at in {took(seconds)}\n"
     text = ""
     if verified and (verbose or any(check.outcome == "failed" for check in verified.checks)):
         text = f"{report_text(verified)}\n"
@@ -373,7 +373,7 @@ def built_text(
         ("log", built.log),
         ("report", "torchbuild report" if built.log else ""),
     ]
-    head = styled("good", f"Built {what}") + f" {values.get('torch', '')} ({parts}) in {_took(seconds)}\n"
+    head = styled("good", f"Built {what}") + f" {values.get('torch', '')} ({parts}) in {took(seconds)}\n"
     # A command of its own line is wrapped so that it can be copied.
     use = "" if target else f"  use it\n  $ {_use(plan.environment.python, windows)}\n"
     return text + head + columns([row for row in rows if row[1]]) + use
@@ -382,10 +382,11 @@ def built_text(
 def _long_stages(built: Built) -> Iterator[str]:
     """Yield the stages that took a second or more, the longest first."""
     longest = sorted(built.stages, key=lambda stage: -stage.seconds)
-    return (f"{stage.stage} {_took(stage.seconds)}" for stage in longest if stage.seconds >= 1)
+    return (f"{stage.stage} {took(stage.seconds)}" for stage in longest if stage.seconds >= 1)
 
 
-def _took(seconds: float) -> str:
+def took(seconds: float) -> str:
+    """Return a time as a person says it."""
     if seconds < 60:
         return f"{seconds:.1f} s"
     minutes, rest = divmod(round(seconds), 60)

@@ -1,0 +1,90 @@
+"""build.ninja as CMake and people write it: statements in their order, their inputs and their pools."""
+
+from __future__ import annotations
+
+from torchbuild_tasks.ninja.build_file import CONSOLE, BuildFile, Edge, parse_build_file
+
+FILES = {
+    "build.ninja": """# CMake's, shortened
+ninja_required_version = 1.5
+here = /src/build/
+include rules.ninja
+build gen/ops.h | ${here}gen/ops.h: GEN /src/ops.yaml | /src/gen.py || order
+  COMMAND = python gen.py
+  pool = console
+build order: phony
+build x.dir/a$ b.cpp.o: CXX /src/a$ b.cpp || gen/ops.h
+build x.dir/c.cpp.o: CXX $
+    C$:/src/c.cpp |@ checked
+build checked: CXX /src/check.cpp
+build lib/libx.so: LINK x.dir/a$ b.cpp.o x.dir/c.cpp.o | other.so
+build other.so: LINK x.dir/c.cpp.o
+  pool =
+build all: phony lib/libx.so
+default all
+""",
+    "rules.ninja": """pool heavy
+  depth = 3
+rule CXX
+  command = c++ $in
+rule GEN
+  command = $COMMAND
+rule LINK
+  pool = heavy
+  command = ld $in
+""",
+}
+
+
+def parsed() -> BuildFile:
+    return parse_build_file(FILES.__getitem__)
+
+
+def edge(output: str) -> Edge:
+    return next(each for each in parsed().edges if output in each.outputs)
+
+
+def test_statements_in_their_order_with_pools_and_default() -> None:
+    found = parsed()
+    assert [each.outputs[0] for each in found.edges] == [
+        *("gen/ops.h", "order", "x.dir/a b.cpp.o", "x.dir/c.cpp.o", "checked"),
+        *("lib/libx.so", "other.so", "all"),
+    ]
+    assert found.depths == {CONSOLE: 1, "heavy": 3} and found.default == ("all",)
+
+
+def test_what_a_statement_makes_and_needs() -> None:
+    made = edge("gen/ops.h")
+    assert made.outputs == ("gen/ops.h", "/src/build/gen/ops.h") and made.pool == CONSOLE
+    assert made.inputs == ("/src/ops.yaml", "/src/gen.py", "order") and made.explicit == 1
+    assert edge("order").phony and not made.phony
+    assert edge("x.dir/a b.cpp.o").inputs == ("/src/a b.cpp", "gen/ops.h")
+
+
+def test_a_line_goes_on_after_a_dollar_and_a_drive_has_a_colon() -> None:
+    """What only has to be valid (|@) is not waited for."""
+    assert edge("x.dir/c.cpp.o").inputs == ("C:/src/c.cpp",)
+
+
+def test_a_statement_has_the_last_word_on_its_rules_pool() -> None:
+    assert edge("lib/libx.so").pool == "heavy" and edge("other.so").pool == ""
+
+
+def test_what_a_target_needs_comes_before_it() -> None:
+    found = parsed()
+    names = [found.edges[each].outputs[0] for each in found.needed(["lib/libx.so"])]
+    assert sorted(names) == sorted(
+        ["order", "gen/ops.h", "x.dir/a b.cpp.o", "x.dir/c.cpp.o", "other.so", "lib/libx.so"]
+    )
+    for at, name in enumerate(names):
+        assert set(edge(name).inputs) & {each.outputs[0] for each in found.edges} <= set(names[:at])
+    assert found.needed(["no such target"]) == []
+
+
+def test_a_file_that_says_nothing() -> None:
+    assert parse_build_file({"build.ninja": ""}.__getitem__).edges == ()
+
+
+def test_a_statement_that_was_cut_off_makes_nothing() -> None:
+    text = "build a.o: CXX a.cpp\nbuild \nbuild b.o\nbuild : phony\n"
+    assert [edge.outputs for edge in parse_build_file({"build.ninja": text}.__getitem__).edges] == [("a.o",)]

@@ -1,0 +1,137 @@
+"""Read build.ninja: its steps in their order, what each needs, and the pools that hold them back.
+
+`ninja -t graph` tells neither order nor pools, and by both Ninja decides what runs next.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Mapping
+from typing import Final
+
+import msgspec
+
+CONSOLE: Final = "console"  # Ninja's own pool, one step deep
+_FIRST: Final = "build.ninja"
+_JOINED: Final = re.compile(r"\$\r?\n[ \t]*")
+_WORD: Final = re.compile(r"(?:\$\{[\w.-]+\}|\$[\w-]+|\$.|[^\s:|$])+|\|[|@]?|:")
+_VARIABLE: Final = re.compile(r"\$(?:\{([\w.-]+)\}|([\w-]+)|(.))")
+_BINDING: Final = re.compile(r"\s*([\w.-]+)\s*=\s*(.*?)\s*$")
+
+
+class Edge(msgspec.Struct, frozen=True):
+    """One statement: what it makes of what; `explicit` of the inputs stand in the command.
+
+    `pool` is "" where it is in none; a `phony` one runs nothing.
+    """
+
+    outputs: tuple[str, ...]
+    inputs: tuple[str, ...] = ()
+    explicit: int = 0
+    phony: bool = False
+    pool: str = ""
+
+
+class BuildFile(msgspec.Struct, frozen=True):
+    """All statements in the order in which Ninja counts them, the depths of pools, what is built unasked."""
+
+    edges: tuple[Edge, ...] = ()
+    depths: Mapping[str, int] = msgspec.field(default_factory=dict)
+    default: tuple[str, ...] = ()
+
+    def needed(self, targets: Iterable[str]) -> list[int]:
+        """Return which edges these targets need, each after what it is made from.
+
+        A target that nothing makes needs none.
+        """
+        made = {output: index for index, edge in enumerate(self.edges) for output in edge.outputs}
+        found: dict[int, None] = {}
+        seen: set[int] = set()
+        stack = [(made[target], False) for target in reversed(list(targets)) if target in made]
+        while stack:
+            index, done = stack.pop()
+            if done:
+                found[index] = None
+            elif index not in seen:
+                seen.add(index)
+                stack.append((index, True))
+                before = (made[name] for name in self.edges[index].inputs if name in made)
+                stack += [(other, False) for other in before if other not in seen]
+        return list(found)
+
+
+def parse_build_file(read: Callable[[str], str]) -> BuildFile:
+    """Return what build.ninja and the files that it includes say; `read` gives a file by its name there."""
+    reader = _Reader(read)
+    reader.take(_FIRST)
+    reader.end()
+    return BuildFile(tuple(reader.edges), reader.depths, tuple(reader.default))
+
+
+class _Reader:
+    """Goes through the statements; what is bound below one is known when the next begins."""
+
+    def __init__(self, read: Callable[[str], str]) -> None:
+        self.edges: list[Edge] = []
+        self.depths = {CONSOLE: 1}
+        self.default: list[str] = []
+        self._read, self._variables = read, dict[str, str]()
+        self._pools: dict[str, str] = {}  # by rule
+        self._kind, self._name, self._bound = "", "", dict[str, str]()
+
+    def take(self, name: str) -> None:
+        for line in _JOINED.sub(" ", self._read(name)).splitlines():
+            if line.startswith((" ", "\t")) and (found := _BINDING.match(line)):
+                self._bound[found[1]] = found[2]
+            elif line[:1] not in ("", "#", " ", "\t"):
+                self.end()
+                self._begin(line)
+
+    def _begin(self, line: str) -> None:
+        kind, _, rest = line.partition(" ")
+        if kind in ("build", "rule", "pool"):
+            self._kind, self._name = kind, rest.strip()
+        elif kind in ("include", "subninja"):
+            self.take(self._expand(rest.strip()))
+        elif kind == "default":
+            self.default += [self._path(word) for word in _WORD.findall(rest)]
+        elif found := _BINDING.match(line):
+            self._variables[found[1]] = self._expand(found[2])
+
+    def end(self) -> None:
+        """Take in the statement whose bindings have been read."""
+        kind, bound = self._kind, self._bound
+        self._kind, self._bound = "", {}
+        if kind == "build":
+            self._edge(bound)
+        elif kind == "rule":
+            self._pools[self._name] = bound.get("pool", "")
+        elif kind == "pool":
+            self.depths[self._name] = int(self._expand(bound.get("depth", "0")))
+
+    def _edge(self, bound: Mapping[str, str]) -> None:
+        words = _WORD.findall(self._name)
+        if ":" not in words[1:]:
+            return  # cut off
+        cut = words.index(":")
+        rule, behind = "".join(words[cut + 1 : cut + 2]), words[cut + 2 :]
+        behind = behind[: behind.index("|@")] if "|@" in behind else behind  # what only has to be valid
+        bars = [index for index, word in enumerate(behind) if word in ("|", "||")]
+        self.edges.append(
+            Edge(
+                outputs=tuple(self._path(word) for word in words[:cut] if word != "|"),
+                inputs=tuple(self._path(word) for word in behind if word not in ("|", "||")),
+                explicit=bars[0] if bars else len(behind),
+                phony=rule == "phony",
+                pool=self._expand(bound.get("pool", self._pools.get(rule, ""))),
+            )
+        )
+
+    def _path(self, word: str) -> str:
+        """Return a path as Ninja's log writes it."""
+        return self._expand(word).replace("\\", "/")
+
+    def _expand(self, text: str) -> str:
+        if "$" not in text:
+            return text
+        return _VARIABLE.sub(lambda at: at[3] or self._variables.get(at[1] or at[2], ""), text)
