@@ -255,7 +255,7 @@ def verify(request: BuildRequest, report: Reporter) -> VerifyReport:
     if question.settings.seen_from:
         checkout(question)
     if plan.environment.python == "":
-        raise PlanRefused("No Python was found to verify.", findings=plan.findings)
+        raise PlanRefused("No Python was found whose torch could be verified.", findings=plan.findings)
     if running := question.facts.tree.running:
         report.note(running.said)
     report.stage("verify")

@@ -125,7 +125,8 @@ def parse(
     for name, value in values.items():
         if value == "" or value == [""]:  # --source=$NOWHERE
             raise UsageError(
-                f"{flag_name(name)} needs a value, and it is empty", next_step=f"Which: {_help_command(verb)}"
+                f"{flag_name(name)} needs a value, and it is empty",
+                next_step=f"Its values: {_help_command(verb)}",
             )
     given = {**values, **_words(verb, rest, given=values), "words": trailing or None}
     return make_request(verb, given, fixed)
@@ -327,7 +328,7 @@ def _words(verb: str, words: Sequence[str], given: dict[str, Any]) -> dict[str, 
         extra = rest[len(due) + len(may)]
         raise UsageError(
             f"{command} does not know what to do with the word {extra!r}",
-            next_step=f"Which words and flags it takes: {_help_command(verb)}",
+            next_step=f"Its words and flags: {_help_command(verb)}",
         )
     return found | dict(zip([*due, *may], rest, strict=False))
 
@@ -338,7 +339,7 @@ def _words(verb: str, words: Sequence[str], given: dict[str, Any]) -> dict[str, 
 def _value_error(verb: str, error: argparse.ArgumentError) -> UsageError:
     """Say whether the flag lacks a value or was given one that it does not take."""
     what = "needs a value" if "expected" in str(error) else "takes no value"
-    return UsageError(f"{error.argument_name} {what}", next_step=f"Which: {_help_command(verb)}")
+    return UsageError(f"{error.argument_name} {what}", next_step=f"Its values: {_help_command(verb)}")
 
 
 def _help_command(verb: str) -> str:

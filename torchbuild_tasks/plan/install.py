@@ -138,7 +138,7 @@ def editable_variables(
     separator = "\\" if question.facts.host.os == "windows" else "/"
     folder = f"{build_dir}{separator}editable".replace("{", "{{").replace("}", "}}")  # it is a template
     settings = (
-        ("REBUILD_DIR", folder, "the editable install reads from here; no wheel is zipped to be unzipped"),
+        ("REBUILD_DIR", folder, "the editable install reads from here, without a wheel in between"),
         ("REBUILD", "false", "an import of torch builds nothing"),
     )
     chosen = [Choice(name=f"SKBUILD_EDITABLE_{name}", value=v, because=why) for name, v, why in settings]

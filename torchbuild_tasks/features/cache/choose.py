@@ -302,7 +302,7 @@ def _figures(question: Question, language: str, candidate: Candidate) -> str:
     called = f"{candidate.name} {candidate.version} ({candidate.via})"
     if row is None or not row.warm:
         return f"{called}; its saving was not measured here"
-    return f"{called}; what is found costs {row.warm:g} of compiling, filling it {row.cold:.2f}"
+    return f"{called}; a hit costs {row.warm:g} of the compile, a miss {row.cold:.2f}"
 
 
 def _summary(
@@ -416,7 +416,7 @@ def setting_choices(question: Question, tools: tuple[str, ...]) -> tuple[Choice,
     if "ccache" in tools:
         values |= {
             "CCACHE_BASEDIR": (root, "another checkout finds what this one has compiled"),
-            "CCACHE_NOHASHDIR": ("true", "the same with debug information"),
+            "CCACHE_NOHASHDIR": ("true", "another checkout finds it with debug information, too"),
         }
     if "sccache" in tools:
         values |= {
