@@ -152,7 +152,9 @@ def make_request(verb: str, values: dict[str, Any], fixed: Mapping[str, Any] = {
             clean["jobs"] = int(clean["jobs"])
         except ValueError:
             name = variable_name("jobs") if "jobs" in clean.get("said", ()) else flag_name("jobs")
-            raise UsageError(f"{name} {clean['jobs']!r} is not a whole number") from None
+            raise UsageError(
+                f"{name} {clean['jobs']!r} is not a whole number", next_step="Write for example: --jobs 4"
+            ) from None
     return request_class(verb)(**clean)
 
 
@@ -367,16 +369,19 @@ def _unknown_flag(verb: str, name: str) -> UsageError:
     known = [spelling for field in flags(verb) for spelling in spellings(field)]
     hint = did_you_mean(name, known)
     flags_of = " ".join(flag for flag in known if flag.startswith("--"))
-    return UsageError(f"{verb} has no flag {name}{hint}", next_step=f"Flags of {verb}: {flags_of}")
+    listed = f"All of its flags: {_help_command(verb)}" if hint else f"Flags of {verb}: {flags_of}"
+    return UsageError(f"{verb} has no flag {name}{hint}", next_step=listed)
 
 
 def unknown_verb(word: str, known: Sequence[str]) -> UsageError:
     """Return the error for a word in the place of a verb that is none."""
     if word.startswith("-"):
-        what = f"there is no flag {word} before the verb; a verb's flags follow it"
+        what, hint = f"there is no flag {word} before the verb; a verb's flags follow it", ""
     else:
-        what = f"there is no verb {word or repr(word)}{did_you_mean(word, tuple(known))}"
-    return UsageError(what, next_step=f"Verbs: {' '.join(known)}")
+        hint = did_you_mean(word, tuple(known))
+        what = f"there is no verb {word or repr(word)}{hint}"
+    listed = "All verbs: torchbuild --help" if hint else f"Verbs: {' '.join(known)}"
+    return UsageError(what, next_step=listed)
 
 
 def did_you_mean(word: str, known: Sequence[str]) -> str:

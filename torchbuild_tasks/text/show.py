@@ -187,7 +187,7 @@ def doctor_text(plan: BuildPlan, facts: Facts, *, verbose: bool = False) -> str:
 
 def facts_text(facts: Facts, *, verbose: bool = False) -> str:
     """Return the facts as a page; with `verbose` also where missing tools were looked for."""
-    host, cpu, tree = facts.host, facts.cpu, facts.tree
+    host, cpu, tree, disk = facts.host, facts.cpu, facts.tree, facts.disk
     rows = [
         (
             "system",
@@ -197,7 +197,7 @@ def facts_text(facts: Facts, *, verbose: bool = False) -> str:
         ),
         ("cores", _cores(cpu.cores, cpu.affinity, cpu.quota, cpu.quota_via)),
         ("memory", _memory(facts)),
-        ("disk", f"{_gib(facts.disk.free)} free of {_gib(facts.disk.total)} on {facts.disk.mount}"),
+        ("disk", f"{_gib(disk.free)} free of {_gib(disk.total)} on {disk.mount or disk.path}"),
     ]
     if facts.windows:
         rows += _windows(facts.windows, verbose)
