@@ -23,8 +23,8 @@ from torchbuild_tasks.verbs import VERBS, Outcome
 # What a folder that belongs to somebody else says, or one that is not a folder; no mistake of ours.
 _NOT_OURS: Final = (errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOTDIR, errno.ENOSPC)
 
-# What gives its terminal to another program, or runs until Ctrl-C. Of every other verb a terminal shows after a
-# second what it is about, until a stage has a title of its own.
+# What gives its terminal to another program, or runs until Ctrl-C. Of every other verb a terminal shows after
+# a second what it is about, until a stage has a title of its own.
 _ATTACHED: Final = ("run", "shell", "python", "container", "cluster", "cache", "completion")
 
 # What is about no build, or about all.

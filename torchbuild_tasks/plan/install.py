@@ -39,7 +39,7 @@ def choose_way(decisions: Decisions, freshness: Freshness, inputs: Mapping[str, 
     reason = next(_for_front_end(decisions, freshness, inputs, build_dir), "")
     if reason:
         return Way(name="front end", because=reason, configure=_configure(decisions, freshness))
-    because = "the Python front end would read and make nothing new"
+    because = "setup.py or pip would read and write nothing new"
     root = decisions.question.facts.tree.root
     command = Command(argv=("ninja", "-C", build_dir), cwd=root, because=because)
     return Way(name="install", because=because, ninja=command)
