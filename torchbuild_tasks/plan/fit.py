@@ -88,7 +88,7 @@ def _check_series(question: Question) -> tuple[Finding, ...]:
         text = f"the version {question.facts.tree.version!r} cannot be read; planned like torch {row.version}"
         return (Finding(id="torch-version", status="unknown", text=text),)
     if not exact:
-        text = f"torch {question.version} has no row of its own; planned like {row.version}"
+        text = f"torch {question.version} is not known yet; planned like {row.version}"
         return (Finding(id="torch-version", status="unknown", text=text),)
     return ()
 

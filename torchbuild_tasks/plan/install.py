@@ -174,7 +174,7 @@ def _no_target(decisions: Decisions, freshness: Freshness, target: str) -> str:
     if target in ("all", "install"):
         return f"{target} is what `build` makes anyway, and `build` looks at more"
     if target.startswith("-"):
-        return "a name is wanted, and that is an option"
+        return "a name is expected, and that is an option"
     if freshness.needs in _TREE_IS_DUE and _configure(decisions, freshness) is None:
         return f"the build tree has to be made first: {freshness.because}"
     return ""
