@@ -276,7 +276,7 @@ def _problems(
         fix = SCCACHE if wanted == "sccache" else how_to_get(question)
         yield Finding(id="cache", status="warn", text=text, fix=f"{fix}.")
     elif remotes and not any(_shares(question, c) for c in named):
-        text = f"sccache {named[0].version} cannot use a shared cache beside its own folder, so the shared one is left out"
+        text = f"sccache {named[0].version} cannot use a shared cache beside its folder, so it is left out"
         yield Finding(id="cache", status="warn", text=text, fix="Take a newer one: --with-helper sccache.")
 
 
