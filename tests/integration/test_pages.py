@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -47,7 +46,7 @@ class Home:
             '[user]\nname = "me"\nemail = "me@example.org"\n[protocol "file"]\nallow = always\n'
         )
         self.run("torchbuild build --source ~/pytorch", self.folder)
-        shutil.copytree(self.folder, self.saved, symlinks=True)
+        subprocess.run(["cp", "-a", str(self.folder), str(self.saved)], check=True)
 
     def run(self, commands: str, folder: Path) -> str:
         """Run commands in bash; what they print."""
@@ -68,8 +67,8 @@ class Home:
 
     def again(self) -> None:
         """Make all as it was after the first build, in the same place: venvs and build trees name it."""
-        shutil.rmtree(self.folder)
-        shutil.copytree(self.saved, self.folder, symlinks=True)
+        subprocess.run(["rm", "-rf", str(self.folder)], check=True)
+        subprocess.run(["cp", "-a", str(self.saved), str(self.folder)], check=True)
 
 
 @pytest.fixture(scope="module")
