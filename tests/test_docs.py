@@ -6,11 +6,13 @@ import ast
 import functools
 import re
 import shlex
+import tomllib
 from pathlib import Path
 
 import pytest
 
 from bin import draw_rooms
+from tests.support.pages import COMMANDS, NEEDS, OTHERS, PAGES, ROOT, blocks
 from torchbuild_tasks import errors
 from torchbuild_tasks.catalog import load_catalog
 from torchbuild_tasks.features.diagnosis.choose import PAGE
@@ -22,9 +24,6 @@ from torchbuild_tasks.text.redaction import OWN_RULES, rules
 from torchbuild_tasks.verbs import SESSIONS, VERBS
 
 pytestmark = pytest.mark.one_system
-
-ROOT = Path(__file__).parent.parent
-PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
 
 
 @pytest.mark.parametrize("name", ["flags", "verbs", "switches"])
@@ -166,13 +165,17 @@ OURS = re.compile(
     r"(?:\S*/)?(?:(?P<nox>nox) -s (?P<session>(?!bench)\S+)"
     r"|(?:torchbuild|invoke|inv|python -m torchbuild_tasks) (?P<verb>\S+))(?P<words>[^>]*)(?:> .*)?"
 )
+IN_TEXT = re.compile(r"`((?:torchbuild|nox -s|invoke) [a-z][^`]*)`")
+PLACEHOLDER = re.compile(r"\b[A-Z]{3,}\b|[…|{]")
 
 
 def commands(page: Path) -> list[tuple[str, str]]:
-    """The commands of this tool in the blocks of a page: the session, and its words."""
+    """The commands of this tool in the blocks and in the sentences of a page: the session, and its words."""
+    lines = [line for each in blocks(page) if each.language in COMMANDS for line in each.text.splitlines()]
+    lines += (line for line in IN_TEXT.findall(page.read_text("utf-8")) if not PLACEHOLDER.search(line))
     found = []
-    for line in re.findall(r"^    (?:[$>] )?(.+)$", page.read_text("utf-8"), re.M):
-        command = re.split(r"\s+#|\s{2,}(?=[^-\s])", line.partition(" && ")[2] if " && " in line else line)[0]
+    for line in lines:
+        command = re.split(r"\s+#", line)[0]
         if (our := OURS.fullmatch(command.rpartition(" && ")[2])) is None:
             continue
         name = (our["session"] or our["verb"]).replace("build-c", "build_c")
@@ -186,8 +189,28 @@ def commands(page: Path) -> list[tuple[str, str]]:
 def test_every_command_in_the_pages_is_understood(page: Path) -> None:
     for name, words in commands(page):
         session = SESSIONS[name]
-        parse(session.verb, shlex.split(re.sub(r"[\[\]…]", "", words)), name, session.fixed)
+        try:
+            parse(session.verb, shlex.split(re.sub(r"[\[\]…]", "", words)), name, session.fixed)
+        except SystemExit as printed:  # --help
+            assert printed.code == 0
 
 
 def test_commands_are_found_in_most_pages() -> None:
-    assert sum(map(len, map(commands, PAGES))) > 150
+    assert sum(map(len, map(commands, PAGES))) > 250
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_every_block_is_run_or_says_what_it_needs(page: Path) -> None:
+    """What is run is run by tests/integration/test_pages.py; settings and Python are read here."""
+    text = page.read_text("utf-8")
+    found = list(blocks(page))
+    assert len(re.findall(r"<!-- (?!http)", text)) - text.count("<!-- bench") == sum(
+        len(each.marks) for each in found
+    ), "a comment before a block is needs:, first:, ends: or slow"
+    for block in found:
+        assert block.language in (*COMMANDS, *OTHERS), block
+        assert block.marks.get("needs", NEEDS[0]) in NEEDS, block
+        if block.language == "toml" and "…" not in block.text:
+            tomllib.loads(block.text)
+        elif block.language == "python":
+            ast.parse(block.text)

@@ -106,7 +106,7 @@ def take_default(request: BuildRequest, say: Callable[[str], None]) -> BuildRequ
             f"The default of {about.main} is the build {name}, which {about.settings.path} does not have.",
             next_step="Take another, or none: torchbuild builds use NAME, or: torchbuild builds use none",
         )
-    say(f"the build {name}, as `builds use` said; --name none is the checkout itself")
+    say(f"using the build {name}, as `builds use` chose; --name none uses the checkout itself")
     return dataclasses.replace(request, name=name)
 
 

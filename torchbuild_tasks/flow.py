@@ -28,7 +28,7 @@ from torchbuild_tasks.context import (
     settle_linker,
     writer,
 )
-from torchbuild_tasks.errors import PlanRefused
+from torchbuild_tasks.errors import PlanRefused, VerifyFailed
 from torchbuild_tasks.features.patches.choose import PATCH_RECORD
 from torchbuild_tasks.features.reproducible.choose import is_reproducible
 from torchbuild_tasks.model import BuildPlan
@@ -255,7 +255,12 @@ def verify(request: BuildRequest, report: Reporter) -> VerifyReport:
     if question.settings.seen_from:
         checkout(question)
     if plan.environment.python == "":
-        raise PlanRefused("No Python was found to verify.", findings=plan.findings)
+        raise PlanRefused("No Python was found whose torch could be verified.", findings=plan.findings)
+    if not Path(plan.environment.python).exists():
+        raise VerifyFailed(
+            f"Nothing was built here yet: there is no {plan.environment.python}.",
+            next_step="Build it: torchbuild build, or name the Python that has a torch: --python PATH",
+        )
     if running := question.facts.tree.running:
         report.note(running.said)
     report.stage("verify")

@@ -111,6 +111,13 @@ def test_a_refused_flag_lists_those_of_the_verb() -> None:
     assert "--preset" not in listed
 
 
+def test_where_the_nearest_is_known_the_others_are_not_listed() -> None:
+    with pytest.raises(UsageError) as caught:
+        parse("build", ["--josb", "3"])
+    assert caught.value.what.endswith("did you mean --jobs?")
+    assert caught.value.next_step == "All of its flags: torchbuild build --help"
+
+
 @pytest.mark.parametrize("flag", ["--dry", "--debug", "--echo", "--list"])
 def test_a_flag_of_the_runner_is_no_flag_of_a_verb(flag: str) -> None:
     """`nox -s build_cpu -- --dry` must not build; Invoke has flags of these names."""

@@ -9,7 +9,21 @@ import pytest
 
 from torchbuild_tasks.errors import Interrupted
 from torchbuild_tasks.fronts import console, run
+from torchbuild_tasks.fronts.reporter import ConsoleReporter
 from torchbuild_tasks.options import BuildRequest
+from torchbuild_tasks.verbs import VERBS, Outcome
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_a_terminal_shows_that_a_verb_works_unless_another_program_has_it(
+    verb: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    titles: list[str] = []
+    monkeypatch.setattr(run, "load", lambda verb: lambda *_: Outcome(None))
+    monkeypatch.setattr(run, "settle", lambda *_: None)
+    monkeypatch.setattr(ConsoleReporter, "begin", lambda _, title: titles.append(title))
+    assert run.run_verb(verb, BuildRequest()) == 0
+    assert titles == ([] if verb in run._ATTACHED else [VERBS[verb].summary])
 
 
 def press(*_: object) -> None:

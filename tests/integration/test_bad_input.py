@@ -134,3 +134,11 @@ def test_a_hand_made_build_tree_is_not_removed(tree: Path, target: Path, able: d
     assert done.code == 9
     assert "No build by this tool is recorded" in done.err
     assert cache.exists()
+
+
+@pytest.mark.parametrize("there", [True, False])
+def test_a_verification_before_any_build_says_so(there: bool, tree: Path, tmp_path: Path) -> None:
+    done = torchbuild("verify", "--source", tree if there else tmp_path / "nowhere")
+    assert done.code == 7
+    assert "Nothing was built here yet" in done.err and "torchbuild build" in done.err
+    assert done.out == ""

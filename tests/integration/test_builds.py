@@ -99,7 +99,7 @@ def test_the_build_that_is_used_is_what_verbs_take_until_that_is_undone(home: Ho
     assert home.states()["debug"] == "not made yet, the default"
     planned = home("plan", "--json")
     assert planned.json["source"] == str(home.folder("debug"))
-    assert "the build debug, as `builds use` said" in home("config").err
+    assert "using the build debug, as `builds use` chose" in home("config").err
     assert home("plan", "--json", "--name", "none").json["source"] == str(home.tree)
     assert home("run", "--", "true").code == 4  # that of debug, which was not built
     assert "itself again" in home("builds", "use", "none").out

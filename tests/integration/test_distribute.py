@@ -53,7 +53,7 @@ def test_the_sample_is_built_by_the_cluster(tmp_path: Path, target: Path, hosts:
         return done
 
     done = build("--distribute", hosts.url)
-    assert f"compiles are sent away by {hosts.url}" in done.stderr
+    assert f"compiles are distributed by {hosts.url}" in done.stderr
     record = json.loads((tree / "build/torchbuild-manifest.json").read_text("utf-8"))
     (report,) = record["caches"]
     assert report["tool"] == "sccache"

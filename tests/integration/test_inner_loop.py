@@ -28,7 +28,7 @@ FRONT_END = {
     "setuptools": "python setup.py develop",
     "scikit-build-core": "python -m pip install --no-build-isolation -e .",
 }
-ROUND, FRONT, NOTHING = "by Ninja and install:", "by the Python front end:", "Up to date:"
+ROUND, FRONT, NOTHING = "by Ninja and install:", "by setup.py or pip:", "Up to date:"
 
 
 class Loop:

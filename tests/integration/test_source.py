@@ -247,6 +247,8 @@ def test_a_second_version_comes_out_of_the_mirror_store_and_stays_whole_without_
 
 
 def test_without_a_network_what_the_store_lacks_is_said(server: GitServer, store: Path) -> None:
+    with pytest.raises(SourceError, match="there is no mirror of"):
+        act(store, server.url, "get", NEXT, offline=True)
     act(store, server.url, "mirror", TAG)
     with pytest.raises(SourceError):
         act(store, server.url, "get", NEXT, offline=True)

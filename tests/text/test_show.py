@@ -81,7 +81,7 @@ def test_the_plan_shows_what_would_be_done_and_verified(plan: BuildPlan) -> None
     for finding in plan.findings:
         assert finding.text in text
         assert finding.fix in text
-    assert f"needs {plan.freshness.needs}" in text
+    assert show.NEEDS[plan.freshness.needs] in text
     assert all(env_file.path in text for env_file in plan.env_files)
     assert text.endswith(f"Verdict: {plan.verdict}\n")
 

@@ -222,7 +222,8 @@ def verify_torch(work: Work) -> Work:
     report = verify(python=work.plan.environment.python, expectations=kept, environ=work.env)
     left_out = tuple(dict.fromkeys(each.check for each in expectations if each not in kept))
     if left_out:
-        work.report.note(f"Imported, not computed with. Left out: {', '.join(left_out)}. {_ALL_CHECKS}")
+        names = ", ".join(left_out)
+        work.report.note(f"torch was imported; the checks that compute were left out: {names}. {_ALL_CHECKS}")
     work.ledger.open()
     report = replace(report, left_out=left_out)
     work.ledger.note(verify=report)

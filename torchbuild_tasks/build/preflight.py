@@ -123,7 +123,7 @@ class _Bench:
             "The compiled kernel is not for the planned architectures.",
             looked=(
                 f"planned: {_and(planned.archs)}",
-                f"made:    {_and(found) or 'none'}  (by {shlex.join(argv)})",
+                f"found:   {_and(found) or 'none'}  (by {shlex.join(argv)})",
                 *(f"$ {self._line(trial)}" for trial in planned.trials if trial.output == planned.cubin),
                 *(f"{name}={self._environ[name]}" for name in _ADDS_FLAGS if self._environ.get(name)),
             ),
@@ -144,8 +144,8 @@ class _Bench:
                 hits.setdefault(cache, []).append(_name(trial.argv[0]))
                 continue
             self._work.report.note(
-                f"Warning: {cache} compiled for {_name(trial.argv[0])} a second time what it should have had "
-                f"({answer.reason}). The build works, and a later one will not be faster for it."
+                f"Warning: {cache} did not keep what {_name(trial.argv[0])} had compiled a moment before "
+                f"({answer.reason}). The build works, but the cache will not make a later one faster."
             )
         for cache, names in hits.items():
             yield f"{cache} hits for {_and(tuple(names))}"

@@ -158,7 +158,9 @@ def keep_torch(work: Work) -> Work:
     ask = "import importlib.metadata as m; print(m.version('torch'))"
     asked = process.capture((environment.python, "-I", "-c", ask), timeout=60.0)
     if asked.answer and venv.keep_torch(environment.python, asked.answer):
-        work.report.note(f"pip in {venv.folder_of(environment.python)} keeps this torch from now on")
+        work.report.note(
+            f"pip in {venv.folder_of(environment.python)} will not replace this torch from now on"
+        )
     return work
 
 

@@ -52,7 +52,9 @@ def build_target(work: Work) -> Work:
     for line in _describe_files(work, ninja, target):
         work.report.note(line)
     if work.plan.way.name == "front end":
-        work.report.note(f"The Python front end is still due: {work.plan.way.because}")
+        work.report.note(
+            f"setup.py or pip still has to run before torch can be imported: {work.plan.way.because}"
+        )
     return work
 
 

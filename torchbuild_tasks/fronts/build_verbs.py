@@ -170,7 +170,9 @@ def _build_once(request: BuildRequest, report: Reporter, *, first: bool = False)
     from torchbuild_tasks.fronts.run import show_outcome
 
     try:
-        show_outcome(_build(request, report), as_json=False)
+        outcome = _build(request, report)
+        report.stream()  # takes the live line away: the text, and then nothing, comes where it is
+        show_outcome(outcome, as_json=False)
     except Interrupted:
         raise
     except TorchbuildError as error:

@@ -125,7 +125,8 @@ def parse(
     for name, value in values.items():
         if value == "" or value == [""]:  # --source=$NOWHERE
             raise UsageError(
-                f"{flag_name(name)} needs a value, and it is empty", next_step=f"Which: {_help_command(verb)}"
+                f"{flag_name(name)} needs a value, and it is empty",
+                next_step=f"Its values: {_help_command(verb)}",
             )
     given = {**values, **_words(verb, rest, given=values), "words": trailing or None}
     return make_request(verb, given, fixed)
@@ -151,7 +152,9 @@ def make_request(verb: str, values: dict[str, Any], fixed: Mapping[str, Any] = {
             clean["jobs"] = int(clean["jobs"])
         except ValueError:
             name = variable_name("jobs") if "jobs" in clean.get("said", ()) else flag_name("jobs")
-            raise UsageError(f"{name} {clean['jobs']!r} is not a whole number") from None
+            raise UsageError(
+                f"{name} {clean['jobs']!r} is not a whole number", next_step="Write for example: --jobs 4"
+            ) from None
     return request_class(verb)(**clean)
 
 
@@ -327,7 +330,7 @@ def _words(verb: str, words: Sequence[str], given: dict[str, Any]) -> dict[str, 
         extra = rest[len(due) + len(may)]
         raise UsageError(
             f"{command} does not know what to do with the word {extra!r}",
-            next_step=f"Which words and flags it takes: {_help_command(verb)}",
+            next_step=f"Its words and flags: {_help_command(verb)}",
         )
     return found | dict(zip([*due, *may], rest, strict=False))
 
@@ -338,7 +341,7 @@ def _words(verb: str, words: Sequence[str], given: dict[str, Any]) -> dict[str, 
 def _value_error(verb: str, error: argparse.ArgumentError) -> UsageError:
     """Say whether the flag lacks a value or was given one that it does not take."""
     what = "needs a value" if "expected" in str(error) else "takes no value"
-    return UsageError(f"{error.argument_name} {what}", next_step=f"Which: {_help_command(verb)}")
+    return UsageError(f"{error.argument_name} {what}", next_step=f"Its values: {_help_command(verb)}")
 
 
 def _help_command(verb: str) -> str:
@@ -366,16 +369,19 @@ def _unknown_flag(verb: str, name: str) -> UsageError:
     known = [spelling for field in flags(verb) for spelling in spellings(field)]
     hint = did_you_mean(name, known)
     flags_of = " ".join(flag for flag in known if flag.startswith("--"))
-    return UsageError(f"{verb} has no flag {name}{hint}", next_step=f"Flags of {verb}: {flags_of}")
+    listed = f"All of its flags: {_help_command(verb)}" if hint else f"Flags of {verb}: {flags_of}"
+    return UsageError(f"{verb} has no flag {name}{hint}", next_step=listed)
 
 
 def unknown_verb(word: str, known: Sequence[str]) -> UsageError:
     """Return the error for a word in the place of a verb that is none."""
     if word.startswith("-"):
-        what = f"there is no flag {word} before the verb; a verb's flags follow it"
+        what, hint = f"there is no flag {word} before the verb; a verb's flags follow it", ""
     else:
-        what = f"there is no verb {word or repr(word)}{did_you_mean(word, tuple(known))}"
-    return UsageError(what, next_step=f"Verbs: {' '.join(known)}")
+        hint = did_you_mean(word, tuple(known))
+        what = f"there is no verb {word or repr(word)}{hint}"
+    listed = "All verbs: torchbuild --help" if hint else f"Verbs: {' '.join(known)}"
+    return UsageError(what, next_step=listed)
 
 
 def did_you_mean(word: str, known: Sequence[str]) -> str:

@@ -23,11 +23,9 @@ from torchbuild_tasks.verbs import VERBS, Outcome
 # What a folder that belongs to somebody else says, or one that is not a folder; no mistake of ours.
 _NOT_OURS: Final = (errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOTDIR, errno.ENOSPC)
 
-# Verbs that look and write for longer than a second or two, and have no stages that would say so.
-_WITHOUT_STAGES: Final = (
-    *("doctor", "plan", "support", "report", "versions"),
-    *("compare", "replay", "clean", "package", "config"),
-)
+# What gives its terminal to another program, or runs until Ctrl-C. Of every other verb a terminal shows after
+# a second what it is about, until a stage has a title of its own.
+_ATTACHED: Final = ("run", "shell", "python", "container", "cluster", "cache", "completion")
 
 # What is about no build, or about all.
 _WITHOUT_DEFAULT: Final = ("builds", "completion", "trust", "cache", "cluster", "versions", "compare")
@@ -45,7 +43,7 @@ def run_verb(verb: str, request: BuildRequest) -> int:
             settle(verb, request, report)
             if verb not in _WITHOUT_DEFAULT:
                 request = _with_default(verb, request, report)
-            if verb in _WITHOUT_STAGES:
+            if verb not in _ATTACHED:
                 report.begin(VERBS[verb].summary)
             outcome = load(verb)(request, report)
             report.end()

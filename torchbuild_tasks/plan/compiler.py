@@ -232,7 +232,7 @@ def _check_cxx(question: Question, compilers: Compilers) -> tuple[Finding, ...]:
     family, package = ("Clang", "clang") if tool.name == "clang++" else ("GCC", "g++")
     named = f"{compilers.cxx.value} ({tool.name} {tool.version})"
     if fits is None:
-        text = f"{named}: no figure says whether it compiles torch {row.version} (C++{row.cxx})"
+        text = f"{named}: it is not known whether it compiles torch {row.version} (C++{row.cxx})"
         return (Finding(id="compiler", status="unknown", text=text),)
     if not fits:
         text = f"{named} cannot compile torch {row.version}: C++{row.cxx} needs {family} {figure}"

@@ -95,5 +95,5 @@ def _expectation(
         return None
     skip = row.sample if question.facts.tree.sample else ""
     if row.unless and is_off(variables.get(row.unless)):
-        skip = f"{row.unless} is planned off"
+        skip = f"{row.unless} is off in the plan"
     return Expectation(check=row.check, key=row.key, wanted=wanted, because=row.because, skip=skip)

@@ -88,7 +88,7 @@ def _check_series(question: Question) -> tuple[Finding, ...]:
         text = f"the version {question.facts.tree.version!r} cannot be read; planned like torch {row.version}"
         return (Finding(id="torch-version", status="unknown", text=text),)
     if not exact:
-        text = f"torch {question.version} has no row of its own; planned like {row.version}"
+        text = f"torch {question.version} is not known yet; planned like {row.version}"
         return (Finding(id="torch-version", status="unknown", text=text),)
     return ()
 
@@ -178,9 +178,13 @@ def _check_disk(question: Question) -> tuple[Finding, ...]:
     free = disk.free / GIB
     if free >= need:
         return (
-            Finding(id="disk", status="ok", text=f"{free:.0f} GiB free on {disk.mount}, {need:g} needed"),
+            Finding(
+                id="disk",
+                status="ok",
+                text=f"{free:.0f} GiB free on {disk.mount or disk.path}, {need:g} needed",
+            ),
         )
-    text = f"{_size(disk.free)} free on {disk.mount}, and this build needs about {need:g} GiB"
+    text = f"{_size(disk.free)} free on {disk.mount or disk.path}, and this build needs about {need:g} GiB"
     fix = "Free some space, or choose a smaller preset: --preset minimal"
     # A tree that was built before already holds most of what it needs.
     built = question.facts.tree.previous is not None

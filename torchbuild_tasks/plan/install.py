@@ -39,7 +39,7 @@ def choose_way(decisions: Decisions, freshness: Freshness, inputs: Mapping[str, 
     reason = next(_for_front_end(decisions, freshness, inputs, build_dir), "")
     if reason:
         return Way(name="front end", because=reason, configure=_configure(decisions, freshness))
-    because = "the Python front end would read and make nothing new"
+    because = "setup.py or pip would read and write nothing new"
     root = decisions.question.facts.tree.root
     command = Command(argv=("ninja", "-C", build_dir), cwd=root, because=because)
     return Way(name="install", because=because, ninja=command)
@@ -138,7 +138,7 @@ def editable_variables(
     separator = "\\" if question.facts.host.os == "windows" else "/"
     folder = f"{build_dir}{separator}editable".replace("{", "{{").replace("}", "}}")  # it is a template
     settings = (
-        ("REBUILD_DIR", folder, "the editable install reads from here; no wheel is zipped to be unzipped"),
+        ("REBUILD_DIR", folder, "the editable install reads from here, without a wheel in between"),
         ("REBUILD", "false", "an import of torch builds nothing"),
     )
     chosen = [Choice(name=f"SKBUILD_EDITABLE_{name}", value=v, because=why) for name, v, why in settings]
@@ -174,7 +174,7 @@ def _no_target(decisions: Decisions, freshness: Freshness, target: str) -> str:
     if target in ("all", "install"):
         return f"{target} is what `build` makes anyway, and `build` looks at more"
     if target.startswith("-"):
-        return "a name is wanted, and that is an option"
+        return "a name is expected, and that is an option"
     if freshness.needs in _TREE_IS_DUE and _configure(decisions, freshness) is None:
         return f"the build tree has to be made first: {freshness.because}"
     return ""

@@ -98,7 +98,7 @@ def _check_board(question: Question, tegra: Tegra) -> Finding:
     known = board(question)
     if known is None:
         names = ", ".join(tegra.compatible) or "no names"
-        text = f"{tegra.model or 'a Tegra'} is a board that no row knows ({names})"
+        text = f"{tegra.model or 'a Tegra'} is a board that torchbuild does not know ({names})"
         fix = "Say its compute capability: --arch 8.7"
         return Finding(id="jetson", status="unknown", text=text, fix=fix)
     note = f" ({known.note})" if known.note else ""
@@ -161,7 +161,7 @@ def _check_memory(question: Question) -> Finding | None:
         return None
     with_swap = "" if limited else f" and {swap / GIB:.1f} GiB of swap"
     text = (
-        f"{room / GIB:.1f} GiB {why}{with_swap}; a CUDA build on a Jetson wants {WANTED // GIB} GiB together"
+        f"{room / GIB:.1f} GiB {why}{with_swap}; a CUDA build on a Jetson needs {WANTED // GIB} GiB together"
     )
     fix = f"Raise that limit to {WANTED // GIB} GiB." if limited else _swap_commands()
     return Finding(id="swap", status="warn", text=text, fix=fix)

@@ -243,7 +243,7 @@ def _is_callable_by_name(question: Question, row: LinkerRow, program: str, compi
 
 def _figures(row: LinkerRow) -> str:
     if not row.library:
-        return "no figure says that it is faster"
+        return "it was not measured to be faster"
     if row.library == 1:
         return "what the others are measured against"
     return f"links libtorch_cpu.so in {row.library:g} of GNU ld's time, with debug information {row.debug:g}"

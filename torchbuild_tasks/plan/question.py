@@ -150,5 +150,5 @@ class Question(msgspec.Struct, frozen=True, dict=True):
         if row is None or not row.compiles:
             return row.what if row else ""
         cpu = f", {row.cpu:g} % of their CPU time" if row.cpu else ""
-        counts = f"{row.compiles:,} of {row.of:,} compiles{cpu} less in a CPU build of {row.torch}"
+        counts = f"saves {row.compiles:,} of {row.of:,} compiles{cpu} in a CPU build of {row.torch}"
         return f"{row.what}: {counts}"

@@ -226,7 +226,7 @@ def check_trust(settings: Settings) -> tuple[Finding, ...]:
         Finding(
             id="trust",
             status="error",
-            text=f"{place} is not trusted, so this of it does not count: {withheld_text(withheld)}",
+            text=f"{place} is not trusted, so these of its settings are ignored: {withheld_text(withheld)}",
             fix=f"Read it; if it is yours, or you believe whoever made it: torchbuild trust {quoted(place)}",
         )
         for place, withheld in settings.withheld.items()

@@ -30,9 +30,16 @@ from torchbuild_tasks.text.words import shell_line
 
 MARK = {"ok": "ok     ", "warn": "warning", "error": "error  ", "unknown": "unknown", "skipped": "skipped"}
 WAYS = {
-    "front end": "by the Python front end",
-    "install": "by Ninja and install, unless a file that lies in place says otherwise",
+    "front end": "the whole build, by setup.py or pip",
+    "install": "by Ninja and install, unless an installed file was changed or lost",
     "from-wheel": "the libraries of a wheel are laid over the checkout",
+}
+NEEDS: dict[str, str] = {
+    "first": "a first build",
+    "nothing": "goes on as it is",
+    "build": "goes on with another build",
+    "reconfigure": "CMake has to run again",
+    "clean": "has to be made anew (--clean)",
 }
 VERDICT_STYLE: dict[str, Style] = {"ok": "good", "warn": "warning", "refuse": "error"}
 OUTCOME = {"passed": "passed      ", "failed": "FAILED      ", "not possible": "not possible"}
@@ -87,7 +94,7 @@ def plan_text(plan: BuildPlan, *, verbose: bool = False) -> str:
     parts = [
         *_choices(plan),
         f"{styled('strong', 'Build tree')}: {plan.build_dir}\n",
-        f"  needs {plan.freshness.needs}: {plan.freshness.because}\n",
+        f"  {NEEDS[plan.freshness.needs]}: {plan.freshness.because}\n",
         columns(
             [
                 (c.name, f"{c.before} -> {c.after}", f"needs {c.needs}", c.because)
@@ -95,7 +102,7 @@ def plan_text(plan: BuildPlan, *, verbose: bool = False) -> str:
             ],
             "    ",
         ),
-        f"  way: {WAYS[plan.way.name]}: {plan.way.because}\n",
+        f"  {WAYS[plan.way.name]}: {plan.way.because}\n",
         f"\n{styled('strong', 'Commands')}\n",
         *(command_text(command) for command in commands(plan)),
         f"\n{styled('strong', 'Env files')}\n",
@@ -187,7 +194,7 @@ def doctor_text(plan: BuildPlan, facts: Facts, *, verbose: bool = False) -> str:
 
 def facts_text(facts: Facts, *, verbose: bool = False) -> str:
     """Return the facts as a page; with `verbose` also where missing tools were looked for."""
-    host, cpu, tree = facts.host, facts.cpu, facts.tree
+    host, cpu, tree, disk = facts.host, facts.cpu, facts.tree, facts.disk
     rows = [
         (
             "system",
@@ -197,7 +204,7 @@ def facts_text(facts: Facts, *, verbose: bool = False) -> str:
         ),
         ("cores", _cores(cpu.cores, cpu.affinity, cpu.quota, cpu.quota_via)),
         ("memory", _memory(facts)),
-        ("disk", f"{_gib(facts.disk.free)} free of {_gib(facts.disk.total)} on {facts.disk.mount}"),
+        ("disk", f"{_gib(disk.free)} free of {_gib(disk.total)} on {disk.mount or disk.path}"),
     ]
     if facts.windows:
         rows += _windows(facts.windows, verbose)

@@ -60,8 +60,8 @@ def test_on_linux(tools: tuple[Tool, ...], cpp: str, nvcc: str) -> None:
 def test_the_reason_has_the_figure() -> None:
     cache = chosen(ask_cache(), cuda=True)
     because = {choice.name: choice.because for choice in cache.choices}
-    assert "0.0039 of compiling" in because[CXX]
-    assert "0.002 of compiling" in because[CUDA]
+    assert "0.0039 of the compile" in because[CXX]
+    assert "0.002 of the compile" in because[CUDA]
     assert cache.choice.value == "ccache 4.7.5"
 
 

@@ -91,7 +91,7 @@ def test_who_compiled_how_much() -> None:
     assert report and report.away == {"10.0.0.2:10501": 4, "10.0.0.3:10501": 2}
     assert report.given_back == 3
     both = added(report, CacheReport(tool="sccache", away={"10.0.0.3:10501": 1}, given_back=1))
-    line = "compiled on other machines: 7 (4 by 10.0.0.2, 3 by 10.0.0.3); 4 were to be and were made here"
+    line = "compiled on other machines: 7 (4 by 10.0.0.2, 3 by 10.0.0.3); 4 more were compiled here instead"
     assert line in report_lines(replace(both, misses={"C/C++": 11}))
 
 

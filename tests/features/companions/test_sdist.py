@@ -76,5 +76,5 @@ def test_where_none_fits_what_is_there_is_said_and_nothing_is_left(tmp_path: Pat
     with pytest.raises(SourceError) as missing:
         fetch_sdist(companion(tmp_path, "my-ext>=2"), "3.11.7", net, Reporter())
     assert str(tmp_path / "files") in missing.value.looked
-    assert "sdists are there of 1.0" in missing.value.looked
+    assert "the index has sdists of 1.0" in missing.value.looked
     assert {path.name for path in tmp_path.iterdir()} - {"home"} == {"files"}

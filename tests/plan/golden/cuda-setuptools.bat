@@ -113,7 +113,7 @@ rem CMAKE_BUILD_TYPE: preset dev
 set "CMAKE_BUILD_TYPE=Release"
 rem MAX_JOBS: parallel compile jobs; `plan` shows how they were reckoned
 set "MAX_JOBS=6"
-rem BUILD_TEST: preset dev; C++ test programs and GoogleTest: 278 of 6,135 compiles, 32.6 %% of their CPU time less in a CPU build of 1.13.1
+rem BUILD_TEST: preset dev; C++ test programs and GoogleTest: saves 278 of 6,135 compiles, 32.6 %% of their CPU time in a CPU build of 1.13.1
 set "BUILD_TEST=0"
 rem CUDACXX: CUDA 12.4, the toolkit of this build
 set "CUDACXX=C:\Program Files\NVIDIA GPU Computing Toolkit\CUDA\v12.4\bin\nvcc.exe"
@@ -135,17 +135,17 @@ rem USE_CUDA: --cuda on the command line
 set "USE_CUDA=1"
 rem USE_CUDNN: no cuDNN was found, in the toolkit or beside it
 set "USE_CUDNN=0"
-rem USE_KINETO: preset dev; the profiler's Kineto back end: 18 of 6,135 compiles, 0.4 %% of their CPU time less in a CPU build of 1.13.1
+rem USE_KINETO: preset dev; the profiler's Kineto back end: saves 18 of 6,135 compiles, 0.4 %% of their CPU time in a CPU build of 1.13.1
 set "USE_KINETO=0"
-rem USE_NNPACK: preset dev; NNPACK, convolutions for phones: 33 of 6,135 compiles less in a CPU build of 1.13.1
+rem USE_NNPACK: preset dev; NNPACK, convolutions for phones: saves 33 of 6,135 compiles in a CPU build of 1.13.1
 set "USE_NNPACK=0"
 rem USE_PER_OPERATOR_HEADERS: preset dev; a file includes the headers of its own operators, so an edited operator recompiles fewer
 set "USE_PER_OPERATOR_HEADERS=1"
-rem USE_PYTORCH_QNNPACK: preset dev; PyTorch's own copy of QNNPACK, the quantized engine qnnpack: 56 of 6,135 compiles, 0.1 %% of their CPU time less in a CPU build of 1.13.1
+rem USE_PYTORCH_QNNPACK: preset dev; PyTorch's own copy of QNNPACK, the quantized engine qnnpack: saves 56 of 6,135 compiles, 0.1 %% of their CPU time in a CPU build of 1.13.1
 set "USE_PYTORCH_QNNPACK=0"
-rem USE_QNNPACK: preset dev; QNNPACK, quantized kernels for phones: 39 of 6,135 compiles less in a CPU build of 1.13.1
+rem USE_QNNPACK: preset dev; QNNPACK, quantized kernels for phones: saves 39 of 6,135 compiles in a CPU build of 1.13.1
 set "USE_QNNPACK=0"
-rem USE_XNNPACK: preset dev; XNNPACK, kernels for phones, a file for each variant: 3,455 of 6,135 compiles, 7 %% of their CPU time less in a CPU build of 1.13.1
+rem USE_XNNPACK: preset dev; XNNPACK, kernels for phones, a file for each variant: saves 3,455 of 6,135 compiles, 7 %% of their CPU time in a CPU build of 1.13.1
 set "USE_XNNPACK=0"
 rem libuv_ROOT: libuv, through which the processes of torch.distributed talk on Windows
 set "libuv_ROOT=C:\Users\Ada\AppData\Local\torchbuild-tasks\Cache\unpacked\libuv-1.40.0\Library"

@@ -83,7 +83,7 @@ def next_route(work: Work, route: Route) -> Route | None:
 
 
 def _front_end(work: Work, because: str) -> Route:
-    work.report.note(f"by the Python front end: {because}")
+    work.report.note(f"by setup.py or pip: {because}")
     snapshot.forget(work.build_dir)
     return Route(commands=(work.plan.compile,), front_end=True)
 
@@ -104,7 +104,7 @@ def _remember(work: Work) -> None:
     try:
         now = snapshot.take(_places(work))
     except OSError as error:
-        work.report.note(f"The next build goes by the front end again: {error}")
+        work.report.note(f"The next build is by setup.py or pip again: {error}")
         return
     from torchbuild_tasks.features.manifest.choose import conceal_inputs
 

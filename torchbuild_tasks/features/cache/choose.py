@@ -154,7 +154,7 @@ def check_cache(question: Question, chosen: ChosenCache) -> tuple[Finding, ...]:
         text = "MSVC_Z7_OVERRIDE is off: sccache cannot keep what is compiled with /Zi"
         findings.append(Finding(id="cache", status="warn", text=text, fix="Leave it on: /Z7 is then used."))
     if chosen.choice.because == NOTHING_HERE and question.given("cache") is None:
-        text = "nothing keeps what is compiled: a clean build, or a second checkout, compiles all of it again"
+        text = "no compiler cache is used: a clean build, or a second checkout, compiles all of it again"
         findings.append(Finding(id="cache", status="unknown", text=text, fix=f"{how_to_get(question)}."))
     return tuple(findings)
 
@@ -313,7 +313,7 @@ def _problems(
         fix = {RECC: GET_RECC, "sccache": f"{SCCACHE}."}.get(wanted) or f"{how_to_get(question)}."
         yield Finding(id="cache", status="warn", text=text, fix=fix)
     elif remotes and not any(_shares(question, c) for c in named):
-        text = f"sccache {named[0].version} has no levels, so the shared cache is left out"
+        text = f"sccache {named[0].version} cannot use a shared cache beside its folder, so it is left out"
         yield Finding(id="cache", status="warn", text=text, fix="Take a newer one: --with-helper sccache.")
 
 
@@ -339,7 +339,7 @@ def _figures(question: Question, language: str, candidate: Candidate) -> str:
     called = f"{candidate.name} {candidate.version} ({candidate.via})"
     if row is None or not row.warm:
         return f"{called}; its saving was not measured here"
-    return f"{called}; what is found costs {row.warm:g} of compiling, filling it {row.cold:.2f}"
+    return f"{called}; a hit costs {row.warm:g} of the compile, a miss {row.cold:.2f}"
 
 
 def _summary(
@@ -368,7 +368,7 @@ def _why_none(question: Question, wanted: str, here: tuple[Candidate, ...]) -> s
         return f"{asked} wants no ccache, so {named} is left out" if named else f"{asked} wants no ccache"
     if here:
         named = ", ".join(f"{c.name} {c.version} ({c.program})" for c in here)
-        return f"{named} is here and does not do for this build"
+        return f"{named} is installed, but cannot be used for this build"
     mute = [tool for tool in question.facts.tools if tool.name in NAMES and tool.path]
     return f"{mute[0].path} does not say its version" if mute else NOTHING_HERE
 
@@ -455,7 +455,7 @@ def setting_choices(
     if "ccache" in tools:
         values |= {
             "CCACHE_BASEDIR": (root, "another checkout finds what this one has compiled"),
-            "CCACHE_NOHASHDIR": ("true", "the same with debug information"),
+            "CCACHE_NOHASHDIR": ("true", "another checkout finds it with debug information, too"),
         }
     if "sccache" in tools:
         values |= {

@@ -183,7 +183,7 @@ def _away(report: CacheReport) -> str:
     """Return who compiled for this machine; an address without its port is enough for a person."""
     each = ", ".join(f"{count} by {address.rpartition(':')[0]}" for address, count in report.away.items())
     line = f"compiled on other machines: {sum(report.away.values())}" + (f" ({each})" if each else "")
-    return line + (f"; {report.given_back} were to be and were made here" if report.given_back else "")
+    return line + (f"; {report.given_back} more were compiled here instead" if report.given_back else "")
 
 
 def _by_language(report: CacheReport) -> str:

@@ -70,7 +70,7 @@ def _text(found: Break, row: LibraryRow | None) -> str:
         case "version":
             return f"{name} is an older one:{at} lacks {lacking}{by}{has}."
         case "symbol" if found.library:
-            return f"{name} is another one than torch was built with:{at}{really} lacks {lacking}{by}{has}."
+            return f"{name} is not the one that torch was built with:{at}{really} lacks {lacking}{by}{has}."
         case "symbol":
             return f"{base(found.chain[-1])} needs {lacking}, and no library that is loaded has it."
         case "twice":

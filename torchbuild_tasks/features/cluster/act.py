@@ -110,11 +110,11 @@ class Client:
             yield
             return
         environ["MAX_JOBS"] = str(jobs)
-        say(f"compiles are sent away by {url}, {jobs} at once")
+        say(f"compiles are distributed by {url}, {jobs} at once")
         with Watch({url: self._problem}, lambda _, gone: give_up(gone), every):
             yield
         if reason := given_back(_read(log)):
-            say(f"What came back was compiled here, mostly because: {reason}.")
+            say(f"Some compiles were done here instead of on a server, mostly because: {reason}.")
 
 
 def _try_compile(

@@ -320,7 +320,7 @@ def _of_folder(question: Question, wanted: Wanted) -> Finding:
     ]
     called = f"{source.path} is {name} {source.version or 'of unknown version'}"
     if not rows:
-        text = f"{called}, and no row says which torch that builds with"
+        text = f"{called}, and it is not known which torch that builds with"
         return Finding(id=name, status="unknown", text=text)
     if any(admits(row.torch, torch) is not False for row in rows):
         return Finding(id=name, status="ok", text=f"{called}, which builds with torch {torch}")

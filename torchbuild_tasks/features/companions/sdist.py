@@ -78,7 +78,7 @@ def fetch_sdist(companion: Companion, python: str, net: Net, report: Reporter) -
     best = choose_sdist(found, wanted, python)
     if best is None:
         others = sorted({each.version for each in found}, reverse=True)[:8]
-        has = (f"sdists are there of {', '.join(map(str, others))}",) if others else ()
+        has = (f"the index has sdists of {', '.join(map(str, others))}",) if others else ()
         raise SourceError(
             f"No sdist of {wanted} was found: without its source nothing can be built against this torch.",
             looked=(*looked, *has),

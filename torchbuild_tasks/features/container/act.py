@@ -141,7 +141,7 @@ def _write_tool(folder: Path, before: Mapping[str, str]) -> dict[str, str]:
         known = {path: path.relative_to(folder.parent).as_posix() in before for path in present}
         if present and not any(known.values()):
             raise ContainerError(
-                f"{folder} is there already, and not as this tool would have left it.",
+                f"{folder} exists already, and what is in it is not what torchbuild puts there.",
                 next_step="Name another folder, --out FOLDER, or move that one away.",
             )
         for path in present:
@@ -212,7 +212,7 @@ def build_image(
         return
     lines = [line.strip() for line in said.kept.decode("utf-8", "replace").splitlines() if line.strip()]
     raise ContainerError(
-        f"{engine.row.name} made no image of {folder / CONTAINERFILE} (it ended with {code}).",
+        f"{engine.row.name} could not build the image of {folder / CONTAINERFILE} (exit code {code}).",
         looked=tuple(lines[-6:]),
         next_step=_advice("\n".join(lines[-20:]), container, offline=offline),
     )
@@ -252,7 +252,7 @@ def run_container(argv: Sequence[str], *, to_stderr: bool) -> int:
     code = attach(argv, env=os.environ, to_stderr=to_stderr)
     if code == 125:
         raise ContainerError(
-            "The container did not start; the engine's reason stands above.",
+            "The container did not start; the reason is in the output above.",
             looked=(" ".join(argv),),
             next_step="container write shows what it is given; --memory SIZE sets another limit, "
             "--engine NAME takes another program.",

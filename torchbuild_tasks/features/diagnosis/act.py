@@ -84,7 +84,9 @@ def log_chunks(name: str) -> Iterator[bytes]:
     """
     if name == STDIN:
         if sys.stdin.isatty():
-            raise UsageError("Nothing comes in by a pipe.", next_step=_NEXT)
+            raise UsageError(
+                "`diagnose -` reads a log from a pipe, and standard input is empty.", next_step=_NEXT
+            )
         yield from _chunks(sys.stdin.buffer, None)
         return
     path = Path(name).expanduser()

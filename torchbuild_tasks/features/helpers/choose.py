@@ -343,7 +343,7 @@ def _is_plain(helper: Helper) -> bool:
 def _plain(helper: Helper) -> Finding:
     host = urlsplit(helper.artifact.urls[0]).hostname
     text = f"{helper.artifact.id} has no known hash, and its address is plain http: {host}"
-    fix = "Give its row an https address or a sha256; --allow-http takes it all the same."
+    fix = "Give it an https address in torchbuild.toml, or a sha256; --allow-http takes it all the same."
     return Finding(id="helper", status="error", text=text, fix=fix)
 
 

@@ -111,8 +111,8 @@ def _with_hash(artifact: Artifact, pin: Pin | None, lock_file: Path) -> Wanted:
     if own and pinned and own != pinned:
         raise HashRefused(
             f"{artifact.id} is known with two hashes.",
-            looked=(f"sha256 {own}, by its row", f"sha256 {pinned}, by {lock_file}"),
-            next_step=f"Find out which is right. To go by the row, remove the entry from {lock_file.name}.",
+            looked=(f"sha256 {own}, in torchbuild's own list", f"sha256 {pinned}, by {lock_file}"),
+            next_step=f"Find out which is right. To use the first, remove the entry from {lock_file.name}.",
         )
     hash_source = str(lock_file) if pinned else "its row"
     return Wanted(artifact=artifact, sha256=pinned or own or None, hash_source=hash_source)
@@ -318,7 +318,7 @@ def _protected(artifact: Artifact, net: Net) -> tuple[str, ...]:
     urls = tuple(url for url, address in asked.items() if not address.lower().startswith("http:"))
     if artifact.urls and not urls:
         raise HashRefused(
-            f"{artifact.id} has no known hash, and would come over plain http.",
+            f"{artifact.id} has no known hash, and would be downloaded over plain http.",
             looked=tuple(map(redact, asked.values())),
             next_step="Nothing was downloaded: anybody on the way could put another file in its place. Give "
             "its row an https address or a `sha256`, or say --allow-http: its hash is pinned from then on.",

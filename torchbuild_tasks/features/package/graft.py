@@ -114,7 +114,7 @@ class Libraries:
         variable = "PATH" if self.windows else "LD_LIBRARY_PATH"
         if source is None:
             raise PackageRefused(
-                f"{each.name}, which {each.users[0]} needs, is nowhere here, so it cannot be brought.",
+                f"{each.name}, which {each.users[0]} needs, was not found, so it cannot be packaged.",
                 looked=tuple(f"looked in: {folder}" for folder in search.folders),
                 next_step=f"Install it, or put its folder on {variable}.",
             )

@@ -135,7 +135,7 @@ def _look(git: Git, prefix: str, unused: Sequence[str], seen: _Seen) -> None:
 def _refuse_incomplete(root: Path, seen: _Seen) -> None:
     if seen.missing:
         raise PackageRefused(
-            "Submodules are missing: a build of this source would want a network. Nothing was written.",
+            "Submodules are missing: a build of this source would need a network. Nothing was written.",
             looked=tuple(f"{path} holds nothing" for path in seen.missing),
             next_step=_COMPLETE,
         )

@@ -49,7 +49,7 @@ def check_wheel(wheel: Path, signers: Path | None) -> tuple[CheckResult, ...]:
     ):
         if not file.is_file():
             raise PackageRefused(
-                f"Nothing can be said of {wheel.name}: its {what} is missing.",
+                f"{wheel.name} cannot be checked: its {what} is missing.",
                 looked=(f"looked for: {file}",),
                 next_step=next_step,
             )

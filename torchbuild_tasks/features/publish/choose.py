@@ -82,7 +82,7 @@ def steps(files: Sequence[File], there: Mapping[str, str], place: str) -> tuple[
         raise PackageRefused(
             f"{place} has other files of these names, and nothing there is overwritten. Nothing was sent.",
             looked=tuple(
-                f"{file.name}: here {file.sha256[:12]}, there {there[file.name][:12] or 'no hash is said'}"
+                f"{file.name}: here {file.sha256[:12]}, there {there[file.name][:12] or 'of unknown hash'}"
                 for file in other
             ),
             next_step="Give yours another version: package wheel --local mine.2",

@@ -84,7 +84,7 @@ def _commit(word: str, refs: Mapping[str, str], url: str) -> Found:
     if len(matches) == 1:
         return Found(ref="", commit=matches[0], name=matches[0][:12])
     raise SourceError(
-        f"{url} is asked for a commit by all of its 40 digits, and {word!r} are {len(word)}.",
+        f"{url} gives a commit only by all of its 40 digits, and {word!r} has {len(word)}.",
         next_step="Write the whole commit: git rev-parse, or its page on GitHub, shows it.",
     )
 

@@ -39,7 +39,7 @@ def fill(task: Task, root: Path) -> Path:
         for _ in range(_DEPTH):
             if unknown := [path for path in lacking.missing if path not in pins]:
                 raise SourceError(
-                    f"{root} is not a git checkout, and no row says which commits torch {version} has of "
+                    f"{root} is not a git checkout, and it is not known which commits torch {version} has of "
                     f"{len(unknown)} folders.",
                     looked=tuple(unknown),
                     next_step=lacking.fix,

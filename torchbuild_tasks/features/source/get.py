@@ -93,6 +93,13 @@ def resolve(task: Task, word: str, url: str) -> Found:
             f"{task.store}, where downloads are kept, cannot be made: {error.strerror}.",
             next_step=f"Name a folder that is yours: {VARIABLE}=PATH",
         ) from None
+    if access.offline and not Path(where).exists():
+        raise SourceError(
+            f"With --offline nothing is fetched, and there is no mirror of {url} here.",
+            looked=(where,),
+            next_step="Fill one where there is a network: torchbuild source mirror WORD\n"
+            f"and take the folder {MIRRORS} of the store along (docs/source.md).",
+        )
     outcome = run(task.git(task.store), words, url, access.watch, lines=lines)
     if outcome.rc != 0:
         raise git_failure(f"{url} does not say which versions it has. Nothing was fetched.", outcome, url)

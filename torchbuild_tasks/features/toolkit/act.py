@@ -191,7 +191,7 @@ def _check(folder: Path) -> None:
     """Refuse a folder that is not ours, and take away what killed runs left."""
     if os.path.lexists(folder) and (folder.is_symlink() or not (folder / TOOLKIT_MARKER).is_file()):
         raise DownloadFailed(
-            f"{folder} is there already, and not as this tool would have left it.",
+            f"{folder} exists already, and what is in it is not what torchbuild puts there.",
             next_step="Look at what is in it; move it away or remove it, and run the same command again.",
         )
     with translate_errors(DownloadFailed, folder):

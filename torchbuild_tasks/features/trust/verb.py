@@ -85,7 +85,7 @@ def settle(verb: str, request: BuildRequest, report: Reporter) -> None:
     if looks(verb, request):
         if verb not in _SHOWING:
             for line in lines:
-                report.note(f"Not trusted, so it does not count: {line}")
+                report.note(f"Ignored, because it is not trusted: {line}")
         return
     if not request.json and report.confirm(f"{' '.join(lines)}. Do you trust what these files say?"):
         from torchbuild_tasks.features.trust.act import say_all

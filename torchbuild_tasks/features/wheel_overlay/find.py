@@ -99,7 +99,7 @@ def find_wheel(work: Work) -> Work:
     if not seen:
         seen.append(Finding(id="from-wheel", status="error", text=f"no wheel of torch is in {word}"))
     raise PlanRefused(
-        "No wheel fits this checkout. It is as it was.",
+        "No wheel fits this checkout. Nothing was changed.",
         findings=tuple(seen),
         next_step=f"Name one that does: --from-wheel PATH, VERSION or URL. {_COMPILE}",
     )
@@ -107,7 +107,7 @@ def find_wheel(work: Work) -> Work:
 
 def _refuse_compile(name: str, findings: tuple[Finding, ...]) -> PlanRefused:
     return PlanRefused(
-        f"Something that is compiled differs between {name} and this checkout. It is as it was.",
+        f"Something that is compiled differs between {name} and this checkout. Nothing was changed.",
         findings=findings,
         next_step=_COMPILE,
     )
@@ -259,7 +259,7 @@ def _released(work: Work) -> Iterator[Wheel]:
     else:
         version = str(work.facts.tree.version).partition("a")[0].partition("+")[0]
         work.report.note(
-            f"No release's tag is an ancestor of this commit; the wheel of {version} is held against it."
+            f"No release's tag is an ancestor of this commit; so the wheel of {version} is compared with it."
         )
     yield look_at_wheel(_pip_download(work, version))
 

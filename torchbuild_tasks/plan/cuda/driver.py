@@ -48,7 +48,7 @@ def check_driver(question: Question, cuda: Version | None, gpus: tuple[Device, .
 def _no_driver(question: Question, cuda: Version | None) -> Finding:
     own = _own(question, cuda)
     oldest = _oldest(question, cuda)
-    needed = f"running what it makes needs {oldest or own} or later" if oldest or own else "running needs one"
+    needed = f"running the result needs {oldest or own} or later" if oldest or own else "running needs one"
     text = f"no NVIDIA driver was found; the build works without one, and {needed}"
     return Finding(id=ID, status="unknown", text=text)
 

@@ -98,7 +98,7 @@ def _finished(mark: Marker, tree: Tree) -> Marker:
 
 def _is_there(folder: Path) -> DownloadFailed:
     return DownloadFailed(
-        f"{folder} is there already, and not as this tool would have left it.",
+        f"{folder} exists already, and what is in it is not what torchbuild puts there.",
         next_step="Look at what is in it; move it away or remove it, and run the same command again.",
     )
 

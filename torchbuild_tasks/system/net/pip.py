@@ -139,7 +139,7 @@ def python_with_pip() -> tuple[str, ...]:
     if uv := shutil.which("uv"):  # its venvs have no pip, and it has no `pip download`
         return (uv, "run", "--quiet", "--no-project", "--python", sys.executable, "--with", "pip", "python")
     raise DownloadFailed(
-        f"pip is wanted to download a wheel, and {sys.executable} has none.",
+        f"pip is needed to download a wheel, and {sys.executable} has no pip.",
         next_step=f"Install it there: {sys.executable} -m ensurepip, or uv pip install --python "
         f"{sys.executable} pip; or put uv on PATH.",
     )
