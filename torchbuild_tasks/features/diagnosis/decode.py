@@ -34,7 +34,7 @@ _BEFORE: Final = re.compile(
     r"|\[rank\d+\]: ?|\[default\d+\]: ?|\[\d+,\d+\]<std(?:err|out)>: ?|\(\w[^()]{0,60}pid=\d+[^()]{0,40}\) "
     r"|\d{1,3}: (?=Traceback |  File |\w{1,60}(?:Error|Exception): )|C/C\+\+: "  # MPI, Ray, srun, Gradle
     r"|[\w.-]{1,60}[-_]\d{1,3} +\| |\[pod/[^\]]{1,120}\] | => => # "  # compose, kubectl, buildx
-    r"| {0,4}(?:│ ?)+(?=\S)"  # rattler-build
+    r"| {0,4}(?:│ ?)+(?=\S)|\|(?: |$)(?! *[\^~|])"  # rattler-build, bitbake
     r"|\[(?:ERROR|INFO|WARN(?:ING)?|DEBUG|FATAL|STDERR|stderr|stdout)\] "  # loggers
     r"|\d{4}-\d\d-\d\d \d\d:\d\d:\d\d,\d{3} (?:- )?[\w.]{0,60}(?: - )?(?:ERROR|INFO|WARNING|DEBUG)\s*(?:-|:) "
     r"|(?:DEBUG|INFO|WARNING|ERROR|CRITICAL):[\w.]{1,60}:(?=\S| {2})"  # logging.basicConfig

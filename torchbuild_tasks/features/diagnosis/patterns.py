@@ -46,7 +46,7 @@ _LINKER: Final = _any(
     r"PC-relative offset overflow",
     r"file not recognized: ",
     r"^ld: symbol\(s\) not found",
-    r"(?:^|[\\/])ld(?:\.\w{2,4})?(?:\.exe)?: (?:cannot open |final link failed)",
+    r"(?:^|[\\/])ld(?:\.\w{2,4})?(?:\.exe)?: (?:cannot |final link failed|failed to |unable to )",
 )
 _ERROR: Final = r"(?:fatal |catastrophic |internal compiler |Command line )?error(?: [A-Z#]\S{0,20}?)? ?:"
 _COMPILER: Final = _any(
@@ -71,8 +71,8 @@ _NO_ERROR: Final = (
 _WORDS: Final = _any(
     rf"^(?:ERROR|error|Error|fatal): {_NO_ERROR}",
     r"^Could not find .{0,300}(?:CMakeLists\.txt|third_party)",
-    r"^(?:/bin/)?\w{0,8}sh: (?:line )?(?:\d+: )?[^:]{1,200}: (?:command )?not found",
-    r"' is not recognized as an internal or external command",
+    r"^(?:/bin/)?\w{0,8}sh: (?:line )?(?:\d+: )?\S[^ ]{0,200}: (?:command )?not found",
+    r"' is not recognized as (?:an internal or external command|the name of a cmdlet)",
     r"^terminate called ",
     r"^(?:Segmentation fault|Illegal instruction|Bus error )",
     r"^(?:Intel MKL FATAL|INTEL MKL) ERROR",
@@ -94,13 +94,14 @@ _WORDS: Final = _any(
     r"^(?:\w{0,8}sh: ?)?(?:[^:/.]{1,12}: ?)?[\w./+-]{1,200}: "
     r"(?:Permission denied|bad interpreter|cannot execute)",
     r"^(?:\w{0,8}sh: ?)[^:/.]{1,12}: [\w./+-]{1,200}\s?: command not found",
-    r"^fatal: repository '",
+    r"^fatal: repository '|^Error response from daemon: ",
     r"(?:^|\d)curl: \(\d+\) ",
     r"^[^\s:]{1,200}:\d+: \*\*\* ",  # make, of its own file
     r"^(?:ERROR|FATAL|CRITICAL)\s{1,20}\w{0,60}(?:Error|Exception)\b",
     r"^(?:Hunk #\d+ FAILED at|\d+ out of \d+ hunks? FAILED)",
     r"^(?:The following tests FAILED|Errors while running CTest)",
     r"^E: (?:Unable|Package|Failed|Could|Version)",
+    r"^Command took >\d",  # torch's run_test.py
 )
 _CAUSES: Final[tuple[tuple[Kind, re.Pattern[str]], ...]] = (
     ("killed", _KILLED),
@@ -150,6 +151,8 @@ _MARKER: Final = _any(
     r"^##\[error\]",
     r"^(?:Error|ERROR): Process completed with exit code [1-9]",
     r"returned a non-zero code: [1-9]",
+    r"^FAILED (?:CONSISTENTLY: |\[[\d.]{1,12}s\] )?\S{1,300}::\S|^FAILED \((?:failures|errors)=",  # tests
+    r"^=+ (?:.{0,80} )?\d+ (?:failed|errors?)\b.{0,80} in [\d.]+s",
 )
 _ON: Final = _any(
     r"-- (?!Configuring incomplete)",
@@ -165,6 +168,20 @@ _WELL: Final = _any(
     r"Build succeeded|Der Buildvorgang wurde erfolgreich|生成成功|ビルドに成功",
     r"Finished processing dependencies",
     r"\[(\d+)/\1\] ",
+)
+# A step of pip that has begun, and one that is over in order: an error in between was a trial of setup.py.
+STEP: Final = _any(
+    r" *(?:Building|Preparing|Getting|Installing|Running) .{1,200}: started$", r" *Running command "
+)
+STEP_DONE: Final = re.compile(
+    r" *(?:Building|Preparing|Getting|Installing|Running) .{1,200}(?:with status 'done'|\.\.\. done)$"
+)
+# A test that did what it should, whatever it has printed.
+TESTED: Final = _any(
+    r"\S{1,300}::\S.{0,300} (?:PASSED|SKIPPED|XFAIL)\b",
+    r"(?:PASSED|SKIPPED) \[",
+    r".{1,300} \.\.\. ok$",
+    r"OK(?: \(.{1,80}\))?$",
 )
 INSTALLS: Final = re.compile(r"-- (?:Install|Up-to-date)")
 CONFIGURED: Final = re.compile(r"-- Configuring done")
@@ -206,6 +223,7 @@ _COMPLAINS: Final = _any(
     r"\b[A-Z]\w{1,60}(?:Error|Exception)(?::|\(|$)",
     r"^[^:]{1,120}: (?:.{0,200}: )?"
     r"(?:[Nn]o such|[Nn]ot found|[Cc]annot |[Cc]ould not |[Uu]nable to |[Ff]ailed |denied|[Ii]nvalid )",
+    r"(?:^|\s)[Ee]rror \d{2,}\s?:",
     r"^(?:FAILED|Failed|failed|Aborted|Terminated|Killed|panicked|panic:)\b",
     r"\b(?:exit(?:ed)? (?:code|status|with)|returned|status) (?!0\b)\d{1,3}\b.{0,20}$",
     r"^thread '.{1,100}' panicked|: Kommando nicht gefunden|permission denied",

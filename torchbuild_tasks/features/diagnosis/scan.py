@@ -237,6 +237,7 @@ class LogScanner:
         self._sticky: Block | None = None  # a line of CMake that the end of configuring settles
         self._hint: Block | None = None  # pip says that something failed, and what is to come
         self._in_pip = self._in_trial = False
+        self._before_step: Block | None = None  # an error before the step of pip that is being read
         self._warned: dict[str, tuple[FailureRow, str]] = {}
 
     @property
@@ -374,10 +375,24 @@ class LogScanner:
             self._end_pip()
         elif patterns.is_marker(text):
             self._mark(line)
+        elif self._suspect is not None and self._was_trial(text):
+            self._dropped, self._suspect = self._dropped or self._suspect, None
         elif patterns.goes_on(text):
             self._go_on(line, text)
         elif self._suspect is None and not patterns.is_command(text):
             self._suspect_it(line, text)
+
+    def _was_trial(self, text: str) -> bool:
+        """Say whether a step of pip or a test went well in which the suspect was said."""
+        if patterns.STEP.match(text):
+            self._before_step = self._suspect
+        if patterns.STEP_DONE.match(text):
+            return self._suspect is not self._before_step
+        return (
+            self._suspect is not None
+            and self._suspect.shape == "python"
+            and patterns.TESTED.match(text) is not None
+        )
 
     def _try(self, line: Line, shape: patterns.Kind | None) -> None:
         """Read a trial of CMake, which may fail, and forget it."""
