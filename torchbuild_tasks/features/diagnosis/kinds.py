@@ -29,7 +29,8 @@ SPEAKER: Final = re.compile(
 _CODED: Final = re.compile(r"\b(?:(LNK\d{4})|(C\d{4}|D[89]0\d\d)|(MSB\d{4})|(NVCC_ERROR))\b")
 # A compiler's word on a line of a file.
 _COMPILED: Final = re.compile(
-    r"(?P<file>(?:[A-Za-z]:)?[^\s:(|'\"][^:|'\"]{0,400}?)(?::\d+(?::\d+)?|\(\d+(?:,\d+){0,3}\)) ?:? ?(?:fatal |catastrophic )?error\b"
+    r"(?P<file>(?:[A-Za-z]:)?[^\s:(|'\"][^:|'\"]{0,400}?)(?::\d+(?::\d+)?|\(\d+(?:,\d+){0,3}\))"
+    r" ?:? ?(?:fatal |catastrophic )?error\b"
 )
 _NAMED: Final[Mapping[str, str]] = {
     "cmake": "CMake",

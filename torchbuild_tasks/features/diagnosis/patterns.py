@@ -101,7 +101,6 @@ _WORDS: Final = _any(
     r"^(?:Hunk #\d+ FAILED at|\d+ out of \d+ hunks? FAILED)",
     r"^(?:The following tests FAILED|Errors while running CTest)",
     r"^E: (?:Unable|Package|Failed|Could|Version)",
-    r"^Command took >\d",  # torch's run_test.py
 )
 _CAUSES: Final[tuple[tuple[Kind, re.Pattern[str]], ...]] = (
     ("killed", _KILLED),

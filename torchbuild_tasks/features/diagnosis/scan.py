@@ -141,6 +141,8 @@ class Block:
             return True
         if patterns.STATUS.match(text) or patterns.proof(text) or patterns.is_marker(text):
             return False
+        if patterns.STEP_DONE.match(text):
+            return False
         return self.shape == "ninja" or (bool(text.strip()) and not text.startswith("-- "))
 
     def _in_trace(self, text: str) -> bool:

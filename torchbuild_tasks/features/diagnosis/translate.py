@@ -166,7 +166,8 @@ _OTHERS: Final = (
     *((re.compile("|".join(said)), english) for english, said in _OTHER_VERSIONS),
     (
         re.compile(
-            rf".{{0,40}}?[{_OPEN}]\s?([^{_OPEN}{_CLOSE}]{{1,100}}?)\s?[{_CLOSE}]\s?(?:{'|'.join(map(re.escape, _NO_COMMAND))})"
+            rf".{{0,40}}?[{_OPEN}]\s?([^{_OPEN}{_CLOSE}]{{1,100}}?)\s?[{_CLOSE}]"
+            rf"\s?(?:{'|'.join(map(re.escape, _NO_COMMAND))})"
         ),
         r"'\1' is not recognized as an internal or external command",
     ),
