@@ -95,7 +95,7 @@ def _of_path(path: str, rows: Sequence[ComponentRow]) -> ComponentRow | None:
 def _plain(look: str, subject: str) -> str:
     """Return the name as the rows write it."""
     if look == "library":
-        name = subject.removeprefix("-l").lstrip(":").rpartition("/")[2]
+        name = subject.removeprefix("-l").rpartition("::")[2].lstrip(":").rpartition("/")[2]
         name = _NATIVE.sub("", _ENDING.sub("", name))
         return name.removeprefix("lib").lower()
     if look == "tool":

@@ -44,6 +44,8 @@ _BEFORE: Final = re.compile(
     r"|>(?:>>)? |`{1,3}(?=\S)|\[\d{1,2}(?:;\d{1,2}){0,3}m"  # pasted: quotes, code, colours without escape
     r")"
 )
+# GCC's colours, pasted without the escape, and the blanks with which a narrow terminal fills a line.
+_PASTED: Final = re.compile(r"\[(?:\d{2}(?:;\d{2})?)?m\[K|(?<=\w) {40,}(?=\w)")
 # Under which a structured log has its text.
 _JSON_TEXT: Final = ("log", "message", "msg", "text", "line", "event", "stream")
 # A line of Visual Studio's list of errors, as it is pasted.
@@ -73,6 +75,7 @@ def clean(line: str) -> str:
     line = line[:WIDTH]
     while before := _BEFORE.match(line):
         line = line[before.end() :]
+    line = _PASTED.sub("", line)
     if "\t" in line:
         line = _LISTED.sub(r"error \1: ", line)
     plain = line.isascii() and not _OTHER.search(line) and not is_other(line)

@@ -54,7 +54,7 @@ _COMPILER: Final = _any(
     rf"^[\w.+/\\:<>-]{{1,300}} ?: {_ERROR}",
     r"^(?:\w{1,40} : )?(?:nvcc|ptxas|cicc|cudafe\+\+|fatbinary) (?:fatal|error) *:",
     r"^(?:error|fatal) {2,4}: ",  # cicc, ptxas and nvcc's other parts
-    r"^LLVM ERROR: ",
+    r"^LLVM ERROR: |^[\w+-]{1,40} \(LLVM option parsing\): ",
     r"^ptxas \S{1,300}, line \d+; (?:error|fatal) *:",
     rf"(?:^|[\s:]){NUMBER}\s?[:：]",
 )
@@ -150,6 +150,8 @@ _MARKER: Final = _any(
     r"^##\[error\]",
     r"^(?:Error|ERROR): Process completed with exit code [1-9]",
     r"returned a non-zero code: [1-9]",
+    r"^FAILED: Build did NOT complete",
+    r"^!{4,} .{1,200} !{4,}$",  # pytest was interrupted
     r"^FAILED (?:CONSISTENTLY: |\[[\d.]{1,12}s\] )?\S{1,300}::\S|^FAILED \((?:failures|errors)=",  # tests
     r"^=+ (?:.{0,80} )?\d+ (?:failed|errors?)\b.{0,80} in [\d.]+s",
 )
@@ -238,7 +240,7 @@ _MILD: Final = _any(
 
 def proof(text: str) -> Kind | None:
     """Return the kind of block that this line begins, if it is one that proves a failure."""
-    if text.startswith("FAILED: "):
+    if text.startswith("FAILED: ") and not text.startswith("FAILED: Build did NOT"):  # bazel's
         return "ninja"
     if text.startswith(("CMake Error at ", "CMake Error in ", "CMake Error: ", "CMake Error (dev)")):
         return None if _MARKER.match(text) else "cmake"
@@ -301,7 +303,7 @@ def is_traceback(text: str) -> bool:
 # One of these is in what every failure of a build says somewhere; none is in a usual compile command.
 SIGNS: Final = (
     *("rror:", "rror ", "ERROR", "FAIL", "ailed", "atal ", "Traceback", "egmentation fault", "core dumped"),
-    *("Killed", "signal 9", "*** ", "build stopped", "of output", "-" * 20, "-- Configuring"),
+    *("Killed", "signal 9", "*** ", "!!!! ", "build stopped", "of output", "-" * 20, "-- Configuring"),
     *(
         "R_X86_64_",
         "R_AARCH64_",
@@ -347,6 +349,7 @@ FIRST_SIGNS: Final = (
         "nsupported",
         "is not ",
         "ould NOT",
+        "nknown command",
     ),
     *("is unknown", "non-zero code"),
 )

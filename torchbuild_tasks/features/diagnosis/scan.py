@@ -81,6 +81,7 @@ class Block:
         self._trace = patterns.is_traceback(last.text.lstrip())
         self._message = self._stray = 0
         self._chain = ""
+        self._flat = False  # CMake's paragraph was pasted without its indentation
         self._error = None if shape == "ninja" or self._trace else last
 
     @property
@@ -133,8 +134,17 @@ class Block:
     def _belongs(self, text: str) -> bool:
         if self.shape == "cmake":  # paragraphs, between which it leaves up to three lines
             self._blanks = self._blanks + 1 if not text else 0
-            wrapped = len(self.lines) == 1 and _CUT_HEAD.match(self._first.text.strip()) is not None
-            return text.startswith((" ", "Call Stack")) or (not text and self._blanks <= _BLANKS) or wrapped
+            if len(self.lines) == 1 and text:
+                head = self._first.text.strip()
+                self._flat = head.endswith("(message):") and not (
+                    patterns.goes_on(text) or patterns.is_marker(text)
+                )
+                self._flat = self._flat and not patterns.proof(text)
+                if _CUT_HEAD.match(head):
+                    return True
+            if self._flat and text and not self._blanks and not patterns.goes_on(text):
+                return not (patterns.is_marker(text) or patterns.proof(text))
+            return text.startswith((" ", "Call Stack")) or (not text and self._blanks <= _BLANKS)
         if self.shape == "python":
             return self._in_trace(text)
         if self.mute and patterns.proof(text) == "cmake":

@@ -199,7 +199,7 @@ def _pattern(template: str) -> str:
     parts: list[str] = []
     at = number = 0
     for slot in _SLOT.finditer(template):
-        parts.append(re.escape(template[at : slot.start()]))
+        parts.append(_literal(template[at : slot.start()]))
         at = slot.end()
         if slot[0] in ("%<", "%>"):
             parts.append(_QUOTE if slot[0] == "%>" else _QUOTE_AND_BLANK)
@@ -210,7 +210,12 @@ def _pattern(template: str) -> str:
             r"\S{1,300})" if slot.start() == 0 else r"\S.{0,300}?)" if at < len(template) else r"\S.{0,300})"
         )
         parts.append(name + (_QUOTED if slot[2] else whole[:-1]) + ")")
-    return "".join([*parts, re.escape(template[at:])])
+    return "".join([*parts, _literal(template[at:])])
+
+
+def _literal(text: str) -> str:
+    """Return the pattern of plain text; a blank that must not break is often pasted as any other."""
+    return re.escape(text).replace("\xa0", r"\s")
 
 
 def _replacement(english: str, groups: Mapping[str, int]) -> str:
