@@ -273,7 +273,7 @@ def ended_well(text: str) -> bool:
 
 def ends(text: str) -> bool:
     """Say whether a line is among those with which what goes well ends."""
-    return ended_well(text) or _ENDS.search(text) is not None
+    return ended_well(text) or _ENDS.search(text) is not None or TESTED.match(text.strip()) is not None
 
 
 def complains(text: str) -> bool:

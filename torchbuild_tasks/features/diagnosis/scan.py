@@ -136,14 +136,14 @@ class Block:
             self._blanks = self._blanks + 1 if not text else 0
             if len(self.lines) == 1 and text:
                 head = self._first.text.strip()
-                self._flat = head.endswith("(message):") and not (
-                    patterns.goes_on(text) or patterns.is_marker(text)
-                )
-                self._flat = self._flat and not patterns.proof(text)
+                ends = (patterns.goes_on, patterns.is_marker, patterns.proof)
+                flat = head.endswith("(message):") and not text.startswith(" ")
+                self._flat = flat and not any(end(text) for end in ends)
                 if _CUT_HEAD.match(head):
                     return True
-            if self._flat and text and not self._blanks and not patterns.goes_on(text):
-                return not (patterns.is_marker(text) or patterns.proof(text))
+            if self._flat and text and not self._blanks:
+                ends = (patterns.goes_on, patterns.is_marker, patterns.proof)
+                return not (text.startswith(" ") or any(end(text) for end in ends))
             return text.startswith((" ", "Call Stack")) or (not text and self._blanks <= _BLANKS)
         if self.shape == "python":
             return self._in_trace(text)
@@ -151,7 +151,7 @@ class Block:
             return True
         if patterns.STATUS.match(text) or patterns.proof(text) or patterns.is_marker(text):
             return False
-        if patterns.STEP_DONE.match(text):
+        if patterns.STEP.match(text) or patterns.STEP_DONE.match(text):
             return False
         return self.shape == "ninja" or (bool(text.strip()) and not text.startswith("-- "))
 
@@ -177,6 +177,7 @@ class Block:
             patterns.is_marker,
             patterns.is_traceback,
             patterns.PIP_ENDS.match,
+            patterns.TESTED.match,
         )
         return self._message < _MESSAGE and not any(other(text) for other in others)
 

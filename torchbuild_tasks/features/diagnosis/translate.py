@@ -214,8 +214,8 @@ def _pattern(template: str) -> str:
 
 
 def _literal(text: str) -> str:
-    """Return the pattern of plain text; a blank that must not break is often pasted as any other."""
-    return re.escape(text).replace("\xa0", r"\s")
+    """Return the pattern of plain text; the blank within French quotes is often pasted as any other."""
+    return re.escape(text).replace("«\xa0", r"«\s").replace("\xa0»", r"\s»")
 
 
 def _replacement(english: str, groups: Mapping[str, int]) -> str:
