@@ -62,8 +62,6 @@ class Kind(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def looked_up(self) -> str:
         """Return what tells whose it is."""
-        if self.row.look == "path":
-            return self.groups.get("file", "")
         return self.groups.get("scope") or self.subject
 
 
@@ -87,8 +85,8 @@ class KindBook:
                 continue
             if match := pattern.search(text):
                 groups = {name: _bare(value) for name, value in match.groupdict().items() if value}
-                if row.look == "path" and compiled:
-                    groups.setdefault("file", compiled["file"])
+                if compiled and row.level == "general":  # whose file it is
+                    groups.setdefault("scope", compiled["file"])
                 return Kind(row=row, program=_speaker(text, program), line=line, groups=groups)
         return None
 
