@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import gzip
 from pathlib import Path
 
 import pytest
 
 from tests.support.diagnosis import read_file
 from torchbuild_tasks.errors import UsageError
+from torchbuild_tasks.features.diagnosis.act import log_chunks
 
 
 def test_lines_are_counted_as_an_editor_does(tmp_path: Path) -> None:
@@ -24,6 +26,24 @@ def test_an_error_after_many_calm_lines_keeps_its_number(tmp_path: Path) -> None
     assert read_file(path).line_number == 80_003
 
 
+LOG = b"a.cpp:1:10: fatal error: nccl.h: No such file or directory\n"
+
+
+@pytest.mark.parametrize(
+    "data", [gzip.compress(LOG), gzip.compress(LOG[:9]) + gzip.compress(LOG[9:]), gzip.compress(LOG)[:-6]]
+)
+def test_a_log_that_gzip_has_packed_is_read(tmp_path: Path, data: bytes) -> None:
+    path = tmp_path / "a.log.gz"
+    path.write_bytes(data)
+    assert read_file(path).component == "NCCL"
+
+
+@pytest.mark.parametrize("name", ["https://ci/job/1/raw", "http://ci/x.log"])
+def test_an_address_is_no_file(name: str) -> None:
+    with pytest.raises(UsageError, match="is an address"):
+        list(log_chunks(name))
+
+
 def test_a_line_without_end_costs_nothing(tmp_path: Path) -> None:
     path = tmp_path / "a.log"
     path.write_bytes(b"x" * 5_000_000 + b"\na.cpp:1:2: error: y\n")
@@ -31,7 +51,12 @@ def test_a_line_without_end_costs_nothing(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("data", "says"), [(b"", "is empty"), (b"\x7fELF\x02" + bytes(range(256)) * 8, "is not text")]
+    ("data", "says"),
+    [
+        (b"", "is empty"),
+        (b"PK\x03\x04" + bytes(99), "is packed by zip"),
+        (b"\x7fELF\x02" + bytes(range(256)) * 8, "is not text"),
+    ],
 )
 def test_what_is_no_log_is_said(tmp_path: Path, data: bytes, says: str) -> None:
     path = tmp_path / "a.log"

@@ -1,5 +1,7 @@
 """A line as it was meant: colours, times, languages, encodings."""
 
+# ruff: noqa: E501  (what programs say)
+
 from __future__ import annotations
 
 import pytest
@@ -55,6 +57,16 @@ from torchbuild_tasks.features.diagnosis.decode import (
         ('{"no": "json', '{"no": "json'),
         ("/usr/bin/ld : ne peut pas trouver -lcudart : x", "/usr/bin/ld: cannot find -lcudart : x"),
         ("/usr/bin/ld: -lcudart が見つかりません", "/usr/bin/ld: cannot find -lcudart が見つかりません"),
+        ("| ModuleNotFoundError: No module named 'yaml'", "ModuleNotFoundError: No module named 'yaml'"),
+        ("      |     ^~~~", "      |     ^~~~"),
+        ("a.cpp:1:2: [01;31m[Kfatal error: [m[Kx.h", "a.cpp:1:2: fatal error: x.h"),
+        ("error: parameter packs not expa" + " " * 60 + "nded with", "error: parameter packs not expanded with"),
+        ("make: *** Aucune règle pour fabriquer la cible « a.h ». Arrêt.", "make: *** No rule to make target 'a.h'. Arrêt."),
+        ("'cl' n'est pas reconnu en tant que commande interne",
+         "'cl' is not recognized as an internal or external command interne"),
+        ('Der Befehl "ninja" ist entweder falsch geschrieben oder',
+         "'ninja' is not recognized as an internal or external command oder"),
+        ("'nvcc' 不是内部或外部命令，也不是", "'nvcc' is not recognized as an internal or external command，也不是"),
     ],
 )  # fmt: skip
 def test_what_was_said(line: str, said: str) -> None:

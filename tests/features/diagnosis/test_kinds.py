@@ -8,9 +8,12 @@ import re
 
 import pytest
 
-from tests.support.diagnosis import read
-from torchbuild_tasks.catalog import load_catalog
+from tests.support.diagnosis import machine, read
+from torchbuild_tasks.catalog import KindRow, load_catalog
+from torchbuild_tasks.features.diagnosis.answer import answer
 from torchbuild_tasks.features.diagnosis.components import component_of, owner, readable
+from torchbuild_tasks.features.diagnosis.kinds import Kind
+from torchbuild_tasks.features.diagnosis.scan import Line
 
 CATALOG = load_catalog()
 ABOUT = [
@@ -45,7 +48,31 @@ ABOUT = [
     ("c++: fatal error: File size limit exceeded signal terminated program as", "file-size-limit", ""),
     ("1 out of 1 hunk FAILED -- saving rejects to file a.c.rej", "patch-failed", ""),
     ("x.proto:3:1: Expected top-level statement.", "generator", ""),
+    ("/e/include/cub/device/dispatch/x.cuh(722): error: identifier \"OffsetT\" is undefined", "compile-error", "the CUDA toolkit's CCCL (Thrust, CUB, libcu++)"),
+    ("external/sleef/src/arch/x.h:111:1: error: unknown type name '__sizeless_struct'", "compile-error", "SLEEF"),
+    ("../third_party/QNNPACK/src/init.c:240:4: error: #error \"Unsupported architecture\"", "unsupported-arch", ""),
+    ("C:\\third_party\\benchmark\\src\\b.cc(192) error C3536: 'x': cannot be used before it is initialized", "compile-error", "Google Benchmark"),
+    ("x.cpp(41): error C2039: packed_accessor: не является членом \"at::Tensor\"", "api-mismatch", "torch"),
+    ("/e/x.h:446:36: error: member access into incomplete type 'PyFrameObject' (aka '_frame')", "python-c-api", ""),
+    ("x.hpp:193:2: error: ‘requires’ does not name a type", "language-standard", ""),
+    ("a.obj : error LNK2019: unresolved external symbol nvrtcCreateProgram referenced in function f", "undefined-symbol", "the CUDA toolkit's NVRTC"),
+    ("a.obj : error LNK2019: unresolved external symbol \"unsigned char const * const THP_PyOpcode_Caches\" (?THP_PyOpcode_Caches@@3PEBEEB)", "undefined-symbol", "torch"),
+    ("ImportError: dlopen(/e/torch/_C.so, 10): Symbol not found: __ZNSs4_Rep20_S_empty_rep_storageE", "undefined-at-load", "the C++ standard library"),
+    ("error: [WinError 2] Das System kann die angegebene Datei nicht finden", "missing-tool", ""),
+    ("UnicodeDecodeError: 'ascii' codec can't decode byte 0xe2 in position 8: ordinal not in range(128)", "text-encoding", ""),
+    ("FileNotFoundError: [Errno 2] No such file or directory: 'C:\\\\" + "long\\\\" * 50 + "x.cu'", "path-too-long", ""),
+    ("CMake Error at ggml/CMakeLists.txt:187 (message):\n  CUDA Toolkit not found", "missing-package", "the CUDA toolkit"),
+    ("CMake Error at cmake/OpenMP.cmake:67 (message):\n  Intel OpenMP runtime could not be found.", "missing-package", "OpenMP"),
+    ("clang (LLVM option parsing): Unknown command line argument '-amdgpu-x=1'.  Try: '--help'", "unknown-option", ""),
+    ("##[error]Unable to download artifact(s): Artifact not found for name: manywheel", "not-on-server", ""),
 ]  # fmt: skip
+
+
+@pytest.mark.parametrize("row", CATALOG.kind, ids=lambda row: row.id)
+def test_a_kind_has_words_where_nothing_else_is_known(row: KindRow) -> None:
+    kind = Kind(row=row, program="it", line=Line(1, "", "x says"), groups={})
+    assert answer(kind, machine()).cause
+    assert answer(kind, machine()).fix
 
 
 @pytest.mark.parametrize(("text", "kind", "component"), ABOUT)

@@ -336,3 +336,48 @@ def test_an_exception_at_the_very_end_that_repeats_a_failure_gives_way_too() -> 
     )
     assert found is not None
     assert (found.error.number, found.weak) == (1, False)
+
+
+def test_what_a_step_of_pip_tried_is_no_error_when_the_step_went_well() -> None:
+    step = "  Building wheel for deepspeed (setup.py): "
+    tried = ("/tmp/t.c:2:10: fatal error: libaio.h: No such file or directory", "compilation terminated.")
+    assert scan(f"{step}started", *tried, f"{step}finished with status 'done'") is None
+    before = scan(*tried, f"{step}started", f"{step}finished with status 'done'")
+    assert before is not None
+    assert before.error.number == 1
+
+
+TRACE = ("Traceback (most recent call last):", '  File "a.py", line 3, in f', "RuntimeError: of a child")
+
+
+@pytest.mark.parametrize("well", ["t.py::test_child PASSED", "test_child (t.T) ... ok", "OK (skipped=2)"])
+def test_what_a_test_printed_is_no_error_when_the_test_passed(well: str) -> None:
+    assert scan(*TRACE, well) is None
+
+
+@pytest.mark.parametrize(
+    "end",
+    [
+        "FAILED t.py::test_a - RuntimeError: of a child",
+        "FAILED CONSISTENTLY: t.py::test_a",
+        "FAILED (errors=1, skipped=2)",
+        "===== 1 failed, 3 passed in 1.10s =====",
+        "!!!!!!!!!!!!! KeyboardInterrupt !!!!!!!!!!!!!",
+    ],
+)
+def test_a_test_that_failed_is_an_error_though_others_passed(end: str) -> None:
+    assert scan("test_a (t.T) ... ok", end, "t.py::test_b PASSED") is not None
+    found = scan(*TRACE, "t.py::test_b PASSED", end)
+    assert found is not None
+
+
+def test_a_paragraph_of_cmake_may_have_lost_its_indentation() -> None:
+    found = scan(
+        "> CMake Error at a.cmake:5 (message):", "> FindCUDA says", "> other headers.", "> Call Stack:"
+    )
+    assert found is not None
+    assert [line.text for line in found.lines][:3] == [
+        "CMake Error at a.cmake:5 (message):",
+        "FindCUDA says",
+        "other headers.",
+    ]

@@ -43,14 +43,18 @@ def diagnose_log(name: str, book: FailureBook, machine: Machine) -> Reading:
         UsageError: it cannot be read, is empty, or is not text.
     """
     from torchbuild_tasks.features.diagnosis.choose import read_log
-    from torchbuild_tasks.features.diagnosis.decode import is_binary, recoded
+    from torchbuild_tasks.features.diagnosis.decode import is_binary, packed_by, recoded, unpacked
     from torchbuild_tasks.features.diagnosis.prefix import common_prefix
     from torchbuild_tasks.features.diagnosis.scan import LogScanner
 
-    chunks = log_chunks(name)
+    chunks = unpacked(log_chunks(name))
     first = next(chunks, b"")
     if not first:
         raise UsageError(f"{_called(name)} is empty.", next_step="Nothing was logged, so nothing is known.")
+    if program := packed_by(first):
+        raise UsageError(
+            f"{_called(name)} is packed by {program}.", next_step="Unpack it, and name the log that is in it."
+        )
     if is_binary(first):
         raise UsageError(f"{_called(name)} is not text.", next_step="Name the log of a build.")
     scanner = LogScanner(book, common_prefix(first))
@@ -89,6 +93,10 @@ def log_chunks(name: str) -> Iterator[bytes]:
             )
         yield from _chunks(sys.stdin.buffer, None)
         return
+    if name.startswith(("http://", "https://")):
+        raise UsageError(
+            f"{name} is an address, and no file.", next_step="curl -L ADDRESS | torchbuild diagnose -"
+        )
     path = Path(name).expanduser()
     if path.is_dir():
         raise UsageError(f"{path} is a folder.", next_step=_NEXT)

@@ -46,13 +46,15 @@ def answer(kind: Kind, machine: Machine) -> Diagnosis:
     """Return the cause and the fix of an error of this kind."""
     row = whose(kind, machine)
     known = names(kind, machine)
-    cause = machine.fill(kind.row.cause, (), known)
+    said = kind.line.text.strip()[:_WIDTH]
+    bare = {**known, "subject": known["subject"] or said, "what": said}  # for a shape that names nothing
+    cause = machine.fill(kind.row.cause, (), known) or machine.fill(kind.row.cause, (), bare)
     if cause.startswith(kind.program):
         cause = cause[:1].upper() + cause[1:]
     return Diagnosis(
         id=kind.row.id,
         cause=cause,
-        fix=machine.fill(kind.row.fix, (), known),
+        fix=machine.fill(kind.row.fix, (), known) or machine.fill(kind.row.fix, (), bare),
         command=_command(kind, row, machine) or machine.fill_command(kind.row.command, (), known),
         see=f"{PAGE}#kinds",
         component=row.name if row else "",

@@ -23,7 +23,10 @@ _IMPORTED: Final = re.compile(r"^__imp_+(?=\w|\?)")
 _TEMPLATE: Final = re.compile(r"<[^<>]*>")
 _ENDING: Final = re.compile(r"(?:\.so(?:[.\d]*)|\.a|\.lib|\.dll|\.pyd|\.dylib|\.obj|\.o)$", re.IGNORECASE)
 _NATIVE: Final = re.compile(r"\.(?:cpython|cp|abi3|pypy)[\w-]*$")
-_THIRD_PARTY: Final = re.compile(r"third_party[/\\]")
+# Where the folder of a part begins in a path.
+_INSIDE: Final = re.compile(
+    r"(?:^|.*/)(?:third_party|third-party|3rdparty|external|include|site-packages|_deps)/(?=.)"
+)
 
 
 def readable(symbol: str) -> str:
@@ -79,13 +82,12 @@ def component_of(look: str, subject: str, rows: Sequence[ComponentRow]) -> Compo
     subject = subject.replace("\\", "/")
     if look in ("header", "path") and (row := _of_path(subject, rows)):
         return row
-    return _nearest(look, _plain(look, subject), rows)
+    return _nearest(look, _INSIDE.sub("", subject) if look == "path" else _plain(look, subject), rows)
 
 
 def _of_path(path: str, rows: Sequence[ComponentRow]) -> ComponentRow | None:
-    if not _THIRD_PARTY.search(path):
-        return None
-    inside = f"{path[path.index('third_party') :]}/"
+    """Return the part whose submodule's folder is the innermost in a path; a copy of it may lie elsewhere."""
+    inside = f"third_party/{path[place.end() :]}/" if (place := _INSIDE.match(path)) else ""
     held = [row for row in rows if row.submodule and inside.startswith(f"{row.submodule}/")]
     return max(held, key=lambda row: len(row.submodule), default=None)
 
@@ -93,7 +95,7 @@ def _of_path(path: str, rows: Sequence[ComponentRow]) -> ComponentRow | None:
 def _plain(look: str, subject: str) -> str:
     """Return the name as the rows write it."""
     if look == "library":
-        name = subject.removeprefix("-l").lstrip(":").rpartition("/")[2]
+        name = subject.removeprefix("-l").rpartition("::")[2].lstrip(":").rpartition("/")[2]
         name = _NATIVE.sub("", _ENDING.sub("", name))
         return name.removeprefix("lib").lower()
     if look == "tool":

@@ -6,7 +6,10 @@ MSVC's messages carry their code in every language; what GNU's programs and git 
 from __future__ import annotations
 
 import codecs
+import contextlib
+import itertools
 import re
+import zlib
 from collections.abc import Iterable, Iterator
 from typing import Final
 
@@ -34,13 +37,15 @@ _BEFORE: Final = re.compile(
     r"|\[rank\d+\]: ?|\[default\d+\]: ?|\[\d+,\d+\]<std(?:err|out)>: ?|\(\w[^()]{0,60}pid=\d+[^()]{0,40}\) "
     r"|\d{1,3}: (?=Traceback |  File |\w{1,60}(?:Error|Exception): )|C/C\+\+: "  # MPI, Ray, srun, Gradle
     r"|[\w.-]{1,60}[-_]\d{1,3} +\| |\[pod/[^\]]{1,120}\] | => => # "  # compose, kubectl, buildx
-    r"| {0,4}(?:│ ?)+(?=\S)"  # rattler-build
+    r"| {0,4}(?:│ ?)+(?=\S)|\|(?: |$)(?! *[\^~|])"  # rattler-build, bitbake
     r"|\[(?:ERROR|INFO|WARN(?:ING)?|DEBUG|FATAL|STDERR|stderr|stdout)\] "  # loggers
     r"|\d{4}-\d\d-\d\d \d\d:\d\d:\d\d,\d{3} (?:- )?[\w.]{0,60}(?: - )?(?:ERROR|INFO|WARNING|DEBUG)\s*(?:-|:) "
     r"|(?:DEBUG|INFO|WARNING|ERROR|CRITICAL):[\w.]{1,60}:(?=\S| {2})"  # logging.basicConfig
     r"|>(?:>>)? |`{1,3}(?=\S)|\[\d{1,2}(?:;\d{1,2}){0,3}m"  # pasted: quotes, code, colours without escape
     r")"
 )
+# GCC's colours, pasted without the escape, and the blanks with which a narrow terminal fills a line.
+_PASTED: Final = re.compile(r"\[(?:\d{2}(?:;\d{2})?)?m\[K|(?<=\w) {40,}(?=\w)")
 # Under which a structured log has its text.
 _JSON_TEXT: Final = ("log", "message", "msg", "text", "line", "event", "stream")
 # A line of Visual Studio's list of errors, as it is pasted.
@@ -49,6 +54,14 @@ _LISTED: Final = re.compile(rf"^\S{{2,8}}\t({NUMBER})\t")
 _OTHER: Final = re.compile(r"\bld\s?: |Fehler|[Ee]rreur|\berrore\b|\berro\b|error (?:grave|fatal)")
 # Of two that fit equally well the first is taken.
 _CODE_PAGES: Final = ("cp1252", "cp850", "cp932", "cp949", "cp936", "cp950", "cp1251", "cp866")
+_PACKED: Final = {
+    b"\x1f\x8b": "gzip",
+    b"PK\x03\x04": "zip",
+    b"\xfd7zXZ\0": "xz",
+    b"(\xb5/\xfd": "zstd",
+    b"BZh": "bzip2",
+}
+_GZIP: Final = 31  # zlib's word for gzip's format
 _WIDE: Final = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 
 
@@ -62,6 +75,7 @@ def clean(line: str) -> str:
     line = line[:WIDTH]
     while before := _BEFORE.match(line):
         line = line[before.end() :]
+    line = _PASTED.sub("", line)
     if "\t" in line:
         line = _LISTED.sub(r"error \1: ", line)
     plain = line.isascii() and not _OTHER.search(line) and not is_other(line)
@@ -98,6 +112,27 @@ def wide_encoding(start: bytes) -> str | None:
     if even > len(start) // 5 and odd < even // 10:
         return "utf-16-be"
     return None
+
+
+def packed_by(start: bytes) -> str:
+    """Return the program that has packed this file, by its first bytes; "" for none."""
+    return next((program for magic, program in _PACKED.items() if start.startswith(magic)), "")
+
+
+def unpacked(chunks: Iterator[bytes]) -> Iterator[bytes]:
+    """Yield a log that gzip has packed as it was, as far as it is whole; every other one as it is."""
+    first = next(chunks, b"")
+    if packed_by(first) != "gzip":
+        yield first
+        yield from chunks
+        return
+    unpack = zlib.decompressobj(_GZIP)
+    with contextlib.suppress(zlib.error):  # the rest is damaged
+        for chunk in itertools.chain([first], chunks):
+            yield unpack.decompress(chunk)
+            while unpack.eof and (rest := unpack.unused_data):
+                unpack = zlib.decompressobj(_GZIP)
+                yield unpack.decompress(rest)
 
 
 def recoded(start: bytes, chunks: Iterable[bytes]) -> Iterator[bytes]:

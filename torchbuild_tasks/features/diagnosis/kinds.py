@@ -27,6 +27,11 @@ SPEAKER: Final = re.compile(
     r"(?:-[\d.]+)?(?:\.exe)?(?:\[\d+\])?(?: (?:fatal|error))? ?:"
 )
 _CODED: Final = re.compile(r"\b(?:(LNK\d{4})|(C\d{4}|D[89]0\d\d)|(MSB\d{4})|(NVCC_ERROR))\b")
+# A compiler's word on a line of a file.
+_COMPILED: Final = re.compile(
+    r"(?P<file>(?:[A-Za-z]:)?[^\s:(|'\"][^:|'\"]{0,400}?)(?::\d+(?::\d+)?|\(\d+(?:,\d+){0,3}\))"
+    r" ?:? ?(?:fatal |catastrophic )?error\b"
+)
 _NAMED: Final[Mapping[str, str]] = {
     "cmake": "CMake",
     "compiler": "the compiler",
@@ -74,9 +79,14 @@ class KindBook:
     def read_line(self, line: Line, text: str) -> Kind | None:
         """Return the kind of the first shape that fits."""
         text = " ".join(text.translate(_QUOTES).replace("：", ": ").split()).replace(" : ", ": ")
+        compiled = _COMPILED.match(text)
         for row, program, pattern in self._shapes:
+            if program == "cmake" and compiled:
+                continue
             if match := pattern.search(text):
                 groups = {name: _bare(value) for name, value in match.groupdict().items() if value}
+                if compiled and row.level == "general":  # whose file it is
+                    groups.setdefault("scope", compiled["file"])
                 return Kind(row=row, program=_speaker(text, program), line=line, groups=groups)
         return None
 

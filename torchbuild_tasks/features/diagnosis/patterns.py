@@ -46,7 +46,7 @@ _LINKER: Final = _any(
     r"PC-relative offset overflow",
     r"file not recognized: ",
     r"^ld: symbol\(s\) not found",
-    r"(?:^|[\\/])ld(?:\.\w{2,4})?(?:\.exe)?: (?:cannot open |final link failed)",
+    r"(?:^|[\\/])ld(?:\.\w{2,4})?(?:\.exe)?: (?:cannot |final link failed|failed to |unable to )",
 )
 _ERROR: Final = r"(?:fatal |catastrophic |internal compiler |Command line )?error(?: [A-Z#]\S{0,20}?)? ?:"
 _COMPILER: Final = _any(
@@ -54,7 +54,7 @@ _COMPILER: Final = _any(
     rf"^[\w.+/\\:<>-]{{1,300}} ?: {_ERROR}",
     r"^(?:\w{1,40} : )?(?:nvcc|ptxas|cicc|cudafe\+\+|fatbinary) (?:fatal|error) *:",
     r"^(?:error|fatal) {2,4}: ",  # cicc, ptxas and nvcc's other parts
-    r"^LLVM ERROR: ",
+    r"^LLVM ERROR: |^[\w+-]{1,40} \(LLVM option parsing\): ",
     r"^ptxas \S{1,300}, line \d+; (?:error|fatal) *:",
     rf"(?:^|[\s:]){NUMBER}\s?[:：]",
 )
@@ -71,8 +71,8 @@ _NO_ERROR: Final = (
 _WORDS: Final = _any(
     rf"^(?:ERROR|error|Error|fatal): {_NO_ERROR}",
     r"^Could not find .{0,300}(?:CMakeLists\.txt|third_party)",
-    r"^(?:/bin/)?\w{0,8}sh: (?:line )?(?:\d+: )?[^:]{1,200}: (?:command )?not found",
-    r"' is not recognized as an internal or external command",
+    r"^(?:/bin/)?\w{0,8}sh: (?:line )?(?:\d+: )?\S[^ ]{0,200}: (?:command )?not found",
+    r"' is not recognized as (?:an internal or external command|the name of a cmdlet)",
     r"^terminate called ",
     r"^(?:Segmentation fault|Illegal instruction|Bus error )",
     r"^(?:Intel MKL FATAL|INTEL MKL) ERROR",
@@ -94,7 +94,7 @@ _WORDS: Final = _any(
     r"^(?:\w{0,8}sh: ?)?(?:[^:/.]{1,12}: ?)?[\w./+-]{1,200}: "
     r"(?:Permission denied|bad interpreter|cannot execute)",
     r"^(?:\w{0,8}sh: ?)[^:/.]{1,12}: [\w./+-]{1,200}\s?: command not found",
-    r"^fatal: repository '",
+    r"^fatal: repository '|^Error response from daemon: ",
     r"(?:^|\d)curl: \(\d+\) ",
     r"^[^\s:]{1,200}:\d+: \*\*\* ",  # make, of its own file
     r"^(?:ERROR|FATAL|CRITICAL)\s{1,20}\w{0,60}(?:Error|Exception)\b",
@@ -150,6 +150,10 @@ _MARKER: Final = _any(
     r"^##\[error\]",
     r"^(?:Error|ERROR): Process completed with exit code [1-9]",
     r"returned a non-zero code: [1-9]",
+    r"^FAILED: Build did NOT complete",
+    r"^!{4,} .{1,200} !{4,}$",  # pytest was interrupted
+    r"^FAILED (?:CONSISTENTLY: |\[[\d.]{1,12}s\] )?\S{1,300}::\S|^FAILED \((?:failures|errors)=",  # tests
+    r"^=+ (?:.{0,80} )?\d+ (?:failed|errors?)\b.{0,80} in [\d.]+s",
 )
 _ON: Final = _any(
     r"-- (?!Configuring incomplete)",
@@ -165,6 +169,20 @@ _WELL: Final = _any(
     r"Build succeeded|Der Buildvorgang wurde erfolgreich|生成成功|ビルドに成功",
     r"Finished processing dependencies",
     r"\[(\d+)/\1\] ",
+)
+# A step of pip that has begun, and one that is over in order: an error in between was a trial of setup.py.
+STEP: Final = _any(
+    r" *(?:Building|Preparing|Getting|Installing|Running) .{1,200}: started$", r" *Running command "
+)
+STEP_DONE: Final = re.compile(
+    r" *(?:Building|Preparing|Getting|Installing|Running) .{1,200}(?:with status 'done'|\.\.\. done)$"
+)
+# A test that did what it should, whatever it has printed.
+TESTED: Final = _any(
+    r"\S{1,300}::\S.{0,300} (?:PASSED|SKIPPED|XFAIL)\b",
+    r"(?:PASSED|SKIPPED) \[",
+    r".{1,300} \.\.\. ok$",
+    r"OK(?: \(.{1,80}\))?$",
 )
 INSTALLS: Final = re.compile(r"-- (?:Install|Up-to-date)")
 CONFIGURED: Final = re.compile(r"-- Configuring done")
@@ -206,6 +224,7 @@ _COMPLAINS: Final = _any(
     r"\b[A-Z]\w{1,60}(?:Error|Exception)(?::|\(|$)",
     r"^[^:]{1,120}: (?:.{0,200}: )?"
     r"(?:[Nn]o such|[Nn]ot found|[Cc]annot |[Cc]ould not |[Uu]nable to |[Ff]ailed |denied|[Ii]nvalid )",
+    r"(?:^|\s)[Ee]rror \d{2,}\s?:",
     r"^(?:FAILED|Failed|failed|Aborted|Terminated|Killed|panicked|panic:)\b",
     r"\b(?:exit(?:ed)? (?:code|status|with)|returned|status) (?!0\b)\d{1,3}\b.{0,20}$",
     r"^thread '.{1,100}' panicked|: Kommando nicht gefunden|permission denied",
@@ -221,7 +240,7 @@ _MILD: Final = _any(
 
 def proof(text: str) -> Kind | None:
     """Return the kind of block that this line begins, if it is one that proves a failure."""
-    if text.startswith("FAILED: "):
+    if text.startswith("FAILED: ") and not text.startswith("FAILED: Build did NOT"):  # bazel's
         return "ninja"
     if text.startswith(("CMake Error at ", "CMake Error in ", "CMake Error: ", "CMake Error (dev)")):
         return None if _MARKER.match(text) else "cmake"
@@ -254,7 +273,7 @@ def ended_well(text: str) -> bool:
 
 def ends(text: str) -> bool:
     """Say whether a line is among those with which what goes well ends."""
-    return ended_well(text) or _ENDS.search(text) is not None
+    return ended_well(text) or _ENDS.search(text) is not None or TESTED.match(text.strip()) is not None
 
 
 def complains(text: str) -> bool:
@@ -284,7 +303,7 @@ def is_traceback(text: str) -> bool:
 # One of these is in what every failure of a build says somewhere; none is in a usual compile command.
 SIGNS: Final = (
     *("rror:", "rror ", "ERROR", "FAIL", "ailed", "atal ", "Traceback", "egmentation fault", "core dumped"),
-    *("Killed", "signal 9", "*** ", "build stopped", "of output", "-" * 20, "-- Configuring"),
+    *("Killed", "signal 9", "*** ", "!!!! ", "build stopped", "of output", "-" * 20, "-- Configuring"),
     *(
         "R_X86_64_",
         "R_AARCH64_",
@@ -330,6 +349,7 @@ FIRST_SIGNS: Final = (
         "nsupported",
         "is not ",
         "ould NOT",
+        "nknown command",
     ),
     *("is unknown", "non-zero code"),
 )

@@ -81,6 +81,7 @@ class Block:
         self._trace = patterns.is_traceback(last.text.lstrip())
         self._message = self._stray = 0
         self._chain = ""
+        self._flat = False  # CMake's paragraph was pasted without its indentation
         self._error = None if shape == "ninja" or self._trace else last
 
     @property
@@ -133,13 +134,24 @@ class Block:
     def _belongs(self, text: str) -> bool:
         if self.shape == "cmake":  # paragraphs, between which it leaves up to three lines
             self._blanks = self._blanks + 1 if not text else 0
-            wrapped = len(self.lines) == 1 and _CUT_HEAD.match(self._first.text.strip()) is not None
-            return text.startswith((" ", "Call Stack")) or (not text and self._blanks <= _BLANKS) or wrapped
+            if len(self.lines) == 1 and text:
+                head = self._first.text.strip()
+                ends = (patterns.goes_on, patterns.is_marker, patterns.proof)
+                flat = head.endswith("(message):") and not text.startswith(" ")
+                self._flat = flat and not any(end(text) for end in ends)
+                if _CUT_HEAD.match(head):
+                    return True
+            if self._flat and text and not self._blanks:
+                ends = (patterns.goes_on, patterns.is_marker, patterns.proof)
+                return not (text.startswith(" ") or any(end(text) for end in ends))
+            return text.startswith((" ", "Call Stack")) or (not text and self._blanks <= _BLANKS)
         if self.shape == "python":
             return self._in_trace(text)
         if self.mute and patterns.proof(text) == "cmake":
             return True
         if patterns.STATUS.match(text) or patterns.proof(text) or patterns.is_marker(text):
+            return False
+        if patterns.STEP.match(text) or patterns.STEP_DONE.match(text):
             return False
         return self.shape == "ninja" or (bool(text.strip()) and not text.startswith("-- "))
 
@@ -165,6 +177,7 @@ class Block:
             patterns.is_marker,
             patterns.is_traceback,
             patterns.PIP_ENDS.match,
+            patterns.TESTED.match,
         )
         return self._message < _MESSAGE and not any(other(text) for other in others)
 
@@ -237,6 +250,7 @@ class LogScanner:
         self._sticky: Block | None = None  # a line of CMake that the end of configuring settles
         self._hint: Block | None = None  # pip says that something failed, and what is to come
         self._in_pip = self._in_trial = False
+        self._before_step: Block | None = None  # an error before the step of pip that is being read
         self._warned: dict[str, tuple[FailureRow, str]] = {}
 
     @property
@@ -374,10 +388,24 @@ class LogScanner:
             self._end_pip()
         elif patterns.is_marker(text):
             self._mark(line)
+        elif self._suspect is not None and self._was_trial(text):
+            self._dropped, self._suspect = self._dropped or self._suspect, None
         elif patterns.goes_on(text):
             self._go_on(line, text)
         elif self._suspect is None and not patterns.is_command(text):
             self._suspect_it(line, text)
+
+    def _was_trial(self, text: str) -> bool:
+        """Say whether a step of pip or a test went well in which the suspect was said."""
+        if patterns.STEP.match(text):
+            self._before_step = self._suspect
+        if patterns.STEP_DONE.match(text):
+            return self._suspect is not self._before_step
+        return (
+            self._suspect is not None
+            and self._suspect.shape == "python"
+            and patterns.TESTED.match(text) is not None
+        )
 
     def _try(self, line: Line, shape: patterns.Kind | None) -> None:
         """Read a trial of CMake, which may fail, and forget it."""

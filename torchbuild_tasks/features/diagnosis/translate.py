@@ -74,6 +74,32 @@ _OTHER_VERSIONS: Final = (
     ("No space left on device", ("设备上没有空间",)),
     ("Killed", ("已杀死", "已终止", "Processus arrêté", "Terminado \\(killed\\)")),
 )
+# What cmd and PowerShell say behind the name of a program that they do not find, as public threads have it.
+_NO_COMMAND: Final = (
+    *(
+        "ist entweder falsch geschrieben",
+        "n'est pas reconnu en tant que commande",
+        "no se reconoce como un comando",
+    ),
+    *(
+        "non è riconosciuto come comando",
+        "não é reconhecido como um comando",
+        "не является внутренней или внешней",
+    ),
+    *("は、内部コマンド", "은(는) 내부 또는 외부 명령", "不是内部或外部命令", "不是內部或外部命令"),
+    *("nie jest rozpoznawana jako polecenie", "iç ya da dış komut", "není názvem vnitřního"),
+    *(
+        "wurde nicht als Name eines Cmdlet",
+        "n'est pas reconnu comme nom",
+        "no se reconoce como nombre de un cmdlet",
+    ),
+    *(
+        "não é reconhecido como nome de cmdlet",
+        "non riconosciuto come nome di cmdlet",
+        "не распознано как имя командлета",
+    ),
+    *("项识别为 cmdlet", "は、コマンドレット", "용어가 cmdlet"),
+)
 # A slot of printf, as gcc, bfd and git write it; gcc's %< and %> are quotes.
 _SLOT: Final = re.compile(r"%(\d+\$)?[+#]*(?:(q)[+#]*)?(?:ld|lu|p[A-Z]|[A-Za-z])|%[<>]")
 _LEAST: Final = 8  # characters of an ASCII message: a shorter one may be English
@@ -105,7 +131,7 @@ class Message(NamedTuple):
 
 def is_other(text: str) -> bool:
     """Say whether an ASCII line holds a message in another language."""
-    return any(plain in text for plain in _ascii())
+    return any(plain in text for plain in (*_ascii(), *_NO_COMMAND))
 
 
 @functools.cache
@@ -138,6 +164,13 @@ _WORDS: Final = (
 )
 _OTHERS: Final = (
     *((re.compile("|".join(said)), english) for english, said in _OTHER_VERSIONS),
+    (
+        re.compile(
+            rf".{{0,40}}?[{_OPEN}]\s?([^{_OPEN}{_CLOSE}]{{1,100}}?)\s?[{_CLOSE}]"
+            rf"\s?(?:{'|'.join(map(re.escape, _NO_COMMAND))})"
+        ),
+        r"'\1' is not recognized as an internal or external command",
+    ),
     (re.compile(r"(?<=ld)\s?: (?!cannot find|warning)\D{0,40}?(-l[\w:.+-]{2,60})"), r": cannot find \1"),
 )
 
@@ -166,7 +199,7 @@ def _pattern(template: str) -> str:
     parts: list[str] = []
     at = number = 0
     for slot in _SLOT.finditer(template):
-        parts.append(re.escape(template[at : slot.start()]))
+        parts.append(_literal(template[at : slot.start()]))
         at = slot.end()
         if slot[0] in ("%<", "%>"):
             parts.append(_QUOTE if slot[0] == "%>" else _QUOTE_AND_BLANK)
@@ -177,7 +210,12 @@ def _pattern(template: str) -> str:
             r"\S{1,300})" if slot.start() == 0 else r"\S.{0,300}?)" if at < len(template) else r"\S.{0,300})"
         )
         parts.append(name + (_QUOTED if slot[2] else whole[:-1]) + ")")
-    return "".join([*parts, re.escape(template[at:])])
+    return "".join([*parts, _literal(template[at:])])
+
+
+def _literal(text: str) -> str:
+    """Return the pattern of plain text; the blank within French quotes is often pasted as any other."""
+    return re.escape(text).replace("«\xa0", r"«\s").replace("\xa0»", r"\s»")
 
 
 def _replacement(english: str, groups: Mapping[str, int]) -> str:
@@ -211,7 +249,11 @@ TRANSLATED_SIGNS: Final = tuple(
             ("cp1251", ("ошибка",)),
             ("cp866", ("ошибка",)),
             ("utf-8", ("Fehler: ", "rreur", "errore: ", "erro: ")),
-            ("utf-8", _signs()),
+            ("utf-8", (*_signs(), *_NO_COMMAND)),
+            ("gb18030", ("不是内部或外部命令",)),
+            ("cp932", ("は、内部コマンド",)),
+            ("cp949", ("내부 또는 외부 명령",)),
+            ("cp866", ("не является внутренней",)),
             (
                 "utf-8",
                 tuple(
