@@ -21,13 +21,40 @@ from tests.support.driver import in_venv
 def target(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The Python that gets torch: a venv of the user's, complete for both eras."""
     folder = tmp_path_factory.mktemp("target") / "venv"
-    subprocess.run([sys.executable, "-m", "venv", str(folder)], check=True)
+    # One pip does all; ensurepip would start another, and compile it.
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(folder)], check=True)
     python = in_venv(folder, "python")
-    wanted = ["scikit-build-core>=1.0", "build", "setuptools>=70.1,<80", "wheel", "numpy", "cmake<4", "ninja"]
+    wanted = [
+        "pip",
+        "scikit-build-core>=1.0",
+        "build",
+        "setuptools>=70.1,<80",
+        "wheel",
+        "numpy",
+        "cmake<4",
+        "ninja",
+    ]
     wanted += ["pyyaml", "typing_extensions", "filelock", "sympy", "networkx", "jinja2", "fsspec"]
     # Byte code of all of sympy would take longer than all else here; what is imported gets its own.
-    subprocess.run([str(python), "-m", "pip", "install", "-q", "--no-compile", *wanted], check=True)
+    pip = [sys.executable, "-m", "pip", "--python", str(python)]
+    subprocess.run([*pip, "install", "-q", "--no-compile", *wanted], check=True)
     return python
+
+
+@pytest.fixture(scope="session", autouse=True)
+def few_pythons() -> Iterator[None]:
+    """Hide what pyenv keeps: each of some hundred runs would start every Python there, and say the same.
+
+    How they are found is tested in tests/facts. Its folders stay where a tool is found in them alone.
+    """
+    root, path = os.environ.get("PYENV_ROOT"), os.environ["PATH"].split(os.pathsep)
+    others = os.pathsep.join(each for each in path if not root or not Path(each).is_relative_to(root))
+    tools = ("python3", "git", "cmake", "ninja", "c++", "ccache")
+    with pytest.MonkeyPatch.context() as patch:
+        if root and all(shutil.which(tool, path=others) for tool in tools if shutil.which(tool)):
+            patch.delenv("PYENV_ROOT")
+            patch.setenv("PATH", others)
+        yield
 
 
 @pytest.fixture

@@ -31,6 +31,13 @@ FRONT_END = {
 ROUND, FRONT, NOTHING = "by Ninja and install:", "by the Python front end:", "Up to date:"
 
 
+# What is said of one era here holds for the other by the same code: a quick run has it once. In the order of
+# `loop`, so that each era is still built once.
+in_one_era = pytest.mark.parametrize(
+    "loop", [pytest.param("setuptools", marks=pytest.mark.slow), "scikit-build-core"], indirect=True
+)
+
+
 class Loop:
     """A copy of the sample that was built, and the Python that has its torch."""
 
@@ -142,6 +149,7 @@ def test_what_ninja_and_install_do_alone(loop: Loop, name: str, text: str) -> No
     assert loop.way().startswith(NOTHING)
 
 
+@in_one_era
 def test_a_status_of_the_users_own_takes_no_step_away(loop: Loop) -> None:
     """A dry run is read by Ninja's count: without it an edit would look like nothing to do."""
     loop.append("aten/src/ATen/relu.cpp", "\nint under_a_status() { return 2; }\n")
@@ -185,6 +193,7 @@ def test_what_the_front_end_reads(loop: Loop) -> None:
     assert loop.way() == f"{FRONT} changed since the last install: README.md"
 
 
+@in_one_era
 def test_the_version(loop: Loop) -> None:
     version = loop.tree / "version.txt"
     before = version.read_text("utf-8")
@@ -224,6 +233,7 @@ def test_a_module_that_is_gone(loop: Loop) -> None:
     assert loop.way().startswith(FRONT if loop.era == "scikit-build-core" else NOTHING)
 
 
+@in_one_era
 def test_a_torch_from_elsewhere(loop: Loop, tmp_path: Path) -> None:
     wheel = tmp_path / "torch-9.0-py3-none-any.whl"
     with zipfile.ZipFile(wheel, "w") as archive:
@@ -250,6 +260,7 @@ def test_a_failed_build_is_made_good_on_the_same_way(loop: Loop) -> None:
     assert loop.way().startswith(ROUND)
 
 
+@in_one_era
 def test_the_front_end_is_not_forgotten_over_a_failed_build(loop: Loop) -> None:
     source = loop.tree / "aten/src/ATen/mul.cpp"
     before = source.read_text("utf-8")
@@ -283,6 +294,7 @@ def test_one_target_is_built_and_not_installed(loop: Loop) -> None:
         (("--watch", "--mode", "wheel"), "--watch keeps an editable install up to date"),
     ],
 )
+@in_one_era
 def test_what_cannot_be_asked_for(loop: Loop, words: tuple[str, ...], told: str) -> None:
     if "USE_OPENMP=0" in words and loop.era == "setuptools":
         pytest.skip("setup.py configures for one target, too")
@@ -314,6 +326,7 @@ class Watching:
             time.sleep(0.05)
 
 
+@in_one_era
 def test_watching(loop: Loop, tmp_path: Path) -> None:
     watching = Watching(loop, tmp_path / "log")
     source = loop.tree / "aten/src/ATen/add.cpp"
