@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import shutil
-import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,31 +13,15 @@ import pytest
 from tests.support import visual_studio
 from tests.support.caches import install_cache
 from tests.support.capabilities import skip_without
-from tests.support.driver import in_venv
+from tests.support.driver import make_venv
 
 
 @pytest.fixture(scope="session")
 def target(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The Python that gets torch: a venv of the user's, complete for both eras."""
-    folder = tmp_path_factory.mktemp("target") / "venv"
-    # One pip does all; ensurepip would start another, and compile it.
-    subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(folder)], check=True)
-    python = in_venv(folder, "python")
-    wanted = [
-        "pip",
-        "scikit-build-core>=1.0",
-        "build",
-        "setuptools>=70.1,<80",
-        "wheel",
-        "numpy",
-        "cmake<4",
-        "ninja",
-    ]
+    wanted = ["scikit-build-core>=1.0", "build", "setuptools>=70.1,<80", "wheel", "numpy", "cmake<4", "ninja"]
     wanted += ["pyyaml", "typing_extensions", "filelock", "sympy", "networkx", "jinja2", "fsspec"]
-    # Byte code of all of sympy would take longer than all else here; what is imported gets its own.
-    pip = [sys.executable, "-m", "pip", "--python", str(python)]
-    subprocess.run([*pip, "install", "-q", "--no-compile", *wanted], check=True)
-    return python
+    return make_venv(tmp_path_factory.mktemp("target") / "venv", *wanted)
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -16,12 +16,10 @@ import pytest
 
 from tests.support.capabilities import needs_linux_compiler
 from tests.support.driver import TORCHBUILD, Run, environment, torchbuild
-from tests.support.sample import Era, materialise
+from tests.support.sample import ERAS, Era, in_one_era, materialise
 
 # Under Windows test_windows_line.py goes this way, with what stands in for Visual Studio there.
 pytestmark = [pytest.mark.integration, needs_linux_compiler]
-
-ERAS: tuple[Era, ...] = ("setuptools", "scikit-build-core")
 
 
 class Line:
@@ -112,6 +110,7 @@ def test_the_manifest_says_what_was_built_and_how(line: Line) -> None:
     assert packages["torch"]["origin"].startswith("editable file:") or packages["torch"]["record"] is None
 
 
+@in_one_era("line")
 def test_a_tree_of_0_1_0_is_not_built_anew_and_its_record_is_replaced(line: Line) -> None:
     """That version had the fingerprint in a file of its own, and beside it a manifest without one."""
     manifest, record = (line.tree / f"build/torchbuild-{name}.json" for name in ("manifest", "record"))
@@ -208,6 +207,7 @@ def test_the_env_file_is_what_the_build_ran_in(line: Line) -> None:
     assert not re.search(r"Building|Linking|CMake", done.stdout)
 
 
+@in_one_era("line")
 def test_a_second_build_is_told_who_holds_the_tree(line: Line) -> None:
     _slow_to_compile(line.tree / "aten/src/ATen/matmul.cpp", 0)
     argv = [*TORCHBUILD, "build", "--source", str(line.tree), "--python", str(line.python)]

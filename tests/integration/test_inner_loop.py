@@ -18,9 +18,10 @@ from typing import cast
 
 import pytest
 
+from tests.support import sample
 from tests.support.capabilities import needs_linux_compiler
 from tests.support.driver import TORCHBUILD, Run, environment, torchbuild
-from tests.support.sample import Era, materialise
+from tests.support.sample import ERAS, Era, materialise
 
 pytestmark = [pytest.mark.integration, needs_linux_compiler]
 
@@ -31,11 +32,7 @@ FRONT_END = {
 ROUND, FRONT, NOTHING = "by Ninja and install:", "by the Python front end:", "Up to date:"
 
 
-# What is said of one era here holds for the other by the same code: a quick run has it once. In the order of
-# `loop`, so that each era is still built once.
-in_one_era = pytest.mark.parametrize(
-    "loop", [pytest.param("setuptools", marks=pytest.mark.slow), "scikit-build-core"], indirect=True
-)
+in_one_era = sample.in_one_era("loop")
 
 
 class Loop:
@@ -102,7 +99,7 @@ class Loop:
         assert self().code == 0  # which notes what the front end has written again by hand
 
 
-@pytest.fixture(scope="module", params=list(FRONT_END))
+@pytest.fixture(scope="module", params=ERAS)
 def loop(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory, target: Path
 ) -> Iterator[Loop]:

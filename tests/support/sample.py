@@ -9,9 +9,24 @@ import shutil
 import subprocess
 import tempfile
 from pathlib import Path
-from typing import Literal
+from typing import Literal, get_args
+
+import pytest
 
 Era = Literal["setuptools", "scikit-build-core"]
+ERAS: tuple[Era, ...] = get_args(Era)
+
+
+def in_one_era(fixture: str) -> pytest.MarkDecorator:
+    """Mark a test that goes the same way through our code in both eras: a quick run has it in the newer one.
+
+    `fixture` has one of ERAS as its parameter. In that order, or what it made would be made twice.
+    """
+    older, newer = ERAS
+    return pytest.mark.parametrize(
+        fixture, [pytest.param(older, marks=pytest.mark.slow), newer], indirect=True
+    )
+
 
 SAMPLE = Path(__file__).resolve().parents[2] / "samples" / "minitorch"
 
