@@ -30,7 +30,7 @@ class Machine:
         self.home = tmp_path / name
         self.home.mkdir()
         self.folder, self.address, self.sccache = self.home / "cache", address, sccache
-        self.root = project(self.home / "checkout", sccache, files)
+        self.root = project(self.home / "checkout", sccache, files, heavy=files > FILES)
         self.said: list[str] = []
 
     @property
