@@ -117,11 +117,11 @@ NINES = "9" * 5000
     ids=lambda text: str(text[:12]),
 )
 def test_json_that_nobody_writes(text: str | bytes, said: str) -> None:
-    began = time.perf_counter()
+    began = time.process_time()
     with pytest.raises(Malformed, match=said) as refused:
         parse_json(text)
     assert len(str(refused.value)) < 300
-    assert time.perf_counter() - began < 5
+    assert time.process_time() - began < 5
 
 
 @pytest.mark.parametrize(
@@ -156,11 +156,11 @@ def test_json_that_is_fine(value: object) -> None:
     ids=lambda text: str(text[:12]),
 )
 def test_toml_that_nobody_writes(text: str, said: str) -> None:
-    began = time.perf_counter()
+    began = time.process_time()
     with pytest.raises(Malformed, match=said) as refused:
         parse_toml(text)
     assert len(str(refused.value)) < 300
-    assert time.perf_counter() - began < 5
+    assert time.process_time() - began < 5
 
 
 def test_a_settings_file_is_refused_with_its_name_and_key(tmp_path: Path) -> None:
@@ -627,6 +627,6 @@ BOMBS = {
 
 @pytest.mark.parametrize("bomb", BOMBS)
 def test_no_reader_falls_over_a_bomb(folder: Path, bomb: str) -> None:
-    began = time.perf_counter()
+    began = time.process_time()
     _read_by(READERS, folder, BOMBS[bomb])
-    assert time.perf_counter() - began < 30
+    assert time.process_time() - began < 30
