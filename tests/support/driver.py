@@ -63,7 +63,7 @@ def environment(changes: Mapping[str, str] | None = None) -> dict[str, str]:
 def torchbuild(
     *words: str | Path,
     cwd: Path | None = None,
-    timeout: float = 300,
+    timeout: float = 500,  # below `timeout` of pyproject.toml, which does not end what a test has started
     environ: Mapping[str, str] | None = None,
 ) -> Run:
     """Run a verb to its end."""
