@@ -75,6 +75,7 @@ DECODERS = {
     *("json.load", "json.loads", "tomllib.load", "tomllib.loads", "json.JSONDecoder"),
     *("msgspec.json.decode", "msgspec.toml.decode", "msgspec.json.Decoder"),
 }
+LAST = {name.rpartition(".")[2] for name in DECODERS}
 
 
 def test_nobody_else_decodes() -> None:
@@ -85,7 +86,7 @@ def test_nobody_else_decodes() -> None:
         if name in MAY_DECODE:
             continue
         for node in ast.walk(ast.parse(path.read_text("utf-8"))):
-            if isinstance(node, ast.Attribute) and ast.unparse(node) in DECODERS:
+            if isinstance(node, ast.Attribute) and node.attr in LAST and ast.unparse(node) in DECODERS:
                 found.append(f"{name}:{node.lineno}")
             if isinstance(node, ast.ImportFrom) and node.module in ("json", "tomllib", "msgspec.json"):
                 found.append(f"{name}:{node.lineno}")
@@ -116,11 +117,11 @@ NINES = "9" * 5000
     ids=lambda text: str(text[:12]),
 )
 def test_json_that_nobody_writes(text: str | bytes, said: str) -> None:
-    began = time.perf_counter()
+    began = time.process_time()
     with pytest.raises(Malformed, match=said) as refused:
         parse_json(text)
     assert len(str(refused.value)) < 300
-    assert time.perf_counter() - began < 5
+    assert time.process_time() - began < 5
 
 
 @pytest.mark.parametrize(
@@ -155,11 +156,11 @@ def test_json_that_is_fine(value: object) -> None:
     ids=lambda text: str(text[:12]),
 )
 def test_toml_that_nobody_writes(text: str, said: str) -> None:
-    began = time.perf_counter()
+    began = time.process_time()
     with pytest.raises(Malformed, match=said) as refused:
         parse_toml(text)
     assert len(str(refused.value)) < 300
-    assert time.perf_counter() - began < 5
+    assert time.process_time() - began < 5
 
 
 def test_a_settings_file_is_refused_with_its_name_and_key(tmp_path: Path) -> None:
@@ -450,8 +451,9 @@ def test_nobody_else_reads_a_whole_file() -> None:
         for node in ast.walk(ast.parse(path.read_text("utf-8"))):
             if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute):
                 continue
-            through = ast.unparse(node.func.value) in ("probe", "self", "reading", "one")
-            if node.func.attr in ("read_text", "read_bytes") and not through:
+            if node.func.attr not in ("read_text", "read_bytes"):
+                continue
+            if ast.unparse(node.func.value) not in ("probe", "self", "reading", "one"):
                 found.add(path.relative_to(PACKAGE).as_posix())
     assert found == MAY_READ
 
@@ -625,6 +627,6 @@ BOMBS = {
 
 @pytest.mark.parametrize("bomb", BOMBS)
 def test_no_reader_falls_over_a_bomb(folder: Path, bomb: str) -> None:
-    began = time.perf_counter()
+    began = time.process_time()
     _read_by(READERS, folder, BOMBS[bomb])
-    assert time.perf_counter() - began < 30
+    assert time.process_time() - began < 30

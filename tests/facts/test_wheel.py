@@ -56,9 +56,9 @@ def test_what_a_sound_one_says(tmp_path: Path) -> None:
     ids=range(14),
 )
 def test_a_value_of_another_form_is_refused(tmp_path: Path, version: str, metadata: str, said: str) -> None:
-    began = time.perf_counter()
+    began = time.process_time()
     assert said in look_at_wheel(wheel(tmp_path, version, metadata)).problem
-    assert time.perf_counter() - began < 10
+    assert time.process_time() - began < 10
 
 
 @pytest.mark.parametrize("name", ["../../x", "/usr/bin/python", "..\\x", "-x", "C", "\x1b[1m", "python"])

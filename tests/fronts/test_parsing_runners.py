@@ -90,8 +90,20 @@ def through_nox(verb: str, words: list[str]) -> int:
 # ---------------------------------------------------------------- the same words
 
 
+def each_flag() -> Iterator[object]:
+    """Every flag with one of the verbs that have it, not always the same; with --slow, with each of them.
+
+    A verb has all its flags at once below.
+    """
+    for number, name in enumerate(dict.fromkeys(name for _, name in EVERY)):
+        verbs = [verb for verb, other in EVERY if other == name]
+        for verb in verbs:
+            marks = () if verb == verbs[number % len(verbs)] else pytest.mark.slow
+            yield pytest.param(verb, name, marks=marks)
+
+
 @pytest.mark.one_system  # under Windows all flags of a verb at once, below
-@pytest.mark.parametrize(("verb", "name"), EVERY, ids=lambda value: value)
+@pytest.mark.parametrize(("verb", "name"), list(each_flag()), ids=lambda value: value)
 def test_each_flag_means_the_same_everywhere(
     verb: str, name: str, inv: Run, torchbuild: Run, ran: Ran
 ) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import shutil
-import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,20 +13,31 @@ import pytest
 from tests.support import visual_studio
 from tests.support.caches import install_cache
 from tests.support.capabilities import skip_without
-from tests.support.driver import in_venv
+from tests.support.driver import make_venv
 
 
 @pytest.fixture(scope="session")
 def target(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The Python that gets torch: a venv of the user's, complete for both eras."""
-    folder = tmp_path_factory.mktemp("target") / "venv"
-    subprocess.run([sys.executable, "-m", "venv", str(folder)], check=True)
-    python = in_venv(folder, "python")
     wanted = ["scikit-build-core>=1.0", "build", "setuptools>=70.1,<80", "wheel", "numpy", "cmake<4", "ninja"]
     wanted += ["pyyaml", "typing_extensions", "filelock", "sympy", "networkx", "jinja2", "fsspec"]
-    # Byte code of all of sympy would take longer than all else here; what is imported gets its own.
-    subprocess.run([str(python), "-m", "pip", "install", "-q", "--no-compile", *wanted], check=True)
-    return python
+    return make_venv(tmp_path_factory.mktemp("target") / "venv", *wanted)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def few_pythons() -> Iterator[None]:
+    """Hide what pyenv keeps: each of some hundred runs would start every Python there, and say the same.
+
+    How they are found is tested in tests/facts. Its folders stay where a tool is found in them alone.
+    """
+    root, path = os.environ.get("PYENV_ROOT"), os.environ["PATH"].split(os.pathsep)
+    others = os.pathsep.join(each for each in path if not root or not Path(each).is_relative_to(root))
+    tools = ("python3", "git", "cmake", "ninja", "c++", "ccache")
+    with pytest.MonkeyPatch.context() as patch:
+        if root and all(shutil.which(tool, path=others) for tool in tools if shutil.which(tool)):
+            patch.delenv("PYENV_ROOT")
+            patch.setenv("PATH", others)
+        yield
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.capabilities import needs_git
-from tests.support.driver import torchbuild
+from tests.support.driver import make_venv, torchbuild
 from tests.support.sample import materialise
 
 pytestmark = pytest.mark.integration
@@ -117,7 +117,7 @@ def test_an_environment_of_the_users_is_not_changed_without_a_yes(
     tree: Path, tmp_path: Path, able: dict[str, str]
 ) -> None:
     venv = tmp_path / "mine"
-    subprocess.run([sys.executable, "-m", "venv", str(venv)], check=True)
+    make_venv(venv)
     before = files(venv)
     done = torchbuild("build", "--source", tree, "--python", venv, environ=able)
     assert done.code == 5

@@ -16,12 +16,10 @@ import pytest
 
 from tests.support.capabilities import needs_linux_compiler
 from tests.support.driver import TORCHBUILD, Run, environment, torchbuild
-from tests.support.sample import Era, materialise
+from tests.support.sample import ERAS, Era, in_one_era, materialise
 
 # Under Windows test_windows_line.py goes this way, with what stands in for Visual Studio there.
 pytestmark = [pytest.mark.integration, needs_linux_compiler]
-
-ERAS: tuple[Era, ...] = ("setuptools", "scikit-build-core")
 
 
 class Line:
@@ -112,6 +110,7 @@ def test_the_manifest_says_what_was_built_and_how(line: Line) -> None:
     assert packages["torch"]["origin"].startswith("editable file:") or packages["torch"]["record"] is None
 
 
+@in_one_era("line")
 def test_a_tree_of_0_1_0_is_not_built_anew_and_its_record_is_replaced(line: Line) -> None:
     """That version had the fingerprint in a file of its own, and beside it a manifest without one."""
     manifest, record = (line.tree / f"build/torchbuild-{name}.json" for name in ("manifest", "record"))
@@ -139,17 +138,29 @@ def test_an_edited_source_is_compiled(line: Line) -> None:
     assert "matmul.cpp.o" not in done.err
 
 
-def test_a_changed_variable_reaches_cmake(line: Line) -> None:
+@pytest.mark.parametrize(
+    ("name", "before", "value", "after"),
+    [
+        (
+            "USE_MKLDNN",
+            "OFF",
+            "1",
+            "(ON|1)",
+        ),  # the sample only records it: one file is compiled again, not all
+        pytest.param("USE_OPENMP", "ON", "0", "(OFF|0)", marks=pytest.mark.slow),
+    ],
+)
+def test_a_changed_variable_reaches_cmake(line: Line, name: str, before: str, value: str, after: str) -> None:
     """PyTorch's own build would go on with the cached value in both eras."""
-    assert "USE_OPENMP=ON" in line.torch("torch.__config__.show()")
-    plan = line("plan", "--set", "USE_OPENMP=0", "--json").json
+    assert f"{name}={before}" in line.torch("torch.__config__.show()")
+    plan = line("plan", "--set", f"{name}={value}", "--json").json
     assert plan["freshness"]["needs"] == "reconfigure"
-    assert [(c["name"], c["after"]) for c in plan["freshness"]["changes"]] == [("USE_OPENMP", "0")]
-    assert line("build", "--set", "USE_OPENMP=0").code == 0
-    assert re.search("USE_OPENMP=(OFF|0)", line.torch("torch.__config__.show()"))
+    assert [(c["name"], c["after"]) for c in plan["freshness"]["changes"]] == [(name, value)]
+    assert line("build", "--set", f"{name}={value}").code == 0
+    assert re.search(f"{name}={after}", line.torch("torch.__config__.show()"))
     # And a variable that is set no longer goes back to the default.
     assert line("build").code == 0
-    assert "USE_OPENMP=ON" in line.torch("torch.__config__.show()")
+    assert f"{name}={before}" in line.torch("torch.__config__.show()")
 
 
 @pytest.mark.slow
@@ -196,6 +207,7 @@ def test_the_env_file_is_what_the_build_ran_in(line: Line) -> None:
     assert not re.search(r"Building|Linking|CMake", done.stdout)
 
 
+@in_one_era("line")
 def test_a_second_build_is_told_who_holds_the_tree(line: Line) -> None:
     _slow_to_compile(line.tree / "aten/src/ATen/matmul.cpp", 0)
     argv = [*TORCHBUILD, "build", "--source", str(line.tree), "--python", str(line.python)]
@@ -209,9 +221,13 @@ def test_a_second_build_is_told_who_holds_the_tree(line: Line) -> None:
         assert first.wait(timeout=120) == 0
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_an_interrupted_build_goes_on(line: Line, number: int) -> None:
-    _slow_to_compile(line.tree / "aten/src/ATen/matmul.cpp", number)
+@pytest.mark.parametrize(
+    "numbers",  # one in each era, with --slow both in both
+    [(signal.SIGTERM, signal.SIGINT), pytest.param((signal.SIGINT, signal.SIGTERM), marks=pytest.mark.slow)],
+)
+def test_an_interrupted_build_goes_on(line: Line, numbers: tuple[int, int]) -> None:
+    number = numbers[(line.tree / "setup.py").exists()]
+    _slow_to_compile(line.tree / "aten/src/ATen/matmul.cpp", number, times=3)
     argv = [*TORCHBUILD, "build", "--source", str(line.tree), "--python", str(line.python)]
     build = subprocess.Popen(
         argv, env=environment(), stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
@@ -256,7 +272,13 @@ def test_clean_leaves_the_tree_as_it_was(line: Line) -> None:
     mine.parent.rmdir()
 
 
-@pytest.mark.parametrize("name", ["a b é & %PATH%", "späce 'quote'"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "a b é & %PATH% späce 'quote'",
+        *(pytest.param(part, marks=pytest.mark.slow) for part in ("a b é & %PATH%", "späce 'quote'")),
+    ],
+)
 def test_paths_that_are_hard_on_shells(tmp_path: Path, target: Path, name: str) -> None:
     line = Line(materialise(tmp_path / name / "minitorch", era="scikit-build-core"), target)
     done = line("build", "--yes")
@@ -282,10 +304,10 @@ def _wait_for(happened: Any, seconds: float = 60) -> None:
         time.sleep(0.05)
 
 
-def _slow_to_compile(source: Path, salt: int) -> None:
+def _slow_to_compile(source: Path, salt: int, times: int = 6) -> None:
     """Give a source some seconds of work at compile time, which no compiler cache has seen with this salt."""
     text = source.read_text("utf-8").partition("\n// slow")[0]
-    loops = "for (int i = 0; i < 6; ++i) for (int j = 0; j < 200000; ++j) n += j;"
+    loops = f"for (int i = 0; i < {times}; ++i) for (int j = 0; j < 200000; ++j) n += j;"
     spin = f"constexpr unsigned spin() {{ unsigned n = 0; {loops} return n; }}"
     source.write_text(f'{text}\n// slow\n{spin}\nstatic_assert(spin() != {salt}, "");\n', "utf-8")
 

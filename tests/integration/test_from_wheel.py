@@ -13,14 +13,14 @@ import pytest
 
 from tests.support.capabilities import needs_linux_compiler
 from tests.support.driver import Run, torchbuild
-from tests.support.sample import Era, materialise, run_git
+from tests.support.sample import ERAS, Era, in_one_era, materialise, run_git
 
 pytestmark = [pytest.mark.integration, needs_linux_compiler]
 
 ADD = "import torch; t = torch.tensor([1.0, 2.0]); print(torch.__file__, torch.version.git_version)"
 
 
-@pytest.fixture(scope="module", params=["setuptools", "scikit-build-core"])
+@pytest.fixture(scope="module", params=ERAS)
 def era(request: pytest.FixtureRequest) -> Era:
     return cast("Era", request.param)
 
@@ -113,6 +113,7 @@ def test_a_native_change_is_refused_with_its_part(tree: Path, wheel: Path, targe
     assert listed(tree) == before
 
 
+@in_one_era("era")
 def test_a_change_in_a_submodule_counts(tree: Path, wheel: Path, target: Path) -> None:
     (changed,) = list((tree / "third_party/tinyfmt").rglob("*.h"))[:1]
     changed.write_text(changed.read_text("utf-8") + "\n// changed\n", "utf-8")
@@ -121,6 +122,7 @@ def test_a_change_in_a_submodule_counts(tree: Path, wheel: Path, target: Path) -
     assert "third_party/tinyfmt" in done.err
 
 
+@in_one_era("era")
 def test_files_of_somebody_else_are_not_overwritten(tree: Path, wheel: Path, target: Path) -> None:
     (tree / "torch/version.py").write_text("mine = True\n", "utf-8")
     done = build(tree, target, wheel)
@@ -129,6 +131,7 @@ def test_files_of_somebody_else_are_not_overwritten(tree: Path, wheel: Path, tar
     assert (tree / "torch/version.py").read_text("utf-8") == "mine = True\n"
 
 
+@in_one_era("era")
 def test_auto_takes_the_cheapest_way_for_each_change(tree: Path, wheel: Path, target: Path) -> None:
     def auto() -> str:
         done = torchbuild("build", "--source", tree, "--python", target, "--yes", "--auto")
@@ -154,6 +157,7 @@ def test_auto_takes_the_cheapest_way_for_each_change(tree: Path, wheel: Path, ta
     assert "ninja install" in again and "from-wheel a build of its own lies here" in again
 
 
+@in_one_era("era")
 def test_a_plan_names_the_wheel_and_what_stands_against_it(tree: Path, wheel: Path, target: Path) -> None:
     words = ("plan", "--source", tree, "--python", target, "--json", "--from-wheel", wheel)
     before = listed(tree)

@@ -18,9 +18,10 @@ from typing import cast
 
 import pytest
 
+from tests.support import sample
 from tests.support.capabilities import needs_linux_compiler
 from tests.support.driver import TORCHBUILD, Run, environment, torchbuild
-from tests.support.sample import Era, materialise
+from tests.support.sample import ERAS, Era, materialise
 
 pytestmark = [pytest.mark.integration, needs_linux_compiler]
 
@@ -29,6 +30,9 @@ FRONT_END = {
     "scikit-build-core": "python -m pip install --no-build-isolation -e .",
 }
 ROUND, FRONT, NOTHING = "by Ninja and install:", "by setup.py or pip:", "Up to date:"
+
+
+in_one_era = sample.in_one_era("loop")
 
 
 class Loop:
@@ -95,7 +99,7 @@ class Loop:
         assert self().code == 0  # which notes what the front end has written again by hand
 
 
-@pytest.fixture(scope="module", params=list(FRONT_END))
+@pytest.fixture(scope="module", params=ERAS)
 def loop(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory, target: Path
 ) -> Iterator[Loop]:
@@ -142,6 +146,7 @@ def test_what_ninja_and_install_do_alone(loop: Loop, name: str, text: str) -> No
     assert loop.way().startswith(NOTHING)
 
 
+@in_one_era
 def test_a_status_of_the_users_own_takes_no_step_away(loop: Loop) -> None:
     """A dry run is read by Ninja's count: without it an edit would look like nothing to do."""
     loop.append("aten/src/ATen/relu.cpp", "\nint under_a_status() { return 2; }\n")
@@ -185,6 +190,7 @@ def test_what_the_front_end_reads(loop: Loop) -> None:
     assert loop.way() == f"{FRONT} changed since the last install: README.md"
 
 
+@in_one_era
 def test_the_version(loop: Loop) -> None:
     version = loop.tree / "version.txt"
     before = version.read_text("utf-8")
@@ -224,6 +230,7 @@ def test_a_module_that_is_gone(loop: Loop) -> None:
     assert loop.way().startswith(FRONT if loop.era == "scikit-build-core" else NOTHING)
 
 
+@in_one_era
 def test_a_torch_from_elsewhere(loop: Loop, tmp_path: Path) -> None:
     wheel = tmp_path / "torch-9.0-py3-none-any.whl"
     with zipfile.ZipFile(wheel, "w") as archive:
@@ -250,6 +257,7 @@ def test_a_failed_build_is_made_good_on_the_same_way(loop: Loop) -> None:
     assert loop.way().startswith(ROUND)
 
 
+@in_one_era
 def test_the_front_end_is_not_forgotten_over_a_failed_build(loop: Loop) -> None:
     source = loop.tree / "aten/src/ATen/mul.cpp"
     before = source.read_text("utf-8")
@@ -283,6 +291,7 @@ def test_one_target_is_built_and_not_installed(loop: Loop) -> None:
         (("--watch", "--mode", "wheel"), "--watch keeps an editable install up to date"),
     ],
 )
+@in_one_era
 def test_what_cannot_be_asked_for(loop: Loop, words: tuple[str, ...], told: str) -> None:
     if "USE_OPENMP=0" in words and loop.era == "setuptools":
         pytest.skip("setup.py configures for one target, too")
@@ -314,6 +323,7 @@ class Watching:
             time.sleep(0.05)
 
 
+@in_one_era
 def test_watching(loop: Loop, tmp_path: Path) -> None:
     watching = Watching(loop, tmp_path / "log")
     source = loop.tree / "aten/src/ATen/add.cpp"

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from tests.support.capabilities import needs_git, needs_linux_compiler
-from tests.support.driver import Run, torchbuild
+from tests.support.driver import Run, make_venv, torchbuild
 from tests.support.sample import SAMPLE, materialise
 
 pytestmark = [pytest.mark.integration, needs_linux_compiler, needs_git]
@@ -160,7 +160,7 @@ def test_git_keeps_a_patched_file_and_the_patch_goes_on_request(checkout: Checko
 
 def test_what_else_changes_is_named_with_its_reason(checkout: Checkout, tmp_path: Path) -> None:
     """Another Python, another compiler under the same path, a moved checkout: a clean each."""
-    subprocess.run([str(checkout.python), "-m", "venv", str(tmp_path / "other")], check=True)
+    make_venv(tmp_path / "other")
     other = torchbuild("plan", "--json", "--source", checkout.tree, "--python", tmp_path / "other/bin/python")
     assert other.json["freshness"]["needs"] == "clean"
     assert "another Python" in other.json["freshness"]["because"]

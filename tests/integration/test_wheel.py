@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.driver import environment, in_venv
+from tests.support.driver import environment, in_venv, make_venv
 
 pytestmark = [pytest.mark.integration, pytest.mark.one_system]  # it holds no machine code
 
@@ -39,8 +39,7 @@ def test_it_holds_the_rows_and_the_templates(wheel: Path) -> None:
 
 def test_it_works_in_a_clean_venv(wheel: Path, tmp_path: Path) -> None:
     venv = tmp_path / "venv"
-    subprocess.run([sys.executable, "-m", "venv", str(venv)], check=True)
-    subprocess.run([str(in_venv(venv, "pip")), "install", "-q", f"{wheel}[nox]"], check=True)
+    make_venv(venv, f"{wheel}[nox]")
     (tmp_path / "noxfile.py").write_text("import torchbuild_tasks\n\ntorchbuild_tasks.register()\n", "utf-8")
     (tmp_path / "tasks.py").write_text("from torchbuild_tasks import namespace\n", "utf-8")
     tree = tmp_path / "tree"

@@ -14,8 +14,22 @@ from tests.support.machines import ask, linux_facts, modern_tree, plan_of, setti
 from torchbuild_tasks.plan.cuda import choices
 from torchbuild_tasks.plan.decisions import choose_generator, decide_build
 from torchbuild_tasks.plan.jetson import check_jetson
+from torchbuild_tasks.plan.settings import NamedBuild
 from torchbuild_tasks.plan.variables import choose_build_type
 from torchbuild_tasks.values import replace
+
+
+@pytest.mark.parametrize(
+    ("seen", "because"),
+    [
+        ("", "the build one"),
+        ("/src/pytorch", "the build one; its worktree is not there yet, seen from /src/pytorch"),
+    ],
+)
+def test_a_named_build_says_what_is_looked_at(seen: str, because: str) -> None:
+    said = replace(settings(), build=NamedBuild(name="one", line=1), seen_from=seen)
+    source = next(choice for choice in plan_of(said=said).choices if choice.name == "source")
+    assert source.because == because
 
 
 @pytest.mark.parametrize(

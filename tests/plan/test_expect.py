@@ -74,6 +74,12 @@ def test_a_build_number_above_one_is_part_of_the_version() -> None:
     assert expected(set=flags)["import", "version"].wanted == "2.8.0.post2"
 
 
+def test_libraries_may_come_from_where_a_variable_leads() -> None:
+    """An absolute path in it; neither a word nor the whole machine."""
+    found = expected(set=("MY_PLACE=/opt/mine:beside:/", "OTHER=word"))
+    assert found["libraries", ""].wanted == "/src/pytorch\n/opt/mine"
+
+
 def test_the_commit_is_expected_only_where_there_is_one() -> None:
     facts = linux_facts()
     assert expected(facts)["import", "git_version"].wanted == facts.tree.commit

@@ -94,8 +94,9 @@ def environ_for(name: str, folder: Path, root: Path) -> dict[str, str]:
     return {**clean, **mine}
 
 
-# Headers that take a while, and one of the checkout's own.
-_SOURCE = '#include <map>\n#include <regex>\n#include "own.h"\nint f{n}() {{ return OWN + {n}; }}\n'
+# Headers of the library, and one of the checkout's own.
+_SOURCE = '{headers}\n#include "own.h"\nint f{n}() {{ return OWN + {n}; }}\n'
+_HEAVY = "#include <map>\n#include <regex>"  # three times the compile of a string
 _RULE = """
 rule cxx
   command = {launcher} {cxx} -O1 -I{root}/include -MD -MT $out -MF $out.d -o $out -c $in
@@ -104,15 +105,19 @@ rule cxx
 """
 
 
-def project(root: Path, launcher: str, files: int, cxx: str = "c++") -> Path:
-    """A checkout of C++ files whose build tree names everything by absolute paths, as CMake does."""
+def project(root: Path, launcher: str, files: int, cxx: str = "c++", *, heavy: bool = True) -> Path:
+    """A checkout of C++ files whose build tree names everything by absolute paths, as CMake does.
+
+    Files that are not `heavy` are for what counts hits alone, where no compile has to take a while.
+    """
+    headers = _HEAVY if heavy else "#include <string>"
     (root / "include").mkdir(parents=True)
     (root / "build").mkdir()
     (root / "include" / "own.h").write_text("#define OWN 1\n", "utf-8")
     words = {name: value.replace("\\", "/") for name, value in {"launcher": launcher, "cxx": cxx}.items()}
     rules = [_RULE.format(root=root.as_posix(), **words)]
     for n in range(files):
-        (root / f"f{n}.cpp").write_text(_SOURCE.format(n=n), "utf-8")
+        (root / f"f{n}.cpp").write_text(_SOURCE.format(n=n, headers=headers), "utf-8")
         source = (root / f"f{n}.cpp").as_posix().replace(":", "$:")  # a drive; Ninja ends a list with :
         rules.append(f"build f{n}.o: cxx {source}\n")
     (root / "build" / "build.ninja").write_text("".join(rules), "utf-8")

@@ -34,6 +34,19 @@ def in_venv(venv: Path, program: str) -> Path:
     return venv / "Scripts" / f"{program}.exe" if sys.platform == "win32" else venv / "bin" / program
 
 
+def make_venv(folder: Path, *packages: str) -> Path:
+    """Make a venv with pip and these packages; its Python is returned.
+
+    ensurepip takes four times as long: it starts pip out of an archive and compiles what it installs. Here
+    only what is imported gets byte code; that of all of sympy would take longer than all else.
+    """
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(folder)], check=True)
+    python = in_venv(folder, "python")
+    pip = [sys.executable, "-m", "pip", "--python", str(python), "install", "-q", "--no-compile"]
+    subprocess.run([*pip, "pip", *packages], check=True)
+    return python
+
+
 def environment(changes: Mapping[str, str] | None = None) -> dict[str, str]:
     """The tests' environment without what would decide a build: active venvs and build variables."""
     drop = ("VIRTUAL_ENV", "CONDA_PREFIX", "PYTHONPATH", "CC", "CXX", "MAX_JOBS")
@@ -50,7 +63,7 @@ def environment(changes: Mapping[str, str] | None = None) -> dict[str, str]:
 def torchbuild(
     *words: str | Path,
     cwd: Path | None = None,
-    timeout: float = 300,
+    timeout: float = 500,  # below `timeout` of pyproject.toml, which does not end what a test has started
     environ: Mapping[str, str] | None = None,
 ) -> Run:
     """Run a verb to its end."""

@@ -145,6 +145,13 @@ def test_a_folder_is_held_to_the_torch(seen: CompanionSource | None, status: str
     assert text in finding.text + finding.fix
 
 
+def test_a_folder_for_a_torch_without_any_release_is_refused_without_naming_one() -> None:
+    plan = plan_of(facts("0.4.1", source("0.23.0a0")), with_=("torchvision=/src/vision",))
+    finding = found(plan.findings, "torchvision")
+    assert (finding.status, finding.fix) == ("error", "")
+    assert finding.text.endswith("and this is 0.4.1")
+
+
 def test_a_folder_is_built_where_it_is_and_again_unless_git_knows_its_state() -> None:
     def built_from(**changes: Any) -> Companion:
         return only(plan_of(facts("2.8.0a0", source(**changes)), with_=("torchvision=/src/vision",)))

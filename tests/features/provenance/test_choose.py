@@ -54,5 +54,8 @@ def test_the_statement_names_the_wheel_its_sources_and_the_manifest() -> None:
         if "gitCommit" in each.get("digest", {})
     }
     assert commits == {each.path or "torch": each.commit for each in MANIFEST.repositories if each.commit}
+    sources = {each["name"]: each.get("uri") for each in built["resolvedDependencies"] if "name" in each}
+    for each in MANIFEST.repositories:
+        assert sources[each.path or "torch"] == f"git+{each.url}@{each.commit}"
     assert run["byproducts"][0]["digest"] == {"sha256": "bb"}
     assert run["metadata"]["startedOn"].endswith("Z")

@@ -32,6 +32,12 @@ def test_times_come_from_the_commit_and_paths_are_mapped() -> None:
     assert made["LDSHARED"] == "/usr/bin/gcc -shared"
 
 
+def test_a_plan_says_whether_it_is_for_the_same_bytes() -> None:
+    assert is_reproducible(plan_of(committed(), **WHEEL))
+    mine = ("CMAKE_PROJECT_INCLUDE=/my/own.cmake",)
+    assert not is_reproducible(plan_of(committed(), mode="wheel", set=mine))
+
+
 def test_without_the_flag_nothing_of_it_is_set() -> None:
     plan = plan_of(committed(), mode="wheel")
     assert not is_reproducible(plan)

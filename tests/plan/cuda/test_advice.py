@@ -143,6 +143,19 @@ def test_where_nothing_fits_that_is_said_with_the_reason() -> None:
     assert "torch 2.14 builds with CUDA >=12.6" in fix
 
 
+def test_the_nearest_is_the_one_that_fewest_findings_speak_against() -> None:
+    """A check that found nothing wrong does not count as one of them."""
+    host = Host(os="linux", arch="x86_64", libc="glibc 2.41")
+    compilers = (tool("g++", "11.4.0"), tool("gcc", "11.4.0"))
+    here = machine(
+        "2.7.1", "12.9", capability="10.0", driver=driver("580.65.06"), compilers=compilers, host=host
+    )
+    fixes = [finding.fix for finding in toolkit_findings(plan_of(here, cuda=True))]
+    assert any(
+        "The nearest is 12.8: CUDA 12.8 does not compile with this system's glibc" in fix for fix in fixes
+    )
+
+
 def test_a_board_has_jetpacks() -> None:
     plan = plan_of(replace(tx2(), cuda=replace(tx2().cuda, toolkits=())), cuda=True)
     assert "nvidia-jetpack" in found(plan.findings, "cuda-toolkit").fix

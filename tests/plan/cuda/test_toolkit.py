@@ -11,6 +11,7 @@ from tests.support.machines import ask, found, plan_of, settings, tree
 from torchbuild_tasks.model import Facts, Toolkit
 from torchbuild_tasks.plan.cuda.chosen import ChosenToolkit
 from torchbuild_tasks.plan.cuda.toolkit import choose_toolkit
+from torchbuild_tasks.values import replace
 
 
 def chosen(*toolkits: Toolkit, said: Any = None, **flags: Any) -> ChosenToolkit:
@@ -111,6 +112,14 @@ def test_a_version_that_is_not_here() -> None:
     text = refused(cuda_facts(toolkit("13.0")), cuda_toolkit="12.6")
     assert "no CUDA 12.6" in text
     assert "13.0 (/usr/local/cuda-13.0)" in text
+
+
+def test_where_another_is_asked_for_those_that_could_compile_are_offered() -> None:
+    broken = replace(toolkit("12.8"), problem="it has no nvcc")
+    findings = plan_of(cuda_facts(toolkit("13.0"), broken), cuda=True, cuda_toolkit="12.6").findings
+    fix = found(findings, "cuda-toolkit").fix
+    assert fix.startswith("Usable here: 13.0 (/usr/local/cuda-13.0). ")
+    assert "12.8 (/usr" not in fix
 
 
 def test_a_path_that_is_a_file() -> None:

@@ -9,7 +9,7 @@ import pytest
 from tests.support.cuda import cuda_facts, gpu, toolkit
 from tests.support.machines import modern_tree, plan_of, tree
 from torchbuild_tasks.catalog import GIB, load_catalog
-from torchbuild_tasks.model import BuildPlan, Facts, Library, Memory
+from torchbuild_tasks.model import BuildPlan, Facts, Library, Memory, Toolkit
 from torchbuild_tasks.values import replace
 
 
@@ -147,6 +147,21 @@ def test_the_preflight_is_planned_from_the_same_values() -> None:
     assert "arch=compute_86,code=sm_86" in " ".join(words)
     assert plan(no_preflight=True).preflight is None
     assert plan_of(cuda_facts(toolkit())).preflight is None
+
+
+def test_the_preflight_reads_objects_with_the_toolkits_own_program_else_a_helper_else_anothers() -> None:
+    def reader(*toolkits: Toolkit, **flags: Any) -> str:
+        made = plan(cuda_facts(*toolkits, gpus=(gpu("8.6"),)), cuda_toolkit="12.4", **flags).preflight
+        assert made is not None
+        return made.cuobjdump
+
+    whole, other = toolkit("12.4"), toolkit("13.0")
+    bare = replace(whole, cuobjdump=None)
+    assert reader(whole, other, with_helper=("cuobjdump",)) == "/usr/local/cuda-12.4/bin/cuobjdump"
+    helper = reader(bare, other, with_helper=("magma", "cuobjdump"))
+    assert helper.startswith("/unpacked/cuobjdump-") and helper.endswith("/bin/cuobjdump")
+    assert reader(bare, other) == "/usr/local/cuda-13.0/bin/cuobjdump"
+    assert reader(bare) == ""
 
 
 @pytest.mark.parametrize("value", ["g++ -m64", "ccache g++ -m64", "/usr/bin/sccache g++ -m64"])
