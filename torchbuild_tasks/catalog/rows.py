@@ -77,7 +77,7 @@ class VariableRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
 
     `needs` says what an existing build tree needs when it changes. `refused` gives the
     reason why it must not be in the environment of a build. `kind` and `values` say what it may
-    be: a switch (on or off), a whole number above 0, or one of these words in any case.
+    be: a switch (on or off), a whole number above 0, a version, or one of these words in any case.
     """
 
     name: str
@@ -85,16 +85,20 @@ class VariableRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     torch: str = ""
     needs: Need = "reconfigure"
     refused: str = ""
-    kind: Literal["", "switch", "number"] = ""
+    kind: Literal["", "switch", "number", "version"] = ""
     values: tuple[str, ...] = ()
     source: str = ""
 
 
 class ReaderRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Variables (names or patterns) that another program of a build reads, so that none is called unread."""
+    """Variables (names or patterns) that another program of a build reads, so that none is called unread.
+
+    With `environment` they are known there only: set for a build, nothing of it reads them.
+    """
 
     program: str
     names: tuple[str, ...]
+    environment: bool = False
     source: str
 
 

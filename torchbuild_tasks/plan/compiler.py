@@ -161,9 +161,7 @@ def _fits(question: Question, tool: Tool) -> bool | None:
 
 def _figure(question: Question, tool: Tool) -> str:
     """Return the versions of a compiler that compile this torch; "" where no release states them."""
-    return {"g++": question.row.gcc, "c++": question.row.gcc, "clang++": question.row.clang}.get(
-        tool.name, ""
-    )
+    return {"g++": question.row.gcc, "clang++": question.row.clang}.get(tool.name, "")
 
 
 def _too_new(question: Question, tool: Tool) -> FlagRow | None:
@@ -196,7 +194,7 @@ def _comes_up(question: Question, row: FlagRow, tool: Tool) -> bool:
     host = question.facts.host
     switches = [decide(question, name) for name in row.off]
     return (
-        row.compiler == tool.name.replace("c++", "g++")
+        row.compiler == tool.name
         and row.os in ("", host.os)
         and row.arch in ("", host.arch)
         and bool(admits(row.fits, tool.version))
@@ -232,7 +230,8 @@ def _check_cxx(question: Question, compilers: Compilers) -> tuple[Finding, ...]:
     family, package = ("Clang", "clang") if tool.name == "clang++" else ("GCC", "g++")
     named = f"{compilers.cxx.value} ({tool.name} {tool.version})"
     if fits is None:
-        text = f"{named}: no figure says whether it compiles torch {row.version} (C++{row.cxx})"
+        other = ", for it is neither GCC nor Clang" if tool.name == "c++" else ""
+        text = f"{named}: no figure says whether it compiles torch {row.version} (C++{row.cxx}){other}"
         return (Finding(id="compiler", status="unknown", text=text),)
     if not fits:
         text = f"{named} cannot compile torch {row.version}: C++{row.cxx} needs {family} {figure}"

@@ -6,7 +6,7 @@ import fnmatch
 from collections.abc import Iterator
 
 from torchbuild_tasks.catalog import VariableRow
-from torchbuild_tasks.catalog.match import applies, variable_row
+from torchbuild_tasks.catalog.match import applies, parse_version, variable_row
 from torchbuild_tasks.model import Choice, Finding, Status
 from torchbuild_tasks.plan.question import Question
 from torchbuild_tasks.text.words import close_to
@@ -29,7 +29,9 @@ def is_read(question: Question, name: str) -> bool:
         return True
     if any(name == each.name for each in question.catalog.variable):  # of another era
         return False
-    if any(fnmatch.fnmatchcase(name, pattern) for each in question.catalog.reader for pattern in each.names):
+    ours = name in question.assignments or name in question.settings.variables
+    readers = (each for each in question.catalog.reader if not (ours and each.environment))
+    if any(fnmatch.fnmatchcase(name, pattern) for each in readers for pattern in each.names):
         return True
     if row is None:
         return False
@@ -92,7 +94,8 @@ def check_values(question: Question) -> Iterator[Finding]:
     for choice in question.decided.values():
         if choice.source in ("flag", "environment", "torchbuild.toml") and (why := _wrong(question, choice)):
             text = f"{choice.name}={choice.value} ({choice.because}) cannot be: {why}"
-            status: Status = "warn" if choice.source == "environment" else "error"
+            sure = choice.source != "environment" or _kind(question, choice.name) == "version"
+            status: Status = "error" if sure else "warn"
             fix = f"Correct {choice.name}, or drop it."
             yield Finding(id="variable", status=status, text=text, fix=fix)
 
@@ -126,9 +129,16 @@ def _wrong(question: Question, choice: Choice) -> str:
         return f"it is one of {', '.join(row.values)}" + (f"; did you mean {near}?" if near else "")
     if row and row.kind == "number" and not (value.isdecimal() and int(value) > 0):
         return "it is a whole number above 0"
+    if row and row.kind == "version" and parse_version(value) is None:
+        return "it is no version (PEP 440) such as 2.9.0 or 2.9.0+mine, and a build ends with that, at its end"
     if _is_switch(question, name, row) and not is_switch_word(value):
         return "it is a switch: 1 or 0 (ON, OFF, YES, NO, TRUE, FALSE)"
     return ""
+
+
+def _kind(question: Question, name: str) -> str:
+    row = variable_row(question.catalog, name, question.era, question.version)
+    return row.kind if row else ""
 
 
 def _is_switch(question: Question, name: str, row: VariableRow | None) -> bool:
