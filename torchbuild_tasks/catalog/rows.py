@@ -273,7 +273,8 @@ class HelperRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     variables with which a user says to have it already. In `set`, `prepend` and `check`
     (a command that proves it) `{folder}` is where it lies. `holds` are paths inside that
     must be there. `requires` (PEP 508) goes into the Python that gets torch: what torch
-    needs of the helper when it is imported.
+    needs of the helper when it is imported. `refused` says why it is not taken, where a build
+    has found that it cannot be had.
     """
 
     name: str
@@ -298,6 +299,7 @@ class HelperRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     requires: tuple[str, ...] = ()
     unless: tuple[str, ...] = ()
     because: str = ""
+    refused: str = ""
 
 
 def row_place(file: str, table: str, number: int, item: Mapping[str, Any]) -> str:
@@ -389,10 +391,14 @@ class LinkerRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
 
 
 class InstallerRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """How a package is installed where the distribution's name begins so; `{package}` is its name."""
+    """How a package is installed where the distribution's name begins so; `{package}` is its name.
+
+    `names` are packages (as in packages.toml) that this one calls otherwise than its package manager's others.
+    """
 
     distribution: str
     command: str
+    names: Mapping[str, str] = msgspec.field(default_factory=dict)
 
 
 # ---------------- libraries: what a file is, and which package brings it

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from itertools import pairwise
 
 import msgspec
 
@@ -22,6 +23,8 @@ PARTNER = {"g++": "gcc", "clang++": "clang", "c++": "cc", "cl": "cl", "clang-cl"
 # The compilers that understand what PyTorch's CMake passes on Windows.
 MSVC_LIKE = ("cl", "clang-cl")
 NO_TOOLSET = ChosenToolset()
+# What nvcc gets behind CMake's own -ccbin, the strongest first.
+HOST_FLAGS = ("NVCC_APPEND_FLAGS", "CMAKE_CUDA_FLAGS", "CUDAFLAGS")
 
 
 class Compilers(msgspec.Struct, frozen=True, kw_only=True):
@@ -250,7 +253,7 @@ def check_host(question: Question, compilers: Compilers, limits: HostLimits) -> 
     if limits.cuda is None or question.facts.windows is not None or compilers.tool is None:
         return ()
     tool, host = compilers.tool, compilers.host
-    asked = decide(question, "CUDAHOSTCXX")
+    asked = _host_in_flags(question) or decide(question, "CUDAHOSTCXX")
     if asked and asked.value:
         named = _named(found_cxx(question), asked.value)
         if named is None:
@@ -260,14 +263,27 @@ def check_host(question: Question, compilers: Compilers, limits: HostLimits) -> 
     if not reason:
         return ()
     text = f"{tool.path} is {tool.name} {tool.version}, and {reason}"
+    if asked and asked.name in HOST_FLAGS:
+        text = f"-ccbin in {asked.name}: {text}"
     if limits.allowed:
         fix = "It is taken all the same, because of -allow-unsupported-compiler."
         return (Finding(id="host-compiler", status="warn", text=text, fix=fix),)
-    if host is not None:
+    if host is not None and not (asked and asked.value):
         text += f"; nvcc gets {host.value}, everything else {tool.path}"
         return (Finding(id="host-compiler", status="warn", text=text),)
     fix = _host_fix(question, tool, limits)
     return (Finding(id="host-compiler", status="error", text=text, fix=fix),)
+
+
+def _host_in_flags(question: Question) -> Choice | None:
+    """Return the host compiler of nvcc's flags, which stand behind that of CUDAHOSTCXX: the last one counts."""
+    for name in HOST_FLAGS:
+        asked = decide(question, name)
+        words = [part for word in flag_words(asked.value) for part in word.split("=", 1)] if asked else []
+        named = [after for word, after in pairwise(words) if word in ("-ccbin", "--compiler-bindir")]
+        if asked and named:
+            return replace(asked, value=named[-1])
+    return None
 
 
 def _install(question: Question, package: str) -> str:

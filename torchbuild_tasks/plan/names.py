@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import fnmatch
-from collections.abc import Iterator
+import re
+from collections.abc import Iterator, Mapping
 
 from torchbuild_tasks.catalog import VariableRow
 from torchbuild_tasks.catalog.match import applies, parse_version, variable_row
@@ -13,6 +14,9 @@ from torchbuild_tasks.text.words import close_to
 
 TRUE_WORDS = frozenset(("1", "ON", "YES", "TRUE", "Y"))
 FALSE_WORDS = frozenset(("0", "OFF", "NO", "FALSE", "N"))
+# Of the environment: scikit-build-core's own, and the one that conda's compilers set when they are activated.
+HANDED = ("CMAKE_ARGS", "SKBUILD_CMAKE_ARGS")
+_DEFINED = re.compile(r"""-D\s*(\w+)(?::\w+)?=("[^"]*"|'[^']*'|[^\s;]*)""")
 _OLD = ("NO_", "WITH_")  # NO_CUDA=1 became USE_CUDA=0 in 1.1 (pytorch#5295 has the old style)
 
 
@@ -33,7 +37,7 @@ def is_read(question: Question, name: str) -> bool:
     readers = (each for each in question.catalog.reader if not (ours and each.environment))
     if any(fnmatch.fnmatchcase(name, pattern) for each in readers for pattern in each.names):
         return True
-    if row is None:
+    if row is None or any(each.old == name for each in question.catalog.renamed if not reads):
         return False
     if reads is None:  # facts of an older version: a name counts as read unless it is nearly a known one
         options = [option for each in question.catalog.option for option in each.names]
@@ -98,6 +102,29 @@ def check_values(question: Question) -> Iterator[Finding]:
             status: Status = "error" if sure else "warn"
             fix = f"Correct {choice.name}, or drop it."
             yield Finding(id="variable", status=status, text=text, fix=fix)
+
+
+def check_handed(question: Question, variables: Mapping[str, str]) -> Iterator[Finding]:
+    """Report -D words that scikit-build-core hands to CMake itself: they count before what the plan sets."""
+    for name in HANDED if question.era == "scikit-build-core" else ():
+        given = question.decided.get(name)
+        for word, value in _DEFINED.findall(given.value) if given else ():
+            planned = variables.get(word)
+            if given is None or planned is None or _same(planned, value):
+                continue
+            own = decided.because if (decided := question.decided.get(word)) else "the plan"
+            text = f"{name} ({given.because}) has -D{word}={value}, which CMake takes before {word}={planned} ({own})"
+            clash = word == "USE_CUDA" or (decided is not None and decided.source == "flag")
+            status: Status = "error" if clash else "warn"
+            fix = f"Take -D{word} out of {name}, or say the same: --set {word}={value}"
+            yield Finding(id="handed", status=status, text=text, fix=fix)
+
+
+def _same(one: str, other: str) -> bool:
+    for words in (TRUE_WORDS, FALSE_WORDS):
+        if one.upper() in words:
+            return other.upper() in words
+    return one == other
 
 
 def check_overruled(question: Question) -> Iterator[Finding]:

@@ -88,6 +88,23 @@ def make_helper(question: Question, row: HelperRow) -> Helper:
     )
 
 
+def settled(question: Question, plan: BuildPlan) -> tuple[HelperRow, ...]:
+    """Return the rows of the plan's helpers that a build does without, and whose variables it then must not set."""
+    spared = {artifact.id for artifact in plan.artifacts if artifact.optional}
+    return tuple(row for row in machine_rows(question) if row.set and artifact_id(row) in spared)
+
+
+def refuse_helper(question: Question, refused: HelperRow, reason: str) -> Question:
+    """Return the question without a helper, and with the reason for those who ask where it is."""
+
+    def without(rows: tuple[HelperRow, ...]) -> tuple[HelperRow, ...]:
+        return tuple(replace(row, refused=reason) if row == refused else row for row in rows)
+
+    catalog = replace(question.catalog, helper=without(question.catalog.helper))
+    settings = replace(question.settings, helpers=without(question.settings.helpers))
+    return replace(question, catalog=catalog, settings=settings)
+
+
 def artifact_id(row: HelperRow) -> str:
     """Return what a row is called for good: name, version, and what else distinguishes it."""
     cuda = f"cuda{row.cuda}" if row.cuda else ""
@@ -206,7 +223,7 @@ def _value(question: Question, name: str) -> str | None:
 
 def _fits(question: Question, row: HelperRow, build_type: str, cuda: Version | None) -> bool:
     version = question.version or Version(question.row.version)
-    if row.torch and not admits(row.torch, version):
+    if row.refused or (row.torch and not admits(row.torch, version)):
         return False
     if row.configuration and row.configuration != ("debug" if build_type == "Debug" else "release"):
         return False
@@ -228,6 +245,10 @@ def _without_magma(
     """MAGMA is built for one CUDA version; where there is none for it, torch is built without."""
     known = sorted({row.cuda for row in rows if row.name == "magma"}, key=int)
     if not known or "magma" in best:
+        return
+    refused = next((row.refused for row in rows if row.refused and row.cuda == _digits(cuda)), "")
+    if refused:
+        yield Choice(name="USE_MAGMA", value="0", because=refused, source="helper")
         return
     wanted = f"CUDA {cuda}" if cuda else "a CUDA whose version is not known"
     because = (
