@@ -8,9 +8,9 @@ from urllib.parse import urlsplit
 import msgspec
 from packaging.version import Version
 
-from torchbuild_tasks.catalog import HelperRow
+from torchbuild_tasks.catalog import Catalog, HelperRow
 from torchbuild_tasks.catalog.match import admits, parse_version
-from torchbuild_tasks.model import Artifact, Choice, EnvOp, Finding
+from torchbuild_tasks.model import Artifact, BuildPlan, Choice, EnvOp, Finding
 from torchbuild_tasks.plan import bring
 from torchbuild_tasks.plan.artifacts import artifact_of, is_unpacked, unpacked_folder
 from torchbuild_tasks.plan.environment import is_own
@@ -78,7 +78,8 @@ def make_helper(question: Question, row: HelperRow) -> Helper:
     spared = (
         row.name == bring.CACHE and not question.given("distribute") and not (given and row.name in given[0])
     )
-    spared = spared or row.name == "magma"  # without it CMake builds without it (FindMAGMA)
+    # Without it CMake builds without it (FindMAGMA), which is not for who has asked for it.
+    spared = spared or (row.name == "magma" and not decide(question, "USE_MAGMA"))
     artifact = replace(artifact_of(question, row, artifact_id(row), row.because), optional=spared)
     return Helper(
         row=row,
@@ -100,7 +101,7 @@ def refuse_helper(question: Question, refused: HelperRow, reason: str) -> Questi
     def without(rows: tuple[HelperRow, ...]) -> tuple[HelperRow, ...]:
         return tuple(replace(row, refused=reason) if row == refused else row for row in rows)
 
-    catalog = replace(question.catalog, helper=without(question.catalog.helper))
+    catalog = Catalog(**{**vars(question.catalog), "helper": without(question.catalog.helper)})
     settings = replace(question.settings, helpers=without(question.settings.helpers))
     return replace(question, catalog=catalog, settings=settings)
 
