@@ -179,7 +179,7 @@ def build_plan(question: Question, plan: BuildPlan, report: Reporter) -> Built:
 
 
 def settle_helpers(question: Question, plan: BuildPlan, report: Reporter) -> tuple[Question, BuildPlan]:
-    """Fetch what a build does without; where it cannot be had, plan again without it and what it would set."""
+    """Fetch what a build does without; where it cannot be had, plan again without it and its variables."""
     from torchbuild_tasks.features.helpers.choose import artifact_id, refuse_helper, settled
 
     rows = settled(question, plan)

@@ -77,7 +77,8 @@ class VariableRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
 
     `needs` says what an existing build tree needs when it changes. `refused` gives the
     reason why it must not be in the environment of a build. `kind` and `values` say what it may
-    be: a switch (on or off), a whole number above 0, a version, or one of these words in any case.
+    be: a switch (on or off), a whole number (`count`) or one above 0, a version, or one of these words
+    in any case.
     """
 
     name: str
@@ -85,7 +86,7 @@ class VariableRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     torch: str = ""
     needs: Need = "reconfigure"
     refused: str = ""
-    kind: Literal["", "switch", "number", "version"] = ""
+    kind: Literal["", "switch", "number", "count", "version"] = ""
     values: tuple[str, ...] = ()
     source: str = ""
 
@@ -393,7 +394,7 @@ class LinkerRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
 class InstallerRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """How a package is installed where the distribution's name begins so; `{package}` is its name.
 
-    `names` are packages (as in packages.toml) that this one calls otherwise than its package manager's others.
+    `names` are packages (as in packages.toml) that this one calls otherwise than others with its manager.
     """
 
     distribution: str

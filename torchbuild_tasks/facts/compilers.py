@@ -18,7 +18,7 @@ PLAIN_WINDOWS = ("cl", "clang-cl", "clang++", "clang", "g++", "gcc")
 MSVC_LIKE = ("cl", "clang-cl")  # one program for both languages
 HOST = "CUDAHOSTCXX"
 VARIABLES = {"CXX": "c++", "CC": "cc"}
-# Where dnf and yum put a GCC beside the system's (gcc-toolset-12, devtoolset-9); it is on PATH in `scl enable` only.
+# Where dnf and yum put a GCC beside the system's (gcc-toolset-12, devtoolset-9); only `scl enable` has it on PATH.
 COLLECTIONS = "/opt/rh"
 
 _NUMBERED = re.compile(r"(?:g\+\+|gcc|clang\+\+|clang)-(\d+(?:\.\d+)*)")
@@ -95,7 +95,9 @@ def _named(probe: Probe, variable: str) -> _Candidate | Tool | None:
     if path is None:
         is_place = probe.names.is_path(rest[0])
         looked = (probe.absolute(rest[0]),) if is_place else probe.path_folders
-        return Tool(name=_generic_name(stem(rest[0])) or VARIABLES.get(variable, "c++"), found_via=via, looked=looked)
+        return Tool(
+            name=_generic_name(stem(rest[0])) or VARIABLES.get(variable, "c++"), found_via=via, looked=looked
+        )
     via += "".join(f" through {stem(launcher)}" for launcher in launchers)
     via += f" with {shlex.join(rest[1:])}" if rest[1:] else ""
     return _candidate(probe, path, via, cxx)

@@ -276,7 +276,7 @@ def check_host(question: Question, compilers: Compilers, limits: HostLimits) -> 
 
 
 def _host_in_flags(question: Question) -> Choice | None:
-    """Return the host compiler of nvcc's flags, which stand behind that of CUDAHOSTCXX: the last one counts."""
+    """Return the host compiler of nvcc's flags: they stand behind CUDAHOSTCXX's, and the last one counts."""
     for name in HOST_FLAGS:
         asked = decide(question, name)
         words = [part for word in flag_words(asked.value) for part in word.split("=", 1)] if asked else []

@@ -113,7 +113,9 @@ def check_handed(question: Question, variables: Mapping[str, str]) -> Iterator[F
             if given is None or planned is None or _same(planned, value):
                 continue
             own = decided.because if (decided := question.decided.get(word)) else "the plan"
-            text = f"{name} ({given.because}) has -D{word}={value}, which CMake takes before {word}={planned} ({own})"
+            text = (
+                f"{name} ({given.because}) has -D{word}={value}, which counts before {word}={planned} ({own})"
+            )
             clash = word == "USE_CUDA" or (decided is not None and decided.source == "flag")
             status: Status = "error" if clash else "warn"
             fix = f"Take -D{word} out of {name}, or say the same: --set {word}={value}"
@@ -156,8 +158,12 @@ def _wrong(question: Question, choice: Choice) -> str:
         return f"it is one of {', '.join(row.values)}" + (f"; did you mean {near}?" if near else "")
     if row and row.kind == "number" and not (value.isdecimal() and int(value) > 0):
         return "it is a whole number above 0"
+    if row and row.kind == "count" and not value.isdecimal():
+        return "it is a whole number"
     if row and row.kind == "version" and parse_version(value) is None:
-        return "it is no version (PEP 440) such as 2.9.0 or 2.9.0+mine, and a build ends with that, at its end"
+        return (
+            "it is no version (PEP 440) such as 2.9.0 or 2.9.0+mine, and a build ends with that, at its end"
+        )
     if _is_switch(question, name, row) and not is_switch_word(value):
         return "it is a switch: 1 or 0 (ON, OFF, YES, NO, TRUE, FALSE)"
     return ""

@@ -36,7 +36,7 @@ def package_row(catalog: Catalog, package: str) -> tuple[PackageRow | None, str]
 
 
 def package_name(catalog: Catalog, manager: str, package: str) -> str:
-    """Return a package manager's name of it; "" where no row has one. What yum installs, dnf calls the same."""
+    """Return a package manager's name of it; "" where no row has one. yum's names are those of dnf."""
     row, version = package_row(catalog, package)
     return row.names.get(manager.replace("yum", "dnf"), "").replace("*", version) if row else ""
 

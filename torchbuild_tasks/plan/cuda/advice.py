@@ -231,9 +231,10 @@ def _of_jetpack(question: Question) -> str:
     here = [toolkit.version for toolkit in question.cuda.toolkits if not why_unusable(toolkit)]
     if not here:
         return "Install JetPack's: sudo apt-get install nvidia-jetpack"
+    own = " and ".join(filter(None, here))
     return (
-        f"A board runs the CUDA of its JetPack, and {' and '.join(filter(None, here))} is here: take a torch that "
-        "is made for it (torchbuild versions), or a later JetPack"
+        f"A board runs the CUDA of its JetPack, and {own} is here: take a torch that is made for it "
+        "(torchbuild versions), or a later JetPack"
     )
 
 
