@@ -132,8 +132,8 @@ def _on_path(probe: Probe) -> Iterator[_Candidate]:
             yield _candidate(probe, path, "PATH", _is_cxx(name, False))
     for folder in () if probe.windows else sorted(probe.children(COLLECTIONS), key=_newest_first):
         for name in ("g++", "gcc"):
-            if path := probe.program_at(f"{COLLECTIONS}/{folder}/root/usr/bin/{name}"):
-                yield _candidate(probe, path, COLLECTIONS, name == "g++")
+            if there := probe.program_at(f"{COLLECTIONS}/{folder}/root/usr/bin/{name}"):
+                yield _candidate(probe, there, COLLECTIONS, name == "g++")
 
 
 def _numbered(probe: Probe) -> list[str]:
