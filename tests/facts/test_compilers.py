@@ -131,7 +131,7 @@ def test_the_host_compiler_of_nvcc_that_is_not_there_is_a_miss(tmp_path: Path) -
 
 @needs_symlinks
 def test_the_host_compiler_of_nvcc_comes_last(tmp_path: Path) -> None:
-    own = {"/opt/gcc/bin/g++": GCC}
+    own: dict[str, str | Output | None] = {"/opt/gcc/bin/g++": GCC}
     tools = look_for_compilers(debian(tmp_path, own, CUDAHOSTCXX="/opt/gcc/bin/g++"))
     assert [tool.path for tool in tools] == ["/usr/bin/g++", "/usr/bin/gcc", "/opt/gcc/bin/g++"]
 

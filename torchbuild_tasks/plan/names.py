@@ -129,13 +129,14 @@ def _same(one: str, other: str) -> bool:
     return one == other
 
 
-def check_overruled(question: Question) -> Iterator[Finding]:
-    """Report words of a variable that torch's own CMake files undo."""
+def check_overruled(question: Question, build_type: str) -> Iterator[Finding]:
+    """Report words of a variable of this build type that torch's own CMake files undo."""
     for row in question.catalog.overruled:
         if not applies(row.torch, question.version):
             continue
         for name in row.names:
-            choice = question.decided.get(name)
+            of_it = name.casefold().endswith(f"_{build_type.casefold()}")
+            choice = question.decided.get(name) if of_it else None
             lost = [word for word in choice.value.split() if word in row.words] if choice else []
             if lost:
                 text = f"{' '.join(lost)} in {name} does not do what it says: {row.because}"
