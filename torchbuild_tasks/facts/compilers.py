@@ -18,7 +18,7 @@ PLAIN_WINDOWS = ("cl", "clang-cl", "clang++", "clang", "g++", "gcc")
 MSVC_LIKE = ("cl", "clang-cl")  # one program for both languages
 HOST = "CUDAHOSTCXX"
 VARIABLES = {"CXX": "c++", "CC": "cc"}
-# Where dnf and yum put a GCC beside the system's (gcc-toolset-12, devtoolset-9); `scl enable` puts it on PATH.
+# Where dnf and yum put a GCC beside the system's (gcc-toolset-12, devtoolset-9), for `scl enable` alone.
 COLLECTIONS = "/opt/rh"
 
 _NUMBERED = re.compile(r"(?:g\+\+|gcc|clang\+\+|clang)-(\d+(?:\.\d+)*)")
