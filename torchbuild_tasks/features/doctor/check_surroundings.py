@@ -122,7 +122,7 @@ def check_stubs(view: View) -> Findings:
     """Find the stand-ins for the driver where programs look for it when they run."""
     stubs = [entry for entry in _entries(view, "LD_LIBRARY_PATH") if entry.rstrip("/").endswith("/stubs")]
     if not stubs:
-        return ()
+        return one_finding("stubs", "ok", "LD_LIBRARY_PATH has no stand-in for the driver")
     text = (
         f"LD_LIBRARY_PATH has {stubs[0]}, whose libcuda.so is for linking only: torch would say "
         '"CUDA driver is a stub library" (error 34)'
