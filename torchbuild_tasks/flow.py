@@ -173,8 +173,24 @@ def build(request: BuildRequest, report: Reporter) -> Built:
 def build_plan(question: Question, plan: BuildPlan, report: Reporter) -> Built:
     """Run the stages of an accepted plan, alone in its checkout."""
     with interruptible(), lock.hold(Path(plan.source), "build", report.note):
+        question, plan = settle_helpers(question, plan, report)
         plan = settle_linker(question, plan, report)
         return run_stages(question, plan, report)
+
+
+def settle_helpers(question: Question, plan: BuildPlan, report: Reporter) -> tuple[Question, BuildPlan]:
+    """Fetch what a build does without; where it cannot be had, plan again without it and its variables."""
+    from torchbuild_tasks.features.helpers.choose import artifact_id, refuse_helper, settled
+
+    rows = settled(question, plan)
+    for row in rows:
+        from torchbuild_tasks.features.helpers.act import why_missing
+
+        artifact = next(each for each in plan.artifacts if each.id == artifact_id(row))
+        if reason := why_missing(artifact, network(question), report):
+            report.note(f"{reason}; planned again without it")
+            question = refuse_helper(question, row, reason)
+    return question, accept(decide(question)) if rows else plan
 
 
 def run_stages(question: Question, plan: BuildPlan, report: Reporter) -> Built:

@@ -140,7 +140,8 @@ class BuildRequest:
         metavar="PATH|VERSION|pypi:VERSION",
     )
     arch: str | None = flag(
-        "GPU architectures: auto, native, common, a list such as '8.6;9.0+PTX', or a family such as Ampere",
+        "GPU architectures: auto, native, common, all, a list such as '8.6;9.0+PTX', or a family such as "
+        "Ampere",
         metavar="LIST",
     )
     preset: str | None = flag(

@@ -124,6 +124,32 @@ def test_a_variable_that_names_nothing_is_a_miss_of_its_own(tmp_path: Path) -> N
 
 
 @needs_symlinks
+def test_the_host_compiler_of_nvcc_that_is_not_there_is_a_miss(tmp_path: Path) -> None:
+    missing = look_for_compilers(debian(tmp_path, CUDAHOSTCXX="/opt/none/g++-10"))[0]
+    assert (missing.path, missing.found_via) == (None, "environment CUDAHOSTCXX")
+
+
+@needs_symlinks
+def test_the_host_compiler_of_nvcc_comes_last(tmp_path: Path) -> None:
+    own: dict[str, str | Output | None] = {"/opt/gcc/bin/g++": GCC}
+    tools = look_for_compilers(debian(tmp_path, own, CUDAHOSTCXX="/opt/gcc/bin/g++"))
+    assert [tool.path for tool in tools] == ["/usr/bin/g++", "/usr/bin/gcc", "/opt/gcc/bin/g++"]
+
+
+def test_a_folder_may_be_the_host_compiler_of_nvcc(tmp_path: Path) -> None:
+    assert not [
+        tool for tool in look_for_compilers(debian(tmp_path, CUDAHOSTCXX="/usr/bin")) if not tool.path
+    ]
+
+
+@needs_symlinks
+def test_a_gcc_of_a_software_collection_is_found_newest_first(tmp_path: Path) -> None:
+    wanted = [f"/opt/rh/gcc-toolset-{n}/root/usr/bin/g++" for n in (12, 9)]
+    tools = look_for_compilers(debian(tmp_path, dict.fromkeys(wanted, GCC)))
+    assert [tool.path for tool in tools[2:]] == wanted
+
+
+@needs_symlinks
 def test_a_c_driver_in_cxx_is_named_for_what_it_is(tmp_path: Path) -> None:
     assert brief(look_for_compilers(debian(tmp_path, CXX="gcc")))[0][:2] == ("gcc", "/usr/bin/gcc")
 

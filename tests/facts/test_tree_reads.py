@@ -34,7 +34,9 @@ FILES = {
     "/src/aten/CMakeLists.txt": "if(DEFINED ENV{USE_IN_ATEN})\nendif()",
     "/src/cmake/Dependencies.cmake": 'set_property(CACHE BLAS PROPERTY STRINGS "A;B")\n'
     'if(BLAS STREQUAL "Eigen")\nelseif(BLAS STREQUAL MKL)\nelseif(WITH_BLAS STREQUAL "open")\nendif()',
-    "/src/cmake/Modules/FindX.cmake": "set(X_DIR $ENV{X_HOME})",
+    "/src/cmake/Modules/FindX.cmake": "set(X_DIR $ENV{X_HOME})\n"
+    'if("${X_THREADS}" STREQUAL "OMP")\nelseif("${X_THREADS}" STREQUAL "NATIVE")\nelse()\n'
+    '  message(FATAL_ERROR "Unknown backend: ${X_THREADS}")\nendif()',
     "/src/setup.py": "# USE_DOCUMENTED\ncheck_env_flag('DEBUG')\nos.getenv(\"MAX_JOBS\")",
     "/src/third_party/gloo/CMakeLists.txt": "if(USE_REDIS)\nendif()",
 }
@@ -61,7 +63,7 @@ def test_names_switches_and_values(tmp_path: Path) -> None:
     assert {"USE_IN_ATEN", "X_HOME", "DEBUG", "MAX_JOBS"} <= set(reads.direct)
     assert "USE_DOCUMENTED" not in reads.direct
     assert reads.flags == ("DEBUG",)
-    assert reads.values == {"BLAS": ("Eigen", "MKL")}
+    assert reads.values == {"BLAS": ("Eigen", "MKL"), "X_THREADS": ("NATIVE", "OMP")}
 
 
 def test_submodules_are_searched_for_what_was_asked(tmp_path: Path) -> None:

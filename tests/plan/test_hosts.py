@@ -8,10 +8,12 @@ from typing import Any
 import pytest
 
 from tests.support.cuda import cuda_facts, driver, gpu, toolkit
+from tests.support.jetsons import orin_nano, thor, xavier_nx
 from tests.support.machines import linux_facts, modern_tree, plan_of, python, tool, tree
 from tests.support.windows import toolset, windows, windows_facts
 from torchbuild_tasks.catalog import GIB
-from torchbuild_tasks.model import Cpu, Facts, Host, Memory, Tool, Tree
+from torchbuild_tasks.model import Cpu, Cuda, Facts, Host, Memory, Tool, Tree
+from torchbuild_tasks.values import replace
 
 
 def of(version: str) -> Tree:
@@ -26,6 +28,22 @@ def gxx(version: str) -> tuple[Tool, ...]:
     return tool("g++", version), tool("gcc", version)
 
 
+def near(facts: Facts, version: str) -> Facts:
+    """The same board with another checkout, and the Python of its system."""
+    return replace(facts, tree=of(version))
+
+
+NVCC_PLUS = Tool(name="c++", path="/opt/nvidia/bin/nvc++", version="24.9", found_via="environment CXX")
+CONDA = "/opt/conda/envs/t"
+CONDA_CXX = Tool(
+    name="g++", path=f"{CONDA}/bin/x86_64-conda-linux-gnu-c++", version="13.3.0", found_via="environment CXX"
+)
+CONDA_PYTHON = python(executable=f"{CONDA}/bin/python", prefix=CONDA, environment="conda")
+T_315 = python(version="3.15.0", abi="cpython-315t-x86_64-linux-gnu")
+NIX = on("NixOS 25.11 (Xantusia)", "glibc 2.40")
+WSL = Host(
+    os="linux", arch="x86_64", distribution="Ubuntu 24.04.3 LTS", libc="glibc 2.39", kernel="6.6-microsoft"
+)
 ARCH, ALPINE = on("Arch Linux", "glibc 2.43"), on("Alpine Linux v3.22", "musl 1.2.5")
 FOCAL, RHEL8 = on("Ubuntu 20.04.6 LTS", "glibc 2.31"), on("Red Hat Enterprise Linux 8.10", "glibc 2.28")
 NOBLE = on("Ubuntu 24.04.2 LTS", "glibc 2.39", "aarch64")
@@ -45,7 +63,22 @@ PLAIN: dict[str, tuple[Facts, str, str]] = {
         "warn refuse",
         "memory",
     ),
+    "3.15t, 2.15": (linux_facts(pythons=(T_315,), tree=of("2.15.0")), "ok", ""),
+    "3.15t, 2.12": (linux_facts(pythons=(T_315,), tree=of("2.12.1")), "refuse", "3.15"),
+    "CentOS 7": (
+        linux_facts(host=on("CentOS Linux 7", "glibc 2.17"), compilers=gxx("4.8.5")),
+        "refuse",
+        "yum",
+    ),
+    "NixOS without a compiler": (linux_facts(host=NIX, compilers=()), "refuse", "nix-shell -p gcc"),
+    "nvc++ is no GCC": (linux_facts(compilers=(NVCC_PLUS,), environ={"CXX": "nvc++"}), "ok", ""),
+    "conda's compilers": (
+        linux_facts(compilers=(CONDA_CXX,), pythons=(CONDA_PYTHON,), environ={"CXX": str(CONDA_CXX.path)}),
+        "ok warn",
+        "",
+    ),
     "Windows, VS 2022": (windows_facts(), "ok warn", ""),
+    "Windows, VS 2026": (windows_facts(windows=windows(toolset("14.50.35717"))), "ok warn", ""),
     "Windows, VS 2017": (windows_facts(windows=windows(toolset("14.16.27023"))), "warn", "2019 and 2022"),
     "Windows, VS 2017, 2.13": (
         windows_facts(windows=windows(toolset("14.16.27023")), tree=modern_tree(version="2.13.0")),
@@ -75,6 +108,15 @@ GPUS: list[tuple[str, tuple[Any, ...], str, dict[str, Any], str, str]] = [
     ("12.8", (gpu("8.6"),), "2.8.0a0", {"driver": driver("535.183.01")}, "ok warn", ""),
     ("13.0", (gpu("10.0"),), "2.14.0a0", {"host": NOBLE, "compilers": gxx("13.3.0")}, "ok warn", ""),
     ("13.0", (gpu("12.1"),), "2.9.0", {"host": NOBLE, "compilers": gxx("13.3.0")}, "ok warn", ""),
+    ("12.8", (gpu("8.9"),), "2.8.0", {"host": WSL, "wsl": True, "driver": driver("576.02")}, "ok warn", ""),
+    (
+        "13.0",
+        (gpu("8.9"),),
+        "2.9.0",
+        {"host": WSL, "wsl": True, "driver": driver("537.13")},
+        "warn",
+        "in Windows",
+    ),
     ("11.8", (gpu("7.5"),), "1.0.1", {}, "refuse", ""),
     ("13.0", (gpu("8.6"),), "2.1.2", {}, "refuse", "13\\.0"),
 ]
@@ -98,6 +140,56 @@ def test_a_machine_with_gpus(
     cuda: str, gpus: tuple[Any, ...], torch: str, own: dict[str, Any], verdict: str, words: str
 ) -> None:
     judge(cuda_facts(toolkit(cuda), gpus=gpus, tree=of(torch), **own), verdict, words, cuda=True)
+
+
+def test_the_driver_of_wsl_is_that_of_windows() -> None:
+    plan = plan_of(cuda_facts(toolkit("12.8"), host=WSL, wsl=True), cuda=True, arch="8.9")
+    (finding,) = [each for each in plan.findings if each.id == "driver"]
+    assert (finding.status, "in Windows" in finding.fix) == ("unknown", True)
+
+
+def test_what_nvidia_has_made_does_not_start_on_nixos() -> None:
+    facts = cuda_facts(gpus=(gpu("8.6"),), host=NIX, compilers=gxx("14.3.0"), tree=of("2.9.0"))
+    judge(facts, "warn", "nix-ld", cuda=True, cuda_toolkit="pypi:13.0")
+
+
+@pytest.mark.parametrize(
+    ("facts", "verdict", "words"),
+    [
+        (near(orin_nano(), "2.8.0"), "ok warn", ""),
+        (near(thor(), "2.9.0"), "ok warn", ""),
+        (near(xavier_nx(), "2.1.2"), "warn", "11.4 is here: take a torch"),
+        (near(xavier_nx(), "2.9.0"), "refuse", "CUDA 12.0"),
+    ],
+)
+def test_a_board_has_the_cuda_of_its_jetpack(facts: Facts, verdict: str, words: str) -> None:
+    judge(facts, verdict, words, cuda=True)
+
+
+@pytest.mark.parametrize("cuda", ["12.8", "13.0"])
+def test_visual_studio_2026_needs_a_cuda_that_takes_it(cuda: str) -> None:
+    root = rf"C:\CUDA\v{cuda}"
+    here = toolkit(cuda, path=root, nvcc=rf"{root}\bin\nvcc.exe")
+    facts = windows_facts(
+        cuda=Cuda(toolkits=(here,), gpus=(gpu("8.6"),), driver=driver("581.10")),
+        windows=windows(toolset("14.50.35717")),
+    )
+    judge(replace(facts, tree=replace(facts.tree, version="2.9.0")), "refuse", "13\\.2", cuda=True)
+
+
+@pytest.mark.parametrize(
+    ("environ", "verdict", "words"),
+    [
+        ({"TORCH_CUDA_ARCH_LIST": "All"}, "ok warn", ""),
+        ({"NVCC_APPEND_FLAGS": "-ccbin /usr/bin/g++-15"}, "refuse", "-ccbin in NVCC_APPEND_FLAGS"),
+        ({"CUDAFLAGS": "-O2 --compiler-bindir=g++-15"}, "refuse", "-ccbin in CUDAFLAGS"),
+        ({"NVCC_PREPEND_FLAGS": "-ccbin /usr/bin/g++-15"}, "ok", ""),
+    ],
+)
+def test_what_nvcc_is_told_in_the_environment(environ: dict[str, str], verdict: str, words: str) -> None:
+    both = (*gxx("13.3.0"), tool("g++", "15.1.0", "/usr/bin/g++-15"))
+    facts = cuda_facts(toolkit("12.8", cudnn="9.5"), gpus=(gpu("8.9"),), compilers=both, environ=environ)
+    judge(facts, verdict, words, cuda=True)
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.machines import ask, linux_facts, plan_of, settings, tree, with_tree
+from tests.support.machines import ask, linux_facts, modern_tree, plan_of, settings, tree, with_tree
 from torchbuild_tasks.model import Finding, Switch, TreeReads
 from torchbuild_tasks.plan.names import unread
 from torchbuild_tasks.plan.question import Question
@@ -43,6 +43,7 @@ def told(question: Question) -> list[Finding]:
         ("DEBGU", "DEBUG"),
         ("CUDA_ARCH_LIST", "TORCH_CUDA_ARCH_LIST"),
         ("USE_GPU", "USE_CUDA"),
+        ("BUILD_VERSION", "PYTORCH_BUILD_VERSION"),
         ("NO_NUMPY", "--set USE_NUMPY=0"),
         ("USE_FOOBAR", ""),
     ],
@@ -80,7 +81,15 @@ def test_what_another_program_reads_is_never_called_unread(name: str) -> None:
     assert unread(asked(), name) is None
 
 
-FITTING = ("USE_KINETO=", "USE_CUDA=1", "USE_CUDA=on", "DEBUG=0", "BLAS=OpenBLAS", "CMAKE_BUILD_TYPE=debug")
+FITTING = (
+    "PYTORCH_BUILD_NUMBER=0",
+    "USE_KINETO=",
+    "USE_CUDA=1",
+    "USE_CUDA=on",
+    "DEBUG=0",
+    "BLAS=OpenBLAS",
+    "CMAKE_BUILD_TYPE=debug",
+)
 
 
 def test_values_that_fit() -> None:
@@ -113,6 +122,36 @@ def test_values_that_are_none(word: str, why: str) -> None:
         assert finding.status == status
         assert why in finding.text
         assert name in finding.fix
+
+
+def test_a_version_that_is_none_ends_a_build_wherever_it_is_said() -> None:
+    for question in (asked("PYTORCH_BUILD_VERSION=my build"), asked(environ={"PYTORCH_BUILD_VERSION": "?"})):
+        (finding,) = told(question)
+        assert (finding.status, "no version" in finding.text) == ("error", True)
+
+
+def test_what_only_a_ci_system_reads_reaches_nobody_by_a_setting() -> None:
+    assert told(asked(environ={"BUILD_TYPE": "Debug"})) == []
+    (finding,) = told(asked("BUILD_TYPE=Debug"))
+    assert finding.fix == "Did you mean --build-type?"
+
+
+@pytest.mark.parametrize(
+    ("args", "words", "status"),
+    [
+        ("-DUSE_CUDA=OFF", ("USE_CUDA=1",), "error"),
+        ("-D USE_KINETO:BOOL=ON -DX=1", (), "warn"),
+        ("-DUSE_KINETO=1", ("USE_KINETO=0",), "error"),
+        ("-DCMAKE_BUILD_TYPE=Debug", (), "warn"),
+        ("-DUSE_KINETO=off -DCMAKE_AR=/opt/ar", (), ""),
+    ],
+)
+def test_what_cmake_is_handed_beside_the_plan(args: str, words: tuple[str, ...], status: str) -> None:
+    facts = linux_facts(environ={"CMAKE_ARGS": args}, tree=modern_tree(reads=READS))
+    found = [each for each in plan_of(facts, set=words).findings if each.id == "handed"]
+    assert [each.status for each in found] == ([status] if status else [])
+    older = linux_facts(environ={"CMAKE_ARGS": args}, tree=tree(reads=READS))
+    assert not [each for each in plan_of(older, set=words).findings if each.id == "handed"]
 
 
 @pytest.mark.parametrize(

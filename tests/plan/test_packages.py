@@ -28,7 +28,9 @@ def of(distribution: str) -> Facts:
         ("SUSE Linux Enterprise Server 15", "sudo zypper install gcc-c++", "sudo zypper install ccache"),
         ("Arch Linux", "sudo pacman -S gcc", "sudo pacman -S ccache"),
         ("Alpine Linux v3.22", "sudo apk add g++", "sudo apk add ccache"),
-        ("NixOS 25.05", "the package of this system for g++", ""),
+        ("NixOS 25.05", "nix-shell -p gcc", ""),
+        ("CentOS Linux 7 (Core)", "sudo yum install gcc-c++", "sudo yum install ccache"),
+        ("Slackware 15.0", "the package of this system for g++", ""),
     ],
 )
 def test_each_system_gets_its_own_command(distribution: str, gcc: str, ccache: str) -> None:
@@ -38,6 +40,20 @@ def test_each_system_gets_its_own_command(distribution: str, gcc: str, ccache: s
     assert fix == f"Install one: {gcc}"
     said = how_to_get(ask(facts))
     assert "--with-helper sccache" in said and ccache in said and ("apt" in said) is ("apt" in gcc)
+
+
+@pytest.mark.parametrize(
+    ("distribution", "line"),
+    [
+        ("Fedora Linux 42", "sudo dnf install gcc14-c++"),
+        ("Rocky Linux 9.5", "sudo dnf install gcc-toolset-14"),
+        ("Amazon Linux 2023.6", "sudo dnf install gcc14-c++"),
+        ("Amazon Linux 2", "sudo yum install gcc10-c++"),
+        ("CentOS Linux 7 (Core)", "sudo yum install devtoolset-14-gcc-c++"),
+    ],
+)
+def test_the_same_package_manager_has_other_names_elsewhere(distribution: str, line: str) -> None:
+    assert how_to_install(of(distribution), CATALOG, "g++-14") == line
 
 
 def test_windows_is_told_nothing_of_apt() -> None:

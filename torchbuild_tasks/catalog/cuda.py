@@ -9,7 +9,7 @@ import msgspec
 
 from torchbuild_tasks.catalog.rows import Unpack, row_place
 from torchbuild_tasks.errors import UsageError
-from torchbuild_tasks.values import from_json
+from torchbuild_tasks.values import from_json, replace
 
 
 class CudaRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -270,12 +270,16 @@ class _Toolkit(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
 
 
 class _Part(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """One part of a release; what is empty is as in its kind, or as in the release."""
+    """One part of a release; what is empty is as in its kind, or as in the release.
+
+    `project` makes it a wheel in a release whose other ones have an archive.
+    """
 
     name: str
     version: str
     files: tuple[_File, ...]
     torch: str = ""
+    project: str = ""
     folder: str = ""
     source: str = ""
 
@@ -314,6 +318,8 @@ def _rows_of(kinds: Mapping[tuple[str, str], _Kind], toolkit: _Toolkit) -> Itera
         if kind is None:
             place = f"{FILE}, CUDA {toolkit.cuda}, part {number}"
             raise UsageError(f"{place}: no part_kind is called {part.name}")
+        if part.project:
+            kind = replace(kind, project=part.project, archive="")
         for file in part.files:
             yield _row(toolkit, kind, part, file)
 

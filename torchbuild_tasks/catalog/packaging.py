@@ -73,8 +73,9 @@ class SmallerRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
 class PlatformRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """What is known of a system and processor that not every torch is built on.
 
-    An empty `arch`, `libc` or `kernel` stands for every one; the latter two are the beginning of what the
-    facts have. `torch` and `toolkit` are versions (PEP 440), `cuda` whether the row is about builds for CUDA.
+    An empty `arch`, `libc`, `kernel` or `distribution` stands for every one; the latter three are the
+    beginning of what the facts have. `torch` and `toolkit` are versions (PEP 440), `cuda` whether the row
+    is about builds for CUDA, `managed` whether about `pypi:` toolkits alone.
     """
 
     os: Literal["linux", "windows"]
@@ -84,8 +85,10 @@ class PlatformRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     arch: str = ""
     libc: str = ""
     kernel: str = ""
+    distribution: str = ""
     torch: str = ""
     cuda: bool = False
+    managed: bool = False
     toolkit: str = ""
     fix: str = ""
 

@@ -77,7 +77,8 @@ class VariableRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
 
     `needs` says what an existing build tree needs when it changes. `refused` gives the
     reason why it must not be in the environment of a build. `kind` and `values` say what it may
-    be: a switch (on or off), a whole number above 0, or one of these words in any case.
+    be: a switch (on or off), a whole number (`count`) or one above 0, a version, or one of these words
+    in any case.
     """
 
     name: str
@@ -85,16 +86,20 @@ class VariableRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     torch: str = ""
     needs: Need = "reconfigure"
     refused: str = ""
-    kind: Literal["", "switch", "number"] = ""
+    kind: Literal["", "switch", "number", "count", "version"] = ""
     values: tuple[str, ...] = ()
     source: str = ""
 
 
 class ReaderRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Variables (names or patterns) that another program of a build reads, so that none is called unread."""
+    """Variables (names or patterns) that another program of a build reads, so that none is called unread.
+
+    With `environment` they are known there only: set for a build, nothing of it reads them.
+    """
 
     program: str
     names: tuple[str, ...]
+    environment: bool = False
     source: str
 
 
@@ -269,7 +274,8 @@ class HelperRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     variables with which a user says to have it already. In `set`, `prepend` and `check`
     (a command that proves it) `{folder}` is where it lies. `holds` are paths inside that
     must be there. `requires` (PEP 508) goes into the Python that gets torch: what torch
-    needs of the helper when it is imported.
+    needs of the helper when it is imported. `refused` says why it is not taken, where a build
+    has found that it cannot be had.
     """
 
     name: str
@@ -294,6 +300,7 @@ class HelperRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     requires: tuple[str, ...] = ()
     unless: tuple[str, ...] = ()
     because: str = ""
+    refused: str = ""
 
 
 def row_place(file: str, table: str, number: int, item: Mapping[str, Any]) -> str:
@@ -396,10 +403,14 @@ class LinkerRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
 
 
 class InstallerRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """How a package is installed where the distribution's name begins so; `{package}` is its name."""
+    """How a package is installed where the distribution's name begins so; `{package}` is its name.
+
+    `names` are packages (as in packages.toml) that this one calls otherwise than others with its manager.
+    """
 
     distribution: str
     command: str
+    names: Mapping[str, str] = msgspec.field(default_factory=dict)
 
 
 # ---------------- libraries: what a file is, and which package brings it

@@ -16,7 +16,10 @@ PLAIN = ("g++", "gcc", "c++", "cc", "clang++", "clang")
 # On Windows c++ and cc mean nothing, and names with a number are not in use.
 PLAIN_WINDOWS = ("cl", "clang-cl", "clang++", "clang", "g++", "gcc")
 MSVC_LIKE = ("cl", "clang-cl")  # one program for both languages
+HOST = "CUDAHOSTCXX"
 VARIABLES = {"CXX": "c++", "CC": "cc"}
+# Where dnf and yum put a GCC beside the system's (gcc-toolset-12, devtoolset-9), for `scl enable` alone.
+COLLECTIONS = "/opt/rh"
 
 _NUMBERED = re.compile(r"(?:g\+\+|gcc|clang\+\+|clang)-(\d+(?:\.\d+)*)")
 _GENERIC = re.compile(r"(?:.*-)?(g\+\+|gcc|clang\+\+|clang|c\+\+|cc)(?:-\d+(?:\.\d+)*)?")
@@ -56,7 +59,10 @@ def look_for_compilers(probe: Probe, windows: Windows | None = None) -> tuple[To
     named = tuple(item for variable in VARIABLES if (item := _named(probe, variable)))
     missing = [item for item in named if isinstance(item, Tool)]
     candidates = [item for item in named if isinstance(item, _Candidate)]
-    found = _distinct(probe, [*candidates, *_in_toolsets(windows), *_on_path(probe)])
+    host = _named(probe, HOST)  # the last: it is nvcc's, and no choice for CXX where others are
+    missing += [host] if isinstance(host, Tool) else []
+    hosts = [host] if isinstance(host, _Candidate) else []
+    found = _distinct(probe, [*candidates, *_in_toolsets(windows), *_on_path(probe), *hosts])
     programs = list(dict.fromkeys(_program(probe, candidate) for candidate in found))
     answers = dict(zip(programs, map_parallel(lambda program: _ask(probe, program), programs), strict=True))
     compilers = [_tool(probe, candidate, answers[_program(probe, candidate)]) for candidate in found]
@@ -83,11 +89,15 @@ def _named(probe: Probe, variable: str) -> _Candidate | Tool | None:
         return None
     via = f"environment {variable}"
     path = _locate(probe, rest[0])
-    cxx = _is_cxx(stem(rest[0]), variable == "CXX")
+    cxx = _is_cxx(stem(rest[0]), variable != "CC") or variable == HOST
+    if path is None and variable == HOST and probe.is_dir(rest[0]):
+        return None  # nvcc's -ccbin takes a folder, too
     if path is None:
         is_place = probe.names.is_path(rest[0])
         looked = (probe.absolute(rest[0]),) if is_place else probe.path_folders
-        return Tool(name=_generic_name(stem(rest[0])) or VARIABLES[variable], found_via=via, looked=looked)
+        return Tool(
+            name=_generic_name(stem(rest[0])) or VARIABLES.get(variable, "c++"), found_via=via, looked=looked
+        )
     via += "".join(f" through {stem(launcher)}" for launcher in launchers)
     via += f" with {shlex.join(rest[1:])}" if rest[1:] else ""
     return _candidate(probe, path, via, cxx)
@@ -120,6 +130,10 @@ def _on_path(probe: Probe) -> Iterator[_Candidate]:
     for name in PLAIN_WINDOWS if probe.windows else (*PLAIN, *_numbered(probe)):
         for path in probe.which_all(name):
             yield _candidate(probe, path, "PATH", _is_cxx(name, False))
+    for folder in () if probe.windows else sorted(probe.children(COLLECTIONS), key=_newest_first):
+        for name in ("g++", "gcc"):
+            if there := probe.program_at(f"{COLLECTIONS}/{folder}/root/usr/bin/{name}"):
+                yield _candidate(probe, there, COLLECTIONS, name == "g++")
 
 
 def _numbered(probe: Probe) -> list[str]:
@@ -128,7 +142,7 @@ def _numbered(probe: Probe) -> list[str]:
 
 
 def _newest_first(name: str) -> tuple[list[int], str]:
-    return [-int(part) for part in name.rpartition("-")[2].split(".")], name
+    return [-int(part) for part in name.rpartition("-")[2].split(".") if part.isdecimal()], name
 
 
 def _candidate(probe: Probe, path: str, via: str, cxx: bool) -> _Candidate:

@@ -37,6 +37,9 @@ _CACHED: Final = re.compile(r"\b(?:set|SET)\s*\(\s*(\w+)\b[^()]*?\bCACHE\b")
 _FOLDER: Final = re.compile(r"(?:add_subdirectory|ADD_SUBDIRECTORY)\s*\(\s*\"?([^\s\")]+)")
 _VARIABLE_AT_FRONT: Final = re.compile(r"^\$\{(\w+)\}/?")
 _LISTED: Final = re.compile(r"CACHE\s+(\w+)\s+PROPERTY\s+STRINGS\b")
+_REFUSED: Final = re.compile(
+    r'(?i)FATAL_ERROR\s+"(?:Unknown|Unrecogni[sz]ed|Invalid|Unsupported) [^"$]*"?\s*\$\{(\w+)\}'
+)
 _QUOTED: Final = re.compile(r"[\"']([A-Za-z_]\w{2,})[\"']")
 _FLAG: Final = re.compile(r"check_(?:negative_)?env_flag\(\s*[\"'](\w+)[\"']")
 
@@ -163,10 +166,13 @@ def _switches(path: str, text: str) -> Iterator[Switch]:
 
 
 def _values(texts: Iterable[str]) -> dict[str, tuple[str, ...]]:
-    """Return the values that a variable with a list of them (BLAS, `PROPERTY STRINGS`) is compared with."""
+    """Return the values that a variable with a list of them is compared with.
+
+    It has one where CMake is told so (BLAS, `PROPERTY STRINGS`), or stops at any other (ATEN_THREADING).
+    """
     whole = "\n".join(texts)
     found: dict[str, tuple[str, ...]] = {}
-    for name in dict.fromkeys(_LISTED.findall(whole)):
+    for name in dict.fromkeys((*_LISTED.findall(whole), *_REFUSED.findall(whole))):
         compared = re.findall(rf"(?<!\w){name}\}}?\"?\s+STREQUAL\s+\"?(\w+)", whole)
         found[name] = tuple(sorted(set(compared)))
     return {name: values for name, values in found.items() if values}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from itertools import pairwise
 
 import msgspec
 
@@ -22,6 +23,8 @@ PARTNER = {"g++": "gcc", "clang++": "clang", "c++": "cc", "cl": "cl", "clang-cl"
 # The compilers that understand what PyTorch's CMake passes on Windows.
 MSVC_LIKE = ("cl", "clang-cl")
 NO_TOOLSET = ChosenToolset()
+# What nvcc gets behind CMake's own -ccbin, the strongest first.
+HOST_FLAGS = ("NVCC_APPEND_FLAGS", "CMAKE_CUDA_FLAGS", "CUDAFLAGS")
 
 
 class Compilers(msgspec.Struct, frozen=True, kw_only=True):
@@ -161,9 +164,7 @@ def _fits(question: Question, tool: Tool) -> bool | None:
 
 def _figure(question: Question, tool: Tool) -> str:
     """Return the versions of a compiler that compile this torch; "" where no release states them."""
-    return {"g++": question.row.gcc, "c++": question.row.gcc, "clang++": question.row.clang}.get(
-        tool.name, ""
-    )
+    return {"g++": question.row.gcc, "clang++": question.row.clang}.get(tool.name, "")
 
 
 def _too_new(question: Question, tool: Tool) -> FlagRow | None:
@@ -196,7 +197,7 @@ def _comes_up(question: Question, row: FlagRow, tool: Tool) -> bool:
     host = question.facts.host
     switches = [decide(question, name) for name in row.off]
     return (
-        row.compiler == tool.name.replace("c++", "g++")
+        row.compiler == tool.name
         and row.os in ("", host.os)
         and row.arch in ("", host.arch)
         and bool(admits(row.fits, tool.version))
@@ -232,7 +233,8 @@ def _check_cxx(question: Question, compilers: Compilers) -> tuple[Finding, ...]:
     family, package = ("Clang", "clang") if tool.name == "clang++" else ("GCC", "g++")
     named = f"{compilers.cxx.value} ({tool.name} {tool.version})"
     if fits is None:
-        text = f"{named}: it is not known whether it compiles torch {row.version} (C++{row.cxx})"
+        other = ", for it is neither GCC nor Clang" if tool.name == "c++" else ""
+        text = f"{named}: it is not known whether it compiles torch {row.version} (C++{row.cxx}){other}"
         return (Finding(id="compiler", status="unknown", text=text),)
     if not fits:
         text = f"{named} cannot compile torch {row.version}: C++{row.cxx} needs {family} {figure}"
@@ -251,7 +253,7 @@ def check_host(question: Question, compilers: Compilers, limits: HostLimits) -> 
     if limits.cuda is None or question.facts.windows is not None or compilers.tool is None:
         return ()
     tool, host = compilers.tool, compilers.host
-    asked = decide(question, "CUDAHOSTCXX")
+    asked = _host_in_flags(question) or decide(question, "CUDAHOSTCXX")
     if asked and asked.value:
         named = _named(found_cxx(question), asked.value)
         if named is None:
@@ -261,14 +263,27 @@ def check_host(question: Question, compilers: Compilers, limits: HostLimits) -> 
     if not reason:
         return ()
     text = f"{tool.path} is {tool.name} {tool.version}, and {reason}"
+    if asked and asked.name in HOST_FLAGS:
+        text = f"-ccbin in {asked.name}: {text}"
     if limits.allowed:
         fix = "It is taken all the same, because of -allow-unsupported-compiler."
         return (Finding(id="host-compiler", status="warn", text=text, fix=fix),)
-    if host is not None:
+    if host is not None and not (asked and asked.value):
         text += f"; nvcc gets {host.value}, everything else {tool.path}"
         return (Finding(id="host-compiler", status="warn", text=text),)
     fix = _host_fix(question, tool, limits)
     return (Finding(id="host-compiler", status="error", text=text, fix=fix),)
+
+
+def _host_in_flags(question: Question) -> Choice | None:
+    """Return the host compiler of nvcc's flags: they stand behind CUDAHOSTCXX's, and the last one counts."""
+    for name in HOST_FLAGS:
+        asked = decide(question, name)
+        words = [part for word in flag_words(asked.value) for part in word.split("=", 1)] if asked else []
+        named = [after for word, after in pairwise(words) if word in ("-ccbin", "--compiler-bindir")]
+        if asked and named:
+            return replace(asked, value=named[-1])
+    return None
 
 
 def _install(question: Question, package: str) -> str:

@@ -106,6 +106,7 @@ def _check_platform(
 ) -> tuple[Finding, ...]:
     """Say what upstream knows of this system on this processor, where not every torch is built on it."""
     host, cuda = question.facts.host, not is_off(variables.get("USE_CUDA", "0"))
+    managed = str(question.value("cuda_toolkit", "")).startswith("pypi:")
     rows = [
         row
         for row in question.catalog.platform
@@ -113,11 +114,16 @@ def _check_platform(
         and row.arch in ("", host.arch)
         and (host.libc or "").startswith(row.libc)
         and (host.kernel or "").startswith(row.kernel)
+        and (host.distribution or "").startswith(row.distribution)
+        and (managed or not row.managed)
         and applies(row.torch, question.version)
         and (cuda or not row.cuda)
         and (not row.toolkit or admits(row.toolkit, toolkit))
     ]
+    states = {row.status for row in rows}
     worst = [row for row in rows if row.status == "error"] or rows  # the others only say less of it
+    if "warn" in states:
+        worst = [row for row in worst if row.status != "unknown"]
     return tuple(Finding(id="platform", status=row.status, text=row.text, fix=row.fix) for row in worst)
 
 

@@ -147,7 +147,7 @@ def check_memory(question: Question, build_type: str) -> tuple[Finding, ...]:
         return ()
     swap = f" and {spare / GIB:.1f} GiB of swap" if spare else ""
     text = f"{room / GIB:.1f} GiB {why}{swap}, and one compile may take {each:g} GiB: compilers may be killed"
-    fix = "Close other programs, give the container more, or add swap; --preset minimal needs least."
+    fix = "Close other programs, give the container more, or add swap."
     return (Finding(id="memory", status="warn", text=text, fix=fix),)
 
 

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import fnmatch
-from collections.abc import Iterator
+import re
+from collections.abc import Iterator, Mapping
 
 from torchbuild_tasks.catalog import VariableRow
-from torchbuild_tasks.catalog.match import applies, variable_row
+from torchbuild_tasks.catalog.match import applies, parse_version, variable_row
 from torchbuild_tasks.model import Choice, Finding, Status
 from torchbuild_tasks.plan.question import Question
 from torchbuild_tasks.text.words import close_to
 
 TRUE_WORDS = frozenset(("1", "ON", "YES", "TRUE", "Y"))
 FALSE_WORDS = frozenset(("0", "OFF", "NO", "FALSE", "N"))
+# Of the environment: scikit-build-core's own, and the one that conda's compilers set when they are activated.
+HANDED = ("CMAKE_ARGS", "SKBUILD_CMAKE_ARGS")
+_DEFINED = re.compile(r"""-D\s*(\w+)(?::\w+)?=("[^"]*"|'[^']*'|[^\s;]*)""")
 _OLD = ("NO_", "WITH_")  # NO_CUDA=1 became USE_CUDA=0 in 1.1 (pytorch#5295 has the old style)
 
 
@@ -29,9 +33,11 @@ def is_read(question: Question, name: str) -> bool:
         return True
     if any(name == each.name for each in question.catalog.variable):  # of another era
         return False
-    if any(fnmatch.fnmatchcase(name, pattern) for each in question.catalog.reader for pattern in each.names):
+    ours = name in question.assignments or name in question.settings.variables
+    readers = (each for each in question.catalog.reader if not (ours and each.environment))
+    if any(fnmatch.fnmatchcase(name, pattern) for each in readers for pattern in each.names):
         return True
-    if row is None:
+    if row is None or any(each.old == name for each in question.catalog.renamed if not reads):
         return False
     if reads is None:  # facts of an older version: a name counts as read unless it is nearly a known one
         options = [option for each in question.catalog.option for option in each.names]
@@ -92,18 +98,45 @@ def check_values(question: Question) -> Iterator[Finding]:
     for choice in question.decided.values():
         if choice.source in ("flag", "environment", "torchbuild.toml") and (why := _wrong(question, choice)):
             text = f"{choice.name}={choice.value} ({choice.because}) cannot be: {why}"
-            status: Status = "warn" if choice.source == "environment" else "error"
+            sure = choice.source != "environment" or _kind(question, choice.name) == "version"
+            status: Status = "error" if sure else "warn"
             fix = f"Correct {choice.name}, or drop it."
             yield Finding(id="variable", status=status, text=text, fix=fix)
 
 
-def check_overruled(question: Question) -> Iterator[Finding]:
-    """Report words of a variable that torch's own CMake files undo."""
+def check_handed(question: Question, variables: Mapping[str, str]) -> Iterator[Finding]:
+    """Report -D words that scikit-build-core hands to CMake itself: they count before what the plan sets."""
+    for name in HANDED if question.era == "scikit-build-core" else ():
+        given = question.decided.get(name)
+        for word, value in _DEFINED.findall(given.value) if given else ():
+            planned = variables.get(word)
+            if given is None or planned is None or _same(planned, value):
+                continue
+            own = decided.because if (decided := question.decided.get(word)) else "the plan"
+            text = (
+                f"{name} ({given.because}) has -D{word}={value}, which counts before {word}={planned} ({own})"
+            )
+            clash = word == "USE_CUDA" or (decided is not None and decided.source == "flag")
+            status: Status = "error" if clash else "warn"
+            fix = f"Take -D{word} out of {name}, or say the same: --set {word}={value}"
+            yield Finding(id="handed", status=status, text=text, fix=fix)
+
+
+def _same(one: str, other: str) -> bool:
+    for words in (TRUE_WORDS, FALSE_WORDS):
+        if one.upper() in words:
+            return other.upper() in words
+    return one == other
+
+
+def check_overruled(question: Question, build_type: str) -> Iterator[Finding]:
+    """Report words of a variable of this build type that torch's own CMake files undo."""
     for row in question.catalog.overruled:
         if not applies(row.torch, question.version):
             continue
         for name in row.names:
-            choice = question.decided.get(name)
+            of_it = name.casefold().endswith(f"_{build_type.casefold()}")
+            choice = question.decided.get(name) if of_it else None
             lost = [word for word in choice.value.split() if word in row.words] if choice else []
             if lost:
                 text = f"{' '.join(lost)} in {name} does not do what it says: {row.because}"
@@ -126,9 +159,20 @@ def _wrong(question: Question, choice: Choice) -> str:
         return f"it is one of {', '.join(row.values)}" + (f"; did you mean {near}?" if near else "")
     if row and row.kind == "number" and not (value.isdecimal() and int(value) > 0):
         return "it is a whole number above 0"
+    if row and row.kind == "count" and not value.isdecimal():
+        return "it is a whole number"
+    if row and row.kind == "version" and parse_version(value) is None:
+        return (
+            "it is no version (PEP 440) such as 2.9.0 or 2.9.0+mine, and a build ends with that, at its end"
+        )
     if _is_switch(question, name, row) and not is_switch_word(value):
         return "it is a switch: 1 or 0 (ON, OFF, YES, NO, TRUE, FALSE)"
     return ""
+
+
+def _kind(question: Question, name: str) -> str:
+    row = variable_row(question.catalog, name, question.era, question.version)
+    return row.kind if row else ""
 
 
 def _is_switch(question: Question, name: str, row: VariableRow | None) -> bool:

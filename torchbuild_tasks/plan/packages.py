@@ -4,14 +4,19 @@ from __future__ import annotations
 
 import shlex
 
-from torchbuild_tasks.catalog import Catalog, PackageRow
+from torchbuild_tasks.catalog import Catalog, InstallerRow, PackageRow
 from torchbuild_tasks.model import Facts
+
+
+def _installer_row(facts: Facts, catalog: Catalog) -> InstallerRow | None:
+    named = facts.host.distribution or ""
+    return next((row for row in catalog.installer if named.startswith(row.distribution)), None)
 
 
 def installer(facts: Facts, catalog: Catalog) -> str:
     """Say how this system's package manager is called, with `{package}`; "" where no row knows it."""
-    named = facts.host.distribution or ""
-    return next((row.command for row in catalog.installer if named.startswith(row.distribution)), "")
+    row = _installer_row(facts, catalog)
+    return row.command if row else ""
 
 
 def system_manager(facts: Facts, catalog: Catalog) -> str:
@@ -31,14 +36,18 @@ def package_row(catalog: Catalog, package: str) -> tuple[PackageRow | None, str]
 
 
 def package_name(catalog: Catalog, manager: str, package: str) -> str:
-    """Return a package manager's name of it; "" where no row has one."""
+    """Return a package manager's name of it; "" where no row has one. yum's names are those of dnf."""
     row, version = package_row(catalog, package)
-    return row.names.get(manager, "").replace("*", version) if row else ""
+    return row.names.get(manager.replace("yum", "dnf"), "").replace("*", version) if row else ""
 
 
 def install_line(facts: Facts, catalog: Catalog, package: str) -> str:
     """Return the command that installs it, as one would type it; "" where no row has it."""
     name = package_name(catalog, system_manager(facts, catalog), package)
+    system = _installer_row(facts, catalog)
+    row, version = package_row(catalog, package)
+    if system and row and row.name in system.names:
+        name = system.names[row.name].replace("*", version)
     return installer(facts, catalog).format(package=shlex.quote(name)) if name else ""
 
 

@@ -51,7 +51,7 @@ def check_variables(question: Question) -> tuple[Finding, ...]:
     findings += [_check_environment(question, name) for name in sorted(question.facts.environ)]
     findings += [
         *check_values(question),
-        *check_overruled(question),
+        *check_overruled(question, choose_build_type(question).value),
         _check_device(question),
         _check_version_pair(question),
     ]

@@ -54,6 +54,10 @@ def close_to(word: str, known: Iterable[str]) -> str | None:
 
     folded = {item.casefold(): item for item in known if item != word}
     own = word.casefold()
+    parts = set(own.split("_"))
+    for other, item in folded.items():  # USE_QNNPACK
+        if parts < set(other.split("_")) <= parts | {"pytorch", "torch"}:
+            return item
     found = difflib.get_close_matches(own, folded, n=1, cutoff=0.84)
     if found:
         return folded[found[0]]

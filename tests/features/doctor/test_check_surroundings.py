@@ -105,6 +105,12 @@ def test_variables_that_lead_to_another_cuda() -> None:
     assert check("cudas", facts, cuda=True, cuda_toolkit="12.8").status == "ok"
 
 
+def test_the_stand_in_for_the_driver_is_for_linking_only() -> None:
+    seen = health(environ={"LD_LIBRARY_PATH": "/opt/lib:/usr/local/cuda/lib64/stubs/"})
+    finding = check("stubs", linux_facts(), seen)
+    assert (finding.status, "/usr/local/cuda/lib64/stubs" in finding.text) == ("warn", True)
+
+
 @pytest.mark.parametrize(
     ("settings", "id", "status"),
     [

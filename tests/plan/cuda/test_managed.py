@@ -223,3 +223,10 @@ def test_every_newer_torch_has_its_libraries(os: str, arch: str, release: str) -
         if Version(row.version) >= Version("2.7"):
             found = names(ask(machine(f"{row.version}.0", os=os, host=host)), release)
             assert found >= wanted, f"for torch {row.version}"
+
+
+@pytest.mark.parametrize("row", [row for row in PARTS if row.name == "cudart"], ids=part_id)
+def test_the_runtime_is_of_the_wheel_where_that_is_whole(row: PartRow) -> None:
+    """From 12.9 on it has the static library, with which CMake tries nvcc."""
+    assert bool(row.project) == (Version(row.cuda) >= Version("12.9"))
+    assert bool(row.urls) != bool(row.project)

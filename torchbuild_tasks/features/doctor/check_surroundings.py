@@ -118,6 +118,19 @@ def check_shadow(view: View) -> Findings:
     return one_finding("shadow", "warn", text, fix)
 
 
+def check_stubs(view: View) -> Findings:
+    """Find the stand-ins for the driver where programs look for it when they run."""
+    stubs = [entry for entry in _entries(view, "LD_LIBRARY_PATH") if entry.rstrip("/").endswith("/stubs")]
+    if not stubs:
+        return one_finding("stubs", "ok", "LD_LIBRARY_PATH has no stand-in for the driver")
+    text = (
+        f"LD_LIBRARY_PATH has {stubs[0]}, whose libcuda.so is for linking only: torch would say "
+        '"CUDA driver is a stub library" (error 34)'
+    )
+    fix = "Take it out of LD_LIBRARY_PATH; what is linked with it stands in LIBRARY_PATH."
+    return one_finding("stubs", "warn", text, fix)
+
+
 def check_cudas(view: View) -> Findings:
     """Judge whether all that names a CUDA toolkit names the one of the plan."""
     if not view.cuda:

@@ -27,6 +27,7 @@ CHECKS: Final[Mapping[str, Callable[[View], Findings]]] = {
     "names": check_surroundings.check_names,
     "shadow": check_surroundings.check_shadow,
     "cudas": check_surroundings.check_cudas,
+    "stubs": check_surroundings.check_stubs,
     "trees": check_surroundings.check_trees,
     "proxy": check_network.check_proxy,
     "dns": check_network.check_dns,

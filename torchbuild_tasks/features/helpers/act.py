@@ -41,12 +41,19 @@ def fetch_helpers(work: Work) -> Work:
     return work
 
 
+def why_missing(artifact: Artifact, fetching: Fetching, report: Reporter) -> str:
+    """Fetch one that a build does without; say why it is not available, "" when it is."""
+    try:
+        fetch((artifact,), fetching, report)
+    except (DownloadFailed, HashRefused, ArchiveRefused) as error:
+        return f"{artifact.id} is not available: {str(error).partition(chr(10))[0]}"
+    return ""
+
+
 def _fetch_optional(artifact: Artifact, work: Work) -> None:
     """Fetch what the build is only better with; what starts it later does without, too."""
-    try:
-        fetch((artifact,), work.fetching, work.report)
-    except (DownloadFailed, HashRefused, ArchiveRefused) as error:
-        work.report.note(f"{artifact.id} is not available, so the build goes on without it: {error}")
+    if reason := why_missing(artifact, work.fetching, work.report):
+        work.report.note(f"{reason}; the build goes on without it")
 
 
 def fetch(artifacts: tuple[Artifact, ...], fetching: Fetching, report: Reporter) -> Mapping[str, Path]:

@@ -8,9 +8,9 @@ from urllib.parse import urlsplit
 import msgspec
 from packaging.version import Version
 
-from torchbuild_tasks.catalog import HelperRow
+from torchbuild_tasks.catalog import Catalog, HelperRow
 from torchbuild_tasks.catalog.match import admits, parse_version
-from torchbuild_tasks.model import Artifact, Choice, EnvOp, Finding
+from torchbuild_tasks.model import Artifact, BuildPlan, Choice, EnvOp, Finding
 from torchbuild_tasks.plan import bring
 from torchbuild_tasks.plan.artifacts import artifact_of, is_unpacked, unpacked_folder
 from torchbuild_tasks.plan.environment import is_own
@@ -78,7 +78,8 @@ def make_helper(question: Question, row: HelperRow) -> Helper:
     spared = (
         row.name == bring.CACHE and not question.given("distribute") and not (given and row.name in given[0])
     )
-    spared = spared or row.name == "magma"  # without it CMake builds without it (FindMAGMA)
+    # Without it CMake builds without it (FindMAGMA), which is not for who has asked for it.
+    spared = spared or (row.name == "magma" and not decide(question, "USE_MAGMA"))
     artifact = replace(artifact_of(question, row, artifact_id(row), row.because), optional=spared)
     return Helper(
         row=row,
@@ -86,6 +87,23 @@ def make_helper(question: Question, row: HelperRow) -> Helper:
         folder=unpacked_folder(question, artifact.stored_as),
         here=is_unpacked(question, artifact.stored_as),
     )
+
+
+def settled(question: Question, plan: BuildPlan) -> tuple[HelperRow, ...]:
+    """Return the rows of helpers that a build can do without, and then must not set a variable to."""
+    spared = {artifact.id for artifact in plan.artifacts if artifact.optional}
+    return tuple(row for row in machine_rows(question) if row.set and artifact_id(row) in spared)
+
+
+def refuse_helper(question: Question, refused: HelperRow, reason: str) -> Question:
+    """Return the question without a helper, and with the reason for those who ask where it is."""
+
+    def without(rows: tuple[HelperRow, ...]) -> tuple[HelperRow, ...]:
+        return tuple(replace(row, refused=reason) if row == refused else row for row in rows)
+
+    catalog = Catalog(**{**vars(question.catalog), "helper": without(question.catalog.helper)})
+    settings = replace(question.settings, helpers=without(question.settings.helpers))
+    return replace(question, catalog=catalog, settings=settings)
 
 
 def artifact_id(row: HelperRow) -> str:
@@ -206,7 +224,7 @@ def _value(question: Question, name: str) -> str | None:
 
 def _fits(question: Question, row: HelperRow, build_type: str, cuda: Version | None) -> bool:
     version = question.version or Version(question.row.version)
-    if row.torch and not admits(row.torch, version):
+    if row.refused or (row.torch and not admits(row.torch, version)):
         return False
     if row.configuration and row.configuration != ("debug" if build_type == "Debug" else "release"):
         return False
@@ -228,6 +246,10 @@ def _without_magma(
     """MAGMA is built for one CUDA version; where there is none for it, torch is built without."""
     known = sorted({row.cuda for row in rows if row.name == "magma"}, key=int)
     if not known or "magma" in best:
+        return
+    refused = next((row.refused for row in rows if row.refused and row.cuda == _digits(cuda)), "")
+    if refused:
+        yield Choice(name="USE_MAGMA", value="0", because=refused, source="helper")
         return
     wanted = f"CUDA {cuda}" if cuda else "a CUDA whose version is not known"
     because = (

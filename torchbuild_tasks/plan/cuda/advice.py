@@ -210,7 +210,7 @@ def _sentence(question: Question, best: Candidate) -> str:
 def _nothing(question: Question, finding: Finding, candidates: tuple[Candidate, ...]) -> str:
     known = board(question)
     if known is not None and not known.sbsa:
-        return "Install JetPack's: sudo apt-get install nvidia-jetpack"
+        return _of_jetpack(question)
     if not candidates:
         return f"No CUDA toolkit is known for {question.facts.host.os} {question.facts.host.arch}"
     near = min(
@@ -224,6 +224,18 @@ def _nothing(question: Question, finding: Finding, candidates: tuple[Candidate, 
     against = sorted(near.findings, key=lambda each: (each.status != "error", each.id != finding.id))
     why = f": {against[0].text.partition('. ')[0]}" if against else ""
     return f"No CUDA toolkit puts this right here. The nearest is {near.version}{why}"
+
+
+def _of_jetpack(question: Question) -> str:
+    """A board has the toolkit of its JetPack; where that is here, only another torch or JetPack helps."""
+    here = [toolkit.version for toolkit in question.cuda.toolkits if not why_unusable(toolkit)]
+    if not here:
+        return "Install JetPack's: sudo apt-get install nvidia-jetpack"
+    own = " and ".join(filter(None, here))
+    return (
+        f"A board runs the CUDA of its JetPack, and {own} is here: take a torch that is made for it "
+        "(torchbuild versions), or a later JetPack"
+    )
 
 
 def _instead(first: ChosenToolkit, best: Toolkit, against: tuple[Finding, ...]) -> ChosenToolkit:

@@ -172,16 +172,15 @@ def _decided(
     source: Source,
 ) -> ChosenArchs:
     word = asked.lower()
-    if word not in ("auto", "native", "common"):
+    if word not in ("auto", "native", "common", "all"):
         archs = tuple(
             Arch(capability=capability_for(question, arch.capability, chosen.version), ptx=arch.ptx)
             for arch in read_archs(question, asked)
         )
         return _chosen(archs, because, source)
-    if word == "common":
-        return _chosen(
-            _common(question, chosen), f"{because}: the common ones of CUDA {chosen.version}", source
-        )
+    if word in ("common", "all"):
+        archs = _common(question, chosen, every=word == "all")
+        return _chosen(archs, f"{because}: {word} of CUDA {chosen.version} that this torch knows", source)
     seen = visible_devices(question, gpus)
     if gpus and not seen:
         hidden = f"CUDA_VISIBLE_DEVICES={question.cuda.visible} hides every GPU that is here"
@@ -224,8 +223,11 @@ def _of_devices(question: Question, chosen: ChosenToolkit, present: list[Device]
     return sort_archs(found)
 
 
-def _common(question: Question, chosen: ChosenToolkit) -> tuple[Arch, ...]:
-    """Return what upstream's own binaries have, as far as this toolkit compiles it without a warning."""
+def _common(question: Question, chosen: ChosenToolkit, *, every: bool = False) -> tuple[Arch, ...]:
+    """Return what upstream's own binaries have, as far as this toolkit compiles it without a warning.
+
+    With `every` all that it compiles but for Jetson boards, as "All" in torch's select_compute_arch.cmake.
+    """
     row = cuda_row(question, chosen.version)
     known = known_archs(question, chosen)
     deprecated = set(row.deprecated if row else ())
@@ -233,7 +235,8 @@ def _common(question: Question, chosen: ChosenToolkit) -> tuple[Arch, ...]:
     archs = [
         each
         for each in known
-        if each in usual and str(each) not in deprecated and is_known(question, each, "torch")
+        if (not is_tegra(question, each) if every else each in usual and str(each) not in deprecated)
+        and is_known(question, each, "torch")
     ]
     if not archs:
         raise UnknownArch(f"CUDA {chosen.version} and torch {question.row.version} have none in common")

@@ -82,12 +82,21 @@ def _check_one(question: Question, chosen: ChosenToolkit, arch: Arch) -> Iterato
         yield Finding(id=ARCHS_ID, status="warn", text=text)
     if not is_known(question, code, "build"):
         text = f"the build of torch {question.row.version} cannot read {code} in {NAME}"
-        fix = "Take a newer torch, or PTX of an older architecture: --arch 9.0+PTX"
+        fix = _older(question, known, code)
         yield Finding(id=ARCHS_ID, status="error", text=text, fix=fix)
     elif not is_known(question, code, "torch"):
         text = f"torch {question.row.version} does not know {code}; its extensions will refuse it"
-        fix = "Take a newer torch, or PTX of an older architecture: --arch 9.0+PTX"
-        yield Finding(id=ARCHS_ID, status="warn", text=text, fix=fix)
+        yield Finding(id=ARCHS_ID, status="warn", text=text, fix=_older(question, known, code))
+
+
+def _older(question: Question, known: tuple[Capability, ...], code: Capability) -> str:
+    """Say what does instead of an architecture that only a newer torch knows: PTX of one it knows."""
+    below = [
+        each
+        for each in known
+        if each < code.plain and is_known(question, each, "torch") and not is_tegra(question, each)
+    ]
+    return "Take a newer torch" + (f", or PTX of an older GPU: --arch {below[-1]}+PTX" if below else "")
 
 
 def _not_compiled(

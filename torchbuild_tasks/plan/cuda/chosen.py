@@ -14,7 +14,7 @@ from packaging.version import Version
 from torchbuild_tasks.catalog.match import parse_version
 from torchbuild_tasks.model import Artifact, Choice, EnvOp, GpuSeen, ManagedToolkit, Tool, Toolkit
 
-_GCC: Final = ("g++", "gcc", "c++", "cc")
+_GCC: Final = ("g++", "gcc")
 _CLANG: Final = ("clang++", "clang")
 
 

@@ -21,6 +21,7 @@ from torchbuild_tasks.plan.question import Question
 ID = "driver"
 MISMATCH = "version mismatch"
 UPDATE = "Install driver {version} or later"
+IN_WINDOWS = " in Windows, not in WSL"
 
 
 def check_driver(question: Question, cuda: Version | None, gpus: tuple[Device, ...]) -> tuple[Finding, ...]:
@@ -50,7 +51,11 @@ def _no_driver(question: Question, cuda: Version | None) -> Finding:
     oldest = _oldest(question, cuda)
     needed = f"running the result needs {oldest or own} or later" if oldest or own else "running needs one"
     text = f"no NVIDIA driver was found; the build works without one, and {needed}"
-    return Finding(id=ID, status="unknown", text=text)
+    fix = ""
+    if question.cuda.wsl:
+        text += ". In WSL it is that of Windows, whose libraries lie in /usr/lib/wsl/lib"
+        fix = "Install NVIDIA's driver in Windows, and none in this Linux; then: wsl --shutdown"
+    return Finding(id=ID, status="unknown", text=text, fix=fix)
 
 
 def _driver_problem(problem: str) -> Finding:
@@ -158,7 +163,7 @@ def _without_ptx(
             f". {newer.name} ({newer.capability}) is newer than this toolkit and could only run PTX: "
             '"the provided PTX was compiled with an unsupported toolchain"'
         )
-        fix = f"{UPDATE.format(version=own) if own else 'Update the driver'}{OR_ADVISED}."
+        fix = f"{_update(question, own)}{OR_ADVISED}."
         return Finding(id=ID, status="warn", text=text, fix=fix)
     return Finding(id=ID, status="ok", text=f"{text}; the GPUs here have code of their own")
 
@@ -182,10 +187,15 @@ def _too_old(question: Question, gpus: tuple[Device, ...], version: str, cuda: V
         f"driver {version} is too old for CUDA {cuda}, which needs {needed} or later: torch can be "
         'built, but here it would say "CUDA driver version is insufficient for CUDA runtime version"'
     )
-    if question.facts.host.os != "windows":
+    if question.facts.host.os != "windows" and not question.cuda.wsl:
         text += f". {_forward(question, gpus, cuda)}"
-    fix = f"{UPDATE.format(version=needed)}{OR_ADVISED}."
+    fix = f"{_update(question, needed)}{OR_ADVISED}."
     return Finding(id=ID, status="warn", text=text, fix=fix)
+
+
+def _update(question: Question, version: str) -> str:
+    update = UPDATE.format(version=version) if version else "Update the driver"
+    return update + (IN_WINDOWS if question.cuda.wsl else "")
 
 
 def _forward(question: Question, gpus: tuple[Device, ...], cuda: Version) -> str:
