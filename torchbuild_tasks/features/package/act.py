@@ -38,6 +38,7 @@ from torchbuild_tasks.features.package.look import Wheel
 from torchbuild_tasks.features.package.platform import platform_of, provided_by
 from torchbuild_tasks.system import files
 from torchbuild_tasks.system.archive.members import check_wheel_names
+from torchbuild_tasks.system.remove import scratch_folder
 from torchbuild_tasks.text.show import size_text
 
 if TYPE_CHECKING:
@@ -92,16 +93,9 @@ def make_package(wheel: Wheel, order: Order, catalog: Catalog, report: Reporter)
     check_wheel_names(wheel.found)
     with contextlib.ExitStack() as at_last:
         at_last.enter_context(files.translate_errors(PackageRefused, order.out))
-        order.out.mkdir(parents=True, exist_ok=True)
-        scratch = Path(
-            at_last.enter_context(
-                tempfile.TemporaryDirectory(
-                    prefix=".torchbuild-package-", dir=order.out, ignore_cleanup_errors=True
-                )
-            )
-        )
-        with _unpacked(wheel.path, scratch) as context:
-            package = _fill(wheel, order, catalog, report, context, scratch)
+        place = at_last.enter_context(scratch_folder(order.out, "package"))
+        with _unpacked(wheel.path, place) as context:
+            package = _fill(wheel, order, catalog, report, context, place)
         return _finish(package, wheel, order, catalog)
 
 

@@ -8,7 +8,6 @@ import os
 import posixpath
 import stat
 import tarfile
-import tempfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Final
@@ -23,6 +22,7 @@ from torchbuild_tasks.system.git.checkout import changed_files
 from torchbuild_tasks.system.git.run import Git
 from torchbuild_tasks.system.git.submodules import modules
 from torchbuild_tasks.system.reading import read_text
+from torchbuild_tasks.system.remove import scratch_folder
 from torchbuild_tasks.text.show import size_text
 
 _LINK: Final = "120000"  # git's modes of a link, and of a submodule
@@ -87,18 +87,16 @@ def make_sdist(
     version = source_version(text, commit, os.environ, local, changed=bool(seen.changed))
     stamp = int(os.environ.get("SOURCE_DATE_EPOCH") or git.run("log", "-1", "--format=%ct"))
     target = out / f"torch-{version}.tar.gz"
-    with files.translate_errors(PackageRefused, out):
-        out.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(prefix=".torchbuild-package-", dir=out) as scratch:
-            path = Path(scratch, target.name)
-            _write(path, root, seen, version, stamp)
-            packed = path.stat().st_size
-            if max_size and packed > max_size:
-                raise PackageRefused(
-                    f"{target.name} is {size_text(packed)}, more than --max-size {size_text(max_size)}. "
-                    "Nothing was written."
-                )
-            files.replace(path, target)
+    with files.translate_errors(PackageRefused, out), scratch_folder(out, "sdist") as place:
+        path = place / target.name
+        _write(path, root, seen, version, stamp)
+        packed = path.stat().st_size
+        if max_size and packed > max_size:
+            raise PackageRefused(
+                f"{target.name} is {size_text(packed)}, more than --max-size {size_text(max_size)}. "
+                "Nothing was written."
+            )
+        files.replace(path, target)
     return Sdist(
         path=target,
         version=version,
