@@ -6,6 +6,7 @@ A wheel may come from anywhere, so what later stands in a path, an argv or a fil
 from __future__ import annotations
 
 import base64
+import csv
 import hashlib
 import lzma
 import re
@@ -31,10 +32,10 @@ _ASSIGNED: Final = re.compile(r"""(?m)^(\w+)[ \t]*(?::[^=\n]*)?=[ \t]*(['"])([^'
 _COMMIT: Final = re.compile(r"[0-9a-f]{7,40}")
 _PROGRAM: Final = re.compile(r"(?!python|pip)\w[\w.-]*", re.IGNORECASE)  # what pip makes a file of
 
-# What zipfile raises for what is none, or is packed or locked as it cannot read.
+# What zipfile raises for what is none, or is packed or locked as it cannot read; bz2 raises OSError.
 BROKEN: Final = (
-    *(zipfile.BadZipFile, zlib.error, lzma.LZMAError, struct.error),
-    *(EOFError, ValueError, LookupError, RuntimeError),
+    *(zipfile.BadZipFile, zlib.error, lzma.LZMAError, struct.error, csv.Error),
+    *(EOFError, ValueError, LookupError, RuntimeError, OSError),
 )
 
 
@@ -147,10 +148,18 @@ def _member(info: zipfile.ZipInfo) -> Member:
 
 
 def _text(archive: zipfile.ZipFile, name: str) -> str:
-    if archive.getinfo(name).file_size > _TEXT_LIMIT:
-        raise ValueError(f"{name} in it is longer than {_TEXT_LIMIT >> 20} MiB")
-    with archive.open(name) as file:
-        return file.read(_TEXT_LIMIT).decode("utf-8", errors="replace")
+    return read_member(archive, name, _TEXT_LIMIT).decode("utf-8", errors="replace")
+
+
+def read_member(archive: zipfile.ZipFile, name: str, most: int = 64 << 20) -> bytes:
+    """Return a file of an archive.
+
+    Raises:
+        ValueError: it has more than `most` bytes; or what stands in `BROKEN`.
+    """
+    if archive.getinfo(name).file_size > most:
+        raise ValueError(f"{name} in it is longer than {most >> 20} MiB")
+    return archive.read(name)
 
 
 def identify(wheel: Wheel) -> str:
