@@ -19,7 +19,7 @@ import msgspec
 
 from torchbuild_tasks.catalog import Catalog
 from torchbuild_tasks.errors import PackageRefused
-from torchbuild_tasks.facts.wheel import members_of
+from torchbuild_tasks.facts.wheel import BROKEN, members_of
 from torchbuild_tasks.features.package.choose import (
     Outside,
     SizeReport,
@@ -125,6 +125,7 @@ def _unpacked(path: Path, scratch: Path) -> Iterator[InWheelCtx]:
     auditwheel's context does it with the standard library's zipfile: `wheel pack` and `wheel tags` before
     0.48 write broken archives above 4 GiB (https://github.com/pypa/wheel/issues/692).
     """
+    from auditwheel.error import AuditwheelError
     from auditwheel.wheeltools import InWheelCtx
 
     before = tempfile.tempdir
@@ -132,9 +133,12 @@ def _unpacked(path: Path, scratch: Path) -> Iterator[InWheelCtx]:
     try:
         with InWheelCtx(path) as context:
             yield context
-    except (zipfile.BadZipFile, zlib.error, EOFError) as error:
+    except OSError:  # the disk's
+        raise
+    except (AuditwheelError, *BROKEN) as error:
         raise PackageRefused(
-            f"{path} is damaged: {error}.", next_step="Build it again: torchbuild build --mode wheel"
+            f"{path} is damaged, or not as a wheel of torch is: {error}.",
+            next_step="Build it again: torchbuild build --mode wheel",
         ) from None
     finally:
         tempfile.tempdir = before
