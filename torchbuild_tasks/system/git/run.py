@@ -20,6 +20,11 @@ _LOGIN: Final = re.compile(r"(?P<scheme>https?://)(?P<login>[^/@\s]*:[^/\s]*)@(?
 _COUNT: Final = "GIT_CONFIG_COUNT"  # of git 2.31; with _KEY_n and _VALUE_n, read behind all files
 # Commands that read settings and names, and start nothing whatever the settings say.
 _READS: Final = ("config", "rev-parse", "check-ref-format")
+# Those that tell of what is there, and do so without asking a server for it.
+_LOOKS: Final = (
+    *("status", "diff", "log", "describe", "ls-files", "ls-tree", "cat-file", "for-each-ref"),
+    *("rev-list", "rev-parse", "merge-base", "diff-index", "diff-tree", "diff-files"),
+)
 # Those that would show a file by a program that the settings name.
 _SHOWS: Final = ("diff", "log", "show", "format-patch", "diff-index", "diff-tree", "diff-files")
 
@@ -56,7 +61,8 @@ class Git(msgspec.Struct, frozen=True, kw_only=True):
         reads = _command(words)[1] in _READS
         ours = git_environment() if reads else git_environment(self.folder, self.argv(guard.QUESTION))
         logins = tuple(setting for word in words for setting in without_login(word)[1])
-        return with_settings(ours, (*self.config, *logins))
+        own = guard.WITHOUT_SERVERS if _command(words)[1] in _LOOKS else {}
+        return with_settings({**ours, **own}, (*self.config, *logins))
 
     def ask(self, *words: str, timeout: float | None = 60.0) -> process.Captured:
         """Run a short command, which may fail."""
