@@ -38,6 +38,7 @@ from torchbuild_tasks.features.package.look import Wheel
 from torchbuild_tasks.features.package.platform import platform_of, provided_by
 from torchbuild_tasks.system import files
 from torchbuild_tasks.system.archive.members import check_wheel_names
+from torchbuild_tasks.system.elf import BROKEN as ELF_BROKEN
 from torchbuild_tasks.system.remove import scratch_folder
 from torchbuild_tasks.text.show import size_text
 
@@ -135,7 +136,7 @@ def _unpacked(path: Path, scratch: Path) -> Iterator[InWheelCtx]:
             yield context
     except OSError:  # the disk's
         raise
-    except (AuditwheelError, *BROKEN) as error:
+    except (AuditwheelError, *BROKEN, *ELF_BROKEN) as error:
         raise PackageRefused(
             f"{path} is damaged, or not as a wheel of torch is: {error}.",
             next_step="Build it again: torchbuild build --mode wheel",
