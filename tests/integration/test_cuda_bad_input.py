@@ -82,7 +82,7 @@ def test_an_nvcc_that_crashes(tree: Path, tmp_path: Path) -> None:
 
 
 def test_a_host_compiler_that_is_too_new(tree: Path, tmp_path: Path) -> None:
-    """The limit is that of the header in the toolkit; g++ is named, for a clang that is here would be taken."""
+    """The limit is that of the header in the toolkit; g++ is named, for a clang here would be taken."""
     toolkit = pretend(tmp_path / "cuda", gcc=4)
     done = refused(tree, "--cuda-toolkit", toolkit, "--arch", "8.6", "--set", "CUDAHOSTCXX=g++")
     assert "takes GCC up to 4" in done.err
