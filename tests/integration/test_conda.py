@@ -12,10 +12,15 @@ from typing import Any
 
 import pytest
 
-from tests.support.archives import Put, tar, zstd
+from tests.support.archives import Put, tar
 from tests.support.capabilities import has, needs, needs_linux_compiler
 from tests.support.driver import torchbuild
 from tests.support.wheels import make_wheel
+
+if sys.version_info >= (3, 14):
+    from compression import zstd
+else:
+    from backports import zstd
 
 pytest.importorskip("auditwheel")
 rattler = pytest.importorskip("rattler", reason="no py-rattler here (the extra `conda`)")
