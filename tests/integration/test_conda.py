@@ -6,14 +6,21 @@ import asyncio
 import json
 import subprocess
 import sys
+import zipfile
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests.support.archives import Put, tar
 from tests.support.capabilities import has, needs, needs_linux_compiler
 from tests.support.driver import torchbuild
 from tests.support.wheels import make_wheel
+
+if sys.version_info >= (3, 14):
+    from compression import zstd
+else:
+    from backports import zstd
 
 pytest.importorskip("auditwheel")
 rattler = pytest.importorskip("rattler", reason="no py-rattler here (the extra `conda`)")
@@ -134,6 +141,21 @@ def test_a_damaged_one_is_not_published(package: Path, tmp_path: Path) -> None:
     done = torchbuild("publish", tmp_path / "channel", "--file", damaged, "--yes")
     assert (done.code, (tmp_path / "channel").exists()) == (19, False)
     assert "is not a whole package" in done.err
+
+
+@pytest.mark.parametrize("subdir", ["../../out", "/out", "a\nb", ".."])
+def test_one_whose_platform_is_a_path_is_not_published(tmp_path: Path, subdir: str) -> None:
+    """The platform in it becomes a folder of the channel."""
+    about = {"name": "x", "version": "1", "build": "0", "build_number": 0, "depends": [], "subdir": subdir}
+    info = tar([Put("info/index.json", json.dumps(about).encode())])
+    package = tmp_path / "x-1-0.conda"
+    with zipfile.ZipFile(package, "w") as archive:
+        archive.writestr("metadata.json", '{"conda_pkg_format_version":2}')
+        archive.writestr("pkg-x-1-0.tar.zst", zstd.compress(tar([])))
+        archive.writestr("info-x-1-0.tar.zst", zstd.compress(info))
+    done = torchbuild("publish", tmp_path / "a/b/channel", "--file", package, "--yes")
+    assert (done.code, "is no platform" in done.err) == (19, True), done.err
+    assert list(tmp_path.rglob("*.conda")) == [package]
 
 
 def test_an_index_of_pips_takes_none(package: Path) -> None:

@@ -6,6 +6,7 @@ pytest tests/integration/test_kills.py --slow --kills 200
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import os
 import random
@@ -41,11 +42,17 @@ TREE: dict[tuple[str, ...], tuple[str, ...]] = {
     ("helpers", "prune", "--yes", *HELPERS): ("helpers", "fetch", *HELPERS),
 }
 LAY = ("build", "--yes", "--offline", "--from-wheel", "WHEEL")
-PACKAGE = ("package", "wheel", "--wheel", "WHEEL", "--out", "OUT")
+MADE = ("--wheel", "WHEEL", "--out", "OUT")
+PACKAGES = tuple(("package", kind, *MADE) for kind in ("wheel", "libtorch"))
+if importlib.util.find_spec("rattler_build"):
+    PACKAGES += (("package", "conda", *MADE),)
+SDIST = ("package", "sdist", "--source", "TREE", "--out", "OUT")
+PUBLISH = ("publish", "OUT/index", "--file", "WHEEL", "--yes")
+CONTAINER = ("container", "write", "--source", "TREE", "--out", "OUT/container")
 GET = ("source", "get", "v2.14.0", "--url", "URL", "--source", "GOT")
 FURTHER: dict[tuple[str, ...], tuple[str, ...]] = {
     LAY: LAY,
-    PACKAGE: PACKAGE,
+    **{each: each for each in (*PACKAGES, SDIST, PUBLISH, CONTAINER)},
     ("cache", "clear", "--yes"): ("cache", "clear", "--yes"),
     ("report", "--out", "OUT/report.html"): BUILD,  # which it tells of
     ("trust", "TREE"): ("trust", "TREE"),
@@ -64,6 +71,7 @@ class World:
     def __init__(self, tree: Path, python: Path, store: Path, seed: int, verbs: Verbs) -> None:
         self.tree, self.python, self.store, self.verbs = tree, python, store, verbs
         self.chance = random.Random(seed)
+        self.deck: list[tuple[str, ...]] = []
         self.longest = {verb: FIRST_GUESS.get(verb[0], LIGHT_GUESS) for verb in verbs}
         self.mine: dict[Path, str] = {}
         self.kills: Counter[str] = Counter()
@@ -73,9 +81,10 @@ class World:
         """Return a whole command: the places put in, and what every command here gets."""
         settings = str(self.tree.parent / "settings.toml")
         found = [self._placed(word) for word in verb]
-        if "--source" not in found and verb[0] not in ("trust", "package"):
+        alone = verb[0] in ("trust", "package", "publish")
+        if "--source" not in found and not alone:
             found += ["--source", str(self.tree), "--python", str(self.python)]
-        return [*found, "--config", settings] if verb[0] not in ("trust", "package") else found
+        return found if alone else [*found, "--config", settings]
 
     def _placed(self, word: str) -> str:
         for name, place in self.places.items():
@@ -91,7 +100,9 @@ class World:
 
     def kill_one(self) -> tuple[str, ...]:
         """Start a verb, and kill it within the time that it takes; return what has to go on then."""
-        verb = self.chance.choice(list(self.verbs))
+        if not self.deck:  # every verb once before any comes again
+            self.deck = self.chance.sample(list(self.verbs), len(self.verbs))
+        verb = self.deck.pop()
         if verb is GET and Path(self.places["GOT"]).is_dir():
             shutil.rmtree(self.places["GOT"])
         for source in self.chance.sample(sorted(self.tree.glob("[act]*/**/*.cpp")), 3):
@@ -112,7 +123,7 @@ class World:
                 self._keep_a_file()
         if process.poll() is None:
             os.kill(process.pid, signal.SIGKILL)
-            self.kills[verb[0]] += 1
+            self.kills[" ".join(verb[:2])] += 1
         else:  # it took less than was thought
             self.longest[verb] = max(0.5, 0.9 * (time.monotonic() - started))
         process.wait()
@@ -146,6 +157,7 @@ class World:
             if (self.tree / ".torchbuild" / name).exists():
                 json.loads((self.tree / ".torchbuild" / name).read_bytes())
         partial = [path for path in self.tree.rglob(".*.partial") if "venv" not in path.as_posix()]
+        partial += Path(self.places["OUT"]).glob(".*.unpacking")
         return f"left: {partial}" if partial else ""
 
 

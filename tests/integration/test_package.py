@@ -70,6 +70,17 @@ def test_what_the_error_says_to_do_makes_it_complete(wheel: Path, tmp_path: Path
     assert run.rc == 0, run.stderr
 
 
+def test_a_wheel_of_another_form_is_refused_in_words(tmp_path: Path) -> None:
+    """auditwheel and zipfile stumble over these, each in its own way."""
+    for number, files in enumerate(
+        ({}, {"x.dist-info/x": b""}, {"torch/version.py": b"__version__='1'\n\xff"})
+    ):
+        wheel = make_wheel(tmp_path / str(number), files)
+        done = torchbuild("package", "libtorch", "--wheel", wheel, "--out", tmp_path / "out")
+        assert (done.code, "Traceback" in done.err) == (19, False), done.err
+        assert list((tmp_path / "out").iterdir()) == []
+
+
 def test_the_tag_counts_what_was_brought(wheel: Path, tmp_path: Path) -> None:
     """The library itself would run on any manylinux; this machine's libgomp asks for more."""
     words = ("package", "wheel", "--wheel", wheel, "--out", tmp_path, "--graft", "libown*", "--json")

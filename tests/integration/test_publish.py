@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import email
+import gzip
 import hashlib
 import http.server
 import importlib.util
@@ -12,6 +13,7 @@ import os
 import socket
 import subprocess
 import sys
+import tarfile
 import threading
 import time
 from collections.abc import Iterator
@@ -208,4 +210,16 @@ def test_what_is_no_whole_package_is_refused(wheels: list[Path], tmp_path: Path)
     for path, says in ((cut, "not a whole package"), (tmp_path / "gone.whl", "There is no")):
         done = publish(tmp_path / "index", path)
         assert (done.code, says in done.err) == (19, True), done.err
+    assert not (tmp_path / "index").exists()
+
+
+def test_a_source_distribution_that_is_a_bomb_is_refused(tmp_path: Path) -> None:
+    """One header asks for a gigabyte; it is read up to a few megabytes."""
+    bomb = tmp_path / "torch-2.6.0.tar.gz"
+    header = tarfile.TarInfo("././@PaxHeader")
+    header.type, header.size = tarfile.XHDTYPE, 1 << 30
+    with gzip.open(bomb, "wb", compresslevel=1) as file:
+        file.write(header.tobuf(tarfile.USTAR_FORMAT) + bytes(16 << 20))
+    done = publish(tmp_path / "index", bomb)
+    assert (done.code, "between two members" in done.err) == (19, True), done.err
     assert not (tmp_path / "index").exists()

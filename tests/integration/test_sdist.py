@@ -90,16 +90,21 @@ def test_a_missing_submodule_is_refused_and_what_is_advised_brings_it(tree: Path
     assert pack(tree).code == 0
 
 
-@pytest.mark.parametrize("case", ["deleted", pytest.param("link", marks=needs_symlinks)])
+@pytest.mark.parametrize(
+    "case", ["deleted", *(pytest.param(case, marks=needs_symlinks) for case in ("link", "folder"))]
+)
 def test_what_no_other_machine_would_have_is_refused(case: str, tree: Path) -> None:
     if case == "deleted":
         (tree / "README.md").unlink()
+    elif case == "folder":  # git tracks what is in it, and by now it is one of this machine's
+        (tree / "cmake").rename(tree.parent / "outside")
+        (tree / "cmake").symlink_to("../outside")
     else:
         (tree / "out.txt").symlink_to("../outside")
         run_git(tree, "add", "out.txt")
     done = pack(tree)
     assert done.code == 19
-    assert ("README.md" if case == "deleted" else "out.txt") in done.err
+    assert {"deleted": "README.md", "link": "out.txt", "folder": "cmake"}[case] in done.err
     assert not (tree.parent / "out").exists()
 
 
@@ -107,6 +112,13 @@ def test_without_git_it_says_what_is_the_source_then(tmp_path: Path) -> None:
     done = pack(materialise(tmp_path / "pt"))
     assert done.code == 19
     assert "is not under git" in done.err
+
+
+@pytest.mark.parametrize("epoch", ["x", "-1", "9" * 5000, str(1 << 32)])
+def test_a_time_that_is_none_is_refused(tree: Path, monkeypatch: pytest.MonkeyPatch, epoch: str) -> None:
+    monkeypatch.setenv("SOURCE_DATE_EPOCH", epoch)
+    done = pack(tree)
+    assert (done.code, "no number of seconds" in done.err) == (2, True), done.err
 
 
 def test_flags_of_a_wheel_are_no_flags_of_it(tree: Path) -> None:

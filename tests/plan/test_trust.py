@@ -48,6 +48,7 @@ def test_a_file_of_plain_values_needs_no_trust() -> None:
         *(("cache", value) for value in ("redis://host", "http://host")),
         *(("patch-dir", value) for value in ("../other", "/other", "~/x", "C:\\x")),
         *(("torch", value) for value in ("--upload-pack=x", "-x")),
+        *(("source", value) for value in ("-x", "//host/x", "\\\\host\\x", "/\\host/x")),
         ("linker", "x/ld"),
         ("notify", "x/evil"),
         ("url", "https://host/x"),
@@ -118,6 +119,7 @@ def test_every_key_of_the_file_is_looked_at() -> None:
             "CMAKE_TOOLCHAIN_FILE",
         ),
         *("CMAKE_PROJECT_Torch_INCLUDE", "CMAKE_PROJECT_TOP_LEVEL_INCLUDES", "CMAKE_MAKE_PROGRAM", "NINJA"),
+        *("OPENSSL_CONF", "OPENSSL_ENGINES", "VK_DRIVER_FILES", "OCL_ICD_FILENAMES", "RSYNC_RSH", "WGETRC"),
         *("CUDA_HOME", "CUDA_NVCC_EXECUTABLE", "PERL5OPT", "NODE_OPTIONS", "RUSTC_WRAPPER", "cxx", "Path"),
         *(
             "CMAKE_PREFIX_PATH",

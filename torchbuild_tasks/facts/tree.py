@@ -227,7 +227,7 @@ def _texts(value: object) -> tuple[str, ...]:
 
 def read_git(probe: Probe) -> Probe:
     """Return the machine as git is to see it for a command that only reads names and settings."""
-    return replace(probe, environ=guard.environment(probe.environ))
+    return replace(probe, environ=guard.environment(probe.environ) | guard.WITHOUT_SERVERS)
 
 
 def hold_git(probe: Probe, ask: Sequence[str]) -> Probe | None:
@@ -241,7 +241,7 @@ def hold_git(probe: Probe, ask: Sequence[str]) -> Probe | None:
         return None
     text = answer.stdout if answer else ""  # a git that did not start or end is not started again
     environ = {**probe.environ, "GIT_NO_LAZY_FETCH": "1"}
-    return replace(probe, environ=guard.environment(environ, text.encode()))
+    return replace(probe, environ=guard.environment(environ, text.encode()) | guard.WITHOUT_SERVERS)
 
 
 class Repository(NamedTuple):

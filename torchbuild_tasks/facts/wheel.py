@@ -6,6 +6,7 @@ A wheel may come from anywhere, so what later stands in a path, an argv or a fil
 from __future__ import annotations
 
 import base64
+import csv
 import hashlib
 import lzma
 import re
@@ -29,12 +30,16 @@ VERSION_FILE: Final = "torch/version.py"
 _TEXT_LIMIT: Final = 4 << 20  # bytes: METADATA of torch has 30 KB
 _ASSIGNED: Final = re.compile(r"""(?m)^(\w+)[ \t]*(?::[^=\n]*)?=[ \t]*(['"])([^'"\\\n]*)\2[ \t\r]*$""")
 _COMMIT: Final = re.compile(r"[0-9a-f]{7,40}")
+_GROUPS: Final = ("console_scripts", "gui_scripts")
+# https://packaging.python.org/specifications/entry-points/: module, function, extras
+_FUNCTION: Final = re.compile(r"[\w.]+(?:\s*:\s*[\w.]+)?\s*(?:\[[^\]\n]*\])?")
+_PLACED: Final = re.compile(r"[^/]+\.data/(?:scripts|data/(?:bin|scripts))/([^/]+)", re.IGNORECASE)
 _PROGRAM: Final = re.compile(r"(?!python|pip)\w[\w.-]*", re.IGNORECASE)  # what pip makes a file of
 
-# What zipfile raises for what is none, or is packed or locked as it cannot read.
+# What zipfile raises for what is none, or is packed or locked as it cannot read; bz2 raises OSError.
 BROKEN: Final = (
-    *(zipfile.BadZipFile, zlib.error, lzma.LZMAError, struct.error),
-    *(EOFError, ValueError, LookupError, RuntimeError),
+    *(zipfile.BadZipFile, zlib.error, lzma.LZMAError, struct.error, csv.Error),
+    *(EOFError, ValueError, LookupError, RuntimeError, OSError),
 )
 
 
@@ -83,7 +88,8 @@ def _read(path: Path, archive: zipfile.ZipFile) -> Wheel:
     )
     asked = [str(each) for each in metadata.get_all("Requires-Dist", ())]
     programs = _text(archive, entries) if entries in names else ""
-    if problem := _wrong(wheel) or _wrong_requirement(asked) or _wrong_program(programs):
+    wrong = _wrong(wheel) or _wrong_requirement(asked)
+    if problem := wrong or _wrong_program(programs) or _wrong_script(wheel.members):
         return Wheel(path=str(path), problem=problem)
     return wheel
 
@@ -116,16 +122,33 @@ def _wrong_requirement(lines: list[str]) -> str:
 
 def _wrong_program(text: str) -> str:
     """Say which entry point would become a file elsewhere, or be taken for the environment's own."""
-    found = ConfigParser(delimiters=("=",), interpolation=None, strict=False)
     try:
-        found.read_string(text)
+        programs = [each for group in _GROUPS for each in read_programs(text, group).items()]
     except NoIni:
         return "its entry_points.txt cannot be read"
-    for group in ("console_scripts", "gui_scripts"):
-        for name in found[group] if found.has_section(group) else ():
-            if not _PROGRAM.fullmatch(name):
-                return f"it would install a program named {name[:80]!r}"
+    for name, value in programs:
+        if not _PROGRAM.fullmatch(name):
+            return f"it would install a program named {name[:80]!r}"
+        if not _FUNCTION.fullmatch(value):
+            return f"its program {name} would call {value[:80]!r}, which is no function"
     return ""
+
+
+def _wrong_script(members: tuple[Member, ...]) -> str:
+    """Say which file would take the place of the environment's own program, as an entry point may not."""
+    for each in members:
+        found = _PLACED.fullmatch(each.name)
+        if found and not _PROGRAM.fullmatch(found[1]):
+            return f"it would install a program named {found[1][:80]!r}"
+    return ""
+
+
+def read_programs(text: str, group: str) -> dict[str, str]:
+    """Return what a group of entry_points.txt names, with what each calls; raises configparser's `Error`."""
+    found = ConfigParser(delimiters=("=",), interpolation=None, strict=False)
+    found.optionxform = str  # type: ignore[assignment,method-assign]
+    found.read_string(text)
+    return dict(found[group]) if found.has_section(group) else {}
 
 
 def members_of(archive: zipfile.ZipFile) -> tuple[Member, ...]:
@@ -147,10 +170,18 @@ def _member(info: zipfile.ZipInfo) -> Member:
 
 
 def _text(archive: zipfile.ZipFile, name: str) -> str:
-    if archive.getinfo(name).file_size > _TEXT_LIMIT:
-        raise ValueError(f"{name} in it is longer than {_TEXT_LIMIT >> 20} MiB")
-    with archive.open(name) as file:
-        return file.read(_TEXT_LIMIT).decode("utf-8", errors="replace")
+    return read_member(archive, name, _TEXT_LIMIT).decode("utf-8", errors="replace")
+
+
+def read_member(archive: zipfile.ZipFile, name: str, most: int = 64 << 20) -> bytes:
+    """Return a file of an archive.
+
+    Raises:
+        ValueError: it has more than `most` bytes; or what stands in `BROKEN`.
+    """
+    if archive.getinfo(name).file_size > most:
+        raise ValueError(f"{name} in it is longer than {most >> 20} MiB")
+    return archive.read(name)
 
 
 def identify(wheel: Wheel) -> str:

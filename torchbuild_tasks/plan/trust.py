@@ -71,7 +71,8 @@ _HARMLESS: Final[Mapping[str, Callable[[Any], bool]]] = {
     "cache": _one_of(*_CACHES),
     "with_helper": _names,
     "with_": _names,
-    "source": lambda value: not str(value).startswith("-"),  # a look runs nothing of it
+    # A look runs nothing of it; but Windows would log in at the server of a UNC path.
+    "source": lambda value: not str(value).startswith(("-", "//", "\\\\", "/\\", "\\/")),
     **dict.fromkeys(("folder", "patch_dir", "cache_dir"), _near),
 }
 _WHY: Final = {
@@ -132,6 +133,9 @@ _RUNS: Final = (
         "*EMULATOR*",
         "*RULE_*",
     ),
+    # Files that a library or a program loads by a name that may be relative, or lets name programs.
+    *("OPENSSL_*", "*_CONF", "*_ENGINES", "*_MODULES", "*_FILENAMES", "*_DRIVER*", "*_RSH", "*_SHELL"),
+    *("*ASKPASS*", "*WGETRC", "INPUTRC", "HGRCPATH", "NPM_*", "CARGO*", "RUST*"),
     *("PYTORCH_EXTRA_INSTALL_REQUIREMENTS", "BUILD_COMMAND*", "USE_SYSTEM_PYTHON*"),
 )
 # Of those, what only switches something or says how much, with a value that is one word.

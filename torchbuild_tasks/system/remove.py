@@ -11,6 +11,7 @@ import os
 import re
 import stat
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Final, Protocol
 
@@ -109,6 +110,23 @@ def leftovers(parent: Path, name: str | None = None) -> list[Path]:
                 if pid == os.getpid() or not psutil.pid_exists(pid):
                     found.append(path)
     return found
+
+
+@contextlib.contextmanager
+def scratch_folder(parent: Path, name: str) -> Iterator[Path]:
+    """Make a folder for this user alone in `parent`; it goes at the end, and what killed runs left before.
+
+    Raises:
+        OSError: it cannot be made.
+    """
+    folder = temporary_name(parent / name, UNPACKING)
+    for old in leftovers(parent, name):
+        discard(old)
+    folder.mkdir(mode=0o700, parents=True)
+    try:
+        yield folder
+    finally:
+        discard(folder)
 
 
 def owner_of(leftover: Path) -> str:

@@ -63,6 +63,9 @@ def test_how_this_machine_gets_packages_is_handed_on(tmp_path: Path) -> None:
     checkout = tmp_path / "wt"
     checkout.mkdir()
     (checkout / ".git").write_text(f"gitdir: {tmp_path}/main/.git/worktrees/wt\n", "utf-8")
+    (tmp_path / "main/.git/worktrees/wt").mkdir(parents=True)
+    back = tmp_path / "main/.git/worktrees/wt/gitdir"
+    back.write_text(f"{checkout}/.git\n", "utf-8")
     (tmp_path / "etc/cdi").mkdir(parents=True)
     environ = {"HOME": str(tmp_path), "SSL_CERT_FILE": str(certificates), "https_proxy": "http://u:p@h:1"}
     host = look_at_host(str(checkout), environ, tmp_path)
@@ -72,5 +75,7 @@ def test_how_this_machine_gets_packages_is_handed_on(tmp_path: Path) -> None:
     assert not host.cdi
     (tmp_path / "etc/cdi/nvidia.yaml").touch()
     assert look_at_host(str(checkout), environ, tmp_path).cdi
+    back.write_text(f"{tmp_path}/another/.git\n", "utf-8")  # a checkout may name any folder
+    assert look_at_host(str(checkout), environ, tmp_path).common == ""
     (checkout / ".git").write_text("gitdir: ../.git/modules/x\n", "utf-8")
     assert look_at_host(str(checkout), environ, tmp_path).common == ""

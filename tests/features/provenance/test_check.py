@@ -138,6 +138,35 @@ def test_a_file_that_is_cut_off_fails(wheel: Path) -> None:
     assert outcomes(wheel)["contents"] == "failed"
 
 
+@pytest.mark.parametrize("record", ["x\n", '"', "a" * 200_000, "torch/version.py\n", "\0,\0,\n"])
+def test_a_record_that_is_none_fails(wheel: Path, record: str) -> None:
+    with zipfile.ZipFile(wheel) as archive:
+        held = {name: archive.read(name) for name in archive.namelist()}
+    with zipfile.ZipFile(wheel, "w") as archive:
+        for name, data in {**held, f"{INFO}/RECORD": record.encode()}.items():
+            archive.writestr(name, data)
+    say(wheel)
+    assert outcomes(wheel)["contents"] == "failed"
+
+
+@pytest.mark.parametrize(("at", "value"), [(8, 1), (10, 12), (10, 99)])
+def test_a_file_that_is_locked_or_packed_otherwise_fails(wheel: Path, at: int, value: int) -> None:
+    data = bytearray(wheel.read_bytes())
+    place = data.find(b"PK\1\2") + at
+    data[place : place + 2] = value.to_bytes(2, "little")
+    wheel.write_bytes(data)
+    say(wheel)
+    assert outcomes(wheel)["contents"] == "failed"
+
+
+def test_a_file_that_is_there_twice_fails(wheel: Path) -> None:
+    """Which of the two is installed is the installer's choice."""
+    with zipfile.ZipFile(wheel, "a") as archive, pytest.warns(UserWarning, match="Duplicate"):
+        archive.writestr("torch/lib/x.so", archive.read("torch/lib/x.so"))
+    say(wheel)
+    assert outcomes(wheel)["contents"] == "failed"
+
+
 @needs_ssh
 @pytest.mark.integration
 def test_signatures_count_for_whom_the_user_names(wheel: Path, tmp_path: Path) -> None:

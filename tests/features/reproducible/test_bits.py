@@ -62,3 +62,29 @@ def test_what_is_not_there_or_broken_is_refused(tmp_path: Path) -> None:
     other.write_bytes(data.replace(b"1" * 99, b"2" * 99))  # its checksum is no longer right
     with pytest.raises(PackageRefused, match="damaged"):
         compare_bits(one, other)
+
+
+@pytest.mark.parametrize("name", ["..", "a/..", "/", "x" * 300, "\u65e5" * 200, "nul", "C:out", "a\nb"])
+def test_an_archives_names_lead_nowhere(name: str, tmp_path: Path) -> None:
+    """Files that differ are laid out for diffoscope; those of one name in two folders are two."""
+    pair = [archive(tmp_path / side, (name, side.encode()), ("b/" + name, side.encode())) for side in "ab"]
+    assert seen(*pair) == {name: "text", "b/" + name: "text"}
+    assert {path.name for path in tmp_path.iterdir()} <= {"a", "b", "home"}
+
+
+@pytest.mark.parametrize(("at", "value"), [(8, 1), (8, 0x20), (10, 12), (10, 99)])
+def test_what_cannot_be_unpacked_is_damaged(at: int, value: int, tmp_path: Path) -> None:
+    """It says that it is locked, patched or packed otherwise."""
+    one = archive(tmp_path / "a.whl", ("x", b"1"))
+    data = bytearray(one.read_bytes())
+    place = data.find(b"PK\1\2") + at
+    data[place : place + 2] = value.to_bytes(2, "little")
+    (tmp_path / "b.whl").write_bytes(data)
+    with pytest.raises(PackageRefused, match="damaged"):
+        compare_bits(one, tmp_path / "b.whl")
+
+
+def test_libraries_whose_tables_lie_are_compared_by_their_size(tmp_path: Path) -> None:
+    ends = (b"\xff" * 300, b"\x00" * 301)
+    one, other = (archive(tmp_path / f"{len(end)}", ("l.so", b"\x7fELF\x02\x01\x01" + end)) for end in ends)
+    assert seen(one, other) == {"l.so": "library, 307 and 308 bytes"}

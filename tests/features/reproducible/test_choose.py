@@ -75,8 +75,9 @@ def test_a_folder_inside_another_is_mapped_after_it_and_the_systems_own_is_left(
         (committed(dirty=True), {}, ["warn"]),
         (linux_facts(tree=tree(commit=None)), {}, ["warn"]),
         (linux_facts(tree=tree(commit=None)), {"set": ("SOURCE_DATE_EPOCH=7",)}, []),
+        (committed(), {"set": ("SOURCE_DATE_EPOCH=now",)}, ["error"]),
     ],
-    ids=["fine", "editable", "the file is taken", "changed files", "no commit", "a time is said"],
+    ids=["fine", "editable", "the file is taken", "changed files", "no commit", "a time is said", "no time"],
 )
 def test_what_stands_in_the_way_is_said(facts: Facts, flags: dict[str, Any], said: list[str]) -> None:
     assert statuses(plan_of(facts, **{**WHEEL, **flags}).findings, "reproducible") == said

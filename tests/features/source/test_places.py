@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 import pytest
@@ -17,6 +18,8 @@ NOTE = Note(url="https://h/pytorch.git", word="2.9", ref="refs/tags/v2.9.1", com
 def test_a_note_is_read_as_it_was_written(tmp_path: Path) -> None:
     places.write_note(tmp_path, NOTE)
     assert places.read_note(tmp_path) == NOTE
+    mode = next(tmp_path.rglob(places.NOTE)).stat().st_mode & 0o777
+    assert sys.platform == "win32" or mode == 0o600  # its address may hold a login
 
 
 @pytest.mark.parametrize("text", ["", "[]", "{}", '{"url": 1, "word": "2.9"}'])

@@ -83,3 +83,26 @@ def test_a_wheel_of_something_else_is_none_of_torch(tmp_path: Path) -> None:
         archive.writestr("other/__init__.py", b"")
     assert "not a wheel of torch" in look_at_wheel(path).problem
     assert "cannot be read" in look_at_wheel(tmp_path / "none.whl").problem
+
+
+@pytest.mark.parametrize(
+    ("names", "said"),
+    [
+        ("[console_scripts]\ntorchrun = torch.distributed.run:main [x]\n[other]\npip = 5 %(y)s\n", ""),
+        ("[console_scripts]\n../out = a:b\n", "a program named '../out'"),
+        ("[console_scripts]\nPython3 = a:b\n", "a program named 'Python3'"),
+        ("[console_scripts]\nx = a:b\nx = a:b\n  import os\n", "which is no function"),
+        ("[gui_scripts]\nx = %(y)s\n", "which is no function"),
+        ("[console_scripts]\nx\n", "cannot be read"),
+    ],
+)
+def test_programs_are_names_and_call_functions(tmp_path: Path, names: str, said: str) -> None:
+    info = "torch-2.6.0+cpu.dist-info"
+    wheel = look_at_wheel(make_wheel(tmp_path, {f"{info}/entry_points.txt": names.encode()}))
+    assert (said in wheel.problem) if said else not wheel.problem
+
+
+@pytest.mark.parametrize("name", ["scripts/python", "data/bin/python3", "data/Scripts/PIP.exe"])
+def test_files_take_the_place_of_no_program_either(tmp_path: Path, name: str) -> None:
+    wheel = look_at_wheel(make_wheel(tmp_path, {f"torch-2.6.0+cpu.data/{name}": b""}))
+    assert "would install a program named" in wheel.problem

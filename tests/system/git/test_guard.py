@@ -117,6 +117,36 @@ def test_the_bait_is_bait(repository: Path) -> None:
 
 @pytest.mark.integration
 @needs_git
+def test_a_look_asks_no_server_for_what_the_repository_lacks(
+    repository: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """git would, where the repository says that it is a part of what a server has."""
+    git = Git(folder=repository, config=("user.name=a", "user.email=a@b"))
+    blob = git.run("rev-parse", "HEAD:f")
+    for setting in ("extensions.partialClone", "ssh"), ("remote.ssh.promisor", "true"):
+        git.run("config", *setting)
+    (repository / ".git/objects" / blob[:2] / blob[2:]).unlink()
+    (repository / "f").write_text("b\n", "utf-8")
+    asked = repository.parent / "ran-asked"
+    monkeypatch.setenv("GIT_SSH_COMMAND", f"touch {asked.as_posix()};false")
+    for command in (
+        "status --porcelain",
+        "diff",
+        "log -1 -p",
+        f"cat-file -e {blob}",
+        "ls-files",
+        "ls-tree HEAD",
+    ):
+        git.ask(*command.split())
+        assert not asked.exists(), command
+    look_at_git(Probe(environ=dict(os.environ)), str(repository.resolve()), tags=True)
+    assert not asked.exists()
+    git.ask("show", "HEAD:f")  # which `source` does of its own checkouts
+    assert asked.exists()
+
+
+@pytest.mark.integration
+@needs_git
 def test_the_users_own_filter_counts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Git LFS has its filter in the user's settings; what the repository says of it is off."""
     home = tmp_path / "settings"

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import base64
+import http.server
+import threading
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -70,9 +73,38 @@ def test_no_login_stands_in_a_command_line(git: Git, monkeypatch: pytest.MonkeyP
     monkeypatch.setenv("GIT_CONFIG_KEY_0", "user.email")
     monkeypatch.setenv("GIT_CONFIG_VALUE_0", "mine@b")
     mirrored = replace(git, config=(*git.config[:1], *git_settings((("https://github.com/", LOGIN),))))
-    assert mirrored.run("ls-remote", "--get-url", "https://github.com/x") == f"{LOGIN}x"
+    assert mirrored.run("ls-remote", "--get-url", "https://github.com/x") == "https://mirror.invalid/x"
+    said = mirrored.run("config", "--get-urlmatch", "http.extraHeader", "https://mirror.invalid/x")
+    assert base64.b64decode(said.removeprefix("Authorization: Basic ")) == b"ada:S3cr3tV4lue99"
     assert mirrored.run("config", "user.email") == "mine@b"
     assert "ls-remote" in seen and not any("S3cr3t" in word for word in seen)
     with pytest.raises(SourceError) as raised:
         mirrored.run("fetch", "nothing")
     assert not any("S3cr3t" in line for line in raised.value.looked)
+
+
+@pytest.mark.parametrize("way", ["address", "mirror"])
+def test_a_server_is_told_a_login_that_no_child_of_gits_has_in_its_words(
+    git: Git, monkeypatch: pytest.MonkeyPatch, way: str
+) -> None:
+    """git hands addresses to its helper for http; GIT_TRACE writes down what it starts."""
+    told: list[str] = []
+
+    class Handler(http.server.BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            told.append(self.headers.get("Authorization", ""))
+            self.send_error(404)
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    monkeypatch.setenv("GIT_TRACE", "1")
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        place = f"http://ada:S3cr3t%40V4lue99@127.0.0.1:{server.server_port}/"
+        if way == "mirror":
+            git = replace(git, config=git_settings((("https://github.com/", place),)))
+        done = git.ask("ls-remote", "https://github.com/x" if way == "mirror" else f"{place}x")
+        server.shutdown()
+    assert base64.b64decode(told[0].removeprefix("Basic ")) == b"ada:S3cr3t@V4lue99"
+    assert b"remote-http" in done.stderr and b"S3cr3t" not in done.stderr

@@ -106,7 +106,7 @@ def _fetch(git: Git, url: str, ref: str, say: Callable[[str], None]) -> None:
 
     git.run("init", "--quiet")
     git.run("config", "--local", "remote.origin.url", url)  # what relative addresses of submodules count from
-    git.run("fetch", "--quiet", "--depth", "1", "--no-tags", url, ref)
+    git.run("fetch", "--quiet", "--depth", "1", "--no-tags", "--", url, ref)
     git.run("checkout", "--quiet", "--detach", "FETCH_HEAD")
     complete(git, Access(config=git.config, watch=Watch(tree=str(git.folder), note=say)), lambda path: True)
 

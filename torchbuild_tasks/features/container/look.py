@@ -94,12 +94,15 @@ def _pip_settings(environ: Mapping[str, str], root: Path) -> str:
 
 
 def _common_git_folder(source: Path) -> str:
-    """Return git's own folder where the checkout is a worktree of another one; "" where it is not."""
+    """Return git's own folder where the checkout is a worktree of another one; "" where it is not.
+
+    A checkout may bring any `.git`, and what it names is handed to what is built: it counts where that
+    folder names this worktree, too, as git there wrote it.
+    """
     try:
-        text = read_text(source / ".git")
-    except OSError:
+        folder = (source / read_text(source / ".git", most=4096).partition("gitdir:")[2].strip()).resolve()
+        back = folder / read_text(folder / "gitdir", most=4096).strip()
+        same = back.samefile(source / ".git") and folder.parent.name == "worktrees"
+    except (OSError, ValueError):
         return ""
-    folder = text.partition("gitdir:")[2].strip()
-    if "/worktrees/" not in folder.replace("\\", "/"):
-        return ""
-    return str(Path(folder).parents[1])
+    return str(folder.parents[1]) if same else ""

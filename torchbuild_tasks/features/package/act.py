@@ -19,7 +19,7 @@ import msgspec
 
 from torchbuild_tasks.catalog import Catalog
 from torchbuild_tasks.errors import PackageRefused
-from torchbuild_tasks.facts.wheel import members_of
+from torchbuild_tasks.facts.wheel import BROKEN, members_of
 from torchbuild_tasks.features.package.choose import (
     Outside,
     SizeReport,
@@ -38,6 +38,8 @@ from torchbuild_tasks.features.package.look import Wheel
 from torchbuild_tasks.features.package.platform import platform_of, provided_by
 from torchbuild_tasks.system import files
 from torchbuild_tasks.system.archive.members import check_wheel_names
+from torchbuild_tasks.system.elf import BROKEN as ELF_BROKEN
+from torchbuild_tasks.system.remove import scratch_folder
 from torchbuild_tasks.text.show import size_text
 
 if TYPE_CHECKING:
@@ -92,16 +94,9 @@ def make_package(wheel: Wheel, order: Order, catalog: Catalog, report: Reporter)
     check_wheel_names(wheel.found)
     with contextlib.ExitStack() as at_last:
         at_last.enter_context(files.translate_errors(PackageRefused, order.out))
-        order.out.mkdir(parents=True, exist_ok=True)
-        scratch = Path(
-            at_last.enter_context(
-                tempfile.TemporaryDirectory(
-                    prefix=".torchbuild-package-", dir=order.out, ignore_cleanup_errors=True
-                )
-            )
-        )
-        with _unpacked(wheel.path, scratch) as context:
-            package = _fill(wheel, order, catalog, report, context, scratch)
+        place = at_last.enter_context(scratch_folder(order.out, "package"))
+        with _unpacked(wheel.path, place) as context:
+            package = _fill(wheel, order, catalog, report, context, place)
         return _finish(package, wheel, order, catalog)
 
 
@@ -131,6 +126,7 @@ def _unpacked(path: Path, scratch: Path) -> Iterator[InWheelCtx]:
     auditwheel's context does it with the standard library's zipfile: `wheel pack` and `wheel tags` before
     0.48 write broken archives above 4 GiB (https://github.com/pypa/wheel/issues/692).
     """
+    from auditwheel.error import AuditwheelError
     from auditwheel.wheeltools import InWheelCtx
 
     before = tempfile.tempdir
@@ -138,9 +134,12 @@ def _unpacked(path: Path, scratch: Path) -> Iterator[InWheelCtx]:
     try:
         with InWheelCtx(path) as context:
             yield context
-    except (zipfile.BadZipFile, zlib.error, EOFError) as error:
+    except OSError:  # the disk's
+        raise
+    except (AuditwheelError, *BROKEN, *ELF_BROKEN) as error:
         raise PackageRefused(
-            f"{path} is damaged: {error}.", next_step="Build it again: torchbuild build --mode wheel"
+            f"{path} is damaged, or not as a wheel of torch is: {error}.",
+            next_step="Build it again: torchbuild build --mode wheel",
         ) from None
     finally:
         tempfile.tempdir = before

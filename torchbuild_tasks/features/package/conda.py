@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shutil
-from configparser import ConfigParser
 from pathlib import Path
 from typing import Final
 
@@ -11,6 +10,7 @@ from packaging.utils import parse_wheel_filename
 
 from torchbuild_tasks.catalog import Catalog
 from torchbuild_tasks.errors import PackageRefused
+from torchbuild_tasks.facts.wheel import read_programs
 from torchbuild_tasks.features.package.choose import conda_package
 from torchbuild_tasks.features.package.look import Wheel
 from torchbuild_tasks.system.reading import read_text
@@ -113,14 +113,12 @@ def _place(wheel: Wheel, tree: Path, prefix: Path, site: Path, info: str) -> lis
                     shutil.copytree(kind, where, dirs_exist_ok=True)
         else:
             path.rename(site / path.name)
-    programs = ConfigParser(delimiters=("=",))
-    programs.optionxform = str  # type: ignore[assignment,method-assign]
-    programs.read(site / info / "entry_points.txt", "utf-8")
-    scripts = programs["console_scripts"] if programs.has_section("console_scripts") else {}
+    programs = site / info / "entry_points.txt"
+    scripts = read_programs(read_text(programs), "console_scripts") if programs.is_file() else {}
     if scripts and wheel.windows:
         return [*notes, f"Left out, for they are programs of pip's on Windows: {', '.join(sorted(scripts))}"]
     for name, value in scripts.items():
-        module, _, called = value.partition("[")[0].strip().partition(":")
+        module, _, called = "".join(value.partition("[")[0].split()).partition(":")
         path = prefix / "bin" / name
         path.parent.mkdir(exist_ok=True)
         text = _PROGRAM.format(module=module, first=called.partition(".")[0], name=called)

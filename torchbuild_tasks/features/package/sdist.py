@@ -6,9 +6,9 @@ import gzip
 import io
 import os
 import posixpath
+import re
 import stat
 import tarfile
-import tempfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Final
@@ -16,13 +16,14 @@ from typing import Final
 import msgspec
 
 from torchbuild_tasks.catalog.source import SubmoduleRow
-from torchbuild_tasks.errors import PackageRefused
+from torchbuild_tasks.errors import PackageRefused, UsageError
 from torchbuild_tasks.features.package.choose import listed, source_version
 from torchbuild_tasks.system import files
 from torchbuild_tasks.system.git.checkout import changed_files
 from torchbuild_tasks.system.git.run import Git
 from torchbuild_tasks.system.git.submodules import modules
 from torchbuild_tasks.system.reading import read_text
+from torchbuild_tasks.system.remove import scratch_folder
 from torchbuild_tasks.text.show import size_text
 
 _LINK: Final = "120000"  # git's modes of a link, and of a submodule
@@ -85,20 +86,18 @@ def make_sdist(
     with files.translate_errors(PackageRefused, root / "version.txt"):
         text = read_text(root / "version.txt", most=4096).strip()
     version = source_version(text, commit, os.environ, local, changed=bool(seen.changed))
-    stamp = int(os.environ.get("SOURCE_DATE_EPOCH") or git.run("log", "-1", "--format=%ct"))
+    stamp = _stamp(os.environ.get("SOURCE_DATE_EPOCH") or git.run("log", "-1", "--format=%ct"))
     target = out / f"torch-{version}.tar.gz"
-    with files.translate_errors(PackageRefused, out):
-        out.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(prefix=".torchbuild-package-", dir=out) as scratch:
-            path = Path(scratch, target.name)
-            _write(path, root, seen, version, stamp)
-            packed = path.stat().st_size
-            if max_size and packed > max_size:
-                raise PackageRefused(
-                    f"{target.name} is {size_text(packed)}, more than --max-size {size_text(max_size)}. "
-                    "Nothing was written."
-                )
-            files.replace(path, target)
+    with files.translate_errors(PackageRefused, out), scratch_folder(out, "sdist") as place:
+        path = place / target.name
+        _write(path, root, seen, version, stamp)
+        packed = path.stat().st_size
+        if max_size and packed > max_size:
+            raise PackageRefused(
+                f"{target.name} is {size_text(packed)}, more than --max-size {size_text(max_size)}. "
+                "Nothing was written."
+            )
+        files.replace(path, target)
     return Sdist(
         path=target,
         version=version,
@@ -109,6 +108,16 @@ def make_sdist(
         changed=tuple(seen.changed),
         left_out=tuple(seen.left_out),
     )
+
+
+def _stamp(text: str) -> int:
+    """Return the time of all files of the archive; gzip's header holds 32 bits of it."""
+    if not re.fullmatch(r"[0-9]{1,10}", text) or int(text) >> 32:
+        raise UsageError(
+            f"SOURCE_DATE_EPOCH is {text[:40]!r}, which is no number of seconds since 1970.",
+            next_step="Unset it, or: export SOURCE_DATE_EPOCH=$(git log -1 --format=%ct)",
+        )
+    return int(text)
 
 
 def _look(git: Git, prefix: str, unused: Sequence[str], seen: _Seen) -> None:
@@ -146,6 +155,8 @@ def _refuse_incomplete(root: Path, seen: _Seen) -> None:
             next_step="Bring them back (git checkout -- FILE, git sparse-checkout disable), or git rm them.",
         )
     outer = [path for path, mode in seen.modes.items() if mode == _LINK and _leaves(root, path)]
+    inside = {root.joinpath(path).parent for path in seen.modes}  # of which one may be a link by now
+    outer += [str(each) for each in sorted(inside) if not each.resolve().is_relative_to(root.resolve())]
     if outer:
         raise PackageRefused(
             f"Links lead out of the checkout, where no other machine has anything: {listed(outer)}.",

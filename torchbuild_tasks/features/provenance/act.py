@@ -7,7 +7,6 @@ import hashlib
 import io
 import os
 import stat
-import tempfile
 import zipfile
 from collections.abc import Mapping
 from datetime import UTC, datetime
@@ -23,6 +22,7 @@ from torchbuild_tasks.features.provenance.sbom import SBOM, make_sbom
 from torchbuild_tasks.features.reproducible.choose import is_reproducible
 from torchbuild_tasks.system import files, process
 from torchbuild_tasks.system.reading import hash_file
+from torchbuild_tasks.system.remove import scratch_folder
 from torchbuild_tasks.text.words import shell_line
 
 NAMESPACE: Final = "torchbuild-provenance"  # of ssh-keygen: a signature for this counts for nothing else
@@ -80,10 +80,8 @@ def rewrite(wheel: Path, added: Mapping[str, bytes], epoch: int | None) -> None:
         wheel, added: its file; what comes into it, by name.
         epoch: write order, times and modes that hang on nothing but the content; seconds since 1970.
     """
-    descriptor, name = tempfile.mkstemp(prefix=f".{wheel.name}.", dir=wheel.parent)
-    os.close(descriptor)
-    partial = Path(name)
-    try:
+    with scratch_folder(wheel.parent, "wheel") as place:
+        partial = place / wheel.name
         with zipfile.ZipFile(wheel) as old, zipfile.ZipFile(partial, "w", zipfile.ZIP_DEFLATED) as new:
             record = f"{_of(old)[0]}/RECORD"
             members = [each for each in old.infolist() if each.filename not in (*added, record)]
@@ -99,8 +97,6 @@ def rewrite(wheel: Path, added: Mapping[str, bytes], epoch: int | None) -> None:
         mode = stat.S_IMODE(wheel.stat().st_mode)
         partial.chmod(mode)
         files.replace(partial, wheel)
-    finally:
-        files.unlink(partial, missing_ok=True)
 
 
 def _copy(old: zipfile.ZipFile, new: zipfile.ZipFile, each: zipfile.ZipInfo, epoch: int | None) -> None:

@@ -7,13 +7,13 @@ import hashlib
 import re
 import tempfile
 import zipfile
-import zlib
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final
 
 from torchbuild_tasks.errors import PackageRefused
-from torchbuild_tasks.facts.wheel import look_at_wheel, recorded_hash
+from torchbuild_tasks.facts.wheel import BROKEN, look_at_wheel, read_member, recorded_hash
 from torchbuild_tasks.features.provenance.act import NAMESPACE, SIGNATURE
 from torchbuild_tasks.features.provenance.choose import SUFFIX
 from torchbuild_tasks.features.provenance.look import read_statement
@@ -56,7 +56,7 @@ def check_wheel(wheel: Path, signers: Path | None) -> tuple[CheckResult, ...]:
     said = read_statement(path)
     try:
         checks = tuple(_checks(wheel, said))
-    except (AttributeError, KeyError, TypeError, ValueError) as error:  # of another form than ours
+    except (*BROKEN, AttributeError, TypeError) as error:  # of another form than ours
         raise PackageRefused(
             f"{path.name}, or the bill of materials in the wheel, is not as this tool writes it "
             f"({type(error).__name__}: {error}).",
@@ -73,7 +73,7 @@ def _checks(wheel: Path, said: Any) -> Iterator[CheckResult]:
     yield _result("hash", same, f"sha256 {digest}", f"sha256 {digest}; {other}")
     try:
         wrong = _wrong_members(wheel)
-    except (zipfile.BadZipFile, zlib.error, EOFError, StopIteration, ValueError) as error:
+    except (*BROKEN, StopIteration) as error:
         yield _result("contents", False, "", f"it cannot be read as a wheel: {error}")
         return
     yield _result("contents", not wrong, "every file is as RECORD has it", f"not as RECORD has it: {wrong}")
@@ -89,9 +89,12 @@ def _wrong_members(wheel: Path) -> str:
     """Name the files that differ from RECORD, or stand in only one of the two."""
     with zipfile.ZipFile(wheel) as archive:
         record = next(name for name in archive.namelist() if name.endswith(".dist-info/RECORD"))
-        rows = {row[0]: row[1] for row in csv.reader(archive.read(record).decode().splitlines()) if row}
-        names = {info.filename for info in archive.infolist() if not info.is_dir()}
-        wrong = [*sorted(names ^ rows.keys())]
+        lines = read_member(archive, record).decode().splitlines()
+        rows = {row[0]: row[1] for row in csv.reader(lines) if row}
+        listed = [info.filename for info in archive.infolist() if not info.is_dir()]
+        names = set(listed)
+        twice = {name for name, count in Counter(listed).items() if count > 1}
+        wrong = sorted((names ^ rows.keys()) | twice)
         for name in sorted(names & rows.keys() - {record}):
             hashed = hashlib.sha256()
             with archive.open(name) as file:
@@ -123,7 +126,7 @@ def _sources(wheel: Path, said: Any) -> Iterator[CheckResult]:
         if name not in archive.namelist():
             yield _result("bill of materials", False, "", f"{name} is not in it")
             return
-        bom = parse_json(archive.read(name))
+        bom = parse_json(read_member(archive, name))
     parts = {each["name"]: each.get("version") for each in bom.get("components", ())}
     own = bom["metadata"]["component"].get("properties", ())
     parts["torch"] = next((each["value"] for each in own if each["name"] == COMMIT), None)

@@ -6,9 +6,9 @@ import hashlib
 import importlib.util
 import itertools
 import os
+import re
 import shutil
 import sys
-import tarfile
 import zipfile
 from collections.abc import Sequence
 from pathlib import Path
@@ -27,6 +27,7 @@ from torchbuild_tasks.features.publish.choose import (
     root_page,
 )
 from torchbuild_tasks.system import files, lock, process
+from torchbuild_tasks.system.archive.readers import TAR_BROKEN, names_of_tar_gz
 from torchbuild_tasks.system.pace import Pace, Stalled
 
 if TYPE_CHECKING:
@@ -36,6 +37,7 @@ _ENDS: Final = (".whl", ".tar.gz", CONDA)
 _PART: Final = ".part"
 _PAGE: Final = "index.html"
 _SECONDS: Final = (15.0, 60.0)  # to connect, and without a byte
+_SUBDIR: Final = re.compile(r"noarch|[a-z]+-[a-z0-9_]+")
 _MOST_METADATA: Final = 4 << 20  # bytes; torch 2.9's has 30 thousand
 _MOST_MEMBERS: Final = 200_000
 _TYPES: Final = "application/vnd.pypi.simple.v1+json, text/html;q=0.5"
@@ -60,13 +62,12 @@ def look_at_file(path: Path) -> File:
                 if len(metadata) > _MOST_METADATA:
                     raise StopIteration(f"its METADATA is longer than {_MOST_METADATA >> 20} MiB")
         else:
-            with tarfile.open(path) as packed:
-                first = itertools.islice(packed, _MOST_MEMBERS)
-                if not any(each.name.endswith("/PKG-INFO") for each in first):
-                    raise StopIteration("it has no PKG-INFO")
+            first = itertools.islice(names_of_tar_gz(path), _MOST_MEMBERS)
+            if not any(name.endswith("/PKG-INFO") for name in first):
+                raise StopIteration("it has no PKG-INFO")
         with path.open("rb") as whole:
             digest = hashlib.file_digest(whole, "sha256").hexdigest()
-    except (*BROKEN, tarfile.TarError, OSError, StopIteration) as error:
+    except (*BROKEN, *TAR_BROKEN, StopIteration) as error:
         raise PackageRefused(
             f"{path} is not a whole package: {str(error) or 'it has no METADATA'}.",
             next_step="Make it again: torchbuild package",
@@ -91,6 +92,8 @@ def _subdir_of(path: Path) -> tuple[str, str]:
         about = IndexJson.from_package_archive(path)
     except (ExtractError, IoError) as error:
         raise zipfile.BadZipFile(str(error)) from None
+    if not _SUBDIR.fullmatch(str(about.subdir)):  # it becomes a folder of the channel
+        raise ValueError(f"it is for {str(about.subdir)[:80]!r}, which is no platform")
     return str(about.subdir), str(about.version)
 
 

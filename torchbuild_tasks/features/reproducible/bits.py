@@ -6,24 +6,31 @@ import difflib
 import io
 import re
 import shutil
+import struct
 import tempfile
 import zipfile
 import zlib
 from collections.abc import Iterator, Mapping
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from typing import Final
 
 import msgspec
-from elftools.common.exceptions import ELFError
 from elftools.elf.elffile import ELFFile
 
 from torchbuild_tasks.errors import PackageRefused
+from torchbuild_tasks.facts.wheel import BROKEN as WHEEL_BROKEN
+from torchbuild_tasks.facts.wheel import read_member
 from torchbuild_tasks.system import process
+from torchbuild_tasks.system.elf import BROKEN as ELF_BROKEN
 from torchbuild_tasks.system.reading import hash_file
 
 _SECONDS: Final = 600.0
 _STRING: Final = re.compile(rb"[\x20-\x7e]{6,200}")
 _MOST: Final = 5  # strings or lines that are shown of one file
+_LARGEST: Final = 4 << 30  # bytes of a file that is looked into
+_MOST_LINES: Final = 40_000  # of a text: what difflib does with two takes the product of both
+_UNSAFE: Final = re.compile(r"[^A-Za-z0-9]")  # in a name that an archive may have from anybody
+_LONGEST: Final = 100
 _DIFFOSCOPE: Final = ("--no-progress", "--max-text-report-size", "60000", "--text", "-")
 
 
@@ -66,7 +73,7 @@ def compare_bits(there: Path, here: Path) -> Bits:
     with tempfile.TemporaryDirectory(prefix="torchbuild-bits-") as scratch:
         try:
             found = tuple(_differences(there, here, Path(scratch)))
-        except (zipfile.BadZipFile, zlib.error, EOFError) as error:
+        except WHEEL_BROKEN as error:
             raise PackageRefused(
                 f"{there} or {here} is a damaged archive: {error}.", next_step="Get or build it again."
             ) from None
@@ -89,7 +96,7 @@ def _differences(there: Path, here: Path, scratch: Path) -> Iterator[FileDiffere
             yield FileDifference(name="", what="the files stand in another order")
         for name in both:
             yield from _headers(members[0][name], members[1][name])
-            pair = one.read(name), other.read(name)
+            pair = read_member(one, name, _LARGEST), read_member(other, name, _LARGEST)
             if pair[0] != pair[1]:
                 yield _content(name, *pair, scratch)
 
@@ -112,7 +119,7 @@ def _headers(one: zipfile.ZipInfo, other: zipfile.ZipInfo) -> Iterator[FileDiffe
 def _content(name: str, one: bytes, other: bytes, scratch: Path) -> FileDifference:
     """Say what is not the same in one file, and lay both out for diffoscope."""
     for side, data in (("first", one), ("second", other)):
-        path = scratch / side / PurePosixPath(name).name
+        path = scratch / side / f"_{_UNSAFE.sub('_', name)[-_LONGEST:]}"
         path.parent.mkdir(exist_ok=True)
         path.write_bytes(data)
     if one[:4] == other[:4] == b"\x7fELF":
@@ -121,6 +128,8 @@ def _content(name: str, one: bytes, other: bytes, scratch: Path) -> FileDifferen
         lines, others = (data.decode("utf-8").splitlines() for data in (one, other))
     except UnicodeDecodeError:
         return FileDifference(name=name, what=f"content, {len(one)} and {len(other)} bytes")
+    if len(lines) + len(others) > _MOST_LINES:
+        return FileDifference(name=name, what=f"text, {len(lines)} and {len(others)} lines")
     diff = difflib.unified_diff(lines, others, n=0, lineterm="")
     changed = [line for line in diff if not line.startswith(("---", "+++", "@@"))]
     return FileDifference(name=name, what="text", seen=tuple(changed[: 2 * _MOST]))
@@ -132,7 +141,7 @@ def _sections(one: bytes, other: bytes) -> str:
         first, second = (
             {s.name: s.data() for s in ELFFile(io.BytesIO(d)).iter_sections()} for d in (one, other)
         )
-    except (ELFError, ValueError):
+    except (*ELF_BROKEN, struct.error, zlib.error):
         return f"library, {len(one)} and {len(other)} bytes"
     differ = [name for name in {**first, **second} if first.get(name) != second.get(name)]
     return f"sections {' '.join(name or 'headers' for name in differ)}" if differ else "headers of sections"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from typing import Final
 
@@ -92,7 +93,7 @@ def check_repeat(question: Question, mode: str) -> tuple[Finding, ...]:
     """Check that the same bytes can be had, and say what they hang on."""
     if not is_asked(question):
         return ()
-    tree = question.facts.tree
+    tree, said = question.facts.tree, decide(question, "SOURCE_DATE_EPOCH")
     return tuple(
         Finding(id="reproducible", status=status, text=f"--reproducible: {text}", fix=fix)
         for found, status, text, fix in (
@@ -115,13 +116,19 @@ def check_repeat(question: Question, mode: str) -> tuple[Finding, ...]:
                 f"Unset {INCLUDE}.",
             ),
             (
+                said is not None and not re.fullmatch("[0-9]{1,10}", said.value),
+                _ERROR,
+                "SOURCE_DATE_EPOCH is no number of seconds since 1970",
+                "Leave it out, or: --set SOURCE_DATE_EPOCH=$(git log -1 --format=%ct)",
+            ),
+            (
                 bool(tree.dirty),
                 _WARN,
                 "tracked files differ from the commit, so who has the commit gets other bytes",
                 "Commit them.",
             ),
             (
-                tree.committed is None and decide(question, "SOURCE_DATE_EPOCH") is None,
+                tree.committed is None and said is None,
                 _WARN,
                 "no commit says what time to write into the wheel; it is 1980-01-01",
                 "Build in a clone, or say the time: --set SOURCE_DATE_EPOCH=SECONDS",

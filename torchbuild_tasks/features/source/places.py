@@ -107,9 +107,9 @@ def read_note(folder: Path) -> Note | None:
 
 
 def write_note(folder: Path, note: Note) -> None:
-    """Write the note of a checkout; raises SourceError."""
+    """Write the note of a checkout, whose address may hold a login; raises SourceError."""
     data = json.dumps(to_json(note), indent=1).encode()
-    files.write_atomic(files.state_dir(folder) / NOTE, data, error=SourceError)
+    files.write_atomic(files.state_dir(folder) / NOTE, data, error=SourceError, private=True)
 
 
 def free_bytes(folder: Path) -> int | None:

@@ -18,6 +18,7 @@ import stat
 import sys
 import tarfile
 import zipfile
+import zlib
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, Final, Protocol
@@ -25,6 +26,7 @@ from typing import TYPE_CHECKING, BinaryIO, Final, Protocol
 from torchbuild_tasks.errors import ArchiveRefused
 from torchbuild_tasks.system.archive.members import (
     CHUNK,
+    LIMIT,
     LINK_LIMIT,
     Filling,
     Kind,
@@ -177,16 +179,39 @@ class _Strict(tarfile.TarInfo):
 
 
 def _read_tar(file: Readable, filling: Filling) -> None:
-    metered = _Metered(file, filling.tree.archive)
+    for opened, info in _tar_members(file, filling.tree.archive):
+        _read_member(opened, info, filling)
+
+
+def _tar_members(file: Readable, archive: str) -> Iterator[tuple[tarfile.TarFile, tarfile.TarInfo]]:
+    """Yield each member of a tar while the stream stands at it."""
+    metered = _Metered(file, archive)
     metered.left = _BETWEEN
     with tarfile.open(fileobj=metered, mode="r|", tarinfo=_Strict) as opened:  # type: ignore[call-overload]
         while (info := opened.next()) is not None:
             metered.left = None
-            _read_member(opened, info, filling)
+            yield opened, info
             opened.members.clear()  # it would remember them all
             metered.left = _BETWEEN
         while metered.read(CHUNK):  # up to the checksum at the very end
             pass
+
+
+TAR_BROKEN: Final = (tarfile.TarError, EOFError, OSError, zlib.error, ArchiveRefused)
+
+
+def names_of_tar_gz(archive: Path) -> Iterator[str]:
+    """Yield the names in an archive of at most `LIMIT` bytes; raises `TAR_BROKEN`."""
+    size = 0
+    with gzip.open(archive) as file:
+        for opened, info in _tar_members(file, archive.name):
+            size += info.size
+            if size > LIMIT:
+                refuse(archive.name, f"would grow past the limit of {LIMIT} bytes")
+            if data := opened.extractfile(info) if info.isreg() else None:
+                for _ in _chunks(data):
+                    pass
+            yield info.name
 
 
 def _read_member(opened: tarfile.TarFile, info: tarfile.TarInfo, filling: Filling) -> None:

@@ -38,6 +38,9 @@ _FIXED: Final = {
     "GIT_PAGER": "cat",
     "LC_ALL": "C",
 }
+# A repository may say that what it lacks is to be had from a server whenever something asks for it; a look
+# does without. The first is of git 2.44.
+WITHOUT_SERVERS: Final = {"GIT_NO_LAZY_FETCH": "1", "GIT_ALLOW_PROTOCOL": "none"}
 # The user's own word where it is there.
 _UNLESS_SET: Final = {"GIT_ASKPASS": "", "SSH_ASKPASS_REQUIRE": "never", "GCM_INTERACTIVE": "never"}
 # What a hook sets for its own repository would send our commands there.

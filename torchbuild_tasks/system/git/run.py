@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import base64
 import os
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Final
+from urllib.parse import unquote_to_bytes
 
 import msgspec
 
@@ -13,9 +16,15 @@ from torchbuild_tasks.errors import INSTALL_GIT, SourceError
 from torchbuild_tasks.system import process
 from torchbuild_tasks.system.git import guard
 
+_LOGIN: Final = re.compile(r"(?P<scheme>https?://)(?P<login>[^/@\s]*:[^/\s]*)@(?P<host>[^/@\s?#=]+)")
 _COUNT: Final = "GIT_CONFIG_COUNT"  # of git 2.31; with _KEY_n and _VALUE_n, read behind all files
 # Commands that read settings and names, and start nothing whatever the settings say.
 _READS: Final = ("config", "rev-parse", "check-ref-format")
+# Those that tell of what is there, and do so without asking a server for it.
+_LOOKS: Final = (
+    *("status", "diff", "log", "describe", "ls-files", "ls-tree", "cat-file", "for-each-ref"),
+    *("rev-list", "rev-parse", "merge-base", "diff-index", "diff-tree", "diff-files"),
+)
 # Those that would show a file by a program that the settings name.
 _SHOWS: Final = ("diff", "log", "show", "format-patch", "diff-index", "diff-tree", "diff-files")
 
@@ -35,6 +44,7 @@ class Git(msgspec.Struct, frozen=True, kw_only=True):
 
     def argv(self, words: Sequence[str]) -> tuple[str, ...]:
         """Return the whole command line of one git command."""
+        words = [without_login(word)[0] for word in words]
         # git enters core.worktree, and fails where that is gone, unless another one is named.
         where = ("--work-tree=.",) if self.bare else ()
         place, command = _command(words)
@@ -45,11 +55,14 @@ class Git(msgspec.Struct, frozen=True, kw_only=True):
     def environment(self, words: Sequence[str]) -> dict[str, str]:
         """Return the environment of one command, with `config`, in which the repository starts no program.
 
-        Not as `-c`: anybody on the machine reads a command line, and an address can hold a login.
+        Not as `-c`: anybody on the machine reads a command line, and an address can hold a login. One in the
+        words goes this way, too: `argv` has the address without it.
         """
         reads = _command(words)[1] in _READS
         ours = git_environment() if reads else git_environment(self.folder, self.argv(guard.QUESTION))
-        return with_settings(ours, self.config)
+        logins = tuple(setting for word in words for setting in without_login(word)[1])
+        own = guard.WITHOUT_SERVERS if _command(words)[1] in _LOOKS else {}
+        return with_settings({**ours, **own}, (*self.config, *logins))
 
     def ask(self, *words: str, timeout: float | None = 60.0) -> process.Captured:
         """Run a short command, which may fail."""
@@ -174,11 +187,25 @@ def _counts(name: str) -> bool:
     return name.startswith("GIT_") or name in ("HOME", "XDG_CONFIG_HOME", "USERPROFILE", "PATH")
 
 
+def without_login(text: str) -> tuple[str, tuple[str, ...]]:
+    """Return an address, or a setting with one, without `user:password@`, and the setting that says those."""
+    found = _LOGIN.search(text)
+    if not found:
+        return text, ()
+    login = base64.b64encode(unquote_to_bytes(found["login"])).decode()
+    plain = text.replace(found[0], f"{found['scheme']}{found['host']}", 1)
+    place = f"{found['scheme']}{found['host']}/"
+    return plain, (f"http.{place}.extraHeader=Authorization: Basic {login}",)
+
+
 def with_settings(environ: Mapping[str, str], settings: Sequence[str]) -> dict[str, str]:
     """Return an environment in which git has these NAME=VALUE settings, too.
 
-    Not as `-c`: anybody on the machine reads a command line, and `url.<base>.insteadOf` can hold a login.
+    Not as `-c`: anybody on the machine reads a command line, and `url.<base>.insteadOf` can hold a login,
+    which git hands to its helper as a word.
     """
+    found = [without_login(setting) for setting in settings]
+    settings = [each for plain, logins in found for each in (plain, *logins)]
     count = int(environ.get(_COUNT) or 0) if (environ.get(_COUNT) or "0").isdigit() else 0
     more = {_COUNT: str(count + len(settings))} if settings else {}
     for number, setting in enumerate(settings, count):
