@@ -162,6 +162,12 @@ class BuildRequest:
         verbs=("plan", "env", "build"),
         default=False,
     )
+    what_if: str | None = flag(
+        "say what the build would take elsewhere: cores=64,cache=0.9,servers=8,memory=128,USE_DISTRIBUTED=0",
+        verbs=("plan",),
+        metavar="LIST",
+        in_file=False,
+    )
     sign: str | None = flag(
         "sign the statement of a wheel's provenance with this SSH key (--mode wheel, package wheel)",
         verbs=("build", "package"),

@@ -17,11 +17,12 @@ from tests.support.sample import materialise
 from torchbuild_tasks.build.history import ninja_graph, read_ninja_log
 from torchbuild_tasks.errors import UsageError
 from torchbuild_tasks.features.whatif.verb import foresee
-from torchbuild_tasks.fronts.build_verbs import PlanRequest, plan
+from torchbuild_tasks.fronts.build_verbs import plan
 from torchbuild_tasks.ninja.build_file import BuildFile, parse_build_file
 from torchbuild_tasks.ninja.log import last_run
 from torchbuild_tasks.ninja.schedule import Job, Machine, simulate
 from torchbuild_tasks.ninja.timeline import wall_seconds
+from torchbuild_tasks.options import BuildRequest
 
 pytestmark = [
     pytest.mark.integration,
@@ -102,7 +103,7 @@ def test_the_graph_is_the_one_that_ninja_tells(tmp_path: Path) -> None:
 def test_of_a_tree_that_was_not_configured_nothing_is_simulated(tmp_path: Path) -> None:
     checkout = materialise(tmp_path / "tree", era="setuptools")
     with pytest.raises(UsageError) as caught:
-        foresee(PlanRequest(source=str(checkout), what_if="cores=2"), "cores=2")
+        foresee(BuildRequest(source=str(checkout), what_if="cores=2"), "cores=2")
     assert "no graph of Ninja" in caught.value.what and caught.value.next_step.endswith("build --target c10")
 
 
@@ -112,7 +113,7 @@ def test_a_damaged_graph_is_said(tmp_path: Path, text: str) -> None:
     (checkout / "build").mkdir()
     (checkout / "build" / "build.ninja").write_text(text, "utf-8")
     with pytest.raises(UsageError, match="no graph of Ninja"):
-        foresee(PlanRequest(source=str(checkout)), "cores=2")
+        foresee(BuildRequest(source=str(checkout)), "cores=2")
 
 
 def test_of_a_configured_tree_both_builds_are_told(tmp_path: Path) -> None:
@@ -122,7 +123,7 @@ def test_of_a_configured_tree_both_builds_are_told(tmp_path: Path) -> None:
     build.mkdir()
     sleeping(build, 3)
     before = sorted(checkout.rglob("*"))
-    request = PlanRequest(source=str(checkout), what_if="cores=64,cache=0.5,memory=256")
+    request = BuildRequest(source=str(checkout), what_if="cores=64,cache=0.5,memory=256")
     outcome = plan(request, NOBODY)
     assert "wall time" in outcome.text and "63 by rows" in outcome.text
     as_json = plan(dataclasses.replace(request, json=True), NOBODY)

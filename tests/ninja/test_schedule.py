@@ -90,12 +90,19 @@ def test_servers_take_their_part(jobs: list[Job], cores: int, servers: int) -> N
 
 
 def test_a_job_that_is_larger_than_the_memory_runs_alone() -> None:
-    jobs = [Job("large.o", 0, here=2.0, memory=9), Job("small.o", 1, here=2.0, memory=1)]
+    jobs = [
+        Job(name="large.o", order=0, here=2.0, memory=9),
+        Job(name="small.o", order=1, here=2.0, memory=1),
+    ]
     assert simulate(jobs, machine(2, memory=4)).wall == 4.0
 
 
 def test_what_most_waits_for_comes_first_since_ninja_1_12() -> None:
-    jobs = [Job("a.o", 0, here=4.0), Job("gen", 1, here=1.0), Job("b.o", 2, before=(1,), here=4.0)]
+    jobs = [
+        Job(name="a.o", order=0, here=4.0),
+        Job(name="gen", order=1, here=1.0),
+        Job(name="b.o", order=2, before=(1,), here=4.0),
+    ]
     assert simulate(jobs, machine(1)).ends == (5.0, 1.0, 9.0)
     assert simulate(jobs, machine(1, chains=False)).ends == (4.0, 5.0, 9.0)
 
@@ -104,7 +111,10 @@ def test_more_cores_can_be_slower() -> None:
     """Graham's anomaly (1969) in Ninja's old order: nine jobs take 12 s on three cores and 15 on four."""
     seconds = (3, 2, 2, 2, 4, 4, 4, 4, 9)
     before = {4: (3,), 5: (3,), 6: (3,), 7: (3,), 8: (0,)}
-    jobs = [Job(str(at), at, before.get(at, ()), here=float(each)) for at, each in enumerate(seconds)]
+    jobs = [
+        Job(name=str(at), order=at, before=before.get(at, ()), here=float(each))
+        for at, each in enumerate(seconds)
+    ]
     assert [simulate(jobs, machine(cores, chains=False)).wall for cores in (3, 4)] == [12.0, 15.0]
 
 

@@ -148,10 +148,10 @@ def test_what_only_a_ci_system_reads_reaches_nobody_by_a_setting() -> None:
 )
 def test_what_cmake_is_handed_beside_the_plan(args: str, words: tuple[str, ...], status: str) -> None:
     facts = linux_facts(environ={"CMAKE_ARGS": args}, tree=modern_tree(reads=READS))
-    found = [each for each in plan_of(facts, set=words).findings if each.id == "handed"]
+    found = [each for each in plan_of(facts, set=words).findings if each.id == "cmake-args"]
     assert [each.status for each in found] == ([status] if status else [])
     older = linux_facts(environ={"CMAKE_ARGS": args}, tree=tree(reads=READS))
-    assert not [each for each in plan_of(older, set=words).findings if each.id == "handed"]
+    assert not [each for each in plan_of(older, set=words).findings if each.id == "cmake-args"]
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from torchbuild_tasks.text.words import did_you_mean, nearest, shell_line
+from torchbuild_tasks.text.words import did_you_mean, in_short, nearest, shell_line
 
 HELPERS = ("mkl", "sccache", "zlib-ng", "none")
 
@@ -35,3 +35,9 @@ def test_only_a_word_that_a_shell_would_read_otherwise_is_quoted(
 ) -> None:
     assert shell_line(argv, windows=False) == posix
     assert shell_line(argv, windows=True) == windows
+
+
+def test_an_error_that_quotes_an_archive_is_cut() -> None:
+    assert in_short(ValueError("no archive")) == "no archive"
+    assert in_short(EOFError()) == "EOFError"
+    assert len(in_short(ValueError("x" * 5000))) < 210

@@ -25,6 +25,7 @@ from packaging.version import InvalidVersion, Version
 
 from torchbuild_tasks.model.wheel import Member, Wheel
 from torchbuild_tasks.system.reading import open_file
+from torchbuild_tasks.text.words import in_short
 
 VERSION_FILE: Final = "torch/version.py"
 _TEXT_LIMIT: Final = 4 << 20  # bytes: METADATA of torch has 30 KB
@@ -61,7 +62,7 @@ def look_at_wheel(path: Path) -> Wheel:
     except OSError as error:
         return Wheel(path=str(path), problem=f"it cannot be read: {error.strerror or error}")
     except BROKEN as error:
-        return Wheel(path=str(path), problem=f"it is cut off or no wheel: {error}")
+        return Wheel(path=str(path), problem=f"it is cut off or no wheel: {in_short(error)}")
 
 
 def _read(path: Path, archive: zipfile.ZipFile) -> Wheel:

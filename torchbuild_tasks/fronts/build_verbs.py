@@ -49,18 +49,7 @@ class VerifyRequest(BuildRequest):
     )
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class PlanRequest(BuildRequest):
-    """The flags of `plan`."""
-
-    what_if: str | None = flag(
-        "say what the build would take elsewhere: cores=64,cache=0.9,servers=8,memory=128,USE_DISTRIBUTED=0",
-        metavar="LIST",
-        in_file=False,
-    )
-
-
-def plan(request: PlanRequest, report: Reporter) -> Outcome:
+def plan(request: BuildRequest, report: Reporter) -> Outcome:
     """Show every decision of a build with its reason; write nothing."""
     if request.what_if is not None:
         from torchbuild_tasks.features.whatif.verb import foresee

@@ -19,7 +19,7 @@ _VARIABLE: Final = re.compile(r"\$(?:\{([\w.-]+)\}|([\w-]+)|(.))")
 _BINDING: Final = re.compile(r"\s*([\w.-]+)\s*=\s*(.*?)\s*$")
 
 
-class Edge(msgspec.Struct, frozen=True):
+class Edge(msgspec.Struct, frozen=True, kw_only=True):
     """One statement: what it makes of what; `explicit` of the inputs stand in the command.
 
     `pool` is "" where it is in none; a `phony` one runs nothing.
@@ -32,7 +32,7 @@ class Edge(msgspec.Struct, frozen=True):
     pool: str = ""
 
 
-class BuildFile(msgspec.Struct, frozen=True):
+class BuildFile(msgspec.Struct, frozen=True, kw_only=True):
     """All statements in the order in which Ninja counts them, the depths of pools, what is built unasked."""
 
     edges: tuple[Edge, ...] = ()
@@ -65,7 +65,7 @@ def parse_build_file(read: Callable[[str], str]) -> BuildFile:
     reader = _Reader(read)
     reader.take(_FIRST)
     reader.end()
-    return BuildFile(tuple(reader.edges), reader.depths, tuple(reader.default))
+    return BuildFile(edges=tuple(reader.edges), depths=reader.depths, default=tuple(reader.default))
 
 
 class _Reader:

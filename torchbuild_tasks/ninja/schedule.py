@@ -15,7 +15,7 @@ import msgspec
 _HERE, _AWAY = 0, 1
 
 
-class Job(msgspec.Struct, frozen=True):
+class Job(msgspec.Struct, frozen=True, kw_only=True):
     """A step: `before` are the indexes of those that it waits for, each smaller than its own.
 
     It takes `here` seconds of a core of this machine, then `away` of a server's, and `memory` bytes here

@@ -44,7 +44,7 @@ from torchbuild_tasks.plan.fresh import check_running, compare, fingerprint
 from torchbuild_tasks.plan.install import check_loop, choose_way
 from torchbuild_tasks.plan.jobs import check_jobs, check_memory
 from torchbuild_tasks.plan.linker import check_linker, plan_linker
-from torchbuild_tasks.plan.names import check_handed
+from torchbuild_tasks.plan.names import check_handed, check_overruled
 from torchbuild_tasks.plan.question import Question
 from torchbuild_tasks.plan.settings import Settings
 from torchbuild_tasks.plan.toolset import check_toolset, load_toolset
@@ -147,6 +147,7 @@ def _findings(decisions: Decisions, ops: tuple[EnvOp, ...]) -> tuple[Finding, ..
         *check_jobs(question, decisions.jobs.value, decisions.build_type.value),
         *check_memory(question, decisions.build_type.value),
         *check_variables(question),
+        *check_overruled(question, decisions.build_type.value),
         *check_handed(question, _handed_over(decisions)),
         *check_switches(question, decisions.blocked),
         *decisions.blas.problems,

@@ -119,7 +119,7 @@ def check_handed(question: Question, variables: Mapping[str, str]) -> Iterator[F
             clash = word == "USE_CUDA" or (decided is not None and decided.source == "flag")
             status: Status = "error" if clash else "warn"
             fix = f"Take -D{word} out of {name}, or say the same: --set {word}={value}"
-            yield Finding(id="handed", status=status, text=text, fix=fix)
+            yield Finding(id="cmake-args", status=status, text=text, fix=fix)
 
 
 def _same(one: str, other: str) -> bool:

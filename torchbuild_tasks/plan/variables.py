@@ -8,7 +8,7 @@ from torchbuild_tasks.catalog import Catalog
 from torchbuild_tasks.catalog.match import preset_rows, variable_row
 from torchbuild_tasks.model import Choice, EnvOp, Finding
 from torchbuild_tasks.options import BuildRequest
-from torchbuild_tasks.plan.names import FALSE_WORDS, check_overruled, check_values, unread
+from torchbuild_tasks.plan.names import FALSE_WORDS, check_values, unread
 from torchbuild_tasks.plan.question import DEFAULT_PRESET, LAYERS, Question
 from torchbuild_tasks.plan.settings import Settings, split_assignment
 from torchbuild_tasks.values import replace
@@ -51,7 +51,6 @@ def check_variables(question: Question) -> tuple[Finding, ...]:
     findings += [_check_environment(question, name) for name in sorted(question.facts.environ)]
     findings += [
         *check_values(question),
-        *check_overruled(question, choose_build_type(question).value),
         _check_device(question),
         _check_version_pair(question),
     ]

@@ -9,6 +9,7 @@ from typing import Final
 
 # What cmd and PowerShell read as something else than a part of a word: `ninja>=1.13` would write a file.
 _OF_SHELLS: Final = re.compile(r"[<>|&^();,'`{}@#*?\[\]]")
+_MOST: Final = 200  # letters of what another program or library says of an error
 
 
 def shell_line(argv: Sequence[str], *, windows: bool) -> str:
@@ -65,3 +66,9 @@ def close_to(word: str, known: Iterable[str]) -> str | None:
         if sorted(other) == sorted(own) or ("_" in own and other.endswith(f"_{own}")):
             return item
     return None
+
+
+def in_short(error: Exception | str) -> str:
+    """Return what an error says, in at most 200 letters: those of `zipfile` quote whole headers of an archive."""
+    text = str(error).strip() or type(error).__name__
+    return text if len(text) <= _MOST else f"{text[:_MOST]} …"

@@ -69,7 +69,7 @@ def test_every_row_has_its_reason_and_its_system() -> None:
     rows = load_catalog().cache
     assert len({(row.tool, row.os, row.language) for row in rows}) == len(rows)
     for row in rows:
-        assert row.tool in ("ccache", "sccache")
+        assert row.tool in ("ccache", "sccache", "recc")
         assert row.os in ("linux", "windows")
         assert row.language in ("c++", "cuda")
         assert bool(row.warm) is bool(row.cold)

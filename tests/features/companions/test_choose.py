@@ -130,7 +130,7 @@ def test_a_release_with_the_stable_abi_fits_every_later_torch() -> None:
         (source("0.23.0a0"), "ok", "builds with torch 2.8.0a0"),
         (source("0.24.0", commit="abc"), "error", "switch --detach v0.23.0"),
         (source("0.24.0"), "error", "Its release for this torch is 0.23.0"),
-        (source("0.99.0a0"), "unknown", "no row says"),
+        (source("0.99.0a0"), "unknown", "it is not known which torch"),
         (source(None), "unknown", "of unknown version"),
         (source(problem="no such folder"), "error", "no such folder"),
         (None, "unknown", "was not looked at"),

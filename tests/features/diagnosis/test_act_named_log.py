@@ -37,7 +37,7 @@ def test_nothing_that_comes_in_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
     terminal = io.TextIOWrapper(io.BytesIO(), "utf-8")
     monkeypatch.setattr(terminal, "isatty", lambda: True, raising=False)
     monkeypatch.setattr(sys, "stdin", terminal)
-    with pytest.raises(UsageError, match="Nothing comes in"):
+    with pytest.raises(UsageError, match="standard input is empty"):
         list(log_chunks("-"))
 
 

@@ -139,7 +139,7 @@ def test_a_folder_of_the_users_is_not_replaced(world: World) -> None:
     folder = world.store / "unpacked" / "mkl-1"
     folder.mkdir(parents=True)
     (folder / "mine").write_bytes(b"1")
-    with pytest.raises(DownloadFailed, match="is there already"):
+    with pytest.raises(DownloadFailed, match="exists already"):
         world.obtain([world.serve("mkl-1")])
     assert [path.name for path in folder.iterdir()] == ["mine"]
     assert world.pins == {}

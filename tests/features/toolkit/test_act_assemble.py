@@ -118,7 +118,7 @@ def test_a_folder_that_is_not_ours_stays(tmp_path: Path) -> None:
     folder = tmp_path / "toolkits" / NAME
     folder.mkdir(parents=True)
     (folder / "precious").write_text("", "utf-8")
-    with pytest.raises(DownloadFailed, match="is there already, and not as this tool"):
+    with pytest.raises(DownloadFailed, match="exists already, and what is in it is not what torchbuild"):
         put_together(tmp_path)
     assert listed(folder) == {"precious"}
 

@@ -31,7 +31,7 @@ OBJECT = "caffe2/CMakeFiles/torch_cpu.dir/__/"
 
 
 def compiled(source: str, *more: str) -> Edge:
-    return Edge((f"{OBJECT}{source}.o",), (f"{ROOT}/{source}", *more), explicit=1)
+    return Edge(outputs=(f"{OBJECT}{source}.o",), inputs=(f"{ROOT}/{source}", *more), explicit=1)
 
 
 def graph() -> BuildFile:
@@ -41,10 +41,14 @@ def graph() -> BuildFile:
     cuda = [compiled(f"aten/src/ATen/native/cuda/f{at}.cu") for at in range(2)]
     objects = {"lib/libtorch_cpu.so": own, "lib/libc10d.so": away, "lib/libtorch_cuda.so": cuda}
     links = [
-        Edge((name,), tuple(edge.outputs[0] for edge in edges), explicit=len(edges))
+        Edge(outputs=(name,), inputs=tuple(edge.outputs[0] for edge in edges), explicit=len(edges))
         for name, edges in objects.items()
     ]
-    ends = (Edge(("gen/ops.h",)), Edge(("install",), tuple(objects), phony=True), Edge(("c10.o",)))
+    ends = (
+        Edge(outputs=("gen/ops.h",)),
+        Edge(outputs=("install",), inputs=tuple(objects), phony=True),
+        Edge(outputs=("c10.o",)),
+    )
     return BuildFile(edges=(*own, *away, *cuda, *links, *ends))
 
 
@@ -165,7 +169,9 @@ def test_a_switch_takes_away_what_rows_know_and_what_is_made_of_it_alone() -> No
 def test_a_submodule_leaves_with_its_switch() -> None:
     file = graph()
     own = Edge(
-        ("confu-deps/XNNPACK/CMakeFiles/x.dir/a.c.o",), (f"{ROOT}/third_party/XNNPACK/a.c",), explicit=1
+        outputs=("confu-deps/XNNPACK/CMakeFiles/x.dir/a.c.o",),
+        inputs=(f"{ROOT}/third_party/XNNPACK/a.c",),
+        explicit=1,
     )
     install = replace(file.edges[-2], inputs=(*file.edges[-2].inputs, own.outputs[0]))
     tree = Tree(file=replace(file, edges=(*file.edges[:-2], own, install)), history=history())
@@ -211,8 +217,11 @@ def test_the_whole_build_is_what_is_installed_or_else_the_default() -> None:
 
 
 def test_a_circle_which_ninja_refuses_is_not_followed() -> None:
-    edges = (Edge(("a.o",), ("b.o",), explicit=1), Edge(("b.o",), ("a.o",), explicit=1))
-    file = BuildFile(edges=(*edges, Edge(("install",), ("a.o",), phony=True)))
+    edges = (
+        Edge(outputs=("a.o",), inputs=("b.o",), explicit=1),
+        Edge(outputs=("b.o",), inputs=("a.o",), explicit=1),
+    )
+    file = BuildFile(edges=(*edges, Edge(outputs=("install",), inputs=("a.o",), phony=True)))
     assert asked("cores=2", Tree(file=file, history=History())).then.steps == 2
 
 

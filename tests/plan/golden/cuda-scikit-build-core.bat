@@ -150,7 +150,7 @@ rem DISTUTILS_USE_SDK: MSVC 14.44.35207 is activated by the env file; setuptools
 set "DISTUTILS_USE_SDK=1"
 rem SKBUILD_EDITABLE_REBUILD: an import of torch builds nothing
 set "SKBUILD_EDITABLE_REBUILD=false"
-rem SKBUILD_EDITABLE_REBUILD_DIR: the editable install reads from here; no wheel is zipped to be unzipped
+rem SKBUILD_EDITABLE_REBUILD_DIR: the editable install reads from here, without a wheel in between
 set "SKBUILD_EDITABLE_REBUILD_DIR=C:\src\pytorch\build\editable"
 rem SKBUILD_INSTALL_STRIP: stripping takes time, and the symbols that a debugger reads
 set "SKBUILD_INSTALL_STRIP=false"

@@ -296,7 +296,7 @@ def test_a_folder_that_is_there_is_left_alone(tmp_path: Path) -> None:
     archive = make("zip", tmp_path / "a.zip", put(FILES))
     (tmp_path / "out" / "id").mkdir(parents=True)
     (tmp_path / "out" / "id" / "mine").write_bytes(b"1")
-    with pytest.raises(DownloadFailed, match="is there already"):
+    with pytest.raises(DownloadFailed, match="exists already"):
         unpacked(archive, "zip")
     assert names(tmp_path / "out") == {"id", "id/mine"}
 

@@ -41,6 +41,7 @@ from torchbuild_tasks.system.archive.members import check_wheel_names
 from torchbuild_tasks.system.elf import BROKEN as ELF_BROKEN
 from torchbuild_tasks.system.remove import scratch_folder
 from torchbuild_tasks.text.show import size_text
+from torchbuild_tasks.text.words import in_short
 
 if TYPE_CHECKING:
     from auditwheel.wheeltools import InWheelCtx
@@ -138,7 +139,7 @@ def _unpacked(path: Path, scratch: Path) -> Iterator[InWheelCtx]:
         raise
     except (AuditwheelError, *BROKEN, *ELF_BROKEN) as error:
         raise PackageRefused(
-            f"{path} is damaged, or not as a wheel of torch is: {error}.",
+            f"{path} is damaged, or not as a wheel of torch is: {in_short(error)}.",
             next_step="Build it again: torchbuild build --mode wheel",
         ) from None
     finally:

@@ -21,6 +21,7 @@ from torchbuild_tasks.features.provenance.sbom import COMMIT, SBOM
 from torchbuild_tasks.model.record import CheckResult
 from torchbuild_tasks.system import process
 from torchbuild_tasks.system.reading import hash_file, read_bytes
+from torchbuild_tasks.text.words import in_short
 from torchbuild_tasks.values import parse_json
 
 _KEY: Final = re.compile(r"(?:sk-)?(?:ssh|ecdsa)-\S+ \S+")  # a .pub file, not one of allowed signers
@@ -59,7 +60,7 @@ def check_wheel(wheel: Path, signers: Path | None) -> tuple[CheckResult, ...]:
     except (*BROKEN, AttributeError, TypeError) as error:  # of another form than ours
         raise PackageRefused(
             f"{path.name}, or the bill of materials in the wheel, is not as this tool writes it "
-            f"({type(error).__name__}: {error}).",
+            f"({type(error).__name__}: {in_short(error)}).",
             next_step="Get the two as they were built.",
         ) from None
     return (*checks, _signature(path, signers))
@@ -74,7 +75,7 @@ def _checks(wheel: Path, said: Any) -> Iterator[CheckResult]:
     try:
         wrong = _wrong_members(wheel)
     except (*BROKEN, StopIteration) as error:
-        yield _result("contents", False, "", f"it cannot be read as a wheel: {error}")
+        yield _result("contents", False, "", f"it cannot be read as a wheel: {in_short(error)}")
         return
     yield _result("contents", not wrong, "every file is as RECORD has it", f"not as RECORD has it: {wrong}")
     yield from _sources(wheel, said)

@@ -7,7 +7,7 @@ import re
 import uuid
 from collections.abc import Iterable, Mapping
 from datetime import datetime
-from typing import Final
+from typing import Any, Final
 
 from cyclonedx.model import Property
 from cyclonedx.model.bom import Bom, BomMetaData
@@ -21,6 +21,7 @@ from packageurl import PackageURL
 from torchbuild_tasks.about import __version__
 from torchbuild_tasks.features.provenance.choose import HOME, Licence
 from torchbuild_tasks.model.record import Repository
+from torchbuild_tasks.values import parse_json
 
 SBOM: Final = "sboms/torchbuild.cdx.json"  # in .dist-info (PEP 770)
 COMMIT: Final = "torchbuild:commit"
@@ -95,7 +96,7 @@ def edit_sbom(text: str, version: str, brought: Iterable[str]) -> str:
         version: the package's.
         brought: the libraries, by file name.
     """
-    bom = json.loads(text)
+    bom: Any = parse_json(text)
     own = bom["metadata"]["component"]
     own |= {"version": version, "purl": str(PackageURL(type="pypi", name="torch", version=version))}
     names = sorted(brought)

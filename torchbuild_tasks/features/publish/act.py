@@ -29,6 +29,7 @@ from torchbuild_tasks.features.publish.choose import (
 from torchbuild_tasks.system import files, lock, process
 from torchbuild_tasks.system.archive.readers import TAR_BROKEN, names_of_tar_gz
 from torchbuild_tasks.system.pace import Pace, Stalled
+from torchbuild_tasks.text.words import in_short
 
 if TYPE_CHECKING:
     from torchbuild_tasks.build.work import Reporter
@@ -69,7 +70,7 @@ def look_at_file(path: Path) -> File:
             digest = hashlib.file_digest(whole, "sha256").hexdigest()
     except (*BROKEN, *TAR_BROKEN, StopIteration) as error:
         raise PackageRefused(
-            f"{path} is not a whole package: {str(error) or 'it has no METADATA'}.",
+            f"{path} is not a whole package: {in_short(error) if str(error) else 'it has no METADATA'}.",
             next_step="Make it again: torchbuild package",
         ) from None
     return File(

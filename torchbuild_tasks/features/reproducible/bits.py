@@ -23,6 +23,7 @@ from torchbuild_tasks.facts.wheel import read_member
 from torchbuild_tasks.system import process
 from torchbuild_tasks.system.elf import BROKEN as ELF_BROKEN
 from torchbuild_tasks.system.reading import hash_file
+from torchbuild_tasks.text.words import in_short
 
 _SECONDS: Final = 600.0
 _STRING: Final = re.compile(rb"[\x20-\x7e]{6,200}")
@@ -75,7 +76,8 @@ def compare_bits(there: Path, here: Path) -> Bits:
             found = tuple(_differences(there, here, Path(scratch)))
         except WHEEL_BROKEN as error:
             raise PackageRefused(
-                f"{there} or {here} is a damaged archive: {error}.", next_step="Get or build it again."
+                f"{there} or {here} is a damaged archive: {in_short(error)}.",
+                next_step="Get or build it again.",
             ) from None
         return Bits(
             there=digests[0], here=digests[1], differences=found, diffoscope=_diffoscope(Path(scratch))

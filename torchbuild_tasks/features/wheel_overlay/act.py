@@ -37,6 +37,7 @@ from torchbuild_tasks.system.files import STATE_DIR, Patience, state_dir, transl
 from torchbuild_tasks.system.git.run import Git
 from torchbuild_tasks.system.log import last_write
 from torchbuild_tasks.system.remove import UNPACKING, discard, is_link, leftovers, snapshot, temporary_name
+from torchbuild_tasks.text.words import in_short
 from torchbuild_tasks.values import replace
 
 _STAGING: Final = "wheel"  # in .torchbuild, while it is unpacked
@@ -187,7 +188,7 @@ def _unpack(wheel: Wheel, taken: Sequence[Member], staging: Path) -> None:
                     target.chmod(target.stat().st_mode | 0o111)
     except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError) as error:
         raise ArchiveRefused(
-            f"{wheel.path} is broken: {error}. Nothing of it was laid over the checkout.",
+            f"{wheel.path} is broken: {in_short(error)}. Nothing of it was laid over the checkout.",
             next_step="Get the wheel again; one that was downloaded lies in .torchbuild/wheels.",
         ) from None
 
