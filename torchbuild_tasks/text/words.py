@@ -69,6 +69,6 @@ def close_to(word: str, known: Iterable[str]) -> str | None:
 
 
 def in_short(error: Exception | str) -> str:
-    """Return what an error says, in at most 200 letters: those of `zipfile` quote whole headers of an archive."""
+    """Return what an error says, in at most 200 letters: `zipfile` quotes whole headers of an archive."""
     text = str(error).strip() or type(error).__name__
     return text if len(text) <= _MOST else f"{text[:_MOST]} …"
