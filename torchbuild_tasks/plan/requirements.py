@@ -26,15 +26,18 @@ EXTRA: Final = "PYTORCH_EXTRA_INSTALL_REQUIREMENTS"
 _WINDOWS_MACHINES: Final = {"x86_64": "AMD64", "aarch64": "ARM64"}  # platform.machine() there
 
 
-def required(question: Question, installed: Python | None = None, *, ours: bool = True) -> tuple[str, ...]:
-    """Return everything the build needs in the target Python, as PEP 508 texts.
+def required(
+    question: Question, installed: Python | None = None, also: tuple[str, ...] = (), *, ours: bool = True
+) -> tuple[str, ...]:
+    """Return all that the build, and what is built beside torch, need in the target Python (PEP 508).
 
     Also what the built torch asks for: the build itself installs none of it. In an environment of `ours`
     also what the checkout asks its builders to have, for tests and wheels.
 
     The rows' pins are added to what the checkout requires, so that both hold. CMake and Ninja are programs:
     one that fits may come from the environment's own packages, which stand first on PATH, or from the
-    machine; else from PyPI.
+    machine; else from PyPI. What is built beside torch gets one that torch can be built with, too: torchaudio asks
+    for any CMake, and torch 2.6 does not configure with the newest.
     """
     wheel = question.era == "scikit-build-core" and question.value("mode", "develop") == "wheel"
     texts = [*question.row.requires, *(["build"] if wheel else [])]
@@ -48,6 +51,12 @@ def required(question: Question, installed: Python | None = None, *, ours: bool 
         if requirement and requirement.name in programs:
             programs[requirement.name] &= requirement.specifier
         elif not requirement or canonicalize_name(requirement.name) not in left_out:
+            texts.append(text)
+    for text in also:
+        requirement = _parsed(text)
+        if requirement and requirement.name in programs:
+            programs[requirement.name] &= requirement.specifier
+        else:
             texts.append(text)
     have = _packages(installed)
     for name, specifier in programs.items():
@@ -110,11 +119,11 @@ def missing_requirements(
     have = _packages(installed)
     markers = _markers(question, base)
     missing = []
-    needed = required(question, installed, ours=ours)
+    needed = required(question, installed, also, ours=ours)
     if question.request.from_wheel:
         names = {canonicalize_name(each.name) for text in also if (each := _parsed(text))}
         needed = tuple(text for text in needed if any(named(text, name) for name in names))
-    for text in (*needed, *also):
+    for text in needed:
         requirement = _parsed(text)
         if requirement is None or _built_in(question, requirement.name, base):
             continue

@@ -29,6 +29,23 @@ def only(plan: BuildPlan) -> Companion:
     return companion
 
 
+def test_a_companion_that_wants_any_cmake_gets_one_that_torch_can_be_built_with() -> None:
+    """torchaudio asks for `cmake`; with the newest of PyPI torch 2.6 does not configure again."""
+    here = facts("2.6.0a0")
+    installed = [
+        next((word for word in plan.environment.install.argv if word.startswith("cmake")), "")
+        for plan in (
+            plan_of(here, with_=("torchaudio",)),
+            plan_of(
+                replace(here, tools=tuple(t for t in here.tools if t.name != "cmake")), with_=("torchaudio",)
+            ),
+        )
+        if plan.environment.install
+    ]
+    assert installed[0] == ""  # the machine's fits both
+    assert "<4" in installed[1]
+
+
 @pytest.mark.parametrize(
     ("word", "path", "url", "ref"),
     [
