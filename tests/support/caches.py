@@ -173,7 +173,7 @@ def casd(folder: Path) -> Iterator[tuple[int, subprocess.Popen[bytes]]]:
         wait_for_port(port)
         yield port, process
     finally:
-        process.send_signal(signal.SIGCONT)
+        process.send_signal(getattr(signal, "SIGCONT", 0))  # Windows has none, and no such server
         process.terminate()
         process.wait(30)
 

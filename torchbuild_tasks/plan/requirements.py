@@ -36,8 +36,8 @@ def required(
 
     The rows' pins are added to what the checkout requires, so that both hold. CMake and Ninja are programs:
     one that fits may come from the environment's own packages, which stand first on PATH, or from the
-    machine; else from PyPI. What is built beside torch gets one that torch can be built with, too: torchaudio asks
-    for any CMake, and torch 2.6 does not configure with the newest.
+    machine; else from PyPI. What is built beside torch gets one that fits torch, too: torchaudio asks for any
+    CMake, and torch 2.6 does not configure with the newest.
     """
     wheel = question.era == "scikit-build-core" and question.value("mode", "develop") == "wheel"
     texts = [*question.row.requires, *(["build"] if wheel else [])]
