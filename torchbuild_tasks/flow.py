@@ -33,6 +33,7 @@ from torchbuild_tasks.features.patches.choose import PATCH_RECORD
 from torchbuild_tasks.features.reproducible.choose import is_reproducible
 from torchbuild_tasks.model import BuildPlan
 from torchbuild_tasks.options import BuildRequest
+from torchbuild_tasks.plan.decisions import in_last_mode
 from torchbuild_tasks.plan.question import Question
 from torchbuild_tasks.system import files, lock
 from torchbuild_tasks.system.signals import interruptible
@@ -266,7 +267,7 @@ def verify(request: BuildRequest, report: Reporter) -> VerifyReport:
     """Hold the torch that is installed to what the plan of this request promises."""
     from torchbuild_tasks.verify import session
 
-    question = use_stored_checkout(look(request))
+    question = in_last_mode(use_stored_checkout(look(request)))
     plan = decide(question)
     if question.settings.seen_from:
         checkout(question)

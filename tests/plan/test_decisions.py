@@ -11,8 +11,9 @@ from packaging.version import Version
 from tests.support.cuda import cuda_facts, gpu, toolkit
 from tests.support.jetsons import orin_nano
 from tests.support.machines import ask, linux_facts, modern_tree, plan_of, settings, statuses, with_tree
+from torchbuild_tasks.model import Previous
 from torchbuild_tasks.plan.cuda import choices
-from torchbuild_tasks.plan.decisions import choose_generator, decide_build
+from torchbuild_tasks.plan.decisions import choose_generator, choose_mode, decide_build, in_last_mode
 from torchbuild_tasks.plan.jetson import check_jetson
 from torchbuild_tasks.plan.settings import NamedBuild
 from torchbuild_tasks.plan.variables import choose_build_type
@@ -87,6 +88,24 @@ def test_the_build_type(
 def test_the_mode(mode: str) -> None:
     assert plan_of(mode=mode).mode == mode
     assert plan_of(said=settings({"mode": mode})).mode == mode
+
+
+@pytest.mark.parametrize(
+    ("result", "last", "asked", "mode"),
+    [
+        ("ok", "wheel", None, "wheel"),
+        ("ok", "wheel", "develop", "develop"),
+        ("ok", "develop", "wheel", "wheel"),
+        ("failed", "wheel", None, "develop"),
+        ("ok", "nonsense", None, "develop"),
+    ],
+)
+def test_what_is_verified_is_what_was_built_last(
+    result: str, last: str, asked: str | None, mode: str
+) -> None:
+    previous = Previous(result=result, inputs={"mode": last})
+    question = in_last_mode(ask(with_tree(linux_facts(), previous=previous), mode=asked))
+    assert choose_mode(question).value == mode
 
 
 def test_the_generator_is_ninja_unless_another_is_named() -> None:

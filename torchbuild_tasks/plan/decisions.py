@@ -18,6 +18,7 @@ from torchbuild_tasks.features.helpers.choose import Helpers, choose_helpers, he
 from torchbuild_tasks.features.patches.choose import choose_patches
 from torchbuild_tasks.features.reproducible.choose import forced_flags, repeat_choices
 from torchbuild_tasks.model import Choice, Companion, Patch
+from torchbuild_tasks.options import MODES
 from torchbuild_tasks.plan.blas import ChosenBlas, choose_blas, conda_prefix
 from torchbuild_tasks.plan.bring import CACHE, say_brought
 from torchbuild_tasks.plan.compiler import Compilers, choose_compilers, choose_flags
@@ -32,6 +33,7 @@ from torchbuild_tasks.plan.question import Question
 from torchbuild_tasks.plan.toolset import ChosenToolset, choose_toolset, toolset_variables
 from torchbuild_tasks.plan.torch_ref import wanted_torch
 from torchbuild_tasks.plan.variables import choose_build_type, decide, decide_all, is_cuda
+from torchbuild_tasks.values import replace
 
 
 class Decisions(msgspec.Struct, frozen=True, kw_only=True, dict=True):
@@ -174,6 +176,15 @@ def _merge(*layers: tuple[Choice, ...]) -> tuple[Choice, ...]:
 def choose_mode(question: Question) -> Choice:
     """Decide the mode: an editable install unless a wheel is asked for."""
     return question.choose("mode", "mode", "develop", "an editable install, for working on PyTorch")
+
+
+def in_last_mode(question: Question) -> Question:
+    """Return the question with the mode of the last build where none is asked for: a wheel lies elsewhere."""
+    previous = question.facts.tree.previous
+    mode = previous.inputs.get("mode") if previous and previous.result == "ok" else None
+    if mode not in MODES or question.given("mode"):
+        return question
+    return replace(question, request=replace(question.request, mode=mode))
 
 
 def choose_generator(question: Question) -> Choice:
