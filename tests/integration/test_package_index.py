@@ -306,7 +306,7 @@ def test_a_wheel_with_another_hash_is_refused(index: Index, tmp_path: Path, conf
 def test_without_pip_it_is_named_how_to_get_one(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
     monkeypatch.setenv("PATH", "")
-    with pytest.raises(DownloadFailed, match="has none") as caught:
+    with pytest.raises(DownloadFailed, match="has no pip") as caught:
         python_with_pip()
     assert "ensurepip" in caught.value.next_step
 
