@@ -309,7 +309,7 @@ def test_a_launcher_that_drops_the_architectures(
     launcher = script("launch", DROPS_GENCODE)
     error = failed(tree, with_nvcc("8.6", "9.0+PTX", cuda_launcher=launcher, cuobjdump=cuobjdump))
     assert error.looked[0] == "planned: sm_86, sm_90 and compute_90"
-    assert error.looked[1].startswith("made:    sm_")
+    assert error.looked[1].startswith("found:   sm_")
     assert "sm_86" not in error.looked[1]
     assert launcher in error.looked[2]
 
@@ -319,7 +319,7 @@ def test_a_launcher_that_drops_the_architectures(
 def test_a_variable_that_adds_architectures(tree: Path, cuobjdump: str) -> None:
     adds = {"NVCC_APPEND_FLAGS": "-gencode=arch=compute_90,code=sm_90"}
     error = failed(tree, with_nvcc(cuobjdump=cuobjdump), adds)
-    assert error.looked[1].startswith("made:    sm_86 and sm_90 ")
+    assert error.looked[1].startswith("found:   sm_86 and sm_90 ")
     assert error.looked[3] == "NVCC_APPEND_FLAGS=-gencode=arch=compute_90,code=sm_90"
 
 
