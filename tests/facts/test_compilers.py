@@ -136,6 +136,7 @@ def test_the_host_compiler_of_nvcc_comes_last(tmp_path: Path) -> None:
     assert [tool.path for tool in tools] == ["/usr/bin/g++", "/usr/bin/gcc", "/opt/gcc/bin/g++"]
 
 
+@needs_symlinks
 def test_a_folder_may_be_the_host_compiler_of_nvcc(tmp_path: Path) -> None:
     assert not [
         tool for tool in look_for_compilers(debian(tmp_path, CUDAHOSTCXX="/usr/bin")) if not tool.path
