@@ -73,6 +73,13 @@ def test_the_user_s_own_number_is_obeyed() -> None:
     assert made.plan and made.plan.jobs == 30
 
 
+def test_no_more_jobs_than_ninja_has_pipes_for() -> None:
+    here = linux_facts(cluster=replace(ALIVE, servers=40, cpus=8000))
+    made = chosen(replace(here, cpu=replace(here.cpu, cores=128, affinity=None, quota=None)))
+    assert made.plan and made.plan.jobs == 1000
+    assert made.choice and "Ninja opens a pipe for each" in made.choice.because
+
+
 def test_from_the_settings_file() -> None:
     question = ask(facts(), settings({"distribute": URL}))
     made = choose_distribution(question, launcher="sccache", compiler="c", generator="Ninja", jobs=LOCAL)

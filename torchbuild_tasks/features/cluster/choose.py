@@ -27,6 +27,9 @@ LINKS: Final = "torchbuild_link"
 # What a compile costs the machine that sends it away is 0.05 of what it costs to compile it there
 # (measured: preprocessing, packing, waiting), so one core feeds some 20.
 FED: Final = 20
+# Linux allows a process 1,024 open files unless told otherwise; Ninja 1.13 at -j1300 ends with "pipe: Too
+# many open files" (tried).
+PIPES: Final = 1000
 _POOLS: Final = ("CMAKE_JOB_POOLS", "CMAKE_JOB_POOL_LINK")
 # sccache's own choice in its examples (docs/DistributedQuickstart.md of 0.16).
 SCHEDULER_PORT: Final = 10600
@@ -164,9 +167,10 @@ def _jobs(question: Question, cluster: Cluster, jobs: Choice) -> tuple[int, str]
     cores, _ = usable_cores(question.facts.cpu)
     fed = cores * FED
     local = int(jobs.value) if jobs.value.isdecimal() else 1
-    number = max(local, min(taken, fed))
+    number = max(local, min(taken, fed, PIPES))
     sums = f"the smaller of {cluster.cpus} cores and one waiting on each of {cluster.servers} = {taken}"
-    return number, f"{sums}, and {cores} cores here x {FED} that each can feed = {fed}"
+    sums += f", and {cores} cores here x {FED} that each can feed = {fed}"
+    return number, sums + (f"; no more than {PIPES}, for Ninja opens a pipe for each" * (number == PIPES))
 
 
 def _shown(cluster: Cluster) -> str:

@@ -14,7 +14,7 @@ from torchbuild_tasks.build.time_left import cost_row, scale_of_rows
 from torchbuild_tasks.catalog import GIB, CacheRow, Catalog, StepCostRow
 from torchbuild_tasks.catalog.match import memory_row
 from torchbuild_tasks.errors import UsageError
-from torchbuild_tasks.features.cluster.choose import FED
+from torchbuild_tasks.features.cluster.choose import FED, PIPES
 from torchbuild_tasks.features.cluster.choose import NAME as DISTRIBUTED
 from torchbuild_tasks.model.history import History
 from torchbuild_tasks.ninja.build_file import BuildFile, Edge
@@ -40,9 +40,6 @@ _KEYS: Final = {
 _WHOLE: Final = ("cores", "servers", "server_cores")
 _SWITCH: Final = re.compile(r"[A-Z][A-Z0-9_]*")
 _TARGET: Final = "install"
-# Linux allows a process 1,024 open files unless told otherwise; Ninja 1.13 at -j1300 ends with "pipe: Too
-# many open files" (tried).
-_PIPES: Final = 1000
 _EXAMPLE: Final = f"Write for example: {FLAG} cores=64,cache=0.9,servers=8,USE_DISTRIBUTED=0"
 
 
@@ -199,7 +196,7 @@ def answer(question: Question, tree: Tree, choices: Mapping[str, str], text: str
     out, notes = left_out(question, build, asked.switches)
     now = _figures(question, tree, choices, build, here, frozenset())
     then = _figures(question, tree, choices, build, asked, out)
-    if then.jobs > _PIPES:
+    if then.jobs > PIPES:
         notes += (
             f"Ninja keeps a pipe open for each job: `ulimit -n` must be well above {then.jobs:,} there",
         )
