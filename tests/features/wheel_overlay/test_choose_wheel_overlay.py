@@ -306,7 +306,7 @@ def test_what_is_built_with_torch_is_built_against_the_wheels() -> None:
     assert plan.verdict != "refuse"
     assert [each.name for each in plan.companions] == ["torchaudio"]
     install = plan.environment.install
-    assert install and {"numpy<2", "setuptools<70", "cmake"} <= set(install.argv)
+    assert install and {"numpy<2", "setuptools<70"} <= set(install.argv)  # the CMake of the machine fits
     assert "pyyaml" not in install.argv
     assert list(commands(plan))[-1].argv == plan.companions[0].argv
 
