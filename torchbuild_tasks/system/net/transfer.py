@@ -155,7 +155,8 @@ def _redirect(url: str, target: str) -> str:
 
     try:
         new = requote_uri(urljoin(url, target))
-        old_parts, parts = urlsplit(url), urlsplit(new)
+        old_parts = urlsplit(url)
+        parts = urlsplit(new)
         same = (old_parts.hostname, old_parts.port) == (parts.hostname, parts.port)
     except ValueError:
         raise Refused("redirects to something that is not an address") from None
