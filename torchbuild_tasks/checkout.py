@@ -22,13 +22,13 @@ if TYPE_CHECKING:
 
 def use_stored_checkout(question: Question) -> Question:
     """Look at the stored checkout of the torch that --torch names, where it was fetched before."""
-    stored = _stored_checkout(question)
+    stored = _find_stored_checkout(question)
     return _look_in(question, stored[1]) if stored and stored[1].is_dir() else question
 
 
 def fetch_checkout(question: Question, report: Reporter) -> Question:
     """Look at the stored checkout of the torch that --torch names; fetch it first where it is absent."""
-    stored = _stored_checkout(question)
+    stored = _find_stored_checkout(question)
     if stored is None:
         return question
     ref, folder = stored
@@ -44,7 +44,7 @@ def _look_in(question: Question, root: Path) -> Question:
     return look(dataclasses.replace(question.request, source=str(root), name=None), question.settings)
 
 
-def _stored_checkout(question: Question) -> tuple[str, Path] | None:
+def _find_stored_checkout(question: Question) -> tuple[str, Path] | None:
     """Return the ref that --torch means where there is no checkout, and its folder in the store."""
     if question.facts.tree.version or question.given("source") or question.request.facts:
         return None

@@ -115,14 +115,14 @@ def read_believed(request: BuildRequest) -> Settings:
     found = find_settings(config_of(request, note_of(request)), request.source or ".")
     settings = check_settings(found.path, found.data, found.lines) if found else Settings()
     if request.config is None and found:  # a file that is named is the user's word
-        settings = _believed(settings, place_of(found.path))
+        settings = _trusted_part(settings, place_of(found.path))
     wide = find_user_settings()
     if wide is None or wide.path == settings.path:
         return settings
     return settings.over(check_settings(wide.path, wide.data, wide.lines))
 
 
-def _believed(settings: Settings, place: str) -> Settings:
+def _trusted_part(settings: Settings, place: str) -> Settings:
     """Return what counts of a file that was found: what is harmless, and the rest if it is trusted."""
     clean, withheld = withhold(settings)
     if not withheld or is_trusted(place):

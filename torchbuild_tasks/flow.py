@@ -235,10 +235,10 @@ def run_stages(question: Question, plan: BuildPlan, report: Reporter) -> Built:
         from torchbuild_tasks.features.provenance.act import write_statement
 
         write_statement(root, work)
-    return _built(work)
+    return _sum_up(work)
 
 
-def _built(work: Work) -> Built:
+def _sum_up(work: Work) -> Built:
     """Return what the stages have come to."""
     from torchbuild_tasks.build.work import built_wheel
     from torchbuild_tasks.model.record import Built

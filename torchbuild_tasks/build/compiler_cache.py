@@ -26,7 +26,7 @@ def begin_cache(work: Work) -> Work:
     """Have the cache of the plan work from here on, until `stop_cache` or the end of the run."""
     if work.plan.cache is None:
         return work
-    running = work.background.enter_context(_recorded(work, work.plan.cache))
+    running = work.background.enter_context(_run_cache(work, work.plan.cache))
     if running.unlaunched:
         _remove_launcher(work)
     return replace(work, environ=running.environ)
@@ -39,7 +39,7 @@ def stop_cache(work: Work) -> Work:
 
 
 @contextlib.contextmanager
-def _recorded(work: Work, plan: CachePlan) -> Iterator[Running]:
+def _run_cache(work: Work, plan: CachePlan) -> Iterator[Running]:
     """Run the cache, and note its reports, which are there once it has stopped."""
     from torchbuild_tasks.features.cache.run import cache_running
     from torchbuild_tasks.features.cluster.act import client_of

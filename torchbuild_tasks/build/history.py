@@ -214,10 +214,10 @@ class Pace:
             now = self._clock()
             if now >= self._next:
                 self._next = now + _EVERY
-                self._left.finished(self._ended(), now)
+                self._left.finished(self._read_ended_steps(), now)
             return self._left.left(now)
 
-    def _ended(self) -> tuple[Step, ...]:
+    def _read_ended_steps(self) -> tuple[Step, ...]:
         text = self._follower.new()
         if text and not self._version:
             with contextlib.suppress(UsageError):

@@ -115,10 +115,12 @@ def find_claimed(
         return Claimed(earlier, {path: now[path] for path in known if path in now})
     if name := _log_of(root, BEFORE):
         log_time = min(log_time, last_write_of(root / STATE_DIR, name) or 0)
-    return _sorted(root, build_dir, outputs, outputs.claim(before, now, earlier, until=log_time), earlier)
+    return _sort_claims(
+        root, build_dir, outputs, outputs.claim(before, now, earlier, until=log_time), earlier
+    )
 
 
-def _sorted(
+def _sort_claims(
     root: Path, build_dir: Path | str, outputs: Outputs, claimed: Listing, earlier: Listing
 ) -> Claimed:
     """Take apart what the build's own texts name and what came beside it."""
@@ -176,7 +178,7 @@ class Build(msgspec.Struct, frozen=True, kw_only=True):
         before = read(self.root, BEFORE)
         earlier = read(self.root, MADE)
         claimed = self.outputs.claim(after if before is None else before, after, earlier or {})
-        found = _sorted(self.root, self.build_dir, self.outputs, claimed, earlier or {})
+        found = _sort_claims(self.root, self.build_dir, self.outputs, claimed, earlier or {})
         write(self.root, MADE, found.owned, unnamed=found.unnamed)
         before_file = self.root / STATE_DIR / BEFORE
         with translate_errors(UsageError, before_file):
@@ -227,11 +229,11 @@ def plan_removal(
         _refuse_unrecorded(root, now)
     claimed = find_claimed(root, build_dir, outputs, now, log_time)
     owned = claimed.owned
-    files, kept = outputs.sort_out(owned, now, _tracked(root, owned))
+    files, kept = outputs.sort_out(owned, now, _select_tracked(root, owned))
     kept = (*kept, *((path, UNNAMED) for path in sorted(claimed.unnamed) if not path.endswith("/")))
     if inside and is_link(root / inside):
         kept = (*kept, (inside, "a symbolic link; what is behind it is not followed"))
-    folders = _emptied(root, files, [path for path in owned if path in now and path.endswith("/")])
+    folders = _find_emptied(root, files, [path for path in owned if path in now and path.endswith("/")])
     _refuse_from_inside(root, folders)
     return Removal(root=str(root), files=files, folders=folders, kept=kept, planned=planned)
 
@@ -248,12 +250,12 @@ def plan_stale(root: Path, build_dir: Path | str, outputs: Outputs, listed: Iter
     now = snapshot(root, outputs)
     recorded = read(root, MADE) or {}
     stale = {path: stamp for path, stamp in recorded.items() if path in wanted}
-    files, kept = outputs.sort_out(stale, now, _tracked(root, stale))
-    folders = _emptied(root, files, [path for path in recorded if path in now and path.endswith("/")])
+    files, kept = outputs.sort_out(stale, now, _select_tracked(root, stale))
+    folders = _find_emptied(root, files, [path for path in recorded if path in now and path.endswith("/")])
     return Removal(root=str(root), files=files, folders=folders, kept=kept, planned=planned)
 
 
-def _emptied(root: Path, files: Iterable[str], folders: Iterable[str]) -> tuple[str, ...]:
+def _find_emptied(root: Path, files: Iterable[str], folders: Iterable[str]) -> tuple[str, ...]:
     """Return those of the build's own folders that hold nothing else, deepest first."""
     going = set(files)
     for folder in sorted(folders, reverse=True):  # what is below sorts after, so reversed before
@@ -264,7 +266,7 @@ def _emptied(root: Path, files: Iterable[str], folders: Iterable[str]) -> tuple[
     return tuple(sorted((path for path in going if path.endswith("/")), reverse=True))
 
 
-def _tracked(root: Path, paths: Iterable[str]) -> tuple[str, ...]:
+def _select_tracked(root: Path, paths: Iterable[str]) -> tuple[str, ...]:
     """Return those that git tracks, in whatever case on Windows; none outside a repository."""
     if not (paths := tuple(paths)):
         return ()

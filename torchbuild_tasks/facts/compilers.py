@@ -56,10 +56,10 @@ def look_for_compilers(probe: Probe, windows: Windows | None = None) -> tuple[To
     "... through ccache" for such a link and for CXX="ccache g++". When no C++ (or C) compiler
     was found at all, a tool named c++ (or cc; on Windows cl) without a path has the places looked at.
     """
-    named = tuple(item for variable in VARIABLES if (item := _named(probe, variable)))
+    named = tuple(item for variable in VARIABLES if (item := _look_up_named(probe, variable)))
     missing = [item for item in named if isinstance(item, Tool)]
     candidates = [item for item in named if isinstance(item, _Candidate)]
-    host = _named(probe, HOST)  # the last: it is nvcc's, and no choice for CXX where others are
+    host = _look_up_named(probe, HOST)  # the last: it is nvcc's, and no choice for CXX where others are
     missing += [host] if isinstance(host, Tool) else []
     hosts = [host] if isinstance(host, _Candidate) else []
     found = _distinct(probe, [*candidates, *_in_toolsets(windows), *_on_path(probe), *hosts])
@@ -79,7 +79,7 @@ def _missing(probe: Probe, found: list[_Candidate], windows: Windows | None) -> 
             yield Tool(name=generic, looked=probe.path_folders)
 
 
-def _named(probe: Probe, variable: str) -> _Candidate | Tool | None:
+def _look_up_named(probe: Probe, variable: str) -> _Candidate | Tool | None:
     """Return what CC or CXX names: a compiler, perhaps with launchers before it and options after it."""
     words = _words(probe, probe.variable(variable))
     stem = probe.names.stem
@@ -127,7 +127,7 @@ def _in_toolsets(windows: Windows | None) -> Iterator[_Candidate]:
 
 def _on_path(probe: Probe) -> Iterator[_Candidate]:
     """Yield the plain names in the order of PATH, then the numbered ones, newest first."""
-    for name in PLAIN_WINDOWS if probe.windows else (*PLAIN, *_numbered(probe)):
+    for name in PLAIN_WINDOWS if probe.windows else (*PLAIN, *_list_numbered(probe)):
         for path in probe.which_all(name):
             yield _candidate(probe, path, "PATH", _is_cxx(name, False))
     for folder in () if probe.windows else sorted(probe.children(COLLECTIONS), key=_newest_first):
@@ -136,7 +136,7 @@ def _on_path(probe: Probe) -> Iterator[_Candidate]:
                 yield _candidate(probe, there, COLLECTIONS, name == "g++")
 
 
-def _numbered(probe: Probe) -> list[str]:
+def _list_numbered(probe: Probe) -> list[str]:
     names = {name for folder in probe.path_folders for name in probe.children(folder)}
     return sorted(filter(_NUMBERED.fullmatch, names), key=_newest_first)
 

@@ -143,7 +143,7 @@ def _memory_of_windows(status: MemoryStatus) -> Memory:
 def _limits(probe: Probe) -> Iterator[_Limit]:
     for level in cgroup_levels(probe, "memory"):
         settings = _limits_of(probe, level)
-        used = _used(probe, level) if settings else None
+        used = _memory_in_use(probe, level) if settings else None
         for via, value in settings:
             yield _Limit(bytes=value, used=used, via=via)
 
@@ -163,7 +163,7 @@ def _limits_of(probe: Probe, level: CgroupLevel) -> list[tuple[str, int]]:
     return [(file, value) for file, value in found if value is not None and value < _NO_LIMIT]
 
 
-def _used(probe: Probe, level: CgroupLevel) -> int | None:
+def _memory_in_use(probe: Probe, level: CgroupLevel) -> int | None:
     """Return bytes in use, less page cache that was not used lately: the kernel drops that first."""
     current, key = ("memory.current", "inactive_file")
     if level.version == 1:

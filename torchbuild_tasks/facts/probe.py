@@ -157,14 +157,14 @@ class Probe(msgspec.Struct, frozen=True, kw_only=True):
         A drive letter that stands for a folder (subst) or a share is kept: it was created
         because the path behind it is too long, or because cmd.exe cannot work in a share.
         """
-        real = self._resolved(path)
+        real = self._resolve(path)
         drive = self.names.drive(path)
-        behind = self._resolved(drive) if drive else drive
+        behind = self._resolve(drive) if drive else drive
         if self.names.key(behind) != self.names.key(drive) and self.inside(real, behind):
             return self.names.normal(self.join(drive, real[len(behind) :].lstrip("\\")))
         return real
 
-    def _resolved(self, path: str) -> str:
+    def _resolve(self, path: str) -> str:
         try:
             real = self.at(path).resolve()
             root = self.root.resolve() if self.root else None

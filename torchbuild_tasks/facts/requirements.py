@@ -81,10 +81,10 @@ def install_requirements(probe: Probe, root: str, pyproject: Mapping[str, object
     dynamic = project.get("dynamic")
     if project and not (isinstance(dynamic, list) and DEPENDENCIES in dynamic):
         return ()
-    found = [_lists_of(tree) for path in _providers(pyproject) if (tree := _parsed(probe, root, path))]
+    found = [_lists_of(tree) for path in _providers(pyproject) if (tree := _parse(probe, root, path))]
     if texts := tuple(dict.fromkeys(text for texts in found for text in texts)):
         return texts
-    setup = _parsed(probe, root, "setup.py")
+    setup = _parse(probe, root, "setup.py")
     return _of_setup(setup) if setup else None
 
 
@@ -110,7 +110,7 @@ def _providers(pyproject: Mapping[str, object]) -> Iterator[str]:
             yield f"{folder}/{module.partition(':')[0].replace('.', '/')}.py"
 
 
-def _parsed(probe: Probe, root: str, name: str) -> ast.Module | None:
+def _parse(probe: Probe, root: str, name: str) -> ast.Module | None:
     try:
         return ast.parse(probe.read(probe.join(root, *name.split("/"))) or "")
     except (SyntaxError, ValueError, RecursionError):  # Python 2's, or no Python
@@ -161,11 +161,11 @@ def _collect(body: list[ast.stmt], marker: str, lists: dict[str, list[tuple[ast.
                     _collect(branch, " and ".join(filter(None, (marker, asked))), lists)
         elif isinstance(node, ast.FunctionDef | ast.With | ast.Try):
             _collect(node.body, marker, lists)
-        elif added := _added(node):
+        elif added := _read_addition(node):
             lists.setdefault(added[0], []).append((added[1], marker))
 
 
-def _added(node: ast.stmt) -> tuple[str, ast.expr] | None:
+def _read_addition(node: ast.stmt) -> tuple[str, ast.expr] | None:
     """Return the name of a list and what this line puts into it."""
     if isinstance(node, ast.Assign) and len(node.targets) == 1 and isinstance(node.targets[0], ast.Name):
         return node.targets[0].id, node.value

@@ -119,7 +119,7 @@ def _broken(path: Path, text: str, message: str) -> UsageError:
 def _lines(text: str, data: Mapping[str, object]) -> dict[str, int]:
     """Return the line of each key of `data`; one that stands in no line of its own has its table's."""
     keys = list(_keys("", data))
-    seen = _seen(text, frozenset(keys))
+    seen = _find_key_lines(text, frozenset(keys))
     lines: dict[str, int] = {}
     for key in keys:
         lines[key] = seen.get(key) or lines.get(key.rpartition(".")[0], 1)
@@ -136,7 +136,7 @@ def _keys(above: str, value: object) -> Iterator[str]:
         yield from _keys(f"{above}{name}.", item)
 
 
-def _seen(text: str, keys: frozenset[str]) -> dict[str, int]:
+def _find_key_lines(text: str, keys: frozenset[str]) -> dict[str, int]:
     """Return the first line of every key, by the look of the lines; one not in `keys` only looks so."""
     seen: dict[str, int] = {}
     counts: dict[str, int] = {}
@@ -147,7 +147,7 @@ def _seen(text: str, keys: frozenset[str]) -> dict[str, int]:
             quote = "" if line.count(quote) % 2 else quote
             continue
         if header := _HEADER.match(line):
-            path = _resolved(_parts(header[2]), counts, listed=header[1] is not None)
+            path = _resolve_header(_parts(header[2]), counts, listed=header[1] is not None)
             # The last line of a list of lists looks like a header, too.
             if ".".join(path) in keys:
                 table = path
@@ -158,7 +158,7 @@ def _seen(text: str, keys: frozenset[str]) -> dict[str, int]:
     return seen
 
 
-def _resolved(parts: tuple[str, ...], counts: dict[str, int], *, listed: bool) -> tuple[str, ...]:
+def _resolve_header(parts: tuple[str, ...], counts: dict[str, int], *, listed: bool) -> tuple[str, ...]:
     """Return a header's path with the numbers of list entries put in; `[[x]]` (listed) begins a new one."""
     path: tuple[str, ...] = ()
     for number, part in enumerate(parts, 1):

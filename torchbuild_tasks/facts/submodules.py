@@ -37,7 +37,7 @@ def look_at_submodules(probe: Probe, root: str, folders: Sequence[str], *, git: 
     """
     checked = checked_folders(probe, root)
     looked = {path for path in checked or () if _holds_nothing(probe, probe.join(root, path))}
-    empty = tuple(sorted({*_still_linked(probe, root, empty_submodules(probe, root)), *looked}))
+    empty = tuple(sorted({*_drop_unlinked(probe, root, empty_submodules(probe, root)), *looked}))
     absent: tuple[str, ...] = ()
     if not probe.is_file(probe.join(root, ".gitmodules")):
         missing = {path for path in folders if _holds_nothing(probe, probe.join(root, path))}
@@ -85,7 +85,7 @@ def _holds_nothing(probe: Probe, folder: str) -> bool:
     return set(probe.children(folder)) <= {".git"}
 
 
-def _still_linked(probe: Probe, root: str, empty: Sequence[str]) -> tuple[str, ...]:
+def _drop_unlinked(probe: Probe, root: str, empty: Sequence[str]) -> tuple[str, ...]:
     """Return these folders without those inside of a submodule whose own git knows them no more.
 
     gloo's .gitmodules still names third-party/googletest, which gloo removed: nothing can bring it.
@@ -151,14 +151,14 @@ def checked_folders(probe: Probe, root: str) -> tuple[str, ...] | None:
     functions = {node.name: node for node in ast.walk(module) if isinstance(node, ast.FunctionDef)}
     if not functions.keys() & {*CHECKS, *LISTS}:
         return None
-    found = [*_named_in_calls(module)]
-    listed = [path for name in LISTS if name in functions for path in _named_in_lists(functions[name])]
+    found = [*_find_in_calls(module)]
+    listed = [path for name in LISTS if name in functions for path in _find_in_lists(functions[name])]
     if LISTS[0] in functions and probe.is_file(probe.join(root, ".gitmodules")):
         listed = list(submodule_paths(probe, root))
     return tuple(sorted({*found, *listed}))
 
 
-def _named_in_calls(module: ast.Module) -> Iterator[str]:
+def _find_in_calls(module: ast.Module) -> Iterator[str]:
     """Yield the folders that the checking functions are called with."""
     for node in ast.walk(module):
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in CHECKS:
@@ -169,7 +169,7 @@ def _named_in_calls(module: ast.Module) -> Iterator[str]:
                 yield "/".join(parts)
 
 
-def _named_in_lists(function: ast.FunctionDef) -> Iterator[str]:
+def _find_in_lists(function: ast.FunctionDef) -> Iterator[str]:
     """Yield the folders of lists that a function goes through; plain names lie in third_party."""
     for node in ast.walk(function):
         if isinstance(node, (ast.For, ast.comprehension)) and isinstance(node.iter, (ast.List, ast.Tuple)):

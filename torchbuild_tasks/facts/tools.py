@@ -63,19 +63,19 @@ def look_for_tools(probe: Probe, windows: Windows | None = None) -> tuple[Tool, 
 
 
 def _look(probe: Probe, row: _Row, windows: Windows | None) -> Tool:
-    files = (*row.files, *_numbered(probe, row.name)) if row.numbered else row.files
+    files = (*row.files, *_list_numbered(probe, row.name)) if row.numbered else row.files
     path = next((found for file in files if (found := probe.which(file))), None)
     if path is not None:
-        return _found(probe, row, path, "PATH")
+        return _look_at_tool(probe, row, path, "PATH")
     others = _elsewhere(probe, row, windows)
     for folder, via in others:
         for file in row.files:
             if path := probe.program_at(probe.join(folder, file)):
-                return _found(probe, row, path, via)
+                return _look_at_tool(probe, row, path, via)
     return Tool(name=row.name, looked=(*probe.path_folders, *(folder for folder, _ in others)))
 
 
-def _numbered(probe: Probe, name: str) -> list[str]:
+def _list_numbered(probe: Probe, name: str) -> list[str]:
     """Return the names on PATH that end in a number, newest first; some distributions have no other."""
     pattern = re.compile(re.escape(name) + r"-(\d+)")
     numbers = {
@@ -87,7 +87,7 @@ def _numbered(probe: Probe, name: str) -> list[str]:
     return [f"{name}-{number}" for number in sorted(numbers, reverse=True)]
 
 
-def _found(probe: Probe, row: _Row, path: str, via: str) -> Tool:
+def _look_at_tool(probe: Probe, row: _Row, path: str, via: str) -> Tool:
     version = version_of(probe, path, row.ask) if row.ask is not None else None
     return Tool(name=row.name, path=path, version=version, found_via=via)
 

@@ -358,7 +358,7 @@ def look_at_manifest(probe: Probe, build_dir: str | None) -> Previous | None:
         inputs=inputs,
         finished=finished if isinstance(finished, str) else None,
         verified=_is_verified(data.get("verify")),
-        left_out=_left_out(data.get("verify")),
+        left_out=_skipped_checks(data.get("verify")),
     )
 
 
@@ -391,7 +391,7 @@ def _is_verified(report: object) -> bool:
     return all(check.get("outcome") != "failed" for check in checks)
 
 
-def _left_out(report: object) -> tuple[str, ...]:
+def _skipped_checks(report: object) -> tuple[str, ...]:
     """Return the checks that the verification left out, to be quick."""
     names = report.get("left_out") if isinstance(report, dict) else None
     return tuple(name for name in names if isinstance(name, str)) if isinstance(names, list) else ()

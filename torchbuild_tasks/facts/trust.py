@@ -65,7 +65,7 @@ def files_of(place: str) -> Iterator[Path]:
     if settings.is_file():
         yield settings
     if settings.is_file() and settings.suffix != ".json":  # a manifest names nothing that lies beside it
-        yield from _named(settings.parent, read_settings(settings))
+        yield from _find_named(settings.parent, read_settings(settings))
 
 
 def own_templates(folder: Path, ours: Mapping[str, str]) -> tuple[str, ...]:
@@ -81,7 +81,7 @@ def own_templates(folder: Path, ours: Mapping[str, str]) -> tuple[str, ...]:
     return tuple(found)
 
 
-def _named(base: Path, file: SettingsFile) -> Iterator[Path]:
+def _find_named(base: Path, file: SettingsFile) -> Iterator[Path]:
     """Yield the files below `base` that texts of a settings file name; of a folder those of its programs."""
     root = os.path.realpath(base)
     for word in dict.fromkeys(_words(file.data)):

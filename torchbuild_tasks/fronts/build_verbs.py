@@ -57,10 +57,10 @@ def plan(request: BuildRequest, report: Reporter) -> Outcome:
         return foresee(request, request.what_if)
     from torchbuild_tasks import flow
 
-    return _planned(request, flow.make_build_plan(request))
+    return _show_plan(request, flow.make_build_plan(request))
 
 
-def _planned(request: BuildRequest, build_plan: BuildPlan) -> Outcome:
+def _show_plan(request: BuildRequest, build_plan: BuildPlan) -> Outcome:
     from torchbuild_tasks.text.show import plan_text
 
     code = PlanRefused.exit_code if build_plan.verdict == "refuse" else 0
@@ -87,7 +87,7 @@ def _build(request: BuildRequest, report: Reporter) -> Outcome:
     if "," in (request.python or ""):
         return _build_each(request, report)
     if request.dry_run:
-        return _planned(request, flow.make_build_plan(request))
+        return _show_plan(request, flow.make_build_plan(request))
     began = time.monotonic()
     built = flow.build(request, report)
     text = ""
@@ -118,7 +118,7 @@ def _build_each(request: BuildRequest, report: Reporter) -> Outcome:
     require_wheels(plans[names[0]].mode, str(request.python), others)
     for name, planned in plans.items():
         if request.dry_run or planned.verdict == "refuse":
-            return _planned(each[name], planned)
+            return _show_plan(each[name], planned)
     made = []
     for number, (name, one) in enumerate(each.items()):
         report.note(f"Python {name}, {number + 1} of {len(each)}", alone=True)

@@ -105,7 +105,7 @@ def error_text(error: TorchbuildError) -> str:
     """Write an error as a paragraph: what happened, what was looked for, what to do next."""
     parts = [f"\n{styled('error', 'error:')} {error.what}\n"]
     failed = isinstance(error, BuildFailed)
-    looked = _shortened(error.looked) if failed else error.looked
+    looked = _select_lines(error.looked) if failed else error.looked
     diagnoses = error.diagnoses if isinstance(error, BuildFailed) else ()
     parts += [f"  {line}\n" for line in looked]
     if isinstance(error, PlanRefused):
@@ -121,7 +121,7 @@ def error_text(error: TorchbuildError) -> str:
     return "".join(parts)
 
 
-def _shortened(lines: Sequence[str]) -> tuple[str, ...]:
+def _select_lines(lines: Sequence[str]) -> tuple[str, ...]:
     """Return the lines of a failing command that say most: without its own command line, and not too many."""
     kept = [line for line in lines if not _COMPILE.match(line)]
     more = len(kept) - _MOST_LINES

@@ -41,7 +41,7 @@ def parse_graph(dot: str) -> Graph:
         elif (node := _NODE.match(line)) and not node[3]:
             names[node[1]] = node[2]
     return Graph(
-        order=_ordered(nodes, made_from),
+        order=_sort_targets(nodes, made_from),
         made_from={node: tuple(before) for node, before in made_from.items()},
         names=names,
         outputs=frozenset(names[node] for node in made_from if node in names),
@@ -70,7 +70,7 @@ def _cost(graph: Graph, node: str, seconds: Mapping[str, float]) -> float:
     return seconds.get(graph.names.get(node, ""), 0.0)
 
 
-def _ordered(nodes: Mapping[str, None], made_from: Mapping[str, list[str]]) -> tuple[str, ...]:
+def _sort_targets(nodes: Mapping[str, None], made_from: Mapping[str, list[str]]) -> tuple[str, ...]:
     """Return each after what it is made from; nothing where there is a circle, which Ninja refuses."""
     try:
         return tuple(TopologicalSorter({node: made_from.get(node, ()) for node in nodes}).static_order())

@@ -63,7 +63,7 @@ def parse_ninja_log(text: str) -> NinjaLog:
     head, _, body = text.partition("\n")
     version = log_version(head)
     lines, unreadable = _lines(body, version)
-    runs = _sorted_out(_by_order(lines))
+    runs = _join_torn_runs(_by_order(lines))
     return NinjaLog(
         version=version,
         runs=tuple(Run(steps=join_outputs(run.steps), began=run.began) for run in runs),
@@ -212,7 +212,7 @@ def _began(steps: Sequence[Step]) -> float | None:
     return statistics.median(times) if times else None
 
 
-def _sorted_out(runs: list[Run]) -> list[Run]:
+def _join_torn_runs(runs: list[Run]) -> list[Run]:
     """Ninja rewrites a long log in any order, which tears its runs apart: join those of one beginning."""
     timed = sorted((run.began, index) for index, run in enumerate(runs) if run.began is not None)
     joined: list[list[int]] = []

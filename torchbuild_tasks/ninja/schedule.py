@@ -136,7 +136,7 @@ class _Run:
     def go(self) -> None:
         for index, left in enumerate(self._left):
             if not left:
-                self._put(index)
+                self._make_ready(index)
         for pool in self._delayed:
             self._from_pool(pool)
         self._start()
@@ -145,7 +145,7 @@ class _Run:
             self._leave(index, where)
             self._start()
 
-    def _put(self, index: int) -> None:
+    def _make_ready(self, index: int) -> None:
         pool = self._jobs[index].pool
         if self._machine.depths.get(pool):
             heapq.heappush(self._delayed.setdefault(pool, []), self._rank[index])
@@ -205,6 +205,6 @@ class _Run:
         for each in self._behind[index]:
             self._left[each] -= 1
             if not self._left[each]:
-                self._put(each)
+                self._make_ready(each)
         for name in self._delayed:
             self._from_pool(name)

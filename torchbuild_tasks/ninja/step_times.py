@@ -60,7 +60,7 @@ def remember(history: History, steps: Sequence[Step], build: PastBuild, *, graph
     nothing_said = _first_hits(history, steps)
     for step in steps:
         if step.output not in nothing_said:
-            times[step.output] = _merged(step, times.get(step.output, ()))
+            times[step.output] = _merge_times(step, times.get(step.output, ()))
     if graph is not None and graph.outputs:
         there = graph.outputs
         ran = {step.output for step in steps if there.intersection(step.outputs)}
@@ -84,7 +84,7 @@ def _first_hits(history: History, steps: Sequence[Step]) -> set[str]:
     return {step.output for step in new if step.seconds <= slowest}
 
 
-def _merged(step: Step, times: tuple[float, ...]) -> tuple[float, ...]:
+def _merge_times(step: Step, times: tuple[float, ...]) -> tuple[float, ...]:
     """Return the newest times, and one that was not a hit, however many hits came since."""
     newest = (round(step.seconds, 3), *times)
     kept = newest[:_KEPT_TIMES]

@@ -38,7 +38,7 @@ def choose_blas(question: Question, helpers: Helpers) -> ChosenBlas:
     here = {library.name: library for library in facts.blas or ()}
     brought = next((helper for helper in helpers.chosen if helper.row.name.startswith("mkl")), None)
     if asked and asked.value and asked.value != "Eigen":
-        return _asked(question, asked, here, rows, brought=brought is not None)
+        return _hold_named(question, asked, here, rows, brought=brought is not None)
     if brought is not None:
         because = f"{brought.row.name} {brought.row.version}, which is fetched for this build"
         return ChosenBlas(
@@ -46,7 +46,7 @@ def choose_blas(question: Question, helpers: Helpers) -> ChosenBlas:
         )
     if facts.blas is None:
         return ChosenBlas()
-    taken = next((name for name in _searched(question, rows) if name in here), None)
+    taken = next((name for name in _search_order(question, rows) if name in here), None)
     if taken is None:
         return _none(question)
     because = f"found via {here[taken].found_via} ({here[taken].library})"
@@ -55,7 +55,7 @@ def choose_blas(question: Question, helpers: Helpers) -> ChosenBlas:
     return ChosenBlas(choice=Choice(name=LABEL, value=taken, because=because), info=rows[taken].info)
 
 
-def _searched(question: Question, rows: dict[str, BlasRow]) -> tuple[str, ...]:
+def _search_order(question: Question, rows: dict[str, BlasRow]) -> tuple[str, ...]:
     """Return the names in the order in which they are tried; WITH_BLAS leaves one."""
     if question.facts.tree.sample:
         return ("MKL",)
@@ -67,7 +67,7 @@ def _searched(question: Question, rows: dict[str, BlasRow]) -> tuple[str, ...]:
     return names
 
 
-def _asked(
+def _hold_named(
     question: Question, asked: Choice, here: dict[str, Library], rows: dict[str, BlasRow], *, brought: bool
 ) -> ChosenBlas:
     """Hold the BLAS that is named against what was found; rows of checks.toml hold torch to it."""

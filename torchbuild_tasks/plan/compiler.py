@@ -69,7 +69,7 @@ def _choose_cxx(
     question: Question, toolset: ChosenToolset, limits: HostLimits
 ) -> tuple[Choice | None, Tool | None]:
     if (asked := decide(question, "CXX")) and asked.value:
-        return asked, _named(found_cxx(question), asked.value)
+        return asked, _find_named(found_cxx(question), asked.value)
     if question.facts.windows is not None:
         return _cl_of(question, toolset)
     found = found_cxx(question)
@@ -140,7 +140,7 @@ def _stem(path: str) -> str:
     return path
 
 
-def _named(tools: tuple[Tool, ...], value: str) -> Tool | None:
+def _find_named(tools: tuple[Tool, ...], value: str) -> Tool | None:
     """Return the tool that a CXX value means; a launcher before it ("ccache g++") is passed over."""
     for word in reversed(value.split() or [""]):
         for tool in tools:
@@ -216,7 +216,7 @@ def check_compilers(question: Question, compilers: Compilers) -> tuple[Finding, 
 def _check_c(question: Question) -> tuple[Finding, ...]:
     """Check that a C compiler that is asked for is there: CMake takes no other one."""
     asked = decide(question, "CC")
-    return _not_found(question, asked) if asked and asked.value and _looked_for(question, "CC") else ()
+    return _not_found(question, asked) if asked and asked.value and _is_missing(question, "CC") else ()
 
 
 def _check_cxx(question: Question, compilers: Compilers) -> tuple[Finding, ...]:
@@ -238,7 +238,7 @@ def _check_cxx(question: Question, compilers: Compilers) -> tuple[Finding, ...]:
         return (Finding(id="compiler", status="unknown", text=text),)
     if not fits:
         text = f"{named} cannot compile torch {row.version}: C++{row.cxx} needs {family} {figure}"
-        newer = _install(question, f"{package}-{_wanted_major(figure)}")
+        newer = _install(question, f"{package}-{_next_major(figure)}")
         fix = f"Install a newer one ({newer}) or name it: --set CXX=…"
         return (Finding(id="compiler", status="error", text=text, fix=fix),)
     text = f"{named} fits {family} {figure} for C++{row.cxx}"
@@ -255,7 +255,7 @@ def check_host(question: Question, compilers: Compilers, limits: HostLimits) -> 
     tool, host = compilers.tool, compilers.host
     asked = _host_in_flags(question) or decide(question, "CUDAHOSTCXX")
     if asked and asked.value:
-        named = _named(found_cxx(question), asked.value)
+        named = _find_named(found_cxx(question), asked.value)
         if named is None:
             return _not_found(question, asked)
         tool = named
@@ -296,7 +296,7 @@ def _host_fix(question: Question, tool: Tool, limits: HostLimits) -> str:
     return f"Install a fitting one ({_install(question, package)}){OR_ADVISED}."
 
 
-def _looked_for(question: Question, variable: str) -> bool:
+def _is_missing(question: Question, variable: str) -> bool:
     """Say whether the program that CC or CXX names was looked for and is not there."""
     via = f"environment {variable}"
     return any(tool.path is None and tool.found_via == via for tool in question.facts.compilers)
@@ -304,7 +304,7 @@ def _looked_for(question: Question, variable: str) -> bool:
 
 def _not_found(question: Question, asked: Choice) -> tuple[Finding, ...]:
     is_path = asked.value.startswith("/") or asked.value[1:3] in (":\\", ":/")
-    if is_path and not _looked_for(question, asked.name):
+    if is_path and not _is_missing(question, asked.name):
         text = f"{asked.value} was not among the compilers found; it is used as it is"
         return (Finding(id="compiler", status="unknown", text=text),)
     text = f"{asked.name}={asked.value} ({asked.because}) is not a compiler of this machine"
@@ -333,6 +333,6 @@ def _check_on_windows(question: Question, compilers: Compilers) -> tuple[Finding
     return (Finding(id="compiler", status="warn", text=text, fix=fix),)
 
 
-def _wanted_major(specifier: str) -> int:
+def _next_major(specifier: str) -> int:
     """Return the Debian package to name: the next whole major that the specifier surely takes."""
     return int(specifier.removeprefix(">=").split(".")[0]) + 1

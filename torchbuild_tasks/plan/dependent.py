@@ -53,11 +53,11 @@ def settle_switches(question: Question, choices: tuple[Choice, ...]) -> Settled:
             if choice.name not in blocked and (why := state.why_off(choice.name)):
                 blocked[choice.name] = Blocked(choice, *why)
                 state.values[choice.name] = "0"
-    settled = tuple(_switched_off(choice, blocked.get(choice.name)) for choice in choices)
+    settled = tuple(_switch_off(choice, blocked.get(choice.name)) for choice in choices)
     return Settled(settled, tuple(blocked.values()))
 
 
-def _switched_off(choice: Choice, blocked: Blocked | None) -> Choice:
+def _switch_off(choice: Choice, blocked: Blocked | None) -> Choice:
     if blocked is None:
         return choice
     because = f"{choice.because}; off, because it needs {blocked.needs} ({blocked.place})"

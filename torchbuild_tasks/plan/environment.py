@@ -55,7 +55,7 @@ def brought_cmake(question: Question) -> str | None:
 
 def _first(question: Question) -> Python | None:
     """Return the first interpreter that fits, else the first that runs, else the first at all."""
-    found = _asked_for(question)
+    found = _find_asked(question)
     answers = [(fits(question, p), p) for p in found]
     ranked = [p for answer in (True, None) for fit, p in answers if fit is answer]
     return next((p for p in (*ranked, *found) if not p.problem), found[0] if found else None)
@@ -116,7 +116,7 @@ def choose_python(question: Question, also: tuple[str, ...] = ()) -> ChosenPytho
     )
 
 
-def _asked_for(question: Question) -> tuple[Python, ...]:
+def _find_asked(question: Question) -> tuple[Python, ...]:
     """Return the interpreters that --python means; a dump of another machine holds all that were found."""
     given = question.given("python")
     if not given:

@@ -70,7 +70,7 @@ def arch_words(archs: Iterable[Arch]) -> str:
     return " ".join(words)
 
 
-def _spelled(row: CheckRow, value: str) -> str:
+def _spell(row: CheckRow, value: str) -> str:
     """Say how torch reports a planned value."""
     return dict(pair.split("=", 1) for pair in row.spelled).get(value, value)
 
@@ -90,7 +90,7 @@ def _expectation(
         return None
     if row.variable and row.variable not in variables:
         return None
-    wanted = _spelled(row, variables[row.variable]) if row.variable else row.wanted.format_map(promises)
+    wanted = _spell(row, variables[row.variable]) if row.variable else row.wanted.format_map(promises)
     if row.key and not wanted:
         return None
     skip = row.sample if question.facts.tree.sample else ""

@@ -74,7 +74,7 @@ def _for_front_end(
     if tree.installed is None:
         yield "no editable install by this tool is recorded here"
     else:
-        yield from _changed(question, as_configured(question, tree.installed, inputs), inputs)
+        yield from _find_changes(question, as_configured(question, tree.installed, inputs), inputs)
     prefix = (tree.cache.prefix if tree.cache else None) or "an unknown folder"
     if not (_below(prefix, tree.root) or _below(prefix, build_dir)):  # else into the making of a wheel
         newer = "; scikit-build-core 1.1 can do without"
@@ -82,7 +82,7 @@ def _for_front_end(
         yield f"CMake installs into {prefix}, from where a wheel is made" + (newer if old else "")
 
 
-def _changed(question: Question, before: Mapping[str, str], after: Mapping[str, str]) -> Iterator[str]:
+def _find_changes(question: Question, before: Mapping[str, str], after: Mapping[str, str]) -> Iterator[str]:
     names = sorted({**before, **after})
     changed = [
         name

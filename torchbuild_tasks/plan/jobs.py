@@ -229,11 +229,11 @@ def add_peaks(
         )
         new = replace(row, seen=done, left=left)
         rows.pop(key, None)
-        rows[key] = _joined(before.get(key), new)
+        rows[key] = _join_peaks(before.get(key), new)
     return tuple(rows.values())[-_KEPT:]
 
 
-def _joined(old: PastPeak | None, new: PastPeak) -> PastPeak:
+def _join_peaks(old: PastPeak | None, new: PastPeak) -> PastPeak:
     """Return what two builds show together; a whole one that ran as much takes the place of the other."""
     if old is None or not (new.left or old.left) and 2 * new.count >= old.count:
         return new

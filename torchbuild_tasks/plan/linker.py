@@ -109,7 +109,7 @@ def choose_linker(question: Question, compilers: Compilers) -> ChosenLinker:
         return _on_windows(question, name, because, source)
     if name == AUTO:
         return _automatic(question, compilers)
-    return _asked_for(question, compilers, name, because, source)
+    return _choose_named(question, compilers, name, because, source)
 
 
 def check_linker(question: Question, chosen: ChosenLinker) -> tuple[Finding, ...]:
@@ -159,7 +159,7 @@ def _automatic(question: Question, compilers: Compilers) -> ChosenLinker:
         if f"-fuse-ld={row.name}" in link_words(question):
             flags = decide(question, "LDFLAGS")
             assert flags is not None
-            return _asked_for(question, compilers, row.name, flags.because, flags.source)
+            return _choose_named(question, compilers, row.name, flags.because, flags.source)
     kept = kept_linker(question)
     if kept == DEFAULT:
         because = (
@@ -170,7 +170,9 @@ def _automatic(question: Question, compilers: Compilers) -> ChosenLinker:
     program = kept.partition(" ")[2]
     row = _row_of_path(question, program)
     if program and not row.refused:
-        return _chosen(question, compilers, row, program, _choice(row.name, "the tree was linked with it"))
+        return _choice_with_flag(
+            question, compilers, row, program, _choice(row.name, "the tree was linked with it")
+        )
     able = [row for row in _rows(question) if not row.asked and not row.refused]
     here = [(row, tool) for row in able if (tool := _tool(question, row))]
     why_not = [f"{row.name}: {row.refused}" for row in _rows(question) if row.refused]
@@ -179,16 +181,20 @@ def _automatic(question: Question, compilers: Compilers) -> ChosenLinker:
         return ChosenLinker(choice=_choice(DEFAULT, because), offer=compilers.cxx is not None)
     row, tool = min(here, key=lambda each: each[0].library)
     because = "; ".join([str(tool.path), _figures(row), *why_not])
-    return _chosen(question, compilers, row, str(tool.path), _choice(f"{row.name} {tool.version}", because))
+    return _choice_with_flag(
+        question, compilers, row, str(tool.path), _choice(f"{row.name} {tool.version}", because)
+    )
 
 
-def _asked_for(
+def _choose_named(
     question: Question, compilers: Compilers, name: str, because: str, source: Source
 ) -> ChosenLinker:
     """Return the one that is named; it is an error when it is not here."""
     if _is_path(name):
         row = _row_of_path(question, name)
-        return _chosen(question, compilers, row, name, _choice(name, because, source), demanded=True)
+        return _choice_with_flag(
+            question, compilers, row, name, _choice(name, because, source), demanded=True
+        )
     row = next(row for row in _rows(question) if row.name == name)
     tool = _tool(question, row)
     if tool is None:
@@ -196,7 +202,7 @@ def _asked_for(
         finding = Finding(id="linker", status="error", text=text, fix=_install(question, row))
         return ChosenLinker(choice=_choice(name, because, source), problems=(finding,))
     decided = _choice(f"{name} {tool.version}", f"{because}; {tool.path}; {_figures(row)}", source)
-    chosen = _chosen(question, compilers, row, str(tool.path), decided, demanded=True)
+    chosen = _choice_with_flag(question, compilers, row, str(tool.path), decided, demanded=True)
     return replace(chosen, problems=check_own_flags(question))
 
 
@@ -211,7 +217,7 @@ def _row_of_path(question: Question, path: str) -> LinkerRow:
     return LinkerRow(name=stem, os=question.facts.host.os, tool=path, source="")
 
 
-def _chosen(
+def _choice_with_flag(
     question: Question,
     compilers: Compilers,
     row: LinkerRow,

@@ -128,7 +128,7 @@ def _findings(decisions: Decisions, ops: tuple[EnvOp, ...]) -> tuple[Finding, ..
     tree = (*check_trust(question.settings), *fit)
     if question.facts.tree.problem:
         return tree
-    return _advised(
+    return _fill_in_advice(
         question,
         *tree,
         *check_running(question),
@@ -148,7 +148,7 @@ def _findings(decisions: Decisions, ops: tuple[EnvOp, ...]) -> tuple[Finding, ..
         *check_memory(question, decisions.build_type.value),
         *check_variables(question),
         *check_overruled(question, decisions.build_type.value),
-        *check_handed(question, _handed_over(decisions)),
+        *check_handed(question, _all_variables(decisions)),
         *check_switches(question, decisions.blocked),
         *decisions.blas.problems,
         *check_repeat(question, decisions.mode.value),
@@ -156,11 +156,11 @@ def _findings(decisions: Decisions, ops: tuple[EnvOp, ...]) -> tuple[Finding, ..
     )
 
 
-def _handed_over(decisions: Decisions) -> Mapping[str, str]:
+def _all_variables(decisions: Decisions) -> Mapping[str, str]:
     return {**decisions.variables, "CMAKE_BUILD_TYPE": decisions.build_type.value}
 
 
-def _advised(question: Question, *findings: Finding) -> tuple[Finding, ...]:
+def _fill_in_advice(question: Question, *findings: Finding) -> tuple[Finding, ...]:
     """Fill in the CUDA toolkit that findings advise."""
     if not is_cuda(question):
         return findings

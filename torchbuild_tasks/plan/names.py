@@ -50,9 +50,9 @@ def unread(question: Question, name: str) -> tuple[str, str] | None:
     if is_read(question, name):
         return None
     torch = f"a {question.era} build of torch {question.facts.tree.version}"
-    if known := _renamed(question, name):
+    if known := _current_name(question, name):
         return f"{name} is an old name that nothing reads in {torch}", known
-    near = close_to(name, _known_names(question))
+    near = close_to(name, _list_names(question))
     if any(row.name == name for row in question.catalog.variable):
         return f"{name} is read by nothing in {torch}; others do read it", ""
     text = f"{name} is read by nothing in {torch}"
@@ -61,19 +61,19 @@ def unread(question: Question, name: str) -> tuple[str, str] | None:
     return text, f"Did you mean {near}?" if near else ""
 
 
-def _renamed(question: Question, name: str) -> str:
+def _current_name(question: Question, name: str) -> str:
     """Return what an old name is called now: NO_CUDA=1 is USE_CUDA=0."""
     for row in question.catalog.renamed:
         if row.old == name:
             return f"Did you mean {row.new}?"
     for prefix in _OLD:
         new = f"USE_{name.removeprefix(prefix)}"
-        if name.startswith(prefix) and new in _known_names(question):
+        if name.startswith(prefix) and new in _list_names(question):
             return f"Did you mean --set {new}={'0' if prefix == 'NO_' else '1'}?"
     return ""
 
 
-def _known_names(question: Question) -> tuple[str, ...]:
+def _list_names(question: Question) -> tuple[str, ...]:
     """Return the names that somebody may have meant; a checkout's own where it was read."""
     reads = question.facts.tree.reads
     own = (*reads.names, *(switch.name for switch in reads.switches)) if reads else ()

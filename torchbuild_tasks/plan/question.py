@@ -133,7 +133,7 @@ class Question(msgspec.Struct, frozen=True, dict=True):
             if given := self.given(device):
                 yield Choice(name="USE_CUDA", value=value, because=given[2], source=given[1])
         for name, value in self._preset_variables().items():
-            because = "; ".join(filter(None, (f"preset {self.preset.value}", self._saved(name, value))))
+            because = "; ".join(filter(None, (f"preset {self.preset.value}", self._say_saving(name, value))))
             yield Choice(name=name, value=value, because=because, source="preset")
         yield Choice(name="USE_CUDA", value="0", because="a CPU build unless --cuda is given")
 
@@ -144,7 +144,7 @@ class Question(msgspec.Struct, frozen=True, dict=True):
             merged |= row.variables
         return merged
 
-    def _saved(self, name: str, value: str) -> str:
+    def _say_saving(self, name: str, value: str) -> str:
         """Say what a switch leaves out and what that was measured to save; "" where no row has it."""
         row = next((r for r in self.catalog.switch if (r.variable, r.value) == (name, value)), None)
         if row is None or not row.compiles:

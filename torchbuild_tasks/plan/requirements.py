@@ -45,15 +45,15 @@ def required(
     for name in programs:
         programs[name] &= gate(question, name)
     tree, left_out = question.facts.tree, {row.name for row in question.catalog.left_out}
-    named_by_tree = {requirement.name for text in tree.requires if (requirement := _parsed(text))}
+    named_by_tree = {requirement.name for text in tree.requires if (requirement := _parse(text))}
     for text in (*tree.requires, *run_time(question), *(tree.asks if ours else ())):
-        requirement = _parsed(text)
+        requirement = _parse(text)
         if requirement and requirement.name in programs:
             programs[requirement.name] &= requirement.specifier
         elif not requirement or canonicalize_name(requirement.name) not in left_out:
             texts.append(text)
     for text in also:
-        requirement = _parsed(text)
+        requirement = _parse(text)
         if requirement and requirement.name in programs:
             programs[requirement.name] &= requirement.specifier
         else:
@@ -83,11 +83,11 @@ def gate(question: Question, name: str) -> SpecifierSet:
 
 def named(text: str, name: str) -> Requirement | None:
     """Return the requirement (PEP 508) where it is one of this package."""
-    found = _parsed(text)
+    found = _parse(text)
     return found if found and canonicalize_name(found.name) == name else None
 
 
-def _parsed(text: str) -> Requirement | None:
+def _parse(text: str) -> Requirement | None:
     try:
         return Requirement(text)
     except InvalidRequirement:
@@ -121,10 +121,10 @@ def missing_requirements(
     missing = []
     needed = required(question, installed, also, ours=ours)
     if question.request.from_wheel:
-        names = {canonicalize_name(each.name) for text in also if (each := _parsed(text))}
+        names = {canonicalize_name(each.name) for text in also if (each := _parse(text))}
         needed = tuple(text for text in needed if any(named(text, name) for name in names))
     for text in needed:
-        requirement = _parsed(text)
+        requirement = _parse(text)
         if requirement is None or _built_in(question, requirement.name, base):
             continue
         if requirement.marker and not requirement.marker.evaluate(markers):

@@ -143,7 +143,7 @@ class _File(msgspec.Struct, frozen=True):
         return f"{self.path}, line {self.line(key)}"
 
     def wrong(self, key: str, value: object, why: str) -> UsageError:
-        return UsageError(f"{self.place(key)}: {key} = {_shown(value)} cannot be read: {why}")
+        return UsageError(f"{self.place(key)}: {key} = {_show_value(value)} cannot be read: {why}")
 
     def unknown(self, key: str, known: tuple[str, ...]) -> UsageError:
         hint = did_you_mean(key.rpartition(".")[2], known)
@@ -151,7 +151,7 @@ class _File(msgspec.Struct, frozen=True):
         return UsageError(text, looked=(f"keys: {', '.join(known)}",))
 
 
-def _shown(value: object) -> str:
+def _show_value(value: object) -> str:
     text = repr(value)
     return text if len(text) <= 200 else f"{text[:200]}..."
 
@@ -255,11 +255,11 @@ def _values(
         flag = known.get(key.replace("_", "-"))
         if flag is None:
             raise file.unknown(above + key, (*known, *tables))
-        values[flag.name] = _checked(file, above + key, value, flag)
+        values[flag.name] = _check_value(file, above + key, value, flag)
     return values, _variables(file, data.get("set", {}), above)
 
 
-def _checked(file: _File, key: str, value: object, flag: Any) -> object:
+def _check_value(file: _File, key: str, value: object, flag: Any) -> object:
     if flag.default == ():
         return _words(file, key, value)
     wanted = bool if isinstance(flag.default, bool) else int if flag.name == "jobs" else str

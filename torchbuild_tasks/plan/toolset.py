@@ -47,7 +47,7 @@ def choose_toolset(question: Question, limits: HostLimits = NO_LIMITS) -> Chosen
     `limits` is what the planned nvcc takes.
     """
     found = usable_toolsets(question)
-    asked = _asked(question)
+    asked = _read_request(question)
     wanted = [t for t in found if not asked or _is_meant(asked.value, t)]
     reasons = {toolset: _unfit(question, toolset, limits) for toolset in wanted}
     passed_over = tuple(f"{t.version}: {reason}" for t, reason in reasons.items() if reason)
@@ -170,7 +170,7 @@ def _to_install(question: Question, limits: HostLimits) -> str:
     return f'In the Visual Studio Installer (Modify, Individual components) add "{names}"{also}.'
 
 
-def _asked(question: Question) -> Choice | None:
+def _read_request(question: Question) -> Choice | None:
     """--toolset, else the variable that PyTorch's README teaches."""
     if given := question.given("toolset"):
         return Choice(name="toolset", value=str(given[0]), because=given[2], source=given[1])

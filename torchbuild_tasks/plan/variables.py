@@ -32,7 +32,7 @@ def decide(question: Question, name: str) -> Choice | None:
 def decide_all(question: Question) -> tuple[Choice, ...]:
     """Return every variable that any layer names and that may be set, sorted by name."""
     names = sorted(question.decided.keys() - DECIDED_APART)
-    return tuple(question.decided[name] for name in names if not _refused(question, name))
+    return tuple(question.decided[name] for name in names if not _why_refused(question, name))
 
 
 def unset_refused(question: Question) -> tuple[EnvOp, ...]:
@@ -40,7 +40,7 @@ def unset_refused(question: Question) -> tuple[EnvOp, ...]:
     return tuple(
         EnvOp(op="unset", name=name, because=reason)
         for name in sorted(question.facts.environ)
-        if (reason := _refused(question, name))
+        if (reason := _why_refused(question, name))
     )
 
 
@@ -57,13 +57,13 @@ def check_variables(question: Question) -> tuple[Finding, ...]:
     return tuple(finding for finding in findings if finding)
 
 
-def _refused(question: Question, name: str) -> str:
+def _why_refused(question: Question, name: str) -> str:
     row = variable_row(question.catalog, name, question.era, question.version)
     return row.refused if row else ""
 
 
 def _check_name(question: Question, name: str) -> Finding | None:
-    if reason := _refused(question, name):
+    if reason := _why_refused(question, name):
         return Finding(
             id="variable", status="error", text=f"{name} must not be set: {reason}", fix=f"Drop {name}."
         )
@@ -76,7 +76,7 @@ def _check_name(question: Question, name: str) -> Finding | None:
 
 def _check_environment(question: Question, name: str) -> Finding | None:
     """Report what is taken out, and what is misspelt; any other name belongs to another program."""
-    if reason := _refused(question, name):
+    if reason := _why_refused(question, name):
         text = f"{name} is set in your environment and is taken out for the build: {reason}"
         return Finding(id="variable", status="warn", text=text)
     found = unread(question, name)
@@ -163,7 +163,7 @@ def choose_build_type(question: Question) -> Choice:
 
     The layer comes first; within one it is the order of PyTorch's own env.py.
     """
-    asked = [choice for choice in _asked_types(question) if choice]
+    asked = [choice for choice in _list_build_types(question) if choice]
     if asked:
         return min(asked, key=lambda choice: LAYERS.index(choice.source))
     preset = question.preset.value
@@ -172,7 +172,7 @@ def choose_build_type(question: Question) -> Choice:
     return Choice(name="build type", value=default, because=f"preset {preset}", source="preset")
 
 
-def _asked_types(question: Question) -> Iterator[Choice | None]:
+def _list_build_types(question: Question) -> Iterator[Choice | None]:
     """Return what each way of naming a build type says, in upstream's order within one layer."""
     if given := question.given("build_type"):
         yield Choice(name="build type", value=str(given[0]), because=given[2], source=given[1])

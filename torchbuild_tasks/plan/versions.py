@@ -71,13 +71,13 @@ class VersionLine(msgspec.Struct, frozen=True, kw_only=True):
 def version_lines(catalog: Catalog, facts: Facts) -> tuple[VersionLine, ...]:
     """Return every series, newest first."""
     newest = newest_fit(catalog, facts)
-    return tuple(_line(row, catalog, facts, newest) for row in _ordered(catalog))
+    return tuple(_line(row, catalog, facts, newest) for row in _sort_rows(catalog))
 
 
 def newest_fit(catalog: Catalog, facts: Facts) -> TorchRow | None:
     """Return the newest series that fits this machine, else the newest of which that is not known."""
-    ordered = _ordered(catalog)
-    states = {row.version: _whole(_needed(_as_if(row, catalog, facts)))[0] for row in ordered}
+    ordered = _sort_rows(catalog)
+    states = {row.version: _whole(_list_needs(_as_if(row, catalog, facts)))[0] for row in ordered}
     for wanted in ("ok", "unknown"):
         for row in ordered:
             if states[row.version] == wanted:
@@ -85,7 +85,7 @@ def newest_fit(catalog: Catalog, facts: Facts) -> TorchRow | None:
     return None
 
 
-def _ordered(catalog: Catalog) -> list[TorchRow]:
+def _sort_rows(catalog: Catalog) -> list[TorchRow]:
     return sorted(catalog.torch, key=lambda row: Version(row.version), reverse=True)
 
 
@@ -98,7 +98,7 @@ def _as_if(row: TorchRow, catalog: Catalog, facts: Facts) -> Question:
 def _line(row: TorchRow, catalog: Catalog, facts: Facts, newest: TorchRow | None) -> VersionLine:
     question = _as_if(row, catalog, facts)
     checkout = Question(BuildRequest(), facts, catalog).version
-    parts = (*_needed(question), _cmake(question), _toolkit(question))
+    parts = (*_list_needs(question), _cmake(question), _toolkit(question))
     status, because = _whole(parts)
     best = next((each for each in torch_rows(question) if each.best), None)
     release = Version(row.latest)
@@ -142,7 +142,7 @@ def _whole(parts: Iterable[Fit]) -> tuple[Status, str]:
     return "ok", f"a fitting {' and '.join(part.what for part in needed if part.what != 'CMake')} are here"
 
 
-def _needed(question: Question) -> tuple[Fit, ...]:
+def _list_needs(question: Question) -> tuple[Fit, ...]:
     windows = question.facts.host.os == "windows"
     return (_python(question), _toolset(question) if windows else _gcc(question))
 

@@ -124,8 +124,8 @@ def _read(elf: ELFFile, real: str, machine: str) -> Image:
         rpath=_folders(next((tag.rpath for tag in tags if tag.entry.d_tag == "DT_RPATH"), "")),
         runpath=_folders(next((tag.runpath for tag in tags if tag.entry.d_tag == "DT_RUNPATH"), "")),
         no_defaults=bool(flags & _NO_DEFAULTS),
-        versions=_defined(elf),
-        wants=_wanted(elf),
+        versions=_read_defined(elf),
+        wants=_read_wanted(elf),
     )
 
 
@@ -133,7 +133,7 @@ def _folders(text: str) -> tuple[str, ...]:
     return tuple(folder for folder in text.split(":") if folder)
 
 
-def _defined(elf: ELFFile) -> frozenset[str]:
+def _read_defined(elf: ELFFile) -> frozenset[str]:
     return frozenset(
         next(names).name
         for section in sections(elf, "SHT_GNU_verdef")
@@ -141,7 +141,7 @@ def _defined(elf: ELFFile) -> frozenset[str]:
     )
 
 
-def _wanted(elf: ELFFile) -> dict[str, tuple[str, ...]]:
+def _read_wanted(elf: ELFFile) -> dict[str, tuple[str, ...]]:
     return {
         version.name: tuple(aux.name for aux in names if not aux["vna_flags"] & _WEAK)
         for section in sections(elf, "SHT_GNU_verneed")
@@ -190,31 +190,31 @@ class Symbols:
             raise ValueError("no table of symbols")
         self._symbols, self._strings = symbols, strings
         self._count = sum(section.num_symbols() for section in sections(elf, "SHT_DYNSYM"))
-        self._needs = _needed_versions(elf)
-        self._gives = _given_versions(elf)
+        self._needs = _read_needed_versions(elf)
+        self._gives = _read_given_versions(elf)
 
     def wanted(self) -> tuple[Symbol, ...]:
         """Return what it takes from others and cannot do without; nothing where a table is broken."""
         try:
-            return tuple(self._undefined())
+            return tuple(self._read_undefined())
         except _BROKEN:
             return ()
 
     def exported(self, symbols: Collection[Symbol]) -> Collection[Symbol]:
         """Those of these that it gives, each in the version asked for; all where a table is broken."""
         try:
-            return self._given(symbols)
+            return self._read_given(symbols)
         except _BROKEN:
             return symbols
 
-    def _undefined(self) -> Iterator[Symbol]:
+    def _read_undefined(self) -> Iterator[Symbol]:
         for index in range(1, self._first_given()):
             name, info, _, section, _, _ = self._symbol(index)
             if section == 0 and info >> 4 != _WEAK_BINDING and name:
                 library, version = self._needs.get(self._version(index), ("", ""))
                 yield Symbol(self._text(name), version, library)
 
-    def _given(self, symbols: Collection[Symbol]) -> set[Symbol]:
+    def _read_given(self, symbols: Collection[Symbol]) -> set[Symbol]:
         if self._gnu is None:
             given = self._all_given()
             return {symbol for symbol in symbols if symbol.name in given}
@@ -293,7 +293,7 @@ def gnu_hash(name: str) -> int:
     return value
 
 
-def _needed_versions(elf: ELFFile) -> dict[int, tuple[str, str]]:
+def _read_needed_versions(elf: ELFFile) -> dict[int, tuple[str, str]]:
     """By the number in DT_VERSYM: the library, and the version of it."""
     return {
         aux["vna_other"] & ~_HIDDEN: (version.name, aux.name)
@@ -303,7 +303,7 @@ def _needed_versions(elf: ELFFile) -> dict[int, tuple[str, str]]:
     }
 
 
-def _given_versions(elf: ELFFile) -> dict[int, str]:
+def _read_given_versions(elf: ELFFile) -> dict[int, str]:
     return {
         version["vd_ndx"] & ~_HIDDEN: next(names).name
         for section in sections(elf, "SHT_GNU_verdef")

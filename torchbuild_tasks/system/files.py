@@ -261,12 +261,12 @@ def by_restart_manager(path: Path) -> tuple[str, ...] | None:
         files = (wintypes.LPCWSTR * 1)(str(path.absolute()))
         if manager.RmRegisterResources(session, 1, files, 0, None, 0, None):
             return None
-        return _listed(manager, session)
+        return _list_names(manager, session)
     finally:
         manager.RmEndSession(session)
 
 
-def _listed(manager: Any, session: wintypes.DWORD) -> tuple[str, ...] | None:
+def _list_names(manager: Any, session: wintypes.DWORD) -> tuple[str, ...] | None:
     found = (_ProcessInfo * _ROOM)()
     needed = wintypes.UINT()
     reasons = wintypes.DWORD()

@@ -36,7 +36,7 @@ class Blocks:
             return b""
         block = b"".join((self._rest, memoryview(data)[:end]))
         self._rest = data[end : end + LINE_LIMIT]
-        return _cut(block)
+        return _cut_long_lines(block)
 
     def end(self) -> bytes:
         """Return the last line, if it had no end."""
@@ -45,7 +45,7 @@ class Blocks:
         return rest + b"\n" if rest else b""
 
 
-def _cut(block: bytes) -> bytes:
+def _cut_long_lines(block: bytes) -> bytes:
     """Shorten the lines that are longer than the limit."""
     at = 0
     while at < len(block):  # from the last line end within the limit to the next such

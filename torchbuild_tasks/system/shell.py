@@ -31,18 +31,20 @@ def activate(path: Path, *, environ: Mapping[str, str]) -> dict[str, str]:
     """
     captured = shell.load(path, environ, _SECONDS)
     if captured.timed_out:
-        raise _failed(path, captured, f"did not load within {_SECONDS:.0f} seconds")
+        raise _shell_failure(path, captured, f"did not load within {_SECONDS:.0f} seconds")
     if captured.rc != 0:
-        raise _failed(path, captured, f"did not load in {shell.NAME} (exit status {captured.rc})")
+        raise _shell_failure(path, captured, f"did not load in {shell.NAME} (exit status {captured.rc})")
     try:
         after = shell.read(captured.stdout)
     except (ValueError, TypeError):
-        raise _failed(path, captured, f"ended {shell.NAME} before its environment could be read") from None
+        raise _shell_failure(
+            path, captured, f"ended {shell.NAME} before its environment could be read"
+        ) from None
     after.pop(VARIABLE, None)  # the shell's, as a program of this run
     return shell.without_traces(after, environ)
 
 
-def _failed(path: Path, captured: Captured, how: str) -> EnvFileError:
+def _shell_failure(path: Path, captured: Captured, how: str) -> EnvFileError:
     return EnvFileError(
         f"The env file {path} {how}.",
         looked=tuple(shell.text(captured.stderr).splitlines()[-20:]),

@@ -59,20 +59,20 @@ class Job:
     """A job that is empty at first. Raises OSError when the system refuses one."""
 
     def __init__(self) -> None:
-        self._handle: int | None = _known(_kernel32().CreateJobObjectW(None, None))
+        self._handle: int | None = _declare(_kernel32().CreateJobObjectW(None, None))
         if not self._limit(_KILL_ON_CLOSE):
             self._close()
             raise _error()
 
     def add(self, process: int) -> None:
         """Put a process in, by its handle; what it starts from here on is in as well."""
-        _known(_kernel32().AssignProcessToJobObject(self._handle, process))
+        _declare(_kernel32().AssignProcessToJobObject(self._handle, process))
 
     def end(self, grace: float) -> tuple[int, ...]:
         """Wait `grace` seconds for all to end, then kill; returns the pids that are there after two more."""
-        if self._left(grace):
+        if self._list_left(grace):
             _kernel32().TerminateJobObject(self._handle, _KILLED)
-        left = self._left(2.0)
+        left = self._list_left(2.0)
         self._close()
         return left
 
@@ -81,7 +81,7 @@ class Job:
         if self._handle is not None and self._limit(0):
             self._close()
 
-    def _left(self, seconds: float) -> tuple[int, ...]:
+    def _list_left(self, seconds: float) -> tuple[int, ...]:
         deadline = time.monotonic() + seconds
         while (pids := self.members()) and time.monotonic() < deadline:
             time.sleep(0.05)
@@ -114,7 +114,7 @@ def adopt(pid: int) -> Job | None:
     None when the system refuses the job (one in a job could have no other before
     Windows 8). Raises OSError when the process cannot be made to run.
     """
-    process = _known(_kernel32().OpenProcess(_ACCESS, False, pid))
+    process = _declare(_kernel32().OpenProcess(_ACCESS, False, pid))
     try:
         job = _job_of(process)
         _resume(process)
@@ -171,7 +171,7 @@ def _kernel32() -> Any:
     return kernel32
 
 
-def _known(result: Any) -> Any:
+def _declare(result: Any) -> Any:
     if not result:
         raise _error()
     return result

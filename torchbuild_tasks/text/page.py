@@ -48,7 +48,7 @@ def laid_out(text: str, *, width: int | None = None, colours: bool = False) -> s
         colours: whether the marks become colours.
     """
     lines = visible(text).split("\n")
-    return "\n".join(_coloured(part, colours) for line in lines for part in _wrapped(line, width))
+    return "\n".join(_colour(part, colours) for line in lines for part in _wrap(line, width))
 
 
 def cells(text: str) -> int:
@@ -62,7 +62,7 @@ def cells(text: str) -> int:
     )
 
 
-def _coloured(line: str, colours: bool) -> str:
+def _colour(line: str, colours: bool) -> str:
     if not colours:
         return plain(line)
     last = ""
@@ -77,7 +77,7 @@ def _coloured(line: str, colours: bool) -> str:
     return f"{shown}\x1b[0m" if last else shown
 
 
-def _wrapped(line: str, width: int | None) -> Iterator[str]:
+def _wrap(line: str, width: int | None) -> Iterator[str]:
     """Yield the lines that a line becomes; a word that is too long stays whole."""
     if width is None or cells(line) <= width:
         yield line

@@ -199,25 +199,27 @@ class Redactor:
 
     def learn(self, value: Any) -> None:
         """Take the secrets that a value holds under such names for known: --set and files have some, too."""
-        self._values |= {text for text in _named_values(value) if _is_telling(text)}
+        self._values |= {text for text in _list_secret_values(value) if _is_telling(text)}
         self._literal = _literals(self._values)
 
     def text(self, text: str) -> str:
         """Return the text without them."""
         if self._literal:
-            text = self._replaced("known-value", self._literal, GONE, text)
+            text = self._replace("known-value", self._literal, GONE, text)
         for rule in rules():
             if rule.named:
                 text = self._values_of_names(rule, text)
             elif self._people or not rule.person:
-                text = self._replaced(rule.id, rule.pattern, rule.instead, text)
+                text = self._replace(rule.id, rule.pattern, rule.instead, text)
         if not self._people:
             return text
-        text, count = _HOMES.subn(lambda found: (found[1] or found[3]) + _masked(found[2] or found[4]), text)
+        text, count = _HOMES.subn(
+            lambda found: (found[1] or found[3]) + _mask_name(found[2] or found[4]), text
+        )
         self.counts["home"] += count
         for id, pattern, word in (("user", self._users, "USER"), ("host", self._hosts, "HOST")):
             if pattern:
-                text = self._replaced(id, pattern, word, text)
+                text = self._replace(id, pattern, word, text)
         return text
 
     def value(self, value: Any) -> Any:
@@ -229,9 +231,9 @@ class Redactor:
         if isinstance(value, dict):
             named = _has_secret_name(value)
             return {
-                self.text(key): self._gone()
+                self.text(key): self._count_and_mask()
                 if named and key in _VALUED and item
-                else self._gone()
+                else self._count_and_mask()
                 if is_secret(key) and isinstance(item, str) and item
                 else self.value(item)
                 for key, item in value.items()
@@ -243,15 +245,15 @@ class Redactor:
         done, before = [], ""
         for item in items:
             flag = before.startswith("-") and is_secret(before.lstrip("-")) and isinstance(item, str)
-            done.append(self._gone() if flag else self.value(item))
+            done.append(self._count_and_mask() if flag else self.value(item))
             before = item if isinstance(item, str) else ""
         return done
 
-    def _gone(self) -> str:
+    def _count_and_mask(self) -> str:
         self.counts["assignment"] += 1
         return GONE
 
-    def _replaced(self, id: str, pattern: re.Pattern[str], instead: str, text: str) -> str:
+    def _replace(self, id: str, pattern: re.Pattern[str], instead: str, text: str) -> str:
         text, count = pattern.subn(instead, text)
         self.counts[id] += count
         return text
@@ -290,21 +292,21 @@ def _has_secret_name(value: dict[str, Any]) -> bool:
     return any(isinstance(name := value.get(each), str) and is_secret(name) for each in ("name", "variable"))
 
 
-def _named_values(value: Any) -> Iterable[str]:
+def _list_secret_values(value: Any) -> Iterable[str]:
     if isinstance(value, str):
         name, equals, rest = value.partition("=")
         if equals and is_secret(name):
             yield rest
     elif isinstance(value, list):
         for item in value:
-            yield from _named_values(item)
+            yield from _list_secret_values(item)
     elif isinstance(value, dict):
         if _has_secret_name(value):
             yield from (item.strip("\"'") for key in _VALUED if isinstance(item := value.get(key), str))
         for key, item in value.items():
             if is_secret(key) and isinstance(item, str):
                 yield item
-            yield from _named_values(item)
+            yield from _list_secret_values(item)
 
 
 def _literals(values: Iterable[str]) -> re.Pattern[str] | None:
@@ -328,6 +330,6 @@ def _words(names: Iterable[str]) -> re.Pattern[str] | None:
     return re.compile(rf"(?<![A-Za-z0-9])(?:{'|'.join(map(re.escape, wanted))})(?![A-Za-z0-9])")
 
 
-def _masked(name: str) -> str:
+def _mask_name(name: str) -> str:
     """`Ada Lovelace` becomes `USER USER`: a blank, a quote or a letter beyond ASCII breaks other things."""
     return re.sub(r"[A-Za-z0-9_.-]+", "USER", name)

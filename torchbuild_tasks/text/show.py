@@ -108,7 +108,7 @@ def plan_text(plan: BuildPlan, *, verbose: bool = False) -> str:
         f"\n{styled('strong', 'Env files')}\n",
         *(f"  {env_file.path}\n" for env_file in plan.env_files),
         f"\n{styled('strong', 'Verification')}\n",
-        columns([(e.check, _expected(e.key, e.wanted), e.skip or e.because) for e in plan.expectations]),
+        columns([(e.check, _say_expected(e.key, e.wanted), e.skip or e.because) for e in plan.expectations]),
     ]
     if verbose:
         parts += (
@@ -144,7 +144,7 @@ def _group(group: Sequence[Choice], before: Mapping[str, str]) -> Iterator[str]:
         yield (styled(style, line) if style else line) + "\n"
 
 
-def _expected(key: str, wanted: str) -> str:
+def _say_expected(key: str, wanted: str) -> str:
     return f"{key} = {wanted}" if key else "passes"
 
 

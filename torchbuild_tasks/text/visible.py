@@ -33,14 +33,14 @@ _RESET: Final = "\x1b[0m"
 _CUT: Final = re.compile(r"(?:\r|\x1b(?:\[[0-9;:]{0,60})?)\Z")
 
 
-def _escaped(found: re.Match[str]) -> str:
+def _escape(found: re.Match[str]) -> str:
     code = ord(found[0])
     return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
 
 
 def visible(text: str) -> str:
     """Return a text with each such character as an escape (`\\x1b`); newlines and tabs stay."""
-    return UNSEEN.sub(_escaped, text.replace("\r\n", "\n"))
+    return UNSEEN.sub(_escape, text.replace("\r\n", "\n"))
 
 
 def visible_json(text: str) -> str:

@@ -28,7 +28,7 @@ def note_listed(root: Path, build_dir: Path) -> None:
         UsageError: the checkout cannot be written.
     """
     known = _read(root)
-    both = known | _listed(root, build_dir)
+    both = known | _read_listed(root, build_dir)
     if both != known:
         _write(root, both)
 
@@ -38,7 +38,7 @@ def find_left_out(root: Path, build_dir: Path) -> tuple[str, ...]:
 
     Nothing when the last install put nothing into the checkout: a wheel is made elsewhere.
     """
-    now = _listed(root, build_dir)
+    now = _read_listed(root, build_dir)
     if not now:
         return ()
     return tuple(sorted(path for path in _read(root) - now if os.path.lexists(root / path)))
@@ -50,7 +50,7 @@ def forget_left_out(root: Path, build_dir: Path) -> None:
     Raises:
         UsageError: the checkout cannot be written.
     """
-    now = _listed(root, build_dir)
+    now = _read_listed(root, build_dir)
     if now and now != _read(root):
         _write(root, now)
 
@@ -64,7 +64,7 @@ def in_checkout(root: Path, paths: Iterable[str]) -> Iterator[str]:
             yield normal[len(above) :].replace(os.sep, "/")
 
 
-def _listed(root: Path, build_dir: Path) -> frozenset[str]:
+def _read_listed(root: Path, build_dir: Path) -> frozenset[str]:
     return frozenset(in_checkout(root, read_manifest(build_dir)))
 
 

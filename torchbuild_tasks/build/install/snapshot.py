@@ -53,13 +53,13 @@ def take(places: Places, before: Snapshot | None = None) -> Snapshot:
     return Snapshot(
         installed=_stamps(read_manifest(places.build_dir)),
         sources=dict(_sources(read_rules(places.build_dir))),
-        generated=_stamps(_found(places, places.generated)),
-        copied={path: hash_file(Path(path))[:16] for path in _found(places, places.copied)},
+        generated=_stamps(_find_files(places, places.generated)),
+        copied={path: hash_file(Path(path))[:16] for path in _find_files(places, places.copied)},
         folders=dict(_folders(places, known)),
     )
 
 
-def _found(places: Places, patterns: Iterable[str]) -> Iterator[str]:
+def _find_files(places: Places, patterns: Iterable[str]) -> Iterator[str]:
     for pattern in patterns:
         start, _, rest = pattern.partition("/")
         folder, name = (places.build_dir, rest) if start == "build" else (places.root, pattern)

@@ -103,7 +103,7 @@ class Served:
                     self._over.wait(orders.wait)
         finally:  # also when something here is broken: the build goes on, unguarded
             self._processes.hold(frozenset())
-            self._put(self.most)
+            self._give_out_up_to(self.most)
 
     def _step(self) -> Orders:
         running = self._processes.look()
@@ -112,7 +112,7 @@ class Served:
         held = self._processes.hold(orders.hold)
         self._pool.note_held(held)
         self.held_seconds += orders.wait * len(held)
-        self._put(min(orders.tokens, self.most))
+        self._give_out_up_to(min(orders.tokens, self.most))
         self.fewest = min(self.fewest, self._out)
         if running or (free := self._pool.free()) >= self._out:
             self._quiet_since = now
@@ -120,7 +120,7 @@ class Served:
             self._out = free
         return orders
 
-    def _put(self, number: int) -> None:
+    def _give_out_up_to(self, number: int) -> None:
         if number > self._out:
             self._pool.put(number - self._out)
             self._out = number

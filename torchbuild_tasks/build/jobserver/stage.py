@@ -95,14 +95,14 @@ def _tell(work: Work, served: Served) -> None:
     use = JobserverUse(
         most=served.most + 1, fewest=served.fewest + 1, held_seconds=round(served.held_seconds, 1)
     )
-    work.ledger.note(jobserver=_added(work.ledger.manifest.jobserver, use))
+    work.ledger.note(jobserver=_add_use(work.ledger.manifest.jobserver, use))
     if use.held_seconds < _WORTH_TELLING and use.fewest == use.most:
         return
     held = f", and compiles waited {use.held_seconds:.0f} s together" if use.held_seconds else ""
     work.report.note(f"Memory was short: the jobserver let {use.fewest} to {use.most} jobs run{held}.")
 
 
-def _added(before: JobserverUse | None, use: JobserverUse) -> JobserverUse:
+def _add_use(before: JobserverUse | None, use: JobserverUse) -> JobserverUse:
     """With that of another command of the same build, or of an earlier try."""
     if before is None:
         return use

@@ -123,9 +123,11 @@ def find_in_system(search: Search) -> Iterator[Looked]:
     if probe.windows:
         programs = probe.variable("ProgramW6432") or probe.variable("ProgramFiles") or "C:\\Program Files"
         folder = probe.join(programs, PROGRAM_FILES)
-        yield Looked(probe.join(folder, "v*"), _numbered_folders(probe, folder, _WINDOWS, "Program Files"))
+        yield Looked(
+            probe.join(folder, "v*"), _list_numbered_folders(probe, folder, _WINDOWS, "Program Files")
+        )
         return
-    usual = _numbered_folders(probe, "/usr/local", _UNIX, "known folder")
+    usual = _list_numbered_folders(probe, "/usr/local", _UNIX, "known folder")
     arch_linux = Place("/opt/cuda", "known folder")
     yield Looked("/usr/local/cuda*, /opt/cuda", (*usual, arch_linux))
 
@@ -141,7 +143,7 @@ def find_in_wheels(search: Search) -> Iterator[Looked]:
     """Yield what NVIDIA's wheels (nvidia/cu13 ...) put into the site-packages of the interpreters."""
     for folder in site_folders(search.probe, search.pythons):
         wheels = search.probe.join(folder, "nvidia")
-        places = _numbered_folders(search.probe, wheels, _WHEELS, "NVIDIA's wheels")
+        places = _list_numbered_folders(search.probe, wheels, _WHEELS, "NVIDIA's wheels")
         yield Looked(search.probe.join(wheels, "cu*"), places)
 
 
@@ -174,7 +176,9 @@ STEPS: Final[tuple[Step, ...]] = (
 )
 
 
-def _numbered_folders(probe: Probe, folder: str, name: re.Pattern[str], found_via: str) -> tuple[Place, ...]:
+def _list_numbered_folders(
+    probe: Probe, folder: str, name: re.Pattern[str], found_via: str
+) -> tuple[Place, ...]:
     """Return the folders of that name, first one without a number, then the newest."""
     names = sorted(filter(name.fullmatch, probe.children(folder)), key=_numbers, reverse=True)
     names.sort(key=lambda one: bool(_numbers(one)))

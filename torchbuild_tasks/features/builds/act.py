@@ -250,7 +250,7 @@ def remove_build(settings: Settings, request: BuildRequest, main: Path, report: 
             next_step="Run this from another folder, in a shell that has not entered the build.",
         )
     with _lock_build(main, name), _lock_worktree(folder):
-        created = _created_files(folder)
+        created = _list_created_files(folder)
         if (
             folder.exists()
             and _state(git, folder) == "here"
@@ -261,7 +261,7 @@ def remove_build(settings: Settings, request: BuildRequest, main: Path, report: 
             name=name,
             folder=str(folder),
             size=size_of(folder) if folder.exists() else 0,
-            left=_left_behind(folder),
+            left=_warn_of_install(folder),
         )
         report.note(f"{folder}: the worktree, its build tree, venv and records, {away.size >> 20} MiB")
         for line in away.left:
@@ -302,7 +302,7 @@ def _lock_worktree(folder: Path) -> Iterator[None]:
         yield
 
 
-def _created_files(folder: Path) -> frozenset[str]:
+def _list_created_files(folder: Path) -> frozenset[str]:
     """Return env files and unchanged files of builds, which git does not all know."""
     created = {file_name(shell) for shell in SHELLS}
     for path, known in (read(folder, MADE) or {}).items():
@@ -312,7 +312,7 @@ def _created_files(folder: Path) -> frozenset[str]:
     return frozenset(created)
 
 
-def _left_behind(folder: Path) -> tuple[str, ...]:
+def _warn_of_install(folder: Path) -> tuple[str, ...]:
     last = last_build(folder) if folder.exists() else None
     if last is None or not last.python or Path(last.python).is_relative_to(folder):
         return ()

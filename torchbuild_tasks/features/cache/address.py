@@ -122,7 +122,7 @@ def _read(word: str, read_only: bool) -> Remote:
     if query.get("mode", "ro") not in ("ro", "rw"):
         raise _wrong(word, "mode is ro or rw")
     only = read_only or query.get("mode") == "ro"
-    makers = {"redis": _redis, "s3": _s3, "webdav": _webdav, "memcached": _memcached, REAPI: _reapi}
+    makers = {"redis": _redis, "s3": _s3, "webdav": _webdav, "memcached": _read_memcached, REAPI: _reapi}
     make = makers[level]
     return make(parts, port or usual, query, only)
 
@@ -170,7 +170,7 @@ def _redis(parts: SplitResult, port: int, query: dict[str, str], only: bool) -> 
     return _with_login("redis", parts, port, only, settings | {k: v for k, v in extra.items() if v})
 
 
-def _memcached(parts: SplitResult, port: int, query: dict[str, str], only: bool) -> Remote:
+def _read_memcached(parts: SplitResult, port: int, query: dict[str, str], only: bool) -> Remote:
     settings = {"SCCACHE_MEMCACHED_ENDPOINT": f"tcp://{_host(parts, port)}", **_keys("memcached", query)}
     return _with_login("memcached", parts, port, only, settings)
 

@@ -115,15 +115,15 @@ def choose_cache(
         UsageError: a word of `cache` cannot be understood.
     """
     value, source, because = _to_distribute(question) or question.given("cache") or (AUTO, "default", "")
-    asked = _asked(question, str(value))
+    asked = _read_word(question, str(value))
     remotes = read_remotes(str(value), read_only=bool(question.given("cache_read_only")))
     here = _candidates(question, helpers)
     if asked == NONE:
         return ChosenCache(choice=_choice(NONE, because, source), choices=_off(question))
     if asked == AUTO and not remotes and (kept := _built_without(question)):
         return ChosenCache(choice=_choice(NONE, kept, "default"))
-    wanted = _wanted(asked, remotes)
-    common = [c for c in here if c.name in NAMES and not _declined(question, c)]
+    wanted = _wanted_program(asked, remotes)
+    common = [c for c in here if c.name in NAMES and not _is_switched_off(question, c)]
     able = common if wanted == AUTO else [c for c in here if c.name == wanted]
     if wanted == RECC:  # for what it is not known to keep, and where it is missing
         able += [c for c in common if c not in able]
@@ -168,7 +168,7 @@ def how_to_get(question: Question) -> str:
     return f"Install ccache ({ccache}), or t{SCCACHE[1:]}"
 
 
-def _asked(question: Question, value: str) -> str:
+def _read_word(question: Question, value: str) -> str:
     """Return the one word that is not an address; addresses alone mean sccache."""
     words = [word.strip() for word in value.split(",") if word.strip() and not is_address(word)]
     for word in words:
@@ -180,7 +180,7 @@ def _asked(question: Question, value: str) -> str:
     return words[0] if words else AUTO
 
 
-def _wanted(asked: str, remotes: tuple[Remote, ...]) -> str:
+def _wanted_program(asked: str, remotes: tuple[Remote, ...]) -> str:
     """Return the program that is wanted, or auto."""
     if any(remote.level == REAPI for remote in remotes):
         return RECC
@@ -207,7 +207,7 @@ def _to_distribute(question: Question) -> tuple[str, Source, str] | None:
     return str(given[0]), given[1], given[2]
 
 
-def _declined(question: Question, candidate: Candidate) -> bool:
+def _is_switched_off(question: Question, candidate: Candidate) -> bool:
     """USE_CCACHE=0 is PyTorch's own word for not wanting ccache."""
     use = decide(question, "USE_CCACHE")
     return candidate.name == "ccache" and bool(use and is_off(use.value))
@@ -366,7 +366,7 @@ def _why_none(question: Question, wanted: str, here: tuple[Candidate, ...]) -> s
     """Say why no cache is taken, if none is: what is here is named."""
     use = decide(question, "USE_CCACHE")
     if wanted == AUTO and use and is_off(use.value):
-        declined = [c for c in here if _declined(question, c)]
+        declined = [c for c in here if _is_switched_off(question, c)]
         named = f"{declined[0].name} {declined[0].version} ({declined[0].program})" if declined else ""
         asked = f"USE_CCACHE={use.value} ({use.because})"
         return f"{asked} wants no ccache, so {named} is left out" if named else f"{asked} wants no ccache"
@@ -548,11 +548,13 @@ def drift(tool: CacheTool, seen: Sequence[Mapping[str, str]]) -> tuple[str, ...]
     if not seen or any(dict(each) == now for each in seen):
         return ()
     # The nearest one: of two compilers that take turns only the one that changed is to be named.
-    before = min(reversed(seen), key=lambda each: len(_changed(each, now)))
-    return tuple(f"{name}: {before.get(name, '')} -> {now.get(name, '')}" for name in _changed(before, now))
+    before = min(reversed(seen), key=lambda each: len(_list_changed(each, now)))
+    return tuple(
+        f"{name}: {before.get(name, '')} -> {now.get(name, '')}" for name in _list_changed(before, now)
+    )
 
 
-def _changed(before: Mapping[str, str], now: Mapping[str, str]) -> list[str]:
+def _list_changed(before: Mapping[str, str], now: Mapping[str, str]) -> list[str]:
     return [name for name in sorted({*before, *now}) if before.get(name, "") != now.get(name, "")]
 
 

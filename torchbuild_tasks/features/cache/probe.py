@@ -26,8 +26,8 @@ def why_unreachable(remote: Remote, seconds: float = SECONDS) -> str:
     try:
         if remote.web:
             return _web(remote, seconds)
-        with _connected(remote, seconds) as connection:
-            ask = {"redis": _redis, REAPI: _grpc}.get(remote.level, _memcached)
+        with _connect(remote, seconds) as connection:
+            ask = {"redis": _redis, REAPI: _grpc}.get(remote.level, _probe_memcached)
             return ask(connection, remote)
     except TimeoutError:
         return f"it does not answer within {seconds:g} s"
@@ -78,7 +78,7 @@ class _Connection:
         self._socket.settimeout(left)
 
 
-def _connected(remote: Remote, seconds: float) -> _Connection:
+def _connect(remote: Remote, seconds: float) -> _Connection:
     deadline = time.monotonic() + seconds
     plain = socket.create_connection((remote.host, remote.port), timeout=seconds)
     try:
@@ -111,7 +111,7 @@ def _command(*words: str) -> bytes:
     return b"*%d\r\n" % len(words) + b"".join(b"$%d\r\n%s\r\n" % (len(part), part) for part in parts)
 
 
-def _memcached(connection: _Connection, remote: Remote) -> str:
+def _probe_memcached(connection: _Connection, remote: Remote) -> str:
     """Ask for the version; one with a login speaks another protocol, so it is only connected to."""
     if remote.user:
         return ""

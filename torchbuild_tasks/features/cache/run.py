@@ -243,7 +243,7 @@ class _One:
         if self._logged.parent.is_dir():
             self._running.environ["CCACHE_STATSLOG"] = str(self._logged)
 
-    def _counted(self) -> CacheReport | None:
+    def _read_report(self) -> CacheReport | None:
         if self._tool.name == RECC:
             text = self._logged.read_text("utf-8", "replace") if self._logged.is_file() else ""
             if self._logged.is_absolute():
@@ -264,7 +264,7 @@ class _One:
             self._server.stop(at_once=cut)
             found = [stats.sccache_report(*answers) for answers in self._server.answers]
         else:
-            found = [self._counted()] if self._tool.name != "sccache" else []
+            found = [self._read_report()] if self._tool.name != "sccache" else []
         report = CacheReport(tool=self._tool.name)
         for each in filter(None, found):
             report = stats.added(report, each)

@@ -37,7 +37,7 @@ def sccache_report(before: str, after: str) -> CacheReport | None:
             hits=_less(new["cache_hits"]["counts"], old["cache_hits"]["counts"]),
             misses=_less(new["cache_misses"]["counts"], old["cache_misses"]["counts"]),
             not_cached=_less(new["not_cached"], old["not_cached"]),
-            shared=_shared(new) - _shared(old),
+            shared=_shared_hits(new) - _shared_hits(old),
             errors=_errors(new) - _errors(old),
             away=_less(new.get("dist_compiles") or {}, old.get("dist_compiles") or {}),
             given_back=int(new.get("dist_errors") or 0) - int(old.get("dist_errors") or 0),
@@ -51,7 +51,7 @@ def _less(new: Mapping[str, int], old: Mapping[str, int]) -> dict[str, int]:
     return {name: count for name, count in found.items() if count > 0}
 
 
-def _shared(stats: Mapping[str, Any]) -> int:
+def _shared_hits(stats: Mapping[str, Any]) -> int:
     levels = stats.get("multi_level") or []
     return sum(int(level.get("hits", 0)) for level in levels[1:])
 
@@ -173,7 +173,7 @@ def report_lines(report: CacheReport) -> tuple[str, ...]:
     if report.away or report.given_back:
         lines.append(_away(report))
     if report.not_cached:
-        lines.append(f"{report.tool}: not kept: {_counted(report.not_cached)}")
+        lines.append(f"{report.tool}: not kept: {_say_count(report.not_cached)}")
     if report.errors:
         lines.append(f"{report.tool}: {report.errors} of its own failures; none of them fails a build")
     return tuple(lines)
@@ -192,7 +192,7 @@ def _by_language(report: CacheReport) -> str:
     return ", ".join(f"{name} {hits} of {hits + misses}" for name, hits, misses in each)
 
 
-def _counted(counts: Mapping[str, int], most: int = 5) -> str:
+def _say_count(counts: Mapping[str, int], most: int = 5) -> str:
     ordered: Iterable[tuple[str, int]] = sorted(counts.items(), key=lambda item: -item[1])
     return ", ".join(f"{count} x {name}" for name, count in list(ordered)[:most])
 

@@ -131,7 +131,7 @@ class _Walk:
             if path == self.loader.executable:
                 self.graph.program = node
             if image.cut_off:
-                self._cut_off(node)
+                self._note_cut_off(node)
         for known in (name, image.name):
             if known:
                 self.by_name.setdefault(known, node)
@@ -168,7 +168,7 @@ class _Walk:
         if image is None:
             self.graph.add_missing(name, path)
         else:
-            self._damaged(name, path, image, ROOT, ())
+            self._note_damaged(name, path, image, ROOT, ())
 
     def _find(self, name: str, needer: Node) -> Node | None:
         """Search as ld.so does: another machine's file is passed over, a broken one ends the search."""
@@ -177,7 +177,7 @@ class _Walk:
         search = _Search()
         for path, how, image in self._candidates(name, needer, search):
             if image.damage:
-                self._damaged(name, path, image, how, needer.chain())
+                self._note_damaged(name, path, image, how, needer.chain())
                 self.missing.add(name)
                 return None
             return self.put(name, path, how, needer)
@@ -199,7 +199,7 @@ class _Walk:
     def _not_found(self, name: str, needer: Node, search: _Search) -> None:
         looked = tuple(dict.fromkeys(folder for folder in search.looked if "glibc-hwcaps" not in folder))
         if search.passed:
-            self._damaged(name, search.passed[0].real, search.passed[0], "", needer.chain(), looked)
+            self._note_damaged(name, search.passed[0].real, search.passed[0], "", needer.chain(), looked)
             return
         self.graph.add_missing(name, chain=needer.chain(), looked=looked)
 
@@ -207,11 +207,11 @@ class _Walk:
         """Say whether it is for another machine, which the loader sees before all else."""
         return image.machine not in ("", self.loader.machine)
 
-    def _cut_off(self, node: Node) -> None:
+    def _note_cut_off(self, node: Node) -> None:
         detail = "without its end; it can be loaded, but what it needs cannot be read"
         self.graph.breaks.append(node.break_at("damaged", "warn", detail=detail))
 
-    def _damaged(
+    def _note_damaged(
         self,
         name: str,
         path: str,

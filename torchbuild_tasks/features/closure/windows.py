@@ -82,7 +82,7 @@ class _Walk:
         if image is None:
             self.graph.add_missing(name, path)
         elif image.damage or image.machine != self.loader.machine:
-            self._damaged(name, path, image, ROOT, ())
+            self._note_damaged(name, path, image, ROOT, ())
         else:
             root = self.put(name, path, ROOT, None)
             self._load_needs(root)
@@ -116,7 +116,7 @@ class _Walk:
             if image is None or image.passed_over:
                 looked.append(ntpath.dirname(path))
             elif image.damage or image.machine != self.loader.machine:
-                self._damaged(name, path, image, how, needer.chain())
+                self._note_damaged(name, path, image, how, needer.chain())
                 return None
             else:
                 return self.put(name, path, how, needer)
@@ -146,7 +146,7 @@ class _Walk:
                 Placed(name=name, state="api set" if state == "api set" else "on demand", by=needer.path)
             )
 
-    def _damaged(self, name: str, path: str, image: Image, how: str, chain: tuple[str, ...]) -> None:
+    def _note_damaged(self, name: str, path: str, image: Image, how: str, chain: tuple[str, ...]) -> None:
         self.without_file.add(name.lower())
         detail = image.damage or f"for {image.machine}, this Python for {self.loader.machine}"
         found = Break(

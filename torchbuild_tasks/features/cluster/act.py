@@ -161,7 +161,7 @@ def run_scheduler(files: ClusterFiles, dist: str, request: ClusterRequest, say: 
     allowed = [choose.listening(each, choose.SERVER_PORT, "--allow") for each in request.allow]
     client, key = _write_scheduler(files, dist, listen)
     host, port = choose.host_and_port(listen)
-    url = f"http://{_reached_at(host)}:{port}"
+    url = f"http://{_own_address(host)}:{port}"
     for address in allowed:
         token = server.server_token(dist, files.scheduler, address)
         write_secret(files.server_token(address), f"{token}\n")
@@ -200,7 +200,7 @@ def _explain_server(say: Say, files: ClusterFiles, address: str, url: str) -> No
     say(f"    torchbuild cluster server {url} --token-file {path.name}")
 
 
-def _reached_at(host: str) -> str:
+def _own_address(host: str) -> str:
     """Return what other machines call this one."""
     if host == choose.EVERYWHERE:
         return socket.gethostname()

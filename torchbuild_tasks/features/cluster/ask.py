@@ -38,7 +38,7 @@ def ask(url: str, token: str = "", seconds: float = SECONDS) -> Cluster:
 
     try:
         answer = _status(url, seconds)
-        if not answer.problem and token and _refused(url, token, seconds):
+        if not answer.problem and token and _is_refused(url, token, seconds):
             return Cluster(url=url, problem=WRONG_TOKEN)
         return answer
     except TimeoutError:
@@ -50,7 +50,7 @@ def ask(url: str, token: str = "", seconds: float = SECONDS) -> Cluster:
 
 
 def _status(url: str, seconds: float) -> Cluster:
-    with _connected(url, seconds) as connection:
+    with _connect(url, seconds) as connection:
         connection.request("GET", "/api/v1/scheduler/status", headers={"Accept": "application/json"})
         response = connection.getresponse()
         text = response.read(_LONGEST)
@@ -64,15 +64,15 @@ def _status(url: str, seconds: float) -> Cluster:
         return Cluster(url=url, problem=_NO_SCHEDULER)
 
 
-def _refused(url: str, token: str, seconds: float) -> bool:
+def _is_refused(url: str, token: str, seconds: float) -> bool:
     headers = {"Authorization": f"Bearer {token}", "Content-Type": "application/octet-stream"}
-    with _connected(url, seconds) as connection:
+    with _connect(url, seconds) as connection:
         connection.request("POST", "/api/v1/scheduler/alloc_job", body=b"", headers=headers)
         return connection.getresponse().status == 401
 
 
 @contextlib.contextmanager
-def _connected(url: str, seconds: float) -> Iterator[HTTPConnection]:
+def _connect(url: str, seconds: float) -> Iterator[HTTPConnection]:
     """Not through a proxy: a scheduler stands in one's own network."""
     from http.client import HTTPConnection, HTTPSConnection
 

@@ -114,7 +114,7 @@ def choose_distribution(
     number, why = _jobs(question, cluster, jobs)
     because = f"{given[2]}; {number} jobs once a first compile has come back: {why}"
     return ChosenDistribution(
-        choice=Choice(name=NAME, value=_shown(cluster), because=because, source=given[1]),
+        choice=Choice(name=NAME, value=_describe(cluster), because=because, source=given[1]),
         plan=Distribution(url=cluster.url, conf=cluster.conf, compiler=compiler, jobs=number),
         choices=pools,
     )
@@ -184,7 +184,7 @@ def jobs_away(local: int, cores: int, servers: int, cpus: int) -> int:
     return max(local, min(cpus + servers, cores * FED, PIPES))
 
 
-def _shown(cluster: Cluster) -> str:
+def _describe(cluster: Cluster) -> str:
     servers = "1 server" if cluster.servers == 1 else f"{cluster.servers} servers"
     cores = "1 core" if cluster.cpus == 1 else f"{cluster.cpus} cores"
     return f"{cluster.url}: {servers}, {cores}"

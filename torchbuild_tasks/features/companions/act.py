@@ -122,9 +122,9 @@ def build_companions(work: Work) -> Work:
         RequirementsError: one asks for another torch, or for something that is not available beside this one.
         VerifyFailed: one was built and does not compute with this torch.
     """
-    if work.request.target or not work.plan.companions or _failed(work.verified):
+    if work.request.target or not work.plan.companions or _torch_failed(work.verified):
         return work
-    wanted = {each.name: _built_from(work, each) for each in work.plan.companions}
+    wanted = {each.name: _build_inputs(work, each) for each in work.plan.companions}
     left = [each for each in work.plan.companions if not _is_built(work, each, wanted[each.name])]
     if kept := ", ".join(each.name for each in work.plan.companions if each not in left):
         work.report.note(f"{kept}: built for this torch and verified before")
@@ -152,7 +152,7 @@ def _is_of(name: str, check: str) -> bool:
     return check.removesuffix("_cuda") == canonicalize_name(name).replace("-", "_")
 
 
-def _failed(report: VerifyReport | None) -> bool:
+def _torch_failed(report: VerifyReport | None) -> bool:
     """Return whether torch failed a check: nothing is built against it, and the end of the run reports it."""
     return report is not None and any(check.outcome == "failed" for check in report.checks)
 
@@ -217,7 +217,7 @@ def _torch_began(work: Work) -> str:
         return ""
 
 
-def _built_from(work: Work, companion: Companion) -> dict[str, str]:
+def _build_inputs(work: Work, companion: Companion) -> dict[str, str]:
     """Return what one is built from, but for the torch."""
     state = companion.state or _stamp(Path(companion.folder), _makes(work, companion))
     variables = json.dumps(dict(companion.set), sort_keys=True)

@@ -172,7 +172,7 @@ def refused_torch(texts: tuple[str, ...], torch: str, python: str = "") -> str:
 
 def choose_companions(question: Question, python: str) -> tuple[Companion, ...]:
     """Return what `python` will build against this torch; a finding names what cannot be and is left out."""
-    chosen = (_chosen(question, wanted, python) for wanted in wanted_companions(question))
+    chosen = (_choose_one(question, wanted, python) for wanted in wanted_companions(question))
     return tuple(companion for companion in chosen if companion)
 
 
@@ -191,7 +191,7 @@ def companion_choices(question: Question, companions: tuple[Companion, ...]) -> 
     )
 
 
-def _chosen(question: Question, wanted: Wanted, python: str) -> Companion | None:
+def _choose_one(question: Question, wanted: Wanted, python: str) -> Companion | None:
     name = wanted.row.name
     if wanted.path:
         source = source_of(question, name)

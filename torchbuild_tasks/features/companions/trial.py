@@ -88,7 +88,7 @@ def build_environment(work: Work, companion: Companion, torch: str) -> dict[str,
     if companion.extension:
         # CMake's own list of architectures, for a project that does not take it from find_package(Torch).
         environ |= {"CUDAARCHS": cmake_archs(archs)} if archs and "CUDAARCHS" not in environ else {}
-        environ |= _kept(work, torch)
+        environ |= _constrain_torch(work, torch)
         ask = (work.plan.environment.python, "-I", "-X", "utf8", "-c", _CMAKE)
         asked = process.capture(ask, env=work.env, timeout=_LIMIT)
         prefix = asked.stdout.decode(errors="replace").strip().splitlines()
@@ -132,7 +132,7 @@ def _constraints(work: Work, torch: str) -> Path:
     return path
 
 
-def _kept(work: Work, torch: str) -> dict[str, str]:
+def _constrain_torch(work: Work, torch: str) -> dict[str, str]:
     """Return the variables that hold every pip and uv which a build starts to this torch."""
     path = _constraints(work, torch)
     return {"PIP_CONSTRAINT": path.as_uri(), "UV_CONSTRAINT": str(path)}

@@ -274,7 +274,7 @@ def save_image(engine: Engine, image: str, file: Path, report: Reporter) -> None
     part = file.with_name(file.name + ".part")
     with files.translate_errors(ContainerError, file):
         part.unlink(missing_ok=True)
-        _moved(engine, engine.row.save, {"{file}": str(part), "{image}": image}, report)
+        _move_image(engine, engine.row.save, {"{file}": str(part), "{image}": image}, report)
         files.replace(part, file)
 
 
@@ -288,10 +288,10 @@ def load_image(engine: Engine, file: Path, report: Reporter) -> None:
         raise ContainerError(
             f"There is no {file}.", next_step="Make it where there is a network: container save FILE"
         )
-    _moved(engine, engine.row.load, {"{file}": str(file), "{image}": ""}, report)
+    _move_image(engine, engine.row.load, {"{file}": str(file), "{image}": ""}, report)
 
 
-def _moved(engine: Engine, words: Iterable[str], fields: Mapping[str, str], report: Reporter) -> None:
+def _move_image(engine: Engine, words: Iterable[str], fields: Mapping[str, str], report: Reporter) -> None:
     argv = [engine.path]
     for word in words:
         for name, value in fields.items():

@@ -163,7 +163,7 @@ def fitting_bases(question: Question, image: str | None = None) -> tuple[BaseRow
         ContainerError: no row is for this machine, or --cuda-toolkit names what no image has.
     """
     host = question.facts.host
-    wanted = _cuda_wanted(question)
+    wanted = _needed_cuda(question)
     rows = [
         row
         for row in question.catalog.base
@@ -184,7 +184,7 @@ def fitting_bases(question: Question, image: str | None = None) -> tuple[BaseRow
     return tuple(sorted(found, key=_order(question, image)))
 
 
-def _cuda_wanted(question: Question) -> str | None:
+def _needed_cuda(question: Question) -> str | None:
     """Return the CUDA that the image has to have: a version, "" for any; None for none."""
     if not is_cuda(question):
         return None

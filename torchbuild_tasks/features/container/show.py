@@ -86,7 +86,7 @@ def devcontainer(container: Container) -> str:
         "workspaceMount": _csv(checkout),
         "workspaceFolder": WORKSPACE,
         "mounts": [_csv(each) for each in others],
-        "runArgs": list(_given(container)),
+        "runArgs": list(_list_access(container)),
         "containerEnv": {
             **container.environ,
             **{name: f"${{localEnv:{name}}}" for name in container.passed},
@@ -171,7 +171,7 @@ def _long(mount: Mount) -> dict[str, Any]:
     return {**data, "read_only": True} if mount.read_only else data
 
 
-def _given(container: Container) -> Iterator[str]:
+def _list_access(container: Container) -> Iterator[str]:
     """Yield what a container of this machine is given: its user, debuggers, memory, GPUs."""
     yield from container.engine.given
     if container.rootless:
@@ -222,7 +222,7 @@ def run_argv(
 ) -> list[str]:
     """Return the command that runs one in a container; without words its own."""
     words = [program, *container.engine.run, "--interactive", *(("--tty",) if tty else ())]
-    words += _given(container)
+    words += _list_access(container)
     for mount in container.mounts:
         words += ("--mount", _csv(mount))
     for name, value in container.environ.items():

@@ -162,7 +162,7 @@ def _others(
         if name not in lists:
             found.append((name, value.value))
             continue
-        rest = [each for each in value.value if _named(each, lists[name][0]) not in ours[name]]
+        rest = [each for each in value.value if _get_member(each, lists[name][0]) not in ours[name]]
         found += [(name, rest)] if rest else []
     return found
 
@@ -179,24 +179,26 @@ def _with_entry(text: str, name: str, key: str, entry: Mapping[str, Any]) -> str
         places = tuple(value for _, value in root.members)
         indent = _indent(text, root, places, "    ")
         body = json.dumps(name) + ": " + _dump([entry], indent, newline)
-        return _added(text, root, places, indent, newline, body)
-    own = [item for item in found[0].items if _named(item.value, key) == entry[key]]
+        return _append_item(text, root, places, indent, newline, body)
+    own = [item for item in found[0].items if _get_member(item.value, key) == entry[key]]
     if len(own) > 1:
         raise NotEditable(f"{entry[key]} is there twice")
     indent = _indent(text, found[0], found[0].items, _line_indent(text, found[0].start) + "    ")
     body = _dump(entry, indent, newline)
     if not own:
-        return _added(text, found[0], found[0].items, indent, newline, body)
+        return _append_item(text, found[0], found[0].items, indent, newline, body)
     if own[0].value == dict(entry):
         return text
     return text[: own[0].start] + body + text[own[0].end :]
 
 
-def _named(value: object, key: str) -> object:
+def _get_member(value: object, key: str) -> object:
     return value.get(key) if isinstance(value, dict) else None
 
 
-def _added(text: str, holder: Value, places: Sequence[Value], indent: str, newline: str, body: str) -> str:
+def _append_item(
+    text: str, holder: Value, places: Sequence[Value], indent: str, newline: str, body: str
+) -> str:
     """Add an item behind the last of the holder; a comment behind that one stays with it."""
     if not places:
         at = holder.start + 1

@@ -50,13 +50,16 @@ def diagnose_log(name: str, book: FailureBook, machine: Machine) -> Reading:
     chunks = unpacked(log_chunks(name))
     first = next(chunks, b"")
     if not first:
-        raise UsageError(f"{_called(name)} is empty.", next_step="Nothing was logged, so nothing is known.")
+        raise UsageError(
+            f"{_name_input(name)} is empty.", next_step="Nothing was logged, so nothing is known."
+        )
     if program := packed_by(first):
         raise UsageError(
-            f"{_called(name)} is packed by {program}.", next_step="Unpack it, and name the log that is in it."
+            f"{_name_input(name)} is packed by {program}.",
+            next_step="Unpack it, and name the log that is in it.",
         )
     if is_binary(first):
-        raise UsageError(f"{_called(name)} is not text.", next_step="Name the log of a build.")
+        raise UsageError(f"{_name_input(name)} is not text.", next_step="Name the log of a build.")
     scanner = LogScanner(book, common_prefix(first))
     for block in whole_lines(recoded(first, itertools.chain([first], chunks))):
         scanner.feed_block(block)
@@ -76,7 +79,7 @@ def last_log(tree: Tree) -> str:
     raise UsageError(f"No log is named, and {where}.", next_step=_NEXT)
 
 
-def _called(name: str) -> str:
+def _name_input(name: str) -> str:
     return "What comes in by the pipe" if name == "-" else name
 
 

@@ -38,7 +38,9 @@ def read_log(scanner: LogScanner, book: FailureBook, machine: Machine) -> Readin
     notes = tuple(_diagnosis(Hit(row, _groups(book, row, line)), machine) for row, line in scanner.warned)
     if block is None:
         return Reading(status="clean", notes=notes)
-    met = _ranked(block, [*_met(block, book), *_met_in_status(block, scanner.status_line, book)])
+    met = _rank_rows(
+        block, [*_match_rows(block, book), *_match_status_rows(block, scanner.status_line, book)]
+    )
     error = met[0].line if met and block.weak else block.error
     kind = read_kind(block, kind_book(machine.catalog))
     told = answer(kind, machine) if kind else None
@@ -76,7 +78,7 @@ def explain(text: str, book: FailureBook, machine: Machine) -> Diagnosis | None:
     return _diagnosis(ranked[0].hit, machine) if ranked else None
 
 
-def _met(block: ErrorBlock, book: FailureBook) -> Iterator[_Met]:
+def _match_rows(block: ErrorBlock, book: FailureBook) -> Iterator[_Met]:
     """Yield the rows that know a line of the block, and those that know it only as a paragraph."""
     said = [line for line in block.lines if line is block.error or is_telling(line.text.strip())]
     for line in said:
@@ -87,14 +89,14 @@ def _met(block: ErrorBlock, book: FailureBook) -> Iterator[_Met]:
             yield _Met(hit, block.error, whole=True)
 
 
-def _met_in_status(block: ErrorBlock, status_line: str, book: FailureBook) -> Iterator[_Met]:
+def _match_status_rows(block: ErrorBlock, status_line: str, book: FailureBook) -> Iterator[_Met]:
     """Yield the rows for CMake's status line before it stopped, where one takes it for an error."""
     if block.kind == "cmake" and status_line:
         for hit in book.look_up(status_line):
             yield _Met(hit, block.error, whole=True)
 
 
-def _ranked(block: ErrorBlock, met: list[_Met]) -> list[_Met]:
+def _rank_rows(block: ErrorBlock, met: list[_Met]) -> list[_Met]:
     """Return each row once, roots first; a consequence only where nothing else is known."""
     first: dict[str, _Met] = {}
     for each in met:

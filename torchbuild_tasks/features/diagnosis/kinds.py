@@ -118,7 +118,7 @@ def _speaker(text: str, program: str) -> str:
 def read_kind(block: ErrorBlock, book: KindBook) -> Kind | None:
     """Return the kind of a block's error; what only follows from another error counts last."""
     best: Kind | None = None
-    for line, text in _said(block):
+    for line, text in _list_statements(block):
         kind = book.read_line(line, text)
         if kind is None:
             continue
@@ -129,7 +129,7 @@ def read_kind(block: ErrorBlock, book: KindBook) -> Kind | None:
     return best
 
 
-def _said(block: ErrorBlock) -> Iterator[tuple[Line, str]]:
+def _list_statements(block: ErrorBlock) -> Iterator[tuple[Line, str]]:
     """Yield what a block says, the likeliest first: its error, a paragraph, what follows, what leads up."""
     told = [line for line in block.lines if is_telling(line.text.strip())]
     if block.kind == "cmake":
@@ -139,10 +139,10 @@ def _said(block: ErrorBlock) -> Iterator[tuple[Line, str]]:
     after, before = told[at + 1 :], told[:at]
     if block.kind in ("python", "words"):
         yield block.error, " ".join(line.text.strip() for line in (block.error, *after))
-    yield from ((line, line.text.strip()) for line in _ordered(block, after, before))
+    yield from ((line, line.text.strip()) for line in _order_lines(block, after, before))
 
 
-def _ordered(block: ErrorBlock, after: Sequence[Line], before: Sequence[Line]) -> Sequence[Line]:
+def _order_lines(block: ErrorBlock, after: Sequence[Line], before: Sequence[Line]) -> Sequence[Line]:
     return (*reversed(before), *after) if block.weak else (*after, *reversed(before))
 
 

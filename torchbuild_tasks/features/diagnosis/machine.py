@@ -53,7 +53,9 @@ class Machine:
             groups: what the pattern's groups hold, for {1}, {2} ...
             known: further names; one that begins with `?` may be empty.
         """
-        return next(filter(None, (self._filled(each, groups, _as_it_is, known) for each in sentences)), "")
+        return next(
+            filter(None, (self._fill_names(each, groups, _as_it_is, known) for each in sentences)), ""
+        )
 
     def fill_command(
         self, commands: Sequence[str], groups: Sequence[str], known: Mapping[str, str] = _NONE
@@ -61,7 +63,7 @@ class Machine:
         """Return the same for commands: a path with a blank is quoted, a log's words must be plain."""
         plain = [group if _PLAIN.fullmatch(group) else "" for group in groups]
         words = {name: value for name, value in known.items() if _PLAIN.fullmatch(value)}
-        return next(filter(None, (self._filled(each, plain, _word, words) for each in commands)), "")
+        return next(filter(None, (self._fill_names(each, plain, _word, words) for each in commands)), "")
 
     def component(self, look: str, subject: str) -> ComponentRow | None:
         """Return the part of a build that a header, library, symbol ... belongs to."""
@@ -88,7 +90,7 @@ class Machine:
         like = next((each for each in self.catalog.component if each.name == row.like), row)
         return self.fill(like.fix, ())
 
-    def _filled(
+    def _fill_names(
         self, sentence: str, groups: Sequence[str], write: Callable[[str], str], known: Mapping[str, str]
     ) -> str:
         """Fill the names in, in one pass: what a log says is never read as a name."""

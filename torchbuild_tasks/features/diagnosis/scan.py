@@ -58,10 +58,10 @@ class ErrorBlock(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def text(self) -> tuple[str, ...]:
         """Return the lines as a person reads them; a long command is cut."""
-        return tuple(_shortened(line, index) for index, line in enumerate(self.lines))
+        return tuple(_shorten(line, index) for index, line in enumerate(self.lines))
 
 
-def _shortened(line: Line, index: int) -> str:
+def _shorten(line: Line, index: int) -> str:
     width = _COMMAND_WIDTH if index == 1 and patterns.is_command(line.text.strip()) else _LINE_WIDTH
     return line.text if len(line.text) <= width else line.text[:width] + " ..."
 
@@ -258,8 +258,8 @@ class LogScanner:
         """Return the first proven error, or the first that was not followed by a build in order."""
         self._demote()
         if self._proof is not None:
-            return self._told(self._proof).done()
-        others = [block for block in (self._passed_over(), self._suspect, self._weak) if block is not None]
+            return self._telling_block(self._proof).done()
+        others = [block for block in (self._outlived_error(), self._suspect, self._weak) if block is not None]
         last_resort = self._sticky or self._hint or self._complaint()
         first = min(others, key=lambda block: block.last_number, default=last_resort)
         return first.done() if first else None
@@ -267,13 +267,13 @@ class LogScanner:
     @property
     def proven(self) -> ErrorBlock | None:
         """Return the first proven error, to which later lines add at most its own last ones."""
-        return self._told(self._proof).done() if self._proof is not None else None
+        return self._telling_block(self._proof).done() if self._proof is not None else None
 
-    def _told(self, proof: Block) -> Block:
+    def _telling_block(self, proof: Block) -> Block:
         """Return the block of a failure, or the error before it where Ninja's FAILED has none of its own."""
         return self._dropped if self._dropped is not None and self._dropped_in_build and proof.mute else proof
 
-    def _passed_over(self) -> Block | None:
+    def _outlived_error(self) -> Block | None:
         """Return an error after which the build went on, if the log does not show that it ended well."""
         if self._dropped is None or not self._dropped_in_build:
             return None
@@ -456,13 +456,13 @@ class LogScanner:
         if patterns.CONFIGURED.match(text):
             self._dropped = self._sticky = None
         elif text.startswith("-- "):
-            known = self._known(text)
+            known = self._is_known_error(text)
             if known and self._sticky is None:
                 self._sticky = Block("words", [line], "words")
 
     def _suspect_it(self, line: Line, text: str) -> None:
         kind = patterns.cause(text)
-        if kind is None and self._known(text) and not patterns.is_harmless(text):
+        if kind is None and self._is_known_error(text) and not patterns.is_harmless(text):
             if patterns.WARNED.search(text):  # what fails later on counts more
                 self._hint = self._hint or Block("words", [line], "words", weak=True)
                 return
@@ -474,7 +474,7 @@ class LogScanner:
             if said := next((lead for lead in leads if patterns.cause(lead.text.strip())), None):
                 self._block.blame(said)
 
-    def _known(self, text: str) -> bool:
+    def _is_known_error(self, text: str) -> bool:
         """Say whether a row knows this line as an error, and note rows for warnings."""
         hit = next(iter(self._book.look_up(text)), None)
         if hit is not None and hit.row.severity == "warning":

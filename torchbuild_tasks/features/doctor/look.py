@@ -37,7 +37,7 @@ def look_at_health(
     with ThreadPoolExecutor(max_workers=4) as pool:
         settings = pool.submit(git_settings, probe, tree.root)
         refuses = pool.submit(git_refuses, probe, tree)
-        known = pool.submit(_known_locale, probe)
+        known = pool.submit(_is_known_locale, probe)
         ahead = newest_file(probe, tree.root, build_dir)
         return Health(
             rooms=look_at_rooms(probe, places),
@@ -70,7 +70,7 @@ def _locale(probe: Probe) -> str:
     return next((value for name in names if (value := probe.variable(name))), "")
 
 
-def _known_locale(probe: Probe) -> bool | None:
+def _is_known_locale(probe: Probe) -> bool | None:
     """Say whether the system has that locale, by `locale -a`; it spells UTF-8 as utf8."""
     wanted = _locale(probe)
     program = probe.which("locale")

@@ -237,7 +237,7 @@ def _reverse(applied: Applied, section: Section, files: PatchedFiles) -> bool:
     except DoesNotApply as error:
         if content is None or fits(content, section):
             return False
-        raise _kept(applied.id, section.path, str(error)) from None
+        raise _refuse_removal(applied.id, section.path, str(error)) from None
     return True
 
 
@@ -247,9 +247,9 @@ def _apply(patch: Patch, files: PatchedFiles, moved: dict[str, tuple[str, ...]])
     for section in sections(patch.diff):
         path, content = section.path, files.get(section.path)
         if obstacle := files.obstacle(path):
-            raise _refused(patch, path, obstacle)
+            raise _refuse_patch(patch, path, obstacle)
         if content is None and not section.creates:
-            raise _refused(patch, path, "there is no such file in this checkout")
+            raise _refuse_patch(patch, path, "there is no such file in this checkout")
         result = content
         if not fits(content, section, reverse=True):
             result = _apply_anew(patch, section, content, moved)
@@ -266,7 +266,7 @@ def _apply_anew(
     try:
         result = apply_section(content, section, on_moved=lines.append)
     except DoesNotApply as error:
-        raise _refused(patch, section.path, str(error)) from None
+        raise _refuse_patch(patch, section.path, str(error)) from None
     if lines:
         where = (f"{section.path}, line {line}" for line in lines)
         moved[patch.id] = (*moved.get(patch.id, ()), *where)
@@ -462,7 +462,7 @@ def fits(content: bytes | None, section: Section, *, reverse: bool = False) -> b
 # ---- refusals
 
 
-def _refused(patch: Patch, path: str, words: str) -> PatchRefused:
+def _refuse_patch(patch: Patch, path: str, words: str) -> PatchRefused:
     if patch.path:
         advice = (
             f"If {path} is as released, make the patch again for this version. Otherwise move it away from "
@@ -478,7 +478,7 @@ def _refused(patch: Patch, path: str, words: str) -> PatchRefused:
     )
 
 
-def _kept(id: str, path: str, words: str) -> PatchRefused:
+def _refuse_removal(id: str, path: str, words: str) -> PatchRefused:
     return PatchRefused(
         f"{path} has been changed where the patch {id} changed it, so that cannot be taken back. "
         "Nothing was changed.",

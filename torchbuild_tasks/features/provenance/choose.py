@@ -114,9 +114,9 @@ def _dependencies(manifest: Manifest) -> Iterator[dict[str, Any]]:
     for name, digest in manifest.patches.items():
         yield {"name": f"patch {name}", "digest": {"sha256": digest}}
     for helper in manifest.helpers:
-        yield _described(f"helper {helper.id}", helper.sha256)
+        yield _describe(f"helper {helper.id}", helper.sha256)
     for program in manifest.programs:
-        described = _described(f"program {program.name}", program.sha256)
+        described = _describe(f"program {program.name}", program.sha256)
         yield described | {"annotations": {"version": program.version or "", "path": program.path}}
     for package in manifest.requirements:
         if package.name != "torch":
@@ -124,5 +124,5 @@ def _dependencies(manifest: Manifest) -> Iterator[dict[str, Any]]:
             yield {"uri": uri, **({"digest": {"sha256": package.archive}} if package.archive else {})}
 
 
-def _described(name: str, sha256: str | None) -> dict[str, Any]:
+def _describe(name: str, sha256: str | None) -> dict[str, Any]:
     return {"name": name, **({"digest": {"sha256": sha256}} if sha256 else {})}

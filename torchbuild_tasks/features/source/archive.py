@@ -49,7 +49,7 @@ def unpack_archive(task: Task, word: str, folder: Path | None) -> Path:
     with files.translate_errors(SourceError, growing):
         growing.mkdir(parents=True, exist_ok=True)
     outer = growing / "unpacked"
-    with contextlib.ExitStack() as after, lock.hold(growing, "source get"), _removed(outer):
+    with contextlib.ExitStack() as after, lock.hold(growing, "source get"), _remove_around(outer):
         after.callback(places.remove_growing_folder, growing)
         # A release that a distribution packs again lacks files that links of it name.
         unpack(archive, kind, outer, tell=task.report.transfer, name=archive.name, dangling=True)
@@ -60,7 +60,7 @@ def unpack_archive(task: Task, word: str, folder: Path | None) -> Path:
 
 
 @contextlib.contextmanager
-def _removed(folder: Path) -> Iterator[None]:
+def _remove_around(folder: Path) -> Iterator[None]:
     """Have no such folder before, where a run was cut off, nor after."""
 
     def remove() -> None:

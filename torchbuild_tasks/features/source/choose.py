@@ -55,14 +55,14 @@ def find(word: str, refs: Mapping[str, str], url: str) -> Found:
     """
     releases = sorted((tag for tag in _tags(refs) if _RELEASE.fullmatch(tag)), key=Version)
     if word == "latest" and releases:
-        return _found(f"refs/tags/{releases[-1]}", refs)
+        return _read_source(f"refs/tags/{releases[-1]}", refs)
     for ref in (f"refs/tags/{word}", f"refs/tags/v{word}", f"refs/heads/{word}", f"refs/{word}", word):
         if ref in refs:
-            return _found(ref, refs)
+            return _read_source(ref, refs)
     if _SERIES.fullmatch(word):
         series = word.removeprefix("v")
         if within := [tag for tag in releases if tag.startswith(f"v{series}.")]:
-            return _found(f"refs/tags/{within[-1]}", refs)
+            return _read_source(f"refs/tags/{within[-1]}", refs)
     if _COMMIT.fullmatch(word):
         return _commit(word, refs, url)
     raise SourceError(
@@ -72,7 +72,7 @@ def find(word: str, refs: Mapping[str, str], url: str) -> Found:
     )
 
 
-def _found(ref: str, refs: Mapping[str, str]) -> Found:
+def _read_source(ref: str, refs: Mapping[str, str]) -> Found:
     return Found(ref=ref, commit=refs[ref], name=ref.split("/", 2)[2])
 
 

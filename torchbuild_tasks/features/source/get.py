@@ -273,7 +273,7 @@ def update(task: Task, word: str | None, root: Path) -> Path:
     own = git_dir(git)
     with lock_checkout(root, "source update", own):
         before = places.read_note(root)
-        note = _wanted(task, git, word, before)
+        note = _note_of_move(task, git, word, before)
         task.report.stage(f"update {root}" + (f" to {note.word}" if note else ""))
         if note is not None:
             _move(task, root, note, before)
@@ -282,7 +282,7 @@ def update(task: Task, word: str | None, root: Path) -> Path:
     return root
 
 
-def _wanted(task: Task, git: Git, word: str | None, before: Note | None) -> Note | None:
+def _note_of_move(task: Task, git: Git, word: str | None, before: Note | None) -> Note | None:
     """Return the note of where a checkout is to go; None when it stays."""
     known = before.url if before else git.output("remote", "get-url", "origin")
     url = task.request.url or known or task.url

@@ -99,7 +99,7 @@ def _remove(task: Task, root: Path, module: Module) -> None:
         if module.folder.is_dir() and not module.folder.is_symlink():
             _empty(module.folder)
         if module.repository.is_dir() and not _is_readable(repository):
-            _put_aside(task, root, module)
+            _set_repository_aside(task, root, module)
 
 
 def _empty(folder: Path) -> None:
@@ -122,7 +122,7 @@ def _is_readable(git: Git) -> bool:
     return head is None or git.ask("ls-tree", "-r", head, timeout=None).rc == 0
 
 
-def _put_aside(task: Task, root: Path, module: Module) -> None:
+def _set_repository_aside(task: Task, root: Path, module: Module) -> None:
     folder = files.state_dir(root) / _ASIDE
     folder.mkdir(exist_ok=True)
     stem = module.top.replace("/", "-")

@@ -24,7 +24,7 @@ def source_text(report: SourceReport, *, dry_run: bool) -> str:
     if report.action == "mirror":
         return _mirrors(report)
     if report.action in ("get", "update"):
-        return "".join(map(_got, report.checkouts))
+        return "".join(map(_describe_checkout, report.checkouts))
     text = "".join(map(_checkout, report.checkouts))
     text += "".join(
         f"{path}: unfinished; `source get` with the same words goes on\n" for path in report.unfinished
@@ -32,7 +32,7 @@ def source_text(report: SourceReport, *, dry_run: bool) -> str:
     return (text or "No checkout here, and none in the store: source get WORD\n") + _mirrors(report)
 
 
-def _got(one: Checkout) -> str:
+def _describe_checkout(one: Checkout) -> str:
     at = one.at or (one.commit or "")[:10]
     return f"{one.path}: PyTorch {one.version or 'of unknown version'}{f' ({at})' if at else ''}\n"
 

@@ -149,11 +149,11 @@ def _members(
     files = {"manifest.json": last_manifest(build_dir), "torchbuild.toml": _settings(request, root)}
     for name, file in files.items():
         if (text := attempts(name, lambda file=file: _read(file))) is not None:  # type: ignore[misc]
-            members[name] = _handed_on(text, redactor)
+            members[name] = _redact_file(text, redactor)
     return members
 
 
-def _handed_on(text: str, redactor: Redactor) -> str:
+def _redact_file(text: str, redactor: Redactor) -> str:
     """Return a file without secrets; JSON stays JSON."""
     try:
         return dumps(redactor.value(parse_json(text)))
@@ -189,10 +189,10 @@ def _log(path: Path, redactor: Redactor) -> dict[str, str]:
     if not path.is_file():
         return {}
     texts = zip(("log-head.txt", "log-tail.txt"), log_ends(path), strict=True)
-    return {name: _shortened(redactor.text(text)) for name, text in texts if text}
+    return {name: _shorten(redactor.text(text)) for name, text in texts if text}
 
 
-def _shortened(text: str) -> str:
+def _shorten(text: str) -> str:
     return "".join(line[:_LINE].rstrip("\n") + "\n" for line in text.splitlines())
 
 

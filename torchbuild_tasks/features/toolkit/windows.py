@@ -30,7 +30,7 @@ def complete(folder: Path, note: Callable[[str], None]) -> None:
     Raises:
         OSError: something cannot be written.
     """
-    for dll, name in _named_dlls(folder):
+    for dll, name in _list_dlls(folder):
         path = folder / LIBRARIES / f"{name}.lib"
         if path.exists():
             continue
@@ -44,7 +44,7 @@ def complete(folder: Path, note: Callable[[str], None]) -> None:
             path.write_bytes(import_library(dll.name, exports))
 
 
-def _named_dlls(folder: Path) -> Iterator[tuple[Path, str]]:
+def _list_dlls(folder: Path) -> Iterator[tuple[Path, str]]:
     """Yield every DLL, and the name under which it is linked with."""
     for inside in _FOLDERS:
         if (folder / inside).is_dir():
@@ -169,11 +169,11 @@ def _archive(dll: str, members: Sequence[_Member]) -> bytes:
     long = dll.encode("ascii") + b"\0" if len(title) > 16 else b""
     first_size = 4 + 4 * len(pairs) + len(names)
     second_size = 4 + 4 * len(members) + 4 + 2 * len(pairs) + len(names)
-    start = 8 + _padded(first_size) + _padded(second_size) + (_padded(len(long)) if long else 0)
+    start = 8 + _pad(first_size) + _pad(second_size) + (_pad(len(long)) if long else 0)
     offsets = []
     for member in members:
         offsets.append(start)
-        start += _padded(len(member.data))
+        start += _pad(len(member.data))
     first = struct.pack(f">I{len(pairs)}I", len(pairs), *(offsets[number] for _, number in pairs)) + names
     by_name = sorted(pairs)
     second = struct.pack(f"<I{len(members)}I", len(members), *offsets)
@@ -183,7 +183,7 @@ def _archive(dll: str, members: Sequence[_Member]) -> bytes:
     return b"!<arch>\n" + b"".join((*head, *(_entry("/0" if long else title, m.data) for m in members)))
 
 
-def _padded(size: int) -> int:
+def _pad(size: int) -> int:
     return 60 + size + size % 2
 
 

@@ -256,13 +256,13 @@ def left_out(
     """Return the steps that are not run when these switches change, as far as rows know, and what to say."""
     notes, out = [], set[int]()
     for name, value in switches.items():
-        found = _reached(question, build, name) if value == "0" else set[int]()
+        found = _find_reached_steps(question, build, name) if value == "0" else set[int]()
         out |= found
         if value != "0":
             notes.append(
                 f"{name}={value}: what it would add is not in this graph, so nothing is reckoned for it"
             )
-        elif name not in (known := _known_switches(question.catalog)):
+        elif name not in (known := _list_switches(question.catalog)):
             near = did_you_mean(name, known)
             notes.append(f"{name}=0: no row says which sources that takes away, so all are kept{near}")
         else:
@@ -273,7 +273,7 @@ def left_out(
     return frozenset(out), tuple(notes)
 
 
-def _reached(question: Question, build: Build, name: str) -> set[int]:
+def _find_reached_steps(question: Question, build: Build, name: str) -> set[int]:
     root = question.facts.tree.root.replace("\\", "/").rstrip("/") + "/"
     now = Needs(question, {})
     then = Needs(question, {name: "0"})
@@ -295,7 +295,7 @@ def _reached(question: Question, build: Build, name: str) -> set[int]:
     return out
 
 
-def _known_switches(catalog: Catalog) -> set[str]:
+def _list_switches(catalog: Catalog) -> set[str]:
     named = {name for row in catalog.submodule for name in (*row.needs, *row.any)}
     return named | {row.variable for row in catalog.switch_source}
 
@@ -335,7 +335,7 @@ def _figures(
             )
         )
     machine = _machine(question, tree, scenario)
-    return _summed(simulate(jobs, machine), jobs, machine, len(hits), len(sent))
+    return _sum_up(simulate(jobs, machine), jobs, machine, len(hits), len(sent))
 
 
 def choose_hits(compiles: Iterable[int], edges: Sequence[Edge], share: float) -> set[int]:
@@ -380,7 +380,7 @@ def _machine(question: Question, tree: Tree, scenario: Scenario) -> Machine:
     )
 
 
-def _summed(schedule: Schedule, jobs: Sequence[Job], machine: Machine, hits: int, sent: int) -> Figures:
+def _sum_up(schedule: Schedule, jobs: Sequence[Job], machine: Machine, hits: int, sent: int) -> Figures:
     bounds = schedule.bounds
     return Figures(
         wall_seconds=round(schedule.wall, 3),

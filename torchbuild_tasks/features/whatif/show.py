@@ -27,7 +27,7 @@ def answer_text(answer: Answer) -> str:
         (name, here, there) for (name, here), (_, there) in zip(*map(_rows, _cases(answer)), strict=True)
     ]
     notes = "".join(f"  {note}\n" for note in answer.notes)
-    return f"{columns(rows)}{_chain(answer.then)}{_known(answer)}{notes}"
+    return f"{columns(rows)}{_chain(answer.then)}{_say_history(answer)}{notes}"
 
 
 def _cases(answer: Answer) -> Iterator[tuple[Scenario, Figures]]:
@@ -61,7 +61,7 @@ def _chain(figures: Figures) -> str:
     return f"  What if: limited by {why}.\n  Longest chain: {start}{' -> '.join(names)}\n"
 
 
-def _known(answer: Answer) -> str:
+def _say_history(answer: Answer) -> str:
     known = answer.known
     return (
         f"  Seconds of steps: {known['history']:,} as builds here took, {known['log']:,} by the log "

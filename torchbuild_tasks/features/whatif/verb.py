@@ -68,7 +68,7 @@ def read_tree(question: Question, plan: BuildPlan, root: Path) -> Tree:
         why = f"{problem.filename}: {problem.strerror}" if isinstance(problem, OSError) else str(problem)
         raise UsageError(
             f"There is no graph of Ninja to reckon with: {why}.",
-            looked=(f"what the build consists of: {folder / 'build.ninja'}", *_remembered(history)),
+            looked=(f"what the build consists of: {folder / 'build.ninja'}", *_say_remembered(history)),
             next_step="Have CMake write it, with a target that is quickly built: build --target c10",
         ) from None
     if not (folder / NINJA_LOG).exists():
@@ -85,7 +85,7 @@ def read_tree(question: Question, plan: BuildPlan, root: Path) -> Tree:
     )
 
 
-def _remembered(history: History) -> tuple[str, ...]:
+def _say_remembered(history: History) -> tuple[str, ...]:
     """Say what is known of builds without their graph, from which nothing can be simulated."""
     from torchbuild_tasks.text.show import took
 

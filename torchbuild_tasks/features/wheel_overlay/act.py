@@ -63,7 +63,7 @@ def lay_wheel(work: Work) -> Work:
     expectations = promise(work.catalog.check, work.plan.expectations, inputs)
     work = replace(work, plan=replace(work.plan, expectations=expectations))
     outputs = of_either_era(work.catalog, work.plan.era)
-    taken, left = choose_members(wheel, _tracked(work), outputs.matches)
+    taken, left = choose_members(wheel, _list_tracked(work), outputs.matches)
     work.ledger.note(inputs=inputs)  # also where nothing is laid: what is built with torch opens the manifest
     if _is_laid(work, inputs, taken):
         work.report.note("Up to date: the files of this wheel lie there as they were laid.")
@@ -78,7 +78,7 @@ def lay_wheel(work: Work) -> Work:
         work.ledger.open()
         _install_editable(work, wheel, staging)
         _remove_earlier(work, outputs)
-        _put_in_place(work, taken, staging)
+        _move_into_place(work, taken, staging)
     finally:
         discard(staging)
     work.report.note(say_laid(len(taken), wheel, _commits_since(work, wheel)))
@@ -87,7 +87,7 @@ def lay_wheel(work: Work) -> Work:
     return work
 
 
-def _tracked(work: Work) -> frozenset[str]:
+def _list_tracked(work: Work) -> frozenset[str]:
     return frozenset(Git(folder=work.root).run("ls-files", "-z").split("\0"))
 
 
@@ -125,13 +125,13 @@ def _as_made(root: Path, name: str, made: owned.Listing) -> bool:
 
 def _check_way(work: Work, taken: Sequence[Member]) -> None:
     """Refuse to lay files over others, or through links; of an earlier wheel, or by --clean, they go."""
-    if linked := sorted({each for member in taken for each in _linked_folders(work.root, member.name)}):
+    if linked := sorted({each for member in taken for each in _find_linked_folders(work.root, member.name)}):
         raise CleanRefused(
             "Folders on the way are links, and what is behind them may be somebody's. Nothing was changed.",
             looked=tuple(linked[:_SHOWN]),
             next_step="Remove the links, or compile: the same command without --from-wheel.",
         )
-    made = _owned(work)
+    made = _list_owned(work)
     there = [each.name for each in taken if os.path.lexists(work.root / each.name)]
     foreign = [name for name in there if not _as_made(work.root, name, made)]
     if foreign:
@@ -160,7 +160,7 @@ def _check_way(work: Work, taken: Sequence[Member]) -> None:
         )
 
 
-def _owned(work: Work) -> owned.Listing:
+def _list_owned(work: Work) -> owned.Listing:
     """Return what builds own here, with what one that was killed wrote."""
     outputs = of_either_era(work.catalog, work.plan.era).below(owned.within(work.root, work.build_dir))
     log_time = last_write(work.root / STATE_DIR / LOGS, LOG)
@@ -168,7 +168,7 @@ def _owned(work: Work) -> owned.Listing:
     return owned.find_claimed(work.root, work.build_dir, outputs, now, log_time).owned
 
 
-def _linked_folders(root: Path, name: str) -> list[str]:
+def _find_linked_folders(root: Path, name: str) -> list[str]:
     parts = name.split("/")[:-1]
     folders = ("/".join(parts[: depth + 1]) for depth in range(len(parts)))
     return [folder for folder in folders if is_link(root / folder)]
@@ -207,7 +207,7 @@ def _remove_earlier(work: Work, outputs: Outputs) -> None:
         work.report.note(f"removed {removed.count} files of the last build ({removed.bytes >> 20} MiB)")
 
 
-def _put_in_place(work: Work, taken: Sequence[Member], staging: Path) -> None:
+def _move_into_place(work: Work, taken: Sequence[Member], staging: Path) -> None:
     """Move the files into the checkout; the list that CMake's install would write names them first."""
     listed.note_listed(work.root, work.build_dir)
     lines = "".join(f"{(work.root / each.name).as_posix()}\n" for each in taken)

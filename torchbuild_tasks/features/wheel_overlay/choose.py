@@ -164,10 +164,10 @@ def misfit(wheel: Wheel, version: str | None, abi: str | None, host: Host) -> st
     python, abi_tag = python_tags(version, abi)
     fits = [tag for tag in tags if tag.interpreter in (python, "py3")]
     if not fits:
-        return f"it is for {_listed(tag.interpreter for tag in tags)}, and the Python here is {python}"
+        return f"it is for {_join_sorted(tag.interpreter for tag in tags)}, and the Python here is {python}"
     fits = [tag for tag in fits if tag.abi in (abi_tag, "none") or (tag.abi == "abi3" and abi_tag[-1] != "t")]
     if not fits:
-        return f"it is for the ABI {_listed(tag.abi for tag in tags)}, and the Python here has {abi_tag}"
+        return f"it is for the ABI {_join_sorted(tag.abi for tag in tags)}, and the Python here has {abi_tag}"
     reasons = [_misfit_platform(tag.platform, host) for tag in fits]
     if "" not in reasons:
         return reasons[0]
@@ -207,7 +207,7 @@ def _misfit_platform(platform: str, host: Host) -> str:
     return ""
 
 
-def _listed(words: Iterable[str]) -> str:
+def _join_sorted(words: Iterable[str]) -> str:
     return ", ".join(sorted(set(words)))
 
 

@@ -206,7 +206,7 @@ def _candidates(work: Work, word: str) -> Iterator[Wheel]:
     path = Path(word).expanduser()
     if word == AUTO:
         yield from local_wheels(work)
-        yield from _released(work)
+        yield from _find_release(work)
     elif urlsplit(word).scheme.lower() in ("http", "https", "file"):
         yield look_at_wheel(_fetch(work, word))
     elif path.exists():
@@ -248,7 +248,7 @@ def _nearest_first(work: Work | Scene, wheels: list[Wheel]) -> list[Wheel]:
     return sorted(wheels, key=distance)
 
 
-def _released(work: Work) -> Iterator[Wheel]:
+def _find_release(work: Work) -> Iterator[Wheel]:
     """Yield the wheel of the nearest release before what is checked out; of no tag, that of the version."""
     if release := nearest_release(work):
         version, reached = release

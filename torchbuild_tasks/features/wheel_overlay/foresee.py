@@ -65,20 +65,20 @@ def foresee(question: Question, plan: BuildPlan) -> BuildPlan:
     if is_version(word) or urlsplit(word).scheme.lower() in ("http", "https", "file"):
         return _with(plan, Choice(name="wheel", value=word, because=_LATER, source="flag"))
     text = f"--from-wheel {word}: that is neither a file, a folder, an address nor a version"
-    return _refused(plan, Finding(id="from-wheel", status="error", text=text))
+    return _refuse(plan, Finding(id="from-wheel", status="error", text=text))
 
 
 def _foresee_auto(scene: Scene) -> BuildPlan:
     for wheel in local_wheels(scene):
         if not check_wheel(scene, wheel):
-            return _taken(scene, wheel)
+            return _plan_with_wheel(scene, wheel)
     release = nearest_release(scene)
     if release is None:
         value = str(scene.facts.tree.version).partition("a")[0].partition("+")[0]
         return _with(scene.plan, Choice(name="wheel", value=value, because=_LATER))
     version, reached = release
     if reached:
-        return _refused(scene.plan, *say_reached(reached, {}))
+        return _refuse(scene.plan, *say_reached(reached, {}))
     because = "nothing that is compiled differs from this release; it would be downloaded"
     return _with(scene.plan, Choice(name="wheel", value=version, because=because))
 
@@ -88,16 +88,16 @@ def _foresee_local(scene: Scene, wheels: list[Wheel], word: str) -> BuildPlan:
     for wheel in wheels:
         problem = check_wheel(scene, wheel)
         if not problem:
-            return _taken(scene, wheel)
+            return _plan_with_wheel(scene, wheel)
         text = f"{wheel.file}: {problem}"
         findings += (
             problem if isinstance(problem, tuple) else (Finding(id="from-wheel", status="error", text=text),)
         )
     none = Finding(id="from-wheel", status="error", text=f"no wheel of torch is in {word}")
-    return _refused(scene.plan, *(findings or [none]))
+    return _refuse(scene.plan, *(findings or [none]))
 
 
-def _taken(scene: Scene, wheel: Wheel) -> BuildPlan:
+def _plan_with_wheel(scene: Scene, wheel: Wheel) -> BuildPlan:
     inputs = wheel_inputs(wheel, identify(wheel))
     plan = replace(scene.plan, expectations=promise(scene.catalog.check, scene.plan.expectations, inputs))
     ahead = look_at_change(scene, Git(folder=scene.root), wheel.commit).ahead or 0
@@ -109,7 +109,7 @@ def _with(plan: BuildPlan, choice: Choice) -> BuildPlan:
     return replace(plan, choices=(*plan.choices, choice))
 
 
-def _refused(plan: BuildPlan, *findings: Finding) -> BuildPlan:
+def _refuse(plan: BuildPlan, *findings: Finding) -> BuildPlan:
     return replace(plan, verdict="refuse", findings=(*plan.findings, *findings))
 
 
@@ -146,7 +146,7 @@ def look_at_situation(question: Question, plan: BuildPlan, store: Path) -> Situa
         return replace(seen, no_wheel="it is not a git checkout")
     with contextlib.suppress(TorchbuildError):
         if previous is not None and "wheel" in previous.inputs:
-            return replace(seen, laid=True, **_laid(scene, previous.inputs))
+            return replace(seen, laid=True, **_compare_overlay(scene, previous.inputs))
         if previous is not None and plan.freshness.needs != "first":
             usual = costs(history).values()
             each = sum(usual) / len(usual) / _jobs(plan) if usual else None
@@ -162,7 +162,7 @@ def _jobs(plan: BuildPlan) -> int:
     return max(int(value), 1) if value.isdecimal() else 1
 
 
-def _laid(scene: Scene, inputs: Any) -> dict[str, Any]:
+def _compare_overlay(scene: Scene, inputs: Any) -> dict[str, Any]:
     commit = str(inputs.get("wheel versions", "")).rpartition(" ")[2]
     change = look_at_change(scene, Git(folder=scene.root), commit) if is_commit(commit) else None
     versions = [str(each.get("python", "")).rpartition(" ")[2] for each in (inputs, scene.plan.inputs)]

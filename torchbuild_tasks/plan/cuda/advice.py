@@ -73,7 +73,7 @@ def advise(question: Question, findings: tuple[Finding, ...]) -> tuple[Finding, 
     if not any(ADVISED in finding.fix or OR_ADVISED in finding.fix for finding in findings):
         return findings
     candidates = tuple(candidates_for(question))
-    return tuple(_filled(question, finding, candidates) for finding in findings)
+    return tuple(_fill_in(question, finding, candidates) for finding in findings)
 
 
 def choose_best(question: Question) -> ChosenToolkit:
@@ -189,7 +189,7 @@ def _puts_right(candidate: Candidate, finding: Finding, common: set[tuple[str, s
     return True
 
 
-def _filled(question: Question, finding: Finding, candidates: tuple[Candidate, ...]) -> Finding:
+def _fill_in(question: Question, finding: Finding, candidates: tuple[Candidate, ...]) -> Finding:
     if ADVISED not in finding.fix and OR_ADVISED not in finding.fix:
         return finding
     best = best_toolkit(question, finding, candidates)

@@ -112,9 +112,9 @@ def choose_archs(question: Question, chosen: ChosenToolkit, gpus: tuple[Device, 
     """Decide the architectures of a CUDA build for a machine with these GPUs."""
     if chosen.choice is None:
         return ChosenArchs()
-    asked, because, source = _asked(question)
+    asked, because, source = _read_request(question)
     try:
-        return _decided(question, chosen, gpus, asked, because, source)
+        return _decide_archs(question, chosen, gpus, asked, because, source)
     except UnknownArch as error:
         return ChosenArchs(problem=f"{asked} ({because}): {error}")
 
@@ -154,7 +154,7 @@ def runs_on(question: Question, archs: tuple[Arch, ...], device: Capability) -> 
     return False
 
 
-def _asked(question: Question) -> tuple[str, str, Source]:
+def _read_request(question: Question) -> tuple[str, str, Source]:
     if given := question.given("arch"):
         return str(given[0]).strip(), given[2], given[1]
     decided = decide(question, NAME)
@@ -163,7 +163,7 @@ def _asked(question: Question) -> tuple[str, str, Source]:
     return "auto", "no architecture was named", "default"
 
 
-def _decided(
+def _decide_archs(
     question: Question,
     chosen: ChosenToolkit,
     gpus: tuple[Device, ...],
@@ -177,10 +177,10 @@ def _decided(
             Arch(capability=capability_for(question, arch.capability, chosen.version), ptx=arch.ptx)
             for arch in read_archs(question, asked)
         )
-        return _chosen(archs, because, source)
+        return _choice_of(archs, because, source)
     if word in ("common", "all"):
         archs = _common(question, chosen, every=word == "all")
-        return _chosen(archs, f"{because}: {word} of CUDA {chosen.version} that this torch knows", source)
+        return _choice_of(archs, f"{because}: {word} of CUDA {chosen.version} that this torch knows", source)
     seen = visible_devices(question, gpus)
     if gpus and not seen:
         hidden = f"CUDA_VISIBLE_DEVICES={question.cuda.visible} hides every GPU that is here"
@@ -190,14 +190,14 @@ def _decided(
     if present:
         archs = _of_devices(question, chosen, present)
         here = ", ".join(dict.fromkeys(f"{d.name} ({d.capability})" for d in present))
-        return _chosen(archs, f"the GPUs that are here: {here}", source)
+        return _choice_of(archs, f"the GPUs that are here: {here}", source)
     if word == "native":
         return ChosenArchs(problem=f"native ({because}): no GPU is known here")
-    common = _chosen(_common(question, chosen), "no GPU is known here, so all common ones", source)
+    common = _choice_of(_common(question, chosen), "no GPU is known here, so all common ones", source)
     return ChosenArchs(choice=common.choice, archs=common.archs, guessed=True)
 
 
-def _chosen(archs: tuple[Arch, ...], because: str, source: Source) -> ChosenArchs:
+def _choice_of(archs: tuple[Arch, ...], because: str, source: Source) -> ChosenArchs:
     number = len(archs)  # PTX is made on the way to the cubin and costs nothing
     if number > 1:
         cost = 1 + COST * (number - 1)

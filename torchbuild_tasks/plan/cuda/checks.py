@@ -74,7 +74,7 @@ def check_archs(
 def _check_one(question: Question, chosen: ChosenToolkit, arch: Arch) -> Iterator[Finding]:
     known, code = known_archs(question, chosen), arch.capability
     if known and code.plain not in known:
-        yield _not_compiled(question, chosen, code, known)
+        yield _refuse_uncompiled(question, chosen, code, known)
         return
     row = cuda_row(question, chosen.version)
     if row and str(code.plain) in row.deprecated:
@@ -99,7 +99,7 @@ def _older(question: Question, known: tuple[Capability, ...], code: Capability) 
     return "Take a newer torch" + (f", or PTX of an older GPU: --arch {below[-1]}+PTX" if below else "")
 
 
-def _not_compiled(
+def _refuse_uncompiled(
     question: Question, chosen: ChosenToolkit, code: Capability, known: tuple[Capability, ...]
 ) -> Finding:
     span = f"CUDA {chosen.version} compiles for {', '.join(map(str, known))}"

@@ -292,7 +292,7 @@ def group_answers(answers: Iterable[GpuSeen]) -> list[list[GpuSeen]]:
             group.append(seen)
     for group in groups:
         group.sort(key=trust_rank)
-    return sorted(groups, key=lambda group: _known(_bus, group) or "~")
+    return sorted(groups, key=lambda group: _say_known(_bus, group) or "~")
 
 
 def _bus(seen: GpuSeen) -> str:
@@ -303,7 +303,7 @@ def _uuid(seen: GpuSeen) -> str:
     return (seen.uuid or "").casefold()
 
 
-def _known(key: Callable[[GpuSeen], str], group: Iterable[GpuSeen]) -> str:
+def _say_known(key: Callable[[GpuSeen], str], group: Iterable[GpuSeen]) -> str:
     return next(filter(None, map(key, group)), "")
 
 
@@ -311,7 +311,9 @@ def _by(groups: list[list[GpuSeen]], key: Callable[[GpuSeen], str], seen: GpuSee
     wanted = key(seen)
     if not wanted:
         return None
-    return next((group for group in groups if _known(key, group) == wanted and _agrees(group, seen)), None)
+    return next(
+        (group for group in groups if _say_known(key, group) == wanted and _agrees(group, seen)), None
+    )
 
 
 def _by_order(groups: list[list[GpuSeen]], seen: GpuSeen) -> list[GpuSeen] | None:
@@ -323,7 +325,7 @@ def _by_order(groups: list[list[GpuSeen]], seen: GpuSeen) -> list[GpuSeen] | Non
 def _agrees(group: list[GpuSeen], seen: GpuSeen) -> bool:
     """Say whether an answer may be about the same GPU; the address counts more than the UUID."""
     for key in (_bus, _uuid):
-        known = _known(key, group)
+        known = _say_known(key, group)
         wanted = key(seen)
         if known and wanted:
             return known == wanted

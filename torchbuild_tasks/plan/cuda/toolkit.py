@@ -32,11 +32,11 @@ def choose_toolkit(question: Question) -> ChosenToolkit:
     if not is_cuda(question):
         return ChosenToolkit()
     if given := question.given("cuda_toolkit"):
-        return _asked(question, str(given[0]).strip(), given[2], given[1])
+        return _choose_asked(question, str(given[0]).strip(), given[2], given[1])
     for name in ROOTS:
         named = decide(question, name)
         if named and named.value:
-            return _named(question, named)
+            return _choose_named(question, named)
     return _first_that_fits(question)
 
 
@@ -72,18 +72,18 @@ def series_of(version: str | None) -> Version | None:
     return Version(f"{parsed.major}.{parsed.minor}") if parsed else None
 
 
-def _asked(question: Question, wanted: str, because: str, source: Source) -> ChosenToolkit:
+def _choose_asked(question: Question, wanted: str, because: str, source: Source) -> ChosenToolkit:
     if wanted.startswith(MANAGED):
-        return _managed(question, wanted.removeprefix(MANAGED), because, source)
+        return _choose_managed(question, wanted.removeprefix(MANAGED), because, source)
     if not _VERSION.fullmatch(wanted):
         meant = [t for t in question.cuda.toolkits if _is_called(wanted, t)]
         if not meant:
             return ChosenToolkit(problem=f"{wanted} ({because}) was not looked at")
-        return _found(question, meant[0], because, source)
+        return _choose_found(question, meant[0], because, source)
     meant = [t for t in question.cuda.toolkits if f"{t.version}.".startswith(f"{wanted}.")]
     able = [toolkit for toolkit in meant if not why_unusable(toolkit)]
     if len(able) == 1:
-        return _found(question, able[0], because, source)
+        return _choose_found(question, able[0], because, source)
     if able:
         places = " and ".join(toolkit.path for toolkit in able)
         problem = f"there are {len(able)} CUDA toolkits of version {wanted}: {places}"
@@ -99,7 +99,7 @@ def _none_of(question: Question, wanted: str, because: str, meant: list[Toolkit]
     return f"no CUDA {wanted} ({because}) is here; found: {have or 'none'}"
 
 
-def _managed(question: Question, wanted: str, because: str, source: Source) -> ChosenToolkit:
+def _choose_managed(question: Question, wanted: str, because: str, source: Source) -> ChosenToolkit:
     from torchbuild_tasks.plan.cuda.managed import managed_toolkit  # few have one made
 
     made = managed_toolkit(question, wanted)
@@ -117,12 +117,12 @@ def _managed(question: Question, wanted: str, because: str, source: Source) -> C
     )
 
 
-def _named(question: Question, named: Choice) -> ChosenToolkit:
+def _choose_named(question: Question, named: Choice) -> ChosenToolkit:
     """Return the toolkit that a variable names; one that was not looked at has the version in its name."""
     meant = next((t for t in question.cuda.toolkits if _is_called(named.value, t)), None)
     because = f"{named.name}: {named.because}"
     if meant is not None:
-        return _found(question, meant, because, named.source)
+        return _choose_found(question, meant, because, named.source)
     version = _IN_PATH.search(named.value)
     if question.facts.cuda is not None:
         return ChosenToolkit(problem=f"{named.value} ({because}) is not a CUDA toolkit")
@@ -130,7 +130,7 @@ def _named(question: Question, named: Choice) -> ChosenToolkit:
     return ChosenToolkit(choice=choice, version=parse_version(version[1]) if version else None)
 
 
-def _found(question: Question, toolkit: Toolkit, because: str, source: Source) -> ChosenToolkit:
+def _choose_found(question: Question, toolkit: Toolkit, because: str, source: Source) -> ChosenToolkit:
     if reason := why_unusable(toolkit):
         return ChosenToolkit(problem=f"{toolkit.path} ({because}) cannot be used: {reason}")
     text = f"CUDA {toolkit.version or 'of unknown version'}, found via {toolkit.found_via}; {because}"
@@ -181,10 +181,10 @@ def host_limits(question: Question, chosen: ChosenToolkit) -> HostLimits:
         gcc=(found.gcc if found else None) or (row.gcc if row else None),
         clang=(found.clang if found else None) or (row.clang if row else None),
         msc=found.msc if found else None,
-        allowed=_allowed(question),
+        allowed=_allows_unsupported(question),
     )
 
 
-def _allowed(question: Question) -> bool:
+def _allows_unsupported(question: Question) -> bool:
     flags = (decide(question, name) for name in NVCC_FLAGS)
     return any(ALLOW in choice.value for choice in flags if choice)

@@ -249,7 +249,7 @@ def _read_hard_link(info: tarfile.TarInfo, filling: Filling) -> None:
 
 
 @contextlib.contextmanager
-def _opened(archive: Path, name: str) -> Iterator[SevenZipFile]:
+def _open_archive(archive: Path, name: str) -> Iterator[SevenZipFile]:
     from py7zr import SevenZipFile
     from py7zr.exceptions import PasswordRequired, UnsupportedCompressionMethodError
 
@@ -271,7 +271,7 @@ def _opened(archive: Path, name: str) -> Iterator[SevenZipFile]:
 
 def read_7z(archive: Path, filling: Filling) -> None:
     """Unpack a 7z archive; solid blocks are decompressed piece by piece, never whole."""
-    with _opened(archive, filling.tree.archive) as opened:
+    with _open_archive(archive, filling.tree.archive) as opened:
         kinds = _announce(opened, filling)
         writer = _Writer(filling, kinds)
         try:

@@ -79,19 +79,19 @@ def unpack(
         write_marker(growing, mark)
         tree = Tree(archive=archive.name, limit=limit, count=count, dangling=dangling)
         filling = Filling(growing, tree, lambda done, total: tell(name, done, total))
-        with _broken_is_refused(archive):
+        with _refuse_broken(archive):
             _READERS[kind](archive, filling)
             filling.finish()
         _check_holds(tree, holds)
         with translate_errors(DownloadFailed, growing):
             hashes = {path: hash_file(growing / path) for path in tree.files}
         mark = replace(mark, engine="py7zr" if kind == "7z" else "python", hashes=hashes)
-        write_marker(growing, _finished(mark, tree))
+        write_marker(growing, _finish(mark, tree))
         with translate_errors(DownloadFailed, folder):
             files.replace(growing, folder)
 
 
-def _finished(mark: Marker, tree: Tree) -> Marker:
+def _finish(mark: Marker, tree: Tree) -> Marker:
     now = datetime.now(UTC).isoformat(timespec="seconds")
     return replace(mark, finished=now, files=tree.files, links=tree.links)
 
@@ -121,7 +121,7 @@ def _growing(folder: Path) -> Iterator[Path]:
 
 
 @contextlib.contextmanager
-def _broken_is_refused(archive: Path) -> Iterator[None]:
+def _refuse_broken(archive: Path) -> Iterator[None]:
     """Refuse an archive that cannot be read to its end.
 
     The decompressors have dozens of ways to say so, and what they say of hostile bytes is

@@ -233,7 +233,7 @@ def fill_mirror(mirror: Path, wish: Wish, access: Access, name: str) -> Outcome:
                 git.run("config", "--local", "uploadpack.allowAnySHA1InWant", "true")
                 git.run("config", "--local", "remote.origin.url", wish.url)
                 git.run("config", "--local", _MARK, wish.url)
-            if _is_kept(git, wish, _kept_by(wish)):
+            if _is_kept(git, wish, _ref_to_keep(wish)):
                 return Outcome(rc=0)
             if access.offline:
                 return Outcome(rc=1, words=(f"--offline, and {mirror} does not hold it",))
@@ -241,7 +241,7 @@ def fill_mirror(mirror: Path, wish: Wish, access: Access, name: str) -> Outcome:
             return run(git, words, name, replace(access.watch, tree=str(mirror)))
 
 
-def _kept_by(wish: Wish) -> str:
+def _ref_to_keep(wish: Wish) -> str:
     return wish.what if wish.what.startswith("refs/") else f"refs/torchbuild/{wish.commit}"
 
 
@@ -252,7 +252,7 @@ def _depth(git: Git, wish: Wish) -> tuple[str, ...]:
 
 
 def _specs(wish: Wish) -> tuple[str, ...]:
-    return (f"+{wish.what}:{_kept_by(wish)}", *(_ALL if wish.full else ()))
+    return (f"+{wish.what}:{_ref_to_keep(wish)}", *(_ALL if wish.full else ()))
 
 
 @contextlib.contextmanager

@@ -254,7 +254,7 @@ def files_overwritten(git: Git, commit: str, ends: Sequence[str], prefix: str = 
         ends: commits whose content is not the user's: where it is, and between which a move was cut off.
         prefix: its own path from the outermost checkout.
     """
-    gone = _gone(git, commit)
+    gone = _find_gone(git, commit)
     yield from (f"{prefix}{path}" for path in _obstacles(git, commit, ends, gone))
     known: dict[str, set[str]] = {}
     for end in ends:
@@ -302,7 +302,7 @@ def move(git: Git, commit: str, name: str, watch: Watch, *, also: Sequence[str] 
         InTheWay: files of the user's would be overwritten; nothing was changed.
         SourceError: a file cannot be removed.
     """
-    gone = _gone(git, commit)
+    gone = _find_gone(git, commit)
     if gone and (others := _obstacles(git, commit, also, gone)):
         raise InTheWay(others)
     for module in gone:
@@ -310,7 +310,7 @@ def move(git: Git, commit: str, name: str, watch: Watch, *, also: Sequence[str] 
     return check_out(git, commit, name, watch, also=also)
 
 
-def _gone(git: Git, commit: str) -> list[Module]:
+def _find_gone(git: Git, commit: str) -> list[Module]:
     """Return the unchanged submodules that HEAD has and a commit has not, or by another name."""
     if git.output("rev-parse", "--verify", "--quiet", "HEAD") is None:
         return []
@@ -326,18 +326,18 @@ def _obstacles(git: Git, commit: str, also: Sequence[str], gone: Sequence[Module
     going = {
         f"{module.path}/{path}"
         for module in gone
-        for path in _tracked(Git(folder=module.folder, config=git.config))
+        for path in _list_tracked(Git(folder=module.folder, config=git.config))
     }
     return tuple(path for path in files_in_the_way(git, commit, *also) if path not in going)
 
 
-def _tracked(git: Git) -> Iterator[str]:
+def _list_tracked(git: Git) -> Iterator[str]:
     """Yield the files of a worktree that git tracks, and those of submodules in it."""
     yield from filter(None, (git.output("ls-files", "-z") or "").split("\0"))
     for module in modules(git, commit="HEAD"):
         if module.is_present:
             inner = Git(folder=module.folder, config=git.config)
-            yield from (f"{module.path}/{path}" for path in _tracked(inner))
+            yield from (f"{module.path}/{path}" for path in _list_tracked(inner))
 
 
 def _is_users(git: Git, module: Module) -> bool:

@@ -161,7 +161,7 @@ class _Job:
 
     def _from(self, address: str) -> str:
         if address.startswith("file:"):
-            copy(address, self.part, self.remote.size, self._moved)
+            copy(address, self.part, self.remote.size, self._report_bytes)
             return self._finish(address, sure=True)
         tries = Tries(self.remote.name, self.net, self.halt)
         with Receiver(self.remote, address, self.part, self.net, self.tell, self.halt) as receiver:
@@ -173,7 +173,7 @@ class _Job:
                     self.part.note()
                     tries.wait(trouble, self.part.done)
 
-    def _moved(self, done: int, size: int) -> None:
+    def _report_bytes(self, done: int, size: int) -> None:
         self.halt.check()
         self.tell(self.remote.name, done, size)
 

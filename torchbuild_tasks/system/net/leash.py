@@ -34,11 +34,11 @@ class _Leash:
     def hold(self, seconds: float) -> None:
         """Let the time run from here, unless it runs already."""
         if self._timer is None:
-            self._timer = threading.Timer(seconds, self._cut)
+            self._timer = threading.Timer(seconds, self._cut_connection)
             self._timer.daemon = True
             self._timer.start()
 
-    def _cut(self) -> None:
+    def _cut_connection(self) -> None:
         self.is_cut = True
         with contextlib.suppress(OSError):
             self._socket.shutdown(socket.SHUT_RDWR)

@@ -197,13 +197,13 @@ def origin(url: str, response: requests.Response) -> Origin:
     headers = response.headers
     etag = headers.get("ETag", "").strip()
     span = content_range(response)
-    size = span[2] if span else None if _chunked(response) else length(response)
+    size = span[2] if span else None if _is_chunked(response) else length(response)
     strong = etag if re.fullmatch(r'"[^"]*"', etag) else ""
     final = redact(response.url or "")
     return Origin(
         url=redact(url),
         etag=strong,
-        modified=_modified(headers),
+        modified=_read_last_modified(headers),
         size=size,
         final=final if final != redact(url) else "",
     )
@@ -231,14 +231,14 @@ def content_range(response: requests.Response) -> tuple[int, int, int] | None:
 
 def ends_visibly(response: requests.Response) -> bool:
     """Say whether a body that was cut short differs visibly from a whole one."""
-    return _chunked(response) or length(response) is not None
+    return _is_chunked(response) or length(response) is not None
 
 
-def _chunked(response: requests.Response) -> bool:
+def _is_chunked(response: requests.Response) -> bool:
     return "chunked" in response.headers.get("Transfer-Encoding", "").lower()
 
 
-def _modified(headers: Mapping[str, str]) -> str:
+def _read_last_modified(headers: Mapping[str, str]) -> str:
     """Return Last-Modified where the file cannot have changed twice in that second (RFC 9110, 8.8.2.2)."""
     text = headers.get("Last-Modified", "").strip()
     when = http_date(text)
