@@ -121,14 +121,14 @@ def replay(steps: Sequence[Step], history: History) -> Errors:
     wall = steps[-1].end
     errors = Errors([], [], [])
     for done, step in enumerate(steps, 1):
-        ours.counted(done, len(steps))
-        ours.finished([step], step.end)
+        ours.set_progress(done, len(steps))
+        ours.add_steps([step], step.end)
         ninja.finished(step)
         truth = wall - step.end
         if step.end < wall / 10 or truth <= 0:
             continue
         for found, answer in (
-            (errors.ours, ours.left(step.end)),
+            (errors.ours, ours.seconds_left(step.end)),
             (errors.ninja, ninja.left(step.end)),
             (errors.count, eta(step.end, done, len(steps))),
         ):

@@ -326,7 +326,7 @@ READERS: dict[str, Reader] = {
     "library": lambda folder, data: read_image(_below(folder, "x.so", b"\x7fELF\2\1" + data) / "x.so"),
     "dll": lambda folder, data: read_image(_below(folder, "x.dll", b"MZ" + data) / "x.dll"),
     "ld.so.cache": _path("ld.so.cache", lambda folder: read_cache(folder / "ld.so.cache", "x86_64")),
-    "patches": _path(f"{STATE_DIR}/{PATCH_RECORD}", patches.recorded),
+    "patches": _path(f"{STATE_DIR}/{PATCH_RECORD}", patches.read_record),
 }
 
 

@@ -77,7 +77,7 @@ def _dump(path: Path) -> bytes:
 # ---------------- which of the named builds a request is about, and its worktree
 
 
-def named(request: BuildRequest, settings: Settings | None = None) -> Named:
+def read_named_build(request: BuildRequest, settings: Settings | None = None) -> Named:
     """Read the settings file; --name, or the worktree that we are in, says which of its builds counts.
 
     `settings` are taken instead of those of a file, and then no build is named.
@@ -85,7 +85,7 @@ def named(request: BuildRequest, settings: Settings | None = None) -> Named:
     if settings is not None:
         return Named(settings=settings, main=Path(request.source or "."))
     note = note_of(request)
-    found = resolve(request, note, read_believed(request))
+    found = resolve(request, note, read_trusted_settings(request))
     return replace(found, settings=found.settings.without(request.denied)) if request.denied else found
 
 
@@ -97,7 +97,7 @@ def take_default(request: BuildRequest, say: Callable[[str], None]) -> BuildRequ
     """
     if request.name or request.facts or note_of(request):
         return request
-    about = named(request)
+    about = read_named_build(request)
     name = read_default(about.main) if about.settings.builds or about.settings.path else None
     if name is None:
         return request
@@ -110,7 +110,7 @@ def take_default(request: BuildRequest, say: Callable[[str], None]) -> BuildRequ
     return dataclasses.replace(request, name=name)
 
 
-def read_believed(request: BuildRequest) -> Settings:
+def read_trusted_settings(request: BuildRequest) -> Settings:
     """Read the settings file of a run; of one that was found, only what counts."""
     found = find_settings(config_of(request, note_of(request)), request.source or ".")
     settings = check_settings(found.path, found.data, found.lines) if found else Settings()
@@ -152,7 +152,7 @@ def hold_named_build(request: BuildRequest, report: Reporter) -> Iterator[None]:
     if request.dry_run or not (request.name or note_of(request)):
         yield
         return
-    about = named(request)
+    about = read_named_build(request)
     if about.place is None:
         yield
         return
@@ -214,7 +214,7 @@ def _at(main: Path, ref: str) -> dict[str, str]:
     return {name: value for name, value in found.items() if value}
 
 
-def seen_from_main(settings: Settings, about: Named) -> Settings:
+def settings_of_main(settings: Settings, about: Named) -> Settings:
     """Return the settings while a build's worktree is absent; the main checkout is not held to its torch."""
     ref = about.place.ref if about.place else "HEAD"
     seen = str(about.main) + ("" if ref == "HEAD" else f", and it will be at {ref}")
@@ -238,7 +238,7 @@ def look(
         patience: no program is waited for longer, seconds.
     """
     check_request(request)
-    about = named(request, settings)
+    about = read_named_build(request, settings)
     settings = about.settings
     if about.place:
         request = replace(request, name=about.place.build.name, source=None)
@@ -256,7 +256,7 @@ def look(
     facts = _facts(request, settings, catalog, everything, patience)
     if about.place and about.place.worktree and not about.place.folder.exists():
         facts = before_it_is_there(facts, about, catalog)
-        settings = seen_from_main(settings, about)
+        settings = settings_of_main(settings, about)
     return Question(request, facts, catalog, settings)
 
 

@@ -115,9 +115,9 @@ def make_build_plan(request: BuildRequest) -> BuildPlan:
     plan = decide(question)
     here = not request.facts or request.source
     if plan.verdict != "refuse" and here and (plan.patches or has_patches(plan)):
-        from torchbuild_tasks.features.patches.act import fit
+        from torchbuild_tasks.features.patches.act import require_fit
 
-        fit(plan)
+        require_fit(plan)
     if plan.verdict != "refuse" and here and request.from_wheel:
         from torchbuild_tasks.features.wheel_overlay.foresee import foresee
 
@@ -181,9 +181,9 @@ def build_plan(question: Question, plan: BuildPlan, report: Reporter) -> Built:
 
 def settle_helpers(question: Question, plan: BuildPlan, report: Reporter) -> tuple[Question, BuildPlan]:
     """Fetch what a build does without; where it cannot be had, plan again without it and its variables."""
-    from torchbuild_tasks.features.helpers.choose import artifact_id, refuse_helper, settled
+    from torchbuild_tasks.features.helpers.choose import artifact_id, list_optional, refuse_helper
 
-    rows = settled(question, plan)
+    rows = list_optional(question, plan)
     for row in rows:
         from torchbuild_tasks.features.helpers.act import why_missing
 

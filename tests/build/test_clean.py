@@ -9,7 +9,7 @@ from typing import cast
 import pytest
 
 from tests.support.machines import base_python, linux_facts, python
-from torchbuild_tasks.build.clean import free_emptied, uninstall_command
+from torchbuild_tasks.build.clean import set_foreign_files_aside, uninstall_command
 from torchbuild_tasks.build.outputs import recordable
 from torchbuild_tasks.build.owned import begin
 from torchbuild_tasks.build.work import Work
@@ -49,15 +49,15 @@ def test_what_is_of_others_is_moved_out_before_the_folder_is_emptied(tmp_path: P
     (tmp_path / "build/install_manifest.txt").write_text(str(there / "torch/a.so"))
     claims.finish()
     notes: list[str] = []
-    free_emptied(work_of(tmp_path, notes))
+    set_foreign_files_aside(work_of(tmp_path, notes))
     assert not notes
     (there / "torch/mine.txt").write_text("mine")
     (there / "CACHEDIR.TAG").unlink()  # as a clean does that keeps a file, or a kill
-    free_emptied(work_of(tmp_path, notes))
+    set_foreign_files_aside(work_of(tmp_path, notes))
     assert (tmp_path / "build/editable.kept-1/torch/mine.txt").read_text() == "mine"
     assert "editable.kept-1: torch/mine.txt" in notes[0]
     assert not there.exists()
     there.mkdir()
     (there / "more.txt").write_text("mine")
-    free_emptied(work_of(tmp_path, notes))
+    set_foreign_files_aside(work_of(tmp_path, notes))
     assert (tmp_path / "build/editable.kept-2/more.txt").exists()

@@ -134,13 +134,13 @@ def test_a_long_first_build_is_looked_up_in_the_graph_once(
     now = [0.0]
     row = StepCostRow(path="", kind="C++", seconds=5.0, source="")
     pace = Pace(tmp_path, History(), (row,), clock=lambda: now[0])
-    pace.seen(b"[1/4] Generating x\n")  # of CMake's own run: too short to ask for
+    pace.read_output(b"[1/4] Generating x\n")  # of CMake's own run: too short to ask for
     assert asked == []
     lines = (f"{n}000\t{n + 2}000\t0\ta/CMakeFiles/a.dir/{n}.cpp.o\t{n:x}\n" for n in range(3))
     (tmp_path / NINJA_LOG).write_text(f"# ninja log v5\n{''.join(lines)}", "utf-8")
     now[0] = 4.0
     line = b"[3/150] Building CXX object a/CMakeFiles/a.dir/2.cpp.o\n"
-    pace.seen(line)
-    said = pace.seen(line)
+    pace.read_output(line)
+    said = pace.read_output(line)
     assert asked == [tmp_path]
     assert said == pytest.approx(147 * 2.0 * 4.0 / 6.0) and pace.spread > 1.5

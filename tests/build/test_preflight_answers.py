@@ -11,8 +11,8 @@ import pytest
 from torchbuild_tasks.build.preflight import (
     cache_of,
     ccache_answer,
-    held_archs,
-    listed_archs,
+    read_listed_archs,
+    read_object_archs,
     same_archs,
     sccache_answer,
 )
@@ -28,18 +28,18 @@ PTX file    2: k.2.sm_120f.ptx
 
 
 def test_an_objects_architectures() -> None:
-    assert listed_archs(LISTING) == ("sm_75", "sm_90a", "sm_120", "compute_90", "compute_120f")
-    assert listed_archs(LISTING.replace("\n", "\r\n")) == listed_archs(LISTING)
-    assert listed_archs("cuobjdump info    : File '/x/a.o' does not contain device code\n") == ()
+    assert read_listed_archs(LISTING) == ("sm_75", "sm_90a", "sm_120", "compute_90", "compute_120f")
+    assert read_listed_archs(LISTING.replace("\n", "\r\n")) == read_listed_archs(LISTING)
+    assert read_listed_archs("cuobjdump info    : File '/x/a.o' does not contain device code\n") == ()
 
 
 def test_ptx_comes_last() -> None:
     listing = "ELF file    1: k.1.sm_86.cubin\nPTX file    1: k.1.sm_90.ptx\nELF file    2: k.2.sm_90.cubin\n"
-    assert listed_archs(listing) == ("sm_86", "sm_90", "compute_90")
+    assert read_listed_archs(listing) == ("sm_86", "sm_90", "compute_90")
 
 
 def test_a_file_name_is_no_architecture() -> None:
-    assert listed_archs("ELF file    1: my.sm_70.kernel.1.sm_86.cubin\n") == ("sm_86",)
+    assert read_listed_archs("ELF file    1: my.sm_70.kernel.1.sm_86.cubin\n") == ("sm_86",)
 
 
 @pytest.mark.parametrize(
@@ -138,6 +138,6 @@ def fat_binary(*images: tuple[int, int, bytes]) -> bytes:
 
 def test_an_object_tells_its_architectures_without_a_program() -> None:
     data = b"ELF" + fat_binary((1, 90, b"ptx"), (2, 86, b"x" * 99)) + b"--" + fat_binary((2, 120, b""))
-    assert held_archs(data) == ("sm_86", "sm_120", "compute_90")
-    assert held_archs(data[:40]) == ()
-    assert held_archs(b"\x50\xed\x55\xba" * 3) == ()
+    assert read_object_archs(data) == ("sm_86", "sm_120", "compute_90")
+    assert read_object_archs(data[:40]) == ()
+    assert read_object_archs(b"\x50\xed\x55\xba" * 3) == ()

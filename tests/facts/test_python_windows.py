@@ -4,7 +4,7 @@ from pathlib import Path
 
 from tests.facts.fakes import windows_machine
 from torchbuild_tasks.facts.probe import Output
-from torchbuild_tasks.facts.python import listed_by_windows
+from torchbuild_tasks.facts.python import list_windows_pythons
 
 PY = "C:\\bin\\py.exe"
 LIST = """Installed Pythons found by py Launcher for Windows
@@ -25,7 +25,7 @@ PROGRAMS: dict[str, str | Output | None] = {path: "" for path in PLACES}  # noqa
 
 def test_the_list_of_the_launcher(tmp_path: Path) -> None:
     door = windows_machine(tmp_path, programs={**PROGRAMS, PY: LIST.replace("\n", "\r\n")})
-    assert [(place.path, version) for place, version in listed_by_windows(door)] == [
+    assert [(place.path, version) for place, version in list_windows_pythons(door)] == [
         ("C:\\P313\\python3.13t.exe", "3.13t"),
         ("C:\\Program Files\\P312\\python.exe", "3.12"),
         ("C:\\P39\\python.exe", "3.9"),
@@ -48,7 +48,7 @@ def test_the_registry_has_what_the_launcher_does_not_know(tmp_path: Path) -> Non
     }
     programs = {**PROGRAMS, "C:\\P310\\python.exe": "", PY: " -V:3.9 C:\\P39\\python.exe\n"}
     door = windows_machine(tmp_path, programs=programs, registry=registry)
-    assert [(place.path, place.found_via, version) for place, version in listed_by_windows(door)] == [
+    assert [(place.path, place.found_via, version) for place, version in list_windows_pythons(door)] == [
         ("C:\\P39\\python.exe", "py launcher", "3.9"),
         ("C:\\conda\\python.exe", "registry (HKCU)", None),
         ("C:\\P310\\python.exe", "registry (HKLM)", "3.10"),
@@ -56,6 +56,6 @@ def test_the_registry_has_what_the_launcher_does_not_know(tmp_path: Path) -> Non
 
 
 def test_no_launcher_and_one_that_fails(tmp_path: Path) -> None:
-    assert list(listed_by_windows(windows_machine(tmp_path))) == []
+    assert list(list_windows_pythons(windows_machine(tmp_path))) == []
     for said in (None, Output(103, "", "No installed Pythons found!")):
-        assert list(listed_by_windows(windows_machine(tmp_path, programs={PY: said}))) == []
+        assert list(list_windows_pythons(windows_machine(tmp_path, programs={PY: said}))) == []

@@ -8,8 +8,8 @@ from tests.facts.fakes import link, machine
 from tests.support.capabilities import needs_symlinks
 from torchbuild_tasks.facts.probe import Output
 from torchbuild_tasks.facts.submodules import (
-    checked_folders,
     empty_submodules,
+    find_checked_folders,
     look_at_submodules,
     submodule_paths,
 )
@@ -126,7 +126,7 @@ ASMJIT = "third_party/fbgemm/third_party/asmjit"
 
 def checked(root: Path, setup: str, **files: str) -> tuple[str, ...] | None:
     every = {f"{ROOT}/setup.py": setup, **{f"{ROOT}/.{name}": text for name, text in files.items()}}
-    return checked_folders(machine(root, files=every), ROOT)
+    return find_checked_folders(machine(root, files=every), ROOT)
 
 
 def test_a_setup_py_that_names_each_file(tmp_path: Path) -> None:
@@ -149,7 +149,7 @@ def test_a_setup_py_that_goes_through_gitmodules(tmp_path: Path, setup: str) -> 
 @pytest.mark.parametrize("setup", ["from setuptools import setup", "print 'Python 2'", "\0", "(" * 5000])
 def test_a_setup_py_that_does_not_tell(tmp_path: Path, setup: str) -> None:
     assert checked(tmp_path, setup) is None
-    assert checked_folders(machine(tmp_path / "no"), ROOT) is None
+    assert find_checked_folders(machine(tmp_path / "no"), ROOT) is None
 
 
 def test_a_tree_without_gitmodules_is_held_to_the_folders_of_rows(tmp_path: Path) -> None:

@@ -41,7 +41,7 @@ def build(tmp_path: Path) -> Pace:
     (tmp_path / ".ninja_log").write_text("# ninja log v7\n", "utf-8")
     pace = Pace(tmp_path, History(steps={"a.cpp.o": (1.0,), "b.cpp.o": (9.0,)}))
     (tmp_path / ".ninja_log").write_text("# ninja log v7\n0\t1000\t0\ta.cpp.o\tff\n", "utf-8")
-    pace.seen(b"[1/2] Building CXX object a.cpp.o\n")
+    pace.read_output(b"[1/2] Building CXX object a.cpp.o\n")
     return pace
 
 

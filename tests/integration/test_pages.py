@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import shutil
+import stat
 import subprocess
 import sys
 from pathlib import Path
@@ -70,8 +73,36 @@ class Home:
 
     def again(self) -> None:
         """Make all as it was after the first build, in the same place: venvs and build trees name it."""
-        subprocess.run(["rm", "-rf", str(self.folder)], check=True)
-        subprocess.run(["cp", "-a", str(self.saved), str(self.folder)], check=True)
+        restore(self.saved, self.folder)
+
+
+def restore(saved: Path, place: Path) -> None:
+    """Make a folder as it was saved; what is the same by kind, mode, size and time is not copied again."""
+    wanted, here = stamps(saved), stamps(place)
+    for name, stamp in sorted(here.items(), reverse=True):
+        if stamp != wanted.get(name):
+            shutil.rmtree(place / name) if stamp[0] == "folder" else (place / name).unlink()
+    for name, stamp in sorted(wanted.items()):
+        if stamp != here.get(name):
+            if stamp[0] == "folder":
+                (place / name).mkdir(exist_ok=True)
+            else:
+                shutil.copy2(saved / name, place / name, follow_symlinks=False)
+
+
+def stamps(root: Path) -> dict[str, tuple[object, ...]]:
+    """Return what says whether an entry below a folder has changed, by its path."""
+    found: dict[str, tuple[object, ...]] = {}
+    for folder, names, files in os.walk(root):
+        for name in (*names, *files):
+            path = Path(folder, name)
+            seen = path.lstat()
+            if stat.S_ISDIR(seen.st_mode):
+                stamp: tuple[object, ...] = ("folder",)
+            else:
+                stamp = (seen.st_mode, seen.st_size, seen.st_mtime_ns)
+            found[str(path.relative_to(root))] = stamp
+    return found
 
 
 @pytest.fixture(scope="module")

@@ -169,10 +169,10 @@ def test_the_next_build_is_compared_and_timed(root: Path) -> None:
     assert len(history.builds) == 1 and history.steps["x.dir/a&b.cpp.o"][0] >= 0.3
     ninja(build, "-t", "clean")
     pace = Pace(build, history)
-    assert pace.left() is None
+    assert pace.seconds_left() is None
     record(root)
     output = ninja(build)
-    assert pace.seen(output.encode()) == 0.0
+    assert pace.read_output(output.encode()) == 0.0
     page = made(root)[1]
     assert "Against the time before" in page and data(page)["compares"]
     assert "Builds before" in page and "2026-01-01 00:00:00 UTC" in page

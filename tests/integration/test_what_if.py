@@ -70,7 +70,7 @@ def test_a_real_ninja_needs_as_long(tmp_path: Path, seed: int, jobs: int) -> Non
     run = last_run(log)
     assert run is not None
     took = {step.output: step.seconds for step in run.steps}
-    order = file.needed(file.default)
+    order = file.find_needed_edges(file.default)
     edges = [file.edges[index] for index in order]
     at = {edge.outputs[0]: index for index, edge in enumerate(edges)}
     simulated = simulate(

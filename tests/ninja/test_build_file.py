@@ -72,13 +72,13 @@ def test_a_statement_has_the_last_word_on_its_rules_pool() -> None:
 
 def test_what_a_target_needs_comes_before_it() -> None:
     found = parsed()
-    names = [found.edges[each].outputs[0] for each in found.needed(["lib/libx.so"])]
+    names = [found.edges[each].outputs[0] for each in found.find_needed_edges(["lib/libx.so"])]
     assert sorted(names) == sorted(
         ["order", "gen/ops.h", "x.dir/a b.cpp.o", "x.dir/c.cpp.o", "other.so", "lib/libx.so"]
     )
     for at, name in enumerate(names):
         assert set(edge(name).inputs) & {each.outputs[0] for each in found.edges} <= set(names[:at])
-    assert found.needed(["no such target"]) == []
+    assert found.find_needed_edges(["no such target"]) == []
 
 
 def test_a_file_that_says_nothing() -> None:

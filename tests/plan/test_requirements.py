@@ -10,7 +10,7 @@ from packaging.requirements import Requirement
 from tests.support.machines import ask, base_python, linux_facts, plan_of, python, settings, statuses, tool
 from tests.support.windows import windows_facts
 from torchbuild_tasks.model import Command, Facts
-from torchbuild_tasks.plan.requirements import missing_requirements, required
+from torchbuild_tasks.plan.requirements import list_requirements, missing_requirements
 from torchbuild_tasks.values import replace
 
 
@@ -115,7 +115,7 @@ def test_a_ninja_that_breaks_builds_on_windows_is_not_taken_there(
 ) -> None:
     tools = tuple(each for each in facts.tools if each.name != "ninja")
     facts = replace(facts, tools=(*tools, tool("ninja", version)))
-    texts = [Requirement(text) for text in required(ask(facts))]
+    texts = [Requirement(text) for text in list_requirements(ask(facts))]
     assert [str(each.specifier) for each in texts if each.name == "ninja"] == wanted
 
 

@@ -9,7 +9,7 @@ import pytest
 from tests.support.machines import found, linux_facts, modern_tree, plan_of, statuses, tree, with_tree
 from torchbuild_tasks.catalog import SubmoduleRow, load_catalog
 from torchbuild_tasks.model import Facts, Host, Tool, Tree
-from torchbuild_tasks.plan.submodules import fetched_word, pinned
+from torchbuild_tasks.plan.submodules import fetched_word, find_pins
 from torchbuild_tasks.values import replace
 
 ASMJIT = "third_party/fbgemm/third_party/asmjit"
@@ -224,10 +224,10 @@ def test_without_git_it_is_to_be_installed_first() -> None:
 
 def test_the_rows_of_a_release_name_each_folder_once_by_a_whole_commit() -> None:
     catalog = load_catalog()
-    rows = pinned(catalog, "2.6.0a0")
+    rows = find_pins(catalog, "2.6.0a0")
     assert len(rows) == len([row for row in catalog.pin if row.torch == "2.6.0"]) > 30
     assert all(len(row.commit) == 40 and row.url.startswith("https://") for row in rows.values())
-    assert pinned(catalog, "2.9.1") == {} == pinned(catalog, None)
+    assert find_pins(catalog, "2.9.1") == {} == find_pins(catalog, None)
 
 
 def way_out(facts: Facts) -> str:

@@ -49,7 +49,7 @@ def test_a_link_that_a_clone_brought_is_not_written_through(folder: Path, privat
     (folder / FILE).symlink_to(victim)
     (folder / MARK).symlink_to(victim)
     write_atomic(folder / "env.sh", b"new", error=EnvFileError, private=private)
-    with left_running.noted(folder):
+    with left_running.note_started(folder):
         assert not (folder / FILE).is_symlink()
     with mark_change(folder, folder, folder):
         assert not (folder / MARK).is_symlink()

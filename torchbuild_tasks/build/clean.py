@@ -19,7 +19,7 @@ from torchbuild_tasks.build import owned
 from torchbuild_tasks.build.install import listed
 from torchbuild_tasks.build.ledger import LOG, LOGS
 from torchbuild_tasks.build.named import find_copies
-from torchbuild_tasks.build.outputs import emptied_folders, recordable
+from torchbuild_tasks.build.outputs import find_emptied_folders, recordable
 from torchbuild_tasks.build.work import Reporter, Work
 from torchbuild_tasks.catalog import Catalog
 from torchbuild_tasks.errors import BuildFailed, CleanRefused
@@ -112,7 +112,7 @@ def remove_stale(work: Work) -> Work:
     return work
 
 
-def free_emptied(work: Work) -> None:
+def set_foreign_files_aside(work: Work) -> None:
     """Move what is of others out of the folders that the front end empties at each install.
 
     scikit-build-core empties a folder that has its tag, with all that a person put there, and refuses one
@@ -122,7 +122,7 @@ def free_emptied(work: Work) -> None:
         BuildFailed: it cannot be moved.
     """
     inside = owned.within(work.root, work.build_dir)
-    for name, tag in emptied_folders(work.catalog) if inside else ():
+    for name, tag in find_emptied_folders(work.catalog) if inside else ():
         folder = work.build_dir / name
         if is_link(folder) or not folder.is_dir():
             continue

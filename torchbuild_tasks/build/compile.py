@@ -51,9 +51,9 @@ def build_torch(work: Work) -> Work:
         route = confirm_route(work, route)
     work.ledger.open()
     if route.front_end and work.plan.era == "scikit-build-core":
-        from torchbuild_tasks.build.clean import free_emptied
+        from torchbuild_tasks.build.clean import set_foreign_files_aside
 
-        free_emptied(work)
+        set_foreign_files_aside(work)
     listed.note_listed(work.root, work.build_dir)
     front_end_skipped = True
     while route is not None:
@@ -115,7 +115,7 @@ def _run_once(work: Work, command: Command) -> tuple[int, LogScanner | None]:
     from torchbuild_tasks.build.jobserver.stage import jobserver
     from torchbuild_tasks.build.ledger import now
     from torchbuild_tasks.build.monitor import monitor_build
-    from torchbuild_tasks.features.diagnosis.act import FirstError, log_search, stream_searched
+    from torchbuild_tasks.features.diagnosis.act import FirstError, log_search, stream_into_log
     from torchbuild_tasks.ninja.step_times import compiler_of
 
     store = work.fetching.store
@@ -128,14 +128,14 @@ def _run_once(work: Work, command: Command) -> tuple[int, LogScanner | None]:
         nonlocal due
         if time.monotonic() >= due:
             due = time.monotonic() + _PACE_EVERY
-            pace.seen(block)
+            pace.read_output(block)
         work.report.block(block)
 
     began = time.time()
     with jobserver(work, pace.to_come) as served, monitor_build(served, pace, FirstError(work, search)):
         argv = _with_jobs(command, served.env.get("MAX_JOBS", ""))
         work.report.command(argv)
-        ended = stream_searched(argv, env=served.environ, cwd=command.cwd, on_block=on_block, search=search)
+        ended = stream_into_log(argv, env=served.environ, cwd=command.cwd, on_block=on_block, search=search)
     problem = keep(store, work.root, compiler, work.build_dir, started=began, finished=now())
     if problem:
         work.report.note(problem)
@@ -155,10 +155,10 @@ def run_logged(work: Work, command: Command, environ: Mapping[str, str]) -> None
     Raises:
         BuildFailed: it failed.
     """
-    from torchbuild_tasks.features.diagnosis.act import log_search, stream_searched
+    from torchbuild_tasks.features.diagnosis.act import log_search, stream_into_log
 
     work.report.command(command.argv)
-    rc, scanner = stream_searched(
+    rc, scanner = stream_into_log(
         command.argv, env=environ, cwd=command.cwd, on_block=work.report.block, search=log_search(work)
     )
     if scanner is not None:

@@ -176,14 +176,14 @@ class Pace:
         self._clock, self._next, self._version = clock, 0.0, 0
         self._lock = threading.RLock()
 
-    def seen(self, block: bytes) -> float | None:
+    def read_output(self, block: bytes) -> float | None:
         """Take in whole lines of output; return the seconds left, as of now."""
         newest = self._parser.feed_block(block)
         with self._lock:
             if newest is not None and newest.total:
-                self._left.counted(newest.done, newest.total)
+                self._left.set_progress(newest.done, newest.total)
                 self._look_up(newest.total)
-            return self.left()
+            return self.seconds_left()
 
     def _look_up(self, total: int) -> None:
         if not self._looked_up and total >= _LONG:
@@ -208,14 +208,14 @@ class Pace:
         done, left = self.steps
         return left / (done + left)
 
-    def left(self) -> float | None:
+    def seconds_left(self) -> float | None:
         """Return the seconds left, as of now."""
         with self._lock:
             now = self._clock()
             if now >= self._next:
                 self._next = now + _EVERY
-                self._left.finished(self._read_ended_steps(), now)
-            return self._left.left(now)
+                self._left.add_steps(self._read_ended_steps(), now)
+            return self._left.seconds_left(now)
 
     def _read_ended_steps(self) -> tuple[Step, ...]:
         text = self._follower.new()

@@ -96,7 +96,7 @@ class Monitor:
             self._failed = True
             for line in words.splitlines():
                 self._report.note(line)
-        left = None if self._failed else self._pace.left()  # what is left is not built any more
+        left = None if self._failed else self._pace.seconds_left()  # what is left is not built any more
         self._report.left(left, self._pace.spread)
         self._state = replace(
             self._state,

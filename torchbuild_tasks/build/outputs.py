@@ -55,7 +55,7 @@ def of_either_era(catalog: Catalog, era: str) -> Outputs:
     return replace(outputs, patterns=(*outputs.patterns, *outputs.others), others=())
 
 
-def emptied_folders(catalog: Catalog) -> tuple[tuple[str, str], ...]:
+def find_emptied_folders(catalog: Catalog) -> tuple[tuple[str, str], ...]:
     """Return the folders of a build folder that their maker empties, each with the tag that it looks for."""
     rows = (row for row in catalog.output if row.tag)
     return tuple((row.pattern.removeprefix(BUILD).removesuffix("/**"), row.tag) for row in rows)
@@ -126,7 +126,7 @@ class Outputs(msgspec.Struct, frozen=True, kw_only=True):
         """Return whether what a killed build's compilers wrote after its last word is known as theirs."""
         return self.sure is not None and (path.startswith(self.build or "\0") or self.needs_name(path))
 
-    def unnamed(
+    def find_unnamed(
         self, claimed: Listing, earlier: Listing, find_named: Callable[[Set[str]], Iterable[str]]
     ) -> frozenset[str]:
         """Return what of the claimed nothing names, so that somebody else may have made it.

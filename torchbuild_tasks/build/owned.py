@@ -124,7 +124,9 @@ def _sort_claims(
     root: Path, build_dir: Path | str, outputs: Outputs, claimed: Listing, earlier: Listing
 ) -> Claimed:
     """Take apart what the build's own texts name and what came beside it."""
-    unnamed = outputs.unnamed(claimed, earlier, lambda files: find_named(root, Path(root, build_dir), files))
+    unnamed = outputs.find_unnamed(
+        claimed, earlier, lambda files: find_named(root, Path(root, build_dir), files)
+    )
     owned = {path: stamp for path, stamp in claimed.items() if path not in unnamed}
     return Claimed(owned, {path: claimed[path] for path in unnamed})
 

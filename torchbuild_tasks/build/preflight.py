@@ -114,9 +114,9 @@ class _Bench:
             done = self._run(argv)
             if done.rc != 0 and _NO_CODE not in _output(done):
                 return f"the cubin was not looked into, for cuobjdump {_ending(done)}"
-            found = listed_archs(_output(done))
+            found = read_listed_archs(_output(done))
         else:
-            found, argv = held_archs((self._folder / planned.cubin).read_bytes()), (planned.cubin,)
+            found, argv = read_object_archs((self._folder / planned.cubin).read_bytes()), (planned.cubin,)
         if same_archs(planned.archs, found):
             return f"the cubin holds {_and(found)}"
         raise PreflightFailed(
@@ -243,7 +243,7 @@ class Answer(NamedTuple):
 # ---------------------------------------------------------------- architectures
 
 
-def listed_archs(listing: str) -> tuple[str, ...]:
+def read_listed_archs(listing: str) -> tuple[str, ...]:
     """Read what `cuobjdump --list-elf --list-ptx` lists: "sm_86" for machine code, "compute_90" for PTX."""
     found = _LISTED.findall(listing)
     kinds = {"ELF": "sm", "PTX": "compute"}
@@ -251,7 +251,7 @@ def listed_archs(listing: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(named))
 
 
-def held_archs(data: bytes) -> tuple[str, ...]:
+def read_object_archs(data: bytes) -> tuple[str, ...]:
     """Read the same out of an object file, ELF or COFF, that nvcc made: its fat binaries tell it themselves.
 
     A fat binary is a header and one entry for each image (what nvcc 12.4 and 13.0 write, compressed or

@@ -90,7 +90,7 @@ class TimeLeft:
             waiting = left
         self._reckon(waiting)
 
-    def counted(self, done: int, total: int) -> None:
+    def set_progress(self, done: int, total: int) -> None:
         """Take in Ninja's `[done/total]`."""
         self._done, self._total = done, total
 
@@ -99,7 +99,7 @@ class TimeLeft:
         """Return how many steps ran and how many are to come; where nothing counts them, 0 and 1."""
         return (self._done, self._total - self._done) if self._total else (0, 1)
 
-    def finished(self, steps: Iterable[Step], now: float) -> None:
+    def add_steps(self, steps: Iterable[Step], now: float) -> None:
         """Take in steps that the log shows as ended; `now` is any clock in seconds."""
         for step in steps:
             key = (step.start, step.end, step.command)
@@ -141,7 +141,7 @@ class TimeLeft:
         seen = min(1.0, self._all_ended / (self._all_ended + left) / _SEEN_ENOUGH)
         return 1.0 + (_SPREAD - 1.0) * guessed / left * (1.0 - seen)
 
-    def left(self, now: float) -> float | None:
+    def seconds_left(self, now: float) -> float | None:
         """Return the seconds from `now` to the last step's end; None while too little is known."""
         if self._total and self._done >= self._total:
             return 0.0

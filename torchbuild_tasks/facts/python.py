@@ -353,7 +353,7 @@ def _opens_the_store(probe: Probe, path: str) -> bool:
 def find_installed(probe: Probe, wanted: str | None) -> Iterator[Candidate]:
     """Yield interpreters of the system's list: only Windows keeps one, and its PATH often has none."""
     if probe.windows and (wanted is None or is_version(wanted)):
-        for place, version in listed_by_windows(probe):
+        for place, version in list_windows_pythons(probe):
             if wanted is None or version is None or versions_agree(wanted, version):
                 yield place
 
@@ -417,7 +417,7 @@ _LINE = re.compile(r"\s*-(?:V:)?(\S+)[\s*]+([A-Za-z]:\\.+\.exe)\s*")
 _TAG_VERSION = re.compile(r"(?:^|\D)(\d+\.\d+(?:\.\d+)?)(t?)")
 
 
-def listed_by_windows(probe: Probe) -> Iterator[tuple[Candidate, str | None]]:
+def list_windows_pythons(probe: Probe) -> Iterator[tuple[Candidate, str | None]]:
     """Yield each with the version of its entry, once; those of the py launcher come first."""
     seen = set()
     for place, tag in (*_list_of_launcher(probe), *_list_of_registry(probe)):

@@ -35,7 +35,7 @@ def look_at_submodules(probe: Probe, root: str, folders: Sequence[str], *, git: 
         folders: those that rows know of any release; looked at where no .gitmodules names its own.
         git: whether the root is the top of a repository.
     """
-    checked = checked_folders(probe, root)
+    checked = find_checked_folders(probe, root)
     looked = {path for path in checked or () if _holds_nothing(probe, probe.join(root, path))}
     empty = tuple(sorted({*_drop_unlinked(probe, root, empty_submodules(probe, root)), *looked}))
     absent: tuple[str, ...] = ()
@@ -133,7 +133,7 @@ def _has_link(probe: Probe, root: str, path: str, links: Sequence[str]) -> bool:
 # ---------------- what setup.py insists on, whatever is switched off
 
 
-def checked_folders(probe: Probe, root: str) -> tuple[str, ...] | None:
+def find_checked_folders(probe: Probe, root: str) -> tuple[str, ...] | None:
     """Return the folders that setup.py looks into before it builds; None where that cannot be read.
 
     The list is read from the text of this very setup.py: up to 1.8 it names every folder, from 1.9 on it

@@ -107,7 +107,7 @@ def _build_each(request: BuildRequest, report: Reporter) -> Outcome:
     """
     from torchbuild_tasks import flow
     from torchbuild_tasks.features.pythons.act import try_wheel
-    from torchbuild_tasks.features.pythons.choose import made_text, require_wheels, split_pythons
+    from torchbuild_tasks.features.pythons.choose import require_wheels, split_pythons, summary_text
 
     names = split_pythons(request.python)
     each = {name: dataclasses.replace(request, python=name) for name in names}
@@ -125,7 +125,7 @@ def _build_each(request: BuildRequest, report: Reporter) -> Outcome:
         began = time.time()
         built = flow.build(dataclasses.replace(one, clean=one.clean and number == 0), report)
         made.append(try_wheel(built, name, began, time.time() - began, report))
-    return Outcome({"wheels": made}, "" if request.json else made_text(made))
+    return Outcome({"wheels": made}, "" if request.json else summary_text(made))
 
 
 def _watch(request: BuildRequest, report: Reporter) -> Outcome:

@@ -53,10 +53,10 @@ def run(request: CompletionRequest, report: Reporter) -> Outcome:
 
 def _builds(request: CompletionRequest) -> list[str]:
     """Return the names of the builds; none where the settings file is broken, for somebody is typing."""
-    from torchbuild_tasks.context import named
+    from torchbuild_tasks.context import read_named_build
 
     try:
-        return sorted(named(request).settings.builds)
+        return sorted(read_named_build(request).settings.builds)
     except TorchbuildError:
         return []
 

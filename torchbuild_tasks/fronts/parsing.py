@@ -144,7 +144,7 @@ def make_request(verb: str, values: dict[str, Any], fixed: Mapping[str, Any] = {
         UsageError: --jobs is not a whole number, or a TORCHBUILD_ variable says what its flag cannot.
     """
     values = {**values, **fixed}
-    values = {**said_by_environment(verb, os.environ, values), **values}
+    values = {**read_environment(verb, os.environ, values), **values}
     clean = {key: value for key, value in values.items() if value not in (None, [])}
     clean = {key: tuple(value) if isinstance(value, list) else value for key, value in clean.items()}
     if "jobs" in clean:
@@ -161,7 +161,7 @@ def make_request(verb: str, values: dict[str, Any], fixed: Mapping[str, Any] = {
 _YES, _NO = ("1", "true", "yes", "on"), ("0", "false", "no", "off")
 
 
-def said_by_environment(verb: str, environ: Mapping[str, str], given: Mapping[str, Any]) -> dict[str, Any]:
+def read_environment(verb: str, environ: Mapping[str, str], given: Mapping[str, Any]) -> dict[str, Any]:
     """Return the values of the flags that TORCHBUILD_ variables give, and their names as `said` and `denied`.
 
     A variable that is empty says nothing; neither does one whose flag was given, or whose opposite was.

@@ -39,7 +39,7 @@ class BuildFile(msgspec.Struct, frozen=True, kw_only=True):
     depths: Mapping[str, int] = msgspec.field(default_factory=dict)
     default: tuple[str, ...] = ()
 
-    def needed(self, targets: Iterable[str]) -> list[int]:
+    def find_needed_edges(self, targets: Iterable[str]) -> list[int]:
         """Return which edges these targets need, each after what it is made from.
 
         A target that nothing makes needs none.

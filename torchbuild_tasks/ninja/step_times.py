@@ -107,7 +107,7 @@ def differences(history: History, steps: Iterable[Step]) -> list[Difference]:
     return sorted(found, key=lambda each: -abs((each.now or 0.0) - (each.before or 0.0)))
 
 
-def gone_outputs(history: History, graph: Graph | None) -> list[str]:
+def find_gone_outputs(history: History, graph: Graph | None) -> list[str]:
     """Return outputs that the history knows and nothing makes any more; empty when the graph is not known."""
     if graph is None or not graph.outputs:
         return []

@@ -60,7 +60,7 @@ def choose_compilers(
     return Compilers(cxx=cxx, cc=_choose_cc(question, tool), tool=tool, host=host)
 
 
-def found_cxx(question: Question) -> tuple[Tool, ...]:
+def list_cxx(question: Question) -> tuple[Tool, ...]:
     """Return the C++ compilers of the machine, in the order in which they were found."""
     return tuple(tool for tool in question.facts.compilers if tool.name in CXX_FAMILIES and tool.path)
 
@@ -69,10 +69,10 @@ def _choose_cxx(
     question: Question, toolset: ChosenToolset, limits: HostLimits
 ) -> tuple[Choice | None, Tool | None]:
     if (asked := decide(question, "CXX")) and asked.value:
-        return asked, _find_named(found_cxx(question), asked.value)
+        return asked, _find_named(list_cxx(question), asked.value)
     if question.facts.windows is not None:
         return _cl_of(question, toolset)
-    found = found_cxx(question)
+    found = list_cxx(question)
     if not found:
         return None, None
     able = [tool for tool in found if _fits(question, tool) is not False]
@@ -95,7 +95,7 @@ def _choose_host(question: Question, cxx: Tool | None, limits: HostLimits) -> Ch
     if limits.allowed or not (reason := limits.refusal(cxx)):
         because = "nvcc's host compiler is the C++ compiler"
         return Choice(name="CUDAHOSTCXX", value=str(cxx.path), because=because)
-    for tool in found_cxx(question):
+    for tool in list_cxx(question):
         if not limits.refusal(tool) and _fits(question, tool) is not False:
             because = f"nvcc's host compiler: {reason}, and {tool.name} {tool.version} is here"
             return Choice(name="CUDAHOSTCXX", value=str(tool.path), because=because)
@@ -110,7 +110,7 @@ def _cl_of(question: Question, toolset: ChosenToolset) -> tuple[Choice | None, T
     chosen = toolset.toolset
     if chosen is None or chosen.cl is None:
         return None, None
-    known = next((tool for tool in found_cxx(question) if tool.path == chosen.cl), None)
+    known = next((tool for tool in list_cxx(question) if tool.path == chosen.cl), None)
     tool = known or Tool(name="cl", path=chosen.cl, version=chosen.version, found_via="toolset")
     return Choice(name="CXX", value="cl", because=f"MSVC {chosen.version}, {chosen.cl}"), tool
 
@@ -255,7 +255,7 @@ def check_host(question: Question, compilers: Compilers, limits: HostLimits) -> 
     tool, host = compilers.tool, compilers.host
     asked = _host_in_flags(question) or decide(question, "CUDAHOSTCXX")
     if asked and asked.value:
-        named = _find_named(found_cxx(question), asked.value)
+        named = _find_named(list_cxx(question), asked.value)
         if named is None:
             return _not_found(question, asked)
         tool = named
@@ -312,7 +312,7 @@ def _not_found(question: Question, asked: Choice) -> tuple[Finding, ...]:
     tools = (
         [tool for tool in question.facts.compilers if tool.name in PARTNER.values()]
         if of_c
-        else found_cxx(question)
+        else list_cxx(question)
     )
     fix = f"Found: {', '.join(tool.path for tool in tools if tool.path) or 'none'}."
     return (Finding(id="c-compiler" if of_c else "compiler", status="error", text=text, fix=fix),)

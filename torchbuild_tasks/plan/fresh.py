@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from torchbuild_tasks.catalog.match import admits, parse_version, series, variable_row
 from torchbuild_tasks.model import Change, Finding, Freshness, Need, Tree
 from torchbuild_tasks.plan.question import Question
-from torchbuild_tasks.plan.requirements import named
+from torchbuild_tasks.plan.requirements import parse_if_named
 
 if TYPE_CHECKING:
     from torchbuild_tasks.plan.decisions import Decisions  # which imports inner_loop, and that this
@@ -83,7 +83,7 @@ def cmake_version(decisions: Decisions) -> str:
     """
     question, python = decisions.question, decisions.python
     cache = question.facts.tree.cache
-    wanted = next((found for text in python.missing if (found := named(text, "cmake"))), None)
+    wanted = next((found for text in python.missing if (found := parse_if_named(text, "cmake"))), None)
     if wanted is not None:
         before = cache.cmake if cache else None
         known = before is not None and admits(str(wanted.specifier), before)
@@ -98,7 +98,7 @@ def cmake_version(decisions: Decisions) -> str:
 def _ninja(decisions: Decisions) -> str:
     """Return the Ninja that the build will find first: the Python's own, else the path of the machine's."""
     question, python = decisions.question, decisions.python
-    if any(named(text, "ninja") for text in (*python.missing, *python.better)):
+    if any(parse_if_named(text, "ninja") for text in (*python.missing, *python.better)):
         return OWN_NINJA
     if python.target and "ninja" in python.target.packages:
         return OWN_NINJA

@@ -26,7 +26,7 @@ EXTRA: Final = "PYTORCH_EXTRA_INSTALL_REQUIREMENTS"
 _WINDOWS_MACHINES: Final = {"x86_64": "AMD64", "aarch64": "ARM64"}  # platform.machine() there
 
 
-def required(
+def list_requirements(
     question: Question, installed: Python | None = None, also: tuple[str, ...] = (), *, ours: bool = True
 ) -> tuple[str, ...]:
     """Return all that the build, and what is built beside torch, need in the target Python (PEP 508).
@@ -81,7 +81,7 @@ def gate(question: Question, name: str) -> SpecifierSet:
     return SpecifierSet(",".join(fits))
 
 
-def named(text: str, name: str) -> Requirement | None:
+def parse_if_named(text: str, name: str) -> Requirement | None:
     """Return the requirement (PEP 508) where it is one of this package."""
     found = _parse(text)
     return found if found and canonicalize_name(found.name) == name else None
@@ -119,10 +119,10 @@ def missing_requirements(
     have = _packages(installed)
     markers = _markers(question, base)
     missing = []
-    needed = required(question, installed, also, ours=ours)
+    needed = list_requirements(question, installed, also, ours=ours)
     if question.request.from_wheel:
         names = {canonicalize_name(each.name) for text in also if (each := _parse(text))}
-        needed = tuple(text for text in needed if any(named(text, name) for name in names))
+        needed = tuple(text for text in needed if any(parse_if_named(text, name) for name in names))
     for text in needed:
         requirement = _parse(text)
         if requirement is None or _built_in(question, requirement.name, base):

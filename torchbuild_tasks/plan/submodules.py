@@ -143,7 +143,7 @@ def can_fetch(tree: Tree, missing: Iterable[str]) -> bool:
     return tree.git and not set(missing) & set(tree.linkless)
 
 
-def pinned(catalog: Catalog, version: str | None) -> dict[str, PinRow]:
+def find_pins(catalog: Catalog, version: str | None) -> dict[str, PinRow]:
     """Return what rows have of the submodules of the release that a folder is, by path."""
     base = parse_version(version)
     return {row.path: row for row in catalog.pin if base and Version(base.base_version) == Version(row.torch)}
@@ -175,7 +175,7 @@ def way_out(question: Question, missing: Iterable[str]) -> str:
     first = f"{how_to_install(question.facts, question.catalog, 'git')}; then " if lost else ""
     if can_fetch(tree, missing):
         return f"{first}torchbuild source update --source {as_word(tree.root)}"
-    pins = pinned(question.catalog, tree.version)
+    pins = find_pins(question.catalog, tree.version)
     if not tree.git and all(path in pins for path in missing):
         release = next(iter(pins.values())).torch
         line = f"torchbuild source update --source {as_word(tree.root)}"

@@ -59,7 +59,7 @@ def current() -> Run | None:
 
 
 @contextlib.contextmanager
-def noted(state: Path) -> Iterator[None]:
+def note_started(state: Path) -> Iterator[None]:
     """Note what is started meanwhile in `state`; at the end of the run nothing of it is left."""
     path = state / FILE
     try:

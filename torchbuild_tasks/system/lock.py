@@ -39,7 +39,7 @@ def hold(root: Path, what: str, note: Callable[[str], object] | None = None) -> 
     try:
         _end_left(root, state, note)
         write_json(about, _myself(what), error=UsageError, private=True)
-        with left_running.noted(state):
+        with left_running.note_started(state):
             yield
     finally:
         # First the note, then the lock: the note must never be of a run that is over.

@@ -19,7 +19,7 @@ def client(tokens: Tokens) -> int:
 
 def test_what_is_put_can_be_taken_by_anybody_once(scratch: Path) -> None:
     tokens = Tokens(scratch)
-    tokens.put(3)
+    tokens.give_out(3)
     ninja = client(tokens)
     assert os.read(ninja, 1) == b"+"
     assert tokens.free() == 2

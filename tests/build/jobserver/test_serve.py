@@ -98,7 +98,7 @@ def test_a_token_that_is_taken_a_moment_before_its_job_is_seen_is_not_given_twic
     time.sleep(0.1)
     processes.running = [ONE]
     time.sleep(0.1)
-    pool.put(1)
+    pool.give_out(1)
     free = pool.free()
     served.end()
     pool.close()

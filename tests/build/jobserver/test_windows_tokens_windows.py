@@ -23,7 +23,7 @@ def opened(name: str) -> int:
 def test_what_is_put_can_be_taken_by_anybody_once() -> None:
     tokens = Tokens()
     assert " " not in tokens.auth and "\\" not in tokens.auth
-    tokens.put(3)
+    tokens.give_out(3)
     assert tokens.free() == 3
     assert opened(tokens.auth)
     assert [tokens.take(0.0) for _ in range(4)] == [True, True, True, False]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from torchbuild_tasks.features.cache.choose import KEPT, drift, drift_line, remembered
+from torchbuild_tasks.features.cache.choose import KEPT, drift, drift_line, remember_settings
 from torchbuild_tasks.model import CacheTool
 from torchbuild_tasks.values import replace
 
@@ -35,7 +35,7 @@ def test_a_setting_that_is_new_or_gone_counts() -> None:
 
 
 def test_the_newest_combination_is_last_and_there_are_not_too_many() -> None:
-    assert remembered([GCC, CLANG], GCC) == [CLANG, GCC]
+    assert remember_settings([GCC, CLANG], GCC) == [CLANG, GCC]
     many = [{"compiler": str(n)} for n in range(50)]
-    kept = remembered(many, GCC)
+    kept = remember_settings(many, GCC)
     assert (len(kept), kept[-1], kept[-2]) == (KEPT, GCC, {"compiler": "49"})

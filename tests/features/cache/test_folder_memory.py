@@ -15,7 +15,7 @@ def test_it_is_read_again(tmp_path: Path) -> None:
     path = tmp_path / "store" / "memory.json"
     Memory(path).keep(FOLDER, [{"compiler": "g++"}], made=True)
     again = Memory(path)
-    assert again.seen(FOLDER) == [{"compiler": "g++"}]
+    assert again.list_settings(FOLDER) == [{"compiler": "g++"}]
     assert again.is_made(FOLDER)
     assert not again.is_made(Path("/other"))
 
@@ -26,7 +26,7 @@ def test_a_folder_stays_made_and_can_be_forgotten(tmp_path: Path) -> None:
     memory.keep(FOLDER, [{"a": "2"}], made=False)
     assert Memory(tmp_path / "memory.json").is_made(FOLDER)
     memory.forget(FOLDER)
-    assert Memory(tmp_path / "memory.json").seen(FOLDER) == []
+    assert Memory(tmp_path / "memory.json").list_settings(FOLDER) == []
 
 
 @pytest.mark.parametrize(
@@ -36,9 +36,9 @@ def test_a_broken_file_is_as_good_as_none(tmp_path: Path, text: str) -> None:
     path = tmp_path / "memory.json"
     path.write_text(text, "utf-8")
     memory = Memory(path)
-    assert memory.seen(FOLDER) == []
+    assert memory.list_settings(FOLDER) == []
     memory.keep(FOLDER, [{"a": "1"}], made=False)
-    assert Memory(path).seen(FOLDER) == [{"a": "1"}]
+    assert Memory(path).list_settings(FOLDER) == [{"a": "1"}]
 
 
 def test_no_file_and_one_that_cannot_be_written_do_no_harm(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from torchbuild_tasks.features.cache.stats import (
-    added,
+    add_reports,
     ccache_difference,
     ccache_report,
     hint,
@@ -109,7 +109,7 @@ def test_ccaches_counters_before_and_after() -> None:
 def test_two_servers_of_one_build_are_one_report() -> None:
     one = CacheReport(tool="sccache", hits={"C/C++": 1}, misses={"CUDA": 2}, shared=1)
     two = CacheReport(tool="sccache", hits={"C/C++": 2}, not_cached={"-E": 1}, errors=1)
-    assert added(one, two) == CacheReport(
+    assert add_reports(one, two) == CacheReport(
         tool="sccache", hits={"C/C++": 3}, misses={"CUDA": 2}, not_cached={"-E": 1}, shared=1, errors=1
     )
 

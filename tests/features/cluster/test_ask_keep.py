@@ -69,6 +69,6 @@ def test_every_user_has_a_shelf_of_their_own(tmp_path: Path) -> None:
     made = cluster_files(str(tmp_path / "cache"))
     assert Path.home() in made.root.parents
     assert made.space == tmp_path / "cache" / "cluster"
-    assert made.joined() == ()
+    assert made.list_joined() == ()
     write_secret(made.client("big-10600"), "x")
-    assert made.joined() == (made.client("big-10600"),)
+    assert made.list_joined() == (made.client("big-10600"),)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from torchbuild_tasks.features.cluster.choose import SCHEDULER_LOG, given_back, plainly
+from torchbuild_tasks.features.cluster.choose import SCHEDULER_LOG, plainly, why_compiled_here
 
 AT = "[2026-11-21T13:27:13Z INFO  "
 WARN = "[2026-11-21T13:27:16Z WARN  "
@@ -67,6 +67,8 @@ FULL = "Insufficient capacity across {} available servers: Failed to allocate jo
 
 def test_the_commonest_reason_for_what_came_back() -> None:
     log = f"{BACK}{FULL.format(2)}\n{BACK}{REFUSED}\n{BACK}{REFUSED}\n{WARN}x] something else\n"
-    assert given_back(log) == REFUSED
-    assert given_back(f"{log}{BACK}{FULL.format(2)}\n{BACK}{FULL.format(1)}\n") == "every server was busy"
-    assert given_back("") == ""
+    assert why_compiled_here(log) == REFUSED
+    assert (
+        why_compiled_here(f"{log}{BACK}{FULL.format(2)}\n{BACK}{FULL.format(1)}\n") == "every server was busy"
+    )
+    assert why_compiled_here("") == ""

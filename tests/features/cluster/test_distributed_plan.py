@@ -7,7 +7,7 @@ from typing import Any
 
 from tests.support.caches import CCACHE, SCCACHE
 from tests.support.machines import built, found, linux_facts, plan_of, tool
-from torchbuild_tasks.features.cache.stats import added, report_lines, sccache_report
+from torchbuild_tasks.features.cache.stats import add_reports, report_lines, sccache_report
 from torchbuild_tasks.model import BuildPlan, CacheReport, Cluster, Facts, Tool
 from torchbuild_tasks.values import replace
 
@@ -90,7 +90,7 @@ def test_who_compiled_how_much() -> None:
     report = sccache_report(before, after)
     assert report and report.away == {"10.0.0.2:10501": 4, "10.0.0.3:10501": 2}
     assert report.given_back == 3
-    both = added(report, CacheReport(tool="sccache", away={"10.0.0.3:10501": 1}, given_back=1))
+    both = add_reports(report, CacheReport(tool="sccache", away={"10.0.0.3:10501": 1}, given_back=1))
     line = "compiled on other machines: 7 (4 by 10.0.0.2, 3 by 10.0.0.3); 4 more were compiled here instead"
     assert line in report_lines(replace(both, misses={"C/C++": 11}))
 

@@ -23,8 +23,8 @@ from torchbuild_tasks.features.container.choose import (
     check_path,
     choose_engine,
     choose_memory,
+    find_mirror,
     make_container,
-    mirrored,
 )
 from torchbuild_tasks.model import Facts, Memory
 from torchbuild_tasks.values import replace
@@ -183,12 +183,12 @@ def test_a_dollar_in_a_path_is_none_of_composes_variables() -> None:
     ],
 )
 def test_mirrors(mirrors: tuple[str, ...], image: str) -> None:
-    assert mirrored("docker.io/library/debian:bookworm", mirrors) == image
+    assert find_mirror("docker.io/library/debian:bookworm", mirrors) == image
 
 
 def test_a_mirror_has_no_scheme() -> None:
     with pytest.raises(UsageError, match="no scheme"):
-        mirrored("docker.io/library/debian:bookworm", ("docker.io=https://here",))
+        find_mirror("docker.io/library/debian:bookworm", ("docker.io=https://here",))
 
 
 def test_a_named_image_is_said_to_be_unknown() -> None:

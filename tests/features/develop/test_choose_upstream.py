@@ -4,7 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from torchbuild_tasks.features.develop.choose import argv_of_benchmarks, argv_of_tests, nodes, pinned, without
+from torchbuild_tasks.features.develop.choose import (
+    argv_of_benchmarks,
+    argv_of_tests,
+    nodes,
+    pin_to_node,
+    without,
+)
 
 # As numactl 2.0.16 says it of a machine with two sockets, and of one without any memory of its own on node 1.
 TWO = """available: 2 nodes (0-1)
@@ -43,13 +49,13 @@ def test_all_benchmarks_or_one_operators(only: str | None, module: str) -> None:
 
 def test_the_node_with_most_of_the_cores_that_may_be_used() -> None:
     assert nodes(TWO) == {0: {0, 1, 2, 3}, 1: {4, 5, 6, 7}}
-    assert pinned("numactl", TWO, range(8)) == ("numactl", "--cpunodebind=0", "--membind=0")
-    assert pinned("numactl", TWO, {3, 4, 5}) == ("numactl", "--cpunodebind=1", "--membind=1")
+    assert pin_to_node("numactl", TWO, range(8)) == ("numactl", "--cpunodebind=0", "--membind=0")
+    assert pin_to_node("numactl", TWO, {3, 4, 5}) == ("numactl", "--cpunodebind=1", "--membind=1")
 
 
 @pytest.mark.parametrize("said", ["", "No NUMA available on this system", "node 0 cpus:\n"])
 def test_nothing_is_pinned_where_there_is_no_node(said: str) -> None:
-    assert pinned("numactl", said, range(8)) == ()
+    assert pin_to_node("numactl", said, range(8)) == ()
 
 
 def test_the_checkout_leaves_pythonpath_and_nothing_else_does() -> None:

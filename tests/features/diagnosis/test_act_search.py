@@ -10,7 +10,7 @@ import pytest
 
 from torchbuild_tasks.catalog.failures import FailureBook
 from torchbuild_tasks.features.diagnosis import act
-from torchbuild_tasks.features.diagnosis.act import Search, stream_searched, whole_lines
+from torchbuild_tasks.features.diagnosis.act import Search, stream_into_log, whole_lines
 from torchbuild_tasks.features.diagnosis.scan import LogScanner
 from torchbuild_tasks.system.log import Log, open_log
 
@@ -25,7 +25,7 @@ def scanner() -> LogScanner:
 def streamed(log: Log, rc: int) -> tuple[int, LogScanner | None]:
     blocks = list[bytes]()
     argv = [sys.executable, "-c", f"print({SAID!r}, end=''); raise SystemExit({rc})"]
-    ended = stream_searched(argv, env=None, cwd=None, on_block=blocks.append, search=Search(log, scanner))
+    ended = stream_into_log(argv, env=None, cwd=None, on_block=blocks.append, search=Search(log, scanner))
     assert b"".join(blocks).decode() == SAID
     return ended
 
@@ -62,7 +62,7 @@ def test_a_log_that_someone_removed_is_not_searched(tmp_path: Path) -> None:
     with open_log(tmp_path, "build", ["x"]) as log:
         remove = f"import os; os.remove({str(log.path)!r}); raise SystemExit(3)"
         argv = [sys.executable, "-c", remove]
-        ended = stream_searched(argv, env=None, cwd=None, on_block=print, search=Search(log, scanner))
+        ended = stream_into_log(argv, env=None, cwd=None, on_block=print, search=Search(log, scanner))
     assert ended[0] == 3
     assert ended[1] is not None
     assert ended[1].found is None

@@ -134,7 +134,7 @@ def test_what_the_record_says(tmp_path: Path) -> None:
 def test_no_patch_leaves_no_trace(tmp_path: Path) -> None:
     root = lay_out(tmp_path)
     assert apply(root, []) == ()
-    assert patches.recorded(root).patches == ()
+    assert patches.read_record(root).patches == ()
     assert not (root / files.STATE_DIR).exists()
 
 
@@ -243,7 +243,7 @@ def test_all_are_tried_before_the_first_is_applied(tmp_path: Path) -> None:
     with pytest.raises(PatchRefused, match="wrong"):
         apply(root, [BOUNDS, wrong])
     assert contents(root) == before
-    assert patches.recorded(root).patches == ()
+    assert patches.read_record(root).patches == ()
 
 
 def test_a_file_that_is_missing(tmp_path: Path) -> None:
@@ -616,7 +616,7 @@ def test_a_read_only_file_is_refused_before_the_other_is_changed(tmp_path: Path)
     with pytest.raises(PatchRefused, match="KernelUtils.h"):
         apply(root, [BOUNDS])
     assert contents(root) == before
-    assert patches.recorded(root).patches == ()
+    assert patches.read_record(root).patches == ()
 
 
 def test_a_file_that_may_not_be_written_is_refused_first(
@@ -630,7 +630,7 @@ def test_a_file_that_may_not_be_written_is_refused_first(
         apply(root, [BOUNDS])
     assert "chmod u+w" in refused.value.next_step
     assert contents(root) == before
-    assert patches.recorded(root).patches == ()
+    assert patches.read_record(root).patches == ()
 
 
 @needs_posix_permissions

@@ -15,6 +15,7 @@ from torchbuild_tasks.features.wheel_overlay.choose import (
     COMPILED,
     built_from_changes,
     choose_members,
+    describe_reach,
     find_reached,
     find_row,
     is_commit,
@@ -22,7 +23,6 @@ from torchbuild_tasks.features.wheel_overlay.choose import (
     promise,
     python_tags,
     release_tags,
-    say_reached,
     wheel_inputs,
 )
 from torchbuild_tasks.model import Expectation, Host
@@ -158,7 +158,7 @@ def test_a_file_that_no_row_knows_counts_when_git_tracks_it() -> None:
 
 def test_a_refusal_names_files_parts_and_targets() -> None:
     reached = find_reached(["c10/core/a.cpp", "c10/core/b.cpp", "torch/csrc/x.cpp"], [], ROWS)
-    first, second = say_reached(reached, {"c10/core/a.cpp": ("c10/CMakeFiles/c10.dir/core/a.cpp.o",)})
+    first, second = describe_reach(reached, {"c10/core/a.cpp": ("c10/CMakeFiles/c10.dir/core/a.cpp.o",)})
     assert first.text == (
         "native, reaches c10, by Ninja's graph c10/CMakeFiles/c10.dir/core/a.cpp.o: "
         "c10/core/a.cpp, c10/core/b.cpp"

@@ -15,6 +15,8 @@ pytestmark = [pytest.mark.integration, needs_git, needs_shebang]
 
 FAKE = """#!{python}
 import sys, time
+if "fetch" not in sys.argv:
+    sys.exit()  # it is asked for its settings before
 for line in {lines!r}:
     sys.stderr.write(line)
     sys.stderr.flush()

@@ -71,7 +71,7 @@ class Tokens:
         """Return the value of `--jobserver-auth=`."""
         return f"fifo:{self.folder / _FIFO}"
 
-    def put(self, number: int) -> None:
+    def give_out(self, number: int) -> None:
         """Give out so many."""
         if self._pipe is not None and number > 0:
             os.write(self._pipe, b"+" * number)

@@ -122,7 +122,7 @@ class Served:
 
     def _give_out_up_to(self, number: int) -> None:
         if number > self._out:
-            self._pool.put(number - self._out)
+            self._pool.give_out(number - self._out)
             self._out = number
 
 

@@ -46,7 +46,7 @@ class Tokens:
             raise _error()
         self._counting = threading.Lock()
 
-    def put(self, number: int) -> None:
+    def give_out(self, number: int) -> None:
         """Give out so many."""
         if number > 0 and not _kernel32().ReleaseSemaphore(self._handle, number, None):
             raise _error()

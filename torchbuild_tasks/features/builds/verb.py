@@ -119,12 +119,12 @@ def run(request: BuildsRequest, report: Reporter) -> Outcome:
 
 def run_action(request: BuildsRequest, report: Reporter) -> Answer:
     """Run the action that was asked for."""
-    from torchbuild_tasks.context import decide, look, named
+    from torchbuild_tasks.context import decide, look, read_named_build
     from torchbuild_tasks.features.builds import act
     from torchbuild_tasks.features.builds.choose import differences
     from torchbuild_tasks.system.signals import interruptible
 
-    about = named(dataclasses.replace(request, name=None))
+    about = read_named_build(dataclasses.replace(request, name=None))
     match request.action:
         case "show":
             return act.show_build(about.settings, str(request.name), about.main)

@@ -90,7 +90,7 @@ def clear_caches(
     return tuple(emptied)
 
 
-def until_interrupted() -> None:
+def sleep_until_interrupted() -> None:
     """Sleep until Ctrl-C; on Windows nothing but sleeping can be interrupted."""
     while True:
         time.sleep(1.0)

@@ -568,7 +568,7 @@ def drift_line(tool: CacheTool, changes: tuple[str, ...]) -> str:
     )
 
 
-def remembered(seen: Sequence[Mapping[str, str]], now: Mapping[str, str]) -> list[dict[str, str]]:
+def remember_settings(seen: Sequence[Mapping[str, str]], now: Mapping[str, str]) -> list[dict[str, str]]:
     """Return the combinations with this one as the newest."""
     others = [dict(each) for each in seen if dict(each) != dict(now)]
     return [*others[-(KEPT - 1) :], dict(now)]

@@ -81,7 +81,7 @@ class Memory:
             self._seen = {str(k): [_texts(each) for each in v] for k, v in data.get("seen", {}).items()}
             self._made = [str(folder) for folder in data.get("made", [])]
 
-    def seen(self, folder: Path) -> Sequence[Mapping[str, str]]:
+    def list_settings(self, folder: Path) -> Sequence[Mapping[str, str]]:
         """Return the combinations of settings that builds have used with this folder, the newest last."""
         return self._seen.get(str(folder), [])
 

@@ -13,7 +13,7 @@ from typing import Final, Protocol
 from torchbuild_tasks.errors import Interrupted
 from torchbuild_tasks.features.cache import probe, server, stats
 from torchbuild_tasks.features.cache.address import Remote, read_remotes, server_variables
-from torchbuild_tasks.features.cache.choose import RECC, drift, drift_line, remembered
+from torchbuild_tasks.features.cache.choose import RECC, drift, drift_line, remember_settings
 from torchbuild_tasks.features.cache.folder import Folder, Memory, look_into
 from torchbuild_tasks.features.cache.probe import EVERY, Watch
 from torchbuild_tasks.features.cache.server import own_place
@@ -138,7 +138,7 @@ class _One:
             what = "adds nothing to it" if folder.read_only else "keeps nothing"
             self._say(f"Warning: {name} {what} in this build: {folder.problem}.")
             return
-        seen = self._memory.seen(folder.path)
+        seen = self._memory.list_settings(folder.path)
         self._changes = drift(self._tool, seen)
         if line := drift_line(self._tool, self._changes):
             self._say(line)
@@ -267,7 +267,7 @@ class _One:
             found = [self._read_report()] if self._tool.name != "sccache" else []
         report = CacheReport(tool=self._tool.name)
         for each in filter(None, found):
-            report = stats.added(report, each)
+            report = stats.add_reports(report, each)
         if not stats.report_lines(report):
             return
         self._tell(report, whole=self._whole and kind is None)
@@ -280,11 +280,11 @@ class _One:
         folder = self._folder
         if folder is None or folder.problem:
             return
-        seen = self._memory.seen(folder.path)
+        seen = self._memory.list_settings(folder.path)
         if hint := stats.hint(report, first=not seen, drifted=bool(self._changes), whole=whole):
             self._say(hint)
         if stats.hit_rate(report) is not None:
-            now = remembered(seen, self._tool.settings) if whole else list(seen)
+            now = remember_settings(seen, self._tool.settings) if whole else list(seen)
             self._memory.keep(folder.path, now, made=folder.made)
 
 

@@ -136,7 +136,7 @@ def _language(line: str) -> str:
     return _BY_LANGUAGE.get("." + name.rpartition(".")[2].lower(), OTHER)
 
 
-def added(one: CacheReport, other: CacheReport) -> CacheReport:
+def add_reports(one: CacheReport, other: CacheReport) -> CacheReport:
     """Return two reports of one tool as one, for a server that was replaced during the build."""
     return CacheReport(
         tool=one.tool,

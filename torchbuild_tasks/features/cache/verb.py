@@ -74,6 +74,6 @@ def run_action(request: CacheRequest, report: Reporter) -> tuple[CacheState, ...
                 words = cache_words(question)
                 root = Path(checkout(question))
                 away = client_of(caches.distribution)
-                act.serve_cache(caches, words, environ, root, report.note, act.until_interrupted, away)
+                act.serve_cache(caches, words, environ, root, report.note, act.sleep_until_interrupted, away)
                 return ()
     return act.cache_states(caches, environ)

@@ -28,8 +28,8 @@ from torchbuild_tasks.features.cluster.choose import (
     CLIENT_LOG,
     SCHEDULER_LOG,
     SERVER_LOG,
-    given_back,
     plainly,
+    why_compiled_here,
 )
 from torchbuild_tasks.features.cluster.flags import ClusterRequest
 from torchbuild_tasks.features.helpers.act import fetch
@@ -113,7 +113,7 @@ class Client:
         say(f"compiles are distributed by {url}, {jobs} at once")
         with Watch({url: self._problem}, lambda _, gone: give_up(gone), every):
             yield
-        if reason := given_back(_read(log)):
+        if reason := why_compiled_here(_read(log)):
             say(f"Some compiles were done here instead of on a server, mostly because: {reason}.")
 
 
@@ -136,7 +136,7 @@ def _try_compile(
     report = stats.sccache_report(before, sccache.statistics())
     if report and report.away:
         return ""
-    reason = given_back(_read(log))
+    reason = why_compiled_here(_read(log))
     return "" if reason == BUSY else reason or "sccache compiled it here"
 
 
@@ -186,7 +186,7 @@ def run_scheduler(files: ClusterFiles, dist: str, request: ClusterRequest, say: 
 
 def _write_scheduler(files: ClusterFiles, dist: str, listen: str) -> tuple[str, str]:
     """Return the client's token and the key that signs servers' tokens: those of before, else new ones."""
-    client = value(files.scheduler, "client_auth", "token") or server.shared_token(dist)
+    client = value(files.scheduler, "client_auth", "token") or server.make_token(dist)
     key = value(files.scheduler, "server_auth", "secret_key") or server.secret_key(dist)
     text = choose.scheduler_file(listen=listen, client_token=client, secret_key=key)
     write_secret(files.scheduler, text)
@@ -302,7 +302,7 @@ def states(files: ClusterFiles, request: ClusterRequest) -> tuple[Cluster, ...]:
     if request.scheduler:
         url = choose.scheduler_url(request.scheduler)
         return (look_at_cluster(url, files.client(choose.file_name(url))),)
-    return tuple(look_at_cluster(value(conf, "dist", "scheduler_url"), conf) for conf in files.joined())
+    return tuple(look_at_cluster(value(conf, "dist", "scheduler_url"), conf) for conf in files.list_joined())
 
 
 def _token(request: ClusterRequest, conf: Path, names: tuple[str, ...], what: str) -> str:

@@ -116,7 +116,7 @@ class ClusterFiles(msgspec.Struct, frozen=True, kw_only=True):
         """sccache's configuration of a build that uses the scheduler `name`."""
         return self.root / f"client-of-{name}.conf"
 
-    def joined(self) -> tuple[Path, ...]:
+    def list_joined(self) -> tuple[Path, ...]:
         """Return such a file of each scheduler that was joined."""
         return tuple(sorted(self.root.glob("client-of-*.conf")))
 

@@ -374,7 +374,7 @@ def plainly(line: str, secrets: Iterable[str] = ()) -> str:
     return text.removeprefix("sccache-dist: ")
 
 
-def given_back(log: str) -> str:
+def why_compiled_here(log: str) -> str:
     """Return why most compiles that were to be sent away were made here, by the log; "" if none was."""
     text = (BUSY if _BUSY in reason else reason for reason in _BACK.findall(log))
     return next((reason for reason, _ in Counter(text).most_common(1)), "")

@@ -39,7 +39,7 @@ def version(program: str) -> str:
     return (done.answer.split() or [""])[-1]
 
 
-def shared_token(program: str) -> str:
+def make_token(program: str) -> str:
     """Return a new token that all clients share."""
     return _create(program, "generate-shared-token")
 

@@ -120,10 +120,10 @@ def wanted_companions(question: Question) -> tuple[Wanted, ...]:
     """Return what --with and --with-extension, else torchbuild.toml, ask for."""
     given = question.given("with_")
     also = question.given("with_extension")
-    return all_wanted(tuple(given[0]) if given else (), tuple(also[0]) if also else (), question.catalog)
+    return read_wanted(tuple(given[0]) if given else (), tuple(also[0]) if also else (), question.catalog)
 
 
-def all_wanted(words: tuple[str, ...], extensions: tuple[str, ...], catalog: Catalog) -> tuple[Wanted, ...]:
+def read_wanted(words: tuple[str, ...], extensions: tuple[str, ...], catalog: Catalog) -> tuple[Wanted, ...]:
     """Return the projects of both flags; raises UsageError for a word that cannot be read."""
     wanted = (*read_with(words, catalog), *read_extensions(extensions, catalog))
     return tuple({each.row.name: each for each in wanted}.values())
@@ -159,7 +159,7 @@ def applies(requirement: Requirement, python: str) -> bool:
     return requirement.marker is None or requirement.marker.evaluate({"extra": "", **own})
 
 
-def refused_torch(texts: tuple[str, ...], torch: str, python: str = "") -> str:
+def find_other_torch(texts: tuple[str, ...], torch: str, python: str = "") -> str:
     """Return the first requirement that wants another torch than this version; "" where none does."""
     for text in texts:
         each = requirement_of(text)
@@ -341,7 +341,7 @@ def _of_extension(question: Question, wanted: Wanted, source: CompanionSource) -
     name, version = wanted.row.name, question.version
     called = f"{source.path} is {name} {source.version or ''}".rstrip()
     own = (str(version), version.base_version) if version else ()
-    pins = [refused_torch(source.asks, each) for each in own]
+    pins = [find_other_torch(source.asks, each) for each in own]
     if pins and all(pins):
         text = f"{called}, which asks for {pins[0]}, and this is torch {version}"
         fix = "Take a release of it for this torch, or change that line of its pyproject.toml."

@@ -10,7 +10,7 @@ from typing import Any
 from torchbuild_tasks.catalog import Catalog
 from torchbuild_tasks.facts.probe import Probe
 from torchbuild_tasks.facts.tree import look_at_git
-from torchbuild_tasks.features.companions.choose import all_wanted
+from torchbuild_tasks.features.companions.choose import read_wanted
 from torchbuild_tasks.model import CompanionSource, Facts
 from torchbuild_tasks.values import parse_toml, replace
 
@@ -31,7 +31,7 @@ def with_companions(
     Raises:
         UsageError: a word cannot be understood.
     """
-    wanted = [each for each in all_wanted(words, extensions, catalog) if each.path]
+    wanted = [each for each in read_wanted(words, extensions, catalog) if each.path]
     any_package = {each.row.name for each in wanted if each.row.extension}
     folders = [(each.row.name, each.path) for each in wanted]
     return replace(facts, companions=look_at_companions(folders, any_package=any_package))

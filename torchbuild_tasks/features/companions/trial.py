@@ -26,7 +26,7 @@ from torchbuild_tasks.features.closure.act import find_breaks
 from torchbuild_tasks.features.companions.choose import (
     BUILDS_WITH,
     applies,
-    refused_torch,
+    find_other_torch,
     requirement_of,
     without_torch,
 )
@@ -161,7 +161,7 @@ def prepare_extension(work: Work, companion: Companion, torch: str, environ: Map
 def _refuse_another_torch(
     work: Work, companion: Companion, called: str, asks: tuple[str, ...], torch: str
 ) -> None:
-    pin = refused_torch(asks, torch, work.plan.environment.version or "")
+    pin = find_other_torch(asks, torch, work.plan.environment.version or "")
     if not pin:
         return
     own = torch.partition("+")[0]

@@ -49,9 +49,9 @@ def answer(request: ConfigRequest) -> tuple[dict[str, Any], str]:
     if request.schema:
         schema = choose.schema()
         return schema, f"{dumps(schema)}\n"
-    from torchbuild_tasks.context import named
+    from torchbuild_tasks.context import read_named_build
 
-    settings = named(request).settings
+    settings = read_named_build(request).settings
     found = choose.keys(request, settings)
     wide = user_settings_path()
     if request.write:

@@ -355,7 +355,7 @@ def _errors(plan: BuildPlan) -> tuple[Finding, ...]:
     return tuple(finding for finding in plan.findings if finding.status == "error")
 
 
-def mirrored(image: str, mirrors: Sequence[str]) -> str:
+def find_mirror(image: str, mirrors: Sequence[str]) -> str:
     """Return where an image comes from: OLD=NEW for a registry, NEW alone for all.
 
     Raises:
@@ -476,7 +476,7 @@ def make_container(
     """
     limit = choose_memory(question.facts, memory)
     row, plan = choose_base(question, image, int(limit.value), decide)
-    base = mirrored(image or row.image, registry)
+    base = find_mirror(image or row.image, registry)
     uid = 1000 if host.uid is None else host.uid
     tegra = question.cuda.tegra is not None
     has_gpu = is_cuda(question) and bool(question.cuda.gpus or tegra)

@@ -24,7 +24,7 @@ from torchbuild_tasks.features.develop.choose import (
     argv_of_tests,
     findings,
     launch_lists,
-    pinned,
+    pin_to_node,
     task_lists,
     without,
 )
@@ -204,7 +204,7 @@ def _pin(environ: Mapping[str, str], say: Say) -> tuple[str, ...]:
     if not numactl or not hasattr(os, "sched_getaffinity"):
         return ()
     hardware = process.capture((numactl, "--hardware"), env=environ, timeout=30).stdout
-    pin = pinned(numactl, hardware.decode(errors="replace"), os.sched_getaffinity(0))
+    pin = pin_to_node(numactl, hardware.decode(errors="replace"), os.sched_getaffinity(0))
     if not pin:
         return ()
     tried = process.capture((*pin, "true"), env=environ, timeout=30)

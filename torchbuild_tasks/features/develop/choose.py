@@ -204,7 +204,7 @@ def nodes(hardware: str) -> dict[int, frozenset[int]]:
     return {int(node): frozenset(map(int, cores.split())) for node, cores in found}
 
 
-def pinned(numactl: str, hardware: str, allowed: Collection[int]) -> tuple[str, ...]:
+def pin_to_node(numactl: str, hardware: str, allowed: Collection[int]) -> tuple[str, ...]:
     """Return the words before a command that keep it and its memory on one node; none without NUMA.
 
     The node is the one with most of the cores that this process may use: what crosses to another node's

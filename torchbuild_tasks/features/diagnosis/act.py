@@ -215,7 +215,7 @@ class Search(Generic[S]):
                 yield chunk
 
 
-def stream_searched(
+def stream_into_log(
     argv: Sequence[str],
     *,
     env: Mapping[str, str] | None,

@@ -56,13 +56,13 @@ def python(request: EnterRequest, report: Reporter) -> Outcome:
 
 def enter(request: BuildRequest) -> tuple[Entered, dict[str, str]]:
     """Return the build of the checkout that a request is about, and its environment."""
-    from torchbuild_tasks.context import named
+    from torchbuild_tasks.context import read_named_build
     from torchbuild_tasks.features.builds.choose import ACTIVE, UV
     from torchbuild_tasks.features.enter.act import look_at_build, with_python
     from torchbuild_tasks.system import venv
     from torchbuild_tasks.system.shell import activate
 
-    about = named(request)
+    about = read_named_build(request)
     name = about.place.build.name if about.place else ""
     entered_in = os.environ.get(ACTIVE)
     if entered_in and entered_in != name:

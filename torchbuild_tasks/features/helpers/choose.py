@@ -89,7 +89,7 @@ def make_helper(question: Question, row: HelperRow) -> Helper:
     )
 
 
-def settled(question: Question, plan: BuildPlan) -> tuple[HelperRow, ...]:
+def list_optional(question: Question, plan: BuildPlan) -> tuple[HelperRow, ...]:
     """Return the rows of helpers that a build can do without, and then must not set a variable to."""
     spared = {artifact.id for artifact in plan.artifacts if artifact.optional}
     return tuple(row for row in machine_rows(question) if row.set and artifact_id(row) in spared)

@@ -197,10 +197,10 @@ def compare(request: CompareRequest, report: Reporter) -> Outcome:
 
 def find_differences(request: CompareRequest) -> Comparison:
     """Compare two builds, each a manifest's file or the name of a build."""
-    from torchbuild_tasks.context import named
+    from torchbuild_tasks.context import read_named_build
     from torchbuild_tasks.features.manifest.compare import Comparison, differences, not_compared
     from torchbuild_tasks.features.manifest.replay import load_named
 
-    about = named(request)
+    about = read_named_build(request)
     there, here = (load_named(str(each), about) for each in (request.manifest, request.other))
     return Comparison(differences=differences(there, here), not_compared=not_compared(there, here))

@@ -35,11 +35,11 @@ from torchbuild_tasks.values import dumps, from_json
 
 def try_patches(work: Work) -> Work:
     """Apply all of them in memory, so that one which does not fit ends the build before it began."""
-    fit(work.plan)
+    require_fit(work.plan)
     return work
 
 
-def fit(plan: BuildPlan) -> None:
+def require_fit(plan: BuildPlan) -> None:
     """Make sure that every patch of the plan fits, and that none which it does without is in the way.
 
     Nothing is known of a source that is still to be got.
@@ -137,7 +137,7 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True):
     moved: Mapping[str, tuple[str, ...]] = msgspec.field(default_factory=dict)
 
 
-def recorded(root: Path) -> Record:
+def read_record(root: Path) -> Record:
     """Return what this tool has applied here.
 
     Raises:
@@ -163,7 +163,7 @@ def bring(root: Path, wanted: Sequence[Patch], *, dry_run: bool = False) -> Outc
         PatchRefused: one does not fit or cannot be taken back, or a file cannot be written; no file was
             changed.
     """
-    record = recorded(root)
+    record = read_record(root)
     files = PatchedFiles(root)
     if not record.replaced and _are_applied(files, record.patches, wanted):
         return Outcome()

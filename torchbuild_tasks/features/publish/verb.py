@@ -93,9 +93,9 @@ def _packages(request: PublishRequest) -> list[Path]:
         if gone := [str(path) for path in paths if not path.is_file()]:
             raise PackageRefused(f"There is no {' and no '.join(gone)}.")
         return paths
-    from torchbuild_tasks.context import named
+    from torchbuild_tasks.context import read_named_build
 
-    about = named(request)
+    about = read_named_build(request)
     folder = (about.place.folder if about.place else about.main) / "dist/packages"
     online = "://" in str(request.place)  # no index takes what goes to a channel
     ends = ("*.whl", "*.tar.gz", *(() if online else ("*.conda",)))

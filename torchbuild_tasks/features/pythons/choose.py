@@ -50,7 +50,7 @@ def require_wheels(mode: str, python: str, others: Sequence[str]) -> None:
         )
 
 
-def made_text(made: Sequence[MadeWheel]) -> str:
+def summary_text(made: Sequence[MadeWheel]) -> str:
     """Say what was made for each Python, and what each had compiled, generated or linked."""
     rows = [
         (

@@ -10,7 +10,7 @@ from typing import Final
 from torchbuild_tasks.catalog import PinRow, load_catalog
 from torchbuild_tasks.errors import SourceError
 from torchbuild_tasks.features.source.get import Task, git_dir, git_failure
-from torchbuild_tasks.plan.submodules import pinned
+from torchbuild_tasks.plan.submodules import find_pins
 from torchbuild_tasks.system import files, lock
 from torchbuild_tasks.system.git.fetch import Wish, bring
 from torchbuild_tasks.system.reading import read_text
@@ -34,7 +34,7 @@ def fill(task: Task, root: Path) -> Path:
     version = None
     with contextlib.suppress(OSError):
         version = read_text(root / "version.txt").strip()
-    pins = pinned(load_catalog(), version)
+    pins = find_pins(load_catalog(), version)
     with lock.hold(root, "source update"):
         for _ in range(_DEPTH):
             if unknown := [path for path in lacking.missing if path not in pins]:

@@ -71,11 +71,11 @@ def settle(verb: str, request: BuildRequest, report: Reporter) -> None:
     """
     if verb == "trust":
         return
-    from torchbuild_tasks.context import read_believed, with_templates
+    from torchbuild_tasks.context import read_trusted_settings, with_templates
     from torchbuild_tasks.plan.trust import quoted, withheld_text
 
     try:
-        settings = with_templates(read_believed(request))
+        settings = with_templates(read_trusted_settings(request))
     except UsageError:  # whoever needs the file says it
         return
     lines = tuple(f"{place}: {withheld_text(held)}" for place, held in settings.withheld.items())

@@ -176,7 +176,7 @@ def answer(question: Question, tree: Tree, choices: Mapping[str, str], text: str
     """
     here = scenario_here(question)
     asked = parse_scenario(text, here)
-    order = tree.file.needed(targets(tree.file, question.request.target))
+    order = tree.file.find_needed_edges(targets(tree.file, question.request.target))
     edges = tuple(tree.file.edges[each] for each in order)
     made = {output: at for at, edge in enumerate(edges) for output in edge.outputs}
     cores = math.inf if choices.get(DISTRIBUTED, "none") != "none" else here.cores
@@ -193,7 +193,7 @@ def answer(question: Question, tree: Tree, choices: Mapping[str, str], text: str
         seconds=seconds,
         sizes=_sizes(question, edges, choices.get("build type", "")),
     )
-    out, notes = left_out(question, build, asked.switches)
+    out, notes = find_skipped_steps(question, build, asked.switches)
     now = _figures(question, tree, choices, build, here, frozenset())
     then = _figures(question, tree, choices, build, asked, out)
     if then.jobs > PIPES:
@@ -250,7 +250,7 @@ def _sizes(question: Question, edges: Iterable[Edge], build_type: str) -> dict[s
     return found
 
 
-def left_out(
+def find_skipped_steps(
     question: Question, build: Build, switches: Mapping[str, str]
 ) -> tuple[frozenset[int], tuple[str, ...]]:
     """Return the steps that are not run when these switches change, as far as rows know, and what to say."""

@@ -80,7 +80,7 @@ def find_reached(
     return tuple(found)
 
 
-def say_reached(reached: Sequence[Reached], targets: Mapping[str, Sequence[str]]) -> tuple[Finding, ...]:
+def describe_reach(reached: Sequence[Reached], targets: Mapping[str, Sequence[str]]) -> tuple[Finding, ...]:
     """Return one finding a part: which files, and which of Ninja's targets they lead to if known."""
     parts: dict[tuple[str, str], list[str]] = {}
     for each in reached:

@@ -22,13 +22,13 @@ from torchbuild_tasks.facts.wheel import look_at_wheel
 from torchbuild_tasks.features.wheel_overlay.choose import (
     Reached,
     built_from_changes,
+    describe_reach,
     find_reached,
     is_commit,
     is_version,
     misfit,
     python_tags,
     release_tags,
-    say_reached,
 )
 from torchbuild_tasks.model import BuildPlan, Facts, Finding, Python
 from torchbuild_tasks.model.wheel import Wheel
@@ -133,7 +133,7 @@ def check_wheel(work: Work | Scene, wheel: Wheel) -> str | tuple[Finding, ...]:
     change = look_at_change(work, git, wheel.commit)
     if change.ahead is None:
         return f"it was built from {wheel.commit[:10]}, which is not an ancestor of what is checked out"
-    return say_reached(change.reached, ninja_targets(work, change.reached))
+    return describe_reach(change.reached, ninja_targets(work, change.reached))
 
 
 def name_fault(wheel: Wheel) -> str:
@@ -210,7 +210,7 @@ def _candidates(work: Work, word: str) -> Iterator[Wheel]:
     elif urlsplit(word).scheme.lower() in ("http", "https", "file"):
         yield look_at_wheel(_fetch(work, word))
     elif path.exists():
-        yield from named_wheels(work, path)
+        yield from find_named_wheels(work, path)
     elif is_version(word):
         yield look_at_wheel(_pip_download(work, word))
     else:
@@ -227,7 +227,7 @@ def local_wheels(work: Work | Scene) -> Iterator[Wheel]:
     yield from _nearest_first(work, _in_folder(work.root / STATE_DIR / _KEPT))
 
 
-def named_wheels(work: Work | Scene, path: Path) -> list[Wheel]:
+def find_named_wheels(work: Work | Scene, path: Path) -> list[Wheel]:
     """Return the wheel of a path, or those of a folder, the nearest first."""
     return _nearest_first(work, _in_folder(path)) if path.is_dir() else [look_at_wheel(path.resolve())]
 
@@ -254,7 +254,7 @@ def _find_release(work: Work) -> Iterator[Wheel]:
         version, reached = release
         if reached:
             raise _refuse_compile(
-                f"the release {version}", say_reached(reached, ninja_targets(work, reached))
+                f"the release {version}", describe_reach(reached, ninja_targets(work, reached))
             )
     else:
         version = str(work.facts.tree.version).partition("a")[0].partition("+")[0]

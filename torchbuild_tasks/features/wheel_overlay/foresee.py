@@ -17,6 +17,7 @@ from torchbuild_tasks.features.wheel_overlay.choose import (
     Reached,
     Situation,
     choose_offer,
+    describe_reach,
     find_asked,
     is_commit,
     is_version,
@@ -24,16 +25,15 @@ from torchbuild_tasks.features.wheel_overlay.choose import (
     promise,
     say_ahead,
     say_offers,
-    say_reached,
     wheel_inputs,
 )
 from torchbuild_tasks.features.wheel_overlay.find import (
     AUTO,
     Scene,
     check_wheel,
+    find_named_wheels,
     local_wheels,
     look_at_change,
-    named_wheels,
     nearest_release,
 )
 from torchbuild_tasks.model import BuildPlan, Choice, Finding
@@ -61,7 +61,7 @@ def foresee(question: Question, plan: BuildPlan) -> BuildPlan:
     if word == AUTO:
         return _foresee_auto(scene)
     if path.exists():
-        return _foresee_local(scene, named_wheels(scene, path), word)
+        return _foresee_local(scene, find_named_wheels(scene, path), word)
     if is_version(word) or urlsplit(word).scheme.lower() in ("http", "https", "file"):
         return _with(plan, Choice(name="wheel", value=word, because=_LATER, source="flag"))
     text = f"--from-wheel {word}: that is neither a file, a folder, an address nor a version"
@@ -78,7 +78,7 @@ def _foresee_auto(scene: Scene) -> BuildPlan:
         return _with(scene.plan, Choice(name="wheel", value=value, because=_LATER))
     version, reached = release
     if reached:
-        return _refuse(scene.plan, *say_reached(reached, {}))
+        return _refuse(scene.plan, *describe_reach(reached, {}))
     because = "nothing that is compiled differs from this release; it would be downloaded"
     return _with(scene.plan, Choice(name="wheel", value=version, because=because))
 

@@ -51,7 +51,7 @@ class _Job(msgspec.Struct, frozen=True, kw_only=True):
     main: Git | None
     left_out: list[str]
 
-    def wanted(self, git: Git, prefix: str = "") -> list[Module]:
+    def list_needed(self, git: Git, prefix: str = "") -> list[Module]:
         """Return the submodules of a worktree that are needed, with their addresses written down."""
         found = submodules.modules(git, prefix)
         self.left_out.extend(module.top for module in found if not self.needed(module.top))
@@ -81,7 +81,7 @@ def complete(
     """
     tally = _Tally(access.watch)
     job = _Job(access=replace(access, watch=tally.watch), sync=sync, needed=needed, main=main, left_out=[])
-    failed = _at_once(job, job.wanted(git), tally)
+    failed = _at_once(job, job.list_needed(git), tally)
     failed = _one_by_one(job, failed, tally)
     if failed:
         raise _error(git.folder, failed)
@@ -143,7 +143,7 @@ def _lay_out(job: _Job, module: Module) -> list[Module]:
         _check_out(job, module)
     if is_new or _lacks_ref(git, module.commit):
         git.run("update-ref", _COMMIT_REF, module.commit)
-    return job.wanted(git, f"{module.top}/")
+    return job.list_needed(git, f"{module.top}/")
 
 
 def _check_out(job: _Job, module: Module) -> None:

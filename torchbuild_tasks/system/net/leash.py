@@ -48,7 +48,7 @@ class _Leash:
         if self.is_cut:
             raise TimeoutError("the headers took too long")
 
-    def let_go(self) -> None:
+    def stop_timing(self) -> None:
         """Let the connection be used without haste."""
         if self._timer is not None:
             self._timer.cancel()
@@ -56,7 +56,7 @@ class _Leash:
 
     def close(self) -> None:
         """Drop it; the connection is closed elsewhere."""
-        self.let_go()
+        self.stop_timing()
         self._socket.close()
 
 
@@ -80,7 +80,7 @@ class _Leashed(_Connection):
             return super().getresponse()
         leash.hold(self.answer)
         response = super().getresponse()
-        leash.let_go()
+        leash.stop_timing()
         try:
             leash.check()
         except TimeoutError:
