@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.powershell import strings
 from torchbuild_tasks.catalog import load_catalog
 from torchbuild_tasks.fronts import completion
 from torchbuild_tasks.fronts.parsing import parse
@@ -19,6 +20,11 @@ def test_every_shell_has_a_script_of_every_command(shell: str, command: str) -> 
     text = completion.script(shell, command)
     assert command in text
     assert all(name in text or name.replace("_", "-") in text for name in SESSIONS)
+
+
+@pytest.mark.parametrize("command", completion.COMMANDS)
+def test_powershell_can_read_its_script(command: str) -> None:
+    assert "--help" in strings(completion.script("powershell", command))
 
 
 def test_values_are_those_of_the_declarations_and_rows() -> None:

@@ -1,11 +1,16 @@
-"""PowerShell's lines, as text: there is no PowerShell here to run them."""
+"""PowerShell's lines, as text and by its grammar: tests/integration/test_env_ps1.py runs them where it is."""
 
 from __future__ import annotations
 
 import re
 
+from hypothesis import assume, given
+from hypothesis import strategies as st
+
+from tests.support.powershell import strings
 from torchbuild_tasks.model import EnvOp
 from torchbuild_tasks.plan import env_lines
+from torchbuild_tasks.plan.env_files import refusal
 
 LOAD = EnvOp(
     op="load",
@@ -41,17 +46,21 @@ def test_it_is_loaded_once_and_remembered_when_it_went_well() -> None:
     assert lines.index(f"        $env:TORCHBUILD_VCVARS = {wanted}") > max(stops)
 
 
-def test_braces_and_parentheses_are_closed() -> None:
-    """Not a parser: strings are taken out, then what is opened must be closed in order."""
-    bare = re.sub(r"'(?:[^']|'')*'|\"(?:[^\"`]|`.)*\"", "", re.sub(r"(?m)^\s*#.*$", "", text(LOAD)))
-    open_ones: list[str] = []
-    for sign in re.sub(r"[^(){}\[\]]", "", bare):
-        if sign in "({[":
-            open_ones.append(sign)
-        else:
-            assert open_ones.pop() + sign in ("()", "{}", "[]")
-    assert open_ones == []
-    assert bare.count("try {") == bare.count("finally {") == 1
+def test_the_command_that_loads_is_powershell() -> None:
+    assert strings(text(LOAD))  # or it raises
+
+
+@given(st.lists(st.text(st.characters(exclude_categories=("Cc", "Cs")), min_size=1), min_size=1, max_size=6))
+def test_powershell_reads_every_value_as_it_is(values: list[str]) -> None:
+    sets = [EnvOp(op="set", name=f"N{number}", value=value) for number, value in enumerate(values)]
+    assert strings("\n".join(map(text, sets))) == values
+
+
+@given(st.text(st.sampled_from("a'\r\n\t\x01\x1b\x7f$`{}@("), min_size=1))
+def test_control_characters_stand_outside_of_the_quotes(value: str) -> None:
+    op = EnvOp(op="set", name="X", value=value)
+    assume(not refusal("ps1", op))
+    assert "".join(strings(text(op))) == "".join(sign for sign in value if sign.isprintable())
 
 
 def test_a_path_that_looks_like_a_template_stays() -> None:
