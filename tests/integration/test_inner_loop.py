@@ -19,9 +19,11 @@ from typing import cast
 import pytest
 
 from tests.support import sample
-from tests.support.capabilities import needs_linux_compiler
+from tests.support.capabilities import needs_cmake, needs_linux_compiler
 from tests.support.driver import TORCHBUILD, Run, environment, torchbuild
 from tests.support.sample import ERAS, Era, materialise
+from torchbuild_tasks.build.install.inner_loop import leave_second
+from torchbuild_tasks.build.install.installed import Snapshot
 
 pytestmark = [pytest.mark.integration, needs_linux_compiler]
 
@@ -172,6 +174,27 @@ def test_a_new_source_is_found_and_a_removed_one_forgotten(loop: Loop) -> None:
     source.unlink()
     assert loop.way().startswith("by CMake, Ninja and install:")
     assert b"at_fresh" not in (loop.place / "lib/libtorch_cpu.so").read_bytes()
+
+
+@needs_cmake
+def test_nothing_is_of_the_second_of_the_last_install(tmp_path: Path) -> None:
+    """For CMake would take it for the same, and leave the old one where it is."""
+    source, place = tmp_path / "libtorch.so", tmp_path / "place"
+    script = tmp_path / "install.cmake"
+    script.write_text(f'file(INSTALL DESTINATION "{place}" TYPE FILE FILES "{source}")\n', "utf-8")
+    for text in ("old", "newer"):
+        source.write_text(text, "utf-8")
+        subprocess.run(["cmake", "-P", script], check=True)
+        seen = source.stat()
+        leave_second(Snapshot(sources={str(source): (seen.st_size, seen.st_mtime_ns)}))
+    assert (place / source.name).read_text("utf-8") == "newer"
+
+
+def test_a_time_in_the_future_is_not_waited_for() -> None:
+    began = time.monotonic()
+    leave_second(Snapshot(sources={"x": (1, time.time_ns() + 60 * 10**9)}))
+    leave_second(None)
+    assert time.monotonic() - began < 30
 
 
 def test_what_code_is_generated_from(loop: Loop) -> None:

@@ -8,6 +8,7 @@ after an install that changed what only the front end copies or lists.
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable
 from typing import Final, TypeVar
 
@@ -26,6 +27,7 @@ from torchbuild_tasks.system import process
 from torchbuild_tasks.values import replace
 
 T = TypeVar("T")
+_SECOND: Final = 1_000_000_000  # ns
 UP_TO_DATE: Final = b"ninja: no work to do"
 
 
@@ -84,6 +86,7 @@ def next_route(work: Work, route: Route) -> Route | None:
 
 def _front_end(work: Work, because: str) -> Route:
     work.report.note(f"by setup.py or pip: {because}")
+    leave_second(snapshot.read(work.build_dir))
     snapshot.forget(work.build_dir)
     return Route(commands=(work.plan.compile,), front_end=True)
 
@@ -92,9 +95,22 @@ def _ninja(work: Work, ninja: Command, found: Due, before: Snapshot) -> Route:
     reasons = "; ".join(filter(None, (found.cmake, found.install))) or work.plan.way.because
     by = "by CMake, Ninja and install" if found.cmake else "by Ninja and install"
     work.report.note(f"{by}: {reasons}")
+    leave_second(before)
     install = replace(ninja, argv=(*ninja.argv, "install"))
     cmake = Command(argv=("cmake", str(work.build_dir)), cwd=ninja.cwd, because=found.cmake)
     return Route(commands=(cmake, install) if found.cmake else (install,), front_end=False, before=before)
+
+
+def leave_second(before: Snapshot | None) -> None:
+    """Wait until nothing that is made from now on is of the same second as what was installed last.
+
+    CMake's install gives a copy the time of its source in whole seconds, and takes one of that second
+    for the same, whatever its size (file(INSTALL) of CMake 3.25.1 and 4.4.4, tried): the old one would stay.
+    """
+    newest = max((changed for _, changed in before.sources.values()), default=0) if before else 0
+    left = newest // _SECOND + 1 - time.time()
+    if 0 < left <= 1:  # not for a time in the future
+        time.sleep(left)
 
 
 def _remember(work: Work) -> None:
