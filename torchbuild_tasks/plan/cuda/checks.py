@@ -31,7 +31,7 @@ from torchbuild_tasks.plan.cuda.chosen import (
     Device,
 )
 from torchbuild_tasks.plan.cuda.devices import visible_devices
-from torchbuild_tasks.plan.cuda.toolkit import ROOTS, cuda_row, torch_rows, why_unusable
+from torchbuild_tasks.plan.cuda.toolkit import ROOTS, cuda_row, named_nvcc, torch_rows, why_unusable
 from torchbuild_tasks.plan.cuda.variables import cudnn_version, has_cudnn
 from torchbuild_tasks.plan.question import Question
 from torchbuild_tasks.plan.variables import decide, is_cuda, is_off
@@ -222,6 +222,24 @@ def _others(question: Question) -> str:
 
 
 def _contradictions(question: Question, chosen: ChosenToolkit) -> list[Finding]:
+    """Return what is said of the toolkit elsewhere and is not so: CMake ends at two of them."""
+    return [*_other_roots(question, chosen), *_other_nvcc(question, chosen)]
+
+
+def _other_nvcc(question: Question, chosen: ChosenToolkit) -> Iterator[Finding]:
+    for named, other in named_nvcc(question):
+        if other.path == chosen.root:
+            continue
+        text = f"{named.name}={named.value} ({named.because}) is the nvcc of CUDA {other.version}"
+        text += f", and the toolkit is {chosen.root}"
+        fix = f"Drop {named.name}, or take its toolkit: {question.line('--cuda-toolkit', other.path)}"
+        status: Status = "error" if named.source == "flag" else "warn"
+        if status == "warn":
+            text += f"; {named.name} is set to the nvcc of that one"
+        yield Finding(id=TOOLKIT_ID, status=status, text=text, fix=fix)
+
+
+def _other_roots(question: Question, chosen: ChosenToolkit) -> list[Finding]:
     if not question.request.cuda_toolkit:
         return []
     said = question.assignments
