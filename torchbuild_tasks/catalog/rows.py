@@ -125,12 +125,14 @@ class RenamedRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
 class NeedRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A switch that PyTorch's build turns off by itself unless one of the switches `any` is on.
 
-    An "and" is two rows. `os` are the systems on which it can be on at all (none: every one).
+    An "and" is two rows. `os` are the systems on which it can be on at all (none: every one), `against`
+    the switches beside which it cannot be on.
     """
 
     names: tuple[str, ...]
     source: str
     any: tuple[str, ...] = ()
+    against: tuple[str, ...] = ()
     os: str = ""
     torch: str = ""
 

@@ -129,8 +129,12 @@ class _State:
                 names = [word for word in _TOKEN.findall(part) if word.startswith(("USE_", "BUILD_"))]
                 off = tuple(each for each in names if self.of(each, above) is False)
                 return part.strip(), switch.place if switch else "", off
-        for row in self.rows if not (switch and switch.needs) else ():
+        for row in self.rows:
             if name not in row.names:
+                continue
+            if on := [each for each in row.against if self.of(each, above)]:
+                return f"{' and '.join(on)} off", row.source, ()
+            if switch and switch.needs:  # the checkout's own condition says the rest
                 continue
             if row.os and row.os != self.os:
                 return row.os.capitalize(), row.source, ()
