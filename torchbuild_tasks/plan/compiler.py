@@ -8,7 +8,7 @@ from itertools import pairwise
 import msgspec
 
 from torchbuild_tasks.catalog.cuda import FlagRow
-from torchbuild_tasks.catalog.match import admits, applies
+from torchbuild_tasks.catalog.match import admits, applies, parse_version
 from torchbuild_tasks.model import Choice, Finding, Tool
 from torchbuild_tasks.plan.cuda.chosen import NO_LIMITS, OR_ADVISED, HostLimits
 from torchbuild_tasks.plan.packages import how_to_install
@@ -23,6 +23,9 @@ PARTNER = {"g++": "gcc", "clang++": "clang", "c++": "cc", "cl": "cl", "clang-cl"
 # The compilers that understand what PyTorch's CMake passes on Windows.
 MSVC_LIKE = ("cl", "clang-cl")
 NO_TOOLSET = ChosenToolset()
+# When major 0 would have come out, and years from one to the next: GCC 5 in April 2015, 15 in April 2025,
+# Clang 4 in March 2017, 20 in March 2025.
+RELEASES = {"g++": (2010.3, 1.0), "clang++": (2015.2, 0.5)}
 # What nvcc gets behind CMake's own -ccbin, the strongest first.
 HOST_FLAGS = ("NVCC_APPEND_FLAGS", "CMAKE_CUDA_FLAGS", "CUDAFLAGS")
 
@@ -245,7 +248,29 @@ def _check_cxx(question: Question, compilers: Compilers) -> tuple[Finding, ...]:
     told = [
         f"; {' '.join(each.flags)} in CXXFLAGS, because {each.because}" for each in flag_rows(question, tool)
     ]
-    return (Finding(id="compiler", status="ok", text=text + "".join(told)),)
+    found = Finding(id="compiler", status="ok", text=text + "".join(told))
+    if _is_older_by_a_year(question, tool):
+        text = f"{found.text}; but {family} {tool.version} came out more than a year after this torch"
+        older = _install(question, f"{package}-{_newest_out(question, tool)}")
+        fix = f"If the build fails, take one of that time ({older}, then --set CXX=…)."
+        return (replace(found, status="warn", text=text, fix=fix),)
+    return (found,)
+
+
+def _is_older_by_a_year(question: Question, tool: Tool) -> bool:
+    """Say whether this torch came out more than a year before a compiler."""
+    newest = _newest_out(question, tool, after=1)
+    version = parse_version(tool.version)
+    return newest is not None and version is not None and version.major > newest
+
+
+def _newest_out(question: Question, tool: Tool, after: int = 0) -> int | None:
+    """Return the newest major of a compiler when this torch came out, or years after; None for unknown."""
+    if tool.name not in RELEASES or not question.has_row:
+        return None
+    first, each = RELEASES[tool.name]
+    year, month, _ = map(int, question.row.released.split("-"))
+    return int((year + month / 12 + after - first) / each)
 
 
 def check_host(question: Question, compilers: Compilers, limits: HostLimits) -> tuple[Finding, ...]:

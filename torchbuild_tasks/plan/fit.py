@@ -95,7 +95,7 @@ def _check_series(question: Question) -> tuple[Finding, ...]:
 
 def _check_arch(question: Question) -> tuple[Finding, ...]:
     arch = question.facts.host.arch
-    if arch in ARCHITECTURES:
+    if arch in ARCHITECTURES or any(row.arch == arch for row in question.catalog.platform):
         return ()
     text = f"this machine is {arch}; PyTorch builds on {' and '.join(ARCHITECTURES)}"
     return (Finding(id="arch", status="error", text=text, fix="Build on a 64-bit x86 or Arm machine."),)
