@@ -130,7 +130,7 @@ def _able(question: Question, code: Capability) -> list[Version]:
 def _check_devices(
     question: Question, chosen: ChosenToolkit, archs: ChosenArchs, gpus: tuple[Device, ...]
 ) -> Iterator[Finding]:
-    for device in missing_devices(question, archs.archs, chosen.version, gpus):
+    for device in missing_devices(question, archs.archs, chosen.version, visible_devices(question, gpus)):
         text = (
             f"{device.name} has compute capability {device.capability}, and {NAME}={arch_list(archs.archs)} "
             'holds nothing that it can run: torch would say "no kernel image is available"'
