@@ -122,3 +122,11 @@ def test_cuda_and_rocm_exclude_each_other(reads: TreeReads | None) -> None:
     plan = plan_of(replace(facts, environ={"USE_ROCM": "1"}), cuda=True)
     assert [each.status for each in told(plan)] == ["warn"]
     assert {op.value for op in plan.env if op.name == "USE_ROCM"} == {"0"}
+
+
+@pytest.mark.parametrize("name", ["USE_ROCM", "USE_XPU"])
+def test_a_device_that_nothing_is_planned_for_is_told_of(name: str) -> None:
+    (finding,) = told(plan_of(linux_facts(environ={name: "1"})))
+    assert finding.status == "warn"
+    assert f"{name}=1" in finding.text
+    assert not told(plan_of(linux_facts(environ={name: "0"})))

@@ -408,11 +408,15 @@ class InstallerRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     """How a package is installed where the distribution's name begins so; `{package}` is its name.
 
     `names` are packages (as in packages.toml) that this one calls otherwise than others with its manager.
+    `gcc` are the majors of GCC (PEP 440) that it has a package of ("" where no row says so), `more` commands
+    that bring other majors.
     """
 
     distribution: str
     command: str
     names: Mapping[str, str] = msgspec.field(default_factory=dict)
+    gcc: str = ""
+    more: Mapping[str, str] = msgspec.field(default_factory=dict)
 
 
 # ---------------- libraries: what a file is, and which package brings it

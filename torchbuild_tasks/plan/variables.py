@@ -105,7 +105,8 @@ def _check_device(question: Question) -> Finding | None:
 
 def _check_idle(question: Question) -> Iterator[Finding]:
     """Report flags of the command line that do nothing in this build; a file serves builds of every kind."""
-    idle = {name: "without --cuda" for name in ("cuda_toolkit", "arch") if not is_cuda(question)}
+    cpu = not is_cuda(question) and not question.request.cuda
+    idle = {name: "without --cuda" for name in ("cuda_toolkit", "arch") if cpu}
     if question.facts.host.os != "windows":
         idle["toolset"] = "but on Windows"
     for name, where in idle.items():
