@@ -151,6 +151,7 @@ def follow(case: Case) -> list[str]:
     for finding in case.plan().findings:
         if finding.status not in ("warn", "error"):
             continue
+        assert finding.fix, finding
         for word, then in advices(case, finding):
             after = then.plan().findings
             same = [

@@ -296,7 +296,8 @@ def check_host(question: Question, compilers: Compilers, limits: HostLimits) -> 
         return (Finding(id="host-compiler", status="warn", text=text, fix=fix),)
     if host is not None and not (asked and asked.value):
         text += f"; nvcc gets {host.value}, everything else {tool.path}"
-        return (Finding(id="host-compiler", status="warn", text=text),)
+        fix = f"To have one for both: --set CXX={host.value}"
+        return (Finding(id="host-compiler", status="warn", text=text, fix=fix),)
     fix = _host_fix(question, tool, limits)
     return (Finding(id="host-compiler", status="error", text=text, fix=fix),)
 

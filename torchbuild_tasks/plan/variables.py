@@ -79,7 +79,7 @@ def _check_environment(question: Question, name: str) -> Finding | None:
     """Report what is taken out, and what is misspelt; any other name belongs to another program."""
     if reason := _refused(question, name):
         text = f"{name} is set in your environment and is taken out for the build: {reason}"
-        return Finding(id="variable", status="warn", text=text)
+        return Finding(id="variable", status="warn", text=text, fix=f"Unset {name}.")
     found = unread(question, name)
     if not found or not found[1]:
         return None

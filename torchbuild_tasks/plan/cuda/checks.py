@@ -79,7 +79,8 @@ def _check_one(question: Question, chosen: ChosenToolkit, arch: Arch) -> Iterato
     row = cuda_row(question, chosen.version)
     if row and str(code.plain) in row.deprecated:
         text = f"CUDA {chosen.version} compiles for {code.plain} with a warning, and a later one will not"
-        yield Finding(id=ARCHS_ID, status="warn", text=text)
+        fix = "Keep this toolkit as long as that GPU is used."
+        yield Finding(id=ARCHS_ID, status="warn", text=text, fix=fix)
     if not is_known(question, code, "build"):
         text = f"the build of torch {question.row.version} cannot read {code} in {NAME}"
         fix = _older(question, known, code)
