@@ -20,7 +20,8 @@ from tests.support.machines import linux_facts, modern_tree, plan_of, settings, 
 from tests.support.windows import windows_facts
 from torchbuild_tasks.catalog import GIB
 from torchbuild_tasks.fronts.parsing import parse
-from torchbuild_tasks.model import BuildPlan, Disk, Facts, Finding, Memory
+from torchbuild_tasks.model import BuildPlan, Cuda, Disk, Facts, Finding, GpuSeen, Host, Memory
+from torchbuild_tasks.plan.cuda.devices import VISIBLE
 from torchbuild_tasks.values import replace
 
 ODD = (
@@ -49,12 +50,14 @@ ODD = (
         "CMAKE_ARGS=-DUSE_CUDA=OFF -DUSE_KINETO=0",
         "CUDAFLAGS=-ccbin g++-99",
     ),
-    *("CMAKE_CXX_FLAGS_RELEASE=-O0", "USE_DISTRIBUTED=0", "USE_TENSORPIPE=1", "USE_GLOO=1"),
+    *("CMAKE_CXX_FLAGS_RELEASE=-O0", "USE_DISTRIBUTED=0", "USE_TENSORPIPE=1", "USE_GLOO=1", "USE_ROCM=1"),
+    *("CUDACXX=/usr/local/cuda-12.4/bin/nvcc", "CUDACXX=/opt/none/nvcc", "USE_CUDA=0"),
 )
 FLAGS: tuple[dict[str, Any], ...] = (
     *({}, {"cpu": True}, {"cuda": True}, {"cuda": True, "arch": "12.0"}, {"cuda": True, "arch": "5.0"}),
     *({"cuda": True, "cuda_toolkit": "12.9"}, {"cuda": True, "cuda_toolkit": "pypi:13.1"}),
     *({"linker": "mold"}, {"jobs": 64}, {"python": "3.6"}, {"preset": "jetson"}),
+    *({"cuda_toolkit": "12.6"}, {"arch": "8.6"}, {"toolset": "14.38"}, {"cuda": True, "arch": "sm_86"}),
 )
 LAYERS = ("set", "environ", "file")
 # A setting is advice when it is whole: PATH, FOLDER, N and … stand for what only the reader knows.
@@ -94,7 +97,10 @@ class Case(msgspec.Struct, frozen=True):
     def without(self, name: str) -> Case:
         kept = tuple(word for word in self.set if word.partition("=")[0] != name)
         environ, file = ({k: v for k, v in m.items() if k != name} for m in (self.environ, self.file))
-        return msgspec.structs.replace(self, set=kept, environ=environ, file=file)
+        facts = self.facts
+        if name == VISIBLE and facts.cuda:
+            facts = replace(facts, cuda=replace(facts.cuda, visible=None))
+        return msgspec.structs.replace(self, facts=facts, set=kept, environ=environ, file=file)
 
     def renamed(self, old: str, new: str) -> Case:
         def other(word: str) -> str:
@@ -116,6 +122,8 @@ class Case(msgspec.Struct, frozen=True):
             flags = {k: v for k, v in flags.items() if k not in ("cuda", "cpu") or k == field}
         if field == "jobs":
             flags["jobs"] = int(value or "1")
+        if field == "with_helper":
+            flags["with_helper"] = (value,)
         return msgspec.structs.replace(self, flags=flags)
 
 
@@ -143,6 +151,7 @@ def follow(case: Case) -> list[str]:
     for finding in case.plan().findings:
         if finding.status not in ("warn", "error"):
             continue
+        assert finding.fix, finding
         for word, then in advices(case, finding):
             after = then.plan().findings
             same = [
@@ -169,6 +178,38 @@ def machine(torch: str, capability: str, cuda: str, free: int, disk: int, *, old
     )
 
 
+def odd(facts: Facts, *kinds: str) -> Facts:
+    """The same machine with these peculiarities."""
+    cuda = facts.cuda or Cuda()
+    of_cuda: dict[str, dict[str, Any]] = {
+        "hidden": {"visible": ""},
+        "another visible": {
+            "visible": "1",
+            "gpus": (*cuda.gpus, gpu("6.1", bus="0000:02:00.0", uuid="GPU-2")),
+        },
+        "no driver": {"driver": None, "gpus": (GpuSeen(probe="pci", pci_id="10de:2b85"),)},
+        "a name alone": {"gpus": (GpuSeen(probe="nvidia-smi", name="Tesla T4"),)},
+        "two toolkits": {"toolkits": (*cuda.toolkits, toolkit("12.4"))},
+    }
+    others: dict[str, dict[str, Any]] = {
+        "no BLAS": {"blas": ()},
+        "riscv64": {
+            "host": Host(os="linux", arch="riscv64", distribution="Debian GNU/Linux 13", libc="glibc 2.41")
+        },
+        "GCC 16": {"compilers": (tool("g++", "16.1.0"), tool("gcc", "16.1.0"))},
+    }
+    for kind in kinds:
+        if kind in of_cuda:
+            facts = replace(facts, cuda=replace(facts.cuda or Cuda(), **of_cuda[kind]))
+        else:
+            facts = replace(facts, **others[kind])
+    return facts
+
+
+ODDITIES = (
+    *("hidden", "another visible", "no driver", "a name alone", "two toolkits"),
+    *("no BLAS", "riscv64", "GCC 16"),
+)
 MACHINES = st.builds(
     machine,
     torch=st.sampled_from(["1.8.1", "1.13.1", "2.1.2", "2.6.0", "2.8.0", "2.9.1", "2.14.1", "2.15.0"]),
@@ -183,6 +224,7 @@ MACHINES = st.builds(
 @bounds(max_examples=examples(6, 600))
 @given(
     facts=MACHINES,
+    kinds=st.lists(st.sampled_from(ODDITIES), max_size=2, unique=True),
     words=st.lists(
         st.tuples(st.sampled_from(ODD), st.sampled_from(LAYERS)),
         max_size=3,
@@ -191,14 +233,18 @@ MACHINES = st.builds(
     flags=st.sampled_from(FLAGS),
 )
 def test_every_setting_that_is_advised_changes_the_finding(
-    facts: Facts, words: list[tuple[str, str]], flags: dict[str, Any]
+    facts: Facts, kinds: list[str], words: list[tuple[str, str]], flags: dict[str, Any]
 ) -> None:
     layers: dict[str, dict[str, str]] = {layer: {} for layer in LAYERS}
     for word, layer in words:
         name, _, value = word.partition("=")
         layers[layer][name] = value
     case = Case(
-        facts, tuple(f"{k}={v}" for k, v in layers["set"].items()), layers["environ"], layers["file"], flags
+        odd(facts, *kinds),
+        tuple(f"{k}={v}" for k, v in layers["set"].items()),
+        layers["environ"],
+        layers["file"],
+        flags,
     )
     follow(case)
 
@@ -222,3 +268,9 @@ def test_each_odd_setting_alone(number: int) -> None:
             flags=flags,
         )
     )
+
+
+@pytest.mark.parametrize("kind", ODDITIES)
+def test_each_odd_machine_alone(kind: str) -> None:
+    for flags in ({"cuda": True}, {}, {"cuda": True, "arch": "8.6"}):
+        follow(Case(odd(machine("2.6.0", "8.6", "12.8", 31, 400, old=False), kind), flags=flags))

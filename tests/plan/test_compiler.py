@@ -169,7 +169,7 @@ def test_no_compiler_names_where_was_looked() -> None:
 
 @pytest.mark.parametrize(
     ("version", "gcc", "package"),
-    [("2.13.0", "10.2.1", "g++-12"), ("2.8.0a0", "8.3.0", "g++-10"), ("1.13.1", "4.8.5", "g++-6")],
+    [("2.13.0", "10.2.1", "g++-12"), ("2.8.0a0", "8.3.0", "g++-11"), ("1.13.1", "4.8.5", "g++-11")],
 )
 def test_a_gcc_too_old_names_the_standard_and_a_package(version: str, gcc: str, package: str) -> None:
     facts = machine(tool("g++", gcc), tool("gcc", gcc), version=version)
@@ -242,3 +242,21 @@ def test_gcc_12_compiles_fbgemm(facts: Facts, assignments: tuple[str, ...], flag
     """pytorch#77939: a whole build of 2.6.0 stopped at step 284, though the plan was ok."""
     plan = plan_of(facts, set=assignments)
     assert next((op.value for op in plan.env if op.name == "CXXFLAGS"), None) == flags
+
+
+@pytest.mark.parametrize(
+    ("name", "version", "torch", "older"),
+    [
+        ("g++", "15.1.0", "2.1.0a0", "g++-12"),
+        ("g++", "14.2.0", "2.1.0a0", ""),
+        ("g++", "16.1.0", "2.14.0a0", ""),
+        ("clang++", "20.1.0", "2.1.0a0", "clang-17"),
+        ("clang++", "19.1.0", "2.1.0a0", ""),
+    ],
+)
+def test_a_compiler_that_came_out_long_after_the_torch(
+    name: str, version: str, torch: str, older: str
+) -> None:
+    finding = found(plan_of(machine(tool(name, version), version=torch)).findings, "compiler")
+    assert finding.status == ("warn" if older else "ok")
+    assert older in finding.fix

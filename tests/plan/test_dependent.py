@@ -10,6 +10,7 @@ from tests.support.cuda import cuda_facts, gpu, toolkit
 from tests.support.machines import ask, linux_facts, plan_of, settings, tree, with_tree
 from torchbuild_tasks.model import BuildPlan, Finding, Host, Switch, TreeReads
 from torchbuild_tasks.plan.dependent import _State
+from torchbuild_tasks.values import replace
 
 SWITCHES = {
     "USE_CUDA": ("ON", ""),
@@ -110,3 +111,22 @@ def test_what_is_not_known_is_left_alone() -> None:
 def test_a_condition_of_cmake(condition: str, holds: bool | None) -> None:
     facts = linux_facts(host=Host(os="linux", arch="x86_64"))
     assert _State(ask(facts), {}).holds(condition) is holds
+
+
+@pytest.mark.parametrize("reads", [READS, None], ids=["the checkout's own", "rows"])
+def test_cuda_and_rocm_exclude_each_other(reads: TreeReads | None) -> None:
+    facts = cuda_facts(toolkit("12.8"), gpus=(gpu("8.6"),), tree=tree(reads=reads))
+    (finding,) = told(plan_of(facts, cuda=True, set=("USE_ROCM=1",)))
+    assert finding.status == "error"
+    assert "USE_CUDA off" in finding.text
+    plan = plan_of(replace(facts, environ={"USE_ROCM": "1"}), cuda=True)
+    assert [each.status for each in told(plan)] == ["warn"]
+    assert {op.value for op in plan.env if op.name == "USE_ROCM"} == {"0"}
+
+
+@pytest.mark.parametrize("name", ["USE_ROCM", "USE_XPU"])
+def test_a_device_that_nothing_is_planned_for_is_told_of(name: str) -> None:
+    (finding,) = told(plan_of(linux_facts(environ={name: "1"})))
+    assert finding.status == "warn"
+    assert f"{name}=1" in finding.text
+    assert not told(plan_of(linux_facts(environ={name: "0"})))

@@ -15,6 +15,7 @@ from tests.support.machines import (
     linux_facts,
     modern_tree,
     plan_of,
+    plan_of_question,
     python,
     settings,
     statuses,
@@ -23,6 +24,7 @@ from tests.support.machines import (
     with_tree,
 )
 from torchbuild_tasks.model import Facts, Host, Previous, Python, Tool
+from torchbuild_tasks.options import BuildRequest
 from torchbuild_tasks.plan.environment import choose_python
 from torchbuild_tasks.values import replace
 
@@ -375,3 +377,17 @@ def test_a_backport_is_never_installed() -> None:
     assert install is not None
     assert "astunparse" in install.argv
     assert "dataclasses" not in install.argv
+
+
+def test_a_version_that_is_not_here_is_said_with_those_that_are() -> None:
+    question = replace(ask(), request=BuildRequest(python="3.12", facts="machine.json"))
+    finding = found(plan_of_question(question).findings, "python")
+    assert finding.text == "no Python 3.12 was found; there is 3.11.7 (/venv/bin/python)"
+
+
+@pytest.mark.parametrize(("torch", "series"), [("2.1.0a0", "3.11"), ("2.6.0a0", "3.13"), ("1.9.0a0", "3.9")])
+def test_the_newest_python_that_fits_is_named(torch: str, series: str) -> None:
+    facts = linux_facts(pythons=(python(version="3.5.2"),), tree=tree(version=torch))
+    assert (
+        found(plan_of(facts).findings, "python").fix == f"Install Python {series} and name it: --python PATH"
+    )

@@ -99,6 +99,12 @@ def test_the_architecture(arch: str, status: list[str]) -> None:
     assert statuses(plan_of(facts).findings, "arch") == status
 
 
+@pytest.mark.parametrize("arch", ["s390x", "ppc64le", "riscv64"])
+def test_processors_that_upstreams_sources_know(arch: str) -> None:
+    plan = plan_of(linux_facts(host=Host(os="linux", arch=arch)))
+    assert (statuses(plan.findings, "arch"), statuses(plan.findings, "platform")) == ([], ["warn"])
+
+
 @pytest.mark.parametrize("version", ["2.99.0", "3.0.0a0"])
 def test_a_series_of_the_future_is_planned_like_the_newest(version: str) -> None:
     plan = plan_of(linux_facts(tree=modern_tree(version=version)))

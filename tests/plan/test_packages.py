@@ -9,7 +9,7 @@ from tests.support.windows import windows_facts
 from torchbuild_tasks.catalog import load_catalog
 from torchbuild_tasks.features.cache.choose import how_to_get
 from torchbuild_tasks.model import Facts, Host
-from torchbuild_tasks.plan.packages import how_to_install
+from torchbuild_tasks.plan.packages import how_to_install, how_to_install_gcc
 from torchbuild_tasks.values import replace
 
 CATALOG = load_catalog()
@@ -70,3 +70,23 @@ def test_a_refused_ccache_is_named_and_not_said_to_be_missing() -> None:
     (choice,) = [choice for choice in plan.choices if choice.name == "compiler cache"]
     assert "USE_CCACHE=0" in choice.because and "/usr/bin/ccache" in choice.because
     assert not [finding for finding in plan.findings if finding.id == "cache"]
+
+
+PPA = "sudo add-apt-repository ppa:ubuntu-toolchain-r/test && sudo apt install g++-13"
+
+
+@pytest.mark.parametrize(
+    ("distribution", "majors", "line"),
+    [
+        ("Ubuntu 22.04.5 LTS", (12, 13, 14), "sudo apt install g++-12"),
+        ("Ubuntu 20.04.6 LTS", (12, 13, 14), PPA),
+        ("Debian GNU/Linux 13 (trixie)", (15, 14, 13), "sudo apt install g++-14"),
+        ("Debian GNU/Linux 11 (bullseye)", (12, 13), "conda create -n gxx -c conda-forge gxx_linux-64=12"),
+        ("Amazon Linux 2", (12,), "conda create -n gxx -c conda-forge gxx_linux-64=12"),
+        ("Fedora Linux 42", (14,), "sudo dnf install gcc14-c++"),
+    ],
+)
+def test_a_gcc_that_the_system_has_no_package_of_comes_from_elsewhere(
+    distribution: str, majors: tuple[int, ...], line: str
+) -> None:
+    assert how_to_install_gcc(of(distribution), CATALOG, majors) == line

@@ -221,3 +221,19 @@ def test_variables_are_listed_by_name() -> None:
     names = [choice.name for choice in decide_all(ask(set=("BLAS=MKL", "WERROR=0", "ATEN_THREADING=OMP")))]
     assert names == sorted(names)
     assert len(names) == len(set(names))
+
+
+def test_cuda_contradicts_cuda_switched_off() -> None:
+    finding = found(check_variables(ask(cuda=True, set=("USE_CUDA=0",))), "device")
+    assert finding.status == "error"
+    assert "--cuda and --set USE_CUDA=0" in finding.text
+
+
+@pytest.mark.parametrize("flags", [{"arch": "8.6"}, {"cuda_toolkit": "12.6"}, {"toolset": "14.38"}])
+def test_a_flag_that_does_nothing_in_this_build_is_told_of(flags: dict[str, Any]) -> None:
+    """In torchbuild.toml the same needs no word: it serves builds of every kind."""
+    ((name, value),) = flags.items()
+    finding = found(check_variables(ask(**flags)), "device")
+    assert finding.status == "warn"
+    assert f"--{name.replace('_', '-')} {value} does nothing" in finding.text
+    assert not statuses(check_variables(ask(said=settings(flags))), "device")

@@ -24,6 +24,7 @@ from torchbuild_tasks.catalog.cuda import (
     CudaWheelRow,
     FamilyRow,
     FlagRow,
+    GpuNameRow,
     GpuRow,
     JetpackRow,
     PartRow,
@@ -191,6 +192,7 @@ class Catalog:
     cuda_wheel = Table(CudaWheelRow, "cuda.toml")
     cuda_torch = Table(CudaTorchRow, "cuda.toml")
     gpu = Table(GpuRow, "gpus.toml")
+    gpu_name = Table(GpuNameRow, "gpus.toml")
     family = Table(FamilyRow, "archs.toml")
     arch = Table(ArchRow, "archs.toml")
     board = Table(BoardRow, "jetson.toml")

@@ -103,6 +103,14 @@ class GpuRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     source: str = ""
 
 
+class GpuNameRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What products of a compute capability are called (patterns); the first row that fits counts."""
+
+    capability: str
+    names: tuple[str, ...]
+    source: str = ""
+
+
 class FamilyRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A name for architectures in TORCH_CUDA_ARCH_LIST, as torch versions of `torch` read it.
 

@@ -125,12 +125,14 @@ class RenamedRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
 class NeedRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A switch that PyTorch's build turns off by itself unless one of the switches `any` is on.
 
-    An "and" is two rows. `os` are the systems on which it can be on at all (none: every one).
+    An "and" is two rows. `os` are the systems on which it can be on at all (none: every one), `against`
+    the switches beside which it cannot be on.
     """
 
     names: tuple[str, ...]
     source: str
     any: tuple[str, ...] = ()
+    against: tuple[str, ...] = ()
     os: str = ""
     torch: str = ""
 
@@ -406,11 +408,15 @@ class InstallerRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     """How a package is installed where the distribution's name begins so; `{package}` is its name.
 
     `names` are packages (as in packages.toml) that this one calls otherwise than others with its manager.
+    `gcc` are the majors of GCC (PEP 440) that it has a package of ("" where no row says so), `more` commands
+    that bring other majors.
     """
 
     distribution: str
     command: str
     names: Mapping[str, str] = msgspec.field(default_factory=dict)
+    gcc: str = ""
+    more: Mapping[str, str] = msgspec.field(default_factory=dict)
 
 
 # ---------------- libraries: what a file is, and which package brings it

@@ -8,10 +8,10 @@ from itertools import pairwise
 import msgspec
 
 from torchbuild_tasks.catalog.cuda import FlagRow
-from torchbuild_tasks.catalog.match import admits, applies
+from torchbuild_tasks.catalog.match import admits, applies, parse_version
 from torchbuild_tasks.model import Choice, Finding, Tool
 from torchbuild_tasks.plan.cuda.chosen import NO_LIMITS, OR_ADVISED, HostLimits
-from torchbuild_tasks.plan.packages import how_to_install
+from torchbuild_tasks.plan.packages import how_to_install, how_to_install_gcc
 from torchbuild_tasks.plan.question import Question
 from torchbuild_tasks.plan.toolset import ChosenToolset
 from torchbuild_tasks.plan.variables import decide, is_off
@@ -23,6 +23,10 @@ PARTNER = {"g++": "gcc", "clang++": "clang", "c++": "cc", "cl": "cl", "clang-cl"
 # The compilers that understand what PyTorch's CMake passes on Windows.
 MSVC_LIKE = ("cl", "clang-cl")
 NO_TOOLSET = ChosenToolset()
+_MAJORS = 40  # of compilers, that are tried against what admits them
+# When major 0 would have come out, and years from one to the next: GCC 5 in April 2015, 15 in April 2025,
+# Clang 4 in March 2017, 20 in March 2025.
+RELEASES = {"g++": (2010.3, 1.0), "clang++": (2015.2, 0.5)}
 # What nvcc gets behind CMake's own -ccbin, the strongest first.
 HOST_FLAGS = ("NVCC_APPEND_FLAGS", "CMAKE_CUDA_FLAGS", "CUDAFLAGS")
 
@@ -238,14 +242,36 @@ def _check_cxx(question: Question, compilers: Compilers) -> tuple[Finding, ...]:
         return (Finding(id="compiler", status="unknown", text=text),)
     if not fits:
         text = f"{named} cannot compile torch {row.version}: C++{row.cxx} needs {family} {figure}"
-        newer = _install(question, f"{package}-{_next_major(figure)}")
+        newer = _install_fitting(question, package, figure)
         fix = f"Install a newer one ({newer}) or name it: --set CXX=…"
         return (Finding(id="compiler", status="error", text=text, fix=fix),)
     text = f"{named} fits {family} {figure} for C++{row.cxx}"
     told = [
         f"; {' '.join(each.flags)} in CXXFLAGS, because {each.because}" for each in flag_rows(question, tool)
     ]
-    return (Finding(id="compiler", status="ok", text=text + "".join(told)),)
+    found = Finding(id="compiler", status="ok", text=text + "".join(told))
+    if _is_older_by_a_year(question, tool):
+        text = f"{found.text}; but {family} {tool.version} came out more than a year after this torch"
+        older = _install_fitting(question, package, figure, _newest_out(question, tool))
+        fix = f"If the build fails, take one of that time ({older}, then --set CXX=…)."
+        return (replace(found, status="warn", text=text, fix=fix),)
+    return (found,)
+
+
+def _is_older_by_a_year(question: Question, tool: Tool) -> bool:
+    """Say whether this torch came out more than a year before a compiler."""
+    newest = _newest_out(question, tool, after=1)
+    version = parse_version(tool.version)
+    return newest is not None and version is not None and version.major > newest
+
+
+def _newest_out(question: Question, tool: Tool, after: int = 0) -> int | None:
+    """Return the newest major of a compiler when this torch came out, or years after; None for unknown."""
+    if tool.name not in RELEASES or not question.has_row:
+        return None
+    first, each = RELEASES[tool.name]
+    year, month, _ = map(int, question.row.released.split("-"))
+    return int((year + month / 12 + after - first) / each)
 
 
 def check_host(question: Question, compilers: Compilers, limits: HostLimits) -> tuple[Finding, ...]:
@@ -270,7 +296,8 @@ def check_host(question: Question, compilers: Compilers, limits: HostLimits) -> 
         return (Finding(id="host-compiler", status="warn", text=text, fix=fix),)
     if host is not None and not (asked and asked.value):
         text += f"; nvcc gets {host.value}, everything else {tool.path}"
-        return (Finding(id="host-compiler", status="warn", text=text),)
+        fix = f"To have one for both: --set CXX={host.value}"
+        return (Finding(id="host-compiler", status="warn", text=text, fix=fix),)
     fix = _host_fix(question, tool, limits)
     return (Finding(id="host-compiler", status="error", text=text, fix=fix),)
 
@@ -291,9 +318,10 @@ def _install(question: Question, package: str) -> str:
 
 
 def _host_fix(question: Question, tool: Tool, limits: HostLimits) -> str:
-    family, newest = ("clang", limits.clang) if "clang" in tool.name else ("g++", limits.gcc)
-    package = f"clang-{newest}" if family == "clang" else f"g++-{newest}"
-    return f"Install a fitting one ({_install(question, package)}){OR_ADVISED}."
+    package, newest = ("clang", limits.clang) if "clang" in tool.name else ("g++", limits.gcc)
+    figure = question.row.clang if package == "clang" else question.row.gcc
+    line = _install_fitting(question, package, figure, newest)
+    return f"Install a fitting one ({line}){OR_ADVISED}."
 
 
 def _is_missing(question: Question, variable: str) -> bool:
@@ -333,6 +361,11 @@ def _check_on_windows(question: Question, compilers: Compilers) -> tuple[Finding
     return (Finding(id="compiler", status="warn", text=text, fix=fix),)
 
 
-def _next_major(specifier: str) -> int:
-    """Return the Debian package to name: the next whole major that the specifier surely takes."""
-    return int(specifier.removeprefix(">=").split(".")[0]) + 1
+def _install_fitting(question: Question, package: str, figure: str, newest: int | None = None) -> str:
+    """Return how to install a compiler that is admitted: the newest up to a major, else the oldest."""
+    span = f"{figure},<{newest + 1}" if newest else figure
+    majors = [major for major in range(4, _MAJORS) if admits(span.strip(","), f"{major}.0")] or [newest or 0]
+    ordered = majors[::-1] if newest else majors
+    if package == "g++":
+        return how_to_install_gcc(question.facts, question.catalog, ordered)
+    return _install(question, f"{package}-{ordered[0]}")

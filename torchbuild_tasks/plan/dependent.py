@@ -7,7 +7,7 @@ hold, do not hold, or are not known before CMake has run (None): only what is kn
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Final, NamedTuple
 
 from torchbuild_tasks.catalog.match import applies
@@ -15,11 +15,12 @@ from torchbuild_tasks.model import Choice, Finding, Status
 from torchbuild_tasks.plan.names import FALSE_WORDS, TRUE_WORDS
 from torchbuild_tasks.plan.question import Question
 
+OTHER_DEVICES: Final = frozenset(("USE_ROCM", "USE_XPU", "USE_MPS"))
 # What this tool does not build for. Upstream's default for USE_ROCM is on, and off where ROCm is not found.
 ABSENT: Final = frozenset(
     (
         *("ANDROID", "APPLE", "BUILD_LITE_INTERPRETER", "EMSCRIPTEN", "INTERN_BUILD_MOBILE", "IOS", "MINGW"),
-        *("MLCOMPUTE_FOUND", "MPS_FOUND", "ROCM", "USE_MPS", "USE_ROCM", "USE_XPU"),
+        *("MLCOMPUTE_FOUND", "MPS_FOUND", "ROCM", *OTHER_DEVICES),
     )
 )
 _TOKEN: Final = re.compile(r'[()]|"[^"]*"|[^\s()"]+')
@@ -66,7 +67,7 @@ def _switch_off(choice: Choice, blocked: Blocked | None) -> Choice:
 
 def check_switches(question: Question, blocked: tuple[Blocked, ...]) -> tuple[Finding, ...]:
     """Report what was asked for and cannot be; a preset or a default that is switched off needs no word."""
-    found = []
+    found = [*_not_planned(question, {each.choice.name for each in blocked})]
     for choice, needs, place, off in blocked:
         if choice.source not in ("flag", "environment", "torchbuild.toml"):
             continue
@@ -79,6 +80,16 @@ def check_switches(question: Question, blocked: tuple[Blocked, ...]) -> tuple[Fi
         status: Status = "error" if choice.source == "flag" else "warn"
         found.append(Finding(id="switches", status=status, text=text, fix=fix))
     return tuple(found)
+
+
+def _not_planned(question: Question, off: set[str]) -> Iterator[Finding]:
+    """Report other devices that are switched on: CMake goes by it, and nothing here does."""
+    for name in OTHER_DEVICES - off:
+        choice = question.decided.get(name)
+        if choice and truth(choice.value):
+            text = f"{name}={choice.value} ({choice.because}): nothing of such a build is planned or verified"
+            fix = f"Drop {name}, or build as upstream's README says for that device."
+            yield Finding(id="switches", status="warn", text=text, fix=fix)
 
 
 def _other_way(question: Question, off: tuple[str, ...]) -> str:
@@ -129,8 +140,12 @@ class _State:
                 names = [word for word in _TOKEN.findall(part) if word.startswith(("USE_", "BUILD_"))]
                 off = tuple(each for each in names if self.of(each, above) is False)
                 return part.strip(), switch.place if switch else "", off
-        for row in self.rows if not (switch and switch.needs) else ():
+        for row in self.rows:
             if name not in row.names:
+                continue
+            if on := [each for each in row.against if self.of(each, above)]:
+                return f"{' and '.join(on)} off", row.source, ()
+            if switch and switch.needs:  # the checkout's own condition says the rest
                 continue
             if row.os and row.os != self.os:
                 return row.os.capitalize(), row.source, ()

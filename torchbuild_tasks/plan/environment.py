@@ -34,6 +34,7 @@ class ChosenPython(msgspec.Struct, frozen=True, kw_only=True):
     better: tuple[str, ...] = ()
 
 
+_NEWEST = 30  # minor versions of Python 3 that are tried against a row
 OWN_VENV = (
     "To leave it alone, name a Python that is in no environment, and the checkout gets a venv of its own: "
     "--python PATH"
@@ -72,6 +73,12 @@ def fits(question: Question, python: Python) -> bool | None:
     if fit is False and row.python_tried and admits(row.python_tried, python.version):
         return None
     return fit if fit or question.has_row else None
+
+
+def newest_python(question: Question) -> str:
+    """Return the newest series that this torch builds for."""
+    known = (f"3.{minor}" for minor in reversed(range(_NEWEST + 1)))
+    return next((each for each in known if admits(question.row.python, f"{each}.99")), "3")
 
 
 def choose_python(question: Question, also: tuple[str, ...] = ()) -> ChosenPython:
@@ -182,13 +189,15 @@ def check_python(question: Question, chosen: ChosenPython) -> tuple[Finding, ...
     """Check that the chosen interpreter can get this torch."""
     python = chosen.python
     if python is None:
-        fix = "Install Python, or name one: --python PATH"
-        wanted = question.value("python", "") or series(
-            question.row.python.rpartition("=")[2].rpartition("<")[2]
-        )
+        text, fix = "no Python interpreter was found", "Install Python, or name one: --python PATH"
+        if others := [p for p in question.facts.pythons if not p.problem]:
+            here = ", ".join(f"{p.version} ({p.executable})" for p in others)
+            text = f"no Python {question.value('python', '')} was found; there is {here}"
+            fix = "Install it, or name one of these: --python PATH"
+        wanted = question.value("python", "") or newest_python(question)
         if uv := uv_of(question):
             fix = f"{question.line(uv, 'python', 'install', wanted)} brings one that is found here, too."
-        return (Finding(id="python", status="error", text="no Python interpreter was found", fix=fix),)
+        return (Finding(id="python", status="error", text=text, fix=fix),)
     if python.problem:
         text = f"{python.executable} ({python.found_via}) cannot be used: {python.problem}"
         return (
@@ -229,7 +238,8 @@ def _check_version(question: Question, python: Python) -> tuple[Finding, ...]:
         findings.append(Finding(id="python", status="unknown", text=text))
     elif not fit:
         others = [p for p in question.facts.pythons if fits(question, p)]
-        fix = f"Use {others[0].executable}" if others else "Install a fitting one and name it: --python PATH"
+        fix = f"Install Python {newest_python(question)} and name it: --python PATH"
+        fix = f"Use {others[0].executable}: --python {others[0].executable}" if others else fix
         findings.append(Finding(id="python", status="error", text=f"{name} does not fit: {wanted}", fix=fix))
     else:
         findings.append(Finding(id="python", status="ok", text=f"{name}: {wanted}"))

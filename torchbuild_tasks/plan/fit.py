@@ -21,6 +21,7 @@ from torchbuild_tasks.plan.variables import is_off
 
 ARCHITECTURES = ("x86_64", "aarch64")
 SAMPLE_DISK = 0.5
+SMALLEST = "minimal"
 
 
 def check_machine_and_tree(
@@ -95,7 +96,7 @@ def _check_series(question: Question) -> tuple[Finding, ...]:
 
 def _check_arch(question: Question) -> tuple[Finding, ...]:
     arch = question.facts.host.arch
-    if arch in ARCHITECTURES:
+    if arch in ARCHITECTURES or any(row.arch == arch for row in question.catalog.platform):
         return ()
     text = f"this machine is {arch}; PyTorch builds on {' and '.join(ARCHITECTURES)}"
     return (Finding(id="arch", status="error", text=text, fix="Build on a 64-bit x86 or Arm machine."),)
@@ -165,12 +166,12 @@ def _check_cut(question: Question) -> tuple[Finding, ...]:
     return (Finding(id="probe", status="warn", text=text, fix=fix),)
 
 
-def needed_disk(question: Question) -> float:
-    """Return the GiB that the build tree will take, by the preset's row."""
+def needed_disk(question: Question, preset: str = "") -> float:
+    """Return the GiB that the build tree will take, by the row of its preset, or of another one."""
     if question.facts.tree.sample:
         return SAMPLE_DISK
-    preset = preset_rows(question.catalog, question.preset.value, question.facts.host.os)
-    return preset[-1].disk if preset else 0.0
+    rows = preset_rows(question.catalog, preset or question.preset.value, question.facts.host.os)
+    return rows[-1].disk if rows else 0.0
 
 
 def _size(size: int) -> str:
@@ -191,7 +192,9 @@ def _check_disk(question: Question) -> tuple[Finding, ...]:
             ),
         )
     text = f"{_size(disk.free)} free on {disk.mount or disk.path}, and this build needs about {need:g} GiB"
-    fix = "Free some space, or choose a smaller preset: --preset minimal"
+    fix = "Free some space"
+    if free >= needed_disk(question, SMALLEST):
+        fix += f", or choose a smaller preset: --preset {SMALLEST}"
     # A tree that was built before already holds most of what it needs.
     built = question.facts.tree.previous is not None
     return (Finding(id="disk", status="warn" if built else "error", text=text, fix=fix),)

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import shlex
+from collections.abc import Sequence
 
 from torchbuild_tasks.catalog import Catalog, InstallerRow, PackageRow
+from torchbuild_tasks.catalog.match import admits
 from torchbuild_tasks.model import Facts
 
 
@@ -54,3 +56,14 @@ def install_line(facts: Facts, catalog: Catalog, package: str) -> str:
 def how_to_install(facts: Facts, catalog: Catalog, package: str) -> str:
     """Return that command, or in words what to install where no row has a name for it."""
     return install_line(facts, catalog, package) or f"the package of this system for {package}"
+
+
+def how_to_install_gcc(facts: Facts, catalog: Catalog, majors: Sequence[int]) -> str:
+    """Return how to install a GCC of these majors, the best first; what this system has comes before."""
+    row = _installer_row(facts, catalog)
+    known = [major for major in majors if row is None or not row.gcc or admits(row.gcc, str(major))]
+    if known:
+        return how_to_install(facts, catalog, f"g++-{known[0]}")
+    more = [row.more[str(major)] for major in majors if row and str(major) in row.more]
+    arch = facts.host.arch.replace("x86_64", "64")
+    return next(iter(more), f"conda create -n gxx -c conda-forge gxx_linux-{arch}={majors[0]}")

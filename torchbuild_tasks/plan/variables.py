@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from torchbuild_tasks.catalog import Catalog
 from torchbuild_tasks.catalog.match import preset_rows, variable_row
 from torchbuild_tasks.model import Choice, EnvOp, Finding
-from torchbuild_tasks.options import BuildRequest
+from torchbuild_tasks.options import BuildRequest, flag_name
 from torchbuild_tasks.plan.names import FALSE_WORDS, check_values, unread
 from torchbuild_tasks.plan.question import DEFAULT_PRESET, LAYERS, Question
 from torchbuild_tasks.plan.settings import Settings, split_assignment
@@ -52,6 +52,7 @@ def check_variables(question: Question) -> tuple[Finding, ...]:
     findings += [
         *check_values(question),
         _check_device(question),
+        *_check_idle(question),
         _check_version_pair(question),
     ]
     return tuple(finding for finding in findings if finding)
@@ -78,7 +79,7 @@ def _check_environment(question: Question, name: str) -> Finding | None:
     """Report what is taken out, and what is misspelt; any other name belongs to another program."""
     if reason := _why_refused(question, name):
         text = f"{name} is set in your environment and is taken out for the build: {reason}"
-        return Finding(id="variable", status="warn", text=text)
+        return Finding(id="variable", status="warn", text=text, fix=f"Unset {name}.")
     found = unread(question, name)
     if not found or not found[1]:
         return None
@@ -92,10 +93,31 @@ def _check_device(question: Question) -> Finding | None:
         text = f"{cpu[2]} and {cuda[2]} contradict each other"
         return Finding(id="device", status="error", text=text, fix="Give one of them.")
     wanted = question.assignments.get("USE_CUDA")
-    if question.request.cpu and wanted is not None and not is_off(wanted):
-        text = f"--cpu and --set USE_CUDA={wanted} contradict each other"
-        return Finding(id="device", status="error", text=text, fix="Give one of them.")
+    for given, name, means_off in (
+        (question.request.cpu, "--cpu", True),
+        (question.request.cuda, "--cuda", False),
+    ):
+        if given and wanted is not None and is_off(wanted) != means_off:
+            text = f"{name} and --set USE_CUDA={wanted} contradict each other"
+            return Finding(id="device", status="error", text=text, fix="Give one of them.")
     return None
+
+
+def _check_idle(question: Question) -> Iterator[Finding]:
+    """Report flags of the command line that do nothing in this build; a file serves builds of every kind."""
+    cpu = not is_cuda(question) and not question.request.cuda
+    idle = {name: "without --cuda" for name in ("cuda_toolkit", "arch") if cpu}
+    if question.facts.host.os != "windows":
+        idle["toolset"] = "but on Windows"
+    for name, where in idle.items():
+        given = question.given(name)
+        if given and given[1] == "flag":
+            text = f"{flag_name(name)} {given[0]} does nothing {where}"
+            yield Finding(id="device", status="warn", text=text, fix=f"Drop it{_or_cuda(where)}.")
+
+
+def _or_cuda(where: str) -> str:
+    return ", or add --cuda" if "--cuda" in where else ""
 
 
 def _check_version_pair(question: Question) -> Finding | None:

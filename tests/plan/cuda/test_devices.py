@@ -414,3 +414,37 @@ def test_the_order_of_the_probes_does_not_matter() -> None:
     ]
     for order in itertools.permutations(answers):
         assert [device.capability for device in devices(machine(*order))] == ["8.6", "7.0", "12.1"]
+
+
+@pytest.mark.parametrize(
+    ("name", "capability"),
+    [
+        ("Tesla T4", "7.5"),
+        ("GRID T4-16Q", "7.5"),
+        ("NVIDIA T400 4GB", "7.5"),
+        ("Quadro RTX 4000", "7.5"),
+        ("NVIDIA RTX 4000 SFF Ada Generation", "8.9"),
+        ("NVIDIA RTX A4000", "8.6"),
+        ("NVIDIA RTX PRO 4000 Blackwell", "12.0"),
+        ("NVIDIA GeForce RTX 4070 Laptop GPU", "8.9"),
+        ("NVIDIA GeForce RTX 2050", "8.6"),
+        ("GeForce RTX 2080 Ti", "7.5"),
+        ("GeForce GTX 960", "5.2"),
+        ("GeForce GTX 960M", "5.0"),
+        ("GRID A100-40C", "8.0"),
+        ("NVIDIA A10-24Q", "8.6"),
+        ("NVIDIA GH200 480GB", "9.0"),
+        ("NVIDIA GB200", "10.0"),
+        ("NVIDIA B300 SXM6 AC", "10.3"),
+        ("NVIDIA GB10", "12.1"),
+        ("NVIDIA Graphics Device", None),
+    ],
+)
+def test_a_name_alone_tells_the_capability(name: str, capability: str | None) -> None:
+    assert only(machine(GpuSeen(probe="nvidia-smi", name=name))).capability == capability
+
+
+def test_a_name_counts_where_nothing_else_is_known() -> None:
+    """So a row of names that is wrong contradicts nobody."""
+    device = only(machine(nvml("0000:01:00.0", "Tesla T4", "9.0")))
+    assert (device.capability, device.disagreement) == ("9.0", "")

@@ -157,3 +157,32 @@ def test_its_folder_and_version_are_an_input_of_the_build() -> None:
     plan = plan_of(cuda_facts(toolkit("13.0")), cuda=True)
     assert plan.inputs["cuda toolkit"] == "/usr/local/cuda-13.0 13.0"
     assert "cuda toolkit" not in plan_of(cuda_facts(toolkit("13.0"))).inputs
+
+
+def test_cudacxx_names_the_toolkit_of_its_nvcc() -> None:
+    old, new = toolkit("12.4"), toolkit("12.8")
+    for name in ("CUDACXX", "CMAKE_CUDA_COMPILER"):
+        assert (
+            choose_toolkit(ask(cuda_facts(new, old, environ={name: str(old.nvcc)}), cuda=True)).root
+            == old.path
+        )
+    wrapped = cuda_facts(new, old, environ={"CUDACXX": "/opt/wrapper/nvcc"})
+    assert choose_toolkit(ask(wrapped, cuda=True)).root == new.path
+
+
+@pytest.mark.parametrize("layer", ["environ", "set"])
+def test_an_nvcc_of_another_toolkit_than_the_one_named(layer: str) -> None:
+    """CMake ends with "Found two conflicting CUDA versions"."""
+    old, new = toolkit("12.4"), toolkit("12.8")
+    environ = {"CUDA_HOME": new.path} | ({"CUDACXX": str(old.nvcc)} if layer == "environ" else {})
+    assigned = (f"CUDACXX={old.nvcc}",) if layer == "set" else ()
+    plan = plan_of(cuda_facts(new, old, gpus=(gpu("8.6"),), environ=environ), cuda=True, set=assigned)
+    finding = found(plan.findings, "cuda-toolkit")
+    assert finding.status == ("warn" if layer == "environ" else "error")
+    assert f"CUDACXX={old.nvcc}" in finding.text
+    assert {op.value for op in plan.env if op.name == "CUDACXX"} == {new.nvcc}
+
+
+def test_of_a_version_that_is_not_here_the_nearest_is_advised() -> None:
+    plan = plan_of(cuda_facts(toolkit("12.4"), gpus=(gpu("8.6"),)), cuda=True, cuda_toolkit="12.6")
+    assert "pypi:12.6" in found(plan.findings, "cuda-toolkit").fix

@@ -115,9 +115,10 @@ def best_toolkit(question: Question, finding: Finding, candidates: tuple[Candida
 
 
 def _distance(question: Question, candidate: Candidate) -> int:
-    """Return how far a release is from the one of upstream's own binaries, else from the newest."""
+    """Return how far a release is from the one asked for, else from that of upstream's own binaries."""
+    asked = series_of(question.value("cuda_toolkit", "").removeprefix(MANAGED))
     best = next((row.best for row in torch_rows(question) if row.best), "99.0")
-    wanted, version = Version(best), candidate.version
+    wanted, version = asked or Version(best), candidate.version
     return abs((wanted.major - version.major) * 100 + wanted.minor - version.minor)
 
 

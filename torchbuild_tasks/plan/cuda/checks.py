@@ -31,7 +31,7 @@ from torchbuild_tasks.plan.cuda.chosen import (
     Device,
 )
 from torchbuild_tasks.plan.cuda.devices import visible_devices
-from torchbuild_tasks.plan.cuda.toolkit import ROOTS, cuda_row, torch_rows, why_unusable
+from torchbuild_tasks.plan.cuda.toolkit import ROOTS, cuda_row, named_nvcc, torch_rows, why_unusable
 from torchbuild_tasks.plan.cuda.variables import cudnn_version, has_cudnn
 from torchbuild_tasks.plan.question import Question
 from torchbuild_tasks.plan.variables import decide, is_cuda, is_off
@@ -79,7 +79,8 @@ def _check_one(question: Question, chosen: ChosenToolkit, arch: Arch) -> Iterato
     row = cuda_row(question, chosen.version)
     if row and str(code.plain) in row.deprecated:
         text = f"CUDA {chosen.version} compiles for {code.plain} with a warning, and a later one will not"
-        yield Finding(id=ARCHS_ID, status="warn", text=text)
+        fix = "Keep this toolkit as long as that GPU is used."
+        yield Finding(id=ARCHS_ID, status="warn", text=text, fix=fix)
     if not is_known(question, code, "build"):
         text = f"the build of torch {question.row.version} cannot read {code} in {NAME}"
         fix = _older(question, known, code)
@@ -130,7 +131,7 @@ def _able(question: Question, code: Capability) -> list[Version]:
 def _check_devices(
     question: Question, chosen: ChosenToolkit, archs: ChosenArchs, gpus: tuple[Device, ...]
 ) -> Iterator[Finding]:
-    for device in missing_devices(question, archs.archs, chosen.version, gpus):
+    for device in missing_devices(question, archs.archs, chosen.version, visible_devices(question, gpus)):
         text = (
             f"{device.name} has compute capability {device.capability}, and {NAME}={arch_list(archs.archs)} "
             'holds nothing that it can run: torch would say "no kernel image is available"'
@@ -222,6 +223,24 @@ def _others(question: Question) -> str:
 
 
 def _contradictions(question: Question, chosen: ChosenToolkit) -> list[Finding]:
+    """Return what is said of the toolkit elsewhere and is not so: CMake ends at two of them."""
+    return [*_other_roots(question, chosen), *_other_nvcc(question, chosen)]
+
+
+def _other_nvcc(question: Question, chosen: ChosenToolkit) -> Iterator[Finding]:
+    for named, other in named_nvcc(question):
+        if other.path == chosen.root:
+            continue
+        text = f"{named.name}={named.value} ({named.because}) is the nvcc of CUDA {other.version}"
+        text += f", and the toolkit is {chosen.root}"
+        fix = f"Drop {named.name}, or take its toolkit: {question.line('--cuda-toolkit', other.path)}"
+        status: Status = "error" if named.source == "flag" else "warn"
+        if status == "warn":
+            text += f"; {named.name} is set to the nvcc of that one"
+        yield Finding(id=TOOLKIT_ID, status=status, text=text, fix=fix)
+
+
+def _other_roots(question: Question, chosen: ChosenToolkit) -> list[Finding]:
     if not question.request.cuda_toolkit:
         return []
     said = question.assignments

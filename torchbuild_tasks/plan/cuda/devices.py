@@ -116,7 +116,16 @@ def _claims(question: Question, answers: list[GpuSeen]) -> list[_Claim]:
     for seen in answers:
         if row := _by_chip(question, seen.chip):
             claims.append(_Claim(row.capability, f"chip {seen.chip}", f"chip {seen.chip} (rows)"))
-    return claims
+    return claims or _by_name(question, answers)
+
+
+def _by_name(question: Question, answers: list[GpuSeen]) -> list[_Claim]:
+    """Go by what the product is called, where nothing else is known (a vGPU's profile stands behind it)."""
+    for seen in answers:
+        for row in question.catalog.gpu_name:
+            if any(re.search(rf"\b(?:{name})\b", seen.name or "", re.IGNORECASE) for name in row.names):
+                return [_Claim(row.capability, f"the name {seen.name}", f"its name, {seen.name} (rows)")]
+    return []
 
 
 def _rows_of(question: Question, answers: list[GpuSeen]) -> list[GpuRow]:

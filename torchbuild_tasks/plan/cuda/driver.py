@@ -7,6 +7,8 @@ compatibility), and below that only NVIDIA's package cuda-compat helps, on cards
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from packaging.version import Version
 
 from torchbuild_tasks.catalog import CudaRow
@@ -22,13 +24,14 @@ ID = "driver"
 MISMATCH = "version mismatch"
 UPDATE = "Install driver {version} or later"
 IN_WINDOWS = " in Windows, not in WSL"
+_DRIVERS_OWN = ("nvml", "nvidia-smi")  # the probes that ask the driver
 
 
 def check_driver(question: Question, cuda: Version | None, gpus: tuple[Device, ...]) -> tuple[Finding, ...]:
     """Check the driver for programs of `cuda` (major and minor; None where not known)."""
     facts = question.cuda
     if facts.driver is None and facts.tegra is None:
-        return (_no_driver(question, cuda),)
+        return (_no_driver(question, cuda, gpus),)
     driver = facts.driver or Driver()
     if finding := _mismatch(question, driver):
         return (finding,)
@@ -38,24 +41,47 @@ def check_driver(question: Question, cuda: Version | None, gpus: tuple[Device, .
     said = (driver.version, driver.module, driver.library)
     version = next((text for text in said if text and parse_version(text)), None)
     if version is None:
-        return reported or (_no_driver(question, cuda),)
+        return reported or (_no_driver(question, cuda, gpus),)
     return (
         *reported,
         *_compat_library(question, gpus, driver),
+        *_check_unknown(question, gpus, version),
         _compare(question, gpus, driver, version, cuda),
     )
 
 
-def _no_driver(question: Question, cuda: Version | None) -> Finding:
-    own = _own(question, cuda)
-    oldest = _oldest(question, cuda)
-    needed = f"running the result needs {oldest or own} or later" if oldest or own else "running needs one"
+def _check_unknown(question: Question, gpus: tuple[Device, ...], version: str) -> Iterator[Finding]:
+    """Report GPUs that the driver does not name and that are newer than it.
+
+    The first driver for a capability is taken to be that of the first CUDA which compiles for it.
+    """
+    for device in gpus:
+        if not device.capability or any(seen.probe in _DRIVERS_OWN for seen in device.answers):
+            continue
+        wanted = str(capability(device.capability).plain)
+        row = next((row for row in question.catalog.cuda if wanted in row.archs), None)
+        needed = _own(question, Version(row.version)) if row else ""
+        if needed and not _is_from(version, needed):
+            text = (
+                f"driver {version} does not name {device.name} ({wanted}), which is newer than it: "
+                "torch can be built, but would not find it here"
+            )
+            yield Finding(id=ID, status="warn", text=text, fix=f"{_update(question, needed)}.")
+
+
+def _no_driver(question: Question, cuda: Version | None, gpus: tuple[Device, ...]) -> Finding:
+    """Say that there is none; a warning where there is a GPU, which nothing runs on without one."""
+    limit = _oldest(question, cuda) or _own(question, cuda)
+    needed = f"running the result needs {limit} or later" if limit else "running needs one"
     text = f"no NVIDIA driver was found; the build works without one, and {needed}"
     fix = ""
+    if gpus:
+        text = f"{gpus[0].name} is here, and {text}"
+        fix = f"{_update(question, limit)}; a container has the host's, when it is started with its GPUs."
     if question.cuda.wsl:
         text += ". In WSL it is that of Windows, whose libraries lie in /usr/lib/wsl/lib"
         fix = "Install NVIDIA's driver in Windows, and none in this Linux; then: wsl --shutdown"
-    return Finding(id=ID, status="unknown", text=text, fix=fix)
+    return Finding(id=ID, status="warn" if gpus else "unknown", text=text, fix=fix)
 
 
 def _driver_problem(problem: str) -> Finding:
@@ -80,9 +106,9 @@ def _mismatch(question: Question, driver: Driver) -> Finding | None:
     versions = f"the kernel has loaded {driver.module or 'another version'}, and the library is "
     versions += driver.library or "of another one"
     text = (
-        f"the parts of the NVIDIA driver do not match: {versions}. No CUDA program runs like this: NVML says "
-        '"Driver/library version mismatch", torch says "Error 803: system has unsupported display driver / '
-        'cuda driver combination"'
+        f"the parts of the NVIDIA driver do not match: {versions}. Torch can be built, but no CUDA program "
+        'runs here: NVML says "Driver/library version mismatch", torch says '
+        '"Error 803: system has unsupported display driver / cuda driver combination"'
     )
     if driver.problem:
         text += f". The driver itself says: {driver.problem}"
@@ -90,7 +116,7 @@ def _mismatch(question: Question, driver: Driver) -> Finding | None:
         "Reboot; or end every program that uses the GPU, then "
         "sudo rmmod nvidia_uvm nvidia_drm nvidia_modeset nvidia && sudo modprobe nvidia"
     )
-    return Finding(id=ID, status="error", text=text, fix=fix)
+    return Finding(id=ID, status="warn", text=text, fix=fix)
 
 
 def _differs(driver: Driver) -> bool:
@@ -101,7 +127,7 @@ def _differs(driver: Driver) -> bool:
 
 def _answers(question: Question) -> bool:
     """Say whether the driver answers all the same: then the other library is that of cuda-compat."""
-    return any(seen.probe in ("nvml", "nvidia-smi") for seen in question.cuda.gpus)
+    return any(seen.probe in _DRIVERS_OWN for seen in question.cuda.gpus)
 
 
 def _compat_library(question: Question, gpus: tuple[Device, ...], driver: Driver) -> tuple[Finding, ...]:
@@ -194,7 +220,7 @@ def _too_old(question: Question, gpus: tuple[Device, ...], version: str, cuda: V
 
 
 def _update(question: Question, version: str) -> str:
-    update = UPDATE.format(version=version) if version else "Update the driver"
+    update = UPDATE.format(version=version) if version else "Install or update the driver"
     return update + (IN_WINDOWS if question.cuda.wsl else "")
 
 

@@ -19,6 +19,8 @@ from torchbuild_tasks.plan.variables import decide, is_cuda
 # The variables that name the toolkit; on Windows the installer sets CUDA_PATH, and PyTorch
 # reads CUDA_HOME first in both systems (torch/utils/cpp_extension.py).
 ROOTS = ("CUDA_HOME", "CUDA_PATH", "CUDA_TOOLKIT_ROOT_DIR")
+# nvcc may be named in any of these; one that no found toolkit has is the user's affair (a wrapper, for one).
+NVCC_NAMES = ("CUDACXX", "CMAKE_CUDA_COMPILER", "CUDA_NVCC_EXECUTABLE")
 MANAGED = "pypi:"
 _VERSION = re.compile(r"\d+(\.\d+)*")
 _IN_PATH = re.compile(r"(?:[\\/]v|cuda-)(\d+\.\d+)(?:[\\/]|$)", re.IGNORECASE)
@@ -37,7 +39,16 @@ def choose_toolkit(question: Question) -> ChosenToolkit:
         named = decide(question, name)
         if named and named.value:
             return _choose_named(question, named)
+    for named, _ in named_nvcc(question):
+        return _choose_named(question, named)
     return _first_that_fits(question)
+
+
+def named_nvcc(question: Question) -> list[tuple[Choice, Toolkit]]:
+    """Return the variables that name the nvcc of a toolkit that was found, each with that toolkit."""
+    named = filter(None, (decide(question, name) for name in NVCC_NAMES))
+    found = ((choice, each) for choice in named for each in question.cuda.toolkits)
+    return [(choice, each) for choice, each in found if _is_called(choice.value, each)]
 
 
 def cuda_row(question: Question, version: Version | None) -> CudaRow | None:

@@ -12,11 +12,10 @@ from torchbuild_tasks.catalog.match import admits, variable_row
 from torchbuild_tasks.model import Choice, EnvOp, Library
 from torchbuild_tasks.model.cuda import names_of
 from torchbuild_tasks.plan.cuda.chosen import ChosenArchs, ChosenToolkit
+from torchbuild_tasks.plan.cuda.toolkit import NVCC_NAMES, named_nvcc
 from torchbuild_tasks.plan.question import Question
 from torchbuild_tasks.plan.variables import decide
 
-# nvcc may be named in any of these; then it is the user's affair (a wrapper, for one).
-NVCC_NAMES = ("CUDACXX", "CMAKE_CUDA_COMPILER", "CUDA_NVCC_EXECUTABLE")
 # From this many architectures on the fat binaries are compressed, as in upstream's own builds
 # (TORCH_NVCC_FLAGS of .ci/manywheel/build_cuda.sh): libtorch_cuda stays below the linker's limits.
 COMPRESS_FROM = 4
@@ -33,8 +32,9 @@ def toolkit_variables(question: Question, chosen: ChosenToolkit) -> tuple[Choice
         return ()
     because, source = f"CUDA {chosen.version}, the toolkit of this build", chosen.choice.source
     values = {"CUDA_HOME": root, "CUDA_PATH": root, "CUDAToolkit_ROOT": root}
-    if not any(decide(question, name) for name in NVCC_NAMES):
-        values["CUDACXX"] = nvcc_of(question, chosen)
+    other = [named.name for named, toolkit in named_nvcc(question) if toolkit.path != root]
+    if other or not any(decide(question, name) for name in NVCC_NAMES):
+        values |= dict.fromkeys(("CUDACXX", *other), nvcc_of(question, chosen))
     return tuple(Choice(name=n, value=v, because=because, source=source) for n, v in values.items())
 
 
