@@ -124,7 +124,7 @@ def read_trusted_settings(request: BuildRequest) -> Settings:
 
 def _trusted_part(settings: Settings, place: str) -> Settings:
     """Return what counts of a file that was found: what is harmless, and the rest if it is trusted."""
-    clean, withheld = withhold(settings)
+    clean, withheld = withhold(settings, load_catalog())
     if not withheld or is_trusted(place):
         return settings
     return replace(clean, withheld={place: withheld})

@@ -135,6 +135,18 @@ def test_a_develop_install_points_to_its_source(tmp_path: Path, site: Path) -> N
 
 
 @pytest.mark.integration
+def test_a_package_beside_the_link_is_what_is_imported(tmp_path: Path, site: Path) -> None:
+    """What a killed install leaves: the checkout would be said to be there, and another torch be tested."""
+    source = tmp_path / "src"
+    for folder in (source, site):
+        write(folder, {"torch/__init__.py": ""})
+    write(source, {"torch.egg-info/PKG-INFO": "Name: torch\nVersion: 2.8.0\n"})
+    write(site, {"easy-install.pth": f"{source}\n", "torch.egg-link": f"{source}\n.\n"})
+    write(site, {"torch-2.8.0.dist-info/METADATA": "Name: torch\nVersion: 2.8.0\n"})
+    assert torch_of(tmp_path) == ("2.8.0", None)
+
+
+@pytest.mark.integration
 def test_a_develop_install_whose_source_is_gone_still_says_where_it_was(tmp_path: Path, site: Path) -> None:
     write(site, {"torch.egg-link": "/gone/pytorch\n."})
     assert torch_of(tmp_path) == (None, "/gone/pytorch")

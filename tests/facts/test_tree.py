@@ -40,6 +40,14 @@ def test_a_complete_checkout(tmp_path: Path) -> None:
     assert (tree.cache, tree.previous) == (None, None)
 
 
+@needs_symlinks
+def test_a_version_behind_a_link_out_of_the_checkout_is_none(tmp_path: Path) -> None:
+    """Facts are handed on, and a repository may bring a link to anything."""
+    door = machine(tmp_path, files={**checkout(without="version.txt"), "/home/me/token": "abc\n"})
+    link(tmp_path, f"{ROOT}/version.txt", "../../home/me/token")
+    assert look_at_tree(door, ROOT).version is None
+
+
 def test_digests_tell_contents_apart_and_leave_out_what_is_not_there(tmp_path: Path) -> None:
     digests = look_at_tree(machine(tmp_path, files=checkout()), ROOT).digests
     assert set(digests) == {"version.txt", "pyproject.toml", "setup.py", "CMakeLists.txt"}

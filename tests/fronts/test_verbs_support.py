@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from tests.support.capabilities import needs_symlinks
 from tests.support.machines import linux_facts, plan_of, request_of, with_tree
 from torchbuild_tasks.catalog import load_catalog
 from torchbuild_tasks.context import read_facts
@@ -109,6 +110,21 @@ def test_a_log_that_cannot_be_read_is_a_problem_and_no_end(
     written = made(tmp_path, *planted)
     assert "facts.json" in written.members
     assert [problem.partition(":")[0] for problem in written.problems] == ["diagnose"]
+
+
+@needs_symlinks
+def test_what_links_of_the_checkout_lead_to_is_not_handed_on(
+    tmp_path: Path, planted: tuple[Facts, BuildPlan]
+) -> None:
+    root = Path(planted[0].tree.root)
+    private = tmp_path / "private.txt"
+    private.write_text("what is nobody's business", "utf-8")
+    for name in (".torchbuild/logs/build.log", "build/torchbuild-manifest.json", "torchbuild.toml"):
+        (root / name).unlink()
+        (root / name).symlink_to(private)
+    written = made(tmp_path, *planted)
+    assert len(written.problems) == 4  # the log is asked for twice
+    assert not [name for name, text in contents(tmp_path).items() if "business" in text]
 
 
 def test_a_file_that_is_there_stays(tmp_path: Path) -> None:

@@ -28,9 +28,10 @@ def tree(tmp_path: Path) -> Path:
     manifest = {"result": "ok", "started": "1", "finished": "2"}
     choices = [{"name": "python", "value": sys.executable}]
     (tree / "build").mkdir()
-    (tree / "build/torchbuild-manifest.json").write_text(
-        json.dumps({**manifest, "choices": choices}), "utf-8"
-    )
+    file = tree / "build/torchbuild-manifest.json"
+    file.write_text(json.dumps({**manifest, "choices": choices}), "utf-8")
+    done = torchbuild("trust", file)
+    assert done.code == 0, done.err
     return tree
 
 
@@ -47,6 +48,14 @@ def test_python_is_that_which_has_the_torch(tree: Path) -> None:
     done = torchbuild("python", "--source", tree, "--", "-c", SAY)
     assert done.code == 3, done.err
     assert done.out.split()[2] == sys.executable
+
+
+def test_a_manifest_that_came_with_the_checkout_names_no_python(tree: Path) -> None:
+    """Git may track one; its Python would be started, and its folder stand first on PATH."""
+    assert torchbuild("trust", "--revoke", tree / "build/torchbuild-manifest.json").code == 0
+    assert torchbuild("python", "--source", tree, "--", "-c", SAY).code == 7
+    done = torchbuild("run", "--source", tree, "--", "sh", "-c", "echo $PATH")
+    assert Path(done.out.split(os.pathsep)[0]) != Path(sys.executable).parent
 
 
 def test_with_json_stdout_holds_our_answer_alone(tree: Path) -> None:

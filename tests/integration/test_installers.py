@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import http.server
+import importlib.util
 import json
 import shutil
 import subprocess
@@ -27,6 +28,7 @@ from torchbuild_tasks.model import Command, Environment
 from torchbuild_tasks.options import BuildRequest
 from torchbuild_tasks.system import venv
 from torchbuild_tasks.system.net.client import Net
+from torchbuild_tasks.system.net.pip import python_with_pip
 from torchbuild_tasks.values import replace
 
 UV = shutil.which("uv")
@@ -163,3 +165,16 @@ def test_where_uv_cannot_make_a_venv_python_does_and_a_failure_of_both_is_one(tm
     assert not venv.is_whole(python)
     assert "uv could not make the venv" in make(sys.executable).report.notes[-1]  # type: ignore[attr-defined]
     assert venv.is_whole(python) and Path(python).exists()
+
+
+def test_uv_brings_no_pip_from_where_the_checkout_says(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A look asks pip for its settings; uv brings that pip, and a checkout may come with a uv.toml."""
+    (tmp_path / "uv.toml").write_text("no-index = true\n", "utf-8")
+    monkeypatch.chdir(tmp_path)
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", "bare"], check=True)
+    monkeypatch.setattr(sys, "executable", str(tmp_path / "bare/bin/python"))
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
+    done = subprocess.run([*python_with_pip(), "-m", "pip", "--version"], capture_output=True, check=False)
+    assert done.stdout.startswith(b"pip "), done.stderr

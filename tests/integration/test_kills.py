@@ -49,6 +49,7 @@ if importlib.util.find_spec("rattler_build"):
 SDIST = ("package", "sdist", "--source", "TREE", "--out", "OUT")
 PUBLISH = ("publish", "OUT/index", "--file", "WHEEL", "--yes")
 CONTAINER = ("container", "write", "--source", "TREE", "--out", "OUT/container")
+SIDE = ("build", "--name", "side", "--yes")
 GET = ("source", "get", "v2.14.0", "--url", "URL", "--source", "GOT")
 FURTHER: dict[tuple[str, ...], tuple[str, ...]] = {
     LAY: LAY,
@@ -56,12 +57,18 @@ FURTHER: dict[tuple[str, ...], tuple[str, ...]] = {
     ("cache", "clear", "--yes"): ("cache", "clear", "--yes"),
     ("report", "--out", "OUT/report.html"): BUILD,  # which it tells of
     ("trust", "TREE"): ("trust", "TREE"),
+    SIDE: SIDE,
+    ("builds", "remove", "side", "--yes"): SIDE,
+    ("builds", "use", "side"): ("builds", "use", "none"),  # the build without a name goes on below
+    ("support", "--out", "OUT/support.zip"): BUILD,
+    ("debug-config",): ("debug-config",),
+    ("replay", "TREE/build/torchbuild-manifest.json", "--yes"): BUILD,
     GET: GET,
     ("source", "update", "v2.15.0", "--source", "GOT"): ("source", "update", "v2.14.0", "--source", "GOT"),
     ("source", "reset", "--third-party", "--yes", "--source", "GOT"): ("source", "update", "--source", "GOT"),
 }
 Verbs = Mapping[tuple[str, ...], tuple[str, ...]]
-FIRST_GUESS = {"build": 30.0}  # seconds that a verb may take
+FIRST_GUESS = {"build": 30.0, "replay": 30.0}  # seconds that a verb may take
 LIGHT_GUESS = 6.0
 
 
@@ -184,6 +191,7 @@ def make_world(folder: Path, python: Path, era: Era, seed: int, verbs: Verbs = T
     lines = [f"{name} = {json.dumps(value)}" for name, value in rows.items()]
     lines += [f"urls = {json.dumps([archive.as_uri()])}", 'holds = ["tool/done"]']
     (tree / "torchbuild.toml").write_text("jobs = 2\n", "utf-8")
+    lines += ["[builds.side]", 'mode = "wheel"']
     (folder / "settings.toml").write_text("\n".join(["[[helper]]", *lines, ""]), "utf-8")
     made = World(tree, python, folder / "store", seed, verbs)
     if LAY in verbs:

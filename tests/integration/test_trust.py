@@ -306,6 +306,18 @@ def test_once_it_is_said_it_counts_until_a_file_changes(checkout: Path) -> None:
     assert "changed since" in run(checkout, "trust", "--list").stdout
 
 
+def test_no_build_is_entered_by_an_env_file_of_the_checkout(checkout: Path) -> None:
+    """What `builds use` prints is for a shell to run."""
+    (checkout / "torchbuild.toml").write_text('[builds.dev]\nfolder = "sub"\n', "utf-8")
+    shutil.rmtree(checkout / "env_templates")
+    (checkout / "sub").mkdir()
+    for name in ("env_set.sh", "env_set.bat", "env_set.ps1", "env_set.fish"):
+        (checkout / "sub" / name).write_text("exit 9\n", "utf-8")
+    for words in (["--env-shell", "sh"], ["--env-shell", "ps1"], []):
+        said = run(checkout, "builds", "use", "dev", *words)
+        assert "env_set" not in said.stdout, said.stdout
+
+
 def test_a_file_that_is_named_is_the_users_word(checkout: Path) -> None:
     own = checkout.parent / "own.toml"
     own.write_text("jobs = 3\n[set]\nMY_TOOL = '/usr/bin/true'\n", "utf-8")

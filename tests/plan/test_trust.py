@@ -7,13 +7,16 @@ from typing import Any
 
 import pytest
 
+from torchbuild_tasks.catalog import load_catalog
 from torchbuild_tasks.options import BuildRequest, flag_name
 from torchbuild_tasks.plan.settings import check_settings
 from torchbuild_tasks.plan.trust import check_trust, is_harmless_variable, withhold
 
+CATALOG = load_catalog()
+
 
 def keys(data: dict[str, Any]) -> list[str]:
-    return [each.key for each in withhold(check_settings("/src/torchbuild.toml", data, {}))[1]]
+    return [each.key for each in withhold(check_settings("/src/torchbuild.toml", data, {}), CATALOG)[1]]
 
 
 HARMLESS = {
@@ -30,14 +33,14 @@ HARMLESS = {
     "source": "/home/me/pytorch",
     "with": ["torchvision"],
     "with-helper": ["mkl"],
-    "set": {"USE_MKLDNN": 0, "CXXFLAGS": "-O2 -march=native -fno-omit-frame-pointer", "NOTE": "hello, you"},
+    "set": {"USE_MKLDNN": 0, "CXXFLAGS": "-O2 -march=native -fno-omit-frame-pointer", "FORCE_CUDA": "1"},
     "builds": {"debug": {"build-type": "Debug", "ref": "v2.9.1", "folder": "debug"}},
 }
 
 
 def test_a_file_of_plain_values_needs_no_trust() -> None:
     settings = check_settings("/src/torchbuild.toml", HARMLESS, {})
-    assert withhold(settings) == (settings, ())
+    assert withhold(settings, CATALOG) == (settings, ())
 
 
 @pytest.mark.parametrize(
@@ -65,7 +68,7 @@ def test_a_file_of_plain_values_needs_no_trust() -> None:
 def test_a_key_that_names_a_program_a_server_or_a_far_place_is_withheld(key: str, value: object) -> None:
     assert keys({key: value}) == [key]
     assert keys({"builds": {"one": {key: value}}}) == [f"builds.one.{key}"]
-    clean, _ = withhold(check_settings("/src/torchbuild.toml", {key: value, "jobs": 2}, {}))
+    clean, _ = withhold(check_settings("/src/torchbuild.toml", {key: value, "jobs": 2}, {}), CATALOG)
     assert dict(clean.values) == {"jobs": 2}
 
 
@@ -81,7 +84,7 @@ def test_tables_that_name_servers_are_withheld_whole() -> None:
         "check": ["bin/x"],
     }
     data = {"helper": [row], "mirrors": {"https://github.com/": "https://host/"}}
-    clean, withheld = withhold(check_settings("/src/torchbuild.toml", data, {}))
+    clean, withheld = withhold(check_settings("/src/torchbuild.toml", data, {}), CATALOG)
     assert len(withheld) == 2
     assert (clean.helpers, clean.mirrors) == ((), ())
 
@@ -139,7 +142,7 @@ def test_every_key_of_the_file_is_looked_at() -> None:
     ],
 )
 def test_a_variable_that_makes_something_run_is_no_value(name: str) -> None:
-    assert not is_harmless_variable(name, "x")
+    assert not is_harmless_variable(name, "x", CATALOG)
 
 
 @pytest.mark.parametrize(
@@ -149,8 +152,19 @@ def test_a_variable_that_makes_something_run_is_no_value(name: str) -> None:
         ("TORCH_CUDA_ARCH_LIST", "8.6;9.0+PTX", True),
         ("PYTORCH_BUILD_VERSION", "2.9.0+mine", True),
         ("USE_CUDA", "../x", False),
-        ("NOTE", "/x", False),
-        ("NOTE", "x\\y", False),
+        ("NOTE", "1", False),
+        ("FORCE_CUDA", "1", True),
+        ("BLAS", "MKL", True),
+        ("BLAS", "/x", False),
+        ("BLAS", "x\\y", False),
+        ("BLAS", "-x", False),
+        ("BLAS", "MKL -x", False),
+        ("BLAS", "..", False),
+        ("TORCH_CUDA_ARCH_LIST", "a" * 5000 + "\n", False),
+        ("MAKEFLAGS", "-fevil", False),
+        ("SOME_ONES_FLAGS", "-O2", False),
+        ("CMAKE_CXX_FLAGS_DEBUG", "-O0", True),
+        ("blas", "MKL", False),
         ("PYTHONHASHSEED", "0", True),
         ("CMAKE_GENERATOR", "Ninja", True),
         ("CFLAGS", "-O3 -g -DX=1", True),
@@ -169,11 +183,11 @@ def test_a_variable_that_makes_something_run_is_no_value(name: str) -> None:
     ],
 )
 def test_values_of_variables(name: str, value: str, harmless: bool) -> None:
-    assert is_harmless_variable(name, value) is harmless
+    assert is_harmless_variable(name, value, CATALOG) is harmless
 
 
 def test_the_finding_names_file_keys_and_command() -> None:
-    clean, withheld = withhold(check_settings("/s p/torchbuild.toml", {"python": "x/y"}, {}))
+    clean, withheld = withhold(check_settings("/s p/torchbuild.toml", {"python": "x/y"}, {}), CATALOG)
     from torchbuild_tasks.values import replace
 
     (finding,) = check_trust(replace(clean, withheld={"/s p": withheld}))

@@ -66,3 +66,10 @@ def test_the_lock_goes_with_a_holder_that_is_killed(tmp_path: Path) -> None:
     assert (tmp_path / ".torchbuild/lock.json").exists()  # a stale note
     with hold(tmp_path, "clean"):
         pass
+
+
+def test_a_note_that_cannot_be_written_holds_nobody_up(tmp_path: Path) -> None:
+    """A disk that a build has filled is emptied by `clean`, which writes its note there, too."""
+    (tmp_path / ".torchbuild/lock.json/x").mkdir(parents=True)
+    with hold(tmp_path, "clean"), pytest.raises(TreeBusy, match="another process"), hold(tmp_path, "build"):
+        pass

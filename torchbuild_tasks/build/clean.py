@@ -77,7 +77,8 @@ def uninstall_command(facts: Facts) -> Command | None:
         if python.torch_from and python.torch_from.rstrip("/") == facts.tree.root.rstrip("/"):
             argv = (python.executable, "-m", "pip", "uninstall", "--yes", "torch")
             because = f"the editable install of torch in {python.prefix}"
-            return Command(argv=argv, cwd=facts.tree.root, because=because)
+            # Not in the checkout: `-m` imports from the current folder first.
+            return Command(argv=argv, cwd=str(Path(python.executable).parent), because=because)
     return None
 
 

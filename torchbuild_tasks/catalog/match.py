@@ -67,12 +67,12 @@ def configure_row(catalog: Catalog, era: str, version: Version | None) -> EntryR
 def variable_row(catalog: Catalog, name: str, era: str, version: Version | None) -> VariableRow | None:
     """Return the first row that covers a variable's name in this era, or None: nothing reads it."""
     for row in catalog.variable:
-        if row.era in ("", era) and _covers(row.name, name) and applies(row.torch, version):
+        if row.era in ("", era) and covers(row.name, name) and applies(row.torch, version):
             return row
     return None
 
 
-def _covers(pattern: str, name: str) -> bool:
+def covers(pattern: str, name: str) -> bool:
     """Say whether a row's name is a variable's, or a pattern that takes it; most are names."""
     return pattern == name or (not pattern.isidentifier() and fnmatch.fnmatchcase(name, pattern))
 

@@ -77,8 +77,8 @@ class VariableRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
 
     `needs` says what an existing build tree needs when it changes. `refused` gives the
     reason why it must not be in the environment of a build. `kind` and `values` say what it may
-    be: a switch (on or off), a whole number (`count`) or one above 0, a version, or one of these words
-    in any case.
+    be: a switch (on or off), a whole number (`count`) or one above 0, a version, a word that leads to
+    nothing, options of compilers, or one of these words in any case.
     """
 
     name: str
@@ -86,7 +86,7 @@ class VariableRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     torch: str = ""
     needs: Need = "reconfigure"
     refused: str = ""
-    kind: Literal["", "switch", "number", "count", "version"] = ""
+    kind: Literal["", "switch", "number", "count", "version", "word", "flags"] = ""
     values: tuple[str, ...] = ()
     source: str = ""
 

@@ -97,8 +97,16 @@ def _packages() -> "tuple[dict[str, str], str | None]":
             if found[0] == "torch":
                 torch_from = torch_from or _editable(folder, name)
         if "torch.egg-link" in names:
-            torch_from = torch_from or _first_line(os.path.join(folder, "torch.egg-link"))
+            torch_from = torch_from or _linked(folder)
     return packages, torch_from
+
+
+def _linked(site_packages: str) -> "str | None":
+    """Return where the torch of an egg-link is imported from; a package beside the link comes before it."""
+    for folder in sys.path:
+        if os.path.exists(os.path.join(folder, "torch", "__init__.py")):
+            return None if folder == site_packages else folder
+    return _first_line(os.path.join(site_packages, "torch.egg-link"))
 
 
 def _distribution(folder: str, name: str) -> "tuple[str, str] | None":

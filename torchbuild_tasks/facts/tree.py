@@ -114,7 +114,12 @@ def _is_checkout(probe: Probe, folder: str) -> bool:
 
 
 def _version(probe: Probe, root: str) -> str | None:
-    words = (probe.read(probe.join(root, "version.txt")) or "").split()
+    path = probe.join(root, "version.txt")
+    if not probe.inside(
+        probe.realpath(path), root
+    ):  # a link: its first word would be handed on with the facts
+        return None
+    words = (probe.read(path) or "").split()
     return words[0][:200] if words else None
 
 

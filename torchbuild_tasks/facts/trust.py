@@ -42,6 +42,29 @@ def is_believed(place: str) -> bool:
     return own == digest(place) if own else is_trusted(place)
 
 
+def common_git_folder(source: Path) -> str:
+    """Return git's own folder where the checkout is a worktree of another one; "" where it is not.
+
+    A checkout may bring any `.git`, and what that names is believed, or handed to what is built: it counts
+    where that folder names this worktree, too, as git there wrote it.
+    """
+    try:
+        folder = (source / read_text(source / ".git", most=4096).partition("gitdir:")[2].strip()).resolve()
+        back = folder / read_text(folder / "gitdir", most=4096).strip()
+        same = back.samefile(source / ".git") and folder.parent.name == "worktrees"
+    except (OSError, ValueError):
+        return ""
+    return str(folder.parents[1]) if same else ""
+
+
+def is_own_env_file(path: Path) -> bool:
+    """Say whether an env file is as it was written here: a shell runs it."""
+    try:
+        return trust.read_proof(trust.state_folder(os.environ), "envs", str(path)) == hash_file(path)
+    except OSError:
+        return False
+
+
 def is_within(state: str, place: str) -> bool:
     """Say whether a checkout could bring what is remembered; a home with settings in it is not a checkout."""
     return _is_below(state, place) and not _is_below(os.path.realpath(Path.home()), place)

@@ -10,10 +10,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping
-from fnmatch import fnmatchcase
 from pathlib import PurePosixPath
 from typing import Any, Final
 
+from torchbuild_tasks.catalog import Catalog
+from torchbuild_tasks.catalog.match import covers
 from torchbuild_tasks.model import Finding
 from torchbuild_tasks.options import flag_name
 from torchbuild_tasks.plan.settings import NamedBuild, Settings, Withheld
@@ -93,59 +94,8 @@ _PLACE: Final = "names a place outside of its folder"
 
 # ---------------- build variables
 
-# Names that make a shell, a loader, a compiler, Python, CMake or git start or load something.
-_RUNS: Final = (
-    *("PATH", "PATHEXT", "COMSPEC", "SHELL", "ENV", "BASH_*", "ZDOTDIR", "PROMPT_COMMAND", "PS4", "IFS"),
-    *("LD_*", "DYLD_*", "*PRELOAD*", "GCONV_PATH", "GLIBC_TUNABLES", "LOCPATH", "NLSPATH", "MALLOC_*"),
-    *("PYTHON*", "PIP_*", "UV_*", "VIRTUAL_ENV", "CONDA*", "PEP517_*", "SETUPTOOLS_*", "DISTUTILS_*"),
-    *("SKBUILD_*", "PERL*", "RUBY*", "NODE_*", "JAVA*", "_JAVA*", "JDK_*", "LUA_*", "TCL*", "R_*", "PHP*"),
-    *("GIT_*", "SSH_*", "GPG*", "GNUPG*", "EDITOR", "VISUAL", "PAGER", "LESS*", "MAN*", "BROWSER", "DISPLAY"),
-    *("CC", "CXX", "FC", "LD", "AR", "AS", "NM", "RANLIB", "STRIP", "OBJCOPY", "RC", "MT", "LINK", "_LINK_"),
-    *("CL", "_CL_", "ML", "INCLUDE", "LIB", "LIBPATH", "CPP", "CPATH", "*_INCLUDE_PATH", "LIBRARY_PATH"),
-    *("COMPILER_PATH", "GCC_*", "CCC_*", "CLANG*", "NVCC*", "*CUDACXX", "CUDAHOSTCXX", "HIPCXX", "ISPC"),
-    *("*_COMPILER", "*_COMPILER_*", "*LAUNCHER*", "*_LINKER*", "*_EXECUTABLE*", "*_PROGRAM*", "*_COMMAND*"),
-    *("*TOOLCHAIN*", "*_MODULE_PATH", "*_PREFIX_PATH", "CMAKE_PROJECT_*", "*_INCLUDE_BEFORE", "*_WRAPPER*"),
-    *("CMAKE_GENERATOR_INSTANCE", "CMAKE_MAKE*", "CMAKE_CONFIG_TYPE", "NINJA", "NINJA_*", "MAKE*", "MFLAGS"),
-    *("GNUMAKEFLAGS", "CMAKE", "CTEST*", "PKG_CONFIG*", "VC*", "VS*", "MSSDK", "WINDOWSSDK*", "UCRT*"),
-    *("*PROXY", "*_URL", "*_ENDPOINT", "*_HOST", "*_SERVER*", "*_REMOTE*", "SSL_*", "REQUESTS_*", "CURL_*"),
-    *("SCCACHE_*", "CCACHE_*", "DISTCC*", "ICECC*", "AWS_*", "AZURE_*", "GOOGLE_*", "HOME", "USERPROFILE"),
-    *("XDG_*", "TMP", "TEMP", "TMPDIR", "APPDATA", "LOCALAPPDATA", "SYSTEMROOT", "WINDIR", "TORCHBUILD_*"),
-    *(
-        "*_HOME",
-        "*_ROOT",
-        "*_DIR",
-        "*_DIRS",
-        "*_PATH",
-        "*_LIBRARY",
-        "*_LIBRARIES",
-        "*ROOT",
-        "*_FILE",
-        "*_LIST_FILE",
-    ),
-    *(
-        "*HOOK*",
-        "*PLUGIN*",
-        "*STARTUP*",
-        "*_CONFIG",
-        "*_OPTIONS",
-        "*_OPTS",
-        "*_RUNNER",
-        "*EMULATOR*",
-        "*RULE_*",
-    ),
-    # Files that a library or a program loads by a name that may be relative, or lets name programs.
-    *("OPENSSL_*", "*_CONF", "*_ENGINES", "*_MODULES", "*_FILENAMES", "*_DRIVER*", "*_RSH", "*_SHELL"),
-    *("*ASKPASS*", "*WGETRC", "INPUTRC", "HGRCPATH", "NPM_*", "CARGO*", "RUST*"),
-    *("PYTORCH_EXTRA_INSTALL_REQUIREMENTS", "BUILD_COMMAND*", "USE_SYSTEM_PYTHON*"),
-)
-# Of those, what only switches something or says how much, with a value that is one word.
-_SWITCHES: Final = (
-    *("PYTHONHASHSEED", "PYTHONUNBUFFERED", "PYTHONDONTWRITEBYTECODE", "CMAKE_GENERATOR", "MAKE_JOBS"),
-    *("CCACHE_MAXSIZE", "CCACHE_NOHASHDIR", "SCCACHE_CACHE_SIZE", "SCCACHE_DIRECT", "DISTUTILS_USE_SDK"),
-    *("USE_*", "BUILD_*", "SCCACHE_IGNORE_SERVER_IO_ERROR"),
-)
-_FLAGS: Final = ("*FLAGS", "*FLAGS_*", "CMAKE_ARGS")
-_WORD: Final = re.compile(r"[\w.+ -]*")
+# One word or several, none of them an option or a way up.
+_WORDS: Final = re.compile(r"(?:(?!\.\.)[\w.+][\w.+-]*(?:[;, ]+|$))*")
 # Options of compilers that only say how code is made: -O2, -march=native, -fno-omit-frame-pointer, -DX=1.
 _OPTION: Final = re.compile(
     r"-(?:O\w*|g[\w-]*|std=[\w+]+|pipe|pthread|w|m(?!llvm)[\w.+=-]+|[DU]\w+(?:=[\w.+-]*)?|W(?![alp],)[\w+=-]+|"
@@ -154,30 +104,33 @@ _OPTION: Final = re.compile(
 _DEFINE: Final = re.compile(r"-D(\w+)(?::\w+)?=([\w.+;-]*)")
 
 
-def is_harmless_variable(name: str, value: str) -> bool:
-    """Say whether a build variable can only be a value: it leads to no program, no file and no server."""
-    upper = name.upper()  # one name on Windows
-    if any(fnmatchcase(upper, pattern) for pattern in _FLAGS):
-        words = value.split()
-        if upper == "CMAKE_ARGS":
-            found = [_DEFINE.fullmatch(word) for word in words]
-            return all(one is not None and is_harmless_variable(one[1], one[2]) for one in found)
-        return all(_OPTION.fullmatch(word) for word in words)
-    if any(fnmatchcase(upper, pattern) for pattern in _SWITCHES):
-        return _WORD.fullmatch(value) is not None
-    return not any(fnmatchcase(upper, pattern) for pattern in _RUNS) and _AWAY.search(value) is None
+def is_harmless_variable(name: str, value: str, catalog: Catalog) -> bool:
+    """Say whether a build variable can only be a value: it leads to no program, no file and no server.
+
+    Rows know which can, since any program may read what this tool does not know of. That the checkout reads
+    a name says nothing: it may say so of LD_PRELOAD, too.
+    """
+    companions = {each for row in catalog.companion for each in row.set}
+    rows = [row for row in catalog.variable if covers(row.name, name)]
+    known = next((row for row in rows if row.kind or row.values), None)
+    if known is None or known.kind != "flags":
+        return (known is not None or name in companions) and _WORDS.fullmatch(value) is not None
+    if name != "CMAKE_ARGS":
+        return all(_OPTION.fullmatch(word) for word in value.split())
+    found = [_DEFINE.fullmatch(word) for word in value.split()]
+    return all(one is not None and is_harmless_variable(one[1], one[2], catalog) for one in found)
 
 
 # ---------------- a whole file
 
 
-def withhold(settings: Settings) -> tuple[Settings, tuple[Withheld, ...]]:
+def withhold(settings: Settings, catalog: Catalog) -> tuple[Settings, tuple[Withheld, ...]]:
     """Return the settings with harmless values alone, and what was taken out of them."""
-    out = list(_dangers("", settings.values, settings.variables))
+    out = list(_dangers("", settings.values, settings.variables, catalog))
     for name, build in settings.builds.items():
         own = {"ref": build.ref, "folder": build.folder}
         given = {key: value for key, value in own.items() if value is not None}
-        out += _dangers(f"builds.{name}.", {**build.values, **given}, build.variables)
+        out += _dangers(f"builds.{name}.", {**build.values, **given}, build.variables, catalog)
     out += [
         Withheld(key=f"[[helper]] {row.name}", why="names a download and programs")
         for row in settings.helpers
@@ -185,20 +138,22 @@ def withhold(settings: Settings) -> tuple[Settings, tuple[Withheld, ...]]:
     out += [Withheld(key=f"mirrors.{old}", why="names a server") for old, _ in settings.mirrors]
     if not out:
         return settings, ()
-    builds = {name: _harmless_build(build) for name, build in settings.builds.items()}
-    values, variables = _harmless(settings.values, settings.variables)
+    builds = {name: _harmless_build(build, catalog) for name, build in settings.builds.items()}
+    values, variables = _harmless(settings.values, settings.variables, catalog)
     clean = replace(settings, values=values, variables=variables, helpers=(), mirrors=(), builds=builds)
     return clean, tuple(dict.fromkeys(out))
 
 
-def _dangers(above: str, values: Mapping[str, Any], variables: Mapping[str, str]) -> Iterator[Withheld]:
+def _dangers(
+    above: str, values: Mapping[str, Any], variables: Mapping[str, str], catalog: Catalog
+) -> Iterator[Withheld]:
     for name, value in values.items():
         if not is_harmless(name, value):
             key = flag_name(name)[2:]
             yield Withheld(key=f"{above}{key}", why=_WHY.get(name, _PLACE))
     for name, value in variables.items():
-        if not is_harmless_variable(name, value):
-            why = "can make programs run what it names"
+        if not is_harmless_variable(name, value, catalog):
+            why = "is not known to be a mere value"
             yield Withheld(key=f"{above}set.{name}", why=why)
 
 
@@ -209,16 +164,16 @@ def is_harmless(name: str, value: Any) -> bool:
 
 
 def _harmless(
-    values: Mapping[str, Any], variables: Mapping[str, str]
+    values: Mapping[str, Any], variables: Mapping[str, str], catalog: Catalog
 ) -> tuple[dict[str, Any], dict[str, str]]:
     return (
         {name: value for name, value in values.items() if is_harmless(name, value)},
-        {name: value for name, value in variables.items() if is_harmless_variable(name, value)},
+        {name: value for name, value in variables.items() if is_harmless_variable(name, value, catalog)},
     )
 
 
-def _harmless_build(build: NamedBuild) -> NamedBuild:
-    values, variables = _harmless(build.values, build.variables)
+def _harmless_build(build: NamedBuild, catalog: Catalog) -> NamedBuild:
+    values, variables = _harmless(build.values, build.variables, catalog)
     ref = build.ref if build.ref is None or _ref(build.ref) else None
     folder = build.folder if build.folder is None or _near(build.folder) else None
     return replace(build, values=values, variables=variables, ref=ref, folder=folder)

@@ -8,10 +8,12 @@ from pathlib import Path
 
 import pytest
 
+from torchbuild_tasks.facts.trust import digest
 from torchbuild_tasks.features.builds.named import (
     Note,
     config_of,
     last_build,
+    note_of,
     place_of,
     read_note,
     write_note,
@@ -19,6 +21,7 @@ from torchbuild_tasks.features.builds.named import (
 from torchbuild_tasks.model.record import MANIFEST_FILE
 from torchbuild_tasks.options import BuildRequest
 from torchbuild_tasks.plan.settings import check_settings
+from torchbuild_tasks.system import trust
 
 NOTE = Note(name="debug", config="/no/such/torchbuild.toml", main="/src", ref="v2.9.1")
 
@@ -57,7 +60,26 @@ def test_the_settings_file_of_the_worktree_counts_where_none_is_named(tmp_path: 
     assert config_of(BuildRequest(config="other.toml"), note) == "other.toml"
 
 
-def test_the_newest_manifest_is_the_last_build(tmp_path: Path) -> None:
+def test_a_note_counts_in_a_worktree_of_the_checkout_that_it_names(tmp_path: Path) -> None:
+    """A checkout may bring one that names yours: then `clean` would be about that."""
+    main, folder = tmp_path / "main", tmp_path / "main-debug"
+    (git := main / ".git/worktrees/x").mkdir(parents=True)
+    folder.mkdir()
+    note = Note(name="debug", config="/no/such/torchbuild.toml", main=str(main), ref="HEAD")
+    write_note(folder, note)
+    asked = BuildRequest(source=str(folder))
+    assert note_of(asked) is None  # no worktree
+    (folder / ".git").write_text(f"gitdir: {git}\n", "utf-8")
+    (git / "gitdir").write_text("/another/.git\n", "utf-8")
+    assert note_of(asked) is None  # the checkout does not know of it
+    (git / "gitdir").write_text(f"{folder / '.git'}\n", "utf-8")
+    assert note_of(asked) == note
+    write_note(folder, Note(name="debug", config="/no/such/torchbuild.toml", main=str(tmp_path), ref="HEAD"))
+    assert note_of(asked) is None  # of another one
+
+
+def test_the_newest_manifest_is_the_last_build(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(trust.VARIABLE, str(tmp_path.with_name("state")))
     assert last_build(tmp_path) is None
     for at, (folder, result) in enumerate((("build", "failed"), ("build-2", "ok"))):
         (tmp_path / folder).mkdir()
@@ -69,4 +91,9 @@ def test_the_newest_manifest_is_the_last_build(tmp_path: Path) -> None:
         os.utime(file, (at, at))
     last = last_build(tmp_path)
     assert last is not None
-    assert (last.result, last.finished, last.torch, last.python) == ("ok", "then", "2.9.1", "/p")
+    assert (last.result, last.finished, last.torch, last.python) == ("ok", "then", "2.9.1", "")
+    place = os.path.realpath(tmp_path / "build-2" / MANIFEST_FILE)
+    trust.write_proof("manifests", place, digest(place))
+    last = last_build(tmp_path)
+    assert last is not None
+    assert last.python == "/p"

@@ -42,6 +42,24 @@ def test_a_file_has_its_address_and_its_hash() -> None:
     assert (first.url, first.sha256) == ("https://host/files/my_ext-1.0.tar.gz", HASH)
 
 
+@pytest.mark.parametrize(
+    ("page", "link", "taken"),
+    [
+        ("https://host/simple/x/", "file:///home/me/x-1.0.tar.gz", False),
+        ("https://host/simple/x/", "file://server/share/x-1.0.tar.gz", False),
+        ("https://host/simple/x/", "http://host/x-1.0.tar.gz", False),
+        ("https://host/simple/x/", "https://other/x-1.0.tar.gz", True),
+        ("http://host/simple/x/", "http://other/x-1.0.tar.gz", True),
+        ("http://host/simple/x/", "file:///home/me/x-1.0.tar.gz", False),
+        ("file:///wheels/x/", "x-1.0.tar.gz", True),
+    ],
+)
+def test_an_index_leads_to_no_file_of_this_machine_and_not_out_of_https(
+    page: str, link: str, taken: bool
+) -> None:
+    assert bool(list(read_page(f'<a href="{link}">x</a>', page, "x"))) is taken
+
+
 @pytest.fixture
 def settings(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sdist, "read_settings", lambda environ: PipSettings(index_urls=()))

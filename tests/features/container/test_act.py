@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 from pathlib import Path
 
 import pytest
 
 from tests.features.container.test_choose import contain, workstation
 from torchbuild_tasks.errors import ContainerError
+from torchbuild_tasks.features.container import act
 from torchbuild_tasks.features.container.act import write_files
 from torchbuild_tasks.features.container.show import CONTAINERFILE, TOOL
 
@@ -31,6 +33,29 @@ def test_a_folder_that_is_called_as_ours_is_refused_and_kept(tmp_path: Path) -> 
         write_files(contain(workstation()), folder, "tests")
     assert "--out FOLDER" in refused.value.next_step and mine.exists()
     assert [path.name for path in folder.iterdir()] == [TOOL]
+
+
+def test_a_run_that_was_killed_is_gone_on_with(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Killed at each file in turn: none of its own is taken for somebody else's, then or later."""
+    container, write, left = contain(workstation()), act._write, 0
+
+    def written(path: Path, data: bytes) -> None:
+        nonlocal left
+        left -= 1
+        if left < 0:
+            raise KeyboardInterrupt
+        write(path, data)
+
+    monkeypatch.setattr(act, "_own_files", lambda: iter([(Path(__file__), "one.py")]))
+    monkeypatch.setattr(act, "_write", written)
+    for number in range(9):
+        folder = tmp_path / str(number)
+        left = number
+        with contextlib.suppress(KeyboardInterrupt):
+            write_files(container, folder, "tests")
+        left = 99
+        assert write_files(container, folder, "tests").kept == ()
+        assert write_files(container, folder, "another").kept == ()
 
 
 def test_only_what_an_earlier_tool_wrote_goes(tmp_path: Path) -> None:

@@ -202,6 +202,22 @@ def test_removing_leaves_nothing_and_takes_what_was_built(trees: Trees) -> None:
     assert contents(trees.git.folder) == SECOND
 
 
+def test_what_was_removed_in_part_can_be_added_again(trees: Trees, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A run that is killed between the folder and git's own note of it."""
+    worktree.add(trees.git, trees.folder, trees.first)
+    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        patch.setattr(worktree, "rename_and_remove", _stopped_removal)
+        worktree.remove(trees.git, trees.folder)
+    assert not trees.folder.exists()
+    worktree.add(trees.git, trees.folder, trees.first)
+    assert contents(trees.folder) == FIRST
+
+
+def _stopped_removal(folder: Path) -> None:
+    shutil.rmtree(folder)
+    raise KeyboardInterrupt
+
+
 def test_somebody_elses_worktree_is_not_removed(trees: Trees) -> None:
     trees.git.run("worktree", "add", "--quiet", "--detach", str(trees.folder))
     with pytest.raises(SourceError, match="not made by torchbuild_tasks"):

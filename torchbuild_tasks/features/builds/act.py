@@ -13,6 +13,7 @@ from torchbuild_tasks.build.work import Reporter
 from torchbuild_tasks.errors import CleanRefused, SourceError, UsageError
 from torchbuild_tasks.facts.probe import Probe
 from torchbuild_tasks.facts.tree import look_at_running
+from torchbuild_tasks.facts.trust import is_own_env_file
 from torchbuild_tasks.features.builds.choose import ACTIVE, entry_line
 from torchbuild_tasks.features.builds.named import (
     NO_BUILD,
@@ -188,7 +189,7 @@ def use_build(settings: Settings, request: BuildRequest, main: Path) -> Entering
     place = place_of(settings, pick(settings.builds, name, settings.path), main)
     _refuse_two(name)
     write_default(main, name)
-    if not any((place.folder / file_name(shell)).is_file() for shell in SHELLS):
+    if not any(is_own_env_file(place.folder / file_name(shell)) for shell in SHELLS):
         return Entering(name=name, folder=str(place.folder), lines={}, missing=SHELLS)
     return enter_build(settings, request, main)
 
@@ -202,11 +203,12 @@ def enter_build(settings: Settings, request: BuildRequest, main: Path) -> Enteri
     place = place_of(settings, pick(settings.builds, str(request.name), settings.path), main)
     name, folder = place.build.name, place.folder
     _refuse_two(name)
-    present = [shell for shell in SHELLS if (folder / file_name(shell)).is_file()]
+    present = [shell for shell in SHELLS if is_own_env_file(folder / file_name(shell))]
     asked = request.env_shell if request.env_shell not in (None, "all") else None
     if not present or (asked and asked not in present):
         raise UsageError(
-            f"The build {name} has no {file_name(asked) if asked else 'env file'} in {folder}.",
+            f"The build {name} has no {file_name(asked) if asked else 'env file'} in {folder}"
+            " as torchbuild wrote it here, and a shell would run it.",
             next_step=f"Build it first (build --name {name}), or write the file: "
             f"env --name {name}{f' --env-shell {asked}' if asked else ''}",
         )

@@ -11,6 +11,7 @@ from typing import Any, Final
 import msgspec
 
 from torchbuild_tasks.errors import UsageError
+from torchbuild_tasks.facts.trust import common_git_folder, is_believed
 from torchbuild_tasks.model.record import MANIFEST_FILE, RECORD_FILE
 from torchbuild_tasks.model.source import Last
 from torchbuild_tasks.options import BuildRequest
@@ -61,7 +62,10 @@ def write_default(main: Path, name: str | None) -> None:
 
 
 def last_build(folder: Path) -> Last | None:
-    """Return the newest manifest in a checkout, or record of 0.1.0; None where nothing was built."""
+    """Return the newest manifest in a checkout, or record of 0.1.0; None where nothing was built.
+
+    Its Python is started and that folder stands first on PATH: only a manifest of a build here has one.
+    """
     found = (path for name in (MANIFEST_FILE, RECORD_FILE) for path in folder.glob(f"*/{name}"))
     newest = sorted(found, key=lambda path: path.stat().st_mtime)
     with contextlib.suppress(OSError, ValueError, KeyError, TypeError, IndexError):
@@ -71,7 +75,7 @@ def last_build(folder: Path) -> Last | None:
             result=str(data["result"]),
             finished=str(data["finished"] or data["started"]),
             torch=choices.get("torch", ""),
-            python=choices.get("python", ""),
+            python=choices.get("python", "") if is_believed(os.path.realpath(newest[-1])) else "",
         )
     return None
 
@@ -110,8 +114,17 @@ class Named(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def note_of(request: BuildRequest) -> Note | None:
-    """Return the note of the folder that a request is run in, if it is a named build's worktree."""
-    return read_note(Path(request.source or ".").expanduser())
+    """Return the note of the folder that a request is run in, if it is a named build's worktree.
+
+    A checkout may bring a note that names settings and a checkout of yours: verbs would be about that.
+    """
+    folder = Path(request.source or ".").expanduser()
+    note = read_note(folder)
+    if note is None or not (common := common_git_folder(folder)):
+        return None
+    main = Path(note.main)
+    own = common_git_folder(main) or os.path.realpath(main / ".git")
+    return note if os.path.normcase(own) == os.path.normcase(common) else None
 
 
 def config_of(request: BuildRequest, note: Note | None) -> str | None:

@@ -35,6 +35,8 @@ from torchbuild_tasks.system.remove import UNPACKING, discard, leftovers, tempor
 if TYPE_CHECKING:
     from torchbuild_tasks.build.work import Reporter
 
+# What a page may lead to, by its own kind: none of a server's to a file here, of https to http.
+_LEADS: Final = {"file": ("file", "http", "https"), "http": ("http", "https"), "https": ("https",)}
 _KINDS: Final = {".tar.gz": "tar.gz", ".zip": "zip"}
 
 
@@ -177,8 +179,9 @@ def read_page(text: str, base: str, name: str) -> Iterator[Sdist]:
     reader = _Links()
     reader.feed(text)
     for link in reader.found:
-        found = _sdist(urljoin(base, link.get("href", "")), name)
-        if found is not None:
+        url = urljoin(base, link.get("href", ""))
+        found = _sdist(url, name)
+        if found is not None and urlsplit(url).scheme in _LEADS.get(urlsplit(base).scheme, ()):
             python, yanked = link.get("data-requires-python", ""), "data-yanked" in link
             yield msgspec.structs.replace(found, python=python, yanked=yanked)
 

@@ -91,7 +91,8 @@ def write_files(container: Container, folder: Path, writer: str) -> Written:
     kept = []
     for name, data in wanted.items():
         path = folder / name
-        if path.is_file() and _digest(path.read_bytes()) != before.get(name):
+        there = path.read_bytes() if path.is_file() else data
+        if there != data and _digest(there) != before.get(name):
             kept.append(name)
         else:
             _write(path, data)
@@ -144,6 +145,9 @@ def _write_tool(folder: Path, before: Mapping[str, str]) -> dict[str, str]:
                 f"{folder} exists already, and what is in it is not what torchbuild puts there.",
                 next_step="Name another folder, --out FOLDER, or move that one away.",
             )
+        written = {f"{folder.name}/{name}": _digest(data) for name, data in wanted.items()}
+        # Said before the first file is there: a run that is killed here leaves what the next one knows.
+        _write(folder.parent / _WRITTEN, msgspec.json.encode({**before, **written}))
         for path in present:
             if known[path] and path.relative_to(folder).as_posix() not in wanted:
                 files.unlink(path)
@@ -153,7 +157,7 @@ def _write_tool(folder: Path, before: Mapping[str, str]) -> dict[str, str]:
         (folder / "torchbuild").chmod(0o755)
         for name in wanted.keys() - {"torchbuild"}:
             (folder / name).chmod(0o644)
-    return {f"{folder.name}/{name}": _digest(data) for name, data in wanted.items()}
+    return written
 
 
 def _own_files() -> Iterator[tuple[Path, str]]:

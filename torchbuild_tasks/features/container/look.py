@@ -9,6 +9,7 @@ from typing import Final
 
 from torchbuild_tasks.catalog import EngineRow
 from torchbuild_tasks.facts.probe import Probe
+from torchbuild_tasks.facts.trust import common_git_folder
 from torchbuild_tasks.features.container.choose import Engine, Host
 from torchbuild_tasks.system.reading import read_text
 
@@ -70,7 +71,7 @@ def look_at_host(source: str, environ: Mapping[str, str], root: Path = Path("/")
         ),
         pip=_pip_settings(environ, root),
         proxies=tuple(name for name in _PROXIES if environ.get(name)),
-        common=_common_git_folder(Path(source)),
+        common=common_git_folder(Path(source)),
         cdi=any(path.suffix in (".yaml", ".json") for each in _CDI for path in _files(root / each[1:])),
     )
 
@@ -91,18 +92,3 @@ def _pip_settings(environ: Mapping[str, str], root: Path) -> str:
     named = environ.get("PIP_CONFIG_FILE")
     places = (Path(named) if named else None, home / ".config/pip/pip.conf", home / ".pip/pip.conf")
     return next((str(p) for p in (*places, root / "etc/pip.conf") if p and p.is_file()), "")
-
-
-def _common_git_folder(source: Path) -> str:
-    """Return git's own folder where the checkout is a worktree of another one; "" where it is not.
-
-    A checkout may bring any `.git`, and what it names is handed to what is built: it counts where that
-    folder names this worktree, too, as git there wrote it.
-    """
-    try:
-        folder = (source / read_text(source / ".git", most=4096).partition("gitdir:")[2].strip()).resolve()
-        back = folder / read_text(folder / "gitdir", most=4096).strip()
-        same = back.samefile(source / ".git") and folder.parent.name == "worktrees"
-    except (OSError, ValueError):
-        return ""
-    return str(folder.parents[1]) if same else ""

@@ -63,7 +63,7 @@ def write_debug_config(root: Path, debugging: Debugging, *, dry_run: bool) -> De
     """
     windows = sys.platform == "win32"
     folder = root / ".vscode"
-    tool = (sys.executable, "-m", "torchbuild_tasks.fronts.console")
+    tool = (sys.executable, "-P", "-m", "torchbuild_tasks.fronts.console")
     launch = launch_lists(debugging, root.as_posix(), windows)
     files = (
         _write_entries(folder / "launch.json", LAUNCH, launch, dry_run),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path, PurePath
@@ -11,9 +10,8 @@ from typing import Final
 import msgspec
 
 from torchbuild_tasks.errors import EnvFileError, Untrusted
+from torchbuild_tasks.facts.trust import is_own_env_file
 from torchbuild_tasks.features.builds.named import last_build
-from torchbuild_tasks.system import trust
-from torchbuild_tasks.system.reading import read_bytes
 
 _SHELLS: Final = ("pwsh.exe", "powershell.exe", "cmd.exe")
 
@@ -75,14 +73,11 @@ def look_at_build(root: Path, name: str) -> Entered:
     """
     path = root / ("env_set.bat" if os.name == "nt" else "env_set.sh")
     again = "torchbuild env" + (f" --name {name}" if name else "") + ", or: torchbuild build"
-    try:
-        data = read_bytes(path)
-    except OSError:
+    if not path.is_file():
         raise EnvFileError(
             f"Nothing was built here yet: there is no {path}.", next_step=f"{again} writes it."
-        ) from None
-    known = trust.read_proof(trust.state_folder(os.environ), "envs", str(path))
-    if known != hashlib.sha256(data).hexdigest():
+        )
+    if not is_own_env_file(path):
         raise Untrusted(
             f"{path} is not as torchbuild wrote it on this machine, and a shell would run it.",
             looked=("It came with the checkout, was changed, or is of an earlier torchbuild.",),

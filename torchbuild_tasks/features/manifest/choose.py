@@ -13,6 +13,7 @@ from typing import Any, Final
 
 import msgspec
 
+from torchbuild_tasks.catalog import Catalog
 from torchbuild_tasks.features.cache.address import redacted
 from torchbuild_tasks.model import BuildPlan, EnvOp, Facts
 from torchbuild_tasks.model.record import Manifest, Repository
@@ -129,14 +130,14 @@ _OF_ONE_RUN: Final = frozenset(
 )
 
 
-def withhold(manifest: Manifest) -> tuple[Manifest, tuple[str, ...]]:
+def withhold(manifest: Manifest, catalog: Catalog) -> tuple[Manifest, tuple[str, ...]]:
     """Return a manifest that nobody vouches for without what names programs, servers and remote places.
 
     Returns:
         The manifest with harmless values alone, and what was taken out of it.
     """
     request = {
-        name: _harmless_set(value) if name == "set" else value
+        name: _harmless_set(value, catalog) if name == "set" else value
         for name, value in manifest.request.items()
         if name == "set" or is_harmless(name, _value(value))
     }
@@ -145,19 +146,23 @@ def withhold(manifest: Manifest) -> tuple[Manifest, tuple[str, ...]]:
     settings = {
         "path": str(recorded.get("path")),
         "values": {name: value for name, value in values.items() if is_harmless(name, _value(value))},
-        "variables": _harmless(variables),
+        "variables": _harmless(variables, catalog),
     }
     clean = replace(
         manifest,
         request=request,
         settings=settings if recorded else {},
-        facts=replace(manifest.facts, environ=_harmless(environ)),
-        env=tuple(op for op in manifest.env if op.name in ("CC", "CXX") or _harmless({op.name: op.value})),
+        facts=replace(manifest.facts, environ=_harmless(environ, catalog)),
+        env=tuple(
+            op
+            for op in manifest.env
+            if op.name in ("CC", "CXX") or is_harmless_variable(op.name, op.value, catalog)
+        ),
     )
     out = [f"flag {name}" for name in manifest.request if _is_repeated(name, "") and name not in request]
     out += [f"setting {name}" for name in values if name not in settings["values"]]
     every = {**variables, **environ}
-    out += [f"variable {name}" for name in sorted(every.keys() - _harmless(every).keys())]
+    out += [f"variable {name}" for name in sorted(every.keys() - _harmless(every, catalog).keys())]
     out += ["rows of helpers"] if recorded.get("helpers") else []
     recorded_set = list(_value(manifest.request.get("set")) or ())
     out += ["values of --set"] if recorded_set != request.get("set", []) else []
@@ -168,13 +173,15 @@ def _table(value: object) -> Mapping[str, Any]:
     return value if isinstance(value, Mapping) else {}
 
 
-def _harmless(variables: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in variables.items() if is_harmless_variable(name, str(value))}
+def _harmless(variables: Mapping[str, Any], catalog: Catalog) -> dict[str, Any]:
+    return {
+        name: value for name, value in variables.items() if is_harmless_variable(name, str(value), catalog)
+    }
 
 
-def _harmless_set(value: object) -> list[str]:
+def _harmless_set(value: object, catalog: Catalog) -> list[str]:
     pairs = [str(item).partition("=") for item in _value(value) or ()]
-    return [f"{name}={text}" for name, _, text in pairs if is_harmless_variable(name, text)]
+    return [f"{name}={text}" for name, _, text in pairs if is_harmless_variable(name, text, catalog)]
 
 
 def request_of(manifest: Manifest, given: BuildRequest, source: str) -> BuildRequest:

@@ -95,7 +95,7 @@ def load_named(word: str, about: Named) -> Manifest:
     return load(str(place_of(about.settings, build, about.main).folder / "build" / MANIFEST_FILE))
 
 
-def believe(manifest: Manifest, name: str) -> tuple[Manifest, tuple[str, ...]]:
+def believe(manifest: Manifest, name: str, catalog: Catalog) -> tuple[Manifest, tuple[str, ...]]:
     """Return what of a manifest counts: all of one that was written here or is trusted.
 
     Returns:
@@ -104,7 +104,7 @@ def believe(manifest: Manifest, name: str) -> tuple[Manifest, tuple[str, ...]]:
     place = os.path.realpath(Path(name).expanduser())
     if is_believed(place):
         return manifest, ()
-    clean, out = withhold(manifest)
+    clean, out = withhold(manifest, catalog)
     if not os.path.normcase(place).startswith(os.path.normcase(f"{os.path.realpath(manifest.root)}{os.sep}")):
         clean = replace(clean, root="")  # a build in a folder that it names is not what was asked for
     left_out = (

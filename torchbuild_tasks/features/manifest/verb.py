@@ -162,7 +162,7 @@ def replay_build(request: ReplayRequest, report: Reporter) -> tuple[Replay, Veri
     catalog = load_catalog()
     recorded = replay.load(name)
     written = replay.write_diffs(recorded, Path(request.out).expanduser()) if request.out else ()
-    believed, withheld = replay.believe(recorded, name)
+    believed, withheld = replay.believe(recorded, name, catalog)
     with replay.variables_of(believed, catalog):
         question, plan = look_again(request, believed, replay.source_of(believed, request.source))
         asked = Asked(

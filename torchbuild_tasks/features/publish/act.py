@@ -235,7 +235,7 @@ def to_index(url: str, path: Path, report: Reporter) -> None:
     said = bytearray()
     try:
         code = process.stream(
-            (sys.executable, "-m", "twine", "upload", *flags, "--repository-url", url, str(path)),
+            (sys.executable, "-P", "-m", "twine", "upload", *flags, "--repository-url", url, str(path)),
             env=None,
             cwd=None,
             log=_Tail(said),

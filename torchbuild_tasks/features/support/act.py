@@ -139,16 +139,18 @@ def _members(
         "facts.json": facts,
         "plan.json": plan,
         "request.json": {"argv": sys.argv, "flags": request},
-        "diagnosis.json": attempts("diagnose", lambda: _diagnose(log, facts, plan, catalog)),
+        "diagnosis.json": attempts(
+            "diagnose", lambda: _diagnose(_own(log, root, build_dir), facts, plan, catalog)
+        ),
     }
     encoded = {name: to_json(value) for name, value in values.items() if value is not None}
     redactor.learn(encoded)
     encoded["environ.json"] = _environ(catalog, redactor)
     members = {name: dumps(redactor.value(value)) for name, value in encoded.items()}
-    members |= attempts("log", lambda: _log(log, redactor)) or {}
+    members |= attempts("log", lambda: _log(_own(log, root, build_dir), redactor)) or {}
     files = {"manifest.json": last_manifest(build_dir), "torchbuild.toml": _settings(request, root)}
     for name, file in files.items():
-        if (text := attempts(name, lambda file=file: _read(file))) is not None:  # type: ignore[misc]
+        if (text := attempts(name, lambda file=file: _read(_own(file, root, build_dir)))) is not None:  # type: ignore[misc]
             members[name] = _redact_file(text, redactor)
     return members
 
@@ -179,6 +181,20 @@ def _settings(request: BuildRequest, root: Path) -> Path:
         return Path(request.config).expanduser()
     in_folder = Path("torchbuild.toml")
     return in_folder if in_folder.is_file() else root / "torchbuild.toml"
+
+
+def _own(path: Path, root: Path, build_dir: Path) -> Path:
+    """Return a file that is to be handed on; a checkout may bring links to what is nobody else's business.
+
+    Raises:
+        UsageError: it is a link, or lies behind one. The build folder itself may be one.
+    """
+    within = [path, *(each for each in path.parents if each.is_relative_to(root))]
+    if any(each.is_symlink() for each in within if each not in (root, build_dir)):
+        raise UsageError(
+            f"{path} is a link or behind one, and was left out: what it leads to may be private."
+        )
+    return path
 
 
 def _read(path: Path) -> str | None:

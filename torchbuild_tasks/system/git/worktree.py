@@ -193,6 +193,9 @@ def remove(git: Git, folder: Path, *, created: Collection[str] = ()) -> None:
         )
     if entry.state == "here" and os.path.lexists(folder) and (lost := losses(git, folder, created)):
         raise loss_error(folder, lost)
+    _write_entry(
+        git, folder, "adding", entry.commit
+    )  # from here on it is not whole, should this run be killed
     _take_down(git, entry)
 
 

@@ -137,7 +137,9 @@ def python_with_pip() -> tuple[str, ...]:
     if importlib.util.find_spec("pip") is not None:
         return (sys.executable,)
     if uv := shutil.which("uv"):  # its venvs have no pip, and it has no `pip download`
-        return (uv, "run", "--quiet", "--no-project", "--python", sys.executable, "--with", "pip", "python")
+        # Not in the current folder: a checkout's uv.toml may name an index, whose pip would run.
+        run = (uv, "run", "--directory", Path(sys.executable).anchor, "--quiet", "--no-project")
+        return (*run, "--python", sys.executable, "--with", "pip", "python")
     raise DownloadFailed(
         f"pip is needed to download a wheel, and {sys.executable} has no pip.",
         next_step=f"Install it there: {sys.executable} -m ensurepip, or uv pip install --python "
