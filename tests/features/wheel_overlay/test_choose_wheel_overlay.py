@@ -20,6 +20,7 @@ from torchbuild_tasks.features.wheel_overlay.choose import (
     is_commit,
     left_to_compile,
     misfit,
+    misfit_cuda,
     promise,
     python_tags,
     release_tags,
@@ -212,6 +213,28 @@ def test_only_what_is_of_torch_python_alone_is_compiled_against_a_wheel() -> Non
     ] == OF_OTHERS_TOO
     plain = plan_of(mixable(), from_wheel="auto")
     assert len(left_to_compile(plain, find_reached(OF_TORCH_PYTHON, [], ROWS))) == len(OF_TORCH_PYTHON)
+
+
+@pytest.mark.parametrize(
+    ("theirs", "toolkit", "said"),
+    [
+        ("", "", ""),
+        ("12.4", "/usr/local/cuda 12.4.131", ""),
+        ("12.4", "", "it has CUDA 12.4, and torch_python would be compiled with no CUDA; say --cuda"),
+        ("12.4", "/opt/cuda-12.6 12.6", "with CUDA 12.6; say --cuda --cuda-toolkit 12.4"),
+        (
+            "",
+            "/usr/local/cuda 12.4",
+            "it has no CUDA, and torch_python would be compiled with CUDA 12.4; say --cpu",
+        ),
+    ],
+)
+def test_another_cuda_is_refused_before_anything_is_laid(theirs: str, toolkit: str, said: str) -> None:
+    plan = plan_of(mixable(), from_wheel="auto", target="torch_python")
+    plan = replace(plan, inputs={**plan.inputs, "cuda toolkit": toolkit})
+    found = misfit_cuda(Wheel(path="x.whl", cuda=theirs), plan)
+    assert (said in found) if said else not found
+    assert not misfit_cuda(Wheel(path="x.whl", cuda=theirs), plan_of(mixable(), from_wheel="auto"))
 
 
 def mixable() -> Facts:

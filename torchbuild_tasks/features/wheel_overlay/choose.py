@@ -40,6 +40,7 @@ _LEGACY: Final = {"manylinux1": (2, 5), "manylinux2010": (2, 12), "manylinux2014
 _MANYLINUX: Final = re.compile(r"manylinux_(\d+)_(\d+)_(.+)")
 _DIFFED: Final = re.compile(r"^diff --git a/(.+) b/", re.MULTILINE)
 _RELEASE_TAG: Final = re.compile(r"v(\d+(?:\.\d+){1,3})")
+_CUDA_SERIES: Final = re.compile(r" (\d+\.\d+)\S*$")  # in the input: folder and version
 _ARCH: Final = {"windows": {"x86_64": "win_amd64", "aarch64": "win_arm64"}}
 
 
@@ -86,6 +87,20 @@ def left_to_compile(plan: BuildPlan, reached: Iterable[Reached]) -> tuple[Reache
     """Return those that stand against a wheel: all but what is compiled against its libraries."""
     mixed = plan.way.name == "from-wheel" and plan.way.configure is not None
     return tuple(each for each in reached if not (mixed and each.part == PYTHON_PART))
+
+
+def misfit_cuda(wheel: Wheel, plan: BuildPlan) -> str:
+    """Say which CUDA is missing for what is compiled against a wheel; "" where it is planned."""
+    planned = _CUDA_SERIES.search(plan.inputs.get("cuda toolkit", ""))
+    theirs, ours = ".".join(wheel.cuda.split(".")[:2]), planned[1] if planned else ""
+    if plan.way.configure is None or theirs == ours:
+        return ""
+    fix = f"--cuda --cuda-toolkit {theirs}" if theirs else "--cpu"
+    return f"it has {_cuda(theirs)}, and {PYTHON_PART} would be compiled with {_cuda(ours)}; say {fix}"
+
+
+def _cuda(version: str) -> str:
+    return f"CUDA {version}" if version else "no CUDA"
 
 
 def lacks_mixing(catalog: Catalog, facts: Facts) -> str:

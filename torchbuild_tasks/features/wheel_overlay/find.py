@@ -28,6 +28,7 @@ from torchbuild_tasks.features.wheel_overlay.choose import (
     lacks_mixing,
     left_to_compile,
     misfit,
+    misfit_cuda,
     python_tags,
     release_tags,
     say_reached,
@@ -123,6 +124,8 @@ def check_wheel(work: Work | Scene, wheel: Wheel) -> str | tuple[Finding, ...]:
     if reason := misfit(
         wheel, work.plan.environment.version, python.abi if python else None, work.facts.host
     ):
+        return reason
+    if reason := misfit_cuda(wheel, work.plan):
         return reason
     if not is_commit(wheel.commit):
         return f"it does not say which commit it was built from ({wheel.commit or 'nothing'})"
