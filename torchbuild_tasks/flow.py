@@ -107,6 +107,17 @@ WHEEL_STAGES: Final = (
     _SAME["verify"],
     _SAME["build beside torch"],
 )
+# With --target, too, torch_python is compiled against the wheel's libraries.
+MIXED_STAGES: Final = (
+    WHEEL_STAGES[0],
+    *(_SAME[title] for title in ("fetch helpers", "assemble the CUDA toolkit", "write env files")),
+    *(_SAME[title] for title in ("source the env file", "try the compilers", "check what is there")),
+    _SAME["prepare Python"],
+    WHEEL_STAGES[3],
+    _SAME["start the compiler cache"],
+    Stage("compile torch_python", "features.wheel_overlay.act:compile_against"),
+    *(_SAME[title] for title in ("stop the compiler cache", "keep the built torch", "verify")),
+)
 
 
 def make_build_plan(request: BuildRequest) -> BuildPlan:
@@ -225,7 +236,7 @@ def run_stages(question: Question, plan: BuildPlan, report: Reporter) -> Built:
     )
     ledger.epilogue = lambda: complete_manifest(work)
     with notify_when_over(request, report, root), ledger, work.background:
-        for stage in WHEEL_STAGES if request.from_wheel else STAGES:
+        for stage in _stages(request):
             report.stage(stage.title)
             with ledger.stage(stage.title):
                 if stage.when(work):
@@ -236,6 +247,12 @@ def run_stages(question: Question, plan: BuildPlan, report: Reporter) -> Built:
 
         write_statement(root, work)
     return _sum_up(work)
+
+
+def _stages(request: BuildRequest) -> tuple[Stage, ...]:
+    if request.mixed:
+        return MIXED_STAGES
+    return WHEEL_STAGES if request.from_wheel else STAGES
 
 
 def _sum_up(work: Work) -> Built:

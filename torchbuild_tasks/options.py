@@ -84,6 +84,11 @@ class BuildRequest:
     `denied` those to which a variable said no, so that no settings file counts for them.
     """
 
+    @property
+    def mixed(self) -> bool:
+        """One target is compiled against the libraries of a wheel, and all else is that wheel's."""
+        return bool(self.from_wheel and self.target)
+
     actions: ClassVar[tuple[str, ...]] = ()
     objects: ClassVar[Mapping[str, tuple[str, ...]]] = {}
     optional: ClassVar[Mapping[str, str]] = {}
@@ -189,7 +194,8 @@ class BuildRequest:
         in_file=False,
     )
     target: str | None = flag(
-        "build this target of Ninja (c10, torch_cpu, a file ...) and nothing else; nothing is installed",
+        "build this target of Ninja (c10, torch_cpu, a file ...) and nothing else; nothing is installed; "
+        "with --from-wheel: torch_python, against the wheel's libraries",
         verbs=("plan", "build", "bisect"),
         metavar="NAME",
         in_file=False,

@@ -113,6 +113,93 @@ def test_a_native_change_is_refused_with_its_part(tree: Path, wheel: Path, targe
     assert listed(tree) == before
 
 
+OLDER = pytest.mark.parametrize("era", ["setuptools"], indirect=True)
+DOC = "import torch; print(torch._C.__doc__, torch.version.git_version)"
+
+
+def change_binding(tree: Path, text: str) -> None:
+    """Change what torch_python alone is made of."""
+    module = tree / "torch/csrc/Module.cpp"
+    module.write_text(re.sub(r'("torch\._C", )"[^"]*"', rf'\1"{text}"', module.read_text("utf-8")), "utf-8")
+
+
+@OLDER
+def test_torch_python_alone_is_compiled_against_the_wheel(
+    tree: Path, wheel: Path, target: Path, tmp_path: Path
+) -> None:
+    before, dirs, head = listed(tree), folders(tree), run_git(tree, "rev-parse", "HEAD")
+    change_binding(tree, "of this checkout")
+    refused = build(tree, target, wheel)
+    assert refused.code == 3
+    assert "The same command with --target torch_python compiles that alone" in refused.err
+
+    done = build(tree, target, wheel, "--target", "torch_python")
+    assert done.code == 0, done.out + done.err
+    assert re.search(r"\d+ passed, 0 failed", done.out), done.out
+    assert run(target, DOC, tmp_path) == f"of this checkout {head}"
+    assert run_git(tree, "status", "--porcelain") == "M torch/csrc/Module.cpp"
+    with zipfile.ZipFile(wheel) as archive:
+        libraries = [name for name in archive.namelist() if name.startswith("torch/lib/")]
+        unlike = [name for name in libraries if archive.read(name) != (tree / name).read_bytes()]
+    assert [Path(name).name for name in unlike] == ["libtorch_python.so"]
+    compiled = set((tree / "build").rglob("*.o"))
+    assert compiled and all("torch_python.dir" in path.as_posix() for path in compiled)
+
+    again = build(tree, target, wheel, "--target", "torch_python")
+    assert again.code == 0 and "nothing was built since" in again.err, again.err
+    change_binding(tree, "of this checkout, once more")
+    edited = build(tree, target, wheel, "--target", "torch_python")
+    assert edited.code == 0, edited.err
+    assert run(target, DOC, tmp_path) == f"of this checkout, once more {head}"
+
+    run_git(tree, "checkout", "--quiet", ".")
+    plain = build(tree, target, wheel)  # no torch_python of our own is left
+    assert plain.code == 0 and "lie over the checkout" in plain.err, plain.err
+    assert run(target, DOC, tmp_path) == f"minitorch's native half {head}"
+    assert not (tree / "build/build.ninja").exists()
+    gone = torchbuild("clean", "--source", tree, "--python", target, "--yes")
+    assert gone.code == 0, gone.out + gone.err
+    (tree / "env_set.sh").unlink()  # a compile's, and kept: it may have been sourced
+    assert listed(tree) == before
+    assert folders(tree) == dirs
+
+
+@OLDER
+def test_what_is_configured_otherwise_than_the_wheel_is_refused_with_what_makes_it_alike(
+    tree: Path, wheel: Path, target: Path, tmp_path: Path
+) -> None:
+    change_binding(tree, "of this checkout")
+    words = ("--target", "torch_python", "--set")
+    refused = build(tree, target, wheel, *words, "USE_DISTRIBUTED=0", "--set", "CXXFLAGS=-DOWN=1")
+    assert refused.code == 3, refused.out + refused.err
+    assert "USE_DISTRIBUTED: the wheel has ON, and this configuration 0" in refused.err
+    assert "-DOWN=1: only this configuration is compiled with it" in refused.err
+    assert "The same command with --set USE_DISTRIBUTED=1" in refused.err
+    assert not list((tree / "build").rglob("*.o"))
+    done = build(tree, target, wheel, *words, "USE_DISTRIBUTED=1")
+    assert done.code == 0, done.out + done.err
+    assert run(target, DOC, tmp_path).startswith("of this checkout")
+
+
+@OLDER
+def test_a_binding_that_nothing_compiles_and_a_library_that_changed_are_refused(
+    tree: Path, wheel: Path, target: Path
+) -> None:
+    change_binding(tree, "of this checkout")
+    fresh = tree / "torch/csrc/Fresh.cpp"
+    fresh.write_text("// new, and in no CMakeLists.txt\n", "utf-8")
+    refused = build(tree, target, wheel, "--target", "torch_python")
+    assert refused.code == 3, refused.out + refused.err
+    assert "no step of this configuration compiles it: torch/csrc/Fresh.cpp" in refused.err
+    fresh.unlink()
+    with (tree / "aten/src/ATen/add.cpp").open("a", encoding="utf-8") as file:
+        file.write("\n// changed\n")
+    refused = build(tree, target, wheel, "--target", "torch_python")
+    assert refused.code == 3, refused.out + refused.err
+    assert "reaches torch_cpu: aten/src/ATen/add.cpp" in refused.err
+    assert "reaches torch_python" not in refused.err
+
+
 @in_one_era("era")
 def test_a_change_in_a_submodule_counts(tree: Path, wheel: Path, target: Path) -> None:
     (changed,) = list((tree / "third_party/tinyfmt").rglob("*.h"))[:1]

@@ -96,7 +96,8 @@ def _build(request: BuildRequest, report: Reporter) -> Outcome:
 
         seconds = time.monotonic() - began
         windows = os.name == "nt"
-        text = built_text(built, seconds, windows=windows, verbose=request.verbose, target=request.target)
+        target = None if request.mixed else request.target
+        text = built_text(built, seconds, windows=windows, verbose=request.verbose, target=target)
     return Outcome({"plan": built.plan, "verify": built.verified}, text)
 
 

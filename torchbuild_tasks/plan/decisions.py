@@ -25,7 +25,7 @@ from torchbuild_tasks.plan.compiler import Compilers, choose_compilers, choose_f
 from torchbuild_tasks.plan.cuda.chosen import ChosenCuda
 from torchbuild_tasks.plan.dependent import Blocked, settle_switches
 from torchbuild_tasks.plan.environment import ChosenPython, choose_python
-from torchbuild_tasks.plan.install import editable_variables
+from torchbuild_tasks.plan.install import editable_variables, mixed_variables
 from torchbuild_tasks.plan.jobs import choose_heavy_jobs, choose_jobs
 from torchbuild_tasks.plan.jobserver import ChosenJobserver, choose_jobserver
 from torchbuild_tasks.plan.linker import ChosenLinker, choose_linker
@@ -102,7 +102,7 @@ def decide_build(question: Question) -> Decisions:
         helpers=helpers,
         compiler=compilers.tool,
     )
-    requires = () if question.request.from_wheel else helpers.requires
+    requires = () if question.request.from_wheel and not question.request.mixed else helpers.requires
     python = choose_python(question, (*requires, *companion_requires(question)))
     jobs = choose_jobs(question, build_type.value)
     distribution = _distribution(question, cache, compilers, generator, jobs)
@@ -119,7 +119,9 @@ def decide_build(question: Question) -> Decisions:
         *repeated,
     )
     flags = (*linker.choices, *choose_flags(question, compilers.tool), *forced_flags(repeated))
-    settled = settle_switches(question, _merge(lower, decide_all(question), decisive, flags))
+    settled = settle_switches(
+        question, _merge(lower, decide_all(question), decisive, flags, mixed_variables(question))
+    )
     return Decisions(
         question=question,
         python=python,

@@ -59,6 +59,8 @@ def fingerprint(decisions: Decisions) -> dict[str, str]:
         for patch in decisions.patches
     }
     inputs |= {f"variable {name}": value for name, value in decisions.variables.items()}
+    if question.request.mixed and tree.previous:  # which wheel it is, and what with, is seen when it is found
+        inputs |= {name: text for name, text in tree.previous.inputs.items() if name.startswith("wheel")}
     return inputs
 
 

@@ -21,6 +21,7 @@ from torchbuild_tasks.plan.question import Question
 if TYPE_CHECKING:  # decisions takes its variables from here
     from torchbuild_tasks.plan.decisions import Decisions
 
+LIBTORCHLESS: Final = "BUILD_LIBTORCHLESS"  # a switch of PyTorch's own
 NINJA_SEES: Final = ("patch *",)
 _TREE_IS_DUE: Final = ("first", "reconfigure", "clean")
 
@@ -48,11 +49,27 @@ def choose_way(decisions: Decisions, freshness: Freshness, inputs: Mapping[str, 
 def _configure(decisions: Decisions, freshness: Freshness) -> Command | None:
     """Return how the build tree of one target is made, where it is to be made and that can be done."""
     question = decisions.question
-    row = configure_row(question.catalog, question.era, question.version)
-    if not question.request.target or freshness.needs not in _TREE_IS_DUE or row is None:
+    if not question.request.target or freshness.needs not in _TREE_IS_DUE:
         return None
-    argv = tuple(word.replace("{python}", decisions.python.environment.python) for word in row.argv)
+    return configure_command(question, decisions.python.environment.python)
+
+
+def configure_command(question: Question, python: str) -> Command | None:
+    """Return how CMake alone is run, before one target is built; None where that cannot be done."""
+    row = configure_row(question.catalog, question.era, question.version)
+    if row is None:
+        return None
+    argv = tuple(word.replace("{python}", python) for word in row.argv)
     return Command(argv=argv, cwd=question.facts.tree.root, because=row.because)
+
+
+def mixed_variables(question: Question) -> tuple[Choice, ...]:
+    """Return what has CMake take the libraries below torch_python as they lie there, of a wheel."""
+    if not question.request.mixed:
+        return ()
+    because = "torch_python is linked with the wheel's libraries, and nothing else is compiled"
+    values = {LIBTORCHLESS: "1", "LIBTORCH_LIB_PATH": question.join("torch", "lib")}
+    return tuple(Choice(name=name, value=value, because=because) for name, value in values.items())
 
 
 def _for_front_end(

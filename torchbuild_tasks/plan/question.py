@@ -105,6 +105,8 @@ class Question(msgspec.Struct, frozen=True, dict=True):
     @cached_property
     def preset(self) -> Choice:
         """The preset that the build takes."""
+        if self.request.mixed:
+            return self.choose("preset", "preset", "full", "the wheel's builder left nothing out, either")
         return self.choose("preset", "preset", DEFAULT_PRESET, "the preset for working on PyTorch")
 
     @cached_property

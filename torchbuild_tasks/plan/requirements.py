@@ -114,13 +114,14 @@ def missing_requirements(
 ) -> tuple[str, ...]:
     """Return what `required` and `also` name and the environment lacks (a new venv lacks all of it).
 
-    With --from-wheel torch needs nothing to be built, and of `required` only its bounds for `also` count.
+    With --from-wheel torch needs nothing to be built, and of `required` only its bounds for `also` count;
+    torch_python, compiled against the wheel's libraries, needs all of it.
     """
     have = _packages(installed)
     markers = _markers(question, base)
     missing = []
     needed = list_requirements(question, installed, also, ours=ours)
-    if question.request.from_wheel:
+    if question.request.from_wheel and not question.request.mixed:
         names = {canonicalize_name(each.name) for text in also if (each := _parse(text))}
         needed = tuple(text for text in needed if any(parse_if_named(text, name) for name in names))
     for text in needed:

@@ -38,7 +38,9 @@ def hold(root: Path, what: str, note: Callable[[str], object] | None = None) -> 
             raise _busy(root, about) from None
     try:
         _end_left(root, state, note)
-        with contextlib.suppress(UsageError):  # a full disk, for `clean` to empty: nobody is told who holds it
+        with contextlib.suppress(
+            UsageError
+        ):  # a full disk, for `clean` to empty: nobody is told who holds it
             write_json(about, _myself(what), error=UsageError, private=True)
         with left_running.note_started(state):
             yield

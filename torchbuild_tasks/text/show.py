@@ -151,7 +151,7 @@ def _say_expected(key: str, wanted: str) -> str:
 def commands(plan: BuildPlan) -> Iterable[Command]:
     """Return the commands of a plan in their order; without its own build, those that come before it."""
     environment = plan.environment
-    compiling = None if plan.way.name == "from-wheel" else plan.way.configure or plan.compile
+    compiling = plan.way.configure or (None if plan.way.name == "from-wheel" else plan.compile)
     steps = (
         environment.create,
         environment.remove,

@@ -19,13 +19,15 @@ from torchbuild_tasks.features.wheel_overlay.choose import (
     find_reached,
     find_row,
     is_commit,
+    left_to_compile,
     misfit,
+    misfit_cuda,
     promise,
     python_tags,
     release_tags,
     wheel_inputs,
 )
-from torchbuild_tasks.model import Expectation, Host
+from torchbuild_tasks.model import Expectation, Facts, Host, TreeReads
 from torchbuild_tasks.model.wheel import Member, Wheel
 from torchbuild_tasks.text.show import commands
 from torchbuild_tasks.values import replace
@@ -157,13 +159,112 @@ def test_a_file_that_no_row_knows_counts_when_git_tracks_it() -> None:
 
 
 def test_a_refusal_names_files_parts_and_targets() -> None:
-    reached = find_reached(["c10/core/a.cpp", "c10/core/b.cpp", "torch/csrc/x.cpp"], [], ROWS)
+    reached = find_reached(["c10/core/a.cpp", "c10/core/b.cpp", "torch/csrc/Module.cpp"], [], ROWS)
     first, second = describe_reach(reached, {"c10/core/a.cpp": ("c10/CMakeFiles/c10.dir/core/a.cpp.o",)})
     assert first.text == (
         "native, reaches c10, by Ninja's graph c10/CMakeFiles/c10.dir/core/a.cpp.o: "
         "c10/core/a.cpp, c10/core/b.cpp"
     )
-    assert second.text == "native, reaches torch_python: torch/csrc/x.cpp"
+    assert second.text == "native, reaches torch_python: torch/csrc/Module.cpp"
+    assert not any(each.fix for each in describe_reach(reached, {}, mixes=True))
+    (alone,) = describe_reach(reached[2:], {}, mixes=True)
+    assert "--target torch_python" in alone.fix
+
+
+# Of 2.6.0, by the ninja file with BUILD_LIBTORCHLESS, and by what the other libraries' sources include.
+OF_TORCH_PYTHON = [
+    "tools/autograd/templates/python_variable_methods.cpp",
+    "torch/csrc/Module.cpp",
+    "torch/csrc/autograd/init.cpp",
+    "torch/csrc/autograd/python_engine.h",
+    "torch/csrc/cuda/Module.cpp",
+    "torch/csrc/cuda/python_nccl.cpp",
+    "torch/csrc/distributed/c10d/init.cpp",
+    "torch/csrc/dynamo/guards.cpp",
+    "torch/csrc/jit/passes/onnx/naming.cpp",
+    "torch/csrc/jit/python/python_ir.cpp",
+    "torch/csrc/utils/tensor_new.cpp",
+]
+OF_OTHERS_TOO = [
+    "tools/autograd/templates/VariableType.cpp",
+    "torch/csrc/CudaIPCTypes.cpp",
+    "torch/csrc/api/src/nn/init.cpp",
+    "torch/csrc/autograd/engine.cpp",
+    "torch/csrc/autograd/python_variable.h",
+    "torch/csrc/distributed/rpc/python_call.cpp",
+    "torch/csrc/dynamo/compiled_autograd.h",
+    "torch/csrc/jit/ir/ir.cpp",
+    "torch/csrc/jit/python/update_graph_executor_opt.cpp",
+    "torch/csrc/jit/serialization/python_print.cpp",
+    "torch/csrc/profiler/orchestration/python_tracer.cpp",
+    "torch/csrc/stable/library.h",
+    "torch/csrc/utils/pybind.h",
+    "torch/csrc/utils/tensor_flatten.cpp",
+    "torch/lib/libshm/core.cpp",
+    "functorch/csrc/dim/dim.cpp",
+]
+
+
+def test_only_what_is_of_torch_python_alone_is_compiled_against_a_wheel() -> None:
+    plan = plan_of(mixable(), from_wheel="auto", target="torch_python")
+    assert left_to_compile(plan, find_reached(OF_TORCH_PYTHON, [], ROWS)) == ()
+    assert [
+        each.path for each in left_to_compile(plan, find_reached(OF_OTHERS_TOO, [], ROWS))
+    ] == OF_OTHERS_TOO
+    plain = plan_of(mixable(), from_wheel="auto")
+    assert len(left_to_compile(plain, find_reached(OF_TORCH_PYTHON, [], ROWS))) == len(OF_TORCH_PYTHON)
+
+
+@pytest.mark.parametrize(
+    ("theirs", "toolkit", "said"),
+    [
+        ("", "", ""),
+        ("12.4", "/usr/local/cuda 12.4.131", ""),
+        ("12.4", "", "it has CUDA 12.4, and torch_python would be compiled with no CUDA; say --cuda"),
+        ("12.4", "/opt/cuda-12.6 12.6", "with CUDA 12.6; say --cuda --cuda-toolkit 12.4"),
+        (
+            "",
+            "/usr/local/cuda 12.4",
+            "it has no CUDA, and torch_python would be compiled with CUDA 12.4; say --cpu",
+        ),
+    ],
+)
+def test_another_cuda_is_refused_before_anything_is_laid(theirs: str, toolkit: str, said: str) -> None:
+    plan = plan_of(mixable(), from_wheel="auto", target="torch_python")
+    plan = replace(plan, inputs={**plan.inputs, "cuda toolkit": toolkit})
+    found = misfit_cuda(Wheel(path="x.whl", cuda=theirs), plan)
+    assert (said in found) if said else not found
+    assert not misfit_cuda(Wheel(path="x.whl", cuda=theirs), plan_of(mixable(), from_wheel="auto"))
+
+
+def mixable() -> Facts:
+    reads = TreeReads(names=("BUILD_LIBTORCHLESS",), direct=("LIBTORCH_LIB_PATH",))
+    return with_tree(linux_facts(), commit="a" * 40, version="2.6.0a0", reads=reads)
+
+
+def test_the_plan_compiles_torch_python_against_the_wheel() -> None:
+    plan = plan_of(mixable(), from_wheel="auto", target="torch_python")
+    assert plan.verdict != "refuse", plan.findings
+    values = {each.name: each.value for each in plan.choices}
+    assert (values["BUILD_LIBTORCHLESS"], values["preset"]) == ("1", "full")
+    assert values["LIBTORCH_LIB_PATH"] == f"{plan.source}/torch/lib"
+    assert [each.argv[-1] for each in commands(plan)][-1] == "--cmake-only"
+    assert plan.env_files and ("config", "USE_CUDA") not in [(e.check, e.key) for e in plan.expectations]
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"reads": None}, "know no BUILD_LIBTORCHLESS"),
+        ({"era": "scikit-build-core"}, "its build system runs CMake only together with the whole build"),
+    ],
+)
+def test_where_torch_python_cannot_be_compiled_alone_the_plan_says_why(
+    change: dict[str, Any], said: str
+) -> None:
+    plan = plan_of(with_tree(mixable(), **change), from_wheel="auto", target="torch_python")
+    assert plan.verdict == "refuse"
+    assert any(said in each.text for each in plan.findings)
 
 
 LINUX = Host(os="linux", arch="x86_64", libc="glibc 2.31")
@@ -313,7 +414,12 @@ def test_what_is_built_with_torch_is_built_against_the_wheels() -> None:
 
 @pytest.mark.parametrize(
     ("flags", "said"),
-    [({"mode": "wheel"}, "--mode wheel"), ({"target": "c10"}, "--target"), ({"watch": True}, "--watch")],
+    [
+        ({"mode": "wheel"}, "--mode wheel"),
+        ({"target": "c10"}, "nothing but torch_python, and --target c10 does"),
+        ({"target": "torch_python", "with_": ("torchaudio",)}, "nothing but torch_python, and --with does"),
+        ({"watch": True}, "--watch"),
+    ],
 )
 def test_what_compiles_is_refused_beside_it(flags: dict[str, Any], said: str) -> None:
     plan = plan_of(with_tree(linux_facts(), commit="a" * 40), from_wheel="auto", **flags)

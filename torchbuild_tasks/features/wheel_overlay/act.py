@@ -9,36 +9,58 @@ from __future__ import annotations
 
 import contextlib
 import csv
+import dataclasses
 import io
 import json
 import locale
 import os
+import re
 import shutil
 import zipfile
 import zlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
 from torchbuild_tasks.build import owned
+from torchbuild_tasks.build.compile import run_build
 from torchbuild_tasks.build.install import listed
 from torchbuild_tasks.build.install.rules import MANIFEST
 from torchbuild_tasks.build.ledger import LOG, LOGS
 from torchbuild_tasks.build.outputs import Outputs, of_either_era
 from torchbuild_tasks.build.prepare import install
 from torchbuild_tasks.build.work import Work, is_agreed
-from torchbuild_tasks.errors import ArchiveRefused, BuildFailed, CleanRefused, RequirementsError, UsageError
-from torchbuild_tasks.facts.wheel import identify, record_row
-from torchbuild_tasks.features.wheel_overlay.choose import choose_members, promise, say_laid, wheel_inputs
-from torchbuild_tasks.model import Command
+from torchbuild_tasks.errors import (
+    ArchiveRefused,
+    BuildFailed,
+    CleanRefused,
+    PlanRefused,
+    RequirementsError,
+    UsageError,
+)
+from torchbuild_tasks.facts.wheel import VERSION_FILE, identify, record_row
+from torchbuild_tasks.features.wheel_overlay.alike import find_unlike, read_settings, shared_settings
+from torchbuild_tasks.features.wheel_overlay.choose import (
+    PYTHON_PART,
+    Reached,
+    choose_members,
+    promise,
+    say_laid,
+    wheel_inputs,
+)
+from torchbuild_tasks.features.wheel_overlay.find import look_at_change
+from torchbuild_tasks.model import Command, Finding
 from torchbuild_tasks.model.wheel import Member, Wheel
+from torchbuild_tasks.plan.install import LIBTORCHLESS
 from torchbuild_tasks.system import process
 from torchbuild_tasks.system.files import STATE_DIR, Patience, state_dir, translate_errors, write_atomic
 from torchbuild_tasks.system.git.run import Git
 from torchbuild_tasks.system.log import last_write
+from torchbuild_tasks.system.reading import read_bytes
 from torchbuild_tasks.system.remove import UNPACKING, discard, is_link, leftovers, snapshot, temporary_name
 from torchbuild_tasks.text.words import in_short
-from torchbuild_tasks.values import replace
+from torchbuild_tasks.values import parse_json, replace
+from torchbuild_tasks.verify.session import verify
 
 _STAGING: Final = "wheel"  # in .torchbuild, while it is unpacked
 _SHOWN: Final = 8
@@ -47,6 +69,11 @@ _WHEEL_TEXT: Final = (
     "Wheel-Version: 1.0\nGenerator: torchbuild_tasks\nRoot-Is-Purelib: true\nTag: py3-none-any\n"
 )
 _FROM_WHEEL: Final = ("entry_points.txt", "METADATA")
+_SETTINGS: Final = "wheel built with"  # an input; the plan takes what begins with wheel from the last build
+_COMPILER_SAID: Final = "compiler"
+_COMPILER_SET: Final = re.compile(r'set\(CMAKE_CXX_COMPILER_(ID|VERSION) "([^"]*)"\)')
+_FOLDER: Final = re.compile(rf"(?m)^build (\S+)/CMakeFiles/{PYTHON_PART}\.dir/")
+_LIBRARY: Final = re.compile(rf"(?m)^build (\S+): CXX_SHARED_LIBRARY_LINKER__{PYTHON_PART}\w*")
 
 
 def lay_wheel(work: Work) -> Work:
@@ -66,7 +93,8 @@ def lay_wheel(work: Work) -> Work:
     taken, left = choose_members(wheel, _list_tracked(work), outputs.matches)
     work.ledger.note(inputs=inputs)  # also where nothing is laid: what is built with torch opens the manifest
     if _is_laid(work, inputs, taken):
-        work.report.note("Up to date: the files of this wheel lie there as they were laid.")
+        text = "the files of this wheel lie there as they were laid."
+        work.report.note(text if work.request.mixed else f"Up to date: {text}")
         return replace(work, up_to_date=True)
     _check_way(work, taken)
     staging = temporary_name(state_dir(work.root) / _STAGING, UNPACKING)
@@ -107,7 +135,8 @@ def _some(names: Sequence[str]) -> str:
 def _is_laid(work: Work, inputs: dict[str, str], taken: Sequence[Member]) -> bool:
     """Say whether this very wheel lies there, whole, for the Python that is asked for."""
     previous = work.facts.tree.previous  # it may have failed later, in what is built with this torch
-    if previous is None or previous.inputs.get("wheel") != inputs["wheel"]:
+    same = ("wheel", f"variable {LIBTORCHLESS}")  # a torch_python of our own is not the wheel's
+    if previous is None or any(previous.inputs.get(name) != inputs.get(name) for name in same):
         return False
     python = next((p for p in work.facts.pythons if p.executable == work.plan.environment.python), None)
     if python is None or python.torch_from != work.plan.source or work.request.clean:
@@ -304,3 +333,116 @@ def _csv(rows: Sequence[Sequence[str]]) -> bytes:
     text = io.StringIO()
     csv.writer(text, lineterminator="\n").writerows(rows)
     return text.getvalue().encode()
+
+
+# ---------------- what is compiled against the wheel's libraries
+
+
+def compile_against(work: Work) -> Work:
+    """Compile torch_python against the libraries that were laid, and install it in the wheel's place.
+
+    Raises:
+        PlanRefused: the wheel was built otherwise, or what has changed is not of torch_python here.
+        BuildFailed: it cannot be compiled.
+    """
+    wheel, configure = work.wheel, work.plan.way.configure
+    assert wheel is not None and configure is not None
+    theirs = _wheel_settings(work)
+    work.ledger.open()
+    if not (work.build_dir / "CMakeCache.txt").exists():
+        work = run_build(work, configure)
+    build_file = read_bytes(work.build_dir / "build.ninja").decode("utf-8", "replace")
+    reached = look_at_change(work, Git(folder=work.root), wheel.commit).reached
+    _refuse(
+        work,
+        (*find_unlike(theirs, _configured(work), _compiler(work)), *_uncompiled(work, build_file, reached)),
+    )
+    ninja = ("ninja", "-C", str(work.build_dir))
+    folder = _FOLDER.search(build_file)
+    if folder is None:
+        raise BuildFailed(f"{work.build_dir / 'build.ninja'} has no target {PYTHON_PART}.")
+    because = f"{PYTHON_PART} alone, against the wheel's libraries"
+    work = run_build(work, Command(argv=(*ninja, PYTHON_PART), cwd=work.plan.source, because=because))
+    if not _is_installed(work, build_file):
+        argv = (*ninja, f"{folder[1]}/install")  # it is linked with other RPATHs there
+        work = run_build(work, Command(argv=argv, cwd=work.plan.source, because="torch reads it from there"))
+        work = replace(work, up_to_date=False)
+    _keep_wheels_words(work, wheel, reached)
+    return replace(work, request=dataclasses.replace(work.request, target=None))  # the whole torch is there
+
+
+def _wheel_settings(work: Work) -> Mapping[str, str]:
+    """Return how the wheel's torch says that it was built; asked once, before anything is laid over it.
+
+    Raises:
+        BuildFailed: it cannot be imported.
+    """
+    inputs = work.ledger.manifest.inputs
+    if _SETTINGS not in inputs:
+        report = verify(python=work.plan.environment.python, expectations=(), environ=work.env)
+        if _COMPILER_SAID not in report.torch:
+            raise BuildFailed(
+                "The wheel's torch does not say how it was built, so nothing can be compiled against it.",
+                looked=tuple(each.detail for each in report.checks if each.outcome == "failed"),
+                next_step="verify   says what is wrong with it.",
+            )
+        inputs = {**inputs, _SETTINGS: json.dumps(shared_settings(report.torch), sort_keys=True)}
+        work.ledger.note(inputs=inputs)
+    found: Mapping[str, str] = parse_json(inputs[_SETTINGS].encode())
+    return found
+
+
+def _configured(work: Work) -> Mapping[str, str]:
+    path = work.build_dir / "caffe2" / "core" / "macros.h"
+    with translate_errors(BuildFailed, path):
+        return read_settings(read_bytes(path).decode("utf-8", "replace"))
+
+
+def _compiler(work: Work) -> tuple[str, str]:
+    """Return CMake's name for the compiler's family, and its version."""
+    for path in (work.build_dir / "CMakeFiles").glob("*/CMakeCXXCompiler.cmake"):
+        said = dict(_COMPILER_SET.findall(read_bytes(path).decode("utf-8", "replace")))
+        return said.get("ID", ""), said.get("VERSION", "")
+    return "", ""
+
+
+def _uncompiled(work: Work, build_file: str, reached: Sequence[Reached]) -> list[Finding]:
+    """Return a finding where this configuration compiles a changed file nowhere; headers are not listed."""
+    names = [each.path for each in reached if not each.path.endswith((".h", ".hpp"))]
+    left = [name for name in names if (work.root / name).as_posix().replace(" ", "$ ") not in build_file]
+    text = f"no step of this configuration compiles it: {_some(left)}"
+    return [Finding(id="from-wheel", status="error", text=text)] if left else []
+
+
+def _refuse(work: Work, findings: Sequence[Finding]) -> None:
+    if not findings:
+        return
+    words = " ".join(dict.fromkeys(each.fix for each in findings if each.fix.startswith("--")))
+    raise PlanRefused(
+        f"{PYTHON_PART} cannot be compiled against this wheel as it is configured here. "
+        "Nothing was compiled; the wheel's files lie there.",
+        findings=tuple(findings),
+        next_step=f"The same command with {words}"
+        if words
+        else "Leave out --from-wheel, which compiles torch.",
+    )
+
+
+def _is_installed(work: Work, build_file: str) -> bool:
+    """Say whether torch reads what was linked; CMake's install keeps the time of a file, in seconds."""
+    for name in _LIBRARY.findall(build_file):
+        built = work.build_dir / name
+        read = work.root / "torch" / "lib" / built.name
+        with contextlib.suppress(OSError):
+            return int(built.stat().st_mtime) == int(read.stat().st_mtime)
+    return False
+
+
+def _keep_wheels_words(work: Work, wheel: Wheel, reached: Sequence[Reached]) -> None:
+    """Put back the version, which says whose the libraries are; bring changed headers to their readers."""
+    with zipfile.ZipFile(wheel.path) as archive:
+        write_atomic(work.root / VERSION_FILE, archive.read(VERSION_FILE), error=BuildFailed)
+    for each in reached:
+        copy = work.root / "torch" / "include" / each.path
+        if copy.is_file():
+            write_atomic(copy, read_bytes(work.root / each.path), error=BuildFailed)

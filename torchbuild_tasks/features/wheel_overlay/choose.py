@@ -11,15 +11,17 @@ import msgspec
 from packaging.utils import InvalidWheelFilename, parse_wheel_filename
 from packaging.version import InvalidVersion, Version
 
-from torchbuild_tasks.catalog import CheckRow, WheelInputRow
-from torchbuild_tasks.catalog.match import variable_row
-from torchbuild_tasks.model import BuildPlan, Expectation, Finding, Freshness, Host, Way
+from torchbuild_tasks.catalog import Catalog, CheckRow, WheelInputRow
+from torchbuild_tasks.catalog.match import configure_row, parse_version, variable_row
+from torchbuild_tasks.model import BuildPlan, Expectation, Facts, Finding, Freshness, Host, Way
 from torchbuild_tasks.model.wheel import Member, Wheel
+from torchbuild_tasks.plan.install import LIBTORCHLESS, configure_command
 from torchbuild_tasks.plan.question import Question
 from torchbuild_tasks.plan.submodules import as_word, fetched_word, folder_beside
 from torchbuild_tasks.values import replace
 
 COMPILED: Final = ("native", "generated", "build")
+PYTHON_PART: Final = "torch_python"  # what can be compiled against libraries that are there
 # What a plan without a compile is still held to.
 _KEPT: Final = frozenset(
     ("source", "era", "arch", "writable", "facts", "running", "torch-version")
@@ -38,6 +40,7 @@ _LEGACY: Final = {"manylinux1": (2, 5), "manylinux2010": (2, 12), "manylinux2014
 _MANYLINUX: Final = re.compile(r"manylinux_(\d+)_(\d+)_(.+)")
 _DIFFED: Final = re.compile(r"^diff --git a/(.+) b/", re.MULTILINE)
 _RELEASE_TAG: Final = re.compile(r"v(\d+(?:\.\d+){1,3})")
+_CUDA_SERIES: Final = re.compile(r" (\d+\.\d+)\S*$")  # in the input: folder and version
 _ARCH: Final = {"windows": {"x86_64": "win_amd64", "aarch64": "win_arm64"}}
 
 
@@ -80,8 +83,45 @@ def find_reached(
     return tuple(found)
 
 
-def describe_reach(reached: Sequence[Reached], targets: Mapping[str, Sequence[str]]) -> tuple[Finding, ...]:
-    """Return one finding a part: which files, and which of Ninja's targets they lead to if known."""
+def left_to_compile(plan: BuildPlan, reached: Iterable[Reached]) -> tuple[Reached, ...]:
+    """Return those that stand against a wheel: all but what is compiled against its libraries."""
+    mixed = plan.way.name == "from-wheel" and plan.way.configure is not None
+    return tuple(each for each in reached if not (mixed and each.part == PYTHON_PART))
+
+
+def misfit_cuda(wheel: Wheel, plan: BuildPlan) -> str:
+    """Say which CUDA is missing for what is compiled against a wheel; "" where it is planned."""
+    planned = _CUDA_SERIES.search(plan.inputs.get("cuda toolkit", ""))
+    theirs, ours = ".".join(wheel.cuda.split(".")[:2]), planned[1] if planned else ""
+    if plan.way.configure is None or theirs == ours:
+        return ""
+    fix = f"--cuda --cuda-toolkit {theirs}" if theirs else "--cpu"
+    return f"it has {_cuda(theirs)}, and {PYTHON_PART} would be compiled with {_cuda(ours)}; say {fix}"
+
+
+def _cuda(version: str) -> str:
+    return f"CUDA {version}" if version else "no CUDA"
+
+
+def lacks_mixing(catalog: Catalog, facts: Facts) -> str:
+    """Say why a checkout cannot compile torch_python against libraries that are there; "" when it can."""
+    tree = facts.tree
+    if LIBTORCHLESS not in (tree.reads.names if tree.reads else ()):
+        return f"its CMake files know no {LIBTORCHLESS}, which PyTorch has from 2.5 on"
+    if configure_row(catalog, tree.era or "", parse_version(tree.version)) is None:
+        return "its build system runs CMake only together with the whole build"
+    return ""
+
+
+def describe_reach(
+    reached: Sequence[Reached], targets: Mapping[str, Sequence[str]], *, mixes: bool = False
+) -> tuple[Finding, ...]:
+    """Return one finding a part: which files, and which of Ninja's targets they lead to if known.
+
+    `mixes`: the checkout can compile torch_python against a wheel's libraries.
+    """
+    alone = mixes and all(each.part == PYTHON_PART for each in reached)
+    fix = f"The same command with --target {PYTHON_PART} compiles that alone, against the wheel's libraries."
     parts: dict[tuple[str, str], list[str]] = {}
     for each in reached:
         parts.setdefault((each.part, each.kind), []).append(each.path)
@@ -90,7 +130,12 @@ def describe_reach(reached: Sequence[Reached], targets: Mapping[str, Sequence[st
         led = sorted({target for path in paths for target in targets.get(path, ())})
         to = f"{part}, by Ninja's graph {_some(led)}" if led else part
         findings.append(
-            Finding(id="from-wheel", status="error", text=f"{kind}, reaches {to}: {_some(paths)}")
+            Finding(
+                id="from-wheel",
+                status="error",
+                text=f"{kind}, reaches {to}: {_some(paths)}",
+                fix=fix if alone else "",
+            )
         )
     return tuple(findings)
 
@@ -240,32 +285,49 @@ def choose_members(
 
 
 def plan_overlay(question: Question, plan: BuildPlan, companions: Set[str]) -> BuildPlan:
-    """Return the plan without what compiles torch; the `companions` are built against the wheel's."""
-    kept_findings = (each for each in plan.findings if each.id in _KEPT | companions)
+    """Return the plan without what compiles torch; the `companions` are built against the wheel's.
+
+    What compiles torch_python against a wheel stays as it is for a build.
+    """
+    mixed = question.request.mixed
+    kept_findings = (each for each in plan.findings if mixed or each.id in _KEPT | companions)
     findings = (*kept_findings, *_check_flags(question))
     states = {finding.status for finding in findings}
-    names = {"source", "torch", "python", "mode", "version", *companions}
-    kept = tuple(each for each in plan.choices if each.name in names)
-    return replace(
+    overlay = replace(
         plan,
         verdict="refuse" if "error" in states else "warn" if "warn" in states else "ok",
         findings=findings,
-        choices=kept,
-        environment=replace(plan.environment, better=None, remove=None),
+        environment=replace(plan.environment, remove=None),
+        patches=(),
+        way=_way(question, plan),
+        expectations=tuple(_as_the_wheel(each) for each in _ours(question.catalog.check, plan.expectations)),
+    )
+    if mixed:
+        return overlay
+    names = {"source", "torch", "python", "mode", "version", *companions}
+    return replace(
+        overlay,
+        choices=tuple(each for each in plan.choices if each.name in names),
+        environment=replace(overlay.environment, better=None),
         artifacts=(),
         toolkit=None,
-        patches=(),
         preflight=None,
         cache=None,
         jobserver=None,
-        way=Way(name="from-wheel", because="nothing is compiled"),
         freshness=Freshness(needs="nothing", because="what an earlier wheel, or a build, left goes first"),
         linker=None,
         env=(),
         env_files=(),
         compile=replace(plan.compile, argv=()),
-        expectations=tuple(_as_the_wheel(each) for each in _ours(question.catalog.check, plan.expectations)),
     )
+
+
+def _way(question: Question, plan: BuildPlan) -> Way:
+    if not question.request.mixed:
+        return Way(name="from-wheel", because="nothing is compiled")
+    because = f"{PYTHON_PART} alone is compiled, against them"
+    configure = configure_command(question, plan.environment.python)
+    return Way(name="from-wheel", because=because, configure=configure)
 
 
 def _ours(rows: Iterable[CheckRow], expectations: Iterable[Expectation]) -> Iterator[Expectation]:
@@ -285,19 +347,24 @@ def _as_the_wheel(expectation: Expectation) -> Expectation:
 
 
 def _check_flags(question: Question) -> Iterable[Finding]:
-    request = question.request
+    request, tree = question.request, question.facts.tree
     asked = {
         "--watch": request.watch,
-        "--target": request.target,
+        f"--target {request.target}": request.mixed and request.target != PYTHON_PART,
         "--mode wheel": question.value("mode", "develop") == "wheel",
+        "--with": request.mixed and (request.with_ or request.with_extension),
     }
     wrong = [flag for flag, given in asked.items() if given]
     if wrong:
-        text = f"--from-wheel compiles nothing, and {' and '.join(wrong)} does"
+        nothing = f"nothing but {PYTHON_PART}" if request.mixed else "nothing"
+        text = f"--from-wheel compiles {nothing}, and {' and '.join(wrong)} does"
         yield Finding(
             id="from-wheel", status="error", text=text, fix=f"Leave out --from-wheel, or {wrong[0]}."
         )
-    tree = question.facts.tree
+    elif request.mixed and not tree.problem and (lack := lacks_mixing(question.catalog, question.facts)):
+        text = f"{PYTHON_PART} cannot be compiled against a wheel's libraries here: {lack}"
+        fix = f"Leave out --from-wheel and --target {PYTHON_PART}, which compiles all of torch."
+        yield Finding(id="from-wheel", status="error", text=text, fix=fix)
     if not tree.problem and not tree.commit:
         text = (
             f"{tree.root} is not a git checkout: of which commit it is, and what was changed, cannot be told"

@@ -26,7 +26,10 @@ from torchbuild_tasks.features.wheel_overlay.choose import (
     find_reached,
     is_commit,
     is_version,
+    lacks_mixing,
+    left_to_compile,
     misfit,
+    misfit_cuda,
     python_tags,
     release_tags,
 )
@@ -122,6 +125,8 @@ def check_wheel(work: Work | Scene, wheel: Wheel) -> str | tuple[Finding, ...]:
         wheel, work.plan.environment.version, python.abi if python else None, work.facts.host
     ):
         return reason
+    if reason := misfit_cuda(wheel, work.plan):
+        return reason
     if not is_commit(wheel.commit):
         return f"it does not say which commit it was built from ({wheel.commit or 'nothing'})"
     if Path(wheel.path).parent == work.root / "dist" and (reason := _own_changes(work, wheel)):
@@ -133,7 +138,13 @@ def check_wheel(work: Work | Scene, wheel: Wheel) -> str | tuple[Finding, ...]:
     change = look_at_change(work, git, wheel.commit)
     if change.ahead is None:
         return f"it was built from {wheel.commit[:10]}, which is not an ancestor of what is checked out"
-    return describe_reach(change.reached, ninja_targets(work, change.reached))
+    return stand_against(work, change.reached)
+
+
+def stand_against(work: Work | Scene, reached: tuple[Reached, ...]) -> tuple[Finding, ...]:
+    """Return what is said of changes that no wheel serves; none where all are compiled against it."""
+    left = left_to_compile(work.plan, reached)
+    return describe_reach(left, ninja_targets(work, left), mixes=not lacks_mixing(work.catalog, work.facts))
 
 
 def name_fault(wheel: Wheel) -> str:
@@ -252,10 +263,8 @@ def _find_release(work: Work) -> Iterator[Wheel]:
     """Yield the wheel of the nearest release before what is checked out; of no tag, that of the version."""
     if release := nearest_release(work):
         version, reached = release
-        if reached:
-            raise _refuse_compile(
-                f"the release {version}", describe_reach(reached, ninja_targets(work, reached))
-            )
+        if against := stand_against(work, reached):
+            raise _refuse_compile(f"the release {version}", against)
     else:
         version = str(work.facts.tree.version).partition("a")[0].partition("+")[0]
         work.report.note(

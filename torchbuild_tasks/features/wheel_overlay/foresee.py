@@ -14,10 +14,10 @@ from torchbuild_tasks.build.work import Reporter
 from torchbuild_tasks.errors import TorchbuildError
 from torchbuild_tasks.facts.wheel import VERSION_FILE, identify
 from torchbuild_tasks.features.wheel_overlay.choose import (
+    PYTHON_PART,
     Reached,
     Situation,
     choose_offer,
-    describe_reach,
     find_asked,
     is_commit,
     is_version,
@@ -35,6 +35,7 @@ from torchbuild_tasks.features.wheel_overlay.find import (
     local_wheels,
     look_at_change,
     nearest_release,
+    stand_against,
 )
 from torchbuild_tasks.model import BuildPlan, Choice, Finding
 from torchbuild_tasks.model.wheel import Wheel
@@ -77,9 +78,9 @@ def _foresee_auto(scene: Scene) -> BuildPlan:
         value = str(scene.facts.tree.version).partition("a")[0].partition("+")[0]
         return _with(scene.plan, Choice(name="wheel", value=value, because=_LATER))
     version, reached = release
-    if reached:
-        return _refuse(scene.plan, *describe_reach(reached, {}))
-    because = "nothing that is compiled differs from this release; it would be downloaded"
+    if against := stand_against(scene, reached):
+        return _refuse(scene.plan, *against)
+    because = f"{_differs(scene.plan)} differs from this release; it would be downloaded"
     return _with(scene.plan, Choice(name="wheel", value=version, because=because))
 
 
@@ -101,8 +102,12 @@ def _plan_with_wheel(scene: Scene, wheel: Wheel) -> BuildPlan:
     inputs = wheel_inputs(wheel, identify(wheel))
     plan = replace(scene.plan, expectations=promise(scene.catalog.check, scene.plan.expectations, inputs))
     ahead = look_at_change(scene, Git(folder=scene.root), wheel.commit).ahead or 0
-    because = f"built from {say_ahead(ahead)} ({wheel.commit[:10]}), and nothing that is compiled differs"
+    because = f"built from {say_ahead(ahead)} ({wheel.commit[:10]}), and {_differs(plan)} differs"
     return _with(plan, Choice(name="wheel", value=wheel.path, because=because))
+
+
+def _differs(plan: BuildPlan) -> str:
+    return f"nothing but {PYTHON_PART}" if plan.way.configure else "nothing that is compiled"
 
 
 def _with(plan: BuildPlan, choice: Choice) -> BuildPlan:

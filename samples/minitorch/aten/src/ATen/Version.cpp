@@ -3,7 +3,7 @@
 #include <cstring>
 
 #include <ATen/Parallel.h>
-#include <ATen/build_settings.h>
+#include <caffe2/core/macros.h>
 #include <tinyfmt/tinyfmt.h>
 
 namespace at {

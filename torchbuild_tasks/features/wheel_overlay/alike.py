@@ -1,0 +1,102 @@
+"""Whether torch_python may be compiled against a wheel's libraries: was the wheel built alike?"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Final
+
+from torchbuild_tasks.model import Finding
+
+# What decides how torch_python is compiled and what it finds in the libraries, by the names that
+# torch.__config__ and the header of it in the build tree have for it (caffe2/core/macros.h.in of 2.6.0).
+_SHARED: Final = (
+    *("CUDA_VERSION", "USE_CUDA", "USE_CUDNN", "USE_CUSPARSELT", "USE_DISTRIBUTED", "USE_GLOO", "USE_MPI"),
+    *("USE_NCCL", "USE_NUMPY", "USE_ROCM"),
+)
+_FLAGS: Final = "CXX_FLAGS"
+_COMPILER: Final = "compiler"
+_SETTING: Final = re.compile(r'\{"(\w+)", (?:R"cmake\(|")(.*?)(?:\)cmake)?"\}', re.DOTALL)
+_ABI_FLAG: Final = re.compile(r"(?<!\S)(?:[-/]D|-fabi-version=)\S+")
+_ON: Final = ("1", "ON", "TRUE", "YES")
+_FAMILIES: Final = {"GNU": "GCC", "Clang": "clang", "AppleClang": "clang", "MSVC": "MSVC"}  # CMake's, torch's
+
+
+def read_settings(header: str) -> dict[str, str]:
+    """Return what CMake writes for torch.__config__ to say: the build settings, by name."""
+    return dict(_SETTING.findall(header))
+
+
+def shared_settings(reported: Mapping[str, str]) -> dict[str, str]:
+    """Return what of a torch's own words torch_python has to be compiled by."""
+    return {name: reported[name] for name in (_COMPILER, _FLAGS, *_SHARED) if name in reported}
+
+
+def find_unlike(
+    wheel: Mapping[str, str], here: Mapping[str, str], compiler: tuple[str, str]
+) -> tuple[Finding, ...]:
+    """Return where the wheel was built otherwise than torch_python would be, each with what makes it alike.
+
+    Args:
+        wheel: `shared_settings` of its torch.
+        here: `read_settings` of the build tree.
+        compiler: CMake's name for the family, and the version.
+    """
+    found = [
+        (
+            f"{name}: the wheel has {theirs or 'nothing'}, and this configuration {ours or 'nothing'}",
+            name,
+            theirs,
+        )
+        for name in _SHARED
+        if name in here
+        for theirs, ours in [(wheel.get(name, ""), here[name])]
+        if (_is_on(theirs), _series(theirs)) != (_is_on(ours), _series(ours))
+    ]
+    theirs, ours = (set(_ABI_FLAG.findall(each.get(_FLAGS, ""))) for each in (wheel, here))
+    for flag in sorted(theirs ^ ours):
+        who = "the wheel" if flag in theirs else "this configuration"
+        name, _, value = flag[2:].partition("=")
+        found.append(
+            (f"{flag}: only {who} is compiled with it", name, (value or "1") if flag in theirs else "")
+        )
+    fixes = (Finding(id="from-wheel", status="error", text=text, fix=_alike(*how)) for text, *how in found)
+    return (*_unlike_compiler(wheel.get(_COMPILER, ""), compiler), *fixes)
+
+
+def _is_on(value: str) -> bool | None:
+    """Say whether a switch is on; None for what is none, such as a version."""
+    return None if re.match(r"\d+\.", value) else value.upper() in _ON
+
+
+def _series(value: str) -> str:
+    return ".".join(value.split(".")[:2]) if _is_on(value) is None else ""
+
+
+def _alike(name: str, wanted: str) -> str:
+    """Return the word that makes this configuration like the wheel's; "" where none is known."""
+    if name == "CUDA_VERSION":
+        return f"--cuda --cuda-toolkit {_series(wanted)}" if wanted else "--cpu"
+    if name == "USE_CUDA":
+        return "--cuda" if _is_on(wanted) else "--cpu"
+    if name == "NDEBUG":
+        return f"--build-type {'Release' if wanted else 'Debug'}"
+    if name in _SHARED or name.startswith("USE_"):
+        return f"--set {name}={int(bool(_is_on(wanted)))}"
+    return f"--set {name}={wanted}" if name == "_GLIBCXX_USE_CXX11_ABI" and wanted else ""
+
+
+def _unlike_compiler(theirs: str, ours: tuple[str, str]) -> Iterator[Finding]:
+    """Yield what speaks against two compilers: another family, or one that is older than the wheel's."""
+    family, _, version = theirs.partition(" ")
+    here = f"{_FAMILIES.get(ours[0], ours[0])} {ours[1]}"
+    other = family != here.partition(" ")[0]
+    if theirs and (other or (family != "MSVC" and _major(version) > _major(ours[1]))):
+        text = f"compiler: the wheel was built by {theirs}, and this is {here}"
+        yield Finding(
+            id="from-wheel", status="error", text=text, fix=f"--set CXX= and CC= of {family} {version}"
+        )
+
+
+def _major(version: str) -> int:
+    return int(version.partition(".")[0]) if version.partition(".")[0].isdecimal() else 0
