@@ -14,7 +14,7 @@ from typing import BinaryIO
 
 import pytest
 
-from tests.support.capabilities import needs
+from tests.support.capabilities import needs, needs_fifo
 from torchbuild_tasks.errors import EnvFileError, UsageError
 from torchbuild_tasks.system import files, left_running
 from torchbuild_tasks.system.files import (
@@ -85,6 +85,16 @@ def test_a_failed_write_changes_nothing_and_says_why(
     assert path.read_bytes() == b"old"
     assert list(folder.iterdir()) == [path]
     assert re.search(says, caught.value.next_step)
+
+
+@needs_fifo
+def test_a_device_or_pipe_is_not_replaced_by_a_file(folder: Path) -> None:
+    """The pipe stands for /dev/null, which root would lose for all programs."""
+    os.mkfifo(folder / "null")
+    with pytest.raises(EnvFileError, match="null cannot be written: it is a device, a pipe or a socket"):
+        write_atomic(folder / "null", b"x", error=EnvFileError)
+    assert (folder / "null").is_fifo()
+    assert os.listdir(folder) == ["null"]
 
 
 def test_a_missing_folder_is_told(folder: Path) -> None:

@@ -90,6 +90,8 @@ def _advice(problem: OSError, path: Path) -> str:
         return "Close that program, or wait until it is done, and run the same command again."
     if problem.errno in (errno.EACCES, errno.EPERM, errno.EROFS):
         return "Make it and its folder writable for you, or work on a checkout that is."
+    if problem.errno == errno.EEXIST:
+        return "Move it away, or name another place, and run the same command again."
     return "Nothing else was changed. Run the same command again when this is fixed."
 
 
@@ -137,7 +139,14 @@ class Patience:
         self._left = seconds
 
     def replace(self, source: Path, target: Path) -> None:
-        """Move a file over another or where none is; raises InUse for either, and OSError."""
+        """Move a file over another or where none is; raises InUse for either, and OSError.
+
+        A device, pipe or socket stays: whoever is root would lose /dev/null to `--out /dev/null`.
+        """
+        with contextlib.suppress(FileNotFoundError):
+            kind = stat.S_IFMT(target.lstat().st_mode)
+            if kind not in (stat.S_IFREG, stat.S_IFLNK, stat.S_IFDIR):
+                raise FileExistsError(errno.EEXIST, "it is a device, a pipe or a socket", str(target))
         self._until_free(lambda: source.replace(target), target, source)
 
     def unlink(self, path: Path) -> None:
