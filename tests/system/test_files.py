@@ -94,7 +94,7 @@ def test_a_device_or_pipe_is_not_replaced_by_a_file(folder: Path) -> None:
     with pytest.raises(EnvFileError, match="null cannot be written: it is a device, a pipe or a socket"):
         write_atomic(folder / "null", b"x", error=EnvFileError)
     assert (folder / "null").is_fifo()
-    assert os.listdir(folder) == ["null"]
+    assert list(folder.iterdir()) == [folder / "null"]
 
 
 def test_a_missing_folder_is_told(folder: Path) -> None:
