@@ -129,7 +129,7 @@ class Case(msgspec.Struct, frozen=True):
 
 def advices(case: Case, finding: Finding) -> Iterator[tuple[str, Case]]:
     """Go through what a fix says to set, to drop and to call otherwise; each is one way by itself."""
-    for flag, value in SAID.findall(finding.fix):
+    for flag, value in SAID.findall(finding.fix.replace(" in place of --cpu", "")):
         value = shlex.split(value)[0] if value else None
         if flag in OTHER or (value is None and flag not in WHOLE) or (value and OPEN.search(value)):
             continue
