@@ -66,6 +66,8 @@ DROPPED = re.compile(r"(?:[Dd]rop|[Uu]nset) ((?:[A-Z][A-Z_0-9a-z]+)(?: or [A-Z_0
 MEANT = re.compile(r"Did you mean ([A-Z][A-Z_0-9]+)\?")
 OLD = re.compile(r"([A-Za-z]\w+) is ")
 OPEN = re.compile(r"…|^(PATH|FOLDER|N|VERSION|TYPE|NAME)$|=(FOLDER|PATH)$")
+# Where another finding is quoted in it, or what is to be left out.
+QUOTED = re.compile(r"--[a-z-]+ on the command line| in place of --cpu")
 # Not a setting of the build in question: what asks for a yes, a device, or another verb.
 OTHER = (
     "--yes",
@@ -129,7 +131,7 @@ class Case(msgspec.Struct, frozen=True):
 
 def advices(case: Case, finding: Finding) -> Iterator[tuple[str, Case]]:
     """Go through what a fix says to set, to drop and to call otherwise; each is one way by itself."""
-    for flag, value in SAID.findall(finding.fix):
+    for flag, value in SAID.findall(QUOTED.sub("", finding.fix)):
         value = shlex.split(value)[0] if value else None
         if flag in OTHER or (value is None and flag not in WHOLE) or (value and OPEN.search(value)):
             continue

@@ -99,6 +99,11 @@ def test_the_architecture(arch: str, status: list[str]) -> None:
     assert statuses(plan_of(facts).findings, "arch") == status
 
 
+def test_a_system_that_nothing_is_planned_for_is_refused() -> None:
+    plan = plan_of(linux_facts(host=Host(os="darwin", arch="arm64", distribution="macOS 15.1")))
+    assert (statuses(plan.findings, "arch"), plan.verdict) == (["error"], "refuse")
+
+
 @pytest.mark.parametrize("arch", ["s390x", "ppc64le", "riscv64"])
 def test_processors_that_upstreams_sources_know(arch: str) -> None:
     plan = plan_of(linux_facts(host=Host(os="linux", arch=arch)))

@@ -170,3 +170,10 @@ def test_an_optimisation_that_torch_undoes_is_told_with_what_does_it(
     findings = [each for each in plan.findings if "does not do what it says" in each.text]
     assert [each.text.startswith(said) for each in findings] == ([True] if said else [])
     assert all(each.status == "warn" and "--build-type Debug" in (each.fix or "") for each in findings)
+
+
+def test_warnings_as_errors_would_end_at_the_first_of_third_party() -> None:
+    plan = plan_of(linux_facts(environ={"CXXFLAGS": "-O2 -Werror"}))
+    (finding,) = [each for each in plan.findings if each.status == "warn"]
+    assert finding.text.startswith("-Werror in CXXFLAGS: ")
+    assert plan_of(linux_facts(environ={"CXXFLAGS": "-Werror=return-type"})).verdict == "ok"

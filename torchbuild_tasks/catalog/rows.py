@@ -104,7 +104,7 @@ class ReaderRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
 
 
 class OverruledRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Words in the value of a variable that torch's own CMake files undo, and what does as they say."""
+    """Words of flags that torch's own build undoes or does not survive, and what to do instead."""
 
     names: tuple[str, ...]
     words: tuple[str, ...]

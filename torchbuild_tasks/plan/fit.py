@@ -20,6 +20,7 @@ from torchbuild_tasks.plan.torch_ref import check_torch
 from torchbuild_tasks.plan.variables import is_off
 
 ARCHITECTURES = ("x86_64", "aarch64")
+SYSTEMS = ("linux", "windows")
 SAMPLE_DISK = 0.5
 SMALLEST = "minimal"
 
@@ -95,7 +96,11 @@ def _check_series(question: Question) -> tuple[Finding, ...]:
 
 
 def _check_arch(question: Question) -> tuple[Finding, ...]:
-    arch = question.facts.host.arch
+    arch, system = question.facts.host.arch, question.facts.host.os
+    if system not in SYSTEMS:
+        text = f"this machine has {system}; builds are planned for {' and '.join(SYSTEMS)} only"
+        fix = "Build on one of these, or as upstream's README says for yours."
+        return (Finding(id="arch", status="error", text=text, fix=fix),)
     if arch in ARCHITECTURES or any(row.arch == arch for row in question.catalog.platform):
         return ()
     text = f"this machine is {arch}; PyTorch builds on {' and '.join(ARCHITECTURES)}"

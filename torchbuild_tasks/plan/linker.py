@@ -114,9 +114,9 @@ def choose_linker(question: Question, compilers: Compilers) -> ChosenLinker:
 
 def check_linker(question: Question, chosen: ChosenLinker) -> tuple[Finding, ...]:
     """Report what was asked for and is not available, and a faster linker that could be installed."""
-    if not chosen.offer or question.facts.tree.sample:
+    row = next((row for row in _rows(question) if row.name == OFFERED), None)
+    if not chosen.offer or row is None or question.facts.tree.sample:
         return chosen.problems
-    row = next(row for row in _rows(question) if row.name == OFFERED)
     text = f"{OFFERED} would link libtorch_cpu.so in {row.library:g} of the time that GNU ld takes"
     return (*chosen.problems, Finding(id="linker", status="unknown", text=text, fix=_install(question, row)))
 

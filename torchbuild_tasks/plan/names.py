@@ -130,16 +130,16 @@ def _same(one: str, other: str) -> bool:
 
 
 def check_overruled(question: Question, build_type: str) -> Iterator[Finding]:
-    """Report words of a variable of this build type that torch's own CMake files undo."""
+    """Report words of flags, of this build type or all, that torch's build undoes or does not survive."""
     for row in question.catalog.overruled:
         if not applies(row.torch, question.version):
             continue
         for name in row.names:
-            of_it = name.casefold().endswith(f"_{build_type.casefold()}")
+            of_it = not name.startswith("CMAKE_") or name.casefold().endswith(f"_{build_type.casefold()}")
             choice = question.decided.get(name) if of_it else None
             lost = [word for word in choice.value.split() if word in row.words] if choice else []
             if lost:
-                text = f"{' '.join(lost)} in {name} does not do what it says: {row.because}"
+                text = f"{' '.join(lost)} in {name}: {row.because}"
                 yield Finding(id="variable", status="warn", text=text, fix=row.fix)
 
 

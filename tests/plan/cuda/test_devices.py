@@ -448,3 +448,7 @@ def test_a_name_counts_where_nothing_else_is_known() -> None:
     """So a row of names that is wrong contradicts nobody."""
     device = only(machine(nvml("0000:01:00.0", "Tesla T4", "9.0")))
     assert (device.capability, device.disagreement) == ("9.0", "")
+
+
+def test_what_is_no_capability_is_none() -> None:
+    assert only(machine(nvml("0000:01:00.0", "NVIDIA Something", "[N/A]"))).capability is None

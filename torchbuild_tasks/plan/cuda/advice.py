@@ -22,6 +22,7 @@ from torchbuild_tasks.plan.cuda.devices import devices
 from torchbuild_tasks.plan.cuda.driver import check_driver
 from torchbuild_tasks.plan.cuda.toolkit import (
     MANAGED,
+    NVCC_NAMES,
     ROOTS,
     choose_toolkit,
     host_limits,
@@ -158,7 +159,8 @@ def _in_archive(question: Question, version: str) -> Candidate:
 def _judge(question: Question, word: str) -> tuple[Finding, ...]:
     """Return what the checks say against --cuda-toolkit with this word."""
     request = question.request
-    kept = tuple(text for text in request.set if split_assignment(text)[0] not in ROOTS)
+    named = (*ROOTS, *NVCC_NAMES)
+    kept = tuple(text for text in request.set if split_assignment(text)[0] not in named)
     asked = Question(
         replace(request, cuda_toolkit=word, set=kept), question.facts, question.catalog, question.settings
     )

@@ -21,6 +21,7 @@ ID = "gpu"
 TREE = "device tree"
 VISIBLE = "CUDA_VISIBLE_DEVICES"
 NVIDIA = "10de"
+_NUMBER = re.compile(r"\d+\.\d+")  # nvidia-smi writes [N/A] for what it does not know
 # The letters behind a chip's name in pci.ids tell its use: GA102GL is a GA102 for workstations.
 _USE = re.compile(r"B?(GL)?M?")
 _PARENT = re.compile(r"MIG-(GPU-[^/]+)/", re.IGNORECASE)
@@ -109,6 +110,7 @@ def _device(question: Question, answers: list[GpuSeen], claims: list[_Claim], na
 def _claims(question: Question, answers: list[GpuSeen]) -> list[_Claim]:
     """Return every claim about the capability, the most trusted first."""
     claims = [_Claim(seen.capability, seen.probe, seen.probe) for seen in answers if seen.capability]
+    claims = [claim for claim in claims if _NUMBER.fullmatch(claim.capability)]
     for seen in answers:
         if row := _by_id(question, seen.pci_id):
             via = f"{seen.probe} {seen.pci_id} -> {row.chip} (rows)"
