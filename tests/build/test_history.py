@@ -11,6 +11,7 @@ from torchbuild_tasks.build.history import (
     Follower,
     Pace,
     history_file,
+    ninja_graph,
     read_history,
     read_peaks,
     write_history,
@@ -19,6 +20,7 @@ from torchbuild_tasks.build.history import (
 from torchbuild_tasks.catalog import StepCostRow
 from torchbuild_tasks.model.history import History, PastBuild, PastPeak, PastPeaks
 from torchbuild_tasks.ninja.graph import Graph
+from torchbuild_tasks.system.process import Captured
 
 SOURCE = Path("/src/pytorch")
 HEAD = "# ninja log v7\n"
@@ -144,3 +146,32 @@ def test_a_long_first_build_is_looked_up_in_the_graph_once(
     said = pace.read_output(line)
     assert asked == [tmp_path]
     assert said == pytest.approx(147 * 2.0 * 4.0 / 6.0) and pace.spread > 1.5
+
+
+@pytest.mark.parametrize(
+    ("text", "asked"),
+    [
+        ("rule x\n", True),
+        ("include rules.ninja\nbuild included: phony\n", True),
+        ("include /dev/zero\n", False),
+        ("  subninja build.ninja\n", False),
+        ("subninja $\n  /dev/zero\n", False),
+        ("x = /dev/zero\ninclude $x\n", False),
+    ],
+)
+def test_ninja_is_asked_for_a_graph_of_files_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str, asked: bool
+) -> None:
+    """It reads what a graph includes, to the end: a checkout's may include a device."""
+    started = []
+
+    def capture(*words: object, **named: object) -> Captured:
+        started.append(words)
+        return Captured(rc=1)
+
+    monkeypatch.setattr("torchbuild_tasks.build.history.build_program", lambda folder, name: "ninja")
+    monkeypatch.setattr("torchbuild_tasks.system.process.capture", capture)
+    (tmp_path / "build.ninja").write_text(text, "utf-8")
+    (tmp_path / "rules.ninja").write_text("", "utf-8")
+    assert ninja_graph(tmp_path) is None
+    assert bool(started) is asked

@@ -17,9 +17,10 @@ import pytest
 
 from tests.support.capabilities import needs_git
 from torchbuild_tasks.build.outputs import CHANGED, TRACKED, UNNAMED, Outputs, recordable
-from torchbuild_tasks.build.owned import Removed, begin, plan_removal, plan_stale, remove
+from torchbuild_tasks.build.owned import Removed, begin, find_claimed, plan_removal, plan_stale, remove
 from torchbuild_tasks.catalog import load_catalog
 from torchbuild_tasks.errors import CleanRefused
+from torchbuild_tasks.system.left_running import ENDED
 from torchbuild_tasks.system.log import last_write, open_log
 from torchbuild_tasks.system.remove import snapshot
 from torchbuild_tasks.values import replace
@@ -412,3 +413,18 @@ def test_what_a_killed_configure_left_is_claimed_once_a_build_names_it(root: Pat
     write(root, "build/build.ninja", text="build x: RERUN_CMAKE ../macros.h.in\n")
     claims.finish()
     assert clean(root).count == 2
+
+
+def test_what_a_killed_builds_programs_wrote_until_they_were_ended_is_its_own(root: Path) -> None:
+    """Ninja goes on without a log, and the next run ends it; what is a person's is named by nothing."""
+    write(root, "build/build.ninja", text="build ../torch/version.py: CUSTOM_COMMAND\n")
+    begin(root, "build", OUTPUTS, log_time=None)
+    log_time = time.time_ns()
+    time.sleep(0.05)
+    write(root, "torch/version.py", "torch/lib/mine.so")
+    (root / ".torchbuild" / ENDED).touch()
+    claimed = find_claimed(root, "build", OUTPUTS, snapshot(root, OUTPUTS), log_time).owned
+    assert "torch/version.py" in claimed and "torch/lib/mine.so" not in claimed
+    (root / ".torchbuild" / ENDED).unlink()
+    claimed = find_claimed(root, "build", OUTPUTS, snapshot(root, OUTPUTS), log_time).owned
+    assert "torch/version.py" not in claimed

@@ -2,8 +2,20 @@
 
 from __future__ import annotations
 
-from torchbuild_tasks.build.prepare import uses_uv, ways_to_make
-from torchbuild_tasks.model import Command
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support.machines import linux_facts, plan_of
+from tests.support.preflight import Said, ledger_of
+from torchbuild_tasks.build.prepare import prepare_python, uses_uv, ways_to_make
+from torchbuild_tasks.build.work import Fetching, Work
+from torchbuild_tasks.catalog import load_catalog
+from torchbuild_tasks.model import Command, Environment
+from torchbuild_tasks.options import BuildRequest
+from torchbuild_tasks.system.net.client import Net
+from torchbuild_tasks.values import replace
 
 
 def test_behind_uv_stands_the_module_of_python_for_the_same_folder() -> None:
@@ -24,3 +36,26 @@ def test_behind_uv_stands_the_module_of_python_for_the_same_folder() -> None:
 def test_pythons_own_module_stands_alone() -> None:
     create = Command(argv=("/bin/python3", "-m", "venv", "/v"), cwd="/src", because="a test")
     assert ways_to_make(create) == (create,) and not uses_uv(create.argv)
+
+
+@pytest.mark.parametrize("mode", ["develop", "wheel"])
+def test_what_a_killed_install_left_is_moved_out_of_the_way_of_a_checkout(tmp_path: Path, mode: Any) -> None:
+    half = tmp_path / "site-packages/torch"
+    half.mkdir(parents=True)
+    (half / "__init__.py").write_text("", "utf-8")
+    facts, request, said = linux_facts(), BuildRequest(), Said()
+    facts = replace(facts, pythons=(replace(facts.pythons[0], half_torch=str(half)),))
+    environment = Environment(python=facts.pythons[0].executable, version="3.11.7")
+    plan = replace(plan_of(facts), environment=environment, mode=mode)
+    work = Work(
+        request=request,
+        facts=facts,
+        plan=plan,
+        catalog=load_catalog(),
+        report=said,
+        ledger=ledger_of(request, facts, plan, tmp_path),
+        fetching=Fetching(store=tmp_path, lock_file=tmp_path / "lock", net=Net(), require_hashes=False),
+    )
+    prepare_python(work)
+    assert half.exists() is (mode == "wheel")
+    assert half.with_name("torch.kept-1").exists() is (mode == "develop")

@@ -147,6 +147,18 @@ def test_a_package_beside_the_link_is_what_is_imported(tmp_path: Path, site: Pat
 
 
 @pytest.mark.integration
+@pytest.mark.parametrize("claimed", [True, False])
+def test_a_torch_that_no_distribution_has_is_half_installed(
+    tmp_path: Path, site: Path, claimed: bool
+) -> None:
+    """pip writes the files first: one that was killed leaves what is imported before a checkout."""
+    write(site, {"torch/__init__.py": ""})
+    if claimed:
+        write(site, {"torch-2.8.0.dist-info/METADATA": "Name: torch\nVersion: 2.8.0\n"})
+    assert ask(tmp_path / PYTHON)["half_torch"] == (None if claimed else str(site / "torch"))
+
+
+@pytest.mark.integration
 def test_a_develop_install_whose_source_is_gone_still_says_where_it_was(tmp_path: Path, site: Path) -> None:
     write(site, {"torch.egg-link": "/gone/pytorch\n."})
     assert torch_of(tmp_path) == (None, "/gone/pytorch")

@@ -130,7 +130,7 @@ def set_foreign_files_aside(work: Work) -> None:
         foreign = _foreign(work, folder, {folder / tag, folder / ".gitignore"})
         with files.translate_errors(BuildFailed, folder):
             if foreign:
-                aside = _free_name(folder)
+                aside = free_name(folder)
                 for path in foreign:
                     target = aside / path.relative_to(folder)
                     target.parent.mkdir(parents=True, exist_ok=True)
@@ -152,7 +152,7 @@ def _foreign(work: Work, folder: Path, tags: Collection[Path]) -> list[Path]:
     return [here[name] for name in sorted(other - find_copies(work.root, work.build_dir, other))]
 
 
-def _free_name(folder: Path) -> Path:
+def free_name(folder: Path) -> Path:
     """Return the first free name of the kind `editable.kept-1` beside a folder."""
     numbers = itertools.count(1)
     names = (folder.with_name(f"{folder.name}.kept-{number}") for number in numbers)

@@ -37,6 +37,8 @@ T = TypeVar("T", History, PastPeaks)
 _EVERY: Final = 1.0  # seconds between two looks at Ninja's log
 _LONG: Final = 100  # steps from which on the graph is worth its half second
 _GRAPH_PATIENCE: Final = 60.0
+_LONGEST_GRAPH: Final = 1 << 30  # bytes; that of a whole PyTorch has some ten millions
+_INCLUDED: Final = re.compile(rb"^[ \t]*(?:include|subninja)\b[ \t]*(.*?)[ \t\r]*$", re.MULTILINE)
 _MAKE_PROGRAM: Final = re.compile(r"^CMAKE_MAKE_PROGRAM:[A-Z]+=(.+)$", re.MULTILINE)
 
 
@@ -284,13 +286,29 @@ def read_ninja_log(build_dir: Path) -> NinjaLog:
 def ninja_graph(build_dir: Path) -> Graph | None:
     """Return Ninja's graph of files and steps; None where it cannot be asked. That takes 0.15 s (1.13.1)."""
     program = build_program(build_dir, "ninja")
-    if not program:
+    if not program or not _has_plain_graph(build_dir):
         return None
     asked = process.capture((program, "-t", "graph"), cwd=build_dir, timeout=_GRAPH_PATIENCE)
     if asked.rc != 0:
         return None
     graph = parse_graph(asked.stdout.decode("utf-8", errors="surrogateescape"))
     return graph if graph.outputs else None
+
+
+def _has_plain_graph(build_dir: Path) -> bool:
+    """Say whether Ninja would read files alone: a checkout's graph may include /dev/zero, or itself."""
+    todo, seen = ["build.ninja"], set[str]()
+    while todo:
+        name = os.path.normpath(todo.pop())
+        if name in seen or "$" in name:  # what CMake writes names none twice, and none by a variable
+            return False
+        seen.add(name)
+        try:
+            text = read_bytes(build_dir / name, most=_LONGEST_GRAPH)
+        except OSError:
+            return False
+        todo += [os.fsdecode(found) for found in _INCLUDED.findall(text)]
+    return True
 
 
 def build_program(build_dir: Path, name: str, path: str | None = None) -> str:

@@ -31,6 +31,7 @@ from torchbuild_tasks.system.files import (
     write_json,
 )
 from torchbuild_tasks.system.git.run import Git
+from torchbuild_tasks.system.left_running import ENDED
 from torchbuild_tasks.system.log import last_write_of, name_newest
 from torchbuild_tasks.system.reading import read_json
 from torchbuild_tasks.system.remove import Stamp, is_folder, is_link, snapshot
@@ -115,9 +116,22 @@ def find_claimed(
         return Claimed(earlier, {path: now[path] for path in known if path in now})
     if name := _log_of(root, BEFORE):
         log_time = min(log_time, last_write_of(root / STATE_DIR, name) or 0)
-    return _sort_claims(
-        root, build_dir, outputs, outputs.claim(before, now, earlier, until=log_time), earlier
-    )
+    claimed = outputs.claim(before, now, earlier, until=log_time)
+    # What it had started may have gone on until a later run ended it: of that what the build names.
+    if (ended := _ended(root)) > log_time:
+        later = outputs.claim(before, now, earlier, until=ended)
+        other = {path for path, stamp in later.items() if stamp != claimed.get(path)}
+        named = find_named(root, Path(root, build_dir), other)
+        claimed = {**claimed, **{path: later[path] for path in named}}
+    return _sort_claims(root, build_dir, outputs, claimed, earlier)
+
+
+def _ended(root: Path) -> int:
+    """Return when programs that the killed build had left were ended, in nanoseconds; 0 where none were."""
+    with contextlib.suppress(OSError):
+        ended = (root / STATE_DIR / ENDED).stat().st_mtime_ns
+        return ended if ended > (root / STATE_DIR / BEFORE).stat().st_mtime_ns else 0
+    return 0
 
 
 def _sort_claims(

@@ -62,10 +62,28 @@ def prepare_python(work: Work) -> Work:
     _check_wheels(work, environment.install)
     for change in changes:
         install(work, change)
+    if work.plan.mode == "develop":
+        _set_aside_half_torch(work)
     if environment.better:
         _install_better(work, environment.better)
     environ = work.env
     return replace(work, environ={**environ, **_pip_variables(work)})
+
+
+def _set_aside_half_torch(work: Work) -> None:
+    """Move what a killed install left out of the way: it would be imported before the checkout, and fail."""
+    for python in work.facts.pythons:
+        half = Path(python.half_torch or "")
+        ours = python.executable == work.plan.environment.python and python.half_torch
+        if ours and half.is_dir() and not half.is_symlink():
+            from torchbuild_tasks.build.clean import free_name
+
+            aside = free_name(half)
+            with files.translate_errors(RequirementsError, half):
+                files.replace(half, aside)
+            work.report.note(
+                f"{half} is of no package, as a killed install leaves it; it was moved to {aside}"
+            )
 
 
 def _make_venv(work: Work, python: str, create: Command) -> None:

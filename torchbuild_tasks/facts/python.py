@@ -165,6 +165,7 @@ def _read(probe: Probe, data: Mapping[str, Any], place: Candidate, tree_root: st
         debug_library=_truth(data, "debug_library"),
         packages=_packages(data),
         torch_from=probe.realpath(torch_from) if torch_from else None,
+        half_torch=_text(data, "half_torch"),
     )
 
 

@@ -43,6 +43,7 @@ def report() -> "dict[str, object]":
         "debug_library": _debug_library(base),
         "packages": packages,
         "torch_from": torch_from,
+        "half_torch": _half_torch(),
     }
 
 
@@ -99,6 +100,16 @@ def _packages() -> "tuple[dict[str, str], str | None]":
         if "torch.egg-link" in names:
             torch_from = torch_from or _linked(folder)
     return packages, torch_from
+
+
+def _half_torch() -> "str | None":
+    """Return the folder of a torch that no distribution has: pip writes the files first, and was killed."""
+    for folder in (sysconfig.get_path("purelib"), sysconfig.get_path("platlib")):
+        place = os.path.join(folder, "torch")
+        names = os.listdir(folder) if os.path.isdir(place) else ["torch-"]
+        if not any(name.startswith(("torch-", "torch.egg-info")) for name in names):
+            return place
+    return None
 
 
 def _linked(site_packages: str) -> "str | None":

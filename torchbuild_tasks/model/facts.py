@@ -79,7 +79,8 @@ class Python(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     `environment` is venv, conda or base; `managed` is true for a venv that this tool
     made inside the checkout, `tool` for the environment that it is installed in itself.
     `problem` says why the interpreter could not be read. `torch` is the installed torch
-    distribution's version, `torch_from` the folder an editable install of it points to.
+    distribution's version, `torch_from` the folder an editable install of it points to, `half_torch` a folder
+    of that name among the packages that no distribution has.
     `debug_library` says whether python3xx_d.lib is there (Windows only; a Debug build
     links it).
     """
@@ -102,6 +103,7 @@ class Python(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     debug_library: bool | None = None
     packages: Mapping[str, str] = msgspec.field(default_factory=dict)
     torch_from: str | None = None
+    half_torch: str | None = None
     problem: str | None = None
 
     @property

@@ -21,6 +21,7 @@ from torchbuild_tasks.system.reading import read_text
 
 VARIABLE: Final = "TORCHBUILD_RUN"
 FILE: Final = "running"
+ENDED: Final = "ended"  # its time is when programs that a killed run had left were ended
 _STARTING: Final = "?"
 _LATE: Final = 1.0  # seconds between two clocks, the file system's and the kernel's
 
@@ -95,6 +96,9 @@ def end_left(state: Path) -> tuple[tuple[str, ...], tuple[int, ...]]:
     for session, names in _sessions(token, sessions, since).items():
         ended += names
         stayed += end_tree(session)
+    if ended:
+        with contextlib.suppress(OSError):
+            create(state / ENDED).close()
     return tuple(dict.fromkeys(ended)), tuple(stayed)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.support.diagnosis import book, machine, read
+from torchbuild_tasks.catalog.failures import FailureBook, UserFailureRow
 from torchbuild_tasks.features.diagnosis.choose import PAGE, explain
 
 KILLED = "c++: fatal error: Killed signal terminated program cc1plus"
@@ -62,6 +63,17 @@ def test_what_cmake_said_on_the_way_counts_for_its_error() -> None:
 def test_every_cause_has_its_place_in_the_documentation() -> None:
     (told,) = read(KILLED).diagnoses
     assert told.see == f"{PAGE}#oom-cc1plus"
+
+
+def test_a_row_of_a_settings_file_does_not_speak_for_us() -> None:
+    """The file may have come with the checkout, and its advice be to run something."""
+    place = "/src/torchbuild.toml, line 5"
+    row = UserFailureRow(
+        id="x", phase="compile", cause="c", source="s", fix=("f",), patterns=("^evil$",), place=place
+    )
+    told = explain("evil", FailureBook((row,)), machine())
+    assert told is not None
+    assert told.see == f"so says {place}"
 
 
 # What a compiler said in the pre-flight, and the row that knows it. Those marked * were not said here

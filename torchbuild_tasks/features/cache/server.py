@@ -351,8 +351,10 @@ class Server:
 
 def sccache_home(program: str, environ: Mapping[str, str]) -> tuple[Path | None, int]:
     """Return the folder that sccache would use and its limit in bytes; None and 0 when not reported."""
-    # An address without a server: it then reports its settings and starts nothing.
-    no_server = {"SCCACHE_SERVER_UDS": os.devnull} if os.name == "posix" else {"SCCACHE_SERVER_PORT": "9"}
+    # An address without a server: it then reports its settings and starts nothing. None that can be made, or
+    # removed: one that did start would put its socket there.
+    nowhere = f"{os.devnull}/none"
+    no_server = {"SCCACHE_SERVER_UDS": nowhere} if os.name == "posix" else {"SCCACHE_SERVER_PORT": "9"}
     done = process.capture((program, *_STATS), env={**disk_only(environ), **no_server}, timeout=15.0)
     with contextlib.suppress(ValueError, TypeError, KeyError, AttributeError):
         output = parse_json(done.stdout)

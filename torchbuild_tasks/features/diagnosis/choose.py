@@ -11,7 +11,7 @@ from typing import Final
 import msgspec
 
 from torchbuild_tasks.catalog import FailureRow
-from torchbuild_tasks.catalog.failures import FailureBook, Hit
+from torchbuild_tasks.catalog.failures import FailureBook, Hit, UserFailureRow
 from torchbuild_tasks.features.diagnosis import patterns
 from torchbuild_tasks.features.diagnosis.answer import NOTHING, answer, names
 from torchbuild_tasks.features.diagnosis.kinds import Kind, is_telling, kind_book, read_kind
@@ -119,10 +119,15 @@ def _groups(book: FailureBook, row: FailureRow, line: str) -> tuple[str, ...]:
 
 def _diagnosis(hit: Hit, machine: Machine, known: Mapping[str, str] = NOTHING) -> Diagnosis:
     row = hit.row
+    see = f"{PAGE}#{row.id}"
+    if isinstance(
+        row, UserFailureRow
+    ):  # which may have come with the checkout: not to be taken for our words
+        see = f"so says {row.place}"
     return Diagnosis(
         id=row.id,
         cause=machine.fill((row.cause,), hit.groups, known) or row.cause,
         fix=machine.fill(row.fix, hit.groups, known),
         command=machine.fill_command(row.command, hit.groups),
-        see=f"{PAGE}#{row.id}",
+        see=see,
     )
