@@ -101,6 +101,7 @@ ASKS: dict[str, set[str]] = {
     "companions": {"closure"},  # the symbols of what is built beside torch
     "doctor": {"cache"},
     "enter": {"builds"},  # the last build of a checkout
+    "helpers": {"recipes", "toolkit"},  # `helpers build`
     "manifest": {"builds", "cache", "diagnosis", "helpers", "reproducible"},
     "package": {
         "cache",
@@ -108,6 +109,7 @@ ASKS: dict[str, set[str]] = {
         "provenance",
     },  # the last build's manifest, how a size is written, what is in it
     "provenance": {"manifest", "reproducible"},  # what is handed on, and whether times count
+    "recipes": {"companions", "helpers", "patches"},  # a source by address, by its archive, and what it lacks
     "report": {"cache", "manifest"},
     "support": {"diagnosis", "doctor"},
     "toolkit": {"helpers"},

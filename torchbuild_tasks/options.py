@@ -370,8 +370,8 @@ class BuildRequest:
     )
     out: str | None = flag(
         "where to write: report its page (default: .torchbuild/report.html), support its archive, "
-        "replay the recorded diffs, package the folder of its files",
-        verbs=("report", "support", "replay", "package"),
+        "replay the recorded diffs, package and helpers build the folder of their files",
+        verbs=("report", "support", "replay", "package", "helpers"),
         metavar="PATH",
         in_file=False,
     )

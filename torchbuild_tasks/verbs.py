@@ -91,7 +91,7 @@ VERBS: Final = {
     "verify": Verb("fronts.build_verbs:verify", "Hold the installed torch to what the plan promises."),
     "helpers": Verb(
         "features.helpers.verb:run",
-        "List, fetch, find, verify or prune the libraries and tools that builds download.",
+        "List, fetch, find, verify, prune or build the libraries and tools that builds download.",
         "Settings and stores",
     ),
     "cache": Verb(

@@ -86,7 +86,14 @@ from torchbuild_tasks.catalog.rows import (
     WantRow,
     row_place,
 )
-from torchbuild_tasks.catalog.source import CompanionReleaseRow, CompanionRow, PinRow, SubmoduleRow
+from torchbuild_tasks.catalog.source import (
+    CompanionReleaseRow,
+    CompanionRow,
+    HelperSourceRow,
+    PinRow,
+    RecipeRow,
+    SubmoduleRow,
+)
 from torchbuild_tasks.values import from_json, replace
 
 R = TypeVar("R")
@@ -184,6 +191,8 @@ class Catalog:
     left_out = Table(LeftOutRow, "gates.toml")
     character = Table(CharacterRow, "characters.toml")
     helper = Table(HelperRow, "helpers.toml")
+    helper_source = Table(HelperSourceRow, "recipes.toml")
+    recipe = Table(RecipeRow, "recipes.toml")
     msvc = Table(MsvcRow, "msvc.toml")
     cuda = Table(CudaRow, "cuda.toml")
     cuda_driver = Table(CudaDriverRow, "cuda.toml")

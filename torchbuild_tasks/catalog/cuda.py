@@ -198,14 +198,18 @@ class PatchRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     """A change to the source for some machines; `diff` is a file of `data/patches/`, `text` what it holds.
 
     It is for torch versions of `torch`, on `os` and `arch`, where `needs` says: launch-bounds
-    (boards whose registers do not suffice for 1024 threads).
+    (boards whose registers do not suffice for 1024 threads). One `of` a helper that is built from source is
+    for `versions` of that, with the CUDA versions of `cuda`.
     """
 
     id: str
     diff: str
-    torch: str
     because: str
     source: str
+    torch: str = ""
+    of: str = ""
+    versions: str = ""
+    cuda: str = ""
     os: str = ""
     arch: str = ""
     needs: str = ""

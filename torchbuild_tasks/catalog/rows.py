@@ -9,7 +9,7 @@ import msgspec
 
 from torchbuild_tasks.model import Need
 
-Unpack = Literal["7z", "zip", "tar.bz2", "tar.xz", "conda", "file"]
+Unpack = Literal["7z", "zip", "tar.bz2", "tar.xz", "tar.gz", "conda", "file"]
 
 
 class TorchRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -271,7 +271,8 @@ class HelperRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     """One artifact of one helper; of several that fit, the newest `version` is taken.
 
     `cuda` is a CUDA version in the digits that file names carry ("124"), `configuration`
-    release or debug, where only such builds can use it. `needed` says which builds want it
+    release or debug, where only such builds can use it, `archs` the GPU architectures that it has code for
+    ("8.0", "9.0+PTX"), where that is known. `needed` says which builds want it
     (build: every one; cuda; distributed; asked: only with --helper), `unless` names
     variables with which a user says to have it already. In `set`, `prepend` and `check`
     (a command that proves it) `{folder}` is where it lies. `holds` are paths inside that
@@ -290,6 +291,7 @@ class HelperRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     torch: str = ""
     cuda: str = ""
     configuration: str = ""
+    archs: tuple[str, ...] = ()
     urls: tuple[str, ...] = ()
     project: str = ""
     tag: str = ""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Literal
 
 import msgspec
 
@@ -19,6 +20,46 @@ class SubmoduleRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     unused: str = ""
     checked: str = ""
     source: str
+
+
+class HelperSourceRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Where the source of a helper is got on `os`: an archive by `urls`, or the commit `ref` of a git `url`.
+
+    `archive` is what the built one is called ("{cuda}": 130), and `holds` are the paths that it must hold.
+    """
+
+    name: str
+    os: str
+    version: str
+    archive: str
+    unpack: Literal["7z", "tar.bz2"]
+    holds: tuple[str, ...]
+    source: str
+    urls: tuple[str, ...] = ()
+    sha256: str = ""
+    url: str = ""
+    ref: str = ""
+
+
+class RecipeRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """How a source of the helper `name` is built in whose CMakeLists.txt the word `reads` stands.
+
+    `options` are CMake's; {archs} are the architectures, each by `cubin` and `ptx` ({0}: 90), with
+    `separator` between. Where the file `generated` is missing, `generate` makes it and the other precisions,
+    once `settings` (files by name) are there. `target` is built.
+    """
+
+    name: str
+    reads: str
+    options: tuple[str, ...]
+    cubin: str
+    ptx: str
+    separator: str
+    target: str
+    source: str
+    generated: str = ""
+    generate: tuple[str, ...] = ()
+    settings: Mapping[str, str] = msgspec.field(default_factory=dict)
 
 
 class PinRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

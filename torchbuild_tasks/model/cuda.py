@@ -9,6 +9,7 @@ import msgspec
 
 # Libraries that may lie outside of a toolkit, and what PyTorch's cmake modules and setup.py read about each:
 # roots, then folders for headers, then folders or files of libraries (Find*.cmake of 1.10.0 to 2.6.0).
+NOTE: Final = ("info", "torchbuild.json")  # in a helper that was built from source: what for
 LIBRARIES: Final = ("cudnn", "nccl", "magma", "cusparselt", "cudss")
 ROOTS: Final = ("{}_ROOT", "{}_ROOT_DIR", "{}_PATH", "{}_HOME")
 INCLUDES: Final = ("{}_INCLUDE_DIR", "{}_INCLUDE_PATH")
@@ -57,14 +58,30 @@ class Toolkit(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     noexcept: tuple[str, ...] = ()
 
 
+class BuiltFor(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What a helper was built from source for: a CUDA version ("13.0"), architectures ("8.0", "9.0+PTX") …"""
+
+    helper: str
+    version: str
+    cuda: str
+    archs: tuple[str, ...]
+    configuration: str
+    system: str
+    key: str = ""
+
+
 class Library(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A library outside of any toolkit (`LIBRARIES`); the folders of its headers and of its files."""
+    """A library outside of any toolkit (`LIBRARIES`); the folders of its headers and of its files.
+
+    `built_for` is the note of what a helper of ours was built for, where there is one.
+    """
 
     name: str
     version: str | None = None
     include: str | None = None
     library: str | None = None
     found_via: str
+    built_for: BuiltFor | None = None
 
 
 class GpuSeen(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

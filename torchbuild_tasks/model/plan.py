@@ -101,7 +101,7 @@ class Artifact(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     tag: str = ""
     sha256: str | None = None
     size: int | None = None
-    unpack: Literal["7z", "zip", "tar.bz2", "tar.xz", "conda", "file"]
+    unpack: Literal["7z", "zip", "tar.bz2", "tar.xz", "tar.gz", "conda", "file"]
     holds: tuple[str, ...] = ()
     because: str = ""
     optional: bool = False

@@ -94,7 +94,7 @@ def decide_build(question: Question) -> Decisions:
     toolset = choose_toolset(question, cuda.limits)
     compilers = choose_compilers(question, toolset, cuda.limits)
     linker = choose_linker(question, compilers)
-    helpers = choose_helpers(question, build_type.value, cuda.toolkit.version)
+    helpers = choose_helpers(question, build_type.value, cuda.toolkit.version, cuda.archs)
     cache = choose_cache(
         question,
         cuda=has_toolkit,

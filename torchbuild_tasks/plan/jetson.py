@@ -17,7 +17,7 @@ from torchbuild_tasks.model import Choice, Finding, Tegra
 from torchbuild_tasks.plan.cuda.chosen import ChosenToolkit
 from torchbuild_tasks.plan.jobs import usable_memory
 from torchbuild_tasks.plan.question import Question
-from torchbuild_tasks.plan.variables import decide, is_cuda
+from torchbuild_tasks.plan.variables import decide, is_cuda, is_helper
 
 PRESET: Final = "jetson"
 # Memory and swap together: NVIDIA's recipe (forums.developer.nvidia.com, topic 72048) adds 4 GB of
@@ -86,7 +86,7 @@ def _brings_nccl(chosen: ChosenToolkit) -> bool:
 
 
 def _magma(question: Question) -> Choice | None:
-    if decide(question, "MAGMA_HOME"):
+    if decide(question, "MAGMA_HOME") or is_helper(question, "magma"):
         return None
     because = (
         "nobody builds MAGMA for aarch64, upstream's own builds leave it out too: cuSOLVER does its work"

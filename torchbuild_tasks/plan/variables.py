@@ -180,6 +180,12 @@ def layers_around_environment(
 # ---------------- the CMake build type
 
 
+def is_helper(question: Question, name: str) -> bool:
+    """Say whether rows say for which CUDA there is one for this machine: ours on Windows, or the user's."""
+    host, rows = question.facts.host, (*question.settings.helpers, *question.catalog.helper)
+    return any(row.name == name and row.os == host.os and row.arch in ("", host.arch) for row in rows)
+
+
 def choose_build_type(question: Question) -> Choice:
     """Decide it: --build-type, else CMAKE_BUILD_TYPE, DEBUG, REL_WITH_DEB_INFO, else the preset's.
 

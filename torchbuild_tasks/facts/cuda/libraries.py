@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
+from torchbuild_tasks.errors import UsageError
 from torchbuild_tasks.facts.cuda.toolkit_folder import (
     find_library,
     library_version,
@@ -14,7 +15,8 @@ from torchbuild_tasks.facts.cuda.toolkit_folder import (
 from torchbuild_tasks.facts.cuda.toolkits import site_folders
 from torchbuild_tasks.facts.probe import Probe, multiarch_triplet
 from torchbuild_tasks.model import Library, Python
-from torchbuild_tasks.model.cuda import FILES, INCLUDES, LIBRARIES, ROOTS
+from torchbuild_tasks.model.cuda import FILES, INCLUDES, LIBRARIES, NOTE, ROOTS, BuiltFor
+from torchbuild_tasks.values import from_json, parse_json
 
 # What their files are called where that is not their name: libcusparseLt.so.
 FILE_NAMES = {"cusparselt": "cusparseLt"}
@@ -55,7 +57,16 @@ def _look(probe: Probe, place: Place) -> Library | None:
         include=parent(header) if header else None,
         library=parent(file) if file else None,
         found_via=place.found_via,
+        built_for=_note(probe, parent(parent(header))) if header and place.name == "magma" else None,
     )
+
+
+def _note(probe: Probe, root: str) -> BuiltFor | None:
+    """Return what a library was built for, where it is one of ours (`helpers build`)."""
+    try:
+        return from_json(BuiltFor, parse_json(probe.read(probe.join(root, *NOTE)) or ""), "note")
+    except (ValueError, RecursionError, UsageError):
+        return None
 
 
 def _version_of_file(probe: Probe, file: str | None) -> str | None:

@@ -66,8 +66,12 @@ def fetch_companions(work: Work) -> Work:
     return work
 
 
-def clone_source(git: Git, url: str, ref: str, *, offline: bool, say: Callable[[str], None]) -> None:
+def clone_source(
+    git: Git, url: str, ref: str, *, offline: bool, say: Callable[[str], None], ways: str = ""
+) -> None:
     """Clone into git's folder, which gets its name only when it is whole; one that is there is kept as it is.
+
+    `ways` says how else it can be had.
 
     Raises:
         SourceError: the address cannot be reached, has no such ref, or --offline forbids to ask it.
@@ -76,7 +80,7 @@ def clone_source(git: Git, url: str, ref: str, *, offline: bool, say: Callable[[
     if folder.is_dir():
         return
     name = folder.name.partition("-")[0]
-    ways = f"Name a folder that has it: --with {name}=PATH, or another address: --with {name}=URL@REF"
+    ways = ways or f"Name a folder that has it: --with {name}=PATH, or another address: --with {name}=URL@REF"
     if offline:
         raise SourceError(f"{folder} is not there, and --offline forbids to get it.", next_step=ways)
     with files.translate_errors(SourceError, folder.parent):
@@ -219,7 +223,7 @@ def _torch_began(work: Work) -> str:
 
 def _build_inputs(work: Work, companion: Companion) -> dict[str, str]:
     """Return what one is built from, but for the torch."""
-    state = companion.state or _stamp(Path(companion.folder), _makes(work, companion))
+    state = companion.state or stamp_files(Path(companion.folder), _makes(work, companion))
     variables = json.dumps(dict(companion.set), sort_keys=True)
     return {"state": state, "argv": " ".join(companion.argv), "set": variables}
 
@@ -230,7 +234,7 @@ def _makes(work: Work, companion: Companion) -> frozenset[str]:
     )
 
 
-def _stamp(folder: Path, makes: Collection[str]) -> str:
+def stamp_files(folder: Path, makes: Collection[str] = ()) -> str:
     """Return what tells one state of a folder that git cannot speak for from another: its files and times."""
     seen = hashlib.sha256()
     for top, folders, names in os.walk(folder):

@@ -109,11 +109,17 @@ def _row_of(name: str, catalog: Catalog) -> CompanionRow:
 
 
 def _read(row: CompanionRow, place: str) -> Wanted:
+    path, url, ref = read_place(place)
+    return Wanted(row=row, path=path, url=url, ref=ref)
+
+
+def read_place(place: str) -> tuple[str, str, str]:
+    """Return the path of a source, or its address and ref: PATH, URL or URL@REF."""
     if not _URL.match(place):
-        return Wanted(row=row, path=place)
+        return place, "", ""
     head, slash, last = place.rpartition("/")
     name, _, ref = last.partition("@")
-    return Wanted(row=row, url=f"{head}{slash}{name}", ref=ref)
+    return "", f"{head}{slash}{name}", ref
 
 
 def wanted_companions(question: Question) -> tuple[Wanted, ...]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 import msgspec
@@ -11,6 +12,7 @@ from packaging.version import Version
 from torchbuild_tasks.catalog import Catalog, HelperRow
 from torchbuild_tasks.catalog.match import admits, parse_version
 from torchbuild_tasks.model import Artifact, BuildPlan, Choice, EnvOp, Finding
+from torchbuild_tasks.model.cuda import BuiltFor
 from torchbuild_tasks.plan import bring
 from torchbuild_tasks.plan.artifacts import artifact_of, is_unpacked, unpacked_folder
 from torchbuild_tasks.plan.environment import is_own
@@ -18,6 +20,9 @@ from torchbuild_tasks.plan.question import Question
 from torchbuild_tasks.plan.variables import decide, is_cuda, is_off
 from torchbuild_tasks.text.words import did_you_mean
 from torchbuild_tasks.values import replace
+
+if TYPE_CHECKING:
+    from torchbuild_tasks.plan.cuda.chosen import ChosenArchs
 
 NONE = "none"
 
@@ -48,13 +53,17 @@ class Helpers(msgspec.Struct, frozen=True, kw_only=True):
         return tuple(dict.fromkeys(text for helper in self.chosen for text in helper.row.requires))
 
 
-def choose_helpers(question: Question, build_type: str, cuda: Version | None = None) -> Helpers:
+def choose_helpers(
+    question: Question, build_type: str, cuda: Version | None = None, archs: ChosenArchs | None = None
+) -> Helpers:
     """Return the newest row of every helper that this build wants, in the order of the rows.
 
-    `cuda` is the version of the toolkit that is planned for, if it is known.
+    `cuda` is the version of the toolkit that is planned for, if it is known, `archs` what it compiles for.
     """
     rows = [row for row in machine_rows(question) if _wanted(question, row)]
-    usable = [row for row in rows if _fits(question, row, build_type, cuda)]
+    fitting = [row for row in rows if _fits(question, row, build_type, cuda)]
+    unfit = {artifact_id(row): why for row in fitting if (why := _lacks(question, row, archs))}
+    usable = [row for row in fitting if artifact_id(row) not in unfit]
     best: dict[str, HelperRow] = {}
     for row in usable:
         known = best.get(row.name)
@@ -62,7 +71,7 @@ def choose_helpers(question: Question, build_type: str, cuda: Version | None = N
         if known is None or (ours and _age(row) > _age(known)):
             best[row.name] = row
     chosen = tuple(make_helper(question, row) for row in best.values())
-    return Helpers(chosen=chosen, without=tuple(_without_magma(rows, best, cuda)))
+    return Helpers(chosen=chosen, without=tuple(_without_magma(rows, best, cuda, unfit)))
 
 
 def machine_rows(question: Question) -> tuple[HelperRow, ...]:
@@ -231,6 +240,18 @@ def _fits(question: Question, row: HelperRow, build_type: str, cuda: Version | N
     return not row.cuda or row.cuda == _digits(cuda)
 
 
+def _lacks(question: Question, row: HelperRow, archs: ChosenArchs | None) -> str:
+    """Say why a row that is for the CUDA version does not serve what is compiled for; "" when it does."""
+    if archs is None or not row.archs:
+        return ""
+    from torchbuild_tasks.plan.cuda.variables import why_unfit
+
+    built = BuiltFor(
+        helper=row.name, version=row.version, cuda="", archs=row.archs, configuration="", system=row.os
+    )
+    return why_unfit(question, archs, None, built)
+
+
 def _digits(cuda: Version | None) -> str:
     """12.4 as file names have it: 124."""
     return f"{cuda.major}{cuda.minor}" if cuda else ""
@@ -241,13 +262,14 @@ def _age(row: HelperRow) -> Version:
 
 
 def _without_magma(
-    rows: list[HelperRow], best: dict[str, HelperRow], cuda: Version | None
+    rows: list[HelperRow], best: dict[str, HelperRow], cuda: Version | None, unfit: Mapping[str, str]
 ) -> Iterator[Choice]:
     """MAGMA is built for one CUDA version; where there is none for it, torch is built without."""
-    known = sorted({row.cuda for row in rows if row.name == "magma"}, key=int)
+    known = sorted({row.cuda for row in rows if row.name == "magma" and row.cuda}, key=int)
     if not known or "magma" in best:
         return
     refused = next((row.refused for row in rows if row.refused and row.cuda == _digits(cuda)), "")
+    refused = refused or next((why for id, why in unfit.items() if id.startswith("magma-")), "")
     if refused:
         yield Choice(name="USE_MAGMA", value="0", because=refused, source="helper")
         return
@@ -287,7 +309,8 @@ class HelperReport(msgspec.Struct, frozen=True, kw_only=True):
     """The result of a `helpers` verb.
 
     `findings` come of verify; `removed` of prune, `removable` of prune --dry-run (paths). `unfinished`
-    are the bytes of each download that was cut, by its path.
+    are the bytes of each download that was cut, by its path. `built` is the archive that `build` made, `row`
+    the row that takes it (with --dry-run what it would do).
     """
 
     action: str
@@ -296,6 +319,8 @@ class HelperReport(msgspec.Struct, frozen=True, kw_only=True):
     removable: tuple[str, ...] = ()
     removed: tuple[str, ...] = ()
     unfinished: Mapping[str, int] = msgspec.field(default_factory=dict)
+    built: str = ""
+    row: str = ""
 
 
 def helper_lines(question: Question, helpers: Helpers) -> tuple[HelperLine, ...]:
@@ -336,6 +361,12 @@ def check_helpers(question: Question, helpers: Helpers) -> tuple[Finding, ...]:
         for name in asked_names(question)
         if name != NONE and not any(is_called(row, name) for row in machine_rows(question))
     ]
+    asked = decide(question, "USE_MAGMA")
+    if asked and not is_off(asked.value):
+        fix = "torchbuild helpers build magma makes one; without it: --set USE_MAGMA=0"
+        findings += [
+            Finding(id="magma", status="error", text=each.because, fix=fix) for each in helpers.without
+        ]
     if question.given("require_hashes"):
         findings += [_unpinned(helper) for helper in helpers.chosen if not helper.artifact.sha256]
     if not question.given("allow_http"):

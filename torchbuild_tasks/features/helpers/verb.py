@@ -1,4 +1,4 @@
-"""`helpers`: list, fetch, find, verify or prune the libraries and tools that builds download."""
+"""`helpers`: list, fetch, find, verify, prune or build the libraries and tools that builds download."""
 
 from __future__ import annotations
 
@@ -6,11 +6,12 @@ import dataclasses
 from typing import TYPE_CHECKING
 
 from torchbuild_tasks.errors import ArchiveRefused
-from torchbuild_tasks.options import BuildRequest
+from torchbuild_tasks.options import BuildRequest, flag
 from torchbuild_tasks.verbs import Outcome
 
 if TYPE_CHECKING:
     from torchbuild_tasks.build.work import Reporter
+    from torchbuild_tasks.plan.question import Question
 
 from torchbuild_tasks.features.helpers.choose import HelperLine, HelperReport
 from torchbuild_tasks.text.show import columns, finding_text, size_text
@@ -64,18 +65,46 @@ def _prune(report: HelperReport) -> str:
     return "".join(lines) or "Nothing to remove.\n"
 
 
-_TEXTS = {"list": _list, "fetch": _where, "where": _where, "verify": _verify, "prune": _prune}
+def _build(report: HelperReport) -> str:
+    """Say how builds take what was built; `row` is what goes into torchbuild.toml."""
+    if not report.built:
+        return f"would build:\n{report.row}"
+    return (
+        f"{report.built}\n"
+        f"Builds take it by this row of torchbuild.toml, which also stands in {report.built}.toml:\n\n"
+        f"{report.row}"
+    )
+
+
+_TEXTS = {
+    "list": _list,
+    "fetch": _where,
+    "where": _where,
+    "verify": _verify,
+    "prune": _prune,
+    "build": _build,
+}
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class HelpersRequest(BuildRequest):
     """The words of `helpers`."""
 
-    actions = ("list", "fetch", "where", "verify", "prune")
+    actions = ("list", "fetch", "where", "verify", "prune", "build")
+    objects = {"build": ("what",)}
+    takes = ("arch", "jobs", "set")
+
+    what: str | None = flag(
+        "a helper that is built from source: magma, magma=PATH of its source, or magma=URL@REF",
+        metavar="NAME",
+        in_file=False,
+        positional=True,
+        sample=("helper", "magma"),
+    )
 
 
 def run(request: HelpersRequest, report: Reporter) -> Outcome:
-    """List, fetch, find, verify or prune the libraries and tools that builds download."""
+    """List, fetch, find, verify, prune or build the libraries and tools that builds download."""
     done = run_action(request, report)
     bad = any(finding.status == "error" for finding in done.findings)
     return Outcome(done, _TEXTS[done.action](done), ArchiveRefused.exit_code if bad else 0)
@@ -94,6 +123,9 @@ def run_action(request: HelpersRequest, report: Reporter) -> HelperReport:
     from torchbuild_tasks.system.signals import interruptible
 
     question = look(request)
+    if request.action == "build":
+        with interruptible():
+            return build_wanted(question, request, report)
     listed, artifacts, kept = choose_wanted(question, str(request.action))
     with interruptible():
         match request.action:
@@ -104,3 +136,24 @@ def run_action(request: HelpersRequest, report: Reporter) -> HelperReport:
             case "prune":
                 return prune_helpers(listed, artifacts, kept, network(question), request, report)
     return count_unfinished(listed, network(question))
+
+
+def build_wanted(question: Question, request: HelpersRequest, report: Reporter) -> HelperReport:
+    """Build a helper from source, in the environment of torch's build; --dry-run says what would be done."""
+    from torchbuild_tasks.context import decide, network
+    from torchbuild_tasks.features.recipes import act
+    from torchbuild_tasks.features.recipes.choose import accept_but, configure_argv, make_order
+    from torchbuild_tasks.features.toolkit.act import bring_toolkit
+
+    order = make_order(question, str(request.what))
+    plan = accept_but(decide(question), order.row.name)
+    report.note(order.because)
+    fetching = network(question)
+    job = act.prepare(order, question.catalog, fetching, request.out, report)
+    if request.dry_run:
+        argv = configure_argv(order, job.recipe, str(job.tree), str(job.build))
+        steps = (*(f"patch {patch.id}: {patch.because}" for patch in job.patches), " ".join(argv))
+        return HelperReport(action="build", lines=(), row="\n".join((*steps, str(job.archive), "")))
+    bring_toolkit(plan, question.catalog, fetching, report)
+    made = act.build(job, plan, report)
+    return HelperReport(action="build", lines=(), built=made.archive, row=made.row)

@@ -78,7 +78,7 @@ def _broken(question: Question) -> Iterator[Finding]:
 
 def _applies(question: Question, row: PatchRow) -> bool:
     host = question.facts.host
-    here = row.os in ("", host.os) and row.arch in ("", host.arch)
+    here = row.os in ("", host.os) and row.arch in ("", host.arch) and not row.of
     return here and bool(admits(row.torch, question.version)) and _needs(question, row.needs)
 
 

@@ -16,7 +16,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
 
-from torchbuild_tasks.build.work import Work
+from torchbuild_tasks.build.work import Fetching, Reporter, Work
+from torchbuild_tasks.catalog import Catalog
 from torchbuild_tasks.errors import ArchiveRefused, DownloadFailed
 from torchbuild_tasks.features.helpers import store
 from torchbuild_tasks.features.helpers.act import fetch
@@ -26,6 +27,7 @@ from torchbuild_tasks.features.helpers.store import (
     read_toolkit_marker,
     write_toolkit_marker,
 )
+from torchbuild_tasks.model import BuildPlan
 from torchbuild_tasks.plan.cuda.managed import part_folders
 from torchbuild_tasks.system import files
 from torchbuild_tasks.system.archive.members import RESERVED
@@ -43,19 +45,24 @@ from torchbuild_tasks.system.remove import (
 
 def assemble_toolkit(work: Work) -> Work:
     """Have the toolkit of the plan, when it is one of ours and not there yet."""
-    wanted = work.plan.toolkit
+    bring_toolkit(work.plan, work.catalog, work.fetching, work.report)
+    return work
+
+
+def bring_toolkit(plan: BuildPlan, catalog: Catalog, fetching: Fetching, report: Reporter) -> None:
+    """Have the toolkit of a plan, when it is one of ours and not there yet."""
+    wanted = plan.toolkit
     if wanted is None or wanted.here:
-        return work
-    parts = tuple(artifact for artifact in work.plan.artifacts if artifact.id in wanted.parts)
-    folders = fetch(parts, work.fetching, work.report)
-    inside = part_folders(work.catalog.part)
+        return
+    parts = tuple(artifact for artifact in plan.artifacts if artifact.id in wanted.parts)
+    folders = fetch(parts, fetching, report)
+    inside = part_folders(catalog.part)
     assemble(
         [(folders[name], inside[name]) for name in wanted.parts],
         Path(wanted.folder),
         version=wanted.version,
-        note=work.report.note,
+        note=report.note,
     )
-    return work
 
 
 # What the packing of a wheel left behind, and is not a part of a toolkit.

@@ -11,7 +11,12 @@ from torchbuild_tasks.plan.cuda.chosen import ChosenCuda
 from torchbuild_tasks.plan.cuda.devices import check_devices, devices
 from torchbuild_tasks.plan.cuda.driver import check_driver
 from torchbuild_tasks.plan.cuda.toolkit import host_limits
-from torchbuild_tasks.plan.cuda.variables import library_variables, toolkit_path, toolkit_variables
+from torchbuild_tasks.plan.cuda.variables import (
+    check_magma,
+    library_variables,
+    toolkit_path,
+    toolkit_variables,
+)
 from torchbuild_tasks.plan.jetson import check_jetson, jetson_variables
 from torchbuild_tasks.plan.question import Question
 
@@ -44,4 +49,5 @@ def check_cuda(question: Question, cuda: ChosenCuda, compilers: Compilers) -> tu
         *check_driver(question, cuda.toolkit.version, cuda.gpus),
         *check_archs(question, cuda.toolkit, cuda.archs, cuda.gpus),
         *check_jetson(question, cuda.toolkit),
+        *check_magma(question, cuda.toolkit, cuda.archs),
     )

@@ -7,14 +7,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from packaging.version import Version
+
 from torchbuild_tasks.catalog import CudaOffRow
 from torchbuild_tasks.catalog.match import admits, variable_row
-from torchbuild_tasks.model import Choice, EnvOp, Library
-from torchbuild_tasks.model.cuda import names_of
+from torchbuild_tasks.model import Choice, EnvOp, Finding, Library
+from torchbuild_tasks.model.cuda import BuiltFor, names_of
+from torchbuild_tasks.plan.cuda.archs import read_archs, runs_on
 from torchbuild_tasks.plan.cuda.chosen import ChosenArchs, ChosenToolkit
 from torchbuild_tasks.plan.cuda.toolkit import NVCC_NAMES, named_nvcc
 from torchbuild_tasks.plan.question import Question
-from torchbuild_tasks.plan.variables import decide
+from torchbuild_tasks.plan.variables import decide, is_helper, is_off
 
 # From this many architectures on the fat binaries are compressed, as in upstream's own builds
 # (TORCH_NVCC_FLAGS of .ci/manywheel/build_cuda.sh): libtorch_cuda stays below the linker's limits.
@@ -70,7 +73,7 @@ def library_variables(question: Question, chosen: ChosenToolkit, archs: ChosenAr
         return ()
     found = [*_flags(question, chosen, archs)]
     if not question.facts.tree.sample:
-        found += [*_cudnn(question, chosen), *_nccl(question, chosen), *_magma(question, chosen)]
+        found += [*_cudnn(question, chosen), *_nccl(question, chosen), *_magma(question, chosen, archs)]
     return tuple(choice for choice in found if _is_open(question, choice.name))
 
 
@@ -134,24 +137,61 @@ def _nccl(question: Question, chosen: ChosenToolkit) -> Iterator[Choice]:
     yield Choice(name="NCCL_ROOT", value=chosen.root, because=because)
 
 
-def _magma(question: Question, chosen: ChosenToolkit) -> Iterator[Choice]:
-    """On Linux: the MAGMA that is there; on Windows it is a helper, and rows say for which CUDA."""
+def why_unfit(question: Question, wanted: ChosenArchs, cuda: Version | None, built: BuiltFor) -> str:
+    """Say why a library that was built for something does not serve this build; "" when it does.
+
+    A toolkit links what an older one of its major has compiled, not the other way round.
+    """
+    name = f"{built.helper} {built.version}".strip()
+    made = Version(built.cuda) if built.cuda else cuda
+    if cuda and made and (made.major != cuda.major or made > cuda):
+        return f"{name} was built for CUDA {made}, which does not link with CUDA {cuda}"
+    have = read_archs(question, ";".join(built.archs)) if built.archs else ()
+    lacking = [
+        arch.capability for arch in wanted.archs if have and not runs_on(question, have, arch.capability)
+    ]
+    if lacking:
+        return f"{name} holds code for {' '.join(built.archs)}, and none that runs on {lacking[0]}"
+    return ""
+
+
+def magma_misfit(question: Question, chosen: ChosenToolkit, archs: ChosenArchs) -> str:
+    """Say why the MAGMA that was found is not one for this build; "" where nothing says so."""
+    library = _library(question, "magma")
+    if library is None or library.built_for is None:
+        return ""
+    return why_unfit(question, archs, chosen.version, library.built_for)
+
+
+def check_magma(question: Question, chosen: ChosenToolkit, archs: ChosenArchs) -> tuple[Finding, ...]:
+    """Refuse a MAGMA that the user asks for and that was built for something else."""
+    asked = is_named(question, "magma") or not is_off(getattr(decide(question, "USE_MAGMA"), "value", "0"))
+    misfit = magma_misfit(question, chosen, archs) if asked and not is_helper(question, "magma") else ""
+    if not misfit or question.facts.tree.sample:
+        return ()
+    fix = "torchbuild helpers build magma makes one for this build; without it: --set USE_MAGMA=0"
+    return (Finding(id="magma", status="error", text=f"{misfit} (MAGMA_HOME)", fix=fix),)
+
+
+def _magma(question: Question, chosen: ChosenToolkit, archs: ChosenArchs) -> Iterator[Choice]:
+    """Take the MAGMA that is there, where no rows say for which CUDA there is one."""
     if row := needless(question, "USE_MAGMA"):
         yield Choice(name="USE_MAGMA", value="0", because=row.because)
         return
-    if question.facts.host.os != "linux":
+    if is_helper(question, "magma"):
         return
     library = _library(question, "magma")
+    if misfit := magma_misfit(question, chosen, archs):
+        yield Choice(name="USE_MAGMA", value="0", because=misfit)
+        return
     if library is not None and library.include:
         home = library.include.rpartition("/")[0]
         because = f"MAGMA {library.version or ''}".rstrip() + f", found via {library.found_via}"
         yield Choice(name="MAGMA_HOME", value=home, because=because)
         return
-    digits = f"{chosen.version.major}{chosen.version.minor}" if chosen.version else "XYZ"
     because = (
         "no MAGMA was found (MAGMA_HOME, /usr/local/magma, conda); linear algebra is cuSOLVER's. To have it: "
-        f"conda install -c pytorch magma-cuda{digits} (up to 126), or for later ones upstream's "
-        ".ci/docker/common/install_magma_conda.sh in the checkout"
+        "torchbuild helpers build magma --cuda, or for CUDA up to 12.6 conda's magma-cudaXYZ of -c pytorch"
     )
     yield Choice(name="USE_MAGMA", value="0", because=because)
 

@@ -1,4 +1,4 @@
-"""Unpacks an archive into a folder that is there whole, or not at all.
+"""Unpacks an archive into a folder that is there whole, or not at all; packs one in the same way.
 
 It grows next to that folder under a hidden name, with our mark in it from the first, and
 gets its own name by one rename. Names and links are judged by system/archive/members.py.
@@ -11,7 +11,7 @@ import os
 from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Final
+from typing import Final, Literal
 
 import msgspec
 
@@ -141,3 +141,52 @@ def _check_holds(tree: Tree, holds: Sequence[str]) -> None:
     there = {*tree.files, *tree.links, *tree.folders}
     if lacking := [path for path in holds if "/".join(parts_of(path)) not in there]:
         raise refusal(tree.archive, f"does not hold what it is wanted for: {', '.join(lacking)}")
+
+
+# ---------------- the other way round
+
+
+def pack(folder: Path, target: Path, kind: Literal["7z", "tar.bz2"]) -> None:
+    """Pack all that is in `folder`; the same files give the same tar, whoever packs it, and when.
+
+    Raises:
+        DownloadFailed: it cannot be written.
+    """
+    part = target.with_name(f".{target.name}.part")
+    with translate_errors(DownloadFailed, target):
+        target.parent.mkdir(parents=True, exist_ok=True)
+        try:
+            _WRITERS[kind](folder, part)
+            files.replace(part, target)
+        finally:
+            part.unlink(missing_ok=True)
+
+
+def _names(folder: Path) -> list[str]:
+    paths = (Path(top, name) for top, _, names in os.walk(folder) for name in names)
+    return sorted(path.relative_to(folder).as_posix() for path in paths)
+
+
+def _write_tar_bz2(folder: Path, part: Path) -> None:
+    import tarfile
+
+    def plain(info: tarfile.TarInfo) -> tarfile.TarInfo:
+        info.uid = info.gid = info.mtime = 0
+        info.uname = info.gname = ""
+        info.mode = 0o644
+        return info
+
+    with tarfile.open(part, "w:bz2") as archive:
+        for name in _names(folder):
+            archive.add(folder / name, name, filter=plain)
+
+
+def _write_7z(folder: Path, part: Path) -> None:
+    from py7zr import SevenZipFile
+
+    with SevenZipFile(part, "w") as archive:
+        for name in _names(folder):
+            archive.write(folder / name, name)
+
+
+_WRITERS = {"tar.bz2": _write_tar_bz2, "7z": _write_7z}
