@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import shutil
 import subprocess
@@ -179,6 +180,14 @@ def test_what_is_configured_otherwise_than_the_wheel_is_refused_with_what_makes_
     done = build(tree, target, wheel, *words, "USE_DISTRIBUTED=1")
     assert done.code == 0, done.out + done.err
     assert run(target, DOC, tmp_path).startswith("of this checkout")
+
+    # What the last build noted of another wheel is not held against this one.
+    manifest = tree / "build/torchbuild-manifest.json"
+    noted = json.loads(manifest.read_text("utf-8"))
+    noted["inputs"] |= {"wheel": "torch-another.whl 1", "wheel built with": '{"compiler": "clang 3.4"}'}
+    manifest.write_text(json.dumps(noted), "utf-8")
+    other = build(tree, target, wheel, *words, "USE_DISTRIBUTED=1")
+    assert other.code == 0 and "lie over the checkout" in other.err, other.out + other.err
 
 
 @OLDER

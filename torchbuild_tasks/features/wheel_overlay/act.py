@@ -96,6 +96,7 @@ def lay_wheel(work: Work) -> Work:
         text = "the files of this wheel lie there as they were laid."
         work.report.note(text if work.request.mixed else f"Up to date: {text}")
         return replace(work, up_to_date=True)
+    work.ledger.forget_inputs((_SETTINGS,))  # those were another wheel's
     _check_way(work, taken)
     staging = temporary_name(state_dir(work.root) / _STAGING, UNPACKING)
     for old in leftovers(staging.parent, _STAGING):
