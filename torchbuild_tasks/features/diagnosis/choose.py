@@ -14,7 +14,7 @@ from torchbuild_tasks.catalog import FailureRow
 from torchbuild_tasks.catalog.failures import FailureBook, Hit
 from torchbuild_tasks.features.diagnosis import patterns
 from torchbuild_tasks.features.diagnosis.answer import NOTHING, answer, names
-from torchbuild_tasks.features.diagnosis.kinds import Kind, is_telling, kind_book, read_kind
+from torchbuild_tasks.features.diagnosis.kinds import Kind, KindBook, is_telling, kind_book, read_kind
 from torchbuild_tasks.features.diagnosis.machine import Machine
 from torchbuild_tasks.features.diagnosis.scan import ErrorBlock, Line, LogScanner
 from torchbuild_tasks.model import Diagnosis, Reading
@@ -39,8 +39,9 @@ def read_log(scanner: LogScanner, book: FailureBook, machine: Machine) -> Readin
     if block is None:
         return Reading(status="clean", notes=notes)
     met = _ranked(block, [*_met(block, book), *_met_in_status(block, scanner.status_line, book)])
-    error = met[0].line if met and block.weak else block.error
-    kind = read_kind(block, kind_book(machine.catalog))
+    kinds = kind_book(machine.catalog)
+    kind = read_kind(block, kinds)
+    error = _first_error(block, met, kind, kinds)
     told = answer(kind, machine) if kind else None
     said = names(kind, machine) if kind else NOTHING
     known = tuple(_diagnosis(each.hit, machine, said) for each in met[:MOST])
@@ -57,6 +58,16 @@ def read_log(scanner: LogScanner, book: FailureBook, machine: Machine) -> Readin
         component=told.component if told else "",
         notes=tuple(note for note in notes if note.id not in {each.id for each in known}),
     )
+
+
+def _first_error(block: ErrorBlock, met: list[_Met], kind: Kind | None, kinds: KindBook) -> Line:
+    """Return the line that is the error: where the block's only follows from it, that which tells the cause."""
+    own = kinds.read_line(block.error, block.error.text.strip())
+    if not block.weak and (own is None or own.row.level != "consequence"):
+        return block.error
+    if met and (block.weak or met[0].hit.row.rank != "consequence"):
+        return met[0].line
+    return kind.line if kind is not None and kind.row.level == "cause" else block.error
 
 
 def _is_told(met: list[_Met], kind: Kind) -> bool:
