@@ -61,13 +61,15 @@ def read_log(scanner: LogScanner, book: FailureBook, machine: Machine) -> Readin
 
 
 def _first_error(block: ErrorBlock, met: list[_Met], kind: Kind | None, kinds: KindBook) -> Line:
-    """Return the line that is the error: where the block's only follows from it, that which tells the cause."""
+    """Return the line that is the error: the one that tells the cause where the block's only follows."""
     own = kinds.read_line(block.error, block.error.text.strip())
-    if not block.weak and (own is None or own.row.level != "consequence"):
-        return block.error
-    if met and (block.weak or met[0].hit.row.rank != "consequence"):
+    follows = block.weak or (own is not None and own.row.level == "consequence")
+    if follows and met and (block.weak or met[0].hit.row.rank != "consequence"):
         return met[0].line
-    return kind.line if kind is not None and kind.row.level == "cause" else block.error
+    if kind is None or kind.row.level != "cause":
+        return block.error
+    vague = own is not None and own.row.id == "stopped" and kind.line.number < block.error.number
+    return kind.line if follows or vague else block.error
 
 
 def _is_told(met: list[_Met], kind: Kind) -> bool:

@@ -46,7 +46,7 @@ _LINKER: Final = _any(
     r"PC-relative offset overflow",
     r"file not recognized: ",
     r"^ld: symbol\(s\) not found",
-    r"(?:^|[\\/])ld(?:\.\w{2,4})?(?:\.exe)?: (?:cannot |final link failed|failed to |unable to )",
+    r"(?:^|[\\/])ld(?:\.\w{2,4})?(?:\.exe)?: (?:cannot |failed to |unable to )",
 )
 _ERROR: Final = r"(?:fatal |catastrophic |internal compiler |Command line )?error(?: [A-Z#]\S{0,20}?)? ?:"
 _COMPILER: Final = _any(
@@ -79,6 +79,7 @@ _WORDS: Final = _any(
     r"^OMP: Error ",
     r"^qemu\S{0,30}: uncaught target signal ",
     r"^\++ Timeout \++$",  # pytest-timeout
+    r"^\S{1,300}:\d+: Failure$",  # googletest
     r"^THCudaCheck FAIL",
     r"^CreateProcess failed: ",
     r"^Error compiling Cython file",
@@ -124,7 +125,7 @@ _HARMLESS: Final = _any(
     r" (?:PASSED|SKIPPED|XFAIL|ok)$",
     r"^\d* *\| ",
     r"^raise \w",  # quoted source
-    r"^debconf: (?:delaying|unable to initialize|falling)",
+    r"^debconf: (?:delaying|unable to initialize|falling)|^#\d+ CANCELED$",
 )
 _TOOL: Final = (
     r"(?:ccache|sccache|c\+\+|g\+\+|gcc|cc|clang(?:\+\+)?|nvcc|hipcc|cl|link|ld|ar|cmake|python\d?|ninja)"
@@ -174,6 +175,10 @@ _WELL: Final = _any(
     r"Finished processing dependencies",
     r"\[(\d+)/\1\] ",
 )
+# A shell with set -x runs its next command, other than what it does last.
+TRACED: Final = re.compile(
+    r"\++ (?!exit |cleanup|set \+|trap |sccache |ccache |echo .{0,20}(?i:fail|error))\w"
+)
 # A step of pip that has begun, and one that is over in order: an error in between was a trial of setup.py.
 STEP: Final = _any(
     r" *(?:Building|Preparing|Getting|Installing|Running) .{1,200}: started$", r" *Running command "
@@ -217,12 +222,13 @@ _ENDS: Final = _any(
 )
 # What the C library says of a call that failed, whoever made it.
 _ERRNO: Final = (
-    r"(?:No such file or directory|[Ee]xec format error|[Cc]annot allocate memory|No space left on device|File too large"
-    r"|Too many open files|Read-only file system|Input/output error|Stale (?:NFS )?file handle|(?:Permission|Access) denied"
-    r"|Resource temporarily unavailable|Argument list too long|Disk quota exceeded|Operation not (?:permitted|supported)"
-    r"|Text file busy|(?:Device or resource|Resource) busy|Is a directory|Not a directory|File name too long|Bad address"
-    r"|Structure needs cleaning|Connection (?:refused|reset by peer|timed out)|No route to host|Network is unreachable"
-    r"|Invalid (?:argument|cross-device link)|Transport endpoint is not connected|Bus error|Broken pipe)"
+    r"(?:No such file or directory|[Ee]xec format error|[Cc]annot allocate memory|File too large|Bad address"
+    r"|No space left on device|Too many open files|Read-only file system|Input/output error|Broken pipe"
+    r"|Stale (?:NFS )?file handle|(?:Permission|Access) denied|Resource temporarily unavailable"
+    r"|Argument list too long|Disk quota exceeded|Operation not (?:permitted|supported)|Text file busy"
+    r"|(?:Device or resource|Resource) busy|Is a directory|Not a directory|File name too long"
+    r"|Structure needs cleaning|Connection (?:refused|reset by peer|timed out)|No route to host|Bus error"
+    r"|Network is unreachable|Invalid (?:argument|cross-device link)|Transport endpoint is not connected)"
 )
 # The shape of an error, whoever says it: its word at the start, behind a place, or with a code.
 _LOUD: Final = _any(
@@ -232,26 +238,28 @@ _LOUD: Final = _any(
     r"\b[A-Z]\w{1,60}(?:Error|Exception)(?::|\(|$)",
     r"^[^:]{1,120}: (?:.{0,200}: )?"
     r"(?:[Nn]o such|[Nn]ot found|[Cc]annot |[Cc]ould not |[Uu]nable to |[Ff]ailed |denied|[Ii]nvalid )",
-    rf": {_ERRNO}\W{{0,3}}$",
+    rf": {_ERRNO}(?:\W{{0,3}}$| \()",
     r"^[^\s:]{1,200}: line \d{1,6}: ",  # a shell, of a line of its script
+    r"^[EF]\d{4} \d\d:\d\d:\d\d",  # glog
     r"(?:^|\s)[Ee]rror \d{2,}\s?:",
-    r"^(?:FAILED|Failed|failed|Aborted|Terminated|Killed|panicked|panic:)\b",
+    r"^\W{0,4}(?:FAILED|Failed|failed|panicked|panic:)\b",
     r"^thread '.{1,100}' panicked|: Kommando nicht gefunden|permission denied",
+    r"^(?:\S{0,200}/)?(?:ld|ld\.\w{2,4}|collect2|as|ar|cc1plus|cc1)(?:\.exe)?: (?!.*in function .{1,300}:$)",
 )
-# A sentence or a state that is mostly one.
-_SOFT: Final = _any(
-    r"^(?:Could not|Cannot|Can't|Couldn't|Unable to|Failure)\b",
-    r"\b(?:is|was|were|been|be|are) (?:forcibly |being )?"
-    r"(?i:killed|cancell?ed|aborted|terminated|evicted|preempted|rejected|refused)\b",
-    r"\b(?i:job|task|process|step|container|pod|build)\b.{0,80}"
-    r"\b(?i:killed|cancell?ed|evicted|preempted|timed out|exceeded|terminated)\b",
-    r"\b(?:exit(?:ed)? (?:code|status|with)|returned|status) (?!0\b)\d{1,3}\b.{0,20}$",
-    r"\b(?:is|are) not (?:installed|recognized|supported|permitted|allowed|authorized|on PATH|in PATH)\b",
+# A word that an error mostly has, in whatever sentence.
+_SOFT: Final = re.compile(
+    r"^(?:Could not|Cannot|Can't|Couldn't|Unable to|Failure|Aborted|Terminated|Killed)\b"
+    r"|\b(?i:exceed(?:ed|s)|timed out|killed|cancell?ed|aborted|evicted|preempted|rejected|refused"
+    r"|oom[-_ ]?kill\w*|(?:is|was|been|being) terminated|out of (?:memory|space)|unreachable|corrupt(?:ed)?"
+    r"|mismatch|unsatisfiable"
+    r"|access (?:fault|violation)|crashed|unbound variable|exhausted|interrupted|over its \w{1,20} quota)\b"
+    r"|\b(?:exit(?:ed)? (?:code|status|with)|returned|status) (?!0\b)\d{1,3}\b.{0,20}$"
+    r"|\b(?:is|are) not (?:installed|recognized|supported|permitted|allowed|authorized|on PATH|in PATH)\b"
 )
 # Not an error, though it has its words.
 _MILD: Final = _any(
-    r"(?i:\b(?:warning|note|remark|hint|info|debug|deprecat\w+"
-    r"|skipp\w+|ignor\w+|optional|disabl\w+|fall(?:ing)? ?back|continu\w+)\b)",
+    r"(?<![/.\w-])(?i:warning|note|remark|hint|info|debug|deprecat\w+)(?![/.\w-])",
+    r"\b(?i:skipp\w+|ignor\w+|optional|disabl\w+|fall(?:ing)? ?back|continu\w+)\b",
     r"\b(?:0|no) (?:[Ee]rror|[Ff]ailure)",
     r"^\d* *\| ",
 )
@@ -328,6 +336,7 @@ SIGNS: Final = (
         "*** ",
         "Timeout +",
         "uncaught target",
+        ": Failure",
         "!!!! ",
         "build stopped",
         "of output",

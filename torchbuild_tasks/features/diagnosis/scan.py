@@ -156,7 +156,7 @@ class Block:
             return True
         if patterns.STATUS.match(text) or patterns.proof(text) or patterns.is_marker(text):
             return False
-        if patterns.STEP.match(text) or patterns.STEP_DONE.match(text):
+        if any(step.match(text) for step in (patterns.STEP, patterns.STEP_DONE, patterns.TRACED)):
             return False
         return self.shape == "ninja" or (bool(text.strip()) and not text.startswith("-- "))
 
@@ -250,6 +250,7 @@ class LogScanner:
         self._block: Block | None = None  # being read
         self._proof: Block | None = None
         self._suspect: Block | None = None
+        self._traced: Block | None = None  # an error after which a script ran its next command
         self._complaint: Line | None = None  # the first that looks like an error since the build went on
         self._dropped: Block | None = None
         self._dropped_in_build = False
@@ -267,7 +268,7 @@ class LogScanner:
         if self._proof is not None:
             return self._told(self._proof).done()
         others = [block for block in (self._passed_over(), self._suspect, self._weak) if block is not None]
-        last_resort = self._sticky or self._hint or self._unanswered()
+        last_resort = self._sticky or self._hint or self._traced or self._unanswered()
         first = min(others, key=lambda block: block.last_number, default=last_resort)
         return first.done() if first else None
 
@@ -413,7 +414,7 @@ class LogScanner:
             self._mark(line)
         elif self._suspect is not None and self._was_trial(text):
             self._dropped, self._suspect = self._dropped or self._suspect, None
-        elif patterns.goes_on(text):
+        elif patterns.goes_on(text) or patterns.TRACED.match(text):
             self._go_on(line, text)
         elif self._suspect is None and not patterns.is_command(text):
             self._suspect_it(line, text)
@@ -474,12 +475,15 @@ class LogScanner:
             self._weak = Block("words", lines, "words", weak=True)
 
     def _go_on(self, line: Line, text: str) -> None:
+        if patterns.TRACED.match(text):
+            self._traced, self._suspect = self._traced or self._suspect, None
+            return
         if self._suspect is not None and self._dropped is None:
             self._dropped = self._suspect
             built = self._dropped.kind in ("killed", "compiler", "linker")
             on = patterns.STATUS.match(text) or patterns.INSTALLS.match(text)
             self._dropped_in_build = built and on is not None
-        self._suspect = self._complaint = None
+        self._suspect = self._complaint = self._traced = None
         if patterns.CONFIGURED.match(text):
             self._dropped = self._sticky = None
         elif text.startswith("-- "):
@@ -496,19 +500,26 @@ class LogScanner:
             kind = "words"
         if kind:
             leads = self._leads()
-            near = None if leads else self._just_before(line)
+            near = [] if leads or kind != "words" else self._complaints_above()
             shape = "words" if kind == "python" and not patterns.is_traceback(text) else kind
-            self._suspect = self._block = Block(kind, [*leads, *filter(None, [near]), line], shape)
-            said = next((lead for lead in leads if patterns.cause(lead.text.strip())), None)
-            if said is not None or (near is not None and kind == "words"):
-                self._block.blame(said or near or line)
+            self._suspect = self._block = Block(kind, [*leads, *near, line], shape)
+            said = (lead for lead in leads if patterns.cause(lead.text.strip()))
+            if first := next(iter((*near, *said)), None):
+                self._block.blame(first)
         elif self._loudness(line) > self._loudness(self._complaint):
             self._complaint = line
 
-    def _just_before(self, line: Line) -> Line | None:
-        """Return the line above an error, if it looks like one, too: of a row of them the first counts."""
-        before = self._line(*self._recent[-1]) if self._recent else None
-        return before if before is not None and self._loudness(before) else None
+    def _complaints_above(self) -> list[Line]:
+        """Return the lines above an error that look like one, too: the first since the log was in order."""
+        row: list[Line] = []
+        for recent in reversed(self._recent):
+            line = self._line(*recent)
+            if not self._loudness(line):
+                break
+            row.insert(0, line)
+        said = self._complaint
+        far = said is None or said in row or said.number < self._number - LAST
+        return row if said is None or far else [said, *row]
 
     def _known(self, text: str) -> bool:
         """Say whether a row knows this line as an error, and note rows for warnings."""
