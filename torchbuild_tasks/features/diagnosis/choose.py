@@ -14,7 +14,7 @@ from torchbuild_tasks.catalog import FailureRow
 from torchbuild_tasks.catalog.failures import FailureBook, Hit, UserFailureRow
 from torchbuild_tasks.features.diagnosis import patterns
 from torchbuild_tasks.features.diagnosis.answer import NOTHING, answer, names
-from torchbuild_tasks.features.diagnosis.kinds import Kind, is_telling, kind_book, read_kind
+from torchbuild_tasks.features.diagnosis.kinds import Kind, KindBook, is_telling, kind_book, read_kind
 from torchbuild_tasks.features.diagnosis.machine import Machine
 from torchbuild_tasks.features.diagnosis.scan import ErrorBlock, Line, LogScanner
 from torchbuild_tasks.model import Diagnosis, Reading
@@ -41,8 +41,9 @@ def read_log(scanner: LogScanner, book: FailureBook, machine: Machine) -> Readin
     met = _rank_rows(
         block, [*_match_rows(block, book), *_match_status_rows(block, scanner.status_line, book)]
     )
-    error = met[0].line if met and block.weak else block.error
-    kind = read_kind(block, kind_book(machine.catalog))
+    kinds = kind_book(machine.catalog)
+    kind = read_kind(block, kinds)
+    error = _first_error(block, met, kind, kinds)
     told = answer(kind, machine) if kind else None
     said = names(kind, machine) if kind else NOTHING
     known = tuple(_diagnosis(each.hit, machine, said) for each in met[:MOST])
@@ -59,6 +60,18 @@ def read_log(scanner: LogScanner, book: FailureBook, machine: Machine) -> Readin
         component=told.component if told else "",
         notes=tuple(note for note in notes if note.id not in {each.id for each in known}),
     )
+
+
+def _first_error(block: ErrorBlock, met: list[_Met], kind: Kind | None, kinds: KindBook) -> Line:
+    """Return the line that is the error: the one that tells the cause where the block's only follows."""
+    own = kinds.read_line(block.error, block.error.text.strip())
+    follows = block.weak or (own is not None and own.row.level == "consequence")
+    if follows and met and (block.weak or met[0].hit.row.rank != "consequence"):
+        return met[0].line
+    if kind is None or kind.row.level != "cause":
+        return block.error
+    vague = own is not None and own.row.id == "stopped" and kind.line.number < block.error.number
+    return kind.line if follows or vague else block.error
 
 
 def _is_told(met: list[_Met], kind: Kind) -> bool:

@@ -32,7 +32,7 @@ _BEFORE: Final = re.compile(
     rf"(?:[^\t]{{1,80}}\t){{0,2}}\ufeff?{_TIME}(?:\d\d[OE]\+? ?)?"  # GitHub, Azure, GitLab
     r"|\[\d{4}-\d\d-\d\d[T ][^\]]{8,30}\] |[A-Z][a-z]{2} \d\d \d\d:\d\d:\d\d "  # Jenkins
     r"|\d\d:\d\d:\d\d(?:\.\d+)? "
-    r"| *#\d+ \d+\.\d+ |\d{1,5}\.\d{1,3} "  # docker
+    r"| *#\d+ (?:\d+\.\d+ |(?=ERROR: ))|\d{1,5}\.\d{1,3} "  # docker
     r"| *\d+>(?! )| *\d+>(?= \S)"  # MSBuild
     r"|\[rank\d+\]: ?|\[default\d+\]: ?|\[\d+,\d+\]<std(?:err|out)>: ?|\(\w[^()]{0,60}pid=\d+[^()]{0,40}\) "
     r"|\d{1,3}: (?=Traceback |  File |\w{1,60}(?:Error|Exception): )|C/C\+\+: "  # MPI, Ray, srun, Gradle

@@ -46,7 +46,7 @@ _LINKER: Final = _any(
     r"PC-relative offset overflow",
     r"file not recognized: ",
     r"^ld: symbol\(s\) not found",
-    r"(?:^|[\\/])ld(?:\.\w{2,4})?(?:\.exe)?: (?:cannot |final link failed|failed to |unable to )",
+    r"(?:^|[\\/])ld(?:\.\w{2,4})?(?:\.exe)?: (?:cannot |failed to |unable to )",
 )
 _ERROR: Final = r"(?:fatal |catastrophic |internal compiler |Command line )?error(?: [A-Z#]\S{0,20}?)? ?:"
 _COMPILER: Final = _any(
@@ -77,6 +77,9 @@ _WORDS: Final = _any(
     r"^(?:Segmentation fault|Illegal instruction|Bus error )",
     r"^(?:Intel MKL FATAL|INTEL MKL) ERROR",
     r"^OMP: Error ",
+    r"^qemu\S{0,30}: uncaught target signal ",
+    r"^\++ Timeout \++$",  # pytest-timeout
+    r"^\S{1,300}:\d+: Failure$",  # googletest
     r"^THCudaCheck FAIL",
     r"^CreateProcess failed: ",
     r"^Error compiling Cython file",
@@ -122,6 +125,7 @@ _HARMLESS: Final = _any(
     r" (?:PASSED|SKIPPED|XFAIL|ok)$",
     r"^\d* *\| ",
     r"^raise \w",  # quoted source
+    r"^debconf: (?:delaying|unable to initialize|falling)|^#\d+ CANCELED$",
 )
 _TOOL: Final = (
     r"(?:ccache|sccache|c\+\+|g\+\+|gcc|cc|clang(?:\+\+)?|nvcc|hipcc|cl|link|ld|ar|cmake|python\d?|ninja)"
@@ -162,6 +166,7 @@ _ON: Final = _any(
     r"Build succeeded|Der Buildvorgang wurde erfolgreich|生成成功|ビルドに成功",
     r"running \w+$|building '|copying |creating ",
     r"Collecting |Requirement already |Installing collected |Preparing metadata",
+    r"Get:\d+ |Setting up |Unpacking |Submodule path '",
 )
 # Said only when all went well: `make -k` reaches [100%] all the same, and whoever calls install after it.
 _WELL: Final = _any(
@@ -169,6 +174,10 @@ _WELL: Final = _any(
     r"Build succeeded|Der Buildvorgang wurde erfolgreich|生成成功|ビルドに成功",
     r"Finished processing dependencies",
     r"\[(\d+)/\1\] ",
+)
+# A shell with set -x runs its next command, other than what it does last.
+TRACED: Final = re.compile(
+    r"\++ (?!exit |cleanup|set \+|trap |sccache |ccache |echo .{0,20}(?i:fail|error))\w"
 )
 # A step of pip that has begun, and one that is over in order: an error in between was a trial of setup.py.
 STEP: Final = _any(
@@ -206,33 +215,51 @@ LEADS: Final = _any(
 WARNED: Final = re.compile(r"\b[A-Z][a-z]+Warning: ")
 # Trials of CMake, which may fail: their source or target has this in its name.
 TRIAL: Final = re.compile(r"cmTC_|CMakeTmp|CMakeScratch|TryCompile-")
-# A program's own words for what is wrong.
-COMPLAINT: Final = re.compile(
-    r"^[\w./+-]{1,100}: .{0,400}(?:annot |not found|No such|ailed|denied|rror|No space|nvalid|nable to)"
-)
-
-
 # With these a part of a build ends in order.
 _ENDS: Final = _any(
     r"Built target|Build files have been written|^-- Generating done|100%",
     r"(?i:\b(?:finished|completed|succe(?:ss|eded)\w*|done|passed)\b)",
 )
-# The shape of an error: its word at the start, behind a place, or with a code.
-_COMPLAINS: Final = _any(
+# What the C library says of a call that failed, whoever made it.
+_ERRNO: Final = (
+    r"(?:No such file or directory|[Ee]xec format error|[Cc]annot allocate memory|File too large|Bad address"
+    r"|No space left on device|Too many open files|Read-only file system|Input/output error|Broken pipe"
+    r"|Stale (?:NFS )?file handle|(?:Permission|Access) denied|Resource temporarily unavailable"
+    r"|Argument list too long|Disk quota exceeded|Operation not (?:permitted|supported)|Text file busy"
+    r"|(?:Device or resource|Resource) busy|Is a directory|Not a directory|File name too long"
+    r"|Structure needs cleaning|Connection (?:refused|reset by peer|timed out)|No route to host|Bus error"
+    r"|Network is unreachable|Invalid (?:argument|cross-device link)|Transport endpoint is not connected)"
+)
+# The shape of an error, whoever says it: its word at the start, behind a place, or with a code.
+_LOUD: Final = _any(
     r"^(?:\W{0,4}|.{0,120}[\s:\]|])"
-    r"(?:[Ff]atal|FATAL|[Ee]rror|ERROR|Erreur|Fehler|Errore|Erro|ОШИБКА|错误|エラー|오류)\s?[:：!(\[]",
+    r"(?:(?i:fatal|error|critical|panic)|Erreur|Fehler|Errore|Erro|ОШИБКА|错误|エラー|오류)"
+    r"(?:\s?[:：!(\[]|\s{2,}(?=\S)| - )",
     r"\b[A-Z]\w{1,60}(?:Error|Exception)(?::|\(|$)",
     r"^[^:]{1,120}: (?:.{0,200}: )?"
     r"(?:[Nn]o such|[Nn]ot found|[Cc]annot |[Cc]ould not |[Uu]nable to |[Ff]ailed |denied|[Ii]nvalid )",
+    rf": {_ERRNO}(?:\W{{0,3}}$| \()",
+    r"^[^\s:]{1,200}: line \d{1,6}: ",  # a shell, of a line of its script
+    r"^[EF]\d{4} \d\d:\d\d:\d\d",  # glog
     r"(?:^|\s)[Ee]rror \d{2,}\s?:",
-    r"^(?:FAILED|Failed|failed|Aborted|Terminated|Killed|panicked|panic:)\b",
-    r"\b(?:exit(?:ed)? (?:code|status|with)|returned|status) (?!0\b)\d{1,3}\b.{0,20}$",
+    r"^\W{0,4}(?:FAILED|Failed|failed|panicked|panic:)\b",
     r"^thread '.{1,100}' panicked|: Kommando nicht gefunden|permission denied",
+    r"^(?:\S{0,200}/)?(?:ld|ld\.\w{2,4}|collect2|as|ar|cc1plus|cc1)(?:\.exe)?: (?!.*in function .{1,300}:$)",
+)
+# A word that an error mostly has, in whatever sentence.
+_SOFT: Final = re.compile(
+    r"^(?:Could not|Cannot|Can't|Couldn't|Unable to|Failure|Aborted|Terminated|Killed)\b"
+    r"|\b(?i:exceed(?:ed|s)|timed out|killed|cancell?ed|aborted|evicted|preempted|rejected|refused"
+    r"|oom[-_ ]?kill\w*|(?:is|was|been|being) terminated|out of (?:memory|space)|unreachable|corrupt(?:ed)?"
+    r"|mismatch|unsatisfiable"
+    r"|access (?:fault|violation)|crashed|unbound variable|exhausted|interrupted|over its \w{1,20} quota)\b"
+    r"|\b(?:exit(?:ed)? (?:code|status|with)|returned|status) (?!0\b)\d{1,3}\b.{0,20}$"
+    r"|\b(?:is|are) not (?:installed|recognized|supported|permitted|allowed|authorized|on PATH|in PATH)\b"
 )
 # Not an error, though it has its words.
 _MILD: Final = _any(
-    r"(?i:\b(?:warning|note|remark|hint|info|debug|deprecat\w+"
-    r"|skipp\w+|ignor\w+|optional|disabl\w+|fall(?:ing)? ?back|continu\w+)\b)",
+    r"(?<![/.\w-])(?i:warning|note|remark|hint|info|debug|deprecat\w+)(?![/.\w-])",
+    r"\b(?i:skipp\w+|ignor\w+|optional|disabl\w+|fall(?:ing)? ?back|continu\w+)\b",
     r"\b(?:0|no) (?:[Ee]rror|[Ff]ailure)",
     r"^\d* *\| ",
 )
@@ -276,11 +303,11 @@ def ends(text: str) -> bool:
     return ended_well(text) or _ENDS.search(text) is not None or TESTED.match(text.strip()) is not None
 
 
-def complains(text: str) -> bool:
-    """Say whether a line looks like an error, whoever says it in whatever form."""
+def complaint(text: str) -> int:
+    """Say how much a line looks like an error, whoever says it in whatever form: 2, 1 or not at all (0)."""
     if is_harmless(text) or _MILD.search(text) or is_command(text) or re.match(r"\[\s*\d+[/%]|-- ", text):
-        return False
-    return _COMPLAINS.search(text) is not None
+        return 0
+    return 2 if _LOUD.search(text) else int(_SOFT.search(text) is not None)
 
 
 def is_harmless(text: str) -> bool:
@@ -303,7 +330,19 @@ def is_traceback(text: str) -> bool:
 # One of these is in what every failure of a build says somewhere; none is in a usual compile command.
 SIGNS: Final = (
     *("rror:", "rror ", "ERROR", "FAIL", "ailed", "atal ", "Traceback", "egmentation fault", "core dumped"),
-    *("Killed", "signal 9", "*** ", "!!!! ", "build stopped", "of output", "-" * 20, "-- Configuring"),
+    *(
+        "Killed",
+        "signal 9",
+        "*** ",
+        "Timeout +",
+        "uncaught target",
+        ": Failure",
+        "!!!! ",
+        "build stopped",
+        "of output",
+        "-" * 20,
+        "-- Configuring",
+    ),
     *(
         "R_X86_64_",
         "R_AARCH64_",

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections import deque
+from collections.abc import Sequence
 from typing import Final
 
 import msgspec
@@ -83,6 +84,9 @@ class Block:
         self._chain = ""
         self._flat = False  # CMake's paragraph was pasted without its indentation
         self._error = None if shape == "ninja" or self._trace else last
+        self.heard: Line | None = (
+            None  # a complaint before it, which counts where the block has no error of its own
+        )
 
     @property
     def last_number(self) -> int:
@@ -96,8 +100,9 @@ class Block:
 
     def done(self) -> ErrorBlock:
         """Return the block as far as it was read."""
-        error = self._error or self._first
-        return ErrorBlock(kind=self.kind, error=error, lines=tuple(self.lines), weak=self.weak)
+        before = [self.heard] if self.heard is not None and self.mute else []
+        error = self._error or next(iter(before), self._first)
+        return ErrorBlock(kind=self.kind, error=error, lines=(*before, *self.lines), weak=self.weak)
 
     def reopen(self, line: Line, shape: str) -> None:
         """Continue with the failure that this block was the cause of."""
@@ -137,7 +142,7 @@ class Block:
             if len(self.lines) == 1 and text:
                 head = self._first.text.strip()
                 ends = (patterns.goes_on, patterns.is_marker, patterns.proof)
-                flat = head.endswith("(message):") and not text.startswith(" ")
+                flat = head.endswith(("(message):", "are set to NOTFOUND.")) and not text.startswith(" ")
                 self._flat = flat and not any(end(text) for end in ends)
                 if _CUT_HEAD.match(head):
                     return True
@@ -151,7 +156,7 @@ class Block:
             return True
         if patterns.STATUS.match(text) or patterns.proof(text) or patterns.is_marker(text):
             return False
-        if patterns.STEP.match(text) or patterns.STEP_DONE.match(text):
+        if any(step.match(text) for step in (patterns.STEP, patterns.STEP_DONE, patterns.TRACED)):
             return False
         return self.shape == "ninja" or (bool(text.strip()) and not text.startswith("-- "))
 
@@ -218,6 +223,7 @@ class Block:
 
 LAST: Final = 12
 _ADJACENT: Final = 2
+_FAR: Final = 200  # lines after which a complaint that nothing came of is forgotten
 # So far into a log the first signs and the plain text of every row are looked for as well: an excerpt holds
 # perhaps only that, and CMake speaks at the start. Later on it would cost many times as much.
 _AT_FIRST: Final = 8 * 1024 * 1024
@@ -244,6 +250,8 @@ class LogScanner:
         self._block: Block | None = None  # being read
         self._proof: Block | None = None
         self._suspect: Block | None = None
+        self._traced: Block | None = None  # an error after which a script ran its next command
+        self._complaint: Line | None = None  # the first that looks like an error since the build went on
         self._dropped: Block | None = None
         self._dropped_in_build = False
         self._weak: Block | None = None
@@ -260,7 +268,7 @@ class LogScanner:
         if self._proof is not None:
             return self._telling_block(self._proof).done()
         others = [block for block in (self._outlived_error(), self._suspect, self._weak) if block is not None]
-        last_resort = self._sticky or self._hint or self._complaint()
+        last_resort = self._sticky or self._hint or self._traced or self._unanswered()
         first = min(others, key=lambda block: block.last_number, default=last_resort)
         return first.done() if first else None
 
@@ -279,20 +287,34 @@ class LogScanner:
             return None
         return None if any(patterns.ended_well(line) for line in self.last) else self._dropped
 
-    def _complaint(self) -> Block | None:
-        """Return what the last lines complain of, in a log that does not end as one in order does."""
+    def _unanswered(self) -> Block | None:
+        """Return what a log complains of after which it neither goes on nor ends as one in order does."""
         lines = [self._line(*recent) for recent in self._recent if recent[1].strip()]
-        said = [line.text.strip() for line in lines]
-        if any(patterns.ends(text) or patterns.TRIAL.search(text) for text in said):
+        if any(patterns.ended_well(line.text) or patterns.TRIAL.search(line.text) for line in lines):
             return None
-        on = max((index for index, text in enumerate(said) if patterns.goes_on(text)), default=-1)
-        warned = {text for _, text in self._warned.values()}
-        complaints = [
-            line
-            for line in lines[on + 1 :]
-            if line.text.strip() not in warned and patterns.complains(line.text.strip())
-        ]
-        return Block("words", [complaints[0]], "words", weak=True) if complaints else None
+        complaint = self._loudest(lines)
+        if complaint is None:
+            return None
+        block = Block(
+            "words",
+            [complaint, *(line for line in lines if line.number > complaint.number)],
+            "words",
+            weak=True,
+        )
+        block.blame(complaint)
+        return block
+
+    def _loudest(self, lines: Sequence[Line]) -> Line | None:
+        """Return the first of what looks most like an error since the log was in order."""
+        on = max((line.number for line in lines if _in_order(line.text.strip())), default=0)
+        first = [self._complaint] if self._complaint is not None else []
+        heard = [line for line in (*first, *lines) if line.number > on and self._loudness(line)]
+        return max(heard, key=self._loudness, default=None)
+
+    def _loudness(self, line: Line | None) -> int:
+        if line is None or any(line.text.strip() == said for _, said in self._warned.values()):
+            return 0
+        return patterns.complaint(line.text.strip())
 
     @property
     def status_line(self) -> str:
@@ -322,7 +344,7 @@ class LogScanner:
         at = 0
         places = Places(block, signs)
         while at < len(block):
-            if self._block is None and self._suspect is None:
+            if self._block is None and self._suspect is None and self._complaint is None:
                 start = len(block) if self._proof else places.line_after(at)
                 self._pass_over(block, at, start)
                 at = start
@@ -348,6 +370,8 @@ class LogScanner:
             if self._block is None or not self._block.take(line):
                 self._close()
                 if self._proof is None:
+                    if self._complaint is not None and line.number > self._complaint.number + _FAR:
+                        self._complaint = None
                     self._judge(line, line.text.strip())
         self._recent.append((self._number, raw))
 
@@ -390,7 +414,7 @@ class LogScanner:
             self._mark(line)
         elif self._suspect is not None and self._was_trial(text):
             self._dropped, self._suspect = self._dropped or self._suspect, None
-        elif patterns.goes_on(text):
+        elif patterns.goes_on(text) or patterns.TRACED.match(text):
             self._go_on(line, text)
         elif self._suspect is None and not patterns.is_command(text):
             self._suspect_it(line, text)
@@ -419,7 +443,9 @@ class LogScanner:
         suspect = self._suspect
         near = suspect is not None and line.number - suspect.last_number <= _ADJACENT
         if suspect is None or (shape == "cmake" and suspect.kind != "python" and not near):
-            return Block(shape, [line], shape)
+            block = Block(shape, [line], shape)
+            block.heard = self._complaint
+            return block
         suspect.reopen(line, shape)
         return suspect
 
@@ -429,10 +455,12 @@ class LogScanner:
             self._proof = culprit
         elif self._weak is None:
             lines = [self._line(*recent) for recent in self._recent]
+            said = self._complaint
+            if said is not None and said.number <= line.number - len(lines) - 1:
+                lines.insert(0, said)
             self._weak = Block("make" if "***" in line.text else "words", [*lines, line], "words", weak=True)
-            complaints = [each for each in lines if patterns.COMPLAINT.match(each.text.strip())]
-            if complaints and not patterns.is_harmless(complaints[-1].text.strip()):
-                self._weak.blame(complaints[-1])
+            if blamed := self._loudest(lines):
+                self._weak.blame(blamed)
 
     def _culprit(self) -> Block | None:
         """Return the error that a marker speaks of: that before make went on, or the last."""
@@ -447,12 +475,15 @@ class LogScanner:
             self._weak = Block("words", lines, "words", weak=True)
 
     def _go_on(self, line: Line, text: str) -> None:
+        if patterns.TRACED.match(text):
+            self._traced, self._suspect = self._traced or self._suspect, None
+            return
         if self._suspect is not None and self._dropped is None:
             self._dropped = self._suspect
             built = self._dropped.kind in ("killed", "compiler", "linker")
             on = patterns.STATUS.match(text) or patterns.INSTALLS.match(text)
             self._dropped_in_build = built and on is not None
-        self._suspect = None
+        self._suspect = self._complaint = self._traced = None
         if patterns.CONFIGURED.match(text):
             self._dropped = self._sticky = None
         elif text.startswith("-- "):
@@ -469,10 +500,26 @@ class LogScanner:
             kind = "words"
         if kind:
             leads = self._leads()
+            near = [] if leads or kind != "words" else self._complaints_above()
             shape = "words" if kind == "python" and not patterns.is_traceback(text) else kind
-            self._suspect = self._block = Block(kind, [*leads, line], shape)
-            if said := next((lead for lead in leads if patterns.cause(lead.text.strip())), None):
-                self._block.blame(said)
+            self._suspect = self._block = Block(kind, [*leads, *near, line], shape)
+            said = (lead for lead in leads if patterns.cause(lead.text.strip()))
+            if first := next(iter((*near, *said)), None):
+                self._block.blame(first)
+        elif self._loudness(line) > self._loudness(self._complaint):
+            self._complaint = line
+
+    def _complaints_above(self) -> list[Line]:
+        """Return the lines above an error that look like one, too: the first since the log was in order."""
+        row: list[Line] = []
+        for recent in reversed(self._recent):
+            line = self._line(*recent)
+            if not self._loudness(line):
+                break
+            row.insert(0, line)
+        said = self._complaint
+        far = said is None or said in row or said.number < self._number - LAST
+        return row if said is None or far else [said, *row]
 
     def _is_known_error(self, text: str) -> bool:
         """Say whether a row knows this line as an error, and note rows for warnings."""
@@ -490,6 +537,10 @@ class LogScanner:
                 break
             leads.insert(0, line)
         return leads
+
+
+def _in_order(text: str) -> bool:
+    return patterns.goes_on(text) or patterns.ends(text)
 
 
 def _last_lines(block: bytes, start: int, end: int) -> list[bytes]:

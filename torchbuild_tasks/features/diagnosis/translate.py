@@ -163,6 +163,12 @@ _WORDS: Final = (
     (_word(_WARNING), "warning: "),
 )
 _OTHERS: Final = (
+    (
+        re.compile(
+            rf"[{_OPEN}]([^{_OPEN}{_CLOSE}]{{1,300}})[{_CLOSE}]\s?に対する定義されていない参照(?:です)?"
+        ),
+        r"undefined reference to '\1'",
+    ),
     *((re.compile("|".join(said)), english) for english, said in _OTHER_VERSIONS),
     (
         re.compile(
