@@ -236,15 +236,20 @@ def _of_last_build(wheels: list[Path], manifest: Manifest, own: str) -> Path:
             f"{when} was an editable install; {wheels[-1].name} is of another build.",
             next_step=f"{_AGAIN}, {own}",
         )
-    made = {installed.archive for installed in manifest.requirements if installed.archive}
     from torchbuild_tasks.system.reading import hash_file
 
-    for wheel in wheels:
-        if hash_file(wheel) in made:
+    made = {each.archive: each for each in manifest.requirements if each.archive}
+    hashes = {wheel: hash_file(wheel) for wheel in wheels}
+    for wheel, digest in hashes.items():
+        if digest in made:
             return wheel
+    torch = [each for each in manifest.requirements if each.name == "torch"]
     raise PackageRefused(
         f"{when} made none of the wheels in dist/: they are of another build, or were changed.",
-        looked=tuple(str(wheel) for wheel in wheels),
+        looked=(
+            *(f"{wheel} has sha256 {digest}" for wheel, digest in hashes.items()),
+            *(f"installed then: {each.origin or 'torch'}, sha256 {each.archive}" for each in torch),
+        ),
         next_step=f"{_AGAIN}, {own}",
     )
 
