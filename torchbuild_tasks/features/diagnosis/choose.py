@@ -69,7 +69,9 @@ def _first_error(block: ErrorBlock, met: list[_Met], kind: Kind | None, kinds: K
     if follows and met and (block.weak or met[0].hit.row.rank != "consequence"):
         return met[0].line
     if kind is None or kind.row.level != "cause":
-        return block.error
+        loud = (line for line in block.lines if is_telling(line.text.strip()))
+        said = next((line for line in loud if patterns.complaint(line.text.strip()) > 1), block.error)
+        return said if follows and block.kind == "linker" else block.error
     vague = own is not None and own.row.id == "stopped" and kind.line.number < block.error.number
     return kind.line if follows or vague else block.error
 

@@ -103,7 +103,7 @@ _WORDS: Final = _any(
     r"^(?:ERROR|FATAL|CRITICAL)\s{1,20}\w{0,60}(?:Error|Exception)\b",
     r"^(?:Hunk #\d+ FAILED at|\d+ out of \d+ hunks? FAILED)",
     r"^(?:The following tests FAILED|Errors while running CTest)",
-    r"^E: (?:Unable|Package|Failed|Could|Version)",
+    r"^E: \S",  # apt
 )
 _CAUSES: Final[tuple[tuple[Kind, re.Pattern[str]], ...]] = (
     ("killed", _KILLED),
@@ -241,7 +241,7 @@ _LOUD: Final = _any(
     rf": {_ERRNO}(?:\W{{0,3}}$| \()",
     r"^[^\s:]{1,200}: line \d{1,6}: ",  # a shell, of a line of its script
     r"^[EF]\d{4} \d\d:\d\d:\d\d",  # glog
-    r"(?:^|\s)[Ee]rror \d{2,}\s?:",
+    r"(?:^|\s)(?i:error) \d{2,}\s?:|\blevel=(?:error|fatal|critical)\b",
     r"^\W{0,4}(?:FAILED|Failed|failed|panicked|panic:)\b",
     r"^thread '.{1,100}' panicked|: Kommando nicht gefunden|permission denied",
     r"^(?:\S{0,200}/)?(?:ld|ld\.\w{2,4}|collect2|as|ar|cc1plus|cc1)(?:\.exe)?: (?!.*in function .{1,300}:$)",
@@ -256,11 +256,19 @@ _SOFT: Final = re.compile(
     r"|\b(?:exit(?:ed)? (?:code|status|with)|returned|status) (?!0\b)\d{1,3}\b.{0,20}$"
     r"|\b(?:is|are) not (?:installed|recognized|supported|permitted|allowed|authorized|on PATH|in PATH)\b"
 )
+# What a sentence says that is not in order; asked only of the
+# last lines of a log that does not end as one in order.
+_NEGATIVE: Final = re.compile(
+    r"(?i:\b(?:not|never|cannot|must|fail\w*|errors?|faults?|wrong|lost|stopped|deadline|limit|maximum|low on"
+    r"|expired"
+    r"|un(?:able|expected|known|supported|available|recognized|resolved|authorized)|conflict\w*|truncated|timeout"
+    r"|in(?:valid|sufficient|compatible|complete)|forbidden|missing|required|broken|dead|illegal|overflow)\b|n't\b)"
+)
 # Not an error, though it has its words.
 _MILD: Final = _any(
     r"(?<![/.\w-])(?i:warning|note|remark|hint|info|debug|deprecat\w+)(?![/.\w-])",
     r"\b(?i:skipp\w+|ignor\w+|optional|disabl\w+|fall(?:ing)? ?back|continu\w+)\b",
-    r"\b(?:0|no) (?:[Ee]rror|[Ff]ailure)",
+    r"\b(?:0|no) (?:[Ee]rror|[Ff]ailure)|\w: ?0\b",
     r"^\d* *\| ",
 )
 
@@ -300,7 +308,8 @@ def ended_well(text: str) -> bool:
 
 def ends(text: str) -> bool:
     """Say whether a line is among those with which what goes well ends."""
-    return ended_well(text) or _ENDS.search(text) is not None or TESTED.match(text.strip()) is not None
+    ends_so = _ENDS.search(text) is not None and re.search(r"n't|\b(?:not|cannot)\b", text) is None
+    return ended_well(text) or ends_so or TESTED.match(text.strip()) is not None
 
 
 def complaint(text: str) -> int:
@@ -308,6 +317,12 @@ def complaint(text: str) -> int:
     if is_harmless(text) or _MILD.search(text) or is_command(text) or re.match(r"\[\s*\d+[/%]|-- ", text):
         return 0
     return 2 if _LOUD.search(text) else int(_SOFT.search(text) is not None)
+
+
+def is_negative(text: str) -> bool:
+    """Say whether the last words of a log do not sound like an end in order."""
+    mild = is_harmless(text) or _MILD.search(text) is not None
+    return complaint(text) > 0 or (not mild and _NEGATIVE.search(text) is not None)
 
 
 def is_harmless(text: str) -> bool:

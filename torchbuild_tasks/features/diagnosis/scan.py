@@ -292,7 +292,7 @@ class LogScanner:
         lines = [self._line(*recent) for recent in self._recent if recent[1].strip()]
         if any(patterns.ended_well(line.text) or patterns.TRIAL.search(line.text) for line in lines):
             return None
-        complaint = self._loudest(lines)
+        complaint = self._loudest(lines) or self._last_words(lines)
         if complaint is None:
             return None
         block = Block(
@@ -310,6 +310,12 @@ class LogScanner:
         first = [self._complaint] if self._complaint is not None else []
         heard = [line for line in (*first, *lines) if line.number > on and self._loudness(line)]
         return max(heard, key=self._loudness, default=None)
+
+    def _last_words(self, lines: Sequence[Line]) -> Line | None:
+        """Return the first of the last lines that does not sound like an end in order."""
+        on = max((index for index, line in enumerate(lines) if _in_order(line.text.strip())), default=-1)
+        last = (line for line in lines[on + 1 :] if not patterns.is_command(line.text.strip()))
+        return next((line for line in last if patterns.is_negative(line.text.strip())), None)
 
     def _loudness(self, line: Line | None) -> int:
         if line is None or any(line.text.strip() == said for _, said in self._warned.values()):
