@@ -130,8 +130,8 @@ def _profits(question: Question, name: str) -> str:
     )
 
 
-# What counts of all that a plan of torch checks: not torch's own Python, submodules and packages, nor that the
-# helper itself is missing.
+# What counts of all that a plan of torch checks: not torch's own Python, submodules and packages, nor that
+# the helper itself is missing.
 _COUNTS: Final = (
     *("compiler", "host-compiler", "toolset", "windows-sdk", "cuda-toolkit", "cuda-libc", "architectures"),
     *("arch", "noexec", "trust", "probe", "variable", "env-file"),
