@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.cuda import cuda_facts, gpu, toolkit
+from tests.support.git_servers import git
 from tests.support.machines import ask, plan_of_question, settings, tree
 from tests.support.sources import Said
 from torchbuild_tasks.build.work import Fetching
@@ -18,11 +19,13 @@ from torchbuild_tasks.catalog import HelperRow, load_catalog
 from torchbuild_tasks.errors import BuildFailed, PatchRefused
 from torchbuild_tasks.facts.cuda.libraries import look_for_libraries
 from torchbuild_tasks.facts.probe import Probe
+from torchbuild_tasks.features.helpers.store import prune
 from torchbuild_tasks.features.recipes import act
 from torchbuild_tasks.features.recipes.choose import Order, make_order
 from torchbuild_tasks.model import Choice, Store
 from torchbuild_tasks.model.plan import BuildPlan
 from torchbuild_tasks.system.net.client import Net
+from torchbuild_tasks.system.reading import hash_file
 from torchbuild_tasks.values import from_json, replace
 
 pytestmark = [
@@ -102,11 +105,11 @@ def order(folder: Path, cuda: str = "13.0") -> Order:
     return make_order(ask(facts, cuda=True, arch="8.6", jobs=2), f"magma={folder}")
 
 
-def prepare(tmp_path: Path, what: Order, said: Said) -> act.Job:
+def prepare(tmp_path: Path, what: Order, said: Said, offline: bool = True) -> act.Job:
     fetching = Fetching(
         store=tmp_path / "store",
         lock_file=tmp_path / "torchbuild.lock",
-        net=Net(offline=True),
+        net=Net(offline=offline),
         require_hashes=True,
     )
     return act.prepare(what, load_catalog(), fetching, None, said)
@@ -174,6 +177,26 @@ def test_the_row_has_the_plan_take_it_and_refuse_it_for_another_gpu(tmp_path: Pa
     assert (library.built_for.cuda, library.built_for.archs) == ("13.0", ("8.6",))
 
 
+def test_its_source_comes_as_a_release_or_from_git(tmp_path: Path) -> None:
+    """The release has all precisions, so no make is needed; a git tree is cloned, and gone afterwards."""
+    folder, said = source(tmp_path, **{"CMake.src.cuda": "set( sources src/zfoo.cpp )"}), Said()
+    (folder / "Makefile").unlink()
+    with tarfile.open(tmp_path / "magma-2.9.0.tar.gz", "w:gz") as archive:
+        archive.add(folder, "magma-2.9.0")
+    what = order(folder)
+    packed = tmp_path / "magma-2.9.0.tar.gz"
+    row = replace(what.row, urls=(packed.as_uri(),), sha256=hash_file(packed))
+    job = prepare(tmp_path, replace(what, path="", row=row), said)
+    assert Path(act.build(job, None, said).archive).is_file()
+
+    for words in (("init", "-q", "-b", "main"), ("add", "-A"), ("commit", "-qm", "one")):
+        git(folder, *words)
+    job = prepare(tmp_path, replace(what, path="", url=folder.as_uri(), ref="main"), said, offline=False)
+    assert job.source.is_dir() and job.source != folder
+    assert Path(act.build(job, None, said).archive).is_file()
+    assert not list((tmp_path / "store" / "building").iterdir())
+
+
 def test_a_killed_run_is_gone_on_with(tmp_path: Path) -> None:
     """What was compiled is not compiled again, and a copy that was cut off is not taken for a source."""
     folder, said = source(tmp_path, **{"src/zfoo.cpp": "broken\n"}), Heard()
@@ -185,6 +208,7 @@ def test_a_killed_run_is_gone_on_with(tmp_path: Path) -> None:
     assert any("zfoo.cpp" in line for line in failed.value.looked)
     assert not job.archive.exists() and not (job.folder / ".source.999999999.unpacking").exists()
     assert "interface.cpp" in said.text
+    assert str(job.folder) in prune(tmp_path / "store", (), dry_run=True).paths
     for name in ("zfoo.cpp", "sfoo.cpp"):
         (job.tree / "src" / name).write_text("int magma_foo();\n", "utf-8")
     again = Heard()

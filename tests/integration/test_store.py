@@ -211,7 +211,7 @@ def test_runs_at_once_download_and_unpack_once(server: Server, tmp_path: Path) -
     said = [child.communicate(timeout=120)[0] for child in children]
     assert [child.returncode for child in children] == [0, 0, 0], said
     assert server.asked == {f"/{name}.7z": 1 for name in ("one", "two", "three")}
-    assert "another run is fetching" in "".join(said)
+    assert "another run is busy with" in "".join(said)
     assert [one.status for one in shelf.verify(world.store)] == ["ok"] * 3
     assert set(read_pins(world.lock_file.read_text("utf-8"))) == {"one", "two", "three"}
 

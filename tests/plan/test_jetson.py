@@ -25,7 +25,7 @@ from tests.support.jetsons import (
     xavier_nx,
 )
 from tests.support.machines import ask, found, linux_facts, settings, statuses
-from torchbuild_tasks.catalog import GIB, load_catalog
+from torchbuild_tasks.catalog import GIB, HelperRow, load_catalog
 from torchbuild_tasks.model import Choice, Facts, Finding, Library, Memory, Tegra
 from torchbuild_tasks.plan.cuda.toolkit import choose_toolkit
 from torchbuild_tasks.plan.jetson import board, check_jetson, jetpack, jetson_variables
@@ -232,6 +232,21 @@ def test_what_the_user_decided_stays() -> None:
     assert variables(nano(environ={"MAGMA_HOME": "/opt/magma"})) == {"USE_NCCL": "0"}
     said = settings(variables={"USE_NCCL": "1"})
     assert [choice.name for choice in left_out(ask(nano(), said, cuda=True))] == ["USE_MAGMA"]
+
+
+def test_a_magma_of_the_users_own_is_taken() -> None:
+    """Where a row says that there is one, upstream's leaving it out is no reason."""
+    row = HelperRow(
+        name="magma",
+        version="2.9.0",
+        os="linux",
+        arch="aarch64",
+        needed="cuda",
+        unpack="tar.bz2",
+        source="own",
+    )
+    said = replace(settings(), helpers=(row,))
+    assert "USE_MAGMA" not in [choice.name for choice in left_out(ask(nano(), said, cuda=True))]
 
 
 def test_a_cpu_build_is_left_alone() -> None:

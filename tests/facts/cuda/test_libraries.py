@@ -3,10 +3,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
+import pytest
+
 from tests.facts.fakes import link, machine, windows_machine, write
 from tests.support.capabilities import needs_symlinks
 from torchbuild_tasks.facts.cuda.libraries import look_for_libraries
 from torchbuild_tasks.model import Library, Python
+from torchbuild_tasks.model.cuda import BuiltFor
+from torchbuild_tasks.values import dumps
 
 CUDNN = "#define CUDNN_MAJOR 9\n#define CUDNN_MINOR 8\n#define CUDNN_PATCHLEVEL 0\n"
 NCCL = "#define NCCL_MAJOR 2\n#define NCCL_MINOR 21\n#define NCCL_PATCH 5\n"
@@ -108,3 +112,21 @@ def test_magma(tmp_path: Path) -> None:
     (found,) = look(tmp_path, files, CONDA_PREFIX="/conda")
     assert (found.name, found.version, found.include) == ("magma", "2.6.1", "/conda/include")
     assert (found.library, found.found_via) == ("/conda/lib", "CONDA_PREFIX")
+    assert found.built_for is None
+
+
+@pytest.mark.parametrize("broken", ["", "{", "[]", '{"helper": "magma", "more": 1}'])
+def test_the_note_of_a_magma_of_ours(tmp_path: Path, broken: str) -> None:
+    """What is no note of ours says nothing."""
+    note = BuiltFor(
+        helper="magma",
+        version="2.9.0",
+        cuda="13.0",
+        archs=("8.0",),
+        configuration="release",
+        system="linux x86_64",
+    )
+    files = {"/m/include/magma_types.h": "", "/m/info/torchbuild.json": dumps(note)}
+    assert look(tmp_path, files, MAGMA_HOME="/m")[0].built_for == note
+    files["/m/info/torchbuild.json"] = broken
+    assert look(tmp_path, files, MAGMA_HOME="/m")[0].built_for is None

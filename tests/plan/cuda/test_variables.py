@@ -10,6 +10,7 @@ from tests.support.cuda import cuda_facts, gpu, toolkit
 from tests.support.machines import modern_tree, plan_of, tree
 from torchbuild_tasks.catalog import GIB, load_catalog
 from torchbuild_tasks.model import BuildPlan, Facts, Library, Memory, Toolkit
+from torchbuild_tasks.model.cuda import BuiltFor
 from torchbuild_tasks.values import replace
 
 
@@ -81,6 +82,47 @@ def test_magma_on_linux() -> None:
     values = env(plan(cuda_facts(toolkit(), gpus=(gpu(),), libraries=(here,))))
     assert values["MAGMA_HOME"] == "/opt/conda"
     assert "USE_MAGMA" not in values
+
+
+def own_magma(cuda: str = "13.0", archs: tuple[str, ...] = ("8.6",), **changes: Any) -> Facts:
+    """A machine with a MAGMA that says what it was built for."""
+    note = BuiltFor(
+        helper="magma",
+        version="2.9.0",
+        cuda=cuda,
+        archs=archs,
+        configuration="release",
+        system="linux x86_64",
+    )
+    library = Library(name="magma", include="/opt/magma/include", found_via="MAGMA_HOME", built_for=note)
+    return cuda_facts(toolkit("13.0"), gpus=(gpu("8.6"),), libraries=(library,), **changes)
+
+
+@pytest.mark.parametrize(
+    ("cuda", "archs", "why"),
+    [
+        ("12.6", ("8.6",), "was built for CUDA 12.6, which does not link with CUDA 13.0"),
+        ("13.2", ("8.6",), "was built for CUDA 13.2"),
+        ("13.0", ("9.0",), "holds code for 9.0, and none that runs on 8.6"),
+    ],
+)
+def test_a_magma_that_was_built_for_something_else_is_refused_when_it_is_planned(
+    cuda: str, archs: tuple[str, ...], why: str
+) -> None:
+    """One that is only found is left out; one that is asked for is a reason not to build."""
+    made = plan(own_magma(cuda, archs))
+    (choice,) = [choice for choice in made.choices if choice.name == "USE_MAGMA"]
+    assert choice.value == "0" and why in choice.because
+    assert "magma" not in [each.id for each in made.findings]
+    for flags in ({"set": ("USE_MAGMA=1",)}, {"set": ("MAGMA_HOME=/opt/magma",)}):
+        refused = plan(own_magma(cuda, archs), **flags)
+        (error,) = [each for each in refused.findings if each.id == "magma"]
+        assert error.status == "error" and why in error.text and "helpers build magma" in error.fix
+
+
+@pytest.mark.parametrize(("cuda", "archs"), [("13.0", ("8.0", "9.0")), ("13.0", ("7.5+PTX",)), ("13.0", ())])
+def test_a_magma_that_serves_is_taken(cuda: str, archs: tuple[str, ...]) -> None:
+    assert env(plan(own_magma(cuda, archs)))["MAGMA_HOME"] == "/opt/magma"
 
 
 def test_many_architectures_are_compressed() -> None:

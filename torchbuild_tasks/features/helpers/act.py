@@ -21,7 +21,9 @@ from torchbuild_tasks.features.helpers.choose import (
 from torchbuild_tasks.model import Artifact, Finding
 from torchbuild_tasks.options import BuildRequest
 from torchbuild_tasks.plan.cuda.advice import advise, choose_best
+from torchbuild_tasks.plan.cuda.archs import choose_archs
 from torchbuild_tasks.plan.cuda.checks import check_toolkit
+from torchbuild_tasks.plan.cuda.devices import devices
 from torchbuild_tasks.plan.question import Question
 from torchbuild_tasks.plan.variables import choose_build_type
 from torchbuild_tasks.system import process
@@ -81,7 +83,8 @@ def choose_wanted(
         PlanRefused: a helper that is wanted is not available.
     """
     toolkit = choose_best(question)
-    chosen = choose_helpers(question, choose_build_type(question).value, toolkit.version)
+    archs = choose_archs(question, toolkit, devices(question)) if toolkit.choice else None
+    chosen = choose_helpers(question, choose_build_type(question).value, toolkit.version, archs)
     checked = (
         *check_helpers(question, chosen),
         *(advise(question, check_toolkit(question, toolkit)) if toolkit.problem else ()),

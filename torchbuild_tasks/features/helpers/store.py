@@ -2,7 +2,8 @@
 
 `files/` holds archives by their sha256, `unpacked/` the artifacts, `toolkits/` what is put
 together from them, `incoming/` what a user brings, `partial/` unfinished downloads, `locks/` a lock
-for each artifact. What is unpacked carries a mark; a folder without one is never removed.
+for each artifact, `building/` helpers that are being built from source, `built/` the archives of those.
+What is unpacked carries a mark; a folder without one is never removed.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ import msgspec
 from torchbuild_tasks.errors import DownloadFailed, UsageError
 from torchbuild_tasks.model import Artifact, Finding
 from torchbuild_tasks.system.archive.members import fault, parts_of
-from torchbuild_tasks.system.files import translate_errors, write_json
+from torchbuild_tasks.system.files import STATE_DIR, translate_errors, write_json
 from torchbuild_tasks.system.mark import MARKER, Marker, read_marker
 from torchbuild_tasks.system.reading import hash_file, read_value
 from torchbuild_tasks.system.remove import (
@@ -39,6 +40,8 @@ TOOLKITS: Final = "toolkits"
 INCOMING: Final = "incoming"
 PARTIAL: Final = "partial"
 LOCKS: Final = "locks"
+BUILDING: Final = "building"
+BUILT: Final = "built"
 TOOLKIT_MARKER: Final = ".torchbuild-toolkit.json"
 _SHA256: Final = re.compile(r"[0-9a-f]{64}")
 
@@ -122,7 +125,8 @@ def _folders(parent: Path) -> list[Path]:
 
 def _is_ours(folder: Path) -> bool:
     marks = (folder / MARKER, folder / TOOLKIT_MARKER)
-    return any(mark.is_file() and not mark.is_symlink() for mark in marks)
+    built = folder.parent.name == BUILDING and (folder / STATE_DIR).is_dir()
+    return built or any(mark.is_file() and not mark.is_symlink() for mark in marks)
 
 
 def discard(store: Path, artifact_id: str) -> None:
@@ -218,14 +222,16 @@ def prune(
     used = {entry.marker.sha256 for entry in listing(store) if entry.id in keep and entry.marker}
     with contextlib.ExitStack() as stack:
         busy = {path.stem for path in _locks(store) if not stack.enter_context(_try_lock(path))}
-        for folder in (*_folders(store / TOOLKITS), *_folders(store / UNPACKED)):
+        for folder in (
+            each for parent in (TOOLKITS, UNPACKED, BUILDING) for each in _folders(store / parent)
+        ):
             if folder.name in keep:
                 continue
             if folder.name in busy:
                 removal.keep(folder, "another run holds it")
             elif _is_ours(folder):
                 removal.remove(folder, rename_and_remove)
-        for parent in (TOOLKITS, UNPACKED, PARTIAL):
+        for parent in (TOOLKITS, UNPACKED, BUILDING, PARTIAL):
             for folder in leftovers(store / parent):
                 if owner_of(folder) not in busy:
                     removal.remove(folder, remove_tree)
@@ -306,7 +312,7 @@ def hold(store: Path, ids: Collection[str], note: Callable[[str], None]) -> Iter
 
 
 def _waiting(artifact_id: str) -> str:
-    return f"another run is fetching {artifact_id}; waiting for it"
+    return f"another run is busy with {artifact_id}; waiting for it"
 
 
 @contextlib.contextmanager

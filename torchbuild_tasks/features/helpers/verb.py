@@ -142,11 +142,11 @@ def build_wanted(question: Question, request: HelpersRequest, report: Reporter) 
     """Build a helper from source, in the environment of torch's build; --dry-run says what would be done."""
     from torchbuild_tasks.context import decide, network
     from torchbuild_tasks.features.recipes import act
-    from torchbuild_tasks.features.recipes.choose import accept_but, configure_argv, make_order
+    from torchbuild_tasks.features.recipes.choose import accept_compilers, configure_argv, make_order
     from torchbuild_tasks.features.toolkit.act import bring_toolkit
 
     order = make_order(question, str(request.what))
-    plan = accept_but(decide(question), order.row.name)
+    plan = accept_compilers(decide(question), order.row.name)
     report.note(order.because)
     fetching = network(question)
     job = act.prepare(order, question.catalog, fetching, request.out, report)

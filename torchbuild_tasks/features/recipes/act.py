@@ -19,7 +19,9 @@ from torchbuild_tasks.errors import BuildFailed, SourceError, UsageError
 from torchbuild_tasks.facts.cuda.toolkit_folder import library_version, list_folders
 from torchbuild_tasks.facts.probe import Probe
 from torchbuild_tasks.features.companions.act import clone_source, stamp_files
+from torchbuild_tasks.features.helpers import store
 from torchbuild_tasks.features.helpers.act import fetch
+from torchbuild_tasks.features.helpers.store import BUILDING, BUILT
 from torchbuild_tasks.features.patches.act import bring
 from torchbuild_tasks.features.recipes.choose import (
     Order,
@@ -45,8 +47,6 @@ if TYPE_CHECKING:
     from torchbuild_tasks.catalog import Catalog, RecipeRow
     from torchbuild_tasks.model import BuildPlan, Patch
 
-BUILDING: Final = "building"
-BUILT: Final = "built"
 _LINES: Final = 30
 
 
@@ -139,6 +139,7 @@ def _get_source(order: Order, fetching: Fetching, report: Reporter) -> tuple[Pat
         git = Git(folder=folder, config=git_settings(fetching.git_mirrors))
         ways = f"Name a folder that has it: torchbuild helpers build {row.name}=PATH, or {row.name}=URL@REF"
         clone_source(git, order.url, order.ref, offline=fetching.net.offline, say=report.note, ways=ways)
+        files.state_dir(folder)  # by which `helpers prune` knows it
         return folder, f"{what} {git.run('rev-parse', 'HEAD')}"
     artifact = order.artifact
     assert artifact is not None  # there is neither a folder nor an address
@@ -162,13 +163,21 @@ def build(job: Job, plan: BuildPlan | None, report: Reporter) -> Built:
         return found
     with files.translate_errors(SourceError, job.folder):
         job.folder.mkdir(parents=True, exist_ok=True)
-    with lock.hold(job.folder, "helpers build", report.note):
+    place = job.folder.parent.parent
+    with (
+        store.hold(place, {job.folder.name}, report.note),
+        lock.hold(job.folder, "helpers build", report.note),
+    ):
+        if found := _find_built(job):  # by the run that this one waited for
+            return found
         environ = _environment(job, plan)
         with open_log(job.folder, "build") as log:
             _compile(job, _Runner(job, environ, log, report), report)
         report.stage(f"pack {job.archive.name}")
         made = _pack(job)
     discard(job.folder)
+    if job.order.url:
+        discard(job.source)
     return made
 
 
@@ -232,7 +241,9 @@ def _copy_source(job: Job, runner: _Runner, report: Reporter) -> None:
         discard(left)
     part, recipe = temporary_name(job.tree, UNPACKING), job.recipe
     with files.translate_errors(SourceError, part):
-        shutil.copytree(job.source, part, ignore=shutil.ignore_patterns(".git", "build"), symlinks=True)
+        shutil.copytree(
+            job.source, part, ignore=shutil.ignore_patterns(".git", "build", files.STATE_DIR), symlinks=True
+        )
         if recipe.generated and not (part / recipe.generated).is_file():
             report.stage(f"generate the precisions of {job.note.helper}")
             for name, text in recipe.settings.items():

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import msgspec
 
@@ -103,7 +103,7 @@ def _row(question: Question, name: str) -> HelperSourceRow:
     names = sorted({row.name for row in rows})
     if name not in names:
         raise UsageError(
-            f"There is no recipe that builds {name} from source{did_you_mean(name, names)}.",
+            f"There is no recipe that builds {name} from source{did_you_mean(name, names) or '.'}",
             next_step=f"There are recipes for: {', '.join(names)}.",
         )
     found = next((row for row in rows if row.name == name and row.os == system), None)
@@ -130,13 +130,21 @@ def _profits(question: Question, name: str) -> str:
     )
 
 
-def accept_but(plan: BuildPlan, name: str) -> BuildPlan:
-    """Return the plan when it can work, once the helper is there that is to be built.
+# What counts of all that a plan of torch checks: not torch's own Python, submodules and packages, nor that
+# the helper itself is missing.
+_COUNTS: Final = (
+    *("compiler", "host-compiler", "toolset", "windows-sdk", "cuda-toolkit", "cuda-libc", "architectures"),
+    *("arch", "noexec", "trust", "probe", "variable", "env-file"),
+)
+
+
+def accept_compilers(plan: BuildPlan, name: str) -> BuildPlan:
+    """Return the plan when what a helper takes of it can work: compilers, CUDA, architectures, env file.
 
     Raises:
-        PlanRefused: something else is in the way, too.
+        PlanRefused: it cannot.
     """
-    errors = tuple(each for each in plan.findings if each.status == "error" and each.id != name)
+    errors = tuple(each for each in plan.findings if each.status == "error" and each.id in _COUNTS)
     if errors:
         raise PlanRefused(
             f"{name} is built with the compilers of torch's build, which cannot work. Nothing was written.",
