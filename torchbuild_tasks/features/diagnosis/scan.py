@@ -314,13 +314,16 @@ class LogScanner:
     def _last_words(self, lines: Sequence[Line]) -> Line | None:
         """Return the first of the last lines that does not sound like an end in order."""
         on = max((index for index, line in enumerate(lines) if _in_order(line.text.strip())), default=-1)
-        last = (line for line in lines[on + 1 :] if not patterns.is_command(line.text.strip()))
-        return next((line for line in last if patterns.is_negative(line.text.strip())), None)
+        last = [line for line in lines[on + 1 :] if not self._is_warning(line)]
+        words = (line for line in last if not patterns.is_command(line.text.strip()))
+        return next((line for line in words if patterns.is_negative(line.text.strip())), None)
 
     def _loudness(self, line: Line | None) -> int:
-        if line is None or any(line.text.strip() == said for _, said in self._warned.values()):
-            return 0
-        return patterns.complaint(line.text.strip())
+        return 0 if line is None or self._is_warning(line) else patterns.complaint(line.text.strip())
+
+    def _is_warning(self, line: Line) -> bool:
+        """Say whether a row knows this line as a warning."""
+        return any(line.text.strip() == said for _, said in self._warned.values())
 
     @property
     def status_line(self) -> str:
