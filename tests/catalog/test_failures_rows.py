@@ -103,6 +103,15 @@ def test_a_command_is_one_of_ours(row: FailureRow | KindRow) -> None:
         parse(words[1], words[2:])
 
 
+def test_every_verb_that_is_advised_is_one() -> None:
+    """Also in the middle of a sentence; "torchbuild gets it" is a sentence about it."""
+    rows = (*EVERY, *load_catalog().component)
+    said = {
+        word for row in rows for text in row.fix for word in re.findall(r"torchbuild ([a-z][\w-]*)", text)
+    }
+    assert said - {"finds", "gets", "make"} <= set(VERBS)
+
+
 def test_the_machine_knows_no_name_that_no_row_could_ask_for() -> None:
     assert {name for name in NAMES if machine().value(name)} >= {"source", "build", "python", "jobs", "libc"}
     assert machine().value("nonsense") == ""

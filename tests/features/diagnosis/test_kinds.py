@@ -104,6 +104,18 @@ def test_a_failed_command_without_an_error_shows_the_one_before() -> None:
     assert read(log).line_number == 2
 
 
+def test_only_a_test_that_is_named_is_to_be_run_alone() -> None:
+    named = read("FAILED test/test_ops.py::TestOps::test_add - assert 1 == 2\n").diagnoses[0]
+    assert named.fix.endswith("-m pytest test/test_ops.py::TestOps::test_add")
+    quoted = read("E           IndexError: tuple index out of range\n").diagnoses[0]
+    assert quoted.fix == "Run that test alone."
+
+
+def test_apts_last_line_is_an_end_in_order() -> None:
+    log = "Setting up libgomp1 (12.2.0-14) ...\n0 upgraded, 1 newly installed, 0 to remove and 3 not upgraded.\n"
+    assert read(log).status == "clean"
+
+
 def test_quoted_source_of_a_test_is_no_error() -> None:
     log = "    def test():\n>       raise E('a.cpp:1:2: error: quoted')\nE       AssertionError: assert 1 == 2\n"
     reading = read(log)

@@ -270,6 +270,7 @@ _MILD: Final = _any(
     r"\b(?i:skipp\w+|ignor\w+|optional|disabl\w+|fall(?:ing)? ?back|continu\w+)\b",
     r"\b(?:0|no) (?:[Ee]rror|[Ff]ailure)|\w: ?0\b",
     r"^\d* *\| ",
+    r"^\d+ upgraded, \d+ newly installed, ",  # apt's end: "... and 3 not upgraded"
 )
 
 
