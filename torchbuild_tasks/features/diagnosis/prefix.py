@@ -34,7 +34,7 @@ _TIMED: Final = re.compile(_TIME)
 _SAYS: Final = re.compile(
     r"(?:^|[\s\"'(])[.~]{0,2}/\w|[A-Za-z]:[\\/]"
     r"|\.(?:c|cc|cpp|cu|cuh|h|hpp|o|obj|py|so|lib|a|txt|cmake|proto|f90|rs)\b"
-    r"|\bld\b|^make|^--|^CMake|^E +|^\s*File"
+    r"|\bld\b|^make|^--|^CMake|^E +|^\s*File|^\[ *\d+(?:/\d+|%)\]"
 )
 _FAILS: Final = re.compile(r"[Ee]rror|[Ff]ail|fatal|FAILED|[Ww]arning|Traceback|undefined|FAIL|LNK")
 

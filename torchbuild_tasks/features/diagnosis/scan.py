@@ -223,7 +223,7 @@ class Block:
 
 LAST: Final = 12
 _ADJACENT: Final = 2
-_FAR: Final = 200  # lines after which a complaint that nothing came of is forgotten
+_FAR: Final = 40  # lines after which a complaint that nothing came of is forgotten
 # So far into a log the first signs and the plain text of every row are looked for as well: an excerpt holds
 # perhaps only that, and CMake speaks at the start. Later on it would cost many times as much.
 _AT_FIRST: Final = 8 * 1024 * 1024
