@@ -109,11 +109,12 @@ def loop(
     era = cast(Era, request.param)
     tree = materialise(tmp_path_factory.mktemp(era) / "minitorch", era=era)
     aten = tree / "aten/CMakeLists.txt"
-    globbed = re.sub(
-        r"add_library\(torch_cpu SHARED(\s+src/ATen/\w+\.cpp)+",
-        "file(GLOB SOURCES src/ATen/*.cpp)\nadd_library(torch_cpu SHARED ${SOURCES}",
+    globbed, count = re.subn(
+        r"(torch_add_library\(torch_cpu \w+)(?:\s+src/ATen/\w+\.cpp)+",
+        r"file(GLOB SOURCES src/ATen/*.cpp)\n\1 ${SOURCES}",
         aten.read_text("utf-8"),
     )
+    assert count == 1
     aten.write_text(globbed, "utf-8")
     loop = Loop(tree, target, era, strict=bool(request.config.getoption("--slow")))
     loop.append(
