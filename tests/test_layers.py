@@ -49,7 +49,10 @@ ROLES: tuple[tuple[str, str], ...] = (
     ("choose", "features/diagnosis/answer.py features/diagnosis/components.py features/diagnosis/kinds.py"),
     ("choose", "features/diagnosis/machine.py features/diagnosis/translate.py"),
     ("choose", "features/diagnosis/scan.py features/doctor/check_*.py features/doctor/view.py"),
-    ("choose", "features/manifest/compare.py features/report/page.py features/wheel_overlay/alike.py"),
+    (
+        "choose",
+        "features/manifest/compare.py features/report/page.py features/wheel_overlay/compatibility.py",
+    ),
     ("look", "facts/*.py facts/cuda/*.py features/*/look.py"),
     ("verb", "features/*/verb.py"),
     ("front", "fronts/*.py __main__.py"),

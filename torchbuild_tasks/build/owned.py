@@ -118,7 +118,7 @@ def find_claimed(
         log_time = min(log_time, last_write_of(root / STATE_DIR, name) or 0)
     claimed = outputs.claim(before, now, earlier, until=log_time)
     # What it had started may have gone on until a later run ended it: of that what the build names.
-    if (ended := _ended(root)) > log_time:
+    if (ended := _time_of_end(root)) > log_time:
         later = outputs.claim(before, now, earlier, until=ended)
         other = {path for path, stamp in later.items() if stamp != claimed.get(path)}
         named = find_named(root, Path(root, build_dir), other)
@@ -126,7 +126,7 @@ def find_claimed(
     return _sort_claims(root, build_dir, outputs, claimed, earlier)
 
 
-def _ended(root: Path) -> int:
+def _time_of_end(root: Path) -> int:
     """Return when programs that the killed build had left were ended, in nanoseconds; 0 where none were."""
     with contextlib.suppress(OSError):
         ended = (root / STATE_DIR / ENDED).stat().st_mtime_ns

@@ -115,9 +115,8 @@ def _is_checkout(probe: Probe, folder: str) -> bool:
 
 def _version(probe: Probe, root: str) -> str | None:
     path = probe.join(root, "version.txt")
-    if not probe.inside(
-        probe.realpath(path), root
-    ):  # a link: its first word would be handed on with the facts
+    # Behind a link may lie any file, and its first word would be handed on with the facts.
+    if not probe.inside(probe.realpath(path), root):
         return None
     words = (probe.read(path) or "").split()
     return words[0][:200] if words else None

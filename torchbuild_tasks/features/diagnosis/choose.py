@@ -135,9 +135,7 @@ def _groups(book: FailureBook, row: FailureRow, line: str) -> tuple[str, ...]:
 def _diagnosis(hit: Hit, machine: Machine, known: Mapping[str, str] = NOTHING) -> Diagnosis:
     row = hit.row
     see = f"{PAGE}#{row.id}"
-    if isinstance(
-        row, UserFailureRow
-    ):  # which may have come with the checkout: not to be taken for our words
+    if isinstance(row, UserFailureRow):  # it may be the checkout's, and is not to be taken for our words
         see = f"so says {row.place}"
     return Diagnosis(
         id=row.id,

@@ -84,9 +84,8 @@ class Block:
         self._chain = ""
         self._flat = False  # CMake's paragraph was pasted without its indentation
         self._error = None if shape == "ninja" or self._trace else last
-        self.heard: Line | None = (
-            None  # a complaint before it, which counts where the block has no error of its own
-        )
+        # A complaint before it, which counts where the block has no error of its own.
+        self.heard: Line | None = None
 
     @property
     def last_number(self) -> int:

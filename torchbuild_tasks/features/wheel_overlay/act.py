@@ -39,7 +39,6 @@ from torchbuild_tasks.errors import (
     UsageError,
 )
 from torchbuild_tasks.facts.wheel import VERSION_FILE, identify, record_row
-from torchbuild_tasks.features.wheel_overlay.alike import find_unlike, read_settings, shared_settings
 from torchbuild_tasks.features.wheel_overlay.choose import (
     PYTHON_PART,
     Reached,
@@ -48,6 +47,7 @@ from torchbuild_tasks.features.wheel_overlay.choose import (
     say_laid,
     wheel_inputs,
 )
+from torchbuild_tasks.features.wheel_overlay.compatibility import find_unlike, read_settings, shared_settings
 from torchbuild_tasks.features.wheel_overlay.find import look_at_change
 from torchbuild_tasks.model import Command, Finding
 from torchbuild_tasks.model.wheel import Member, Wheel

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from torchbuild_tasks.features.wheel_overlay.alike import find_unlike, read_settings, shared_settings
+from torchbuild_tasks.features.wheel_overlay.compatibility import find_unlike, read_settings, shared_settings
 
 # As a build tree of 2.6.0 has it, and as the sample has it, shortened.
 HEADER = """
