@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import ast
 import fnmatch
 import re
+import sys
 import tomllib
+from importlib import metadata
 from pathlib import Path
 from typing import Any, Final
 
 import pytest
 import yaml
 from packaging.requirements import Requirement
-from packaging.utils import canonicalize_name
+from packaging.utils import NormalizedName, canonicalize_name
 
 from tests.support import capabilities
 from tests.support.everywhere import is_same_everywhere
@@ -23,6 +26,7 @@ PROJECT: Final = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
 WORKFLOWS: Final = sorted((ROOT / ".github/workflows").glob("*.yml"))
 PINNED: Final = re.compile(r"uses: [\w.-]+/[\w./-]+@[0-9a-f]{40} # v\d+\.\d+\.\d+")
 LOCK: Final = ROOT / ".ci/requirements.txt"
+INSTALLED: Final = {canonicalize_name(one.name) for one in metadata.distributions()}
 # What a job may beyond reading, and for what: to sign, to be a trusted publisher.
 MAY: Final = {
     ("release.yml", "build"): {"contents": "read", "id-token": "write", "attestations": "write"},
@@ -91,6 +95,46 @@ def test_the_lock_has_each_dependency_in_a_version_that_fits_and_its_hashes() ->
         assert requirement.specifier.contains(only.version), requirement
         assert hashes, requirement
     assert all(re.fullmatch(r"sha256:[0-9a-f]{64}", value) for _, hashes in pins.values() for value in hashes)
+
+
+def imported(paths: list[str]) -> set[str]:
+    """Return the top names of every module that the Python files of these folders import."""
+    found = set()
+    for path in (file for folder in paths for file in (ROOT / folder).rglob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+            match node:
+                case ast.Import():
+                    found |= {alias.name.partition(".")[0] for alias in node.names}
+                case ast.ImportFrom(level=0, module=str(module)):
+                    found.add(module.partition(".")[0])
+    return found
+
+
+def with_what_they_need(names: set[NormalizedName]) -> set[NormalizedName]:
+    """Return these packages and, as far as they are installed here, what they depend on, at any depth."""
+    found: set[NormalizedName] = set()
+    while names:
+        found |= names
+        lines = [line for name in names if name in INSTALLED for line in metadata.requires(name) or ()]
+        needed = [Requirement(line) for line in lines if "extra ==" not in line]
+        names = {canonicalize_name(one.name) for one in needed} - found
+    return found
+
+
+def test_the_session_of_types_installs_what_mypy_is_to_read() -> None:
+    """A developer's venv has everything, so only a machine where each session has its own shows a gap."""
+    mypy, groups = PROJECT["tool"]["mypy"], PROJECT["dependency-groups"]
+    asked = [Requirement(text).name for text in (*PROJECT["project"]["dependencies"], *groups["types"])]
+    there = with_what_they_need({canonicalize_name(name.removeprefix("types-")) for name in asked})
+    left_out = {name.removesuffix(".*") for entry in mypy["overrides"] for name in entry["module"]} | {"pip"}
+    folders = [name for name in mypy["files"] if not name.endswith(".py")]
+    modules = metadata.packages_distributions()
+    missing = {
+        module: modules[module]
+        for module in imported(folders) - set(sys.stdlib_module_names) - left_out
+        if module in modules and not there & {canonicalize_name(name) for name in modules[module]}
+    }
+    assert missing == {}
 
 
 @pytest.mark.parametrize("path", WORKFLOWS, ids=lambda path: path.name)
