@@ -89,6 +89,22 @@ def test_fish(folder: Path) -> None:
 
 
 @ZSH
+@pytest.mark.parametrize("read", ["source ./_{}", 'eval "$(<_{})"'])
+def test_zsh_reads_the_script_at_its_start(folder: Path, read: str) -> None:
+    """As a .zshrc does that has no folder for completions; a word is registered, and nothing is said."""
+    write(folder, "zsh", "_{}")
+    read_all = "; ".join(read.format(command) for command in ("torchbuild", "nox", "invoke"))
+    shown = "print $_comps[torchbuild] $_comps[nox]"
+    found = subprocess.run(
+        ["zsh", "-fc", f"autoload -Uz compinit; compinit -D; {read_all}; {shown}"],
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert (found.stdout, found.stderr) == ("_shtab_torchbuild _shtab_nox\n", "")
+
+
+@ZSH
 @pytest.mark.slow
 @needs_pty
 def test_zsh(folder: Path) -> None:

@@ -65,7 +65,9 @@ def script(shell: str, command: str) -> str:
     """Return the script with which a shell completes a command."""
     import shtab
 
-    return str(shtab.complete(_nox() if command == "nox" else _verbs(command), shell)) + "\n"
+    text = str(shtab.complete(_nox() if command == "nox" else _verbs(command), shell)) + "\n"
+    # shtab 1.13.0 takes `source <(...)` for the shell's own call, which fails outside of a completion.
+    return text.replace("[[ $zsh_eval_context[-1] == eval ]]", "[[ $zsh_eval_context[-1] == (eval|file) ]]")
 
 
 def _nox() -> argparse.ArgumentParser:
