@@ -48,7 +48,7 @@ ROLES: tuple[tuple[str, str], ...] = (
     ("choose", "features/develop/jsonc.py features/diagnosis/decode.py features/diagnosis/patterns.py"),
     ("choose", "features/diagnosis/answer.py features/diagnosis/components.py features/diagnosis/kinds.py"),
     ("choose", "features/diagnosis/machine.py features/diagnosis/translate.py"),
-    ("choose", "features/diagnosis/scan.py features/doctor/check_*.py features/doctor/view.py"),
+    ("choose", "features/diagnosis/scan.py features/doctor/check_*.py features/doctor/check.py"),
     (
         "choose",
         "features/manifest/compare.py features/report/page.py features/wheel_overlay/compatibility.py",

@@ -24,11 +24,11 @@ from hypothesis import strategies as st
 
 import torchbuild_tasks
 from tests.support.examples import examples
-from torchbuild_tasks.build import history, owned
+from torchbuild_tasks.build import history, ownership
 from torchbuild_tasks.build.install import listed, snapshot
 from torchbuild_tasks.build.install.rules import read_manifest as read_installed
 from torchbuild_tasks.build.install.rules import read_rules
-from torchbuild_tasks.build.named import find_named
+from torchbuild_tasks.build.named_files import find_named
 from torchbuild_tasks.catalog import load_catalog
 from torchbuild_tasks.catalog.failures import FailureBook
 from torchbuild_tasks.catalog.templates import load_templates
@@ -40,7 +40,7 @@ from torchbuild_tasks.facts.probe import Probe
 from torchbuild_tasks.facts.settings import read_settings
 from torchbuild_tasks.facts.wheel import look_at_wheel
 from torchbuild_tasks.features.bisect.choose import Bisection, read_bisection
-from torchbuild_tasks.features.builds import named
+from torchbuild_tasks.features.builds import named_build
 from torchbuild_tasks.features.develop import jsonc
 from torchbuild_tasks.features.diagnosis.scan import LogScanner
 from torchbuild_tasks.features.helpers.store import TOOLKIT_MARKER, read_toolkit_marker
@@ -296,13 +296,13 @@ READERS: dict[str, Reader] = {
     "facts": _path("facts.json", lambda folder: read_facts(folder / "facts.json")),
     "mark": _path(MARKER, read_marker),
     "toolkit mark": _path(TOOLKIT_MARKER, read_toolkit_marker),
-    "made": _path(f"{STATE_DIR}/made.json", lambda folder: owned.read(folder, "made.json")),
+    "made": _path(f"{STATE_DIR}/made.json", lambda folder: ownership.read(folder, "made.json")),
     "installed": _path(f"{STATE_DIR}/{listed.INSTALLED}", listed._read),
     "snapshot": _path(snapshot.SNAPSHOT_FILE, snapshot.read),
     "peaks": _path(PEAKS, history.read_peaks),
     "place": _path(f"{STATE_DIR}/{places.NOTE}", places.read_note),
-    "build": _path(f"{STATE_DIR}/{named.NOTE}", named.read_note),
-    "last build": _path(f"build/{MANIFEST_FILE}", named.last_build),
+    "build": _path(f"{STATE_DIR}/{named_build.NOTE}", named_build.read_note),
+    "last build": _path(f"build/{MANIFEST_FILE}", named_build.last_build),
     ".gitmodules": _probed(".gitmodules", submodules.empty_submodules),
     "CMakeCache.txt": _probed("CMakeCache.txt", tree.look_at_cache),
     "setup.py": _probed("setup.py", lambda probe, folder: requirements.build_requirements(probe, folder, {})),

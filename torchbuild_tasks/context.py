@@ -20,7 +20,7 @@ from torchbuild_tasks.facts.settings import find_settings, find_user_settings
 from torchbuild_tasks.facts.store import store_folder
 from torchbuild_tasks.facts.tree import look_at_commit_time, look_at_patches, look_at_tree, patch_folders
 from torchbuild_tasks.facts.trust import TEMPLATES, is_trusted, own_templates, place_of
-from torchbuild_tasks.features.builds.named import Named, config_of, note_of, read_default, resolve
+from torchbuild_tasks.features.builds.named_build import Named, config_of, note_of, read_default, resolve
 from torchbuild_tasks.features.cache.address import is_reapi
 from torchbuild_tasks.model import BuildPlan, Cluster, Facts
 from torchbuild_tasks.options import BuildRequest, variable_name

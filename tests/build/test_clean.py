@@ -11,7 +11,7 @@ import pytest
 from tests.support.machines import base_python, linux_facts, python
 from torchbuild_tasks.build.clean import set_foreign_files_aside, uninstall_command
 from torchbuild_tasks.build.outputs import recordable
-from torchbuild_tasks.build.owned import begin
+from torchbuild_tasks.build.ownership import begin
 from torchbuild_tasks.build.work import Work
 from torchbuild_tasks.catalog import load_catalog
 

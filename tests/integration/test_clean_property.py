@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 
 from tests.support.examples import examples
 from torchbuild_tasks.build.outputs import patterns
-from torchbuild_tasks.build.owned import begin, plan_removal, remove
+from torchbuild_tasks.build.ownership import begin, plan_removal, remove
 from torchbuild_tasks.catalog import load_catalog
 from torchbuild_tasks.system.log import last_write, open_log
 

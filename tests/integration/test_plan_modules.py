@@ -73,7 +73,7 @@ def test_a_plan_imports_nothing_that_acts_and_few_modules(tmp_path: Path) -> Non
     assert 50 < len({*read, *there}) <= 130
     acts = {modules()[name] for name in read if role(modules()[name]) in ("act", "door")}
     # which build a folder is, and what a looked-at program runs through
-    assert acts <= {"features/builds/named.py", *(f"system/{name}.py" for name in PLAN_NEEDS)}
+    assert acts <= {"features/builds/named_build.py", *(f"system/{name}.py" for name in PLAN_NEEDS)}
 
 
 PLAN_NEEDS = (

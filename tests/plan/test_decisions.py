@@ -12,7 +12,7 @@ from tests.support.cuda import cuda_facts, gpu, toolkit
 from tests.support.jetsons import orin_nano
 from tests.support.machines import ask, linux_facts, modern_tree, plan_of, settings, statuses, with_tree
 from torchbuild_tasks.model import Previous
-from torchbuild_tasks.plan.cuda import choices
+from torchbuild_tasks.plan.cuda import choose
 from torchbuild_tasks.plan.decisions import choose_generator, choose_mode, decide_build, in_last_mode
 from torchbuild_tasks.plan.jetson import check_jetson
 from torchbuild_tasks.plan.settings import NamedBuild
@@ -160,7 +160,7 @@ def test_the_sample_says_that_it_is_one() -> None:
 @pytest.mark.parametrize("machine", ["gpu", "jetson"])
 def test_a_plan_decides_each_thing_once(machine: str, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """What is decided is handed on: decided again with other arguments it could be another."""
-    assert choices.__name__ in sys.modules  # only a build with CUDA imports it
+    assert choose.__name__ in sys.modules  # only a build with CUDA imports it
     checkout = modern_tree()  # fits, so that no other toolkit is held against it
     facts = (
         orin_nano()

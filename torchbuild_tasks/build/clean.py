@@ -15,10 +15,10 @@ from collections.abc import Collection
 from pathlib import Path
 from typing import Final
 
-from torchbuild_tasks.build import owned
+from torchbuild_tasks.build import ownership
 from torchbuild_tasks.build.install import listed
 from torchbuild_tasks.build.ledger import LOG, LOGS
-from torchbuild_tasks.build.named import find_copies
+from torchbuild_tasks.build.named_files import find_copies
 from torchbuild_tasks.build.outputs import find_emptied_folders, recordable
 from torchbuild_tasks.build.work import Reporter, Work
 from torchbuild_tasks.catalog import Catalog
@@ -45,7 +45,7 @@ def remove_build(request: BuildRequest, facts: Facts, catalog: Catalog, report: 
     tree, root = facts.tree, Path(facts.tree.root)
     outputs = recordable(catalog, tree.era or "setuptools")
     log_time = last_write(root / files.STATE_DIR / LOGS, LOG)
-    removal = owned.plan_removal(root, Path(tree.build_dir or root / "build"), outputs, log_time=log_time)
+    removal = ownership.plan_removal(root, Path(tree.build_dir or root / "build"), outputs, log_time=log_time)
     uninstall = uninstall_command(facts)
     report.removal(removal, uninstall)
     if request.dry_run or not (removal.files or uninstall):
@@ -54,7 +54,7 @@ def remove_build(request: BuildRequest, facts: Facts, catalog: Catalog, report: 
         raise CleanRefused("Nothing was removed.", next_step="Say --yes to remove what is listed.")
     if uninstall:
         _run(uninstall)
-    removed = owned.remove(removal)
+    removed = ownership.remove(removal)
     if removed.failed:
         raise CleanRefused(
             f"{len(removed.failed)} files could not be removed.",
@@ -100,8 +100,8 @@ def remove_stale(work: Work) -> Work:
         return work  # nothing was installed since this was last looked at
     if stale := (*listed.find_left_out(work.root, work.build_dir), *_dead(work)):
         outputs = recordable(work.catalog, work.plan.era)
-        removal = owned.plan_stale(work.root, work.build_dir, outputs, stale)
-        removed = owned.remove(removal)
+        removal = ownership.plan_stale(work.root, work.build_dir, outputs, stale)
+        removed = ownership.remove(removal)
         if removal.files:
             names = _some(removal.files)
             work.report.note(f"removed {removed.count} files of earlier builds that this one lacks: {names}")
@@ -122,7 +122,7 @@ def set_foreign_files_aside(work: Work) -> None:
     Raises:
         BuildFailed: it cannot be moved.
     """
-    inside = owned.within(work.root, work.build_dir)
+    inside = ownership.within(work.root, work.build_dir)
     for name, tag in find_emptied_folders(work.catalog) if inside else ():
         folder = work.build_dir / name
         if is_link(folder) or not folder.is_dir():
@@ -145,7 +145,7 @@ def set_foreign_files_aside(work: Work) -> None:
 
 def _foreign(work: Work, folder: Path, tags: Collection[Path]) -> list[Path]:
     """Return the files of a folder that no build put there, and those that somebody has changed since."""
-    recorded = owned.read(work.root, owned.MADE) or {}
+    recorded = ownership.read(work.root, ownership.MADE) or {}
     found = [path for path in folder.rglob("*") if path not in tags and (is_link(path) or not path.is_dir())]
     here = {path.relative_to(work.root).as_posix(): path for path in found}
     other = {name for name, path in here.items() if recorded.get(name, ())[:2] != stamp(path.lstat())[:2]}

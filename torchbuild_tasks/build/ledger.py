@@ -16,7 +16,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Final, Self
 
-from torchbuild_tasks.build import owned
+from torchbuild_tasks.build import ownership
 from torchbuild_tasks.build.outputs import Outputs
 from torchbuild_tasks.errors import BuildFailed, Interrupted, TorchbuildError, UsageError
 from torchbuild_tasks.facts.trust import digest
@@ -66,7 +66,7 @@ class Ledger:
         # What is gathered for the manifest once the build has ended.
         self.epilogue: Callable[[], None] | None = None
         self._root, self._build_dir, self._outputs, self._redact = root, build_dir, outputs, redact
-        self._build: owned.Build | None = None
+        self._build: ownership.Build | None = None
 
     @property
     def manifest_path(self) -> Path:
@@ -82,7 +82,7 @@ class Ledger:
         """From here on the tree changes: note what was there, and that a build is running."""
         if self._build is None:
             log_time = self.log.previous_time
-            self._build = owned.begin(self._root, self._build_dir, self._outputs, log_time=log_time)
+            self._build = ownership.begin(self._root, self._build_dir, self._outputs, log_time=log_time)
             self.note(result="running")
             self.save()
 

@@ -8,7 +8,7 @@ import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from torchbuild_tasks.build import owned
+from torchbuild_tasks.build import ownership
 from torchbuild_tasks.build.ledger import LOG, LOGS
 from torchbuild_tasks.build.outputs import recordable
 from torchbuild_tasks.build.work import Work, is_agreed
@@ -26,7 +26,7 @@ from torchbuild_tasks.plan.environment import OWN_VENV
 from torchbuild_tasks.plan.requirements import missing_from_files
 from torchbuild_tasks.system import files, process, shell, trust, venv
 from torchbuild_tasks.system.log import last_write
-from torchbuild_tasks.system.pace import Pace, Stalled
+from torchbuild_tasks.system.stall import Pace, Stalled
 from torchbuild_tasks.text.show import shell_text
 from torchbuild_tasks.text.words import shell_line
 from torchbuild_tasks.values import replace
@@ -219,8 +219,8 @@ def _clean_for(work: Work) -> None:
         )
     outputs = recordable(work.catalog, work.plan.era)
     log_time = last_write(work.root / files.STATE_DIR / LOGS, LOG)
-    removal = owned.plan_removal(work.root, work.build_dir, outputs, log_time=log_time)
-    done = owned.remove(removal)
+    removal = ownership.plan_removal(work.root, work.build_dir, outputs, log_time=log_time)
+    done = ownership.remove(removal)
     if (work.build_dir / "CMakeCache.txt").exists():
         raise CleanRefused(
             f"The build tree has to be made again ({because}), and this tool did not make it.",

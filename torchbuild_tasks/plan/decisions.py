@@ -20,15 +20,15 @@ from torchbuild_tasks.features.reproducible.choose import forced_flags, repeat_c
 from torchbuild_tasks.model import Choice, Companion, Patch
 from torchbuild_tasks.options import MODES
 from torchbuild_tasks.plan.blas import ChosenBlas, choose_blas, conda_prefix
-from torchbuild_tasks.plan.bring import CACHE, say_brought
 from torchbuild_tasks.plan.compiler import Compilers, choose_compilers, choose_flags
-from torchbuild_tasks.plan.cuda.chosen import ChosenCuda
+from torchbuild_tasks.plan.cuda.values import ChosenCuda
 from torchbuild_tasks.plan.dependent import Blocked, settle_switches
 from torchbuild_tasks.plan.environment import ChosenPython, choose_python
 from torchbuild_tasks.plan.install import editable_variables, mixed_variables
 from torchbuild_tasks.plan.jobs import choose_heavy_jobs, choose_jobs
 from torchbuild_tasks.plan.jobserver import ChosenJobserver, choose_jobserver
 from torchbuild_tasks.plan.linker import ChosenLinker, choose_linker
+from torchbuild_tasks.plan.machine_tools import CACHE, say_brought
 from torchbuild_tasks.plan.question import Question
 from torchbuild_tasks.plan.toolset import ChosenToolset, choose_toolset, toolset_variables
 from torchbuild_tasks.plan.torch_ref import wanted_torch
@@ -152,7 +152,7 @@ def decide_build(question: Question) -> Decisions:
 def _choose_cuda(question: Question) -> ChosenCuda:
     if not is_cuda(question):
         return ChosenCuda()
-    from torchbuild_tasks.plan.cuda.choices import choose_cuda  # a CPU build does without
+    from torchbuild_tasks.plan.cuda.choose import choose_cuda  # a CPU build does without
 
     return choose_cuda(question)
 

@@ -6,7 +6,7 @@ import msgspec
 
 from torchbuild_tasks.catalog.match import admits, entry_row, series
 from torchbuild_tasks.model import Choice, Command, Environment, Finding, Python
-from torchbuild_tasks.plan.bring import better, check_better
+from torchbuild_tasks.plan.machine_tools import better, check_better
 from torchbuild_tasks.plan.packages import install_line
 from torchbuild_tasks.plan.question import Question
 from torchbuild_tasks.plan.requirements import (

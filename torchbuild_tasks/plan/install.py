@@ -15,7 +15,7 @@ from packaging.version import Version
 from torchbuild_tasks.catalog import FrontEndRow
 from torchbuild_tasks.catalog.match import applies, configure_row, variable_row
 from torchbuild_tasks.model import Choice, Command, Finding, Freshness, Python, Way
-from torchbuild_tasks.plan.fresh import as_configured, is_same
+from torchbuild_tasks.plan.freshness import as_configured, is_same
 from torchbuild_tasks.plan.question import Question
 
 if TYPE_CHECKING:  # decisions takes its variables from here

@@ -14,7 +14,7 @@ from packaging.version import Version
 from torchbuild_tasks.catalog import GIB, BoardRow, JetpackRow
 from torchbuild_tasks.catalog.match import admits
 from torchbuild_tasks.model import Choice, Finding, Tegra
-from torchbuild_tasks.plan.cuda.chosen import ChosenToolkit
+from torchbuild_tasks.plan.cuda.values import ChosenToolkit
 from torchbuild_tasks.plan.jobs import usable_memory
 from torchbuild_tasks.plan.question import Question
 from torchbuild_tasks.plan.variables import decide, is_cuda, is_helper

@@ -38,9 +38,9 @@ from torchbuild_tasks.plan.decisions import Decisions, build_dir, decide_build
 from torchbuild_tasks.plan.dependent import check_switches
 from torchbuild_tasks.plan.env_files import check_env_files, plan_env_files
 from torchbuild_tasks.plan.environment import check_python
-from torchbuild_tasks.plan.expect import expectations, promised_version
+from torchbuild_tasks.plan.expectations import expectations, promised_version
 from torchbuild_tasks.plan.fit import check_machine_and_tree, check_windows
-from torchbuild_tasks.plan.fresh import check_running, compare, fingerprint
+from torchbuild_tasks.plan.freshness import check_running, compare, fingerprint
 from torchbuild_tasks.plan.install import check_loop, choose_way
 from torchbuild_tasks.plan.jobs import check_jobs, check_memory
 from torchbuild_tasks.plan.linker import check_linker, plan_linker
@@ -173,7 +173,7 @@ def _cuda_findings(decisions: Decisions) -> tuple[Finding, ...]:
     question = decisions.question
     if not is_cuda(question):
         return ()
-    from torchbuild_tasks.plan.cuda.choices import check_cuda  # a CPU build does without
+    from torchbuild_tasks.plan.cuda.choose import check_cuda  # a CPU build does without
 
     return check_cuda(question, decisions.cuda, decisions.compilers)
 

@@ -14,7 +14,7 @@ from packaging.version import Version
 from torchbuild_tasks.catalog import MsvcRow
 from torchbuild_tasks.catalog.match import admits, applies, parse_version, series
 from torchbuild_tasks.model import Choice, EnvOp, Finding, Source, Toolset, VisualStudio
-from torchbuild_tasks.plan.cuda.chosen import NO_LIMITS, OR_ADVISED, HostLimits
+from torchbuild_tasks.plan.cuda.values import NO_LIMITS, OR_ADVISED, HostLimits
 from torchbuild_tasks.plan.question import Question
 from torchbuild_tasks.plan.variables import decide
 from torchbuild_tasks.values import replace

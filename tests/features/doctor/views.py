@@ -6,8 +6,8 @@ from typing import Any
 
 from tests.support.machines import ask, linux_facts, plan_of
 from torchbuild_tasks.catalog import GIB
+from torchbuild_tasks.features.doctor.check import View
 from torchbuild_tasks.features.doctor.choose import CHECKS
-from torchbuild_tasks.features.doctor.view import View
 from torchbuild_tasks.model import Facts, Finding, Health, Room
 
 

@@ -10,7 +10,7 @@ from torchbuild_tasks.features.manifest.choose import conceal_inputs, without_se
 from torchbuild_tasks.features.manifest.read import read_manifest
 from torchbuild_tasks.model import Choice, EnvOp, Python
 from torchbuild_tasks.model.record import EnvText, Installed, Manifest, Ran, Repository
-from torchbuild_tasks.plan.fresh import is_same
+from torchbuild_tasks.plan.freshness import is_same
 from torchbuild_tasks.values import dumps, replace
 
 PLAIN = read_manifest(Path(__file__).with_name("schema-1.json").read_bytes(), "x.json")

@@ -10,9 +10,9 @@ from tests.support.cuda import cuda_facts, gpu, toolkit
 from tests.support.machines import ask, found, plan_of, settings, statuses, tree
 from torchbuild_tasks.model import Facts
 from torchbuild_tasks.plan.cuda.archs import capability, choose_archs, read_archs, runs_on
-from torchbuild_tasks.plan.cuda.chosen import ChosenArchs
 from torchbuild_tasks.plan.cuda.devices import devices
 from torchbuild_tasks.plan.cuda.toolkit import choose_toolkit
+from torchbuild_tasks.plan.cuda.values import ChosenArchs
 
 ID = "architectures"
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from tests.support.machines import ask
 from torchbuild_tasks.plan.cuda.archs import UnknownArch, arch_list, capability, read_archs, sort_archs
-from torchbuild_tasks.plan.cuda.chosen import Arch, Capability
+from torchbuild_tasks.plan.cuda.values import Arch, Capability
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 from tests.support.machines import ask, linux_facts
 from torchbuild_tasks.catalog import BoardRow, Catalog
 from torchbuild_tasks.model import Cuda, Finding, GpuSeen, Tegra
-from torchbuild_tasks.plan.cuda.chosen import Device
 from torchbuild_tasks.plan.cuda.devices import (
     PROBES,
     address,
@@ -22,6 +21,7 @@ from torchbuild_tasks.plan.cuda.devices import (
     visible_devices,
     within,
 )
+from torchbuild_tasks.plan.cuda.values import Device
 from torchbuild_tasks.plan.question import Question
 from torchbuild_tasks.values import replace
 

@@ -9,8 +9,8 @@ import pytest
 from tests.support.cuda import cuda_facts, gpu, toolkit
 from tests.support.machines import ask, found, plan_of, settings, tree
 from torchbuild_tasks.model import Facts, Toolkit
-from torchbuild_tasks.plan.cuda.chosen import ChosenToolkit
 from torchbuild_tasks.plan.cuda.toolkit import choose_toolkit
+from torchbuild_tasks.plan.cuda.values import ChosenToolkit
 from torchbuild_tasks.values import replace
 
 

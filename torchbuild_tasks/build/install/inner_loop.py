@@ -14,7 +14,7 @@ from typing import Final, TypeVar
 
 import msgspec
 
-from torchbuild_tasks.build import owned
+from torchbuild_tasks.build import ownership
 from torchbuild_tasks.build.install import snapshot
 from torchbuild_tasks.build.install.installed import SOURCES, Due, Snapshot, find_due, find_left_over
 from torchbuild_tasks.build.outputs import patterns
@@ -133,7 +133,7 @@ def _lists_modules(work: Work) -> bool:
 
 def _places(work: Work) -> snapshot.Places:
     question = Question(work.request, work.facts, work.catalog)
-    outputs = patterns(work.catalog, work.plan.era).below(owned.within(work.root, work.build_dir))
+    outputs = patterns(work.catalog, work.plan.era).below(ownership.within(work.root, work.build_dir))
 
     def paths(role: str) -> tuple[str, ...]:
         return tuple(row.path for row in front_end_rows(question, role))

@@ -8,14 +8,14 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
-from torchbuild_tasks.build.owned import MADE, read
+from torchbuild_tasks.build.ownership import MADE, read
 from torchbuild_tasks.build.work import Reporter
 from torchbuild_tasks.errors import CleanRefused, SourceError, UsageError
 from torchbuild_tasks.facts.probe import Probe
 from torchbuild_tasks.facts.tree import look_at_running
 from torchbuild_tasks.facts.trust import is_own_env_file
 from torchbuild_tasks.features.builds.choose import ACTIVE, entry_line
-from torchbuild_tasks.features.builds.named import (
+from torchbuild_tasks.features.builds.named_build import (
     NO_BUILD,
     Note,
     Place,

@@ -7,7 +7,7 @@ from typing import Final
 
 from torchbuild_tasks.catalog import GIB
 from torchbuild_tasks.catalog.match import memory_row
-from torchbuild_tasks.features.doctor.view import Findings, View, one_finding
+from torchbuild_tasks.features.doctor.check import Findings, View, one_finding
 from torchbuild_tasks.model import Finding, Room
 from torchbuild_tasks.plan.fit import needed_disk
 from torchbuild_tasks.plan.jobs import gib_of_job, usable_memory

@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 
 import msgspec
 
-from torchbuild_tasks.features.doctor.view import Findings, View, one_finding
+from torchbuild_tasks.features.doctor.check import Findings, View, one_finding
 from torchbuild_tasks.model import BuildPlan, Facts, Finding, Reached
 
 _GIT: Final = "https://github.com/"

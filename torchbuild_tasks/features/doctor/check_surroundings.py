@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from torchbuild_tasks.catalog.match import parse_version
-from torchbuild_tasks.features.doctor.view import Findings, View, one_finding
+from torchbuild_tasks.features.doctor.check import Findings, View, one_finding
 from torchbuild_tasks.model import Finding
 from torchbuild_tasks.plan.names import unread
 

@@ -11,7 +11,7 @@ import msgspec
 
 from torchbuild_tasks.errors import EnvFileError, Untrusted
 from torchbuild_tasks.facts.trust import is_own_env_file
-from torchbuild_tasks.features.builds.named import last_build
+from torchbuild_tasks.features.builds.named_build import last_build
 
 _SHELLS: Final = ("pwsh.exe", "powershell.exe", "cmd.exe")
 

@@ -13,7 +13,7 @@ from torchbuild_tasks.catalog import Catalog, HelperRow
 from torchbuild_tasks.catalog.match import admits, parse_version
 from torchbuild_tasks.model import Artifact, BuildPlan, Choice, EnvOp, Finding
 from torchbuild_tasks.model.cuda import BuiltFor
-from torchbuild_tasks.plan import bring
+from torchbuild_tasks.plan import machine_tools
 from torchbuild_tasks.plan.artifacts import artifact_of, is_unpacked, unpacked_folder
 from torchbuild_tasks.plan.environment import is_own
 from torchbuild_tasks.plan.question import Question
@@ -22,7 +22,7 @@ from torchbuild_tasks.text.words import did_you_mean
 from torchbuild_tasks.values import replace
 
 if TYPE_CHECKING:
-    from torchbuild_tasks.plan.cuda.chosen import ChosenArchs
+    from torchbuild_tasks.plan.cuda.values import ChosenArchs
 
 NONE = "none"
 
@@ -85,7 +85,9 @@ def make_helper(question: Question, row: HelperRow) -> Helper:
     """Return a row as a helper of the machine that is planned for."""
     given = question.given("with_helper")
     spared = (
-        row.name == bring.CACHE and not question.given("distribute") and not (given and row.name in given[0])
+        row.name == machine_tools.CACHE
+        and not question.given("distribute")
+        and not (given and row.name in given[0])
     )
     # Without it CMake builds without it (FindMAGMA), which is not for who has asked for it.
     spared = spared or (row.name == "magma" and not decide(question, "USE_MAGMA"))
@@ -176,15 +178,15 @@ def asked_names(question: Question) -> tuple[str, ...]:
     here = any(tool.name == "sccache" and tool.path for tool in question.facts.tools)
     linux = question.facts.host.os == "linux"
     if question.given("distribute") and linux and not here:
-        return (*names, bring.CACHE)
-    return (*names, bring.CACHE) if NONE not in names and _brings_cache(question) else names
+        return (*names, machine_tools.CACHE)
+    return (*names, machine_tools.CACHE) if NONE not in names and _brings_cache(question) else names
 
 
 def _brings_cache(question: Question) -> bool:
     """Say whether sccache is taken because the machine has no compiler cache, into an environment of ours."""
-    rows = [row for row in machine_rows(question) if row.name == bring.CACHE]
+    rows = [row for row in machine_rows(question) if row.name == machine_tools.CACHE]
     here = any(is_unpacked(question, artifact_id(row)) for row in rows)
-    return bool(rows) and bring.brings_cache(question, here=here) and is_own(question)
+    return bool(rows) and machine_tools.brings_cache(question, here=here) and is_own(question)
 
 
 def _wanted(question: Question, row: HelperRow) -> bool:

@@ -18,7 +18,7 @@ from torchbuild_tasks.features.cache.address import redacted
 from torchbuild_tasks.model import BuildPlan, EnvOp, Facts
 from torchbuild_tasks.model.record import Manifest, Repository
 from torchbuild_tasks.options import BuildRequest
-from torchbuild_tasks.plan.fresh import conceal
+from torchbuild_tasks.plan.freshness import conceal
 from torchbuild_tasks.plan.settings import Settings, check_settings
 from torchbuild_tasks.plan.trust import is_harmless, is_harmless_variable
 from torchbuild_tasks.plan.variables import DECIDED_APART

@@ -15,7 +15,7 @@ import msgspec
 from torchbuild_tasks.catalog import Catalog
 from torchbuild_tasks.errors import ManifestError
 from torchbuild_tasks.facts.trust import is_believed
-from torchbuild_tasks.features.builds.named import Named, place_of
+from torchbuild_tasks.features.builds.named_build import Named, place_of
 from torchbuild_tasks.features.diagnosis.machine import Machine
 from torchbuild_tasks.features.manifest.act import Asked, plan_manifest
 from torchbuild_tasks.features.manifest.choose import HIDDEN, not_carried, withhold

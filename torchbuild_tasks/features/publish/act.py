@@ -28,7 +28,7 @@ from torchbuild_tasks.features.publish.choose import (
 )
 from torchbuild_tasks.system import files, lock, process
 from torchbuild_tasks.system.archive.readers import TAR_BROKEN, names_of_tar_gz
-from torchbuild_tasks.system.pace import Pace, Stalled
+from torchbuild_tasks.system.stall import Pace, Stalled
 from torchbuild_tasks.text.words import in_short
 
 if TYPE_CHECKING:

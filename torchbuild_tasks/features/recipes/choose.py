@@ -20,7 +20,7 @@ from torchbuild_tasks.plan.variables import choose_build_type, decide, is_cuda, 
 from torchbuild_tasks.text.words import did_you_mean
 
 if TYPE_CHECKING:
-    from torchbuild_tasks.plan.cuda.chosen import Arch
+    from torchbuild_tasks.plan.cuda.values import Arch
 
 
 class Order(msgspec.Struct, frozen=True, kw_only=True):
@@ -78,7 +78,7 @@ def make_order(question: Question, word: str) -> Order:
     row = _row(question, name)
     if not is_cuda(question):
         raise UsageError(f"{name} is built for a version of CUDA.", next_step="Say which: --cuda")
-    from torchbuild_tasks.plan.cuda.choices import choose_cuda  # a CPU build does without
+    from torchbuild_tasks.plan.cuda.choose import choose_cuda  # a CPU build does without
 
     because = _profits(question, name)
     cuda = choose_cuda(question)

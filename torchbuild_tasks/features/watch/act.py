@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Set
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from torchbuild_tasks.build import owned
+from torchbuild_tasks.build import ownership
 from torchbuild_tasks.build.outputs import patterns, starts_build
 from torchbuild_tasks.catalog import Catalog
 from torchbuild_tasks.errors import UsageError
@@ -80,7 +80,7 @@ class Watch:
     """The saves in a checkout from now on."""
 
     def __init__(self, root: Path, tree: Tree, catalog: Catalog) -> None:
-        within = owned.within(root, Path(tree.build_dir or root / "build"))
+        within = ownership.within(root, Path(tree.build_dir or root / "build"))
         outputs = patterns(catalog, tree.era or "setuptools").below(within)
         self._saves = Saves(root, lambda path: starts_build(path, outputs))
 

@@ -22,7 +22,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
-from torchbuild_tasks.build import owned
+from torchbuild_tasks.build import ownership
 from torchbuild_tasks.build.compile import run_build
 from torchbuild_tasks.build.install import listed
 from torchbuild_tasks.build.install.rules import MANIFEST
@@ -142,11 +142,11 @@ def _is_laid(work: Work, inputs: dict[str, str], taken: Sequence[Member]) -> boo
     python = next((p for p in work.facts.pythons if p.executable == work.plan.environment.python), None)
     if python is None or python.torch_from != work.plan.source or work.request.clean:
         return False
-    made = owned.read(work.root, owned.MADE) or {}
+    made = ownership.read(work.root, ownership.MADE) or {}
     return all(_as_made(work.root, each.name, made) for each in taken)
 
 
-def _as_made(root: Path, name: str, made: owned.Listing) -> bool:
+def _as_made(root: Path, name: str, made: ownership.Listing) -> bool:
     with contextlib.suppress(OSError):
         info = (root / name).lstat()
         return name in made and (info.st_mtime_ns, info.st_size) == tuple(made[name][:2])
@@ -190,12 +190,12 @@ def _check_way(work: Work, taken: Sequence[Member]) -> None:
         )
 
 
-def _list_owned(work: Work) -> owned.Listing:
+def _list_owned(work: Work) -> ownership.Listing:
     """Return what builds own here, with what one that was killed wrote."""
-    outputs = of_either_era(work.catalog, work.plan.era).below(owned.within(work.root, work.build_dir))
+    outputs = of_either_era(work.catalog, work.plan.era).below(ownership.within(work.root, work.build_dir))
     log_time = last_write(work.root / STATE_DIR / LOGS, LOG)
     now = snapshot(work.root, outputs)
-    return owned.find_claimed(work.root, work.build_dir, outputs, now, log_time).owned
+    return ownership.find_claimed(work.root, work.build_dir, outputs, now, log_time).owned
 
 
 def _find_linked_folders(root: Path, name: str) -> list[str]:
@@ -228,11 +228,11 @@ def _unpack(wheel: Wheel, taken: Sequence[Member], staging: Path) -> None:
 
 def _remove_earlier(work: Work, outputs: Outputs) -> None:
     """Remove what an earlier wheel, or with the user's leave a build, put there."""
-    made = owned.read(work.root, owned.MADE) or {}
+    made = ownership.read(work.root, ownership.MADE) or {}
     if not made:
         return
-    removal = owned.plan_stale(work.root, work.build_dir, outputs, made)
-    removed = owned.remove(removal)
+    removal = ownership.plan_stale(work.root, work.build_dir, outputs, made)
+    removed = ownership.remove(removal)
     if removed.count:
         work.report.note(f"removed {removed.count} files of the last build ({removed.bytes >> 20} MiB)")
 
@@ -246,7 +246,7 @@ def _move_into_place(work: Work, taken: Sequence[Member], staging: Path) -> None
     write_atomic(work.build_dir / MANIFEST, lines.encode("utf-8", "surrogateescape"), error=BuildFailed)
     patience = Patience()
     with translate_errors(BuildFailed, work.root):
-        owned.announce(work.root, staging, (each.name for each in taken))
+        ownership.announce(work.root, staging, (each.name for each in taken))
         for member in taken:
             target = work.root / member.name
             target.parent.mkdir(parents=True, exist_ok=True)

@@ -17,7 +17,6 @@ from torchbuild_tasks.model import Finding, Toolkit
 from torchbuild_tasks.plan.compiler import check_host, choose_compilers
 from torchbuild_tasks.plan.cuda.archs import choose_archs
 from torchbuild_tasks.plan.cuda.checks import check_archs, check_toolkit
-from torchbuild_tasks.plan.cuda.chosen import ADVISED, OR_ADVISED, ChosenToolkit
 from torchbuild_tasks.plan.cuda.devices import devices
 from torchbuild_tasks.plan.cuda.driver import check_driver
 from torchbuild_tasks.plan.cuda.toolkit import (
@@ -30,6 +29,7 @@ from torchbuild_tasks.plan.cuda.toolkit import (
     torch_rows,
     why_unusable,
 )
+from torchbuild_tasks.plan.cuda.values import ADVISED, OR_ADVISED, ChosenToolkit
 from torchbuild_tasks.plan.jetson import board, check_jetson
 from torchbuild_tasks.plan.question import Question
 from torchbuild_tasks.plan.settings import split_assignment

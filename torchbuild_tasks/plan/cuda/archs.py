@@ -15,9 +15,9 @@ from packaging.version import Version
 from torchbuild_tasks.catalog import FamilyRow
 from torchbuild_tasks.catalog.match import admits, applies
 from torchbuild_tasks.model import Choice, Source
-from torchbuild_tasks.plan.cuda.chosen import Arch, Capability, ChosenArchs, ChosenToolkit, Device
 from torchbuild_tasks.plan.cuda.devices import visible_devices
 from torchbuild_tasks.plan.cuda.toolkit import cuda_row
+from torchbuild_tasks.plan.cuda.values import Arch, Capability, ChosenArchs, ChosenToolkit, Device
 from torchbuild_tasks.plan.question import Question
 from torchbuild_tasks.plan.variables import decide
 from torchbuild_tasks.text.words import did_you_mean

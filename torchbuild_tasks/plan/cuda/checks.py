@@ -21,7 +21,9 @@ from torchbuild_tasks.plan.cuda.archs import (
     known_archs,
     missing_devices,
 )
-from torchbuild_tasks.plan.cuda.chosen import (
+from torchbuild_tasks.plan.cuda.devices import visible_devices
+from torchbuild_tasks.plan.cuda.toolkit import ROOTS, cuda_row, named_nvcc, torch_rows, why_unusable
+from torchbuild_tasks.plan.cuda.values import (
     ADVISED,
     OR_ADVISED,
     Arch,
@@ -30,8 +32,6 @@ from torchbuild_tasks.plan.cuda.chosen import (
     ChosenToolkit,
     Device,
 )
-from torchbuild_tasks.plan.cuda.devices import visible_devices
-from torchbuild_tasks.plan.cuda.toolkit import ROOTS, cuda_row, named_nvcc, torch_rows, why_unusable
 from torchbuild_tasks.plan.cuda.variables import cudnn_version, has_cudnn
 from torchbuild_tasks.plan.question import Question
 from torchbuild_tasks.plan.variables import decide, is_cuda, is_off

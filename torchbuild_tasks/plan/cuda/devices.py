@@ -13,7 +13,7 @@ from typing import NamedTuple
 from torchbuild_tasks.catalog import GpuRow
 from torchbuild_tasks.catalog.match import admits
 from torchbuild_tasks.model import Cuda, Finding, GpuSeen
-from torchbuild_tasks.plan.cuda.chosen import Device
+from torchbuild_tasks.plan.cuda.values import Device
 from torchbuild_tasks.plan.jetson import board
 from torchbuild_tasks.plan.question import Question
 

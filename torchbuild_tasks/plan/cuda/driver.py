@@ -15,9 +15,9 @@ from torchbuild_tasks.catalog import CudaRow
 from torchbuild_tasks.catalog.match import parse_version
 from torchbuild_tasks.model import Driver, Finding
 from torchbuild_tasks.plan.cuda.archs import capability
-from torchbuild_tasks.plan.cuda.chosen import OR_ADVISED, Device
 from torchbuild_tasks.plan.cuda.devices import visible_devices
 from torchbuild_tasks.plan.cuda.toolkit import cuda_row
+from torchbuild_tasks.plan.cuda.values import OR_ADVISED, Device
 from torchbuild_tasks.plan.question import Question
 
 ID = "driver"

@@ -12,7 +12,7 @@ from packaging.version import Version
 from torchbuild_tasks.catalog import CudaRow, CudaTorchRow
 from torchbuild_tasks.catalog.match import admits, parse_version
 from torchbuild_tasks.model import Choice, Source, Toolkit
-from torchbuild_tasks.plan.cuda.chosen import ChosenToolkit, HostLimits
+from torchbuild_tasks.plan.cuda.values import ChosenToolkit, HostLimits
 from torchbuild_tasks.plan.question import Question
 from torchbuild_tasks.plan.variables import decide, is_cuda
 

@@ -14,8 +14,8 @@ from torchbuild_tasks.catalog.match import admits, variable_row
 from torchbuild_tasks.model import Choice, EnvOp, Finding, Library
 from torchbuild_tasks.model.cuda import BuiltFor, names_of
 from torchbuild_tasks.plan.cuda.archs import read_archs, runs_on
-from torchbuild_tasks.plan.cuda.chosen import ChosenArchs, ChosenToolkit
 from torchbuild_tasks.plan.cuda.toolkit import NVCC_NAMES, named_nvcc
+from torchbuild_tasks.plan.cuda.values import ChosenArchs, ChosenToolkit
 from torchbuild_tasks.plan.question import Question
 from torchbuild_tasks.plan.variables import decide, is_helper, is_off
 

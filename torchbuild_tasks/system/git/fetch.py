@@ -24,7 +24,7 @@ from torchbuild_tasks.system import files
 from torchbuild_tasks.system.git.cut_off import mark_change
 from torchbuild_tasks.system.git.run import Git
 from torchbuild_tasks.system.git.transfer import PATIENCE, Outcome, Stopped, Watch, run
-from torchbuild_tasks.system.pace import patience
+from torchbuild_tasks.system.stall import patience
 from torchbuild_tasks.values import replace
 
 MIRRORS: Final = "mirrors"

@@ -18,7 +18,7 @@ import msgspec
 
 from torchbuild_tasks.system import process
 from torchbuild_tasks.system.git.run import Git
-from torchbuild_tasks.system.pace import patience
+from torchbuild_tasks.system.stall import patience
 
 # Our git processes for one checkout carry its name, so that those of a killed run can be recognised.
 TREE: Final = "TORCHBUILD_TREE"

@@ -25,8 +25,8 @@ from torchbuild_tasks.system import process
 from torchbuild_tasks.system.files import translate_errors
 from torchbuild_tasks.system.net.client import Net, redact
 from torchbuild_tasks.system.net.transfer import Tell
-from torchbuild_tasks.system.pace import Pace, Stalled
 from torchbuild_tasks.system.reading import hash_file
+from torchbuild_tasks.system.stall import Pace, Stalled
 from torchbuild_tasks.values import parse_json
 
 DEFAULT_INDEX: Final = "https://pypi.org/simple"

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from torchbuild_tasks.build.named import find_copies, find_named
+from torchbuild_tasks.build.named_files import find_copies, find_named
 from torchbuild_tasks.build.outputs import recordable
 from torchbuild_tasks.catalog import load_catalog
 

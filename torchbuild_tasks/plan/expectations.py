@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 
 from torchbuild_tasks.catalog import CheckRow
 from torchbuild_tasks.model import Environment, Expectation
-from torchbuild_tasks.plan.cuda.chosen import Arch
+from torchbuild_tasks.plan.cuda.values import Arch
 from torchbuild_tasks.plan.decisions import Decisions
 from torchbuild_tasks.plan.question import Question
 from torchbuild_tasks.plan.variables import is_off

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from torchbuild_tasks.facts.trust import digest
-from torchbuild_tasks.features.builds.named import (
+from torchbuild_tasks.features.builds.named_build import (
     Note,
     config_of,
     last_build,

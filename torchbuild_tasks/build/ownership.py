@@ -18,7 +18,7 @@ from typing import Final
 
 import msgspec
 
-from torchbuild_tasks.build.named import find_named
+from torchbuild_tasks.build.named_files import find_named
 from torchbuild_tasks.build.outputs import UNNAMED, Outputs
 from torchbuild_tasks.errors import CleanRefused, UsageError
 from torchbuild_tasks.model.record import Removal

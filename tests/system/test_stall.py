@@ -12,7 +12,7 @@ import pytest
 from tests.support.capabilities import needs
 from torchbuild_tasks.errors import UsageError
 from torchbuild_tasks.system import process
-from torchbuild_tasks.system.pace import Pace, Stalled, _work
+from torchbuild_tasks.system.stall import Pace, Stalled, _work
 
 pytestmark = pytest.mark.integration
 

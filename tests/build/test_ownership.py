@@ -17,7 +17,7 @@ import pytest
 
 from tests.support.capabilities import needs_git
 from torchbuild_tasks.build.outputs import CHANGED, TRACKED, UNNAMED, Outputs, recordable
-from torchbuild_tasks.build.owned import Removed, begin, find_claimed, plan_removal, plan_stale, remove
+from torchbuild_tasks.build.ownership import Removed, begin, find_claimed, plan_removal, plan_stale, remove
 from torchbuild_tasks.catalog import load_catalog
 from torchbuild_tasks.errors import CleanRefused
 from torchbuild_tasks.system.left_running import ENDED

@@ -23,7 +23,7 @@ else:
     _Connection = object
 
 
-class _Leash:
+class _Deadline:
     """Cuts one connection when its seconds are up; `is_cut` says that it did."""
 
     def __init__(self, connection: socket.socket) -> None:
@@ -31,7 +31,7 @@ class _Leash:
         self._socket = connection.dup()  # TLS takes the first one over, and cannot be duplicated
         self._timer: threading.Timer | None = None
 
-    def hold(self, seconds: float) -> None:
+    def start(self, seconds: float) -> None:
         """Let the time run from here, unless it runs already."""
         if self._timer is None:
             self._timer = threading.Timer(seconds, self._cut_connection)
@@ -60,29 +60,29 @@ class _Leash:
         self._socket.close()
 
 
-class _Leashed(_Connection):
+class _TimedConnection(_Connection):
     """A connection of a pool whose class says how long an answer may take."""
 
     answer = 0.0
-    _leash: _Leash | None = None
+    _deadline: _Deadline | None = None
 
     def _new_conn(self) -> socket.socket:
         made = super()._new_conn()
         self._drop()
-        self._leash = _Leash(made)
-        self._leash.hold(self.answer)
+        self._deadline = _Deadline(made)
+        self._deadline.start(self.answer)
         return made
 
     def getresponse(self) -> Any:
-        """Read an answer's status and headers, on the leash."""
-        leash = self._leash
-        if leash is None:
+        """Read an answer's status and headers, within the deadline."""
+        deadline = self._deadline
+        if deadline is None:
             return super().getresponse()
-        leash.hold(self.answer)
+        deadline.start(self.answer)
         response = super().getresponse()
-        leash.stop_timing()
+        deadline.stop_timing()
         try:
-            leash.check()
+            deadline.check()
         except TimeoutError:
             response.close()
             raise
@@ -90,21 +90,21 @@ class _Leashed(_Connection):
 
     def _tunnel(self) -> None:
         super()._tunnel()
-        if self._leash is not None:
-            self._leash.check()
+        if self._deadline is not None:
+            self._deadline.check()
 
     def close(self) -> None:
-        """Close the connection, and the leash with it."""
+        """Close the connection, and the deadline with it."""
         self._drop()
         super().close()
 
     def _drop(self) -> None:
-        if self._leash is not None:
-            self._leash.close()
-            self._leash = None
+        if self._deadline is not None:
+            self._deadline.close()
+            self._deadline = None
 
 
-class LeashedAdapter(HTTPAdapter):
+class HeaderTimeoutAdapter(HTTPAdapter):
     """An adapter of requests with such connections, also through proxies.
 
     Args:
@@ -112,8 +112,8 @@ class LeashedAdapter(HTTPAdapter):
     """
 
     def __init__(self, answer: float) -> None:
-        plain = type("Plain", (_Leashed, HTTPConnection), {"answer": answer})
-        secure = type("Secure", (_Leashed, HTTPSConnection), {"answer": answer})
+        plain = type("Plain", (_TimedConnection, HTTPConnection), {"answer": answer})
+        secure = type("Secure", (_TimedConnection, HTTPSConnection), {"answer": answer})
         self._pools = {
             "http": type("PlainPool", (HTTPConnectionPool,), {"ConnectionCls": plain}),
             "https": type("SecurePool", (HTTPSConnectionPool,), {"ConnectionCls": secure}),

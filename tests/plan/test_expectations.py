@@ -10,8 +10,8 @@ from tests.support.cuda import cuda_facts, gpu, toolkit
 from tests.support.machines import base_python, linux_facts, modern_tree, plan_of, settings, with_tree
 from torchbuild_tasks.model import Expectation, Facts
 from torchbuild_tasks.plan.cuda.archs import capability
-from torchbuild_tasks.plan.cuda.chosen import Arch
-from torchbuild_tasks.plan.expect import arch_words
+from torchbuild_tasks.plan.cuda.values import Arch
+from torchbuild_tasks.plan.expectations import arch_words
 from torchbuild_tasks.verify.torch_probe import CUDA_CHECKS
 
 CUDA = cuda_facts(toolkit("12.4"), gpus=(gpu("8.6"),))

@@ -7,10 +7,10 @@ from torchbuild_tasks.plan.compiler import Compilers, check_host
 from torchbuild_tasks.plan.cuda.advice import choose_best
 from torchbuild_tasks.plan.cuda.archs import choose_archs
 from torchbuild_tasks.plan.cuda.checks import check_archs, check_toolkit
-from torchbuild_tasks.plan.cuda.chosen import ChosenCuda
 from torchbuild_tasks.plan.cuda.devices import check_devices, devices
 from torchbuild_tasks.plan.cuda.driver import check_driver
 from torchbuild_tasks.plan.cuda.toolkit import host_limits
+from torchbuild_tasks.plan.cuda.values import ChosenCuda
 from torchbuild_tasks.plan.cuda.variables import (
     check_magma,
     library_variables,
