@@ -96,27 +96,38 @@ STAGES: Final = (
     ),
 )
 
-_SAME: Final = {stage.title: stage for stage in STAGES}
+
+def _same(*titles: str) -> tuple[Stage, ...]:
+    """Return stages of `STAGES` by their titles."""
+    by_title = {stage.title: stage for stage in STAGES}
+    return tuple(by_title[title] for title in titles)
+
+
+_FIND_WHEEL: Final = Stage("find the wheel", "features.wheel_overlay.find:find_wheel")
+_LAY_WHEEL: Final = Stage("lay the wheel over the checkout", "features.wheel_overlay.act:lay_wheel")
 # With --from-wheel nothing of torch is compiled.
 WHEEL_STAGES: Final = (
-    Stage("find the wheel", "features.wheel_overlay.find:find_wheel"),
-    _SAME["fetch what is built beside torch"],
-    _SAME["prepare Python"],
-    Stage("lay the wheel over the checkout", "features.wheel_overlay.act:lay_wheel"),
-    _SAME["keep the built torch"],
-    _SAME["verify"],
-    _SAME["build beside torch"],
+    _FIND_WHEEL,
+    *_same("fetch what is built beside torch", "prepare Python"),
+    _LAY_WHEEL,
+    *_same("keep the built torch", "verify", "build beside torch"),
 )
 # With --target, too, torch_python is compiled against the wheel's libraries.
 MIXED_STAGES: Final = (
-    WHEEL_STAGES[0],
-    *(_SAME[title] for title in ("fetch helpers", "assemble the CUDA toolkit", "write env files")),
-    *(_SAME[title] for title in ("source the env file", "try the compilers", "check what is there")),
-    _SAME["prepare Python"],
-    WHEEL_STAGES[3],
-    _SAME["start the compiler cache"],
+    _FIND_WHEEL,
+    *_same(
+        "fetch helpers",
+        "assemble the CUDA toolkit",
+        "write env files",
+        "source the env file",
+        "try the compilers",
+        "check what is there",
+        "prepare Python",
+    ),
+    _LAY_WHEEL,
+    *_same("start the compiler cache"),
     Stage("compile torch_python", "features.wheel_overlay.act:compile_against"),
-    *(_SAME[title] for title in ("stop the compiler cache", "keep the built torch", "verify")),
+    *_same("stop the compiler cache", "keep the built torch", "verify"),
 )
 
 
