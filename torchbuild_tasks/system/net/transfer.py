@@ -178,18 +178,27 @@ def blocks(raw: Any, net: Net = _USUAL) -> Iterator[bytes]:
     Raises:
         Again: the connection failed, or brought less than `net.least` bytes a second for `net.patience`.
     """
-    since, brought = time.monotonic(), 0
-    while True:
-        with translate_network_errors():
-            block: bytes = raw.read1(_LARGEST, decode_content=False)
-        if not block:
-            return
-        yield block
-        brought += len(block)
-        if (took := time.monotonic() - since) >= net.patience:
-            if brought < net.least * took:
-                raise Again(f"sent {brought} bytes in {took:.0f} s, less than {net.least:.0f} a second")
-            since, brought = time.monotonic(), 0
+    leash = getattr(getattr(raw, "connection", None), "leash", None)
+    with contextlib.ExitStack() as at_end:
+        if leash:
+            leash.hold(net.answer)
+            at_end.callback(leash.stop_timing)
+        since, brought = time.monotonic(), 0
+        while True:
+            with translate_network_errors():
+                block: bytes = raw.read1(_LARGEST, decode_content=False)
+                if leash and not block:
+                    leash.check()  # what was cut may look whole
+            if not block:
+                return
+            yield block
+            if leash:
+                leash.renew(net.answer)
+            brought += len(block)
+            if (took := time.monotonic() - since) >= net.patience:
+                if brought < net.least * took:
+                    raise Again(f"sent {brought} bytes in {took:.0f} s, less than {net.least:.0f} a second")
+                since, brought = time.monotonic(), 0
 
 
 def origin(url: str, response: requests.Response) -> Origin:
