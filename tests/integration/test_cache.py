@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import time
@@ -21,6 +22,7 @@ from tests.support.capabilities import (
 )
 from tests.support.sample import materialise
 from torchbuild_tasks.errors import CleanRefused, Interrupted
+from torchbuild_tasks.features.cache import server
 from torchbuild_tasks.features.cache.act import cache_states, clear_caches, serve_cache
 from torchbuild_tasks.features.cache.run import cache_running
 from torchbuild_tasks.features.cache.server import own_place
@@ -239,6 +241,24 @@ def test_a_server_that_cannot_start_leaves_the_compilers_alone(bench: Bench) -> 
     (line,) = bench.said
     assert "without sccache" in line
     assert "no such thing" in line
+
+
+@only_sccache
+@pytest.mark.skipif(sys.platform == "win32", reason="a server's process is not told there")
+def test_a_server_that_hangs_is_replaced(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its clients wait for ever, since the connection stands; the files that waited are compiled alone."""
+    monkeypatch.setattr(server, "ANSWER", 2.0)
+    root = bench.checkout("one")
+    environ = environ_for("sccache", bench.folder, root)
+    with cache_running(bench.plan, "", environ, root, bench.said.append, every=0.05) as running:
+        (pid,) = own_place(root).leftovers()
+        os.kill(pid, signal.SIGSTOP)
+        done = ninja(root, running.environ)  # ends itself after 300 s
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert not lives(pid)
+    assert sum("hung" in line for line in bench.said) == 1, bench.said
+    clean(root)
+    assert count(bench.build(root))[0] > 0  # the new one kept what came after
 
 
 # ---------------------------------------------------------------- the end

@@ -337,6 +337,33 @@ def test_reset_mends_broken_repositories_and_old_addresses(
     assert len(list((root / ".torchbuild/broken-repositories").iterdir())) == 1
 
 
+def test_what_git_folders_name_outside_of_the_checkout_stays(
+    server: GitServer, store: Path, root: Path, tmp_path: Path
+) -> None:
+    """A `.git` that came with a checkout names other files, or another repository, as its own."""
+    mine = tmp_path / "mine"
+    git(tmp_path, "clone", "--quiet", server.url, str(mine))
+    before = content(mine)
+    git(root / "third_party/one", "config", "core.worktree", str(mine))
+    act(store, server.url, "update", NEXT, root)
+    assert content(mine) == before
+    assert (root / "third_party/one/new.txt").is_file()
+
+    (root / "third_party/two/.git").write_text(f"gitdir: {mine / '.git'}\n", "utf-8")
+    head = git(mine, "rev-parse", "HEAD")
+    act(store, server.url, "update", TAG, root)
+    assert git(mine, "rev-parse", "HEAD") == head
+    assert git(mine, "status", "--porcelain") == ""
+
+    shutil.rmtree(root / ".git")
+    (root / ".git").write_text(f"gitdir: {mine / '.git'}\n", "utf-8")
+    with pytest.raises(SourceError, match="does not say that"):
+        act(store, server.url, "update", NEXT, root)
+    git(root, "config", "core.worktree", str(root))  # as the error says
+    shutil.rmtree(root / "third_party")  # whose repositories went with .git
+    act(store, server.url, "update", NEXT, root)
+
+
 def without(name: str, info: tarfile.TarInfo) -> tarfile.TarInfo | None:
     """Leave out what lies below a folder of that name, as `git archive` leaves out submodules."""
     return None if name in info.name.split("/")[1:] else info

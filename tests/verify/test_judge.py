@@ -163,6 +163,13 @@ def test_inside_asks_for_the_folder(file: str, folder: str, outcome: Outcome) ->
     assert (row.check, row.outcome) == ("import: inside", outcome)
 
 
+def test_what_leads_to_another_torch_is_named() -> None:
+    """A line that another checkout left in a Python that both share."""
+    seen = observed("import", {"file": "/other/torch/__init__.py", "led_by": "/venv/lib/old.pth"})
+    row = one(Expectation(check="import", key="inside", wanted="/src"), seen)
+    assert "/venv/lib/old.pth names its folder: take that out" in row.detail
+
+
 def test_inside_follows_links_on_both_sides() -> None:
     real = {"/home/me/pytorch": "/data/pytorch", "/venv/torch/__init__.py": "/data/pytorch/torch/__init__.py"}
     seen = observed("import", {"file": "/venv/torch/__init__.py"}, real=real)

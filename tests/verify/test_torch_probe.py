@@ -27,6 +27,14 @@ def config(name: str) -> str:
     return (CONFIGS / f"{name}.txt").read_text(encoding="utf-8")
 
 
+def test_the_line_that_leads_to_a_torch_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.path", ["", str(tmp_path)])
+    (tmp_path / "a.pth").write_text("/one\n", "utf-8")
+    (tmp_path / "old.pth").write_text("import sys\n/other\n", "utf-8")
+    assert torch_probe.led_by("/other/torch/__init__.py") == {"led_by": str(tmp_path / "old.pth")}
+    assert torch_probe.led_by("/another/torch/__init__.py") == {}
+
+
 # ---------------------------------------------------------------- torch.__config__.show()
 
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import errno
+import glob
 import json
 import os
 import shutil
@@ -46,6 +47,7 @@ def write_atomic(path: Path, data: bytes, *, error: type[TorchbuildError], priva
     """
     partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
     with translate_errors(error, path):
+        _sweep(path)
         try:
             with create(partial, 0o600 if private else 0o666) as file:
                 file.write(data)
@@ -54,6 +56,17 @@ def write_atomic(path: Path, data: bytes, *, error: type[TorchbuildError], priva
             with contextlib.suppress(OSError):
                 partial.unlink()
             raise
+
+
+def _sweep(path: Path) -> None:
+    """Remove what killed runs left of this file: each has the number of its process."""
+    for left in path.parent.glob(f".{glob.escape(path.name)}.*.partial"):
+        number = left.name.split(".")[-2]
+        if number.isdecimal() and len(number) < 9:
+            import psutil  # seldom needed
+
+            if not psutil.pid_exists(int(number)):
+                left.unlink(missing_ok=True)
 
 
 def write_json(path: Path, value: object, *, error: type[TorchbuildError], private: bool = False) -> None:

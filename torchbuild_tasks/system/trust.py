@@ -5,6 +5,7 @@ Nothing that a checkout brings can write here. An entry is a file of its own, so
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import os
 import sys
@@ -15,7 +16,7 @@ from typing import Final, Literal
 
 import msgspec
 
-from torchbuild_tasks.errors import TorchbuildError, UsageError
+from torchbuild_tasks.errors import TorchbuildError, Untrusted, UsageError
 from torchbuild_tasks.system.files import unlink, write_json
 from torchbuild_tasks.system.reading import read_value
 
@@ -75,6 +76,37 @@ def entries(kind: Kind) -> Iterator[Entry]:
     """Yield all that is remembered, by place."""
     found = (read_value(Entry, path) for path in (state_folder(os.environ) / kind).glob("*.json"))
     yield from sorted((entry for entry in found if entry), key=lambda entry: entry.place)
+
+
+def is_vouched(place: str) -> bool:
+    """Say whether `TORCHBUILD_TRUST` names a folder in which a place lies, given without links."""
+    folders = os.environ.get(TRUSTED, "").split(os.pathsep)
+    return any(Path(place).is_relative_to(os.path.realpath(folder)) for folder in folders if folder)
+
+
+def refuse_foreign(folder: Path, *below: Path) -> None:
+    """Refuse a shared folder, and those `below` it, in which another user can put other programs.
+
+    A group that may write was given that right by somebody; Windows keeps its rights elsewhere.
+
+    Raises:
+        Untrusted: it is another user's than root's, or everybody may write there.
+    """
+    if sys.platform == "win32" or is_vouched(os.path.realpath(folder)):
+        return
+    mine = {0, os.geteuid(), *map(int, filter(str.isdecimal, (os.environ.get("SUDO_UID", ""),)))}
+    for path in (folder, *below):
+        with contextlib.suppress(OSError):  # not there yet
+            info = path.stat()
+            open_to_all = info.st_mode & 0o1002 == 0o002  # a sticky folder keeps each one's files
+            if info.st_uid in mine and not open_to_all:
+                continue
+            who = "everybody may write in" if open_to_all else f"user {info.st_uid} owns"
+            raise Untrusted(
+                f"What lies in {folder} is not used: {who} {path}, and could put other programs there.",
+                next_step="To have a store of your own: TORCHBUILD_CACHE=PATH. "
+                f"To believe whoever can write there: {TRUSTED}={folder}",
+            )
 
 
 def entry_path(state: Path, kind: Kind, place: str) -> Path:

@@ -95,7 +95,9 @@ def _compare(expectation: Expectation, seen: Seen, real: Mapping[str, str]) -> t
         good = means_same(value, wanted, real)
     if good:
         return "passed", value
-    return "failed", f"{value or 'nothing'}, {verb} {wanted or 'nothing'}{_difference(key, value, wanted)}"
+    led_by = seen.values.get("led_by") if key in FOLDERS else ""
+    more = f"; {led_by} names its folder: take that out" if led_by else _difference(key, value, wanted)
+    return "failed", f"{value or 'nothing'}, {verb} {wanted or 'nothing'}{more}"
 
 
 def _difference(key: str, value: str, wanted: str) -> str:

@@ -12,6 +12,7 @@ print what it likes between them, and a crash costs only the check that was runn
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import faulthandler
 import importlib
@@ -99,8 +100,19 @@ def check_import(torch: Any) -> Answer:
     extension = getattr(getattr(torch, "_C", None), "__file__", None)
     if extension:
         values["extension"] = os.path.realpath(extension)
-    values.update(python=sys.version.split()[0], **distribution(), **runtimes())
+    values.update(python=sys.version.split()[0], **distribution(), **runtimes(), **led_by(torch.__file__))
     return f"torch {values['version']} from {values['file']}", values
+
+
+def led_by(file: str) -> dict[str, str]:
+    """Return the .pth file that puts the folder of a package on the path, if one does."""
+    entry = str(Path(file).parent.parent)
+    for folder in filter(os.path.isdir, sys.path):
+        for path in sorted(Path(folder).glob("*.pth")):
+            with contextlib.suppress(OSError):
+                if entry in path.read_text(encoding="utf-8", errors="replace").splitlines():
+                    return {"led_by": str(path)}
+    return {}
 
 
 def distribution() -> dict[str, str]:

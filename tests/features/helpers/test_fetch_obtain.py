@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import hashlib
+import os
+import re
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -10,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.archives import Put, make
-from torchbuild_tasks.errors import ArchiveRefused, DownloadFailed, HashRefused, UsageError
+from torchbuild_tasks.errors import ArchiveRefused, DownloadFailed, HashRefused, Untrusted, UsageError
 from torchbuild_tasks.features.helpers import store as shelf
 from torchbuild_tasks.features.helpers.fetch import obtain
 from torchbuild_tasks.model import Artifact
@@ -423,3 +426,37 @@ def test_prune_takes_unfinished_downloads_that_nobody_goes_on_with(world: World)
     assert shelf.prune(world.store, (), partial=partial, dry_run=True).bytes == 5
     shelf.prune(world.store, (), partial=partial)
     assert set(shelf.unfinished(world.store)) == partial
+
+
+on_posix = pytest.mark.skipif(sys.platform == "win32", reason="rights are kept elsewhere there")
+
+
+@on_posix
+@pytest.mark.parametrize("place", ["", "unpacked", "unpacked/a", "files", "toolkits/cuda"])
+def test_a_store_that_everybody_can_change_is_not_used(
+    place: str, world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    artifact = world.serve("a")
+    world.obtain([artifact])
+    (world.store / "toolkits/cuda").mkdir(parents=True)
+    (world.store / place).chmod(0o777)
+    with pytest.raises(Untrusted, match=f"everybody may write in {re.escape(str(world.store / place))},"):
+        world.obtain([artifact])
+    (world.store / place).chmod(0o1777)  # as /tmp: nobody moves what is another's
+    world.obtain([artifact])
+    (world.store / place).chmod(0o777)
+    monkeypatch.setenv("TORCHBUILD_TRUST", str(world.root))
+    world.obtain([artifact])
+
+
+@on_posix
+def test_a_store_of_another_user_is_not_used(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    artifact = world.serve("a")
+    world.obtain([artifact])
+    owner = world.store.stat().st_uid or 1000
+    os.chown(world.store, owner, -1)
+    monkeypatch.setattr("os.geteuid", lambda: owner + 1)
+    with pytest.raises(Untrusted, match=f"user {owner} owns"):
+        world.obtain([artifact])
+    monkeypatch.setenv("SUDO_UID", str(owner))  # who runs us by sudo
+    world.obtain([artifact])

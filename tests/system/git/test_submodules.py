@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.capabilities import needs_git
+from tests.support.capabilities import needs_git, needs_symlinks
 from tests.support.git_servers import git as real_git
 from torchbuild_tasks.errors import SourceError
 from torchbuild_tasks.system.git.complete import complete
@@ -34,6 +34,19 @@ def repository(folder: Path, name: str, path: str) -> Git:
 def test_names_that_leave_their_folder(tmp_path: Path, name: str) -> None:
     with pytest.raises(SourceError, match="not a safe name"):
         modules(repository(tmp_path, name, "third_party/x"))
+
+
+@needs_symlinks
+@pytest.mark.parametrize("link", ["third_party", "third_party/x", ".git/modules", ".git/modules/some"])
+def test_a_link_that_leads_out_of_the_checkout(tmp_path: Path, link: str) -> None:
+    """What lay behind it was emptied, or got the files of the submodule."""
+    (tmp_path / "mine/x").mkdir(parents=True)
+    (tmp_path / "co").mkdir()
+    git = repository(tmp_path / "co", "some/name", "third_party/x")
+    (git.folder / link).parent.mkdir(exist_ok=True)
+    (git.folder / link).symlink_to(tmp_path / "mine")
+    with pytest.raises(SourceError, match=r"leads to .*mine"):
+        modules(git)
 
 
 def test_a_name_may_differ_from_the_path(tmp_path: Path) -> None:

@@ -63,6 +63,17 @@ def drip_body(connection: socket.socket, over: threading.Event) -> None:
     drip(connection, over)
 
 
+def drip_trailers(connection: socket.socket, over: threading.Event) -> None:
+    connection.sendall(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n1\r\na\r\n0\r\n")
+    while not over.wait(0.05):
+        connection.sendall(b"X: y\r\n")
+
+
+def drip_chunk_size(connection: socket.socket, over: threading.Event) -> None:
+    connection.sendall(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n1;")
+    drip(connection, over)
+
+
 def pour(connection: socket.socket, over: threading.Event) -> None:
     while not over.is_set():
         connection.sendall(b"10000\r\n" + bytes(65536) + b"\r\n")
@@ -110,6 +121,13 @@ def test_a_proxy_that_drips_comes_to_an_end(tmp_path: Path, monkeypatch: pytest.
 
 def test_a_body_that_drips_comes_to_an_end(tmp_path: Path) -> None:
     assert "less than 1000 a second (2 attempts)" in failure(drip_body, tmp_path)
+
+
+@pytest.mark.parametrize("act", [drip_trailers, drip_chunk_size])
+def test_what_stands_around_chunks_comes_to_an_end(act: Act, tmp_path: Path) -> None:
+    """Nothing of it is a part of the body, so no speed is measured."""
+    assert "(2 attempts)" in failure(act, tmp_path, replace(BRIEF, answer=0.4))
+    assert not (tmp_path / "f").exists()
 
 
 def test_a_slow_body_above_the_least_speed_is_waited_for(tmp_path: Path) -> None:

@@ -31,6 +31,7 @@ PASS: Final = {
 }
 READ_ONLY: Final = {"ccache": {"CCACHE_READONLY": "1"}, "sccache": {"SCCACHE_LOCAL_RW_MODE": "READ_ONLY"}}
 _SIZE: Final = {"ccache": "CCACHE_MAXSIZE", "sccache": "SCCACHE_CACHE_SIZE"}
+_SELDOM: Final = 10  # how much rarer our own server is looked at, which takes a program
 _LOGIN: Final = ("_USERNAME", "_PASSWORD", "_TOKEN")  # how variables of one end
 _LAUNCHERS: Final = tuple(f"CMAKE_{name}_COMPILER_LAUNCHER" for name in ("C", "CXX", "CUDA"))
 
@@ -174,6 +175,7 @@ class _One:
         if remotes:
             self._say(f"shared cache: {', '.join(remote.shown for remote in remotes)}")
         at_end.enter_context(self._watch(remotes, every))
+        at_end.enter_context(self._watch_own(started, every))
         if away and distributor:
             program, environ = self._tool.program, self._running.environ
             at_end.enter_context(distributor.sending(started, program, environ, away, self._say, every))
@@ -233,6 +235,15 @@ class _One:
                 self._say(f"Warning: a new server did not start: {problem}.")
 
         return Watch(probes, gone, every)
+
+    def _watch_own(self, running: server.Server, every: float) -> Watch:
+        def stuck(name: str, reason: str) -> None:
+            problem = running.hand_over(())
+            self._say(f"Warning: {name} hung ({reason}), so another one was started in its place.")
+            if problem:
+                self._say(f"Warning: it did not start: {problem}.")
+
+        return Watch({"sccache's server": running.why_stuck}, stuck, _SELDOM * every)
 
     def log(self, root: Path) -> None:
         """Have each ccache write down what it did; older ones cannot, so their counters are read."""

@@ -11,6 +11,7 @@ import hashlib
 import json
 import os
 import re
+import signal
 import socket
 import stat
 import struct
@@ -30,6 +31,7 @@ from torchbuild_tasks.values import parse_json
 
 _LONGEST: Final = 100  # bytes; a socket's path may have 107
 STOP: Final = 20.0  # seconds; it waits 10 s for what is being compiled
+ANSWER: Final = 10.0  # seconds that it has to tell its statistics
 DRAIN: Final = 60.0  # seconds that a server has for the compiles it waits for, when another takes over
 # Variables that name a shared cache, with those for their passwords; none of them goes to clients of ours.
 REMOTE: Final = re.compile(
@@ -267,7 +269,8 @@ class Server:
 
         Nobody is sent off to compile alone, as with `replace`: where many wait for other machines, that
         would be more compilers at once than this machine has memory for. Whoever still waits after
-        `DRAIN` seconds goes on alone.
+        `DRAIN` seconds goes on alone. One that was only stopped is told to go on: clients whose first words
+        a killed server has not read fail.
         """
         with self._changing:
             address = dict(self._place.server)
@@ -276,6 +279,8 @@ class Server:
             if problem := self._run_next():
                 return problem
             if pid is not None:
+                with contextlib.suppress(OSError):  # Windows tells no pid
+                    os.kill(pid, getattr(signal, "SIGCONT", 0))
                 old = _Old(pid, address, self._before, threading.Timer(DRAIN, end_tree, (pid, 0.5)))
                 old.timer.daemon = True
                 old.timer.start()
@@ -315,9 +320,13 @@ class Server:
         """Return its statistics as JSON; "" when it does not answer."""
         return self._statistics(self._place.server)
 
+    def why_stuck(self) -> str:
+        """Return "" when it answers, or is gone, which its clients notice; else why they wait for ever."""
+        return "" if self.statistics() else f"it has not answered for {ANSWER:g} s"
+
     def _statistics(self, address: Mapping[str, str]) -> str:
         environ = {**disk_only(self._environ), **address}
-        done = process.capture((self._program, *_STATS), env=environ, timeout=10.0)
+        done = process.capture((self._program, *_STATS), env=environ, timeout=ANSWER)
         return done.answer
 
     def stop(self, *, at_once: bool = False) -> None:

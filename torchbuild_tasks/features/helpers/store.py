@@ -21,6 +21,7 @@ import msgspec
 
 from torchbuild_tasks.errors import DownloadFailed, UsageError
 from torchbuild_tasks.model import Artifact, Finding
+from torchbuild_tasks.system import trust
 from torchbuild_tasks.system.archive.members import fault, parts_of
 from torchbuild_tasks.system.files import STATE_DIR, translate_errors, write_json
 from torchbuild_tasks.system.mark import MARKER, Marker, read_marker
@@ -103,6 +104,18 @@ def find(store: Path, artifact: Artifact) -> Path | None:
     if marker is None or marker.finished is None or marker.id != artifact.stored_as:
         return None
     return folder if all(os.path.lexists(folder / path) for path in artifact.holds) else None
+
+
+def refuse_foreign(store: Path, ids: Collection[str]) -> None:
+    """Refuse a store in which another user can change what these artifacts, or toolkits, would run.
+
+    Raises:
+        Untrusted: there is such a folder; the text says which.
+    """
+    parents = [store / name for name in (FILES, PARTIAL, INCOMING, UNPACKED, TOOLKITS, BUILDING, BUILT)]
+    trust.refuse_foreign(
+        store, *parents, *(folder_of(store, each) for each in ids), *_folders(store / TOOLKITS)
+    )
 
 
 def listing(store: Path) -> tuple[Entry, ...]:

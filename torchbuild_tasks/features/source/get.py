@@ -35,6 +35,7 @@ from torchbuild_tasks.system.git.fetch import MIRRORS, Access, Wish, access_for,
 from torchbuild_tasks.system.git.reasons import Reason, advice, find_reason
 from torchbuild_tasks.system.git.run import Git
 from torchbuild_tasks.system.git.transfer import Outcome, run
+from torchbuild_tasks.system.reading import read_text
 from torchbuild_tasks.values import replace
 
 URL: Final = "https://github.com/pytorch/pytorch.git"
@@ -138,16 +139,34 @@ def git_dir(git: Git) -> Path:
     """Return the repository of a worktree, wherever it lies.
 
     Raises:
-        SourceError: the folder is not the top of a worktree.
+        SourceError: the folder is not the top of a worktree, or of a repository that does not know it.
     """
     output = (git.output("rev-parse", "--show-toplevel", "--absolute-git-dir") or "").split("\n")
     if len(output) == 2 and Path(output[0]).samefile(git.folder):
-        return Path(output[1])
+        own = Path(output[1])
+        if own.parent == git.folder.resolve() or _knows(own, git):
+            return own
+        raise SourceError(
+            f"{git.folder / '.git'} leads to {own}, which does not say that {git.folder} is its checkout: "
+            "it could be another one's, and that would be changed.",
+            next_step=f"If it belongs here: git -C {git.folder} config core.worktree {git.folder}",
+        )
     raise SourceError(
         f"{git.folder} is not a git checkout, so nothing can be fetched into it.",
         looked=(git.ask("rev-parse", "--show-toplevel").stderr.decode(errors="replace").strip(),),
         next_step="Get one beside it: source get WORD --source OTHER_FOLDER",
     )
+
+
+def _knows(own: Path, git: Git) -> bool:
+    """Say whether a repository elsewhere names this checkout, as a worktree or as the one it has."""
+    with contextlib.suppress(OSError):
+        if Path(read_text(own / "gitdir", most=4096).strip()).samefile(git.folder / ".git"):
+            return True
+    named = git.output("config", "--local", "core.worktree")
+    with contextlib.suppress(OSError):
+        return bool(named) and (own / str(named)).samefile(git.folder)
+    return False
 
 
 # ---------------- a new checkout, and one moved to another version

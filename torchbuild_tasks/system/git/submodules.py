@@ -119,6 +119,8 @@ def modules(git: Git, prefix: str = "", *, commit: str = "") -> tuple[Module, ..
     found = []
     for path, name in kept.items():
         _check(git, name, path)
+        _check_place(git.folder, *path.split("/"), ".git")
+        _check_place(base.parent, "modules", *name.split("/"))
         place, address = git.folder / path / ".git", listed[name].get("url", "")
         found.append(
             Module(
@@ -197,6 +199,17 @@ def _check(git: Git, name: str, path: str) -> None:
             )
 
 
+def _check_place(folder: Path, *parts: str) -> None:
+    """Refuse what a link has lead out of a repository: what lies there is somebody else's to change."""
+    place = folder.joinpath(*parts)
+    real = os.path.realpath(place)
+    if os.path.normcase(real) != os.path.normcase(folder.resolve().joinpath(*parts)):
+        raise SourceError(
+            f"{place} leads to {real}, and no submodule is changed outside of its checkout.",
+            next_step="Remove that link, and run the same command again.",
+        )
+
+
 def is_empty(module: Module) -> bool:
     """Say whether a submodule's folder holds nothing, or nothing but git's link file."""
     try:
@@ -210,10 +223,15 @@ def head(module: Module, config: tuple[str, ...]) -> str | None:
     if is_empty(module) or not (module.repository / "index").exists():
         return None
     git = Git(folder=module.folder, config=config)
-    output = (git.output("rev-parse", "--show-toplevel", "HEAD") or "").split("\n")
+    return git.output("rev-parse", "HEAD") if _is_connected(module, git) else None
+
+
+def _is_connected(module: Module, git: Git) -> bool:
+    """Say whether git's folder of a submodule is its own, and whether that has the files here as its own."""
+    output = (git.output("rev-parse", "--show-toplevel", "--absolute-git-dir") or "").split("\n")
     if len(output) != 2 or not Path(output[0]).samefile(module.folder):
-        return None
-    return output[1]
+        return False
+    return Path(output[1]).resolve().is_relative_to(module.repository.resolve())
 
 
 def walk(git: Git, prefix: str = "", *, commit: str = "") -> Iterator[Module]:
@@ -412,17 +430,18 @@ def connect(module: Module, git: Git) -> Git:
     """Join the submodule's folder with its repository; return the worktree that it becomes.
 
     Raises:
-        SourceError: the folder holds something else, or git fails.
+        SourceError: the folder holds something else, belongs to another repository, or git fails.
     """
     link = module.folder / ".git"
-    if not os.path.lexists(link):
+    if not (os.path.lexists(link) and _is_connected(module, Git(folder=module.folder, config=git.config))):
         back = Path(os.path.relpath(module.folder, module.repository)).as_posix()
         git.run("config", "--local", "core.bare", "false")
         git.run("config", "--local", "core.worktree", back)
         with files.translate_errors(SourceError, module.folder):
             module.folder.mkdir(parents=True, exist_ok=True)
             target = Path(os.path.relpath(module.repository, module.folder)).as_posix()
-        files.write_atomic(link, f"gitdir: {target}\n".encode(), error=SourceError)
+        if not link.is_dir():
+            files.write_atomic(link, f"gitdir: {target}\n".encode(), error=SourceError)
     return Git(folder=module.folder, config=git.config)
 
 

@@ -91,7 +91,7 @@ class Net(msgspec.Struct, frozen=True, kw_only=True):
         """
         import requests
 
-        from torchbuild_tasks.system.net.header_timeout import HeaderTimeoutAdapter
+        from torchbuild_tasks.system.net.deadline import DeadlineAdapter
 
         class ByHand(requests.Session):
             """Follows no redirect: even told not to, requests would read the body of one into memory."""
@@ -101,7 +101,7 @@ class Net(msgspec.Struct, frozen=True, kw_only=True):
 
         session = ByHand()
         for scheme in WEB:
-            session.mount(f"{scheme}://", HeaderTimeoutAdapter(self.answer))
+            session.mount(f"{scheme}://", DeadlineAdapter(self.answer))
         # requests reads REQUESTS_CA_BUNDLE and CURL_CA_BUNDLE itself, and lets them win over this.
         session.verify = os.environ.get("SSL_CERT_FILE") or True
         # Bytes as they are stored: a hash, a length and a range mean nothing of compressed ones.

@@ -178,18 +178,27 @@ def blocks(raw: Any, net: Net = _USUAL) -> Iterator[bytes]:
     Raises:
         Again: the connection failed, or brought less than `net.least` bytes a second for `net.patience`.
     """
-    since, brought = time.monotonic(), 0
-    while True:
-        with translate_network_errors():
-            block: bytes = raw.read1(_LARGEST, decode_content=False)
-        if not block:
-            return
-        yield block
-        brought += len(block)
-        if (took := time.monotonic() - since) >= net.patience:
-            if brought < net.least * took:
-                raise Again(f"sent {brought} bytes in {took:.0f} s, less than {net.least:.0f} a second")
-            since, brought = time.monotonic(), 0
+    deadline = getattr(getattr(raw, "connection", None), "deadline", None)
+    with contextlib.ExitStack() as at_end:
+        if deadline:
+            deadline.start(net.answer)
+            at_end.callback(deadline.stop_timing)
+        since, brought = time.monotonic(), 0
+        while True:
+            with translate_network_errors():
+                block: bytes = raw.read1(_LARGEST, decode_content=False)
+                if deadline and not block:
+                    deadline.check()  # what was cut may look whole
+            if not block:
+                return
+            yield block
+            if deadline:
+                deadline.renew(net.answer)
+            brought += len(block)
+            if (took := time.monotonic() - since) >= net.patience:
+                if brought < net.least * took:
+                    raise Again(f"sent {brought} bytes in {took:.0f} s, less than {net.least:.0f} a second")
+                since, brought = time.monotonic(), 0
 
 
 def origin(url: str, response: requests.Response) -> Origin:

@@ -1,8 +1,9 @@
-"""Connections that are cut when the headers of an answer take too long in all.
+"""Connections that are cut when the headers of an answer, or a piece of its body, take too long in all.
 
 A timeout of requests and urllib3 is for one wait: a byte every few seconds keeps it up for ever, in a TLS
-handshake, in a proxy's answer and in the headers. Here one timer runs from the making of a connection to the
-end of an answer's headers, and shuts the connection down.
+handshake, in a proxy's answer, in the headers, and in what stands around the chunks of a body. Here one timer
+runs from the making of a connection to the end of an answer's headers, then for each piece of the body, and
+shuts the connection down.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from __future__ import annotations
 import contextlib
 import socket
 import threading
+import time
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
@@ -30,23 +32,36 @@ class _Deadline:
         self.is_cut = False
         self._socket = connection.dup()  # TLS takes the first one over, and cannot be duplicated
         self._timer: threading.Timer | None = None
+        self._until = 0.0
 
     def start(self, seconds: float) -> None:
         """Let the time run from here, unless it runs already."""
         if self._timer is None:
-            self._timer = threading.Timer(seconds, self._cut_connection)
-            self._timer.daemon = True
-            self._timer.start()
+            self.renew(seconds)
+            self._set_timer(seconds)
+
+    def renew(self, seconds: float) -> None:
+        """Let the time that runs begin again."""
+        self._until = time.monotonic() + seconds
+
+    def _set_timer(self, seconds: float) -> None:
+        self._timer = threading.Timer(seconds, self._cut_connection)
+        self._timer.daemon = True
+        self._timer.start()
 
     def _cut_connection(self) -> None:
+        left = self._until - time.monotonic()
+        if left > 0 and self._timer is not None:  # it was begun again meanwhile
+            self._set_timer(left)
+            return
         self.is_cut = True
         with contextlib.suppress(OSError):
             self._socket.shutdown(socket.SHUT_RDWR)
 
     def check(self) -> None:
-        """Raise TimeoutError when the connection was cut: to http.client, headers that end so are whole."""
+        """Raise TimeoutError when the connection was cut: to http.client, what ends so is whole."""
         if self.is_cut:
-            raise TimeoutError("the headers took too long")
+            raise TimeoutError("an answer took too long")
 
     def stop_timing(self) -> None:
         """Let the connection be used without haste."""
@@ -64,18 +79,18 @@ class _TimedConnection(_Connection):
     """A connection of a pool whose class says how long an answer may take."""
 
     answer = 0.0
-    _deadline: _Deadline | None = None
+    deadline: _Deadline | None = None
 
     def _new_conn(self) -> socket.socket:
         made = super()._new_conn()
         self._drop()
-        self._deadline = _Deadline(made)
-        self._deadline.start(self.answer)
+        self.deadline = _Deadline(made)
+        self.deadline.start(self.answer)
         return made
 
     def getresponse(self) -> Any:
         """Read an answer's status and headers, within the deadline."""
-        deadline = self._deadline
+        deadline = self.deadline
         if deadline is None:
             return super().getresponse()
         deadline.start(self.answer)
@@ -90,8 +105,8 @@ class _TimedConnection(_Connection):
 
     def _tunnel(self) -> None:
         super()._tunnel()
-        if self._deadline is not None:
-            self._deadline.check()
+        if self.deadline is not None:
+            self.deadline.check()
 
     def close(self) -> None:
         """Close the connection, and the deadline with it."""
@@ -99,12 +114,12 @@ class _TimedConnection(_Connection):
         super().close()
 
     def _drop(self) -> None:
-        if self._deadline is not None:
-            self._deadline.close()
-            self._deadline = None
+        if self.deadline is not None:
+            self.deadline.close()
+            self.deadline = None
 
 
-class HeaderTimeoutAdapter(HTTPAdapter):
+class DeadlineAdapter(HTTPAdapter):
     """An adapter of requests with such connections, also through proxies.
 
     Args:
