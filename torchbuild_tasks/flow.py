@@ -184,7 +184,7 @@ def build(request: BuildRequest, report: Reporter) -> Built:
         if request.auto:
             from torchbuild_tasks.features.wheel_overlay.foresee import settle_auto
 
-            question = settle_auto(question, decide(question), network(question).store, report)
+            question = settle_auto(question, decide, network(question).store, report)
         plan = accept(decide(question))
         if request.sign:
             from torchbuild_tasks.features.provenance.act import require_key

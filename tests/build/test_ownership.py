@@ -17,7 +17,15 @@ import pytest
 
 from tests.support.capabilities import needs_git
 from torchbuild_tasks.build.outputs import CHANGED, TRACKED, UNNAMED, Outputs, recordable
-from torchbuild_tasks.build.ownership import Removed, begin, find_claimed, plan_removal, plan_stale, remove
+from torchbuild_tasks.build.ownership import (
+    Removed,
+    begin,
+    find_claimed,
+    plan_removal,
+    plan_stale,
+    remove,
+    renew,
+)
 from torchbuild_tasks.catalog import load_catalog
 from torchbuild_tasks.errors import CleanRefused
 from torchbuild_tasks.system.left_running import ENDED
@@ -101,6 +109,21 @@ def test_what_changed_since_the_build_stays_and_is_listed(root: Path) -> None:
     assert plan.kept == (("torch/version.py", CHANGED),)
     remove(plan)
     assert (root / "torch/version.py").read_text() == "mine now"
+
+
+def test_what_ninja_writes_at_every_build_goes_and_an_edit_from_before_stays(root: Path) -> None:
+    write(root, "build/foreign.o")
+    renew(root, 0)
+    with pytest.raises(CleanRefused):  # no build is recorded by that alone
+        clean(root)
+    build(root, "torch/version.py", "build/.ninja_log", "build/edited.h")
+    write(root, "build/edited.h", text="mine now")
+    since = (root / "build/edited.h").stat().st_mtime_ns + 1
+    write(root, "torch/version.py", "build/.ninja_log", text="written again")
+    for name in ("torch/version.py", "build/.ninja_log"):
+        os.utime(root / name, ns=(since, since))
+    renew(root, since)
+    assert plan_removal(root, root / "build", OUTPUTS).kept == (("build/edited.h", CHANGED),)
 
 
 def test_what_changes_after_the_plan_stays(root: Path) -> None:

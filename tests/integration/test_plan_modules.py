@@ -21,7 +21,7 @@ assert plan_of().verdict == "ok"
 print(*sys.modules)
 """
 OTHERS = (
-    "cuda.choices",
+    "cuda.choose",
     "cuda.toolkit",
     "cuda.archs",
     "cuda.devices",

@@ -34,7 +34,7 @@ from torchbuild_tasks.system.git.run import Git
 from torchbuild_tasks.system.left_running import ENDED
 from torchbuild_tasks.system.log import last_write_of, name_newest
 from torchbuild_tasks.system.reading import read_json
-from torchbuild_tasks.system.remove import Stamp, is_folder, is_link, snapshot
+from torchbuild_tasks.system.remove import Stamp, is_folder, is_link, snapshot, stamp
 
 BEFORE: Final = "before.json"
 MADE: Final = "made.json"
@@ -91,9 +91,28 @@ def announce(root: Path, staged: Path, names: Iterable[str]) -> None:
     """
     listing = dict(read(root, MADE) or {})
     for name in names:
-        info = (staged / name).lstat()
-        listing[name] = (info.st_mtime_ns, info.st_size, info.st_ctime_ns)
+        listing[name] = stamp((staged / name).lstat())
     write(root, MADE, listing, _log_of(root, MADE), read(root, MADE, "unnamed"))
+
+
+def renew(root: Path, since: int) -> None:
+    """Note what builds own as it is now, where it was written since then by what Ninja does at every build.
+
+    Args:
+        root: the checkout.
+        since: a time, in nanoseconds.
+
+    Raises:
+        UsageError: the record cannot be written.
+    """
+    listing = read(root, MADE) or {}
+    for name in listing:
+        with contextlib.suppress(OSError):
+            info = os.lstat(f"{root}/{name}")
+            if info.st_mtime_ns >= since and not is_folder(info):
+                listing[name] = stamp(info)
+    if listing:
+        write(root, MADE, listing, _log_of(root, MADE), read(root, MADE, "unnamed"))
 
 
 def is_recorded(root: Path) -> bool:

@@ -18,9 +18,12 @@ from torchbuild_tasks.features.wheel_overlay.choose import (
 )
 from torchbuild_tasks.options import BuildRequest
 from torchbuild_tasks.plan.question import Question
+from torchbuild_tasks.values import replace
 
 CATALOG = load_catalog()
 NATIVE = (Reached(path="c10/a.cpp", kind="native", part="c10"),)
+BINDING = (Reached(path="torch/csrc/Module.cpp", kind="native", part="torch_python"),)
+MIXED = {"laid": True, "mixed": True, "wheel": "2.6.0"}
 
 
 @pytest.mark.parametrize(
@@ -29,6 +32,15 @@ NATIVE = (Reached(path="c10/a.cpp", kind="native", part="c10"),)
         ({"laid": True, "wheel": "2.6.0"}, "no-op"),
         ({"laid": True, "wheel": "2.6.0", "reached": NATIVE}, "front end"),
         ({"laid": True, "wheel": "2.6.0", "asked": ("USE_CUDA",)}, "front end"),
+        ({"laid": True, "wheel": "2.6.0", "reached": BINDING}, "front end"),  # which may be built otherwise
+        ({**MIXED, "steps": 2, "reached": BINDING}, "mixed"),
+        ({**MIXED, "steps": 2}, "mixed"),  # the change was taken back
+        ({**MIXED, "steps": 2, "reached": BINDING, "asked": ("USE_CUDA",)}, "mixed"),  # as it is configured
+        ({**MIXED, "steps": 9, "step_seconds": 9.0, "full_seconds": 1.0, "reached": BINDING}, "mixed"),
+        ({**MIXED, "steps": 0, "reached": BINDING}, "no-op"),
+        ({**MIXED, "steps": 0}, "no-op"),
+        ({**MIXED, "steps": 0, "reached": (*BINDING, *NATIVE)}, "front end"),
+        ({**MIXED, "steps": 2, "reached": (*BINDING, *NATIVE)}, "front end"),
         ({"built": True, "steps": 0, "wheel": "2.6.0"}, "no-op"),
         ({"built": True, "steps": 41}, "ninja install"),
         ({"built": True, "steps": 41, "step_seconds": 30.0, "full_seconds": 20.0}, "ninja install"),
@@ -54,8 +66,8 @@ def test_one_line_names_every_way_with_its_time_or_why_not() -> None:
     offers = offer_ways(seen)
     said = say_offers(choose_offer(offers), offers)
     assert said == (
-        "auto: from-wheel, about 40 s (no-op nothing is built here; ninja install nothing is built here; "
-        "front end about 2.5 h)"
+        "auto: from-wheel, about 40 s (no-op nothing is built here; mixed nothing of torch_python has "
+        "changed; ninja install nothing is built here; front end about 2.5 h)"
     )
 
 
@@ -65,6 +77,17 @@ def test_a_changed_native_file_is_named_and_never_called_done(seen: dict[str, An
     against = {each.way: each.against for each in offers}
     assert against["no-op"]
     assert against["from-wheel"] == "c10/a.cpp must be compiled"
+
+
+def test_why_bindings_are_not_compiled_alone_is_said() -> None:
+    """Whether the wheel was built alike is known from a build against it alone; then its time is said."""
+    laid = Situation(laid=True, wheel="2.6.0", reached=BINDING, step_seconds=20.0)
+    against = {each.way: each.against for each in offer_ways(laid)}
+    assert "build --from-wheel auto --target torch_python" in against["mixed"]
+    offers = offer_ways(replace(laid, mixed=True, steps=3))
+    assert say_offers(choose_offer(offers), offers).startswith(
+        "auto: mixed, about 60 s (no-op Ninja has 3 steps;"
+    )
 
 
 def test_what_the_user_decided_of_the_build_is_asked_for() -> None:

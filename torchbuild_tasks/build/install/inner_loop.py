@@ -161,12 +161,14 @@ def _dry_run(work: Work, ninja: Command) -> str:
     Steps that run at every build, such as PyTorch's writing of torch/version.py, are run
     and do not count, unless something follows from them.
     """
+    began = time.time_ns()
     dry = process.capture((*ninja.argv, "-n"), env=work.environ, cwd=ninja.cwd)
     if dry.rc == 0 and UP_TO_DATE in dry.stdout:
         return "idle"
     if dry.rc != 0 or _builds(dry.stdout):
         return "busy"
     done = process.capture(ninja.argv, env=work.environ, cwd=ninja.cwd)
+    ownership.renew(work.root, began)
     return "idle" if done.rc == 0 and not _builds(done.stdout) else "busy"
 
 

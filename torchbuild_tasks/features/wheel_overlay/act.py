@@ -73,6 +73,8 @@ _SETTINGS: Final = "wheel built with"  # an input; the plan takes what begins wi
 _COMPILER_SAID: Final = "compiler"
 _COMPILER_SET: Final = re.compile(r'set\(CMAKE_CXX_COMPILER_(ID|VERSION) "([^"]*)"\)')
 _FOLDER: Final = re.compile(rf"(?m)^build (\S+)/CMakeFiles/{PYTHON_PART}\.dir/")
+_STEP: Final = re.compile(rb"(?m)^\[\d+/\d+\] .*")
+_WRITES_VERSION: Final = b"generate_torch_version.py"
 _LIBRARY: Final = re.compile(rf"(?m)^build (\S+): CXX_SHARED_LIBRARY_LINKER__{PYTHON_PART}\w*")
 
 
@@ -349,8 +351,8 @@ def compile_against(work: Work) -> Work:
     wheel, configure = work.wheel, work.plan.way.configure
     assert wheel is not None and configure is not None
     theirs = _wheel_settings(work)
-    work.ledger.open()
     if not (work.build_dir / "CMakeCache.txt").exists():
+        work.ledger.open()
         work = run_build(work, configure)
     build_file = read_bytes(work.build_dir / "build.ninja").decode("utf-8", "replace")
     reached = look_at_change(work, Git(folder=work.root), wheel.commit).reached
@@ -362,14 +364,19 @@ def compile_against(work: Work) -> Work:
     folder = _FOLDER.search(build_file)
     if folder is None:
         raise BuildFailed(f"{work.build_dir / 'build.ninja'} has no target {PYTHON_PART}.")
+    whole = replace(work, request=dataclasses.replace(work.request, target=None))  # the whole torch is there
+    if _is_installed(work, build_file) and _is_idle(work, ninja) and not _find_stale(work, wheel, reached):
+        work.report.note(f"Up to date: Ninja finds nothing to compile or link for {PYTHON_PART}.")
+        return whole
+    work.ledger.open()
     because = f"{PYTHON_PART} alone, against the wheel's libraries"
     work = run_build(work, Command(argv=(*ninja, PYTHON_PART), cwd=work.plan.source, because=because))
     if not _is_installed(work, build_file):
         argv = (*ninja, f"{folder[1]}/install")  # it is linked with other RPATHs there
-        work = run_build(work, Command(argv=argv, cwd=work.plan.source, because="torch reads it from there"))
-        work = replace(work, up_to_date=False)
-    _keep_wheels_words(work, wheel, reached)
-    return replace(work, request=dataclasses.replace(work.request, target=None))  # the whole torch is there
+        run_build(work, Command(argv=argv, cwd=work.plan.source, because="torch reads it from there"))
+    for path, data in _find_stale(work, wheel, reached).items():
+        write_atomic(path, data, error=BuildFailed)
+    return replace(whole, up_to_date=False)
 
 
 def _wheel_settings(work: Work) -> Mapping[str, str]:
@@ -439,11 +446,16 @@ def _is_installed(work: Work, build_file: str) -> bool:
     return False
 
 
-def _keep_wheels_words(work: Work, wheel: Wheel, reached: Sequence[Reached]) -> None:
-    """Put back the version, which says whose the libraries are; bring changed headers to their readers."""
+def _is_idle(work: Work, ninja: Sequence[str]) -> bool:
+    """Say whether Ninja would do nothing but write the version, as at every build; the wheel's is kept."""
+    dry = process.capture((*ninja, "-n", "-v", PYTHON_PART), env=work.environ, cwd=work.plan.source)
+    return dry.rc == 0 and all(_WRITES_VERSION in step for step in _STEP.findall(dry.stdout))
+
+
+def _find_stale(work: Work, wheel: Wheel, reached: Sequence[Reached]) -> dict[Path, bytes]:
+    """Return what has yet to be written: the version, which says whose the libraries are, changed headers."""
     with zipfile.ZipFile(wheel.path) as archive:
-        write_atomic(work.root / VERSION_FILE, archive.read(VERSION_FILE), error=BuildFailed)
-    for each in reached:
-        copy = work.root / "torch" / "include" / each.path
-        if copy.is_file():
-            write_atomic(copy, read_bytes(work.root / each.path), error=BuildFailed)
+        wanted = {work.root / VERSION_FILE: archive.read(VERSION_FILE)}
+    copies = ((work.root / "torch" / "include" / each.path, each.path) for each in reached)
+    wanted |= {copy: read_bytes(work.root / path) for copy, path in copies if copy.is_file()}
+    return {path: data for path, data in wanted.items() if read_bytes(path) != data}

@@ -421,23 +421,28 @@ def say_laid(count: int, wheel: Wheel, ahead: int) -> str:
 # ---------------- which way is the cheapest (--auto)
 
 
-WAYS: Final = ("no-op", "from-wheel", "ninja install", "front end")
+WAYS: Final = ("no-op", "from-wheel", "mixed", "ninja install", "front end")
 # Seconds by which a way whose time is not known is ranked, and those of what costs the same everywhere.
-_NOMINAL: Final = dict(zip(WAYS, (2.0, 60.0, 300.0, 3600.0), strict=True))
+_NOMINAL: Final = dict(zip(WAYS, (2.0, 60.0, 120.0, 300.0, 3600.0), strict=True))
 _UNPACKED: Final = 40e6  # bytes a second: 1.2 GB of a CUDA wheel in 30 s on a machine of 2 cores
+_IDLE: Final = "Ninja finds nothing to do"
+_OWN_BUILD: Final = "a build of its own lies here"
 _PIP: Final = 15.0  # seconds that pip takes for what is there already
 # What the user may decide whichever way is taken.
 _ANY_WAY: Final = frozenset(
     ("source", "torch", "python", "env shell", "from PyPI", "jobs", "jobserver", "compiler cache")
     + ("distribute", "CXX", "CC", "toolset", "linker")
 )
+MIX: Final = f"build --from-wheel auto --target {PYTHON_PART}"
 _USERS: Final = ("flag", "environment", "torchbuild.toml")
 
 
 class Situation(msgspec.Struct, frozen=True, kw_only=True):
     """What --auto decides from.
 
-    `laid` and `built`: a wheel's files, or a build, lie in the checkout; `in_way`: files of neither.
+    `laid` and `built`: a wheel's files, or a build, lie in the checkout; `in_way`: files of neither. `mixed`:
+    with the wheel's files lies a torch_python of our own, since they were found to be built alike; where not,
+    `no_mixing` says why none is compiled.
     `reached` are the files that need a compile since the wheel: the one that is laid, or else the nearest.
     `wheel` is the word for --from-wheel, "" for none, and `no_wheel` why; `wheel_size` is bytes, None before
     it is downloaded. `asked` are decisions of the user that only a compile can honour, `no_compile` says why
@@ -447,6 +452,8 @@ class Situation(msgspec.Struct, frozen=True, kw_only=True):
 
     laid: bool = False
     built: bool = False
+    mixed: bool = False
+    no_mixing: str = f"whether its wheel was built alike is found out by {MIX}"
     in_way: str = ""
     reached: tuple[Reached, ...] = ()
     wheel: str = ""
@@ -488,10 +495,10 @@ class Offer(msgspec.Struct, frozen=True, kw_only=True):
 def offer_ways(seen: Situation) -> tuple[Offer, ...]:
     """Return every way in the order of `WAYS`, each with its seconds or what stands against it."""
     compile_needed = f"{_some([each.path for each in seen.reached])} must be compiled" if seen.reached else ""
-    serves = seen.laid and not seen.reached and not seen.asked
-    idle = seen.built and seen.steps == 0
-    due = "" if seen.built and seen.steps else "Ninja finds nothing to do" if idle else seen.no_ninja
-    steps = seen.steps or 0
+    serves = seen.laid and not seen.mixed and not seen.reached and not seen.asked
+    idle = seen.steps == 0 and (seen.built or (seen.mixed and not _of_others(seen)))
+    due = "" if seen.built and seen.steps else _IDLE if idle else seen.no_ninja
+    by_ninja = seen.step_seconds and (seen.steps or 0) * seen.step_seconds
     return (
         Offer(way="no-op", seconds=_NOMINAL["no-op"], against="" if serves or idle else _not_idle(seen)),
         Offer(
@@ -499,11 +506,8 @@ def offer_ways(seen: Situation) -> tuple[Offer, ...]:
             seconds=None if seen.wheel_size is None else _PIP + seen.wheel_size / _UNPACKED,
             against=_against_wheel(seen) or compile_needed,
         ),
-        Offer(
-            way="ninja install",
-            seconds=seen.step_seconds and steps * seen.step_seconds,
-            against=seen.no_compile or due,
-        ),
+        Offer(way="mixed", seconds=by_ninja, against=_IDLE if idle else _against_mixed(seen)),
+        Offer(way="ninja install", seconds=by_ninja, against=seen.no_compile or due),
         Offer(
             way="front end", seconds=seen.full_seconds and _PIP + seen.full_seconds, against=seen.no_compile
         ),
@@ -511,17 +515,33 @@ def offer_ways(seen: Situation) -> tuple[Offer, ...]:
 
 
 def _not_idle(seen: Situation) -> str:
+    if seen.steps:
+        return f"Ninja has {seen.steps} steps"
     if seen.laid:
         asked = f"has not {' and '.join(seen.asked)} as asked for" if seen.asked else "is of another state"
         return f"the wheel that lies here {asked}"
-    return f"Ninja has {seen.steps} steps" if seen.built and seen.steps else seen.no_ninja
+    return seen.no_ninja
+
+
+def _of_others(seen: Situation) -> list[str]:
+    return [each.path for each in seen.reached if each.part != PYTHON_PART]
+
+
+def _against_mixed(seen: Situation) -> str:
+    if seen.built:
+        return _OWN_BUILD
+    if others := _of_others(seen):
+        return f"{_some(others)} must be compiled"
+    if seen.mixed:
+        return ""
+    return seen.no_mixing if seen.reached else f"nothing of {PYTHON_PART} has changed"
 
 
 def _against_wheel(seen: Situation) -> str:
     if seen.asked:
         return f"{' and '.join(seen.asked)} asks for a compile"
     if seen.built:
-        return "a build of its own lies here"
+        return _OWN_BUILD
     if seen.laid:
         return "" if seen.reached else "one lies here, and serves"
     if seen.in_way:
@@ -532,10 +552,11 @@ def _against_wheel(seen: Situation) -> str:
 def choose_offer(offers: Iterable[Offer]) -> Offer:
     """Return the cheapest of those with nothing against them, else the last; unknown times by their kind.
 
-    Nothing is always less than something, and the front end runs Ninja's steps, too.
+    Nothing is always less than something, and the front end runs Ninja's steps, too; nowhere are both of
+    these open: a torch_python for a wheel's libraries, and Ninja in a build of its own.
     """
     right = [each for each in offers if not each.against] or list(offers)[-1:]
-    if least := [each for each in right if each.way in ("no-op", "ninja install")]:
+    if least := [each for each in right if each.way in ("no-op", "mixed", "ninja install")]:
         return least[0]
     return min(right, key=lambda each: each.seconds if each.seconds is not None else _NOMINAL[each.way])
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final
 from urllib.parse import urlsplit
@@ -21,6 +22,7 @@ from torchbuild_tasks.features.wheel_overlay.choose import (
     find_asked,
     is_commit,
     is_version,
+    lacks_mixing,
     offer_ways,
     promise,
     say_ahead,
@@ -47,6 +49,7 @@ from torchbuild_tasks.system.git.run import Git
 from torchbuild_tasks.system.reading import read_json
 from torchbuild_tasks.values import replace
 
+Decide = Callable[[Question], BuildPlan]
 _DRY_RUN: Final = 60.0  # seconds
 _LATER: Final = "what it is built from is seen when it is downloaded, and held to the checkout then"
 
@@ -121,21 +124,24 @@ def _refuse(plan: BuildPlan, *findings: Finding) -> BuildPlan:
 # ---------------- build --auto
 
 
-def settle_auto(question: Question, plan: BuildPlan, store: Path, report: Reporter) -> Question:
+def settle_auto(question: Question, decide: Decide, store: Path, report: Reporter) -> Question:
     """Choose the cheapest right way, say it in one line, and return the question that leads there."""
-    seen = look_at_situation(question, plan, store)
+    seen = look_at_situation(question, decide, store)
     offers = offer_ways(seen)
     chosen = choose_offer(offers)
     report.note(say_offers(chosen, offers))
-    word = seen.wheel if chosen.way == "from-wheel" or (chosen.way == "no-op" and seen.laid) else None
+    takes_wheel = chosen.way in ("from-wheel", "mixed") or (chosen.way == "no-op" and seen.laid)
+    word = seen.wheel if takes_wheel else None
+    target = PYTHON_PART if word and seen.mixed and chosen.way != "from-wheel" else question.request.target
     # What is laid from a wheel knows no --watch: the front goes on with the request that it has.
     watch = question.request.watch and word is None
-    request = dataclasses.replace(question.request, auto=False, from_wheel=word, watch=watch)
+    request = dataclasses.replace(question.request, auto=False, from_wheel=word, target=target, watch=watch)
     return replace(question, request=request)
 
 
-def look_at_situation(question: Question, plan: BuildPlan, store: Path) -> Situation:
+def look_at_situation(question: Question, decide: Decide, store: Path) -> Situation:
     """Return what the choice is made from; a git that cannot say leaves the compile."""
+    plan = decide(question)
     scene = Scene(plan=plan, facts=question.facts, catalog=question.catalog)
     previous = question.facts.tree.previous
     refused = plan.verdict == "refuse"
@@ -146,16 +152,18 @@ def look_at_situation(question: Question, plan: BuildPlan, store: Path) -> Situa
     compiler = compiler_of({choice.name: choice.value for choice in plan.choices})
     history = recall(store, scene.root, compiler)
     full = max((build.seconds for build in history.builds), default=None)
-    seen = replace(seen, full_seconds=full)
+    usual = costs(history).values()
+    each = sum(usual) / len(usual) / _jobs(plan) if usual else None
+    seen = replace(seen, full_seconds=full, step_seconds=each)
     if not question.facts.tree.commit:
         return replace(seen, no_wheel="it is not a git checkout")
     with contextlib.suppress(TorchbuildError):
         if previous is not None and "wheel" in previous.inputs:
-            return replace(seen, laid=True, **_compare_overlay(scene, previous.inputs))
+            seen = replace(seen, laid=True, **_compare_overlay(scene, previous.inputs))
+            return replace(seen, **_look_at_mixed(question, decide, seen.wheel or AUTO))
         if previous is not None and plan.freshness.needs != "first":
-            usual = costs(history).values()
-            each = sum(usual) / len(usual) / _jobs(plan) if usual else None
-            return replace(seen, built=True, step_seconds=each, **_due(scene))
+            due = _due(scene) if plan.way.name == "install" else {"no_ninja": plan.way.because}
+            return replace(seen, built=True, **due)
         if (scene.root / VERSION_FILE).exists():
             return replace(seen, in_way=VERSION_FILE)
         return replace(seen, **_nearest(scene, offline=question.request.offline))
@@ -180,15 +188,30 @@ def _compare_overlay(scene: Scene, inputs: Any) -> dict[str, Any]:
     return {"reached": change.reached, "wheel": word}
 
 
-def _due(scene: Scene) -> dict[str, Any]:
+def _look_at_mixed(question: Question, decide: Decide, wheel: str) -> dict[str, Any]:
+    """Return what is due for torch_python, where one was compiled against this wheel by the same settings."""
+    if lack := lacks_mixing(question.catalog, question.facts):
+        return {"no_mixing": lack}
+    request = dataclasses.replace(question.request, auto=False, from_wheel=wheel, target=PYTHON_PART)
+    asked = replace(question, request=request)
+    scene = Scene(plan=decide(asked), facts=question.facts, catalog=question.catalog)
+    ran = read_json(last_manifest(scene.build_dir)).get("commands", ())
+    if not any(each["argv"][-1] == PYTHON_PART for each in ran):  # CMake's settings were found alike before
+        return {}
+    if scene.plan.verdict == "refuse":
+        return {"no_mixing": f"a compile of {PYTHON_PART} cannot work here"}
+    if scene.plan.freshness.needs != "nothing":
+        return {"no_mixing": scene.plan.freshness.because}
+    due = _due(scene, PYTHON_PART)
+    return {"mixed": "steps" in due, "no_mixing": due.get("no_ninja", ""), **due}
+
+
+def _due(scene: Scene, *target: str) -> dict[str, Any]:
     """Return how many steps Ninja would run, or why it is not asked; it runs none."""
-    way = scene.plan.way
-    if way.name != "install":
-        return {"no_ninja": way.because}
     program = build_program(scene.build_dir, "ninja")
     if not program:
         return {"no_ninja": "its Ninja is not there"}
-    dry = process.capture((program, "-C", str(scene.build_dir), "-n"), timeout=_DRY_RUN)
+    dry = process.capture((program, "-C", str(scene.build_dir), "-n", *target), timeout=_DRY_RUN)
     if dry.rc != 0:
         return {"no_ninja": "Ninja cannot say what is due"}
     parser = ProgressParser()
