@@ -230,7 +230,9 @@ FORGIVEN = "-Wno-error=maybe-uninitialized -Wno-error=uninitialized"
     ("facts", "assignments", "flags"),
     [
         (machine(GXX, GCC), (), FORGIVEN),
-        (machine(GXX, GCC, version="1.13.1"), (), None),
+        (machine(GXX, GCC, version="1.13.1"), (), FORGIVEN),
+        (machine(GXX, GCC, version="1.10.2"), (), None),
+        (machine(tool("g++", "14.2.1")), (), FORGIVEN),
         (machine(CLANGXX, CLANG), (), None),
         (machine(tool("g++", "13.2.0"), tool("gcc", "13.2.0")), (), None),
         (machine(GXX, GCC), ("USE_FBGEMM=0",), None),

@@ -6,13 +6,38 @@ import re
 from typing import Any
 
 import pytest
+from packaging.version import Version
 
 from tests.support.cuda import cuda_facts, driver, gpu, toolkit
 from tests.support.jetsons import orin_nano, thor, xavier_nx
-from tests.support.machines import linux_facts, modern_tree, plan_of, python, tool, tree
+from tests.support.machines import (
+    ask,
+    found,
+    linux_facts,
+    modern_tree,
+    plan_of,
+    plan_of_question,
+    python,
+    tool,
+    tree,
+)
 from tests.support.windows import toolset, windows, windows_facts
-from torchbuild_tasks.catalog import GIB
-from torchbuild_tasks.model import Cpu, Cuda, Facts, Host, Memory, Tool, Tree
+from torchbuild_tasks.catalog import GIB, TorchRow, load_catalog
+from torchbuild_tasks.catalog.match import admits, applies
+from torchbuild_tasks.model import (
+    Cpu,
+    Cuda,
+    Facts,
+    Health,
+    Host,
+    Library,
+    Memory,
+    Room,
+    Tool,
+    Tree,
+)
+from torchbuild_tasks.options import BuildRequest
+from torchbuild_tasks.plan.question import Question
 from torchbuild_tasks.values import replace
 
 
@@ -39,6 +64,10 @@ CONDA_CXX = Tool(
     name="g++", path=f"{CONDA}/bin/x86_64-conda-linux-gnu-c++", version="13.3.0", found_via="environment CXX"
 )
 CONDA_PYTHON = python(executable=f"{CONDA}/bin/python", prefix=CONDA, environment="conda")
+PYPY = python(version="3.11.7", implementation="GraalVM")
+OTHERS = python(packages={**python().packages, "torch": "2.5.0a0"}, torch_from="/home/ada/pytorch")
+BIONIC = Host(os="linux", arch="aarch64", distribution="Android 14", libc="bionic")
+TMP = Health(rooms=(Room(purpose="tmp", path="/tmp", free=GIB // 5),))
 T_315 = python(version="3.15.0", abi="cpython-315t-x86_64-linux-gnu")
 NIX = on("NixOS 25.11 (Xantusia)", "glibc 2.40")
 WSL = Host(
@@ -77,6 +106,11 @@ PLAIN: dict[str, tuple[Facts, str, str]] = {
         "ok warn",
         "",
     ),
+    "not CPython": (linux_facts(pythons=(PYPY,)), "refuse", "builds for CPython"),
+    "the torch of another checkout": (linux_facts(pythons=(OTHERS,)), "warn", "/home/ada/pytorch"),
+    "Termux": (linux_facts(host=BIONIC), "warn", "Android"),
+    "a blank in the path": (linux_facts(tree=tree(root="/src/my code")), "ok", ""),
+    "a share": (windows_facts(tree=tree(root=r"\\nas\code")), "refuse", "net use"),
     "Windows, VS 2022": (windows_facts(), "ok warn", ""),
     "Windows, VS 2026": (windows_facts(windows=windows(toolset("14.50.35717"))), "ok warn", ""),
     "Windows, VS 2017": (windows_facts(windows=windows(toolset("14.16.27023"))), "warn", "2019 and 2022"),
@@ -86,6 +120,14 @@ PLAIN: dict[str, tuple[Facts, str, str]] = {
         "19.20",
     ),
 }
+
+
+def cudnn(version: str) -> Library:
+    return Library(
+        name="cudnn", version=version, include="/usr/include", library="/usr/lib", found_via="system"
+    )
+
+
 K80, OLD = gpu("3.7", name="Tesla K80"), driver("470.256.02")
 # toolkit, GPUs, torch, what else; the verdict; words of what is told.
 GPUS: list[tuple[str, tuple[Any, ...], str, dict[str, Any], str, str]] = [
@@ -119,6 +161,41 @@ GPUS: list[tuple[str, tuple[Any, ...], str, dict[str, Any], str, str]] = [
     ),
     ("11.8", (gpu("7.5"),), "1.0.1", {}, "refuse", ""),
     ("13.0", (gpu("8.6"),), "2.1.2", {}, "refuse", "13\\.0"),
+    (
+        "12.4",
+        (gpu("7.0"),),
+        "2.8.0",
+        {"libraries": (cudnn("9.12.0"),)},
+        "warn",
+        "no code for GPU of 7.0.*<9.11",
+    ),
+    ("12.4", (gpu("7.0"),), "2.6.0", {"libraries": (cudnn("9.10.2"),)}, "ok", ""),
+    (
+        "13.0",
+        (gpu("8.9"),),
+        "2.9.1",
+        {"libraries": (cudnn("8.9.7"),)},
+        "warn",
+        "CUDA >=11,<13.*a cuDNN >=9.12",
+    ),
+    ("12.8", (gpu("6.1"),), "2.8.0", {"driver": driver("590.48.01")}, "warn", "branch 580"),
+    (
+        "11.8",
+        (K80,),
+        "2.0.1",
+        {"driver": driver("550.54.14"), "compilers": gxx("9.4.0")},
+        "warn",
+        "branch 470",
+    ),
+    ("11.5", (gpu("8.6"),), "2.0.1", {"compilers": gxx("11.4.0")}, "refuse", "GCC up to 10"),
+    (
+        "12.8",
+        (gpu("10.0"),),
+        "2.6.0",
+        {"libraries": (cudnn("9.10.2"),)},
+        "warn",
+        "No CUDA toolkit puts this right",
+    ),
 ]
 
 
@@ -206,3 +283,106 @@ def test_what_nvcc_is_told_in_the_environment(environ: dict[str, str], verdict: 
 )
 def test_values_that_cannot_be(word: str, why: str) -> None:
     judge(cuda_facts(toolkit("12.8"), gpus=(gpu("8.6"),)), "refuse", why, cuda=True, set=(word,))
+
+
+@pytest.mark.parametrize(
+    ("words", "verdict", "why"),
+    [
+        ("CXXFLAGS=-std=c++14", "warn", "C\\+\\+17"),
+        ("CXXFLAGS=-std=c++17", "ok", ""),
+        ("CXXFLAGS=-O2 -D_GLIBCXX_USE_CXX11_ABI=0", "warn", "ABI"),
+        ("CFLAGS=-ffast-math", "warn", "NaN"),
+        ("LDFLAGS=-Wl,-z,relro", "ok", ""),
+        ("LDFLAGS=-Wl,--no-undefined", "warn", "interpreter"),
+        ("CMAKE_CXX_COMPILER_LAUNCHER=sccache", "refuse", "not here"),
+        ("CMAKE_CXX_COMPILER=/usr/bin/g++-9", "refuse", "set CXX"),
+        ("CMAKE_GENERATOR=Ninja Multi-Config", "refuse", "Ninja"),
+        ("USE_UCC=1", "warn", "UCC_HOME"),
+        ("USE_UCC=1 UCC_HOME=/opt/ucc", "ok", ""),
+    ],
+)
+def test_what_is_set_beside_the_switches(words: str, verdict: str, why: str) -> None:
+    judge(linux_facts(), verdict, why, set=tuple(re.split(r" (?=[A-Z]+_)", words)))
+
+
+@pytest.mark.parametrize(
+    ("words", "verdict"), [((), "refuse"), (("USE_NCCL=0",), "ok warn"), (("USE_SYSTEM_NCCL=1",), "warn")]
+)
+def test_nccls_makefile_takes_no_blank(words: tuple[str, ...], verdict: str) -> None:
+    facts = cuda_facts(toolkit("12.8", cudnn="9.5"), gpus=(gpu("8.9"),), tree=tree(root="/src/my code"))
+    judge(facts, verdict, "makefile" if verdict == "refuse" else "", cuda=True, set=words)
+
+
+@pytest.mark.parametrize("name", ["USE_CUSPARSELT", "USE_CUDSS", "USE_SYSTEM_NCCL", "USE_MAGMA"])
+def test_a_library_that_is_asked_for_and_is_not_here(name: str) -> None:
+    facts = cuda_facts(toolkit("12.8", cudnn="9.5"), gpus=(gpu("8.9"),))
+    judge(facts, "warn", f"{name}=1.*was found", cuda=True, set=(f"{name}=1",))
+    library = Library(name=name.rpartition("_")[2].lower(), include="/opt/include", found_via="system")
+    seen = cuda_facts(toolkit("12.8", cudnn="9.5"), gpus=(gpu("8.9"),), libraries=(library,))
+    judge(seen, "ok", "", cuda=True, set=(f"{name}=1",))
+
+
+def test_room_for_temporary_files_on_another_machine() -> None:
+    question = ask(linux_facts(health=TMP))
+    question = Question(BuildRequest(facts="machine.json"), question.facts, CATALOG, question.settings)
+    assert "TMPDIR" in found(plan_of_question(question).findings, "tmp").fix
+
+
+def test_the_loader_looks_in_another_toolkit_first() -> None:
+    two = toolkit("12.8", cudnn="9.5"), toolkit("12.4")
+    for entry, verdict in (("/usr/local/cuda-12.4/lib64", "warn"), ("/usr/local/cuda-12.8/lib64", "ok")):
+        facts = cuda_facts(*two, gpus=(gpu("8.9"),), environ={"LD_LIBRARY_PATH": f"/opt:{entry}"})
+        judge(facts, verdict, "", cuda=True, cuda_toolkit="12.8")
+
+
+CATALOG = load_catalog()
+CUDNNS = [f"{major}.{minor}.1" for major, last in ((7, 6), (8, 9), (9, 20)) for minor in range(last + 1)]
+
+
+def fits(row: TorchRow, cuda: str, code: str) -> str:
+    """The newest cuDNN for all three, "" where upstream has none of them together."""
+    version = Version(row.latest)
+    known = [each for each in CATALOG.arch if each.capability == code and not each.renamed]
+    if any(not applies(spec, version) for each in known for spec in (each.build, each.torch)):
+        return ""
+    wanted = [each for each in CATALOG.cuda_torch if applies(each.torch, version) and each.os != "windows"]
+    if not all(admits(each.cuda, cuda) for each in wanted):
+        return ""
+    for cudnn in reversed(CUDNNS):
+        made = next((each for each in CATALOG.cudnn if admits(each.cudnn, cudnn)), None)
+        old = made and made.oldest and Version(code) < Version(made.oldest)
+        taken = all(admits(each.cudnn, cudnn) for each in wanted if each.cudnn)
+        if made and not old and taken and admits(made.cuda, cuda):
+            return cudnn
+    return ""
+
+
+@pytest.mark.parametrize("row", CATALOG.torch, ids=lambda row: str(row.version))
+def test_nothing_is_said_against_what_upstream_builds_with(row: TorchRow) -> None:
+    """Every toolkit of a torch, with the oldest and the newest GPU that it compiles for."""
+    year, month, _ = map(int, row.released.split("-"))
+    planned = 0
+    for cuda in CATALOG.cuda:
+        plain = [
+            a
+            for a in cuda.archs
+            if a not in cuda.deprecated and a in "5.2 6.0 6.1 7.0 7.5 8.0 8.6 9.0 10.0 12.0"
+        ]
+        codes = [code for code in plain if fits(row, cuda.version, code)]
+        for code in {*codes[:1], *codes[-1:]}:
+            major = min(cuda.gcc_works or cuda.gcc, int(year + month / 12 - 2010.3))
+            facts = cuda_facts(
+                toolkit(cuda.version, archs=cuda.archs, gcc=cuda.gcc, clang=cuda.clang),
+                gpus=(gpu(code),),
+                driver=driver(cuda.driver_linux or "620.1"),
+                libraries=(cudnn(fits(row, cuda.version, code)),),
+                host=FOCAL,
+                compilers=gxx(f"{major}.5.0"),
+                pythons=[python(version=f"3.{n}.9") for n in range(5, 16) if admits(row.python, f"3.{n}.9")][
+                    -1:
+                ],
+                tree=of(row.latest),
+            )
+            judge(facts, "ok", "", cuda=True)
+            planned += 1
+    assert planned

@@ -22,6 +22,8 @@ from torchbuild_tasks.catalog.cuda import (
     CudaRow,
     CudaTorchRow,
     CudaWheelRow,
+    CudnnRow,
+    DriverBranchRow,
     FamilyRow,
     FlagRow,
     GpuNameRow,
@@ -197,6 +199,8 @@ class Catalog:
     cuda = Table(CudaRow, "cuda.toml")
     cuda_driver = Table(CudaDriverRow, "cuda.toml")
     cuda_libc = Table(CudaLibcRow, "cuda.toml")
+    cudnn = Table(CudnnRow, "cuda.toml")
+    driver_branch = Table(DriverBranchRow, "cuda.toml")
     cuda_off = Table(CudaOffRow, "cuda.toml")
     cuda_wheel = Table(CudaWheelRow, "cuda.toml")
     cuda_torch = Table(CudaTorchRow, "cuda.toml")

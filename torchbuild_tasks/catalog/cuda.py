@@ -16,7 +16,8 @@ class CudaRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     """One toolkit series: what its nvcc compiles, which host compilers it takes, which driver it wants.
 
     `archs` are compute capabilities; `deprecated` ones still compile, with a warning. `gcc`
-    and `clang` are the newest majors taken; MSVC has rows of its own (`MsvcRow`). The drivers
+    and `clang` are the newest majors taken; MSVC has rows of its own (`MsvcRow`). `gcc_works` is less
+    than `gcc` where the header takes a GCC whose C++ library its front end cannot read. The drivers
     are those that the release came with ("" where not known).
     """
 
@@ -25,6 +26,7 @@ class CudaRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     gcc: int
     clang: int
     source: str
+    gcc_works: int = 0
     deprecated: tuple[str, ...] = ()
     driver_linux: str = ""
     driver_windows: str = ""
@@ -68,6 +70,27 @@ class CudaLibcRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     cuda: str
     function: str
     because: str
+    source: str
+
+
+class CudnnRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The CUDA toolkits that NVIDIA made these versions of cuDNN for (both PEP 440).
+
+    `oldest` is the oldest compute capability that they hold code for ("" where not known).
+    """
+
+    cudnn: str
+    cuda: str
+    source: str
+    oldest: str = ""
+
+
+class DriverBranchRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The last driver branch for compute capabilities below `below`; that of `without` ignores the GPU."""
+
+    below: str
+    last: str
+    without: str
     source: str
 
 

@@ -126,11 +126,13 @@ class NeedRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     """A switch that PyTorch's build turns off by itself unless one of the switches `any` is on.
 
     An "and" is two rows. `os` are the systems on which it can be on at all (none: every one), `against`
-    the switches beside which it cannot be on.
+    the switches beside which it cannot be on. Each of `folders` may name what it links with, which the plan
+    does not look for.
     """
 
     names: tuple[str, ...]
     source: str
+    folders: tuple[str, ...] = ()
     any: tuple[str, ...] = ()
     against: tuple[str, ...] = ()
     os: str = ""
@@ -246,11 +248,17 @@ class LeftOutRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
 
 
 class CharacterRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A character that the checkout's path must not hold."""
+    """A character that the checkout's path must not hold; with `switch` only in CUDA builds where that is on.
+
+    It is no problem where `unless` is on.
+    """
 
     character: str
     breaks: str
     os: str = ""
+    switch: str = ""
+    unless: str = ""
+    fix: str = "Move the checkout to a folder without that character."
 
 
 class MsvcRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

@@ -162,7 +162,11 @@ def _switches(path: str, text: str) -> Iterator[Switch]:
         if kind.lower() == "option":
             yield Switch(name=name, default=words[1] if len(words) > 1 else "OFF", place=place)
         elif len(words) >= 4:  # help, value, condition (perhaps several words), value where it does not hold
-            yield Switch(name=name, default=words[1], needs=" ".join(words[2:-1]), place=place)
+            free = re.search(
+                rf"if\(NOT DEFINED {name}\)\s*$", text[: found.start()]
+            )  # set, it is as it is set
+            needs = "" if free else " ".join(words[2:-1])
+            yield Switch(name=name, default=words[1], needs=needs, place=place)
 
 
 def _values(texts: Iterable[str]) -> dict[str, tuple[str, ...]]:

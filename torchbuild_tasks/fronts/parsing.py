@@ -341,6 +341,8 @@ def _words(verb: str, words: Sequence[str], given: dict[str, Any]) -> dict[str, 
 def _value_error(verb: str, error: argparse.ArgumentError) -> UsageError:
     """Say whether the flag lacks a value or was given one that it does not take."""
     what = "needs a value" if "expected" in str(error) else "takes no value"
+    if error.argument_name == "--set":
+        what += " such as USE_DISTRIBUTED=0, without CMake's -D"
     return UsageError(f"{error.argument_name} {what}", next_step=f"Its values: {_help_command(verb)}")
 
 

@@ -64,7 +64,7 @@ def _first(question: Question) -> Python | None:
 
 def fits(question: Question, python: Python) -> bool | None:
     """Say whether this torch can be built for this interpreter; None where no row knows, or its version."""
-    if python.problem or (python.implementation and python.implementation.lower() != "cpython"):
+    if python.problem or _is_other(python):
         return False
     row = question.row
     fit = admits(row.python, python.version)
@@ -73,6 +73,11 @@ def fits(question: Question, python: Python) -> bool | None:
     if fit is False and row.python_tried and admits(row.python_tried, python.version):
         return None
     return fit if fit or question.has_row else None
+
+
+def _is_other(python: Python) -> bool:
+    """Say whether it is PyPy or another one that is not CPython."""
+    return (python.implementation or "CPython").lower() != "cpython"
 
 
 def newest_python(question: Question) -> str:
@@ -240,6 +245,7 @@ def _check_version(question: Question, python: Python) -> tuple[Finding, ...]:
         others = [p for p in question.facts.pythons if fits(question, p)]
         fix = f"Install Python {newest_python(question)} and name it: --python PATH"
         fix = f"Use {others[0].executable}: --python {others[0].executable}" if others else fix
+        wanted = wanted.replace("Python", "CPython") if _is_other(python) else wanted
         findings.append(Finding(id="python", status="error", text=f"{name} does not fit: {wanted}", fix=fix))
     else:
         findings.append(Finding(id="python", status="ok", text=f"{name}: {wanted}"))
@@ -281,7 +287,10 @@ def _check_parts(question: Question, python: Python, chosen: ChosenPython) -> tu
 
 def _check_foreign(question: Question, chosen: ChosenPython) -> tuple[Finding, ...]:
     """Say beforehand that a build will ask: no fault, but where nobody can answer it stops without --yes."""
-    environment = chosen.environment
+    environment, origin = chosen.environment, chosen.target.torch_from if chosen.target else None
+    if environment.remove and origin not in (None, question.facts.tree.root):
+        text = f"{environment.python} has the torch of another checkout, {origin}, and this build replaces it"
+        return (Finding(id="python-foreign", status="warn", text=text, fix=f"{OWN_VENV}."),)
     if not environment.foreign or not (environment.install or environment.remove) or question.request.yes:
         return ()
     text = (

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 
 from packaging.version import Version
 
-from torchbuild_tasks.catalog import GIB
+from torchbuild_tasks.catalog import GIB, CharacterRow
 from torchbuild_tasks.catalog.match import admits, applies, preset_rows, series, torch_row
 from torchbuild_tasks.model import Finding
 from torchbuild_tasks.plan.decisions import Decisions
@@ -22,6 +22,8 @@ from torchbuild_tasks.plan.variables import is_off
 ARCHITECTURES = ("x86_64", "aarch64")
 SYSTEMS = ("linux", "windows")
 SAMPLE_DISK = 0.5
+# GiB for temporary files of compilers, and for what pip unpacks: an estimate on the safe side.
+TEMPORARY = 1.0
 SMALLEST = "minimal"
 
 
@@ -30,17 +32,17 @@ def check_machine_and_tree(
 ) -> tuple[Finding, ...]:
     """Report every check that does not belong to a single choice."""
     if question.facts.tree.problem:
-        return (*_check_tree(question), *_check_arch(question), *_check_cut(question))
+        return (*_check_tree(question, variables), *_check_arch(question), *_check_cut(question))
     return (
         *_check_facts(question),
-        *_check_tree(question),
+        *_check_tree(question, variables),
         *check_torch(question),
         *_check_series(question),
         *check_submodules(question, variables),
         *_check_arch(question),
         *_check_platform(question, variables, toolkit),
         *_check_cmake(question),
-        *_check_noexec(question),
+        *_check_rooms(question),
         *_check_disk(question),
         *_check_cut(question),
     )
@@ -58,7 +60,7 @@ def _check_facts(question: Question) -> tuple[Finding, ...]:
     return (Finding(id="facts", status="ok", text=text),)
 
 
-def _check_tree(question: Question) -> tuple[Finding, ...]:
+def _check_tree(question: Question, variables: Mapping[str, str]) -> tuple[Finding, ...]:
     tree = question.facts.tree
     if tree.problem:
         fix = "Name a PyTorch checkout: --source PATH, or get one: torchbuild source get"
@@ -70,10 +72,9 @@ def _check_tree(question: Question) -> tuple[Finding, ...]:
             Finding(id="era", status="error", text=text, fix="Check out a complete PyTorch source tree.")
         )
     for row in question.catalog.character:
-        if row.os in ("", question.facts.host.os) and row.character in tree.root:
+        if row.os in ("", question.facts.host.os) and row.character in tree.root and _is_on(row, variables):
             text = f"{tree.root!r} has {row.character!r} in its path: {row.breaks}"
-            fix = "Move the checkout to a folder without that character."
-            findings.append(Finding(id="path", status="error", text=text, fix=fix))
+            findings.append(Finding(id="path", status="error", text=text, fix=row.fix))
     if tree.writable is False:
         text = (
             f"{tree.root} cannot be written to; a build writes its tree, its env file and its manifest there"
@@ -82,6 +83,12 @@ def _check_tree(question: Question) -> tuple[Finding, ...]:
             Finding(id="writable", status="error", text=text, fix="Use a checkout of your own, or chmod u+w.")
         )
     return tuple(findings)
+
+
+def _is_on(row: CharacterRow, variables: Mapping[str, str]) -> bool:
+    """Say whether a character is a problem of this build: those of a switch are where it is on."""
+    cuda, unless = (variables.get(name, "0") for name in ("USE_CUDA", row.unless))
+    return not row.switch or not (is_off(cuda) or is_off(variables.get(row.switch)) or not is_off(unless))
 
 
 def _check_series(question: Question) -> tuple[Finding, ...]:
@@ -133,9 +140,17 @@ def _check_platform(
     return tuple(Finding(id="platform", status=row.status, text=row.text, fix=row.fix) for row in worst)
 
 
-def _check_noexec(question: Question) -> tuple[Finding, ...]:
-    """Report folders from which nothing can be started, where the facts tell of them (doctor looks)."""
-    health, found = question.facts.health, []
+def _check_rooms(question: Question) -> tuple[Finding, ...]:
+    """Report folders from which nothing can be started, where the facts tell of them (doctor looks).
+
+    For temporary files the doctor says it; here only a plan for another machine does.
+    """
+    health, found = question.facts.health, list[Finding]()
+    for room in health.rooms if health and question.request.facts else ():
+        if room.purpose == "tmp" and room.free is not None and room.free < TEMPORARY * GIB:
+            text = f"{_size(room.free)} free in {room.path}, where compilers and pip write: "
+            text += f"they may need {TEMPORARY:g} GiB"
+            found.append(Finding(id="tmp", status="warn", text=text, fix="TMPDIR=/some/other/folder"))
     for room in health.rooms if health and question.facts.host.os != "windows" else ():
         if not room.noexec or room.purpose not in ("build", "tmp"):
             continue

@@ -214,9 +214,8 @@ def split_assignment(text: str) -> tuple[str, str]:
     """
     name, equals, value = text.partition("=")
     if not equals or not name or not name.replace("_", "a").isalnum() or name[0].isdigit():
-        raise UsageError(
-            f"--set {text!r} is not KEY=VALUE", next_step="Write for example: --set USE_DISTRIBUTED=0"
-        )
+        plain = text.removeprefix("-D") if equals else "USE_DISTRIBUTED=0"
+        raise UsageError(f"--set {text!r} is not KEY=VALUE", next_step=f"Write for example: --set {plain}")
     return name, value
 
 

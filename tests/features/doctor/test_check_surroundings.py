@@ -99,7 +99,7 @@ def test_a_tree_that_was_moved() -> None:
 def test_variables_that_lead_to_another_cuda() -> None:
     facts = cuda_facts(toolkit("12.8"), toolkit("11.8"))
     assert check("cudas", facts).status == "skipped"
-    seen = health(environ={"LD_LIBRARY_PATH": "/usr/local/cuda-11.8/lib64"})
+    seen = health(environ={"CUDA_PATH": "/usr/local/cuda-11.8"})
     found = check("cudas", facts, seen, cuda=True, cuda_toolkit="12.8")
     assert (found.status, "11.8" in found.text, "12.8" in found.text) == ("warn", True, True)
     assert check("cudas", facts, cuda=True, cuda_toolkit="12.8").status == "ok"

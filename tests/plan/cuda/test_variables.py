@@ -222,7 +222,7 @@ def test_cuda_without_cudnn_is_told() -> None:
     """The advice that is printed changes the verdict: a folder, or saying that none is wanted."""
     assert "no cuDNN was found" in findings("cudnn", plan())[0]
     assert not findings("cudnn", plan(set=("USE_CUDNN=0",)))
-    library = Library(name="cudnn", version="9.1.0", include="/c/include", found_via="CUDNN_ROOT")
+    library = Library(name="cudnn", version="9.13.0", include="/c/include", found_via="CUDNN_ROOT")
     facts = cuda_facts(toolkit(), gpus=(gpu(),), libraries=(library,))
     assert not findings("cudnn", plan(facts, set=("CUDNN_ROOT=/c",)))
 

@@ -311,6 +311,10 @@ def _problems(
             if because and wanted in (AUTO, c.name):
                 text = f"{c.name} {c.version} ({c.program}) is not used for {language}: {because}"
                 yield Finding(id="cache", status="warn", text=text, fix="Install a newer one, or ccache.")
+    for name in {name for names in LAUNCHERS.values() for name in names} & question.decided.keys():
+        if program := _missing_launcher(question, name):
+            text = f'{name} is {program}, which is not here: the first compile ends in "not found"'
+            yield Finding(id="cache", status="error", text=text, fix=f"Install it, or drop {name}.")
     named = [c for c in here if c.name == wanted]
     if wanted != AUTO and not named:
         text = f"{wanted} is asked for and is not here; the build goes on without it"
@@ -319,6 +323,15 @@ def _problems(
     elif remotes and not any(_shares(question, c) for c in named):
         text = f"sccache {named[0].version} cannot use a shared cache beside its folder, so it is left out"
         yield Finding(id="cache", status="warn", text=text, fix="Take a newer one: --with-helper sccache.")
+
+
+def _missing_launcher(question: Question, name: str) -> str:
+    """Return the cache that a launcher's variable names and that was looked for and not found, else ""."""
+    for program in question.decided[name].value.split(";"):
+        found = any(tool.name == program and tool.path for tool in question.facts.tools)
+        if program in NAMES and not found:
+            return program
+    return ""
 
 
 def _names(chosen: tuple[tuple[str, Candidate], ...]) -> tuple[str, ...]:

@@ -9,11 +9,9 @@ from torchbuild_tasks.catalog import GIB
 from torchbuild_tasks.catalog.match import memory_row
 from torchbuild_tasks.features.doctor.check import Findings, View, one_finding
 from torchbuild_tasks.model import Finding, Room
-from torchbuild_tasks.plan.fit import needed_disk
+from torchbuild_tasks.plan.fit import TEMPORARY, needed_disk
 from torchbuild_tasks.plan.jobs import gib_of_job, usable_memory
 
-# GiB in TMPDIR, for compilers and for what pip unpacks: an estimate on the safe side, as the presets' are.
-_TEMPORARY: Final = 1.0
 # Times the size of an archive, for it and what it unpacks to: an estimate on the safe side.
 _UNPACKED: Final = 3
 _UNSIZED: Final = 0.3  # GiB, for a helper whose row has no size
@@ -45,7 +43,7 @@ def _needs(view: View) -> Mapping[str, float]:
         / GIB
     )
     cache = view.plan.cache.size / GIB if view.plan.cache else 0.0
-    return {"build": needed_disk(view.question), "store": store, "cache": cache, "tmp": _TEMPORARY}
+    return {"build": needed_disk(view.question), "store": store, "cache": cache, "tmp": TEMPORARY}
 
 
 def _is_stored(view: View, artifact: str) -> bool:

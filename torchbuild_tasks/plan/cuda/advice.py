@@ -74,7 +74,11 @@ def advise(question: Question, findings: tuple[Finding, ...]) -> tuple[Finding, 
     if not any(ADVISED in finding.fix or OR_ADVISED in finding.fix for finding in findings):
         return findings
     candidates = tuple(candidates_for(question))
-    return tuple(_fill_in(question, finding, candidates) for finding in findings)
+    chosen = choose_best(question)
+    word = f"{MANAGED}{chosen.managed.version}" if chosen.managed else chosen.root
+    against = _judge(question, word) if word else ()
+    now = Candidate(word=word, version=Version("0"), place=0, findings=against).weight if word else _ERROR
+    return tuple(_fill_in(question, finding, candidates, now) for finding in findings)
 
 
 def choose_best(question: Question) -> ChosenToolkit:
@@ -169,7 +173,7 @@ def _judge(question: Question, word: str) -> tuple[Finding, ...]:
     limits = host_limits(asked, chosen)
     toolset = choose_toolset(asked, limits)
     found = (
-        *check_toolkit(asked, chosen),
+        *check_toolkit(asked, chosen, gpus),
         *check_host(asked, choose_compilers(asked, toolset, limits), limits),
         *check_toolset(asked, toolset, limits),
         *check_driver(asked, chosen.version, gpus),
@@ -192,10 +196,13 @@ def _puts_right(candidate: Candidate, finding: Finding, common: set[tuple[str, s
     return True
 
 
-def _fill_in(question: Question, finding: Finding, candidates: tuple[Candidate, ...]) -> Finding:
+def _fill_in(question: Question, finding: Finding, candidates: tuple[Candidate, ...], now: int) -> Finding:
+    """Fill in a toolkit, but for a warning none with which more speaks against the build than `now`."""
     if ADVISED not in finding.fix and OR_ADVISED not in finding.fix:
         return finding
     best = best_toolkit(question, finding, candidates)
+    if best and finding.status == "warn" and best.weight > now:
+        best = None
     sentence = _sentence(question, best) if best else _nothing(question, finding, candidates)
     short = f"; or {sentence[0].lower()}{sentence[1:]}" if best else ""
     fix = finding.fix.replace(ADVISED, f"{sentence}.").replace(OR_ADVISED, short)

@@ -22,7 +22,14 @@ from torchbuild_tasks.plan.cuda.archs import (
     missing_devices,
 )
 from torchbuild_tasks.plan.cuda.devices import visible_devices
-from torchbuild_tasks.plan.cuda.toolkit import ROOTS, cuda_row, named_nvcc, torch_rows, why_unusable
+from torchbuild_tasks.plan.cuda.toolkit import (
+    ROOTS,
+    cuda_row,
+    named_nvcc,
+    series_of,
+    torch_rows,
+    why_unusable,
+)
 from torchbuild_tasks.plan.cuda.values import (
     ADVISED,
     OR_ADVISED,
@@ -32,9 +39,10 @@ from torchbuild_tasks.plan.cuda.values import (
     ChosenToolkit,
     Device,
 )
-from torchbuild_tasks.plan.cuda.variables import cudnn_version, has_cudnn
+from torchbuild_tasks.plan.cuda.variables import cudnn_version, has_library, is_named
+from torchbuild_tasks.plan.dependent import truth
 from torchbuild_tasks.plan.question import Question
-from torchbuild_tasks.plan.variables import decide, is_cuda, is_off
+from torchbuild_tasks.plan.variables import decide, is_cuda, is_helper, is_off
 
 ARCHS_ID = "architectures"
 TOOLKIT_ID = "cuda-toolkit"
@@ -185,7 +193,9 @@ def _newer_torch(question: Question, code: Capability) -> str:
 # ---------------- the toolkit
 
 
-def check_toolkit(question: Question, chosen: ChosenToolkit) -> tuple[Finding, ...]:
+def check_toolkit(
+    question: Question, chosen: ChosenToolkit, gpus: tuple[Device, ...] = ()
+) -> tuple[Finding, ...]:
     """Report every finding about the toolkit; nothing in a CPU build."""
     if not is_cuda(question):
         return ()
@@ -201,8 +211,9 @@ def check_toolkit(question: Question, chosen: ChosenToolkit) -> tuple[Finding, .
     return (
         *findings,
         *_check_libc(question, chosen),
-        *_check_cudnn(question, chosen),
+        *_check_cudnn(question, chosen, gpus),
         *check_named_libraries(question),
+        *_check_asked(question, chosen),
     )
 
 
@@ -224,7 +235,8 @@ def _others(question: Question) -> str:
 
 def _contradictions(question: Question, chosen: ChosenToolkit) -> list[Finding]:
     """Return what is said of the toolkit elsewhere and is not so: CMake ends at two of them."""
-    return [*_other_roots(question, chosen), *_other_nvcc(question, chosen)]
+    others = (_other_nvcc(question, chosen), _other_libraries(question, chosen))
+    return [*_other_roots(question, chosen), *(finding for found in others for finding in found)]
 
 
 def _other_nvcc(question: Question, chosen: ChosenToolkit) -> Iterator[Finding]:
@@ -238,6 +250,23 @@ def _other_nvcc(question: Question, chosen: ChosenToolkit) -> Iterator[Finding]:
         if status == "warn":
             text += f"; {named.name} is set to the nvcc of that one"
         yield Finding(id=TOOLKIT_ID, status=status, text=text, fix=fix)
+
+
+def _other_libraries(question: Question, chosen: ChosenToolkit) -> Iterator[Finding]:
+    """Report folders of other toolkits in which the loader looks before it looks in those of the build."""
+    health = question.facts.health
+    said = {**question.facts.environ, **(health.environ if health else {})}.get("LD_LIBRARY_PATH", "")
+    for entry in filter(None, said.split(":")):
+        for other in question.cuda.toolkits:
+            folders = (other.path, *other.aliases) if other.path != "/usr" else ()
+            inside = any(f"{entry}/".startswith(f"{path}/") for path in folders)
+            version = series_of(other.version)
+            if inside and other.path != chosen.root and version != chosen.version:
+                text = f"LD_LIBRARY_PATH leads to CUDA {other.version} ({entry}), and the build takes "
+                text += f"{chosen.version}: a library that both have under one name comes from there"
+                fix = "Take that entry out of LD_LIBRARY_PATH, or build with its toolkit: "
+                fix += question.line("--cuda-toolkit", other.path)
+                yield Finding(id=TOOLKIT_ID, status="warn", text=text, fix=fix)
 
 
 def _other_roots(question: Question, chosen: ChosenToolkit) -> list[Finding]:
@@ -286,13 +315,13 @@ def _check_libc(question: Question, chosen: ChosenToolkit) -> list[Finding]:
     return []
 
 
-def _check_cudnn(question: Question, chosen: ChosenToolkit) -> list[Finding]:
+def _check_cudnn(question: Question, chosen: ChosenToolkit, gpus: tuple[Device, ...]) -> list[Finding]:
     """cuDNN's version against what this torch was made for; no cuDNN at all where nobody has decided that."""
     rows = torch_rows(question)
     asked = decide(question, "USE_CUDNN")
     if question.facts.tree.sample or (asked and is_off(asked.value)):
         return []
-    if not has_cudnn(question, chosen):
+    if not has_library(question, chosen, "cudnn"):
         return [_no_cudnn(question, chosen, next((row.cudnn for row in rows if row.cudnn), ""))]
     version = cudnn_version(question, chosen)
     for row in rows:
@@ -300,7 +329,38 @@ def _check_cudnn(question: Question, chosen: ChosenToolkit) -> list[Finding]:
             text = f"torch {question.row.version} is made for cuDNN {row.cudnn}, and {version} was found"
             fix = "Name another one with --set CUDNN_ROOT=FOLDER, or --set USE_CUDNN=0."
             return [Finding(id="cudnn", status="warn", text=text, fix=fix)]
-    return []
+    return _check_made_for(question, chosen, gpus, version) if version else []
+
+
+def _check_made_for(
+    question: Question, chosen: ChosenToolkit, gpus: tuple[Device, ...], version: str
+) -> list[Finding]:
+    """Report a cuDNN that is for other toolkits, or that holds no code for a GPU which is here."""
+    row = next((row for row in question.catalog.cudnn if admits(row.cudnn, version)), None)
+    if row is None or chosen.version is None:
+        return []
+    text = ""
+    old = [each for each in visible_devices(question, gpus) if _is_below(each, row.oldest)]
+    if not admits(row.cuda, chosen.version):
+        text = f"cuDNN {version} is for CUDA {row.cuda}, and the toolkit is {chosen.version}: its libraries"
+        text += " want those of that CUDA and are not found together"
+    elif old:
+        text = (
+            f"cuDNN {version} holds no code for {old[0].name} ({old[0].capability}), only from {row.oldest}"
+        )
+        text += " on: convolutions would fail there"
+    fit = [
+        each.cudnn
+        for each in question.catalog.cudnn
+        if admits(each.cuda, chosen.version) and not (old and _is_below(old[0], each.oldest))
+    ]
+    fix = f"Name the folder of a cuDNN {' or '.join(fit)}: --set CUDNN_ROOT=FOLDER; or do without it: "
+    fix += f"--set USE_CUDNN=0{OR_ADVISED}"
+    return [Finding(id="cudnn", status="warn", text=text, fix=fix)] if text else []
+
+
+def _is_below(device: Device, oldest: str) -> bool:
+    return bool(device.capability and oldest) and capability(str(device.capability)) < capability(oldest)
 
 
 def _no_cudnn(question: Question, chosen: ChosenToolkit, wanted: str) -> Finding:
@@ -314,6 +374,25 @@ def _no_cudnn(question: Question, chosen: ChosenToolkit, wanted: str) -> Finding
     fix = f"Name the folder of a cuDNN{version}: --set CUDNN_ROOT=FOLDER; or do without it: --set USE_CUDNN=0"
     fix += OR_ADVISED
     return Finding(id="cudnn", status="warn", text=text, fix=fix)
+
+
+def _check_asked(question: Question, chosen: ChosenToolkit) -> Iterator[Finding]:
+    """Report switches that are asked for and whose library is not here; cuDNN has a check of its own."""
+    for library in LIBRARIES[1:]:
+        for name in (f"USE_{library.upper()}", f"USE_SYSTEM_{library.upper()}"):
+            asked = decide(question, name)
+            own = name == "USE_NCCL"  # compiled with torch where none is here
+            if own or asked is None or asked.source == "preset" or not truth(asked.value):
+                continue
+            here = has_library(question, chosen, library) or is_named(question, library)
+            if here or is_helper(question, library):
+                continue
+            text = f"{name}={asked.value} ({asked.because}), and no {library} was found in the toolkit, the "
+            text += (
+                "folders that variables name, those of the system and conda: CMake goes without it, or ends"
+            )
+            fix = f"Name its folder: --set {library.upper()}_ROOT=FOLDER; or drop {name}."
+            yield Finding(id="library", status="warn", text=text, fix=fix)
 
 
 def check_named_libraries(question: Question) -> tuple[Finding, ...]:

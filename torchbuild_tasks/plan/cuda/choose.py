@@ -43,7 +43,7 @@ def choose_cuda(question: Question) -> ChosenCuda:
 def check_cuda(question: Question, cuda: ChosenCuda, compilers: Compilers) -> tuple[Finding, ...]:
     """Check toolkit, host compiler, GPUs, driver and architectures, and on a Jetson the board."""
     return (
-        *check_toolkit(question, cuda.toolkit),
+        *check_toolkit(question, cuda.toolkit, cuda.gpus),
         *check_host(question, compilers, cuda.limits),
         *check_devices(question, cuda.gpus),
         *check_driver(question, cuda.toolkit.version, cuda.gpus),

@@ -46,6 +46,7 @@ def check_driver(question: Question, cuda: Version | None, gpus: tuple[Device, .
         *reported,
         *_compat_library(question, gpus, driver),
         *_check_unknown(question, gpus, version),
+        *_check_left_out(question, gpus, version),
         _compare(question, gpus, driver, version, cuda),
     )
 
@@ -67,6 +68,20 @@ def _check_unknown(question: Question, gpus: tuple[Device, ...], version: str) -
                 "torch can be built, but would not find it here"
             )
             yield Finding(id=ID, status="warn", text=text, fix=f"{_update(question, needed)}.")
+
+
+def _check_left_out(question: Question, gpus: tuple[Device, ...], version: str) -> Iterator[Finding]:
+    """Report GPUs that a driver of this branch does not serve any more."""
+    rows = sorted(question.catalog.driver_branch, key=lambda row: Version(row.last))
+    for device in gpus:
+        code = capability(device.capability) if device.capability else None
+        row = next((row for row in rows if code and code < capability(row.below)), None)
+        if row and _is_from(version, row.without):
+            text = (
+                f"driver {version} leaves out {device.name} ({device.capability}), whose last branch is "
+                f"{row.last}: torch can be built, but would not find that GPU here"
+            )
+            yield Finding(id=ID, status="warn", text=text, fix=f"Install a driver of the branch {row.last}.")
 
 
 def _no_driver(question: Question, cuda: Version | None, gpus: tuple[Device, ...]) -> Finding:

@@ -187,9 +187,11 @@ def _plain(path: str) -> str:
 def host_limits(question: Question, chosen: ChosenToolkit) -> HostLimits:
     """Return the limits of the chosen toolkit."""
     row, found = cuda_row(question, chosen.version), chosen.toolkit
+    gcc = (found.gcc if found else None) or (row.gcc if row else None)
+    works = row.gcc_works if row else 0
     return HostLimits(
         cuda=chosen.version,
-        gcc=(found.gcc if found else None) or (row.gcc if row else None),
+        gcc=min(gcc or works, works) if works else gcc,
         clang=(found.clang if found else None) or (row.clang if row else None),
         msc=found.msc if found else None,
         allowed=_allows_unsupported(question),

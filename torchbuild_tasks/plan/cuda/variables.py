@@ -90,9 +90,9 @@ def is_named(question: Question, library: str) -> bool:
     return any((choice := decide(question, name)) and choice.value for name in names_of(library))
 
 
-def has_cudnn(question: Question, chosen: ChosenToolkit) -> bool:
-    """Say whether there is a cuDNN for this build, in the toolkit or outside of it."""
-    return _has_part(chosen, "cudnn") or _library(question, "cudnn") is not None
+def has_library(question: Question, chosen: ChosenToolkit, name: str) -> bool:
+    """Say whether there is such a library (cudnn) for this build, in the toolkit or outside of it."""
+    return _has_part(chosen, name) or _library(question, name) is not None
 
 
 def _is_open(question: Question, name: str) -> bool:
@@ -207,7 +207,7 @@ def needless(question: Question, name: str) -> CudaOffRow | None:
 def _has_part(chosen: ChosenToolkit, name: str) -> bool:
     """Say whether the toolkit has a library in its own folder, or will have."""
     if chosen.toolkit is not None:
-        return bool(getattr(chosen.toolkit, name))
+        return bool(getattr(chosen.toolkit, name, None)) or name in chosen.toolkit.parts
     return any(artifact.name == name for artifact in chosen.artifacts)
 
 
