@@ -23,7 +23,7 @@ _SNIFFED: Final = 4096
 _GUESSED: Final = 8192  # bytes of lines from which a code page is guessed
 
 _ANSI: Final = re.compile(
-    r"\x1b(?:\[[0-9;?]*[@-~]|\][^\x07\x1b]{0,200}(?:\x07|\x1b\\)|[()][0-9A-B]|[=>78cDEHM])"
+    r"\x1b(?:\[[0-9;?]*[@-~]|[\]_][^\x07\x1b]{0,200}(?:\x07|\x1b\\)|[()][0-9A-B]|[=>78cDEHM])"
 )
 _TIME: Final = r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:[.,]\d+)?Z? "
 # What CI services, docker and MSBuild put before every line, and people who paste it.
@@ -33,14 +33,16 @@ _BEFORE: Final = re.compile(
     r"|\[\d{4}-\d\d-\d\d[T ][^\]]{8,30}\] |[A-Z][a-z]{2} \d\d \d\d:\d\d:\d\d "  # Jenkins
     r"|\d\d:\d\d:\d\d(?:\.\d+)? "
     r"| *#\d+ (?:\d+\.\d+ |(?=ERROR: ))|\d{1,5}\.\d{1,3} "  # docker
-    r"| *\d+>(?! )| *\d+>(?= \S)"  # MSBuild
+    r"| *\d+>"  # MSBuild
     r"|\[rank\d+\]: ?|\[default\d+\]: ?|\[\d+,\d+\]<std(?:err|out)>: ?|\(\w[^()]{0,60}pid=\d+[^()]{0,40}\) "
     r"|\d{1,3}: (?=Traceback |  File |\w{1,60}(?:Error|Exception): )|C/C\+\+: "  # MPI, Ray, srun, Gradle
     r"|[\w.-]{1,60}[-_]\d{1,3} +\| |\[pod/[^\]]{1,120}\] | => => # "  # compose, kubectl, buildx
-    r"| {0,4}(?:│ ?)+(?=\S)|\|(?: |$)(?! *[\^~|])"  # rattler-build, bitbake
+    r"| {0,4}(?:│ ?)+(?=\S)| {0,4}│ (?=  \S)|\|(?: |$)(?! *[\^~|])"  # rattler-build, bitbake
     r"|\[(?:ERROR|INFO|WARN(?:ING)?|DEBUG|FATAL|STDERR|stderr|stdout)\] "  # loggers
     r"|\d{4}-\d\d-\d\d \d\d:\d\d:\d\d,\d{3} (?:- )?[\w.]{0,60}(?: - )?(?:ERROR|INFO|WARNING|DEBUG)\s*(?:-|:) "
     r"|(?:DEBUG|INFO|WARNING|ERROR|CRITICAL):[\w.]{1,60}:(?=\S| {2})"  # logging.basicConfig
+    r"| {6,8}> (?=\S| )|(?:  >> | {5})\d{1,7} {4}(?=\S)"  # nix, spack
+    r"|:(?:info|debug|error|msg|notice|warn):\w{1,20} "  # MacPorts
     r"|>(?:>>)? |`{1,3}(?=\S)|\[\d{1,2}(?:;\d{1,2}){0,3}m"  # pasted: quotes, code, colours without escape
     r")"
 )
@@ -48,10 +50,14 @@ _BEFORE: Final = re.compile(
 _PASTED: Final = re.compile(r"\[(?:\d{2}(?:;\d{2})?)?m\[K|(?<=\w) {40,}(?=\w)")
 # Under which a structured log has its text.
 _JSON_TEXT: Final = ("log", "message", "msg", "text", "line", "event", "stream")
+_LOGFMT: Final = re.compile(r"(?:time|ts|t)=\"?[^\" ]{8,40}\"? (?:\w{1,20}=\S{1,80} ){0,4}msg=\"(.*)\"$")
 # A line of Visual Studio's list of errors, as it is pasted.
 _LISTED: Final = re.compile(rf"^\S{{2,8}}\t({NUMBER})\t")
 # ASCII lines that may be in another language.
-_OTHER: Final = re.compile(r"\bld\s?: |Fehler|[Ee]rreur|\berrore\b|\berro\b|error (?:grave|fatal)")
+_OTHER: Final = re.compile(
+    r"\bld\s?: |Fehler|[Ee]rreur|\berrore\b|\berro\b|error (?:grave|fatal)"
+    r"|(?:^|[: ])(?:hata|fout|fel|virhe|fejl|chyba|hiba|eroare|varning|advarsel|varoitus|waarschuwing): "
+)
 # Of two that fit equally well the first is taken.
 _CODE_PAGES: Final = ("cp1252", "cp850", "cp932", "cp949", "cp936", "cp950", "cp1251", "cp866")
 _PACKED: Final = {
@@ -70,6 +76,8 @@ def clean(line: str) -> str:
     line = without_colours(line)
     if line.startswith('{"'):
         line = _of_json(line)
+    elif said := _LOGFMT.match(line):
+        line = said[1].replace('\\"', '"')
     if "\r" in line:  # what a progress bar has written over
         line = line.rstrip("\r").rpartition("\r")[2]
     line = line[:WIDTH]

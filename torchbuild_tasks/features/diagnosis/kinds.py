@@ -80,8 +80,9 @@ class KindBook:
         """Return the kind of the first shape that fits."""
         text = " ".join(text.translate(_QUOTES).replace("：", ": ").split()).replace(" : ", ": ")
         compiled = _COMPILED.match(text)
+        raised = patterns.EXCEPTION_LINE.match(text)
         for row, program, pattern in self._shapes:
-            if program == "cmake" and compiled:
+            if program == "cmake" and (compiled or raised):  # it is not CMake that speaks
                 continue
             if match := pattern.search(text):
                 groups = {name: _bare(value) for name, value in match.groupdict().items() if value}

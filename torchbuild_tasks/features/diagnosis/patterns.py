@@ -23,7 +23,7 @@ def _any(*patterns: str) -> re.Pattern[str]:
 _KILLED: Final = _any(
     r"Killed signal terminated",
     r"Killed \(program",
-    r"signal 9\b",
+    r"[Ss]ignal 9\b",
     r"^(?:\S{1,200}: )?Killed$",
     r"^(?:/bin/)?\w{0,8}sh: (?:line )?\d+: +\d+ Killed\b",
     r"Out of memory: Killed process",
@@ -82,7 +82,8 @@ _WORDS: Final = _any(
     r"^\S{1,300}:\d+: Failure$",  # googletest
     r"^THCudaCheck FAIL",
     r"^CreateProcess failed: ",
-    r"^Error compiling Cython file",
+    r"^\S{1,200}\.p(?:yx|xd|xi):\d+:\d+: (?!warning)",  # Cython
+    r"^Could not fetch URL .{1,200}: There was a problem",  # pip, which goes on without it
     r"^[^\s|]{1,300}:\d+:\d+: ERROR: ",  # meson
     r"^(?:/usr/bin/)?env: .{1,100}: No such file",
     r"^(?:LibMamba|Could not solve for |Encountered problems while solving)",
@@ -102,7 +103,6 @@ _WORDS: Final = _any(
     r"^[^\s:]{1,200}:\d+: \*\*\* ",  # make, of its own file
     r"^(?:ERROR|FATAL|CRITICAL)\s{1,20}\w{0,60}(?:Error|Exception)\b",
     r"^(?:Hunk #\d+ FAILED at|\d+ out of \d+ hunks? FAILED)",
-    r"^(?:The following tests FAILED|Errors while running CTest)",
     r"^E: \S",  # apt
 )
 _CAUSES: Final[tuple[tuple[Kind, re.Pattern[str]], ...]] = (
@@ -124,7 +124,7 @@ _HARMLESS: Final = _any(
     r"::test_",
     r" (?:PASSED|SKIPPED|XFAIL|ok)$",
     r"^\d* *\| ",
-    r"^raise \w",  # quoted source
+    r"^raise \w|^-+> \d+ ",  # quoted source
     r"^debconf: (?:delaying|unable to initialize|falling)|^#\d+ CANCELED$",
 )
 _TOOL: Final = (
@@ -155,6 +155,7 @@ _MARKER: Final = _any(
     r"^(?:Error|ERROR): Process completed with exit code [1-9]",
     r"returned a non-zero code: [1-9]",
     r"^FAILED: Build did NOT complete",
+    r"^(?:The following tests FAILED|Errors while running CTest)",
     r"^!{4,} .{1,200} !{4,}$",  # pytest was interrupted
     r"^FAILED (?:CONSISTENTLY: |\[[\d.]{1,12}s\] )?\S{1,300}::\S|^FAILED \((?:failures|errors)=",  # tests
     r"^=+ (?:.{0,80} )?\d+ (?:failed|errors?)\b.{0,80} in [\d.]+s",
@@ -215,11 +216,35 @@ LEADS: Final = _any(
 WARNED: Final = re.compile(r"\b[A-Z][a-z]+Warning: ")
 # Trials of CMake, which may fail: their source or target has this in its name.
 TRIAL: Final = re.compile(r"cmTC_|CMakeTmp|CMakeScratch|TryCompile-")
+# Somebody or something ended it, and it tells no reason.
+INTERRUPTED: Final = re.compile(r"KeyboardInterrupt$")
+# What unittest and ctest write above what a test that failed has said.
+HEADING: Final = re.compile(
+    r"(?:ERROR|FAIL): test\S{1,160} \(|\d+/\d+ Test +#\d+: .{1,200}\*\*\*(?:Failed|Exception|Timeout|Not Run)"
+)
+# An exception that announces what a compiler has said, and what it writes above that.
+ANNOUNCES: Final = re.compile(
+    r"^(?:[A-Za-z_][\w.]{0,100}\.)?(?:CppCompileError|BackendCompilerFailed|InductorError|PTXASError"
+    r"|CompilationError|ChildFailedError)\b"
+)
+PART: Final = re.compile(r"\S.{0,40}(?:[Oo]utput|[Cc]ommand|stderr|stdout|[Ll]og)\W?:$|(?:Output|Command):$")
+# What a script of CMake says of a program that it called, and which has said itself what was wrong.
+FOLLOWS: Final = re.compile(
+    r"Failed to clone repository|(?:Build|Download|Configure|Patch|CMake) step for \S+ failed|Command failed: "
+)
+# What failed is done again, from its start.
+AGAIN: Final = re.compile(
+    r"\b(?i:retrying|re-trying|will retry|retry scheduled|trying again|attempt #?[2-9]\b"
+    r"|attempt #?\d+ (?:of \d+ |/ ?\d+ )?(?:failed|with)|retry #?\d+|(?:re)?starting (?:the )?build again)"
+    r"(?! \(Retry)"
+)
+_AGAIN_SIGN: Final = re.compile(rb"(?i:retr|trying again|attempt)")
 # With these a part of a build ends in order.
 _ENDS: Final = _any(
     r"Built target|Build files have been written|^-- Generating done|100%",
     r"(?i:\b(?:finished|completed|succe(?:ss|eded)\w*|done|passed)\b)",
 )
+_NO_END: Final = re.compile(r"n't|\b(?:not|cannot)\b|(?<!\b0 )(?<!\b0 tests )(?<!\b0 test )\b(?i:fail)")
 # What the C library says of a call that failed, whoever made it.
 _ERRNO: Final = (
     r"(?:No such file or directory|[Ee]xec format error|[Cc]annot allocate memory|File too large|Bad address"
@@ -240,9 +265,10 @@ _LOUD: Final = _any(
     r"(?:[Nn]o such|[Nn]ot found|[Cc]annot |[Cc]ould not |[Uu]nable to |[Ff]ailed |denied|[Ii]nvalid )",
     rf": {_ERRNO}(?:\W{{0,3}}$| \()",
     r"^[^\s:]{1,200}: line \d{1,6}: ",  # a shell, of a line of its script
-    r"^[EF]\d{4} \d\d:\d\d:\d\d",  # glog
+    r"^\[?[EF]\d{4} \d\d:\d\d:\d\d",  # glog
     r"(?:^|\s)(?i:error) \d{2,}\s?:|\blevel=(?:error|fatal|critical)\b",
     r"^\W{0,4}(?:FAILED|Failed|failed|panicked|panic:)\b",
+    r"^\d+/\d+ Test +#\d+: .{1,200}\*\*\*(?:Failed|Exception|Timeout|Not Run)",  # ctest
     r"^thread '.{1,100}' panicked|: Kommando nicht gefunden|permission denied",
     r"^(?:\S{0,200}/)?(?:ld|ld\.\w{2,4}|collect2|as|ar|cc1plus|cc1)(?:\.exe)?: (?!.*in function .{1,300}:$)",
 )
@@ -256,6 +282,11 @@ _SOFT: Final = re.compile(
     r"|\b(?:exit(?:ed)? (?:code|status|with)|returned|status) (?!0\b)\d{1,3}\b.{0,20}$"
     r"|\b(?:is|are) not (?:installed|recognized|supported|permitted|allowed|authorized|on PATH|in PATH)\b"
 )
+# Whoever started something says that it has failed: another line says with what.
+_EXITED: Final = re.compile(
+    r"\b(?:fail(?:ed|ure)|exit(?:ed|s)?|return(?:ed|s)?|stopped|errored)\b.{0,60}\b(?:exit |return |status )?(?:code|status)\b"
+    r"|did not (?:complete|run) successfully|[Bb]uild backend returned|^[×├╰]|\bProcessError: |returned non-zero"
+)
 # What a sentence says that is not in order; asked only of the
 # last lines of a log that does not end as one in order.
 _NEGATIVE: Final = re.compile(
@@ -268,8 +299,8 @@ _NEGATIVE: Final = re.compile(
 _MILD: Final = _any(
     r"(?<![/.\w-])(?i:warning|note|remark|hint|info|debug|deprecat\w+)(?![/.\w-])",
     r"\b(?i:skipp\w+|ignor\w+|optional|disabl\w+|fall(?:ing)? ?back|continu\w+)\b",
-    r"\b(?:0|no) (?:[Ee]rror|[Ff]ailure)|\w: ?0\b",
-    r"^\d* *\| ",
+    r"\b(?:0|no) (?:[Ee]rror|[Ff]ailure)|(?<!rank)(?<!task)(?<!GPU)(?<!device)(?<!index)(?<!line): ?0\b",
+    r"^\d* *\| |^#(?: |$)",
     r"^\d+ upgraded, \d+ newly installed, ",  # apt's end: "... and 3 not upgraded"
 )
 
@@ -309,21 +340,33 @@ def ended_well(text: str) -> bool:
 
 def ends(text: str) -> bool:
     """Say whether a line is among those with which what goes well ends."""
-    ends_so = _ENDS.search(text) is not None and re.search(r"n't|\b(?:not|cannot)\b", text) is None
+    ends_so = _ENDS.search(text) is not None and _NO_END.search(text) is None
     return ended_well(text) or ends_so or TESTED.match(text.strip()) is not None
+
+
+def again_after(block: bytes, at: int) -> int:
+    """Return the start of the first line from `at` on that may say that all is done again; the end for none."""
+    sign = _AGAIN_SIGN.search(block, at)
+    return block.rfind(b"\n", 0, sign.start()) + 1 if sign else len(block)
 
 
 def complaint(text: str) -> int:
     """Say how much a line looks like an error, whoever says it in whatever form: 2, 1 or not at all (0)."""
     if is_harmless(text) or _MILD.search(text) or is_command(text) or re.match(r"\[\s*\d+[/%]|-- ", text):
         return 0
-    return 2 if _LOUD.search(text) else int(_SOFT.search(text) is not None)
+    loud = _LOUD.search(text) and not _EXITED.search(text)
+    return 2 if loud else int(_SOFT.search(text) is not None or _EXITED.search(text) is not None)
 
 
 def is_negative(text: str) -> bool:
     """Say whether the last words of a log do not sound like an end in order."""
     mild = is_harmless(text) or _MILD.search(text) is not None
     return complaint(text) > 0 or (not mild and _NEGATIVE.search(text) is not None)
+
+
+def is_headline(text: str) -> bool:
+    """Say whether a line only says that something has failed, and others what was wrong."""
+    return HEADING.match(text) is not None or _EXITED.search(text) is not None
 
 
 def is_harmless(text: str) -> bool:
@@ -395,6 +438,7 @@ FIRST_SIGNS: Final = (
         "multiple def",
         ".proto:",
         "Error:",
+        ".pyx:",
     ),
     *(
         "truncated to fit",

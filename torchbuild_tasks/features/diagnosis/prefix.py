@@ -23,13 +23,16 @@ _LEVEL: Final = (
     r"(?:TRACE|DEBUG|INFO|NOTICE|WARN(?:ING)?|ERROR|CRITICAL|FATAL"
     r"|trace|debug|info|warn(?:ing)?|error|critical)"
 )
-_TIME: Final = r"\d\d:\d\d:\d\d(?:[.,]\d{1,9})?Z?"
+_TIME: Final = r"\d\d:\d\d:\d\d(?:[.,]\d{1,9})?(?:Z|[+-]\d\d:?\d\d| [AP]M)?"
 # Where a prefix may end: behind a time, a colon, a bracket, a bar, an arrow or a dash, and a blank.
-_END: Final = re.compile(rf"(?:{_TIME}|:|\]|\)|\||│|>| -| \*)(?: |\t|$)")
+_END: Final = re.compile(rf"(?:{_TIME}|:|\]|\)|\||│|>| -| \*|^ *\+?\d+(?:\.\d+)?|\w(?=\t))(?: |\t|$)")
 _NUMBER: Final = re.compile(r"\d+")
 _WORD: Final = re.compile(rf"\b{_LEVEL}\b *")
 # A program that speaks, or a level alone, is not a prefix, and neither is what says something itself.
-_SPEAKS: Final = re.compile(rf"(?:{SPEAKER.pattern}|{_LEVEL}\s?:|>+)\s*$")
+_SPEAKS: Final = re.compile(rf"(?:{SPEAKER.pattern}|(?!(?i:info|debug|trace)\b){_LEVEL}\s?:|>+)\s*$")
+_ALONE: Final = re.compile(rf"{_LEVEL}\s?:\s*$")
+# Where a build stands says that it goes on: it is no part of what a logger writes.
+_PROGRESS: Final = re.compile(r"\[ *\d+(?:/\d+|%)\]")
 _TIMED: Final = re.compile(_TIME)
 _SAYS: Final = re.compile(
     r"(?:^|[\s\"'(])[.~]{0,2}/\w|[A-Za-z]:[\\/]"
@@ -60,14 +63,21 @@ def _is_mute(head: str) -> bool:
     """Say whether this can stand before whatever is said, and says nothing itself."""
     if _FAILS.search(_WORD.sub("", head)) or head.startswith("{") or _SPEAKS.match(head):
         return False
+    if _PROGRESS.search(head):
+        return False
     return _TIMED.search(head) is not None or _SAYS.search(head) is None
 
 
 def _shape(head: str) -> str:
-    """Return the pattern of a prefix: numbers and levels may differ."""
+    """Return the pattern of a prefix: numbers and levels may differ, but not one that stands alone."""
+    if _ALONE.match(head):
+        return rf"{re.escape(head.rstrip())}(?: |\t|$)"
     parts = re.split(rf"(\b{_LEVEL}\b *|\d+)", head.rstrip())
+    if _NUMBER.match(head.lstrip()):
+        parts[0] = parts[0].lstrip(" ")
     text = "".join(_part(part, index) for index, part in enumerate(parts))
-    return rf"{text}(?: |\t|$)"
+    blanks = " *" if _NUMBER.match(head.lstrip()) else ""
+    return rf"{blanks}{text}(?: |\t|$)"
 
 
 def _part(part: str, index: int) -> str:

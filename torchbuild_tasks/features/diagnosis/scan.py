@@ -31,6 +31,7 @@ _MESSAGE: Final = 12  # lines of an exception's text
 _BLANKS: Final = 3
 # The first line of a CMake Error that a narrow terminal has wrapped.
 _CUT_HEAD: Final = re.compile(r"CMake Error at [^()]*(?:\([^()]*)?$")
+_OF_TOOLS: Final = ("killed", "compiler", "linker")
 _DURING: Final = "During handling of the above exception"
 _DIRECT: Final = "The above exception was the direct cause"
 
@@ -82,6 +83,7 @@ class Block:
         self._trace = patterns.is_traceback(last.text.lstrip())
         self._message = self._stray = 0
         self._chain = ""
+        self._quotes = False  # the exception announces what a tool has said
         self._flat = False  # CMake's paragraph was pasted without its indentation
         self._error = None if shape == "ninja" or self._trace else last
         # A complaint before it, which counts where the block has no error of its own.
@@ -94,14 +96,29 @@ class Block:
 
     @property
     def mute(self) -> bool:
-        """Say whether a command failed, and nothing that it said names an error."""
-        return self.shape == "ninja" and self._error is None
+        """Say whether nothing in it names an error: a command failed, or somebody or something interrupted it."""
+        if self._error is None:
+            return self.shape == "ninja"
+        return patterns.INTERRUPTED.match(self._error.text.strip()) is not None
+
+    @property
+    def speechless(self) -> bool:
+        """Say whether it holds only a line that says that something has failed."""
+        said = (self._error or self._first).text.strip()
+        return self.weak and self.heard is None and patterns.is_headline(said)
+
+    @property
+    def follows(self) -> bool:
+        """Say whether a script of CMake says only that what it called has failed."""
+        return self.shape == "cmake" and any(patterns.FOLLOWS.search(line.text) for line in self.lines)
 
     def done(self) -> ErrorBlock:
         """Return the block as far as it was read."""
-        before = [self.heard] if self.heard is not None and self.mute else []
-        error = self._error or next(iter(before), self._first)
-        return ErrorBlock(kind=self.kind, error=error, lines=(*before, *self.lines), weak=self.weak)
+        heard = self.heard
+        error = (self.mute and heard) or self._error or self._first
+        above = heard is not None and (self.mute or patterns.HEADING.match(heard.text.strip()))
+        lines = (heard, *self.lines) if heard is not None and above else tuple(self.lines)
+        return ErrorBlock(kind=self.kind, error=error, lines=lines, weak=self.weak)
 
     def reopen(self, line: Line, shape: str) -> None:
         """Continue with the failure that this block was the cause of."""
@@ -116,6 +133,8 @@ class Block:
     def take(self, line: Line) -> bool:
         """Add the line if it still belongs to the block, and say whether it did."""
         said = line.text
+        if patterns.AGAIN.search(said):
+            return False
         text = said[self._indent :] if said[: self._indent].isspace() else said
         if not self._belongs(text):
             return False
@@ -164,9 +183,11 @@ class Block:
         if self._trace:
             self._stray = 0 if text.startswith((" ", 'File "')) else self._stray + 1
             return self._stray <= _STRAY and not (patterns.proof(text) or patterns.goes_on(text))
+        if self._quotes and text.strip() and self._message < 2 * _MESSAGE:
+            return not patterns.is_traceback(text)
         if not text.strip():
-            self._message = _MESSAGE
             ends = self._blank and not self._chain
+            self._message = _MESSAGE
             self._blank = True
             return not ends
         if text.startswith((_DURING, _DIRECT)):
@@ -192,6 +213,10 @@ class Block:
                 self._end_trace(line)
         elif self.shape == "python":
             self._message += 1
+            if patterns.PART.match(text):  # "Output:", behind which another program is quoted
+                self._blank, self._message = False, 0
+            elif self._quotes and patterns.cause(text) in _OF_TOOLS:
+                self._error, self._quotes = line, False
         elif self.shape == "ninja" and self._error is None:
             self._look_for_cause(line, text)
 
@@ -200,6 +225,7 @@ class Block:
         self._trace = self._blank = False
         if self._error is None or not self._chain.startswith(_DIRECT):
             self._error = line
+            self._quotes = patterns.ANNOUNCES.search(line.text) is not None
         self._chain = ""
 
     def _look_for_cause(self, line: Line, text: str) -> None:
@@ -255,20 +281,33 @@ class LogScanner:
         self._dropped_in_build = False
         self._weak: Block | None = None
         self._sticky: Block | None = None  # a line of CMake that the end of configuring settles
-        self._hint: Block | None = None  # pip says that something failed, and what is to come
+        self._hint: Block | None = None  # says that something failed, and what is to come
+        self._passed: Block | None = None  # the last error after which other output went on
+        self._earlier: ErrorBlock | None = None  # the error of an attempt that was made again
         self._in_pip = self._in_trial = False
         self._before_step: Block | None = None  # an error before the step of pip that is being read
         self._warned: dict[str, tuple[FailureRow, str]] = {}
 
     @property
     def found(self) -> ErrorBlock | None:
-        """Return the first proven error, or the first that was not followed by a build in order."""
+        """Return the first proven error, or the first that was not followed by a build in order.
+
+        Of several attempts the last one counts, and where it fails alike the first.
+        """
+        now, before = self._found_now(), self._earlier
+        if before is None or (now is not None and now.kind != before.kind):
+            return now
+        return before if now is not None or not self._ended_in_order() else None
+
+    def _found_now(self) -> ErrorBlock | None:
         self._demote()
         if self._proof is not None:
             return self._telling_block(self._proof).done()
-        others = [block for block in (self._outlived_error(), self._suspect, self._weak) if block is not None]
+        suspect = None if self._was_caught() else self._suspect
+        others = [block for block in (self._outlived_error(), suspect, self._weak) if block is not None]
         last_resort = self._sticky or self._hint or self._traced or self._unanswered()
-        first = min(others, key=lambda block: block.last_number, default=last_resort)
+        # A marker that speaks of nothing that was said before speaks of what comes.
+        first = min(others, key=lambda block: (block.speechless, block.last_number), default=last_resort)
         return first.done() if first else None
 
     @property
@@ -277,8 +316,25 @@ class LogScanner:
         return self._telling_block(self._proof).done() if self._proof is not None else None
 
     def _telling_block(self, proof: Block) -> Block:
-        """Return the block of a failure, or the error before it where Ninja's FAILED has none of its own."""
-        return self._dropped if self._dropped is not None and self._dropped_in_build and proof.mute else proof
+        """Return the block of a failure, or the error before it where it only says that there is one."""
+        if self._dropped is not None and self._dropped_in_build and proof.mute:
+            return self._dropped
+        near = self._passed is not None and proof.lines[0].number - self._passed.last_number <= _FAR
+        return self._passed if self._passed and near and (proof.mute or proof.follows) else proof
+
+    def _was_caught(self) -> bool:
+        """Say whether the program that raised an exception went on for long, and to an end in order."""
+        block = self._suspect
+        if block is None or block.shape != "python" or self._number - block.last_number <= LAST:
+            return False
+        return self._ended_in_order() and not any(patterns.complaint(line.strip()) for line in self.last)
+
+    def _ended_in_order(self) -> bool:
+        """Say whether the last line that tells something is the end of what goes well."""
+        said = [line.strip() for line in self.last if line.strip()]
+        well = any(patterns.ended_well(line) for line in said)
+        last = next((line for line in reversed(said) if not patterns.is_command(line)), "")
+        return not patterns.is_negative(last) and (well or patterns.ends(last))
 
     def _outlived_error(self) -> Block | None:
         """Return an error after which the build went on, if the log does not show that it ended well."""
@@ -289,9 +345,15 @@ class LogScanner:
     def _unanswered(self) -> Block | None:
         """Return what a log complains of after which it neither goes on nor ends as one in order does."""
         lines = [self._line(*recent) for recent in self._recent if recent[1].strip()]
-        if any(patterns.ended_well(line.text) or patterns.TRIAL.search(line.text) for line in lines):
+        if any(patterns.TRIAL.search(line.text) for line in lines):
             return None
-        complaint = self._loudest(lines) or self._last_words(lines)
+        well = max((line.number for line in lines if patterns.ended_well(line.text)), default=0)
+        lines = [line for line in lines if line.number > well]
+        complaint = self._loudest(lines)
+        if well:  # as what is loudest may come after [100/100]
+            complaint = complaint if self._loudness(complaint) > 1 else None
+        else:
+            complaint = complaint or self._last_words(lines)
         if complaint is None:
             return None
         block = Block(
@@ -306,7 +368,7 @@ class LogScanner:
     def _loudest(self, lines: Sequence[Line]) -> Line | None:
         """Return the first of what looks most like an error since the log was in order."""
         on = max((line.number for line in lines if _in_order(line.text.strip())), default=0)
-        first = [self._complaint] if self._complaint is not None else []
+        first = [self._complaint] if self._complaint is not None and lines else []
         heard = [line for line in (*first, *lines) if line.number > on and self._loudness(line)]
         return max(heard, key=self._loudness, default=None)
 
@@ -352,8 +414,8 @@ class LogScanner:
         at = 0
         places = Places(block, signs)
         while at < len(block):
-            if self._block is None and self._suspect is None and self._complaint is None:
-                start = len(block) if self._proof else places.line_after(at)
+            if self._block is None and (self._proof or not (self._suspect or self._complaint)):
+                start = patterns.again_after(block, at) if self._proof else places.line_after(at)
                 self._pass_over(block, at, start)
                 at = start
                 if at == len(block):
@@ -373,7 +435,10 @@ class LogScanner:
     def feed(self, raw: bytes) -> None:
         """Search the next line, given without its end."""
         self._number += 1
-        if self._proof is None or self._block is not None:
+        if self._proof is not None and self._block is None:
+            if patterns.AGAIN.search(self._line(self._number, raw).text):
+                self._begin_again()
+        else:
             line = self._line(self._number, raw)
             if self._block is None or not self._block.take(line):
                 self._close()
@@ -382,6 +447,12 @@ class LogScanner:
                         self._complaint = None
                     self._judge(line, line.text.strip())
         self._recent.append((self._number, raw))
+
+    def _begin_again(self) -> None:
+        """Note the error of an attempt, and read the next one."""
+        self._earlier = self._earlier or self._found_now()
+        self._proof = self._suspect = self._weak = self._dropped = self._complaint = self._hint = None
+        self._dropped_in_build = self._in_pip = False
 
     def _line(self, number: int, raw: bytes) -> Line:
         text = self._decode(raw)
@@ -392,6 +463,8 @@ class LogScanner:
         """End the block."""
         if self._block is not None:
             self._demote()
+            if self._block is self._proof and self._block.follows and self._telling_block(self._block) is self._proof:
+                self._hint, self._proof = self._hint or self._proof, None
             self._block = None
 
     def _demote(self) -> None:
@@ -407,7 +480,9 @@ class LogScanner:
 
     def _judge(self, line: Line, text: str) -> None:
         shape = patterns.proof(text)
-        if patterns.TRIAL.search(text) and shape != "cmake":
+        if (self._suspect or self._weak) and patterns.AGAIN.search(text):
+            self._begin_again()
+        elif patterns.TRIAL.search(text) and shape != "cmake":
             self._try(line, shape)
         elif self._in_trial and text.startswith("ninja: build stopped"):
             self._in_trial = False
@@ -461,6 +536,8 @@ class LogScanner:
         """Take a line that says that something before it has failed."""
         if culprit := self._culprit():
             self._proof = culprit
+        elif self._hint is not None and self._hint.follows:
+            self._proof = self._hint
         elif self._weak is None:
             lines = [self._line(*recent) for recent in self._recent]
             said = self._complaint
@@ -469,6 +546,7 @@ class LogScanner:
             self._weak = Block("make" if "***" in line.text else "words", [*lines, line], "words", weak=True)
             if blamed := self._loudest(lines):
                 self._weak.blame(blamed)
+                self._weak.heard = blamed
 
     def _culprit(self) -> Block | None:
         """Return the error that a marker speaks of: that before make went on, or the last."""
@@ -486,6 +564,7 @@ class LogScanner:
         if patterns.TRACED.match(text):
             self._traced, self._suspect = self._traced or self._suspect, None
             return
+        self._passed = self._suspect or self._passed
         if self._suspect is not None and self._dropped is None:
             self._dropped = self._suspect
             built = self._dropped.kind in ("killed", "compiler", "linker")
@@ -500,6 +579,12 @@ class LogScanner:
                 self._sticky = Block("words", [line], "words")
 
     def _suspect_it(self, line: Line, text: str) -> None:
+        if patterns.HEADING.match(text):
+            self._complaint = self._complaint or line
+            return
+        if patterns.ANNOUNCES.search(text):
+            self._hint = self._hint or Block("words", [line], "words", weak=True)
+            return
         kind = patterns.cause(text)
         if kind is None and self._is_known_error(text) and not patterns.is_harmless(text):
             if patterns.WARNED.search(text):  # what fails later on counts more
@@ -511,9 +596,11 @@ class LogScanner:
             near = [] if leads or kind != "words" else self._complaints_above()
             shape = "words" if kind == "python" and not patterns.is_traceback(text) else kind
             self._suspect = self._block = Block(kind, [*leads, *near, line], shape)
-            said = (lead for lead in leads if patterns.cause(lead.text.strip()))
+            heads = [lead for lead in leads if patterns.HEADING.match(lead.text.strip())]
+            said = (lead for lead in leads if lead not in heads and patterns.cause(lead.text.strip()))
             if first := next(iter((*near, *said)), None):
                 self._block.blame(first)
+            self._block.heard = self._complaint
         elif self._loudness(line) > self._loudness(self._complaint):
             self._complaint = line
 
@@ -522,10 +609,12 @@ class LogScanner:
         row: list[Line] = []
         for recent in reversed(self._recent):
             line = self._line(*recent)
-            if not self._loudness(line):
+            if not self._loudness(line) or patterns.is_headline(line.text.strip()):
                 break
             row.insert(0, line)
         said = self._complaint
+        if said is not None and patterns.is_headline(said.text.strip()):
+            said = None
         far = said is None or said in row or said.number < self._number - LAST
         return row if said is None or far else [said, *row]
 

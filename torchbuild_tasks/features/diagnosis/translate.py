@@ -31,6 +31,17 @@ _FATAL: Final = (
     "errore fatale",
     "erro fatal",
     "фатальная ошибка",
+    "krytyczny błąd",
+    "błąd krytyczny",
+    "ölümcül hata",
+    "fatale fout",
+    "ödesdigert fel",
+    "критична помилка",
+    "lỗi nghiêm trọng",
+    "závažná chyba",
+    "vakava virhe",
+    "fatal fejl",
+    "μοιραίο σφάλμα",
 )
 _TRANSLATED_ERROR: Final = (
     "Fehler",
@@ -46,6 +57,18 @@ _TRANSLATED_ERROR: Final = (
     "Errore",
     "Erro",
     "Ошибка",
+    "błąd",
+    "hata",
+    "fout",
+    "fel",
+    "virhe",
+    "fejl",
+    "chyba",
+    "hiba",
+    "eroare",
+    "помилка",
+    "lỗi",
+    "σφάλμα",
 )
 _WARNING: Final = (
     "Warnung",
@@ -56,6 +79,16 @@ _WARNING: Final = (
     "aviso",
     "avviso",
     "предупреждение",
+    "ostrzeżenie",
+    "uyarı",
+    "waarschuwing",
+    "varning",
+    "varoitus",
+    "advarsel",
+    "varování",
+    "попередження",
+    "cảnh báo",
+    "προειδοποίηση",
 )
 
 # What other versions say than those of the catalogues.
@@ -248,7 +281,8 @@ TRANSLATED_SIGNS: Final = tuple(
     dict.fromkeys(
         word.encode(encoding)
         for encoding, words in (
-            ("utf-8", ("错误", "錯誤", "エラー", "오류", "ошибка", "已杀死")),
+            ("utf-8", ("错误", "錯誤", "エラー", "오류", "ошибка", "已杀死", "błąd", "помилка", "lỗi", "σφάλμα")),
+            ("utf-8", ("hata: ", ": fout: ", ": fel: ", ": virhe: ", ": fejl: ", ": chyba: ")),
             ("gb18030", ("错误", "已杀死")),
             ("cp932", ("エラー",)),
             ("cp949", ("오류",)),
