@@ -74,6 +74,8 @@ _WORDS: Final = _any(
     r"^(?:/bin/)?\w{0,8}sh: (?:line )?(?:\d+: )?\S[^ ]{0,200}: (?:command )?not found",
     r"' is not recognized as (?:an internal or external command|the name of a cmdlet)",
     r"^terminate called ",
+    r"^\S{0,200}python[\d.]{0,6}(?:\.exe)?: No module named ",
+    r"^duplicate symbol '|^tar: .{1,200}: Wrote only ",
     r"^(?:Segmentation fault|Illegal instruction|Bus error )",
     r"^(?:Intel MKL FATAL|INTEL MKL) ERROR",
     r"^OMP: Error ",
@@ -298,7 +300,7 @@ _SOFT: Final = re.compile(
     r"^(?:Could not|Cannot|Can't|Couldn't|Unable to|Failure|Aborted|Terminated|Killed)\b"
     r"|\b(?i:exceed(?:ed|s)|timed out|killed|cancell?ed|aborted|evicted|preempted|rejected|refused"
     r"|oom[-_ ]?kill\w*|(?:is|was|been|being) terminated|out of (?:memory|space)|unreachable|corrupt(?:ed)?"
-    r"|mismatch|unsatisfiable"
+    r"|mismatch|unsatisfiable|SIG(?:TERM|KILL|SEGV|ABRT|BUS)"
     r"|access (?:fault|violation)|crashed|unbound variable|exhausted|interrupted|over its \w{1,20} quota)\b"
     r"|\b(?:exit(?:ed)? (?:code|status|with)|returned|status) (?!0\b)\d{1,3}\b.{0,20}$"
     r"|\b(?:rc|status|exit_?code|returncode)\s?[=:]\s?[1-9]\d{0,2}\b"
@@ -465,6 +467,8 @@ FIRST_SIGNS: Final = (
         ".proto:",
         "Error:",
         ".pyx:",
+        "uplicate symbol",
+        ": Wrote only ",
     ),
     *(
         "truncated to fit",
