@@ -11,9 +11,9 @@ import pytest
 from tests.support.diagnosis import machine, read
 from torchbuild_tasks.catalog import KindRow, load_catalog
 from torchbuild_tasks.features.diagnosis.answer import answer
+from torchbuild_tasks.features.diagnosis.block import Line
 from torchbuild_tasks.features.diagnosis.components import component_of, owner, readable
 from torchbuild_tasks.features.diagnosis.kinds import Kind
-from torchbuild_tasks.features.diagnosis.scan import Line
 
 CATALOG = load_catalog()
 ABOUT = [

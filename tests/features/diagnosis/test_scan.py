@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 from tests.support.diagnosis import FOLDERS, book
 from tests.support.examples import examples
 from torchbuild_tasks.catalog.failures import FailureBook
-from torchbuild_tasks.features.diagnosis.scan import MAX_LINES, ErrorBlock, LogScanner
+from torchbuild_tasks.features.diagnosis.block import MAX_LINES, ErrorBlock
+from torchbuild_tasks.features.diagnosis.scan import LogScanner
 from torchbuild_tasks.system.lines import Blocks
 
 LOGS = FOLDERS[1]

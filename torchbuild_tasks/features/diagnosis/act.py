@@ -27,8 +27,9 @@ from torchbuild_tasks.system.process import stream
 if TYPE_CHECKING:
     from torchbuild_tasks.build.work import Work
     from torchbuild_tasks.catalog.failures import FailureBook
+    from torchbuild_tasks.features.diagnosis.block import ErrorBlock
     from torchbuild_tasks.features.diagnosis.machine import Machine
-    from torchbuild_tasks.features.diagnosis.scan import ErrorBlock, LogScanner
+    from torchbuild_tasks.features.diagnosis.scan import LogScanner
 
 
 _CHUNK: Final = 512 * 1024

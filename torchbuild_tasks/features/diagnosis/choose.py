@@ -14,9 +14,10 @@ from torchbuild_tasks.catalog import FailureRow
 from torchbuild_tasks.catalog.failures import FailureBook, Hit, UserFailureRow
 from torchbuild_tasks.features.diagnosis import patterns
 from torchbuild_tasks.features.diagnosis.answer import NOTHING, answer, names
+from torchbuild_tasks.features.diagnosis.block import ErrorBlock, Line
 from torchbuild_tasks.features.diagnosis.kinds import Kind, KindBook, is_telling, kind_book, read_kind
 from torchbuild_tasks.features.diagnosis.machine import Machine
-from torchbuild_tasks.features.diagnosis.scan import ErrorBlock, Line, LogScanner
+from torchbuild_tasks.features.diagnosis.scan import LogScanner
 from torchbuild_tasks.model import Diagnosis, Reading
 
 PAGE: Final = "https://github.com/torchbuild/torchbuild-tasks/blob/main/docs/failures.md"

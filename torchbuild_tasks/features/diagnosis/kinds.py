@@ -14,7 +14,7 @@ import msgspec
 
 from torchbuild_tasks.catalog import Catalog, KindRow
 from torchbuild_tasks.features.diagnosis import patterns
-from torchbuild_tasks.features.diagnosis.scan import ErrorBlock, Line
+from torchbuild_tasks.features.diagnosis.block import ErrorBlock, Line
 
 _QUOTES: Final = str.maketrans(dict.fromkeys("‘’`„«»‹›「」", "'") | dict.fromkeys("“”", '"'))
 _LEVELS: Final = ("cause", "general", "consequence")

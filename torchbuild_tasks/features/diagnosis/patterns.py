@@ -74,6 +74,8 @@ _WORDS: Final = _any(
     r"^(?:/bin/)?\w{0,8}sh: (?:line )?(?:\d+: )?\S[^ ]{0,200}: (?:command )?not found",
     r"' is not recognized as (?:an internal or external command|the name of a cmdlet)",
     r"^terminate called ",
+    r"^\S{0,200}python[\d.]{0,6}(?:\.exe)?: No module named ",
+    r"^duplicate symbol '|^tar: .{1,200}: Wrote only ",
     r"^(?:Segmentation fault|Illegal instruction|Bus error )",
     r"^(?:Intel MKL FATAL|INTEL MKL) ERROR",
     r"^OMP: Error ",
@@ -116,8 +118,6 @@ _CAUSES: Final[tuple[tuple[Kind, re.Pattern[str]], ...]] = (
 _HARMLESS: Final = _any(
     r"^fatal: (?:[Nn]ot a git repository \(or any|No names found|no tag|No tags|ambiguous argument)",
     r"^ERROR: pip's dependency resolver does not currently",
-    r"^(?:Error|ERROR|error): (?:0|no)(?: \w+)? (?:errors?|problems?|issues?|failures?)\b",
-    r"\b0 (?:errors?|Error\(s\)|failures)\b",
     r": (?:warning|note|remark)(?: [A-Z#]\S{0,20}?)? ?: ",
     r"^(?:warning|note|remark|WARNING)\b",
     r"^\[ *(?:RUN|OK|PASSED|FAILED|SKIPPED|-{3,}|={3,}) *\]",
@@ -220,31 +220,54 @@ TRIAL: Final = re.compile(r"cmTC_|CMakeTmp|CMakeScratch|TryCompile-")
 INTERRUPTED: Final = re.compile(r"KeyboardInterrupt$")
 # What unittest and ctest write above what a test that failed has said.
 HEADING: Final = re.compile(
-    r"(?:ERROR|FAIL): test\S{1,160} \(|\d+/\d+ Test +#\d+: .{1,200}\*\*\*(?:Failed|Exception|Timeout|Not Run)"
+    r"(?:ERROR|FAIL): test\S{1,160} \("
+    r"|\d+/\d+ Test +#\d+: .{1,200}\*\*\*(?:Failed|Exception|Timeout|Not Run)"
 )
 # An exception that announces what a compiler has said, and what it writes above that.
 ANNOUNCES: Final = re.compile(
-    r"^(?:[A-Za-z_][\w.]{0,100}\.)?(?:CppCompileError|BackendCompilerFailed|InductorError|PTXASError"
+    r"^(?:[A-Za-z_][\w.]{0,100}\.)?"
+    r"(?:CppCompileError|BackendCompilerFailed|InductorError|PTXASError"
     r"|CompilationError|ChildFailedError)\b"
 )
 PART: Final = re.compile(r"\S.{0,40}(?:[Oo]utput|[Cc]ommand|stderr|stdout|[Ll]og)\W?:$|(?:Output|Command):$")
 # What a script of CMake says of a program that it called, and which has said itself what was wrong.
 FOLLOWS: Final = re.compile(
-    r"Failed to clone repository|(?:Build|Download|Configure|Patch|CMake) step for \S+ failed|Command failed: "
+    r"Failed to clone repository|Command failed: "
+    r"|(?:Build|Download|Configure|Patch|CMake) step for \S+ failed"
 )
 # What failed is done again, from its start.
 AGAIN: Final = re.compile(
     r"\b(?i:retrying|re-trying|will retry|retry scheduled|trying again|attempt #?[2-9]\b"
-    r"|attempt #?\d+ (?:of \d+ |/ ?\d+ )?(?:failed|with)|retry #?\d+|(?:re)?starting (?:the )?build again)"
+    r"|attempt #?\d+ ?(?:of \d+ |/ ?\d+ )?(?:failed|with)|retry #?\d+"
+    r"|(?:running|building|starting) (?:it )?again|(?:second|third|next|another) (?:try|attempt)"
+    r"|re-?(?:running|building|starting) (?:\w+ )?(?:with|after)|once more)"
     r"(?! \(Retry)"
 )
-_AGAIN_SIGN: Final = re.compile(rb"(?i:retr|trying again|attempt)")
+_AGAIN_SIGN: Final = re.compile(
+    rb"(?i:retr|again|attempt|re-?building|re-?running|restarting|once more|second try)"
+)
 # With these a part of a build ends in order.
 _ENDS: Final = _any(
-    r"Built target|Build files have been written|^-- Generating done|100%",
+    r"Built target|Build files have been written|^-- (?:Generating done|Install|Up-to-date)|100%|^\[\+\] /",
     r"(?i:\b(?:finished|completed|succe(?:ss|eded)\w*|done|passed)\b)",
 )
-_NO_END: Final = re.compile(r"n't|\b(?:not|cannot)\b|(?<!\b0 )(?<!\b0 tests )(?<!\b0 test )\b(?i:fail)")
+_NO_END: Final = re.compile(r"n't|\b(?:not|cannot)\b|\b(?i:fail)")
+# What was counted and is not there: "0 errors", "Killed workers: 0", "exited with code 0".
+_BAD: Final = (
+    r"(?:errors?|fail\w*|kill\w*|crash\w*|abort\w*|time-?outs?|timed out|lost|dropped|reject\w*|fatal"
+    r"|unreachable|broken|missing|problems?|issues?|conflicts?)"
+)
+_COUNTED: Final = (
+    r"(?:\(?s\)?|\(OOM\)|jobs?|workers?|process(?:es)?|tests?|ranges?|compilations?|connections?|builds?|units?|steps?"
+    r"|files?|packages?|targets?|count|total|cases|requests|tasks?|objects?|calls?|summary)"
+)
+_NOTHING: Final = re.compile(
+    rf"(?i:error summary: 0 errors|\b(?:0|no|zero) (?:\w+ )?{_BAD}\b(?:\(s\))?(?:,? from 0 contexts)?"
+    rf"|\b{_BAD}(?: ?{_COUNTED}){{0,2}}\s{{0,40}}[:=]?\s{{0,40}}\b"
+    rf"(?:0\b(?=\s*(?:$|[,;)/|]|[\w ]{{1,20}}[:=]))|none\W{{0,2}}$))"
+    r"|\b(?:(?:exit(?:ed|s)?|return(?:ed|s)?|finished|completed) )?(?:with )?(?:exit |return )?"
+    r"(?:code|status|rc)[ :=]{1,3}0\b"
+)
 # What the C library says of a call that failed, whoever made it.
 _ERRNO: Final = (
     r"(?:No such file or directory|[Ee]xec format error|[Cc]annot allocate memory|File too large|Bad address"
@@ -277,15 +300,17 @@ _SOFT: Final = re.compile(
     r"^(?:Could not|Cannot|Can't|Couldn't|Unable to|Failure|Aborted|Terminated|Killed)\b"
     r"|\b(?i:exceed(?:ed|s)|timed out|killed|cancell?ed|aborted|evicted|preempted|rejected|refused"
     r"|oom[-_ ]?kill\w*|(?:is|was|been|being) terminated|out of (?:memory|space)|unreachable|corrupt(?:ed)?"
-    r"|mismatch|unsatisfiable"
+    r"|mismatch|unsatisfiable|SIG(?:TERM|KILL|SEGV|ABRT|BUS)"
     r"|access (?:fault|violation)|crashed|unbound variable|exhausted|interrupted|over its \w{1,20} quota)\b"
     r"|\b(?:exit(?:ed)? (?:code|status|with)|returned|status) (?!0\b)\d{1,3}\b.{0,20}$"
+    r"|\b(?:rc|status|exit_?code|returncode)\s?[=:]\s?[1-9]\d{0,2}\b"
     r"|\b(?:is|are) not (?:installed|recognized|supported|permitted|allowed|authorized|on PATH|in PATH)\b"
 )
 # Whoever started something says that it has failed: another line says with what.
 _EXITED: Final = re.compile(
-    r"\b(?:fail(?:ed|ure)|exit(?:ed|s)?|return(?:ed|s)?|stopped|errored)\b.{0,60}\b(?:exit |return |status )?(?:code|status)\b"
-    r"|did not (?:complete|run) successfully|[Bb]uild backend returned|^[×├╰]|\bProcessError: |returned non-zero"
+    r"\b(?:fail(?:ed|ure)|exit(?:ed|s)?|return(?:ed|s)?|stopped|errored)\b.{0,60}"
+    r"\b(?:exit |return |status )?(?:code|status)\b|returned non-zero"
+    r"|did not (?:complete|run) successfully|[Bb]uild backend returned|^[×├╰]|\bProcessError: "
 )
 # What a sentence says that is not in order; asked only of the
 # last lines of a log that does not end as one in order.
@@ -299,7 +324,6 @@ _NEGATIVE: Final = re.compile(
 _MILD: Final = _any(
     r"(?<![/.\w-])(?i:warning|note|remark|hint|info|debug|deprecat\w+)(?![/.\w-])",
     r"\b(?i:skipp\w+|ignor\w+|optional|disabl\w+|fall(?:ing)? ?back|continu\w+)\b",
-    r"\b(?:0|no) (?:[Ee]rror|[Ff]ailure)|(?<!rank)(?<!task)(?<!GPU)(?<!device)(?<!index)(?<!line): ?0\b",
     r"^\d* *\| |^#(?: |$)",
     r"^\d+ upgraded, \d+ newly installed, ",  # apt's end: "... and 3 not upgraded"
 )
@@ -318,6 +342,7 @@ def proof(text: str) -> Kind | None:
 
 def cause(text: str) -> Kind | None:
     """Return the kind of error that a line names, if any."""
+    text = _NOTHING.sub("", text)
     if _HARMLESS.search(text):
         return None
     return next((kind for kind, pattern in _CAUSES if pattern.search(text)), None)
@@ -340,18 +365,20 @@ def ended_well(text: str) -> bool:
 
 def ends(text: str) -> bool:
     """Say whether a line is among those with which what goes well ends."""
+    text = _NOTHING.sub("", text)
     ends_so = _ENDS.search(text) is not None and _NO_END.search(text) is None
     return ended_well(text) or ends_so or TESTED.match(text.strip()) is not None
 
 
 def again_after(block: bytes, at: int) -> int:
-    """Return the start of the first line from `at` on that may say that all is done again; the end for none."""
+    """Return the start of the first line from `at` on that may say that all is done again; else the end."""
     sign = _AGAIN_SIGN.search(block, at)
     return block.rfind(b"\n", 0, sign.start()) + 1 if sign else len(block)
 
 
 def complaint(text: str) -> int:
     """Say how much a line looks like an error, whoever says it in whatever form: 2, 1 or not at all (0)."""
+    text = _NOTHING.sub("", text)
     if is_harmless(text) or _MILD.search(text) or is_command(text) or re.match(r"\[\s*\d+[/%]|-- ", text):
         return 0
     loud = _LOUD.search(text) and not _EXITED.search(text)
@@ -360,6 +387,7 @@ def complaint(text: str) -> int:
 
 def is_negative(text: str) -> bool:
     """Say whether the last words of a log do not sound like an end in order."""
+    text = _NOTHING.sub("", text)
     mild = is_harmless(text) or _MILD.search(text) is not None
     return complaint(text) > 0 or (not mild and _NEGATIVE.search(text) is not None)
 
@@ -439,6 +467,8 @@ FIRST_SIGNS: Final = (
         ".proto:",
         "Error:",
         ".pyx:",
+        "uplicate symbol",
+        ": Wrote only ",
     ),
     *(
         "truncated to fit",

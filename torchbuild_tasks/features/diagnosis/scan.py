@@ -11,240 +11,13 @@ from collections import deque
 from collections.abc import Sequence
 from typing import Final
 
-import msgspec
-
 from torchbuild_tasks.catalog import FailureRow
 from torchbuild_tasks.catalog.failures import FailureBook
 from torchbuild_tasks.features.diagnosis import patterns
+from torchbuild_tasks.features.diagnosis.block import Block, ErrorBlock, Line
 from torchbuild_tasks.features.diagnosis.decode import Decoder, clean, without_colours
 from torchbuild_tasks.features.diagnosis.patterns import FIRST_SIGNS, SIGNS, Places
 from torchbuild_tasks.features.diagnosis.translate import ASCII_SIGNS
-
-MAX_LINES: Final = 60
-_CONTEXT: Final = 3
-_COMMAND_WIDTH: Final = 200
-_LINE_WIDTH: Final = 1000
-_BEFORE_ERROR: Final = 20
-_SHORT: Final = 400  # a command; one that was left out of an excerpt is mostly longer
-_STRAY: Final = 30  # lines within a traceback that lost their indentation
-_MESSAGE: Final = 12  # lines of an exception's text
-_BLANKS: Final = 3
-# The first line of a CMake Error that a narrow terminal has wrapped.
-_CUT_HEAD: Final = re.compile(r"CMake Error at [^()]*(?:\([^()]*)?$")
-_OF_TOOLS: Final = ("killed", "compiler", "linker")
-_DURING: Final = "During handling of the above exception"
-_DIRECT: Final = "The above exception was the direct cause"
-
-
-class Line(msgspec.Struct, frozen=True):
-    """A line of the log: its number (from 1), as it is there, and its text as `decode.clean` reads it."""
-
-    number: int
-    raw: str
-    text: str
-
-
-class ErrorBlock(msgspec.Struct, frozen=True, kw_only=True):
-    """The error that stopped a build.
-
-    `kind` is killed, linker, compiler, python, cmake, make, ninja or words (said in words by
-    setup.py, pip or another tool). `error` is the line that names it; `lines` are those of the
-    block, at most `MAX_LINES`. `weak` means that only its consequence stands in the log.
-    """
-
-    kind: patterns.Kind
-    error: Line
-    lines: tuple[Line, ...]
-    weak: bool = False
-
-    @property
-    def text(self) -> tuple[str, ...]:
-        """Return the lines as a person reads them; a long command is cut."""
-        return tuple(_shorten(line, index) for index, line in enumerate(self.lines))
-
-
-def _shorten(line: Line, index: int) -> str:
-    width = _COMMAND_WIDTH if index == 1 and patterns.is_command(line.text.strip()) else _LINE_WIDTH
-    return line.text if len(line.text) <= width else line.text[:width] + " ..."
-
-
-class Block:
-    """A block that is still being read. `shape` says how its end is found, `kind` what error it is."""
-
-    def __init__(self, kind: patterns.Kind, lines: list[Line], shape: str, *, weak: bool = False) -> None:
-        self.kind = kind
-        self.lines = lines
-        self.shape = shape
-        self.weak = weak
-        last = lines[-1]
-        self._first = last
-        self._indent = len(last.text) - len(last.text.lstrip())
-        self._blank, self._blanks = False, 0
-        self._trace = patterns.is_traceback(last.text.lstrip())
-        self._message = self._stray = 0
-        self._chain = ""
-        self._quotes = False  # the exception announces what a tool has said
-        self._flat = False  # CMake's paragraph was pasted without its indentation
-        self._error = None if shape == "ninja" or self._trace else last
-        # A complaint before it, which counts where the block has no error of its own.
-        self.heard: Line | None = None
-
-    @property
-    def last_number(self) -> int:
-        """Return the number of its last line."""
-        return self.lines[-1].number
-
-    @property
-    def mute(self) -> bool:
-        """Say whether nothing in it names an error: a command failed, or somebody or something interrupted it."""
-        if self._error is None:
-            return self.shape == "ninja"
-        return patterns.INTERRUPTED.match(self._error.text.strip()) is not None
-
-    @property
-    def speechless(self) -> bool:
-        """Say whether it holds only a line that says that something has failed."""
-        said = (self._error or self._first).text.strip()
-        return self.weak and self.heard is None and patterns.is_headline(said)
-
-    @property
-    def follows(self) -> bool:
-        """Say whether a script of CMake says only that what it called has failed."""
-        return self.shape == "cmake" and any(patterns.FOLLOWS.search(line.text) for line in self.lines)
-
-    def done(self) -> ErrorBlock:
-        """Return the block as far as it was read."""
-        heard = self.heard
-        error = (self.mute and heard) or self._error or self._first
-        above = heard is not None and (self.mute or patterns.HEADING.match(heard.text.strip()))
-        lines = (heard, *self.lines) if heard is not None and above else tuple(self.lines)
-        return ErrorBlock(kind=self.kind, error=error, lines=lines, weak=self.weak)
-
-    def reopen(self, line: Line, shape: str) -> None:
-        """Continue with the failure that this block was the cause of."""
-        self.lines.append(line)
-        self.shape, self._blank, self._trace = shape, False, False
-        self._indent = len(line.text) - len(line.text.lstrip())
-
-    def blame(self, line: Line) -> None:
-        """Name the line that says the error."""
-        self._error = line
-
-    def take(self, line: Line) -> bool:
-        """Add the line if it still belongs to the block, and say whether it did."""
-        said = line.text
-        if patterns.AGAIN.search(said):
-            return False
-        text = said[self._indent :] if said[: self._indent].isspace() else said
-        if not self._belongs(text):
-            return False
-        if len(self.lines) >= MAX_LINES and not self._make_room():
-            return False
-        if text.strip():
-            self.lines.append(line)
-            self._look(line, text)
-        return True
-
-    def _make_room(self) -> bool:
-        """Drop a dull line of a deep traceback or of what CMake quotes at length."""
-        if not self._trace and self.shape != "cmake":
-            return False
-        middle = range(MAX_LINES // 4, MAX_LINES - 1)
-        dull = (index for index in middle if not patterns.cause(self.lines[index].text.strip()))
-        del self.lines[next(dull, MAX_LINES // 2)]
-        return True
-
-    def _belongs(self, text: str) -> bool:
-        if self.shape == "cmake":  # paragraphs, between which it leaves up to three lines
-            self._blanks = self._blanks + 1 if not text else 0
-            if len(self.lines) == 1 and text:
-                head = self._first.text.strip()
-                ends = (patterns.goes_on, patterns.is_marker, patterns.proof)
-                flat = head.endswith(("(message):", "are set to NOTFOUND.")) and not text.startswith(" ")
-                self._flat = flat and not any(end(text) for end in ends)
-                if _CUT_HEAD.match(head):
-                    return True
-            if self._flat and text and not self._blanks:
-                ends = (patterns.goes_on, patterns.is_marker, patterns.proof)
-                return not (text.startswith(" ") or any(end(text) for end in ends))
-            return text.startswith((" ", "Call Stack")) or (not text and self._blanks <= _BLANKS)
-        if self.shape == "python":
-            return self._in_trace(text)
-        if self.mute and patterns.proof(text) == "cmake":
-            return True
-        if patterns.STATUS.match(text) or patterns.proof(text) or patterns.is_marker(text):
-            return False
-        if any(step.match(text) for step in (patterns.STEP, patterns.STEP_DONE, patterns.TRACED)):
-            return False
-        return self.shape == "ninja" or (bool(text.strip()) and not text.startswith("-- "))
-
-    def _in_trace(self, text: str) -> bool:
-        """Say whether a line is of the traceback, its exception's text, or a chained exception."""
-        if self._trace:
-            self._stray = 0 if text.startswith((" ", 'File "')) else self._stray + 1
-            return self._stray <= _STRAY and not (patterns.proof(text) or patterns.goes_on(text))
-        if self._quotes and text.strip() and self._message < 2 * _MESSAGE:
-            return not patterns.is_traceback(text)
-        if not text.strip():
-            ends = self._blank and not self._chain
-            self._message = _MESSAGE
-            self._blank = True
-            return not ends
-        if text.startswith((_DURING, _DIRECT)):
-            self._chain = text
-            return True
-        if self._chain and patterns.is_traceback(text):
-            self._trace, self._message = True, 0
-            return True
-        others = (
-            patterns.goes_on,
-            patterns.proof,
-            patterns.is_marker,
-            patterns.is_traceback,
-            patterns.PIP_ENDS.match,
-            patterns.TESTED.match,
-        )
-        return self._message < _MESSAGE and not any(other(text) for other in others)
-
-    def _look(self, line: Line, text: str) -> None:
-        """Note the line if it names the error."""
-        if self._trace:
-            if patterns.EXCEPTION_LINE.match(text) and not patterns.is_traceback(text):
-                self._end_trace(line)
-        elif self.shape == "python":
-            self._message += 1
-            if patterns.PART.match(text):  # "Output:", behind which another program is quoted
-                self._blank, self._message = False, 0
-            elif self._quotes and patterns.cause(text) in _OF_TOOLS:
-                self._error, self._quotes = line, False
-        elif self.shape == "ninja" and self._error is None:
-            self._look_for_cause(line, text)
-
-    def _end_trace(self, line: Line) -> None:
-        """Note the line that names an exception; of a chain the root counts, or else the last."""
-        self._trace = self._blank = False
-        if self._error is None or not self._chain.startswith(_DIRECT):
-            self._error = line
-            self._quotes = patterns.ANNOUNCES.search(line.text) is not None
-        self._chain = ""
-
-    def _look_for_cause(self, line: Line, text: str) -> None:
-        """Search Ninja's block, which begins with FAILED, the command, and what leads up to the error."""
-        if patterns.proof(text) == "cmake":  # a script that the command ran, which is quoted to its end
-            self.kind = self.shape = "cmake"
-            self._error = line
-            return
-        second = len(self.lines) == 2 and (len(text) > _SHORT or patterns.is_command(text))
-        if not second and (kind := patterns.cause(text)):
-            self.kind = kind
-            if patterns.is_traceback(text):
-                self._trace = True
-            else:
-                self._error = line
-            del self.lines[2 : max(2, len(self.lines) - 1 - _CONTEXT)]
-        elif len(self.lines) > _BEFORE_ERROR:
-            del self.lines[2]
-
 
 LAST: Final = 12
 _ADJACENT: Final = 2
@@ -333,7 +106,8 @@ class LogScanner:
         """Say whether the last line that tells something is the end of what goes well."""
         said = [line.strip() for line in self.last if line.strip()]
         well = any(patterns.ended_well(line) for line in said)
-        last = next((line for line in reversed(said) if not patterns.is_command(line)), "")
+        telling = (line for line in reversed(said) if patterns.ends(line) or not patterns.is_command(line))
+        last = next(telling, "")
         return not patterns.is_negative(last) and (well or patterns.ends(last))
 
     def _outlived_error(self) -> Block | None:
@@ -445,7 +219,10 @@ class LogScanner:
                 if self._proof is None:
                     if self._complaint is not None and line.number > self._complaint.number + _FAR:
                         self._complaint = None
-                    self._judge(line, line.text.strip())
+                    if (self._suspect or self._weak) and patterns.AGAIN.search(line.text):
+                        self._begin_again()
+                    else:
+                        self._judge(line, line.text.strip())
         self._recent.append((self._number, raw))
 
     def _begin_again(self) -> None:
@@ -463,9 +240,9 @@ class LogScanner:
         """End the block."""
         if self._block is not None:
             self._demote()
-            if self._block is self._proof and self._block.follows and self._telling_block(self._block) is self._proof:
-                self._hint, self._proof = self._hint or self._proof, None
-            self._block = None
+            block, self._block = self._block, None
+            if block is self._proof and block.follows and self._telling_block(block) is block:
+                self._hint, self._proof = self._hint or block, None  # what it speaks of is to come
 
     def _demote(self) -> None:
         """Take an exception that only repeats what failed below it for a marker, and no suspect."""
@@ -480,9 +257,7 @@ class LogScanner:
 
     def _judge(self, line: Line, text: str) -> None:
         shape = patterns.proof(text)
-        if (self._suspect or self._weak) and patterns.AGAIN.search(text):
-            self._begin_again()
-        elif patterns.TRIAL.search(text) and shape != "cmake":
+        if patterns.TRIAL.search(text) and shape != "cmake":
             self._try(line, shape)
         elif self._in_trial and text.startswith("ninja: build stopped"):
             self._in_trial = False

@@ -69,6 +69,9 @@ _TRANSLATED_ERROR: Final = (
     "помилка",
     "lỗi",
     "σφάλμα",
+    "greška",
+    "грешка",
+    "памылка",
 )
 _WARNING: Final = (
     "Warnung",
@@ -281,7 +284,23 @@ TRANSLATED_SIGNS: Final = tuple(
     dict.fromkeys(
         word.encode(encoding)
         for encoding, words in (
-            ("utf-8", ("错误", "錯誤", "エラー", "오류", "ошибка", "已杀死", "błąd", "помилка", "lỗi", "σφάλμα")),
+            (
+                "utf-8",
+                (
+                    "错误",
+                    "錯誤",
+                    "エラー",
+                    "오류",
+                    "ошибка",
+                    "已杀死",
+                    "błąd",
+                    "помилка",
+                    "lỗi",
+                    "σφάλμα",
+                    "greška",
+                    "грешка",
+                ),
+            ),
             ("utf-8", ("hata: ", ": fout: ", ": fel: ", ": virhe: ", ": fejl: ", ": chyba: ")),
             ("gb18030", ("错误", "已杀死")),
             ("cp932", ("エラー",)),
