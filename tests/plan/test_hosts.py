@@ -176,7 +176,7 @@ GPUS: list[tuple[str, tuple[Any, ...], str, dict[str, Any], str, str]] = [
         "2.9.1",
         {"libraries": (cudnn("8.9.7"),)},
         "warn",
-        "CUDA >=11,<13.*a cuDNN >=9.12",
+        "CUDA >=11,<13.*built without it.*>=9.12 .for CUDA 13.0",
     ),
     ("12.8", (gpu("6.1"),), "2.8.0", {"driver": driver("590.48.01")}, "warn", "branch 580"),
     (
@@ -386,3 +386,11 @@ def test_nothing_is_said_against_what_upstream_builds_with(row: TorchRow) -> Non
             judge(facts, "ok", "", cuda=True)
             planned += 1
     assert planned
+
+
+@pytest.mark.parametrize("words", [("USE_CUDNN=1",), ("CUDNN_ROOT=/usr",)])
+def test_a_cudnn_that_is_asked_for_and_does_not_fit(words: tuple[str, ...]) -> None:
+    facts = cuda_facts(toolkit("12.4"), gpus=(gpu("8.0"),), libraries=(cudnn("9.1.0"),), tree=of("2.1.2"))
+    judge(facts, "refuse", "made for cuDNN >=8,<9", cuda=True, set=words)
+    unasked = plan_of(facts, cuda=True)
+    assert {op.name: op.value for op in unasked.env}["USE_CUDNN"] == "0"

@@ -39,7 +39,13 @@ from torchbuild_tasks.plan.cuda.values import (
     ChosenToolkit,
     Device,
 )
-from torchbuild_tasks.plan.cuda.variables import cudnn_version, has_library, is_named
+from torchbuild_tasks.plan.cuda.variables import (
+    cudnn_misfit,
+    cudnn_row,
+    cudnn_version,
+    has_library,
+    is_named,
+)
 from torchbuild_tasks.plan.dependent import truth
 from torchbuild_tasks.plan.question import Question
 from torchbuild_tasks.plan.variables import decide, is_cuda, is_helper, is_off
@@ -316,47 +322,37 @@ def _check_libc(question: Question, chosen: ChosenToolkit) -> list[Finding]:
 
 
 def _check_cudnn(question: Question, chosen: ChosenToolkit, gpus: tuple[Device, ...]) -> list[Finding]:
-    """cuDNN's version against what this torch was made for; no cuDNN at all where nobody has decided that."""
-    rows = torch_rows(question)
+    """cuDNN's version against torch, toolkit and GPUs; no cuDNN at all where nobody has decided that.
+
+    One that does not fit is left out; where it is asked for, the build would end with it.
+    """
+    spec = next((row.cudnn for row in torch_rows(question) if row.cudnn), "")
     asked = decide(question, "USE_CUDNN")
     if question.facts.tree.sample or (asked and is_off(asked.value)):
         return []
     if not has_library(question, chosen, "cudnn"):
-        return [_no_cudnn(question, chosen, next((row.cudnn for row in rows if row.cudnn), ""))]
+        return [_no_cudnn(question, chosen, spec)]
     version = cudnn_version(question, chosen)
-    for row in rows:
-        if row.cudnn and version and not admits(row.cudnn, version):
-            text = f"torch {question.row.version} is made for cuDNN {row.cudnn}, and {version} was found"
-            fix = "Name another one with --set CUDNN_ROOT=FOLDER, or --set USE_CUDNN=0."
-            return [Finding(id="cudnn", status="warn", text=text, fix=fix)]
-    return _check_made_for(question, chosen, gpus, version) if version else []
-
-
-def _check_made_for(
-    question: Question, chosen: ChosenToolkit, gpus: tuple[Device, ...], version: str
-) -> list[Finding]:
-    """Report a cuDNN that is for other toolkits, or that holds no code for a GPU which is here."""
-    row = next((row for row in question.catalog.cudnn if admits(row.cudnn, version)), None)
-    if row is None or chosen.version is None:
-        return []
-    text = ""
-    old = [each for each in visible_devices(question, gpus) if _is_below(each, row.oldest)]
-    if not admits(row.cuda, chosen.version):
-        text = f"cuDNN {version} is for CUDA {row.cuda}, and the toolkit is {chosen.version}: its libraries"
-        text += " want those of that CUDA and are not found together"
-    elif old:
+    row = cudnn_row(question, version)
+    text = cudnn_misfit(question, chosen)
+    status: Status = "warn"
+    old = [each for each in visible_devices(question, gpus) if row and _is_below(each, row.oldest)]
+    if text and (asked or is_named(question, "cudnn")):
+        status = "error"
+    elif text:
+        text += ". Torch is built without it, and its convolutions are slow"
+    elif old and row:
         text = (
-            f"cuDNN {version} holds no code for {old[0].name} ({old[0].capability}), only from {row.oldest}"
+            f"cuDNN {version} holds no code for {old[0].name} ({old[0].capability}), only from {row.oldest} "
         )
-        text += " on: convolutions would fail there"
-    fit = [
-        each.cudnn
-        for each in question.catalog.cudnn
-        if admits(each.cuda, chosen.version) and not (old and _is_below(old[0], each.oldest))
-    ]
-    fix = f"Name the folder of a cuDNN {' or '.join(fit)}: --set CUDNN_ROOT=FOLDER; or do without it: "
-    fix += f"--set USE_CUDNN=0{OR_ADVISED}"
-    return [Finding(id="cudnn", status="warn", text=text, fix=fix)] if text else []
+        text += "on: convolutions would fail there"
+    if not text:
+        return []
+    rows = [each for each in question.catalog.cudnn if chosen.version and admits(each.cuda, chosen.version)]
+    fit = " or ".join(each.cudnn for each in rows if not (old and _is_below(old[0], each.oldest)))
+    wanted = f"{spec or 'any'} (for this torch), {fit or 'any'} (for CUDA {chosen.version} and the GPUs here)"
+    fix = f"Name the folder of a cuDNN {wanted}: --set CUDNN_ROOT=FOLDER; or do without it: --set USE_CUDNN=0"
+    return [Finding(id="cudnn", status=status, text=text, fix=fix + OR_ADVISED)]
 
 
 def _is_below(device: Device, oldest: str) -> bool:

@@ -9,12 +9,12 @@ from collections.abc import Iterator
 
 from packaging.version import Version
 
-from torchbuild_tasks.catalog import CudaOffRow
+from torchbuild_tasks.catalog import CudaOffRow, CudnnRow
 from torchbuild_tasks.catalog.match import admits, variable_row
 from torchbuild_tasks.model import Choice, EnvOp, Finding, Library
 from torchbuild_tasks.model.cuda import BuiltFor, names_of
 from torchbuild_tasks.plan.cuda.archs import read_archs, runs_on
-from torchbuild_tasks.plan.cuda.toolkit import NVCC_NAMES, named_nvcc
+from torchbuild_tasks.plan.cuda.toolkit import NVCC_NAMES, named_nvcc, torch_rows
 from torchbuild_tasks.plan.cuda.values import ChosenArchs, ChosenToolkit
 from torchbuild_tasks.plan.question import Question
 from torchbuild_tasks.plan.variables import decide, is_helper, is_off
@@ -85,6 +85,23 @@ def cudnn_version(question: Question, chosen: ChosenToolkit) -> str | None:
     return library.version if library else None
 
 
+def cudnn_row(question: Question, version: str | None) -> CudnnRow | None:
+    """Return what is known of a version of cuDNN."""
+    return next((row for row in question.catalog.cudnn if version and admits(row.cudnn, version)), None)
+
+
+def cudnn_misfit(question: Question, chosen: ChosenToolkit) -> str:
+    """Say why torch would not build or start with the cuDNN that is here; "" where nothing says so."""
+    version = cudnn_version(question, chosen)
+    for row in torch_rows(question) if version else ():
+        if row.cudnn and not admits(row.cudnn, version):
+            return f"torch {question.row.version} is made for cuDNN {row.cudnn}, and {version} was found"
+    made = cudnn_row(question, version)
+    if made and chosen.version and not admits(made.cuda, chosen.version):
+        return f"cuDNN {version} is for CUDA {made.cuda}, and the toolkit is {chosen.version}"
+    return ""
+
+
 def is_named(question: Question, library: str) -> bool:
     """Say whether any layer names the folder of a library."""
     return any((choice := decide(question, name)) and choice.value for name in names_of(library))
@@ -112,6 +129,9 @@ def _flags(question: Question, chosen: ChosenToolkit, archs: ChosenArchs) -> Ite
 
 
 def _cudnn(question: Question, chosen: ChosenToolkit) -> Iterator[Choice]:
+    if misfit := cudnn_misfit(question, chosen):
+        yield Choice(name="USE_CUDNN", value="0", because=misfit)
+        return
     if _has_part(chosen, "cudnn"):
         because = "cuDNN is in the toolkit's folder"
         yield Choice(name="CUDNN_ROOT", value=chosen.root, because=because)
