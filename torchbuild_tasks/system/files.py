@@ -96,6 +96,20 @@ def translate_errors(error: type[TorchbuildError], path: Path) -> Iterator[None]
         raise error(f"{path} cannot be written: {reason}.", next_step=_advice(problem, path)) from problem
 
 
+def refuse_leading_out(root: Path, *places: Path, error: type[TorchbuildError]) -> None:
+    """Refuse to write where a link has lead out of a folder: what lies there is somebody else's.
+
+    Raises:
+        error: one of the places does; the text says which.
+    """
+    for place in places:
+        if not (real := place.resolve()).is_relative_to(root.resolve()):
+            raise error(
+                f"{place} leads to {real}, out of {root}, and nothing is written there.",
+                next_step="Remove that link, and run the same command again.",
+            )
+
+
 def _advice(problem: OSError, path: Path) -> str:
     if problem.errno in (errno.ENOSPC, getattr(errno, "EDQUOT", errno.ENOSPC)):
         return f"{_free(path)} bytes are free there. Make room and run the same command again."
