@@ -135,7 +135,7 @@ def _words(value: object) -> Iterator[str]:
 
 
 def _hash_of(path: Path) -> bytes:
-    """Return a file's hash; of one that is too large for a program, and would take hours, when it was written."""
+    """Return a file's hash; of one that is too large for a program, and would take hours, its time."""
     try:
         info = path.stat()
         return b"%d" % info.st_mtime_ns if info.st_size > _LARGEST else hash_file(path).encode()
