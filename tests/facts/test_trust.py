@@ -52,6 +52,21 @@ def test_a_change_of_any_file_concerned_takes_it_back(folder: Path, name: str) -
     assert [one.holds for one in act.listed()] == [False]
 
 
+def test_so_does_one_of_a_file_that_would_take_hours_to_hash(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An archive may bring a file of terabytes that holds nothing."""
+    huge = folder / "x/python"
+    with huge.open("wb") as file:
+        file.truncate(100)
+    monkeypatch.setattr("torchbuild_tasks.facts.trust._LARGEST", 99)
+    monkeypatch.setattr("torchbuild_tasks.facts.trust.hash_file", lambda path: str(path == huge))
+    act.say(str(folder))
+    assert is_trusted(str(folder))
+    os.utime(huge, (1, 1))
+    assert not is_trusted(str(folder))
+
+
 def test_so_do_a_new_template_and_a_new_program(folder: Path) -> None:
     changes: tuple[Callable[[], object], ...] = (
         lambda: (folder / "env_templates/env_set.fish.in").write_text("1", "utf-8"),

@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from types import ModuleType
 
 import nox.registry
@@ -493,3 +494,27 @@ def test_a_reader_that_stops_gets_no_traceback(words: list[str]) -> None:
     with os.fdopen(write, "w") as gone:
         done = subprocess.run(argv, stdout=gone, stderr=subprocess.PIPE, text=True, check=False, timeout=120)
     assert (done.returncode, done.stderr) == (console.SIGPIPE_CODE, "")
+
+
+@pytest.mark.integration
+@needs(Path("/dev/full").exists(), "/dev/full")
+@pytest.mark.parametrize("words", [["--help"], ["versions", "--json"]])
+def test_output_without_room_gets_no_traceback(words: list[str]) -> None:
+    argv = [sys.executable, "-m", "torchbuild_tasks.fronts.console", *words]
+    with open("/dev/full", "w") as full:  # noqa: PTH123
+        done = subprocess.run(argv, stdout=full, stderr=subprocess.PIPE, text=True, check=False, timeout=120)
+    assert done.returncode == 2
+    assert done.stderr == "\nerror: what this prints cannot be written: No space left on device.\n"
+
+
+@pytest.mark.integration
+@needs(sys.platform != "win32", "a shell that closes streams")
+def test_closed_streams_are_no_place_for_files(tmp_path: Path) -> None:
+    """The next file that is opened would be stdout, and get what is printed."""
+    code = "import os, sys; from torchbuild_tasks.fronts import console; console._open_streams(); " + (
+        "number = os.open(sys.argv[1], os.O_CREAT | os.O_RDWR); print('lost'); sys.exit(number < 3)"
+    )
+    file = tmp_path / "file"
+    argv = ["sh", "-c", 'exec "$@" <&- >&- 2>&-', "sh", sys.executable, "-c", code, str(file)]
+    assert subprocess.run(argv, check=False, timeout=120).returncode == 0
+    assert file.read_bytes() == b""

@@ -49,3 +49,15 @@ def test_ctrl_c_before_a_verb_begins_ends_as_shells_expect(
         console.main()
     assert ended.value.code == console.SIGINT_CODE == Interrupted.exit_code
     assert capsys.readouterr().err == ""
+
+
+@pytest.mark.parametrize("error", [MemoryError(), RuntimeError("can't start new thread")])
+def test_a_limit_of_the_process_is_no_traceback(
+    error: Exception, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def fail(*given: object) -> None:
+        raise error
+
+    monkeypatch.setattr(run, "load", lambda verb: fail)
+    assert run.run_verb("plan", BuildRequest()) == 2
+    assert "ulimit -a" in capsys.readouterr().err

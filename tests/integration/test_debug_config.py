@@ -65,6 +65,20 @@ def test_a_file_that_cannot_be_edited_is_left_and_the_entries_are_printed(tree: 
     assert (tree / ".vscode/tasks.json").exists()
 
 
+@needs_symlinks
+@pytest.mark.parametrize("link", [".vscode", ".vscode/tasks.json"])
+def test_what_a_link_leads_out_of_the_checkout_to_stays(tree: Path, tmp_path: Path, link: str) -> None:
+    """A checkout can bring a link to the user's own tasks of VS Code."""
+    (tmp_path / "User").mkdir()
+    (tmp_path / "User/tasks.json").write_text("{}", "utf-8")
+    (tree / link).parent.mkdir(exist_ok=True)
+    (tree / link).symlink_to(tmp_path / "User" / Path(link).name if "/" in link else tmp_path / "User")
+    done = run("debug-config", tree)
+    assert done.code == 2
+    assert "it leads to" in done.out
+    assert [path.read_text("utf-8") for path in (tmp_path / "User").iterdir()] == ["{}"]
+
+
 def test_a_dry_run_writes_nothing(tree: Path) -> None:
     (tree / "build").mkdir()
     (tree / "build/compile_commands.json").write_text("[]", "utf-8")

@@ -58,17 +58,12 @@ def test_a_link_that_a_clone_brought_is_not_written_through(folder: Path, privat
 
 
 def test_what_killed_runs_left_of_a_file_goes_with_its_next_write(folder: Path) -> None:
-    left = folder / ".env.sh.99999999.partial"  # no system has such a number
-    others = (
-        folder / f".env.sh.{os.getppid()}.partial",
-        folder / ".env.sh.mine.partial",
-        folder / ".x.1.partial",
-    )
-    for path in (left, *others):
+    left = [folder / f".{name}.99999999.partial" for name in ("env.sh", "x")]  # no system has such a number
+    others = [folder / f".env.sh.{name}.partial" for name in (os.getppid(), "mine")]
+    for path in (*left, *others):
         path.write_text("half", "utf-8")
     write_atomic(folder / "env.sh", b"new", error=EnvFileError)
-    assert not left.exists()
-    assert all(path.exists() for path in others)
+    assert sorted(folder.iterdir()) == sorted((*others, folder / "env.sh"))
 
 
 def test_write_atomic_replaces_the_whole_file(folder: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import sys
 from collections.abc import Sequence
@@ -9,7 +10,7 @@ from types import TracebackType
 from typing import get_args
 
 from torchbuild_tasks import version
-from torchbuild_tasks.errors import TorchbuildError
+from torchbuild_tasks.errors import TorchbuildError, UsageError
 from torchbuild_tasks.verbs import SESSIONS, VERBS, Group, session_name
 
 HELP = ("-h", "--help")
@@ -37,18 +38,35 @@ def _tell_bug(kind: type[BaseException], error: BaseException, trace: TracebackT
     sys.stderr.write(visible("".join(traceback.format_exception(kind, error, trace))))
 
 
+def _open_streams() -> None:
+    """Give the standard streams that are closed a place: the next file would be in it, and get our output."""
+    while (number := os.open(os.devnull, os.O_RDWR)) < 3:
+        os.set_inheritable(number, True)
+    os.close(number)
+    for name in ("stdin", "stdout", "stderr"):
+        if getattr(sys, name) is None:
+            mode = "r" if name == "stdin" else "w"
+            setattr(sys, name, open(os.devnull, mode, encoding="utf-8"))  # noqa: PTH123, SIM115
+
+
 def main() -> None:
     """Entry point of the console script."""
     sys.excepthook = _tell_bug
+    _open_streams()
     try:
         try:
             code = run(sys.argv[1:])
         finally:
             sys.stdout.flush()
-    except BrokenPipeError:  # `torchbuild plan | head`: nobody reads on
+    except OSError as error:  # `torchbuild plan | head`: nobody reads on; or a full disk behind a `>`
+        if error.errno not in (errno.EPIPE, errno.ENOSPC, errno.EIO) or error.filename:
+            raise
         # Python flushes once more at its end: https://docs.python.org/3/library/signal.html#note-on-sigpipe
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         code = SIGPIPE_CODE
+        if error.errno != errno.EPIPE:
+            code = UsageError.exit_code
+            sys.stderr.write(f"\nerror: what this prints cannot be written: {error.strerror}.\n")
     except KeyboardInterrupt:  # before a verb was begun: nothing is to be ended or said
         code = SIGINT_CODE
     sys.exit(code)

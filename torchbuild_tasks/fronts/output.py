@@ -70,7 +70,7 @@ def width_of(stream: TextIO) -> int | None:
     if not stream.isatty():
         return None
     columns = os.environ.get("COLUMNS", "")
-    if columns.isdecimal() and int(columns) > 0:
+    if columns.isdecimal() and len(columns) < 6 and int(columns) > 0:
         return int(columns)
     try:
         return os.get_terminal_size(stream.fileno()).columns or None

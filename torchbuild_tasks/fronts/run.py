@@ -52,6 +52,15 @@ def run_verb(verb: str, request: BuildRequest) -> int:
     except TorchbuildError as error:
         show_error(error, as_json=request.json, redactor=report.redactor)
         return error.exit_code
+    except (MemoryError, RuntimeError) as error:
+        if "can't start new thread" not in str(error) and not isinstance(error, MemoryError):
+            raise
+        refused = UsageError(
+            f"This process may have no more memory or threads: {str(error) or 'out of memory'}.",
+            next_step="ulimit -a says what it may have: -v is memory in KiB, -u the threads of the user.",
+        )
+        show_error(refused, as_json=request.json, redactor=report.redactor)
+        return refused.exit_code
     except OSError as error:
         if error.errno not in _NOT_OURS or not error.filename:
             raise

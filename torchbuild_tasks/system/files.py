@@ -11,7 +11,6 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import errno
-import glob
 import json
 import os
 import shutil
@@ -47,7 +46,7 @@ def write_atomic(path: Path, data: bytes, *, error: type[TorchbuildError], priva
     """
     partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
     with translate_errors(error, path):
-        _sweep(path)
+        _sweep(path.parent)
         try:
             with create(partial, 0o600 if private else 0o666) as file:
                 file.write(data)
@@ -58,9 +57,9 @@ def write_atomic(path: Path, data: bytes, *, error: type[TorchbuildError], priva
             raise
 
 
-def _sweep(path: Path) -> None:
-    """Remove what killed runs left of this file: each has the number of its process."""
-    for left in path.parent.glob(f".{glob.escape(path.name)}.*.partial"):
+def _sweep(folder: Path) -> None:
+    """Remove what killed runs left of files there: each has the number of its process."""
+    for left in folder.glob(".*.partial"):
         number = left.name.split(".")[-2]
         if number.isdecimal() and len(number) < 9:
             import psutil  # seldom needed
@@ -94,6 +93,20 @@ def translate_errors(error: type[TorchbuildError], path: Path) -> Iterator[None]
     except OSError as problem:
         reason = problem.strerror or str(problem)
         raise error(f"{path} cannot be written: {reason}.", next_step=_advice(problem, path)) from problem
+
+
+def refuse_leading_out(root: Path, *places: Path, error: type[TorchbuildError]) -> None:
+    """Refuse to write where a link has lead out of a folder: what lies there is somebody else's.
+
+    Raises:
+        error: one of the places does; the text says which.
+    """
+    for place in places:
+        if not (real := place.resolve()).is_relative_to(root.resolve()):
+            raise error(
+                f"{place} leads to {real}, out of {root}, and nothing is written there.",
+                next_step="Remove that link, and run the same command again.",
+            )
 
 
 def _advice(problem: OSError, path: Path) -> str:

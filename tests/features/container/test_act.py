@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.features.container.test_choose import contain, workstation
+from tests.support.capabilities import needs_symlinks
 from torchbuild_tasks.errors import ContainerError
 from torchbuild_tasks.features.container import act
 from torchbuild_tasks.features.container.act import write_files
@@ -33,6 +34,22 @@ def test_a_folder_that_is_called_as_ours_is_refused_and_kept(tmp_path: Path) -> 
         write_files(contain(workstation()), folder, "tests")
     assert "--out FOLDER" in refused.value.next_step and mine.exists()
     assert [path.name for path in folder.iterdir()] == [TOOL]
+
+
+@needs_symlinks
+@pytest.mark.parametrize("link", [TOOL, f"{TOOL}/torchbuild_tasks"])
+def test_nothing_behind_a_link_of_the_folder_is_touched(tmp_path: Path, link: str) -> None:
+    """A checkout may bring the folder, with a note in it that says what of it is ours."""
+    mine, folder = tmp_path / "mine", tmp_path / "co/container"
+    mine.mkdir()
+    (mine / "__init__.py").write_text("mine\n", "utf-8")
+    (folder / link).parent.mkdir(parents=True)
+    (folder / link).symlink_to(mine)
+    (folder / act._WRITTEN).write_text(f'{{"{TOOL}/__init__.py": ""}}', "utf-8")
+    with pytest.raises(ContainerError, match="leads to"):
+        write_files(contain(workstation()), folder, "tests")
+    assert (mine / "__init__.py").read_text("utf-8") == "mine\n"
+    assert len(list(mine.iterdir())) == 1
 
 
 def test_a_run_that_was_killed_is_gone_on_with(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -74,6 +74,9 @@ def write_debug_config(root: Path, debugging: Debugging, *, dry_run: bool) -> De
 
 
 def _write_entries(path: Path, empty: Mapping[str, Any], lists: Lists, dry_run: bool) -> Written:
+    place = path.resolve()  # a link to a file of the checkout stays one
+    if not place.is_relative_to(path.parents[1].resolve()):  # it may have come with the checkout
+        return Written(path=str(path), problem=f"it leads to {place}", entries=_plain(lists))
     try:
         before = read_bytes(path)
         text = before.decode("utf-8")
@@ -89,7 +92,6 @@ def _write_entries(path: Path, empty: Mapping[str, Any], lists: Lists, dry_run: 
     if after != before and not dry_run:
         with translate_errors(UsageError, path):
             path.parent.mkdir(exist_ok=True)
-            place = path.resolve()  # a link to a file elsewhere stays one
         write_atomic(place, after, error=UsageError)
     return Written(path=str(path))
 
