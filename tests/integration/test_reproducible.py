@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.capabilities import needs_linux_compiler, skip_without
+from tests.support.capabilities import has, needs, needs_linux_compiler, skip_without
 from tests.support.driver import Run, torchbuild
 from tests.support.sample import Era, commit, materialise, run_git
 
@@ -105,6 +105,38 @@ def test_a_wheel_that_was_changed_is_explained_and_refused(pair: tuple[Path, Pat
     explained = torchbuild("compare", "--bits", wheel, copy)
     assert explained.code == 7
     assert "torch/evil.py: only in the second" in explained.out
+
+
+@pytest.fixture
+def altered(pair: tuple[Path, Path], tmp_path: Path) -> tuple[Path, Path]:
+    """The wheel, and one in whose library another text stands."""
+    wheel, other = made(pair[0]), tmp_path / "other.whl"
+    with zipfile.ZipFile(wheel) as archive, zipfile.ZipFile(other, "w") as copy:
+        for member in archive.infolist():
+            data = archive.read(member).replace(b"minitorch's native half", b"somebody's native  half")
+            copy.writestr(member, data)
+    return wheel, other
+
+
+@needs(has("diffoscope"), "diffoscope (Debian's package diffoscope-minimal)")
+def test_diffoscope_looks_into_libraries_and_at_no_folder_of_ours(altered: tuple[Path, Path]) -> None:
+    done = torchbuild("compare", "--bits", *altered)
+    assert done.code == 7, done.out + done.err
+    ours, _, theirs = done.out.partition("\ndiffoscope\n")
+    assert "torch/lib/libtorch_python.so: sections .rodata\n" in ours
+    assert "readelf" in theirs and "somebody's native  half" in theirs
+    assert "Modify:" not in theirs and "failed" not in theirs
+
+
+def test_a_diffoscope_that_fails_says_so(altered: tuple[Path, Path], tmp_path: Path) -> None:
+    program = tmp_path / "bin/diffoscope"
+    program.parent.mkdir()
+    program.write_text("#!/bin/sh\necho no magic >&2\nexit 2\n", "utf-8")
+    program.chmod(0o755)
+    path = f"{program.parent}{os.pathsep}{os.environ['PATH']}"
+    done = torchbuild("compare", "--bits", *altered, environ={"PATH": path})
+    assert done.code == 7, done.out + done.err
+    assert done.out.endswith("\ndiffoscope\n(it failed with exit code 2: no magic)\n")
 
 
 @pytest.mark.slow

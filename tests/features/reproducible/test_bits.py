@@ -14,6 +14,12 @@ Time = tuple[int, int, int, int, int, int]
 TIME: Time = (2026, 1, 1, 0, 0, 0)
 
 
+@pytest.fixture(autouse=True)
+def _without_programs(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A diffoscope of this machine's is not started here; tests/integration/test_reproducible.py tries it."""
+    monkeypatch.setenv("PATH", "")
+
+
 def archive(path: Path, *members: tuple[str, bytes], time: Time = TIME) -> Path:
     with zipfile.ZipFile(path, "w") as made:
         for name, data in members:
@@ -88,3 +94,8 @@ def test_libraries_whose_tables_lie_are_compared_by_their_size(tmp_path: Path) -
     ends = (b"\xff" * 300, b"\x00" * 301)
     one, other = (archive(tmp_path / f"{len(end)}", ("l.so", b"\x7fELF\x02\x01\x01" + end)) for end in ends)
     assert seen(one, other) == {"l.so": "library, 307 and 308 bytes"}
+
+
+def test_a_diffoscope_is_not_asked_for_where_no_content_differs(tmp_path: Path) -> None:
+    pair = [archive(tmp_path / str(day), ("x", b"1"), time=(2026, 1, day, 0, 0, 0)) for day in (1, 2)]
+    assert "diffoscope" not in bits_text(compare_bits(pair[0], pair[1]), ("a", "b"))

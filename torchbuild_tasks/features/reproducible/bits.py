@@ -32,7 +32,10 @@ _LARGEST: Final = 4 << 30  # bytes of a file that is looked into
 _MOST_LINES: Final = 40_000  # of a text: what difflib does with two takes the product of both
 _UNSAFE: Final = re.compile(r"[^A-Za-z0-9]")  # in a name that an archive may have from anybody
 _LONGEST: Final = 100
-_DIFFOSCOPE: Final = ("--no-progress", "--max-text-report-size", "60000", "--text", "-")
+_DIFFOSCOPE: Final = (
+    *("--no-progress", "--exclude-directory-metadata", "recursive"),  # those of our own folders
+    *("--max-text-report-size", "60000", "--text", "-"),
+)
 
 
 class FileDifference(msgspec.Struct, frozen=True, kw_only=True):
@@ -44,12 +47,12 @@ class FileDifference(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Bits(msgspec.Struct, frozen=True, kw_only=True):
-    """Two files, their SHA-256, what differs, and what diffoscope says of it ("" where it is not there)."""
+    """Two files, their SHA-256, what differs, and what diffoscope says of it (None where it is not there)."""
 
     there: str
     here: str
     differences: tuple[FileDifference, ...]
-    diffoscope: str = ""
+    diffoscope: str | None = ""
 
     @property
     def same(self) -> bool:
@@ -166,14 +169,17 @@ def _cause(text: str) -> str:
     return ""
 
 
-def _diffoscope(scratch: Path) -> str:
-    """Return what diffoscope says of the files that differ in content; "" where it is not installed."""
-    program = shutil.which("diffoscope")
-    if program is None or not (scratch / "first").is_dir():
+def _diffoscope(scratch: Path) -> str | None:
+    """Return what diffoscope says of the files that differ in content; None where it is not installed."""
+    if not (scratch / "first").is_dir():
         return ""
+    if (program := shutil.which("diffoscope")) is None:
+        return None
     done = process.capture((program, *_DIFFOSCOPE, "first", "second"), cwd=scratch, timeout=_SECONDS)
     text = done.stdout.decode("utf-8", "replace")
-    return text + (f"(diffoscope was ended after {_SECONDS:.0f} s)\n" if done.timed_out else "")
+    if done.timed_out:
+        return f"{text}(it was ended after {_SECONDS:.0f} s)\n"
+    return text if done.rc in (0, 1) else f"{text}(it failed with exit code {done.rc}: {done.error_text})\n"
 
 
 def bits_text(bits: Bits, names: tuple[str, str]) -> str:
@@ -186,6 +192,6 @@ def bits_text(bits: Bits, names: tuple[str, str]) -> str:
         for each in bits.differences
     ]
     tail = f"\ndiffoscope\n{bits.diffoscope}" if bits.diffoscope else ""
-    if not bits.diffoscope:
+    if bits.diffoscope is None:
         tail = "\nMore inside of libraries: pip install diffoscope\n"
     return head + "".join(lines or ["\nthe archives' own tables, and nothing in them\n"]) + tail
