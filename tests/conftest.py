@@ -9,6 +9,7 @@ import signal
 import socket
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -69,9 +70,15 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
             item.add_marker(pytest.mark.skip(reason="the same on every system; here with --slow"))
 
 
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection() -> None:
+    """Ten thousand tests are a million values that live to the end: no collection looks at them."""
+    gc.disable()
+
+
 def pytest_collection_finish() -> None:
-    """Ten thousand tests are a million values that live to the end: no collection need look at them again."""
     gc.freeze()
+    gc.enable()
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
@@ -108,11 +115,21 @@ HOMES = {
 XDG = ("XDG_CACHE_HOME", "XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_STATE_HOME")  # outrank HOME
 
 
+@pytest.fixture(scope="session")
+def nobodys_home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """The home of all tests that asked for no folder; none may leave anything there for the next."""
+    home = tmp_path_factory.mktemp("nobody")
+    yield home
+    assert list(home.iterdir()) == [], "a test without tmp_path wrote into the home of all"
+
+
 @pytest.fixture(autouse=True)
-def locked_doors(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """Give every test a home of its own; close the doors for all but integration tests."""
-    home = tmp_path / "home"
-    home.mkdir()
+def locked_doors(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch, nobodys_home: Path) -> None:
+    """Give a test with a folder a home in it; close the doors for all but integration tests."""
+    home = nobodys_home
+    if "tmp_path" in request.fixturenames or request.node.get_closest_marker("integration"):
+        home = request.getfixturevalue("tmp_path") / "home"
+        home.mkdir()
     for name, folder in HOMES.items():
         if name == "HOME" or sys.platform == "win32":
             monkeypatch.setenv(name, str(home / folder))

@@ -123,14 +123,17 @@ BUILD_ASKS = {"cache", "cluster", "diagnosis", "manifest", "patches"}
 PLAN_ASKS = {"cache", "cluster", "companions", "helpers", "patches", "reproducible", "wheel_overlay"}
 
 
-def files() -> list[Path]:
-    return sorted(PACKAGE.rglob("*.py"))
+@functools.cache
+def files() -> tuple[Path, ...]:
+    return tuple(sorted(PACKAGE.rglob("*.py")))
 
 
+@functools.cache
 def place(path: Path) -> str:
     return path.relative_to(PACKAGE).as_posix()
 
 
+@functools.cache
 def role(name: str) -> str:
     """The role of a file by its place."""
     for found, patterns in ROLES:
@@ -173,8 +176,20 @@ def names_in(tree: ast.AST, *, types: bool = True) -> Iterator[str]:
 
 
 @functools.cache
+def parsed(path: Path) -> ast.Module:
+    return ast.parse(path.read_text("utf-8"))
+
+
+@pytest.fixture(scope="module", autouse=True)
+def forgotten() -> Iterator[None]:
+    """Half a million nodes are 100 MB, through which every later garbage collection would go."""
+    yield
+    parsed.cache_clear()
+
+
+@functools.cache
 def imports(path: Path) -> tuple[str, ...]:
-    return tuple(names_in(ast.parse(path.read_text("utf-8"))))
+    return tuple(names_in(parsed(path)))
 
 
 def ours(names: tuple[str, ...]) -> set[str]:
@@ -188,35 +203,37 @@ def ours(names: tuple[str, ...]) -> set[str]:
     return found - {"__init__.py"}
 
 
-@pytest.mark.parametrize("path", files(), ids=place)
-def test_imports_only_what_its_role_may(path: Path) -> None:
+def test_imports_only_what_its_role_may() -> None:
     """What decides imports no door; what looks changes nothing; only the fronts stand above the verbs."""
-    name, own = place(path), role(place(path))
-    if name == "__init__.py":
-        return  # the fronts, on first use
     bad = []
-    for other in sorted(ours(imports(path))):
-        dotted = other.removesuffix(".py").replace("/", ".")
-        if own == "look" and dotted in LOOKS_THROUGH or dotted in EXCEPT.get(name, ()):
-            continue
-        if role(other) not in MAY[own]:
-            bad.append(f"{other} ({role(other)})")
-    assert not bad, f"{name} ({own}) may import only {sorted(MAY[own])}, see docs/design.md"
+    for path in files():
+        name, own = place(path), role(place(path))
+        if name == "__init__.py":
+            continue  # the fronts, on first use
+        for other in sorted(ours(imports(path))):
+            dotted = other.removesuffix(".py").replace("/", ".")
+            if own == "look" and dotted in LOOKS_THROUGH or dotted in EXCEPT.get(name, ()):
+                continue
+            if role(other) not in MAY[own]:
+                bad.append(f"{name} ({own}) imports {other} ({role(other)})")
+    assert not bad, "a role may import only what MAY says, see docs/design.md"
 
 
-@pytest.mark.parametrize("path", files(), ids=place)
-def test_capabilities_ask_only_whom_the_table_names(path: Path) -> None:
+def test_capabilities_ask_only_whom_the_table_names() -> None:
     """A capability that is deleted leaves nobody behind who did not say that it asks it."""
-    name = place(path)
-    own = feature(name)
-    asked = {each for other in ours(imports(path)) if (each := feature(other)) and each != own}
-    room = name.partition("/")[0]
-    allowed = {"build": BUILD_ASKS, "plan": PLAN_ASKS}.get(room, set())
-    if own is not None:
-        allowed = ASKS.get(own, set())
-    elif role(name) in ("flow", "front", "verb") or room == "verify":
-        return
-    assert asked <= allowed, f"a new arrow from {own or room}: see docs/design.md"
+    bad = []
+    for path in files():
+        name = place(path)
+        own = feature(name)
+        asked = {each for other in ours(imports(path)) if (each := feature(other)) and each != own}
+        room = name.partition("/")[0]
+        allowed = {"build": BUILD_ASKS, "plan": PLAN_ASKS}.get(room, set())
+        if own is not None:
+            allowed = ASKS.get(own, set())
+        elif role(name) in ("flow", "front", "verb") or room == "verify":
+            continue
+        bad += [f"{name} ({own or room}) asks {each}" for each in sorted(asked - allowed)]
+    assert not bad, "a new arrow: see docs/design.md"
 
 
 def test_the_table_of_capabilities_holds_no_arrow_that_is_gone() -> None:
@@ -230,18 +247,23 @@ def test_the_table_of_capabilities_holds_no_arrow_that_is_gone() -> None:
     assert {own: asked for own, asked in ASKS.items() if seen.get(own, set()) != asked} == {}
 
 
-@pytest.mark.parametrize("path", [path for path in files() if role(place(path)) == "choose"], ids=place)
-def test_what_decides_is_pure(path: Path) -> None:
+def test_what_decides_is_pure() -> None:
     """From values alone: no environment, process, clock or file system."""
-    bad = [name for name in imports(path) if name.split(".")[0] in PURE and name not in HARMLESS]
+    bad = [
+        (place(path), name)
+        for path in files()
+        if role(place(path)) == "choose"
+        for name in imports(path)
+        if name.split(".")[0] in PURE and name not in HARMLESS
+    ]
     assert not bad
 
 
 def test_no_circle_of_files() -> None:
     graph = {}
     for path in files():
-        text = path.read_text("utf-8")
-        names = tuple(names_in(ast.parse(text), types=False)) if "TYPE_CHECKING" in text else imports(path)
+        guarded = "TYPE_CHECKING" in path.read_text("utf-8")
+        names = tuple(names_in(parsed(path), types=False)) if guarded else imports(path)
         graph[place(path)] = ours(names) - {place(path)}
     del graph["__init__.py"]
     graphlib.TopologicalSorter(graph).prepare()
@@ -250,42 +272,43 @@ def test_no_circle_of_files() -> None:
 def test_only_fronts_catch_our_errors() -> None:
     """`except TorchbuildError` stands in the fronts alone; others catch what they mean."""
     for path in files():
-        text = path.read_text("utf-8")
-        if role(place(path)) == "front" or "TorchbuildError" not in text:
+        if role(place(path)) == "front" or "TorchbuildError" not in path.read_text("utf-8"):
             continue
-        for node in ast.walk(ast.parse(text)):
+        for node in ast.walk(parsed(path)):
             if isinstance(node, ast.ExceptHandler) and node.type is not None:
                 assert "TorchbuildError" not in ast.unparse(node.type), path
 
 
-@pytest.mark.parametrize("path", files(), ids=place)
-def test_no_module_is_above_600_lines(path: Path) -> None:
-    assert path.read_text("utf-8").count("\n") <= 600
+def test_no_module_is_above_600_lines() -> None:
+    assert [place(path) for path in files() if path.read_text("utf-8").count("\n") > 600] == []
 
 
 QUESTIONS = ("What", "Which", "Whether", "Why", "How", "Where", "When")
 
 
-@pytest.mark.parametrize("path", files(), ids=place)
-def test_docstrings_of_functions_say_what_they_do(path: Path) -> None:
+def test_docstrings_of_functions_say_what_they_do() -> None:
     """An imperative ("Return ...", "Say whether ..."), as PEP 257 wants it."""
-    functions = (node for node in ast.walk(ast.parse(path.read_text("utf-8"))) if isinstance(node, FUNCTIONS))
-    docs = {node.name: (ast.get_docstring(node) or "").split() for node in functions}
-    assert [name for name, words in docs.items() if words and words[0] in QUESTIONS] == []
+    bad = []
+    for path in files():
+        for node in ast.walk(parsed(path)):
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+                words = (ast.get_docstring(node) or "").split()
+                bad += [f"{place(path)}:{node.lineno} {node.name}" for word in words[:1] if word in QUESTIONS]
+    assert bad == []
 
 
-FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
-
-
-@pytest.mark.parametrize("path", files(), ids=place)
-def test_no_two_calls_that_have_nothing_to_do_with_each_other_share_a_line(path: Path) -> None:
+def test_no_two_calls_that_have_nothing_to_do_with_each_other_share_a_line() -> None:
     """`a, b = f(), f()` may be a pair; `a, b = f(), g()` are two statements."""
-    for node in ast.walk(ast.parse(path.read_text("utf-8"))):
-        if not isinstance(node, ast.Assign) or not isinstance(node.targets[0], ast.Tuple):
-            continue
-        if isinstance(node.value, ast.Tuple):
-            calls = [each for each in node.value.elts if isinstance(each, ast.Call)]
-            assert len({ast.unparse(each.func) for each in calls}) < 2, ast.unparse(node)
+    bad = []
+    for path in files():
+        for node in ast.walk(parsed(path)):
+            if not isinstance(node, ast.Assign) or not isinstance(node.targets[0], ast.Tuple):
+                continue
+            if isinstance(node.value, ast.Tuple):
+                calls = [each for each in node.value.elts if isinstance(each, ast.Call)]
+                if len({ast.unparse(each.func) for each in calls}) > 1:
+                    bad.append(f"{place(path)}:{node.lineno} {ast.unparse(node)}")
+    assert bad == []
 
 
 def test_few_files_share_a_name() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import fnmatch
+import functools
 from typing import Final
 
 from packaging.specifiers import SpecifierSet
@@ -13,12 +14,19 @@ from torchbuild_tasks.catalog import Catalog, EntryRow, MemoryRow, PresetRow, To
 _LONGEST: Final = 200  # characters of a version
 
 
+@functools.lru_cache(maxsize=4096)
 def parse_version(text: str | None) -> Version | None:
     """Read a version, or None when there is none or it is not PEP 440."""
     try:
         return Version(text) if text and len(text) <= _LONGEST else None
     except ValueError:  # also of int, which takes 4,300 digits
         return None
+
+
+@functools.lru_cache(maxsize=4096)
+def row_version(text: str) -> Version:
+    """Return the version that a row states; one plan asks for those of all rows again and again."""
+    return Version(text)
 
 
 def series(version: str | None) -> str:
@@ -34,7 +42,13 @@ def admits(specifier: str, version: str | Version | None) -> bool | None:
     parsed = version if isinstance(version, Version) else parse_version(version)
     if parsed is None:
         return None
-    return SpecifierSet(specifier).contains(parsed, prereleases=True)
+    return _contains(specifier, parsed)
+
+
+@functools.lru_cache(maxsize=4096)
+def _contains(specifier: str, version: Version) -> bool:
+    """Say it; a plan that judges toolkits for its advice asks thousands of times, of few pairs."""
+    return SpecifierSet(specifier).contains(version, prereleases=True)
 
 
 def applies(specifier: str, version: Version | None) -> bool:
@@ -45,10 +59,10 @@ def applies(specifier: str, version: Version | None) -> bool:
 def torch_row(catalog: Catalog, version: Version | None) -> tuple[TorchRow, bool]:
     """Return the row of a version's series and True, or the nearest older (else oldest) row and False."""
     series = version.release[:2] if version else (0, 0)
-    ordered = sorted(catalog.torch, key=lambda row: Version(row.version))
-    older = [row for row in ordered if Version(row.version).release[:2] <= series]
+    ordered = sorted(catalog.torch, key=lambda row: row_version(row.version))
+    older = [row for row in ordered if row_version(row.version).release[:2] <= series]
     row = older[-1] if older else ordered[-1] if version is None else ordered[0]
-    return row, Version(row.version).release[:2] == series
+    return row, row_version(row.version).release[:2] == series
 
 
 def entry_row(catalog: Catalog, era: str, mode: str, version: Version | None) -> EntryRow:

@@ -6,6 +6,7 @@ it, the error itself, and what was said of it.
 
 from __future__ import annotations
 
+import functools
 import re
 from collections import deque
 from collections.abc import Sequence
@@ -27,6 +28,14 @@ _FAR: Final = 40  # lines after which a complaint that nothing came of is forgot
 _AT_FIRST: Final = 8 * 1024 * 1024
 
 
+@functools.lru_cache(maxsize=4)
+def _signs_of(anchors: frozenset[str]) -> tuple[bytes, ...]:
+    """Return what a line holds that has to be read: the signs, and what the rows have beyond them."""
+    known = (*SIGNS, *FIRST_SIGNS)
+    more = (text for text in sorted(anchors) if not any(sign in text for sign in known))
+    return (*(sign.encode() for sign in (*known, *more)), *ASCII_SIGNS)
+
+
 class LogScanner:
     """Search a whole log, fed in blocks of lines; `found` is the answer so far.
 
@@ -38,9 +47,7 @@ class LogScanner:
     def __init__(self, book: FailureBook, before: re.Pattern[str] | None = None) -> None:
         self._book = book
         self._before = before
-        known = (*SIGNS, *FIRST_SIGNS)
-        more = (text for text in sorted(book.anchors) if not any(sign in text for sign in known))
-        self._signs = (*(sign.encode() for sign in (*known, *more)), *ASCII_SIGNS)
+        self._signs = _signs_of(book.anchors)
         self._seen = 0
         self._decode = Decoder()
         self._number = 0

@@ -6,6 +6,7 @@ torch runs ("no kernel image"), so both directions are checked before anything i
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Literal
@@ -36,6 +37,7 @@ class UnknownArch(ValueError):
     """A word that is not an entry of an architecture list; the text says what was meant, perhaps."""
 
 
+@functools.lru_cache(maxsize=4096)
 def capability(text: str) -> Capability:
     """Read "8.6" or "9.0a".
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from packaging.version import Version
 
 from torchbuild_tasks.catalog import CudaTorchRow
-from torchbuild_tasks.catalog.match import admits, applies
+from torchbuild_tasks.catalog.match import admits, applies, row_version
 from torchbuild_tasks.model import Choice, Finding, Library, Status
 from torchbuild_tasks.model.cuda import LIBRARIES, names_of
 from torchbuild_tasks.plan.cuda.archs import (
@@ -135,9 +135,9 @@ def _refuse_uncompiled(
 def _able(question: Question, code: Capability) -> list[Version]:
     """Return the toolkits that compile for a capability, under the name that each has for it."""
     return sorted(
-        Version(row.version)
+        row_version(row.version)
         for row in question.catalog.cuda
-        if capability_for(question, code, Version(row.version)).plain
+        if capability_for(question, code, row_version(row.version)).plain
         in {capability(a).plain for a in row.archs}
     )
 

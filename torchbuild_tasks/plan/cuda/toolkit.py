@@ -10,7 +10,7 @@ import re
 from packaging.version import Version
 
 from torchbuild_tasks.catalog import CudaRow, CudaTorchRow
-from torchbuild_tasks.catalog.match import admits, parse_version
+from torchbuild_tasks.catalog.match import admits, parse_version, row_version
 from torchbuild_tasks.model import Choice, Source, Toolkit
 from torchbuild_tasks.plan.cuda.values import ChosenToolkit, HostLimits
 from torchbuild_tasks.plan.question import Question
@@ -55,7 +55,7 @@ def cuda_row(question: Question, version: Version | None) -> CudaRow | None:
     """Return the row of a toolkit's series."""
     if version is None:
         return None
-    return next((row for row in question.catalog.cuda if Version(row.version) == version), None)
+    return next((row for row in question.catalog.cuda if row_version(row.version) == version), None)
 
 
 def torch_rows(question: Question) -> tuple[CudaTorchRow, ...]:
