@@ -250,7 +250,7 @@ class LeftOutRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
 class CharacterRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A character that the checkout's path must not hold; with `switch` only in CUDA builds where that is on.
 
-    It is no problem where `unless` is on.
+    It is no problem where `unless` is on, nor with kernels without `kernel` in their name.
     """
 
     character: str
@@ -258,6 +258,8 @@ class CharacterRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     os: str = ""
     switch: str = ""
     unless: str = ""
+    kernel: str = ""
+    status: Literal["warn", "error"] = "error"
     fix: str = "Move the checkout to a folder without that character."
 
 
