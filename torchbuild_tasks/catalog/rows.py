@@ -248,10 +248,7 @@ class LeftOutRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
 
 
 class CharacterRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A character that the checkout's path must not hold; with `switch` only in CUDA builds where that is on.
-
-    It is no problem where `unless` is on, nor with kernels without `kernel` in their name.
-    """
+    """What the checkout's path must not hold; with `switch` in CUDA builds with that on, `unless` off."""
 
     character: str
     breaks: str

@@ -152,7 +152,7 @@ def _check_rooms(question: Question) -> tuple[Finding, ...]:
         if room.purpose == "tmp" and room.free is not None and room.free < TEMPORARY * GIB:
             text = f"{_size(room.free)} free in {room.path}, where compilers and pip write: "
             text += f"they may need {TEMPORARY:g} GiB"
-            found.append(Finding(id="tmp", status="warn", text=text, fix="TMPDIR=/some/other/folder"))
+            found.append(Finding(id="disk", status="warn", text=text, fix="TMPDIR=/some/other/folder"))
     for room in health.rooms if health and question.facts.host.os != "windows" else ():
         if not room.noexec or room.purpose not in ("build", "tmp"):
             continue
