@@ -12,7 +12,6 @@ from tests.support.cuda import cuda_facts, driver, gpu, toolkit
 from tests.support.jetsons import orin_nano, thor, xavier_nx
 from tests.support.machines import (
     ask,
-    found,
     linux_facts,
     modern_tree,
     plan_of,
@@ -108,6 +107,24 @@ PLAIN: dict[str, tuple[Facts, str, str]] = {
     ),
     "not CPython": (linux_facts(pythons=(PYPY,)), "refuse", "builds for CPython"),
     "the torch of another checkout": (linux_facts(pythons=(OTHERS,)), "warn", "/home/ada/pytorch"),
+    "numpy 2 in a venv of the user's": (
+        linux_facts(tree=of("2.1.2"), pythons=(python(packages={**python().packages, "numpy": "2.1.3"}),)),
+        "warn",
+        "numpy 2.1.3",
+    ),
+    "setuptools is nobody's": (linux_facts(tree=of("1.13.1")), "ok", ""),
+    "a disk of Windows in WSL": (
+        linux_facts(host=replace(WSL, libc="glibc 2.35"), tree=tree(root="/mnt/c/src/pytorch")),
+        "warn",
+        "~/pytorch",
+    ),
+    "a disk called so elsewhere": (linux_facts(tree=tree(root="/mnt/c/src/pytorch")), "ok", ""),
+    "OneDrive": (windows_facts(tree=tree(root=r"C:\Users\Ada\OneDrive\pytorch")), "warn", "pause"),
+    "NO_CUDA, 1.0": (
+        linux_facts(environ={"NO_CUDA": "1"}, tree=of("1.0.1"), pythons=(python(version="3.6.9"),)),
+        "ok warn",
+        "",
+    ),
     "Termux": (linux_facts(host=BIONIC), "warn", "Android"),
     "a blank in the path": (linux_facts(tree=tree(root="/src/my code")), "ok", ""),
     "a share": (windows_facts(tree=tree(root=r"\\nas\code")), "refuse", "net use"),
@@ -161,6 +178,15 @@ GPUS: list[tuple[str, tuple[Any, ...], str, dict[str, Any], str, str]] = [
     ),
     ("11.8", (gpu("7.5"),), "1.0.1", {}, "refuse", ""),
     ("13.0", (gpu("8.6"),), "2.1.2", {}, "refuse", "13\\.0"),
+    ("12.8", (gpu("12.0"),), "2.8.0", {"driver": driver("550.144.03")}, "warn", "does not know it"),
+    (
+        "12.4",
+        (gpu("8.9"),),
+        "2.6.0",
+        {"driver": driver("525.60.13"), "libraries": (cudnn("9.1.0"),)},
+        "ok",
+        "",
+    ),
     (
         "12.4",
         (gpu("7.0"),),
@@ -325,7 +351,8 @@ def test_a_library_that_is_asked_for_and_is_not_here(name: str) -> None:
 def test_room_for_temporary_files_on_another_machine() -> None:
     question = ask(linux_facts(health=TMP))
     question = Question(BuildRequest(facts="machine.json"), question.facts, CATALOG, question.settings)
-    assert "TMPDIR" in found(plan_of_question(question).findings, "tmp").fix
+    (told,) = [each for each in plan_of_question(question).findings if each.status == "warn"]
+    assert (told.id, "TMPDIR" in told.fix) == ("disk", True)
 
 
 def test_the_loader_looks_in_another_toolkit_first() -> None:

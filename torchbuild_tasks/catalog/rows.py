@@ -248,16 +248,15 @@ class LeftOutRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
 
 
 class CharacterRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A character that the checkout's path must not hold; with `switch` only in CUDA builds where that is on.
-
-    It is no problem where `unless` is on.
-    """
+    """What the checkout's path must not hold; with `switch` in CUDA builds with that on, `unless` off."""
 
     character: str
     breaks: str
     os: str = ""
     switch: str = ""
     unless: str = ""
+    kernel: str = ""
+    status: Literal["warn", "error"] = "error"
     fix: str = "Move the checkout to a folder without that character."
 
 

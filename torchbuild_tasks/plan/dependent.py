@@ -85,7 +85,7 @@ def check_switches(question: Question, blocked: tuple[Blocked, ...]) -> tuple[Fi
 def _not_named(question: Question, off: set[str]) -> Iterator[Finding]:
     """Report what is asked for and links with something that nothing names."""
     for row in question.catalog.need:
-        for name in set(row.names) - off if row.folders else ():
+        for name in sorted(set(row.names) - off) if row.folders else ():
             choice = question.decided.get(name)
             named = any(question.decided.get(folder) for folder in row.folders)
             if choice is None or choice.source == "preset" or not truth(choice.value) or named:

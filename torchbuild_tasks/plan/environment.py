@@ -14,6 +14,7 @@ from torchbuild_tasks.plan.requirements import (
     install_command,
     installer,
     missing_requirements,
+    replaced,
     uv_of,
     wheel_options,
 )
@@ -290,6 +291,11 @@ def _check_foreign(question: Question, chosen: ChosenPython) -> tuple[Finding, .
     environment, origin = chosen.environment, chosen.target.torch_from if chosen.target else None
     if environment.remove and origin not in (None, question.facts.tree.root):
         text = f"{environment.python} has the torch of another checkout, {origin}, and this build replaces it"
+        return (Finding(id="python-foreign", status="warn", text=text, fix=f"{OWN_VENV}."),)
+    if environment.foreign and chosen.target and (others := replaced(chosen.target, chosen.missing)):
+        text = (
+            f"{environment.python} has {', '.join(others)}: this build needs others, and replaces them there"
+        )
         return (Finding(id="python-foreign", status="warn", text=text, fix=f"{OWN_VENV}."),)
     if not environment.foreign or not (environment.install or environment.remove) or question.request.yes:
         return ()

@@ -72,9 +72,11 @@ def _check_tree(question: Question, variables: Mapping[str, str]) -> tuple[Findi
             Finding(id="era", status="error", text=text, fix="Check out a complete PyTorch source tree.")
         )
     for row in question.catalog.character:
-        if row.os in ("", question.facts.host.os) and row.character in tree.root and _is_on(row, variables):
+        host = question.facts.host
+        here = row.os in ("", host.os) and row.kernel in (host.kernel or "") and row.character in tree.root
+        if here and _is_on(row, variables):
             text = f"{tree.root!r} has {row.character!r} in its path: {row.breaks}"
-            findings.append(Finding(id="path", status="error", text=text, fix=row.fix))
+            findings.append(Finding(id="path", status=row.status, text=text, fix=row.fix))
     if tree.writable is False:
         text = (
             f"{tree.root} cannot be written to; a build writes its tree, its env file and its manifest there"
@@ -150,7 +152,7 @@ def _check_rooms(question: Question) -> tuple[Finding, ...]:
         if room.purpose == "tmp" and room.free is not None and room.free < TEMPORARY * GIB:
             text = f"{_size(room.free)} free in {room.path}, where compilers and pip write: "
             text += f"they may need {TEMPORARY:g} GiB"
-            found.append(Finding(id="tmp", status="warn", text=text, fix="TMPDIR=/some/other/folder"))
+            found.append(Finding(id="disk", status="warn", text=text, fix="TMPDIR=/some/other/folder"))
     for room in health.rooms if health and question.facts.host.os != "windows" else ():
         if not room.noexec or room.purpose not in ("build", "tmp"):
             continue

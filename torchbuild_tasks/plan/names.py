@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator, Mapping
 
 from torchbuild_tasks.catalog import VariableRow
-from torchbuild_tasks.catalog.match import applies, parse_version, variable_row
+from torchbuild_tasks.catalog.match import admits, applies, parse_version, variable_row
 from torchbuild_tasks.model import Choice, Finding, Status
 from torchbuild_tasks.plan.question import Question
 from torchbuild_tasks.text.words import close_to
@@ -17,6 +17,7 @@ FALSE_WORDS = frozenset(("0", "OFF", "NO", "FALSE", "N"))
 # Of the environment: scikit-build-core's own, and the one that conda's compilers set when they are activated.
 HANDED = ("CMAKE_ARGS", "SKBUILD_CMAKE_ARGS")
 _DEFINED = re.compile(r"""-D\s*(\w+)(?::\w+)?=("[^"]*"|'[^']*'|[^\s;]*)""")
+_OLD_TORCH = "<1.5"  # hotpatch_var() of tools/setup_helpers/env.py, 1.0.1 to 1.4.0
 _OLD = ("NO_", "WITH_")  # NO_CUDA=1 became USE_CUDA=0 in 1.1 (pytorch#5295 has the old style)
 
 
@@ -27,7 +28,7 @@ def is_read(question: Question, name: str) -> bool:
     """
     row = variable_row(question.catalog, name, question.era, question.version)
     reads = question.facts.tree.reads
-    if reads and name in reads.direct:
+    if (reads and name in reads.direct) or (name.startswith(_OLD) and admits(_OLD_TORCH, question.version)):
         return True
     if row is not None and "*" not in row.name:
         return True
@@ -106,9 +107,12 @@ def check_values(question: Question) -> Iterator[Finding]:
 
 def check_handed(question: Question, variables: Mapping[str, str]) -> Iterator[Finding]:
     """Report -D words that scikit-build-core hands to CMake itself: they count before what the plan sets."""
-    for name in HANDED if question.era == "scikit-build-core" else ():
+    for name in HANDED:
         given = question.decided.get(name)
         for word, value in _DEFINED.findall(given.value) if given else ():
+            if question.era != "scikit-build-core":
+                yield from _not_handed(question, name, word, value)
+                continue
             planned = variables.get(word)
             if given is None or planned is None or _same(planned, value):
                 continue
@@ -120,6 +124,13 @@ def check_handed(question: Question, variables: Mapping[str, str]) -> Iterator[F
             status: Status = "error" if clash else "warn"
             fix = f"Take -D{word} out of {name}, or say the same: --set {word}={value}"
             yield Finding(id="cmake-args", status=status, text=text, fix=fix)
+
+
+def _not_handed(question: Question, name: str, word: str, value: str) -> Iterator[Finding]:
+    """Report a switch of torch in what setup.py does not read; conda says other things there."""
+    if word.startswith(("USE_", "BUILD_", "TORCH_")):
+        text = f"{name} has -D{word}={value}, and nothing reads {name} in a {question.era} build"
+        yield Finding(id="cmake-args", status="warn", text=text, fix=f"Say it as --set {word}={value}.")
 
 
 def _same(one: str, other: str) -> bool:

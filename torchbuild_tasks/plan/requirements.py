@@ -25,6 +25,8 @@ from torchbuild_tasks.plan.variables import decide
 EXTRA: Final = "PYTORCH_EXTRA_INSTALL_REQUIREMENTS"
 _WINDOWS_MACHINES: Final = {"x86_64": "AMD64", "aarch64": "ARM64"}  # platform.machine() there
 
+_BUILDERS = ("pip", "setuptools", "wheel", "cmake", "ninja")
+
 
 def list_requirements(
     question: Question, installed: Python | None = None, also: tuple[str, ...] = (), *, ours: bool = True
@@ -134,6 +136,21 @@ def missing_requirements(
         if version is None or not admits(str(requirement.specifier), version):
             missing.append(text)
     return tuple(dict.fromkeys(missing))
+
+
+def replaced(python: Python, missing: tuple[str, ...]) -> tuple[str, ...]:
+    """Return which packages are there in a major version that does not do, each with what is wanted.
+
+    What only builds (setuptools) is none of them: nothing that runs there goes by it.
+    """
+    have = {name: version for name, version in _packages(python).items() if name not in _BUILDERS}
+    wanted = [each for text in missing if (each := _parse(text))]
+    return tuple(
+        f"{each.name} {have[canonicalize_name(each.name)]} (wanted: {each.specifier})"
+        for each in wanted
+        if (version := have.get(canonicalize_name(each.name)))
+        and not admits(str(each.specifier), f"{version.partition('.')[0]}.0")
+    )
 
 
 def _built_in(question: Question, name: str, python: Python) -> bool:

@@ -452,3 +452,35 @@ def test_a_name_counts_where_nothing_else_is_known() -> None:
 
 def test_what_is_no_capability_is_none() -> None:
     assert only(machine(nvml("0000:01:00.0", "NVIDIA Something", "[N/A]"))).capability is None
+
+
+NAMED = {
+    "2.0": "Tesla C2075",
+    "3.0": "GeForce GT 740; Quadro K420; Quadro K600; Quadro K2000; Quadro K4000; Quadro K4200",
+    "3.5": "NVIDIA GeForce GT 710; GeForce GT 720; GeForce GT 730; Quadro K5200; Quadro K6000",
+    "3.7": "Tesla K80",
+    "5.0": "GRID M10-2Q; GeForce GTX 850M; GeForce 840M; GeForce 940M; GeForce 940MX; GeForce GTX 950M",
+    "5.2": "GRID M60-8Q; GeForce GTX TITAN X; GeForce GTX 965M; GeForce GTX 970M; Quadro M2000",
+    "6.0": "GRID P100-16C; GRID P100X-8Q; GRID P100C-4Q; Quadro GP100",
+    "6.1": "GRID P40-4Q; GRID P4-8Q; GRID P6-8Q; NVIDIA TITAN X (Pascal); TITAN Xp; GeForce GT 1010",
+    "7.0": "GRID V100D-8Q; GRID V100DX-16C; GRID V100-4Q; Quadro GV100",
+    "7.5": "GRID T4-16Q; GRID RTX6000-8Q; GRID RTX8000-12Q; GRID RTX6000P-6Q; GRID RTX8000P-8C",
+    "8.0": "NVIDIA A100D-80C; GRID A100DX-80C; GRID A100X-40C; GRID A100-4-20C; NVIDIA A100-1-5C",
+    "8.6": "NVIDIA A40-8Q; NVIDIA RTXA6000-8C; NVIDIA RTXA5000-8Q; NVIDIA RTXA5500-8Q; NVIDIA A16-4C",
+    "8.7": "Orin; NVIDIA Jetson Orin",
+    "8.9": "NVIDIA L40S-48Q; NVIDIA L40-48Q; NVIDIA L4-24Q; NVIDIA L20-48Q; NVIDIA L2-24Q",
+    "9.0": "NVIDIA H100-80C; NVIDIA H100XM-80C; NVIDIA H100L-94C; NVIDIA H100XL-94C; NVIDIA H800-80C",
+    "10.0": "NVIDIA B200-180C; NVIDIA B100",
+    "10.3": "NVIDIA B300 SXM6 AC",
+    "11.0": "NVIDIA Thor",
+    "12.0": "NVIDIA RTX Pro 6000 Blackwell DC-96Q",
+    "12.1": "NVIDIA GB10",
+    "": "GeForce GTX 860M; NVIDIA Graphics Device",
+}
+
+
+@pytest.mark.parametrize("capability", NAMED)
+def test_what_products_and_profiles_of_virtual_gpus_are_called(capability: str) -> None:
+    for name in NAMED[capability].split("; "):
+        found = only(machine(GpuSeen(probe="nvidia-smi", name=name)))
+        assert (found.capability or "") == capability, name

@@ -18,6 +18,7 @@ from torchbuild_tasks.values import replace
 
 RTX_3090 = GpuSeen(probe="nvml", bus="0000:01:00.0", pci_id="10de:2204", name="GeForce RTX 3090")
 A100 = GpuSeen(probe="pci", bus="0000:01:00.0", pci_id="10de:20b0", name="A100-SXM4-40GB")
+T4 = GpuSeen(probe="nvml", bus="0000:01:00.0", pci_id="10de:1eb8", name="Tesla T4")
 RTX_5090 = GpuSeen(probe="nvml", bus="0000:01:00.0", pci_id="10de:2b85", name="GeForce RTX 5090")
 
 
@@ -87,7 +88,7 @@ def test_nothing_known_at_all() -> None:
 )
 def test_versions(version: str, cuda: str, windows: bool, status: str, says: str) -> None:
     """Linux' and Windows' numbers differ: 528.33 is old on one and too old for nothing on the other."""
-    finding = only(of(version), cuda, RTX_3090, windows=windows)
+    finding = only(of(version), cuda, T4, windows=windows)
     assert finding.status == status
     assert says in finding.text
 
@@ -104,12 +105,12 @@ def test_what_the_driver_says_it_runs_counts() -> None:
 
 
 def test_only_ptx_is_left_for_a_card_that_is_newer_than_the_toolkit() -> None:
-    finding = only(of("535.183.01"), "12.4", RTX_5090)
-    assert finding.status == "warn"
+    older, finding = findings(of("535.183.01"), "12.4", RTX_5090)
+    assert (older.status, finding.status) == ("warn", "warn")
     assert "GeForce RTX 5090 (12.0)" in finding.text
     assert "unsupported toolchain" in finding.text
     assert "550.54.14" in finding.fix
-    assert only(of("550.54.14"), "12.4", RTX_5090).status == "ok"
+    assert findings(of("550.54.14"), "12.4", RTX_5090)[1].status == "ok"
 
 
 def test_too_old_names_what_would_do() -> None:
@@ -165,10 +166,17 @@ def test_windows_has_no_forward_compatibility() -> None:
 
 
 @pytest.mark.parametrize(("version", "needed"), [("550.144.03", "570"), ("570.86.15", "")])
-def test_a_card_that_the_driver_does_not_name_may_be_newer_than_it(version: str, needed: str) -> None:
-    *unknown, _ = findings(of(version), "12.8", replace(RTX_5090, probe="pci"))
-    assert [(each.status, needed in each.fix) for each in unknown] == [("warn", True)] * bool(needed)
-    assert len(findings(of(version), "12.8", RTX_5090)) == 1
+def test_a_card_may_be_newer_than_the_driver(version: str, needed: str) -> None:
+    for card in (RTX_5090, replace(RTX_5090, probe="pci")):
+        *unknown, _ = findings(of(version), "12.8", card)
+        assert [(each.status, needed in each.fix) for each in unknown] == [("warn", True)] * bool(needed)
+
+
+@pytest.mark.parametrize(("probe", "said"), [("nvml", 0), ("pci", 1)])
+def test_a_card_that_the_driver_names_may_be_as_old_as_its_branch(probe: str, said: int) -> None:
+    """570.10 would be a release before that of CUDA 12.8."""
+    *older, _ = findings(of("570.10"), "12.8", replace(RTX_5090, probe=probe))
+    assert len(older) == said
 
 
 def test_a_card_without_a_driver_is_told_of() -> None:

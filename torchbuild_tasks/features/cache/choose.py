@@ -311,7 +311,7 @@ def _problems(
             if because and wanted in (AUTO, c.name):
                 text = f"{c.name} {c.version} ({c.program}) is not used for {language}: {because}"
                 yield Finding(id="cache", status="warn", text=text, fix="Install a newer one, or ccache.")
-    for name in {name for names in LAUNCHERS.values() for name in names} & question.decided.keys():
+    for name in (name for names in LAUNCHERS.values() for name in names if name in question.decided):
         if program := _missing_launcher(question, name):
             text = f'{name} is {program}, which is not here: the first compile ends in "not found"'
             yield Finding(id="cache", status="error", text=text, fix=f"Install it, or drop {name}.")

@@ -52,19 +52,21 @@ def check_driver(question: Question, cuda: Version | None, gpus: tuple[Device, .
 
 
 def _check_unknown(question: Question, gpus: tuple[Device, ...], version: str) -> Iterator[Finding]:
-    """Report GPUs that the driver does not name and that are newer than it.
+    """Report GPUs that are newer than the driver.
 
     The first driver for a capability is taken to be that of the first CUDA which compiles for it.
     """
     for device in gpus:
-        if not device.capability or any(seen.probe in _DRIVERS_OWN for seen in device.answers):
+        if not device.capability:
             continue
         wanted = str(capability(device.capability).plain)
         row = next((row for row in question.catalog.cuda if wanted in row.archs), None)
         needed = _own(question, Version(row.version)) if row else ""
+        if any(seen.probe in _DRIVERS_OWN for seen in device.answers):
+            needed = needed.partition(".")[0]  # some releases of that branch came before that CUDA
         if needed and not _is_from(version, needed):
             text = (
-                f"driver {version} does not name {device.name} ({wanted}), which is newer than it: "
+                f"driver {version} is older than {device.name} ({wanted}) and does not know it: "
                 "torch can be built, but would not find it here"
             )
             yield Finding(id=ID, status="warn", text=text, fix=f"{_update(question, needed)}.")
