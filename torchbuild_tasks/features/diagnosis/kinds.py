@@ -32,6 +32,8 @@ _COMPILED: Final = re.compile(
     r"(?P<file>(?:[A-Za-z]:)?[^\s:(|'\"][^:|'\"]{0,400}?)(?::\d+(?::\d+)?|\(\d+(?:,\d+){0,3}\))"
     r" ?:? ?(?:fatal |catastrophic )?error\b"
 )
+# What none of these says stands behind a place in a source.
+_NO_COMPILERS: Final = ("cmake", "git", "loader", "nccl", "network", "patch", "pip", "test", "torch", "wheel")
 _NAMED: Final[Mapping[str, str]] = {
     "cmake": "CMake",
     "compiler": "the compiler",
@@ -82,7 +84,7 @@ class KindBook:
         compiled = _COMPILED.match(text)
         raised = patterns.EXCEPTION_LINE.match(text)
         for row, program, pattern in self._shapes:
-            if program == "cmake" and (compiled or raised):  # it is not CMake that speaks
+            if (raised and program == "cmake") or (compiled and program in _NO_COMPILERS):  # another speaks
                 continue
             if match := pattern.search(text):
                 groups = {name: _bare(value) for name, value in match.groupdict().items() if value}
@@ -121,13 +123,18 @@ def read_kind(block: ErrorBlock, book: KindBook) -> Kind | None:
     best: Kind | None = None
     for line, text in _list_statements(block):
         kind = book.read_line(line, text)
-        if kind is None:
+        if kind is None or (kind.row.id == "test-failure" and not _is_tested(block)):
             continue
         if kind.row.level == "cause":
             return kind
         if best is None or _LEVELS.index(kind.row.level) < _LEVELS.index(best.row.level):
             best = kind
     return best
+
+
+def _is_tested(block: ErrorBlock) -> bool:
+    """Say whether a failed assertion is that of a test, and not of a script that the build runs."""
+    return not block.lines[0].text.startswith("FAILED: ") or any("test" in line.text for line in block.lines)
 
 
 def _list_statements(block: ErrorBlock) -> Iterator[tuple[Line, str]]:

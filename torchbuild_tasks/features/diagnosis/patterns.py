@@ -218,6 +218,8 @@ WARNED: Final = re.compile(r"\b[A-Z][a-z]+Warning: ")
 TRIAL: Final = re.compile(r"cmTC_|CMakeTmp|CMakeScratch|TryCompile-")
 # Somebody or something ended it, and it tells no reason.
 INTERRUPTED: Final = re.compile(r"KeyboardInterrupt$")
+# What C++ writes above what an exception says.
+THROWN: Final = re.compile(r"terminate called after throwing|terminating (?:due to|with) uncaught exception")
 # What unittest and ctest write above what a test that failed has said.
 HEADING: Final = re.compile(
     r"(?:ERROR|FAIL): test\S{1,160} \("
@@ -300,6 +302,7 @@ _SOFT: Final = re.compile(
     r"^(?:Could not|Cannot|Can't|Couldn't|Unable to|Failure|Aborted|Terminated|Killed)\b"
     r"|\b(?i:exceed(?:ed|s)|timed out|killed|cancell?ed|aborted|evicted|preempted|rejected|refused"
     r"|oom[-_ ]?kill\w*|(?:is|was|been|being) terminated|out of (?:memory|space)|unreachable|corrupt(?:ed)?"
+    r"|please install|(?:must|needs? to) be installed|being installed"
     r"|mismatch|unsatisfiable|SIG(?:TERM|KILL|SEGV|ABRT|BUS)"
     r"|access (?:fault|violation)|crashed|unbound variable|exhausted|interrupted|over its \w{1,20} quota)\b"
     r"|\b(?:exit(?:ed)? (?:code|status|with)|returned|status) (?!0\b)\d{1,3}\b.{0,20}$"
