@@ -200,7 +200,7 @@ class Block:
 
     def _look(self, line: Line, text: str) -> None:
         """Note the line if it names the error."""
-        if text.startswith("what():") and patterns.THROWN.search(self._first.text):
+        if text.strip().startswith("what():") and patterns.THROWN.search(self._first.text):
             self._error = line
         elif self._trace:
             if patterns.EXCEPTION_LINE.match(text) and not patterns.is_traceback(text):

@@ -78,13 +78,15 @@ class KindBook:
             for pattern in shape.patterns
         ]
 
-    def read_line(self, line: Line, text: str) -> Kind | None:
-        """Return the kind of the first shape that fits."""
+    def read_line(self, line: Line, text: str, *, tested: bool = True) -> Kind | None:
+        """Return the kind of the first shape that fits; of what is no test none failed."""
         text = " ".join(text.translate(_QUOTES).replace("：", ": ").split()).replace(" : ", ": ")
         compiled = _COMPILED.match(text)
         raised = patterns.EXCEPTION_LINE.match(text)
         for row, program, pattern in self._shapes:
-            if (raised and program == "cmake") or (compiled and program in _NO_COMPILERS):  # another speaks
+            if (program == "test" and not tested) or (raised and program == "cmake"):
+                continue
+            if compiled and program in _NO_COMPILERS:  # another speaks
                 continue
             if match := pattern.search(text):
                 groups = {name: _bare(value) for name, value in match.groupdict().items() if value}
@@ -121,9 +123,10 @@ def _speaker(text: str, program: str) -> str:
 def read_kind(block: ErrorBlock, book: KindBook) -> Kind | None:
     """Return the kind of a block's error; what only follows from another error counts last."""
     best: Kind | None = None
+    tested = _is_tested(block)
     for line, text in _list_statements(block):
-        kind = book.read_line(line, text)
-        if kind is None or (kind.row.id == "test-failure" and not _is_tested(block)):
+        kind = book.read_line(line, text, tested=tested)
+        if kind is None:
             continue
         if kind.row.level == "cause":
             return kind

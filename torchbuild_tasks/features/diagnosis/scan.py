@@ -78,7 +78,9 @@ class LogScanner:
             return self._telling_block(self._proof).done()
         suspect = None if self._was_caught() else self._suspect
         others = [block for block in (self._outlived_error(), suspect, self._weak) if block is not None]
-        last_resort = self._sticky or self._hint or self._traced or self._unanswered()
+        said = self._unanswered() if self._hint is None or self._complaint is not None else None
+        told = said if said and self._hint and said.last_number > self._hint.last_number else None
+        last_resort = self._sticky or told or self._hint or self._traced or said
         # A marker that speaks of nothing that was said before speaks of what comes.
         first = min(others, key=lambda block: (block.speechless, block.last_number), default=last_resort)
         return first.done() if first else None
