@@ -100,7 +100,7 @@ class LogScanner:
     def _was_caught(self) -> bool:
         """Say whether the program that raised an exception went on for long, and to an end in order."""
         block = self._suspect
-        if block is None or block.shape != "python" or self._number - block.last_number <= LAST:
+        if block is None or block.shape != "python" or self._number - block.done().error.number <= LAST:
             return False
         return self._ended_in_order() and not any(patterns.complaint(line.strip()) for line in self.last)
 
@@ -378,7 +378,9 @@ class LogScanner:
             if first := next(iter((*near, *said)), None):
                 self._block.blame(first)
             self._block.heard = self._complaint
-        elif self._loudness(line) > self._loudness(self._complaint):
+        elif (loud := self._loudness(line)) > self._loudness(self._complaint) or (
+            loud and self._complaint is not None and patterns.is_headline(self._complaint.text.strip())
+        ):
             self._complaint = line
 
     def _complaints_above(self) -> list[Line]:
