@@ -84,8 +84,9 @@ def _is_told(met: list[_Met], kind: Kind, block: ErrorBlock) -> bool:
     """
     own = block.kind == "words" and kind.line is block.error
     later = (each for each in met if each.line.number > kind.line.number and each.hit.row.rank == "cause")
-    follow = {each.hit.row.id for each in later} if own else set()
-    told = (each for each in met if each.hit.row.id not in follow)
+    causes = ("caused by", "because")
+    follow = {each.hit.row.id for each in later if not each.line.text.strip().lower().startswith(causes)}
+    told = (each for each in met if not own or each.hit.row.id not in follow)
     return any(each.hit.row.rank != "consequence" or each.line is kind.line for each in told)
 
 
