@@ -245,8 +245,16 @@ AGAIN: Final = re.compile(
     r"|re-?(?:running|building|starting) (?:\w+ )?(?:with|after)|once more)"
     r"(?! \(Retry)"
 )
-_AGAIN_SIGN: Final = re.compile(
-    rb"(?i:retr|again|attempt|re-?building|re-?running|restarting|once more|second try)"
+_AGAIN_SIGNS: Final = (
+    b"etry",
+    b" again",
+    b"ttempt ",
+    b"ttempt #",
+    b"ebuilding",
+    b"estarting",
+    b"running with",
+    b"econd try",
+    b"nce more",
 )
 # With these a part of a build ends in order.
 _ENDS: Final = _any(
@@ -375,8 +383,8 @@ def ends(text: str) -> bool:
 
 def again_after(block: bytes, at: int) -> int:
     """Return the start of the first line from `at` on that may say that all is done again; else the end."""
-    sign = _AGAIN_SIGN.search(block, at)
-    return block.rfind(b"\n", 0, sign.start()) + 1 if sign else len(block)
+    met = [place for sign in _AGAIN_SIGNS if (place := block.find(sign, at)) >= 0]
+    return block.rfind(b"\n", 0, min(met)) + 1 if met else len(block)
 
 
 def complaint(text: str) -> int:
