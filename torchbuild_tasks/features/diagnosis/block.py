@@ -200,7 +200,9 @@ class Block:
 
     def _look(self, line: Line, text: str) -> None:
         """Note the line if it names the error."""
-        if self._trace:
+        if text.strip().startswith("what():") and patterns.THROWN.search(self._first.text):
+            self._error = line
+        elif self._trace:
             if patterns.EXCEPTION_LINE.match(text) and not patterns.is_traceback(text):
                 self._end_trace(line)
         elif self.shape == "python":

@@ -48,7 +48,7 @@ def read_log(scanner: LogScanner, book: FailureBook, machine: Machine) -> Readin
     told = answer(kind, machine) if kind else None
     said = names(kind, machine) if kind else NOTHING
     known = tuple(_diagnosis(each.hit, machine, said) for each in met[:MOST])
-    if told and kind and kind.row.level == "cause" and not _is_told(met, kind):
+    if told and kind and kind.row.level == "cause" and not _is_told(met, kind, block):
         known = (told, *known)
     return Reading(
         status="diagnosed" if known else "unknown",
@@ -77,9 +77,17 @@ def _first_error(block: ErrorBlock, met: list[_Met], kind: Kind | None, kinds: K
     return kind.line if follows or vague else block.error
 
 
-def _is_told(met: list[_Met], kind: Kind) -> bool:
-    """Say whether a row knows the error itself: such a row is more special than any kind."""
-    return any(each.hit.row.rank != "consequence" or each.line is kind.line for each in met)
+def _is_told(met: list[_Met], kind: Kind, block: ErrorBlock) -> bool:
+    """Say whether a row knows the error itself, or its root: such a row is more special than any kind.
+
+    What a row knows of a later line of a tool follows from an error whose own line tells its kind.
+    """
+    own = block.kind == "words" and kind.line is block.error
+    later = (each for each in met if each.line.number > kind.line.number and each.hit.row.rank == "cause")
+    causes = ("caused by", "because")
+    follow = {each.hit.row.id for each in later if not each.line.text.strip().lower().startswith(causes)}
+    told = (each for each in met if not own or each.hit.row.id not in follow)
+    return any(each.hit.row.rank != "consequence" or each.line is kind.line for each in told)
 
 
 def explain(text: str, book: FailureBook, machine: Machine) -> Diagnosis | None:

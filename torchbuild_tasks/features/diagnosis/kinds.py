@@ -32,6 +32,8 @@ _COMPILED: Final = re.compile(
     r"(?P<file>(?:[A-Za-z]:)?[^\s:(|'\"][^:|'\"]{0,400}?)(?::\d+(?::\d+)?|\(\d+(?:,\d+){0,3}\))"
     r" ?:? ?(?:fatal |catastrophic )?error\b"
 )
+# What none of these says stands behind a place in a source.
+_NO_COMPILERS: Final = ("cmake", "git", "loader", "nccl", "network", "patch", "pip", "test", "torch", "wheel")
 _NAMED: Final[Mapping[str, str]] = {
     "cmake": "CMake",
     "compiler": "the compiler",
@@ -76,13 +78,15 @@ class KindBook:
             for pattern in shape.patterns
         ]
 
-    def read_line(self, line: Line, text: str) -> Kind | None:
-        """Return the kind of the first shape that fits."""
+    def read_line(self, line: Line, text: str, *, tested: bool = True) -> Kind | None:
+        """Return the kind of the first shape that fits; of what is no test none failed."""
         text = " ".join(text.translate(_QUOTES).replace("：", ": ").split()).replace(" : ", ": ")
         compiled = _COMPILED.match(text)
         raised = patterns.EXCEPTION_LINE.match(text)
         for row, program, pattern in self._shapes:
-            if program == "cmake" and (compiled or raised):  # it is not CMake that speaks
+            if (program == "test" and not tested) or (raised and program == "cmake"):
+                continue
+            if compiled and program in _NO_COMPILERS:  # another speaks
                 continue
             if match := pattern.search(text):
                 groups = {name: _bare(value) for name, value in match.groupdict().items() if value}
@@ -119,8 +123,9 @@ def _speaker(text: str, program: str) -> str:
 def read_kind(block: ErrorBlock, book: KindBook) -> Kind | None:
     """Return the kind of a block's error; what only follows from another error counts last."""
     best: Kind | None = None
+    tested = _is_tested(block)
     for line, text in _list_statements(block):
-        kind = book.read_line(line, text)
+        kind = book.read_line(line, text, tested=tested)
         if kind is None:
             continue
         if kind.row.level == "cause":
@@ -128,6 +133,11 @@ def read_kind(block: ErrorBlock, book: KindBook) -> Kind | None:
         if best is None or _LEVELS.index(kind.row.level) < _LEVELS.index(best.row.level):
             best = kind
     return best
+
+
+def _is_tested(block: ErrorBlock) -> bool:
+    """Say whether a failed assertion is that of a test, and not of a script that the build runs."""
+    return not block.lines[0].text.startswith("FAILED: ") or any("test" in line.text for line in block.lines)
 
 
 def _list_statements(block: ErrorBlock) -> Iterator[tuple[Line, str]]:

@@ -218,6 +218,8 @@ WARNED: Final = re.compile(r"\b[A-Z][a-z]+Warning: ")
 TRIAL: Final = re.compile(r"cmTC_|CMakeTmp|CMakeScratch|TryCompile-")
 # Somebody or something ended it, and it tells no reason.
 INTERRUPTED: Final = re.compile(r"KeyboardInterrupt$")
+# What C++ writes above what an exception says.
+THROWN: Final = re.compile(r"terminate called after throwing|terminating (?:due to|with) uncaught exception")
 # What unittest and ctest write above what a test that failed has said.
 HEADING: Final = re.compile(
     r"(?:ERROR|FAIL): test\S{1,160} \("
@@ -243,8 +245,16 @@ AGAIN: Final = re.compile(
     r"|re-?(?:running|building|starting) (?:\w+ )?(?:with|after)|once more)"
     r"(?! \(Retry)"
 )
-_AGAIN_SIGN: Final = re.compile(
-    rb"(?i:retr|again|attempt|re-?building|re-?running|restarting|once more|second try)"
+_AGAIN_SIGNS: Final = (
+    b"etry",
+    b" again",
+    b"ttempt ",
+    b"ttempt #",
+    b"ebuilding",
+    b"estarting",
+    b"running with",
+    b"econd try",
+    b"nce more",
 )
 # With these a part of a build ends in order.
 _ENDS: Final = _any(
@@ -300,6 +310,7 @@ _SOFT: Final = re.compile(
     r"^(?:Could not|Cannot|Can't|Couldn't|Unable to|Failure|Aborted|Terminated|Killed)\b"
     r"|\b(?i:exceed(?:ed|s)|timed out|killed|cancell?ed|aborted|evicted|preempted|rejected|refused"
     r"|oom[-_ ]?kill\w*|(?:is|was|been|being) terminated|out of (?:memory|space)|unreachable|corrupt(?:ed)?"
+    r"|please install|(?:must|needs? to) be installed|being installed"
     r"|mismatch|unsatisfiable|SIG(?:TERM|KILL|SEGV|ABRT|BUS)"
     r"|access (?:fault|violation)|crashed|unbound variable|exhausted|interrupted|over its \w{1,20} quota)\b"
     r"|\b(?:exit(?:ed)? (?:code|status|with)|returned|status) (?!0\b)\d{1,3}\b.{0,20}$"
@@ -372,8 +383,8 @@ def ends(text: str) -> bool:
 
 def again_after(block: bytes, at: int) -> int:
     """Return the start of the first line from `at` on that may say that all is done again; else the end."""
-    sign = _AGAIN_SIGN.search(block, at)
-    return block.rfind(b"\n", 0, sign.start()) + 1 if sign else len(block)
+    met = [place for sign in _AGAIN_SIGNS if (place := block.find(sign, at)) >= 0]
+    return block.rfind(b"\n", 0, min(met)) + 1 if met else len(block)
 
 
 def complaint(text: str) -> int:

@@ -85,7 +85,9 @@ class LogScanner:
             return self._telling_block(self._proof).done()
         suspect = None if self._was_caught() else self._suspect
         others = [block for block in (self._outlived_error(), suspect, self._weak) if block is not None]
-        last_resort = self._sticky or self._hint or self._traced or self._unanswered()
+        said = self._unanswered() if self._hint is None or self._complaint is not None else None
+        told = said if said and self._hint and said.last_number > self._hint.last_number else None
+        last_resort = self._sticky or told or self._hint or self._traced or said
         # A marker that speaks of nothing that was said before speaks of what comes.
         first = min(others, key=lambda block: (block.speechless, block.last_number), default=last_resort)
         return first.done() if first else None
@@ -105,7 +107,7 @@ class LogScanner:
     def _was_caught(self) -> bool:
         """Say whether the program that raised an exception went on for long, and to an end in order."""
         block = self._suspect
-        if block is None or block.shape != "python" or self._number - block.last_number <= LAST:
+        if block is None or block.shape != "python" or self._number - block.done().error.number <= LAST:
             return False
         return self._ended_in_order() and not any(patterns.complaint(line.strip()) for line in self.last)
 
@@ -383,7 +385,9 @@ class LogScanner:
             if first := next(iter((*near, *said)), None):
                 self._block.blame(first)
             self._block.heard = self._complaint
-        elif self._loudness(line) > self._loudness(self._complaint):
+        elif (loud := self._loudness(line)) > self._loudness(self._complaint) or (
+            loud and self._complaint is not None and patterns.is_headline(self._complaint.text.strip())
+        ):
             self._complaint = line
 
     def _complaints_above(self) -> list[Line]:
