@@ -501,7 +501,7 @@ def test_a_reader_that_stops_gets_no_traceback(words: list[str]) -> None:
 @pytest.mark.parametrize("words", [["--help"], ["versions", "--json"]])
 def test_output_without_room_gets_no_traceback(words: list[str]) -> None:
     argv = [sys.executable, "-m", "torchbuild_tasks.fronts.console", *words]
-    with open("/dev/full", "w") as full:  # noqa: PTH123
+    with Path("/dev/full").open("w", encoding="utf-8") as full:
         done = subprocess.run(argv, stdout=full, stderr=subprocess.PIPE, text=True, check=False, timeout=120)
     assert done.returncode == 2
     assert done.stderr == "\nerror: what this prints cannot be written: No space left on device.\n"
