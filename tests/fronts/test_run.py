@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import signal
 import sys
 
@@ -61,3 +62,15 @@ def test_a_limit_of_the_process_is_no_traceback(
     monkeypatch.setattr(run, "load", lambda verb: fail)
     assert run.run_verb("plan", BuildRequest()) == 2
     assert "ulimit -a" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("number", [errno.EIO, errno.ENOMEM, errno.EMFILE, errno.ENOSPC])
+def test_a_file_that_the_system_does_not_give_is_no_traceback(
+    number: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def fail(*given: object) -> None:
+        raise OSError(number, "it fails", "/co/x")
+
+    monkeypatch.setattr(run, "load", lambda verb: fail)
+    assert run.run_verb("plan", BuildRequest()) == 2
+    assert "/co/x: it fails" in capsys.readouterr().err
