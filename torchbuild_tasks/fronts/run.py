@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import errno
 import os
+from pathlib import Path
 from typing import Final
 
 from torchbuild_tasks.errors import TorchbuildError, UsageError
@@ -46,6 +47,9 @@ def run_verb(verb: str, request: BuildRequest) -> int:
     Returns:
         The exit code: 0, or that of the error (errors.py).
     """
+    # What a folder of PATH that is not absolute holds depends on the current folder: a checkout, perhaps.
+    folders = os.environ.get("PATH", os.defpath).split(os.pathsep)
+    os.environ["PATH"] = os.pathsep.join(each for each in folders if Path(each.strip('"')).is_absolute())
     report = ConsoleReporter(quiet=request.quiet, verbose=request.verbose, silent=request.json)
     try:
         with report, interruptible():
