@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import errno
+import os
 import signal
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -61,3 +64,30 @@ def test_a_limit_of_the_process_is_no_traceback(
     monkeypatch.setattr(run, "load", lambda verb: fail)
     assert run.run_verb("plan", BuildRequest()) == 2
     assert "ulimit -a" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("number", [errno.EIO, errno.ENOMEM, errno.EMFILE, errno.ENOSPC])
+def test_a_file_that_the_system_does_not_give_is_no_traceback(
+    number: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def fail(*given: object) -> None:
+        raise OSError(number, "it fails", "/co/x")
+
+    monkeypatch.setattr(run, "load", lambda verb: fail)
+    assert run.run_verb("plan", BuildRequest()) == 2
+    assert "/co/x: it fails" in capsys.readouterr().err
+
+
+def test_folders_of_path_that_depend_on_the_current_one_do_not_count(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A checkout may bring a `bin/git`."""
+    absolute = [str(Path(name).absolute()) for name in ("one", "two")]
+    monkeypatch.setenv("PATH", os.pathsep.join((".", absolute[0], "", "bin", "./bin", absolute[1], "..")))
+    seen = []
+
+    def look(*given: object) -> Outcome:
+        seen.append(os.environ["PATH"])
+        return Outcome({})
+
+    monkeypatch.setattr(run, "load", lambda verb: look)
+    assert run.run_verb("plan", BuildRequest()) == 0
+    assert seen == [os.pathsep.join(absolute)]

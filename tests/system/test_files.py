@@ -106,6 +106,21 @@ def test_a_device_or_pipe_is_not_replaced_by_a_file(folder: Path) -> None:
     assert list(folder.iterdir()) == [folder / "null"]
 
 
+@needs(Path("/proc/self/exe").is_symlink(), "/proc")
+def test_a_link_of_the_systems_is_not_replaced_by_a_file(folder: Path) -> None:
+    """It stands for /dev/stdout, which root would lose."""
+    (folder / "new").write_bytes(b"new")
+    with pytest.raises(FileExistsError, match="a device, a pipe or a socket"):
+        files.replace(folder / "new", Path("/proc/self/exe"))
+    assert (folder / "new").exists()
+
+
+@pytest.mark.parametrize("path", [Path(), Path("/")])
+def test_a_folder_without_a_name_is_told(path: Path) -> None:
+    with pytest.raises(EnvFileError, match="it is a folder"):
+        write_atomic(path, b"", error=EnvFileError)
+
+
 def test_a_missing_folder_is_told(folder: Path) -> None:
     with pytest.raises(EnvFileError, match="cannot be written") as caught:
         write_atomic(folder / "no" / "env.sh", b"", error=EnvFileError)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import errno
 import os
+from pathlib import Path
 from typing import Final
 
 from torchbuild_tasks.errors import TorchbuildError, UsageError
@@ -22,6 +23,15 @@ from torchbuild_tasks.verbs import VERBS, Outcome
 
 # What a folder that belongs to somebody else says, or one that is not a folder; no mistake of ours.
 _NOT_OURS: Final = (errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOTDIR, errno.ENOSPC)
+# What a disk says that fails, a server of files that is gone, or a system that has no more to give.
+_MACHINES: Final = tuple(
+    getattr(errno, name)
+    for name in (
+        *("EIO", "ESTALE", "ETIMEDOUT", "ENOTCONN", "ENODEV", "ENXIO"),
+        *("EMFILE", "ENFILE", "ENOMEM", "ENAMETOOLONG", "ELOOP", "EDQUOT"),
+    )
+    if hasattr(errno, name)  # Windows lacks some
+)
 
 # What gives its terminal to another program, or runs until Ctrl-C. Of every other verb a terminal shows after
 # a second what it is about, until a stage has a title of its own.
@@ -37,6 +47,9 @@ def run_verb(verb: str, request: BuildRequest) -> int:
     Returns:
         The exit code: 0, or that of the error (errors.py).
     """
+    # What a folder of PATH that is not absolute holds depends on the current folder: a checkout, perhaps.
+    folders = os.environ.get("PATH", os.defpath).split(os.pathsep)
+    os.environ["PATH"] = os.pathsep.join(each for each in folders if Path(each.strip('"')).is_absolute())
     report = ConsoleReporter(quiet=request.quiet, verbose=request.verbose, silent=request.json)
     try:
         with report, interruptible():
@@ -62,13 +75,15 @@ def run_verb(verb: str, request: BuildRequest) -> int:
         show_error(refused, as_json=request.json, redactor=report.redactor)
         return refused.exit_code
     except OSError as error:
-        if error.errno not in _NOT_OURS or not error.filename:
+        if error.errno not in (*_NOT_OURS, *_MACHINES) or not error.filename:
             raise
-        refused = UsageError(
-            f"{error.filename}: {error.strerror}.",
-            next_step="Make it yours to write, or name another place; TORCHBUILD_CACHE is where torchbuild "
-            "keeps what checkouts share.",
+        fix = (
+            "Make it yours to write, or name another place; TORCHBUILD_CACHE is where torchbuild keeps what "
+            "checkouts share."
         )
+        if error.errno in _MACHINES:
+            fix = "Run the same command again once the system gives that file."
+        refused = UsageError(f"{error.filename}: {error.strerror}.", next_step=fix)
         show_error(refused, as_json=request.json, redactor=report.redactor)
         return refused.exit_code
 

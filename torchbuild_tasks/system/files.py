@@ -44,8 +44,10 @@ def write_atomic(path: Path, data: bytes, *, error: type[TorchbuildError], priva
     Raises:
         error: the file cannot be written; what was there before still is.
     """
-    partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
     with translate_errors(error, path):
+        if not path.name:
+            raise IsADirectoryError(errno.EISDIR, "it is a folder")
+        partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
         _sweep(path.parent)
         try:
             with create(partial, 0o600 if private else 0o666) as file:
@@ -167,11 +169,13 @@ class Patience:
     def replace(self, source: Path, target: Path) -> None:
         """Move a file over another or where none is; raises InUse for either, and OSError.
 
-        A device, pipe or socket stays: whoever is root would lose /dev/null to `--out /dev/null`.
+        A device, pipe or socket stays, and the system's names of such, which are links: whoever is root would
+        lose /dev/null to `--out /dev/null`.
         """
         with contextlib.suppress(FileNotFoundError):
             kind = stat.S_IFMT(target.lstat().st_mode)
-            if kind not in (stat.S_IFREG, stat.S_IFLNK, stat.S_IFDIR):
+            systems = target.parent.resolve().parts[:2] in (("/", "dev"), ("/", "proc"), ("/", "sys"))
+            if kind not in (stat.S_IFREG, stat.S_IFLNK, stat.S_IFDIR) or (systems and kind == stat.S_IFLNK):
                 raise FileExistsError(errno.EEXIST, "it is a device, a pipe or a socket", str(target))
         self._until_free(lambda: source.replace(target), target, source)
 

@@ -7,6 +7,7 @@ tool, and what its killed runs have left.
 from __future__ import annotations
 
 import contextlib
+import fnmatch
 import os
 import re
 import stat
@@ -42,7 +43,7 @@ def snapshot(root: Path, scope: Scope) -> dict[str, Stamp]:
             found.pop(folder, None)
             continue
         for entry in entries:
-            with contextlib.suppress(FileNotFoundError):
+            with contextlib.suppress(OSError):  # gone meanwhile, or too deep for a path
                 info = entry.stat(follow_symlinks=False)
                 path = folder + entry.name + ("/" if is_folder(info) else "")
                 if scope.matches(path):
@@ -142,17 +143,36 @@ def remove_tree(folder: Path, patience: Patience | None = None) -> int:
         OSError: something in it cannot be removed.
     """
     patience = patience or Patience()
+    size = _empty(folder, patience, len(str(folder)) + _DEEP, folder)
+    while too_deep := sorted(folder.glob(f".*.{_LIFTED}")):
+        for each in too_deep:
+            size += _empty(each, patience, len(str(folder)) + _DEEP, folder)
+            patience.rmdir(each)
+    patience.rmdir(folder)
+    return size
+
+
+_LIFTED: Final = "too-deep"
+# Characters; what lies deeper is moved up first: a path may have 4,096 bytes, and Python 1,000 calls.
+# Programs that try how deep a path may be (autoconf's for getcwd) leave such folders when they are killed.
+_DEEP: Final = 1000
+
+
+def _empty(folder: Path, patience: Patience, longest: int, top: Path) -> int:
     size = 0
     with os.scandir(folder) as entries:
         listed = list(entries)
     for entry in listed:
+        path = Path(entry.path)
         info = entry.stat(follow_symlinks=False)
-        if is_folder(info):
-            size += remove_tree(Path(entry.path), patience)
-        else:
-            patience.unlink(Path(entry.path))
+        if not is_folder(info):
+            patience.unlink(path)
             size += info.st_size
-    patience.rmdir(folder)
+        elif len(entry.path) > longest:
+            patience.replace(path, top / f".{os.urandom(4).hex()}.{_LIFTED}")
+        elif folder != top or not fnmatch.fnmatchcase(entry.name, f".*.{_LIFTED}"):
+            size += _empty(path, patience, longest, top)
+            patience.rmdir(path)
     return size
 
 
@@ -165,12 +185,20 @@ def discard(folder: Path) -> None:
 
 def size_of(folder: Path) -> int:
     """Return the bytes of all files in a folder, without following links."""
-    size = 0
-    with os.scandir(folder) as entries:
-        for entry in entries:
-            info = entry.stat(follow_symlinks=False)
-            size += size_of(Path(entry.path)) if is_folder(info) else info.st_size
+    size, todo = 0, [folder]
+    while todo:
+        with os.scandir(todo.pop()) as entries:
+            for entry in entries:
+                if len(os.fsencode(entry.path)) < _LONGEST:
+                    info = entry.stat(follow_symlinks=False)
+                    if is_folder(info):
+                        todo.append(Path(entry.path))
+                    else:
+                        size += info.st_size
     return size
+
+
+_LONGEST: Final = 4000  # bytes; Linux takes 4,096 for a path
 
 
 def rename_and_remove(folder: Path) -> int:
