@@ -53,6 +53,7 @@ def main(words: list[str]) -> int:
     """Run topics, all unless some are named; one that cannot be measured does not stop the others."""
     parser = argparse.ArgumentParser(prog="nox -s bench --", description=__doc__)
     parser.add_argument("topic", nargs="*", metavar="TOPIC", help=f"of {', '.join(ALL)} (default: all)")
+    parser.add_argument("--rounds", type=int, metavar="N", help="of each topic (default: its own; not eta)")
     parser.add_argument("--markdown", action="store_true", help="print tables for docs/speed.md at the end")
     parser.add_argument(
         "--into", type=Path, metavar="FILE", help="write the tables into docs/speed.md itself"
@@ -67,7 +68,7 @@ def main(words: list[str]) -> int:
         FIGURES.clear()
         before = markdown.load()
         try:
-            ALL[name]()
+            ALL[name](*filter(None, [asked.rounds]))
         except (SystemExit, OSError, subprocess.CalledProcessError) as error:
             print(f"{name}: not measured to its end: {error}", flush=True)
             failed += 1

@@ -8,13 +8,14 @@ started is read from the kernel before it ends, and added.
 
 from __future__ import annotations
 
+import os
 import shutil
 import sys
 import tempfile
 from pathlib import Path
 
 from benchmarks.measure import Command, note, run
-from tests.support.caches import casd, clean, environ_for, install_cache, project
+from tests.support.caches import casd, clean, install_cache, project
 
 FILES = 8
 SOURCE = """
@@ -33,15 +34,14 @@ std::map<std::string, std::string> f{n}(const std::string& text) {{
 OURS = """
 import os, resource, subprocess, sys
 from pathlib import Path
-from tests.support.caches import environ_for, plan_for
+from tests.support.caches import environ_for, plan_for, recc_environ
 from torchbuild_tasks.features.cache.stats import hit_rate
 from torchbuild_tasks.features.cache.server import own_place
 from torchbuild_tasks.features.cache.run import cache_running
 name, program, address = sys.argv[1:4]
 folder, root, out = map(Path, sys.argv[4:])
-environ = environ_for(name, folder, root)
-if address:
-    environ["RECC_SERVER"] = address.replace("reapi", "http")
+shared = recc_environ(root, program, cache=address) if address else {}
+environ = os.environ | shared if shared else environ_for(name, folder, root)
 plan = plan_for(name, program, folder, remotes=(address,) if address else ())
 with cache_running(plan, address, environ, root, print) as running:
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
@@ -83,7 +83,7 @@ def _measure(name: str, program: str, address: str, scratch: Path, runs: int) ->
     def ours(root: Path) -> tuple[float, float, float]:
         """One build by the cache: CPU of Ninja and the server, what we add to it, and the share of hits."""
         clean(root)
-        env = {**environ_for(name, folder, root), "PYTHONPATH": str(Path.cwd())}
+        env = {**os.environ, "PYTHONPATH": str(Path.cwd())}
         argv = (sys.executable, "-c", OURS, name, program, address, str(folder), str(root), str(out))
         cost = run(Command(argv=argv, cwd=scratch, env=env))
         cpu, rate, waited = map(float, out.read_text("utf-8").split())

@@ -113,10 +113,17 @@ def test_a_native_change_is_refused_with_its_part(tree: Path, wheel: Path, targe
     with (tree / "c10/core/Allocator.cpp").open("a", encoding="utf-8") as file:
         file.write("\n// changed\n")
     (tree / "aten/src/ATen/fresh.cpp").write_text("// new\n", "utf-8")
+    # Neither flag makes it the file that the wheel was built from; a file that is left out is no change.
+    run_git(tree, "update-index", "--assume-unchanged", "c10/core/Allocator.cpp")
+    run_git(tree, "update-index", "--skip-worktree", "README.md", "torch/csrc/Module.cpp")
+    change_binding(tree, "hidden from git")
+    (tree / "README.md").unlink()
+    assert run_git(tree, "status", "--porcelain") == "?? aten/src/ATen/fresh.cpp"
     before = listed(tree)
     done = build(tree, target, wheel)
     assert done.code == 3, done.out + done.err
     assert "reaches c10: c10/core/Allocator.cpp" in done.err
+    assert "reaches torch_python: torch/csrc/Module.cpp" in done.err
     assert "aten/src/ATen/fresh.cpp" in done.err
     assert "without --from-wheel" in done.err
     assert listed(tree) == before
@@ -161,6 +168,8 @@ def test_torch_python_alone_is_compiled_against_the_wheel(
     assert (tree / "build/torchbuild-manifest.json").read_bytes() == manifest
     change_binding(tree, "of this checkout, once more")
     assert auto(tree, target).startswith("auto: mixed, about ")
+    left_out = json.loads((tree / "build/torchbuild-manifest.json").read_text("utf-8"))["verify"]["left_out"]
+    assert "matmul" in left_out  # as after any edit: that it computes was tried with the wheel
     assert run(target, DOC, tmp_path) == f"of this checkout, once more {head}"
     assert auto(tree, target).startswith("auto: no-op, about 2 s (")
 

@@ -11,14 +11,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.caches import ask_cache, casd, clean, free_port, ninja, objects, plan_for, project
+from tests.support.caches import casd, clean, free_port, ninja, objects, plan_for, project, recc_environ
 from tests.support.capabilities import has, needs, needs_linux_compiler, needs_ninja
-from tests.support.machines import linux_facts, tool
-from torchbuild_tasks.features.cache.choose import choose_cache
 from torchbuild_tasks.features.cache.run import cache_running
-from torchbuild_tasks.features.helpers.choose import choose_helpers
 from torchbuild_tasks.model import CacheReport
-from torchbuild_tasks.values import replace
 
 pytestmark = [
     pytest.mark.integration,
@@ -36,13 +32,8 @@ class Machine:
         program = str(shutil.which("recc"))
         self.root, self.address = project(root, program, FILES), f"reapi://127.0.0.1:{port}"
         (self.root / ".torchbuild").mkdir()
-        facts = linux_facts()
-        facts = replace(facts, tools=(*facts.tools, replace(tool("recc", "1.4.30"), path=program)))
-        facts = replace(facts, tree=replace(facts.tree, root=str(self.root)))
-        question = ask_cache(facts, None, **(flags or {"cache": self.address}))
-        made = choose_cache(question, cuda=False, helpers=choose_helpers(question, "Release"))
-        self.environ = {choice.name: choice.value for choice in made.choices}
-        self.plan = plan_for("recc", program, root, remotes=made.remotes)
+        self.environ = recc_environ(self.root, program, **(flags or {"cache": self.address}))
+        self.plan = plan_for("recc", program, root, remotes=(self.address,))
         self.said: list[str] = []
 
     def build(self, every: float = 0.5) -> CacheReport | None:
@@ -114,3 +105,28 @@ def test_one_that_is_gone_during_the_build_lets_it_go_on(tmp_path: Path, how: st
         clean(machine.root)
         machine.build()
     assert any("is gone" in line or "left out" in line for line in machine.said)
+
+
+def test_one_that_hangs_while_it_compiles_is_not_waited_for(tmp_path: Path) -> None:
+    """A compile under way has no time of its own; only that nobody answers any more ends the wait."""
+    slow, ran = tmp_path / "bin/c++", tmp_path / "ran"
+    slow.parent.mkdir()
+    lists_headers = 'case " $* " in *" -M "*) ;; *) touch "$RAN"; sleep 3 ;; esac'
+    script = f'#!/bin/sh\nRAN="{ran}"\n{lists_headers}\nexec c++ "$@"\n'
+    slow.write_text(script, "utf-8")
+    slow.chmod(0o755)
+    with casd(tmp_path / "casd") as (port, server):
+        away = Machine(tmp_path / "sent", port, distribute=f"reapi://127.0.0.1:{port}")
+        rules = away.root / "build/build.ninja"
+        rules.write_text(rules.read_text("utf-8").replace(" c++ ", f" {slow} "), "utf-8")
+
+        def end() -> None:
+            while not ran.exists():
+                time.sleep(0.05)
+            server.send_signal(signal.SIGSTOP)
+
+        ending = threading.Thread(target=end, daemon=True)
+        ending.start()
+        away.build(every=0.2)
+        ending.join(5)
+    assert any("is gone" in line for line in away.said)

@@ -18,6 +18,8 @@ from typing import Any, Final
 from tests.support.capabilities import has, needs
 from tests.support.machines import linux_facts, tool
 from torchbuild_tasks.catalog import load_catalog
+from torchbuild_tasks.features.cache.choose import choose_cache
+from torchbuild_tasks.features.helpers.choose import choose_helpers
 from torchbuild_tasks.model import CachePlan, CacheTool, Facts
 from torchbuild_tasks.options import BuildRequest
 from torchbuild_tasks.plan.question import Question
@@ -83,15 +85,19 @@ def environ_for(name: str, folder: Path, root: Path) -> dict[str, str]:
             "SCCACHE_DIRECT": "false",
             "SCCACHE_IGNORE_SERVER_IO_ERROR": "1",
         },
-        "recc": {
-            "RECC_PROJECT_ROOT": str(root),
-            "RECC_CACHE_ONLY": "1",
-            "RECC_CACHE_UPLOAD_LOCAL_BUILD": "1",
-            "RECC_REMOTE_ENV_PATH": "/usr/bin:/bin",
-        },
     }[name]
     clean = {k: v for k, v in os.environ.items() if not k.startswith(("CCACHE_", "SCCACHE_"))}
     return {**clean, **mine}
+
+
+def recc_environ(root: Path, program: str, **flags: str) -> dict[str, str]:
+    """What a plan with these flags (cache or distribute, an address) sets for recc."""
+    facts = linux_facts()
+    facts = replace(facts, tools=(*facts.tools, replace(tool("recc", "1.4.30"), path=program)))
+    facts = replace(facts, tree=replace(facts.tree, root=str(root)))
+    question = ask_cache(facts, None, **flags)
+    made = choose_cache(question, cuda=False, helpers=choose_helpers(question, "Release"))
+    return {choice.name: choice.value for choice in made.choices}
 
 
 # Headers of the library, and one of the checkout's own.
@@ -163,11 +169,17 @@ def redis(password: str = "") -> Iterator[tuple[int, subprocess.Popen[bytes]]]:
         process.wait()
 
 
+def casd_argv(address: str, folder: Path) -> list[str]:
+    """How a server is started that keeps results, and compiles with this machine's tools."""
+    runner = str(shutil.which("buildbox-run-hosttools"))
+    return ["buildbox-casd", "--bind", address, "--buildbox-run", runner, str(folder)]
+
+
 @contextlib.contextmanager
 def casd(folder: Path) -> Iterator[tuple[int, subprocess.Popen[bytes]]]:
-    """A server that keeps results, and compiles with this machine's tools."""
-    port, runner = free_port(), str(shutil.which("buildbox-run-hosttools"))
-    argv = ["buildbox-casd", "--bind", f"127.0.0.1:{port}", "--buildbox-run", runner, str(folder)]
+    """One of them on a free port of the loopback."""
+    port = free_port()
+    argv = casd_argv(f"127.0.0.1:{port}", folder)
     process = subprocess.Popen(argv, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     try:
         wait_for_port(port)

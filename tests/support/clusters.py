@@ -8,7 +8,7 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
@@ -42,13 +42,14 @@ print(json.dumps({"rc": ninja.returncode, "jobs": number, **made}))
 
 @dataclass
 class ClusterOfHosts:
-    """The four, and where the scheduler is."""
+    """They, those beside that have no part in it, and where the scheduler is."""
 
     scheduler: Host
     servers: list[Host]
     client: Host
     url: str
     sccache: str
+    beside: list[Host] = field(default_factory=list)
     processes: dict[str, subprocess.Popen[bytes]] = field(default_factory=dict)
 
     @property
@@ -96,10 +97,13 @@ def count(host: Host, url: str, environ: dict[str, str]) -> int:
 
 
 @contextlib.contextmanager
-def cluster(folder: Path, sccache: str) -> Iterator[ClusterOfHosts]:
+def cluster(
+    folder: Path, sccache: str, names: Sequence[str] = ("alpha", "beta"), beside: Sequence[str] = ()
+) -> Iterator[ClusterOfHosts]:
     """Start everything, copy the tokens as a user would, and join."""
-    with hosts(folder, "scheduler", "alpha", "beta", "client") as (scheduler, *servers, client):
-        made = ClusterOfHosts(scheduler, servers, client, f"http://{scheduler.address}:10600", sccache)
+    with hosts(folder, "scheduler", "client", *names, *beside) as (scheduler, client, *others):
+        servers, rest = others[: len(names)], others[len(names) :]
+        made = ClusterOfHosts(scheduler, servers, client, f"http://{scheduler.address}:10600", sccache, rest)
         path = ("env", f"PATH={made.path['PATH']}")
         allowed = [word for server in servers for word in ("--allow", server.address)]
         words = (*TORCHBUILD, "cluster", "scheduler", "--listen", scheduler.address, *allowed)

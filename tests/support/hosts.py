@@ -84,11 +84,15 @@ class Host:
         found = subprocess.run(["ip", "netns", "pids", self.space], capture_output=True, check=False)
         return tuple(map(int, found.stdout.split()))
 
-    def kill(self) -> None:
-        """As when the power fails, only that the network says so."""
+    def send(self, number: signal.Signals) -> None:
+        """Send a signal to everything that runs there."""
         for pid in self.pids():
             with contextlib.suppress(ProcessLookupError):
-                os.kill(pid, signal.SIGKILL)
+                os.kill(pid, number)
+
+    def kill(self) -> None:
+        """As when the power fails, only that the network says so."""
+        self.send(signal.SIGKILL)
 
     def cut_off(self) -> None:
         """Nothing reaches it any more, and nothing says so."""

@@ -283,6 +283,12 @@ def test_recc_keeps_c_and_cpp_there_and_another_cache_what_nvcc_makes() -> None:
     assert values(made)["RECC_CACHE_UPLOAD_LOCAL_BUILD"] == "1"
 
 
+def test_only_what_is_sent_away_asks_whether_the_server_still_answers() -> None:
+    kept, sent = ask_cache(having(RECC), cache=REAPI), ask_cache(having(RECC), distribute=REAPI)
+    assert "RECC_KEEPALIVE_TIME" not in values(chosen(kept))
+    assert "RECC_KEEPALIVE_TIME" in values(chosen(sent))
+
+
 def test_it_is_not_used_unless_asked_for() -> None:
     assert values(chosen(ask_cache(having(RECC)))) == values(chosen(ask_cache(having()))) == {}
 

@@ -295,6 +295,26 @@ def test_a_wheel_fits_by_its_tags(file: str, host: Host, said: str) -> None:
     assert (said in found) if said else not found
 
 
+@pytest.mark.parametrize(
+    ("modules", "fits"),
+    [
+        (("cpython-311-x86_64-linux-gnu.so",), True),
+        (("abi3.so",), True),
+        (("so",), True),
+        ((), True),  # that it cannot be imported is seen when it is verified
+        (("cpython-312-x86_64-linux-gnu.so", "cpython-311-x86_64-linux-gnu.so"), True),
+        (("cpython-312-x86_64-linux-gnu.so",), False),
+        (("cpython-311-aarch64-linux-gnu.so",), False),
+        (("cp311-win_amd64.pyd",), False),
+    ],
+)
+def test_a_wheel_that_was_given_another_name_is_refused(modules: tuple[str, ...], fits: bool) -> None:
+    members = tuple(Member(name=f"torch/_C.{each}", size=1) for each in modules)
+    wheel = Wheel(path="torch-2.0.0-cp311-cp311-linux_x86_64.whl", version="2.0.0", members=members)
+    said = misfit(wheel, "3.11.7", "cpython-311-x86_64-linux-gnu", LINUX)
+    assert bool(said) != fits and ("than its name says" in said) != fits
+
+
 @pytest.mark.parametrize("version", ["2.0.1", "", "../../2.0.0"])
 def test_a_name_and_its_metadata_say_the_same_version(version: str) -> None:
     wheel = Wheel(path="torch-2.0.0-cp311-cp311-linux_x86_64.whl", version=version)

@@ -508,6 +508,10 @@ def _of_recc(question: Question, remote: Remote) -> dict[str, tuple[str, str]]:
     values["RECC_REMOTE_ENV_PATH"] = ("/usr/local/bin:/usr/bin:/bin", "the same in every checkout")
     values["RECC_REQUEST_TIMEOUT"] = ("10", "seconds; a compile asks a server that hangs twice at most")
     if is_reapi(str(question.value("distribute", ""))):
+        values["RECC_KEEPALIVE_TIME"] = (
+            "10",
+            "seconds; else a compile waits for ever for a server that hangs",
+        )
         values["RECC_FALLBACK_TO_LOCAL"] = ("1", "what does not come back is compiled here")
     else:
         values["RECC_CACHE_ONLY"] = ("1", "it is compiled here; --distribute sends it away")

@@ -376,7 +376,9 @@ def compile_against(work: Work) -> Work:
         run_build(work, Command(argv=argv, cwd=work.plan.source, because="torch reads it from there"))
     for path, data in _find_stale(work, wheel, reached).items():
         write_atomic(path, data, error=BuildFailed)
-    return replace(whole, up_to_date=False)
+    previous = work.facts.tree.previous
+    again = work.up_to_date and previous is not None and previous.verified  # this wheel's, with all checks
+    return replace(whole, up_to_date=False, front_end_skipped=again)
 
 
 def _wheel_settings(work: Work) -> Mapping[str, str]:

@@ -41,6 +41,7 @@ _MANYLINUX: Final = re.compile(r"manylinux_(\d+)_(\d+)_(.+)")
 _DIFFED: Final = re.compile(r"^diff --git a/(.+) b/", re.MULTILINE)
 _RELEASE_TAG: Final = re.compile(r"v(\d+(?:\.\d+){1,3})")
 _CUDA_SERIES: Final = re.compile(r" (\d+\.\d+)\S*$")  # in the input: folder and version
+_MODULE: Final = re.compile(r"torch/_C\.(?:([^/.]+)\.)?(?:so|pyd)")
 _ARCH: Final = {"windows": {"x86_64": "win_amd64", "aarch64": "win_arm64"}}
 
 
@@ -218,7 +219,15 @@ def misfit(wheel: Wheel, version: str | None, abi: str | None, host: Host) -> st
         return reasons[0]
     if not is_version(wheel.version) or Version(wheel.version) != named:
         return f"it is version {named} by its name and {wheel.version!r} by its METADATA"
-    return ""
+    return _misfit_module(wheel, abi)
+
+
+def _misfit_module(wheel: Wheel, abi: str | None) -> str:
+    """Say that torch._C in it is for another Python or machine, as in a wheel that was given another name."""
+    modules = [match for each in wheel.members if (match := _MODULE.fullmatch(each.name))]
+    if not abi or not modules or any(match[1] in (None, "abi3", abi) for match in modules):
+        return ""
+    return f"its {modules[0][0]} is for another Python or machine than its name says; here it is {abi}"
 
 
 def python_tags(version: str | None, abi: str | None) -> tuple[str, str]:

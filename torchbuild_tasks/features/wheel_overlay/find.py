@@ -188,8 +188,24 @@ def look_at_change(work: Work | Scene, git: Git, commit: str) -> Change:
     changed = _split(git.run(*same, commit, "--"))
     staged = _split(git.run(*same, "--cached", commit, "--"))
     untracked = _split(git.run("ls-files", "-z", "--others", "--exclude-standard"))
+    hidden = _changed_unseen(work.root, git)
     rows = work.catalog.wheel_input
-    return Change(ahead=ahead, reached=find_reached(sorted({*changed, *staged}), untracked, rows))
+    return Change(ahead=ahead, reached=find_reached(sorted({*changed, *staged, *hidden}), untracked, rows))
+
+
+def _changed_unseen(root: Path, git: Git) -> list[str]:
+    """Return changed files that git was told to take for unchanged: assume-unchanged, skip-worktree.
+
+    Those that a sparse checkout leaves out are not there, and no change.
+    """
+    listed = _split(git.run("ls-files", "-v", "-z"))
+    flagged = [each[2:] for each in listed if each[0] == "S" or each[0].islower()]
+    there = [name for name in flagged if (root / name).is_file()]
+    known = (
+        [each.split()[1] for each in _split(git.run("ls-files", "-s", "-z", "--", *there))] if there else []
+    )
+    now = git.run("hash-object", "--", *there).split() if there else []
+    return [name for name, old, new in zip(there, known, now, strict=True) if old != new]
 
 
 def _split(text: str) -> list[str]:
