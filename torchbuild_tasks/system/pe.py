@@ -22,10 +22,19 @@ _DIRECTORIES: Final = tuple(
 )
 
 
+class _File(pefile.PE):  # type: ignore[misc]  # without types
+    """A DLL that is let go of without pefile's garbage collection of everything (up to 40 ms)."""
+
+    def close(self) -> None:
+        """Let go of the file."""
+        if data := self.__dict__.pop("__data__", None):
+            data.close()
+
+
 def read_pe(path: str, real: str, size: int) -> tuple[Image, tuple[Symbol, ...]]:
     """Return what the DLL says, and the functions that it takes; `damage` where it cannot be right."""
     try:
-        pe = pefile.PE(path, fast_load=True)
+        pe = _File(path, fast_load=True)
     except (pefile.PEFormatError, ValueError) as error:
         return Image(real=real, damage=f"broken DLL: {error}"), ()
     try:

@@ -327,6 +327,20 @@ def test_far_into_a_log_what_led_to_an_error_is_still_read() -> None:
     assert (scanner.found.error.number, scanner.found.lines[0].number) == (320_002, 320_001)
 
 
+@pytest.mark.parametrize(
+    ("line", "meant"),
+    [
+        ('ld: a.o: definizione multipla di "f"', "multiple definition of 'f'"),
+        ("/bin/sh: 1: foo: orden no encontrada", "command not found"),
+        ('a.cpp:3:5: errore: atteso ";"', "error: atteso"),
+    ],
+)
+def test_a_language_without_other_letters_is_seen_long_before_the_end(line: str, meant: str) -> None:
+    found = scan(line, *["Words of no meaning."] * 200)
+    assert found is not None
+    assert meant in found.error.text
+
+
 def test_an_exception_at_the_very_end_that_repeats_a_failure_gives_way_too() -> None:
     found = scan(
         "a.cpp:1:2: error: the cause",

@@ -9,7 +9,7 @@ import pytest
 from tests.support.cuda import cuda_facts, gpu, toolkit
 from tests.support.machines import ask, found, plan_of, settings, statuses, tree
 from torchbuild_tasks.model import Facts
-from torchbuild_tasks.plan.cuda.archs import capability, choose_archs, read_archs, runs_on
+from torchbuild_tasks.plan.cuda.archs import arch_list, capability, choose_archs, read_archs, runs_on
 from torchbuild_tasks.plan.cuda.devices import devices
 from torchbuild_tasks.plan.cuda.toolkit import choose_toolkit
 from torchbuild_tasks.plan.cuda.values import ChosenArchs
@@ -186,3 +186,8 @@ def test_the_cost_of_more_is_shown() -> None:
 def test_what_runs_where(list_: str, device: str, runs: bool) -> None:
     """Cubins run on later minors of their major, PTX on everything later, `a` code on one alone."""
     assert runs_on(ask(), read_archs(ask(), list_), capability(device)) is runs
+
+
+def test_a_letter_may_be_large() -> None:
+    assert arch_list(read_archs(ask(), "9.0A+ptx")) == "9.0a+PTX"
+    assert capability("9.0A") == capability("9.0a")
