@@ -50,6 +50,8 @@ ODD = (
         "CMAKE_ARGS=-DUSE_CUDA=OFF -DUSE_KINETO=0",
         "CUDAFLAGS=-ccbin g++-99",
     ),
+    *("USE_CUSPARSELT=1", "USE_UCC=1", "CXXFLAGS=-std=c++11", "LDFLAGS=-static", "USE_FAKELOWP=1"),
+    *("CMAKE_CXX_COMPILER=/opt/none/g++", "CMAKE_CXX_COMPILER_LAUNCHER=sccache", "USE_NNAPI=1"),
     *("CMAKE_CXX_FLAGS_RELEASE=-O0", "USE_DISTRIBUTED=0", "USE_TENSORPIPE=1", "USE_GLOO=1", "USE_ROCM=1"),
     *("CUDACXX=/usr/local/cuda-12.4/bin/nvcc", "CUDACXX=/opt/none/nvcc", "USE_CUDA=0"),
 )

@@ -110,10 +110,11 @@ def check_handed(question: Question, variables: Mapping[str, str]) -> Iterator[F
     for name in HANDED:
         given = question.decided.get(name)
         for word, value in _DEFINED.findall(given.value) if given else ():
-            if question.era != "scikit-build-core":
-                yield from _not_handed(question, name, word, value)
-                continue
             planned = variables.get(word)
+            if question.era != "scikit-build-core":
+                if planned is None or not _same(planned, value):
+                    yield from _not_handed(question, name, word, value)
+                continue
             if given is None or planned is None or _same(planned, value):
                 continue
             own = decided.because if (decided := question.decided.get(word)) else "the plan"
