@@ -57,6 +57,19 @@ def test_of_several_attempts_the_last_one_counts(again: str) -> None:
     assert cut.kind == "killed", "the next attempt does not end in order"
 
 
+def test_a_failed_job_that_sends_its_files_again_has_failed() -> None:
+    sent = ["##[error]Process completed with exit code 1.", "Post job cleanup.", "Retrying (attempt 2)"]
+    assert reading(*STEPS, *KILLED, STOPPED, *sent, "Successfully done").kind == "killed"
+    assert (
+        reading(*STEPS, *KILLED, STOPPED, "Retrying upload, attempt 2", "Successfully sent").kind == "killed"
+    )
+
+
+def test_of_several_attempts_a_cut_one_counts_not() -> None:
+    cut = reading(*STEPS, *KILLED, STOPPED, AGAIN[0], "Cloning into 'x'...")
+    assert cut.kind == "killed", "the next attempt does not end in order"
+
+
 @pytest.mark.parametrize(
     "count",
     [
