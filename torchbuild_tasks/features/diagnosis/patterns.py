@@ -274,8 +274,8 @@ _BAD: Final = (
     r"|unreachable|broken|missing|problems?|issues?|conflicts?)"
 )
 _COUNTED: Final = (
-    r"(?:\(?s\)?|\(OOM\)|jobs?|workers?|process(?:es)?|tests?|ranges?|compilations?|connections?|builds?|units?|steps?"
-    r"|files?|packages?|targets?|count|total|cases|requests|tasks?|objects?|calls?|summary)"
+    r"(?:\(?s\)?|\(OOM\)|jobs|workers|processes|tests|ranges|compilations|connections|builds|units|steps|hits"
+    r"|files|packages|targets|count|total|cases|requests|tasks|objects|calls|summary)"
 )
 _NOTHING: Final = re.compile(
     rf"(?i:error summary: 0 errors|\b(?:0|no|zero) (?:\w+ )?{_BAD}\b(?:\(s\))?(?:,? from 0 contexts)?"
