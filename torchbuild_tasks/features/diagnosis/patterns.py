@@ -124,7 +124,7 @@ _HARMLESS: Final = _any(
     r"::test_",
     r" (?:PASSED|SKIPPED|XFAIL|ok)$",
     r"^\d* *\| ",
-    r"^raise \w|^-+> \d+ ",  # quoted source
+    r"^raise \w|^-+> \d+ |^[a-z_][\w.]{0,60} = [frb]?['\"(\[]",  # quoted source
     r"^debconf: (?:delaying|unable to initialize|falling)|^#\d+ CANCELED$",
 )
 _TOOL: Final = (
