@@ -57,6 +57,19 @@ def test_of_several_attempts_the_last_one_counts(again: str) -> None:
     assert cut.kind == "killed", "the next attempt does not end in order"
 
 
+def test_a_failed_job_that_sends_its_files_again_has_failed() -> None:
+    sent = ["##[error]Process completed with exit code 1.", "Post job cleanup.", "Retrying (attempt 2)"]
+    assert reading(*STEPS, *KILLED, STOPPED, *sent, "Successfully done").kind == "killed"
+    assert (
+        reading(*STEPS, *KILLED, STOPPED, "Retrying upload, attempt 2", "Successfully sent").kind == "killed"
+    )
+
+
+def test_of_several_attempts_a_cut_one_counts_not() -> None:
+    cut = reading(*STEPS, *KILLED, STOPPED, AGAIN[0], "Cloning into 'x'...")
+    assert cut.kind == "killed", "the next attempt does not end in order"
+
+
 @pytest.mark.parametrize(
     "count",
     [
@@ -202,3 +215,18 @@ def test_a_command_without_words_of_its_own_fails_of_the_exception_before() -> N
 
 def test_what_no_compiler_says_is_not_read_behind_a_place_in_a_source() -> None:
     assert reading("gloo/tcp/device.cc:1:2: error: Connection refused is no type").kind == "compile-error"
+
+
+def test_source_that_pytest_quotes_is_no_error() -> None:
+    quoted = [
+        "    def test_it():",
+        "        text = 'a.cpp:1:2: error: quoted'",
+        ">       assert text == 'no'",
+    ]
+    said = reading(
+        "____ test_it ____",
+        *quoted,
+        "E       AssertionError: assert 'a.cpp' == 'no'",
+        "test_it.py:3: AssertionError",
+    )
+    assert (said.kind, said.line_number) == ("test-failure", 5)

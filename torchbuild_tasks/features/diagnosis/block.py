@@ -125,7 +125,7 @@ class Block:
     def take(self, line: Line) -> bool:
         """Add the line if it still belongs to the block, and say whether it did."""
         said = line.text
-        if patterns.AGAIN.search(said):
+        if patterns.begins_again(said):
             return False
         text = said[self._indent :] if said[: self._indent].isspace() else said
         if not self._belongs(text):

@@ -124,7 +124,7 @@ _HARMLESS: Final = _any(
     r"::test_",
     r" (?:PASSED|SKIPPED|XFAIL|ok)$",
     r"^\d* *\| ",
-    r"^raise \w|^-+> \d+ ",  # quoted source
+    r"^raise \w|^-+> \d+ |^[a-z_][\w.]{0,60} = [frb]?['\"(\[]",  # quoted source
     r"^debconf: (?:delaying|unable to initialize|falling)|^#\d+ CANCELED$",
 )
 _TOOL: Final = (
@@ -245,6 +245,12 @@ AGAIN: Final = re.compile(
     r"|re-?(?:running|building|starting) (?:\w+ )?(?:with|after)|once more)"
     r"(?! \(Retry)"
 )
+_SENT: Final = re.compile(r"\b(?i:upload\w*|artifacts?|sav(?:e|ing) (?:the )?cache|push(?:ing)?)\b")
+_OVER: Final = _any(
+    r"^##\[error\]|^(?:Error|ERROR): (?:Process completed with exit|Job failed|script returned exit) ",
+    r"^Finished: FAILURE|returned a non-zero code: [1-9]|^The command \".{1,300}\" exited with [1-9]",
+    r"^Exited with code exit status [1-9]|The command exited with status [1-9]|^Post job cleanup",
+)
 _AGAIN_SIGNS: Final = (
     b"etry",
     b" again",
@@ -268,8 +274,8 @@ _BAD: Final = (
     r"|unreachable|broken|missing|problems?|issues?|conflicts?)"
 )
 _COUNTED: Final = (
-    r"(?:\(?s\)?|\(OOM\)|jobs?|workers?|process(?:es)?|tests?|ranges?|compilations?|connections?|builds?|units?|steps?"
-    r"|files?|packages?|targets?|count|total|cases|requests|tasks?|objects?|calls?|summary)"
+    r"(?:\(?s\)?|\(OOM\)|jobs|workers|processes|tests|ranges|compilations|connections|builds|units|steps|hits"
+    r"|files|packages|targets|count|total|cases|requests|tasks|objects|calls|summary)"
 )
 _NOTHING: Final = re.compile(
     rf"(?i:error summary: 0 errors|\b(?:0|no|zero) (?:\w+ )?{_BAD}\b(?:\(s\))?(?:,? from 0 contexts)?"
@@ -379,6 +385,16 @@ def ends(text: str) -> bool:
     text = _NOTHING.sub("", text)
     ends_so = _ENDS.search(text) is not None and _NO_END.search(text) is None
     return ended_well(text) or ends_so or TESTED.match(text.strip()) is not None
+
+
+def begins_again(text: str) -> bool:
+    """Say whether a line tells that what failed is done again."""
+    return AGAIN.search(text) is not None and _SENT.search(text) is None
+
+
+def is_over(text: str) -> bool:
+    """Say whether a service tells that its step has failed for good."""
+    return _OVER.search(text) is not None
 
 
 def again_after(block: bytes, at: int) -> int:

@@ -219,8 +219,7 @@ class LogScanner:
         """Search the next line, given without its end."""
         self._number += 1
         if self._proof is not None and self._block is None:
-            if patterns.AGAIN.search(self._line(self._number, raw).text):
-                self._begin_again()
+            self._try_again(self._line(self._number, raw).text)
         else:
             line = self._line(self._number, raw)
             if self._block is None or not self._block.take(line):
@@ -228,17 +227,21 @@ class LogScanner:
                 if self._proof is None:
                     if self._complaint is not None and line.number > self._complaint.number + _FAR:
                         self._complaint = None
-                    if (self._suspect or self._weak) and patterns.AGAIN.search(line.text):
-                        self._begin_again()
-                    else:
+                    if not ((self._suspect or self._weak) and self._try_again(line.text)):
                         self._judge(line, line.text.strip())
         self._recent.append((self._number, raw))
 
-    def _begin_again(self) -> None:
-        """Note the error of an attempt, and read the next one."""
+    def _try_again(self, text: str) -> bool:
+        """Say whether another attempt begins; the error of this one is noted, and the next one read.
+
+        When a service has said that its step has failed, only logs and files are sent again.
+        """
+        if not patterns.begins_again(text) or any(patterns.is_over(line.strip()) for line in self.last):
+            return False
         self._earlier = self._earlier or self._found_now()
         self._proof = self._suspect = self._weak = self._dropped = self._complaint = self._hint = None
         self._dropped_in_build = self._in_pip = False
+        return True
 
     def _line(self, number: int, raw: bytes) -> Line:
         text = self._decode(raw)
