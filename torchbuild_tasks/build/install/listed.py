@@ -37,8 +37,8 @@ def find_left_out(root: Path, build_dir: Path) -> tuple[str, ...]:
     """Return what earlier installs listed, the last one did not, and still exists, relative to the checkout.
 
     Nothing when the last install put nothing into the checkout: a wheel is made elsewhere. Nothing either of
-    folders into which no install of CMake's puts anything: a wheel that was laid over the checkout lists more,
-    and what Ninja or setup.py writes there again, or finds as it should be, is this build's.
+    folders into which that install puts nothing: a wheel that was laid over the checkout lists more, and
+    what Ninja or setup.py writes there again, or finds as it should be, is this build's.
     """
     now = _read_listed(root, build_dir)
     tops = {_top(path) for path in now} - {""}
