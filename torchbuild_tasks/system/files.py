@@ -48,7 +48,7 @@ def write_atomic(path: Path, data: bytes, *, error: type[TorchbuildError], priva
         if not path.name:
             raise IsADirectoryError(errno.EISDIR, "it is a folder")
         partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
-        _sweep(path.parent)
+        sweep(path.parent)
         try:
             with create(partial, 0o600 if private else 0o666) as file:
                 file.write(data)
@@ -59,7 +59,7 @@ def write_atomic(path: Path, data: bytes, *, error: type[TorchbuildError], priva
             raise
 
 
-def _sweep(folder: Path) -> None:
+def sweep(folder: Path) -> None:
     """Remove what killed runs left of files there: each has the number of its process."""
     for left in folder.glob(".*.partial"):
         number = left.name.split(".")[-2]

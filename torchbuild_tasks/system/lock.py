@@ -13,7 +13,7 @@ from pathlib import Path
 from torchbuild_tasks.errors import TreeBusy, UsageError
 from torchbuild_tasks.model import Running
 from torchbuild_tasks.system import left_running
-from torchbuild_tasks.system.files import state_dir, translate_errors, unlink, write_json
+from torchbuild_tasks.system.files import state_dir, sweep, translate_errors, unlink, write_json
 from torchbuild_tasks.system.reading import read_value
 
 
@@ -38,6 +38,9 @@ def hold(root: Path, what: str, note: Callable[[str], object] | None = None) -> 
             raise _busy(root, about) from None
     try:
         _end_left(root, state, note)
+        with contextlib.suppress(OSError):
+            sweep(root)  # what is as it should be is not written, so no write does it
+            sweep(state)
         with contextlib.suppress(
             UsageError
         ):  # a full disk, for `clean` to empty: nobody is told who holds it

@@ -37,6 +37,14 @@ def test_what_the_next_install_leaves_out(root: Path) -> None:
     assert listed.find_left_out(root, root / "build") == ()
 
 
+def test_what_a_wheel_lists_beside_installs_is_the_next_builds(root: Path) -> None:
+    """Ninja and setup.py write it there, too; a script that found it as it should be left it untouched."""
+    install(root, "torch/version.py", "torch/_C.so", "torch/testing/generated/x.py", "torch/lib/a.so")
+    listed.note_listed(root, root / "build")
+    install(root, "torch/lib/b.so")
+    assert listed.find_left_out(root, root / "build") == ("torch/lib/a.so",)
+
+
 def test_a_killed_build_loses_nothing(root: Path) -> None:
     install(root, "torch/lib/a.so")
     listed.note_listed(root, root / "build")

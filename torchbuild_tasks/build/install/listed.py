@@ -36,12 +36,20 @@ def note_listed(root: Path, build_dir: Path) -> None:
 def find_left_out(root: Path, build_dir: Path) -> tuple[str, ...]:
     """Return what earlier installs listed, the last one did not, and still exists, relative to the checkout.
 
-    Nothing when the last install put nothing into the checkout: a wheel is made elsewhere.
+    Nothing when the last install put nothing into the checkout: a wheel is made elsewhere. Nothing either of
+    folders into which that install puts nothing: a wheel that was laid over the checkout lists more, and
+    what Ninja or setup.py writes there again, or finds as it should be, is this build's.
     """
     now = _read_listed(root, build_dir)
-    if not now:
-        return ()
-    return tuple(sorted(path for path in _read(root) - now if os.path.lexists(root / path)))
+    tops = {_top(path) for path in now} - {""}
+    return tuple(
+        sorted(path for path in _read(root) - now if _top(path) in tops and os.path.lexists(root / path))
+    )
+
+
+def _top(path: str) -> str:
+    """Return `torch/lib` of what lies below it; "" of what lies in `torch` itself."""
+    return "/".join(path.split("/")[:2]) if path.count("/") > 1 else ""
 
 
 def forget_left_out(root: Path, build_dir: Path) -> None:
