@@ -184,11 +184,9 @@ def _measure(engine: Engine, folder: Path, runs: int) -> None:
     say("wall", (each.wall for each in away), unit="s")
     say("wall, built again", (each.wall for each in again), unit="s")
     for how, number in (("stopped (it hangs)", signal.SIGSTOP), ("killed", signal.SIGKILL)):
-        say(
-            f"wall, server {how} when two of {FILES} are compiled",
-            [_disturbed(engine, one, number)],
-            unit="s",
-        )
+        wall = _disturbed(engine, one, number)
+        limit = ", which was ended then" if wall == _limit() else ""
+        say(f"wall, server {how} when two of {FILES} are compiled{limit}", [wall], unit="s")
     print(f"    $ torchbuild build --distribute {engine.url}\n    against\n    $ {local}", flush=True)
 
 
@@ -206,7 +204,6 @@ def _disturbed(engine: Engine, root: Path, number: signal.Signals) -> float:
     try:
         return engine.build(root).wall
     except subprocess.TimeoutExpired:
-        print(f"    {engine.title} had not ended after {_limit():.0f} s (TORCHBUILD_BENCH_LIMIT)")
         engine.hosts.client.kill()
         return _limit()
     finally:

@@ -186,6 +186,19 @@ def test_torch_python_alone_is_compiled_against_the_wheel(
 
 
 @OLDER
+def test_auto_names_what_finds_out_whether_bindings_are_compiled_alone(
+    tree: Path, wheel: Path, target: Path
+) -> None:
+    change_binding(tree, "of this checkout")
+    (tree / "dist").mkdir()
+    shutil.copy(wheel, tree / "dist")
+    words = ("--source", tree, "--python", target, "--auto", "--set", "CXX=/nowhere/c++")
+    offers = torchbuild("build", *words)  # all are said, and none can work
+    assert offers.code == 3 and "from-wheel torch/csrc/Module.cpp must be compiled" in offers.err, offers.err
+    assert "mixed whether its wheel was built alike is found out by build --from-wheel auto" in offers.err
+
+
+@OLDER
 def test_what_is_configured_otherwise_than_the_wheel_is_refused_with_what_makes_it_alike(
     tree: Path, wheel: Path, target: Path, tmp_path: Path
 ) -> None:

@@ -220,10 +220,15 @@ def _due(scene: Scene, *target: str) -> dict[str, Any]:
 
 
 def _nearest(scene: Scene, *, offline: bool) -> dict[str, Any]:
-    reached: tuple[Reached, ...] = ()
+    differing: tuple[Reached, ...] = ()
     for wheel in local_wheels(scene):
-        if not check_wheel(scene, wheel):
+        problem = check_wheel(scene, wheel)
+        if not problem:
             return {"wheel": wheel.path, "wheel_size": sum(member.size for member in wheel.members)}
+        if isinstance(problem, tuple) and not differing:
+            differing = look_at_change(scene, Git(folder=scene.root), wheel.commit).reached
+    if differing:
+        return {"reached": differing}
     release = nearest_release(scene)
     if release is None:
         return {"no_wheel": "none is here, and no release's tag is an ancestor of this commit"}
