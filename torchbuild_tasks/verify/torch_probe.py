@@ -106,11 +106,12 @@ def check_import(torch: Any) -> Answer:
 
 def led_by(file: str) -> dict[str, str]:
     """Return the .pth file that puts the folder of a package on the path, if one does."""
-    entry = str(Path(file).parent.parent)
+    entry = os.path.normcase(Path(file).parent.parent)
     for folder in filter(os.path.isdir, sys.path):
         for path in sorted(Path(folder).glob("*.pth")):
             with contextlib.suppress(OSError):
-                if entry in path.read_text(encoding="utf-8", errors="replace").splitlines():
+                lines = path.read_text(encoding="utf-8", errors="replace").splitlines()
+                if entry in (os.path.normcase(Path(line)) for line in lines):
                     return {"led_by": str(path)}
     return {}
 
