@@ -66,16 +66,28 @@ def test_a_limit_of_the_process_is_no_traceback(
     assert "ulimit -a" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("number", [errno.EIO, errno.ENOMEM, errno.EMFILE, errno.ENOSPC])
+@pytest.mark.parametrize(
+    ("number", "advice"),
+    [
+        (errno.EIO, "once that disk or server answers"),
+        (errno.ENOMEM, "more memory"),
+        (errno.EMFILE, "ulimit -n"),
+        (errno.ENOSPC, "make room"),
+        (errno.EACCES, "yours to write"),
+        (errno.ENAMETOOLONG, "shorter path"),
+        (errno.ELOOP, "remove the one"),
+    ],
+)
 def test_a_file_that_the_system_does_not_give_is_no_traceback(
-    number: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    number: int, advice: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     def fail(*given: object) -> None:
         raise OSError(number, "it fails", "/co/x")
 
     monkeypatch.setattr(run, "load", lambda verb: fail)
     assert run.run_verb("plan", BuildRequest()) == 2
-    assert "/co/x: it fails" in capsys.readouterr().err
+    shown = " ".join(capsys.readouterr().err.split())
+    assert "/co/x: it fails" in shown and advice in shown
 
 
 def test_folders_of_path_that_depend_on_the_current_one_do_not_count(monkeypatch: pytest.MonkeyPatch) -> None:

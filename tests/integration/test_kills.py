@@ -163,7 +163,7 @@ class World:
         for name in ("made.json", "installed.json"):
             if (self.tree / ".torchbuild" / name).exists():
                 json.loads((self.tree / ".torchbuild" / name).read_bytes())
-        partial = [path for path in self.tree.rglob(".*.partial") if "venv" not in path.as_posix()]
+        partial = [path for path in self.tree.rglob(".*.torchbuild-partial") if "venv" not in path.as_posix()]
         partial += Path(self.places["OUT"]).glob(".*.unpacking")
         return f"left: {partial}" if partial else ""
 

@@ -30,6 +30,7 @@ from torchbuild_tasks.system.files import (
 )
 from torchbuild_tasks.system.git.cut_off import MARK, mark_change
 from torchbuild_tasks.system.left_running import FILE
+from torchbuild_tasks.system.temporary import WRITING, temporary_name
 
 
 @pytest.fixture
@@ -45,7 +46,7 @@ def test_a_link_that_a_clone_brought_is_not_written_through(folder: Path, privat
     """In a container numbers of processes are small: a repository can have a link for each."""
     victim = folder / "bashrc"
     victim.write_text("mine", "ascii")
-    (folder / f".env.sh.{os.getpid()}.partial").symlink_to(victim)
+    temporary_name(folder / "env.sh", WRITING).symlink_to(victim)
     (folder / FILE).symlink_to(victim)
     (folder / MARK).symlink_to(victim)
     write_atomic(folder / "env.sh", b"new", error=EnvFileError, private=private)
@@ -58,12 +59,22 @@ def test_a_link_that_a_clone_brought_is_not_written_through(folder: Path, privat
 
 
 def test_what_killed_runs_left_of_a_file_goes_with_its_next_write(folder: Path) -> None:
-    left = [folder / f".{name}.99999999.partial" for name in ("env.sh", "x")]  # no system has such a number
-    others = [folder / f".env.sh.{name}.partial" for name in (os.getppid(), "mine")]
-    for path in (*left, *others):
+    dead = 99999999  # no system has such a number
+    left = folder / f".env.sh.{dead}.{WRITING}"
+    others = [folder / f".env.sh.{name}.{WRITING}" for name in (os.getppid(), "mine")]
+    others += [folder / f".env.sh.{dead}.partial", folder / f".x.{dead}.{WRITING}"]
+    for path in (left, *others):
         path.write_text("half", "utf-8")
     write_atomic(folder / "env.sh", b"new", error=EnvFileError)
     assert sorted(folder.iterdir()) == sorted((*others, folder / "env.sh"))
+
+
+def test_what_a_killed_run_left_and_that_does_not_go_stops_no_write(folder: Path) -> None:
+    """It may be another user's, or open on Windows; a folder has the same effect everywhere."""
+    left = folder / f".env.sh.99999999.{WRITING}"
+    left.mkdir()
+    write_atomic(folder / "env.sh", b"new", error=EnvFileError)
+    assert (folder / "env.sh").read_bytes() == b"new" and left.exists()
 
 
 def test_write_atomic_replaces_the_whole_file(folder: Path) -> None:

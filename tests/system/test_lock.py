@@ -76,7 +76,7 @@ def test_a_note_that_cannot_be_written_holds_nobody_up(tmp_path: Path) -> None:
 
 
 def test_what_killed_runs_left_of_files_goes(tmp_path: Path) -> None:
-    left = tmp_path / ".env_set.sh.99999999.partial"  # no system has such a number
+    left = tmp_path / ".env_set.sh.99999999.torchbuild-partial"  # no system has such a number
     left.write_text("half", "utf-8")
     with hold(tmp_path, "build"):
         assert not left.exists()

@@ -162,9 +162,8 @@ def _switches(path: str, text: str) -> Iterator[Switch]:
         if kind.lower() == "option":
             yield Switch(name=name, default=words[1] if len(words) > 1 else "OFF", place=place)
         elif len(words) >= 4:  # help, value, condition (perhaps several words), value where it does not hold
-            free = re.search(
-                rf"if\(NOT DEFINED {name}\)\s*$", text[: found.start()]
-            )  # set, it is as it is set
+            before = text[max(0, found.start() - 200) : found.start()].rstrip()
+            free = before.endswith(f"if(NOT DEFINED {name})")  # set, it is as it is set
             needs = "" if free else " ".join(words[2:-1])
             yield Switch(name=name, default=words[1], needs=needs, place=place)
 

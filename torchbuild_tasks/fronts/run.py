@@ -21,17 +21,23 @@ from torchbuild_tasks.text.redaction import Redactor
 from torchbuild_tasks.values import to_json
 from torchbuild_tasks.verbs import VERBS, Outcome
 
-# What a folder that belongs to somebody else says, or one that is not a folder; no mistake of ours.
-_NOT_OURS: Final = (errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOTDIR, errno.ENOSPC)
-# What a disk says that fails, a server of files that is gone, or a system that has no more to give.
-_MACHINES: Final = tuple(
-    getattr(errno, name)
-    for name in (
-        *("EIO", "ESTALE", "ETIMEDOUT", "ENOTCONN", "ENODEV", "ENXIO"),
-        *("EMFILE", "ENFILE", "ENOMEM", "ENAMETOOLONG", "ELOOP", "EDQUOT"),
-    )
-    if hasattr(errno, name)  # Windows lacks some
+_NOT_YOURS: Final = (
+    "Make it yours to write, or name another place; TORCHBUILD_CACHE is where torchbuild keeps what "
+    "checkouts share."
 )
+_LATER: Final = "Run the same command again once that disk or server answers."
+# What to do about an error of the system that is no mistake of ours; Windows lacks some.
+_ADVICE: Final = {
+    **dict.fromkeys(("EACCES", "EPERM", "EROFS", "ENOTDIR"), _NOT_YOURS),
+    **dict.fromkeys(("EIO", "ESTALE", "ETIMEDOUT", "ENOTCONN", "ENODEV", "ENXIO"), _LATER),
+    "ENOSPC": "That disk is full: make room there, and run the same command again.",
+    "EDQUOT": "Your quota on that disk is used up: make room there, and run the same command again.",
+    "EMFILE": "This process may open no more files: ulimit -n says how many, and ulimit -n 4096 allows more.",
+    "ENFILE": "The system has no more open files to give: end programs that hold many, and try again.",
+    "ENOMEM": "The system has no more memory to give: end programs that use much of it, and try again.",
+    "ENAMETOOLONG": "Work in a folder with a shorter path.",
+    "ELOOP": "Links lead around in a circle there: remove the one that is wrong.",
+}
 
 # What gives its terminal to another program, or runs until Ctrl-C. Of every other verb a terminal shows after
 # a second what it is about, until a stage has a title of its own.
@@ -75,14 +81,9 @@ def run_verb(verb: str, request: BuildRequest) -> int:
         show_error(refused, as_json=request.json, redactor=report.redactor)
         return refused.exit_code
     except OSError as error:
-        if error.errno not in (*_NOT_OURS, *_MACHINES) or not error.filename:
+        fix = _ADVICE.get(errno.errorcode.get(error.errno or 0, ""))
+        if fix is None or not error.filename:
             raise
-        fix = (
-            "Make it yours to write, or name another place; TORCHBUILD_CACHE is where torchbuild keeps what "
-            "checkouts share."
-        )
-        if error.errno in _MACHINES:
-            fix = "Run the same command again once the system gives that file."
         refused = UsageError(f"{error.filename}: {error.strerror}.", next_step=fix)
         show_error(refused, as_json=request.json, redactor=report.redactor)
         return refused.exit_code

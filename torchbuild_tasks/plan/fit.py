@@ -152,16 +152,23 @@ def _check_rooms(question: Question) -> tuple[Finding, ...]:
         if room.purpose == "tmp" and room.free is not None and room.free < TEMPORARY * GIB:
             text = f"{_size(room.free)} free in {room.path}, where compilers and pip write: "
             text += f"they may need {TEMPORARY:g} GiB"
-            found.append(Finding(id="disk", status="warn", text=text, fix="TMPDIR=/some/other/folder"))
+            fix = f"Set {temporary_names(question)} to another folder."
+            found.append(Finding(id="disk", status="warn", text=text, fix=fix))
     for room in health.rooms if health and question.facts.host.os != "windows" else ():
         if not room.noexec or room.purpose not in ("build", "tmp"):
             continue
         build = room.purpose == "build"
         text = f"{room.mount} is mounted noexec: nothing that is built in {room.path} can be started"
         text += "" if build else "; configure tests and what pip builds may want to"
-        fix = "Use a checkout on another file system." if build else "TMPDIR=/some/other/folder"
+        fix = "Use a checkout on another file system."
+        fix = fix if build else f"Set {temporary_names(question)} to another folder."
         found.append(Finding(id="noexec", status="error" if build else "warn", text=text, fix=fix))
     return tuple(found)
+
+
+def temporary_names(question: Question) -> str:
+    """Return the variables that name the folder for temporary files there."""
+    return "TMP and TEMP" if question.facts.host.os == "windows" else "TMPDIR"
 
 
 def _check_cmake(question: Question) -> tuple[Finding, ...]:

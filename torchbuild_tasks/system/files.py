@@ -23,6 +23,7 @@ from pathlib import Path
 from typing import Any, BinaryIO, Final
 
 from torchbuild_tasks.errors import TorchbuildError, UsageError
+from torchbuild_tasks.system.temporary import WRITING, abandoned, temporary_name
 from torchbuild_tasks.values import to_json
 
 STATE_DIR: Final = ".torchbuild"
@@ -47,8 +48,8 @@ def write_atomic(path: Path, data: bytes, *, error: type[TorchbuildError], priva
     with translate_errors(error, path):
         if not path.name:
             raise IsADirectoryError(errno.EISDIR, "it is a folder")
-        partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
-        sweep(path.parent)
+        partial = temporary_name(path, WRITING)
+        sweep(path.parent, path.name)
         try:
             with create(partial, 0o600 if private else 0o666) as file:
                 file.write(data)
@@ -59,15 +60,11 @@ def write_atomic(path: Path, data: bytes, *, error: type[TorchbuildError], priva
             raise
 
 
-def sweep(folder: Path) -> None:
-    """Remove what killed runs left of files there: each has the number of its process."""
-    for left in folder.glob(".*.partial"):
-        number = left.name.split(".")[-2]
-        if number.isdecimal() and len(number) < 9:
-            import psutil  # seldom needed
-
-            if not psutil.pid_exists(int(number)):
-                left.unlink(missing_ok=True)
+def sweep(folder: Path, name: str | None = None) -> None:
+    """Remove what killed runs left of files there, or of the one with that name, as far as it goes."""
+    for left in abandoned(folder, WRITING, name=name):
+        with contextlib.suppress(OSError):
+            left.unlink()
 
 
 def write_json(path: Path, value: object, *, error: type[TorchbuildError], private: bool = False) -> None:

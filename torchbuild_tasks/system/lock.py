@@ -38,12 +38,9 @@ def hold(root: Path, what: str, note: Callable[[str], object] | None = None) -> 
             raise _busy(root, about) from None
     try:
         _end_left(root, state, note)
-        with contextlib.suppress(OSError):
-            sweep(root)  # what is as it should be is not written, so no write does it
-            sweep(state)
-        with contextlib.suppress(
-            UsageError
-        ):  # a full disk, for `clean` to empty: nobody is told who holds it
+        sweep(root)  # what is as it should be is not written, so no write does it
+        sweep(state)
+        with contextlib.suppress(UsageError):  # a full disk, for `clean` to empty: then nobody learns of us
             write_json(about, _myself(what), error=UsageError, private=True)
         with left_running.note_started(state):
             yield

@@ -9,16 +9,22 @@ from __future__ import annotations
 import contextlib
 import fnmatch
 import os
-import re
 import stat
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Final, Protocol
 
-from torchbuild_tasks.system.files import STATE_DIR, Patience, replace
+from torchbuild_tasks.errors import TorchbuildError
+from torchbuild_tasks.system.files import STATE_DIR, Patience, replace, translate_errors
+from torchbuild_tasks.system.temporary import FOLDERS, REMOVING, UNPACKING, abandoned, temporary_name
 
 Stamp = tuple[int, int, int]
+_LIFTED: Final = "too-deep"
+# Characters; what lies deeper is moved up first: a path may have 4,096 bytes, and Python 1,000 calls.
+# Programs that try how deep a path may be (autoconf's for getcwd) leave such folders when they are killed.
+_DEEP: Final = 1000
+_LONGEST: Final = 4000  # bytes; Linux takes 4,096 for a path
 
 
 class Scope(Protocol):
@@ -87,53 +93,31 @@ def is_link(path: Path) -> bool:
 # ---------------- folders of this tool, and what killed runs have left
 
 
-UNPACKING: Final = "unpacking"
-REMOVING: Final = "removing"
-DOWNLOADING: Final = "downloading"
-_LEFTOVER: Final = re.compile(rf"\.(?P<id>.+)\.(?P<pid>\d{{1,9}})\.(?:{UNPACKING}|{REMOVING}|{DOWNLOADING})")
-
-
-def temporary_name(folder: Path, doing: str) -> Path:
-    """Return the hidden name next to `folder` of what this process fills, or removes."""
-    return folder.with_name(f".{folder.name}.{os.getpid()}.{doing}")
-
-
 def leftovers(parent: Path, name: str | None = None) -> list[Path]:
-    """Folders with such names whose process is over, or is this one; of one folder, or of all."""
-    import psutil
-
-    found = []
-    with contextlib.suppress(OSError):
-        for path in parent.iterdir():
-            match = _LEFTOVER.fullmatch(path.name)
-            if match and name in (None, match["id"]) and is_folder(path.lstat()):
-                pid = int(match["pid"])
-                if pid == os.getpid() or not psutil.pid_exists(pid):
-                    found.append(path)
-    return found
+    """Return the folders that killed runs left in `parent`; of one path, or of all."""
+    return [path for path in abandoned(parent, *FOLDERS, name=name) if path.is_dir() and not is_link(path)]
 
 
 @contextlib.contextmanager
-def scratch_folder(parent: Path, name: str) -> Iterator[Path]:
-    """Make a folder for this user alone in `parent`; it goes at the end, and what killed runs left before.
+def unfinished_folder(
+    path: Path, error: type[TorchbuildError], doing: str = UNPACKING, *, private: bool = False
+) -> Iterator[Path]:
+    """Make the hidden folder in which `path` grows; what killed runs left of it goes before, it at the end.
 
-    Raises:
-        OSError: it cannot be made.
+    Args:
+        path, doing: as for `temporary_name`.
+        error: raised when it cannot be made.
+        private: for this user alone.
     """
-    folder = temporary_name(parent / name, UNPACKING)
-    for old in leftovers(parent, name):
+    folder = temporary_name(path, doing)
+    for old in leftovers(path.parent, path.name):
         discard(old)
-    folder.mkdir(mode=0o700, parents=True)
+    with translate_errors(error, folder):
+        folder.mkdir(mode=0o700 if private else 0o777, parents=True)
     try:
         yield folder
     finally:
         discard(folder)
-
-
-def owner_of(leftover: Path) -> str:
-    """Return the name of the folder that a leftover was to become, or was."""
-    match = _LEFTOVER.fullmatch(leftover.name)
-    return match["id"] if match else ""
 
 
 def remove_tree(folder: Path, patience: Patience | None = None) -> int:
@@ -150,12 +134,6 @@ def remove_tree(folder: Path, patience: Patience | None = None) -> int:
             patience.rmdir(each)
     patience.rmdir(folder)
     return size
-
-
-_LIFTED: Final = "too-deep"
-# Characters; what lies deeper is moved up first: a path may have 4,096 bytes, and Python 1,000 calls.
-# Programs that try how deep a path may be (autoconf's for getcwd) leave such folders when they are killed.
-_DEEP: Final = 1000
 
 
 def _empty(folder: Path, patience: Patience, longest: int, top: Path) -> int:
@@ -196,9 +174,6 @@ def size_of(folder: Path) -> int:
                     else:
                         size += info.st_size
     return size
-
-
-_LONGEST: Final = 4000  # bytes; Linux takes 4,096 for a path
 
 
 def rename_and_remove(folder: Path) -> int:

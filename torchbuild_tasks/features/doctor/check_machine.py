@@ -9,7 +9,7 @@ from torchbuild_tasks.catalog import GIB
 from torchbuild_tasks.catalog.match import memory_row
 from torchbuild_tasks.features.doctor.check import Findings, View, one_finding
 from torchbuild_tasks.model import Finding, Room
-from torchbuild_tasks.plan.fit import TEMPORARY, needed_disk
+from torchbuild_tasks.plan.fit import TEMPORARY, needed_disk, temporary_names
 from torchbuild_tasks.plan.jobs import gib_of_job, usable_memory
 
 # Times the size of an archive, for it and what it unpacks to: an estimate on the safe side.
@@ -21,7 +21,7 @@ _FILES_EACH_JOB: Final = 8
 _CLOCK: Final = 5.0  # seconds; file systems keep times no finer than two
 _SHARED: Final = ("nfs", "nfs4", "cifs", "smb3", "9p", "fuse.sshfs", "drvfs", "virtiofs")
 # A folder that must be written to, and what names another one.
-_NAMED: Final = {"store": "TORCHBUILD_CACHE", "cache": "--cache-dir", "tmp": "TMPDIR"}
+_NAMED: Final = {"store": "TORCHBUILD_CACHE", "cache": "--cache-dir", "tmp": ""}
 
 
 def check_disk(view: View) -> Findings:
@@ -62,7 +62,7 @@ def _check_mount(view: View, rooms: list[Room], needs: Mapping[str, float]) -> F
     if free / GIB < must:
         built = view.facts.tree.previous is not None
         fix = "Free some space, choose a smaller preset (--preset minimal), or put a part elsewhere: "
-        fix += "TORCHBUILD_CACHE, --cache-dir, TMPDIR"
+        fix += f"TORCHBUILD_CACHE, --cache-dir, {temporary_names(view.question)}"
         return Finding(id="disk", status="warn" if built else "error", text=text, fix=fix)
     if free / GIB < sum(gib for _, gib in parts):
         fix = "The compiler cache can fill the rest: --cache-size 5G, or --cache-dir on another disk"
@@ -76,7 +76,8 @@ def check_places(view: View) -> Findings:
     for room in view.health.rooms:
         if room.writable is False and room.purpose in _NAMED:
             text = f"{room.path} ({room.purpose}) cannot be written to"
-            fix = f"Make it yours, or name another: {_NAMED[room.purpose]}."
+            names = _NAMED[room.purpose] or temporary_names(view.question)
+            fix = f"Make it yours, or name another: {names}."
             found += one_finding("places", "error", text, fix)
         if room.kind in _SHARED and room.purpose in ("build", "cache"):
             text = f"{room.path} ({room.purpose}) is on {room.kind}, which is shared, and slow"

@@ -29,11 +29,11 @@ from torchbuild_tasks.system.reading import hash_file, read_value
 from torchbuild_tasks.system.remove import (
     is_folder,
     leftovers,
-    owner_of,
     remove_tree,
     rename_and_remove,
     size_of,
 )
+from torchbuild_tasks.system.temporary import owner_of
 
 FILES: Final = "files"
 UNPACKED: Final = "unpacked"

@@ -39,7 +39,7 @@ from torchbuild_tasks.features.package.platform import platform_of, provided_by
 from torchbuild_tasks.system import files
 from torchbuild_tasks.system.archive.members import check_wheel_names
 from torchbuild_tasks.system.elf import BROKEN as ELF_BROKEN
-from torchbuild_tasks.system.remove import scratch_folder
+from torchbuild_tasks.system.remove import unfinished_folder
 from torchbuild_tasks.text.show import size_text
 from torchbuild_tasks.text.words import in_short
 
@@ -95,7 +95,7 @@ def make_package(wheel: Wheel, order: Order, catalog: Catalog, report: Reporter)
     check_wheel_names(wheel.found)
     with contextlib.ExitStack() as at_last:
         at_last.enter_context(files.translate_errors(PackageRefused, order.out))
-        place = at_last.enter_context(scratch_folder(order.out, "package"))
+        place = at_last.enter_context(unfinished_folder(order.out / "package", PackageRefused, private=True))
         with _unpacked(wheel.path, place) as context:
             package = _fill(wheel, order, catalog, report, context, place)
         return _finish(package, wheel, order, catalog)

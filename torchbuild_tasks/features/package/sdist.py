@@ -23,7 +23,7 @@ from torchbuild_tasks.system.git.checkout import changed_files
 from torchbuild_tasks.system.git.run import Git
 from torchbuild_tasks.system.git.submodules import modules
 from torchbuild_tasks.system.reading import read_text
-from torchbuild_tasks.system.remove import scratch_folder
+from torchbuild_tasks.system.remove import unfinished_folder
 from torchbuild_tasks.text.show import size_text
 
 _LINK: Final = "120000"  # git's modes of a link, and of a submodule
@@ -88,7 +88,8 @@ def make_sdist(
     version = source_version(text, commit, os.environ, local, changed=bool(seen.changed))
     stamp = _stamp(os.environ.get("SOURCE_DATE_EPOCH") or git.run("log", "-1", "--format=%ct"))
     target = out / f"torch-{version}.tar.gz"
-    with files.translate_errors(PackageRefused, out), scratch_folder(out, "sdist") as place:
+    private = unfinished_folder(out / "sdist", PackageRefused, private=True)
+    with files.translate_errors(PackageRefused, out), private as place:
         path = place / target.name
         _write(path, root, seen, version, stamp)
         packed = path.stat().st_size

@@ -22,7 +22,7 @@ from torchbuild_tasks.features.provenance.sbom import SBOM, make_sbom
 from torchbuild_tasks.features.reproducible.choose import is_reproducible
 from torchbuild_tasks.system import files, process
 from torchbuild_tasks.system.reading import hash_file
-from torchbuild_tasks.system.remove import scratch_folder
+from torchbuild_tasks.system.remove import unfinished_folder
 from torchbuild_tasks.text.words import shell_line
 
 NAMESPACE: Final = "torchbuild-provenance"  # of ssh-keygen: a signature for this counts for nothing else
@@ -80,7 +80,7 @@ def rewrite(wheel: Path, added: Mapping[str, bytes], epoch: int | None) -> None:
         wheel, added: its file; what comes into it, by name.
         epoch: write order, times and modes that hang on nothing but the content; seconds since 1970.
     """
-    with scratch_folder(wheel.parent, "wheel") as place:
+    with unfinished_folder(wheel.parent / "wheel", BuildFailed, private=True) as place:
         partial = place / wheel.name
         with zipfile.ZipFile(wheel) as old, zipfile.ZipFile(partial, "w", zipfile.ZIP_DEFLATED) as new:
             record = f"{_of(old)[0]}/RECORD"

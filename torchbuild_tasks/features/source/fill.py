@@ -14,7 +14,7 @@ from torchbuild_tasks.plan.submodules import find_pins
 from torchbuild_tasks.system import files, lock
 from torchbuild_tasks.system.git.fetch import Wish, bring
 from torchbuild_tasks.system.reading import read_text
-from torchbuild_tasks.system.remove import UNPACKING, discard, leftovers, temporary_name
+from torchbuild_tasks.system.remove import discard, unfinished_folder
 
 _DEPTH: Final = 3  # submodules of submodules of submodules
 _KEPT_AS: Final = "refs/torchbuild/pin"
@@ -71,14 +71,8 @@ def _bring_all(task: Task, root: Path, pins: Sequence[PinRow]) -> None:
 def _bring(task: Task, root: Path, pin: PinRow) -> None:
     """Lay out one, which is there whole or not at all."""
     target = root / pin.path
-    part = temporary_name(target, UNPACKING)
-    git = task.git(part)
-    with files.translate_errors(SourceError, target):
-        target.parent.mkdir(parents=True, exist_ok=True)
-        for old in leftovers(target.parent, target.name):
-            discard(old)
-        part.mkdir()
-    try:
+    with unfinished_folder(target, SourceError) as part:
+        git = task.git(part)
         git.run("init", "--quiet")
         if task.facts.windows:
             git.run("config", "--local", "core.longpaths", "true")
@@ -92,5 +86,3 @@ def _bring(task: Task, root: Path, pin: PinRow) -> None:
             if target.is_dir():
                 target.rmdir()  # it is empty
             files.replace(part, target)
-    finally:
-        discard(part)

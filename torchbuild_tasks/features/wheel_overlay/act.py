@@ -57,7 +57,7 @@ from torchbuild_tasks.system.files import STATE_DIR, Patience, state_dir, transl
 from torchbuild_tasks.system.git.run import Git
 from torchbuild_tasks.system.log import last_write
 from torchbuild_tasks.system.reading import read_bytes
-from torchbuild_tasks.system.remove import UNPACKING, discard, is_link, leftovers, snapshot, temporary_name
+from torchbuild_tasks.system.remove import is_link, snapshot, unfinished_folder
 from torchbuild_tasks.text.words import in_short
 from torchbuild_tasks.values import parse_json, replace
 from torchbuild_tasks.verify.session import verify
@@ -100,18 +100,13 @@ def lay_wheel(work: Work) -> Work:
         return replace(work, up_to_date=True)
     work.ledger.forget_inputs((_SETTINGS,))  # those were another wheel's
     _check_way(work, taken)
-    staging = temporary_name(state_dir(work.root) / _STAGING, UNPACKING)
-    for old in leftovers(staging.parent, _STAGING):
-        discard(old)
-    try:
+    with unfinished_folder(state_dir(work.root) / _STAGING, BuildFailed) as staging:
         with translate_errors(BuildFailed, staging):
             _unpack(wheel, taken, staging)
         work.ledger.open()
         _install_editable(work, wheel, staging)
         _remove_earlier(work, outputs)
         _move_into_place(work, taken, staging)
-    finally:
-        discard(staging)
     work.report.note(say_laid(len(taken), wheel, _commits_since(work, wheel)))
     if left:
         work.report.note(f"left in the wheel, for this checkout has no such files: {_some(left)}")

@@ -43,7 +43,8 @@ from torchbuild_tasks.system.git.run import Git
 from torchbuild_tasks.system.net import download, pip
 from torchbuild_tasks.system.net.transfer import Remote
 from torchbuild_tasks.system.reading import read_json
-from torchbuild_tasks.system.remove import DOWNLOADING, discard, leftovers, temporary_name
+from torchbuild_tasks.system.remove import unfinished_folder
+from torchbuild_tasks.system.temporary import DOWNLOADING
 from torchbuild_tasks.values import replace
 
 AUTO: Final = "auto"
@@ -200,12 +201,12 @@ def _changed_unseen(root: Path, git: Git) -> list[str]:
     """
     listed = _split(git.run("ls-files", "-v", "-z"))
     flagged = [each[2:] for each in listed if each[0] == "S" or each[0].islower()]
-    there = [name for name in flagged if (root / name).is_file()]
-    known = (
-        [each.split()[1] for each in _split(git.run("ls-files", "-s", "-z", "--", *there))] if there else []
-    )
-    now = git.run("hash-object", "--", *there).split() if there else []
-    return [name for name, old, new in zip(there, known, now, strict=True) if old != new]
+    present = [name for name in flagged if (root / name).is_file()]
+    if not present:
+        return []
+    known = {each.partition("\t")[2]: each.split()[1] for each in _split(git.run("ls-files", "-s", "-z"))}
+    now = git.run("hash-object", "--", *present).split()
+    return [name for name, hashed in zip(present, now, strict=True) if hashed != known[name]]
 
 
 def _split(text: str) -> list[str]:
@@ -344,14 +345,8 @@ def _incoming(work: Work) -> Iterator[Path]:
     place = state_dir(work.root) / _KEPT
     with translate_errors(DownloadFailed, place):
         place.mkdir(exist_ok=True)
-        for old in leftovers(place.parent, place.name):
-            discard(old)
-        folder = temporary_name(place, DOWNLOADING)
-        folder.mkdir()
-    try:
+    with unfinished_folder(place, DownloadFailed, DOWNLOADING) as folder:
         yield folder
-    finally:
-        discard(folder)
 
 
 def _keep(work: Work, path: Path) -> Path:

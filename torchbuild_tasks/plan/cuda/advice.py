@@ -6,7 +6,7 @@ is what those checks accept. A finding leaves a mark in its fix, which is filled
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Final
 
 import msgspec
@@ -64,9 +64,12 @@ class Candidate(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def weight(self) -> int:
-        """Return how much speaks against it."""
-        weights = {"error": _ERROR}
-        return sum(weights.get(f.status, WEIGHTS.get(f.id, 1)) for f in self.findings)
+        return weigh(self.findings)
+
+
+def weigh(findings: Iterable[Finding]) -> int:
+    """Return how much speaks against a toolkit."""
+    return sum(_ERROR if each.status == "error" else WEIGHTS.get(each.id, 1) for each in findings)
 
 
 def advise(question: Question, findings: tuple[Finding, ...]) -> tuple[Finding, ...]:
@@ -76,8 +79,7 @@ def advise(question: Question, findings: tuple[Finding, ...]) -> tuple[Finding, 
     candidates = tuple(candidates_for(question))
     chosen = choose_best(question)
     word = f"{MANAGED}{chosen.managed.version}" if chosen.managed else chosen.root
-    against = _judge(question, word) if word else ()
-    now = Candidate(word=word, version=Version("0"), place=0, findings=against).weight if word else _ERROR
+    now = weigh(_judge(question, word)) if word else _ERROR
     return tuple(_fill_in(question, finding, candidates, now) for finding in findings)
 
 
@@ -88,10 +90,7 @@ def choose_best(question: Question) -> ChosenToolkit:
     if first.toolkit is None or len(able) < 2 or first.choice is None or first.choice.source != "default":
         return first
     judged = {each.path: _judge(question, each.path) for each in able}
-    weights = {
-        path: Candidate(word=path, version=Version("0"), place=0, findings=found).weight
-        for path, found in judged.items()
-    }
+    weights = {path: weigh(found) for path, found in judged.items()}
     best = min(able, key=lambda each: weights[each.path])
     if weights[best.path] >= weights[first.root]:
         return first

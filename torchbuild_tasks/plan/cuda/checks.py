@@ -374,7 +374,9 @@ def _no_cudnn(question: Question, chosen: ChosenToolkit, wanted: str) -> Finding
 
 def _check_asked(question: Question, chosen: ChosenToolkit) -> Iterator[Finding]:
     """Report switches that are asked for and whose library is not here; cuDNN has a check of its own."""
-    for library in LIBRARIES[1:]:
+    for library in LIBRARIES:
+        if library == "cudnn":
+            continue
         for name in (f"USE_{library.upper()}", f"USE_SYSTEM_{library.upper()}"):
             asked = decide(question, name)
             own = name == "USE_NCCL"  # compiled with torch where none is here
@@ -383,10 +385,9 @@ def _check_asked(question: Question, chosen: ChosenToolkit) -> Iterator[Finding]
             here = has_library(question, chosen, library) or is_named(question, library)
             if here or is_helper(question, library):
                 continue
-            text = f"{name}={asked.value} ({asked.because}), and no {library} was found in the toolkit, the "
-            text += (
-                "folders that variables name, those of the system and conda: CMake goes without it, or ends"
-            )
+            text = f"{name}={asked.value} ({asked.because}), and no {library} was found in the toolkit, "
+            text += "the folders that variables name, those of the system and conda: "
+            text += "CMake goes without it, or ends"
             fix = f"Name its folder: --set {library.upper()}_ROOT=FOLDER; or drop {name}."
             yield Finding(id="library", status="warn", text=text, fix=fix)
 

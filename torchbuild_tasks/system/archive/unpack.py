@@ -22,7 +22,7 @@ from torchbuild_tasks.system.archive.members import COUNT, LIMIT, Filling, Tree,
 from torchbuild_tasks.system.files import translate_errors
 from torchbuild_tasks.system.mark import Marker, Origin, write_marker
 from torchbuild_tasks.system.reading import hash_file
-from torchbuild_tasks.system.remove import UNPACKING, discard, leftovers, remove_tree, temporary_name
+from torchbuild_tasks.system.remove import unfinished_folder
 from torchbuild_tasks.values import replace
 
 Tell = Callable[[str, int, int | None], None]
@@ -75,7 +75,7 @@ def unpack(
     if os.path.lexists(folder):
         raise _is_there(folder)
     mark = Marker(**msgspec.structs.asdict(found))
-    with _growing(folder) as growing:
+    with unfinished_folder(folder, DownloadFailed) as growing:
         write_marker(growing, mark)
         tree = Tree(archive=archive.name, limit=limit, count=count, dangling=dangling)
         filling = Filling(growing, tree, lambda done, total: tell(name, done, total))
@@ -101,23 +101,6 @@ def _is_there(folder: Path) -> DownloadFailed:
         f"{folder} exists already, and what is in it is not what torchbuild puts there.",
         next_step="Look at what is in it; move it away or remove it, and run the same command again.",
     )
-
-
-@contextlib.contextmanager
-def _growing(folder: Path) -> Iterator[Path]:
-    """Make the hidden folder, after removing what killed runs left; whatever stands there at the end goes."""
-    growing = temporary_name(folder, UNPACKING)
-    with translate_errors(DownloadFailed, folder):
-        folder.parent.mkdir(parents=True, exist_ok=True)
-    for old in leftovers(folder.parent, folder.name):
-        with contextlib.suppress(OSError):  # in use; the next run tries again
-            remove_tree(old)
-    with translate_errors(DownloadFailed, growing):
-        growing.mkdir()
-    try:
-        yield growing
-    finally:
-        discard(growing)
 
 
 @contextlib.contextmanager
