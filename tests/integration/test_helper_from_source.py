@@ -105,14 +105,17 @@ def order(folder: Path, cuda: str = "13.0") -> Order:
     return make_order(ask(facts, cuda=True, arch="8.6", jobs=2), f"magma={folder}")
 
 
-def prepare(tmp_path: Path, what: Order, said: Said, offline: bool = True) -> act.Job:
-    fetching = Fetching(
+def fetching(tmp_path: Path, offline: bool = True) -> Fetching:
+    return Fetching(
         store=tmp_path / "store",
         lock_file=tmp_path / "torchbuild.lock",
         net=Net(offline=offline),
         require_hashes=True,
     )
-    return act.prepare(what, load_catalog(), fetching, None, said)
+
+
+def prepare(tmp_path: Path, what: Order, said: Said, offline: bool = True) -> act.Job:
+    return act.prepare(what, load_catalog(), fetching(tmp_path, offline), None, said)
 
 
 def test_it_is_generated_patched_compiled_and_packed(tmp_path: Path) -> None:
@@ -165,13 +168,7 @@ def test_the_row_has_the_plan_take_it_and_refuse_it_for_another_gpu(tmp_path: Pa
 
     from torchbuild_tasks.features.helpers.act import fetch
 
-    fetching = Fetching(
-        store=tmp_path / "store",
-        lock_file=tmp_path / "torchbuild.lock",
-        net=Net(offline=True),
-        require_hashes=True,
-    )
-    taken = fetch((artifact,), fetching, said)[artifact.id]
+    taken = fetch((artifact,), fetching(tmp_path), said)[artifact.id]
     (library,) = look_for_libraries(Probe(environ={"MAGMA_HOME": str(taken)}), ())
     assert library.built_for is not None
     assert (library.built_for.cuda, library.built_for.archs) == ("13.0", ("8.6",))
@@ -186,12 +183,20 @@ def test_its_source_comes_as_a_release_or_from_git(tmp_path: Path) -> None:
     what = order(folder)
     packed = tmp_path / "magma-2.9.0.tar.gz"
     row = replace(what.row, urls=(packed.as_uri(),), sha256=hash_file(packed))
-    job = prepare(tmp_path, replace(what, path="", row=row), said)
+    release = replace(what, path="", row=row)
+    assert act.name_missing(release, fetching(tmp_path)) == packed.as_uri()
+    job = prepare(tmp_path, release, said)
+    assert not act.name_missing(release, fetching(tmp_path)) and not act.name_missing(
+        what, fetching(tmp_path)
+    )
     assert Path(act.build(job, None, said).archive).is_file()
 
     for words in (("init", "-q", "-b", "main"), ("add", "-A"), ("commit", "-qm", "one")):
         git(folder, *words)
-    job = prepare(tmp_path, replace(what, path="", url=folder.as_uri(), ref="main"), said, offline=False)
+    clone = replace(what, path="", url=folder.as_uri(), ref="main")
+    assert act.name_missing(clone, fetching(tmp_path)) == f"{folder.as_uri()} at main"
+    job = prepare(tmp_path, clone, said, offline=False)
+    assert not act.name_missing(clone, fetching(tmp_path))
     assert job.source.is_dir() and job.source != folder
     assert Path(act.build(job, None, said).archive).is_file()
     assert not list((tmp_path / "store" / "building").iterdir())

@@ -144,11 +144,15 @@ def build_wanted(question: Question, request: HelpersRequest, report: Reporter) 
     from torchbuild_tasks.features.recipes import act
     from torchbuild_tasks.features.recipes.choose import accept_compilers, configure_argv, make_order
     from torchbuild_tasks.features.toolkit.act import bring_toolkit
+    from torchbuild_tasks.system.net.client import redact
 
     order = make_order(question, str(request.what))
     plan = accept_compilers(decide(question), order.row.name)
     report.note(order.because)
     fetching = network(question)
+    if request.dry_run and (source := act.name_missing(order, fetching)):
+        then = "its patches and options are known once it is here"
+        return HelperReport(action="build", lines=(), row=f"source from {redact(source)}; {then}\n")
     job = act.prepare(order, question.catalog, fetching, request.out, report)
     if request.dry_run:
         argv = configure_argv(order, job.recipe, str(job.tree), str(job.build))

@@ -38,6 +38,7 @@ from torchbuild_tasks.plan.env_files import encode
 from torchbuild_tasks.system import files, lock, process, shell
 from torchbuild_tasks.system.archive.unpack import pack
 from torchbuild_tasks.system.log import Log, open_log
+from torchbuild_tasks.system.mark import read_marker
 from torchbuild_tasks.system.reading import hash_file, read_text
 from torchbuild_tasks.system.remove import discard, unfinished_folder
 from torchbuild_tasks.values import dumps
@@ -117,6 +118,23 @@ def prepare(order: Order, catalog: Catalog, fetching: Fetching, out: str | None,
     )
 
 
+def name_missing(order: Order, fetching: Fetching) -> str:
+    """Return where the source would be got from; empty where it is here."""
+    if order.path:
+        return ""
+    if order.url:
+        return "" if _clone_folder(order, fetching).is_dir() else f"{order.url} at {order.ref}"
+    artifact = order.artifact
+    assert artifact is not None  # there is neither a folder nor an address
+    marker = read_marker(fetching.store / store.UNPACKED / artifact.stored_as)
+    return "" if marker and marker.finished else artifact.urls[0]
+
+
+def _clone_folder(order: Order, fetching: Fetching) -> Path:
+    key = hashlib.sha256(f"{order.url}@{order.ref}".encode()).hexdigest()[:12]
+    return fetching.store / BUILDING / f"{order.row.name}-{key}-git"
+
+
 def _get_source(order: Order, fetching: Fetching, report: Reporter) -> tuple[Path, str]:
     """Return the folder of the source, and what tells this source from another."""
     row = order.row
@@ -132,17 +150,14 @@ def _get_source(order: Order, fetching: Fetching, report: Reporter) -> tuple[Pat
         from torchbuild_tasks.system.git.run import Git
         from torchbuild_tasks.system.git.transfer import git_settings
 
-        what = f"{order.url}@{order.ref}"
-        folder = (
-            fetching.store / BUILDING / f"{row.name}-{hashlib.sha256(what.encode()).hexdigest()[:12]}-git"
-        )
+        folder = _clone_folder(order, fetching)
         with files.translate_errors(SourceError, folder):
             folder.parent.mkdir(parents=True, exist_ok=True)
         git = Git(folder=folder, config=git_settings(fetching.git_mirrors))
         ways = f"Name a folder that has it: torchbuild helpers build {row.name}=PATH, or {row.name}=URL@REF"
         clone_source(git, order.url, order.ref, offline=fetching.net.offline, say=report.note, ways=ways)
         files.state_dir(folder)  # by which `helpers prune` knows it
-        return folder, f"{what} {git.run('rev-parse', 'HEAD')}"
+        return folder, f"{order.url}@{order.ref} {git.run('rev-parse', 'HEAD')}"
     artifact = order.artifact
     assert artifact is not None  # there is neither a folder nor an address
     folder = fetch((artifact,), fetching, report)[artifact.id]
