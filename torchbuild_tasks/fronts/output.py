@@ -11,13 +11,17 @@ import os
 import re
 import sys
 from collections.abc import Sequence
-from typing import Any, TextIO
+from typing import Any, Final, TextIO
 
 from torchbuild_tasks.errors import BuildFailed, PlanRefused, TorchbuildError
+from torchbuild_tasks.fronts.parsing import request_class
+from torchbuild_tasks.options import BuildRequest
+from torchbuild_tasks.plan.submodules import as_word
 from torchbuild_tasks.text.page import laid_out, plain, styled
 from torchbuild_tasks.text.show import finding_text
 from torchbuild_tasks.text.visible import visible
 from torchbuild_tasks.values import dumps
+from torchbuild_tasks.verbs import VERBS
 
 
 def json_text(value: object) -> str:
@@ -141,3 +145,31 @@ def error_object(error: TorchbuildError) -> dict[str, Any]:
         "findings": findings,
         "diagnoses": diagnoses,
     }
+
+
+# ---------------- commands of printed advice: for the checkout that this run is about
+
+# What says where things are; of all other flags the advice knows itself which it needs.
+_PLACES: Final = ("source", "name", "config")
+# Verbs that ask no checkout, and actions whose --source is a folder that they make.
+_ELSEWHERE: Final = ("trust", "cache", "cluster", "completion", "compare", "versions", "get", "mirror")
+_COMMAND: Final = re.compile(
+    r"\btorchbuild (?P<verb>[a-z][a-z-]+)(?: (?P<action>[a-z]+)\b)?(?P<rest>(?:(?!\btorchbuild )[^\n])*)"
+)
+
+
+def complete_commands(text: str, request: BuildRequest) -> str:
+    """Give each `torchbuild VERB` the --source, --name and --config of this run, where it has none."""
+    given = {f"--{name}": as_word(value) for name in _PLACES if (value := getattr(request, name))}
+    return _COMMAND.sub(lambda found: _complete(found, given), text) if given else text
+
+
+def _complete(found: re.Match[str], given: dict[str, str]) -> str:
+    verb, action = found["verb"], found["action"]
+    if verb not in VERBS or verb in _ELSEWHERE or action in _ELSEWHERE:
+        return found[0]
+    head = f"torchbuild {verb}"
+    if action in request_class(verb).actions:
+        head += f" {action}"
+    words = (f" {flag} {value}" for flag, value in given.items() if flag not in found["rest"])
+    return head + "".join(words) + found[0][len(head) :]

@@ -12,7 +12,15 @@ from typing import Final
 
 from torchbuild_tasks.errors import TorchbuildError, UsageError
 from torchbuild_tasks.features.trust.verb import settle
-from torchbuild_tasks.fronts.output import err, error_object, error_text, json_text, out, show
+from torchbuild_tasks.fronts.output import (
+    complete_commands,
+    err,
+    error_object,
+    error_text,
+    json_text,
+    out,
+    show,
+)
 from torchbuild_tasks.fronts.parsing import load
 from torchbuild_tasks.fronts.reporter import ConsoleReporter
 from torchbuild_tasks.options import BuildRequest
@@ -46,6 +54,9 @@ _ATTACHED: Final = ("run", "shell", "python", "container", "cluster", "cache", "
 # What is about no build, or about all.
 _WITHOUT_DEFAULT: Final = ("builds", "completion", "trust", "cache", "cluster", "versions", "compare")
 
+# Whose results advise commands.
+_ADVISING: Final = ("doctor", "plan", "diagnose", "verify")
+
 
 def run_verb(verb: str, request: BuildRequest) -> int:
     """Run one verb and print its outcome.
@@ -56,7 +67,10 @@ def run_verb(verb: str, request: BuildRequest) -> int:
     # What a folder of PATH that is not absolute holds depends on the current folder: a checkout, perhaps.
     folders = os.environ.get("PATH", os.defpath).split(os.pathsep)
     os.environ["PATH"] = os.pathsep.join(each for each in folders if Path(each.strip('"')).is_absolute())
-    report = ConsoleReporter(quiet=request.quiet, verbose=request.verbose, silent=request.json)
+    report, asked = (
+        ConsoleReporter(quiet=request.quiet, verbose=request.verbose, silent=request.json),
+        request,
+    )
     try:
         with report, interruptible():
             settle(verb, request, report)
@@ -66,10 +80,12 @@ def run_verb(verb: str, request: BuildRequest) -> int:
                 report.begin(VERBS[verb].summary)
             outcome = load(verb)(request, report)
             report.end()
+            if verb in _ADVISING:
+                outcome = outcome._replace(text=complete_commands(outcome.text, asked))
             show_outcome(outcome, report.redactor, as_json=request.json, request=request)
             return outcome.exit_code
     except TorchbuildError as error:
-        show_error(error, as_json=request.json, redactor=report.redactor)
+        show_error(error, as_json=request.json, redactor=report.redactor, request=asked)
         return error.exit_code
     except (MemoryError, RuntimeError) as error:
         if "can't start new thread" not in str(error) and not isinstance(error, MemoryError):
@@ -118,10 +134,18 @@ def show_outcome(
         show(redactor.text(outcome.text))
 
 
-def show_error(error: TorchbuildError, *, as_json: bool, redactor: Redactor | None = None) -> None:
+def show_error(
+    error: TorchbuildError,
+    *,
+    as_json: bool,
+    redactor: Redactor | None = None,
+    request: BuildRequest | None = None,
+) -> None:
     """Print an error as a paragraph, or as one JSON object for a program."""
     redactor = redactor or Redactor(os.environ, people=False)
+    request = request or BuildRequest()
     if as_json:
+        error.next_step = complete_commands(error.next_step, request)
         out(json_text(redactor.value(to_json(error_object(error)))))
     else:
-        err(redactor.text(error_text(error)))
+        err(redactor.text(complete_commands(error_text(error), request)))

@@ -1,0 +1,46 @@
+"""Printed commands name the checkout of the run that printed them."""
+
+from __future__ import annotations
+
+import shlex
+
+import pytest
+
+from torchbuild_tasks.fronts.output import complete_commands
+from torchbuild_tasks.fronts.parsing import parse
+from torchbuild_tasks.options import BuildRequest
+
+
+@pytest.mark.parametrize(
+    ("text", "becomes"),
+    [
+        ("Build it: torchbuild build --mode wheel", "Build it: torchbuild build --source /co --mode wheel"),
+        (
+            "torchbuild plan, or: torchbuild verify",
+            "torchbuild plan --source /co, or: torchbuild verify --source /co",
+        ),
+        ("torchbuild plan\ntorchbuild env", "torchbuild plan --source /co\ntorchbuild env --source /co"),
+        ("torchbuild helpers build magma --cuda", "torchbuild helpers build --source /co magma --cuda"),
+        ("torchbuild source update --source /other", "torchbuild source update --source /other"),
+        ("torchbuild source get v2.9.1", "torchbuild source get v2.9.1"),
+        ("torchbuild trust /co/torchbuild.toml", "torchbuild trust /co/torchbuild.toml"),
+        ("what torchbuild puts there", "what torchbuild puts there"),
+    ],
+)
+def test_a_command_is_for_the_checkout_of_this_run(text: str, becomes: str) -> None:
+    assert complete_commands(text, BuildRequest(source="/co")) == becomes
+    assert complete_commands(text, BuildRequest()) == text
+    assert complete_commands(becomes, BuildRequest(source="/co")) == becomes
+
+
+def test_a_place_with_a_space_is_one_word() -> None:
+    request = BuildRequest(source="/my co", config="a.toml", name="mine")
+    line = complete_commands("torchbuild build", request)
+    assert shlex.split(line)[2:] == ["--source", "/my co", "--name", "mine", "--config", "a.toml"]
+
+
+def test_a_completed_command_is_understood() -> None:
+    line = complete_commands("torchbuild helpers build magma --cuda", BuildRequest(source="/co"))
+    verb, *words = shlex.split(line)[1:]
+    request = parse(verb, words)
+    assert (request.source, request.cuda) == ("/co", True)
