@@ -119,8 +119,7 @@ class _One:
         self._tool, self._plan, self._running, self._memory, self._say = tool, plan, running, memory, say
         self._server: server.Server | None = None
         self._logged, self._before = Path(), ""
-        homes = {"ccache": server.ccache_home, "sccache": server.sccache_home}
-        home = homes.get(tool.name)
+        home = server.HOMES.get(tool.name)
         folder, size = home(tool.program, running.environ) if home else (None, 0)
         self._folder: Folder | None = look_into(folder) if folder else None
         self._changes: tuple[str, ...] = ()
@@ -204,11 +203,11 @@ class _One:
             return
         environ["RECC_CONFIG_DIRECTORY"] = str(folder)
 
-        def gone(shown: str, reason: str) -> None:
+        def pass_on(shown: str, reason: str) -> None:
             (folder / "recc.conf").write_text("passthrough=1\n", "utf-8")
             self._say(f"Warning: the build goes on without its shared cache. {shown} is gone: {reason}.")
 
-        at_end.enter_context(Watch({each.shown: _asking(each) for each in remotes}, gone, every))
+        at_end.enter_context(Watch({each.shown: _asking(each) for each in remotes}, pass_on, every))
 
     def _answers(self, remote: Remote) -> bool:
         if reason := probe.why_unreachable(remote):
@@ -224,17 +223,14 @@ class _One:
                 self._running.unlaunched = True
 
     def _watch(self, remotes: tuple[Remote, ...], every: float) -> Watch:
-        left = {remote.shown: remote for remote in remotes}
-        probes = {shown: _asking(remote) for shown, remote in left.items()}
-
-        def gone(shown: str, reason: str) -> None:
+        def do_without(shown: str, reason: str) -> None:
             assert self._server is not None
             problem = self._server.replace({})
             self._say(f"Warning: the build goes on without its shared cache. {shown} is gone: {reason}.")
             if problem:
                 self._say(f"Warning: a new server did not start: {problem}.")
 
-        return Watch(probes, gone, every)
+        return Watch({each.shown: _asking(each) for each in remotes}, do_without, every)
 
     def _watch_own(self, running: server.Server, every: float) -> Watch:
         def stuck(name: str, reason: str) -> None:
@@ -296,7 +292,7 @@ class _One:
             self._say(hint)
         if stats.hit_rate(report) is not None:
             now = remember_settings(seen, self._tool.settings) if whole else list(seen)
-            self._memory.keep(folder.path, now, made=folder.made)
+            self._memory.keep(folder.path, now, created=folder.created)
 
 
 def _with_login(remote: Remote, environ: Mapping[str, str]) -> Remote:

@@ -284,13 +284,13 @@ def check_symbols(graph: Graph, loader: Loader, files: LibraryFiles) -> None:
 
 def _lacking(node: Node, scope: Sequence[Node], files: LibraryFiles) -> dict[str, list[Symbol]]:
     """Return what `node` needs and no library exports, by the library that it names; "" for none."""
-    left = set(files.wanted(node.path))
-    named = {symbol.library for symbol in left}
+    missing = set(files.wanted(node.path))
+    named = {symbol.library for symbol in missing}
     for giver in sorted(scope, key=lambda each: each.name not in named):
-        if left:
-            left -= set(files.exported(giver.path, left))
+        if missing:
+            missing -= set(files.exported(giver.path, missing))
     found: dict[str, list[Symbol]] = {}
-    for symbol in sorted(left, key=lambda each: each.name):
+    for symbol in sorted(missing, key=lambda each: each.name):
         found.setdefault(symbol.library, []).append(symbol)
     return found
 

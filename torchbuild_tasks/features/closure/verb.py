@@ -23,8 +23,8 @@ def closure_text(closure: Closure) -> str:
         return f"Nothing to follow: {closure.problem}.\n"
     found = [each for each in closure.libraries if each.state not in ("api set", "on demand")]
     rows = [(each.name, each.path or "-", each.how or each.state) for each in found]
-    left = "".join(line for each in closure.breaks for line in _lines(each))
-    return f"What `import torch` of {closure.python} loads:\n{columns(rows)}{left}{_total(closure)}"
+    breaks = "".join(line for each in closure.breaks for line in _lines(each))
+    return f"What `import torch` of {closure.python} loads:\n{columns(rows)}{breaks}{_total(closure)}"
 
 
 def _lines(found: Break) -> Iterable[str]:

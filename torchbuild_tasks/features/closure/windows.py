@@ -186,8 +186,8 @@ def check_imports(graph: Graph, loader: Loader, files: LibraryFiles) -> None:
 
 
 def _check(graph: Graph, node: Node, giver: Node, symbols: Sequence[Symbol], files: LibraryFiles) -> None:
-    given = set(files.exported(giver.path, symbols))
-    lacking = sorted({symbol.name for symbol in symbols if symbol not in given})
+    exported = set(files.exported(giver.path, symbols))
+    lacking = sorted({symbol.name for symbol in symbols if symbol not in exported})
     if lacking:
         graph.breaks.append(giver.break_at("symbol", "error", needer=node, lacking=lacking))
 

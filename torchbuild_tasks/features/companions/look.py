@@ -65,15 +65,15 @@ def _look(probe: Probe, name: str, path: str, *, any_package: bool) -> Companion
         return CompanionSource(name=name, path=root, problem=problem)
     words = (probe.read(probe.join(root, "version.txt")) or "").split()
     repository = look_at_git(probe, root)
-    said = _project(probe.read(probe.join(root, "pyproject.toml")) or "")
+    project = _project(probe.read(probe.join(root, "pyproject.toml")) or "")
     return CompanionSource(
         name=name,
         path=root,
-        version=words[0][:200] if words else said["version"],
+        version=words[0][:200] if words else project["version"],
         commit=repository.commit,
         dirty=repository.dirty,
-        builds_with=said["builds_with"],
-        asks=said["asks"],
+        builds_with=project["builds_with"],
+        asks=project["asks"],
     )
 
 

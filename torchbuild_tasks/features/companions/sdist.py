@@ -73,8 +73,8 @@ def fetch_sdist(companion: Companion, python: str, net: Net, report: Reporter) -
         return
     with files.translate_errors(SourceError, folder.parent):
         folder.parent.mkdir(exist_ok=True)
-    for left in leftovers(folder.parent, folder.name):
-        discard(left)
+    for old in leftovers(folder.parent, folder.name):
+        discard(old)
     part = temporary_name(folder, UNPACKING)
     found, looked = _search(wanted, net, folder)
     best = choose_sdist(found, wanted, python)
@@ -118,9 +118,9 @@ def choose_sdist(found: Iterable[Sdist], wanted: Requirement, python: str) -> Sd
     return max(releases or fits, key=lambda each: each.version, default=None)
 
 
-def _for_python(asked: str, python: str) -> bool:
+def _for_python(specifier: str, python: str) -> bool:
     try:
-        return not asked or not python or SpecifierSet(asked).contains(python, prereleases=True)
+        return not specifier or not python or SpecifierSet(specifier).contains(python, prereleases=True)
     except InvalidSpecifier:
         return True
 
@@ -142,7 +142,7 @@ def _search(wanted: Requirement, net: Net, beside: Path) -> tuple[list[Sdist], t
         looked.append(redact(url))
         try:
             page.unlink(missing_ok=True)
-            fetch(Remote(name=f"index of {name}", urls=(_page(url),)), page, net, lambda *told: None)
+            fetch(Remote(name=f"index of {name}", urls=(_page(url),)), page, net, lambda *progress: None)
         except DownloadFailed as error:
             looked.append(f"  {error.looked[0] if error.looked else error.what}")
             continue

@@ -90,9 +90,9 @@ def build_environment(work: Work, companion: Companion, torch: str) -> dict[str,
         environ |= {"CUDAARCHS": cmake_archs(archs)} if archs and "CUDAARCHS" not in environ else {}
         environ |= _constrain_torch(work, torch)
         ask = (work.plan.environment.python, "-I", "-X", "utf8", "-c", _CMAKE)
-        asked = process.capture(ask, env=work.env, timeout=_LIMIT)
-        prefix = asked.stdout.decode(errors="replace").strip().splitlines()
-        if asked.rc == 0 and prefix:  # for find_package(Torch)
+        captured = process.capture(ask, env=work.env, timeout=_LIMIT)
+        prefix = captured.stdout.decode(errors="replace").strip().splitlines()
+        if captured.rc == 0 and prefix:  # for find_package(Torch)
             places = (prefix[-1], environ.get("CMAKE_PREFIX_PATH", ""))
             environ["CMAKE_PREFIX_PATH"] = os.pathsep.join(filter(None, places))
     return environ
@@ -196,12 +196,12 @@ def _install(work: Work, companion: Companion, asks: tuple[str, ...], torch: str
 
 def _missing(python: str, version: str, asks: Iterable[str]) -> tuple[str, ...]:
     """Return which requirements the environment of a Python of this version lacks, as it is now."""
-    asked = process.capture((python, "-I", "-X", "utf8", "-c", _HAVE), timeout=_LIMIT)
+    captured = process.capture((python, "-I", "-X", "utf8", "-c", _HAVE), timeout=_LIMIT)
     try:
-        given: dict[str, str] = parse_json(asked.stdout)
+        installed: dict[str, str] = parse_json(captured.stdout)
     except ValueError:
-        given = {}
-    have = {canonicalize_name(name): version for name, version in given.items() if name}
+        installed = {}
+    have = {canonicalize_name(name): version for name, version in installed.items() if name}
     missing = []
     for text in asks:
         each = requirement_of(text)
@@ -269,14 +269,14 @@ def read_wheel(wheel: Path, companion: Companion) -> Built:
         with zipfile.ZipFile(wheel) as archive:
             names = archive.namelist()
             metadata = next(name for name in names if re.fullmatch(r"[^/]+\.dist-info/METADATA", name))
-            said = HeaderParser().parsestr(archive.read(metadata).decode("utf-8", "replace"))
+            headers = HeaderParser().parsestr(archive.read(metadata).decode("utf-8", "replace"))
     except (OSError, zipfile.BadZipFile, StopIteration, KeyError):
         raise BuildFailed(f"{wheel} is not a wheel.", next_step="Build it again: the same command.") from None
     return Built(
-        name=str(said["Name"]),
-        version=str(said["Version"]),
-        asks=tuple(str(each) for each in said.get_all("Requires-Dist") or ()),
-        modules=(companion.module,) if companion.module else modules_of(names, str(said["Name"])),
+        name=str(headers["Name"]),
+        version=str(headers["Version"]),
+        asks=tuple(str(each) for each in headers.get_all("Requires-Dist") or ()),
+        modules=(companion.module,) if companion.module else modules_of(names, str(headers["Name"])),
         libraries=tuple(name for name in names if _LIBRARY.search(name)),
     )
 

@@ -56,11 +56,11 @@ def name_of(field: dataclasses.Field[Any]) -> str:
 
 
 def _key(field: dataclasses.Field[Any], request: BuildRequest, settings: Settings) -> Key:
-    asked = getattr(request, field.name)
+    requested = getattr(request, field.name)
     variable = variable_name(field.name)
     value, source = "", f"default: {default_of(field)}"
-    if asked not in (None, False, ()):
-        value = toml_value(asked)
+    if requested not in (None, False, ()):
+        value = toml_value(requested)
         source = variable if field.name in request.said else flag_name(field.name)
     elif field.name in request.denied:
         value, source = "false", variable

@@ -190,12 +190,12 @@ def _run(root: Path, folder: Path, argv: tuple[str, ...], out: process.Sink, say
 
 def _torch(python: str, folder: Path, environ: Mapping[str, str]) -> str:
     """Return version and file of the torch that a program in this folder imports."""
-    done = process.capture((python, "-c", _IMPORTED), env=environ, cwd=folder, timeout=300)
-    if done.rc == 0:
-        return done.text.strip()
+    captured = process.capture((python, "-c", _IMPORTED), env=environ, cwd=folder, timeout=300)
+    if captured.rc == 0:
+        return captured.text.strip()
     raise VerifyFailed(
         f"{python} cannot import torch in {folder}.",
-        looked=tuple(done.error_text.splitlines()[-8:]),
+        looked=tuple(captured.error_text.splitlines()[-8:]),
         next_step="Build it first, or name the Python that has it: --python PATH. `verify` says more.",
     )
 

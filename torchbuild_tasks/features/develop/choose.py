@@ -219,5 +219,5 @@ def pin_to_node(numactl: str, hardware: str, allowed: Collection[int]) -> tuple[
 
 def without(pythonpath: str, separator: str, root: str) -> str:
     """Return PYTHONPATH without the checkout, whose torch/ would be imported instead of the built one."""
-    kept = [each for each in pythonpath.split(separator) if each.rstrip("/\\") != root.rstrip("/\\")]
-    return separator.join(kept)
+    entries = [each for each in pythonpath.split(separator) if each.rstrip("/\\") != root.rstrip("/\\")]
+    return separator.join(entries)

@@ -95,17 +95,16 @@ def check_memory(view: View) -> Findings:
     if room is None:
         return one_finding("memory", "unknown", "free memory is not known")
     each = gib_of_job(view.question, view.choice("build type"))
-    kept = memory_row(view.question.catalog, "reserve").gib
+    reserve = memory_row(view.question.catalog, "reserve").gib
     swap = f", {memory.swap_free / GIB:.1f} GiB of swap" if memory.swap_free else ", no swap"
     swap = "" if view.windows else swap
-    text = (
-        f"{room[0] / GIB:.1f} GiB {room[1]}{swap}; one compile may take {each:g} GiB, {kept:g} are kept back"
-    )
-    if room[0] / GIB >= each + kept:
+    free = room[0] / GIB
+    text = f"{free:.1f} GiB {room[1]}{swap}; one compile may take {each:g} GiB, {reserve:g} are kept back"
+    if free >= each + reserve:
         return one_finding("memory", "ok", text)
     spare = (memory.swap_free or 0) / GIB
     fix = "Close other programs, give the container more, or add swap; --jobs 1 --preset minimal needs least."
-    return one_finding("memory", "warn" if room[0] / GIB + spare >= each else "error", text, fix)
+    return one_finding("memory", "warn" if free + spare >= each else "error", text, fix)
 
 
 def check_open_files(view: View) -> Findings:

@@ -157,13 +157,13 @@ def _installed(installed: Installed) -> str:
 
 
 def _asked(manifest: Manifest) -> dict[str, str]:
-    asked = {name: _flat(value) for name, value in manifest.request.items()}
+    lines = {name: _flat(value) for name, value in manifest.request.items()}
     values = manifest.settings.get("values")
     variables = manifest.settings.get("variables")
     for prefix, table in (("toml", values), ("toml [set]", variables)):
         if isinstance(table, Mapping):
-            asked |= {f"{prefix} {name}": _flat(value) for name, value in table.items()}
-    return asked | {f"environment {name}": value for name, value in manifest.facts.environ.items()}
+            lines |= {f"{prefix} {name}": _flat(value) for name, value in table.items()}
+    return lines | {f"environment {name}": value for name, value in manifest.facts.environ.items()}
 
 
 def _flat(value: object) -> str:
@@ -259,8 +259,8 @@ def _source_remedy(found: Difference, manifest: Manifest, place: Place) -> str:
     if kind == "changes":
         return _changes(found, path.removeprefix("in "), place)
     if kind == "untracked":
-        gone = "a manifest holds its hash, not its content: copy it from there"
-        return gone if found.there != ABSENT else "it was not there: move it away"
+        lost = "a manifest holds its hash, not its content: copy it from there"
+        return lost if found.there != ABSENT else "it was not there: move it away"
     return ""
 
 
@@ -283,9 +283,9 @@ def _changes(found: Difference, path: str, place: Place) -> str:
     if found.there == ABSENT:
         return away
     folder = f"{place.root}/.torchbuild/diffs"  # a whole path: git -C would take another from there
-    taken = f"torchbuild replay {_quoted(place.manifest)} --out {_quoted(folder)}"
+    extracted = f"torchbuild replay {_quoted(place.manifest)} --out {_quoted(folder)}"
     applied = f"{git} apply {_quoted(f'{folder}/{diff_name(path)}')}"
-    return " && ".join(filter(None, (away, taken, applied)))
+    return " && ".join(filter(None, (away, extracted, applied)))
 
 
 def diff_name(path: str) -> str:

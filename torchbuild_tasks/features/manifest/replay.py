@@ -107,15 +107,15 @@ def believe(manifest: Manifest, name: str, catalog: Catalog) -> tuple[Manifest, 
     clean, out = withhold(manifest, catalog)
     if not os.path.normcase(place).startswith(os.path.normcase(f"{os.path.realpath(manifest.root)}{os.sep}")):
         clean = replace(clean, root="")  # a build in a folder that it names is not what was asked for
-    left_out = (
+    note = (
         f"{', '.join(out)} (the manifest is not trusted; if you believe it: torchbuild trust {quoted(place)})"
     )
-    return clean, (left_out,) if out else ()
+    return clean, (note,) if out else ()
 
 
-def source_of(manifest: Manifest, given: str | None) -> str:
+def source_of(manifest: Manifest, named: str | None) -> str:
     """Return the checkout to replay in: the one that is named, else that of then if it is here, else `.`."""
-    return given or (manifest.root if manifest.root and Path(manifest.root).is_dir() else ".")
+    return named or (manifest.root if manifest.root and Path(manifest.root).is_dir() else ".")
 
 
 @contextlib.contextmanager
@@ -142,24 +142,24 @@ def variables_of(manifest: Manifest, catalog: Catalog) -> Iterator[None]:
 def compare_plan(
     manifest: Manifest,
     path: str,
-    asked: Asked,
+    basis: Asked,
     catalog: Catalog,
     written: tuple[str, ...],
     withheld: tuple[str, ...] = (),
 ) -> Replay:
     """Compare the plan that was made here with the manifest."""
-    facts: Facts = asked.facts
-    planned = plan_manifest(asked)
+    facts: Facts = basis.facts
+    planned = plan_manifest(basis)
     found = differences(manifest, planned, KNOWN_BEFORE)
-    machine = Machine(facts, asked.plan, catalog, built=False)
+    machine = Machine(facts, basis.plan, catalog, built=False)
     place = Place(
-        root=asked.plan.source,
-        python=asked.plan.environment.python,
+        root=basis.plan.source,
+        python=basis.plan.environment.python,
         manifest=path,
         install=lambda package: machine.value(f"package:{package}"),
     )
     return Replay(
-        plan=asked.plan,
+        plan=basis.plan,
         differences=with_remedies(found, manifest, place),
         not_carried=(*not_carried(manifest), *withheld),
         not_compared=not_compared(manifest, planned, KNOWN_BEFORE),

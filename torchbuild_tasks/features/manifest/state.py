@@ -68,8 +68,8 @@ def _look(git: Git, path: str, url: str, own_files: frozenset[str]) -> Repositor
     commit, changed, names = _status(_output(git, "--no-optional-locks", *words))
     files = sorted(name for name in names if name not in own_files and not name.startswith(".torchbuild/"))
     untracked = tuple(_seen(git.folder, name) for name in files[:_MOST_UNTRACKED])
-    left = len(files) - len(untracked)
-    problem = f"{left} more untracked files are not listed" if left else ""
+    unlisted = len(files) - len(untracked)
+    problem = f"{unlisted} more untracked files are not listed" if unlisted else ""
     if not changed or commit is None:
         return Repository(path=path, commit=commit, url=url, untracked=untracked, problem=problem)
     diff = _output(git, "--no-optional-locks", *_DIFF)
@@ -88,10 +88,10 @@ def _look(git: Git, path: str, url: str, own_files: frozenset[str]) -> Repositor
 
 
 def _output(git: Git, *words: str) -> bytes:
-    done = git.ask(*words, timeout=_SECONDS)
-    if done.rc != 0:
-        raise git_error(git.argv(words), done)
-    return done.stdout
+    captured = git.ask(*words, timeout=_SECONDS)
+    if captured.rc != 0:
+        raise git_error(git.argv(words), captured)
+    return captured.stdout
 
 
 def _status(output: bytes) -> tuple[str | None, bool, list[str]]:

@@ -83,8 +83,8 @@ def look_again(request: BuildRequest, manifest: Manifest, source: str) -> tuple[
     question = replace(question, facts=pin_facts(question.facts, manifest))
     plan = decide(question)
     if more := pins(manifest, plan, question.facts):
-        asked = replace(question.request, set=(*question.request.set, *more))
-        question = replace(question, request=asked)
+        request_pinned = replace(question.request, set=(*question.request.set, *more))
+        question = replace(question, request=request_pinned)
         plan = decide(question)
     return question, plan
 
@@ -165,14 +165,14 @@ def replay_build(request: ReplayRequest, report: Reporter) -> tuple[Replay, Veri
     believed, withheld = replay.believe(recorded, name, catalog)
     with replay.variables_of(believed, catalog):
         question, plan = look_again(request, believed, replay.source_of(believed, request.source))
-        asked = Asked(
+        basis = Asked(
             tool=writer(),
             request=question.request,
             settings=question.settings,
             facts=question.facts,
             plan=plan,
         )
-        found = replay.compare_plan(recorded, name, asked, catalog, written, withheld)
+        found = replay.compare_plan(recorded, name, basis, catalog, written, withheld)
         if not request.yes:
             return found, None
         for line in found.lines:

@@ -173,22 +173,22 @@ def _fill(
     info = _label(tree, version, requires, catalog, keep=bool(depends))
     _list_parts(info, version, libraries.grafted)
     report.stage("prove the platform")
-    left = tuple(each.name for each in found if each.way in ("depend", "system") or _is_driver(each))
-    platform = platform_of(wheel, tree, scratch, left)
+    external = tuple(each.name for each in found if each.way in ("depend", "system") or _is_driver(each))
+    platform = platform_of(wheel, tree, scratch, external)
     report.stage("write it")
     notes = [mislabelled(version, wheel.cuda)]
     if order.kind == "conda":
         from torchbuild_tasks.features.package.conda import write_conda
 
-        made, more = write_conda(wheel, tree, scratch, version, platform, catalog)
+        path, more = write_conda(wheel, tree, scratch, version, platform, catalog)
         notes += more
     else:
         write = _write_libtorch if order.kind == "libtorch" else _write_wheel
-        made = write(wheel, order, context, scratch, version, platform)
+        path = write(wheel, order, context, scratch, version, platform)
     if libraries.unstripped and not order.keep_debug:
         notes.append("Debug information stayed in: there is no program strip here (binutils).")
     return Package(
-        path=made,
+        path=path,
         version=version,
         platform=platform,
         grafted=libraries.grafted,
@@ -227,13 +227,13 @@ def _label(tree: Path, version: str, requires: tuple[str, ...], catalog: Catalog
     return info.rename(info.with_name(f"{info.name.partition('-')[0]}-{version}.dist-info"))
 
 
-def _list_parts(info: Path, version: str, brought: Iterable[str]) -> None:
+def _list_parts(info: Path, version: str, libraries: Iterable[str]) -> None:
     """Bring the bill of materials up to date, where this tool has written one."""
     from torchbuild_tasks.features.provenance.sbom import SBOM, edit_sbom
 
     if (path := info / SBOM).is_file():
         try:
-            text = edit_sbom(path.read_text("utf-8"), version, brought)
+            text = edit_sbom(path.read_text("utf-8"), version, libraries)
         except (KeyError, TypeError, AttributeError, ValueError) as error:
             raise PackageRefused(
                 f"{SBOM} in the wheel is not as this tool writes it ({type(error).__name__}: {error}).",
@@ -284,9 +284,9 @@ def _write_libtorch(
     (home / "build-hash").write_text(f"{wheel.found.commit}\n", "utf-8", newline="\n")
     system = "win-" if wheel.windows else ""
     deps = "without" if wheel.cuda and order.cuda_libraries == "system" else "with"
-    made = scratch / f"libtorch-{system}shared-{deps}-deps-{version}.zip"
-    dir2zip(folder, made, zlib.Z_DEFAULT_COMPRESSION, None)
-    return made
+    archive = scratch / f"libtorch-{system}shared-{deps}-deps-{version}.zip"
+    dir2zip(folder, archive, zlib.Z_DEFAULT_COMPRESSION, None)
+    return archive
 
 
 def _finish(package: Package, wheel: Wheel, order: Order, catalog: Catalog) -> Package:

@@ -142,17 +142,17 @@ class Libraries:
 
     def strip(self) -> int:
         """Take debug information out, before patchelf moves anything; return how many bytes."""
-        program, taken = shutil.which("strip"), 0
+        program, removed = shutil.which("strip"), 0
         for name in self.images:
             path = self.tree / name
             size = debug_size(path)
             if size and program:
                 before = path.stat().st_size
                 ran = capture([program, "--strip-debug", str(path)])
-                taken += before - path.stat().st_size
+                removed += before - path.stat().st_size
                 size = debug_size(path) if ran.rc else 0
             self.unstripped += size
-        return taken
+        return removed
 
     def set_rpaths(self, cuda: Sequence[str]) -> None:
         """Have libraries look where the wheel's and NVIDIA's are, by DT_RPATH, which counts for all below.

@@ -36,7 +36,7 @@ def _of_windows(machine: str) -> frozenset[str]:
     }
 
 
-def platform_of(wheel: Wheel, tree: Path, scratch: Path, left: tuple[str, ...]) -> str:
+def platform_of(wheel: Wheel, tree: Path, scratch: Path, external: tuple[str, ...]) -> str:
     """Return the platform tag that the libraries in `tree` allow.
 
     Args:
@@ -64,7 +64,7 @@ def platform_of(wheel: Wheel, tree: Path, scratch: Path, left: tuple[str, ...]) 
         None,
         Architecture(wheel.machine),
         copy,
-        frozenset(left),
+        frozenset(external),
         disable_isa_ext_check=False,
         allow_graft=False,
     )

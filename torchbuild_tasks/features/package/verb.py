@@ -104,14 +104,14 @@ def _state(package: Package, wheel: Path, order: Order, key: str | None) -> Pack
 
     from torchbuild_tasks.features.provenance.act import write_package_statement
 
-    asked = {
+    options = {
         "kind": order.kind,
         "cuda_libraries": order.cuda_libraries,
         "local": order.local,
         "graft": order.graft,
         "keep_debug": order.keep_debug,
     }
-    why = write_package_statement(wheel, package.path, asked, key)
+    why = write_package_statement(wheel, package.path, options, key)
     return msgspec.structs.replace(package, notes=(*package.notes, *filter(None, (why,))))
 
 
@@ -164,19 +164,19 @@ def _folder(request: PackageRequest, root: Path) -> Path:
 
 
 def _cuda_libraries(request: PackageRequest, windows: bool) -> str:
-    said = request.cuda_libraries
+    requested = request.cuda_libraries
     whys = {
         "libtorch": "libtorch has no Python that would install them",
         "conda": "conda installs no wheels",
     }
     why = whys.get(str(request.action)) or ("torch for Windows does not look there" if windows else "")
-    if said == "depend" and why:
+    if requested == "depend" and why:
         raise UsageError(
             f"--cuda-libraries depend: NVIDIA's wheels cannot be used here, {why}.",
             next_step="--cuda-libraries bundle, or system.",
         )
-    if said or windows:
-        return said or "bundle"
+    if requested or windows:
+        return requested or "bundle"
     return {"libtorch": "system", "conda": "bundle"}.get(str(request.action), "depend")
 
 
@@ -238,10 +238,10 @@ def _of_last_build(wheels: list[Path], manifest: Manifest, own: str) -> Path:
         )
     from torchbuild_tasks.system.reading import hash_file
 
-    made = {each.archive: each for each in manifest.requirements if each.archive}
+    installed = {each.archive: each for each in manifest.requirements if each.archive}
     hashes = {wheel: hash_file(wheel) for wheel in wheels}
     for wheel, digest in hashes.items():
-        if digest in made:
+        if digest in installed:
             return wheel
     torch = [each for each in manifest.requirements if each.name == "torch"]
     raise PackageRefused(
@@ -292,23 +292,23 @@ def package_text(package: Package) -> str:
     return f"wrote {package.path}\n{columns(rows)}{notes}"
 
 
-def sdist_text(made: Sdist) -> str:
+def sdist_text(sdist: Sdist) -> str:
     """Say what was written, and how it differs from the commit."""
     from torchbuild_tasks.features.package.choose import listed
     from torchbuild_tasks.text.show import columns, size_text
 
     rows = [
-        ("version", made.version),
-        ("commit", made.commit),
-        ("files", f"{made.files}, of {made.submodules} submodules too"),
-        ("size", size_text(made.packed)),
+        ("version", sdist.version),
+        ("commit", sdist.commit),
+        ("files", f"{sdist.files}, of {sdist.submodules} submodules too"),
+        ("size", size_text(sdist.packed)),
         *(
-            ("changed", f"{len(made.changed)} as they are here: {listed(made.changed)}")
-            for _ in made.changed[:1]
+            ("changed", f"{len(sdist.changed)} as they are here: {listed(sdist.changed)}")
+            for _ in sdist.changed[:1]
         ),
         *(
-            ("left out", f"{len(made.left_out)} that git does not track: {listed(made.left_out)}")
-            for _ in made.left_out[:1]
+            ("left out", f"{len(sdist.left_out)} that git does not track: {listed(sdist.left_out)}")
+            for _ in sdist.left_out[:1]
         ),
     ]
-    return f"wrote {made.path}\n{columns(rows)}"
+    return f"wrote {sdist.path}\n{columns(rows)}"

@@ -34,14 +34,14 @@ def read_statement(path: Path) -> Any:
         PackageRefused: it is not one.
     """
     try:
-        said = parse_json(read_bytes(path))
+        statement = parse_json(read_bytes(path))
     except ValueError as error:
         raise PackageRefused(f"{path} is not a statement: {error}.", next_step="Get it again.") from None
-    kinds = (said.get("_type"), said.get("predicateType")) if isinstance(said, dict) else ()
+    kinds = (statement.get("_type"), statement.get("predicateType")) if isinstance(statement, dict) else ()
     if kinds != (STATEMENT, PREDICATE):
         raise PackageRefused(
             f"{path} is not a statement of provenance.",
             looked=(f"wanted: {STATEMENT} with {PREDICATE}",),
             next_step="Get the one that was made with the wheel.",
         )
-    return said
+    return statement

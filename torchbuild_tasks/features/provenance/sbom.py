@@ -88,7 +88,7 @@ def make_sbom(
     return text + "\n"
 
 
-def edit_sbom(text: str, version: str, brought: Iterable[str]) -> str:
+def edit_sbom(text: str, version: str, libraries: Iterable[str]) -> str:
     """Return the bill of materials for a package: its version, and the libraries that were copied into it.
 
     Args:
@@ -99,7 +99,7 @@ def edit_sbom(text: str, version: str, brought: Iterable[str]) -> str:
     bom: Any = parse_json(text)
     own = bom["metadata"]["component"]
     own |= {"version": version, "purl": str(PackageURL(type="pypi", name="torch", version=version))}
-    names = sorted(brought)
+    names = sorted(libraries)
     more = [{"bom-ref": f"file:{name}", "name": name, "type": "library"} for name in names]
     bom["components"] = [*bom.get("components", ()), *more]
     refs = [each["bom-ref"] for each in more]
@@ -107,8 +107,8 @@ def edit_sbom(text: str, version: str, brought: Iterable[str]) -> str:
         if each["ref"] == own["bom-ref"]:
             each["dependsOn"] = [*each.get("dependsOn", ()), *refs]
     bom["dependencies"] = [*bom.get("dependencies", ()), *({"ref": ref} for ref in refs)]
-    said = f"{bom.get('serialNumber', '')}#{version}#{' '.join(names)}"
-    bom["serialNumber"] = uuid.uuid5(uuid.NAMESPACE_URL, f"{HOME}#{said}").urn
+    identity = f"{bom.get('serialNumber', '')}#{version}#{' '.join(names)}"
+    bom["serialNumber"] = uuid.uuid5(uuid.NAMESPACE_URL, f"{HOME}#{identity}").urn
     return json.dumps(bom, indent=1) + "\n"
 
 

@@ -167,8 +167,8 @@ def _copy(source: Path, place: Path, file: File) -> None:
     if place.exists():  # since it was looked at
         raise PackageRefused(f"{place} is there by now, and nothing there is overwritten.")
     part = place.with_name(place.name + _PART)
-    with source.open("rb") as taken, files.create(part) as copy:
-        shutil.copyfileobj(taken, copy, 1 << 20)
+    with source.open("rb") as original, files.create(part) as copy:
+        shutil.copyfileobj(original, copy, 1 << 20)
     with part.open("rb") as copied:
         digest = hashlib.file_digest(copied, "sha256").hexdigest()
     if digest != file.sha256:  # Windows removes no file that is open
@@ -232,21 +232,21 @@ def to_index(url: str, path: Path, report: Reporter) -> None:
     need("twine", "An index is sent to with twine", "publish")
     report.stage(f"send {path.name}")
     flags = ("--non-interactive", "--disable-progress-bar", "--config-file", os.devnull)
-    said = bytearray()
+    output = bytearray()
     try:
         code = process.stream(
             (sys.executable, "-P", "-m", "twine", "upload", *flags, "--repository-url", url, str(path)),
             env=None,
             cwd=None,
-            log=_Tail(said),
+            log=_Tail(output),
             on_block=lambda block: None,
             on_idle=Pace().look,
         )
     except Stalled as stalled:
-        said += f"\n{stalled}".encode()
+        output += f"\n{stalled}".encode()
         code = process.TIMED_OUT
     if code:
-        lines = [line.strip() for line in said.decode("utf-8", "replace").splitlines() if line.strip()]
+        lines = [line.strip() for line in output.decode("utf-8", "replace").splitlines() if line.strip()]
         raise PackageRefused(
             f"{path.name} was not taken. Files before it are there; the same command goes on with this one.",
             looked=tuple(lines[-6:]),
@@ -257,8 +257,8 @@ def to_index(url: str, path: Path, report: Reporter) -> None:
 class _Tail:
     """Keeps the end of what a program says."""
 
-    def __init__(self, kept: bytearray) -> None:
-        self.kept = kept
+    def __init__(self, output: bytearray) -> None:
+        self.kept = output
 
     def write(self, data: bytes, /) -> None:
         self.kept += data

@@ -155,10 +155,10 @@ def project_page(project: str, files: Sequence[File]) -> str:
 
 def _link(file: File) -> str:
 
-    said = (
+    metadata = (
         f' data-core-metadata="sha256={hashlib.sha256(file.metadata).hexdigest()}"' if file.metadata else ""
     )
-    return f'<a href="{quote(file.name)}#sha256={file.sha256}"{said}>{html.escape(file.name)}</a>'
+    return f'<a href="{quote(file.name)}#sha256={file.sha256}"{metadata}>{html.escape(file.name)}</a>'
 
 
 def root_page(projects: Sequence[str]) -> str:

@@ -176,11 +176,11 @@ def build(job: Job, plan: BuildPlan | None, report: Reporter) -> Built:
         with open_log(job.folder, "build") as log:
             _compile(job, _Runner(job, environ, log, report), report)
         report.stage(f"pack {job.archive.name}")
-        made = _pack(job)
+        built = _pack(job)
     discard(job.folder)
     if job.order.url:
         discard(job.source)
-    return made
+    return built
 
 
 def _compile(job: Job, runner: _Runner, report: Reporter) -> None:
@@ -239,8 +239,8 @@ def _copy_source(job: Job, runner: _Runner, report: Reporter) -> None:
     """Have a copy of the source with all its precisions; it gets its name when it is whole."""
     if job.tree.is_dir():
         return
-    for left in leftovers(job.folder, job.tree.name):
-        discard(left)
+    for old in leftovers(job.folder, job.tree.name):
+        discard(old)
     part, recipe = temporary_name(job.tree, UNPACKING), job.recipe
     with files.translate_errors(SourceError, part):
         shutil.copytree(

@@ -118,12 +118,12 @@ def _profits(question: Question, name: str) -> str:
 
     switch = f"USE_{name.upper()}"
     torch = f"torch {question.version}" if question.version else "the torch of this checkout"
-    asked = decide(question, switch)
+    choice = decide(question, switch)
     row = needless(question, switch)
     if row is None:
         return f"{torch} still does linear algebra on the GPU with it"
-    if asked and not is_off(asked.value):
-        return f"{asked.name}={asked.value} asks for it, though {row.because}"
+    if choice and not is_off(choice.value):
+        return f"{choice.name}={choice.value} asks for it, though {row.because}"
     raise PlanRefused(
         f"{torch} does not need {name}: {row.because}. Nothing was built.",
         next_step=f"To build it all the same: torchbuild helpers build {name} --cuda --set {switch}=1",

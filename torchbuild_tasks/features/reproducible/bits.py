@@ -108,13 +108,13 @@ def _differences(there: Path, here: Path, scratch: Path) -> Iterator[FileDiffere
 
 def _headers(one: zipfile.ZipInfo, other: zipfile.ZipInfo) -> Iterator[FileDifference]:
     """Compare what the archive says of a file, beside its content."""
-    told: Mapping[str, tuple[object, object]] = {
+    headers: Mapping[str, tuple[object, object]] = {
         "time": (one.date_time, other.date_time),
         "mode": (oct(one.external_attr >> 16), oct(other.external_attr >> 16)),
         "compression": (one.compress_type, other.compress_type),
         "system": (one.create_system, other.create_system),
     }
-    for what, (first, second) in told.items():
+    for what, (first, second) in headers.items():
         if first != second:
             yield FileDifference(name=one.filename, what=what, seen=(f"- {first}", f"+ {second}"))
     if one.CRC == other.CRC and one.compress_size != other.compress_size:
@@ -175,11 +175,13 @@ def _diffoscope(scratch: Path) -> str | None:
         return ""
     if (program := shutil.which("diffoscope")) is None:
         return None
-    done = process.capture((program, *_DIFFOSCOPE, "first", "second"), cwd=scratch, timeout=_SECONDS)
-    text = done.stdout.decode("utf-8", "replace")
-    if done.timed_out:
+    captured = process.capture((program, *_DIFFOSCOPE, "first", "second"), cwd=scratch, timeout=_SECONDS)
+    text = captured.stdout.decode("utf-8", "replace")
+    if captured.timed_out:
         return f"{text}(it was ended after {_SECONDS:.0f} s)\n"
-    return text if done.rc in (0, 1) else f"{text}(it failed with exit code {done.rc}: {done.error_text})\n"
+    if captured.rc not in (0, 1):
+        return f"{text}(it failed with exit code {captured.rc}: {captured.error_text})\n"
+    return text
 
 
 def bits_text(bits: Bits, names: tuple[str, str]) -> str:

@@ -40,8 +40,8 @@ def run_source(task: Task, named: Path | None) -> SourceReport:
         case "update":
             return _report_on(task, _update(task, _require_folder(named)))
         case "reset":
-            removed, kept = reset_third_party(task, _require_folder(named))
-            return SourceReport(action="reset", removed=removed, kept=kept)
+            removed, changed = reset_third_party(task, _require_folder(named))
+            return SourceReport(action="reset", removed=removed, kept=changed)
         case "mirror":
             fill_mirrors(task, request.ref)
             return SourceReport(action="mirror", mirrors=_mirrors(task))
@@ -201,8 +201,8 @@ def _state(git: Git, module: submodules.Module, needed: Callable[[str], bool]) -
 
 def _notes(task: Task, git: Git) -> tuple[str, ...]:
     notes = []
-    if kept := git.output("for-each-ref", "--format=%(objectname:short)", "refs/torchbuild/kept"):
-        commits = ", ".join(kept.split("\n")[:4])
+    if saved := git.output("for-each-ref", "--format=%(objectname:short)", "refs/torchbuild/kept"):
+        commits = ", ".join(saved.split("\n")[:4])
         notes.append(f"commits that no branch holds are kept under refs/torchbuild/kept: {commits}")
     if task.facts.windows:
         links = sum(

@@ -60,8 +60,8 @@ def _modules(modules: tuple[ModuleState, ...], fix: str) -> str:
     if not modules:
         return ""
     counts = {state: sum(each.state == state for each in modules) for state in _STATES}
-    said = ", ".join(f"{count} {_STATES[state]}" for state, count in counts.items() if count)
-    text = f"submodules: {said}\n"
+    summary = ", ".join(f"{count} {_STATES[state]}" for state, count in counts.items() if count)
+    text = f"submodules: {summary}\n"
     for each in modules:
         if each.state == "missing":
             text += f"  {each.path}: missing\n"
@@ -113,8 +113,8 @@ class SourceRequest(BuildRequest):
 
 def run(request: SourceRequest, report: Reporter) -> Outcome:
     """Get, update, look at, fix or mirror a checkout of PyTorch."""
-    done = run_action(request, report)
-    return Outcome(done, source_text(done, dry_run=request.dry_run))
+    result = run_action(request, report)
+    return Outcome(result, source_text(result, dry_run=request.dry_run))
 
 
 def run_action(request: SourceRequest, report: Reporter) -> SourceReport:

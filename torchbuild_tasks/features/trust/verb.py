@@ -78,7 +78,7 @@ def settle(verb: str, request: BuildRequest, report: Reporter) -> None:
         settings = with_templates(read_trusted_settings(request))
     except UsageError:  # whoever needs the file says it
         return
-    lines = tuple(f"{place}: {withheld_text(held)}" for place, held in settings.withheld.items())
+    lines = tuple(f"{place}: {withheld_text(names)}" for place, names in settings.withheld.items())
     commands = "\n".join(f"torchbuild trust {quoted(place)}" for place in settings.withheld)
     if not lines:
         return

@@ -276,7 +276,7 @@ def choose_members(
     Taken is what a build would have made: no file that git tracks, so what was edited stays. A file that is
     neither was of the checkout when the wheel was built, and is gone from it since.
     """
-    taken, left = [], []
+    members, unused = [], []
     for member in wheel.members:
         inside = member.name.startswith(
             (f"{wheel.dist_info}/", wheel.dist_info.replace(".dist-info", ".data/"))
@@ -284,10 +284,10 @@ def choose_members(
         if inside or member.name in tracked:
             continue
         if outputs(member.name):
-            taken.append(member)
+            members.append(member)
         else:
-            left.append(member.name)
-    return tuple(taken), tuple(left)
+            unused.append(member.name)
+    return tuple(members), tuple(unused)
 
 
 # ---------------- the plan of it
@@ -299,8 +299,8 @@ def plan_overlay(question: Question, plan: BuildPlan, companions: Set[str]) -> B
     What compiles torch_python against a wheel stays as it is for a build.
     """
     mixed = question.request.mixed
-    kept_findings = (each for each in plan.findings if mixed or each.id in _KEPT | companions)
-    findings = (*kept_findings, *_check_flags(question))
+    own_findings = (each for each in plan.findings if mixed or each.id in _KEPT | companions)
+    findings = (*own_findings, *_check_flags(question))
     states = {finding.status for finding in findings}
     overlay = replace(
         plan,
@@ -357,13 +357,13 @@ def _as_the_wheel(expectation: Expectation) -> Expectation:
 
 def _check_flags(question: Question) -> Iterable[Finding]:
     request, tree = question.request, question.facts.tree
-    asked = {
+    conflicts = {
         "--watch": request.watch,
         f"--target {request.target}": request.mixed and request.target != PYTHON_PART,
         "--mode wheel": question.value("mode", "develop") == "wheel",
         "--with": request.mixed and (request.with_ or request.with_extension),
     }
-    wrong = [flag for flag, given in asked.items() if given]
+    wrong = [flag for flag, is_given in conflicts.items() if is_given]
     if wrong:
         nothing = f"nothing but {PYTHON_PART}" if request.mixed else "nothing"
         text = f"--from-wheel compiles {nothing}, and {' and '.join(wrong)} does"
@@ -402,7 +402,7 @@ def promise(
     """
     version, torch, commit = (*inputs.get("wheel versions", "").split(), "", "", "")[:3]
     by_key = dict(zip(_SAYS, (torch, commit, version, ""), strict=True))
-    made = []
+    promised = []
     for each in _ours(rows, expectations):
         wanted = by_key.get(each.key) if each.check == "import" else None
         if wanted:
@@ -410,8 +410,8 @@ def promise(
         if each.check == _NEEDS_TOOLKIT and "+cu" in torch:
             each = replace(each, skip="it takes the CUDA toolkit that the wheel was built with")
         if wanted != "":
-            made.append(each)
-    return tuple(made)
+            promised.append(each)
+    return tuple(promised)
 
 
 def say_ahead(ahead: int) -> str:
@@ -484,7 +484,7 @@ def find_asked(question: Question, plan: BuildPlan) -> tuple[str, ...]:
         if each.source in _USERS and each.name not in _ANY_WAY and not _is_for_machine(question, each.name)
     ]
     words = {"--with": question.request.with_, "--target": question.request.target}
-    return (*own, *(word for word, given in words.items() if given))
+    return (*own, *(word for word, value in words.items() if value))
 
 
 def _is_for_machine(question: Question, name: str) -> bool:

@@ -143,8 +143,8 @@ def check_wheel(work: Work | Scene, wheel: Wheel) -> str | tuple[Finding, ...]:
 
 def stand_against(work: Work | Scene, reached: tuple[Reached, ...]) -> tuple[Finding, ...]:
     """Return what is said of changes that no wheel serves; none where all are compiled against it."""
-    left = left_to_compile(work.plan, reached)
-    return describe_reach(left, ninja_targets(work, left), mixes=not lacks_mixing(work.catalog, work.facts))
+    rest = left_to_compile(work.plan, reached)
+    return describe_reach(rest, ninja_targets(work, rest), mixes=not lacks_mixing(work.catalog, work.facts))
 
 
 def name_fault(wheel: Wheel) -> str:
@@ -167,10 +167,8 @@ def _own_changes(work: Work | Scene, wheel: Wheel) -> str:
 def target_python(work: Work | Scene) -> Python | None:
     """Return what is known of the Python that gets torch: itself, or the one that its venv is made of."""
     environment = work.plan.environment
-    made_of = environment.create.argv[0] if environment.create else environment.python
-    return next(
-        (each for each in work.facts.pythons if each.executable in (environment.python, made_of)), None
-    )
+    base = environment.create.argv[0] if environment.create else environment.python
+    return next((each for each in work.facts.pythons if each.executable in (environment.python, base)), None)
 
 
 def look_at_change(work: Work | Scene, git: Git, commit: str) -> Change:
@@ -180,7 +178,7 @@ def look_at_change(work: Work | Scene, git: Git, commit: str) -> Change:
         SourceError: git cannot say.
     """
     head = git.run("rev-parse", "HEAD")
-    if git.run("merge-base", commit, head) != commit if commit != head else False:
+    if commit != head and git.run("merge-base", commit, head) != commit:
         return Change(ahead=None)
     ahead = int(git.run("rev-list", "--count", f"{commit}..{head}")) if commit != head else 0
     # What builds leave untracked in submodules is not a change of theirs.
@@ -219,9 +217,9 @@ def ninja_targets(work: Work | Scene, reached: tuple[Reached, ...]) -> dict[str,
         return found
     for each in reached[:20]:
         argv = ("ninja", "-C", str(work.build_dir), "-t", "query", str(work.root / each.path))
-        asked = process.capture(argv, timeout=20.0)
-        if asked.rc == 0:
-            _, _, outputs = asked.stdout.decode(errors="replace").partition("outputs:")
+        captured = process.capture(argv, timeout=20.0)
+        if captured.rc == 0:
+            _, _, outputs = captured.stdout.decode(errors="replace").partition("outputs:")
             found[each.path] = tuple(line.strip() for line in outputs.splitlines() if line.strip())[:3]
     return found
 
@@ -320,9 +318,9 @@ def _pip_download(work: Work, version: str) -> Path:
     """Have pip download torch of this version for the Python that gets it, unless it is there already."""
     python = target_python(work)
     tag, abi = python_tags(work.plan.environment.version, python.abi if python else None)
-    kept = sorted((state_dir(work.root) / _KEPT).glob(f"torch-{version}-{tag}-{abi}-*.whl"))
-    if kept and not look_at_wheel(kept[0]).problem:
-        return kept[0]
+    downloaded = sorted((state_dir(work.root) / _KEPT).glob(f"torch-{version}-{tag}-{abi}-*.whl"))
+    if downloaded and not look_at_wheel(downloaded[0]).problem:
+        return downloaded[0]
     if work.fetching.require_hashes:
         raise UsageError(
             f"--require-hashes, and the hash of torch {version} is not known beforehand.",

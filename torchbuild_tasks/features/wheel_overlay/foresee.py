@@ -193,8 +193,8 @@ def _look_at_mixed(question: Question, decide: Decide, wheel: str) -> dict[str, 
     if lack := lacks_mixing(question.catalog, question.facts):
         return {"no_mixing": lack}
     request = dataclasses.replace(question.request, auto=False, from_wheel=wheel, target=PYTHON_PART)
-    asked = replace(question, request=request)
-    scene = Scene(plan=decide(asked), facts=question.facts, catalog=question.catalog)
+    mixed = replace(question, request=request)
+    scene = Scene(plan=decide(mixed), facts=question.facts, catalog=question.catalog)
     ran = read_json(last_manifest(scene.build_dir)).get("commands", ())
     if not any(each["argv"][-1] == PYTHON_PART for each in ran):  # CMake's settings were found alike before
         return {}
