@@ -83,11 +83,11 @@ def uninstall_command(facts: Facts) -> Command | None:
 
 
 def _run(command: Command) -> None:
-    done = process.capture(command.argv, cwd=command.cwd)
-    if done.rc != 0:
+    captured = process.capture(command.argv, cwd=command.cwd)
+    if captured.rc != 0:
         raise CleanRefused(
-            f"{' '.join(command.argv)} ended with exit code {done.rc}; no file was removed.",
-            looked=tuple(done.error_text.splitlines()[-5:]),
+            f"{' '.join(command.argv)} ended with exit code {captured.rc}; no file was removed.",
+            looked=tuple(captured.error_text.splitlines()[-5:]),
         )
 
 
@@ -145,7 +145,7 @@ def set_foreign_files_aside(work: Work) -> None:
 
 def _foreign(work: Work, folder: Path, tags: Collection[Path]) -> list[Path]:
     """Return the files of a folder that no build put there, and those that somebody has changed since."""
-    recorded = ownership.read(work.root, ownership.MADE) or {}
+    recorded = ownership.read(work.root, ownership.OWNED) or {}
     found = [path for path in folder.rglob("*") if path not in tags and (is_link(path) or not path.is_dir())]
     here = {path.relative_to(work.root).as_posix(): path for path in found}
     other = {name for name, path in here.items() if recorded.get(name, ())[:2] != stamp(path.lstat())[:2]}
@@ -168,8 +168,8 @@ def _dead(work: Work) -> tuple[str, ...]:
     if work.front_end_skipped and not work.plan.freshness.changes:
         return ()
     argv = ("ninja", "-C", str(work.build_dir), "-n", "-t", "cleandead")
-    asked = process.capture(argv, env=work.environ, cwd=work.root)
-    found = re.findall(r"^Remove (.+?)\r?$", asked.stdout.decode(errors="surrogateescape"), re.MULTILINE)
+    captured = process.capture(argv, env=work.environ, cwd=work.root)
+    found = re.findall(r"^Remove (.+?)\r?$", captured.stdout.decode(errors="surrogateescape"), re.MULTILINE)
     return tuple(listed.in_checkout(work.root, (str(work.build_dir / path) for path in found)))
 
 

@@ -207,8 +207,8 @@ class Pace:
 
     def to_come(self) -> float:
         """Return the part of the steps that have not ended; 1 before anything is counted."""
-        done, left = self.steps
-        return left / (done + left)
+        ended, remaining = self.steps
+        return remaining / (ended + remaining)
 
     def seconds_left(self) -> float | None:
         """Return the seconds left, as of now."""
@@ -288,10 +288,10 @@ def ninja_graph(build_dir: Path) -> Graph | None:
     program = build_program(build_dir, "ninja")
     if not program or not _has_plain_graph(build_dir):
         return None
-    asked = process.capture((program, "-t", "graph"), cwd=build_dir, timeout=_GRAPH_PATIENCE)
-    if asked.rc != 0:
+    captured = process.capture((program, "-t", "graph"), cwd=build_dir, timeout=_GRAPH_PATIENCE)
+    if captured.rc != 0:
         return None
-    graph = parse_graph(asked.stdout.decode("utf-8", errors="surrogateescape"))
+    graph = parse_graph(captured.stdout.decode("utf-8", errors="surrogateescape"))
     return graph if graph.outputs else None
 
 

@@ -137,10 +137,10 @@ class Outputs(msgspec.Struct, frozen=True, kw_only=True):
             find_named: returns those of some files that something of the build names.
         """
         # A folder needs none: it goes only with nothing in it.
-        asked = {
+        unknown = {
             path for path in claimed if not (path in earlier or path.endswith("/")) and self.needs_name(path)
         }
-        return frozenset(asked).difference(find_named(asked)) if asked else frozenset()
+        return frozenset(unknown).difference(find_named(unknown)) if unknown else frozenset()
 
     def sort_out(
         self, owned: Listing, now: Listing, tracked: Iterable[str]

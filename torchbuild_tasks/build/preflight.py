@@ -96,14 +96,14 @@ class _Bench:
         """Compile one file, and not out of a cache."""
         again = ANEW.get(cache_of(trial.launcher))
         argv = (*trial.launcher, *trial.argv)
-        done = self._run(argv, {again: "1"} if again else {})
-        if done.rc == 0 and not (self._folder / trial.output).is_file():
-            self._fail("ended well and made no object file", argv, done)
-        if done.rc != 0 and trial.launcher and self._run(trial.argv).rc == 0:
+        captured = self._run(argv, {again: "1"} if again else {})
+        if captured.rc == 0 and not (self._folder / trial.output).is_file():
+            self._fail("ended well and made no object file", argv, captured)
+        if captured.rc != 0 and trial.launcher and self._run(trial.argv).rc == 0:
             alone = f"{_name(trial.argv[0])} compiles without it"
-            self._fail(f"{_ending(done)}, and {alone}", argv, done, _WITHOUT)
-        if done.rc != 0:
-            self._fail(_ending(done), argv, done)
+            self._fail(f"{_ending(captured)}, and {alone}", argv, captured, _WITHOUT)
+        if captured.rc != 0:
+            self._fail(_ending(captured), argv, captured)
 
     def look_into(self, planned: Preflight) -> str:
         """Compare the architectures of the object with the planned ones; return a phrase for the note."""
@@ -111,10 +111,10 @@ class _Bench:
             return ""
         argv: tuple[str, ...] = (planned.cuobjdump, "--list-elf", "--list-ptx", planned.cubin)
         if planned.cuobjdump:
-            done = self._run(argv)
-            if done.rc != 0 and _NO_CODE not in _output(done):
-                return f"the cubin was not looked into, for cuobjdump {_ending(done)}"
-            found = read_listed_archs(_output(done))
+            captured = self._run(argv)
+            if captured.rc != 0 and _NO_CODE not in _output(captured):
+                return f"the cubin was not looked into, for cuobjdump {_ending(captured)}"
+            found = read_listed_archs(_output(captured))
         else:
             found, argv = read_object_archs((self._folder / planned.cubin).read_bytes()), (planned.cubin,)
         if same_archs(planned.archs, found):
@@ -168,18 +168,18 @@ class _Bench:
         self._work.report.command(argv)
         log.write(f"$ {shlex.join(argv)}\n".encode(errors="replace"))
         environ = {**self._environ, **(changes or {})}
-        done = process.capture(argv, env=environ, cwd=self._folder, timeout=SECONDS)
-        for output in filter(None, (done.stdout, done.stderr)):
+        captured = process.capture(argv, env=environ, cwd=self._folder, timeout=SECONDS)
+        for output in filter(None, (captured.stdout, captured.stderr)):
             block = output if output.endswith(b"\n") else output + b"\n"
             log.write(block)
             self._work.report.block(block)
-        return done
+        return captured
 
-    def _fail(self, how: str, argv: tuple[str, ...], done: process.Captured, advice: str = "") -> NoReturn:
+    def _fail(self, how: str, argv: tuple[str, ...], result: process.Captured, advice: str = "") -> NoReturn:
         from torchbuild_tasks.features.diagnosis.act import build_scanner, explain_output
 
         scanner = build_scanner(self._work)
-        output = _output(done)
+        output = _output(result)
         scanner.feed_block(output.encode(errors="replace") + b"\n")
         lines = scanner.found.text if scanner.found else scanner.last
         known = explain_output(self._work, f"{output}\n{how}")
@@ -199,10 +199,10 @@ class _Bench:
         return shlex.join((*trial.launcher, *trial.argv))
 
 
-def _ending(done: process.Captured) -> str:
-    if done.timed_out:
+def _ending(captured: process.Captured) -> str:
+    if captured.timed_out:
         return f"did not end within {SECONDS:.0f} s"
-    return f"was ended by signal {-done.rc}" if done.rc < 0 else f"ended with exit code {done.rc}"
+    return f"was ended by signal {-captured.rc}" if captured.rc < 0 else f"ended with exit code {captured.rc}"
 
 
 def _name(path: str) -> str:
@@ -213,8 +213,8 @@ def _and(words: tuple[str, ...]) -> str:
     return " and ".join(filter(None, (", ".join(words[:-1]), *words[-1:])))
 
 
-def _output(done: process.Captured) -> str:
-    return (done.stdout + done.stderr).decode(errors="replace").replace("\r\n", "\n")
+def _output(captured: process.Captured) -> str:
+    return (captured.stdout + captured.stderr).decode(errors="replace").replace("\r\n", "\n")
 
 
 # What makes each cache compile again and keep the result: the first pass has to compile really.

@@ -245,8 +245,8 @@ def relevant_environ(
     """
     if ignore_case:
         spelling = {pattern.upper(): pattern for pattern in patterns}
-        kept = relevant_environ({name.upper(): value for name, value in environ.items()}, list(spelling))
-        return dict(sorted((spelling.get(name, name), value) for name, value in kept.items()))
+        relevant = relevant_environ({name.upper(): value for name, value in environ.items()}, list(spelling))
+        return dict(sorted((spelling.get(name, name), value) for name, value in relevant.items()))
     # Nearly all patterns are plain names: looking them up keeps the matching to the few others.
     plain = set(patterns)
     wild = [pattern for pattern in patterns if any(mark in pattern for mark in "*?[")]

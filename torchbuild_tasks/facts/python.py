@@ -42,8 +42,8 @@ def look_for_pythons(probe: Probe, wanted: str | None, tree_root: str) -> tuple[
         find_installed(probe, wanted),
         find_in_stores(probe, wanted),
     ):
-        asked = map_parallel(lambda place: _ask(probe, place, tree_root), group)
-        found += (python for python in asked if _is_wanted(python, wanted))
+        answers = map_parallel(lambda place: _ask(probe, place, tree_root), group)
+        found += (python for python in answers if _is_wanted(python, wanted))
         if any(python.problem is None for python in found):
             break
     if wanted and not is_version(wanted):  # our venvs were not among the places
@@ -334,10 +334,10 @@ def _behind_shim(probe: Probe, name: str) -> Iterator[Candidate]:
 
     A shim starts dozens of shells, and fails for every series that is not switched on.
     """
-    kept = (
+    places = (
         place for place in find_in_stores(probe, name.removeprefix("python")) if place.found_via == "pyenv"
     )
-    yield from itertools.islice(kept, 1)
+    yield from itertools.islice(places, 1)
 
 
 def _opens_the_store(probe: Probe, path: str) -> bool:

@@ -137,13 +137,13 @@ def _of_setup(module: ast.Module) -> tuple[str, ...] | None:
     ]
     if not calls or any(word.arg is None for call in calls for word in call.keywords):
         return None  # none, or **words
-    given = [word.value for call in calls for word in call.keywords if word.arg == _IN_SETUP]
+    arguments = [word.value for call in calls for word in call.keywords if word.arg == _IN_SETUP]
     lists: dict[str, list[tuple[ast.expr, str]]] = {}
     _collect(module.body, "", lists)
-    if any(isinstance(value, ast.Name) and value.id not in lists for value in given):
+    if any(isinstance(value, ast.Name) and value.id not in lists for value in arguments):
         return None
-    texts = [text for value in given for text in _texts_of(value, lists, frozenset())]
-    if any(not isinstance(value, ast.Name | ast.List | ast.Tuple | ast.BinOp) for value in given):
+    texts = [text for value in arguments for text in _texts_of(value, lists, frozenset())]
+    if any(not isinstance(value, ast.Name | ast.List | ast.Tuple | ast.BinOp) for value in arguments):
         return None
     return tuple(dict.fromkeys(texts))
 
@@ -156,9 +156,9 @@ def _collect(body: list[ast.stmt], marker: str, lists: dict[str, list[tuple[ast.
     for node in body:
         if isinstance(node, ast.If):
             for branch, otherwise in ((node.body, False), (node.orelse, True)):
-                asked = _marker(node.test, otherwise=otherwise)
-                if asked is not None:
-                    _collect(branch, " and ".join(filter(None, (marker, asked))), lists)
+                condition = _marker(node.test, otherwise=otherwise)
+                if condition is not None:
+                    _collect(branch, " and ".join(filter(None, (marker, condition))), lists)
         elif isinstance(node, ast.FunctionDef | ast.With | ast.Try):
             _collect(node.body, marker, lists)
         elif added := _read_addition(node):

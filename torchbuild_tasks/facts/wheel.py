@@ -87,9 +87,9 @@ def _read(path: Path, archive: zipfile.ZipFile) -> Wheel:
         dist_info=infos[0],
         members=members_of(archive),
     )
-    asked = [str(each) for each in metadata.get_all("Requires-Dist", ())]
+    requirements = [str(each) for each in metadata.get_all("Requires-Dist", ())]
     programs = _text(archive, entries) if entries in names else ""
-    wrong = _wrong(wheel) or _wrong_requirement(asked)
+    wrong = _wrong(wheel) or _wrong_requirement(requirements)
     if problem := wrong or _wrong_program(programs) or _wrong_script(wheel.members):
         return Wheel(path=str(path), problem=problem)
     return wheel

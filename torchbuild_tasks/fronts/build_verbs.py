@@ -120,13 +120,13 @@ def _build_each(request: BuildRequest, report: Reporter) -> Outcome:
     for name, planned in plans.items():
         if request.dry_run or planned.verdict == "refuse":
             return _show_plan(each[name], planned)
-    made = []
+    wheels = []
     for number, (name, one) in enumerate(each.items()):
         report.note(f"Python {name}, {number + 1} of {len(each)}", alone=True)
         began = time.time()
         built = flow.build(dataclasses.replace(one, clean=one.clean and number == 0), report)
-        made.append(try_wheel(built, name, began, time.time() - began, report))
-    return Outcome({"wheels": made}, "" if request.json else summary_text(made))
+        wheels.append(try_wheel(built, name, began, time.time() - began, report))
+    return Outcome({"wheels": wheels}, "" if request.json else summary_text(wheels))
 
 
 def _watch(request: BuildRequest, report: Reporter) -> Outcome:

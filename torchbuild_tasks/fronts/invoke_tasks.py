@@ -43,8 +43,8 @@ class VerbTask(Task[Any]):
     def __init__(self, name: str) -> None:
         verb = SESSIONS[name].verb
 
-        def body(context: Context, **given: Any) -> None:
-            values = {field: _one(verb, field, value) for field, value in given.items()}
+        def body(context: Context, **arguments: Any) -> None:
+            values = {field: _one(verb, field, value) for field, value in arguments.items()}
             if context.config.run.dry and "dry_run" in values:  # `inv --dry build`
                 values["dry_run"] = True
             if request_class(verb).trailing:  # from argv: Invoke joins these words with blanks
@@ -69,8 +69,8 @@ class VerbTask(Task[Any]):
             for name, words in words_by_verb(sys.argv[1:]):
                 if name == self.name:
                     asks_help = set(HELP).intersection(apart(sys.argv[1:])[0])
-                    asked = ["--help"] if asks_help else _without_core(verb, words)
-                    parse(verb, asked, f"invoke {name.replace('_', '-')}")
+                    own_words = ["--help"] if asks_help else _without_core(verb, words)
+                    parse(verb, own_words, f"invoke {name.replace('_', '-')}")
                     own = words
         except SystemExit:  # --help has been printed
             raise Exit(code=0) from None
@@ -220,8 +220,8 @@ def _words_due(name: str, after: str) -> int:
     """Return how many words follow a verb: those that must, and the next one where it may."""
     if name not in SESSIONS:
         return 0
-    asked = request_class(SESSIONS[name].verb)
-    return len(asked.positionals) or bool(asked.actions) or "" in asked.optional
+    request = request_class(SESSIONS[name].verb)
+    return len(request.positionals) or bool(request.actions) or "" in request.optional
 
 
 def _value_follows(name: str, word: str) -> bool:
@@ -232,10 +232,10 @@ def _value_follows(name: str, word: str) -> bool:
 
 def _without_core(verb: str, words: Sequence[str]) -> list[str]:
     """Return the words without flags of Invoke itself, which may stand after a task's name."""
-    taken = {spelling for field in flags(verb) for spelling in spellings(field)}
+    known = {spelling for field in flags(verb) for spelling in spellings(field)}
     own, trailing = apart(words)
-    kept = [word for word in own if word in taken or word.partition("=")[0] not in _core_flags() - taken]
-    return kept if trailing is None else [*kept, "--", *trailing]
+    others = [word for word in own if word in known or word.partition("=")[0] not in _core_flags() - known]
+    return others if trailing is None else [*others, "--", *trailing]
 
 
 @functools.cache

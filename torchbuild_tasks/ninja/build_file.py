@@ -44,18 +44,18 @@ class BuildFile(msgspec.Struct, frozen=True, kw_only=True):
 
         A target that nothing makes needs none.
         """
-        made = {output: index for index, edge in enumerate(self.edges) for output in edge.outputs}
+        producers = {output: index for index, edge in enumerate(self.edges) for output in edge.outputs}
         found: dict[int, None] = {}
         seen: set[int] = set()
-        stack = [(made[target], False) for target in reversed(list(targets)) if target in made]
+        stack = [(producers[target], False) for target in reversed(list(targets)) if target in producers]
         while stack:
-            index, done = stack.pop()
-            if done:
+            index, expanded = stack.pop()
+            if expanded:
                 found[index] = None
             elif index not in seen:
                 seen.add(index)
                 stack.append((index, True))
-                before = (made[name] for name in self.edges[index].inputs if name in made)
+                before = (producers[name] for name in self.edges[index].inputs if name in producers)
                 stack += [(other, False) for other in before if other not in seen]
         return list(found)
 

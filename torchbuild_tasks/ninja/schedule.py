@@ -67,7 +67,7 @@ class Schedule(msgspec.Struct, frozen=True, kw_only=True):
 def simulate(jobs: Sequence[Job], machine: Machine) -> Schedule:
     """Return the schedule of all jobs."""
     run = _Run(jobs, machine)
-    run.go()
+    run.play()
     return Schedule(
         wall=run.now,
         memory=run.most,
@@ -133,7 +133,7 @@ class _Run:
         chains = self._machine.chains
         return [(-weights[at] if chains else 0, job.order, at) for at, job in enumerate(self._jobs)]
 
-    def go(self) -> None:
+    def play(self) -> None:
         for index, left in enumerate(self._left):
             if not left:
                 self._make_ready(index)

@@ -77,7 +77,7 @@ def note_started(state: Path) -> Iterator[None]:
             path.unlink()
 
 
-def end_left(state: Path) -> tuple[tuple[str, ...], tuple[int, ...]]:
+def end_leftovers(state: Path) -> tuple[tuple[str, ...], tuple[int, ...]]:
     """End what a killed run left; its lock must be held.
 
     Returns:

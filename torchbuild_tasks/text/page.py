@@ -39,7 +39,7 @@ def plain(text: str) -> str:
     return _MARKS.sub("", text)
 
 
-def laid_out(text: str, *, width: int | None = None, colours: bool = False) -> str:
+def wrap_text(text: str, *, width: int | None = None, colours: bool = False) -> str:
     """Return a text as a screen shows it.
 
     Args:

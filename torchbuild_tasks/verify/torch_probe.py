@@ -238,8 +238,8 @@ def main(arguments: list[str]) -> None:
         "libraries": check_libraries,
         "rpath": check_rpath,
     }
-    asked = [name for name in CHECKS if name in arguments] or CPU_CHECKS + CUDA_CHECKS
-    for name in ["import", *(name for name in asked if name != "import")]:
+    checks = [name for name in CHECKS if name in arguments] or CPU_CHECKS + CUDA_CHECKS
+    for name in ["import", *(name for name in checks if name != "import")]:
         emit(begin=name)
         if name not in (
             "cpp_extension",

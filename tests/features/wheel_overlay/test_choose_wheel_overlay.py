@@ -19,12 +19,12 @@ from torchbuild_tasks.features.wheel_overlay.choose import (
     find_reached,
     find_row,
     is_commit,
-    left_to_compile,
     misfit,
     misfit_cuda,
     promise,
     python_tags,
     release_tags,
+    select_blocking,
     wheel_inputs,
 )
 from torchbuild_tasks.model import Expectation, Facts, Host, TreeReads
@@ -207,12 +207,12 @@ OF_OTHERS_TOO = [
 
 def test_only_what_is_of_torch_python_alone_is_compiled_against_a_wheel() -> None:
     plan = plan_of(mixable(), from_wheel="auto", target="torch_python")
-    assert left_to_compile(plan, find_reached(OF_TORCH_PYTHON, [], ROWS)) == ()
+    assert select_blocking(plan, find_reached(OF_TORCH_PYTHON, [], ROWS)) == ()
     assert [
-        each.path for each in left_to_compile(plan, find_reached(OF_OTHERS_TOO, [], ROWS))
+        each.path for each in select_blocking(plan, find_reached(OF_OTHERS_TOO, [], ROWS))
     ] == OF_OTHERS_TOO
     plain = plan_of(mixable(), from_wheel="auto")
-    assert len(left_to_compile(plain, find_reached(OF_TORCH_PYTHON, [], ROWS))) == len(OF_TORCH_PYTHON)
+    assert len(select_blocking(plain, find_reached(OF_TORCH_PYTHON, [], ROWS))) == len(OF_TORCH_PYTHON)
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,7 @@ import msgspec
 
 from torchbuild_tasks.build import ownership
 from torchbuild_tasks.build.install import snapshot
-from torchbuild_tasks.build.install.installed import SOURCES, Due, Snapshot, find_due, find_left_over
+from torchbuild_tasks.build.install.installed import SOURCES, Due, Snapshot, find_due, why_front_end
 from torchbuild_tasks.build.outputs import patterns
 from torchbuild_tasks.build.work import Work
 from torchbuild_tasks.model import Command
@@ -75,7 +75,7 @@ def next_route(work: Work, route: Route) -> Route | None:
     if route.front_end:
         _remember(work)
         return None
-    reason = find_left_over(
+    reason = why_front_end(
         route.before, snapshot.take(_places(work), route.before), lists_modules=_lists_modules(work)
     )
     if reason:
@@ -108,9 +108,9 @@ def leave_second(before: Snapshot | None) -> None:
     for the same, whatever its size (file(INSTALL) of CMake 3.25.1 and 4.4.4, tried): the old one would stay.
     """
     newest = max((changed for _, changed in before.sources.values()), default=0) if before else 0
-    left = newest // _SECOND + 1 - time.time()
-    if 0 < left <= 1:  # not for a time in the future
-        time.sleep(left)
+    remaining = newest // _SECOND + 1 - time.time()
+    if 0 < remaining <= 1:  # not for a time in the future
+        time.sleep(remaining)
 
 
 def _remember(work: Work) -> None:
@@ -167,9 +167,9 @@ def _dry_run(work: Work, ninja: Command) -> str:
         return "idle"
     if dry.rc != 0 or _builds(dry.stdout):
         return "busy"
-    done = process.capture(ninja.argv, env=work.environ, cwd=ninja.cwd)
+    captured = process.capture(ninja.argv, env=work.environ, cwd=ninja.cwd)
     ownership.renew(work.root, began)
-    return "idle" if done.rc == 0 and not _builds(done.stdout) else "busy"
+    return "idle" if captured.rc == 0 and not _builds(captured.stdout) else "busy"
 
 
 def _builds(output: bytes) -> bool:

@@ -264,14 +264,14 @@ def root_of_nvcc(probe: Probe, nvcc: str) -> str:
 
 
 def _nvcc_problem(nvcc: str, output: Output | None) -> str:
-    asked = f"{nvcc} --version"
+    command = f"{nvcc} --version"
     if output is None:
-        return f"{asked} did not start, or gave no answer within {NVCC_TIMEOUT:g} s"
+        return f"{command} did not start, or gave no answer within {NVCC_TIMEOUT:g} s"
     lines = (output.stderr.strip() or output.stdout.strip()).splitlines()
     line = lines[0].strip()[:100] if lines else "without a word"
     if output.rc == 0:
-        return f"{asked} says no version: {line}"
-    return f"{asked} ended with {output.rc}: {line}"
+        return f"{command} says no version: {line}"
+    return f"{command} ended with {output.rc}: {line}"
 
 
 # ---------------- versions in the headers of CUDA's libraries

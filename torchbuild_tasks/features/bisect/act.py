@@ -46,7 +46,7 @@ from torchbuild_tasks.system.remove import rename_and_remove
 from torchbuild_tasks.system.shell import activate
 from torchbuild_tasks.values import dumps, replace
 
-_LEFT: Final = re.compile(r"^Bisecting: (.+)$", re.MULTILINE)
+_REMAINING: Final = re.compile(r"^Bisecting: (.+)$", re.MULTILINE)
 _FIRST: Final = re.compile(r"^# (?:first|possible first) bad commit: \[(\w+)\]", re.MULTILINE)
 _SECONDS: Final = 600.0
 
@@ -58,7 +58,7 @@ class Advice(msgspec.Struct, frozen=True, kw_only=True):
     """
 
     commit: str = ""
-    left: str = ""
+    remaining: str = ""
     first_bad: tuple[str, ...] = ()
     problem: str = ""
 
@@ -74,8 +74,8 @@ def next_commit(git: Git, log: Path, text: str) -> Advice:
         return Advice(first_bad=tuple(first))
     commit = git.output("rev-parse", "--verify", "--quiet", "BISECT_HEAD") if captured.rc == 0 else None
     if commit:
-        remaining = _LEFT.findall(output)
-        return Advice(commit=commit, left=remaining[-1] if remaining else "")
+        remaining = _REMAINING.findall(output)
+        return Advice(commit=commit, remaining=remaining[-1] if remaining else "")
     words = captured.error_text.splitlines()
     problems = [line for line in words if not line.startswith("We are not bisecting")]
     if not problems:
@@ -388,7 +388,7 @@ def run(
             break
         title = commit_title(session.tree, advice.commit)
         number = len(memory.steps) + 1
-        step_report = report.inner(f"bisect step {number}, {advice.commit[:10]}, {advice.left}")
+        step_report = report.inner(f"bisect step {number}, {advice.commit[:10]}, {advice.remaining}")
         step_report.stage(title)
         memory = write_memory(session, replace(memory, testing=advice.commit))
         patches.bring(session.tree.folder, ())  # a build may have applied them; they would stand in the way

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
-from torchbuild_tasks.build.ownership import MADE, read
+from torchbuild_tasks.build.ownership import OWNED, read
 from torchbuild_tasks.build.work import Reporter
 from torchbuild_tasks.errors import CleanRefused, SourceError, UsageError
 from torchbuild_tasks.facts.probe import Probe
@@ -308,7 +308,7 @@ def _lock_worktree(folder: Path) -> Iterator[None]:
 def _list_created_files(folder: Path) -> frozenset[str]:
     """Return env files and unchanged files of builds, which git does not all know."""
     created = {file_name(shell) for shell in SHELLS}
-    for path, known in (read(folder, MADE) or {}).items():
+    for path, known in (read(folder, OWNED) or {}).items():
         with contextlib.suppress(OSError):
             if path.endswith("/") or stamp((folder / path).lstat()) == known:
                 created.add(path)

@@ -99,7 +99,7 @@ def cache_running(
     with contextlib.ExitStack() as at_end:
         for tool in plan.tools:
             one = _One(tool, plan, running, memory, say, whole=whole)
-            at_end.push(one.over)
+            at_end.push(one.finish)
             if tool.name == "sccache":
                 one.serve(root, name, remotes, every, distributor, at_end)
             elif tool.name == RECC:
@@ -167,7 +167,7 @@ class _One:
                 self._say(f"Warning: the shared cache is left out: {problem}.")
             remotes, problem = (), started.start_alone(away.get("SCCACHE_CONF", os.devnull))
         if problem:
-            self._without_server(problem)
+            self._drop_launchers(problem)
             return
         self._server = started
         self._running.environ.update(started.clients | {"SCCACHE_IDLE_TIMEOUT": "0"})
@@ -214,7 +214,7 @@ class _One:
             self._say(f"Warning: {remote.shown} is left out of this build: {reason}.")
         return not reason
 
-    def _without_server(self, problem: str) -> None:
+    def _drop_launchers(self, problem: str) -> None:
         """Without a server sccache compiles nothing, so it must not stand before the compilers."""
         self._say(f"Warning: the build goes on without sccache, whose server does not start: {problem}.")
         for name in _LAUNCHERS:
@@ -233,13 +233,13 @@ class _One:
         return Watch({each.shown: _asking(each) for each in remotes}, do_without, every)
 
     def _watch_own(self, running: server.Server, every: float) -> Watch:
-        def stuck(name: str, reason: str) -> None:
+        def replace_server(name: str, reason: str) -> None:
             problem = running.hand_over(())
             self._say(f"Warning: {name} hung ({reason}), so another one was started in its place.")
             if problem:
                 self._say(f"Warning: it did not start: {problem}.")
 
-        return Watch({"sccache's server": running.why_stuck}, stuck, _SELDOM * every)
+        return Watch({"sccache's server": running.why_stuck}, replace_server, _SELDOM * every)
 
     def log(self, root: Path) -> None:
         """Have each ccache write down what it did; older ones cannot, so their counters are read."""
@@ -264,7 +264,7 @@ class _One:
         after = server.statistics(self._tool.program, self._running.environ)
         return stats.ccache_difference(self._before, after) if self._before and after else None
 
-    def over(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> None:
+    def finish(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> None:
         """Stop, count, say, remember."""
         if self._server is not None:
             cut = kind is not None and issubclass(kind, (Interrupted, KeyboardInterrupt))

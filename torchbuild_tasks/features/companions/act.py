@@ -34,7 +34,9 @@ if TYPE_CHECKING:
     from torchbuild_tasks.system.git.run import Git
 
 # What builds leave in a project's folder, whatever its name.
-_MADE: Final = frozenset({".git", "__pycache__", "build", "dist", ".eggs", ".mypy_cache", ".pytest_cache"})
+_BUILD_OUTPUT: Final = frozenset(
+    {".git", "__pycache__", "build", "dist", ".eggs", ".mypy_cache", ".pytest_cache"}
+)
 _COMPILED: Final = (".so", ".pyd", ".dll", ".o", ".obj", ".pyc")
 
 
@@ -238,7 +240,9 @@ def stamp_files(folder: Path, makes: Collection[str] = ()) -> str:
     """Return what tells one state of a folder that git cannot speak for from another: its files and times."""
     seen = hashlib.sha256()
     for top, folders, names in os.walk(folder):
-        folders[:] = sorted(each for each in folders if each not in _MADE and not each.endswith(".egg-info"))
+        folders[:] = sorted(
+            each for each in folders if each not in _BUILD_OUTPUT and not each.endswith(".egg-info")
+        )
         for name in sorted(names):
             path = Path(top, name)
             shown = path.relative_to(folder).as_posix()

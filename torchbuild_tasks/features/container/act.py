@@ -212,11 +212,11 @@ def build_image(
     """
     argv = build_argv(engine.path, container, image, str(folder), offline=offline)
     report.command(tuple(argv))
-    output = _Said(report)
+    output = _OutputTail(report)
     code = process.stream(argv, env=None, cwd=None, log=output, on_block=lambda _: None)
     if code == 0:
         return
-    lines = [line.strip() for line in output.kept.decode("utf-8", "replace").splitlines() if line.strip()]
+    lines = [line.strip() for line in output.tail.decode("utf-8", "replace").splitlines() if line.strip()]
     raise ContainerError(
         f"{engine.row.name} could not build the image of {folder / CONTAINERFILE} (exit code {code}).",
         looked=tuple(lines[-6:]),
@@ -236,17 +236,17 @@ def _advice(output: str, container: Container, *, offline: bool) -> str:
     return "Its steps stand in the Containerfile, which you may edit: an edited one is kept."
 
 
-class _Said:
+class _OutputTail:
     """Shows what a program says as it comes, and keeps the end of it."""
 
     def __init__(self, report: Reporter) -> None:
-        self.kept = bytearray()
+        self.tail = bytearray()
         self.shown = report.stream()
 
     def write(self, data: bytes, /) -> None:
         self.shown.write(data)
-        self.kept += data
-        del self.kept[:-16384]
+        self.tail += data
+        del self.tail[:-16384]
 
 
 def run_container(argv: Sequence[str], *, to_stderr: bool) -> int:

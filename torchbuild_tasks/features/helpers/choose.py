@@ -171,7 +171,7 @@ def helper_check(question: Question, helper: Helper) -> tuple[str, ...]:
     return tuple(_filled(question, helper, word) for word in helper.row.check)
 
 
-def asked_names(question: Question) -> tuple[str, ...]:
+def requested_helpers(question: Question) -> tuple[str, ...]:
     """Return the names given with --with-helper; --distribute asks for an sccache where there is none."""
     requested = question.given("with_helper")
     names = tuple(requested[0]) if requested else ()
@@ -191,7 +191,7 @@ def _brings_cache(question: Question) -> bool:
 
 def _wanted(question: Question, row: HelperRow) -> bool:
     """Say whether this build wants a helper of this name."""
-    requested = asked_names(question)
+    requested = requested_helpers(question)
     if any(is_called(row, name) for name in requested):
         return True
     if row.name == "magma" and is_cuda(question) and not decide(question, "USE_MAGMA"):
@@ -360,7 +360,7 @@ def check_helpers(question: Question, helpers: Helpers) -> tuple[Finding, ...]:
             f"{did_you_mean(name, (*names, NONE))}",
             fix=f"Choose from: {', '.join(names) or 'none'}.",
         )
-        for name in asked_names(question)
+        for name in requested_helpers(question)
         if name != NONE and not any(is_called(row, name) for row in machine_rows(question))
     ]
     switch = decide(question, "USE_MAGMA")

@@ -25,7 +25,7 @@ from torchbuild_tasks.values import replace, to_json
 # imported where it is used, so that a build which finds nothing to do is quick.
 
 
-class Asked(msgspec.Struct, frozen=True, kw_only=True):
+class Basis(msgspec.Struct, frozen=True, kw_only=True):
     """What a build is made of: the flags, torchbuild.toml, the machine and the plan."""
 
     tool: str
@@ -35,7 +35,7 @@ class Asked(msgspec.Struct, frozen=True, kw_only=True):
     plan: BuildPlan
 
 
-def start_manifest(basis: Asked, *, started: str, result: str = "running") -> Manifest:
+def start_manifest(basis: Basis, *, started: str, result: str = "running") -> Manifest:
     """Return the manifest of a build that begins; that of the build before is not carried along."""
     plan = basis.plan
     return Manifest(
@@ -77,7 +77,7 @@ def complete_manifest(work: Work) -> None:
         work.report.note(f"The manifest of this build is not complete: {problem.what}")
 
 
-def plan_manifest(basis: Asked) -> Manifest:
+def plan_manifest(basis: Basis) -> Manifest:
     """Return the manifest that a build of this plan would have, as far as that is known before it."""
     folders = [op.value for op in basis.plan.env if (op.op, op.name) == ("prepend", "PATH")]
     path = os.pathsep.join((*reversed(folders), os.environ.get("PATH", "")))

@@ -17,7 +17,7 @@ from torchbuild_tasks.errors import ManifestError
 from torchbuild_tasks.facts.trust import is_believed
 from torchbuild_tasks.features.builds.named_build import Named, place_of
 from torchbuild_tasks.features.diagnosis.machine import Machine
-from torchbuild_tasks.features.manifest.act import Asked, plan_manifest
+from torchbuild_tasks.features.manifest.act import Basis, plan_manifest
 from torchbuild_tasks.features.manifest.choose import HIDDEN, not_carried, withhold
 from torchbuild_tasks.features.manifest.compare import (
     KNOWN_BEFORE,
@@ -142,7 +142,7 @@ def variables_of(manifest: Manifest, catalog: Catalog) -> Iterator[None]:
 def compare_plan(
     manifest: Manifest,
     path: str,
-    basis: Asked,
+    basis: Basis,
     catalog: Catalog,
     written: tuple[str, ...],
     withheld: tuple[str, ...] = (),

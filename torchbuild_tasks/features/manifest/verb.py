@@ -156,7 +156,7 @@ def replay_build(request: ReplayRequest, report: Reporter) -> tuple[Replay, Veri
     from torchbuild_tasks.catalog import load_catalog
     from torchbuild_tasks.context import accept, writer
     from torchbuild_tasks.features.manifest import replay
-    from torchbuild_tasks.features.manifest.act import Asked
+    from torchbuild_tasks.features.manifest.act import Basis
 
     name = str(request.manifest)
     catalog = load_catalog()
@@ -165,7 +165,7 @@ def replay_build(request: ReplayRequest, report: Reporter) -> tuple[Replay, Veri
     believed, withheld = replay.believe(recorded, name, catalog)
     with replay.variables_of(believed, catalog):
         question, plan = look_again(request, believed, replay.source_of(believed, request.source))
-        basis = Asked(
+        basis = Basis(
             tool=writer(),
             request=question.request,
             settings=question.settings,

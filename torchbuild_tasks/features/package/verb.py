@@ -81,7 +81,7 @@ def make(request: PackageRequest, report: Reporter) -> Package:
 
         require_key(request.sign, str(request.action), "Say package wheel.")
     with interruptible():
-        path, folders, root = _given(request) if request.wheel else _built(request)
+        path, folders, root = _named_wheel(request) if request.wheel else _last_built_wheel(request)
         wheel = look_at_wheel(path)
         order = Order(
             kind=str(request.action),
@@ -146,7 +146,7 @@ def _uv(request: PackageRequest) -> Outcome:
     from torchbuild_tasks.features.package.choose import uv_settings
     from torchbuild_tasks.features.package.look import look_at_wheel
 
-    path, _, root = _given(request) if request.wheel else _built(request)
+    path, _, root = _named_wheel(request) if request.wheel else _last_built_wheel(request)
     if not request.wheel:
         packages = sorted(_folder(request, root).glob("torch-*.whl"), key=lambda each: each.stat().st_mtime)
         path = packages[-1] if packages else path
@@ -188,14 +188,14 @@ def _size(text: str | None) -> int:
     return read_size(text, "--max-size")
 
 
-def _given(request: PackageRequest) -> tuple[Path, list[str], Path]:
+def _named_wheel(request: PackageRequest) -> tuple[Path, list[str], Path]:
     path = Path(str(request.wheel)).expanduser().absolute()
     if not path.is_file():
         raise PackageRefused(f"There is no wheel {path}.", next_step=_AGAIN)
     return path, [], path.parent.parent if path.parent.name == "dist" else Path.cwd()
 
 
-def _built(request: PackageRequest) -> tuple[Path, list[str], Path]:
+def _last_built_wheel(request: PackageRequest) -> tuple[Path, list[str], Path]:
     """Return the wheel of the last build, the folders of libraries that it was built with, the checkout."""
     from torchbuild_tasks.build.ledger import last_manifest
     from torchbuild_tasks.context import checkout, look

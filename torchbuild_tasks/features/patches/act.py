@@ -167,7 +167,7 @@ def bring(root: Path, wanted: Sequence[Patch], *, dry_run: bool = False) -> Outc
     files = PatchedFiles(root)
     if not record.replaced and _are_applied(files, record.patches, wanted):
         return Outcome()
-    restored = _take_back(record, files)
+    restored = _revert(record, files)
     moved: dict[str, tuple[str, ...]] = {}
     entries = tuple(_apply(patch, files, moved) for patch in wanted)
     files.check()
@@ -197,7 +197,7 @@ def _are_applied(files: PatchedFiles, recorded: Sequence[Applied], wanted: Seque
     return all(sha(files.get(path)) == after for path, after in expected.items())
 
 
-def _take_back(record: Record, files: PatchedFiles) -> frozenset[str]:
+def _revert(record: Record, files: PatchedFiles) -> frozenset[str]:
     """Make the files in memory what they were before us; ids of patches of which a part was gone already."""
     restored: set[str] = set()
     for path in dict.fromkeys(path for each in itertools.chain(*record.chains) for path in each.files):

@@ -122,7 +122,7 @@ def files_in(folder: Path, project: str) -> tuple[File, ...]:
     return tuple(look_at_file(path) for path in found if path.name.endswith(_ENDS))
 
 
-def to_folder(folder: Path, steps: Sequence[tuple[Path, Step]], report: Reporter) -> None:
+def publish_to_folder(folder: Path, steps: Sequence[tuple[Path, Step]], report: Reporter) -> None:
     """Copy packages into a folder index and write its pages, the last once all files are there.
 
     Raises:
@@ -223,7 +223,7 @@ def files_at(url: str, index: str, projects: Sequence[str]) -> dict[str, str]:
     return found
 
 
-def to_index(url: str, path: Path, report: Reporter) -> None:
+def publish_to_index(url: str, path: Path, report: Reporter) -> None:
     """Send one package with twine: its login is the environment's, or the keyring's.
 
     Raises:

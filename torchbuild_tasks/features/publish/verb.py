@@ -80,9 +80,9 @@ def send(request: PublishRequest, report: Reporter) -> tuple[tuple[Step, ...], b
         if online:
             for path, step in zip(paths, planned, strict=True):
                 if step.what == "send":
-                    act.to_index(place, path, report)
+                    act.publish_to_index(place, path, report)
         else:
-            act.to_folder(folder, tuple(zip(paths, planned, strict=True)), report)
+            act.publish_to_folder(folder, tuple(zip(paths, planned, strict=True)), report)
     return planned, True
 
 

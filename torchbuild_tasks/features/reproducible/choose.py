@@ -22,7 +22,7 @@ _WARN: Final[Status] = "warn"
 _SHARED: Final = ("/usr/",)  # the same on every machine of a distribution: left as it is
 
 
-def is_asked(question: Question) -> bool:
+def is_requested(question: Question) -> bool:
     """Say whether the same bytes are asked for."""
     return question.given("reproducible") is not None
 
@@ -36,7 +36,7 @@ def repeat_choices(
     question: Question, python: Python | None, toolkit: str | None, cc: Choice | None
 ) -> tuple[Choice, ...]:
     """Return the variables that such a build sets; `python` and `toolkit` lie in folders of this machine."""
-    if not is_asked(question):
+    if not is_requested(question):
         return ()
     epoch, because = _epoch(question)
     cmake = question.join(".torchbuild", FILE)
@@ -91,7 +91,7 @@ def path_maps(question: Question, python: Python | None, toolkit: str | None) ->
 
 def check_repeat(question: Question, mode: str) -> tuple[Finding, ...]:
     """Check that the same bytes can be had, and say what they hang on."""
-    if not is_asked(question):
+    if not is_requested(question):
         return ()
     tree, epoch = question.facts.tree, decide(question, "SOURCE_DATE_EPOCH")
     return tuple(

@@ -17,10 +17,10 @@ from torchbuild_tasks.system.git.submodules import Module
 from torchbuild_tasks.system.remove import remove_tree
 
 _ASIDE: Final = "broken-repositories"
-Kept = tuple[tuple[str, tuple[str, ...]], ...]
+Changed = tuple[tuple[str, tuple[str, ...]], ...]
 
 
-def reset_third_party(task: Task, root: Path) -> tuple[tuple[str, ...], Kept]:
+def reset_third_party(task: Task, root: Path) -> tuple[tuple[str, ...], Changed]:
     """Get every submodule again, but those that hold changes of the user's.
 
     Returns:

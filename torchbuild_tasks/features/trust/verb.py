@@ -88,9 +88,9 @@ def settle(verb: str, request: BuildRequest, report: Reporter) -> None:
                 report.note(f"Ignored, because it is not trusted: {line}")
         return
     if not request.json and report.confirm(f"{' '.join(lines)}. Do you trust what these files say?"):
-        from torchbuild_tasks.features.trust.act import say_all
+        from torchbuild_tasks.features.trust.act import trust_all
 
-        say_all(settings.withheld)
+        trust_all(settings.withheld)
         return
     raise Untrusted(
         "What came with this checkout names programs, servers or remote places, and nobody has allowed it."

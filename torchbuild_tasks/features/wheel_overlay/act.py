@@ -43,8 +43,8 @@ from torchbuild_tasks.features.wheel_overlay.choose import (
     PYTHON_PART,
     Reached,
     choose_members,
+    describe_overlay,
     promise,
-    say_laid,
     wheel_inputs,
 )
 from torchbuild_tasks.features.wheel_overlay.compatibility import find_unlike, read_settings, shared_settings
@@ -70,7 +70,7 @@ _WHEEL_TEXT: Final = (
 )
 _FROM_WHEEL: Final = ("entry_points.txt", "METADATA")
 _SETTINGS: Final = "wheel built with"  # an input; the plan takes what begins with wheel from the last build
-_COMPILER_SAID: Final = "compiler"
+_COMPILER_KEY: Final = "compiler"
 _COMPILER_SET: Final = re.compile(r'set\(CMAKE_CXX_COMPILER_(ID|VERSION) "([^"]*)"\)')
 _FOLDER: Final = re.compile(rf"(?m)^build (\S+)/CMakeFiles/{PYTHON_PART}\.dir/")
 _STEP: Final = re.compile(rb"(?m)^\[\d+/\d+\] .*")
@@ -112,7 +112,7 @@ def lay_wheel(work: Work) -> Work:
         _move_into_place(work, members, staging)
     finally:
         discard(staging)
-    work.report.note(say_laid(len(members), wheel, _commits_since(work, wheel)))
+    work.report.note(describe_overlay(len(members), wheel, _commits_since(work, wheel)))
     if unused:
         work.report.note(f"left in the wheel, for this checkout has no such files: {_some(unused)}")
     return work
@@ -144,11 +144,11 @@ def _is_laid(work: Work, inputs: dict[str, str], members: Sequence[Member]) -> b
     python = next((p for p in work.facts.pythons if p.executable == work.plan.environment.python), None)
     if python is None or python.torch_from != work.plan.source or work.request.clean:
         return False
-    recorded = ownership.read(work.root, ownership.MADE) or {}
-    return all(_as_made(work.root, each.name, recorded) for each in members)
+    recorded = ownership.read(work.root, ownership.OWNED) or {}
+    return all(_is_unchanged(work.root, each.name, recorded) for each in members)
 
 
-def _as_made(root: Path, name: str, recorded: ownership.Listing) -> bool:
+def _is_unchanged(root: Path, name: str, recorded: ownership.Listing) -> bool:
     with contextlib.suppress(OSError):
         info = (root / name).lstat()
         return name in recorded and (info.st_mtime_ns, info.st_size) == tuple(recorded[name][:2])
@@ -166,7 +166,7 @@ def _check_way(work: Work, members: Sequence[Member]) -> None:
         )
     owned = _list_owned(work)
     there = [each.name for each in members if os.path.lexists(work.root / each.name)]
-    foreign = [name for name in there if not _as_made(work.root, name, owned)]
+    foreign = [name for name in there if not _is_unchanged(work.root, name, owned)]
     if foreign:
         raise CleanRefused(
             f"{len(foreign)} files are where the wheel's would lie, and no build of this tool left them so. "
@@ -231,7 +231,7 @@ def _unpack(wheel: Wheel, members: Sequence[Member], staging: Path) -> None:
 
 def _remove_earlier(work: Work, outputs: Outputs) -> None:
     """Remove what an earlier wheel, or with the user's leave a build, put there."""
-    recorded = ownership.read(work.root, ownership.MADE) or {}
+    recorded = ownership.read(work.root, ownership.OWNED) or {}
     if not recorded:
         return
     removal = ownership.plan_stale(work.root, work.build_dir, outputs, recorded)
@@ -385,7 +385,7 @@ def _wheel_settings(work: Work) -> Mapping[str, str]:
     inputs = work.ledger.manifest.inputs
     if _SETTINGS not in inputs:
         report = verify(python=work.plan.environment.python, expectations=(), environ=work.env)
-        if _COMPILER_SAID not in report.torch:
+        if _COMPILER_KEY not in report.torch:
             raise BuildFailed(
                 "The wheel's torch does not say how it was built, so nothing can be compiled against it.",
                 looked=tuple(each.detail for each in report.checks if each.outcome == "failed"),

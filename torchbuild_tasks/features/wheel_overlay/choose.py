@@ -23,7 +23,7 @@ from torchbuild_tasks.values import replace
 COMPILED: Final = ("native", "generated", "build")
 PYTHON_PART: Final = "torch_python"  # what can be compiled against libraries that are there
 # What a plan without a compile is still held to.
-_KEPT: Final = frozenset(
+_STILL_CHECKED: Final = frozenset(
     ("source", "era", "arch", "writable", "facts", "running", "torch-version")
     + ("python", "python-bits", "python-venv", "python-pip", "requirements")
 )
@@ -84,7 +84,7 @@ def find_reached(
     return tuple(found)
 
 
-def left_to_compile(plan: BuildPlan, reached: Iterable[Reached]) -> tuple[Reached, ...]:
+def select_blocking(plan: BuildPlan, reached: Iterable[Reached]) -> tuple[Reached, ...]:
     """Return those that stand against a wheel: all but what is compiled against its libraries."""
     mixed = plan.way.name == "from-wheel" and plan.way.configure is not None
     return tuple(each for each in reached if not (mixed and each.part == PYTHON_PART))
@@ -299,7 +299,7 @@ def plan_overlay(question: Question, plan: BuildPlan, companions: Set[str]) -> B
     What compiles torch_python against a wheel stays as it is for a build.
     """
     mixed = question.request.mixed
-    own_findings = (each for each in plan.findings if mixed or each.id in _KEPT | companions)
+    own_findings = (each for each in plan.findings if mixed or each.id in _STILL_CHECKED | companions)
     findings = (*own_findings, *_check_flags(question))
     states = {finding.status for finding in findings}
     overlay = replace(
@@ -414,16 +414,16 @@ def promise(
     return tuple(promised)
 
 
-def say_ahead(ahead: int) -> str:
+def describe_distance(ahead: int) -> str:
     """Return how far a commit lies back, in words."""
     if ahead < 2:
         return "the commit before this one" if ahead else "this commit"
     return f"{ahead} commits ago"
 
 
-def say_laid(count: int, wheel: Wheel, ahead: int) -> str:
+def describe_overlay(count: int, wheel: Wheel, ahead: int) -> str:
     """Return the sentence on what was done."""
-    at = f"{say_ahead(ahead)} ({wheel.commit[:10]})"
+    at = f"{describe_distance(ahead)} ({wheel.commit[:10]})"
     return f"{count} files of {wheel.file}, built from {at}, lie over the checkout"
 
 
@@ -454,7 +454,7 @@ class Situation(msgspec.Struct, frozen=True, kw_only=True):
     `no_mixing` says why none is compiled.
     `reached` are the files that need a compile since the wheel: the one that is laid, or else the nearest.
     `wheel` is the word for --from-wheel, "" for none, and `no_wheel` why; `wheel_size` is bytes, None before
-    it is downloaded. `asked` are decisions of the user that only a compile can honour, `no_compile` says why
+    it is downloaded. `decided` is what the user decided and only a compile can honour, `no_compile` says why
     none can work. `steps` is how many Ninja would run, None where it cannot be asked, and `no_ninja` why not.
     Seconds are those of a step, and of the longest build that is known.
     """
@@ -468,7 +468,7 @@ class Situation(msgspec.Struct, frozen=True, kw_only=True):
     wheel: str = ""
     no_wheel: str = "no wheel of this commit, or of one before it, is here"
     wheel_size: int | None = None
-    asked: tuple[str, ...] = ()
+    decided: tuple[str, ...] = ()
     no_compile: str = ""
     steps: int | None = None
     no_ninja: str = "nothing is built here"
@@ -476,7 +476,7 @@ class Situation(msgspec.Struct, frozen=True, kw_only=True):
     full_seconds: float | None = None
 
 
-def find_asked(question: Question, plan: BuildPlan) -> tuple[str, ...]:
+def list_user_choices(question: Question, plan: BuildPlan) -> tuple[str, ...]:
     """Return the user's decisions that the builder of a wheel has taken already."""
     own = [
         each.name
@@ -504,7 +504,7 @@ class Offer(msgspec.Struct, frozen=True, kw_only=True):
 def offer_ways(seen: Situation) -> tuple[Offer, ...]:
     """Return every way in the order of `WAYS`, each with its seconds or what stands against it."""
     compile_needed = f"{_some([each.path for each in seen.reached])} must be compiled" if seen.reached else ""
-    serves = seen.laid and not seen.mixed and not seen.reached and not seen.asked
+    serves = seen.laid and not seen.mixed and not seen.reached and not seen.decided
     idle = seen.steps == 0 and (seen.built or (seen.mixed and not _of_others(seen)))
     due = "" if seen.built and seen.steps else _IDLE if idle else seen.no_ninja
     by_ninja = seen.step_seconds and (seen.steps or 0) * seen.step_seconds
@@ -527,7 +527,9 @@ def _not_idle(seen: Situation) -> str:
     if seen.steps:
         return f"Ninja has {seen.steps} steps"
     if seen.laid:
-        asked = f"has not {' and '.join(seen.asked)} as asked for" if seen.asked else "is of another state"
+        asked = (
+            f"has not {' and '.join(seen.decided)} as asked for" if seen.decided else "is of another state"
+        )
         return f"the wheel that lies here {asked}"
     return seen.no_ninja
 
@@ -547,8 +549,8 @@ def _against_mixed(seen: Situation) -> str:
 
 
 def _against_wheel(seen: Situation) -> str:
-    if seen.asked:
-        return f"{' and '.join(seen.asked)} asks for a compile"
+    if seen.decided:
+        return f"{' and '.join(seen.decided)} asks for a compile"
     if seen.built:
         return _OWN_BUILD
     if seen.laid:
@@ -570,7 +572,7 @@ def choose_offer(offers: Iterable[Offer]) -> Offer:
     return min(right, key=lambda each: each.seconds if each.seconds is not None else _NOMINAL[each.way])
 
 
-def say_offers(chosen: Offer, offers: Iterable[Offer]) -> str:
+def describe_offers(chosen: Offer, offers: Iterable[Offer]) -> str:
     """Return the one line on what --auto takes, and on what it does not."""
     others = (each for each in offers if each is not chosen)
     rest = "; ".join(f"{each.way} {each.against or _about(each.seconds)}".strip() for each in others)

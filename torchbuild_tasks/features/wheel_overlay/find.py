@@ -27,11 +27,11 @@ from torchbuild_tasks.features.wheel_overlay.choose import (
     is_commit,
     is_version,
     lacks_mixing,
-    left_to_compile,
     misfit,
     misfit_cuda,
     python_tags,
     release_tags,
+    select_blocking,
 )
 from torchbuild_tasks.model import BuildPlan, Facts, Finding, Python
 from torchbuild_tasks.model.wheel import Wheel
@@ -50,7 +50,7 @@ AUTO: Final = "auto"
 INDEX: Final = (
     "https://download.pytorch.org/whl/"  # {cpu,cu126 ...}: https://pytorch.org/get-started/previous-versions/
 )
-_KEPT: Final = "wheels"  # in the folder .torchbuild: what was downloaded
+_DOWNLOADS: Final = "wheels"  # in the folder .torchbuild: what was downloaded
 _COMPILE: Final = "To compile: the same command without --from-wheel."
 
 
@@ -143,7 +143,7 @@ def check_wheel(work: Work | Scene, wheel: Wheel) -> str | tuple[Finding, ...]:
 
 def stand_against(work: Work | Scene, reached: tuple[Reached, ...]) -> tuple[Finding, ...]:
     """Return what is said of changes that no wheel serves; none where all are compiled against it."""
-    rest = left_to_compile(work.plan, reached)
+    rest = select_blocking(work.plan, reached)
     return describe_reach(rest, ninja_targets(work, rest), mixes=not lacks_mixing(work.catalog, work.facts))
 
 
@@ -249,7 +249,7 @@ def _candidates(work: Work, word: str) -> Iterator[Wheel]:
 def local_wheels(work: Work | Scene) -> Iterator[Wheel]:
     """Yield what was built here, then what was downloaded, each by how near its commit is."""
     yield from _nearest_first(work, _in_folder(work.root / "dist"))
-    yield from _nearest_first(work, _in_folder(work.root / STATE_DIR / _KEPT))
+    yield from _nearest_first(work, _in_folder(work.root / STATE_DIR / _DOWNLOADS))
 
 
 def find_named_wheels(work: Work | Scene, path: Path) -> list[Wheel]:
@@ -318,7 +318,7 @@ def _pip_download(work: Work, version: str) -> Path:
     """Have pip download torch of this version for the Python that gets it, unless it is there already."""
     python = target_python(work)
     tag, abi = python_tags(work.plan.environment.version, python.abi if python else None)
-    downloaded = sorted((state_dir(work.root) / _KEPT).glob(f"torch-{version}-{tag}-{abi}-*.whl"))
+    downloaded = sorted((state_dir(work.root) / _DOWNLOADS).glob(f"torch-{version}-{tag}-{abi}-*.whl"))
     if downloaded and not look_at_wheel(downloaded[0]).problem:
         return downloaded[0]
     if work.fetching.require_hashes:
@@ -339,7 +339,7 @@ def _pip_download(work: Work, version: str) -> Path:
 @contextlib.contextmanager
 def _incoming(work: Work) -> Iterator[Path]:
     """Make an empty folder for a download, which is removed in the end."""
-    place = state_dir(work.root) / _KEPT
+    place = state_dir(work.root) / _DOWNLOADS
     with translate_errors(DownloadFailed, place):
         place.mkdir(exist_ok=True)
         for old in leftovers(place.parent, place.name):
@@ -354,7 +354,7 @@ def _incoming(work: Work) -> Iterator[Path]:
 
 def _keep(work: Work, path: Path) -> Path:
     """Move what was downloaded to where the next run finds it."""
-    target = state_dir(work.root) / _KEPT / path.name
+    target = state_dir(work.root) / _DOWNLOADS / path.name
     with translate_errors(DownloadFailed, target):
         path.replace(target)
     return target

@@ -78,7 +78,7 @@ def unpack(
     with _growing(folder) as growing:
         write_marker(growing, mark)
         tree = Tree(archive=archive.name, limit=limit, count=count, dangling=dangling)
-        filling = Filling(growing, tree, lambda done, total: tell(name, done, total))
+        filling = Filling(growing, tree, lambda ready, total: tell(name, ready, total))
         with _refuse_broken(archive):
             _READERS[kind](archive, filling)
             filling.finish()

@@ -134,8 +134,8 @@ def _is_of(git: Git, path: str, blob: str | None) -> bool:
     plain = data.replace(b"\r\n", b"\n")  # git for Windows writes CRLF where the user wants it
     if blob in (_blob_id(data, blob), _blob_id(plain, blob)):
         return True
-    done = git.ask("cat-file", "blob", blob, timeout=None)
-    return done.rc == 0 and any(done.stdout.startswith(each) for each in (data, plain))
+    captured = git.ask("cat-file", "blob", blob, timeout=None)
+    return captured.rc == 0 and any(captured.stdout.startswith(each) for each in (data, plain))
 
 
 def _blob_id(data: bytes, like: str) -> str:

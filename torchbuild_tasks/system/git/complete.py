@@ -95,17 +95,17 @@ def _at_once(job: _Job, first: list[Module], tally: _Tally) -> list[tuple[Module
 
         def start(found: list[Module]) -> None:
             tally.total += len(found)
-            running.update({pool.submit(_lay_out, job, module): module for module in found})
+            running.update({pool.submit(_update_module, job, module): module for module in found})
 
         try:
             start(first)
             while running:
-                done, _ = wait(running, timeout=_SLICE, return_when=FIRST_COMPLETED)
-                for future in done:
+                finished, _ = wait(running, timeout=_SLICE, return_when=FIRST_COMPLETED)
+                for future in finished:
                     module = running.pop(future)
                     try:
                         start(future.result())
-                        tally.one_more()
+                        tally.count_one()
                     except _Failed as error:
                         failed.append((module, error.why))
         except BaseException:
@@ -127,14 +127,14 @@ def _one_by_one(job: _Job, failed: list[tuple[Module, Reason]], tally: _Tally) -
         for module, why in again:
             job.access.watch.note(f"{module.top}: once more ({why.line})")
             try:
-                failed += _at_once(job, _lay_out(job, module), tally)
-                tally.one_more()
+                failed += _at_once(job, _update_module(job, module), tally)
+                tally.count_one()
             except _Failed as error:
                 failed.append((module, error.why))
     return failed
 
 
-def _lay_out(job: _Job, module: Module) -> list[Module]:
+def _update_module(job: _Job, module: Module) -> list[Module]:
     """Have one submodule at its commit; return those of its own that are needed."""
     config = job.access.config
     git = Git(folder=module.folder, config=config)
@@ -238,14 +238,14 @@ class _Tally:
         self._bytes: dict[str, int] = {}
         self._noted = time.monotonic()
         self.total = self.done = 0
-        self.watch = replace(watch, transfer=self._came)
+        self.watch = replace(watch, transfer=self._count_bytes)
 
-    def _came(self, name: str, count: int, total: int | None) -> None:
+    def _count_bytes(self, name: str, count: int, total: int | None) -> None:
         with self._lock:
             self._bytes[name] = count
             self._tell("submodules", sum(self._bytes.values()), total)
 
-    def one_more(self) -> None:
+    def count_one(self) -> None:
         """Count one that is laid out."""
         self.done += 1
         if time.monotonic() - self._noted > _NOTE_EVERY:

@@ -93,8 +93,8 @@ def environment(environ: Mapping[str, str], answer: bytes | None = None) -> dict
         environ: ours.
         answer: what `QUESTION` printed in the repository; None for a command that reads settings and names.
     """
-    kept = {name: value for name, value in environ.items() if name not in _SET_BY_HOOKS}
-    env = {**_UNLESS_SET, **kept, **_FIXED}
+    inherited = {name: value for name, value in environ.items() if name not in _SET_BY_HOOKS}
+    env = {**_UNLESS_SET, **inherited, **_FIXED}
     pairs: Pairs = (*_ALWAYS, (_MARK, "1"))
     if answer is not None:
         entries = tuple(_entries(answer))
@@ -149,8 +149,8 @@ def _entries(answer: bytes) -> Iterator[tuple[bool, str, str]]:
 
 def _with_config(environ: Mapping[str, str], pairs: Pairs) -> dict[str, str]:
     """Add settings to those that GIT_CONFIG_COUNT of the environment has."""
-    given = environ.get("GIT_CONFIG_COUNT", "")
-    first = int(given) if given.isdecimal() and len(given) < 6 else 0
+    count = environ.get("GIT_CONFIG_COUNT", "")
+    first = int(count) if count.isdecimal() and len(count) < 6 else 0
     env = {**environ, "GIT_CONFIG_COUNT": str(first + len(pairs))}
     for number, (key, value) in enumerate(pairs, first):
         env[f"GIT_CONFIG_KEY_{number}"], env[f"GIT_CONFIG_VALUE_{number}"] = key, value

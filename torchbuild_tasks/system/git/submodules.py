@@ -107,17 +107,17 @@ def modules(git: Git, prefix: str = "", *, commit: str = "") -> tuple[Module, ..
     links = links or (ids_in_tree(git, commit, "commit") if commit else {})
     named = {values["path"]: name for name, values in listed.items() if "path" in values}
     own = submodule_settings(git)
-    kept = {
+    wanted = {
         path: name
         for path in links
         if (name := named.get(path)) is not None
         and own.get(name, {}).get("update", listed[name].get("update")) != "none"
     }
-    if not kept:
+    if not wanted:
         return ()
     base = git.folder / git.run("rev-parse", "--git-path", "modules")
     found = []
-    for path, name in kept.items():
+    for path, name in wanted.items():
         _check(git, name, path)
         _check_place(git.folder, *path.split("/"), ".git")
         _check_place(base.parent, "modules", *name.split("/"))
@@ -144,8 +144,8 @@ def _origin(git: Git) -> str:
 
 def _allows_local(git: Git) -> bool:
     """Say whether the user's settings let a repository name places on this machine; its own do not count."""
-    said = git.output("config", "--show-scope", "--get-all", "protocol.file.allow") or ""
-    words = [line.split() for line in said.splitlines() if line.split()[0] not in ("local", "worktree")]
+    settings = git.output("config", "--show-scope", "--get-all", "protocol.file.allow") or ""
+    words = [line.split() for line in settings.splitlines() if line.split()[0] not in ("local", "worktree")]
     return bool(words) and words[-1][-1] == "always"
 
 
@@ -272,8 +272,8 @@ def files_overwritten(git: Git, commit: str, ends: Sequence[str], prefix: str = 
         ends: commits whose content is not the user's: where it is, and between which a move was cut off.
         prefix: its own path from the outermost checkout.
     """
-    gone = _find_gone(git, commit)
-    yield from (f"{prefix}{path}" for path in _obstacles(git, commit, ends, gone))
+    dropped = _find_dropped(git, commit)
+    yield from (f"{prefix}{path}" for path in _obstacles(git, commit, ends, dropped))
     known: dict[str, set[str]] = {}
     for end in ends:
         for module in modules(git, commit=end):
@@ -320,15 +320,15 @@ def move(git: Git, commit: str, name: str, watch: Watch, *, also: Sequence[str] 
         InTheWay: files of the user's would be overwritten; nothing was changed.
         SourceError: a file cannot be removed.
     """
-    gone = _find_gone(git, commit)
-    if gone and (others := _obstacles(git, commit, also, gone)):
+    dropped = _find_dropped(git, commit)
+    if dropped and (others := _obstacles(git, commit, also, dropped)):
         raise InTheWay(others)
-    for module in gone:
+    for module in dropped:
         remove_files(Git(folder=module.folder, config=git.config))
     return check_out(git, commit, name, watch, also=also)
 
 
-def _find_gone(git: Git, commit: str) -> list[Module]:
+def _find_dropped(git: Git, commit: str) -> list[Module]:
     """Return the unchanged submodules that HEAD has and a commit has not, or by another name."""
     if git.output("rev-parse", "--verify", "--quiet", "HEAD") is None:
         return []
@@ -339,11 +339,11 @@ def _find_gone(git: Git, commit: str) -> list[Module]:
     ]
 
 
-def _obstacles(git: Git, commit: str, also: Sequence[str], gone: Sequence[Module]) -> tuple[str, ...]:
+def _obstacles(git: Git, commit: str, also: Sequence[str], dropped: Sequence[Module]) -> tuple[str, ...]:
     """Return the files of the user's that stand where a commit has others, when some submodules are gone."""
     going = {
         f"{module.path}/{path}"
-        for module in gone
+        for module in dropped
         for path in _list_tracked(Git(folder=module.folder, config=git.config))
     }
     return tuple(path for path in files_in_the_way(git, commit, *also) if path not in going)

@@ -162,10 +162,10 @@ def _complete(git: Git, main: Git | None, access: Access) -> None:
         is_needed = access.needed(git.folder)
     else:
         known = submodules.walk(main, commit="HEAD") if main else ()
-        left_out = {module.top for module in known if not module.is_present}
+        missing = {module.top for module in known if not module.is_present}
 
         def is_needed(top: str) -> bool:
-            return top not in left_out
+            return top not in missing
 
     def wanted(top: str) -> bool:
         return is_needed(top) or os.path.lexists(git.folder / top / ".git")
@@ -245,12 +245,12 @@ def _unfinished_switch(note: Path) -> tuple[str, ...]:
 def _take_down(git: Git, entry: Entry) -> None:
     """Remove folder, git's own notes and the entry, in an order that a killed run can go on with."""
     with translate_errors(SourceError, entry.folder):
-        for left in leftovers(entry.folder.parent, entry.folder.name):
-            remove_tree(left)
+        for old in leftovers(entry.folder.parent, entry.folder.name):
+            remove_tree(old)
         if entry.folder.exists():
             rename_and_remove(entry.folder)
-    done = git.ask("worktree", "remove", "--force", "--force", str(entry.folder), timeout=None)
-    if done.rc != 0:  # it had not come so far as to be known to git
+    captured = git.ask("worktree", "remove", "--force", "--force", str(entry.folder), timeout=None)
+    if captured.rc != 0:  # it had not come so far as to be known to git
         git.run("worktree", "prune")
     with translate_errors(SourceError, entry.file):
         unlink(entry.file, missing_ok=True)
