@@ -146,8 +146,8 @@ def set_foreign_files_aside(work: Work) -> None:
 def _foreign(work: Work, folder: Path, tags: Collection[Path]) -> list[Path]:
     """Return the files of a folder that no build put there, and those that somebody has changed since."""
     recorded = ownership.read(work.root, ownership.OWNED) or {}
-    found = [path for path in folder.rglob("*") if path not in tags and (is_link(path) or not path.is_dir())]
-    here = {path.relative_to(work.root).as_posix(): path for path in found}
+    paths = (path for path in folder.rglob("*") if path not in tags and (is_link(path) or not path.is_dir()))
+    here = {path.relative_to(work.root).as_posix(): path for path in paths}
     other = {name for name, path in here.items() if recorded.get(name, ())[:2] != stamp(path.lstat())[:2]}
     return [here[name] for name in sorted(other - find_copies(work.root, work.build_dir, other))]
 
@@ -169,8 +169,8 @@ def _dead(work: Work) -> tuple[str, ...]:
         return ()
     argv = ("ninja", "-C", str(work.build_dir), "-n", "-t", "cleandead")
     captured = process.capture(argv, env=work.environ, cwd=work.root)
-    found = re.findall(r"^Remove (.+?)\r?$", captured.stdout.decode(errors="surrogateescape"), re.MULTILINE)
-    return tuple(listed.in_checkout(work.root, (str(work.build_dir / path) for path in found)))
+    outputs = re.findall(r"^Remove (.+?)\r?$", captured.stdout.decode(errors="surrogateescape"), re.MULTILINE)
+    return tuple(listed.in_checkout(work.root, (str(work.build_dir / path) for path in outputs)))
 
 
 def _some(names: tuple[str, ...]) -> str:

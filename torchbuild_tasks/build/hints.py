@@ -126,11 +126,11 @@ def _cache_advice(choice: Choice | None, here: set[str], findings: Sequence[Find
     """Return what to do about no cache; "" where there is one, or the user wants none."""
     if choice is None or choice.value != NONE or choice.source != "default":
         return ""
-    found = next((name for name in _CACHES if name in here), "")
+    tool = next((name for name in _CACHES if name in here), "")
     if built_without(choice):
-        return f"{found} is here: --clean takes it." if found else _get_cache(findings)
+        return f"{tool} is here: --clean takes it." if tool else _get_cache(findings)
     # One that is here and not taken was declined (USE_CCACHE=0), or a launcher of the user's is.
-    return _get_cache(findings) if choice.because == NOTHING_HERE and not found else ""
+    return _get_cache(findings) if choice.because == NOTHING_HERE and not tool else ""
 
 
 def _get_cache(findings: Sequence[Finding]) -> str:

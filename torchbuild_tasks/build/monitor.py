@@ -107,9 +107,9 @@ class Monitor:
             alone=now - self._several,
             seconds_left=seconds_left,
         )
-        if found := hint(self._state, self._can):
-            self._state = replace(self._state, shown=self._state.shown | {found[0]})
-            self._report.note(found[1])
+        if advice := hint(self._state, self._can):
+            self._state = replace(self._state, shown=self._state.shown | {advice[0]})
+            self._report.note(advice[1])
 
 
 # ---- the memory of its processes
@@ -152,8 +152,8 @@ class Sizes:
         sizes: dict[str, list[int]] = {}
         for one in self._seen.values():
             sizes.setdefault(one.kind, []).append(one.bytes)
-        found = (Peak(kind=kind, bytes=max(each), count=len(each)) for kind, each in sizes.items())
-        return tuple(sorted(found, key=lambda each: -each.bytes))
+        peaks = (Peak(kind=kind, bytes=max(each), count=len(each)) for kind, each in sizes.items())
+        return tuple(sorted(peaks, key=lambda each: -each.bytes))
 
 
 def swap_used() -> int:

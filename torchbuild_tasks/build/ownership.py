@@ -213,12 +213,12 @@ class Build(msgspec.Struct, frozen=True, kw_only=True):
         before = read(self.root, BEFORE)
         earlier = read(self.root, OWNED)
         claimed = self.outputs.claim(after if before is None else before, after, earlier or {})
-        found = _sort_claims(self.root, self.build_dir, self.outputs, claimed, earlier or {})
-        write(self.root, OWNED, found.owned, unnamed=found.unnamed)
+        result = _sort_claims(self.root, self.build_dir, self.outputs, claimed, earlier or {})
+        write(self.root, OWNED, result.owned, unnamed=result.unnamed)
         before_file = self.root / STATE_DIR / BEFORE
         with translate_errors(UsageError, before_file):
             unlink(before_file, missing_ok=True)
-        return len(found.owned)
+        return len(result.owned)
 
 
 def begin(root: Path, build_dir: Path | str, outputs: Outputs, *, log_time: int | None) -> Build:

@@ -114,16 +114,16 @@ class _Bench:
             captured = self._run(argv)
             if captured.rc != 0 and _NO_CODE not in _output(captured):
                 return f"the cubin was not looked into, for cuobjdump {_ending(captured)}"
-            found = read_listed_archs(_output(captured))
+            archs = read_listed_archs(_output(captured))
         else:
-            found, argv = read_object_archs((self._folder / planned.cubin).read_bytes()), (planned.cubin,)
-        if same_archs(planned.archs, found):
-            return f"the cubin holds {_and(found)}"
+            archs, argv = read_object_archs((self._folder / planned.cubin).read_bytes()), (planned.cubin,)
+        if same_archs(planned.archs, archs):
+            return f"the cubin holds {_and(archs)}"
         raise PreflightFailed(
             "The compiled kernel is not for the planned architectures.",
             looked=(
                 f"planned: {_and(planned.archs)}",
-                f"found:   {_and(found) or 'none'}  (by {shlex.join(argv)})",
+                f"found:   {_and(archs) or 'none'}  (by {shlex.join(argv)})",
                 *(f"$ {self._line(trial)}" for trial in planned.trials if trial.output == planned.cubin),
                 *(f"{name}={self._environ[name]}" for name in _ADDS_FLAGS if self._environ.get(name)),
             ),
@@ -245,9 +245,9 @@ class Answer(NamedTuple):
 
 def read_listed_archs(listing: str) -> tuple[str, ...]:
     """Read what `cuobjdump --list-elf --list-ptx` lists: "sm_86" for machine code, "compute_90" for PTX."""
-    found = _LISTED.findall(listing)
+    archs = _LISTED.findall(listing)
     kinds = {"ELF": "sm", "PTX": "compute"}
-    named = [f"{prefix}_{name}" for each, prefix in kinds.items() for kind, name in found if kind == each]
+    named = [f"{prefix}_{name}" for each, prefix in kinds.items() for kind, name in archs if kind == each]
     return tuple(dict.fromkeys(named))
 
 
@@ -257,12 +257,12 @@ def read_object_archs(data: bytes) -> tuple[str, ...]:
     A fat binary is a header and one entry for each image (what nvcc 12.4 and 13.0 write, compressed or
     not; NVIDIA has the layout in no document). An entry says its own size, its kind and its architecture.
     """
-    found: list[str] = []
+    archs: list[str] = []
     at = data.find(_FATBIN)
     while at >= 0:
-        found += _images(data, at)
+        archs += _images(data, at)
         at = data.find(_FATBIN, at + 1)
-    return tuple(dict.fromkeys(sorted(found, key=lambda each: each.startswith("compute"))))
+    return tuple(dict.fromkeys(sorted(archs, key=lambda each: each.startswith("compute"))))
 
 
 def _images(data: bytes, at: int) -> Iterator[str]:
@@ -279,12 +279,12 @@ def _images(data: bytes, at: int) -> Iterator[str]:
         return
 
 
-def same_archs(planned: tuple[str, ...], found: tuple[str, ...]) -> bool:
+def same_archs(planned: tuple[str, ...], built: tuple[str, ...]) -> bool:
     """Say whether an object holds what was planned, and nothing else.
 
     Machine code of sm_120f is listed as sm_120; cuobjdump 12.4 also lists sm_90a of nvcc 13.0 as sm_90.
     """
-    return all(code in found or _bare(code) in found for code in planned) and set(found) <= {
+    return all(code in built or _bare(code) in built for code in planned) and set(built) <= {
         each for code in planned for each in (code, _bare(code))
     }
 

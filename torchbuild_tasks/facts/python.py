@@ -35,7 +35,7 @@ def look_for_pythons(probe: Probe, wanted: str | None, tree_root: str) -> tuple[
     """
     if wanted and is_path(probe, wanted):
         return _look_at_one(probe, wanted, tree_root)
-    found: list[Python] = []
+    pythons: list[Python] = []
     for group in (
         find_environments(probe, wanted, tree_root),
         find_on_path(probe, wanted),
@@ -43,12 +43,12 @@ def look_for_pythons(probe: Probe, wanted: str | None, tree_root: str) -> tuple[
         find_in_stores(probe, wanted),
     ):
         answers = map_parallel(lambda place: _ask(probe, place, tree_root), group)
-        found += (python for python in answers if _is_wanted(python, wanted))
-        if any(python.problem is None for python in found):
+        pythons += (python for python in answers if _is_wanted(python, wanted))
+        if any(python.problem is None for python in pythons):
             break
     if wanted and not is_version(wanted):  # our venvs were not among the places
-        found += [ours for python in found for ours in _venvs_on(probe, python, tree_root)]
-    return _distinct(probe, found) or (_miss(probe, wanted),)
+        pythons += [ours for python in pythons for ours in _venvs_on(probe, python, tree_root)]
+    return _distinct(probe, pythons) or (_miss(probe, wanted),)
 
 
 def _look_at_one(probe: Probe, wanted: str, tree_root: str) -> tuple[Python, ...]:

@@ -30,26 +30,26 @@ def build_requirements(probe: Probe, root: str, pyproject: Mapping[str, object])
 def _requirements_of_group(groups: Mapping[str, object], name: str, above: tuple[str, ...]) -> list[str]:
     """Read a group of PEP 735; a group that includes itself is not followed."""
     items = groups.get(name)
-    found: list[str] = []
+    requirements: list[str] = []
     for item in items if isinstance(items, list) and name not in above else ():
         if isinstance(item, str):
-            found.append(item.strip())
+            requirements.append(item.strip())
         elif isinstance(item, dict) and isinstance(other := item.get("include-group"), str):
-            found += _requirements_of_group(groups, other, (*above, name))
-    return found
+            requirements += _requirements_of_group(groups, other, (*above, name))
+    return requirements
 
 
 def _requirements_of_file(probe: Probe, root: str, name: str, above: tuple[str, ...]) -> list[str]:
     """Read pip's format; of its options only `-r FILE` brings more to install."""
-    found: list[str] = []
+    requirements: list[str] = []
     text = "" if name in above else probe.read(probe.join(root, name)) or ""
     for line in text.splitlines():
         words = re.sub(r"(^|\s)#.*", "", line).strip()
         if included := _INCLUDES.fullmatch(words):
-            found += _requirements_of_file(probe, root, included[1], (*above, name))
+            requirements += _requirements_of_file(probe, root, included[1], (*above, name))
         elif words and not words.startswith("-"):
-            found.append(words.partition(" --")[0].strip())
-    return found
+            requirements.append(words.partition(" --")[0].strip())
+    return requirements
 
 
 # ---------------- what an installed torch asks for: [project], a provider of dynamic metadata, or setup.py
@@ -81,8 +81,8 @@ def install_requirements(probe: Probe, root: str, pyproject: Mapping[str, object
     dynamic = project.get("dynamic")
     if project and not (isinstance(dynamic, list) and DEPENDENCIES in dynamic):
         return ()
-    found = [_lists_of(tree) for path in _providers(pyproject) if (tree := _parse(probe, root, path))]
-    if texts := tuple(dict.fromkeys(text for texts in found for text in texts)):
+    lists = [_lists_of(tree) for path in _providers(pyproject) if (tree := _parse(probe, root, path))]
+    if texts := tuple(dict.fromkeys(text for texts in lists for text in texts)):
         return texts
     setup = _parse(probe, root, "setup.py")
     return _of_setup(setup) if setup else None

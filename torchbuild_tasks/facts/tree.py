@@ -288,8 +288,8 @@ def look_at_commit_time(probe: Probe, root: str) -> int | None:
     git = probe.which("git")
     words = ("--no-optional-locks", "-C", root, "cat-file", "commit", "HEAD")
     output = read_git(probe).run((git, *words)) if git else None
-    found = re.search(r"(?m)^committer .* (\d+) [+-]\d{4}$", output.stdout) if output else None
-    return int(found[1]) if found else None
+    match = re.search(r"(?m)^committer .* (\d+) [+-]\d{4}$", output.stdout) if output else None
+    return int(match[1]) if match else None
 
 
 def _tags(probe: Probe, ask: tuple[str, ...]) -> tuple[str, ...] | None:
@@ -431,11 +431,11 @@ def look_at_patches(folders: Sequence[str], probe: Probe | None = None) -> tuple
     `probe` is another machine than this one, for tests.
     """
     probe = probe or Probe(environ=dict(os.environ))
-    found: list[OwnPatch] = []
+    patches: list[OwnPatch] = []
     for folder in dict.fromkeys(probe.realpath(probe.absolute(folder)) for folder in folders):
         names = (name for name in probe.children(folder) if name.lower().endswith(PATCH_ENDINGS))
-        found += [_read_patch(probe, name, probe.join(folder, name)) for name in names]
-    return tuple(found)
+        patches += [_read_patch(probe, name, probe.join(folder, name)) for name in names]
+    return tuple(patches)
 
 
 def _read_patch(probe: Probe, name: str, path: str) -> OwnPatch:

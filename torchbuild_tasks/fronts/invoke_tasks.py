@@ -181,28 +181,28 @@ def words_by_verb(argv: Sequence[str]) -> list[tuple[str, list[str]]]:
 
     A value is not taken for a verb: in `plan --source build` the folder is called build.
     """
-    found: list[tuple[str, list[str]]] = []
+    verbs: list[tuple[str, list[str]]] = []
     value_follows = False
     due = 0  # words that must follow the verb
     own, trailing = apart(argv)
     for word, after in itertools.pairwise([*own, ""]):
         if not (value_follows or due or _is_flag(word)):
-            found.append((_name_of(word), []))
-            due = _words_due(found[-1][0], after)
+            verbs.append((_name_of(word), []))
+            due = _words_due(verbs[-1][0], after)
             continue
-        if found:
-            found[-1][1].append(word)
-        if value_follows or not found or not _is_flag(word):
+        if verbs:
+            verbs[-1][1].append(word)
+        if value_follows or not verbs or not _is_flag(word):
             if due and not value_follows:
-                verb = SESSIONS[found[-1][0]].verb
+                verb = SESSIONS[verbs[-1][0]].verb
                 due += len(request_class(verb).objects.get(word, ()))
                 due += bool(_optional(verb, word, after)) - 1
             value_follows = False
         else:
-            value_follows = _value_follows(found[-1][0], word)
-    if found and trailing is not None:
-        found[-1][1].extend(("--", *trailing))
-    return [(name, words) for name, words in found if name in SESSIONS]
+            value_follows = _value_follows(verbs[-1][0], word)
+    if verbs and trailing is not None:
+        verbs[-1][1].extend(("--", *trailing))
+    return [(name, words) for name, words in verbs if name in SESSIONS]
 
 
 def _name_of(word: str) -> str:

@@ -49,8 +49,8 @@ def load(verb: str) -> Callable[[Any, Reporter], Outcome]:
 def request_class(verb: str) -> type[BuildRequest]:
     """Return the class of a verb's requests: what the first parameter of its function is annotated with."""
     run = load(verb)
-    found: type[BuildRequest] = run.__globals__[run.__annotations__["request"]]
-    return found
+    declared: type[BuildRequest] = run.__globals__[run.__annotations__["request"]]
+    return declared
 
 
 @functools.cache
@@ -169,7 +169,7 @@ def read_environment(verb: str, environ: Mapping[str, str], given: Mapping[str, 
     Raises:
         UsageError: a variable of a switch is neither yes nor no, or the value is none of its choices.
     """
-    found: dict[str, Any] = {}
+    values: dict[str, Any] = {}
     denied: list[str] = []
     present = {name for name, value in given.items() if value not in (None, False, [], ())}
     for field in flags(verb):
@@ -182,11 +182,11 @@ def read_environment(verb: str, environ: Mapping[str, str], given: Mapping[str, 
         if value is False:
             denied.append(field.name)
         else:
-            found[field.name] = value
-    if "cpu" in found and "cuda" in found:
+            values[field.name] = value
+    if "cpu" in values and "cuda" in values:
         what = f"{variable_name('cpu')} and {variable_name('cuda')} are both set"
         raise UsageError(what, next_step="Unset one of them, or give the flag: --cpu or --cuda.")
-    return {**found, "said": tuple(found), "denied": tuple(denied)}
+    return {**values, "said": tuple(values), "denied": tuple(denied)}
 
 
 def _from_variable(field: dataclasses.Field[Any], variable: str, text: str) -> Any:
@@ -314,12 +314,12 @@ def _words(verb: str, words: Sequence[str], given: dict[str, Any]) -> dict[str, 
     """
     request = request_class(verb)
     rest = list(words)
-    found = dict[str, str]()
+    fields = dict[str, str]()
     action = given.get("action", "")
     if request.actions and not action:
         if not rest:
             raise _action_error(verb, f"{verb} needs to be told what to do")
-        found["action"] = action = rest.pop(0)
+        fields["action"] = action = rest.pop(0)
     if request.actions and action not in request.actions:
         raise _action_error(verb, f"{verb} cannot {action}{did_you_mean(action, request.actions)}")
     due = [name for name in request.objects.get(action, request.positionals) if name not in given]
@@ -333,7 +333,7 @@ def _words(verb: str, words: Sequence[str], given: dict[str, Any]) -> dict[str, 
             f"{command} does not know what to do with the word {extra!r}",
             next_step=f"Its words and flags: {_help_command(verb)}",
         )
-    return found | dict(zip([*due, *may], rest, strict=False))
+    return fields | dict(zip([*due, *may], rest, strict=False))
 
 
 # ---------------- what was wrong with the words

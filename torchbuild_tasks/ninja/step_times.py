@@ -98,13 +98,13 @@ def differences(history: History, steps: Iterable[Step]) -> list[Difference]:
     The build itself may or may not be in the history already: a time that is exactly this step's
     counts as this build's.
     """
-    found = []
+    changes = []
     for step in steps:
         times = history.steps.get(step.output, ())
         earlier = times[1:] if times[:1] == (round(step.seconds, 3),) else times
         before = cost(step.output, earlier) if earlier else None
-        found.append(Difference(step.output, before, step.seconds))
-    return sorted(found, key=lambda each: -abs((each.now or 0.0) - (each.before or 0.0)))
+        changes.append(Difference(step.output, before, step.seconds))
+    return sorted(changes, key=lambda each: -abs((each.now or 0.0) - (each.before or 0.0)))
 
 
 def find_removed_outputs(history: History, graph: Graph | None) -> list[str]:

@@ -333,12 +333,12 @@ def read_cache(path: Path, machine: str) -> dict[str, tuple[str, ...]]:
         entries = [_ENTRY.unpack_from(data, start + 48 + _ENTRY.size * number) for number in range(count)]
     except (OSError, ValueError, struct.error):
         return {}
-    found: dict[str, tuple[str, ...]] = {}
+    libraries: dict[str, tuple[str, ...]] = {}
     for flags, name, place, _, hardware in entries:
         if flags == _FLAGS.get(machine) and not hardware:
             key = _text(data, start + name)
-            found[key] = (*found.get(key, ()), _text(data, start + place))
-    return found
+            libraries[key] = (*libraries.get(key, ()), _text(data, start + place))
+    return libraries
 
 
 def _text(data: bytes, offset: int) -> str:

@@ -291,10 +291,10 @@ def with_path(argv: Sequence[str], env: Mapping[str, str]) -> Sequence[str]:
     places = (
         Path(folder.strip('"'), name) for folder in folders if folder not in ("", ".") for name in names
     )
-    found = next((str(place) for place in places if place.is_file()), None)
-    if found is None:
+    program = next((str(place) for place in places if place.is_file()), None)
+    if program is None:
         raise _CannotStart(f"cannot start {argv[0]}: it is in no folder of PATH")
-    return [found, *argv[1:]]
+    return [program, *argv[1:]]
 
 
 if sys.platform == "win32":

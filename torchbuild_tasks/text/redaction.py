@@ -214,7 +214,7 @@ class Redactor:
         if not self._people:
             return text
         text, count = _HOMES.subn(
-            lambda found: (found[1] or found[3]) + _mask_name(found[2] or found[4]), text
+            lambda match: (match[1] or match[3]) + _mask_name(match[2] or match[4]), text
         )
         self.counts["home"] += count
         for id, pattern, word in (("user", self._users, "USER"), ("host", self._hosts, "HOST")):
@@ -261,14 +261,14 @@ class Redactor:
     def _values_of_names(self, rule: Rule, text: str) -> str:
         """Take out the values of secrets' names; behind any other name the search goes on at once."""
         parts, at = [], 0
-        while found := rule.pattern.search(text, at):
-            value = found[0][found.end(2) - found.start() :]
-            parts.append(text[at : found.end(2)])
-            at = found.end(2)
-            if is_secret(found[1].lstrip("-")) and value.strip("\"'\\").lower() not in _PLAIN:
+        while match := rule.pattern.search(text, at):
+            value = match[0][match.end(2) - match.start() :]
+            parts.append(text[at : match.end(2)])
+            at = match.end(2)
+            if is_secret(match[1].lstrip("-")) and value.strip("\"'\\").lower() not in _PLAIN:
                 quote = next((mark for mark in ('\\"', '"', "'") if value.startswith(mark)), "")
                 parts.append(f"{quote}{MASK}{quote}")
-                at = found.end()
+                at = match.end()
                 self.counts[rule.id] += 1
         return "".join((*parts, text[at:]))
 

@@ -105,11 +105,11 @@ def devices(torch: Any) -> list[tuple[str, tuple[int, int]]]:
 
 def check_cuda_devices(torch: Any) -> Answer:
     require_device(torch)
-    found = devices(torch)
-    if not found:
+    gpus = devices(torch)
+    if not gpus:
         raise Wrong("torch.cuda.is_available() is true, and torch.cuda.device_count() is 0")
-    words = "; ".join(text for text, _ in found)
-    return words, {"devices": words, "capabilities": " ".join(f"{a}.{b}" for _, (a, b) in found)}
+    words = "; ".join(text for text, _ in gpus)
+    return words, {"devices": words, "capabilities": " ".join(f"{a}.{b}" for _, (a, b) in gpus)}
 
 
 # ---------------------------------------------------------------- the driver, one addition, exceptions

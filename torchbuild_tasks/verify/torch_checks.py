@@ -261,8 +261,8 @@ def check_cmake_consumer(torch: Any) -> Answer:
     cmake = shutil.which("cmake")
     ninja = shutil.which("ninja")
     compiler = os.environ.get("CXX") or ("cl" if os.name == "nt" else "c++")
-    for name, found in (("cmake", cmake), ("ninja", ninja), (compiler, shutil.which(compiler.split()[0]))):
-        if not found:
+    for name, program in (("cmake", cmake), ("ninja", ninja), (compiler, shutil.which(compiler.split()[0]))):
+        if not program:
             raise NotPossible(f"{name} is not on PATH")
     if getattr(torch.version, "cuda", None) and not (os.environ.get("CUDA_HOME") or shutil.which("nvcc")):
         raise NotPossible("find_package(Torch) of a CUDA torch needs a CUDA toolkit, and none is on PATH")

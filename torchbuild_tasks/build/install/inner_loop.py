@@ -55,12 +55,12 @@ def choose_route(work: Work) -> Route | None:
     if snapshots is None:
         return _front_end(work, "it is not known what the last install put in place")
     before, now = snapshots
-    found = find_due(before, now, lists_modules=_lists_modules(work))
-    if found.front_end:
-        return _front_end(work, found.front_end)
-    if dry == "idle" and not (found.cmake or found.install):
+    due = find_due(before, now, lists_modules=_lists_modules(work))
+    if due.front_end:
+        return _front_end(work, due.front_end)
+    if dry == "idle" and not (due.cmake or due.install):
         return None
-    return _ninja(work, ninja, found, before)
+    return _ninja(work, ninja, due, before)
 
 
 def confirm_route(work: Work, route: Route) -> Route:
@@ -91,14 +91,14 @@ def _front_end(work: Work, because: str) -> Route:
     return Route(commands=(work.plan.compile,), front_end=True)
 
 
-def _ninja(work: Work, ninja: Command, found: Due, before: Snapshot) -> Route:
-    reasons = "; ".join(filter(None, (found.cmake, found.install))) or work.plan.way.because
-    by = "by CMake, Ninja and install" if found.cmake else "by Ninja and install"
+def _ninja(work: Work, ninja: Command, due: Due, before: Snapshot) -> Route:
+    reasons = "; ".join(filter(None, (due.cmake, due.install))) or work.plan.way.because
+    by = "by CMake, Ninja and install" if due.cmake else "by Ninja and install"
     work.report.note(f"{by}: {reasons}")
     leave_second(before)
     install = replace(ninja, argv=(*ninja.argv, "install"))
-    cmake = Command(argv=("cmake", str(work.build_dir)), cwd=ninja.cwd, because=found.cmake)
-    return Route(commands=(cmake, install) if found.cmake else (install,), front_end=False, before=before)
+    cmake = Command(argv=("cmake", str(work.build_dir)), cwd=ninja.cwd, because=due.cmake)
+    return Route(commands=(cmake, install) if due.cmake else (install,), front_end=False, before=before)
 
 
 def leave_second(before: Snapshot | None) -> None:
@@ -183,12 +183,12 @@ def _run_both(one: Callable[[], str], other: Callable[[], T]) -> tuple[str, T]:
 
     The second is called in a thread, for Ctrl-C comes to the first. Raises what either raises.
     """
-    found: list[T] = []
+    results: list[T] = []
     failed: list[OSError] = []
 
     def run() -> None:
         try:
-            found.append(other())
+            results.append(other())
         except OSError as error:
             failed.append(error)
 
@@ -200,4 +200,4 @@ def _run_both(one: Callable[[], str], other: Callable[[], T]) -> tuple[str, T]:
         thread.join()
     if failed:
         raise failed[0]
-    return answer, found[0]
+    return answer, results[0]

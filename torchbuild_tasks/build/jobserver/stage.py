@@ -129,11 +129,11 @@ def _cannot_take(planned: Jobserver, build_dir: Path, environ: Mapping[str, str]
 
 def _too_old(planned: Jobserver, program: str, environ: Mapping[str, str]) -> str:
     captured = process.capture((program, "--version"), env=environ, timeout=_PATIENCE)
-    found = _VERSION.search(captured.answer)
-    if found is None:
+    match = _VERSION.search(captured.answer)
+    if match is None:
         return f"{program} does not say its version"
-    if not admits(planned.version, found[0]):
-        return f"{program} is {planned.program} {found[0]}, and {planned.version} is needed"
+    if not admits(planned.version, match[0]):
+        return f"{program} is {planned.program} {match[0]}, and {planned.version} is needed"
     return ""
 
 

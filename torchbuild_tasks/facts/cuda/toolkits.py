@@ -64,20 +64,20 @@ def look_for_toolkits(
     search = Search(probe, wanted, store, pythons)
     looked = [one for step in STEPS for one in step(search)]
     places = [place for one in looked for place in one.places]
-    found = map_parallel(lambda item: _read(probe, item[0], item[1]), _distinct(probe, places).items())
-    return found, tuple(dict.fromkeys(one.where for one in looked))
+    toolkits = map_parallel(lambda item: _read(probe, item[0], item[1]), _distinct(probe, places).items())
+    return toolkits, tuple(dict.fromkeys(one.where for one in looked))
 
 
 def _distinct(probe: Probe, places: Iterable[Place]) -> dict[str, list[Place]]:
     """Return the places by the folder that they mean, without links; what is not a toolkit is left out."""
     first: dict[str, str] = {}
-    found: dict[str, list[Place]] = {}
+    by_folder: dict[str, list[Place]] = {}
     for place in places:
         root = probe.realpath(probe.absolute(place.path))
         if place.named or is_toolkit(probe, root):
             root = first.setdefault(probe.names.key(root), root)
-            found.setdefault(root, []).append(place)
-    return found
+            by_folder.setdefault(root, []).append(place)
+    return by_folder
 
 
 def _read(probe: Probe, root: str, places: list[Place]) -> Toolkit:

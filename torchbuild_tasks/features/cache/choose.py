@@ -216,17 +216,18 @@ def _is_switched_off(question: Question, candidate: Candidate) -> bool:
 
 def _candidates(question: Question, helpers: Helpers) -> tuple[Candidate, ...]:
     helper = next((h for h in helpers.chosen if h.row.name == "sccache"), None)
-    found = []
+    candidates = []
     if helper is not None:
         program = helper_check(question, helper)[0]
-        found.append(Candidate(name="sccache", program=program, version=helper.row.version, via="a helper"))
+        first = Candidate(name="sccache", program=program, version=helper.row.version, via="a helper")
+        candidates.append(first)
     for tool in question.facts.tools:
-        known = any(c.name == tool.name for c in found)
+        known = any(c.name == tool.name for c in candidates)
         if tool.name in (*NAMES, RECC) and tool.path and tool.version and not known:
-            found.append(
+            candidates.append(
                 Candidate(name=tool.name, program=tool.path, version=tool.version, via=str(tool.found_via))
             )
-    return tuple(found)
+    return tuple(candidates)
 
 
 def _row(question: Question, tool: str, language: str) -> CacheRow | None:
@@ -329,8 +330,8 @@ def _problems(
 def _missing_launcher(question: Question, name: str) -> str:
     """Return the cache that a launcher's variable names and that was looked for and not found, else ""."""
     for program in question.decided[name].value.split(";"):
-        found = any(tool.name == program and tool.path for tool in question.facts.tools)
-        if program in NAMES and not found:
+        is_here = any(tool.name == program and tool.path for tool in question.facts.tools)
+        if program in NAMES and not is_here:
             return program
     return ""
 

@@ -269,11 +269,11 @@ class _One:
         if self._server is not None:
             cut = kind is not None and issubclass(kind, (Interrupted, KeyboardInterrupt))
             self._server.stop(at_once=cut)
-            found = [stats.sccache_report(*answers) for answers in self._server.answers]
+            reports = [stats.sccache_report(*answers) for answers in self._server.answers]
         else:
-            found = [self._read_report()] if self._tool.name != "sccache" else []
+            reports = [self._read_report()] if self._tool.name != "sccache" else []
         report = CacheReport(tool=self._tool.name)
-        for each in filter(None, found):
+        for each in filter(None, reports):
             report = stats.add_reports(report, each)
         if not stats.report_lines(report):
             return

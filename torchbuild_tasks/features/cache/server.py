@@ -86,8 +86,8 @@ class SocketPlace:
 
     def leftovers(self) -> tuple[int, ...]:
         """Return the pids of servers that a killed build has left listening here."""
-        found = (_listener(self._socket(number)) for number in (0, 1))
-        return tuple(pid for pid in found if pid is not None)
+        pids = (_listener(self._socket(number)) for number in (0, 1))
+        return tuple(pid for pid in pids if pid is not None)
 
     def pid(self, address: dict[str, str]) -> int | None:
         """Return the process that listens on an address; None when none does."""
@@ -394,12 +394,12 @@ def ccache_home(program: str, environ: Mapping[str, str]) -> tuple[Path | None, 
 
 def read_size(text: str) -> int:
     """ccache's own spelling of a size: "5.0 GB", "5.0 GiB", "0"."""
-    found = re.fullmatch(r"([0-9.]+)\s*([kKMGT]i?)?B?", text.strip())
-    if found is None:
+    match = re.fullmatch(r"([0-9.]+)\s*([kKMGT]i?)?B?", text.strip())
+    if match is None:
         return 0
-    unit = found[2] or ""
+    unit = match[2] or ""
     with contextlib.suppress(ValueError):
-        return int(float(found[1]) * (_BINARY.get(unit) or _UNITS.get(unit, 1)))
+        return int(float(match[1]) * (_BINARY.get(unit) or _UNITS.get(unit, 1)))
     return 0
 
 

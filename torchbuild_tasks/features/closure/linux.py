@@ -223,7 +223,7 @@ class _Walk:
         foreign = self._is_foreign(image)
         kind: Literal["damaged", "other machine"] = "other machine" if foreign else "damaged"
         detail = f"for {image.machine}, this Python for {self.loader.machine}" if foreign else image.damage
-        found = Break(
+        broken = Break(
             kind=kind,
             status="error",
             library=name,
@@ -233,7 +233,7 @@ class _Walk:
             detail=detail,
             looked=looked,
         )
-        self.graph.add_broken(kind, found)
+        self.graph.add_broken(kind, broken)
 
 
 # ---------------- the checks
@@ -289,10 +289,10 @@ def _lacking(node: Node, scope: Sequence[Node], files: LibraryFiles) -> dict[str
     for giver in sorted(scope, key=lambda each: each.name not in named):
         if missing:
             missing -= set(files.exported(giver.path, missing))
-    found: dict[str, list[Symbol]] = {}
+    by_library: dict[str, list[Symbol]] = {}
     for symbol in sorted(missing, key=lambda each: each.name):
-        found.setdefault(symbol.library, []).append(symbol)
-    return found
+        by_library.setdefault(symbol.library, []).append(symbol)
+    return by_library
 
 
 def _explain(

@@ -149,7 +149,7 @@ class _Walk:
     def _note_damaged(self, name: str, path: str, image: Image, how: str, chain: tuple[str, ...]) -> None:
         self.without_file.add(name.lower())
         detail = image.damage or f"for {image.machine}, this Python for {self.loader.machine}"
-        found = Break(
+        broken = Break(
             kind="damaged" if image.damage else "other machine",
             status="error",
             library=name,
@@ -158,7 +158,7 @@ class _Walk:
             chain=chain,
             detail=detail,
         )
-        self.graph.add_broken("damaged" if image.damage else "other machine", found)
+        self.graph.add_broken("damaged" if image.damage else "other machine", broken)
 
 
 # ---------------- the checks

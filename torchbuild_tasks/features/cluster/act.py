@@ -339,8 +339,8 @@ def have_dist(question: Question, fetching: Fetching, report: Reporter) -> str:
         ClusterError: there is none for this processor, or the one that was fetched is incomplete.
         DownloadFailed: it could not be fetched.
     """
-    found = next((tool.path for tool in question.facts.tools if tool.name == "sccache" and tool.path), "")
-    if here := server.dist_on_path() or server.dist_next_to(found):
+    program = next((tool.path for tool in question.facts.tools if tool.name == "sccache" and tool.path), "")
+    if here := server.dist_on_path() or server.dist_next_to(program):
         return here
     helper = _choose_helper(question)
     fetch((helper.artifact,), fetching, report)

@@ -363,8 +363,8 @@ def plainly(line: str, secrets: Iterable[str] = ()) -> str:
         line: as sccache-dist wrote it.
         secrets: texts that must not be shown, whatever the line is.
     """
-    found = _LINE.match(line)
-    text = found[3] if found else line.strip()
+    match = _LINE.match(line)
+    text = match[3] if match else line.strip()
     if any(pattern.fullmatch(text) for pattern in _SILENT):
         return ""
     for pattern, words in _KNOWN:

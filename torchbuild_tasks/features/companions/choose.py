@@ -147,8 +147,8 @@ def companion_requires(question: Question) -> tuple[str, ...]:
 
 def without_torch(texts: tuple[str, ...]) -> tuple[str, ...]:
     """Return requirements (PEP 508) without torch, which is there, and without what cannot be read."""
-    found = ((text, requirement_of(text)) for text in texts)
-    return tuple(text for text, each in found if each and canonicalize_name(each.name) != "torch")
+    parsed = ((text, requirement_of(text)) for text in texts)
+    return tuple(text for text, each in parsed if each and canonicalize_name(each.name) != "torch")
 
 
 def requirement_of(text: str) -> Requirement | None:

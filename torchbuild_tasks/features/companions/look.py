@@ -93,8 +93,8 @@ def _project(text: str) -> dict[str, Any]:
 
 
 def _texts(table: object, key: str) -> tuple[str, ...]:
-    found = table.get(key) if isinstance(table, dict) else None
-    return tuple(each for each in found if isinstance(each, str)) if isinstance(found, list) else ()
+    value = table.get(key) if isinstance(table, dict) else None
+    return tuple(each for each in value if isinstance(each, str)) if isinstance(value, list) else ()
 
 
 def _places(probe: Probe, root: str) -> tuple[str, ...]:

@@ -144,18 +144,19 @@ def prepare_extension(work: Work, companion: Companion, torch: str, environ: Map
     Raises:
         RequirementsError: it asks for another torch, or its build needs what is not available here.
     """
-    found = look_at_companions([(companion.name, companion.folder)], any_package=(companion.name,))[0]
-    if found.problem:
+    source = look_at_companions([(companion.name, companion.folder)], any_package=(companion.name,))[0]
+    if source.problem:
         raise BuildFailed(
-            f"{found.path} cannot be built: {found.problem}.", next_step="Name the folder with its setup.py."
+            f"{source.path} cannot be built: {source.problem}.",
+            next_step="Name the folder with its setup.py.",
         )
     for script in companion.before:
         argv = (work.plan.environment.python, *script.split())
         run_logged(work, Command(argv=argv, cwd=companion.folder, because=companion.because), environ)
-    found = look_at_companions([(companion.name, companion.folder)], any_package=(companion.name,))[0]
-    called = f"{companion.name} {found.version or ''}".rstrip()
-    _refuse_another_torch(work, companion, called, found.asks, torch)
-    _install(work, companion, without_torch(found.builds_with or BUILDS_WITH), torch)
+    source = look_at_companions([(companion.name, companion.folder)], any_package=(companion.name,))[0]
+    called = f"{companion.name} {source.version or ''}".rstrip()
+    _refuse_another_torch(work, companion, called, source.asks, torch)
+    _install(work, companion, without_torch(source.builds_with or BUILDS_WITH), torch)
 
 
 def _refuse_another_torch(
@@ -283,17 +284,17 @@ def read_wheel(wheel: Path, companion: Companion) -> Built:
 
 def modules_of(names: Iterable[str], project: str) -> tuple[str, ...]:
     """Return what of a wheel is to be imported: what is called as the project, else all at its top."""
-    found: dict[str, None] = {}
+    modules: dict[str, None] = {}
     for name in names:
         parts = re.sub(r"^[^/]+\.data/(?:pure|plat)lib/", "", name).split("/")
         if parts[0].endswith((".dist-info", ".data")):
             continue
         if len(parts) == 2 and parts[1].startswith("__init__."):
-            found[parts[0]] = None
+            modules[parts[0]] = None
         elif len(parts) == 1 and (parts[0].endswith(".py") or _LIBRARY.search(parts[0])):
-            found[parts[0].partition(".")[0]] = None
-    own = [name for name in found if canonicalize_name(name) == canonicalize_name(project)]
-    return tuple(own or [name for name in found if name.isidentifier()])
+            modules[parts[0].partition(".")[0]] = None
+    own = [name for name in modules if canonicalize_name(name) == canonicalize_name(project)]
+    return tuple(own or [name for name in modules if name.isidentifier()])
 
 
 def _check_symbols(work: Work, companion: Companion, place: Path, built: Built, torch: str) -> None:

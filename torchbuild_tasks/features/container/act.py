@@ -112,10 +112,10 @@ def _digest(data: bytes) -> str:
 def _hashes(folder: Path) -> Mapping[str, str]:
     """Return what was written there the last time, by name."""
     try:
-        found = parse_json(read_bytes(folder / _WRITTEN))
+        hashes = parse_json(read_bytes(folder / _WRITTEN))
     except (OSError, ValueError):
         return {}
-    return found if isinstance(found, dict) else {}
+    return hashes if isinstance(hashes, dict) else {}
 
 
 def _write(path: Path, data: bytes) -> None:
@@ -175,12 +175,12 @@ def own_requirements() -> tuple[str, ...]:
     """Return what this tool needs of the package index, without its extras."""
     try:
         project = parse_toml(read_text(_PACKAGE.parent / "pyproject.toml"))["project"]
-        found = project["dependencies"] if project["name"] == "torchbuild-tasks" else None
+        texts = project["dependencies"] if project["name"] == "torchbuild-tasks" else None
     except (OSError, KeyError, ValueError):
-        found = None
-    if found is None:
-        found = importlib.metadata.requires("torchbuild-tasks") or []
-    requirements = [Requirement(text) for text in found]
+        texts = None
+    if texts is None:
+        texts = importlib.metadata.requires("torchbuild-tasks") or []
+    requirements = [Requirement(text) for text in texts]
     return tuple(str(each) for each in requirements if "extra" not in str(each.marker or ""))
 
 

@@ -138,15 +138,15 @@ def choose_engine(engines: Sequence[Engine], wanted: str | None, *, runs: bool =
             next_step="Install podman: apt, dnf, zypper, pacman and apk call it podman, winget "
             "RedHat.Podman. The files can be written without: container write",
         )
-    found = fitting[0]
-    if found.rootless and found.row.subids and not found.subids:
+    engine = fitting[0]
+    if engine.rootless and engine.row.subids and not engine.subids:
         raise ContainerError(
-            f"{found.row.name} runs without root here, and this user has no ids to give to a container.",
+            f"{engine.row.name} runs without root here, and this user has no ids to give to a container.",
             looked=("/etc/subuid and /etc/subgid have no line for this user",),
             next_step='sudo usermod --add-subuids 100000-165535 --add-subgids 100000-165535 "$USER"\n'
             "podman system migrate",
         )
-    return found
+    return engine
 
 
 # ---------------- the image
@@ -169,8 +169,8 @@ def fitting_bases(question: Question, image: str | None = None) -> tuple[BaseRow
         for row in question.catalog.base
         if host.arch in row.archs and bool(row.cuda) == (wanted is not None) and _fits_board(question, row)
     ]
-    found = [row for row in rows if not wanted or wanted in (series(row.cuda), row.cuda)]
-    if not found:
+    fitting = [row for row in rows if not wanted or wanted in (series(row.cuda), row.cuda)]
+    if not fitting:
         have = ", ".join(dict.fromkeys(series(row.cuda) for row in rows if row.cuda))
         tegra = question.cuda.tegra
         where = f"a Jetson with L4T {tegra.l4t}" if tegra else f"{host.arch}"
@@ -181,7 +181,7 @@ def fitting_bases(question: Question, image: str | None = None) -> tuple[BaseRow
             if tegra and not have
             else "--cuda-toolkit VERSION names another, pypi:VERSION one of NVIDIA's wheels.",
         )
-    return tuple(sorted(found, key=_order(question, image)))
+    return tuple(sorted(fitting, key=_order(question, image)))
 
 
 def _needed_cuda(question: Question) -> str | None:

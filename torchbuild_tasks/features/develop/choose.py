@@ -200,8 +200,8 @@ def argv_of_benchmarks(python: str, only: str | None, words: Iterable[str]) -> t
 
 def nodes(hardware: str) -> dict[int, frozenset[int]]:
     """Return the cores of each NUMA node, from the output of `numactl --hardware`."""
-    found = re.findall(r"^node (\d+) cpus:([ \d]*)$", hardware, re.MULTILINE)
-    return {int(node): frozenset(map(int, cores.split())) for node, cores in found}
+    matches = re.findall(r"^node (\d+) cpus:([ \d]*)$", hardware, re.MULTILINE)
+    return {int(node): frozenset(map(int, cores.split())) for node, cores in matches}
 
 
 def pin_to_node(numactl: str, hardware: str, allowed: Collection[int]) -> tuple[str, ...]:

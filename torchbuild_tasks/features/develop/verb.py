@@ -44,8 +44,8 @@ def debugging(question: Question, python: str) -> Debugging:
     tree, probe = question.facts.tree, Probe(environ=dict(os.environ))
     packages = (each.packages for each in question.facts.pythons if each.executable == python)
     build_dir = tree.build_dir or probe.join(tree.root, "build")
-    found = look_at_debugging(tree.root, build_dir, python, tuple(next(packages, ())), probe)
-    return replace(found, install_gdb=how_to_install(question.facts, question.catalog, "gdb"))
+    debugging = look_at_debugging(tree.root, build_dir, python, tuple(next(packages, ())), probe)
+    return replace(debugging, install_gdb=how_to_install(question.facts, question.catalog, "gdb"))
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

@@ -121,8 +121,8 @@ def _proxy_of(url: str) -> str:
     """Return the host of the proxy that this address is asked through; "" without one."""
     from requests.utils import get_environ_proxies, select_proxy
 
-    found = select_proxy(url, get_environ_proxies(url))
-    return (urlsplit(found if "://" in found else f"http://{found}").hostname or "") if found else ""
+    proxy = select_proxy(url, get_environ_proxies(url))
+    return (urlsplit(proxy if "://" in proxy else f"http://{proxy}").hostname or "") if proxy else ""
 
 
 def _look_up(host: str) -> str:

@@ -72,18 +72,18 @@ def _check_mount(view: View, rooms: list[Room], needs: Mapping[str, float]) -> F
 
 def check_places(view: View) -> Findings:
     """Judge whether what must be written can be; whether what is built can be started, the plan says."""
-    found: list[Finding] = []
+    findings: list[Finding] = []
     for room in view.health.rooms:
         if room.writable is False and room.purpose in _NAMED:
             text = f"{room.path} ({room.purpose}) cannot be written to"
             fix = f"Make it yours, or name another: {_NAMED[room.purpose]}."
-            found += one_finding("places", "error", text, fix)
+            findings += one_finding("places", "error", text, fix)
         if room.kind in _SHARED and room.purpose in ("build", "cache"):
             text = f"{room.path} ({room.purpose}) is on {room.kind}, which is shared, and slow"
-            found += one_finding(
+            findings += one_finding(
                 "places", "warn", text, "A local disk is several times as fast for many small files."
             )
-    return tuple(found) or one_finding(
+    return tuple(findings) or one_finding(
         "places", "ok", "every folder that a build writes to can be written to"
     )
 

@@ -66,10 +66,10 @@ def check_proxy(view: View) -> Findings:
     """Judge the variables of proxies."""
     if view.health.proxies is None:
         return one_finding("proxy", "skipped", "it was not looked at")
-    found: list[Finding] = []
+    findings: list[Finding] = []
     for problem in view.health.proxies:
-        found += one_finding("proxy", "warn", problem, "Set both spellings to http://HOST:PORT.")
-    return tuple(found) or one_finding("proxy", "ok", _proxy_words(view))
+        findings += one_finding("proxy", "warn", problem, "Set both spellings to http://HOST:PORT.")
+    return tuple(findings) or one_finding("proxy", "ok", _proxy_words(view))
 
 
 def _proxy_words(view: View) -> str:

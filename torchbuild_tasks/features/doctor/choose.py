@@ -101,5 +101,5 @@ REPAIRS: Final[Mapping[str, Callable[[Question], Command | None]]] = {
 def repairs(question: Question, plan: BuildPlan) -> tuple[Repair, ...]:
     """Return what can be put right of the findings, each once."""
     wrong = dict.fromkeys(finding.id for finding in plan.findings if finding.status in ("warn", "error"))
-    found = ((id, REPAIRS[id](question)) for id in wrong if id in REPAIRS)
-    return tuple(Repair(id=id, command=command) for id, command in found if command is not None)
+    repairs = ((id, REPAIRS[id](question)) for id in wrong if id in REPAIRS)
+    return tuple(Repair(id=id, command=command) for id, command in repairs if command is not None)

@@ -151,11 +151,11 @@ def prune_helpers(
 ) -> HelperReport:
     """Remove what the plan does not want; lists first, --dry-run stops there."""
     partial = {store.partial_of(fetching.store, artifact) for artifact in artifacts}
-    found = store.prune(fetching.store, keep, partial=partial, dry_run=True)
-    if not found.paths or request.dry_run:
-        return replace(before, removable=found.paths)
-    report.note(f"to be removed, {found.bytes >> 20} MiB:")
-    for path in found.paths:
+    removable = store.prune(fetching.store, keep, partial=partial, dry_run=True)
+    if not removable.paths or request.dry_run:
+        return replace(before, removable=removable.paths)
+    report.note(f"to be removed, {removable.bytes >> 20} MiB:")
+    for path in removable.paths:
         report.note(path)
     if not (request.yes or report.confirm("Remove these?")):
         raise CleanRefused("Nothing was removed.", next_step="Say --yes to remove what is listed.")

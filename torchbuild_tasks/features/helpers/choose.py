@@ -139,7 +139,7 @@ def helper_decisions(question: Question, helpers: Helpers) -> tuple[Choice, ...]
 
 def helper_choices(question: Question, helpers: Helpers) -> tuple[Choice, ...]:
     """Return the variables that helpers set, where no other layer has decided them."""
-    found = [
+    choices = [
         Choice(
             name=name,
             value=_filled(question, helper, value),
@@ -149,7 +149,7 @@ def helper_choices(question: Question, helpers: Helpers) -> tuple[Choice, ...]:
         for helper in helpers.chosen
         for name, value in helper.row.set.items()
     ]
-    return tuple(choice for choice in (*found, *helpers.without) if decide(question, choice.name) is None)
+    return tuple(choice for choice in (*choices, *helpers.without) if decide(question, choice.name) is None)
 
 
 def helper_paths(question: Question, helpers: Helpers) -> tuple[EnvOp, ...]:

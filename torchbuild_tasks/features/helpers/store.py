@@ -131,8 +131,8 @@ def _folders(parent: Path) -> list[Path]:
     """Folders that are not links, by name, the hidden ones left out; none below a link."""
     with contextlib.suppress(OSError):
         if is_folder(parent.lstat()):
-            found = [path for path in parent.iterdir() if not path.name.startswith(".")]
-            return sorted(path for path in found if is_folder(path.lstat()))
+            paths = [path for path in parent.iterdir() if not path.name.startswith(".")]
+            return sorted(path for path in paths if is_folder(path.lstat()))
     return []
 
 

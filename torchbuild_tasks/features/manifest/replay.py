@@ -53,8 +53,8 @@ class Replay(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def lines(self) -> tuple[str, ...]:
         """Return each difference as one line, for the log of a build."""
-        found = tuple(f"{x.group}: {x.name}: {x.there} there, {x.here} here" for x in self.differences)
-        return (*found, *(f"not compared: {each}" for each in self.not_compared))
+        lines = tuple(f"{x.group}: {x.name}: {x.there} there, {x.here} here" for x in self.differences)
+        return (*lines, *(f"not compared: {each}" for each in self.not_compared))
 
 
 def load(name: str) -> Manifest:
@@ -66,11 +66,11 @@ def load(name: str) -> Manifest:
     path = Path(name).expanduser()
     if path.is_dir():
         inside = (path / MANIFEST_FILE, path / "build" / MANIFEST_FILE)
-        found = next((each for each in inside if each.is_file()), None)
+        file = next((each for each in inside if each.is_file()), None)
         raise ManifestError(
             f"{path} is a folder, not a manifest.",
             looked=tuple(map(str, inside)),
-            next_step=f"Name the file: {found}" if found else "A build writes one into its build tree.",
+            next_step=f"Name the file: {file}" if file else "A build writes one into its build tree.",
         )
     try:
         data = read_bytes(path)
@@ -150,7 +150,7 @@ def compare_plan(
     """Compare the plan that was made here with the manifest."""
     facts: Facts = basis.facts
     planned = plan_manifest(basis)
-    found = differences(manifest, planned, KNOWN_BEFORE)
+    differing = differences(manifest, planned, KNOWN_BEFORE)
     machine = Machine(facts, basis.plan, catalog, built=False)
     place = Place(
         root=basis.plan.source,
@@ -160,7 +160,7 @@ def compare_plan(
     )
     return Replay(
         plan=basis.plan,
-        differences=with_remedies(found, manifest, place),
+        differences=with_remedies(differing, manifest, place),
         not_carried=(*not_carried(manifest), *withheld),
         not_compared=not_compared(manifest, planned, KNOWN_BEFORE),
         written=written,

@@ -162,18 +162,18 @@ def _fill(
         graft=order.graft,
     )
     report.stage("bring what it needs")
-    found = libraries.graft(wanted, Search.here(order.search, wheel.windows, wheel.machine))
-    _refuse_strangers(found, libraries)
+    outside = libraries.graft(wanted, Search.here(order.search, wheel.windows, wheel.machine))
+    _refuse_strangers(outside, libraries)
     stripped = 0 if order.keep_debug or wheel.windows else libraries.strip()
     depends = order.cuda_libraries == "depend" and wheel.cuda
     if not wheel.windows:
         libraries.set_rpaths(cuda_folders(catalog.rpath, wanted.cuda) if depends else ())
     version = local_version(wheel.torch or wheel.version, order.local, wheel.cuda)
-    requires = requirements(found, catalog.part, wheel.cuda, wheel.machine)
+    requires = requirements(outside, catalog.part, wheel.cuda, wheel.machine)
     info = _label(tree, version, requires, catalog, keep=bool(depends))
     _list_parts(info, version, libraries.grafted)
     report.stage("prove the platform")
-    external = tuple(each.name for each in found if each.way in ("depend", "system") or _is_driver(each))
+    external = tuple(each.name for each in outside if each.way in ("depend", "system") or _is_driver(each))
     platform = platform_of(wheel, tree, scratch, external)
     report.stage("write it")
     notes = [mislabelled(version, wheel.cuda)]
@@ -193,7 +193,7 @@ def _fill(
         platform=platform,
         grafted=libraries.grafted,
         requires=requires,
-        expects=tuple(each.name for each in found if each.way == "system" or _is_driver(each)),
+        expects=tuple(each.name for each in outside if each.way == "system" or _is_driver(each)),
         stripped=stripped,
         size=SizeReport(packed=0, size=libraries.unstripped, largest=()),
         notes=tuple(filter(None, notes)),
@@ -204,10 +204,10 @@ def _is_driver(each: Outside) -> bool:
     return each.row is not None and each.row.way == "target" and "driver" in each.row.what
 
 
-def _refuse_strangers(found: tuple[Outside, ...], libraries: Libraries) -> None:
-    refused = refusals(found, libraries.seen)
+def _refuse_strangers(outside: tuple[Outside, ...], libraries: Libraries) -> None:
+    refused = refusals(outside, libraries.seen)
     if refused:
-        names = " ".join(f"--graft {each.name}" for each in found if each.way == "refused")
+        names = " ".join(f"--graft {each.name}" for each in outside if each.way == "refused")
         raise PackageRefused(
             "The package would need libraries that only this machine is known to have. Nothing was written.",
             looked=refused,

@@ -107,12 +107,12 @@ def _way(name: str, wanted: Wanted) -> Way:
     return "depend" if wanted.cuda_libraries == "depend" and row.project else "system"
 
 
-def refusals(found: Sequence[Outside], places: Mapping[str, str]) -> tuple[str, ...]:
+def refusals(libraries: Sequence[Outside], places: Mapping[str, str]) -> tuple[str, ...]:
     """Say which libraries only this machine has, who needs them, and where they are here."""
     return tuple(
         f"{each.name} ({places.get(each.name) or 'not found here either'}), which "
         f"{listed(each.users)} {'needs' if len(each.users) == 1 else 'need'}"
-        for each in found
+        for each in libraries
         if each.way == "refused"
     )
 
@@ -212,11 +212,11 @@ def mislabelled(version: str, cuda: str) -> str:
 
 
 def requirements(
-    found: Sequence[Outside], parts: Sequence[PartRow], cuda: str, machine: str
+    libraries: Sequence[Outside], parts: Sequence[PartRow], cuda: str, machine: str
 ) -> tuple[str, ...]:
     """Return the NVIDIA wheels that a wheel depends on; of the toolkit's versions where a row knows them."""
     named: dict[str, str] = {}
-    for each in found:
+    for each in libraries:
         if each.way == "depend" and each.row is not None:
             named[each.row.project] = _version_of(each.row, parts, cuda, machine)
     return tuple(

@@ -99,13 +99,13 @@ class Libraries:
             PackageRefused: one is nowhere on this machine.
         """
         while True:
-            found = outside(self.images, wanted)
-            new = [each for each in found if each.way == "graft"]
+            missing = outside(self.images, wanted)
+            new = [each for each in missing if each.way == "graft"]
             if not new:
-                for each in found:
+                for each in missing:
                     if each.way == "refused":
                         self.seen[each.name] = str(search.find(each.name, self._folders(each)) or "")
-                return found
+                return missing
             for each in new:
                 self._copy(each, search)
 

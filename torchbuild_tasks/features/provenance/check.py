@@ -148,10 +148,10 @@ def _signature(path: Path, signers: Path | None) -> CheckResult:
     if signers is None:
         argv = ("ssh-keygen", "-Y", "check-novalidate", "-n", NAMESPACE, "-s", str(signature))
         captured = process.capture(argv, stdin=path, timeout=60.0)
-        found = _SIGNED.match(captured.stdout.decode("utf-8", "replace"))
-        if captured.rc != 0 or not found:
+        match = _SIGNED.match(captured.stdout.decode("utf-8", "replace"))
+        if captured.rc != 0 or not match:
             return _result("signed", False, "", f"{signature.name}: {_last(captured)}")
-        detail = f"by the key {found['key']}; whose that is nobody says: --signers FILE"
+        detail = f"by the key {match['key']}; whose that is nobody says: --signers FILE"
         return CheckResult(check="signed", outcome="not possible", detail=detail)
     with tempfile.TemporaryDirectory(prefix="torchbuild-signers-") as scratch:
         allowed = Path(scratch) / "allowed"
@@ -166,8 +166,8 @@ def _signature(path: Path, signers: Path | None) -> CheckResult:
         identity = "signer" if names[0] == "*" else names[0]
         words = ("ssh-keygen", "-Y", "verify", "-I", identity, *files)
         captured = process.capture(words, stdin=path, timeout=60.0)
-    found = _SIGNED.match(captured.stdout.decode("utf-8", "replace"))
-    key = found["key"] if found else ""
+    match = _SIGNED.match(captured.stdout.decode("utf-8", "replace"))
+    key = match["key"] if match else ""
     by = f"by {key}" if names[0] == "*" else f"by {identity}, {key}"
     return _result("signed", captured.rc == 0 and bool(key), by, f"{signature.name}: {_last(captured)}")
 

@@ -105,12 +105,12 @@ def _dependencies(manifest: Manifest) -> Iterator[dict[str, Any]]:
     """Yield what the build was made from, as ResourceDescriptors of in-toto."""
     for each in manifest.repositories:
         if each.commit:
-            found: dict[str, Any] = {"name": each.path or "torch", "digest": {"gitCommit": each.commit}}
+            source: dict[str, Any] = {"name": each.path or "torch", "digest": {"gitCommit": each.commit}}
             if each.url:
-                found["uri"] = f"git+{each.url}@{each.commit}"
+                source["uri"] = f"git+{each.url}@{each.commit}"
             if each.diff_sha256:
-                found["annotations"] = {"changed": f"diff, sha256 {each.diff_sha256}"}
-            yield found
+                source["annotations"] = {"changed": f"diff, sha256 {each.diff_sha256}"}
+            yield source
     for name, digest in manifest.patches.items():
         yield {"name": f"patch {name}", "digest": {"sha256": digest}}
     for helper in manifest.helpers:

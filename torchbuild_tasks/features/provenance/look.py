@@ -18,13 +18,13 @@ _TOO_LONG: Final = 1 << 20  # bytes
 
 def look_at_licences(root: Path, path: str, rows: Iterable[LicenceRow]) -> tuple[Licence, ...]:
     """Return what the files of licences say that lie at the top of a repository, by name."""
-    rows, found = tuple(rows), []
+    rows, licences = tuple(rows), []
     for file in sorted((root / path).iterdir()):
         if file.name.lower().startswith(_NAMES) and file.is_file() and file.stat().st_size < _TOO_LONG:
             name = f"{path}/{file.name}".lstrip("/")
             text = read_bytes(file).decode("utf-8", "replace")  # names of authors are in any encoding
-            found.append(Licence(file=name, id=identify_licence(text, rows)))
-    return tuple(found)
+            licences.append(Licence(file=name, id=identify_licence(text, rows)))
+    return tuple(licences)
 
 
 def read_statement(path: Path) -> Any:

@@ -112,10 +112,10 @@ def edit_sbom(text: str, version: str, libraries: Iterable[str]) -> str:
     return json.dumps(bom, indent=1) + "\n"
 
 
-def _licences(found: Iterable[Licence]) -> list[DisjunctiveLicense]:
+def _licences(licences: Iterable[Licence]) -> list[DisjunctiveLicense]:
     """Return each licence once, one that no row knows by the name of its file."""
-    known = dict.fromkeys(each.id or each.file for each in found)
-    ids = {each.id for each in found}
+    known = dict.fromkeys(each.id or each.file for each in licences)
+    ids = {each.id for each in licences}
     return [
         DisjunctiveLicense(id=name) if name in ids else DisjunctiveLicense(name=f"see {name}")
         for name in known
@@ -125,9 +125,9 @@ def _licences(found: Iterable[Licence]) -> list[DisjunctiveLicense]:
 def _purl(each: Repository) -> PackageURL:
     """Return GitHub's form of package URL, else a plain one; no folder of this machine."""
     name = each.path.rpartition("/")[2]
-    if found := _GITHUB.fullmatch(each.url):
+    if match := _GITHUB.fullmatch(each.url):
         return PackageURL(
-            type="github", namespace=found[1].lower(), name=found[2].lower(), version=each.commit
+            type="github", namespace=match[1].lower(), name=match[2].lower(), version=each.commit
         )
     web = _WEB.fullmatch(each.url)
     where = {"vcs_url": f"git+{web[0]}@{each.commit}"} if web else {}

@@ -118,8 +118,8 @@ def need(module: str, what: str, extra: str) -> None:
 def files_in(folder: Path, project: str) -> tuple[File, ...]:
     """Return the packages of a project that a folder index has."""
     place = folder / project
-    found = sorted(place.iterdir()) if place.is_dir() else []
-    return tuple(look_at_file(path) for path in found if path.name.endswith(_ENDS))
+    paths = sorted(place.iterdir()) if place.is_dir() else []
+    return tuple(look_at_file(path) for path in paths if path.name.endswith(_ENDS))
 
 
 def publish_to_folder(folder: Path, steps: Sequence[tuple[Path, Step]], report: Reporter) -> None:
@@ -205,7 +205,7 @@ def files_at(url: str, index: str, projects: Sequence[str]) -> dict[str, str]:
     base = (index or index_address(url)).rstrip("/")
     user = os.environ.get("TWINE_USERNAME")
     login = (user, os.environ.get("TWINE_PASSWORD", "")) if user and not index else None
-    found: dict[str, str] = {}
+    hashes: dict[str, str] = {}
     with Net().session() as session:
         for project in projects:
             page = f"{base}/{project}/"
@@ -213,14 +213,14 @@ def files_at(url: str, index: str, projects: Sequence[str]) -> dict[str, str]:
                 answer = session.get(page, timeout=_SECONDS, auth=login, headers={"Accept": _TYPES})
                 if answer.status_code != 404:
                     answer.raise_for_status()
-                    found |= read_page(answer.text)
+                    hashes |= read_page(answer.text)
             except (requests.RequestException, ValueError, KeyError) as error:
                 raise PackageRefused(
                     f"{redact(page)} does not say which files are there already. Nothing was sent.",
                     looked=(str(error),),
                     next_step="Name the address that pip would read: --index URL",
                 ) from None
-    return found
+    return hashes
 
 
 def publish_to_index(url: str, path: Path, report: Reporter) -> None:

@@ -133,13 +133,13 @@ def read_page(text: str) -> dict[str, str]:
     if text.lstrip().startswith("{"):
         data = parse_json(text)
         return {str(each["filename"]): str(each["hashes"].get("sha256", "")) for each in data["files"]}
-    found = {}
+    hashes = {}
     for _, href in _HREF.findall(text):
         path, _, fragment = html.unescape(href).partition("#")
-        found[unquote(path.rstrip("/").rpartition("/")[2])] = (
+        hashes[unquote(path.rstrip("/").rpartition("/")[2])] = (
             fragment.removeprefix("sha256=") if fragment.startswith("sha256=") else ""
         )
-    return found
+    return hashes
 
 
 # ---------------- the pages of a folder

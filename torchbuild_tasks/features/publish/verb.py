@@ -99,14 +99,14 @@ def _packages(request: PublishRequest) -> list[Path]:
     folder = (about.place.folder if about.place else about.main) / "dist/packages"
     online = "://" in str(request.place)  # no index takes what goes to a channel
     ends = ("*.whl", "*.tar.gz", *(() if online else ("*.conda",)))
-    found = sorted(path for end in ends for path in folder.glob(end))
-    if not found:
+    packages = sorted(path for end in ends for path in folder.glob(end))
+    if not packages:
         raise PackageRefused(
             "There is no package yet.",
             looked=(f"looked for: {folder}/{', '.join(ends)}",),
             next_step="Make one: torchbuild package wheel, or name it: publish PLACE --file FILE",
         )
-    return found
+    return packages
 
 
 def _outcome(request: PublishRequest, planned: tuple[Step, ...], *, sent: bool) -> Outcome:

@@ -106,10 +106,10 @@ def _row(question: Question, name: str) -> HelperSourceRow:
             f"There is no recipe that builds {name} from source{did_you_mean(name, names) or '.'}",
             next_step=f"There are recipes for: {', '.join(names)}.",
         )
-    found = next((row for row in rows if row.name == name and row.os == system), None)
-    if found is None:
+    recipe = next((row for row in rows if row.name == name and row.os == system), None)
+    if recipe is None:
         raise UsageError(f"There is no recipe that builds {name} from source on {system}.")
-    return found
+    return recipe
 
 
 def _profits(question: Question, name: str) -> str:
@@ -163,8 +163,8 @@ def choose_recipe(catalog: Catalog, name: str, cmake: str, place: str) -> Recipe
         UsageError: none of the recipes is for it.
     """
     rows = [row for row in catalog.recipe if row.name == name]
-    if found := next((row for row in rows if row.reads in cmake), None):
-        return found
+    if recipe := next((row for row in rows if row.reads in cmake), None):
+        return recipe
     known = " or ".join(row.reads for row in rows)
     raise UsageError(
         f"{place} cannot be built for a list of architectures: its CMakeLists.txt does not read {known}.",

@@ -76,14 +76,14 @@ def compare_bits(there: Path, here: Path) -> Bits:
         return Bits(there=digests[0], here=digests[1], differences=())
     with tempfile.TemporaryDirectory(prefix="torchbuild-bits-") as scratch:
         try:
-            found = tuple(_differences(there, here, Path(scratch)))
+            differences = tuple(_differences(there, here, Path(scratch)))
         except WHEEL_BROKEN as error:
             raise PackageRefused(
                 f"{there} or {here} is a damaged archive: {in_short(error)}.",
                 next_step="Get or build it again.",
             ) from None
         return Bits(
-            there=digests[0], here=digests[1], differences=found, diffoscope=_diffoscope(Path(scratch))
+            there=digests[0], here=digests[1], differences=differences, diffoscope=_diffoscope(Path(scratch))
         )
 
 
@@ -154,7 +154,7 @@ def _sections(one: bytes, other: bytes) -> str:
 
 def _strings(one: bytes, other: bytes) -> Iterator[str]:
     """Yield texts that only one of them has: paths, names of temporary files, dates."""
-    texts = [dict.fromkeys(found.decode() for found in _STRING.findall(data)) for data in (one, other)]
+    texts = [dict.fromkeys(match.decode() for match in _STRING.findall(data)) for data in (one, other)]
     for sign, mine, theirs in (("-", texts[0], texts[1]), ("+", texts[1], texts[0])):
         own = [text for text in mine if text not in theirs]
         own.sort(key=lambda text: ("/" not in text and "tmpxft" not in text, -len(text)))

@@ -96,7 +96,7 @@ def check_repeat(question: Question, mode: str) -> tuple[Finding, ...]:
     tree, epoch = question.facts.tree, decide(question, "SOURCE_DATE_EPOCH")
     return tuple(
         Finding(id="reproducible", status=status, text=f"--reproducible: {text}", fix=fix)
-        for found, status, text, fix in (
+        for applies, status, text, fix in (
             (
                 mode != "wheel",
                 _ERROR,
@@ -134,5 +134,5 @@ def check_repeat(question: Question, mode: str) -> tuple[Finding, ...]:
                 "Build in a clone, or say the time: --set SOURCE_DATE_EPOCH=SECONDS",
             ),
         )
-        if found
+        if applies
     )

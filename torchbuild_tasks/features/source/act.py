@@ -88,8 +88,8 @@ def _status(task: Task, named: Path | None) -> SourceReport:
 
 
 def _mirrors(task: Task) -> tuple[tuple[str, str], ...]:
-    found = mirrors_in(task.store / MIRRORS)
-    return tuple((url, str(folder)) for url, folder in found)
+    mirrors = mirrors_in(task.store / MIRRORS)
+    return tuple((url, str(folder)) for url, folder in mirrors)
 
 
 def _require_folder(named: Path | None) -> Path:
@@ -166,11 +166,11 @@ def _at(git: Git) -> str:
 def _states(task: Task, git: Git, lacking: Lacking) -> tuple[ModuleState, ...]:
     """Return every submodule; of those that hold nothing what the plan says."""
     needed = task.needs(git.folder)
-    found = {module.top: _state(git, module, needed) for module in submodules.walk(git)}
+    states = {module.top: _state(git, module, needed) for module in submodules.walk(git)}
     for state in _empty(lacking):
-        there = found.get(state.path)
-        found[state.path] = replace(state, wanted=there.wanted) if there else state
-    return tuple(found.values())
+        there = states.get(state.path)
+        states[state.path] = replace(state, wanted=there.wanted) if there else state
+    return tuple(states.values())
 
 
 def _empty(lacking: Lacking) -> Iterator[ModuleState]:

@@ -42,9 +42,9 @@ def answer(request: TrustRequest) -> tuple[dict[str, object], str]:
     from torchbuild_tasks.features.trust import act
 
     if request.list:
-        found = act.listed()
-        lines = (f"{one.place}{'' if one.holds else '  (changed since: not trusted)'}\n" for one in found)
-        return {"trusted": found}, "".join(lines) or "Nothing is trusted.\n"
+        trusted = act.listed()
+        lines = (f"{one.place}{'' if one.holds else '  (changed since: not trusted)'}\n" for one in trusted)
+        return {"trusted": trusted}, "".join(lines) or "Nothing is trusted.\n"
     path = request.path or _default(request)
     if request.revoke:
         known = act.revoke(path)
@@ -59,8 +59,8 @@ def _default(request: BuildRequest) -> str:
 
     from torchbuild_tasks.facts.settings import find_settings
 
-    found = find_settings(request.config, request.source or ".")
-    return str(Path(found.path)) if found else request.source or "."
+    settings = find_settings(request.config, request.source or ".")
+    return str(Path(settings.path)) if settings else request.source or "."
 
 
 def settle(verb: str, request: BuildRequest, report: Reporter) -> None:

@@ -115,25 +115,25 @@ def parse_scenario(text: str, here: Scenario) -> Scenario:
     Raises:
         UsageError: a word, a value, or one thing twice.
     """
-    found: dict[str, Any] = {}
+    values: dict[str, Any] = {}
     switches: dict[str, str] = {}
     for item in text.split(","):
         key, equals, value = (part.strip() for part in item.partition("="))
         if not equals or not key:
             raise _wrong(f"{item.strip() or 'nothing'!r} names no value")
-        if key in found or key in switches:
+        if key in values or key in switches:
             raise _wrong(f"{key} is named twice")
         if key in _KEYS:
-            found[key] = _number(key, value)
+            values[key] = _number(key, value)
         elif not _SWITCH.fullmatch(key):
             raise _wrong(f"{key} is not one of {', '.join(_KEYS)}{did_you_mean(key, _KEYS)}")
         elif value.upper() not in TRUE_WORDS | FALSE_WORDS:
             raise _wrong(f"{key}={value}: only what is switched on or off can be foreseen, so 1 or 0")
         else:
             switches[key] = "0" if value.upper() in FALSE_WORDS else "1"
-    if "server_cores" in found and not found.get("servers"):
+    if "server_cores" in values and not values.get("servers"):
         raise _wrong("server_cores are those of servers, and none are named")
-    return replace(here, **found, switches=switches)
+    return replace(here, **values, switches=switches)
 
 
 def _number(key: str, value: str) -> float:
@@ -229,25 +229,25 @@ def step_seconds(
     share = min(1.0, cores / tree.at_once) if tree.at_once else 1.0
     logged = {name: each * share for name, each in tree.logged.items()}
     scale = scale_of_rows({**logged, **history}, rows)
-    found, known = [], dict.fromkeys(("history", "log", "rows"), 0)
+    seconds, known = [], dict.fromkeys(("history", "log", "rows"), 0)
     for edge in edges:
         name = next((each for each in edge.outputs if each in history or each in logged), edge.outputs[0])
         source = "history" if name in history else "log" if name in logged else "rows"
         row = cost_row(name, rows)
         guessed = row.seconds * scale if row else 0.0
-        found.append(0.0 if edge.phony else history.get(name, logged.get(name, guessed)))
+        seconds.append(0.0 if edge.phony else history.get(name, logged.get(name, guessed)))
         known[source] += not edge.phony
-    return tuple(found), known
+    return tuple(seconds), known
 
 
 def _sizes(question: Question, edges: Iterable[Edge], build_type: str) -> dict[str, int]:
     """Return the bytes of the largest job of each kind; nothing is known of what only writes files."""
-    found = {}
+    sizes = {}
     for kind in {kind_of(edge.outputs[0]) for edge in edges}:
         row = "nvcc" if kind in ("CUDA", "HIP") else "c++"
         counts = kind in CACHEABLE or kind == "link"
-        found[kind] = int(job_size(question, row, build_type).gib * GIB) if counts else 0
-    return found
+        sizes[kind] = int(job_size(question, row, build_type).gib * GIB) if counts else 0
+    return sizes
 
 
 def find_skipped_steps(
@@ -256,8 +256,8 @@ def find_skipped_steps(
     """Return the steps that are not run when these switches change, as far as rows know, and what to say."""
     notes, out = [], set[int]()
     for name, value in switches.items():
-        found = _find_reached_steps(question, build, name) if value == "0" else set[int]()
-        out |= found
+        skipped = _find_reached_steps(question, build, name) if value == "0" else set[int]()
+        out |= skipped
         if value != "0":
             notes.append(
                 f"{name}={value}: what it would add is not in this graph, so nothing is reckoned for it"
@@ -266,7 +266,7 @@ def find_skipped_steps(
             near = did_you_mean(name, known)
             notes.append(f"{name}=0: no row says which sources that takes away, so all are kept{near}")
         else:
-            count = sum(not build.edges[each].phony for each in found)
+            count = sum(not build.edges[each].phony for each in skipped)
             notes.append(
                 f"{name}=0: {count} steps that rows know are left out; #if in other files is not seen"
             )

@@ -393,8 +393,8 @@ def _wheel_settings(work: Work) -> Mapping[str, str]:
             )
         inputs = {**inputs, _SETTINGS: json.dumps(shared_settings(report.torch), sort_keys=True)}
         work.ledger.note(inputs=inputs)
-    found: Mapping[str, str] = parse_json(inputs[_SETTINGS].encode())
-    return found
+    settings: Mapping[str, str] = parse_json(inputs[_SETTINGS].encode())
+    return settings
 
 
 def _configured(work: Work) -> Mapping[str, str]:

@@ -74,14 +74,14 @@ def find_reached(
         untracked: files that git does not know; one that no row knows is somebody's notes.
         rows: of wheel_inputs.toml.
     """
-    found = []
+    reached = []
     for path, known in (*((each, True) for each in changed), *((each, False) for each in untracked)):
         row = find_row(path, rows)
         if row is None and known:
-            found.append(Reached(path=path, kind="native", part="a part that no row names"))
+            reached.append(Reached(path=path, kind="native", part="a part that no row names"))
         elif row is not None and row.kind in COMPILED:
-            found.append(Reached(path=path, kind=row.kind, part=row.part))
-    return tuple(found)
+            reached.append(Reached(path=path, kind=row.kind, part=row.part))
+    return tuple(reached)
 
 
 def select_blocking(plan: BuildPlan, reached: Iterable[Reached]) -> tuple[Reached, ...]:
@@ -171,8 +171,8 @@ def built_from_changes(manifest: Mapping[str, Any], commit: str, rows: Sequence[
 
 def release_tags(tags: Iterable[str]) -> tuple[tuple[str, str], ...]:
     """Return the tags of finished releases with their versions, the newest first."""
-    found = [(tag, match[1]) for tag in tags if (match := _RELEASE_TAG.fullmatch(tag))]
-    return tuple(sorted(found, key=lambda pair: Version(pair[1]), reverse=True))
+    releases = [(tag, match[1]) for tag in tags if (match := _RELEASE_TAG.fullmatch(tag))]
+    return tuple(sorted(releases, key=lambda pair: Version(pair[1]), reverse=True))
 
 
 def is_version(word: str) -> bool:
@@ -255,8 +255,8 @@ def _misfit_platform(platform: str, host: Host) -> str:
         return f"it is for {platform}, and {there}"
     if arch != host.arch:
         return f"it is for {platform}, and {there}"
-    found = re.fullmatch(r"glibc (\d+)\.(\d+).*", host.libc or "")
-    if needs > (0, 0) and host.libc and (not found or (int(found[1]), int(found[2])) < needs):
+    glibc = re.fullmatch(r"glibc (\d+)\.(\d+).*", host.libc or "")
+    if needs > (0, 0) and host.libc and (not glibc or (int(glibc[1]), int(glibc[2])) < needs):
         return f"it needs glibc {needs[0]}.{needs[1]}, and this machine has {host.libc}"
     return ""
 

@@ -212,16 +212,16 @@ def _split(text: str) -> list[str]:
 
 def ninja_targets(work: Work | Scene, reached: tuple[Reached, ...]) -> dict[str, tuple[str, ...]]:
     """Return what Ninja makes directly of each file, where a build tree is there to ask."""
-    found: dict[str, tuple[str, ...]] = {}
+    targets: dict[str, tuple[str, ...]] = {}
     if not (work.build_dir / "build.ninja").is_file():
-        return found
+        return targets
     for each in reached[:20]:
         argv = ("ninja", "-C", str(work.build_dir), "-t", "query", str(work.root / each.path))
         captured = process.capture(argv, timeout=20.0)
         if captured.rc == 0:
             _, _, outputs = captured.stdout.decode(errors="replace").partition("outputs:")
-            found[each.path] = tuple(line.strip() for line in outputs.splitlines() if line.strip())[:3]
-    return found
+            targets[each.path] = tuple(line.strip() for line in outputs.splitlines() if line.strip())[:3]
+    return targets
 
 
 # ---------------- where wheels are looked for

@@ -215,8 +215,8 @@ def _due(scene: Scene, *target: str) -> dict[str, Any]:
     if dry.rc != 0:
         return {"no_ninja": "Ninja cannot say what is due"}
     parser = ProgressParser()
-    found = [parser.feed(line) for line in dry.stdout.decode(errors="replace").splitlines()]
-    return {"steps": sum(step is not None and step.phase != "codegen" for step in found)}
+    steps = [parser.feed(line) for line in dry.stdout.decode(errors="replace").splitlines()]
+    return {"steps": sum(step is not None and step.phase != "codegen" for step in steps)}
 
 
 def _nearest(scene: Scene, *, offline: bool) -> dict[str, Any]:

@@ -71,10 +71,10 @@ def unpack(
         DownloadFailed: the folder cannot be written, or is there already.
     """
     folder = folder.absolute()
-    found = origin or Origin(id=folder.name, sha256="", url="", size=0)
+    source = origin or Origin(id=folder.name, sha256="", url="", size=0)
     if os.path.lexists(folder):
         raise _is_there(folder)
-    mark = Marker(**msgspec.structs.asdict(found))
+    mark = Marker(**msgspec.structs.asdict(source))
     with _growing(folder) as growing:
         write_marker(growing, mark)
         tree = Tree(archive=archive.name, limit=limit, count=count, dangling=dangling)

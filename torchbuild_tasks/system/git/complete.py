@@ -53,12 +53,12 @@ class _Job(msgspec.Struct, frozen=True, kw_only=True):
 
     def list_needed(self, git: Git, prefix: str = "") -> list[Module]:
         """Return the submodules of a worktree that are needed, with their addresses written down."""
-        found = submodules.modules(git, prefix)
-        self.left_out.extend(module.top for module in found if not self.needed(module.top))
-        found = tuple(module for module in found if self.needed(module.top))
-        if submodules.initialise(git, found, sync=self.sync):
-            found = tuple(module for module in submodules.modules(git, prefix) if self.needed(module.top))
-        return list(found)
+        modules = submodules.modules(git, prefix)
+        self.left_out.extend(module.top for module in modules if not self.needed(module.top))
+        modules = tuple(module for module in modules if self.needed(module.top))
+        if submodules.initialise(git, modules, sync=self.sync):
+            modules = tuple(module for module in submodules.modules(git, prefix) if self.needed(module.top))
+        return list(modules)
 
 
 def complete(
@@ -93,9 +93,9 @@ def _at_once(job: _Job, first: list[Module], tally: _Tally) -> list[tuple[Module
     with ThreadPoolExecutor(max_workers=AT_ONCE) as pool:
         running: dict[Future[list[Module]], Module] = {}
 
-        def start(found: list[Module]) -> None:
-            tally.total += len(found)
-            running.update({pool.submit(_update_module, job, module): module for module in found})
+        def start(modules: list[Module]) -> None:
+            tally.total += len(modules)
+            running.update({pool.submit(_update_module, job, module): module for module in modules})
 
         try:
             start(first)

@@ -114,22 +114,22 @@ def overrides(entries: Iterable[tuple[bool, str, str]]) -> Pairs:
     """
     entries = tuple(entries)
     users = {key: value for own, key, value in entries if not own}
-    found: dict[str, str] = {}
+    settings: dict[str, str] = {}
     loose: list[str] = []
     for own, key, value in entries:
         neutral = next((each for pattern, each in _NEUTRAL if pattern.fullmatch(key)), None)
         if not own or neutral is None or (key.endswith(".update") and not value.startswith("!")):
             continue
-        found[key] = users.get(key, neutral)
+        settings[key] = users.get(key, neutral)
         if key.startswith("filter.") and key not in users:  # a filter that is required and empty is an error
             loose.append(key.rpartition(".")[0] + ".required")
-    pairs = [*found.items(), *((key, "false") for key in loose)]
-    if any(key.startswith("credential.") for key in found):  # an empty one forgets all before it
+    pairs = [*settings.items(), *((key, "false") for key in loose)]
+    if any(key.startswith("credential.") for key in settings):  # an empty one forgets all before it
         pairs = [
-            (key, "" if key in found and key.startswith("credential.") else value) for key, value in pairs
+            (key, "" if key in settings and key.startswith("credential.") else value) for key, value in pairs
         ]
         pairs += [(key, value) for own, key, value in entries if not own and key.startswith("credential")]
-    pairs += [pair for ending, instead in _FIRST_COUNTS for pair in instead if _any_ends(found, ending)]
+    pairs += [pair for ending, instead in _FIRST_COUNTS for pair in instead if _any_ends(settings, ending)]
     skipped = tuple(ending for ending, _ in _FIRST_COUNTS)
     return tuple((key, value) for key, value in pairs if not key.endswith(skipped))
 

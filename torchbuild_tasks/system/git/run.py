@@ -189,12 +189,12 @@ def _counts(name: str) -> bool:
 
 def without_login(text: str) -> tuple[str, tuple[str, ...]]:
     """Return an address, or a setting with one, without `user:password@`, and the setting that says those."""
-    found = _LOGIN.search(text)
-    if not found:
+    match = _LOGIN.search(text)
+    if not match:
         return text, ()
-    login = base64.b64encode(unquote_to_bytes(found["login"])).decode()
-    plain = text.replace(found[0], f"{found['scheme']}{found['host']}", 1)
-    place = f"{found['scheme']}{found['host']}/"
+    login = base64.b64encode(unquote_to_bytes(match["login"])).decode()
+    plain = text.replace(match[0], f"{match['scheme']}{match['host']}", 1)
+    place = f"{match['scheme']}{match['host']}/"
     return plain, (f"http.{place}.extraHeader=Authorization: Basic {login}",)
 
 
@@ -204,8 +204,8 @@ def with_settings(environ: Mapping[str, str], settings: Sequence[str]) -> dict[s
     Not as `-c`: anybody on the machine reads a command line, and `url.<base>.insteadOf` can hold a login,
     which git hands to its helper as a word.
     """
-    found = [without_login(setting) for setting in settings]
-    settings = [each for plain, logins in found for each in (plain, *logins)]
+    cleaned = [without_login(setting) for setting in settings]
+    settings = [each for plain, logins in cleaned for each in (plain, *logins)]
     count = int(environ.get(_COUNT) or 0) if (environ.get(_COUNT) or "0").isdigit() else 0
     more = {_COUNT: str(count + len(settings))} if settings else {}
     for number, setting in enumerate(settings, count):

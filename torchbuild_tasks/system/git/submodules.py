@@ -80,12 +80,12 @@ def submodule_settings(git: Git, *where: str) -> dict[str, dict[str, str]]:
             them the repository's own settings.
     """
     output = git.output("config", *where, "-z", "--get-regexp", _KEYS) or ""
-    found: dict[str, dict[str, str]] = {}
+    settings: dict[str, dict[str, str]] = {}
     for entry in filter(None, output.split("\0")):
         key, _, value = entry.partition("\n")
         name, _, what = key.removeprefix("submodule.").rpartition(".")
-        found.setdefault(name, {})[what] = value
-    return found
+        settings.setdefault(name, {})[what] = value
+    return settings
 
 
 def modules(git: Git, prefix: str = "", *, commit: str = "") -> tuple[Module, ...]:
@@ -116,13 +116,13 @@ def modules(git: Git, prefix: str = "", *, commit: str = "") -> tuple[Module, ..
     if not wanted:
         return ()
     base = git.folder / git.run("rev-parse", "--git-path", "modules")
-    found = []
+    result = []
     for path, name in wanted.items():
         _check(git, name, path)
         _check_place(git.folder, *path.split("/"), ".git")
         _check_place(base.parent, "modules", *name.split("/"))
         place, address = git.folder / path / ".git", listed[name].get("url", "")
-        found.append(
+        result.append(
             Module(
                 top=f"{prefix}{path}",
                 path=path,
@@ -135,7 +135,7 @@ def modules(git: Git, prefix: str = "", *, commit: str = "") -> tuple[Module, ..
                 foreign=_LOCAL.match(address) is not None and not _allows_local(git),
             )
         )
-    return tuple(found)
+    return tuple(result)
 
 
 def _origin(git: Git) -> str:
@@ -391,7 +391,7 @@ def remove_files(git: Git) -> None:
             folder.rmdir()
 
 
-def initialise(git: Git, found: Sequence[Module], *, sync: bool) -> bool:
+def initialise(git: Git, listed: Sequence[Module], *, sync: bool) -> bool:
     """Write addresses into the repository as git does, where there are none; `sync` renews all.
 
     Returns:
@@ -400,13 +400,13 @@ def initialise(git: Git, found: Sequence[Module], *, sync: bool) -> bool:
     Raises:
         SourceError: git fails.
     """
-    own = submodule_settings(git) if found else {}
-    new = [module.path for module in found if "url" not in own.get(module.name, {})]
+    own = submodule_settings(git) if listed else {}
+    new = [module.path for module in listed if "url" not in own.get(module.name, {})]
     if new:
         git.run("submodule", "--quiet", "init", "--", *new)
-    if sync and found:
-        git.run("submodule", "--quiet", "sync", "--", *(module.path for module in found))
-    return bool(new or (sync and found))
+    if sync and listed:
+        git.run("submodule", "--quiet", "sync", "--", *(module.path for module in listed))
+    return bool(new or (sync and listed))
 
 
 def open_repository(module: Module, config: tuple[str, ...]) -> Git:

@@ -147,8 +147,8 @@ class _Listener:
         self._tell(f"{self._name}: waiting for an answer" if not self._phase else f"{self._name}: working")
 
     def _step(self, phase: str, percent: str, line: str) -> None:
-        if found := _BYTES.search(line):
-            count = int(float(found["count"]) * _UNITS[found["unit"]])
+        if match := _BYTES.search(line):
+            count = int(float(match["count"]) * _UNITS[match["unit"]])
             self._watch.transfer(self._name, count, None)
         elif phase != self._phase or percent != "100":
             self._tell(f"{self._name}: {phase.lower()} {percent}%")

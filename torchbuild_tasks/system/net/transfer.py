@@ -230,12 +230,12 @@ def content_range(response: requests.Response) -> tuple[int, int, int] | None:
     """Return (first byte, last byte, bytes in all) of a 206, or None when it does not give them."""
     if response.status_code != _PART:
         return None
-    found = re.fullmatch(
+    match = re.fullmatch(
         r"bytes\s+([0-9]{1,18})-([0-9]{1,18})/([0-9]{1,18})",
         response.headers.get("Content-Range", "").strip(),
         re.I,
     )
-    return (int(found[1]), int(found[2]), int(found[3])) if found else None
+    return (int(match[1]), int(match[2]), int(match[3])) if match else None
 
 
 def ends_visibly(response: requests.Response) -> bool:
