@@ -29,6 +29,7 @@ from torchbuild_tasks.options import BuildRequest
 from torchbuild_tasks.system import files, process
 from torchbuild_tasks.system.log import last_write
 from torchbuild_tasks.system.remove import is_link, remove_tree, stamp
+from torchbuild_tasks.text.words import first_few
 
 SHOWN: Final = 5
 
@@ -103,7 +104,7 @@ def remove_stale(work: Work) -> Work:
         removal = ownership.plan_stale(work.root, work.build_dir, outputs, stale)
         removed = ownership.remove(removal)
         if removal.files:
-            names = _some(removal.files)
+            names = first_few(removal.files, SHOWN)
             work.report.note(f"removed {removed.count} files of earlier builds that this one lacks: {names}")
         for path, reason in (*removal.kept, *removed.failed):
             work.report.note(f"kept, though this build lacks it: {path} ({reason})")
@@ -135,7 +136,7 @@ def set_foreign_files_aside(work: Work) -> None:
                     target = aside / path.relative_to(folder)
                     target.parent.mkdir(parents=True, exist_ok=True)
                     files.replace(path, target)
-                names = _some(tuple(path.relative_to(folder).as_posix() for path in foreign))
+                names = first_few([path.relative_to(folder).as_posix() for path in foreign], SHOWN)
                 work.report.note(
                     f"{folder} is emptied at each install; what no build put there is now in {aside}: {names}"
                 )
@@ -171,7 +172,3 @@ def _dead(work: Work) -> tuple[str, ...]:
     captured = process.capture(argv, env=work.environ, cwd=work.root)
     outputs = re.findall(r"^Remove (.+?)\r?$", captured.stdout.decode(errors="surrogateescape"), re.MULTILINE)
     return tuple(listed.in_checkout(work.root, (str(work.build_dir / path) for path in outputs)))
-
-
-def _some(names: tuple[str, ...]) -> str:
-    return ", ".join(names[:SHOWN]) + (" ..." if len(names) > SHOWN else "")

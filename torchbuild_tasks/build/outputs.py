@@ -5,7 +5,7 @@ from __future__ import annotations
 import fnmatch
 import functools
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence, Set
+from collections.abc import Callable, Iterable, Mapping, Set
 from typing import Final
 
 import msgspec
@@ -31,7 +31,6 @@ FILES: Final = (
     *("*___jb_tmp___", "*___jb_old___", "*.tmp", "*.TMP", "*.pyc", "*.log", "env_set.*", ".DS_Store"),
 )
 BUILD: Final = "build/"  # how the rows begin that are about the build folder
-_SHOWN: Final = 4
 
 
 def patterns(catalog: Catalog, era: str) -> Outputs:
@@ -193,9 +192,3 @@ def starts_build(path: str, outputs: Outputs) -> bool:
     if FOLDERS.intersection(folders) or name in FOLDERS:
         return False
     return not any(fnmatch.fnmatchcase(name, pattern) for pattern in FILES) and not outputs.matches(path)
-
-
-def listed(paths: Sequence[str]) -> str:
-    """Return the first paths as text, and how many more there are."""
-    more = f" and {len(paths) - _SHOWN} more" if len(paths) > _SHOWN else ""
-    return ", ".join(paths[:_SHOWN]) + more

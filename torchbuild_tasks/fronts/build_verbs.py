@@ -134,9 +134,9 @@ def _watch(request: BuildRequest, report: Reporter) -> Outcome:
 
     What is wrong from the start ends it; a failed build is shown, and the next save waited for.
     """
-    from torchbuild_tasks.build.outputs import listed
     from torchbuild_tasks.context import checkout, look
     from torchbuild_tasks.features.watch.act import Watch
+    from torchbuild_tasks.text.words import first_few
 
     for name in ("json", "dry_run"):
         if getattr(request, name):
@@ -151,7 +151,7 @@ def _watch(request: BuildRequest, report: Reporter) -> Outcome:
             saved = watched.wait()
         except Interrupted:
             return Outcome(None)
-        report.note(f"saved: {listed(saved)}", alone=True)
+        report.note(f"saved: {first_few(saved, 4)}", alone=True)
         _build_once(again, report)
 
 

@@ -68,6 +68,12 @@ def close_to(word: str, known: Iterable[str]) -> str | None:
     return None
 
 
+def first_few(names: Sequence[str], most: int = 6) -> str:
+    """Return the first names of a list, and how many more there are."""
+    more = len(names) - most
+    return ", ".join(names[:most]) + (f" and {more} more" if more > 0 else "")
+
+
 def in_short(error: Exception | str) -> str:
     """Return what an error says, in at most 200 letters: `zipfile` quotes whole headers of an archive."""
     text = str(error).strip() or type(error).__name__

@@ -10,7 +10,6 @@ import pytest
 from tests.support.machines import linux_facts, plan_of, with_tree
 from torchbuild_tasks.build.outputs import patterns
 from torchbuild_tasks.catalog import load_catalog
-from torchbuild_tasks.features.wheel_overlay import choose
 from torchbuild_tasks.features.wheel_overlay.choose import (
     COMPILED,
     built_from_changes,
@@ -452,8 +451,3 @@ def test_without_git_nobody_knows_what_was_changed() -> None:
     assert plan.verdict == "refuse"
     assert "not a git checkout" in plan.findings[-1].text
     assert re.search(r"torchbuild source get \S+ --source \S+-git", str(plan.findings[-1].fix))
-
-
-@pytest.mark.parametrize(("count", "end"), [(6, "f4, f5"), (7, "f4, f5 and 1 more"), (9, "f5 and 3 more")])
-def test_of_many_files_six_are_named_and_the_others_counted(count: int, end: str) -> None:
-    assert choose._some([f"f{number}" for number in range(count)]).endswith(end)

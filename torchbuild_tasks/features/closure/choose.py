@@ -13,6 +13,7 @@ from torchbuild_tasks.features.closure.graph import Graph, LibraryFiles, Node, w
 from torchbuild_tasks.features.closure.linux import check_symbols, check_versions, walk_elf
 from torchbuild_tasks.features.closure.windows import check_imports, check_runtime, walk_pe
 from torchbuild_tasks.model.closure import Break, Loader, Placed
+from torchbuild_tasks.text.words import first_few
 from torchbuild_tasks.values import replace
 
 
@@ -83,8 +84,7 @@ def _text(broken: Break, row: LibraryRow | None) -> str:
 
 def looked_words(broken: Break) -> str:
     """Return the folders in which it was looked for, the first dozen by name."""
-    more = len(broken.looked) - _FOLDERS
-    return ", ".join(broken.looked[:_FOLDERS]) + (f" and {more} more" if more > 0 else "")
+    return first_few(broken.looked, _FOLDERS)
 
 
 def _fix(broken: Break, row: LibraryRow | None, packages: Mapping[str, str]) -> str:

@@ -26,7 +26,7 @@ from torchbuild_tasks.model import Command, Companion, Python
 from torchbuild_tasks.model.record import CheckResult, VerifyReport
 from torchbuild_tasks.system import files
 from torchbuild_tasks.system.reading import read_json
-from torchbuild_tasks.system.remove import UNPACKING, discard, leftovers, temporary_name
+from torchbuild_tasks.system.remove import discard, scratch_folder
 from torchbuild_tasks.values import replace
 from torchbuild_tasks.verify.torch_probe import COMPANION_CHECKS
 
@@ -85,23 +85,16 @@ def clone_source(
     ways = ways or f"Name a folder that has it: --with {name}=PATH, or another address: --with {name}=URL@REF"
     if offline:
         raise SourceError(f"{folder} is not there, and --offline forbids to get it.", next_step=ways)
-    with files.translate_errors(SourceError, folder.parent):
-        folder.parent.mkdir(exist_ok=True)
-    for old in leftovers(folder.parent, folder.name):
-        discard(old)
-    part = temporary_name(folder, UNPACKING)
     say(f"{url} at {ref} is cloned to {folder}")
     try:
-        with files.translate_errors(SourceError, part):
+        with files.translate_errors(SourceError, folder), scratch_folder(folder.parent, folder.name) as place:
+            part = place / "tree"
             part.mkdir()
-        _fetch(replace(git, folder=part), url, ref, say)
-        with files.translate_errors(SourceError, folder):
+            _fetch(replace(git, folder=part), url, ref, say)
             files.replace(part, folder)
     except SourceError as error:
         what = f"{ref} of {url} could not be fetched: {error.what}"
         raise SourceError(what, looked=error.looked, next_step=error.next_step or ways) from None
-    finally:
-        discard(part)
 
 
 def _fetch(git: Git, url: str, ref: str, say: Callable[[str], None]) -> None:

@@ -30,7 +30,7 @@ from torchbuild_tasks.system.net.download import fetch
 from torchbuild_tasks.system.net.pip import read_settings
 from torchbuild_tasks.system.net.transfer import Remote
 from torchbuild_tasks.system.reading import read_bytes
-from torchbuild_tasks.system.remove import UNPACKING, discard, leftovers, temporary_name
+from torchbuild_tasks.system.remove import scratch_folder
 
 if TYPE_CHECKING:
     from torchbuild_tasks.build.work import Reporter
@@ -73,9 +73,6 @@ def fetch_sdist(companion: Companion, python: str, net: Net, report: Reporter) -
         return
     with files.translate_errors(SourceError, folder.parent):
         folder.parent.mkdir(exist_ok=True)
-    for old in leftovers(folder.parent, folder.name):
-        discard(old)
-    part = temporary_name(folder, UNPACKING)
     offered, looked = _search(wanted, net, folder)
     best = choose_sdist(offered, wanted, python)
     if best is None:
@@ -91,16 +88,16 @@ def fetch_sdist(companion: Companion, python: str, net: Net, report: Reporter) -
     archive = folder.with_name(best.file)
     fetch(Remote(name=best.file, urls=(best.url,), sha256=best.sha256 or None), archive, net, report.transfer)
     try:
-        unpack(archive, _kind(best.file), part, tell=report.transfer, name=best.file, dangling=True)
-        (top,) = [each for each in part.iterdir() if each.is_dir()]
-        with files.translate_errors(SourceError, folder):
+        with files.translate_errors(SourceError, folder), scratch_folder(folder.parent, folder.name) as place:
+            part = place / "unpacked"
+            unpack(archive, _kind(best.file), part, tell=report.transfer, name=best.file, dangling=True)
+            (top,) = [each for each in part.iterdir() if each.is_dir()]
             files.replace(top, folder)
     except ValueError:
         raise SourceError(
             f"{best.file} is not an sdist: it holds not one folder.", next_step="Name another version of it."
         ) from None
     finally:
-        discard(part)
         archive.unlink(missing_ok=True)
 
 

@@ -34,7 +34,7 @@ from torchbuild_tasks.system.net.client import Net, redact
 from torchbuild_tasks.system.net.transfer import Origin as Seen
 from torchbuild_tasks.system.net.transfer import Remote, Tell
 from torchbuild_tasks.system.reading import hash_file, read_text
-from torchbuild_tasks.system.remove import DOWNLOADING, discard, leftovers, temporary_name
+from torchbuild_tasks.system.remove import scratch_folder
 from torchbuild_tasks.values import replace
 
 AT_ONCE: Final = 4  # downloads
@@ -349,11 +349,6 @@ def _with_sources(error: HashRefused, rest: Sequence[Wanted]) -> HashRefused:
 def _download_wheel(one: Wanted, means: _Means) -> Archive:
     """Have pip download a wheel, into a folder of this process: pip resumes nothing of a killed run's."""
     artifact = one.artifact
-    scratch = temporary_name(means.folder / store.PARTIAL / artifact.stored_as, DOWNLOADING)
-    for old in leftovers(scratch.parent, artifact.stored_as):
-        discard(old)
-    with translate_errors(DownloadFailed, scratch):
-        scratch.mkdir(parents=True)
     wanted = pip.WheelWanted(
         project=artifact.project,
         version=artifact.version,
@@ -362,12 +357,11 @@ def _download_wheel(one: Wanted, means: _Means) -> Archive:
         hash_source=one.hash_source,
         size=artifact.size,
     )
-    try:
+    partial = means.folder / store.PARTIAL
+    with translate_errors(DownloadFailed, partial), scratch_folder(partial, artifact.stored_as) as scratch:
         path, sha256 = pip.download_wheel(wanted, scratch, means.settings, means.net, means.tell)
         origin = Origin(id=artifact.stored_as, sha256=sha256, url=path.name, size=path.stat().st_size)
         return _move_in(means.folder, one, path, origin)
-    finally:
-        discard(scratch)
 
 
 # ---------------- downloads with --offline: from a mirror or an index on this machine

@@ -34,6 +34,7 @@ from torchbuild_tasks.system.remove import (
     rename_and_remove,
     size_of,
 )
+from torchbuild_tasks.text.words import first_few
 
 FILES: Final = "files"
 UNPACKED: Final = "unpacked"
@@ -188,7 +189,7 @@ def _verify(folder: Path) -> Finding:
     ]
     wrong += [path for path, target in marker.links.items() if not _leads_to(folder / path, target)]
     if wrong:
-        named = ", ".join(sorted(wrong)[:5]) + (" ..." if len(wrong) > 5 else "")
+        named = first_few(sorted(wrong), 5)
         text = f"{folder}: {len(wrong)} of {len(marker.files)} files are missing or changed: {named}"
         return Finding(id=folder.name, status="error", text=text, fix=fix)
     text = f"{len(marker.files)} files as they were unpacked"

@@ -20,6 +20,7 @@ from torchbuild_tasks.errors import UsageError
 from torchbuild_tasks.model.closure import Image
 from torchbuild_tasks.model.wheel import Member
 from torchbuild_tasks.text.show import size_text
+from torchbuild_tasks.text.words import first_few
 
 CUDA_LIBRARIES: Final = ("depend", "bundle", "system")
 LIB: Final = "torch/lib"
@@ -111,16 +112,10 @@ def refusals(libraries: Sequence[Outside], places: Mapping[str, str]) -> tuple[s
     """Say which libraries only this machine has, who needs them, and where they are here."""
     return tuple(
         f"{each.name} ({places.get(each.name) or 'not found here either'}), which "
-        f"{listed(each.users)} {'needs' if len(each.users) == 1 else 'need'}"
+        f"{first_few(each.users, 3)} {'needs' if len(each.users) == 1 else 'need'}"
         for each in libraries
         if each.way == "refused"
     )
-
-
-def listed(names: Sequence[str], most: int = 3) -> str:
-    """Name the first few."""
-    more = len(names) - most
-    return ", ".join(names[:most]) + (f" and {more} more" if more > 0 else "")
 
 
 def rpath_of(path: str, folders: Sequence[str]) -> tuple[str, ...]:

@@ -294,21 +294,17 @@ def package_text(package: Package) -> str:
 
 def sdist_text(sdist: Sdist) -> str:
     """Say what was written, and how it differs from the commit."""
-    from torchbuild_tasks.features.package.choose import listed
     from torchbuild_tasks.text.show import columns, size_text
+    from torchbuild_tasks.text.words import first_few
 
     rows = [
         ("version", sdist.version),
         ("commit", sdist.commit),
         ("files", f"{sdist.files}, of {sdist.submodules} submodules too"),
         ("size", size_text(sdist.packed)),
-        *(
-            ("changed", f"{len(sdist.changed)} as they are here: {listed(sdist.changed)}")
-            for _ in sdist.changed[:1]
-        ),
-        *(
-            ("left out", f"{len(sdist.left_out)} that git does not track: {listed(sdist.left_out)}")
-            for _ in sdist.left_out[:1]
-        ),
     ]
+    if changed := sdist.changed:
+        rows.append(("changed", f"{len(changed)} as they are here: {first_few(changed, 3)}"))
+    if left_out := sdist.left_out:
+        rows.append(("left out", f"{len(left_out)} that git does not track: {first_few(left_out, 3)}"))
     return f"wrote {sdist.path}\n{columns(rows)}"

@@ -21,7 +21,7 @@ from torchbuild_tasks.features.provenance.sbom import COMMIT, SBOM
 from torchbuild_tasks.model.record import CheckResult
 from torchbuild_tasks.system import process
 from torchbuild_tasks.system.reading import hash_file, read_bytes
-from torchbuild_tasks.text.words import in_short
+from torchbuild_tasks.text.words import first_few, in_short
 from torchbuild_tasks.values import parse_json
 
 _KEY: Final = re.compile(r"(?:sk-)?(?:ssh|ecdsa)-\S+ \S+")  # a .pub file, not one of allowed signers
@@ -105,7 +105,7 @@ def _wrong_members(wheel: Path) -> str:
                     hashed.update(block)
             if rows[name] != recorded_hash(hashed.digest()):
                 wrong.append(name)
-    return ", ".join(wrong[:5]) + (" ..." if len(wrong) > 5 else "")
+    return first_few(wrong, 5)
 
 
 def _sources(wheel: Path, statement: Any) -> Iterator[CheckResult]:

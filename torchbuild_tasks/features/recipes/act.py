@@ -39,7 +39,7 @@ from torchbuild_tasks.system import files, lock, process, shell
 from torchbuild_tasks.system.archive.unpack import pack
 from torchbuild_tasks.system.log import Log, open_log
 from torchbuild_tasks.system.reading import hash_file, read_text
-from torchbuild_tasks.system.remove import UNPACKING, discard, leftovers, temporary_name
+from torchbuild_tasks.system.remove import discard, scratch_folder
 from torchbuild_tasks.values import dumps
 
 if TYPE_CHECKING:
@@ -239,10 +239,9 @@ def _copy_source(job: Job, runner: _Runner, report: Reporter) -> None:
     """Have a copy of the source with all its precisions; it gets its name when it is whole."""
     if job.tree.is_dir():
         return
-    for old in leftovers(job.folder, job.tree.name):
-        discard(old)
-    part, recipe = temporary_name(job.tree, UNPACKING), job.recipe
-    with files.translate_errors(SourceError, part):
+    recipe = job.recipe
+    with files.translate_errors(SourceError, job.tree), scratch_folder(job.folder, job.tree.name) as scratch:
+        part = scratch / "tree"
         shutil.copytree(
             job.source, part, ignore=shutil.ignore_patterns(".git", "build", files.STATE_DIR), symlinks=True
         )

@@ -14,7 +14,7 @@ from torchbuild_tasks.plan.submodules import find_pins
 from torchbuild_tasks.system import files, lock
 from torchbuild_tasks.system.git.fetch import Wish, bring
 from torchbuild_tasks.system.reading import read_text
-from torchbuild_tasks.system.remove import UNPACKING, discard, leftovers, temporary_name
+from torchbuild_tasks.system.remove import discard, scratch_folder
 
 _DEPTH: Final = 3  # submodules of submodules of submodules
 _PIN_REF: Final = "refs/torchbuild/pin"
@@ -71,14 +71,10 @@ def _bring_all(task: Task, root: Path, pins: Sequence[PinRow]) -> None:
 def _bring(task: Task, root: Path, pin: PinRow) -> None:
     """Lay out one, which is there whole or not at all."""
     target = root / pin.path
-    part = temporary_name(target, UNPACKING)
-    git = task.git(part)
-    with files.translate_errors(SourceError, target):
-        target.parent.mkdir(parents=True, exist_ok=True)
-        for old in leftovers(target.parent, target.name):
-            discard(old)
+    with files.translate_errors(SourceError, target), scratch_folder(target.parent, target.name) as scratch:
+        part = scratch / "tree"
         part.mkdir()
-    try:
+        git = task.git(part)
         git.run("init", "--quiet")
         if task.facts.windows:
             git.run("config", "--local", "core.longpaths", "true")
@@ -88,9 +84,6 @@ def _bring(task: Task, root: Path, pin: PinRow) -> None:
             raise git_failure(f"{pin.path} could not be fetched.", outcome, pin.url)
         git.run("checkout", "--quiet", "--detach", pin.commit)
         discard(part / ".git")
-        with files.translate_errors(SourceError, target):
-            if target.is_dir():
-                target.rmdir()  # it is empty
-            files.replace(part, target)
-    finally:
-        discard(part)
+        if target.is_dir():
+            target.rmdir()  # it is empty
+        files.replace(part, target)

@@ -36,6 +36,7 @@ from torchbuild_tasks.system.git.reasons import Reason, advice, find_reason
 from torchbuild_tasks.system.git.run import Git
 from torchbuild_tasks.system.git.transfer import Outcome, run
 from torchbuild_tasks.system.reading import read_text
+from torchbuild_tasks.text.words import first_few
 from torchbuild_tasks.values import replace
 
 URL: Final = "https://github.com/pytorch/pytorch.git"
@@ -279,8 +280,8 @@ def _complete(task: Task, root: Path, full: bool, *, managed: bool) -> None:
     needed = (lambda path: True) if full else task.needs(root)
     left_out = complete(task.git(root), task.access(root), needed, sync=managed)
     if left_out:
-        shown = ", ".join(left_out[:4]) + (" …" if len(left_out) > 4 else "")
-        task.report.note(f"left out, because the plan does without: {shown} (--full gets them)")
+        names = first_few(left_out, 4)
+        task.report.note(f"left out, because the plan does without: {names} (--full gets them)")
 
 
 def update(task: Task, word: str | None, root: Path) -> Path:

@@ -33,13 +33,9 @@ from torchbuild_tasks.system import files
 from torchbuild_tasks.system.archive.members import RESERVED
 from torchbuild_tasks.system.files import translate_errors
 from torchbuild_tasks.system.remove import (
-    UNPACKING,
-    discard,
     is_folder,
-    leftovers,
-    remove_tree,
     rename_and_remove,
-    temporary_name,
+    scratch_folder,
 )
 
 
@@ -195,39 +191,32 @@ def _is_whole(folder: Path, mark: ToolkitMarker) -> bool:
 
 
 def _check(folder: Path) -> None:
-    """Refuse a folder that is not ours, and take away what killed runs left."""
+    """Refuse a folder that is not ours."""
     if os.path.lexists(folder) and (folder.is_symlink() or not (folder / TOOLKIT_MARKER).is_file()):
         raise DownloadFailed(
             f"{folder} exists already, and what is in it is not what torchbuild puts there.",
             next_step="Look at what is in it; move it away or remove it, and run the same command again.",
         )
-    with translate_errors(DownloadFailed, folder):
-        for old in leftovers(folder.parent, folder.name):
-            remove_tree(old)
 
 
 def _grow(
     parts: Sequence[tuple[Path, str]], folder: Path, mark: ToolkitMarker, note: Callable[[str], None]
 ) -> None:
-    growing = temporary_name(folder, UNPACKING)
-    try:
-        with translate_errors(DownloadFailed, folder):
-            growing.mkdir(parents=True)
+    with translate_errors(DownloadFailed, folder), scratch_folder(folder.parent, folder.name) as scratch:
+        growing = scratch / folder.name
+        growing.mkdir()
         merged = Merged(growing)
         for part, inside in parts:
             merged.add(part, inside)
-        with translate_errors(DownloadFailed, folder):
-            complete(growing, note)
-            _write_version(growing, mark.version)
-            finished = datetime.now(UTC).isoformat(timespec="seconds")
-            write_toolkit_marker(
-                growing, ToolkitMarker(id=mark.id, version=mark.version, parts=mark.parts, finished=finished)
-            )
-            if os.path.lexists(folder):  # of other parts
-                rename_and_remove(folder)
-            files.replace(growing, folder)
-    finally:
-        discard(growing)
+        complete(growing, note)
+        _write_version(growing, mark.version)
+        finished = datetime.now(UTC).isoformat(timespec="seconds")
+        write_toolkit_marker(
+            growing, ToolkitMarker(id=mark.id, version=mark.version, parts=mark.parts, finished=finished)
+        )
+        if os.path.lexists(folder):  # of other parts
+            rename_and_remove(folder)
+        files.replace(growing, folder)
 
 
 def _write_version(folder: Path, version: str) -> None:

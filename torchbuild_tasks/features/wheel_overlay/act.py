@@ -57,8 +57,12 @@ from torchbuild_tasks.system.files import STATE_DIR, Patience, state_dir, transl
 from torchbuild_tasks.system.git.run import Git
 from torchbuild_tasks.system.log import last_write
 from torchbuild_tasks.system.reading import read_bytes
-from torchbuild_tasks.system.remove import UNPACKING, discard, is_link, leftovers, snapshot, temporary_name
-from torchbuild_tasks.text.words import in_short
+from torchbuild_tasks.system.remove import (
+    is_link,
+    scratch_folder,
+    snapshot,
+)
+from torchbuild_tasks.text.words import first_few, in_short
 from torchbuild_tasks.values import parse_json, replace
 from torchbuild_tasks.verify.session import verify
 
@@ -100,21 +104,17 @@ def lay_wheel(work: Work) -> Work:
         return replace(work, up_to_date=True)
     work.ledger.forget_inputs((_SETTINGS,))  # those were another wheel's
     _check_way(work, members)
-    staging = temporary_name(state_dir(work.root) / _STAGING, UNPACKING)
-    for old in leftovers(staging.parent, _STAGING):
-        discard(old)
-    try:
-        with translate_errors(BuildFailed, staging):
+    with contextlib.ExitStack() as at_end:
+        with translate_errors(BuildFailed, work.root):
+            staging = at_end.enter_context(scratch_folder(state_dir(work.root), _STAGING))
             _unpack(wheel, members, staging)
         work.ledger.open()
         _install_editable(work, wheel, staging)
         _remove_earlier(work, outputs)
         _move_into_place(work, members, staging)
-    finally:
-        discard(staging)
     work.report.note(describe_overlay(len(members), wheel, _commits_since(work, wheel)))
     if unused:
-        work.report.note(f"left in the wheel, for this checkout has no such files: {_some(unused)}")
+        work.report.note(f"left in the wheel, for this checkout has no such files: {first_few(unused)}")
     return work
 
 
@@ -125,11 +125,6 @@ def _list_tracked(work: Work) -> frozenset[str]:
 def _commits_since(work: Work, wheel: Wheel) -> int:
     count = Git(folder=work.root).output("rev-list", "--count", f"{wheel.commit}..HEAD")
     return int(count or 0)
-
-
-def _some(names: Sequence[str]) -> str:
-    more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
-    return ", ".join(names[:_SHOWN]) + more
 
 
 # ---------------- before anything is written
@@ -209,7 +204,6 @@ def _find_linked_folders(root: Path, name: str) -> list[str]:
 
 def _unpack(wheel: Wheel, members: Sequence[Member], staging: Path) -> None:
     """Unpack the files beside the checkout; reading to the end holds each to its checksum."""
-    staging.mkdir()
     try:
         with zipfile.ZipFile(wheel.path) as archive:
             for member in members:
@@ -415,7 +409,7 @@ def _uncompiled(work: Work, build_file: str, reached: Sequence[Reached]) -> list
     """Return a finding where this configuration compiles a changed file nowhere; headers are not listed."""
     names = [each.path for each in reached if not each.path.endswith((".h", ".hpp"))]
     lost = [name for name in names if (work.root / name).as_posix().replace(" ", "$ ") not in build_file]
-    text = f"no step of this configuration compiles it: {_some(lost)}"
+    text = f"no step of this configuration compiles it: {first_few(lost)}"
     return [Finding(id="from-wheel", status="error", text=text)] if lost else []
 
 

@@ -18,6 +18,7 @@ from torchbuild_tasks.model.wheel import Member, Wheel
 from torchbuild_tasks.plan.install import LIBTORCHLESS, configure_command
 from torchbuild_tasks.plan.question import Question
 from torchbuild_tasks.plan.submodules import as_word, fetched_word, folder_beside
+from torchbuild_tasks.text.words import first_few
 from torchbuild_tasks.values import replace
 
 COMPILED: Final = ("native", "generated", "build")
@@ -34,7 +35,6 @@ _NEEDS_TOOLKIT: Final = "cmake_consumer"
 # What a torch says of itself when it is imported, and a wheel's builder has decided.
 _SAYS: Final = ("version", "git_version", "distribution", "debug")
 _OF_WHEEL: Final = "of the wheel whose libraries these are"
-_SHOWN: Final = 6
 # https://peps.python.org/pep-0600/: the glibc that the older names stand for
 _LEGACY: Final = {"manylinux1": (2, 5), "manylinux2010": (2, 12), "manylinux2014": (2, 17)}
 _MANYLINUX: Final = re.compile(r"manylinux_(\d+)_(\d+)_(.+)")
@@ -129,21 +129,16 @@ def describe_reach(
     findings = []
     for (part, kind), paths in sorted(parts.items()):
         led = sorted({target for path in paths for target in targets.get(path, ())})
-        to = f"{part}, by Ninja's graph {_some(led)}" if led else part
+        to = f"{part}, by Ninja's graph {first_few(led)}" if led else part
         findings.append(
             Finding(
                 id="from-wheel",
                 status="error",
-                text=f"{kind}, reaches {to}: {_some(paths)}",
+                text=f"{kind}, reaches {to}: {first_few(paths)}",
                 fix=fix if alone else "",
             )
         )
     return tuple(findings)
-
-
-def _some(names: Sequence[str]) -> str:
-    more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
-    return ", ".join(names[:_SHOWN]) + more
 
 
 def built_from_changes(manifest: Mapping[str, Any], commit: str, rows: Sequence[WheelInputRow]) -> str:
@@ -165,7 +160,7 @@ def built_from_changes(manifest: Mapping[str, Any], commit: str, rows: Sequence[
             listed = _DIFFED.findall(repository.get("diff") or "") if not name else []
             paths += listed or [name or "CMakeLists.txt"]  # a diff that was not kept may hold anything
     reached = find_reached(paths, (), rows)
-    names = _some([each.path for each in reached])
+    names = first_few([each.path for each in reached])
     return f"it was built here from files that its commit does not have so: {names}" if reached else ""
 
 
@@ -503,7 +498,8 @@ class Offer(msgspec.Struct, frozen=True, kw_only=True):
 
 def offer_ways(seen: Situation) -> tuple[Offer, ...]:
     """Return every way in the order of `WAYS`, each with its seconds or what stands against it."""
-    compile_needed = f"{_some([each.path for each in seen.reached])} must be compiled" if seen.reached else ""
+    changed = first_few([each.path for each in seen.reached])
+    compile_needed = f"{changed} must be compiled" if changed else ""
     serves = seen.laid and not seen.mixed and not seen.reached and not seen.decided
     idle = seen.steps == 0 and (seen.built or (seen.mixed and not _of_others(seen)))
     due = "" if seen.built and seen.steps else _IDLE if idle else seen.no_ninja
@@ -542,7 +538,7 @@ def _against_mixed(seen: Situation) -> str:
     if seen.built:
         return _OWN_BUILD
     if others := _of_others(seen):
-        return f"{_some(others)} must be compiled"
+        return f"{first_few(others)} must be compiled"
     if seen.mixed:
         return ""
     return seen.no_mixing if seen.reached else f"nothing of {PYTHON_PART} has changed"

@@ -43,7 +43,7 @@ from torchbuild_tasks.system.git.run import Git
 from torchbuild_tasks.system.net import download, pip
 from torchbuild_tasks.system.net.transfer import Remote
 from torchbuild_tasks.system.reading import read_json
-from torchbuild_tasks.system.remove import DOWNLOADING, discard, leftovers, temporary_name
+from torchbuild_tasks.system.remove import scratch_folder
 from torchbuild_tasks.values import replace
 
 AUTO: Final = "auto"
@@ -338,18 +338,11 @@ def _pip_download(work: Work, version: str) -> Path:
 
 @contextlib.contextmanager
 def _incoming(work: Work) -> Iterator[Path]:
-    """Make an empty folder for a download, which is removed in the end."""
+    """Make the folder of downloads, and an empty one beside it, which is removed in the end."""
     place = state_dir(work.root) / _DOWNLOADS
-    with translate_errors(DownloadFailed, place):
+    with translate_errors(DownloadFailed, place), scratch_folder(place.parent, place.name) as folder:
         place.mkdir(exist_ok=True)
-        for old in leftovers(place.parent, place.name):
-            discard(old)
-        folder = temporary_name(place, DOWNLOADING)
-        folder.mkdir()
-    try:
         yield folder
-    finally:
-        discard(folder)
 
 
 def _keep(work: Work, path: Path) -> Path:
