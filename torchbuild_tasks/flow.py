@@ -227,12 +227,12 @@ def run_stages(question: Question, plan: BuildPlan, report: Reporter) -> Built:
     from torchbuild_tasks.build.notify import notify_when_over
     from torchbuild_tasks.build.outputs import of_either_era, recordable
     from torchbuild_tasks.build.work import Work
-    from torchbuild_tasks.features.manifest.act import Asked, complete_manifest, redact, start_manifest
+    from torchbuild_tasks.features.manifest.act import Basis, complete_manifest, redact, start_manifest
     from torchbuild_tasks.verify.judge import require_passed
 
     request, facts, catalog = question.request, question.facts, question.catalog
     root = Path(plan.source)
-    asked = Asked(tool=writer(), request=request, settings=question.settings, facts=facts, plan=plan)
+    asked = Basis(tool=writer(), request=request, settings=question.settings, facts=facts, plan=plan)
     outputs = (of_either_era if request.from_wheel else recordable)(catalog, plan.era)
     ledger = Ledger(start_manifest(asked, started=now()), root, Path(plan.build_dir), outputs, redact)
     work = Work(

@@ -28,12 +28,12 @@ def state(**changes: Any) -> State:
         ({"elapsed": 1200.0}, "cache"),
         ({"swap": GIB}, "swap"),
         ({"swap": GIB, "swap_at_start": GIB}, None),
-        ({"working": ["link"], "alone": 70.0, "left": 90.0}, "alone"),
-        ({"working": ["link"], "alone": 70.0, "left": 5.0}, None),
+        ({"working": ["link"], "alone": 70.0, "seconds_left": 90.0}, "alone"),
+        ({"working": ["link"], "alone": 70.0, "seconds_left": 5.0}, None),
         ({"working": ["link"], "alone": 70.0}, None),
-        ({"working": ["link"], "alone": 5.0, "left": 90.0}, None),
-        ({"working": ["C++", "C++"], "alone": 70.0, "left": 90.0}, None),
-        ({"working": [], "alone": 70.0, "left": 90.0}, None),
+        ({"working": ["link"], "alone": 5.0, "seconds_left": 90.0}, None),
+        ({"working": ["C++", "C++"], "alone": 70.0, "seconds_left": 90.0}, None),
+        ({"working": [], "alone": 70.0, "seconds_left": 90.0}, None),
         ({"elapsed": 1300.0, "swap": GIB}, "swap"),
     ],
 )
@@ -44,9 +44,9 @@ def test_hints(changes: dict[str, Any], name: str | None) -> None:
 
 def test_a_hint_is_given_once() -> None:
     both = {"elapsed": 1300.0, "swap": GIB}
-    said = hint(state(**both, given=frozenset({"swap"})), CAN)
+    said = hint(state(**both, shown=frozenset({"swap"})), CAN)
     assert said and said[0] == "cache" and said[1].endswith("Get one.")
-    assert hint(state(**both, given=frozenset({"swap", "cache"})), CAN) is None
+    assert hint(state(**both, shown=frozenset({"swap", "cache"})), CAN) is None
 
 
 def test_fewer_jobs_are_named_where_there_are_fewer() -> None:
@@ -57,12 +57,12 @@ def test_fewer_jobs_are_named_where_there_are_fewer() -> None:
 
 
 def test_one_job_never_waits_for_others() -> None:
-    assert hint(state(working=["C++"], alone=99.0, left=99.0), Advice(jobs=1)) is None
+    assert hint(state(working=["C++"], alone=99.0, seconds_left=99.0), Advice(jobs=1)) is None
 
 
 @pytest.mark.parametrize(("kind", "linker"), [("link", True), ("C++", False)])
 def test_a_faster_linker_helps_a_link_only(kind: str, linker: bool) -> None:
-    said = hint(state(working=[kind], alone=99.0, left=99.0), CAN)
+    said = hint(state(working=[kind], alone=99.0, seconds_left=99.0), CAN)
     assert said and ("mold is here" in said[1]) == linker
 
 

@@ -46,7 +46,7 @@ def test_a_run_that_changes_nothing_leaves_what_was_there(ledger: Ledger, tmp_pa
 def test_a_build_that_is_killed_has_said_what_it_was_about_to_do(ledger: Ledger, tmp_path: Path) -> None:
     with ledger:
         ledger.open()
-        ledger.ran(Command(argv=("ninja", f"-DX_TOKEN={SECRET}"), cwd="/b", because=""))
+        ledger.note_command(Command(argv=("ninja", f"-DX_TOKEN={SECRET}"), cwd="/b", because=""))
         ledger.save()
         found = written(ledger)  # as a SIGKILL would leave it here
     assert (found["result"], found["finished"]) == ("running", None)
@@ -69,8 +69,8 @@ def test_the_end_of_a_build_is_written_before_and_after_the_epilogue(ledger: Led
     ledger.epilogue = epilogue
     with pytest.raises(BuildFailed), ledger, ledger.stage("compile"):
         ledger.open()
-        ledger.saw((Peak(kind="C++", bytes=5, count=2),))
-        ledger.saw((Peak(kind="C++", bytes=3, count=1), Peak(kind="link", bytes=1, count=1)))
+        ledger.note_peaks((Peak(kind="C++", bytes=5, count=2),))
+        ledger.note_peaks((Peak(kind="C++", bytes=3, count=1), Peak(kind="link", bytes=1, count=1)))
         raise BuildFailed("no")
     found = written(ledger)
     assert results == [found["result"]] == ["failed"]

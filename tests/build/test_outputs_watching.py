@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from torchbuild_tasks.build.outputs import listed, patterns, starts_build
+from torchbuild_tasks.build.outputs import patterns, starts_build
 from torchbuild_tasks.catalog import load_catalog
 
 OUTPUTS = patterns(load_catalog(), "setuptools").below("build/")
@@ -33,8 +33,3 @@ def test_sources(path: str) -> None:
 )
 def test_what_is_none(path: str) -> None:
     assert not starts_build(path, OUTPUTS)
-
-
-def test_the_list_is_short() -> None:
-    assert listed(["a", "b"]) == "a, b"
-    assert listed(list("abcdef")) == "a, b, c, d and 2 more"

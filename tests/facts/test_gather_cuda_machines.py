@@ -23,8 +23,8 @@ VERSION = "/sys/module/nvidia/version"
 PROGRAMS = "C:\\Program Files\\NVIDIA GPU Computing Toolkit\\CUDA"
 
 
-def look(door: FakeProbe, asked: str | None = None) -> Cuda:
-    seen = look_at_cuda(door, asked=asked, store="/none")
+def look(door: FakeProbe, toolkit: str | None = None) -> Cuda:
+    seen = look_at_cuda(door, toolkit=toolkit, store="/none")
     assert from_json(Cuda, json.loads(json.dumps(to_json(seen)))) == seen
     return seen
 
@@ -209,5 +209,5 @@ def test_a_machine_without_any(tmp_path: Path, windows: bool) -> None:
 def test_a_folder_that_was_asked_for(tmp_path: Path) -> None:
     door = machine(tmp_path)
     no_nvml(door)
-    (one,) = look(door, asked="/none").toolkits
+    (one,) = look(door, toolkit="/none").toolkits
     assert (one.found_via, one.problem) == ("--cuda-toolkit", "it does not exist")

@@ -17,7 +17,7 @@ from tests.support.machines import linux_facts, plan_of
 from torchbuild_tasks.build.history import Pace, keep, ninja_graph, recall
 from torchbuild_tasks.catalog import load_catalog
 from torchbuild_tasks.errors import UsageError
-from torchbuild_tasks.features.manifest.act import Asked, start_manifest
+from torchbuild_tasks.features.manifest.act import Basis, start_manifest
 from torchbuild_tasks.features.report.act import ReportFiles, make_report
 from torchbuild_tasks.model import Choice, Cpu, Host, Memory
 from torchbuild_tasks.model.record import MANIFEST_FILE, RECORD_FILE, StageTime
@@ -61,7 +61,7 @@ def root(tmp_path: Path) -> Path:
 def record(root: Path, **changes: Any) -> None:
     host, memory = Host(os="linux", arch="x86_64"), Memory(total=8 * GIB)
     facts = linux_facts(host=host, cpu=Cpu(cores=2), memory=memory)
-    asked = Asked(
+    asked = Basis(
         tool="tests 1", request=BuildRequest(), settings=Settings(), facts=facts, plan=plan_of(facts)
     )
     manifest = replace(

@@ -11,7 +11,7 @@ from torchbuild_tasks.ninja.step_times import (
     cost,
     costs,
     differences,
-    find_gone_outputs,
+    find_removed_outputs,
     hits,
     remember,
 )
@@ -89,8 +89,8 @@ def test_hits_of_a_build() -> None:
 
 def test_gone_needs_the_graph() -> None:
     history = learned({"a.o": 1.0, "old.o": 1.0})
-    assert find_gone_outputs(history, parse_graph(DOT)) == ["old.o"]
-    assert find_gone_outputs(history, None) == []
+    assert find_removed_outputs(history, parse_graph(DOT)) == ["old.o"]
+    assert find_removed_outputs(history, None) == []
 
 
 def test_the_compilers_tell_histories_apart() -> None:

@@ -18,7 +18,7 @@ from torchbuild_tasks.build.outputs import patterns
 from torchbuild_tasks.build.preflight import preflight
 from torchbuild_tasks.build.work import Fetching, Work
 from torchbuild_tasks.catalog import load_catalog
-from torchbuild_tasks.features.manifest.act import Asked, redact, start_manifest
+from torchbuild_tasks.features.manifest.act import Basis, redact, start_manifest
 from torchbuild_tasks.model import BuildPlan, Command, Facts, Preflight
 from torchbuild_tasks.model.record import Removal
 from torchbuild_tasks.options import BuildRequest
@@ -104,7 +104,7 @@ def cpp_only(cxx: str = CXX, launcher: str = "") -> Preflight:
 
 def ledger_of(request: BuildRequest, facts: Facts, plan: BuildPlan, tree: Path) -> Ledger:
     """The ledger of a build in a checkout, with its build tree in `build`."""
-    asked = Asked(tool="tests 1", request=request, settings=Settings(), facts=facts, plan=plan)
+    asked = Basis(tool="tests 1", request=request, settings=Settings(), facts=facts, plan=plan)
     manifest = start_manifest(asked, started="2026-11-01T10:00:00+00:00")
     return Ledger(manifest, tree, tree / "build", patterns(load_catalog(), plan.era), redact)
 

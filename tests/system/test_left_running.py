@@ -12,7 +12,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from torchbuild_tasks.system.left_running import FILE, VARIABLE, end_left
+from torchbuild_tasks.system.left_running import FILE, VARIABLE, end_leftovers
 from torchbuild_tasks.system.lock import hold
 
 pytestmark = [
@@ -73,7 +73,7 @@ def test_a_process_without_the_token_is_never_ended(tmp_path: Path, lines: tuple
     environ = {**os.environ, VARIABLE: "another run's"}
     with subprocess.Popen(["sleep", "60"], start_new_session=True, env=environ) as other:
         (tmp_path / FILE).write_text("\n".join(("token", *lines)).format(pid=other.pid) + "\n")
-        assert end_left(tmp_path) == ((), ())
+        assert end_leftovers(tmp_path) == ((), ())
         assert other.poll() is None
         other.kill()
 
@@ -83,17 +83,17 @@ def test_a_server_that_left_the_session_stays_and_one_whose_start_was_cut_is_end
     with subprocess.Popen(["sleep", "60"], start_new_session=True, env=environ) as other:
         time.sleep(0.1)
         (tmp_path / FILE).write_text("token\n?\n1\n")
-        assert end_left(tmp_path) == ((), ())
+        assert end_leftovers(tmp_path) == ((), ())
         assert other.poll() is None
         (tmp_path / FILE).write_text("token\n?\n")
         os.utime(tmp_path / FILE, (time.time() - 60,) * 2)  # it was there long before that start
         os.utime(tmp_path / FILE, (psutil.Process(other.pid).create_time() - 0.01,) * 2)
-        assert end_left(tmp_path)[0] == ("sleep",)
+        assert end_leftovers(tmp_path)[0] == ("sleep",)
         assert other.wait(10) != 0
 
 
 @pytest.mark.parametrize("text", ["", "?", "\u00e9", "token\n12x\n"])
 def test_a_note_that_makes_no_sense_ends_nothing(tmp_path: Path, text: str) -> None:
-    assert end_left(tmp_path) == ((), ())
+    assert end_leftovers(tmp_path) == ((), ())
     (tmp_path / FILE).write_text(text, "utf-8")
-    assert end_left(tmp_path) == ((), ())
+    assert end_leftovers(tmp_path) == ((), ())

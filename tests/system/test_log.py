@@ -10,7 +10,7 @@ import pytest
 
 from tests.support.capabilities import needs
 from torchbuild_tasks.errors import UsageError
-from torchbuild_tasks.system.log import KEPT, last_write, open_log
+from torchbuild_tasks.system.log import MOST_LOGS, last_write, open_log
 
 
 @pytest.fixture
@@ -30,7 +30,7 @@ def test_a_log_has_a_header_and_every_byte(folder: Path) -> None:
 
 
 def test_the_last_five_are_kept(folder: Path) -> None:
-    for number in range(KEPT + 3):
+    for number in range(MOST_LOGS + 3):
         with open_log(folder, "build") as log:
             log.write(str(number).encode())
     contents = {path.name: path.read_text().splitlines()[1] for path in folder.iterdir()}

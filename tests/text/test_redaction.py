@@ -9,7 +9,7 @@ import time
 import pytest
 
 from torchbuild_tasks.catalog import load_catalog
-from torchbuild_tasks.text.redaction import GONE, OWN_RULES, Redactor, is_secret, rules, without_forms
+from torchbuild_tasks.text.redaction import MASK, OWN_RULES, Redactor, is_secret, rules, without_forms
 
 S = "Zq9" + "xK3vT7" * 5  # made up, and in no pattern's own shape
 
@@ -220,7 +220,7 @@ def test_a_form_of_secrets_goes(rule: str, sample: str) -> None:
     made = redactor()
     said = made.text(sample.format(S=SECRET))
     assert SECRET not in said and said != sample
-    assert GONE in said
+    assert MASK in said
 
 
 @pytest.mark.parametrize("text", [each for row in load_catalog().secret_form for each in row.near])
@@ -262,7 +262,7 @@ def test_what_stands_everywhere_is_not_sought() -> None:
         "C_KEY": "ab12cd34",
     }
     text = r"enabled in /home/x/tokens/a.txt and C:\x\y, not ab12cd34"
-    assert Redactor(environ, people=False).text(text) == text.replace("ab12cd34", GONE)
+    assert Redactor(environ, people=False).text(text) == text.replace("ab12cd34", MASK)
 
 
 @pytest.mark.parametrize(
@@ -289,7 +289,7 @@ def test_json_stays_json() -> None:
     text = json.dumps({"a_token": SECRET, "b": [f"MY_PASS={SECRET}"], "n": json.dumps({"password": SECRET})})
     said = redactor().text(text)
     assert SECRET not in said
-    assert json.loads(json.loads(said)["n"]) == {"password": GONE}
+    assert json.loads(json.loads(said)["n"]) == {"password": MASK}
 
 
 @pytest.mark.parametrize("named", ["name", "variable"])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from torchbuild_tasks.text.words import did_you_mean, in_short, nearest, shell_line
+from torchbuild_tasks.text.words import did_you_mean, first_few, in_short, nearest, shell_line
 
 HELPERS = ("mkl", "sccache", "zlib-ng", "none")
 
@@ -41,3 +41,10 @@ def test_an_error_that_quotes_an_archive_is_cut() -> None:
     assert in_short(ValueError("no archive")) == "no archive"
     assert in_short(EOFError()) == "EOFError"
     assert len(in_short(ValueError("x" * 5000))) < 210
+
+
+def test_of_a_long_list_the_first_are_named() -> None:
+    assert first_few([]) == ""
+    assert first_few(list("abcdef")) == "a, b, c, d, e, f"
+    assert first_few(list("abcdefg")) == "a, b, c, d, e, f and 1 more"
+    assert first_few(list("abcdef"), 4) == "a, b, c, d and 2 more"

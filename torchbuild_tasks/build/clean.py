@@ -29,6 +29,7 @@ from torchbuild_tasks.options import BuildRequest
 from torchbuild_tasks.system import files, process
 from torchbuild_tasks.system.log import last_write
 from torchbuild_tasks.system.remove import is_link, remove_tree, stamp
+from torchbuild_tasks.text.words import first_few
 
 SHOWN: Final = 5
 
@@ -83,11 +84,11 @@ def uninstall_command(facts: Facts) -> Command | None:
 
 
 def _run(command: Command) -> None:
-    done = process.capture(command.argv, cwd=command.cwd)
-    if done.rc != 0:
+    captured = process.capture(command.argv, cwd=command.cwd)
+    if captured.rc != 0:
         raise CleanRefused(
-            f"{' '.join(command.argv)} ended with exit code {done.rc}; no file was removed.",
-            looked=tuple(done.error_text.splitlines()[-5:]),
+            f"{' '.join(command.argv)} ended with exit code {captured.rc}; no file was removed.",
+            looked=tuple(captured.error_text.splitlines()[-5:]),
         )
 
 
@@ -103,7 +104,7 @@ def remove_stale(work: Work) -> Work:
         removal = ownership.plan_stale(work.root, work.build_dir, outputs, stale)
         removed = ownership.remove(removal)
         if removal.files:
-            names = _some(removal.files)
+            names = first_few(removal.files, SHOWN)
             work.report.note(f"removed {removed.count} files of earlier builds that this one lacks: {names}")
         for path, reason in (*removal.kept, *removed.failed):
             work.report.note(f"kept, though this build lacks it: {path} ({reason})")
@@ -135,7 +136,7 @@ def set_foreign_files_aside(work: Work) -> None:
                     target = aside / path.relative_to(folder)
                     target.parent.mkdir(parents=True, exist_ok=True)
                     files.replace(path, target)
-                names = _some(tuple(path.relative_to(folder).as_posix() for path in foreign))
+                names = first_few([path.relative_to(folder).as_posix() for path in foreign], SHOWN)
                 work.report.note(
                     f"{folder} is emptied at each install; what no build put there is now in {aside}: {names}"
                 )
@@ -145,9 +146,9 @@ def set_foreign_files_aside(work: Work) -> None:
 
 def _foreign(work: Work, folder: Path, tags: Collection[Path]) -> list[Path]:
     """Return the files of a folder that no build put there, and those that somebody has changed since."""
-    recorded = ownership.read(work.root, ownership.MADE) or {}
-    found = [path for path in folder.rglob("*") if path not in tags and (is_link(path) or not path.is_dir())]
-    here = {path.relative_to(work.root).as_posix(): path for path in found}
+    recorded = ownership.read(work.root, ownership.OWNED) or {}
+    paths = (path for path in folder.rglob("*") if path not in tags and (is_link(path) or not path.is_dir()))
+    here = {path.relative_to(work.root).as_posix(): path for path in paths}
     other = {name for name, path in here.items() if recorded.get(name, ())[:2] != stamp(path.lstat())[:2]}
     return [here[name] for name in sorted(other - find_copies(work.root, work.build_dir, other))]
 
@@ -168,10 +169,6 @@ def _dead(work: Work) -> tuple[str, ...]:
     if work.front_end_skipped and not work.plan.freshness.changes:
         return ()
     argv = ("ninja", "-C", str(work.build_dir), "-n", "-t", "cleandead")
-    asked = process.capture(argv, env=work.environ, cwd=work.root)
-    found = re.findall(r"^Remove (.+?)\r?$", asked.stdout.decode(errors="surrogateescape"), re.MULTILINE)
-    return tuple(listed.in_checkout(work.root, (str(work.build_dir / path) for path in found)))
-
-
-def _some(names: tuple[str, ...]) -> str:
-    return ", ".join(names[:SHOWN]) + (" ..." if len(names) > SHOWN else "")
+    captured = process.capture(argv, env=work.environ, cwd=work.root)
+    outputs = re.findall(r"^Remove (.+?)\r?$", captured.stdout.decode(errors="surrogateescape"), re.MULTILINE)
+    return tuple(listed.in_checkout(work.root, (str(work.build_dir / path) for path in outputs)))

@@ -85,7 +85,7 @@ def run_build(work: Work, command: Command) -> Work:
     from torchbuild_tasks.build.out_of_memory import find_killed, lower_jobs
     from torchbuild_tasks.features.manifest.act import note_source
 
-    work.ledger.ran(command, work.environ)
+    work.ledger.note_command(command, work.environ)
     note_source(work)
     attempt = 1
     while True:
@@ -216,11 +216,11 @@ def verify_torch(work: Work) -> Work:
     from torchbuild_tasks.verify.torch_probe import COMPANION_CHECKS
 
     expectations = tuple(each for each in work.plan.expectations if each.check not in COMPANION_CHECKS)
-    kept = expectations
+    checked = expectations
     if work.front_end_skipped:
-        kept = tuple(each for each in expectations if each.check in ALWAYS)
-    report = verify(python=work.plan.environment.python, expectations=kept, environ=work.env)
-    left_out = tuple(dict.fromkeys(each.check for each in expectations if each not in kept))
+        checked = tuple(each for each in expectations if each.check in ALWAYS)
+    report = verify(python=work.plan.environment.python, expectations=checked, environ=work.env)
+    left_out = tuple(dict.fromkeys(each.check for each in expectations if each not in checked))
     if left_out:
         names = ", ".join(left_out)
         work.report.note(f"torch was imported; the checks that compute were left out: {names}. {_ALL_CHECKS}")

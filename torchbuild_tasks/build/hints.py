@@ -47,7 +47,7 @@ class State(msgspec.Struct, frozen=True, kw_only=True):
     """A build under way. `elapsed` is seconds of compiling, `swap` bytes in use now and at its start.
 
     `working` are the kinds of the programs that work now, `alone` for how many seconds it has been one;
-    `left` the seconds that are left. `given` are the names of the hints that were given.
+    `shown` are the names of the hints that were shown.
     """
 
     elapsed: float
@@ -55,8 +55,8 @@ class State(msgspec.Struct, frozen=True, kw_only=True):
     swap_at_start: int = 0
     working: Sequence[str] = ()
     alone: float = 0.0
-    left: float | None = None
-    given: frozenset[str] = frozenset()
+    seconds_left: float | None = None
+    shown: frozenset[str] = frozenset()
 
 
 def advice(plan: BuildPlan, tools: Sequence[Tool]) -> Advice:
@@ -83,7 +83,7 @@ def hint(state: State, can: Advice) -> tuple[str, str] | None:
         ("cache", bool(can.cache) and state.elapsed >= _LONG, _cache_text(can)),
         ("alone", _waits(state, can), _alone_text(state, can)),
     )
-    return next(((name, text) for name, due, text in urgent if due and name not in state.given), None)
+    return next(((name, text) for name, due, text in urgent if due and name not in state.shown), None)
 
 
 def first_error_text(number: int, line: str, causes: Sequence[Diagnosis]) -> str:
@@ -95,7 +95,7 @@ def first_error_text(number: int, line: str, causes: Sequence[Diagnosis]) -> str
 
 def _waits(state: State, can: Advice) -> bool:
     """Return whether one program has worked alone for a minute, with as long to go: not for the last link."""
-    long = state.alone >= _ALONE and (state.left or 0.0) >= _ALONE
+    long = state.alone >= _ALONE and (state.seconds_left or 0.0) >= _ALONE
     return can.jobs > 1 and len(state.working) == 1 and long
 
 
@@ -126,11 +126,11 @@ def _cache_advice(choice: Choice | None, here: set[str], findings: Sequence[Find
     """Return what to do about no cache; "" where there is one, or the user wants none."""
     if choice is None or choice.value != NONE or choice.source != "default":
         return ""
-    found = next((name for name in _CACHES if name in here), "")
+    tool = next((name for name in _CACHES if name in here), "")
     if built_without(choice):
-        return f"{found} is here: --clean takes it." if found else _get_cache(findings)
+        return f"{tool} is here: --clean takes it." if tool else _get_cache(findings)
     # One that is here and not taken was declined (USE_CCACHE=0), or a launcher of the user's is.
-    return _get_cache(findings) if choice.because == NOTHING_HERE and not found else ""
+    return _get_cache(findings) if choice.because == NOTHING_HERE and not tool else ""
 
 
 def _get_cache(findings: Sequence[Finding]) -> str:

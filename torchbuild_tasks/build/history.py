@@ -50,8 +50,8 @@ def history_file(store: Path, source: Path, compiler: str) -> Path:
 
 def read_history(path: Path, source: Path, compiler: str) -> History:
     """Return the history in this file; an empty one when there is none, or none that can be read."""
-    found = _read_value(History, path)
-    return found or History(source=str(source), compiler=compiler)
+    history = _read_value(History, path)
+    return history or History(source=str(source), compiler=compiler)
 
 
 def write_history(path: Path, history: History) -> str:
@@ -74,9 +74,9 @@ def _read_value(kind: type[T], path: Path) -> T | None:
         data = read_json(path)
         if isinstance(data, dict):
             data = {name: each for name, each in data.items() if name not in _OLD}
-        found = from_json(kind, data)
-        if found.schema == HISTORY_SCHEMA:
-            return found
+        value = from_json(kind, data)
+        if value.schema == HISTORY_SCHEMA:
+            return value
     return None
 
 
@@ -207,8 +207,8 @@ class Pace:
 
     def to_come(self) -> float:
         """Return the part of the steps that have not ended; 1 before anything is counted."""
-        done, left = self.steps
-        return left / (done + left)
+        ended, remaining = self.steps
+        return remaining / (ended + remaining)
 
     def seconds_left(self) -> float | None:
         """Return the seconds left, as of now."""
@@ -288,10 +288,10 @@ def ninja_graph(build_dir: Path) -> Graph | None:
     program = build_program(build_dir, "ninja")
     if not program or not _has_plain_graph(build_dir):
         return None
-    asked = process.capture((program, "-t", "graph"), cwd=build_dir, timeout=_GRAPH_PATIENCE)
-    if asked.rc != 0:
+    captured = process.capture((program, "-t", "graph"), cwd=build_dir, timeout=_GRAPH_PATIENCE)
+    if captured.rc != 0:
         return None
-    graph = parse_graph(asked.stdout.decode("utf-8", errors="surrogateescape"))
+    graph = parse_graph(captured.stdout.decode("utf-8", errors="surrogateescape"))
     return graph if graph.outputs else None
 
 
@@ -307,7 +307,7 @@ def _has_plain_graph(build_dir: Path) -> bool:
             text = read_bytes(build_dir / name, most=_LONGEST_GRAPH)
         except OSError:
             return False
-        todo += [os.fsdecode(found) for found in _INCLUDED.findall(text)]
+        todo += [os.fsdecode(file) for file in _INCLUDED.findall(text)]
     return True
 
 
@@ -317,9 +317,9 @@ def build_program(build_dir: Path, name: str, path: str | None = None) -> str:
     CMake's cache may have come with the checkout: a program in there counts in a venv of ours alone.
     """
     with contextlib.suppress(OSError):
-        found = _MAKE_PROGRAM.search(read_bytes(build_dir / "CMakeCache.txt").decode("utf-8", "replace"))
-        if found and Path(found[1]).is_file() and _may_be_run(build_dir, Path(found[1]), name):
-            return found[1]
+        match = _MAKE_PROGRAM.search(read_bytes(build_dir / "CMakeCache.txt").decode("utf-8", "replace"))
+        if match and Path(match[1]).is_file() and _may_be_run(build_dir, Path(match[1]), name):
+            return match[1]
     return shutil.which(name, path=path) or ""
 
 

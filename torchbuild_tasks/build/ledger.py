@@ -94,12 +94,12 @@ class Ledger:
         """Note that these inputs of the plan did not reach the build, so that the next plan sees it."""
         self.note(inputs={name: value for name, value in self.manifest.inputs.items() if name not in names})
 
-    def ran(self, command: Command, environ: Mapping[str, str] | None = None) -> None:
+    def note_command(self, command: Command, environ: Mapping[str, str] | None = None) -> None:
         """Note a command that is about to run."""
         self.environ = environ or self.environ
         self.note(commands=(*self.manifest.commands, Ran(argv=command.argv, cwd=command.cwd)))
 
-    def saw(self, peaks: Iterable[Peak]) -> None:
+    def note_peaks(self, peaks: Iterable[Peak]) -> None:
         """Note what the processes of the build took, with what was noted before."""
         known = {each.kind: each for each in self.manifest.peaks}
         for new in peaks:

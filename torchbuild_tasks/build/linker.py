@@ -75,11 +75,12 @@ def _run_trial(trial: LinkTrial, folder: Path, report: Reporter) -> tuple[str, t
     """Return why the trial failed ("" when it did not), and the end of its output."""
     for argv in (*trial.commands, trial.run):
         report.command(argv)
-        done = process.capture(argv, env=os.environ, cwd=folder, timeout=SECONDS)
-        output = (done.stdout + done.stderr).decode(errors="replace").splitlines()
-        if done.rc != 0:
+        captured = process.capture(argv, env=os.environ, cwd=folder, timeout=SECONDS)
+        output = (captured.stdout + captured.stderr).decode(errors="replace").splitlines()
+        if captured.rc != 0:
             first = next((line for line in output if "error" in line.lower()), "")
-            reason = f"{Path(argv[0]).name} ended with exit code {done.rc}" + (f": {first}" if first else "")
+            reason = f"{Path(argv[0]).name} ended with exit code {captured.rc}"
+            reason += f": {first}" if first else ""
             return reason, (*output[-10:], f"$ {shlex.join(argv)}")
     if trial.mark.encode() not in (folder / trial.library).read_bytes():
         return "the compiler called another linker", (f"$ {shlex.join(trial.commands[0])}",)

@@ -41,7 +41,7 @@ def monitor_build(work: Work, pace: Pace, first_error: Callable[[], str]) -> Ite
         with monitor:
             yield
     finally:
-        work.ledger.saw(monitor.sizes.peaks)
+        work.ledger.note_peaks(monitor.sizes.peaks)
         _remember(work, monitor.sizes.peaks, pace)
 
 
@@ -96,19 +96,20 @@ class Monitor:
             self._failed = True
             for line in words.splitlines():
                 self._report.note(line)
-        left = None if self._failed else self._pace.seconds_left()  # what is left is not built any more
-        self._report.left(left, self._pace.spread)
+        # After an error the rest is not built any more.
+        seconds_left = None if self._failed else self._pace.seconds_left()
+        self._report.left(seconds_left, self._pace.spread)
         self._state = replace(
             self._state,
             elapsed=now - self._began,
             swap=swap_used(),
             working=working,
             alone=now - self._several,
-            left=left,
+            seconds_left=seconds_left,
         )
-        if found := hint(self._state, self._can):
-            self._state = replace(self._state, given=self._state.given | {found[0]})
-            self._report.note(found[1])
+        if advice := hint(self._state, self._can):
+            self._state = replace(self._state, shown=self._state.shown | {advice[0]})
+            self._report.note(advice[1])
 
 
 # ---- the memory of its processes
@@ -151,8 +152,8 @@ class Sizes:
         sizes: dict[str, list[int]] = {}
         for one in self._seen.values():
             sizes.setdefault(one.kind, []).append(one.bytes)
-        found = (Peak(kind=kind, bytes=max(each), count=len(each)) for kind, each in sizes.items())
-        return tuple(sorted(found, key=lambda each: -each.bytes))
+        peaks = (Peak(kind=kind, bytes=max(each), count=len(each)) for kind, each in sizes.items())
+        return tuple(sorted(peaks, key=lambda each: -each.bytes))
 
 
 def swap_used() -> int:
@@ -193,7 +194,7 @@ if sys.platform == "win32":
         try:
             size = ctypes.c_uint32(_LONGEST)
             name = ctypes.create_unicode_buffer(_LONGEST)
-            done = kernel32.QueryFullProcessImageNameW(process, 0, name, ctypes.byref(size))
-            return name.value if done else ""
+            succeeded = kernel32.QueryFullProcessImageNameW(process, 0, name, ctypes.byref(size))
+            return name.value if succeeded else ""
         finally:
             kernel32.CloseHandle(process)

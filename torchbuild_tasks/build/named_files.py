@@ -32,14 +32,14 @@ def find_named(root: Path, build_dir: Path, wanted: Set[str]) -> frozenset[str]:
     templates = {
         _TEMPLATE.sub(b"", word).rpartition(b"/")[2] for word in words if _TEMPLATE.search(word) is not None
     }
-    found = {path for path in wanted if not words.isdisjoint(_forms(root, build_dir, path))}
-    stems = {path.rpartition(".")[0] for path in found}
+    named = {path for path in wanted if not words.isdisjoint(_forms(root, build_dir, path))}
+    stems = {path.rpartition(".")[0] for path in named}
     for path in wanted:
         stem, _, suffix = path.rpartition(".")
         configured = _plain(os.fsencode(path.rpartition("/")[2])) in templates
         if configured or (stem in stems and f".{suffix}" in _BESIDE):
-            found.add(path)
-    return frozenset(found | find_copies(root, build_dir, wanted - found))
+            named.add(path)
+    return frozenset(named | find_copies(root, build_dir, wanted - named))
 
 
 def find_copies(root: Path, build_dir: Path, wanted: Set[str]) -> set[str]:

@@ -100,10 +100,10 @@ def _desktop(title: str, text: str, environ: Mapping[str, str]) -> tuple[str, ..
 
 
 def _run(argv: tuple[str, ...] | str, env: Mapping[str, str]) -> str:
-    done = process.capture(argv, env=env, timeout=_PATIENCE)
-    if done.timed_out:
+    captured = process.capture(argv, env=env, timeout=_PATIENCE)
+    if captured.timed_out:
         return f"it took more than {_PATIENCE:g} seconds and was ended"
-    if done.rc == 0:
+    if captured.rc == 0:
         return ""
-    lines = done.error_text.splitlines()
-    return lines[-1] if lines else f"exit code {done.rc}"
+    lines = captured.error_text.splitlines()
+    return lines[-1] if lines else f"exit code {captured.rc}"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import fnmatch
 import functools
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence, Set
+from collections.abc import Callable, Iterable, Mapping, Set
 from typing import Final
 
 import msgspec
@@ -31,7 +31,6 @@ FILES: Final = (
     *("*___jb_tmp___", "*___jb_old___", "*.tmp", "*.TMP", "*.pyc", "*.log", "env_set.*", ".DS_Store"),
 )
 BUILD: Final = "build/"  # how the rows begin that are about the build folder
-_SHOWN: Final = 4
 
 
 def patterns(catalog: Catalog, era: str) -> Outputs:
@@ -137,10 +136,10 @@ class Outputs(msgspec.Struct, frozen=True, kw_only=True):
             find_named: returns those of some files that something of the build names.
         """
         # A folder needs none: it goes only with nothing in it.
-        asked = {
+        unknown = {
             path for path in claimed if not (path in earlier or path.endswith("/")) and self.needs_name(path)
         }
-        return frozenset(asked).difference(find_named(asked)) if asked else frozenset()
+        return frozenset(unknown).difference(find_named(unknown)) if unknown else frozenset()
 
     def sort_out(
         self, owned: Listing, now: Listing, tracked: Iterable[str]
@@ -193,9 +192,3 @@ def starts_build(path: str, outputs: Outputs) -> bool:
     if FOLDERS.intersection(folders) or name in FOLDERS:
         return False
     return not any(fnmatch.fnmatchcase(name, pattern) for pattern in FILES) and not outputs.matches(path)
-
-
-def listed(paths: Sequence[str]) -> str:
-    """Return the first paths as text, and how many more there are."""
-    more = f" and {len(paths) - _SHOWN} more" if len(paths) > _SHOWN else ""
-    return ", ".join(paths[:_SHOWN]) + more

@@ -37,9 +37,9 @@ from torchbuild_tasks.system.reading import read_json
 from torchbuild_tasks.system.remove import Stamp, is_folder, is_link, snapshot, stamp
 
 BEFORE: Final = "before.json"
-MADE: Final = "made.json"
+OWNED: Final = "made.json"
 Listing = Mapping[str, Stamp]
-Kept = tuple[tuple[str, str], ...]
+Reasons = tuple[tuple[str, str], ...]
 
 
 class Claimed(msgspec.Struct, frozen=True):
@@ -69,13 +69,13 @@ def _log_of(root: Path, name: str) -> str:
     return ""
 
 
-def forget(root: Path, gone: set[str]) -> None:
+def forget(root: Path, paths: set[str]) -> None:
     """Take paths out of both listings: a clean within a build must not make them look foreign."""
-    for name in (MADE, BEFORE):
+    for name in (OWNED, BEFORE):
         listing = read(root, name)
         if listing is not None:
-            left = {path: stamp for path, stamp in listing.items() if path not in gone}
-            write(root, name, left, _log_of(root, name), read(root, name, "unnamed"))
+            remaining = {path: stamp for path, stamp in listing.items() if path not in paths}
+            write(root, name, remaining, _log_of(root, name), read(root, name, "unnamed"))
 
 
 def announce(root: Path, staged: Path, names: Iterable[str]) -> None:
@@ -89,10 +89,10 @@ def announce(root: Path, staged: Path, names: Iterable[str]) -> None:
     Raises:
         UsageError: the record cannot be written.
     """
-    listing = dict(read(root, MADE) or {})
+    listing = dict(read(root, OWNED) or {})
     for name in names:
         listing[name] = stamp((staged / name).lstat())
-    write(root, MADE, listing, _log_of(root, MADE), read(root, MADE, "unnamed"))
+    write(root, OWNED, listing, _log_of(root, OWNED), read(root, OWNED, "unnamed"))
 
 
 def renew(root: Path, since: int) -> None:
@@ -105,19 +105,19 @@ def renew(root: Path, since: int) -> None:
     Raises:
         UsageError: the record cannot be written.
     """
-    listing = read(root, MADE) or {}
+    listing = read(root, OWNED) or {}
     for name in listing:
         with contextlib.suppress(OSError):
             info = os.lstat(f"{root}/{name}")
             if info.st_mtime_ns >= since and not is_folder(info):
                 listing[name] = stamp(info)
     if listing:
-        write(root, MADE, listing, _log_of(root, MADE), read(root, MADE, "unnamed"))
+        write(root, OWNED, listing, _log_of(root, OWNED), read(root, OWNED, "unnamed"))
 
 
 def is_recorded(root: Path) -> bool:
     """Return whether a build of ours ever began here."""
-    return any((root / STATE_DIR / name).exists() for name in (MADE, BEFORE))
+    return any((root / STATE_DIR / name).exists() for name in (OWNED, BEFORE))
 
 
 def find_claimed(
@@ -128,10 +128,10 @@ def find_claimed(
     `log_time` is when the newest log was last written. That may be a later run's, which
     ended before it built anything; so the log that the killed build had is asked as well.
     """
-    earlier = read(root, MADE) or {}
+    earlier = read(root, OWNED) or {}
     before = read(root, BEFORE)
     if before is None or log_time is None:
-        known = read(root, MADE, "unnamed") or {}
+        known = read(root, OWNED, "unnamed") or {}
         return Claimed(earlier, {path: now[path] for path in known if path in now})
     if name := _log_of(root, BEFORE):
         log_time = min(log_time, last_write_of(root / STATE_DIR, name) or 0)
@@ -194,7 +194,7 @@ class Removed(msgspec.Struct, frozen=True, kw_only=True):
 
     count: int
     bytes: int
-    failed: Kept = ()
+    failed: Reasons = ()
 
 
 # ---- around a build
@@ -211,14 +211,14 @@ class Build(msgspec.Struct, frozen=True, kw_only=True):
         """Write down what the build made, however it ended; returns how many paths builds own now."""
         after = snapshot(self.root, self.outputs)
         before = read(self.root, BEFORE)
-        earlier = read(self.root, MADE)
+        earlier = read(self.root, OWNED)
         claimed = self.outputs.claim(after if before is None else before, after, earlier or {})
-        found = _sort_claims(self.root, self.build_dir, self.outputs, claimed, earlier or {})
-        write(self.root, MADE, found.owned, unnamed=found.unnamed)
+        result = _sort_claims(self.root, self.build_dir, self.outputs, claimed, earlier or {})
+        write(self.root, OWNED, result.owned, unnamed=result.unnamed)
         before_file = self.root / STATE_DIR / BEFORE
         with translate_errors(UsageError, before_file):
             unlink(before_file, missing_ok=True)
-        return len(found.owned)
+        return len(result.owned)
 
 
 def begin(root: Path, build_dir: Path | str, outputs: Outputs, *, log_time: int | None) -> Build:
@@ -236,7 +236,7 @@ def begin(root: Path, build_dir: Path | str, outputs: Outputs, *, log_time: int 
     now = snapshot(root, outputs)
     mine = find_claimed(root, build_dir, outputs, now, log_time)
     if (state / BEFORE).exists():
-        write(root, MADE, mine.owned, unnamed=mine.unnamed)
+        write(root, OWNED, mine.owned, unnamed=mine.unnamed)
     # What nothing named may be of a build that was broken off before it wrote its names: asked again then.
     write(root, BEFORE, {path: now[path] for path in now if path not in mine.unnamed}, name_newest(state))
     return Build(root=root, build_dir=build_dir, outputs=outputs)
@@ -283,7 +283,7 @@ def plan_stale(root: Path, build_dir: Path | str, outputs: Outputs, listed: Iter
     wanted = frozenset(listed)
     outputs = outputs.below(within(root, build_dir))
     now = snapshot(root, outputs)
-    recorded = read(root, MADE) or {}
+    recorded = read(root, OWNED) or {}
     stale = {path: stamp for path, stamp in recorded.items() if path in wanted}
     files, kept = outputs.sort_out(stale, now, _select_tracked(root, stale))
     folders = _find_emptied(root, files, [path for path in recorded if path in now and path.endswith("/")])
@@ -346,21 +346,21 @@ def remove(removal: Removal) -> Removed:
     Raises UsageError when the record cannot be written.
     """
     root, real, size = Path(removal.root), {""}, 0
-    gone: set[str] = set()
+    removed: set[str] = set()
     failed: list[tuple[str, str]] = []
     patience = Patience()
     for path in removal.files:
         try:
             size += _unlink(root, path, removal.planned, real, patience)
-            gone.add(path)
+            removed.add(path)
         except OSError as error:
             failed.append((path, error.strerror or str(error)))
     for folder in removal.folders:
         with contextlib.suppress(OSError):
             if _is_real(root, folder, real):
                 patience.rmdir(root / folder)
-                gone.add(folder)
-    forget(root, gone)
+                removed.add(folder)
+    forget(root, removed)
     return Removed(count=len(removal.files) - len(failed), bytes=size, failed=tuple(failed))
 
 

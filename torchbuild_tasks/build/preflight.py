@@ -96,14 +96,14 @@ class _Bench:
         """Compile one file, and not out of a cache."""
         again = ANEW.get(cache_of(trial.launcher))
         argv = (*trial.launcher, *trial.argv)
-        done = self._run(argv, {again: "1"} if again else {})
-        if done.rc == 0 and not (self._folder / trial.output).is_file():
-            self._fail("ended well and made no object file", argv, done)
-        if done.rc != 0 and trial.launcher and self._run(trial.argv).rc == 0:
+        captured = self._run(argv, {again: "1"} if again else {})
+        if captured.rc == 0 and not (self._folder / trial.output).is_file():
+            self._fail("ended well and made no object file", argv, captured)
+        if captured.rc != 0 and trial.launcher and self._run(trial.argv).rc == 0:
             alone = f"{_name(trial.argv[0])} compiles without it"
-            self._fail(f"{_ending(done)}, and {alone}", argv, done, _WITHOUT)
-        if done.rc != 0:
-            self._fail(_ending(done), argv, done)
+            self._fail(f"{_ending(captured)}, and {alone}", argv, captured, _WITHOUT)
+        if captured.rc != 0:
+            self._fail(_ending(captured), argv, captured)
 
     def look_into(self, planned: Preflight) -> str:
         """Compare the architectures of the object with the planned ones; return a phrase for the note."""
@@ -111,19 +111,19 @@ class _Bench:
             return ""
         argv: tuple[str, ...] = (planned.cuobjdump, "--list-elf", "--list-ptx", planned.cubin)
         if planned.cuobjdump:
-            done = self._run(argv)
-            if done.rc != 0 and _NO_CODE not in _output(done):
-                return f"the cubin was not looked into, for cuobjdump {_ending(done)}"
-            found = read_listed_archs(_output(done))
+            captured = self._run(argv)
+            if captured.rc != 0 and _NO_CODE not in _output(captured):
+                return f"the cubin was not looked into, for cuobjdump {_ending(captured)}"
+            archs = read_listed_archs(_output(captured))
         else:
-            found, argv = read_object_archs((self._folder / planned.cubin).read_bytes()), (planned.cubin,)
-        if same_archs(planned.archs, found):
-            return f"the cubin holds {_and(found)}"
+            archs, argv = read_object_archs((self._folder / planned.cubin).read_bytes()), (planned.cubin,)
+        if same_archs(planned.archs, archs):
+            return f"the cubin holds {_and(archs)}"
         raise PreflightFailed(
             "The compiled kernel is not for the planned architectures.",
             looked=(
                 f"planned: {_and(planned.archs)}",
-                f"found:   {_and(found) or 'none'}  (by {shlex.join(argv)})",
+                f"found:   {_and(archs) or 'none'}  (by {shlex.join(argv)})",
                 *(f"$ {self._line(trial)}" for trial in planned.trials if trial.output == planned.cubin),
                 *(f"{name}={self._environ[name]}" for name in _ADDS_FLAGS if self._environ.get(name)),
             ),
@@ -168,18 +168,18 @@ class _Bench:
         self._work.report.command(argv)
         log.write(f"$ {shlex.join(argv)}\n".encode(errors="replace"))
         environ = {**self._environ, **(changes or {})}
-        done = process.capture(argv, env=environ, cwd=self._folder, timeout=SECONDS)
-        for output in filter(None, (done.stdout, done.stderr)):
+        captured = process.capture(argv, env=environ, cwd=self._folder, timeout=SECONDS)
+        for output in filter(None, (captured.stdout, captured.stderr)):
             block = output if output.endswith(b"\n") else output + b"\n"
             log.write(block)
             self._work.report.block(block)
-        return done
+        return captured
 
-    def _fail(self, how: str, argv: tuple[str, ...], done: process.Captured, advice: str = "") -> NoReturn:
+    def _fail(self, how: str, argv: tuple[str, ...], result: process.Captured, advice: str = "") -> NoReturn:
         from torchbuild_tasks.features.diagnosis.act import build_scanner, explain_output
 
         scanner = build_scanner(self._work)
-        output = _output(done)
+        output = _output(result)
         scanner.feed_block(output.encode(errors="replace") + b"\n")
         lines = scanner.found.text if scanner.found else scanner.last
         known = explain_output(self._work, f"{output}\n{how}")
@@ -199,10 +199,10 @@ class _Bench:
         return shlex.join((*trial.launcher, *trial.argv))
 
 
-def _ending(done: process.Captured) -> str:
-    if done.timed_out:
+def _ending(captured: process.Captured) -> str:
+    if captured.timed_out:
         return f"did not end within {SECONDS:.0f} s"
-    return f"was ended by signal {-done.rc}" if done.rc < 0 else f"ended with exit code {done.rc}"
+    return f"was ended by signal {-captured.rc}" if captured.rc < 0 else f"ended with exit code {captured.rc}"
 
 
 def _name(path: str) -> str:
@@ -213,8 +213,8 @@ def _and(words: tuple[str, ...]) -> str:
     return " and ".join(filter(None, (", ".join(words[:-1]), *words[-1:])))
 
 
-def _output(done: process.Captured) -> str:
-    return (done.stdout + done.stderr).decode(errors="replace").replace("\r\n", "\n")
+def _output(captured: process.Captured) -> str:
+    return (captured.stdout + captured.stderr).decode(errors="replace").replace("\r\n", "\n")
 
 
 # What makes each cache compile again and keep the result: the first pass has to compile really.
@@ -245,9 +245,9 @@ class Answer(NamedTuple):
 
 def read_listed_archs(listing: str) -> tuple[str, ...]:
     """Read what `cuobjdump --list-elf --list-ptx` lists: "sm_86" for machine code, "compute_90" for PTX."""
-    found = _LISTED.findall(listing)
+    archs = _LISTED.findall(listing)
     kinds = {"ELF": "sm", "PTX": "compute"}
-    named = [f"{prefix}_{name}" for each, prefix in kinds.items() for kind, name in found if kind == each]
+    named = [f"{prefix}_{name}" for each, prefix in kinds.items() for kind, name in archs if kind == each]
     return tuple(dict.fromkeys(named))
 
 
@@ -257,12 +257,12 @@ def read_object_archs(data: bytes) -> tuple[str, ...]:
     A fat binary is a header and one entry for each image (what nvcc 12.4 and 13.0 write, compressed or
     not; NVIDIA has the layout in no document). An entry says its own size, its kind and its architecture.
     """
-    found: list[str] = []
+    archs: list[str] = []
     at = data.find(_FATBIN)
     while at >= 0:
-        found += _images(data, at)
+        archs += _images(data, at)
         at = data.find(_FATBIN, at + 1)
-    return tuple(dict.fromkeys(sorted(found, key=lambda each: each.startswith("compute"))))
+    return tuple(dict.fromkeys(sorted(archs, key=lambda each: each.startswith("compute"))))
 
 
 def _images(data: bytes, at: int) -> Iterator[str]:
@@ -279,12 +279,12 @@ def _images(data: bytes, at: int) -> Iterator[str]:
         return
 
 
-def same_archs(planned: tuple[str, ...], found: tuple[str, ...]) -> bool:
+def same_archs(planned: tuple[str, ...], built: tuple[str, ...]) -> bool:
     """Say whether an object holds what was planned, and nothing else.
 
     Machine code of sm_120f is listed as sm_120; cuobjdump 12.4 also lists sm_90a of nvcc 13.0 as sm_90.
     """
-    return all(code in found or _bare(code) in found for code in planned) and set(found) <= {
+    return all(code in built or _bare(code) in built for code in planned) and set(built) <= {
         each for code in planned for each in (code, _bare(code))
     }
 

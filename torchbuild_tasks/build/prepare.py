@@ -174,8 +174,8 @@ def keep_torch(work: Work) -> Work:
     if work.up_to_date and (venv.folder_of(environment.python) / venv.CONSTRAINTS).exists():
         return work
     ask = "import importlib.metadata as m; print(m.version('torch'))"
-    asked = process.capture((environment.python, "-I", "-c", ask), timeout=60.0)
-    if asked.answer and venv.keep_torch(environment.python, asked.answer):
+    captured = process.capture((environment.python, "-I", "-c", ask), timeout=60.0)
+    if captured.answer and venv.keep_torch(environment.python, captured.answer):
         work.report.note(
             f"pip in {venv.folder_of(environment.python)} will not replace this torch from now on"
         )
@@ -211,8 +211,8 @@ def source_env_file(work: Work) -> Work:
 def _clean_for(work: Work) -> None:
     """Clean because an input demands it; deleting hours of work is asked for first."""
     because = work.plan.freshness.because
-    asked = work.request.clean or is_agreed(work, f"{because}. Remove what the last build made?")
-    if not asked:
+    agreed = work.request.clean or is_agreed(work, f"{because}. Remove what the last build made?")
+    if not agreed:
         raise CleanRefused(
             f"The build tree has to be made again: {because}.",
             next_step="Say --clean (or --yes) to remove what the last build made and go on.",
@@ -220,14 +220,14 @@ def _clean_for(work: Work) -> None:
     outputs = recordable(work.catalog, work.plan.era)
     log_time = last_write(work.root / files.STATE_DIR / LOGS, LOG)
     removal = ownership.plan_removal(work.root, work.build_dir, outputs, log_time=log_time)
-    done = ownership.remove(removal)
+    removed = ownership.remove(removal)
     if (work.build_dir / "CMakeCache.txt").exists():
         raise CleanRefused(
             f"The build tree has to be made again ({because}), and this tool did not make it.",
             looked=tuple(f"{path}: {reason}" for path, reason in removal.kept[:10]),
             next_step=f"Remove it yourself if nothing in it is yours: rm -r {work.build_dir}",
         )
-    work.report.note(f"removed {done.count} files of the last build ({done.bytes >> 20} MiB)")
+    work.report.note(f"removed {removed.count} files of the last build ({removed.bytes >> 20} MiB)")
 
 
 def _question(python: str, changes: list[Command]) -> str:
@@ -259,7 +259,7 @@ def install(work: Work, command: Command) -> None:
         work.report.block(block)
 
     work.report.command(command.argv)
-    work.ledger.ran(command)
+    work.ledger.note_command(command)
     environ = {**os.environ, **_pip_variables(work)}
     if uses_uv(command.argv):
         environ = _uv_variables(work, environ)

@@ -74,8 +74,8 @@ def _refuse_unknown(work: Work, ninja: Command, target: str) -> None:
 
 def _describe_files(work: Work, ninja: Command, target: str) -> list[str]:
     """Return a line for each library of the target: where it is, and what torch reads instead."""
-    asked = process.capture((*ninja.argv, "-t", "query", target), env=work.environ, cwd=ninja.cwd)
-    files = [work.build_dir / name for name in files_of(target, asked.text)]
+    captured = process.capture((*ninja.argv, "-t", "query", target), env=work.environ, cwd=ninja.cwd)
+    files = [work.build_dir / name for name in files_of(target, captured.text)]
     try:
         rules = read_rules(work.build_dir)
     except OSError:

@@ -85,9 +85,9 @@ class TimeLeft:
                 self._usual[output] = row.seconds * scale
                 self._guessed.add(output)
         waiting = set(self._usual)
-        left = waiting.difference(built)
-        if self._total and self._total * _NEARLY <= len(left) and len(left) < len(waiting):
-            waiting = left
+        unbuilt = waiting.difference(built)
+        if self._total and self._total * _NEARLY <= len(unbuilt) and len(unbuilt) < len(waiting):
+            waiting = unbuilt
         self._reckon(waiting)
 
     def set_progress(self, done: int, total: int) -> None:
@@ -127,19 +127,19 @@ class TimeLeft:
         """Let what was seen before count less, by the time that has passed since."""
         if end <= self._newest or not self._guessed:
             return
-        kept = 0.5 ** ((end - self._newest) / _HALF)
+        weight = 0.5 ** ((end - self._newest) / _HALF)
         self._newest = end
         for sums in (self._ended, self._took):
             for part in sums:
-                sums[part] *= kept
+                sums[part] *= weight
 
     @property
     def spread(self) -> float:
         """Return how many times the answer the truth may be, or that part of it: 1 where it is known."""
-        left = sum(self._usual[output] for output in self._waiting) or 1.0
+        remaining = sum(self._usual[output] for output in self._waiting) or 1.0
         guessed = sum(self._usual[output] for output in self._waiting & self._guessed)
-        seen = min(1.0, self._all_ended / (self._all_ended + left) / _SEEN_ENOUGH)
-        return 1.0 + (_SPREAD - 1.0) * guessed / left * (1.0 - seen)
+        seen = min(1.0, self._all_ended / (self._all_ended + remaining) / _SEEN_ENOUGH)
+        return 1.0 + (_SPREAD - 1.0) * guessed / remaining * (1.0 - seen)
 
     def seconds_left(self, now: float) -> float | None:
         """Return the seconds from `now` to the last step's end; None while too little is known."""
@@ -161,7 +161,7 @@ class TimeLeft:
         """
         pace = sum(self._took.values()) / (sum(self._ended.values()) or self._mean)
         known = sum(
-            left * self._ratio(part, 1.0 if part == _OTHER else pace) for part, left in self._left.items()
+            cost * self._ratio(part, 1.0 if part == _OTHER else pace) for part, cost in self._left.items()
         )
         if not self._total:
             return known

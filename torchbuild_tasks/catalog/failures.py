@@ -51,10 +51,10 @@ def anchors(pattern: str) -> tuple[str, ...]:
         raise ValueError(f"it is not a regular expression: {error}") from None
     if reason := _hazard(pattern):
         raise ValueError(reason)
-    found = tuple(max(runs, key=len, default="") for runs in _alternatives(pattern))
-    if any(len(text) < SHORTEST for text in found):
+    texts = tuple(max(runs, key=len, default="") for runs in _alternatives(pattern))
+    if any(len(text) < SHORTEST for text in texts):
         raise ValueError(f"each alternative needs {SHORTEST} letters of plain text, outside of brackets")
-    return found
+    return texts
 
 
 def _tokens(pattern: str) -> Iterator[tuple[str, str]]:
@@ -64,8 +64,8 @@ def _tokens(pattern: str) -> Iterator[tuple[str, str]]:
 
 def _hazard(pattern: str) -> str:
     """Say why a pattern might run for ever, or for very long; empty when it cannot."""
-    if found := _FLAGS.search(pattern):
-        return f"with {found[0]} its plain text could not be looked for: it ignores case, or has comments"
+    if match := _FLAGS.search(pattern):
+        return f"with {match[0]} its plain text could not be looked for: it ignores case, or has comments"
     before, unbounded, depth = "", 0, 0
     for kind, text in _tokens(pattern):
         if kind == "quantifier":

@@ -21,13 +21,13 @@ def look_for_blas(probe: Probe, rows: Sequence[BlasRow], prefixes: Sequence[str]
         rows: what is looked for.
         prefixes: of conda environments, which a build is given as CMAKE_PREFIX_PATH.
     """
-    found = []
+    libraries = []
     for row in rows:
         places = _places(probe, row, prefixes)
         library = next((one for via, root in places if (one := _look(probe, row, via, root))), None)
         if library:
-            found.append(library)
-    return tuple(found)
+            libraries.append(library)
+    return tuple(libraries)
 
 
 def _places(probe: Probe, row: BlasRow, prefixes: Sequence[str]) -> Iterator[tuple[str, str]]:

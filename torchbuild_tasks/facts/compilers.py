@@ -62,20 +62,20 @@ def look_for_compilers(probe: Probe, windows: Windows | None = None) -> tuple[To
     host = _look_up_named(probe, HOST)  # the last: it is nvcc's, and no choice for CXX where others are
     missing += [host] if isinstance(host, Tool) else []
     hosts = [host] if isinstance(host, _Candidate) else []
-    found = _distinct(probe, [*candidates, *_in_toolsets(windows), *_on_path(probe), *hosts])
-    programs = list(dict.fromkeys(_program(probe, candidate) for candidate in found))
+    distinct = _distinct(probe, [*candidates, *_in_toolsets(windows), *_on_path(probe), *hosts])
+    programs = list(dict.fromkeys(_program(probe, candidate) for candidate in distinct))
     answers = dict(zip(programs, map_parallel(lambda program: _ask(probe, program), programs), strict=True))
-    compilers = [_tool(probe, candidate, answers[_program(probe, candidate)]) for candidate in found]
-    return (*missing, *compilers, *_missing(probe, found, windows))
+    compilers = [_tool(probe, candidate, answers[_program(probe, candidate)]) for candidate in distinct]
+    return (*missing, *compilers, *_missing(probe, distinct, windows))
 
 
-def _missing(probe: Probe, found: list[_Candidate], windows: Windows | None) -> Iterator[Tool]:
+def _missing(probe: Probe, candidates: list[_Candidate], windows: Windows | None) -> Iterator[Tool]:
     if windows:
-        if not any(probe.names.stem(candidate.path) == "cl" for candidate in found):
+        if not any(probe.names.stem(candidate.path) == "cl" for candidate in candidates):
             yield Tool(name="cl", looked=(*windows.looked, *probe.path_folders))
         return
     for generic, cxx in (("c++", True), ("cc", False)):
-        if not any(candidate.cxx == cxx for candidate in found):
+        if not any(candidate.cxx == cxx for candidate in candidates):
             yield Tool(name=generic, looked=probe.path_folders)
 
 

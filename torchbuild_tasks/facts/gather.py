@@ -63,14 +63,16 @@ def gather(
     plain = probe or Probe(environ=dict(os.environ))
     door = plain.with_settings(*around)
     environ = relevant_environ(plain.environ, patterns, ignore_case=plain.windows)
-    asked = (*around[0], *around[1], *environ)
+    variables = (*around[0], *around[1], *environ)
     root = door.realpath(door.absolute(source))
     with ThreadPoolExecutor(max_workers=8) as pool:  # Windows first: tools and compilers wait for it
         windows = pool.submit(_look_at_windows, door, root)
         pythons = pool.submit(look_for_pythons, door, python, root)
         tools = pool.submit(lambda: look_for_tools(door, windows.result()))
         compilers = pool.submit(lambda: look_for_compilers(door, windows.result()))
-        tree = pool.submit(look_at_tree, plain, root, front_end, folders=folders, tags=tags, asked=asked)
+        tree = pool.submit(
+            look_at_tree, plain, root, front_end, folders=folders, tags=tags, variables=variables
+        )
         store = pool.submit(look_at_store, plain, door.join(root, LOCK_FILE))
         # The GPUs at once: a driver that nothing uses takes seconds to wake up.
         before = (store, pythons, pool.submit(_look_for_gpus, door)) if cuda else None
@@ -119,19 +121,19 @@ def _look_for_gpus(probe: Probe) -> Gpus:
 
 def _look_at_cuda(
     probe: Probe,
-    asked: str | None,
+    toolkit: str | None,
     store: Future[Store],
     pythons: Future[tuple[Python, ...]],
     gpus: Future[Gpus],
 ) -> Cuda:
     folder = store.result().folder
-    return look_at_cuda(probe, asked=asked, store=folder, pythons=pythons.result(), gpus=gpus.result())
+    return look_at_cuda(probe, toolkit=toolkit, store=folder, pythons=pythons.result(), gpus=gpus.result())
 
 
 def look_at_cuda(
     probe: Probe,
     *,
-    asked: str | None,
+    toolkit: str | None,
     store: str | None,
     pythons: Sequence[Python] = (),
     gpus: Gpus | None = None,
@@ -140,7 +142,7 @@ def look_at_cuda(
 
     Args:
         probe: the machine.
-        asked: the toolkit that the user wants; a folder is looked at first.
+        toolkit: the toolkit that the user wants; a folder is looked at first.
         store: the folder with toolkits that this tool put together.
         pythons: interpreters, in whose packages NVIDIA's wheels may lie.
         gpus: the GPUs, when they were looked for before.
@@ -149,7 +151,7 @@ def look_at_cuda(
     from torchbuild_tasks.facts.cuda.toolkits import look_for_toolkits
 
     gpus = gpus or _look_for_gpus(probe)
-    toolkits, looked = look_for_toolkits(probe, asked, store, pythons)
+    toolkits, looked = look_for_toolkits(probe, toolkit, store, pythons)
     return Cuda(
         toolkits=toolkits,
         looked=looked,

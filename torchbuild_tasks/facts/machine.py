@@ -156,11 +156,11 @@ def _limits_of(probe: Probe, level: CgroupLevel) -> list[tuple[str, int]]:
     limit of ancestors that a container cannot see.
     """
     names = ("memory.max", "memory.high") if level.version == 2 else ("memory.limit_in_bytes",)
-    found = [(file, _number(probe.read(file))) for name in names for file in [f"{level.folder}/{name}"]]
+    limits = [(file, _number(probe.read(file))) for name in names for file in [f"{level.folder}/{name}"]]
     if level.version == 1 and level.own:
         file = f"{level.folder}/memory.stat"
-        found.append((file, _pairs(probe.read(file)).get("hierarchical_memory_limit")))
-    return [(file, value) for file, value in found if value is not None and value < _NO_LIMIT]
+        limits.append((file, _pairs(probe.read(file)).get("hierarchical_memory_limit")))
+    return [(file, value) for file, value in limits if value is not None and value < _NO_LIMIT]
 
 
 def _memory_in_use(probe: Probe, level: CgroupLevel) -> int | None:
@@ -245,8 +245,8 @@ def relevant_environ(
     """
     if ignore_case:
         spelling = {pattern.upper(): pattern for pattern in patterns}
-        kept = relevant_environ({name.upper(): value for name, value in environ.items()}, list(spelling))
-        return dict(sorted((spelling.get(name, name), value) for name, value in kept.items()))
+        relevant = relevant_environ({name.upper(): value for name, value in environ.items()}, list(spelling))
+        return dict(sorted((spelling.get(name, name), value) for name, value in relevant.items()))
     # Nearly all patterns are plain names: looking them up keeps the matching to the few others.
     plain = set(patterns)
     wild = [pattern for pattern in patterns if any(mark in pattern for mark in "*?[")]
@@ -326,13 +326,13 @@ def cgroup_levels(probe: Probe, controller: str) -> tuple[CgroupLevel, ...]:
     On a hybrid machine folders of both versions are returned: only one holds the controller's files.
     """
     own = _read_own_groups(probe)
-    found: list[CgroupLevel] = []
+    levels: list[CgroupLevel] = []
     for mount in read_mounts(probe):
         if mount.kind == "cgroup2" and "" in own:
-            found += _levels_of(mount, own[""], 2)
+            levels += _levels_of(mount, own[""], 2)
         elif mount.kind == "cgroup" and controller in mount.options and controller in own:
-            found += _levels_of(mount, own[controller], 1)
-    return tuple(found)
+            levels += _levels_of(mount, own[controller], 1)
+    return tuple(levels)
 
 
 def _read_own_groups(probe: Probe) -> dict[str, str]:

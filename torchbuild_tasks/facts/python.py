@@ -35,20 +35,20 @@ def look_for_pythons(probe: Probe, wanted: str | None, tree_root: str) -> tuple[
     """
     if wanted and is_path(probe, wanted):
         return _look_at_one(probe, wanted, tree_root)
-    found: list[Python] = []
+    pythons: list[Python] = []
     for group in (
         find_environments(probe, wanted, tree_root),
         find_on_path(probe, wanted),
         find_installed(probe, wanted),
         find_in_stores(probe, wanted),
     ):
-        asked = map_parallel(lambda place: _ask(probe, place, tree_root), group)
-        found += (python for python in asked if _is_wanted(python, wanted))
-        if any(python.problem is None for python in found):
+        answers = map_parallel(lambda place: _ask(probe, place, tree_root), group)
+        pythons += (python for python in answers if _is_wanted(python, wanted))
+        if any(python.problem is None for python in pythons):
             break
     if wanted and not is_version(wanted):  # our venvs were not among the places
-        found += [ours for python in found for ours in _venvs_on(probe, python, tree_root)]
-    return _distinct(probe, found) or (_miss(probe, wanted),)
+        pythons += [ours for python in pythons for ours in _venvs_on(probe, python, tree_root)]
+    return _distinct(probe, pythons) or (_miss(probe, wanted),)
 
 
 def _look_at_one(probe: Probe, wanted: str, tree_root: str) -> tuple[Python, ...]:
@@ -334,10 +334,10 @@ def _behind_shim(probe: Probe, name: str) -> Iterator[Candidate]:
 
     A shim starts dozens of shells, and fails for every series that is not switched on.
     """
-    kept = (
+    places = (
         place for place in find_in_stores(probe, name.removeprefix("python")) if place.found_via == "pyenv"
     )
-    yield from itertools.islice(kept, 1)
+    yield from itertools.islice(places, 1)
 
 
 def _opens_the_store(probe: Probe, path: str) -> bool:

@@ -91,11 +91,11 @@ def _packages() -> "tuple[dict[str, str], str | None]":
         except OSError:
             continue
         for name in sorted(names):
-            found = _distribution(folder, name)
-            if found is None or found[0] in packages:
+            distribution = _distribution(folder, name)
+            if distribution is None or distribution[0] in packages:
                 continue
-            packages[found[0]] = found[1]
-            if found[0] == "torch":
+            packages[distribution[0]] = distribution[1]
+            if distribution[0] == "torch":
                 torch_from = torch_from or _editable(folder, name)
         if "torch.egg-link" in names:
             torch_from = torch_from or _linked(folder)

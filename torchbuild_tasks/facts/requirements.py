@@ -30,26 +30,26 @@ def build_requirements(probe: Probe, root: str, pyproject: Mapping[str, object])
 def _requirements_of_group(groups: Mapping[str, object], name: str, above: tuple[str, ...]) -> list[str]:
     """Read a group of PEP 735; a group that includes itself is not followed."""
     items = groups.get(name)
-    found: list[str] = []
+    requirements: list[str] = []
     for item in items if isinstance(items, list) and name not in above else ():
         if isinstance(item, str):
-            found.append(item.strip())
+            requirements.append(item.strip())
         elif isinstance(item, dict) and isinstance(other := item.get("include-group"), str):
-            found += _requirements_of_group(groups, other, (*above, name))
-    return found
+            requirements += _requirements_of_group(groups, other, (*above, name))
+    return requirements
 
 
 def _requirements_of_file(probe: Probe, root: str, name: str, above: tuple[str, ...]) -> list[str]:
     """Read pip's format; of its options only `-r FILE` brings more to install."""
-    found: list[str] = []
+    requirements: list[str] = []
     text = "" if name in above else probe.read(probe.join(root, name)) or ""
     for line in text.splitlines():
         words = re.sub(r"(^|\s)#.*", "", line).strip()
         if included := _INCLUDES.fullmatch(words):
-            found += _requirements_of_file(probe, root, included[1], (*above, name))
+            requirements += _requirements_of_file(probe, root, included[1], (*above, name))
         elif words and not words.startswith("-"):
-            found.append(words.partition(" --")[0].strip())
-    return found
+            requirements.append(words.partition(" --")[0].strip())
+    return requirements
 
 
 # ---------------- what an installed torch asks for: [project], a provider of dynamic metadata, or setup.py
@@ -81,8 +81,8 @@ def install_requirements(probe: Probe, root: str, pyproject: Mapping[str, object
     dynamic = project.get("dynamic")
     if project and not (isinstance(dynamic, list) and DEPENDENCIES in dynamic):
         return ()
-    found = [_lists_of(tree) for path in _providers(pyproject) if (tree := _parse(probe, root, path))]
-    if texts := tuple(dict.fromkeys(text for texts in found for text in texts)):
+    lists = [_lists_of(tree) for path in _providers(pyproject) if (tree := _parse(probe, root, path))]
+    if texts := tuple(dict.fromkeys(text for texts in lists for text in texts)):
         return texts
     setup = _parse(probe, root, "setup.py")
     return _of_setup(setup) if setup else None
@@ -137,13 +137,13 @@ def _of_setup(module: ast.Module) -> tuple[str, ...] | None:
     ]
     if not calls or any(word.arg is None for call in calls for word in call.keywords):
         return None  # none, or **words
-    given = [word.value for call in calls for word in call.keywords if word.arg == _IN_SETUP]
+    arguments = [word.value for call in calls for word in call.keywords if word.arg == _IN_SETUP]
     lists: dict[str, list[tuple[ast.expr, str]]] = {}
     _collect(module.body, "", lists)
-    if any(isinstance(value, ast.Name) and value.id not in lists for value in given):
+    if any(isinstance(value, ast.Name) and value.id not in lists for value in arguments):
         return None
-    texts = [text for value in given for text in _texts_of(value, lists, frozenset())]
-    if any(not isinstance(value, ast.Name | ast.List | ast.Tuple | ast.BinOp) for value in given):
+    texts = [text for value in arguments for text in _texts_of(value, lists, frozenset())]
+    if any(not isinstance(value, ast.Name | ast.List | ast.Tuple | ast.BinOp) for value in arguments):
         return None
     return tuple(dict.fromkeys(texts))
 
@@ -156,9 +156,9 @@ def _collect(body: list[ast.stmt], marker: str, lists: dict[str, list[tuple[ast.
     for node in body:
         if isinstance(node, ast.If):
             for branch, otherwise in ((node.body, False), (node.orelse, True)):
-                asked = _marker(node.test, otherwise=otherwise)
-                if asked is not None:
-                    _collect(branch, " and ".join(filter(None, (marker, asked))), lists)
+                condition = _marker(node.test, otherwise=otherwise)
+                if condition is not None:
+                    _collect(branch, " and ".join(filter(None, (marker, condition))), lists)
         elif isinstance(node, ast.FunctionDef | ast.With | ast.Try):
             _collect(node.body, marker, lists)
         elif added := _read_addition(node):

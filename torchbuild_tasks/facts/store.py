@@ -56,10 +56,10 @@ def _digest(probe: Probe, marker: str, name: str) -> str | None:
 def _peaks(text: str | None) -> tuple[PastPeak, ...]:
     """Return the peaks of earlier builds; none where the file is missing, damaged or of another version."""
     try:
-        found = from_json(PastPeaks, parse_json(text or "{}"))
+        peaks = from_json(PastPeaks, parse_json(text or "{}"))
     except (ValueError, RecursionError, UsageError):
         return ()
-    return found.peaks if found.schema == HISTORY_SCHEMA else ()
+    return peaks.peaks if peaks.schema == HISTORY_SCHEMA else ()
 
 
 def _pins(probe: Probe, lock_file: str) -> dict[str, str]:

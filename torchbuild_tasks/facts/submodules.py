@@ -63,13 +63,13 @@ def empty_submodules(probe: Probe, root: str) -> tuple[str, ...]:
 
 def submodule_paths(probe: Probe, folder: str) -> tuple[str, ...]:
     """Return the submodule paths that a folder's .gitmodules names, relative to that folder."""
-    found = []
+    paths = []
     for line in (probe.read(probe.join(folder, ".gitmodules")) or "").splitlines():
         key, equals, value = line.partition("=")
         path = value.strip().strip('"').rstrip("/")
         if equals and key.strip().lower() == "path" and path and ".." not in path.split("/"):
-            found.append(path)
-    return tuple(found)
+            paths.append(path)
+    return tuple(paths)
 
 
 def _empty_below(probe: Probe, root: str, path: str, depth: int) -> Iterator[str]:
@@ -151,11 +151,11 @@ def find_checked_folders(probe: Probe, root: str) -> tuple[str, ...] | None:
     functions = {node.name: node for node in ast.walk(module) if isinstance(node, ast.FunctionDef)}
     if not functions.keys() & {*CHECKS, *LISTS}:
         return None
-    found = [*_find_in_calls(module)]
+    folders = [*_find_in_calls(module)]
     listed = [path for name in LISTS if name in functions for path in _find_in_lists(functions[name])]
     if LISTS[0] in functions and probe.is_file(probe.join(root, ".gitmodules")):
         listed = list(submodule_paths(probe, root))
-    return tuple(sorted({*found, *listed}))
+    return tuple(sorted({*folders, *listed}))
 
 
 def _find_in_calls(module: ast.Module) -> Iterator[str]:
@@ -190,6 +190,6 @@ def _parts(node: ast.expr) -> list[str] | None:
         pieces = (node.left, node.right)
     elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "join":
         pieces = node.args
-    found = [_parts(piece) for piece in pieces]
-    known = [each for each in found if each is not None]
-    return [part for each in known for part in each] if pieces and len(known) == len(found) else None
+    nested = [_parts(piece) for piece in pieces]
+    known = [each for each in nested if each is not None]
+    return [part for each in known for part in each] if pieces and len(known) == len(nested) else None

@@ -44,8 +44,8 @@ def disk_usage(path: Path) -> tuple[int, int]:
 def volume(path: Path) -> str | None:
     """Return the drive, or the folder that a volume is mounted on, that holds `path`."""
     buffer = ctypes.create_unicode_buffer(32768)
-    found = _library("kernel32").GetVolumePathNameW(str(path), buffer, len(buffer))
-    return buffer.value if found else None
+    succeeded = _library("kernel32").GetVolumePathNameW(str(path), buffer, len(buffer))
+    return buffer.value if succeeded else None
 
 
 def affinity() -> int | None:
@@ -133,5 +133,5 @@ def file_system(volume: str) -> str | None:
     library = _library(
         "kernel32", GetVolumeInformationW=[wintypes.LPCWSTR, *[ctypes.c_void_p] * 6, wintypes.DWORD]
     )
-    found = library.GetVolumeInformationW(volume, None, None, None, None, None, buffer, len(buffer))
-    return buffer.value if found else None
+    succeeded = library.GetVolumeInformationW(volume, None, None, None, None, None, buffer, len(buffer))
+    return buffer.value if succeeded else None

@@ -79,10 +79,10 @@ def _list_numbered(probe: Probe, name: str) -> list[str]:
     """Return the names on PATH that end in a number, newest first; some distributions have no other."""
     pattern = re.compile(re.escape(name) + r"-(\d+)")
     numbers = {
-        int(found[1])
+        int(match[1])
         for folder in probe.path_folders
         for child in probe.children(folder)
-        if (found := pattern.fullmatch(child))
+        if (match := pattern.fullmatch(child))
     }
     return [f"{name}-{number}" for number in sorted(numbers, reverse=True)]
 

@@ -34,13 +34,13 @@ def look_at_tree(
     *,
     folders: Sequence[str] = (),
     tags: bool = False,
-    asked: Sequence[str] = (),
+    variables: Sequence[str] = (),
 ) -> Tree:
     """Look at everything about the folder `root`; `problem` when it is not a checkout that can be read.
 
     `front_end` are the files, relative to it, that the Python front end reads (`*` in the last part);
     `folders` are those of submodules, for where no .gitmodules names them; with `tags` git is also asked
-    which tags the commit has. `asked` are names of variables that are set.
+    which tags the commit has. `variables` are the names of variables that are set.
 
     The root is reported without symbolic links, as CMake and pip will record it. A
     checkout from which only the submodules are missing is read in full all the same.
@@ -80,7 +80,7 @@ def look_at_tree(
         cache=look_at_cache(probe, build_dir),
         previous=look_at_manifest(probe, build_dir),
         installed=look_at_install(probe, build_dir),
-        reads=look_at_reads(probe, root, asked),
+        reads=look_at_reads(probe, root, variables),
         running=look_at_running(probe, root),
     )
 
@@ -276,9 +276,9 @@ def look_at_git(probe: Probe, root: str, *, tags: bool = False) -> Repository:
     key = probe.names.key  # git for Windows writes C:/src
     if len(lines) != 2 or key(probe.realpath(probe.names.normal(lines[0]))) != key(root):
         return Repository(is_top=True)
-    held = hold_git(probe, ask)
+    git_here = hold_git(probe, ask)
     words = ("status", "--porcelain", "--untracked-files=no", "--ignore-submodules=all")
-    status = held.run((*ask, *words), timeout=30.0) if held else None
+    status = git_here.run((*ask, *words), timeout=30.0) if git_here else None
     dirty = status.stdout.strip() != "" if status and status.rc == 0 else None
     return Repository(is_top=True, commit=lines[1], dirty=dirty, tags=_tags(probe, ask) if tags else None)
 
@@ -288,8 +288,8 @@ def look_at_commit_time(probe: Probe, root: str) -> int | None:
     git = probe.which("git")
     words = ("--no-optional-locks", "-C", root, "cat-file", "commit", "HEAD")
     output = read_git(probe).run((git, *words)) if git else None
-    found = re.search(r"(?m)^committer .* (\d+) [+-]\d{4}$", output.stdout) if output else None
-    return int(found[1]) if found else None
+    match = re.search(r"(?m)^committer .* (\d+) [+-]\d{4}$", output.stdout) if output else None
+    return int(match[1]) if match else None
 
 
 def _tags(probe: Probe, ask: tuple[str, ...]) -> tuple[str, ...] | None:
@@ -431,11 +431,11 @@ def look_at_patches(folders: Sequence[str], probe: Probe | None = None) -> tuple
     `probe` is another machine than this one, for tests.
     """
     probe = probe or Probe(environ=dict(os.environ))
-    found: list[OwnPatch] = []
+    patches: list[OwnPatch] = []
     for folder in dict.fromkeys(probe.realpath(probe.absolute(folder)) for folder in folders):
         names = (name for name in probe.children(folder) if name.lower().endswith(PATCH_ENDINGS))
-        found += [_read_patch(probe, name, probe.join(folder, name)) for name in names]
-    return tuple(found)
+        patches += [_read_patch(probe, name, probe.join(folder, name)) for name in names]
+    return tuple(patches)
 
 
 def _read_patch(probe: Probe, name: str, path: str) -> OwnPatch:

@@ -70,11 +70,11 @@ def is_within(state: str, place: str) -> bool:
 
 def digest(place: str) -> str:
     """Return the hash of all files that count: settings, env templates, programs in the tree they name."""
-    found = hashlib.sha256()
+    hashed = hashlib.sha256()
     for path in sorted(set(files_of(place))):
         name = os.path.relpath(path, place).encode("utf-8", "surrogateescape")
-        found.update(b"%d %s %s\n" % (len(name), name, _hash_of(path)))
-    return found.hexdigest()
+        hashed.update(b"%d %s %s\n" % (len(name), name, _hash_of(path)))
+    return hashed.hexdigest()
 
 
 def files_of(place: str) -> Iterator[Path]:
@@ -91,15 +91,15 @@ def files_of(place: str) -> Iterator[Path]:
 
 def own_templates(folder: Path, ours: Mapping[str, str]) -> tuple[str, ...]:
     """Return the env templates in a folder that are not the ones that this tool ships."""
-    found = []
+    templates = []
     for path in sorted((folder / TEMPLATES).glob("*.in")):
         try:
             same = read_text(path).replace("\r\n", "\n") == ours.get(path.name)
         except OSError:
             same = False
         if not same and path.name in ours:
-            found.append(path.name)
-    return tuple(found)
+            templates.append(path.name)
+    return tuple(templates)
 
 
 def _find_named(base: Path, file: SettingsFile) -> Iterator[Path]:

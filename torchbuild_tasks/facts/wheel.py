@@ -87,9 +87,9 @@ def _read(path: Path, archive: zipfile.ZipFile) -> Wheel:
         dist_info=infos[0],
         members=members_of(archive),
     )
-    asked = [str(each) for each in metadata.get_all("Requires-Dist", ())]
+    requirements = [str(each) for each in metadata.get_all("Requires-Dist", ())]
     programs = _text(archive, entries) if entries in names else ""
-    wrong = _wrong(wheel) or _wrong_requirement(asked)
+    wrong = _wrong(wheel) or _wrong_requirement(requirements)
     if problem := wrong or _wrong_program(programs) or _wrong_script(wheel.members):
         return Wheel(path=str(path), problem=problem)
     return wheel
@@ -138,18 +138,18 @@ def _wrong_program(text: str) -> str:
 def _wrong_script(members: tuple[Member, ...]) -> str:
     """Say which file would take the place of the environment's own program, as an entry point may not."""
     for each in members:
-        found = _PLACED.fullmatch(each.name)
-        if found and not _PROGRAM.fullmatch(found[1]):
-            return f"it would install a program named {found[1][:80]!r}"
+        match = _PLACED.fullmatch(each.name)
+        if match and not _PROGRAM.fullmatch(match[1]):
+            return f"it would install a program named {match[1][:80]!r}"
     return ""
 
 
 def read_programs(text: str, group: str) -> dict[str, str]:
     """Return what a group of entry_points.txt names, with what each calls; raises configparser's `Error`."""
-    found = ConfigParser(delimiters=("=",), interpolation=None, strict=False)
-    found.optionxform = str  # type: ignore[assignment,method-assign]
-    found.read_string(text)
-    return dict(found[group]) if found.has_section(group) else {}
+    parser = ConfigParser(delimiters=("=",), interpolation=None, strict=False)
+    parser.optionxform = str  # type: ignore[assignment,method-assign]
+    parser.read_string(text)
+    return dict(parser[group]) if parser.has_section(group) else {}
 
 
 def members_of(archive: zipfile.ZipFile) -> tuple[Member, ...]:

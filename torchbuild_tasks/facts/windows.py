@@ -57,10 +57,10 @@ def look_for_visual_studios(probe: Probe) -> tuple[tuple[VisualStudio, ...], tup
     active = _active(probe)
     looked = (*places, "environment VSINSTALLDIR", "environment VCINSTALLDIR")
     known = tuple(_known_folders(probe))
-    found: dict[str, VisualStudio] = {}
+    studios: dict[str, VisualStudio] = {}
     for studio in (*answers, *active, *_in_folders(probe, known)):
-        found.setdefault(probe.names.key(studio.path), studio)
-    return tuple(found.values()), (*looked, *known)
+        studios.setdefault(probe.names.key(studio.path), studio)
+    return tuple(studios.values()), (*looked, *known)
 
 
 def _vswhere(probe: Probe) -> tuple[list[VisualStudio], tuple[str, ...]]:
@@ -152,12 +152,12 @@ _SDK = re.compile(r"10\.0\.\d+\.\d+")
 def look_for_toolsets(probe: Probe, studios: Iterable[VisualStudio]) -> tuple[Toolset, ...]:
     """Return the toolsets of all installations, newest first; one without `cl` has other targets only."""
     binaries = BINARIES.get((probe.uname().machine or "").lower(), BINARIES["amd64"])
-    found = []
+    toolsets = []
     for studio in studios:
         folder = probe.join(studio.path, FOLDER)
         for version in filter(_VERSION.fullmatch, probe.children(folder)):
             cl = probe.join(folder, version, binaries, "cl.exe")
-            found.append(
+            toolsets.append(
                 Toolset(
                     version=version,
                     visual_studio=studio.path,
@@ -165,7 +165,7 @@ def look_for_toolsets(probe: Probe, studios: Iterable[VisualStudio]) -> tuple[To
                     msc_ver=msc_ver(version),
                 )
             )
-    return tuple(sorted(found, key=lambda toolset: _numbers(toolset.version), reverse=True))
+    return tuple(sorted(toolsets, key=lambda toolset: _numbers(toolset.version), reverse=True))
 
 
 def msc_ver(version: str) -> int | None:
@@ -184,8 +184,8 @@ def look_for_sdks(probe: Probe) -> tuple[str, ...]:
     root = registered if isinstance(registered, str) and registered else default
     folder = probe.join(root, "Include")
     names = filter(_SDK.fullmatch, probe.children(folder))
-    found = [name for name in names if probe.is_file(probe.join(folder, name, SDK_HEADER))]
-    return tuple(sorted(found, key=_numbers, reverse=True))
+    versions = [name for name in names if probe.is_file(probe.join(folder, name, SDK_HEADER))]
+    return tuple(sorted(versions, key=_numbers, reverse=True))
 
 
 def _numbers(version: str) -> list[int]:

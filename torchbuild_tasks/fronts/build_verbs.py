@@ -120,13 +120,13 @@ def _build_each(request: BuildRequest, report: Reporter) -> Outcome:
     for name, planned in plans.items():
         if request.dry_run or planned.verdict == "refuse":
             return _show_plan(each[name], planned)
-    made = []
+    wheels = []
     for number, (name, one) in enumerate(each.items()):
         report.note(f"Python {name}, {number + 1} of {len(each)}", alone=True)
         began = time.time()
         built = flow.build(dataclasses.replace(one, clean=one.clean and number == 0), report)
-        made.append(try_wheel(built, name, began, time.time() - began, report))
-    return Outcome({"wheels": made}, "" if request.json else summary_text(made))
+        wheels.append(try_wheel(built, name, began, time.time() - began, report))
+    return Outcome({"wheels": wheels}, "" if request.json else summary_text(wheels))
 
 
 def _watch(request: BuildRequest, report: Reporter) -> Outcome:
@@ -134,9 +134,9 @@ def _watch(request: BuildRequest, report: Reporter) -> Outcome:
 
     What is wrong from the start ends it; a failed build is shown, and the next save waited for.
     """
-    from torchbuild_tasks.build.outputs import listed
     from torchbuild_tasks.context import checkout, look
     from torchbuild_tasks.features.watch.act import Watch
+    from torchbuild_tasks.text.words import first_few
 
     for name in ("json", "dry_run"):
         if getattr(request, name):
@@ -151,7 +151,7 @@ def _watch(request: BuildRequest, report: Reporter) -> Outcome:
             saved = watched.wait()
         except Interrupted:
             return Outcome(None)
-        report.note(f"saved: {listed(saved)}", alone=True)
+        report.note(f"saved: {first_few(saved, 4)}", alone=True)
         _build_once(again, report)
 
 

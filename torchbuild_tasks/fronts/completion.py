@@ -129,8 +129,8 @@ def _values() -> dict[str, Sequence[str] | Mapping[str, Any]]:
     releases = dict.fromkeys(".".join(row.cuda.split(".")[:2]) for row in catalog.part if "." in row.cuda)
     capabilities = tuple(dict.fromkeys(row.capability for row in catalog.arch))
     families = tuple(dict.fromkeys(row.name for row in catalog.family))
-    asked: dict[str, Any] = dict(shtab.cmd(_ASK))
-    asked |= {"zsh": "_torchbuild_builds", "preamble": {**asked["preamble"], "zsh": _ZSH_BUILDS}}
+    builds: dict[str, Any] = dict(shtab.cmd(_ASK))
+    builds |= {"zsh": "_torchbuild_builds", "preamble": {**builds["preamble"], "zsh": _ZSH_BUILDS}}
     return {
         "torch": (*torch, "main"),
         "ref": (*torch, "main"),
@@ -141,6 +141,6 @@ def _values() -> dict[str, Sequence[str] | Mapping[str, Any]]:
         "with_helper": ("none", *dict.fromkeys(row.name for row in catalog.helper)),
         "linker": ("auto", "default", *dict.fromkeys(row.name for row in catalog.linker)),
         "cache": ("auto", "none", "ccache", "sccache"),
-        "name": asked,
-        "second": asked,
+        "name": builds,
+        "second": builds,
     }

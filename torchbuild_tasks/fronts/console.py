@@ -101,20 +101,20 @@ def _versions(words: Sequence[str]) -> str:
     from importlib.metadata import version as version_of
 
     system = f"{platform.system()} {platform.release()} {platform.machine()}"
-    found = {"torchbuild": version(), "python": platform.python_version(), "platform": system}
+    values = {"torchbuild": version(), "python": platform.python_version(), "platform": system}
     for name in PARTS:
         try:
-            found[name] = version_of(name)
+            values[name] = version_of(name)
         except PackageNotFoundError:
-            found[name] = "not installed"
-    found |= {"executable": sys.executable, "package": os.path.dirname(os.path.dirname(__file__))}  # noqa: PTH120
+            values[name] = "not installed"
+    values |= {"executable": sys.executable, "package": os.path.dirname(os.path.dirname(__file__))}  # noqa: PTH120
     if "--json" in words:
         import json
 
-        return json.dumps(found) + "\n"
+        return json.dumps(values) + "\n"
     if {"-v", "--verbose"}.intersection(words):
-        return "".join(f"{name:<10}  {value}\n" for name, value in found.items())
-    parts = (f"{name} {found[name]}" for name in ("python", "nox", "invoke"))
+        return "".join(f"{name:<10}  {value}\n" for name, value in values.items())
+    parts = (f"{name} {values[name]}" for name in ("python", "nox", "invoke"))
     return f"torchbuild {version()}\n{', '.join(parts)}, {system}\n"
 
 

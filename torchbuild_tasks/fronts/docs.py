@@ -85,8 +85,8 @@ def _limits(row: FailureRow) -> str:
         "a warning, no failure" if row.severity == "warning" else "",
         "" if row.confirmed else "UNCONFIRMED",
     ]
-    found = "; ".join(filter(None, (*limits, *kind)))
-    return f" ({found})" if found else ""
+    limits_text = "; ".join(filter(None, (*limits, *kind)))
+    return f" ({limits_text})" if limits_text else ""
 
 
 VERBS_HEAD = """# Verbs

@@ -43,8 +43,8 @@ class VerbTask(Task[Any]):
     def __init__(self, name: str) -> None:
         verb = SESSIONS[name].verb
 
-        def body(context: Context, **given: Any) -> None:
-            values = {field: _one(verb, field, value) for field, value in given.items()}
+        def body(context: Context, **arguments: Any) -> None:
+            values = {field: _one(verb, field, value) for field, value in arguments.items()}
             if context.config.run.dry and "dry_run" in values:  # `inv --dry build`
                 values["dry_run"] = True
             if request_class(verb).trailing:  # from argv: Invoke joins these words with blanks
@@ -69,8 +69,8 @@ class VerbTask(Task[Any]):
             for name, words in words_by_verb(sys.argv[1:]):
                 if name == self.name:
                     asks_help = set(HELP).intersection(apart(sys.argv[1:])[0])
-                    asked = ["--help"] if asks_help else _without_core(verb, words)
-                    parse(verb, asked, f"invoke {name.replace('_', '-')}")
+                    own_words = ["--help"] if asks_help else _without_core(verb, words)
+                    parse(verb, own_words, f"invoke {name.replace('_', '-')}")
                     own = words
         except SystemExit:  # --help has been printed
             raise Exit(code=0) from None
@@ -181,28 +181,28 @@ def words_by_verb(argv: Sequence[str]) -> list[tuple[str, list[str]]]:
 
     A value is not taken for a verb: in `plan --source build` the folder is called build.
     """
-    found: list[tuple[str, list[str]]] = []
+    verbs: list[tuple[str, list[str]]] = []
     value_follows = False
     due = 0  # words that must follow the verb
     own, trailing = apart(argv)
     for word, after in itertools.pairwise([*own, ""]):
         if not (value_follows or due or _is_flag(word)):
-            found.append((_name_of(word), []))
-            due = _words_due(found[-1][0], after)
+            verbs.append((_name_of(word), []))
+            due = _words_due(verbs[-1][0], after)
             continue
-        if found:
-            found[-1][1].append(word)
-        if value_follows or not found or not _is_flag(word):
+        if verbs:
+            verbs[-1][1].append(word)
+        if value_follows or not verbs or not _is_flag(word):
             if due and not value_follows:
-                verb = SESSIONS[found[-1][0]].verb
+                verb = SESSIONS[verbs[-1][0]].verb
                 due += len(request_class(verb).objects.get(word, ()))
                 due += bool(_optional(verb, word, after)) - 1
             value_follows = False
         else:
-            value_follows = _value_follows(found[-1][0], word)
-    if found and trailing is not None:
-        found[-1][1].extend(("--", *trailing))
-    return [(name, words) for name, words in found if name in SESSIONS]
+            value_follows = _value_follows(verbs[-1][0], word)
+    if verbs and trailing is not None:
+        verbs[-1][1].extend(("--", *trailing))
+    return [(name, words) for name, words in verbs if name in SESSIONS]
 
 
 def _name_of(word: str) -> str:
@@ -220,8 +220,8 @@ def _words_due(name: str, after: str) -> int:
     """Return how many words follow a verb: those that must, and the next one where it may."""
     if name not in SESSIONS:
         return 0
-    asked = request_class(SESSIONS[name].verb)
-    return len(asked.positionals) or bool(asked.actions) or "" in asked.optional
+    request = request_class(SESSIONS[name].verb)
+    return len(request.positionals) or bool(request.actions) or "" in request.optional
 
 
 def _value_follows(name: str, word: str) -> bool:
@@ -232,10 +232,10 @@ def _value_follows(name: str, word: str) -> bool:
 
 def _without_core(verb: str, words: Sequence[str]) -> list[str]:
     """Return the words without flags of Invoke itself, which may stand after a task's name."""
-    taken = {spelling for field in flags(verb) for spelling in spellings(field)}
+    known = {spelling for field in flags(verb) for spelling in spellings(field)}
     own, trailing = apart(words)
-    kept = [word for word in own if word in taken or word.partition("=")[0] not in _core_flags() - taken]
-    return kept if trailing is None else [*kept, "--", *trailing]
+    others = [word for word in own if word in known or word.partition("=")[0] not in _core_flags() - known]
+    return others if trailing is None else [*others, "--", *trailing]
 
 
 @functools.cache

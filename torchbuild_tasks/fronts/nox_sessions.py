@@ -37,11 +37,11 @@ def register(
             _add(name, prefix)
 
 
-def _words(given: str | Iterable[str | Iterable[str]]) -> tuple[str, ...]:
+def _words(names: str | Iterable[str | Iterable[str]]) -> tuple[str, ...]:
     """Return names that were given as one word, as words, or as lists of words."""
-    if isinstance(given, str):
-        return (given,)
-    return tuple(word for each in given for word in _words(each))
+    if isinstance(names, str):
+        return (names,)
+    return tuple(word for each in names for word in _words(each))
 
 
 def _add(name: str, prefix: str) -> None:

@@ -17,7 +17,7 @@ from torchbuild_tasks.errors import BuildFailed, PlanRefused, TorchbuildError
 from torchbuild_tasks.fronts.parsing import request_class
 from torchbuild_tasks.options import BuildRequest
 from torchbuild_tasks.plan.submodules import as_word
-from torchbuild_tasks.text.page import laid_out, plain, styled
+from torchbuild_tasks.text.page import plain, styled, wrap_text
 from torchbuild_tasks.text.show import finding_text
 from torchbuild_tasks.text.visible import visible
 from torchbuild_tasks.values import dumps
@@ -46,7 +46,7 @@ def err(text: str) -> None:
 
 def on_screen(stream: TextIO, text: str) -> str:
     """Return a text as this stream is to show it."""
-    return laid_out(text, width=width_of(stream), colours=shows_colours(stream))
+    return wrap_text(text, width=width_of(stream), colours=shows_colours(stream))
 
 
 def _write(stream: TextIO, text: str) -> None:
@@ -127,9 +127,9 @@ def error_text(error: TorchbuildError) -> str:
 
 def _select_lines(lines: Sequence[str]) -> tuple[str, ...]:
     """Return the lines of a failing command that say most: without its own command line, and not too many."""
-    kept = [line for line in lines if not _COMPILE.match(line)]
-    more = len(kept) - _MOST_LINES
-    return (*kept[:_MOST_LINES], f"({more} more lines)") if more > 0 else tuple(kept)
+    shown = [line for line in lines if not _COMPILE.match(line)]
+    more = len(shown) - _MOST_LINES
+    return (*shown[:_MOST_LINES], f"({more} more lines)") if more > 0 else tuple(shown)
 
 
 def error_object(error: TorchbuildError) -> dict[str, Any]:

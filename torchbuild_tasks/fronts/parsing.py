@@ -49,20 +49,20 @@ def load(verb: str) -> Callable[[Any, Reporter], Outcome]:
 def request_class(verb: str) -> type[BuildRequest]:
     """Return the class of a verb's requests: what the first parameter of its function is annotated with."""
     run = load(verb)
-    found: type[BuildRequest] = run.__globals__[run.__annotations__["request"]]
-    return found
+    declared: type[BuildRequest] = run.__globals__[run.__annotations__["request"]]
+    return declared
 
 
 @functools.cache
 def flags(verb: str) -> tuple[dataclasses.Field[Any], ...]:
     """Return the flags that a verb takes, in the order of their declaration, its own last."""
-    asked = request_class(verb)
+    request = request_class(verb)
     shared = {field.name for field in dataclasses.fields(BuildRequest)}
-    names = {"action"} if asked.actions else set()
-    names |= set(asked.takes)
+    names = {"action"} if request.actions else set()
+    names |= set(request.takes)
     return tuple(
         field
-        for field in dataclasses.fields(asked)
+        for field in dataclasses.fields(request)
         if field.name not in shared or field.name in names or verb in field.metadata["verbs"]
     )
 
@@ -128,8 +128,8 @@ def parse(
                 f"{flag_name(name)} needs a value, and it is empty",
                 next_step=f"Its values: {_help_command(verb)}",
             )
-    given = {**values, **_words(verb, rest, given=values), "words": trailing or None}
-    return make_request(verb, given, fixed)
+    answers = {**values, **_words(verb, rest, given=values), "words": trailing or None}
+    return make_request(verb, answers, fixed)
 
 
 def make_request(verb: str, values: dict[str, Any], fixed: Mapping[str, Any] = {}) -> BuildRequest:
@@ -169,24 +169,24 @@ def read_environment(verb: str, environ: Mapping[str, str], given: Mapping[str, 
     Raises:
         UsageError: a variable of a switch is neither yes nor no, or the value is none of its choices.
     """
-    found: dict[str, Any] = {}
+    values: dict[str, Any] = {}
     denied: list[str] = []
-    spoken = {name for name, value in given.items() if value not in (None, False, [], ())}
+    present = {name for name, value in given.items() if value not in (None, False, [], ())}
     for field in flags(verb):
         variable = variable_name(field.name)
         text = environ.get(variable, "")
-        silenced = field.name in spoken or _OPPOSITE.get(field.name) in spoken
+        silenced = field.name in present or _OPPOSITE.get(field.name) in present
         if not text or silenced or field.name in ("action", *_words_of(verb)):
             continue
         value = _from_variable(field, variable, text)
         if value is False:
             denied.append(field.name)
         else:
-            found[field.name] = value
-    if "cpu" in found and "cuda" in found:
+            values[field.name] = value
+    if "cpu" in values and "cuda" in values:
         what = f"{variable_name('cpu')} and {variable_name('cuda')} are both set"
         raise UsageError(what, next_step="Unset one of them, or give the flag: --cpu or --cuda.")
-    return {**found, "said": tuple(found), "denied": tuple(denied)}
+    return {**values, "said": tuple(values), "denied": tuple(denied)}
 
 
 def _from_variable(field: dataclasses.Field[Any], variable: str, text: str) -> Any:
@@ -285,14 +285,15 @@ def _groups(verb: str, due: Collection[str]) -> dict[str, list[dataclasses.Field
 
 def _usage(verb: str, command: str) -> str:
     """Return one line for each action with the words that follow it."""
-    asked = request_class(verb)
+    request = request_class(verb)
     by_name = {field.name: field for field in flags(verb)}
-    end = " [FLAGS]" + (" [-- WORDS]" if asked.trailing else "")
+    end = " [FLAGS]" + (" [-- WORDS]" if request.trailing else "")
     lines = []
-    for action in asked.actions or ("",):
+    for action in request.actions or ("",):
         words = [command, *filter(None, [action])]
-        words += [by_name[name].metadata["metavar"] for name in asked.objects.get(action, asked.positionals)]
-        if name := asked.optional.get(action):
+        names = request.objects.get(action, request.positionals)
+        words += [by_name[name].metadata["metavar"] for name in names]
+        if name := request.optional.get(action):
             words.append(f"[{by_name[name].metadata['metavar']}]")
         lines.append(" ".join(words).replace("%", "%%") + end)
     return "\n       ".join(lines)
@@ -300,9 +301,9 @@ def _usage(verb: str, command: str) -> str:
 
 def _words_of(verb: str) -> set[str]:
     """Return the fields whose values are words without a flag."""
-    asked = request_class(verb)
-    after = (name for names in asked.objects.values() for name in names)
-    return {*asked.positionals, *after, *asked.optional.values()}
+    request = request_class(verb)
+    after = (name for names in request.objects.values() for name in names)
+    return {*request.positionals, *after, *request.optional.values()}
 
 
 def _words(verb: str, words: Sequence[str], given: dict[str, Any]) -> dict[str, str]:
@@ -311,20 +312,20 @@ def _words(verb: str, words: Sequence[str], given: dict[str, Any]) -> dict[str, 
     Raises:
         UsageError: an unknown action, a word too few or too many.
     """
-    asked = request_class(verb)
+    request = request_class(verb)
     rest = list(words)
-    found = dict[str, str]()
+    fields = dict[str, str]()
     action = given.get("action", "")
-    if asked.actions and not action:
+    if request.actions and not action:
         if not rest:
             raise _action_error(verb, f"{verb} needs to be told what to do")
-        found["action"] = action = rest.pop(0)
-    if asked.actions and action not in asked.actions:
-        raise _action_error(verb, f"{verb} cannot {action}{did_you_mean(action, asked.actions)}")
-    due = [name for name in asked.objects.get(action, asked.positionals) if name not in given]
+        fields["action"] = action = rest.pop(0)
+    if request.actions and action not in request.actions:
+        raise _action_error(verb, f"{verb} cannot {action}{did_you_mean(action, request.actions)}")
+    due = [name for name in request.objects.get(action, request.positionals) if name not in given]
     if len(rest) < len(due):
         raise _missing_word(verb, action, due[len(rest)])
-    may = [name for name in filter(None, [asked.optional.get(action)]) if name not in given]
+    may = [name for name in filter(None, [request.optional.get(action)]) if name not in given]
     if len(rest) > len(due) + len(may):
         command = f"{verb} {action}".rstrip()
         extra = rest[len(due) + len(may)]
@@ -332,7 +333,7 @@ def _words(verb: str, words: Sequence[str], given: dict[str, Any]) -> dict[str, 
             f"{command} does not know what to do with the word {extra!r}",
             next_step=f"Its words and flags: {_help_command(verb)}",
         )
-    return found | dict(zip([*due, *may], rest, strict=False))
+    return fields | dict(zip([*due, *may], rest, strict=False))
 
 
 # ---------------- what was wrong with the words
@@ -357,9 +358,9 @@ def _action_error(verb: str, what: str) -> UsageError:
 
 
 def _missing_word(verb: str, action: str, name: str) -> UsageError:
-    asked = request_class(verb)
+    request = request_class(verb)
     samples = {field.name: field.metadata["sample"] for field in flags(verb)}
-    words = " ".join(samples[field][1] for field in asked.objects.get(action) or asked.positionals)
+    words = " ".join(samples[field][1] for field in request.objects.get(action) or request.positionals)
     pipe = ", or `diagnose -` for what comes in by a pipe" if verb == "diagnose" else ""
     command = f"{verb} {action}".rstrip()
     return UsageError(

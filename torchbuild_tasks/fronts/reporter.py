@@ -22,7 +22,7 @@ from torchbuild_tasks.catalog import GIB
 from torchbuild_tasks.fronts.output import is_live, on_screen, shows_colours
 from torchbuild_tasks.model import Command
 from torchbuild_tasks.model.record import Removal
-from torchbuild_tasks.text.page import laid_out, plain, styled
+from torchbuild_tasks.text.page import plain, styled, wrap_text
 from torchbuild_tasks.text.redaction import Redactor
 from torchbuild_tasks.text.show import removal_text, shell_text, size_text
 from torchbuild_tasks.text.visible import Printed, output, visible
@@ -86,7 +86,7 @@ class Transfers:
                 self.say(f"{name}: {size_text(done)}, {_rate(one, now)}")
             elif not complete and now - one.reported >= PLAIN_EVERY:
                 one.reported = now
-                self.say(f"{name}: {_so_far(one)}, {_rate(one, now)}{_left(one, now)}")
+                self.say(f"{name}: {_so_far(one)}, {_rate(one, now)}{_time_left(one, now)}")
             one.ended = complete
 
     def end(self) -> None:
@@ -137,7 +137,7 @@ def _rate(one: _One, now: float) -> str:
     return f"{size_text(int(_speed(one, now)))}/s"
 
 
-def _left(one: _One, now: float) -> str:
+def _time_left(one: _One, now: float) -> str:
     speed = _speed(one, now)
     return f", {(one.total - one.done) / speed:.0f} s left" if one.total and speed > 0 else ""
 
@@ -314,7 +314,7 @@ class ConsoleReporter:
             text = self.redactor.text(text)
             is_command = plain(text).startswith("   $ ")  # stays as it can be copied
             line = (
-                laid_out(text, colours=shows_colours(sys.stderr))
+                wrap_text(text, colours=shows_colours(sys.stderr))
                 if is_command
                 else on_screen(sys.stderr, text)
             )

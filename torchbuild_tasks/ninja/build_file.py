@@ -44,20 +44,20 @@ class BuildFile(msgspec.Struct, frozen=True, kw_only=True):
 
         A target that nothing makes needs none.
         """
-        made = {output: index for index, edge in enumerate(self.edges) for output in edge.outputs}
-        found: dict[int, None] = {}
+        producers = {output: index for index, edge in enumerate(self.edges) for output in edge.outputs}
+        order: dict[int, None] = {}
         seen: set[int] = set()
-        stack = [(made[target], False) for target in reversed(list(targets)) if target in made]
+        stack = [(producers[target], False) for target in reversed(list(targets)) if target in producers]
         while stack:
-            index, done = stack.pop()
-            if done:
-                found[index] = None
+            index, expanded = stack.pop()
+            if expanded:
+                order[index] = None
             elif index not in seen:
                 seen.add(index)
                 stack.append((index, True))
-                before = (made[name] for name in self.edges[index].inputs if name in made)
+                before = (producers[name] for name in self.edges[index].inputs if name in producers)
                 stack += [(other, False) for other in before if other not in seen]
-        return list(found)
+        return list(order)
 
 
 def parse_build_file(read: Callable[[str], str]) -> BuildFile:
@@ -81,8 +81,8 @@ class _Reader:
 
     def take(self, name: str) -> None:
         for line in _JOINED.sub(" ", self._read(name)).splitlines():
-            if line.startswith((" ", "\t")) and (found := _BINDING.match(line)):
-                self._bound[found[1]] = found[2]
+            if line.startswith((" ", "\t")) and (match := _BINDING.match(line)):
+                self._bound[match[1]] = match[2]
             elif line[:1] not in ("", "#", " ", "\t"):
                 self.end()
                 self._begin(line)
@@ -95,8 +95,8 @@ class _Reader:
             self.take(self._expand(rest.strip()))
         elif kind == "default":
             self.default += [self._path(word) for word in _WORD.findall(rest)]
-        elif found := _BINDING.match(line):
-            self._variables[found[1]] = self._expand(found[2])
+        elif match := _BINDING.match(line):
+            self._variables[match[1]] = self._expand(match[2])
 
     def end(self) -> None:
         """Take in the statement whose bindings have been read."""

@@ -77,19 +77,19 @@ def log_version(head: str) -> int:
     Raises:
         UsageError: it names none, or one that cannot be read.
     """
-    found = _HEADER.match(head)
-    if not found:
+    match = _HEADER.match(head)
+    if not match:
         raise UsageError(
             "This is not a log of Ninja: its first line is not '# ninja log v...'.",
             looked=(f"the first line: {head[:80]!r}",),
             next_step="Name a build folder that Ninja has built in; its log is .ninja_log there.",
         )
-    if int(found[1]) not in VERSIONS:
+    if int(match[1]) not in VERSIONS:
         raise UsageError(
-            f"The log of Ninja has version {found[1]}; versions 5, 6 and 7 can be read.",
+            f"The log of Ninja has version {match[1]}; versions 5, 6 and 7 can be read.",
             next_step="Build with Ninja 1.5 to 1.13, or tell us which Ninja writes this version.",
         )
-    return int(found[1])
+    return int(match[1])
 
 
 def parse_lines(text: str, version: int) -> tuple[Step, ...]:
@@ -159,14 +159,14 @@ def kind_of(output: str) -> str:
 
 
 def _lines(body: str, version: int) -> tuple[list[Step], int]:
-    found, unreadable = [], 0
+    lines, unreadable = [], 0
     for line in body.splitlines(keepends=True):
         step = _line(line, version) if line.endswith("\n") else None
         if step is not None:
-            found.append(step)
+            lines.append(step)
         elif line.strip() and not line.startswith("#"):
             unreadable += 1
-    return found, unreadable
+    return lines, unreadable
 
 
 def _line(line: str, version: int) -> Step | None:

@@ -98,12 +98,12 @@ class ProgressParser:
     def _newest(self, backwards: Iterable[str]) -> Progress | None:
         text = ""
         for line in backwards:
-            found = _read(line)
-            if found is not None:
-                self._configuring = found.phase == "configure"
+            progress = _read(line)
+            if progress is not None:
+                self._configuring = progress.phase == "configure"
                 if text and self._configuring:
                     break
-                return found
+                return progress
             if not text and "-- " in line[:12] and line.lstrip().startswith("-- "):
                 text = line.strip("- ")
         # A status line of some inner CMake does not bring a build back to the start.
@@ -190,8 +190,8 @@ def _phase(text: str) -> Progress | None:
 
 
 def _project(text: str) -> Progress | None:
-    found = _MSBUILD_PROJECT.match(text)
-    return Progress(phase="compile", what=found[1]) if found else _phase(text)
+    match = _MSBUILD_PROJECT.match(text)
+    return Progress(phase="compile", what=match[1]) if match else _phase(text)
 
 
 def _msbuild_file(text: str) -> Progress | None:

@@ -67,7 +67,7 @@ class Schedule(msgspec.Struct, frozen=True, kw_only=True):
 def simulate(jobs: Sequence[Job], machine: Machine) -> Schedule:
     """Return the schedule of all jobs."""
     run = _Run(jobs, machine)
-    run.go()
+    run.play()
     return Schedule(
         wall=run.now,
         memory=run.most,
@@ -91,16 +91,16 @@ def longest_chain(jobs: Sequence[Job]) -> tuple[int, ...]:
 
 
 def _bounds(jobs: Sequence[Job], machine: Machine, chain: float) -> dict[str, float]:
-    found = {"critical path": chain, "cores": sum(job.here for job in jobs) / machine.cores}
+    bounds = {"critical path": chain, "cores": sum(job.here for job in jobs) / machine.cores}
     if machine.servers:
-        found["jobs"] = sum(job.seconds for job in jobs) / machine.jobs
-        found["servers"] = sum(job.away for job in jobs) / machine.servers
+        bounds["jobs"] = sum(job.seconds for job in jobs) / machine.jobs
+        bounds["servers"] = sum(job.away for job in jobs) / machine.servers
     if machine.memory:
-        found["memory"] = sum(min(job.memory, machine.memory) * job.here for job in jobs) / machine.memory
+        bounds["memory"] = sum(min(job.memory, machine.memory) * job.here for job in jobs) / machine.memory
     for pool, depth in machine.depths.items():
         if work := sum(job.seconds for job in jobs if job.pool == pool) / (depth or 1):
-            found[f"pool {pool}"] = work if depth else 0.0
-    return found
+            bounds[f"pool {pool}"] = work if depth else 0.0
+    return bounds
 
 
 class _Run:
@@ -133,7 +133,7 @@ class _Run:
         chains = self._machine.chains
         return [(-weights[at] if chains else 0, job.order, at) for at, job in enumerate(self._jobs)]
 
-    def go(self) -> None:
+    def play(self) -> None:
         for index, left in enumerate(self._left):
             if not left:
                 self._make_ready(index)

@@ -13,8 +13,8 @@ from torchbuild_tasks.ninja.log import Step, kind_of
 from torchbuild_tasks.values import replace
 
 CACHEABLE: Final = frozenset({"C", "C++", "CUDA", "HIP", "assembler", "object"})
-_KEPT_TIMES: Final = 4
-_KEPT_BUILDS: Final = 10
+_MOST_TIMES: Final = 4
+_MOST_BUILDS: Final = 10
 # A warm compiler cache takes 0.2 to 8 % of a compile (ccache, sccache; measured on 1.13.1), 34 % for
 # nvcc through sccache. A tenth tells a hit from a file that became smaller.
 _HIT: Final = 0.1
@@ -57,15 +57,15 @@ def _middle(output: str, times: Sequence[float]) -> float:
 def remember(history: History, steps: Sequence[Step], build: PastBuild, *, graph: Graph | None) -> History:
     """Return the history with one more build; what a graph does not know any more is forgotten."""
     times = dict(history.steps)
-    nothing_said = _first_hits(history, steps)
+    likely_hits = _first_hits(history, steps)
     for step in steps:
-        if step.output not in nothing_said:
+        if step.output not in likely_hits:
             times[step.output] = _merge_times(step, times.get(step.output, ()))
     if graph is not None and graph.outputs:
         there = graph.outputs
         ran = {step.output for step in steps if there.intersection(step.outputs)}
         times = {output: each for output, each in times.items() if output in there or output in ran}
-    return replace(history, steps=times, builds=(build, *history.builds)[:_KEPT_BUILDS])
+    return replace(history, steps=times, builds=(build, *history.builds)[:_MOST_BUILDS])
 
 
 def _first_hits(history: History, steps: Sequence[Step]) -> set[str]:
@@ -87,9 +87,9 @@ def _first_hits(history: History, steps: Sequence[Step]) -> set[str]:
 def _merge_times(step: Step, times: tuple[float, ...]) -> tuple[float, ...]:
     """Return the newest times, and one that was not a hit, however many hits came since."""
     newest = (round(step.seconds, 3), *times)
-    kept = newest[:_KEPT_TIMES]
+    newest_times = newest[:_MOST_TIMES]
     real = cost(step.output, newest)
-    return kept if real in kept else (*kept[:-1], real)
+    return newest_times if real in newest_times else (*newest_times[:-1], real)
 
 
 def differences(history: History, steps: Iterable[Step]) -> list[Difference]:
@@ -98,16 +98,16 @@ def differences(history: History, steps: Iterable[Step]) -> list[Difference]:
     The build itself may or may not be in the history already: a time that is exactly this step's
     counts as this build's.
     """
-    found = []
+    changes = []
     for step in steps:
         times = history.steps.get(step.output, ())
         earlier = times[1:] if times[:1] == (round(step.seconds, 3),) else times
         before = cost(step.output, earlier) if earlier else None
-        found.append(Difference(step.output, before, step.seconds))
-    return sorted(found, key=lambda each: -abs((each.now or 0.0) - (each.before or 0.0)))
+        changes.append(Difference(step.output, before, step.seconds))
+    return sorted(changes, key=lambda each: -abs((each.now or 0.0) - (each.before or 0.0)))
 
 
-def find_gone_outputs(history: History, graph: Graph | None) -> list[str]:
+def find_removed_outputs(history: History, graph: Graph | None) -> list[str]:
     """Return outputs that the history knows and nothing makes any more; empty when the graph is not known."""
     if graph is None or not graph.outputs:
         return []

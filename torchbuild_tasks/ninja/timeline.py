@@ -84,11 +84,11 @@ def by_kind(steps: Sequence[Step]) -> list[Kind]:
 def seconds_alone(steps: Sequence[Step]) -> float:
     """Return seconds during which exactly one step ran: what more cores cannot make shorter."""
     changes = sorted([(step.start, 1) for step in steps] + [(step.end, -1) for step in steps])
-    found, running, last = 0.0, 0, 0.0
+    seconds, running, last = 0.0, 0, 0.0
     for at, change in changes:
-        found += at - last if running == 1 else 0.0
+        seconds += at - last if running == 1 else 0.0
         running, last = running + change, at
-    return found
+    return seconds
 
 
 def critical_path(steps: Sequence[Step], graph: Graph | None) -> Chain:

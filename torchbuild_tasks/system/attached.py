@@ -61,7 +61,7 @@ def _on(path: str, argv: Sequence[str]) -> Sequence[str]:
     """Return argv with the program found on that PATH: Popen would look on ours first for nothing."""
     if os.sep in argv[0]:
         return argv
-    found = shutil.which(argv[0], path=path)
-    if found is None:
+    program = shutil.which(argv[0], path=path)
+    if program is None:
         raise FileNotFoundError(f"cannot start {argv[0]}: it is in no folder of PATH")
-    return [found, *argv[1:]]
+    return [program, *argv[1:]]

@@ -191,7 +191,7 @@ class Symbols:
         self._symbols, self._strings = symbols, strings
         self._count = sum(section.num_symbols() for section in sections(elf, "SHT_DYNSYM"))
         self._needs = _read_needed_versions(elf)
-        self._gives = _read_given_versions(elf)
+        self._gives = _read_defined_versions(elf)
 
     def wanted(self) -> tuple[Symbol, ...]:
         """Return what it takes from others and cannot do without; nothing where a table is broken."""
@@ -203,25 +203,25 @@ class Symbols:
     def exported(self, symbols: Collection[Symbol]) -> Collection[Symbol]:
         """Those of these that it gives, each in the version asked for; all where a table is broken."""
         try:
-            return self._read_given(symbols)
+            return self._find_defined(symbols)
         except _BROKEN:
             return symbols
 
     def _read_undefined(self) -> Iterator[Symbol]:
-        for index in range(1, self._first_given()):
+        for index in range(1, self._first_defined()):
             name, info, _, section, _, _ = self._symbol(index)
             if section == 0 and info >> 4 != _WEAK_BINDING and name:
                 library, version = self._needs.get(self._version(index), ("", ""))
                 yield Symbol(self._text(name), version, library)
 
-    def _read_given(self, symbols: Collection[Symbol]) -> set[Symbol]:
+    def _find_defined(self, symbols: Collection[Symbol]) -> set[Symbol]:
         if self._gnu is None:
-            given = self._all_given()
-            return {symbol for symbol in symbols if symbol.name in given}
+            defined = self._defined_names()
+            return {symbol for symbol in symbols if symbol.name in defined}
         find = self._finder(self._gnu)
         return {symbol for symbol in symbols if find(symbol)}
 
-    def _first_given(self) -> int:
+    def _first_defined(self) -> int:
         """Return the undefined stand before all that the GNU table holds; the other holds them all."""
         if self._gnu is None:
             return int(struct.unpack_from("<4xI", self._data, self._sysv or 0)[0])
@@ -264,10 +264,10 @@ class Symbols:
             return True
         return self._gives.get(self._version(index)) == symbol.version
 
-    def _all_given(self) -> set[str]:
+    def _defined_names(self) -> set[str]:
         return {
             self._text(name)
-            for name, _, _, section, _, _ in map(self._symbol, range(1, self._first_given()))
+            for name, _, _, section, _, _ in map(self._symbol, range(1, self._first_defined()))
             if section != 0
         }
 
@@ -303,7 +303,7 @@ def _read_needed_versions(elf: ELFFile) -> dict[int, tuple[str, str]]:
     }
 
 
-def _read_given_versions(elf: ELFFile) -> dict[int, str]:
+def _read_defined_versions(elf: ELFFile) -> dict[int, str]:
     return {
         version["vd_ndx"] & ~_HIDDEN: next(names).name
         for section in sections(elf, "SHT_GNU_verdef")
@@ -333,12 +333,12 @@ def read_cache(path: Path, machine: str) -> dict[str, tuple[str, ...]]:
         entries = [_ENTRY.unpack_from(data, start + 48 + _ENTRY.size * number) for number in range(count)]
     except (OSError, ValueError, struct.error):
         return {}
-    found: dict[str, tuple[str, ...]] = {}
+    libraries: dict[str, tuple[str, ...]] = {}
     for flags, name, place, _, hardware in entries:
         if flags == _FLAGS.get(machine) and not hardware:
             key = _text(data, start + name)
-            found[key] = (*found.get(key, ()), _text(data, start + place))
-    return found
+            libraries[key] = (*libraries.get(key, ()), _text(data, start + place))
+    return libraries
 
 
 def _text(data: bytes, offset: int) -> str:

@@ -77,7 +77,7 @@ def note_started(state: Path) -> Iterator[None]:
             path.unlink()
 
 
-def end_left(state: Path) -> tuple[tuple[str, ...], tuple[int, ...]]:
+def end_leftovers(state: Path) -> tuple[tuple[str, ...], tuple[int, ...]]:
     """End what a killed run left; its lock must be held.
 
     Returns:
@@ -106,12 +106,12 @@ def _sessions(token: str, known: set[int], since: float | None) -> dict[int, lis
     """Return the sessions of that run with the names of their programs; those begun `since` need no note."""
     import psutil
 
-    found: dict[int, list[str]] = {}
+    sessions: dict[int, list[str]] = {}
     for process in psutil.process_iter() if sys.platform != "win32" else ():
         with contextlib.suppress(psutil.Error, OSError):
             session = os.getsid(process.pid)
             new = since is not None and process.create_time() >= since
             ours = (session in known or new) and session != os.getsid(0)
             if ours and process.environ().get(VARIABLE) == token:
-                found.setdefault(session, []).append(process.name())
-    return found
+                sessions.setdefault(session, []).append(process.name())
+    return sessions

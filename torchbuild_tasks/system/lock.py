@@ -37,7 +37,7 @@ def hold(root: Path, what: str, note: Callable[[str], object] | None = None) -> 
         except filelock.Timeout:  # an OSError, too
             raise _busy(root, about) from None
     try:
-        _end_left(root, state, note)
+        _end_leftovers(root, state, note)
         sweep(root)  # what is as it should be is not written, so no write does it
         sweep(state)
         with contextlib.suppress(UsageError):  # a full disk, for `clean` to empty: then nobody learns of us
@@ -51,8 +51,8 @@ def hold(root: Path, what: str, note: Callable[[str], object] | None = None) -> 
         lock.release()
 
 
-def _end_left(root: Path, state: Path, note: Callable[[str], object] | None) -> None:
-    ended, stayed = left_running.end_left(state)
+def _end_leftovers(root: Path, state: Path, note: Callable[[str], object] | None) -> None:
+    ended, stayed = left_running.end_leftovers(state)
     if stayed:
         numbers = ", ".join(map(str, stayed))
         raise TreeBusy(

@@ -13,7 +13,7 @@ from torchbuild_tasks.errors import UsageError
 from torchbuild_tasks.system.files import replace, translate_errors
 from torchbuild_tasks.text.visible import visible
 
-KEPT: Final = 5
+MOST_LOGS: Final = 5
 HEAD: Final = 64 << 10  # bytes
 TAIL: Final = 1 << 20
 LONGEST: Final = 16 << 10  # characters of a line; what is longer is cut
@@ -42,9 +42,9 @@ class Log:
         if self.problem is not None:
             return
         try:
-            left = memoryview(data)
-            while left:
-                left = left[self._file.write(left) :]
+            rest = memoryview(data)
+            while rest:
+                rest = rest[self._file.write(rest) :]
         except OSError as error:
             self.problem = error.strerror or str(error)
 
@@ -77,7 +77,7 @@ def open_log(folder: Path, name: str, argv: Sequence[str] = ()) -> Log:
 
 
 def _rotate(folder: Path, name: str) -> None:
-    names = [f"{name}.log", *(f"{name}.{number}.log" for number in range(1, KEPT))]
+    names = [f"{name}.log", *(f"{name}.{number}.log" for number in range(1, MOST_LOGS))]
     for older, newer in reversed(list(zip(names[1:], names, strict=False))):
         if (folder / newer).exists():
             replace(folder / newer, folder / older)

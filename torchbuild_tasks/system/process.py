@@ -255,12 +255,12 @@ def _open(
     try:
         if run is not None:
             run.starting()
-        with Path(os.devnull if stdin is None else stdin).open("rb") as given:
+        with Path(os.devnull if stdin is None else stdin).open("rb") as source:
             process = _Process(
                 command,
                 env=env if run is None else run.environ(env),
                 cwd=cwd,
-                stdin=given,
+                stdin=source,
                 stdout=subprocess.PIPE,
                 stderr=stderr,
                 bufsize=0,
@@ -291,10 +291,10 @@ def with_path(argv: Sequence[str], env: Mapping[str, str]) -> Sequence[str]:
     places = (
         Path(folder.strip('"'), name) for folder in folders if folder not in ("", ".") for name in names
     )
-    found = next((str(place) for place in places if place.is_file()), None)
-    if found is None:
+    program = next((str(place) for place in places if place.is_file()), None)
+    if program is None:
         raise _CannotStart(f"cannot start {argv[0]}: it is in no folder of PATH")
-    return [found, *argv[1:]]
+    return [program, *argv[1:]]
 
 
 if sys.platform == "win32":
@@ -310,10 +310,10 @@ if sys.platform == "win32":
 def _wait_for_end(process: _Process, deadline: float) -> bool:
     """Wait for a process; return whether it ended before the deadline (of time.monotonic)."""
     while process.poll() is None:
-        left = deadline - time.monotonic()
-        if left <= 0:
+        remaining = deadline - time.monotonic()
+        if remaining <= 0:
             return False
-        _wait(process, left)
+        _wait(process, remaining)
     return True
 
 
@@ -366,10 +366,10 @@ class _Output:
     def read_until(self, deadline: float) -> bool:
         """Read on; return whether both streams and the process ended in time, within the limit."""
         while self._pipes.open:
-            left = deadline - time.monotonic()
-            if left <= 0 or self.flooded:
+            remaining = deadline - time.monotonic()
+            if remaining <= 0 or self.flooded:
                 break
-            if chunk := self._pipes.read(left):
+            if chunk := self._pipes.read(remaining):
                 self._streams[chunk.pipe].extend(chunk.data)
         # Not polled before both have ended: the number of a process that was reaped can be another's.
         return not self._pipes.open and not self.flooded and _wait_for_end(self._process, deadline)

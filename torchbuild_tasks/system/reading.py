@@ -64,10 +64,10 @@ def open_file(path: Path) -> BufferedReader:
 
 def _read(descriptor: int, most: int) -> bytes:
     """Read one byte more than the most: what grows meanwhile, or has no size in /proc, ends there, too."""
-    parts, left = [], most + 1
-    while left > 0 and (part := os.read(descriptor, min(left, 1 << 20))):
+    parts, remaining = [], most + 1
+    while remaining > 0 and (part := os.read(descriptor, min(remaining, 1 << 20))):
         parts.append(part)
-        left -= len(part)
+        remaining -= len(part)
     return b"".join(parts)
 
 

@@ -59,13 +59,13 @@ class Pace:
         took = now - self._since
         if self._before is not None and took < self._seconds:
             return
-        done = _work(pid)
-        before, self._before, self._since = self._before, done, now
-        if before is None or done is None:
+        work = _work(pid)
+        before, self._before, self._since = self._before, work, now
+        if before is None or work is None:
             return
         # A part of it that has ended takes its figures along: that moved, too.
-        computed = abs(done.seconds - before.seconds)
-        moved = abs(done.bytes - before.bytes)
+        computed = abs(work.seconds - before.seconds)
+        moved = abs(work.bytes - before.bytes)
         if computed < _SHARE * took and moved < _LEAST * took:
             raise Stalled(
                 f"it moved {moved} bytes in {took:.0f} s, less than {_LEAST:.0f} a second, and was ended"

@@ -70,18 +70,18 @@ class Job:
 
     def end(self, grace: float) -> tuple[int, ...]:
         """Wait `grace` seconds for all to end, then kill; returns the pids that are there after two more."""
-        if self._list_left(grace):
+        if self._wait_for_members(grace):
             _kernel32().TerminateJobObject(self._handle, _KILLED)
-        left = self._list_left(2.0)
+        remaining = self._wait_for_members(2.0)
         self._close()
-        return left
+        return remaining
 
     def release(self) -> None:
         """Let what is still running, a compiler cache's server, run on without us."""
         if self._handle is not None and self._limit(0):
             self._close()
 
-    def _list_left(self, seconds: float) -> tuple[int, ...]:
+    def _wait_for_members(self, seconds: float) -> tuple[int, ...]:
         deadline = time.monotonic() + seconds
         while (pids := self.members()) and time.monotonic() < deadline:
             time.sleep(0.05)

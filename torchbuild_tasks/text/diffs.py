@@ -119,6 +119,6 @@ def _between(diff: str, parts: tuple[Section, ...]) -> Iterator[str]:
 
 def _headers(text: str) -> Iterator[str]:
     """Of what stands between two parts, the lines from `diff --git` on: a commit may say anything."""
-    _, found, headers = text.partition("diff --git ")
-    if found:
+    _, separator, headers = text.partition("diff --git ")
+    if separator:
         yield from headers.split("\n")

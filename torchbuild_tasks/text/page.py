@@ -39,7 +39,7 @@ def plain(text: str) -> str:
     return _MARKS.sub("", text)
 
 
-def laid_out(text: str, *, width: int | None = None, colours: bool = False) -> str:
+def wrap_text(text: str, *, width: int | None = None, colours: bool = False) -> str:
     """Return a text as a screen shows it.
 
     Args:
@@ -67,9 +67,9 @@ def _colour(line: str, colours: bool) -> str:
         return plain(line)
     last = ""
 
-    def code(found: re.Match[str]) -> str:
+    def code(match: re.Match[str]) -> str:
         nonlocal last
-        style = _STYLE_OF.get(found[0])
+        style = _STYLE_OF.get(match[0])
         last = f"\x1b[{_CODES[style]}m" if style else ""
         return last or "\x1b[0m"
 
@@ -107,5 +107,5 @@ def _wrap(line: str, width: int | None) -> Iterator[str]:
 
 def _hang(bare: str, indent: int, width: int) -> int:
     """Return where the lines after the first begin: under the last column that leaves room for words."""
-    starts = [found.end() for found in _GAP.finditer(bare) if found.end() <= width - _LEAST]
+    starts = [gap.end() for gap in _GAP.finditer(bare) if gap.end() <= width - _LEAST]
     return starts[-1] if starts else indent + (3 if bare.lstrip().startswith("-> ") else 2)

@@ -15,7 +15,7 @@ from typing import Any, Final, NamedTuple
 
 from torchbuild_tasks.catalog import load_catalog
 
-GONE: Final = "REDACTED"
+MASK: Final = "REDACTED"
 _SHORTEST: Final = 6  # a shorter value stands in too many places by accident
 # What such a variable says instead of a secret, and what stands everywhere else, too.
 _SAYS_NOTHING: Final = frozenset(
@@ -33,7 +33,7 @@ _SCHEME: Final = r"[A-Za-z][A-Za-z0-9+.-]{1,20}"
 _NAME: Final = r"[A-Za-z_](?:[A-Za-z0-9_.-]{0,100}[A-Za-z0-9_])?"
 _WORD: Final = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
 # Users that stand for nobody, and would be found in half of all texts.
-_NOBODY: Final = frozenset(
+_GENERIC_USERS: Final = frozenset(
     ("root", "user", "users", "runner", "admin", "administrator", "ubuntu", "debian", "build", "builder")
     + ("jenkins", "vagrant", "docker", "nobody", "default", "public", "test", "torch", "pytorch", "python")
     + ("home", "local")
@@ -50,7 +50,7 @@ class Rule(NamedTuple):
     id: str
     what: str
     pattern: re.Pattern[str]
-    instead: str = GONE
+    instead: str = MASK
     person: bool = False
     named: bool = False
 
@@ -68,7 +68,7 @@ def rules() -> tuple[Rule, ...]:
             "flag",
             "values of flags whose names speak of a secret (--token X, --password=X)",
             re.compile(
-                rf"(?<![A-Za-z0-9-])(--?{_NAME})(=|\s+)(?!-|{GONE})(?:\"[^\"\r\n]*\"|'[^'\r\n]*'|[^\s\"']+)"
+                rf"(?<![A-Za-z0-9-])(--?{_NAME})(=|\s+)(?!-|{MASK})(?:\"[^\"\r\n]*\"|'[^'\r\n]*'|[^\s\"']+)"
             ),
             named=True,
         ),
@@ -77,7 +77,7 @@ def rules() -> tuple[Rule, ...]:
             'values of names that speak of a secret (API_TOKEN=X, "password": "X", ?sig=X)',
             re.compile(
                 rf"(?<![A-Za-z0-9_.])(-{{0,2}}{_NAME})(\\?[\"']?(?::[A-Z]{{4,8}}=|\s*(?:=>?|:(?!:))>?[ \t]*))"
-                rf"(?!{GONE})(?:\\?\"[^\"\r\n]*\"|'[^'\r\n]*'|[^\s\"'&;,]+)"
+                rf"(?!{MASK})(?:\\?\"[^\"\r\n]*\"|'[^'\r\n]*'|[^\s\"'&;,]+)"
             ),
             named=True,
         ),
@@ -168,7 +168,7 @@ def without_forms(text: str, instead: str) -> str:
     """Return a text without what looks like a secret by itself, `instead` in its place."""
     for rule in rules():
         if not rule.named and not rule.person:
-            text = rule.pattern.sub(rule.instead.replace(GONE, instead), text)
+            text = rule.pattern.sub(rule.instead.replace(MASK, instead), text)
     return text
 
 
@@ -194,7 +194,7 @@ class Redactor:
         self._people = people
         self._values = _secret_values(environ)
         self._literal = _literals(self._values)
-        self._users = _words(name for name in users if name.lower() not in _NOBODY)
+        self._users = _words(name for name in users if name.lower() not in _GENERIC_USERS)
         self._hosts = _words(name for name in hosts if name.lower() != "localhost")
 
     def learn(self, value: Any) -> None:
@@ -205,7 +205,7 @@ class Redactor:
     def text(self, text: str) -> str:
         """Return the text without them."""
         if self._literal:
-            text = self._replace("known-value", self._literal, GONE, text)
+            text = self._replace("known-value", self._literal, MASK, text)
         for rule in rules():
             if rule.named:
                 text = self._values_of_names(rule, text)
@@ -214,7 +214,7 @@ class Redactor:
         if not self._people:
             return text
         text, count = _HOMES.subn(
-            lambda found: (found[1] or found[3]) + _mask_name(found[2] or found[4]), text
+            lambda match: (match[1] or match[3]) + _mask_name(match[2] or match[4]), text
         )
         self.counts["home"] += count
         for id, pattern, word in (("user", self._users, "USER"), ("host", self._hosts, "HOST")):
@@ -242,16 +242,16 @@ class Redactor:
 
     def _list(self, items: list[Any]) -> list[Any]:
         """Return words of a command: what follows --token is one."""
-        done, before = [], ""
+        masked, before = [], ""
         for item in items:
             flag = before.startswith("-") and is_secret(before.lstrip("-")) and isinstance(item, str)
-            done.append(self._count_and_mask() if flag else self.value(item))
+            masked.append(self._count_and_mask() if flag else self.value(item))
             before = item if isinstance(item, str) else ""
-        return done
+        return masked
 
     def _count_and_mask(self) -> str:
         self.counts["assignment"] += 1
-        return GONE
+        return MASK
 
     def _replace(self, id: str, pattern: re.Pattern[str], instead: str, text: str) -> str:
         text, count = pattern.subn(instead, text)
@@ -261,14 +261,14 @@ class Redactor:
     def _values_of_names(self, rule: Rule, text: str) -> str:
         """Take out the values of secrets' names; behind any other name the search goes on at once."""
         parts, at = [], 0
-        while found := rule.pattern.search(text, at):
-            value = found[0][found.end(2) - found.start() :]
-            parts.append(text[at : found.end(2)])
-            at = found.end(2)
-            if is_secret(found[1].lstrip("-")) and value.strip("\"'\\").lower() not in _PLAIN:
+        while match := rule.pattern.search(text, at):
+            value = match[0][match.end(2) - match.start() :]
+            parts.append(text[at : match.end(2)])
+            at = match.end(2)
+            if is_secret(match[1].lstrip("-")) and value.strip("\"'\\").lower() not in _PLAIN:
                 quote = next((mark for mark in ('\\"', '"', "'") if value.startswith(mark)), "")
-                parts.append(f"{quote}{GONE}{quote}")
-                at = found.end()
+                parts.append(f"{quote}{MASK}{quote}")
+                at = match.end()
                 self.counts[rule.id] += 1
         return "".join((*parts, text[at:]))
 

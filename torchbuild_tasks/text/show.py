@@ -121,10 +121,10 @@ def plan_text(plan: BuildPlan, *, verbose: bool = False) -> str:
 def _choices(plan: BuildPlan) -> Iterator[str]:
     """Yield the decisions by group; a star marks what is not as in the last build."""
     before = {change.name.removeprefix("variable "): change.before for change in plan.freshness.changes}
-    left = list(plan.choices)
+    rest = list(plan.choices)
     for title, names in (*GROUPS, ("Build variables", ())):
-        group = [c for c in left if c.name in names or not names]
-        left = [c for c in left if c not in group]
+        group = [c for c in rest if c.name in names or not names]
+        rest = [c for c in rest if c not in group]
         if group:
             yield f"{styled('strong', title)}\n"
             yield from _group(group, before)

@@ -33,8 +33,8 @@ _RESET: Final = "\x1b[0m"
 _CUT: Final = re.compile(r"(?:\r|\x1b(?:\[[0-9;:]{0,60})?)\Z")
 
 
-def _escape(found: re.Match[str]) -> str:
-    code = ord(found[0])
+def _escape(match: re.Match[str]) -> str:
+    code = ord(match[0])
     return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
 
 
@@ -46,8 +46,8 @@ def visible(text: str) -> str:
 def visible_json(text: str) -> str:
     """Return JSON or TOML of the same meaning: such characters stand in their strings alone."""
 
-    def escaped(found: re.Match[str]) -> str:
-        code = ord(found[0])
+    def escaped(match: re.Match[str]) -> str:
+        code = ord(match[0])
         pair = code >= 0x10000
         high, low = 0xD800 + ((code - 0x10000) >> 10), 0xDC00 + (code & 0x3FF)
         return f"\\u{high:04x}\\u{low:04x}" if pair else f"\\u{code:04x}"
@@ -84,10 +84,10 @@ def _line(line: str, colours: bool) -> str:
         return visible(line)
     parts: list[str] = []
     at, last = 0, ""
-    for found in _COLOUR.finditer(line):
-        last = found[0] if colours else ""
-        parts += (visible(line[at : found.start()]), last)
-        at = found.end()
+    for match in _COLOUR.finditer(line):
+        last = match[0] if colours else ""
+        parts += (visible(line[at : match.start()]), last)
+        at = match.end()
     open_ = last and not re.fullmatch(r"\x1b\[0*m", last)
     return "".join((*parts, visible(line[at:]), _RESET if open_ else ""))
 

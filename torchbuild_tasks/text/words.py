@@ -36,8 +36,8 @@ def nearest(word: str, known: Iterable[str]) -> str | None:
     import difflib
 
     folded = {item.casefold(): item for item in known}
-    found = difflib.get_close_matches(word.casefold(), folded, n=1, cutoff=0.6)
-    return folded[found[0]] if found else None
+    matches = difflib.get_close_matches(word.casefold(), folded, n=1, cutoff=0.6)
+    return folded[matches[0]] if matches else None
 
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:
@@ -59,13 +59,19 @@ def close_to(word: str, known: Iterable[str]) -> str | None:
     for other, item in folded.items():  # USE_QNNPACK
         if parts < set(other.split("_")) <= parts | {"pytorch", "torch"}:
             return item
-    found = difflib.get_close_matches(own, folded, n=1, cutoff=0.84)
-    if found:
-        return folded[found[0]]
+    matches = difflib.get_close_matches(own, folded, n=1, cutoff=0.84)
+    if matches:
+        return folded[matches[0]]
     for other, item in folded.items():  # DEBGU, CUDA_ARCH_LIST
         if sorted(other) == sorted(own) or ("_" in own and other.endswith(f"_{own}")):
             return item
     return None
+
+
+def first_few(names: Sequence[str], most: int = 6) -> str:
+    """Return the first names of a list, and how many more there are."""
+    more = len(names) - most
+    return ", ".join(names[:most]) + (f" and {more} more" if more > 0 else "")
 
 
 def in_short(error: Exception | str) -> str:

@@ -105,11 +105,11 @@ def devices(torch: Any) -> list[tuple[str, tuple[int, int]]]:
 
 def check_cuda_devices(torch: Any) -> Answer:
     require_device(torch)
-    found = devices(torch)
-    if not found:
+    gpus = devices(torch)
+    if not gpus:
         raise Wrong("torch.cuda.is_available() is true, and torch.cuda.device_count() is 0")
-    words = "; ".join(text for text, _ in found)
-    return words, {"devices": words, "capabilities": " ".join(f"{a}.{b}" for _, (a, b) in found)}
+    words = "; ".join(text for text, _ in gpus)
+    return words, {"devices": words, "capabilities": " ".join(f"{a}.{b}" for _, (a, b) in gpus)}
 
 
 # ---------------------------------------------------------------- the driver, one addition, exceptions
@@ -233,14 +233,14 @@ def check_cuda_oom(torch: Any) -> Answer:
 
 def check_cuda_pinned(torch: Any) -> Answer:
     require_device(torch)
-    given = torch.tensor(numbers(64, 65)).pin_memory()
-    if not given.is_pinned():
+    source = torch.tensor(numbers(64, 65)).pin_memory()
+    if not source.is_pinned():
         raise Wrong("Tensor.pin_memory() gives memory that is not pinned")
-    on_gpu = given.to(DEVICE, non_blocking=True)
-    back = torch.empty_like(given).pin_memory()
+    on_gpu = source.to(DEVICE, non_blocking=True)
+    back = torch.empty_like(source).pin_memory()
     back.copy_(on_gpu, non_blocking=True)
     torch.cuda.synchronize()
-    return compare("there and back: pinned memory", back, given.tolist(), 0.0), {}
+    return compare("there and back: pinned memory", back, source.tolist(), 0.0), {}
 
 
 def check_cuda_streams(torch: Any) -> Answer:
@@ -274,10 +274,10 @@ def check_cuda_peer(torch: Any) -> Answer:
     count = torch.cuda.device_count()
     if count < 2:
         raise NotPossible("there is one GPU only")
-    given, direct = numbers(33, 7), []
+    source, direct = numbers(33, 7), []
     for one, other in itertools.permutations(range(count), 2):
-        copied = torch.tensor(given).to(f"{DEVICE}:{one}").to(f"{DEVICE}:{other}")
-        compare(f"copied from {one} to {other}: tensor", copied, torch.tensor(given).tolist(), 0.0)
+        copied = torch.tensor(source).to(f"{DEVICE}:{one}").to(f"{DEVICE}:{other}")
+        compare(f"copied from {one} to {other}: tensor", copied, torch.tensor(source).tolist(), 0.0)
         if torch.cuda.can_device_access_peer(one, other):
             direct.append(f"{one}-{other}")
     return f"copies between {count} GPUs; peer access: {' '.join(direct) or 'none'}", {}

@@ -57,7 +57,7 @@ def verify(
     interpreter dies after its last check.
     """
     expected = _with_import(expectations)
-    asked = {*ALWAYS, *(each.check for each in expected if not each.skip)}
+    requested = {*ALWAYS, *(each.check for each in expected if not each.skip)}
     env = {name: value for name, value in environ.items() if name.upper() not in _DROPPED}
 
     def ask(names: Sequence[str], seconds: float) -> Captured:
@@ -68,7 +68,7 @@ def verify(
             return capture(argv, env=env, cwd=empty, timeout=seconds)
 
     start = time.monotonic()
-    seen, exit_detail = observe(ask, [name for name in CHECKS if name in asked], timeout)
+    seen, exit_detail = observe(ask, [name for name in CHECKS if name in requested], timeout)
     # An interpreter that used up its time would not answer for its libraries either.
     if seen["import"].outcome == "failed" and time.monotonic() - start < timeout:
         seen["import"] = _explain_import(seen["import"], python, env)
@@ -153,35 +153,35 @@ def observe(ask: Ask, names: Sequence[str], timeout: float) -> tuple[dict[str, S
     """
     deadline = time.monotonic() + timeout
     seen: dict[str, Seen] = {}
-    left = list(names)
-    while left:
-        captured = ask(left, max(deadline - time.monotonic(), 1.0))
+    pending = list(names)
+    while pending:
+        captured = ask(pending, max(deadline - time.monotonic(), 1.0))
         run = read_run(captured.stdout)
         seen = {**run.seen, **seen}
-        before, left = left, [name for name in left if name not in seen]
-        if run.ended or not left:
+        before, pending = pending, [name for name in pending if name not in seen]
+        if run.ended or not pending:
             return _add_stderr(seen, captured), _exit_words(captured)
-        blamed = "" if run.again and left != before else run.at if run.at in left else left[0]
+        blamed = "" if run.again and pending != before else run.at if run.at in pending else pending[0]
         if blamed:
             seen[blamed] = _blame(captured, blamed, run.at)
-        left = _still_possible(left, seen, blamed)
+        pending = _still_possible(pending, seen, blamed)
         if captured.timed_out:
             late = Seen(outcome="not possible", detail="no time was left for this check")
-            return {**dict.fromkeys(left, late), **seen}, ""
+            return {**dict.fromkeys(pending, late), **seen}, ""
         if blamed == "import":
             break
     return seen, ""
 
 
-def _still_possible(left: Sequence[str], seen: dict[str, Seen], blamed: str) -> list[str]:
+def _still_possible(pending: Sequence[str], seen: dict[str, Seen], blamed: str) -> list[str]:
     """Return what is still worth asking for; where a gate is closed, `seen` gets the checks behind it."""
     closed = next((g for g in GATES if g == blamed or (g in seen and seen[g].outcome == "failed")), "")
     if closed:
         why = f"not tried, because of {closed}: {seen[closed].detail}".partition("\n")[0]
-        for name in left:
+        for name in pending:
             if name in CUDA_CHECKS and name not in seen:
                 seen[name] = Seen(outcome="not possible", detail=why)
-    return [name for name in left if name not in seen]
+    return [name for name in pending if name not in seen]
 
 
 def _add_stderr(seen: Mapping[str, Seen], captured: Captured) -> dict[str, Seen]:
@@ -241,7 +241,7 @@ def _events(stdout: bytes) -> Iterator[dict[str, Any]]:
 
 def _answer(event: Mapping[str, Any]) -> Seen:
     outcome: Outcome = event["outcome"] if event.get("outcome") in get_args(Outcome) else "failed"
-    given = event.get("values")
-    values = given if isinstance(given, dict) else {}
+    reported = event.get("values")
+    values = reported if isinstance(reported, dict) else {}
     texts = {key: str(value) for key, value in values.items()}
     return Seen(outcome=outcome, detail=str(event.get("detail", "")), values=texts)

@@ -139,8 +139,8 @@ def check_autograd(torch: Any) -> Answer:
     details = compare("polynomial", x.grad, [3 * value**2 - 2 for value in x.tolist()], 1e-12)
     first = numbers(4, 5)
     last = numbers(5, 3)
-    given = numbers(6, 4)
-    inner, outer = (torch.tensor(side, dtype=torch.float64) for side in (given, last))
+    source = numbers(6, 4)
+    inner, outer = (torch.tensor(side, dtype=torch.float64) for side in (source, last))
 
     def loss(weights: Any) -> Any:
         return (torch.tanh(inner @ weights) @ outer).pow(2).sum()
@@ -261,8 +261,8 @@ def check_cmake_consumer(torch: Any) -> Answer:
     cmake = shutil.which("cmake")
     ninja = shutil.which("ninja")
     compiler = os.environ.get("CXX") or ("cl" if os.name == "nt" else "c++")
-    for name, found in (("cmake", cmake), ("ninja", ninja), (compiler, shutil.which(compiler.split()[0]))):
-        if not found:
+    for name, program in (("cmake", cmake), ("ninja", ninja), (compiler, shutil.which(compiler.split()[0]))):
+        if not program:
             raise NotPossible(f"{name} is not on PATH")
     if getattr(torch.version, "cuda", None) and not (os.environ.get("CUDA_HOME") or shutil.which("nvcc")):
         raise NotPossible("find_package(Torch) of a CUDA torch needs a CUDA toolkit, and none is on PATH")
@@ -301,15 +301,15 @@ def consume(cmake: str, config: Path, package: Path) -> str:
 def run(argv: list[str], what: str, env: dict[str, str] | None = None) -> str:
     """Return what a program printed; one that fails is wrong, with its last lines."""
     try:
-        done = subprocess.run(  # noqa: TID251 - this file runs in the Python of torch
+        result = subprocess.run(  # noqa: TID251 - this file runs in the Python of torch
             argv, env=env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, errors="replace", timeout=500
         )
     except subprocess.TimeoutExpired:
         raise NotPossible(f"{what} took longer than 500 seconds") from None
-    if done.returncode:
-        lines = done.stdout.strip().splitlines()
-        raise Wrong(f"{what} ended with {done.returncode}:\n" + "\n".join(lines[-15:]))
-    return done.stdout
+    if result.returncode:
+        lines = result.stdout.strip().splitlines()
+        raise Wrong(f"{what} ended with {result.returncode}:\n" + "\n".join(lines[-15:]))
+    return result.stdout
 
 
 def extension_builder() -> Any:

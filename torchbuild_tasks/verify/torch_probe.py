@@ -177,9 +177,9 @@ def check_rpath(torch: Any) -> Answer:
     if sys.platform == "win32":
         raise import_sibling("torch_checks").NotPossible("a DLL has no RPATH")
     folders = package_folders(torch)
-    found = {str(file) for each in folders["package"].split("\n") for file in Path(each).glob("lib/*.so*")}
-    found |= {os.path.realpath(torch._C.__file__)} if hasattr(torch._C, "__file__") else set()
-    return f"{len(found)} libraries", {"files": "\n".join(sorted(found)), **folders}
+    files = {str(file) for each in folders["package"].split("\n") for file in Path(each).glob("lib/*.so*")}
+    files |= {os.path.realpath(torch._C.__file__)} if hasattr(torch._C, "__file__") else set()
+    return f"{len(files)} libraries", {"files": "\n".join(sorted(files)), **folders}
 
 
 def package_folders(torch: Any) -> dict[str, str]:
@@ -216,8 +216,8 @@ def parse_config(text: str) -> dict[str, str]:
 
 
 def parse_lines(text: str, lines: Iterable[tuple[str, str]], start: str) -> dict[str, str]:
-    found = ((key, re.search(rf"^{start}\s*{pattern}", text, re.MULTILINE)) for key, pattern in lines)
-    return {key: match.group(1).strip() for key, match in found if match}
+    matches = ((key, re.search(rf"^{start}\s*{pattern}", text, re.MULTILINE)) for key, pattern in lines)
+    return {key: match.group(1).strip() for key, match in matches if match}
 
 
 # ---------------------------------------------------------------- running the checks
@@ -238,8 +238,8 @@ def main(arguments: list[str]) -> None:
         "libraries": check_libraries,
         "rpath": check_rpath,
     }
-    asked = [name for name in CHECKS if name in arguments] or CPU_CHECKS + CUDA_CHECKS
-    for name in ["import", *(name for name in asked if name != "import")]:
+    checks = [name for name in CHECKS if name in arguments] or CPU_CHECKS + CUDA_CHECKS
+    for name in ["import", *(name for name in checks if name != "import")]:
         emit(begin=name)
         if name not in (
             "cpp_extension",

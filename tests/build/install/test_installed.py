@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from torchbuild_tasks.build.install.installed import Due, Folder, Snapshot, find_due, find_left_over
+from torchbuild_tasks.build.install.installed import Due, Folder, Snapshot, find_due, why_front_end
 from torchbuild_tasks.values import replace
 
 BEFORE = Snapshot(
@@ -26,7 +26,7 @@ def folders(**changed: Folder) -> Snapshot:
 
 def test_nothing_changed() -> None:
     assert find_due(BEFORE, BEFORE, lists_modules=True) == Due()
-    assert find_left_over(BEFORE, BEFORE, lists_modules=True) == ""
+    assert why_front_end(BEFORE, BEFORE, lists_modules=True) == ""
 
 
 @pytest.mark.parametrize(
@@ -62,11 +62,11 @@ def test_python_files_matter_where_modules_are_listed_and_only_when_they_go() ->
 
 def test_what_is_left_for_the_front_end() -> None:
     other = replace(BEFORE, copied={"/t/functorch.so": "bb"})
-    assert "/t/functorch.so" in find_left_over(BEFORE, other, lists_modules=False)
+    assert "/t/functorch.so" in why_front_end(BEFORE, other, lists_modules=False)
     fewer = replace(BEFORE, installed={"/t/lib/libc10.so": (6, 2)})
-    assert "/t/include/a.h is installed no longer" in find_left_over(BEFORE, fewer, lists_modules=True)
-    assert find_left_over(BEFORE, fewer, lists_modules=False) == ""
+    assert "/t/include/a.h is installed no longer" in why_front_end(BEFORE, fewer, lists_modules=True)
+    assert why_front_end(BEFORE, fewer, lists_modules=False) == ""
     more = replace(BEFORE, installed={**BEFORE.installed, "/t/_D.so": (1, 1)})
-    assert "/t/_D.so is a new module" in find_left_over(BEFORE, more, lists_modules=True)
+    assert "/t/_D.so is a new module" in why_front_end(BEFORE, more, lists_modules=True)
     header = replace(BEFORE, installed={**BEFORE.installed, "/t/include/b.h": (1, 1)})
-    assert find_left_over(BEFORE, header, lists_modules=True) == ""
+    assert why_front_end(BEFORE, header, lists_modules=True) == ""

@@ -51,9 +51,7 @@ def test_tokens_are_never_negative_nor_more_than_cores(
     room: int, full: float, cores: int, held: int, reserve: int, typical: int, in_use: int
 ) -> None:
     """With the job that needs no token there is always one, and never more than cores."""
-    tokens = wanted(
-        state(room, full), cores=cores, held=held, reserve=reserve, typical=typical, in_use=in_use
-    )
+    tokens = wanted(state(room, full), cores=cores, out=held, reserve=reserve, typical=typical, in_use=in_use)
     assert 0 <= tokens <= cores - 1
 
 
@@ -62,7 +60,7 @@ def test_more_memory_is_never_fewer_tokens(
     rooms: tuple[int, int], full: float, held: int, reserve: int, typical: int, in_use: int
 ) -> None:
     less, more = (
-        wanted(state(room, full), cores=64, held=held, reserve=reserve, typical=typical, in_use=in_use)
+        wanted(state(room, full), cores=64, out=held, reserve=reserve, typical=typical, in_use=in_use)
         for room in sorted(rooms)
     )
     assert less <= more
@@ -71,21 +69,21 @@ def test_more_memory_is_never_fewer_tokens(
 @given(room=BYTES, typical=st.integers(1, 1 << 40), held=st.integers(0, 63))
 def test_what_was_just_given_is_kept_when_nothing_changes(room: int, typical: int, held: int) -> None:
     """No flapping: asked again with what it said, it says the same."""
-    once = wanted(state(room), cores=64, held=held, reserve=0, typical=typical)
-    assert wanted(state(room), cores=64, held=once, reserve=0, typical=typical) == once
+    once = wanted(state(room), cores=64, out=held, reserve=0, typical=typical)
+    assert wanted(state(room), cores=64, out=once, reserve=0, typical=typical) == once
 
 
 def test_a_token_more_needs_room_for_one_and_a_half() -> None:
     tokens = [
-        wanted(state(room * MIB), cores=64, held=1, reserve=0, typical=1000 * MIB)
+        wanted(state(room * MIB), cores=64, out=1, reserve=0, typical=1000 * MIB)
         for room in (2000, 3000, 3499, 3501, 4499, 4501)
     ]
     assert tokens == [1, 1, 1, 2, 2, 3]
 
 
 def test_all_at_once_where_there_is_plenty_or_nothing_is_known() -> None:
-    assert wanted(state(None), cores=64, held=0, reserve=GIB, typical=GIB) == 63
-    assert wanted(state(80 * GIB), cores=64, held=0, reserve=GIB, typical=GIB) == 63
+    assert wanted(state(None), cores=64, out=0, reserve=GIB, typical=GIB) == 63
+    assert wanted(state(80 * GIB), cores=64, out=0, reserve=GIB, typical=GIB) == 63
 
 
 def test_a_machine_that_stands_still_for_memory_has_less_of_it() -> None:

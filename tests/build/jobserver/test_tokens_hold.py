@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from torchbuild_tasks.build.jobserver.tokens import Growth, Running, left_beside, to_hold
+from torchbuild_tasks.build.jobserver.tokens import Growth, Running, free_beside, to_hold
 
 MIB = 1 << 20
 BYTES = st.integers(0, 1 << 42)
@@ -52,7 +52,7 @@ def test_what_is_not_held_grows_less_than_is_left(
     held = to_hold(running, free, largest=largest, likely=largest, growth=growth, spare=0)
     working = sorted((job for job in running if not job.idle), key=lambda job: (-job.size, job.started))
     grows = sum(growth.get(job.pid, 0) for job in working[1:] if job.pid not in held)
-    assert grows <= max(0, left_beside(running, free, largest)) + 1
+    assert grows <= max(0, free_beside(running, free, largest)) + 1
 
 
 def test_one_that_does_not_grow_is_not_held() -> None:
@@ -81,7 +81,7 @@ def test_slow_growth_may_use_what_the_largest_only_perhaps_needs() -> None:
 def test_one_that_waits_for_another_is_no_job() -> None:
     waits = Running(1, 1, 900, 900, idle=True)
     assert to_hold([waits, *running(500)], 0, largest=1000, likely=1000, growth={}, spare=0) == frozenset()
-    assert left_beside([waits, *running(500)], 600, 1000) == 100
+    assert free_beside([waits, *running(500)], 600, 1000) == 100
 
 
 def one(size: int, held: bool = False) -> list[Running]:

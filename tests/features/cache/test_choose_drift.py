@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from torchbuild_tasks.features.cache.choose import KEPT, drift, drift_line, remember_settings
+from torchbuild_tasks.features.cache.choose import MOST_SETTINGS, drift, drift_line, remember_settings
 from torchbuild_tasks.model import CacheTool
 from torchbuild_tasks.values import replace
 
@@ -38,4 +38,4 @@ def test_the_newest_combination_is_last_and_there_are_not_too_many() -> None:
     assert remember_settings([GCC, CLANG], GCC) == [CLANG, GCC]
     many = [{"compiler": str(n)} for n in range(50)]
     kept = remember_settings(many, GCC)
-    assert (len(kept), kept[-1], kept[-2]) == (KEPT, GCC, {"compiler": "49"})
+    assert (len(kept), kept[-1], kept[-2]) == (MOST_SETTINGS, GCC, {"compiler": "49"})

@@ -10,14 +10,14 @@ from torchbuild_tasks.features.cache.folder import look_into
 
 def test_a_new_folder_is_made_and_left_empty(tmp_path: Path) -> None:
     found = look_into(tmp_path / "deep" / "cache")
-    assert (found.made, found.problem) == (True, "")
+    assert (found.created, found.problem) == (True, "")
     assert list(found.path.iterdir()) == []
 
 
 def test_one_that_is_there_is_not_made(tmp_path: Path) -> None:
     (tmp_path / "entry").write_bytes(b"")
     found = look_into(tmp_path)
-    assert (found.made, found.read_only, found.problem) == (False, False, "")
+    assert (found.created, found.read_only, found.problem) == (False, False, "")
 
 
 def test_a_file_in_its_place(tmp_path: Path) -> None:

@@ -76,7 +76,7 @@ def test_a_strange_board_with_that_chip_gets_it_too() -> None:
     assert chosen(facts) == ["launch-bounds"]
 
 
-@pytest.mark.parametrize(("count", "end"), [(1, ": f0"), (3, ": f0, f1, f2"), (4, ": f0, f1, f2 ...")])
+@pytest.mark.parametrize(("count", "end"), [(1, ": f0"), (3, ": f0, f1, f2"), (4, ": f0, f1, f2 and 1 more")])
 def test_at_most_three_files_are_named(count: int, end: str) -> None:
     text = "".join(f"--- a/f{number}\n+++ b/f{number}\n@@ -1 +1 @@\n-1\n+2\n" for number in range(count))
     (finding,) = check_patches(ask(with_own(own("x.patch", text))))

@@ -12,9 +12,9 @@ from torchbuild_tasks.features.wheel_overlay.choose import (
     Reached,
     Situation,
     choose_offer,
-    find_asked,
+    describe_offers,
+    list_user_choices,
     offer_ways,
-    say_offers,
 )
 from torchbuild_tasks.options import BuildRequest
 from torchbuild_tasks.plan.question import Question
@@ -31,11 +31,11 @@ MIXED = {"laid": True, "mixed": True, "wheel": "2.6.0"}
     [
         ({"laid": True, "wheel": "2.6.0"}, "no-op"),
         ({"laid": True, "wheel": "2.6.0", "reached": NATIVE}, "front end"),
-        ({"laid": True, "wheel": "2.6.0", "asked": ("USE_CUDA",)}, "front end"),
+        ({"laid": True, "wheel": "2.6.0", "decided": ("USE_CUDA",)}, "front end"),
         ({"laid": True, "wheel": "2.6.0", "reached": BINDING}, "front end"),  # which may be built otherwise
         ({**MIXED, "steps": 2, "reached": BINDING}, "mixed"),
         ({**MIXED, "steps": 2}, "mixed"),  # the change was taken back
-        ({**MIXED, "steps": 2, "reached": BINDING, "asked": ("USE_CUDA",)}, "mixed"),  # as it is configured
+        ({**MIXED, "steps": 2, "reached": BINDING, "decided": ("USE_CUDA",)}, "mixed"),  # as it is configured
         ({**MIXED, "steps": 9, "step_seconds": 9.0, "full_seconds": 1.0, "reached": BINDING}, "mixed"),
         ({**MIXED, "steps": 0, "reached": BINDING}, "no-op"),
         ({**MIXED, "steps": 0}, "no-op"),
@@ -49,7 +49,7 @@ MIXED = {"laid": True, "mixed": True, "wheel": "2.6.0"}
         ({"wheel": "dist/torch.whl", "wheel_size": 1_200_000_000}, "from-wheel"),
         ({"wheel": "2.6.0"}, "from-wheel"),
         ({"wheel": "2.6.0", "reached": NATIVE}, "front end"),
-        ({"wheel": "2.6.0", "asked": ("USE_CUDA",)}, "front end"),
+        ({"wheel": "2.6.0", "decided": ("USE_CUDA",)}, "front end"),
         ({"wheel": "2.6.0", "in_way": "torch/version.py"}, "front end"),
         ({"wheel": "2.6.0", "wheel_size": 10**9, "full_seconds": 8.0}, "front end"),
         ({"wheel": "2.6.0", "no_compile": "no compiler"}, "from-wheel"),
@@ -64,7 +64,7 @@ def test_the_cheapest_right_way_is_taken(seen: dict[str, Any], way: str) -> None
 def test_one_line_names_every_way_with_its_time_or_why_not() -> None:
     seen = Situation(wheel="2.6.0", wheel_size=1_000_000_000, full_seconds=9000)
     offers = offer_ways(seen)
-    said = say_offers(choose_offer(offers), offers)
+    said = describe_offers(choose_offer(offers), offers)
     assert said == (
         "auto: from-wheel, about 40 s (no-op nothing is built here; mixed nothing of torch_python has "
         "changed; ninja install nothing is built here; front end about 2.5 h)"
@@ -85,7 +85,7 @@ def test_why_bindings_are_not_compiled_alone_is_said() -> None:
     against = {each.way: each.against for each in offer_ways(laid)}
     assert "build --from-wheel auto --target torch_python" in against["mixed"]
     offers = offer_ways(replace(laid, mixed=True, steps=3))
-    assert say_offers(choose_offer(offers), offers).startswith(
+    assert describe_offers(choose_offer(offers), offers).startswith(
         "auto: mixed, about 60 s (no-op Ninja has 3 steps;"
     )
 
@@ -104,5 +104,5 @@ def test_what_the_user_decided_of_the_build_is_asked_for() -> None:
         ({"target": "c10"}, {"--target"}),
     ):
         question = Question(BuildRequest(**flags), facts, CATALOG)
-        assert names <= set(find_asked(question, plan_of(facts, **flags)))
-        assert bool(names) == bool(find_asked(question, plan_of(facts, **flags))), flags
+        assert names <= set(list_user_choices(question, plan_of(facts, **flags)))
+        assert bool(names) == bool(list_user_choices(question, plan_of(facts, **flags))), flags

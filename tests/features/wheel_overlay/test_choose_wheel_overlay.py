@@ -10,7 +10,6 @@ import pytest
 from tests.support.machines import linux_facts, plan_of, with_tree
 from torchbuild_tasks.build.outputs import patterns
 from torchbuild_tasks.catalog import load_catalog
-from torchbuild_tasks.features.wheel_overlay import choose
 from torchbuild_tasks.features.wheel_overlay.choose import (
     COMPILED,
     built_from_changes,
@@ -19,12 +18,12 @@ from torchbuild_tasks.features.wheel_overlay.choose import (
     find_reached,
     find_row,
     is_commit,
-    left_to_compile,
     misfit,
     misfit_cuda,
     promise,
     python_tags,
     release_tags,
+    select_blocking,
     wheel_inputs,
 )
 from torchbuild_tasks.model import Expectation, Facts, Host, TreeReads
@@ -207,12 +206,12 @@ OF_OTHERS_TOO = [
 
 def test_only_what_is_of_torch_python_alone_is_compiled_against_a_wheel() -> None:
     plan = plan_of(mixable(), from_wheel="auto", target="torch_python")
-    assert left_to_compile(plan, find_reached(OF_TORCH_PYTHON, [], ROWS)) == ()
+    assert select_blocking(plan, find_reached(OF_TORCH_PYTHON, [], ROWS)) == ()
     assert [
-        each.path for each in left_to_compile(plan, find_reached(OF_OTHERS_TOO, [], ROWS))
+        each.path for each in select_blocking(plan, find_reached(OF_OTHERS_TOO, [], ROWS))
     ] == OF_OTHERS_TOO
     plain = plan_of(mixable(), from_wheel="auto")
-    assert len(left_to_compile(plain, find_reached(OF_TORCH_PYTHON, [], ROWS))) == len(OF_TORCH_PYTHON)
+    assert len(select_blocking(plain, find_reached(OF_TORCH_PYTHON, [], ROWS))) == len(OF_TORCH_PYTHON)
 
 
 @pytest.mark.parametrize(
@@ -452,8 +451,3 @@ def test_without_git_nobody_knows_what_was_changed() -> None:
     assert plan.verdict == "refuse"
     assert "not a git checkout" in plan.findings[-1].text
     assert re.search(r"torchbuild source get \S+ --source \S+-git", str(plan.findings[-1].fix))
-
-
-@pytest.mark.parametrize(("count", "end"), [(6, "f4, f5"), (7, "f4, f5 and 1 more"), (9, "f5 and 3 more")])
-def test_of_many_files_six_are_named_and_the_others_counted(count: int, end: str) -> None:
-    assert choose._some([f"f{number}" for number in range(count)]).endswith(end)

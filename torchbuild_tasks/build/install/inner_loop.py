@@ -16,7 +16,7 @@ import msgspec
 
 from torchbuild_tasks.build import ownership
 from torchbuild_tasks.build.install import snapshot
-from torchbuild_tasks.build.install.installed import SOURCES, Due, Snapshot, find_due, find_left_over
+from torchbuild_tasks.build.install.installed import SOURCES, Due, Snapshot, find_due, why_front_end
 from torchbuild_tasks.build.outputs import patterns
 from torchbuild_tasks.build.work import Work
 from torchbuild_tasks.model import Command
@@ -55,12 +55,12 @@ def choose_route(work: Work) -> Route | None:
     if snapshots is None:
         return _front_end(work, "it is not known what the last install put in place")
     before, now = snapshots
-    found = find_due(before, now, lists_modules=_lists_modules(work))
-    if found.front_end:
-        return _front_end(work, found.front_end)
-    if dry == "idle" and not (found.cmake or found.install):
+    due = find_due(before, now, lists_modules=_lists_modules(work))
+    if due.front_end:
+        return _front_end(work, due.front_end)
+    if dry == "idle" and not (due.cmake or due.install):
         return None
-    return _ninja(work, ninja, found, before)
+    return _ninja(work, ninja, due, before)
 
 
 def confirm_route(work: Work, route: Route) -> Route:
@@ -75,7 +75,7 @@ def next_route(work: Work, route: Route) -> Route | None:
     if route.front_end:
         _remember(work)
         return None
-    reason = find_left_over(
+    reason = why_front_end(
         route.before, snapshot.take(_places(work), route.before), lists_modules=_lists_modules(work)
     )
     if reason:
@@ -91,14 +91,14 @@ def _front_end(work: Work, because: str) -> Route:
     return Route(commands=(work.plan.compile,), front_end=True)
 
 
-def _ninja(work: Work, ninja: Command, found: Due, before: Snapshot) -> Route:
-    reasons = "; ".join(filter(None, (found.cmake, found.install))) or work.plan.way.because
-    by = "by CMake, Ninja and install" if found.cmake else "by Ninja and install"
+def _ninja(work: Work, ninja: Command, due: Due, before: Snapshot) -> Route:
+    reasons = "; ".join(filter(None, (due.cmake, due.install))) or work.plan.way.because
+    by = "by CMake, Ninja and install" if due.cmake else "by Ninja and install"
     work.report.note(f"{by}: {reasons}")
     leave_second(before)
     install = replace(ninja, argv=(*ninja.argv, "install"))
-    cmake = Command(argv=("cmake", str(work.build_dir)), cwd=ninja.cwd, because=found.cmake)
-    return Route(commands=(cmake, install) if found.cmake else (install,), front_end=False, before=before)
+    cmake = Command(argv=("cmake", str(work.build_dir)), cwd=ninja.cwd, because=due.cmake)
+    return Route(commands=(cmake, install) if due.cmake else (install,), front_end=False, before=before)
 
 
 def leave_second(before: Snapshot | None) -> None:
@@ -108,9 +108,9 @@ def leave_second(before: Snapshot | None) -> None:
     for the same, whatever its size (file(INSTALL) of CMake 3.25.1 and 4.4.4, tried): the old one would stay.
     """
     newest = max((changed for _, changed in before.sources.values()), default=0) if before else 0
-    left = newest // _SECOND + 1 - time.time()
-    if 0 < left <= 1:  # not for a time in the future
-        time.sleep(left)
+    remaining = newest // _SECOND + 1 - time.time()
+    if 0 < remaining <= 1:  # not for a time in the future
+        time.sleep(remaining)
 
 
 def _remember(work: Work) -> None:
@@ -167,9 +167,9 @@ def _dry_run(work: Work, ninja: Command) -> str:
         return "idle"
     if dry.rc != 0 or _builds(dry.stdout):
         return "busy"
-    done = process.capture(ninja.argv, env=work.environ, cwd=ninja.cwd)
+    captured = process.capture(ninja.argv, env=work.environ, cwd=ninja.cwd)
     ownership.renew(work.root, began)
-    return "idle" if done.rc == 0 and not _builds(done.stdout) else "busy"
+    return "idle" if captured.rc == 0 and not _builds(captured.stdout) else "busy"
 
 
 def _builds(output: bytes) -> bool:
@@ -183,12 +183,12 @@ def _run_both(one: Callable[[], str], other: Callable[[], T]) -> tuple[str, T]:
 
     The second is called in a thread, for Ctrl-C comes to the first. Raises what either raises.
     """
-    found: list[T] = []
+    results: list[T] = []
     failed: list[OSError] = []
 
     def run() -> None:
         try:
-            found.append(other())
+            results.append(other())
         except OSError as error:
             failed.append(error)
 
@@ -200,4 +200,4 @@ def _run_both(one: Callable[[], str], other: Callable[[], T]) -> tuple[str, T]:
         thread.join()
     if failed:
         raise failed[0]
-    return answer, found[0]
+    return answer, results[0]

@@ -61,28 +61,31 @@ def find_due(before: Snapshot, now: Snapshot, *, lists_modules: bool) -> Due:
         now: how it is.
         lists_modules: the editable install holds a list of the modules (scikit-build-core's does).
     """
-    gone = _gone(before.folders, now.folders, (".py",)) if lists_modules else ()
-    sources = [*_gone(before.folders, now.folders, SOURCES), *_gone(now.folders, before.folders, SOURCES)]
+    removed = _find_removed(before.folders, now.folders, (".py",)) if lists_modules else ()
+    sources = [
+        *_find_removed(before.folders, now.folders, SOURCES),
+        *_find_removed(now.folders, before.folders, SOURCES),
+    ]
     return Due(
         front_end=_unlike(before.generated, now.generated, "the front end left it")
-        or (f"{gone[0]} is gone, and the editable install lists it" if gone else ""),
+        or (f"{removed[0]} is gone, and the editable install lists it" if removed else ""),
         cmake=f"{sources[0]} is new or gone, and CMake may list it" if sources else "",
         install=_unlike(before.installed, now.installed, "it was installed")
         or _unlike(before.sources, now.sources, "it was when it was installed"),
     )
 
 
-def find_left_over(before: Snapshot, after: Snapshot, *, lists_modules: bool) -> str:
+def why_front_end(before: Snapshot, after: Snapshot, *, lists_modules: bool) -> str:
     """Return why the front end is needed once Ninja and the install are through; "" when it is not."""
     copied = [path for path, digest in after.copied.items() if before.copied.get(path) != digest]
     if copied:
         return f"the front end copies {copied[0]}, which is another now"
     if not lists_modules:
         return ""
-    gone = sorted(set(before.installed) - set(after.installed))
+    removed = sorted(set(before.installed) - set(after.installed))
     new = [path for path in after.installed if path not in before.installed and path.endswith(MODULES)]
-    if gone:
-        return f"{gone[0]} is installed no longer, and only the front end removes it"
+    if removed:
+        return f"{removed[0]} is installed no longer, and only the front end removes it"
     return f"{new[0]} is a new module, and the editable install lists them" if new else ""
 
 
@@ -95,7 +98,7 @@ def _unlike(before: Mapping[str, object], now: Mapping[str, object], how: str) -
     return next((f"{path} is new" for path in now if path not in before), "")
 
 
-def _gone(
+def _find_removed(
     before: Mapping[str, Folder], now: Mapping[str, Folder], suffixes: Sequence[str]
 ) -> tuple[str, ...]:
     """Return the files of these kinds that the first snapshot has and the second has not."""

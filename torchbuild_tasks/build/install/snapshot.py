@@ -67,12 +67,12 @@ def _find_files(places: Places, patterns: Iterable[str]) -> Iterator[str]:
 
 
 def _stamps(paths: Iterable[str]) -> dict[str, Stamp]:
-    found: dict[str, Stamp] = {}
+    stamps: dict[str, Stamp] = {}
     for path in paths:
         with contextlib.suppress(OSError):
             info = os.stat(path)  # noqa: PTH116 - thousands of them at every build
-            found[path] = (info.st_size, info.st_mtime_ns)
-    return found
+            stamps[path] = (info.st_size, info.st_mtime_ns)
+    return stamps
 
 
 def _sources(rules: Iterable[Rule]) -> Iterator[tuple[str, Stamp]]:

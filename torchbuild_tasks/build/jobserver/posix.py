@@ -171,11 +171,11 @@ class Processes:
     def look(self) -> list[Running]:
         """Return those without children, as they are now."""
         now = time.monotonic()
-        found = [one for pid in self._leaves() if (one := self._read(pid, now))]
-        alive = {one.pid for one in found}
+        running = [one for pid in self._leaves() if (one := self._read(pid, now))]
+        alive = {one.pid for one in running}
         self._busy = {pid: seen for pid, seen in self._busy.items() if pid in alive}
         self._held = {pid: start for pid, start in self._held.items() if start_of(pid) == start}
-        return found
+        return running
 
     def hold(self, wanted: frozenset[int]) -> tuple[tuple[int, float], ...]:
         """Hold exactly these of the last look, let others go on; returns who is held, with its start."""
@@ -254,12 +254,12 @@ def _peak(pid: int) -> int:
 
 def _children(pid: int) -> list[int]:
     """Return the children of all its threads, for each thread has those that it started."""
-    found: list[int] = []
+    pids: list[int] = []
     with contextlib.suppress(OSError):
         for task in os.listdir(f"/proc/{pid}/task"):  # noqa: PTH208
             with contextlib.suppress(OSError), open(f"/proc/{pid}/task/{task}/children", "rb") as file:  # noqa: PTH123
-                found += map(int, file.read().split())
-    return found
+                pids += map(int, file.read().split())
+    return pids
 
 
 def _send(pid: int, name: str) -> bool:
@@ -363,8 +363,8 @@ def _pressure(file: Path) -> float:
     https://docs.kernel.org/accounting/psi.html
     """
     for line in _memory_lines(file):
-        if found := re.match(r"full avg10=([\d.]+)", line):
-            return float(found[1])
+        if match := re.match(r"full avg10=([\d.]+)", line):
+            return float(match[1])
     return 0.0
 
 

@@ -133,11 +133,11 @@ def environment(auth: str, environ: Mapping[str, str]) -> dict[str, str]:
     -j are left out. The first word of MAKEFLAGS holds single letters (`ks`), and where there
     are none it is empty.
     """
-    kept = {name: value for name, value in environ.items() if name not in SWITCH_OFF}
-    given = environ.get("MAKEFLAGS", "")
-    words = [word for word in given.split() if not _JOBS.fullmatch(word)]
+    others = {name: value for name, value in environ.items() if name not in SWITCH_OFF}
+    makeflags = environ.get("MAKEFLAGS", "")
+    words = [word for word in makeflags.split() if not _JOBS.fullmatch(word)]
     letters = words.pop(0) if words and not words[0].startswith("-") and "=" not in words[0] else ""
-    return {**kept, "MAKEFLAGS": " ".join((letters, *words, f"--jobserver-auth={auth}"))}
+    return {**others, "MAKEFLAGS": " ".join((letters, *words, f"--jobserver-auth={auth}"))}
 
 
 __all__ = ["CAN_HOLD", "Processes", "MemoryLook", "SWITCH_OFF", "Served", "Tokens", "environment", "serve"]

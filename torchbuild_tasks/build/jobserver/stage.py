@@ -98,8 +98,8 @@ def _tell(work: Work, served: Served) -> None:
     work.ledger.note(jobserver=_add_use(work.ledger.manifest.jobserver, use))
     if use.held_seconds < _WORTH_TELLING and use.fewest == use.most:
         return
-    held = f", and compiles waited {use.held_seconds:.0f} s together" if use.held_seconds else ""
-    work.report.note(f"Memory was short: the jobserver let {use.fewest} to {use.most} jobs run{held}.")
+    waited = f", and compiles waited {use.held_seconds:.0f} s together" if use.held_seconds else ""
+    work.report.note(f"Memory was short: the jobserver let {use.fewest} to {use.most} jobs run{waited}.")
 
 
 def _add_use(before: JobserverUse | None, use: JobserverUse) -> JobserverUse:
@@ -128,12 +128,12 @@ def _cannot_take(planned: Jobserver, build_dir: Path, environ: Mapping[str, str]
 
 
 def _too_old(planned: Jobserver, program: str, environ: Mapping[str, str]) -> str:
-    asked = process.capture((program, "--version"), env=environ, timeout=_PATIENCE)
-    found = _VERSION.search(asked.answer)
-    if found is None:
+    captured = process.capture((program, "--version"), env=environ, timeout=_PATIENCE)
+    match = _VERSION.search(captured.answer)
+    if match is None:
         return f"{program} does not say its version"
-    if not admits(planned.version, found[0]):
-        return f"{program} is {planned.program} {found[0]}, and {planned.version} is needed"
+    if not admits(planned.version, match[0]):
+        return f"{program} is {planned.program} {match[0]}, and {planned.version} is needed"
     return ""
 
 

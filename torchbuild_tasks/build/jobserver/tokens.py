@@ -102,13 +102,13 @@ def usable(state: MemoryState) -> int | None:
     return int(state.room * max(0.0, 1 - state.full / 50))
 
 
-def wanted(state: MemoryState, *, cores: int, held: int, reserve: int, typical: int, in_use: int = 0) -> int:
+def wanted(state: MemoryState, *, cores: int, out: int, reserve: int, typical: int, in_use: int = 0) -> int:
     """Return the number of tokens to have out; one job more can run, for the first needs no token.
 
     Args:
         state: the memory now.
         cores: jobs that there may be at most.
-        held: tokens that are out now. One is added only when one and a half fit: no flapping.
+        out: tokens that are out now. One is added only when one and a half fit: no flapping.
         reserve: bytes that stay free.
         typical: bytes that a job takes.
         in_use: bytes that the jobs have already, which are not free and yet theirs.
@@ -118,8 +118,8 @@ def wanted(state: MemoryState, *, cores: int, held: int, reserve: int, typical: 
         return max(0, cores - 1)
     budget = room + in_use - reserve
     fitting = budget // max(1, typical) - 1
-    if fitting > held:
-        fitting = max(held, (budget - typical // 2) // max(1, typical) - 1)
+    if fitting > out:
+        fitting = max(out, (budget - typical // 2) // max(1, typical) - 1)
     return max(0, min(cores - 1, fitting))
 
 
@@ -173,11 +173,9 @@ class TokenPolicy:
         typical = self.typical
         if budget < self._tabled:  # not even one of the tabled size fits: one at a time, later a few
             typical = self._tabled if self._ended < _KNOWN else max(typical, largest // _FEW)
-        number = wanted(
-            state, cores=self._cores, held=tokens, reserve=reserve, typical=typical, in_use=in_use
-        )
-        left = left_beside(running, free, largest)
-        wait = min(_LATEST, max(_SOONEST, min(free - largest, left) / max(_FILL, sum(rates.values()))))
+        number = wanted(state, cores=self._cores, out=tokens, reserve=reserve, typical=typical, in_use=in_use)
+        spare_room = free_beside(running, free, largest)
+        wait = min(_LATEST, max(_SOONEST, min(free - largest, spare_room) / max(_FILL, sum(rates.values()))))
         if not self._holds:
             return Orders(tokens=number, wait=wait)
         growth = {pid: rate * wait for pid, rate in rates.items()}
@@ -257,7 +255,7 @@ class Growth:
         return max((one.size - before.size) / passed, self._rates[key] * forgotten)
 
 
-def left_beside(running: Sequence[Running], free: int, largest: int) -> int:
+def free_beside(running: Sequence[Running], free: int, largest: int) -> int:
     """Return the bytes of `free` that are left when the largest process grows to `largest`."""
     size = max((one.size for one in running if not one.idle), default=0)
     # One that is larger than was thought is not done growing either.
@@ -288,8 +286,8 @@ def to_hold(
     jobs = sorted((one for one in running if not one.idle), key=lambda one: (-one.size, one.started, one.pid))
     if free <= 0:
         return frozenset(one.pid for one in jobs[1:])
-    margin = left_beside(jobs, free, likely)
-    allowed: float = max(0, left_beside(jobs, free, largest) // _SHARE, min(spare, margin))
+    margin = free_beside(jobs, free, likely)
+    allowed: float = max(0, free_beside(jobs, free, largest) // _SHARE, min(spare, margin))
     hold = set()
     for one in jobs[1:]:
         grows = growth.get(one.pid, 0)

@@ -137,15 +137,15 @@ class Processes:
     def _leaves(self) -> list[psutil.Process]:
         import psutil
 
-        found: dict[int, psutil.Process] = {}
+        leaves: dict[int, psutil.Process] = {}
         for root in (os.getpid(), *self._also()):
             with contextlib.suppress(psutil.Error, OSError):
-                found.update((each.pid, each) for each in psutil.Process(root).children(recursive=True))
+                leaves.update((each.pid, each) for each in psutil.Process(root).children(recursive=True))
         parents = set()
-        for process in found.values():
+        for process in leaves.values():
             with contextlib.suppress(psutil.Error, OSError):
                 parents.add(process.ppid())
-        return [each for pid, each in found.items() if pid not in parents or pid in self._held]
+        return [each for pid, each in leaves.items() if pid not in parents or pid in self._held]
 
     def _read(self, process: psutil.Process, now: float) -> Running | None:
         """Sizes are what commit is charged for, which psutil calls the page file."""

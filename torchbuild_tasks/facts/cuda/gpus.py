@@ -35,11 +35,11 @@ def look_for_gpus(probe: Probe) -> Gpus:
     from concurrent.futures import ThreadPoolExecutor
 
     with ThreadPoolExecutor(max_workers=1) as pool:
-        asked = pool.submit(_ask_driver, probe)
+        answers = pool.submit(_ask_driver, probe)
         kernel = look_at_kernel(probe)
         on_bus = pci_windows.look_at_pci(probe) if probe.windows else pci.look_at_pci(probe)
         tegra = None if probe.windows else look_at_tegra(probe)
-        return _combine(probe, asked.result(), kernel, on_bus, tegra)
+        return _combine(probe, answers.result(), kernel, on_bus, tegra)
 
 
 def _ask_driver(probe: Probe) -> tuple[Answer, Answer | None]:
@@ -50,12 +50,12 @@ def _ask_driver(probe: Probe) -> tuple[Answer, Answer | None]:
 
 def _combine(
     probe: Probe,
-    asked: tuple[Answer, Answer | None],
+    answers: tuple[Answer, Answer | None],
     kernel: Kernel,
     on_bus: tuple[GpuSeen, ...],
     tegra: Tegra | None,
 ) -> Gpus:
-    nvml, smi = asked
+    nvml, smi = answers
     board = (GpuSeen(probe="device tree", name=tegra.model),) if tegra and tegra.model else ()
     probes = {"nvml": nvml.summary}
     if smi is not None:

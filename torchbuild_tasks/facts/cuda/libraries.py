@@ -37,11 +37,11 @@ class Place(NamedTuple):
 
 def look_for_libraries(probe: Probe, pythons: Sequence[Python]) -> tuple[Library, ...]:
     """Return each library that was found: by variable, in the system, conda, and NVIDIA's wheels."""
-    found: dict[tuple[str, str | None, str | None], Library] = {}
+    libraries: dict[tuple[str, str | None, str | None], Library] = {}
     for place in _places(probe, pythons):
         if library := _look(probe, place):
-            found.setdefault((library.name, library.include, library.library), library)
-    return tuple(found.values())
+            libraries.setdefault((library.name, library.include, library.library), library)
+    return tuple(libraries.values())
 
 
 def _look(probe: Probe, place: Place) -> Library | None:

@@ -17,8 +17,8 @@ CLASSES = ("0x0300", "0x0302", "0x0380")
 
 def look_at_pci(probe: Probe) -> tuple[GpuSeen, ...]:
     """Return every display controller of NVIDIA's; chip and name where the system has a list of PCI ids."""
-    found = {bus: ids for bus in probe.children(DEVICES) if (ids := _device(probe, bus))}
-    known = read_names(probe, set(found.values())) if found else {}
+    devices = {bus: ids for bus in probe.children(DEVICES) if (ids := _device(probe, bus))}
+    known = read_names(probe, set(devices.values())) if devices else {}
     return tuple(
         GpuSeen(
             probe="pci",
@@ -27,7 +27,7 @@ def look_at_pci(probe: Probe) -> tuple[GpuSeen, ...]:
             chip=known.get(device, (None, None))[0],
             name=known.get(device, (None, None))[1],
         )
-        for bus, device in found.items()
+        for bus, device in devices.items()
     )
 
 

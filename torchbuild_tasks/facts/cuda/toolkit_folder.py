@@ -133,18 +133,18 @@ def _version_in_json(text: str | None) -> str | None:
 
 
 def _cuobjdump(probe: Probe, root: str) -> str | None:
-    found = probe.program_at(probe.join(root, "bin/cuobjdump"))
-    return found or (probe.program_at("/usr/bin/cuobjdump") if root in DEBIAN else None)
+    program = probe.program_at(probe.join(root, "bin/cuobjdump"))
+    return program or (probe.program_at("/usr/bin/cuobjdump") if root in DEBIAN else None)
 
 
 def _parts(probe: Probe, folders: Folders) -> dict[str, str]:
     """Return the parts that exist: the file of the library, else the header."""
-    found = {}
+    parts = {}
     for part, (library, header) in PARTS.items():
         path = find_library(probe, folders, library) if library else None
         if path := path or find_header(probe, folders, header):
-            found[part] = path
-    return found
+            parts[part] = path
+    return parts
 
 
 # ---------------- the folders with headers and libraries
@@ -244,8 +244,8 @@ def ask_nvcc(probe: Probe, nvcc: str) -> NvccAnswer:
 
 def capabilities(text: str) -> tuple[str, ...]:
     """Return compute capabilities in ascending order, each once: 9.0 for compute_90 and compute_90a."""
-    found = {(int(major), int(minor)) for major, minor in _ARCH.findall(text)}
-    return tuple(f"{major}.{minor}" for major, minor in sorted(found))
+    numbers = {(int(major), int(minor)) for major, minor in _ARCH.findall(text)}
+    return tuple(f"{major}.{minor}" for major, minor in sorted(numbers))
 
 
 def root_of_nvcc(probe: Probe, nvcc: str) -> str:
@@ -264,14 +264,14 @@ def root_of_nvcc(probe: Probe, nvcc: str) -> str:
 
 
 def _nvcc_problem(nvcc: str, output: Output | None) -> str:
-    asked = f"{nvcc} --version"
+    command = f"{nvcc} --version"
     if output is None:
-        return f"{asked} did not start, or gave no answer within {NVCC_TIMEOUT:g} s"
+        return f"{command} did not start, or gave no answer within {NVCC_TIMEOUT:g} s"
     lines = (output.stderr.strip() or output.stdout.strip()).splitlines()
     line = lines[0].strip()[:100] if lines else "without a word"
     if output.rc == 0:
-        return f"{asked} says no version: {line}"
-    return f"{asked} ended with {output.rc}: {line}"
+        return f"{command} says no version: {line}"
+    return f"{command} ended with {output.rc}: {line}"
 
 
 # ---------------- versions in the headers of CUDA's libraries

@@ -12,13 +12,13 @@ from torchbuild_tasks.model import Python, Toolkit
 from torchbuild_tasks.plan.cuda.managed import TOOLKITS
 from torchbuild_tasks.values import parse_json
 
-ASKED: Final = "--cuda-toolkit"
+FLAG: Final = "--cuda-toolkit"
 # Their rows, with sources, are in data/variables.toml.
 VARIABLES: Final = ("CUDA_HOME", "CUDA_PATH", "CUDA_TOOLKIT_ROOT_DIR")
 MARKER: Final = ".torchbuild-toolkit.json"
 PROGRAM_FILES: Final = "NVIDIA GPU Computing Toolkit/CUDA"
 
-_ASKED_OTHERWISE: Final = re.compile(r"pypi:.*|\d+(\.\d+)*")
+_NOT_FOLDER: Final = re.compile(r"pypi:.*|\d+(\.\d+)*")
 _NUMBERED_VARIABLE: Final = re.compile(r"CUDA_PATH_V\d+_\d+", re.IGNORECASE)
 _UNIX: Final = re.compile(r"cuda(-\d+(\.\d+)?)?")
 _WINDOWS: Final = re.compile(r"v\d+\.\d+", re.IGNORECASE)
@@ -29,7 +29,7 @@ class Search(NamedTuple):
     """The machine, and what the search is given: the toolkit asked for, our store, the interpreters."""
 
     probe: Probe
-    asked: str | None
+    wanted: str | None
     store: str | None
     pythons: Sequence[Python]
 
@@ -58,26 +58,26 @@ Step = Callable[[Search], Iterator[Looked]]
 
 
 def look_for_toolkits(
-    probe: Probe, asked: str | None, store: str | None, pythons: Sequence[Python]
+    probe: Probe, wanted: str | None, store: str | None, pythons: Sequence[Python]
 ) -> tuple[tuple[Toolkit, ...], tuple[str, ...]]:
     """Return every toolkit once, in the order in which they would be taken, and where was looked."""
-    search = Search(probe, asked, store, pythons)
+    search = Search(probe, wanted, store, pythons)
     looked = [one for step in STEPS for one in step(search)]
     places = [place for one in looked for place in one.places]
-    found = map_parallel(lambda item: _read(probe, item[0], item[1]), _distinct(probe, places).items())
-    return found, tuple(dict.fromkeys(one.where for one in looked))
+    toolkits = map_parallel(lambda item: _read(probe, item[0], item[1]), _distinct(probe, places).items())
+    return toolkits, tuple(dict.fromkeys(one.where for one in looked))
 
 
 def _distinct(probe: Probe, places: Iterable[Place]) -> dict[str, list[Place]]:
     """Return the places by the folder that they mean, without links; what is not a toolkit is left out."""
     first: dict[str, str] = {}
-    found: dict[str, list[Place]] = {}
+    by_folder: dict[str, list[Place]] = {}
     for place in places:
         root = probe.realpath(probe.absolute(place.path))
         if place.named or is_toolkit(probe, root):
             root = first.setdefault(probe.names.key(root), root)
-            found.setdefault(root, []).append(place)
-    return found
+            by_folder.setdefault(root, []).append(place)
+    return by_folder
 
 
 def _read(probe: Probe, root: str, places: list[Place]) -> Toolkit:
@@ -95,10 +95,10 @@ def _read(probe: Probe, root: str, places: list[Place]) -> Toolkit:
 # ---------------- the steps
 
 
-def find_asked(search: Search) -> Iterator[Looked]:
+def find_named(search: Search) -> Iterator[Looked]:
     """Yield the folder that --cuda-toolkit names; a version or pypi:... is not a folder."""
-    if search.asked and not _ASKED_OTHERWISE.fullmatch(search.asked):
-        yield Looked(f"{ASKED} {search.asked}", (Place(search.asked, ASKED, named=True),))
+    if search.wanted and not _NOT_FOLDER.fullmatch(search.wanted):
+        yield Looked(f"{FLAG} {search.wanted}", (Place(search.wanted, FLAG, named=True),))
 
 
 def find_by_variables(search: Search) -> Iterator[Looked]:
@@ -166,7 +166,7 @@ def find_managed(search: Search) -> Iterator[Looked]:
 
 # The order is that of preference: the first that fits the build is taken.
 STEPS: Final[tuple[Step, ...]] = (
-    find_asked,
+    find_named,
     find_by_variables,
     find_on_path,
     find_in_system,

@@ -46,7 +46,7 @@ from torchbuild_tasks.system.remove import rename_and_remove
 from torchbuild_tasks.system.shell import activate
 from torchbuild_tasks.values import dumps, replace
 
-_LEFT: Final = re.compile(r"^Bisecting: (.+)$", re.MULTILINE)
+_REMAINING: Final = re.compile(r"^Bisecting: (.+)$", re.MULTILINE)
 _FIRST: Final = re.compile(r"^# (?:first|possible first) bad commit: \[(\w+)\]", re.MULTILINE)
 _SECONDS: Final = 600.0
 
@@ -58,7 +58,7 @@ class Advice(msgspec.Struct, frozen=True, kw_only=True):
     """
 
     commit: str = ""
-    left: str = ""
+    remaining: str = ""
     first_bad: tuple[str, ...] = ()
     problem: str = ""
 
@@ -66,20 +66,20 @@ class Advice(msgspec.Struct, frozen=True, kw_only=True):
 def next_commit(git: Git, log: Path, text: str) -> Advice:
     """Let git judge all that is known, which `text` tells as `git bisect replay` reads it."""
     write_atomic(log, text.encode(), error=SourceError)
-    done = git.ask("bisect", "replay", str(log), timeout=_SECONDS)
-    output = done.stdout.decode("utf-8", "surrogateescape")
+    captured = git.ask("bisect", "replay", str(log), timeout=_SECONDS)
+    output = captured.stdout.decode("utf-8", "surrogateescape")
     known = (git.folder / git.run("rev-parse", "--git-path", "BISECT_LOG")).resolve()
     first = _FIRST.findall(known.read_text("utf-8", "surrogateescape")) if known.exists() else []
     if first:
         return Advice(first_bad=tuple(first))
-    commit = git.output("rev-parse", "--verify", "--quiet", "BISECT_HEAD") if done.rc == 0 else None
+    commit = git.output("rev-parse", "--verify", "--quiet", "BISECT_HEAD") if captured.rc == 0 else None
     if commit:
-        left = _LEFT.findall(output)
-        return Advice(commit=commit, left=left[-1] if left else "")
-    words = done.error_text.splitlines()
+        remaining = _REMAINING.findall(output)
+        return Advice(commit=commit, remaining=remaining[-1] if remaining else "")
+    words = captured.error_text.splitlines()
     problems = [line for line in words if not line.startswith("We are not bisecting")]
     if not problems:
-        raise git_error(git.argv(("bisect", "replay", str(log))), done)
+        raise git_error(git.argv(("bisect", "replay", str(log))), captured)
     return Advice(problem=" ".join(problems))
 
 
@@ -209,22 +209,22 @@ def _run_command(memory: Bisection, built: Built, log: Path, report: Reporter) -
 
 def _import_error(python: str, environ: Mapping[str, str], empty: str) -> str:
     """Return why the built Python does not import torch; "" when it does."""
-    done = process.capture((python, "-c", "import torch"), env=environ, cwd=empty)
-    output = done.error_text.splitlines()
-    return "" if done.rc == 0 else output[-1] if output else f"exit code {done.rc}"
+    captured = process.capture((python, "-c", "import torch"), env=environ, cwd=empty)
+    output = captured.error_text.splitlines()
+    return "" if captured.rc == 0 else output[-1] if output else f"exit code {captured.rc}"
 
 
 def _environ(memory: Bisection, built: Built) -> Mapping[str, str]:
     environ = activate(Path(built.env_file), environ=os.environ) if built.env_file else os.environ
     path = next((name for name in environ if name.upper() == "PATH"), "PATH")
     first = str(Path(built.python).parent) if built.python else ""
-    given = {"TORCHBUILD_PYTHON": built.python, "TORCHBUILD_BUILD_DIR": built.build_dir}
+    variables = {"TORCHBUILD_PYTHON": built.python, "TORCHBUILD_BUILD_DIR": built.build_dir}
     return {
         **environ,
         path: os.pathsep.join(filter(None, (first, environ.get(path, "")))),
         "TORCHBUILD_COMMIT": memory.testing,
         "TORCHBUILD_CHECKOUT": built.source,
-        **{name: value for name, value in given.items() if value},
+        **{name: value for name, value in variables.items() if value},
         "TORCHBUILD_START": memory.start,
     }
 
@@ -388,7 +388,7 @@ def run(
             break
         title = commit_title(session.tree, advice.commit)
         number = len(memory.steps) + 1
-        step_report = report.inner(f"bisect step {number}, {advice.commit[:10]}, {advice.left}")
+        step_report = report.inner(f"bisect step {number}, {advice.commit[:10]}, {advice.remaining}")
         step_report.stage(title)
         memory = write_memory(session, replace(memory, testing=advice.commit))
         patches.bring(session.tree.folder, ())  # a build may have applied them; they would stand in the way

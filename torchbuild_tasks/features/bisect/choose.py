@@ -70,15 +70,15 @@ def read_bisection(data: bytes, path: str) -> Bisection:
     """
     remedy = "torchbuild bisect --reset   removes it with its worktree."
     try:
-        found: Any = parse_json(data)
-        schema = int(found["schema"])
+        content: Any = parse_json(data)
+        schema = int(content["schema"])
     except (ValueError, TypeError, KeyError):
         raise UsageError(f"{path} is damaged.", next_step=remedy) from None
     if schema > BISECT_SCHEMA:
         raise UsageError(
             f"{path} was written by a newer torchbuild_tasks (schema {schema}).", next_step=remedy
         )
-    return from_json(Bisection, found, path)
+    return from_json(Bisection, content, path)
 
 
 def judge(code: int) -> tuple[Verdict, str] | None:

@@ -16,20 +16,20 @@ if TYPE_CHECKING:
     from torchbuild_tasks.features.bisect.act import Built, Found
 
 
-def bisect_text(found: Found) -> str:
+def bisect_text(result: Found) -> str:
     """Name the first bad commit, or those among which skipped ones hide it; each step was told before."""
-    if len(found.first_bad) == 1:
-        head = f"{found.first_bad[0]} is the first bad commit\n"
+    if len(result.first_bad) == 1:
+        head = f"{result.first_bad[0]} is the first bad commit\n"
     else:
-        head = f"Commits were skipped, so the first bad one is any of these {len(found.first_bad)}:\n"
-    count = f"{len(found.steps)} commits were tried" if len(found.steps) != 1 else "1 commit was tried"
-    return f"{head}\n" + "\n\n".join(found.messages) + f"\n\n{count}; each with its log: {found.log}\n"
+        head = f"Commits were skipped, so the first bad one is any of these {len(result.first_bad)}:\n"
+    count = f"{len(result.steps)} commits were tried" if len(result.steps) != 1 else "1 commit was tried"
+    return f"{head}\n" + "\n\n".join(result.messages) + f"\n\n{count}; each with its log: {result.log}\n"
 
 
 def run(request: BisectRequest, report: Reporter) -> Outcome:
     """Find the commit that broke something: bisect --good REF --bad REF -- COMMAND."""
-    found = find_first_bad(request, report)
-    return Outcome({"bisect": found}, bisect_text(found) if found else "")
+    result = find_first_bad(request, report)
+    return Outcome({"bisect": result}, bisect_text(result) if result else "")
 
 
 def find_first_bad(request: BisectRequest, report: Reporter) -> Found | None:

@@ -72,12 +72,12 @@ def _missing(question: Question) -> tuple[Missing, ...]:
     rows = (row for row in question.catalog.want if row.os in ("", question.facts.host.os))
     chosen = choose_python(question)
     version = series(chosen.python.version) if chosen.python else ""
-    found = []
+    missing = []
     for row in rows:
         if _is_missing(question, row, chosen):
             package = f"{row.package}-{version}" if row.part.startswith("python ") else row.package
-            found.append(Missing(package=package, kind=row.kind, because=row.because))
-    return tuple(found)
+            missing.append(Missing(package=package, kind=row.kind, because=row.because))
+    return tuple(missing)
 
 
 def _is_missing(question: Question, row: WantRow, chosen: ChosenPython) -> bool:

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
-from torchbuild_tasks.build.ownership import MADE, read
+from torchbuild_tasks.build.ownership import OWNED, read
 from torchbuild_tasks.build.work import Reporter
 from torchbuild_tasks.errors import CleanRefused, SourceError, UsageError
 from torchbuild_tasks.facts.probe import Probe
@@ -204,24 +204,25 @@ def enter_build(settings: Settings, request: BuildRequest, main: Path) -> Enteri
     name, folder = place.build.name, place.folder
     _refuse_two(name)
     present = [shell for shell in SHELLS if is_own_env_file(folder / file_name(shell))]
-    asked = request.env_shell if request.env_shell not in (None, "all") else None
-    if not present or (asked and asked not in present):
+    wanted = request.env_shell if request.env_shell not in (None, "all") else None
+    if not present or (wanted and wanted not in present):
         raise UsageError(
-            f"The build {name} has no {file_name(asked) if asked else 'env file'} in {folder}"
+            f"The build {name} has no {file_name(wanted) if wanted else 'env file'} in {folder}"
             " as torchbuild wrote it here, and a shell would run it.",
             next_step=f"Build it first (build --name {name}), or write the file: "
-            f"env --name {name}{f' --env-shell {asked}' if asked else ''}",
+            f"env --name {name}{f' --env-shell {wanted}' if wanted else ''}",
         )
     last = last_build(folder)
-    kept = str(venv.folder_of(last.python) / venv.CONSTRAINTS) if last and last.python else ""
-    kept = kept if kept and Path(kept).is_file() else ""
+    constraints = str(venv.folder_of(last.python) / venv.CONSTRAINTS) if last and last.python else ""
+    constraints = constraints if constraints and Path(constraints).is_file() else ""
     return Entering(
         name=name,
         folder=str(folder),
         lines={
-            shell: entry_line(shell, str(folder), name, kept) for shell in ([asked] if asked else present)
+            shell: entry_line(shell, str(folder), name, constraints)
+            for shell in ([wanted] if wanted else present)
         },
-        missing=() if asked else tuple(shell for shell in SHELLS if shell not in present),
+        missing=() if wanted else tuple(shell for shell in SHELLS if shell not in present),
     )
 
 
@@ -307,7 +308,7 @@ def _lock_worktree(folder: Path) -> Iterator[None]:
 def _list_created_files(folder: Path) -> frozenset[str]:
     """Return env files and unchanged files of builds, which git does not all know."""
     created = {file_name(shell) for shell in SHELLS}
-    for path, known in (read(folder, MADE) or {}).items():
+    for path, known in (read(folder, OWNED) or {}).items():
         with contextlib.suppress(OSError):
             if path.endswith("/") or stamp((folder / path).lstat()) == known:
                 created.add(path)

@@ -87,11 +87,11 @@ def _use(request: BuildsRequest, entering: Entering) -> str:
     return "".join(parts) + columns(hooks)
 
 
-def _diff(request: BuildsRequest, found: list[Difference]) -> str:
-    if not found:
+def _diff(request: BuildsRequest, differing: list[Difference]) -> str:
+    if not differing:
         return f"{request.name} and {request.second} are planned alike.\n"
     head = ("", str(request.name), str(request.second))
-    return columns([head, *((each.name, *each.values) for each in found)], "")
+    return columns([head, *((each.name, *each.values) for each in differing)], "")
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

@@ -45,9 +45,7 @@ def cache_states(plan: CachePlan, environ: Mapping[str, str]) -> tuple[CacheStat
 
 
 def _state(tool: CacheTool, environ: Mapping[str, str], memory: Memory) -> CacheState:
-    folder, limit = {"ccache": server.ccache_home, "sccache": server.sccache_home}[tool.name](
-        tool.program, environ
-    )
+    folder, limit = server.HOMES[tool.name](tool.program, environ)
     return CacheState(
         tool=tool.name,
         version=tool.version,
@@ -55,7 +53,7 @@ def _state(tool: CacheTool, environ: Mapping[str, str], memory: Memory) -> Cache
         folder=str(folder or ""),
         used=size_of(folder) if folder and folder.is_dir() else None,
         limit=limit or None,
-        made=folder is not None and memory.is_made(folder),
+        made=folder is not None and memory.is_ours(folder),
     )
 
 

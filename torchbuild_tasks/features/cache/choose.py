@@ -57,7 +57,7 @@ SIZE: Final = 20 * GIB
 MEMORY: Final = "cache-settings.json"
 Bad = Callable[[str, "Candidate"], str]  # why a cache is not used for a language, "" where it can be
 _UNITS: Final = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": GIB, "T": 1 << 40}
-KEPT = 20  # combinations of settings that one folder is remembered by
+MOST_SETTINGS: Final = 20  # combinations of settings that one folder is remembered by
 
 
 class Candidate(msgspec.Struct, frozen=True, kw_only=True):
@@ -115,14 +115,14 @@ def choose_cache(
         UsageError: a word of `cache` cannot be understood.
     """
     value, source, because = _to_distribute(question) or question.given("cache") or (AUTO, "default", "")
-    asked = _read_word(question, str(value))
+    requested = _read_word(question, str(value))
     remotes = read_remotes(str(value), read_only=bool(question.given("cache_read_only")))
     here = _candidates(question, helpers)
-    if asked == NONE:
+    if requested == NONE:
         return ChosenCache(choice=_choice(NONE, because, source), choices=_off(question))
-    if asked == AUTO and not remotes and (kept := _built_without(question)):
-        return ChosenCache(choice=_choice(NONE, kept, "default"))
-    wanted = _wanted_program(asked, remotes)
+    if requested == AUTO and not remotes and (why_without := _built_without(question)):
+        return ChosenCache(choice=_choice(NONE, why_without, "default"))
+    wanted = _wanted_program(requested, remotes)
     common = [c for c in here if c.name in NAMES and not _is_switched_off(question, c)]
     able = common if wanted == AUTO else [c for c in here if c.name == wanted]
     if wanted == RECC:  # for what it is not known to keep, and where it is missing
@@ -180,11 +180,11 @@ def _read_word(question: Question, value: str) -> str:
     return words[0] if words else AUTO
 
 
-def _wanted_program(asked: str, remotes: tuple[Remote, ...]) -> str:
+def _wanted_program(requested: str, remotes: tuple[Remote, ...]) -> str:
     """Return the program that is wanted, or auto."""
     if any(remote.level == REAPI for remote in remotes):
         return RECC
-    return "sccache" if remotes else asked
+    return "sccache" if remotes else requested
 
 
 def _to_distribute(question: Question) -> tuple[str, Source, str] | None:
@@ -193,18 +193,19 @@ def _to_distribute(question: Question) -> tuple[str, Source, str] | None:
     Raises:
         UsageError: a server of REAPI is both, and another cache is asked for.
     """
-    given = question.given("distribute")
+    distribute = question.given("distribute")
     cache = question.given("cache")
-    if given is None or (cache and not is_reapi(str(given[0]))):
+    if distribute is None or (cache and not is_reapi(str(distribute[0]))):
         return None
-    if not is_reapi(str(given[0])):
-        return "sccache", given[1], f"{given[2]}: only sccache sends compiles away"
-    if cache and cache[0] not in (given[0], AUTO):
+    address, source, because = distribute
+    if not is_reapi(str(address)):
+        return "sccache", source, f"{because}: only sccache sends compiles away"
+    if cache and cache[0] not in (address, AUTO):
         raise UsageError(
-            f"--distribute {given[0]} is a cache, too, and cannot go with --cache {redacted(str(cache[0]))}",
+            f"--distribute {address} is a cache, too, and cannot go with --cache {redacted(str(cache[0]))}",
             next_step="Leave out one of the two.",
         )
-    return str(given[0]), given[1], given[2]
+    return str(address), source, because
 
 
 def _is_switched_off(question: Question, candidate: Candidate) -> bool:
@@ -215,17 +216,18 @@ def _is_switched_off(question: Question, candidate: Candidate) -> bool:
 
 def _candidates(question: Question, helpers: Helpers) -> tuple[Candidate, ...]:
     helper = next((h for h in helpers.chosen if h.row.name == "sccache"), None)
-    found = []
+    candidates = []
     if helper is not None:
         program = helper_check(question, helper)[0]
-        found.append(Candidate(name="sccache", program=program, version=helper.row.version, via="a helper"))
+        first = Candidate(name="sccache", program=program, version=helper.row.version, via="a helper")
+        candidates.append(first)
     for tool in question.facts.tools:
-        known = any(c.name == tool.name for c in found)
+        known = any(c.name == tool.name for c in candidates)
         if tool.name in (*NAMES, RECC) and tool.path and tool.version and not known:
-            found.append(
+            candidates.append(
                 Candidate(name=tool.name, program=tool.path, version=tool.version, via=str(tool.found_via))
             )
-    return tuple(found)
+    return tuple(candidates)
 
 
 def _row(question: Question, tool: str, language: str) -> CacheRow | None:
@@ -275,9 +277,9 @@ def _own(question: Question, language: str, compiler: Tool | None) -> str:
     if language == "cuda":
         return ""
     words = [decide(question, name) for name in ("CC", "CXX")]
-    for asked in filter(None, words):
-        if any(word.replace("\\", "/").rpartition("/")[2] in NAMES for word in asked.value.split()):
-            return f"{asked.name} is {asked.value}"
+    for choice in filter(None, words):
+        if any(word.replace("\\", "/").rpartition("/")[2] in NAMES for word in choice.value.split()):
+            return f"{choice.name} is {choice.value}"
     via = str(compiler.found_via) if compiler else ""
     return f"{compiler.path} goes through a cache already" if compiler and "ccache" in via else ""
 
@@ -328,8 +330,8 @@ def _problems(
 def _missing_launcher(question: Question, name: str) -> str:
     """Return the cache that a launcher's variable names and that was looked for and not found, else ""."""
     for program in question.decided[name].value.split(";"):
-        found = any(tool.name == program and tool.path for tool in question.facts.tools)
-        if program in NAMES and not found:
+        is_here = any(tool.name == program and tool.path for tool in question.facts.tools)
+        if program in NAMES and not is_here:
             return program
     return ""
 
@@ -340,14 +342,14 @@ def _names(chosen: tuple[tuple[str, Candidate], ...]) -> tuple[str, ...]:
 
 def _launchers(question: Question, chosen: tuple[tuple[str, Candidate], ...]) -> Iterator[Choice]:
     for language, candidate in chosen:
-        because = f"{_spoken(language)}: {_figures(question, language, candidate)}"
+        because = f"{_language_name(language)}: {_figures(question, language, candidate)}"
         # CMake reads a backslash as the beginning of an escape.
         program = candidate.program.replace("\\", "/")
         for name in LAUNCHERS[language]:
             yield Choice(name=name, value=program, because=because)
 
 
-def _spoken(language: str) -> str:
+def _language_name(language: str) -> str:
     return "CUDA" if language == "cuda" else "C and C++"
 
 
@@ -363,16 +365,16 @@ def _summary(
     question: Question,
     chosen: tuple[tuple[str, Candidate], ...],
     own: dict[str, str],
-    given: tuple[str, Source],
+    origin: tuple[str, Source],
     none: str,
 ) -> Choice:
     tools = tuple(dict.fromkeys(candidate for _, candidate in chosen))
     value = ", ".join(f"{c.name} {c.version}" for c in tools) or NONE
-    reasons = [f"{_spoken(name)}: {_figures(question, name, c)}" for name, c in chosen]
-    reasons += [f"{_spoken(name)}: {why}, which is left as it is" for name, why in own.items()]
-    if given[0]:
-        reasons.append(given[0])
-    return _choice(value, "; ".join(reasons) or none, given[1])
+    reasons = [f"{_language_name(name)}: {_figures(question, name, c)}" for name, c in chosen]
+    reasons += [f"{_language_name(name)}: {why}, which is left as it is" for name, why in own.items()]
+    if origin[0]:
+        reasons.append(origin[0])
+    return _choice(value, "; ".join(reasons) or none, origin[1])
 
 
 def _why_none(question: Question, wanted: str, here: tuple[Candidate, ...]) -> str:
@@ -381,8 +383,8 @@ def _why_none(question: Question, wanted: str, here: tuple[Candidate, ...]) -> s
     if wanted == AUTO and use and is_off(use.value):
         declined = [c for c in here if _is_switched_off(question, c)]
         named = f"{declined[0].name} {declined[0].version} ({declined[0].program})" if declined else ""
-        asked = f"USE_CCACHE={use.value} ({use.because})"
-        return f"{asked} wants no ccache, so {named} is left out" if named else f"{asked} wants no ccache"
+        setting = f"USE_CCACHE={use.value} ({use.because})"
+        return f"{setting} wants no ccache, so {named} is left out" if named else f"{setting} wants no ccache"
     if here:
         named = ", ".join(f"{c.name} {c.version} ({c.program})" for c in here)
         return f"{named} is installed, but cannot be used for this build"
@@ -552,8 +554,8 @@ def hashed_settings(
 
 def is_precompiled(question: Question) -> bool:
     """Return whether the user wants precompiled headers, which no cache can keep."""
-    asked = decide(question, "USE_PRECOMPILED_HEADERS")
-    return bool(asked and asked.value and not is_off(asked.value))
+    choice = decide(question, "USE_PRECOMPILED_HEADERS")
+    return bool(choice and choice.value and not is_off(choice.value))
 
 
 # ---- drift: a changed setting that makes everything be compiled again, though the cache is full
@@ -588,4 +590,4 @@ def drift_line(tool: CacheTool, changes: tuple[str, ...]) -> str:
 def remember_settings(seen: Sequence[Mapping[str, str]], now: Mapping[str, str]) -> list[dict[str, str]]:
     """Return the combinations with this one as the newest."""
     others = [dict(each) for each in seen if dict(each) != dict(now)]
-    return [*others[-(KEPT - 1) :], dict(now)]
+    return [*others[-(MOST_SETTINGS - 1) :], dict(now)]

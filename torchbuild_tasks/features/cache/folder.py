@@ -23,13 +23,13 @@ LEAST: Final = 256 << 20
 
 
 class Folder(msgspec.Struct, frozen=True, kw_only=True):
-    """A folder as it was found: `made` by us just now; `problem` is why it is no use.
+    """A folder as it was found: `created` by us just now; `problem` is why it is no use.
 
     `read_only`: what is in it can be used, and nothing be added.
     """
 
     path: Path
-    made: bool = False
+    created: bool = False
     read_only: bool = False
     problem: str = ""
 
@@ -55,8 +55,8 @@ def look_into(path: Path, least: int = LEAST) -> Folder:
         return Folder(path=path, read_only=filled, problem=problem)
     if free < least:
         problem = f"{path}: only {free >> 20} MiB are free on its disk"
-        return Folder(path=path, made=not there, read_only=filled, problem=problem)
-    return Folder(path=path, made=not there)
+        return Folder(path=path, created=not there, read_only=filled, problem=problem)
+    return Folder(path=path, created=not there)
 
 
 def _write(folder: Path) -> None:
@@ -85,14 +85,14 @@ class Memory:
         """Return the combinations of settings that builds have used with this folder, the newest last."""
         return self._seen.get(str(folder), [])
 
-    def is_made(self, folder: Path) -> bool:
+    def is_ours(self, folder: Path) -> bool:
         """Return whether a build of ours made the folder, so that it may be emptied."""
         return str(folder) in self._made
 
-    def keep(self, folder: Path, seen: Sequence[Mapping[str, str]], *, made: bool) -> None:
+    def keep(self, folder: Path, seen: Sequence[Mapping[str, str]], *, created: bool) -> None:
         """Remember; at once on disk."""
         self._seen[str(folder)] = [dict(each) for each in seen]
-        if made and str(folder) not in self._made:
+        if created and str(folder) not in self._made:
             self._made.append(str(folder))
         self._write()
 

@@ -53,29 +53,28 @@ class _Connection:
 
     def line(self) -> str:
         while b"\r\n" not in self._rest:
-            self._wait()
-            got = self._socket.recv(4096)
-            if not got or len(self._rest) > 1 << 16:
-                raise OSError("it closed the connection")
-            self._rest += got
+            self._receive()
         line, _, self._rest = self._rest.partition(b"\r\n")
         return line.decode(errors="replace")
 
     def bytes(self, count: int) -> bytes:
         while len(self._rest) < count:
-            self._wait()
-            got = self._socket.recv(4096)
-            if not got:
-                raise OSError("it closed the connection")
-            self._rest += got
-        found, self._rest = self._rest[:count], self._rest[count:]
-        return found
+            self._receive()
+        data, self._rest = self._rest[:count], self._rest[count:]
+        return data
+
+    def _receive(self) -> None:
+        self._wait()
+        data = self._socket.recv(4096)
+        if not data or len(self._rest) > 1 << 16:
+            raise OSError("it closed the connection")
+        self._rest += data
 
     def _wait(self) -> None:
-        left = self._deadline - time.monotonic()
-        if left <= 0:
+        remaining = self._deadline - time.monotonic()
+        if remaining <= 0:
             raise TimeoutError
-        self._socket.settimeout(left)
+        self._socket.settimeout(remaining)
 
 
 def _connect(remote: Remote, seconds: float) -> _Connection:
@@ -147,17 +146,17 @@ class Watch:
 
     Args:
         probes: by name, a function that returns "" while the shared cache answers, else why not.
-        gone: called once, in that thread, with the name and the reason.
+        on_lost: called once, in that thread, with the name and the reason.
         every: seconds between two looks.
     """
 
     def __init__(
         self,
         probes: Mapping[str, Callable[[], str]],
-        gone: Callable[[str, str], None],
+        on_lost: Callable[[str, str], None],
         every: float = EVERY,
     ) -> None:
-        self._probes, self._gone, self._every = probes, gone, every
+        self._probes, self._on_lost, self._every = probes, on_lost, every
         self._over = threading.Event()
         self._thread = threading.Thread(target=self._look, name="shared cache", daemon=True)
 
@@ -179,5 +178,5 @@ class Watch:
                 # A second time, for a server that is busy for a moment is not gone.
                 if (probe() and not self._over.is_set()) and (reason := probe()):
                     if not self._over.is_set():
-                        self._gone(name, reason)
+                        self._on_lost(name, reason)
                     return

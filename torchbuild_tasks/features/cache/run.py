@@ -99,7 +99,7 @@ def cache_running(
     with contextlib.ExitStack() as at_end:
         for tool in plan.tools:
             one = _One(tool, plan, running, memory, say, whole=whole)
-            at_end.push(one.over)
+            at_end.push(one.finish)
             if tool.name == "sccache":
                 one.serve(root, name, remotes, every, distributor, at_end)
             elif tool.name == RECC:
@@ -119,8 +119,7 @@ class _One:
         self._tool, self._plan, self._running, self._memory, self._say = tool, plan, running, memory, say
         self._server: server.Server | None = None
         self._logged, self._before = Path(), ""
-        homes = {"ccache": server.ccache_home, "sccache": server.sccache_home}
-        home = homes.get(tool.name)
+        home = server.HOMES.get(tool.name)
         folder, size = home(tool.program, running.environ) if home else (None, 0)
         self._folder: Folder | None = look_into(folder) if folder else None
         self._changes: tuple[str, ...] = ()
@@ -168,7 +167,7 @@ class _One:
                 self._say(f"Warning: the shared cache is left out: {problem}.")
             remotes, problem = (), started.start_alone(away.get("SCCACHE_CONF", os.devnull))
         if problem:
-            self._without_server(problem)
+            self._drop_launchers(problem)
             return
         self._server = started
         self._running.environ.update(started.clients | {"SCCACHE_IDLE_TIMEOUT": "0"})
@@ -204,18 +203,18 @@ class _One:
             return
         environ["RECC_CONFIG_DIRECTORY"] = str(folder)
 
-        def gone(shown: str, reason: str) -> None:
+        def pass_on(shown: str, reason: str) -> None:
             (folder / "recc.conf").write_text("passthrough=1\n", "utf-8")
             self._say(f"Warning: the build goes on without its shared cache. {shown} is gone: {reason}.")
 
-        at_end.enter_context(Watch({each.shown: _asking(each) for each in remotes}, gone, every))
+        at_end.enter_context(Watch({each.shown: _asking(each) for each in remotes}, pass_on, every))
 
     def _answers(self, remote: Remote) -> bool:
         if reason := probe.why_unreachable(remote):
             self._say(f"Warning: {remote.shown} is left out of this build: {reason}.")
         return not reason
 
-    def _without_server(self, problem: str) -> None:
+    def _drop_launchers(self, problem: str) -> None:
         """Without a server sccache compiles nothing, so it must not stand before the compilers."""
         self._say(f"Warning: the build goes on without sccache, whose server does not start: {problem}.")
         for name in _LAUNCHERS:
@@ -224,26 +223,23 @@ class _One:
                 self._running.unlaunched = True
 
     def _watch(self, remotes: tuple[Remote, ...], every: float) -> Watch:
-        left = {remote.shown: remote for remote in remotes}
-        probes = {shown: _asking(remote) for shown, remote in left.items()}
-
-        def gone(shown: str, reason: str) -> None:
+        def do_without(shown: str, reason: str) -> None:
             assert self._server is not None
             problem = self._server.replace({})
             self._say(f"Warning: the build goes on without its shared cache. {shown} is gone: {reason}.")
             if problem:
                 self._say(f"Warning: a new server did not start: {problem}.")
 
-        return Watch(probes, gone, every)
+        return Watch({each.shown: _asking(each) for each in remotes}, do_without, every)
 
     def _watch_own(self, running: server.Server, every: float) -> Watch:
-        def stuck(name: str, reason: str) -> None:
+        def replace_server(name: str, reason: str) -> None:
             problem = running.hand_over(())
             self._say(f"Warning: {name} hung ({reason}), so another one was started in its place.")
             if problem:
                 self._say(f"Warning: it did not start: {problem}.")
 
-        return Watch({"sccache's server": running.why_stuck}, stuck, _SELDOM * every)
+        return Watch({"sccache's server": running.why_stuck}, replace_server, _SELDOM * every)
 
     def log(self, root: Path) -> None:
         """Have each ccache write down what it did; older ones cannot, so their counters are read."""
@@ -268,16 +264,16 @@ class _One:
         after = server.statistics(self._tool.program, self._running.environ)
         return stats.ccache_difference(self._before, after) if self._before and after else None
 
-    def over(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> None:
+    def finish(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> None:
         """Stop, count, say, remember."""
         if self._server is not None:
             cut = kind is not None and issubclass(kind, (Interrupted, KeyboardInterrupt))
             self._server.stop(at_once=cut)
-            found = [stats.sccache_report(*answers) for answers in self._server.answers]
+            reports = [stats.sccache_report(*answers) for answers in self._server.answers]
         else:
-            found = [self._read_report()] if self._tool.name != "sccache" else []
+            reports = [self._read_report()] if self._tool.name != "sccache" else []
         report = CacheReport(tool=self._tool.name)
-        for each in filter(None, found):
+        for each in filter(None, reports):
             report = stats.add_reports(report, each)
         if not stats.report_lines(report):
             return
@@ -296,7 +292,7 @@ class _One:
             self._say(hint)
         if stats.hit_rate(report) is not None:
             now = remember_settings(seen, self._tool.settings) if whole else list(seen)
-            self._memory.keep(folder.path, now, made=folder.made)
+            self._memory.keep(folder.path, now, created=folder.created)
 
 
 def _with_login(remote: Remote, environ: Mapping[str, str]) -> Remote:

@@ -86,8 +86,8 @@ class SocketPlace:
 
     def leftovers(self) -> tuple[int, ...]:
         """Return the pids of servers that a killed build has left listening here."""
-        found = (_listener(self._socket(number)) for number in (0, 1))
-        return tuple(pid for pid in found if pid is not None)
+        pids = (_listener(self._socket(number)) for number in (0, 1))
+        return tuple(pid for pid in pids if pid is not None)
 
     def pid(self, address: dict[str, str]) -> int | None:
         """Return the process that listens on an address; None when none does."""
@@ -230,9 +230,7 @@ class Server:
         for pid in self._place.leftovers():
             end_tree(pid, 1.0)
         self._levels = levels or {}
-        problem = self._run(
-            {**self._environ, "SCCACHE_IDLE_TIMEOUT": "0", **self._place.next(), **self._levels}
-        )
+        problem = self._run_next()
         if problem and "Address in use" not in problem:
             return problem
         self._lead()
@@ -289,10 +287,8 @@ class Server:
         return ""
 
     def _run_next(self) -> str:
-        return self._run({**self._environ, "SCCACHE_IDLE_TIMEOUT": "0", **self._place.next(), **self._levels})
-
-    def _run(self, environ: Mapping[str, str]) -> str:
         """Start one; not by `capture`, for on Windows the server keeps our pipe as long as it lives."""
+        environ = {**self._environ, "SCCACHE_IDLE_TIMEOUT": "0", **self._place.next(), **self._levels}
         output: list[bytes] = []
         rc = process.stream((self._program, "--start-server"), env=environ, cwd=None, on_block=output.append)
         return hidden(_reason(rc, b"".join(output)), environ) if rc else ""
@@ -326,8 +322,7 @@ class Server:
 
     def _statistics(self, address: Mapping[str, str]) -> str:
         environ = {**disk_only(self._environ), **address}
-        done = process.capture((self._program, *_STATS), env=environ, timeout=ANSWER)
-        return done.answer
+        return process.capture((self._program, *_STATS), env=environ, timeout=ANSWER).answer
 
     def stop(self, *, at_once: bool = False) -> None:
         """End it; `at_once` also ends what it is compiling, which no client waits for any more."""
@@ -364,9 +359,9 @@ def sccache_home(program: str, environ: Mapping[str, str]) -> tuple[Path | None,
     # removed: one that did start would put its socket there.
     nowhere = f"{os.devnull}/none"
     no_server = {"SCCACHE_SERVER_UDS": nowhere} if os.name == "posix" else {"SCCACHE_SERVER_PORT": "9"}
-    done = process.capture((program, *_STATS), env={**disk_only(environ), **no_server}, timeout=15.0)
+    captured = process.capture((program, *_STATS), env={**disk_only(environ), **no_server}, timeout=15.0)
     with contextlib.suppress(ValueError, TypeError, KeyError, AttributeError):
-        output = parse_json(done.stdout)
+        output = parse_json(captured.stdout)
         where = re.fullmatch(r'Local disk: "(.*)"', output["cache_location"])
         folder = Path(where[1].replace("\\\\", "\\")) if where else None
         return folder, int(output["max_cache_size"] or 0)
@@ -399,27 +394,29 @@ def ccache_home(program: str, environ: Mapping[str, str]) -> tuple[Path | None, 
 
 def read_size(text: str) -> int:
     """ccache's own spelling of a size: "5.0 GB", "5.0 GiB", "0"."""
-    found = re.fullmatch(r"([0-9.]+)\s*([kKMGT]i?)?B?", text.strip())
-    if found is None:
+    match = re.fullmatch(r"([0-9.]+)\s*([kKMGT]i?)?B?", text.strip())
+    if match is None:
         return 0
-    unit = found[2] or ""
+    unit = match[2] or ""
     with contextlib.suppress(ValueError):
-        return int(float(found[1]) * (_BINARY.get(unit) or _UNITS.get(unit, 1)))
+        return int(float(match[1]) * (_BINARY.get(unit) or _UNITS.get(unit, 1)))
     return 0
 
 
 def statistics(program: str, environ: Mapping[str, str]) -> str:
     """Return the counters of its whole folder (--print-stats); "" when it does not report them."""
-    done = process.capture((program, "--print-stats"), env=environ, timeout=_SECONDS)
-    return done.answer
+    return process.capture((program, "--print-stats"), env=environ, timeout=_SECONDS).answer
 
 
 def clear(program: str, environ: Mapping[str, str]) -> str:
     """Empty its folder by its own command; returns why it failed."""
-    done = process.capture((program, "--clear"), env=environ)
-    return "" if done.rc == 0 else done.error_text
+    captured = process.capture((program, "--clear"), env=environ)
+    return "" if captured.rc == 0 else captured.error_text
 
 
 def _setting(program: str, name: str, environ: Mapping[str, str]) -> str:
-    done = process.capture((program, "--get-config", name), env=environ, timeout=_SECONDS)
-    return done.answer
+    return process.capture((program, "--get-config", name), env=environ, timeout=_SECONDS).answer
+
+
+# How each cache that has a folder reports it, with its limit in bytes.
+HOMES: Final = {"ccache": ccache_home, "sccache": sccache_home}

@@ -47,8 +47,8 @@ def sccache_report(before: str, after: str) -> CacheReport | None:
 
 
 def _less(new: Mapping[str, int], old: Mapping[str, int]) -> dict[str, int]:
-    found = {name: count - old.get(name, 0) for name, count in new.items()}
-    return {name: count for name, count in found.items() if count > 0}
+    counts = {name: count - old.get(name, 0) for name, count in new.items()}
+    return {name: count for name, count in counts.items() if count > 0}
 
 
 def _shared_hits(stats: Mapping[str, Any]) -> int:
@@ -66,8 +66,8 @@ def recc_report(metrics: str) -> CacheReport:
     """Return what RECC_METRICS_FILE holds: lines of statsd, one process after the other."""
     counts = Counter[str]()
     for line in metrics.splitlines():
-        if found := _COUNTER.fullmatch(line):
-            counts[found[1]] += int(found[2]) if found[3] == "c" else 1
+        if match := _COUNTER.fullmatch(line):
+            counts[match[1]] += int(match[2]) if match[3] == "c" else 1
     hits, misses = counts["action_cache_hit"], counts["action_cache_miss"]
     return CacheReport(
         tool="recc",

@@ -23,7 +23,7 @@ from torchbuild_tasks.system.reading import open_file, read_bytes
 from torchbuild_tasks.values import parse_json, replace
 from torchbuild_tasks.verify.closure_probe import MARK
 
-_GONE: Final = (FileNotFoundError, NotADirectoryError)
+_MISSING: Final = (FileNotFoundError, NotADirectoryError)
 
 
 class Files:
@@ -71,7 +71,7 @@ class Files:
             if not stat.S_ISREG(state.st_mode):
                 return Image(real=path, damage="no regular file")
             return self._read(path, os.path.realpath(path), state.st_size)
-        except _GONE:
+        except _MISSING:
             return None
         except OSError as error:
             return Image(real=path, damage=f"cannot be read: {error.strerror}", passed_over=True)

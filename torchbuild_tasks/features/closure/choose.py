@@ -13,6 +13,7 @@ from torchbuild_tasks.features.closure.graph import Graph, LibraryFiles, Node, w
 from torchbuild_tasks.features.closure.linux import check_symbols, check_versions, walk_elf
 from torchbuild_tasks.features.closure.windows import check_imports, check_runtime, walk_pe
 from torchbuild_tasks.model.closure import Break, Loader, Placed
+from torchbuild_tasks.text.words import first_few
 from torchbuild_tasks.values import replace
 
 
@@ -29,16 +30,16 @@ _VARIABLES: Final = ("LD_LIBRARY_PATH", "PATH")
 _FOLDERS: Final = 12
 
 
-def explain(found: Break, rows: Sequence[LibraryRow]) -> Break:
+def explain(broken: Break, rows: Sequence[LibraryRow]) -> Break:
     """Return the break with its sentence, its fix and the packages that bring what is lacking."""
-    row = row_of(found.library, rows) if found.library else None
-    packages = _packages(found, row) if row and found.kind not in ("twice", "shadowed") else {}
-    return replace(found, text=_text(found, row), fix=_fix(found, row, packages), packages=packages)
+    row = row_of(broken.library, rows) if broken.library else None
+    packages = _packages(broken, row) if row and broken.kind not in ("twice", "shadowed") else {}
+    return replace(broken, text=_text(broken, row), fix=_fix(broken, row, packages), packages=packages)
 
 
-def _packages(found: Break, row: LibraryRow) -> dict[str, str]:
+def _packages(broken: Break, row: LibraryRow) -> dict[str, str]:
     """Return what brings it on the system that the file is of."""
-    elsewhere = ("apt", "dnf") if found.library.lower().endswith(".dll") else ("winget",)
+    elsewhere = ("apt", "dnf") if broken.library.lower().endswith(".dll") else ("winget",)
     return {manager: name for manager, name in row.packages.items() if manager not in elsewhere}
 
 
@@ -52,50 +53,49 @@ def folder(path: str) -> str:
     return path[: len(path) - len(base(path))].rstrip("/\\") or "/"
 
 
-def _text(found: Break, row: LibraryRow | None) -> str:
-    name = f"{found.library} ({row.what})" if row else found.library
-    by = f", which {base(found.chain[-1])} needs" if found.chain else ""
-    at = f" {found.path}" + (f" (found by: {found.how})" if found.how else "")
-    has = f"; {found.better} has it" if found.better else ""
-    really = f", which calls itself {found.detail}," if found.detail not in ("", found.library) else ""
-    more = found.count - len(found.wanted)
-    lacking = ", ".join(found.wanted) + (f" and {more} more" if more > 0 else "")
-    match found.kind:
+def _text(broken: Break, row: LibraryRow | None) -> str:
+    name = f"{broken.library} ({row.what})" if row else broken.library
+    by = f", which {base(broken.chain[-1])} needs" if broken.chain else ""
+    at = f" {broken.path}" + (f" (found by: {broken.how})" if broken.how else "")
+    has = f"; {broken.better} has it" if broken.better else ""
+    really = f", which calls itself {broken.detail}," if broken.detail not in ("", broken.library) else ""
+    more = broken.count - len(broken.wanted)
+    lacking = ", ".join(broken.wanted) + (f" and {more} more" if more > 0 else "")
+    match broken.kind:
         case "missing":
-            return f"{name} is missing{by}{f': there is no {found.path}' if found.path else ''}."
+            return f"{name} is missing{by}{f': there is no {broken.path}' if broken.path else ''}."
         case "damaged":
-            return f"{name} is damaged: {found.path} is {found.detail}{by}."
+            return f"{name} is damaged: {broken.path} is {broken.detail}{by}."
         case "other machine":
-            return f"{name} is for another processor: {found.path} is {found.detail}{by}."
+            return f"{name} is for another processor: {broken.path} is {broken.detail}{by}."
         case "version":
             return f"{name} is an older one:{at} lacks {lacking}{by}{has}."
-        case "symbol" if found.library:
+        case "symbol" if broken.library:
             return f"{name} is not the one that torch was built with:{at}{really} lacks {lacking}{by}{has}."
         case "symbol":
-            return f"{base(found.chain[-1])} needs {lacking}, and no library that is loaded has it."
+            return f"{base(broken.chain[-1])} needs {lacking}, and no library that is loaded has it."
         case "twice":
-            return f"{found.detail} is there twice: {found.better} and {found.path}."
+            return f"{broken.detail} is there twice: {broken.better} and {broken.path}."
         case "shadowed":
-            return f"{name} comes from {found.path} ({found.how}), before torch's own {found.better}."
+            return f"{name} comes from {broken.path} ({broken.how}), before torch's own {broken.better}."
         case _:
-            return f"{name} is old:{at} is {found.detail} {base(found.chain[-1])}."
+            return f"{name} is old:{at} is {broken.detail} {base(broken.chain[-1])}."
 
 
-def looked_words(found: Break) -> str:
+def looked_words(broken: Break) -> str:
     """Return the folders in which it was looked for, the first dozen by name."""
-    more = len(found.looked) - _FOLDERS
-    return ", ".join(found.looked[:_FOLDERS]) + (f" and {more} more" if more > 0 else "")
+    return first_few(broken.looked, _FOLDERS)
 
 
-def _fix(found: Break, row: LibraryRow | None, packages: Mapping[str, str]) -> str:
+def _fix(broken: Break, row: LibraryRow | None, packages: Mapping[str, str]) -> str:
     """Say how to take away what comes first wrongly; else how to bring what is lacking."""
-    if found.kind == "twice":
+    if broken.kind == "twice":
         return "Keep one of them: two in one process can crash it or slow it down."
-    if found.how in _VARIABLES and found.kind != "missing":
-        return f"Take {folder(found.path)} out of {found.how}."
-    if found.how == "LD_PRELOAD":
-        return f"Take {found.path} out of LD_PRELOAD."
-    if found.kind == "symbol" and not found.library:
+    if broken.how in _VARIABLES and broken.kind != "missing":
+        return f"Take {folder(broken.path)} out of {broken.how}."
+    if broken.how == "LD_PRELOAD":
+        return f"Take {broken.path} out of LD_PRELOAD."
+    if broken.kind == "symbol" and not broken.library:
         return "Libraries of two builds are mixed: install torch again, or torchbuild build --clean."
     parts = [_package_words(packages), row.fix if row else ""]
     return " ".join(filter(None, parts))

@@ -94,14 +94,14 @@ class Graph:
         self, name: str, path: str = "", chain: tuple[str, ...] = (), looked: tuple[str, ...] = ()
     ) -> None:
         """Record a library that is nowhere."""
-        found = Break(kind="missing", status="error", library=name, path=path, chain=chain, looked=looked)
-        self.add_broken("missing", found)
+        broken = Break(kind="missing", status="error", library=name, path=path, chain=chain, looked=looked)
+        self.add_broken("missing", broken)
 
-    def add_broken(self, state: State, found: Break) -> None:
+    def add_broken(self, state: State, broken: Break) -> None:
         """Record a library that cannot be loaded."""
-        by = found.chain[-1] if found.chain else ""
-        self.others.append(Placed(name=found.library, state=state, path=found.path, how=found.how, by=by))
-        self.breaks.append(found)
+        by = broken.chain[-1] if broken.chain else ""
+        self.others.append(Placed(name=broken.library, state=state, path=broken.path, how=broken.how, by=by))
+        self.breaks.append(broken)
 
 
 def walk_needs(roots: Sequence[Node]) -> Iterator[Node]:

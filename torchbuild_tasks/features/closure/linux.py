@@ -105,7 +105,7 @@ def walk_elf(loader: Loader, files: LibraryFiles) -> Graph:
     for node in list(walk.by_real.values()):
         walk.link(node)
     for path in loader.roots:
-        walk.root(path)
+        walk.load_root(path)
     return walk.graph
 
 
@@ -141,12 +141,12 @@ class _Walk:
         """Link a library of the process to those in it that it needs."""
         node.needs = [self.by_name[name] for name in node.image.needed if name in self.by_name]
 
-    def root(self, path: str) -> None:
+    def load_root(self, path: str) -> None:
         """Load one root, level by level."""
         before = len(self.graph.nodes)
         image = self.files.image(path)
         if image is None or image.damage or self._is_foreign(image):
-            self._broken_root(path, image)
+            self._note_broken_root(path, image)
             return
         node = self.put(posixpath.basename(path), path, ROOT, None)
         if node is None:
@@ -163,7 +163,7 @@ class _Walk:
                     if len(self.graph.nodes) > count:
                         queue.append(found)
 
-    def _broken_root(self, path: str, image: Image | None) -> None:
+    def _note_broken_root(self, path: str, image: Image | None) -> None:
         name = posixpath.basename(path)
         if image is None:
             self.graph.add_missing(name, path)
@@ -182,7 +182,7 @@ class _Walk:
                 return None
             return self.put(name, path, how, needer)
         self.missing.add(name)
-        self._not_found(name, needer, search)
+        self._note_missing(name, needer, search)
         return None
 
     def _candidates(self, name: str, needer: Node, search: _Search) -> Iterator[tuple[str, str, Image]]:
@@ -196,7 +196,7 @@ class _Walk:
             else:
                 yield path, how, image
 
-    def _not_found(self, name: str, needer: Node, search: _Search) -> None:
+    def _note_missing(self, name: str, needer: Node, search: _Search) -> None:
         looked = tuple(dict.fromkeys(folder for folder in search.looked if "glibc-hwcaps" not in folder))
         if search.passed:
             self._note_damaged(name, search.passed[0].real, search.passed[0], "", needer.chain(), looked)
@@ -223,7 +223,7 @@ class _Walk:
         foreign = self._is_foreign(image)
         kind: Literal["damaged", "other machine"] = "other machine" if foreign else "damaged"
         detail = f"for {image.machine}, this Python for {self.loader.machine}" if foreign else image.damage
-        found = Break(
+        broken = Break(
             kind=kind,
             status="error",
             library=name,
@@ -233,7 +233,7 @@ class _Walk:
             detail=detail,
             looked=looked,
         )
-        self.graph.add_broken(kind, found)
+        self.graph.add_broken(kind, broken)
 
 
 # ---------------- the checks
@@ -284,15 +284,15 @@ def check_symbols(graph: Graph, loader: Loader, files: LibraryFiles) -> None:
 
 def _lacking(node: Node, scope: Sequence[Node], files: LibraryFiles) -> dict[str, list[Symbol]]:
     """Return what `node` needs and no library exports, by the library that it names; "" for none."""
-    left = set(files.wanted(node.path))
-    named = {symbol.library for symbol in left}
+    missing = set(files.wanted(node.path))
+    named = {symbol.library for symbol in missing}
     for giver in sorted(scope, key=lambda each: each.name not in named):
-        if left:
-            left -= set(files.exported(giver.path, left))
-    found: dict[str, list[Symbol]] = {}
-    for symbol in sorted(left, key=lambda each: each.name):
-        found.setdefault(symbol.library, []).append(symbol)
-    return found
+        if missing:
+            missing -= set(files.exported(giver.path, missing))
+    by_library: dict[str, list[Symbol]] = {}
+    for symbol in sorted(missing, key=lambda each: each.name):
+        by_library.setdefault(symbol.library, []).append(symbol)
+    return by_library
 
 
 def _explain(

@@ -21,20 +21,20 @@ def closure_text(closure: Closure) -> str:
     """Write a line a library, in the order of loading; then what is wrong, with its chain and fix."""
     if closure.problem:
         return f"Nothing to follow: {closure.problem}.\n"
-    found = [each for each in closure.libraries if each.state not in ("api set", "on demand")]
-    rows = [(each.name, each.path or "-", each.how or each.state) for each in found]
-    left = "".join(line for each in closure.breaks for line in _lines(each))
-    return f"What `import torch` of {closure.python} loads:\n{columns(rows)}{left}{_total(closure)}"
+    shown = [each for each in closure.libraries if each.state not in ("api set", "on demand")]
+    rows = [(each.name, each.path or "-", each.how or each.state) for each in shown]
+    breaks = "".join(line for each in closure.breaks for line in _lines(each))
+    return f"What `import torch` of {closure.python} loads:\n{columns(rows)}{breaks}{_total(closure)}"
 
 
-def _lines(found: Break) -> Iterable[str]:
-    yield f"{_MARK[found.status]} {found.text}\n"
-    for depth, path in enumerate(found.chain):
+def _lines(broken: Break) -> Iterable[str]:
+    yield f"{_MARK[broken.status]} {broken.text}\n"
+    for depth, path in enumerate(broken.chain):
         yield f"    {'  ' * depth}{path}\n"
-    if found.looked:
-        yield f"  looked in: {looked_words(found)}\n"
-    if found.fix:
-        yield f"  -> {found.fix}\n"
+    if broken.looked:
+        yield f"  looked in: {looked_words(broken)}\n"
+    if broken.fix:
+        yield f"  -> {broken.fix}\n"
 
 
 def _total(closure: Closure) -> str:
@@ -58,7 +58,7 @@ _OTHERS = {
 def list_libraries(request: BuildRequest) -> Outcome:
     """List every library that `import torch` loads and where it is found, without loading one."""
     closure = find_libraries(request)
-    broken = closure.problem or any(found.status == "error" for found in closure.breaks)
+    broken = closure.problem or any(each.status == "error" for each in closure.breaks)
     return Outcome(closure, closure_text(closure), VerifyFailed.exit_code if broken else 0)
 
 

@@ -31,9 +31,9 @@ def walk_pe(loader: Loader, files: LibraryFiles) -> Graph:
             walk.by_name[name.lower()] for name in node.image.needed if name.lower() in walk.by_name
         ]
     for name in _RUNTIMES:
-        walk.runtime(name)
+        walk.load_runtime(name)
     for path in loader.roots:
-        walk.root(path)
+        walk.load_root(path)
     return walk.graph
 
 
@@ -57,7 +57,7 @@ class _Walk:
         self.graph.nodes.append(node)
         return node
 
-    def runtime(self, name: str) -> None:
+    def load_runtime(self, name: str) -> None:
         """Load what torch loads by name before its own; without it torch prints a warning and goes on."""
         if name in self.by_name:
             return
@@ -68,7 +68,7 @@ class _Walk:
                     self._load_needs(self.put(name, path, how, None))
                 return
 
-    def root(self, path: str) -> None:
+    def load_root(self, path: str) -> None:
         """Load one root with all that it needs, unless an earlier one has brought it."""
         name = ntpath.basename(path)
         if name.lower() in self.by_name:
@@ -102,13 +102,13 @@ class _Walk:
                         queue.append(found)
             for name in needer.image.delayed:
                 if name.lower() not in self.by_name:
-                    self._without_file(name, "on demand", needer)
+                    self._note_without_file(name, "on demand", needer)
 
     def _find(self, name: str, needer: Node, folder: str) -> Node | None:
         if name.lower() in self.without_file:
             return None
         if name.lower().startswith(_API_SETS):
-            self._without_file(name, "api set", needer)
+            self._note_without_file(name, "api set", needer)
             return None
         looked: list[str] = []
         for path, how in self._search_paths(name, folder):
@@ -139,7 +139,7 @@ class _Walk:
         for folder, how in named:
             yield ntpath.join(folder, name), how
 
-    def _without_file(self, name: str, state: str, needer: Node) -> None:
+    def _note_without_file(self, name: str, state: str, needer: Node) -> None:
         if name.lower() not in self.without_file:
             self.without_file.add(name.lower())
             self.graph.others.append(
@@ -149,7 +149,7 @@ class _Walk:
     def _note_damaged(self, name: str, path: str, image: Image, how: str, chain: tuple[str, ...]) -> None:
         self.without_file.add(name.lower())
         detail = image.damage or f"for {image.machine}, this Python for {self.loader.machine}"
-        found = Break(
+        broken = Break(
             kind="damaged" if image.damage else "other machine",
             status="error",
             library=name,
@@ -158,7 +158,7 @@ class _Walk:
             chain=chain,
             detail=detail,
         )
-        self.graph.add_broken("damaged" if image.damage else "other machine", found)
+        self.graph.add_broken("damaged" if image.damage else "other machine", broken)
 
 
 # ---------------- the checks
@@ -186,8 +186,8 @@ def check_imports(graph: Graph, loader: Loader, files: LibraryFiles) -> None:
 
 
 def _check(graph: Graph, node: Node, giver: Node, symbols: Sequence[Symbol], files: LibraryFiles) -> None:
-    given = set(files.exported(giver.path, symbols))
-    lacking = sorted({symbol.name for symbol in symbols if symbol not in given})
+    exported = set(files.exported(giver.path, symbols))
+    lacking = sorted({symbol.name for symbol in symbols if symbol not in exported})
     if lacking:
         graph.breaks.append(giver.break_at("symbol", "error", needer=node, lacking=lacking))
 

@@ -111,7 +111,7 @@ class Client:
             return
         environ["MAX_JOBS"] = str(jobs)
         say(f"compiles are distributed by {url}, {jobs} at once")
-        with Watch({url: self._problem}, lambda _, gone: give_up(gone), every):
+        with Watch({url: self._problem}, lambda _, reason: give_up(reason), every):
             yield
         if reason := why_compiled_here(_read(log)):
             say(f"Some compiles were done here instead of on a server, mostly because: {reason}.")
@@ -128,11 +128,11 @@ def _try_compile(
         source.write_text(_SOURCE, "utf-8")
         argv = (launcher, plan.compiler, "-c", str(source), "-o", str(output))
         # A result that lies in the cache would prove nothing.
-        done = process.capture(argv, env={**environ, "SCCACHE_RECACHE": "1"}, cwd=folder, timeout=TRIAL)
-    if done.timed_out:
+        captured = process.capture(argv, env={**environ, "SCCACHE_RECACHE": "1"}, cwd=folder, timeout=TRIAL)
+    if captured.timed_out:
         return f"it took more than {TRIAL:g} s"
-    if done.rc != 0:
-        return (done.error_text.splitlines() or [f"it ended with exit code {done.rc}"])[0]
+    if captured.rc != 0:
+        return (captured.error_text.splitlines() or [f"it ended with exit code {captured.rc}"])[0]
     report = stats.sccache_report(before, sccache.statistics())
     if report and report.away:
         return ""
@@ -339,8 +339,8 @@ def have_dist(question: Question, fetching: Fetching, report: Reporter) -> str:
         ClusterError: there is none for this processor, or the one that was fetched is incomplete.
         DownloadFailed: it could not be fetched.
     """
-    found = next((tool.path for tool in question.facts.tools if tool.name == "sccache" and tool.path), "")
-    if here := server.dist_on_path() or server.dist_next_to(found):
+    program = next((tool.path for tool in question.facts.tools if tool.name == "sccache" and tool.path), "")
+    if here := server.dist_on_path() or server.dist_next_to(program):
         return here
     helper = _choose_helper(question)
     fetch((helper.artifact,), fetching, report)

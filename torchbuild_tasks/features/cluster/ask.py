@@ -149,12 +149,12 @@ def value(path: Path, *names: str) -> str:
         names: the table and the key: `client_auth`, `token`.
     """
     try:
-        found: Any = parse_toml(read_text(path))
+        value: Any = parse_toml(read_text(path))
     except (OSError, ValueError):
         return ""
     for name in names:
-        found = found.get(name) if isinstance(found, Mapping) else None
-    return found if isinstance(found, str) else ""
+        value = value.get(name) if isinstance(value, Mapping) else None
+    return value if isinstance(value, str) else ""
 
 
 def read_token(path: Path) -> str:

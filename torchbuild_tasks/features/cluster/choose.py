@@ -95,26 +95,27 @@ def choose_distribution(
         generator: CMake's.
         jobs: as decided for this machine alone.
     """
-    given = question.given("distribute")
-    if given is None:
+    distribute = question.given("distribute")
+    if distribute is None:
         return ChosenDistribution()
-    executes = is_reapi(str(given[0]))
+    executes = is_reapi(str(distribute[0]))
     if reason := _impossible(question, launcher, "recc" if executes else "sccache"):
         return _without(question, reason[0], reason[1])
     pools = _link_pool(question, generator)
     if executes:
-        because = f"{given[2]}; recc sends each compile, and --jobs says how many at once"
+        because = f"{distribute[2]}; recc sends each compile, and --jobs says how many at once"
         return ChosenDistribution(
-            choice=Choice(name=NAME, value=str(given[0]), because=because, source=given[1]), choices=pools
+            choice=Choice(name=NAME, value=str(distribute[0]), because=because, source=distribute[1]),
+            choices=pools,
         )
     cluster = question.facts.cluster
     if reason := _unusable(cluster):
         return _without(question, *reason, pools)
     assert cluster is not None
     number, why = _jobs(question, cluster, jobs)
-    because = f"{given[2]}; {number} jobs once a first compile has come back: {why}"
+    because = f"{distribute[2]}; {number} jobs once a first compile has come back: {why}"
     return ChosenDistribution(
-        choice=Choice(name=NAME, value=_describe(cluster), because=because, source=given[1]),
+        choice=Choice(name=NAME, value=_describe(cluster), because=because, source=distribute[1]),
         plan=Distribution(url=cluster.url, conf=cluster.conf, compiler=compiler, jobs=number),
         choices=pools,
     )
@@ -149,8 +150,8 @@ def _unusable(cluster: Cluster | None) -> tuple[str, str] | None:
 
 
 def _without(question: Question, text: str, fix: str, choices: tuple[Choice, ...] = ()) -> ChosenDistribution:
-    given = question.given("distribute")
-    source = given[1] if given else "default"
+    distribute = question.given("distribute")
+    source = distribute[1] if distribute else "default"
     finding = Finding(id="distribute", status="warn", text=f"everything is compiled here: {text}", fix=fix)
     return ChosenDistribution(
         choice=Choice(name=NAME, value="none", because=text, source=source),
@@ -163,12 +164,12 @@ def _jobs(question: Question, cluster: Cluster, jobs: Choice) -> tuple[int, str]
     """Return the number of jobs: as many as the servers take and this machine can feed."""
     if jobs.source != "default" and jobs.value.isdecimal():
         return int(jobs.value), jobs.because
-    taken = cluster.cpus + cluster.servers
+    accepted = cluster.cpus + cluster.servers
     cores, _ = usable_cores(question.facts.cpu)
     fed = cores * FED
     local = int(jobs.value) if jobs.value.isdecimal() else 1
     number = jobs_away(local, cores, cluster.servers, cluster.cpus)
-    sums = f"the smaller of {cluster.cpus} cores and one waiting on each of {cluster.servers} = {taken}"
+    sums = f"the smaller of {cluster.cpus} cores and one waiting on each of {cluster.servers} = {accepted}"
     sums += f", and {cores} cores here x {FED} that each can feed = {fed}"
     return number, sums + (f"; no more than {PIPES}, for Ninja opens a pipe for each" * (number == PIPES))
 
@@ -362,8 +363,8 @@ def plainly(line: str, secrets: Iterable[str] = ()) -> str:
         line: as sccache-dist wrote it.
         secrets: texts that must not be shown, whatever the line is.
     """
-    found = _LINE.match(line)
-    text = found[3] if found else line.strip()
+    match = _LINE.match(line)
+    text = match[3] if match else line.strip()
     if any(pattern.fullmatch(text) for pattern in _SILENT):
         return ""
     for pattern, words in _KNOWN:

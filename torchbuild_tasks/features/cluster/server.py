@@ -35,8 +35,8 @@ def dist_on_path() -> str:
 
 def version(program: str) -> str:
     """Return its version ("0.16.0"); "" when it does not start."""
-    done = process.capture((program, "--version"), timeout=_SECONDS)
-    return (done.answer.split() or [""])[-1]
+    captured = process.capture((program, "--version"), timeout=_SECONDS)
+    return (captured.answer.split() or [""])[-1]
 
 
 def make_token(program: str) -> str:
@@ -60,13 +60,13 @@ def server_token(program: str, scheduler_conf: Path, address: str) -> str:
 
 
 def _create(program: str, *words: str) -> str:
-    done = process.capture((program, "auth", *words), timeout=_SECONDS)
-    if not done.answer:
-        why = done.error_text.splitlines()
+    captured = process.capture((program, "auth", *words), timeout=_SECONDS)
+    if not captured.answer:
+        why = captured.error_text.splitlines()
         raise ClusterError(
-            f"{program} auth {words[0]} ended with exit code {done.rc}.", looked=tuple(why[-3:])
+            f"{program} auth {words[0]} ended with exit code {captured.rc}.", looked=tuple(why[-3:])
         )
-    return done.answer
+    return captured.answer
 
 
 def serve(program: str, kind: str, conf: Path, log: str, on_line: Callable[[str], None]) -> int:
@@ -142,12 +142,12 @@ def _overlay_problems(folder: Path) -> list[tuple[str, str]]:
                 part.mkdir()
             options = f"lowerdir={parts['lower']},upperdir={parts['upper']},workdir={parts['work']}"
             mount = ("mount", "-t", "overlay", "overlay", "-o", options, str(parts["target"]))
-            done = process.capture(("unshare", "-m", *mount), timeout=_SECONDS)
+            captured = process.capture(("unshare", "-m", *mount), timeout=_SECONDS)
     except OSError as error:
         return [(f"{folder} cannot be used: {error.strerror or error}", "Name another: --space FOLDER")]
-    if done.rc == 0:
+    if captured.rc == 0:
         return []
-    output = done.error_text.splitlines()
+    output = captured.error_text.splitlines()
     text = f"an overlay cannot be mounted in {folder}" + (f": {output[0]}" if output else "")
     return [
         (text, "In a container, give it CAP_SYS_ADMIN; name a folder on a disk of its own: --space FOLDER")

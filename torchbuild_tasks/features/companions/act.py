@@ -34,7 +34,9 @@ if TYPE_CHECKING:
     from torchbuild_tasks.system.git.run import Git
 
 # What builds leave in a project's folder, whatever its name.
-_MADE: Final = frozenset({".git", "__pycache__", "build", "dist", ".eggs", ".mypy_cache", ".pytest_cache"})
+_BUILD_OUTPUT: Final = frozenset(
+    {".git", "__pycache__", "build", "dist", ".eggs", ".mypy_cache", ".pytest_cache"}
+)
 _COMPILED: Final = (".so", ".pyd", ".dll", ".o", ".obj", ".pyc")
 
 
@@ -121,10 +123,10 @@ def build_companions(work: Work) -> Work:
     if work.request.target or not work.plan.companions or _torch_failed(work.verified):
         return work
     wanted = {each.name: _build_inputs(work, each) for each in work.plan.companions}
-    left = [each for each in work.plan.companions if not _is_built(work, each, wanted[each.name])]
-    if kept := ", ".join(each.name for each in work.plan.companions if each not in left):
-        work.report.note(f"{kept}: built for this torch and verified before")
-    if not left:
+    due = [each for each in work.plan.companions if not _is_built(work, each, wanted[each.name])]
+    if up_to_date := ", ".join(each.name for each in work.plan.companions if each not in due):
+        work.report.note(f"{up_to_date}: built for this torch and verified before")
+    if not due:
         return work
     torch = _torch_version(work)
     if work.up_to_date and (began := _torch_began(work)):
@@ -132,7 +134,7 @@ def build_companions(work: Work) -> Work:
     from torchbuild_tasks.verify.judge import require_passed
     from torchbuild_tasks.verify.session import ALWAYS
 
-    for companion in left:  # one that fails leaves those before it built, verified and remembered
+    for companion in due:  # one that fails leaves those before it built, verified and remembered
         tried = _build(work, companion, torch)
         checks = [each for each in COMPANION_CHECKS if _is_of(companion.name, each)]
         report = _verify(work, (*ALWAYS, *checks))
@@ -156,8 +158,8 @@ def _torch_failed(report: VerifyReport | None) -> bool:
 def _verify(work: Work, checks: tuple[str, ...]) -> VerifyReport:
     from torchbuild_tasks.verify.session import verify
 
-    kept = tuple(each for each in work.plan.expectations if each.check in checks)
-    return verify(python=work.plan.environment.python, expectations=kept, environ=work.env)
+    expectations = tuple(each for each in work.plan.expectations if each.check in checks)
+    return verify(python=work.plan.environment.python, expectations=expectations, environ=work.env)
 
 
 def _torch_version(work: Work) -> str:
@@ -173,8 +175,8 @@ def _build(work: Work, companion: Companion, torch: str) -> CheckResult:
     """Make a wheel of one, hold it to this torch, install it, and return what its trial showed."""
     from torchbuild_tasks.features.companions import trial
 
-    said = companion.version or companion.ref or companion.requirement
-    work.report.note(f"{companion.name} {said} is built against torch {torch}".replace("  ", " "))
+    version = companion.version or companion.ref or companion.requirement
+    work.report.note(f"{companion.name} {version} is built against torch {torch}".replace("  ", " "))
     files.state_dir(work.root).joinpath(FOLDER[1]).mkdir(exist_ok=True)
     environ = trial.build_environment(work, companion, torch)
     if companion.extension:
@@ -230,7 +232,9 @@ def stamp_files(folder: Path, makes: Collection[str] = ()) -> str:
     """Return what tells one state of a folder that git cannot speak for from another: its files and times."""
     seen = hashlib.sha256()
     for top, folders, names in os.walk(folder):
-        folders[:] = sorted(each for each in folders if each not in _MADE and not each.endswith(".egg-info"))
+        folders[:] = sorted(
+            each for each in folders if each not in _BUILD_OUTPUT and not each.endswith(".egg-info")
+        )
         for name in sorted(names):
             path = Path(top, name)
             shown = path.relative_to(folder).as_posix()

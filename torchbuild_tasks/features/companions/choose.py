@@ -87,15 +87,15 @@ def _read_extension(word: str, catalog: Catalog) -> Wanted:
             raise UsageError(f"--with-extension {word!r}: the folder has no name of its own", next_step=ways)
         return Wanted(row=_row_of(called, catalog), path=word)
     try:
-        asked = Requirement(word)
+        requirement = Requirement(word)
     except InvalidRequirement:
         raise UsageError(f"--with-extension {word!r} is neither a name nor a place", next_step=ways) from None
-    if asked.url or asked.marker or asked.extras:
+    if requirement.url or requirement.marker or requirement.extras:
         raise UsageError(f"--with-extension {word!r}: a name and a version are enough", next_step=ways)
-    row = _row_of(asked.name, catalog)
+    row = _row_of(requirement.name, catalog)
     if row.extension and (row.sdist or not row.url):
-        return Wanted(row=row, requirement=f"{row.sdist or row.name}{asked.specifier}")
-    if asked.specifier:
+        return Wanted(row=row, requirement=f"{row.sdist or row.name}{requirement.specifier}")
+    if requirement.specifier:
         text = f"--with-extension {word!r}: the source of {row.name} is a repository"
         raise UsageError(text, next_step=f"Name a tag of it: --with-extension {row.name}={row.url}@REF")
     return Wanted(row=row)
@@ -124,9 +124,9 @@ def read_place(place: str) -> tuple[str, str, str]:
 
 def wanted_companions(question: Question) -> tuple[Wanted, ...]:
     """Return what --with and --with-extension, else torchbuild.toml, ask for."""
-    given = question.given("with_")
-    also = question.given("with_extension")
-    return read_wanted(tuple(given[0]) if given else (), tuple(also[0]) if also else (), question.catalog)
+    fields = (question.given("with_"), question.given("with_extension"))
+    words, extensions = (tuple(field[0]) if field else () for field in fields)
+    return read_wanted(words, extensions, question.catalog)
 
 
 def read_wanted(words: tuple[str, ...], extensions: tuple[str, ...], catalog: Catalog) -> tuple[Wanted, ...]:
@@ -147,8 +147,8 @@ def companion_requires(question: Question) -> tuple[str, ...]:
 
 def without_torch(texts: tuple[str, ...]) -> tuple[str, ...]:
     """Return requirements (PEP 508) without torch, which is there, and without what cannot be read."""
-    found = ((text, requirement_of(text)) for text in texts)
-    return tuple(text for text, each in found if each and canonicalize_name(each.name) != "torch")
+    parsed = ((text, requirement_of(text)) for text in texts)
+    return tuple(text for text, each in parsed if each and canonicalize_name(each.name) != "torch")
 
 
 def requirement_of(text: str) -> Requirement | None:
@@ -184,8 +184,8 @@ def choose_companions(question: Question, python: str) -> tuple[Companion, ...]:
 
 def companion_choices(question: Question, companions: tuple[Companion, ...]) -> tuple[Choice, ...]:
     """Return the projects that are built with torch, for the list of choices."""
-    given = question.given("with_extension") or question.given("with_")
-    source = given[1] if given else "default"
+    requested = question.given("with_extension") or question.given("with_")
+    source = requested[1] if requested else "default"
     return tuple(
         Choice(
             name=each.name,

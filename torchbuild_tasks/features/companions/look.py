@@ -65,15 +65,15 @@ def _look(probe: Probe, name: str, path: str, *, any_package: bool) -> Companion
         return CompanionSource(name=name, path=root, problem=problem)
     words = (probe.read(probe.join(root, "version.txt")) or "").split()
     repository = look_at_git(probe, root)
-    said = _project(probe.read(probe.join(root, "pyproject.toml")) or "")
+    project = _project(probe.read(probe.join(root, "pyproject.toml")) or "")
     return CompanionSource(
         name=name,
         path=root,
-        version=words[0][:200] if words else said["version"],
+        version=words[0][:200] if words else project["version"],
         commit=repository.commit,
         dirty=repository.dirty,
-        builds_with=said["builds_with"],
-        asks=said["asks"],
+        builds_with=project["builds_with"],
+        asks=project["asks"],
     )
 
 
@@ -93,8 +93,8 @@ def _project(text: str) -> dict[str, Any]:
 
 
 def _texts(table: object, key: str) -> tuple[str, ...]:
-    found = table.get(key) if isinstance(table, dict) else None
-    return tuple(each for each in found if isinstance(each, str)) if isinstance(found, list) else ()
+    value = table.get(key) if isinstance(table, dict) else None
+    return tuple(each for each in value if isinstance(each, str)) if isinstance(value, list) else ()
 
 
 def _places(probe: Probe, root: str) -> tuple[str, ...]:

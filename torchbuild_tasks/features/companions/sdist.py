@@ -73,10 +73,10 @@ def fetch_sdist(companion: Companion, python: str, net: Net, report: Reporter) -
         return
     with files.translate_errors(SourceError, folder.parent):
         folder.parent.mkdir(exist_ok=True)
-    found, looked = _search(wanted, net, folder)
-    best = choose_sdist(found, wanted, python)
+    offered, looked = _search(wanted, net, folder)
+    best = choose_sdist(offered, wanted, python)
     if best is None:
-        others = sorted({each.version for each in found}, reverse=True)[:8]
+        others = sorted({each.version for each in offered}, reverse=True)[:8]
         has = (f"the index has sdists of {', '.join(map(str, others))}",) if others else ()
         raise SourceError(
             f"No sdist of {wanted} was found: without its source nothing can be built against this torch.",
@@ -102,12 +102,12 @@ def fetch_sdist(companion: Companion, python: str, net: Net, report: Reporter) -
         archive.unlink(missing_ok=True)
 
 
-def choose_sdist(found: Iterable[Sdist], wanted: Requirement, python: str) -> Sdist | None:
+def choose_sdist(offered: Iterable[Sdist], wanted: Requirement, python: str) -> Sdist | None:
     """Return the newest that is asked for and says that it is for this Python; releases before others."""
     exact = any(each.operator in ("==", "===") for each in wanted.specifier)
     fits = [
         each
-        for each in found
+        for each in offered
         if wanted.specifier.contains(each.version, prereleases=True)
         and (exact or not each.yanked)
         and _for_python(each.python, python)
@@ -116,9 +116,9 @@ def choose_sdist(found: Iterable[Sdist], wanted: Requirement, python: str) -> Sd
     return max(releases or fits, key=lambda each: each.version, default=None)
 
 
-def _for_python(asked: str, python: str) -> bool:
+def _for_python(specifier: str, python: str) -> bool:
     try:
-        return not asked or not python or SpecifierSet(asked).contains(python, prereleases=True)
+        return not specifier or not python or SpecifierSet(specifier).contains(python, prereleases=True)
     except InvalidSpecifier:
         return True
 
@@ -127,12 +127,12 @@ def _search(wanted: Requirement, net: Net, beside: Path) -> tuple[list[Sdist], t
     """Return all sdists of a project, and where was looked: --wheels, find-links, then each index."""
     settings = read_settings(os.environ)
     name = canonicalize_name(wanted.name)
-    found: list[Sdist] = []
+    offered: list[Sdist] = []
     looked: list[str] = []
     for place in (net.wheels, *settings.find_links):
         if place and (folder := _folder(place)) and folder.is_dir():
             urls = [path.as_uri() for path in sorted(folder.iterdir())]
-            found += (each for url in urls if (each := _sdist(url, name)))
+            offered += (each for url in urls if (each := _sdist(url, name)))
             looked.append(str(folder))
     page = beside.with_name(f"{name}.html")
     for index in settings.index_urls:
@@ -140,13 +140,13 @@ def _search(wanted: Requirement, net: Net, beside: Path) -> tuple[list[Sdist], t
         looked.append(redact(url))
         try:
             page.unlink(missing_ok=True)
-            fetch(Remote(name=f"index of {name}", urls=(_page(url),)), page, net, lambda *told: None)
+            fetch(Remote(name=f"index of {name}", urls=(_page(url),)), page, net, lambda *progress: None)
         except DownloadFailed as error:
             looked.append(f"  {error.looked[0] if error.looked else error.what}")
             continue
-        found += read_page(read_bytes(page).decode("utf-8", "replace"), url, name)
+        offered += read_page(read_bytes(page).decode("utf-8", "replace"), url, name)
     page.unlink(missing_ok=True)
-    return found, tuple(looked)
+    return offered, tuple(looked)
 
 
 def _folder(place: str) -> Path | None:
@@ -178,10 +178,10 @@ def read_page(text: str, base: str, name: str) -> Iterator[Sdist]:
     reader.feed(text)
     for link in reader.found:
         url = urljoin(base, link.get("href", ""))
-        found = _sdist(url, name)
-        if found is not None and urlsplit(url).scheme in _LEADS.get(urlsplit(base).scheme, ()):
+        sdist = _sdist(url, name)
+        if sdist is not None and urlsplit(url).scheme in _LEADS.get(urlsplit(base).scheme, ()):
             python, yanked = link.get("data-requires-python", ""), "data-yanked" in link
-            yield msgspec.structs.replace(found, python=python, yanked=yanked)
+            yield msgspec.structs.replace(sdist, python=python, yanked=yanked)
 
 
 def _sdist(url: str, name: str) -> Sdist | None:

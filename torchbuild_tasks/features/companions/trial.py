@@ -90,9 +90,9 @@ def build_environment(work: Work, companion: Companion, torch: str) -> dict[str,
         environ |= {"CUDAARCHS": cmake_archs(archs)} if archs and "CUDAARCHS" not in environ else {}
         environ |= _constrain_torch(work, torch)
         ask = (work.plan.environment.python, "-I", "-X", "utf8", "-c", _CMAKE)
-        asked = process.capture(ask, env=work.env, timeout=_LIMIT)
-        prefix = asked.stdout.decode(errors="replace").strip().splitlines()
-        if asked.rc == 0 and prefix:  # for find_package(Torch)
+        captured = process.capture(ask, env=work.env, timeout=_LIMIT)
+        prefix = captured.stdout.decode(errors="replace").strip().splitlines()
+        if captured.rc == 0 and prefix:  # for find_package(Torch)
             places = (prefix[-1], environ.get("CMAKE_PREFIX_PATH", ""))
             environ["CMAKE_PREFIX_PATH"] = os.pathsep.join(filter(None, places))
     return environ
@@ -144,18 +144,19 @@ def prepare_extension(work: Work, companion: Companion, torch: str, environ: Map
     Raises:
         RequirementsError: it asks for another torch, or its build needs what is not available here.
     """
-    found = look_at_companions([(companion.name, companion.folder)], any_package=(companion.name,))[0]
-    if found.problem:
+    source = look_at_companions([(companion.name, companion.folder)], any_package=(companion.name,))[0]
+    if source.problem:
         raise BuildFailed(
-            f"{found.path} cannot be built: {found.problem}.", next_step="Name the folder with its setup.py."
+            f"{source.path} cannot be built: {source.problem}.",
+            next_step="Name the folder with its setup.py.",
         )
     for script in companion.before:
         argv = (work.plan.environment.python, *script.split())
         run_logged(work, Command(argv=argv, cwd=companion.folder, because=companion.because), environ)
-    found = look_at_companions([(companion.name, companion.folder)], any_package=(companion.name,))[0]
-    called = f"{companion.name} {found.version or ''}".rstrip()
-    _refuse_another_torch(work, companion, called, found.asks, torch)
-    _install(work, companion, without_torch(found.builds_with or BUILDS_WITH), torch)
+    source = look_at_companions([(companion.name, companion.folder)], any_package=(companion.name,))[0]
+    called = f"{companion.name} {source.version or ''}".rstrip()
+    _refuse_another_torch(work, companion, called, source.asks, torch)
+    _install(work, companion, without_torch(source.builds_with or BUILDS_WITH), torch)
 
 
 def _refuse_another_torch(
@@ -196,12 +197,12 @@ def _install(work: Work, companion: Companion, asks: tuple[str, ...], torch: str
 
 def _missing(python: str, version: str, asks: Iterable[str]) -> tuple[str, ...]:
     """Return which requirements the environment of a Python of this version lacks, as it is now."""
-    asked = process.capture((python, "-I", "-X", "utf8", "-c", _HAVE), timeout=_LIMIT)
+    captured = process.capture((python, "-I", "-X", "utf8", "-c", _HAVE), timeout=_LIMIT)
     try:
-        given: dict[str, str] = parse_json(asked.stdout)
+        installed: dict[str, str] = parse_json(captured.stdout)
     except ValueError:
-        given = {}
-    have = {canonicalize_name(name): version for name, version in given.items() if name}
+        installed = {}
+    have = {canonicalize_name(name): version for name, version in installed.items() if name}
     missing = []
     for text in asks:
         each = requirement_of(text)
@@ -269,31 +270,31 @@ def read_wheel(wheel: Path, companion: Companion) -> Built:
         with zipfile.ZipFile(wheel) as archive:
             names = archive.namelist()
             metadata = next(name for name in names if re.fullmatch(r"[^/]+\.dist-info/METADATA", name))
-            said = HeaderParser().parsestr(archive.read(metadata).decode("utf-8", "replace"))
+            headers = HeaderParser().parsestr(archive.read(metadata).decode("utf-8", "replace"))
     except (OSError, zipfile.BadZipFile, StopIteration, KeyError):
         raise BuildFailed(f"{wheel} is not a wheel.", next_step="Build it again: the same command.") from None
     return Built(
-        name=str(said["Name"]),
-        version=str(said["Version"]),
-        asks=tuple(str(each) for each in said.get_all("Requires-Dist") or ()),
-        modules=(companion.module,) if companion.module else modules_of(names, str(said["Name"])),
+        name=str(headers["Name"]),
+        version=str(headers["Version"]),
+        asks=tuple(str(each) for each in headers.get_all("Requires-Dist") or ()),
+        modules=(companion.module,) if companion.module else modules_of(names, str(headers["Name"])),
         libraries=tuple(name for name in names if _LIBRARY.search(name)),
     )
 
 
 def modules_of(names: Iterable[str], project: str) -> tuple[str, ...]:
     """Return what of a wheel is to be imported: what is called as the project, else all at its top."""
-    found: dict[str, None] = {}
+    modules: dict[str, None] = {}
     for name in names:
         parts = re.sub(r"^[^/]+\.data/(?:pure|plat)lib/", "", name).split("/")
         if parts[0].endswith((".dist-info", ".data")):
             continue
         if len(parts) == 2 and parts[1].startswith("__init__."):
-            found[parts[0]] = None
+            modules[parts[0]] = None
         elif len(parts) == 1 and (parts[0].endswith(".py") or _LIBRARY.search(parts[0])):
-            found[parts[0].partition(".")[0]] = None
-    own = [name for name in found if canonicalize_name(name) == canonicalize_name(project)]
-    return tuple(own or [name for name in found if name.isidentifier()])
+            modules[parts[0].partition(".")[0]] = None
+    own = [name for name in modules if canonicalize_name(name) == canonicalize_name(project)]
+    return tuple(own or [name for name in modules if name.isidentifier()])
 
 
 def _check_symbols(work: Work, companion: Companion, place: Path, built: Built, torch: str) -> None:

@@ -39,11 +39,11 @@ class Key(msgspec.Struct, frozen=True, kw_only=True):
 
 def keys(request: BuildRequest, settings: Settings) -> tuple[Key, ...]:
     """Return every key that a settings file may have, then the build variables that are set."""
-    found = [_key(field, request, settings) for field in _fields()]
+    keys = [_key(field, request, settings) for field in _fields()]
     for name, value in settings.variables.items():
         place = settings.place(f"set.{name}")
-        found.append(Key(key=f"set.{name}", value=json.dumps(value), source=place, variable=name, meaning=""))
-    return tuple(found)
+        keys.append(Key(key=f"set.{name}", value=json.dumps(value), source=place, variable=name, meaning=""))
+    return tuple(keys)
 
 
 def _fields() -> tuple[dataclasses.Field[Any], ...]:
@@ -56,11 +56,11 @@ def name_of(field: dataclasses.Field[Any]) -> str:
 
 
 def _key(field: dataclasses.Field[Any], request: BuildRequest, settings: Settings) -> Key:
-    asked = getattr(request, field.name)
+    requested = getattr(request, field.name)
     variable = variable_name(field.name)
     value, source = "", f"default: {default_of(field)}"
-    if asked not in (None, False, ()):
-        value = toml_value(asked)
+    if requested not in (None, False, ()):
+        value = toml_value(requested)
         source = variable if field.name in request.said else flag_name(field.name)
     elif field.name in request.denied:
         value, source = "false", variable
@@ -73,8 +73,8 @@ def _key(field: dataclasses.Field[Any], request: BuildRequest, settings: Setting
 
 def default_of(field: dataclasses.Field[Any]) -> str:
     """Return what counts where nobody says anything, in words."""
-    found = _DEFAULT.search(str(field.metadata["help"]))
-    return found[1] if found else "no" if field.default is False else "none"
+    match = _DEFAULT.search(str(field.metadata["help"]))
+    return match[1] if match else "no" if field.default is False else "none"
 
 
 def toml_value(value: object) -> str:
@@ -82,20 +82,20 @@ def toml_value(value: object) -> str:
     return json.dumps(list(value) if isinstance(value, tuple) else value, ensure_ascii=False)
 
 
-def keys_text(found: tuple[Key, ...], files: Mapping[str, bool]) -> str:
+def keys_text(keys: tuple[Key, ...], files: Mapping[str, bool]) -> str:
     """Return what counts, with what nobody has said dimmed below it."""
-    widest = max(len(key.key) for key in found)
-    set_lines = [f"  {key.key:<{widest}}  {key.value}  {key.source}\n" for key in found if key.value]
-    rest = [styled("dim", f"  {key.key:<{widest}}  {key.source}") + "\n" for key in found if not key.value]
+    widest = max(len(key.key) for key in keys)
+    set_lines = [f"  {key.key:<{widest}}  {key.value}  {key.source}\n" for key in keys if key.value]
+    rest = [styled("dim", f"  {key.key:<{widest}}  {key.source}") + "\n" for key in keys if not key.value]
     places = [f"  {path}{'' if there else ' (not there)'}\n" for path, there in files.items()]
     parts = (("Files, the strongest first", places), ("Set", set_lines), ("Not set", rest))
     text = "\n".join(f"{styled('strong', title)}\n{''.join(lines)}" for title, lines in parts if lines)
     return f"{text}\nWrite them into a file with what each means: torchbuild config --write\n"
 
 
-def file_text(found: tuple[Key, ...], schema: str) -> str:
+def file_text(keys: tuple[Key, ...], schema: str) -> str:
     """Return a torchbuild.toml with every key: what is set stands, the rest is commented out."""
-    by_key = {key.key: key for key in found}
+    by_key = {key.key: key for key in keys}
     lines = [
         f"#:schema {schema}\n",
         "# Settings of torchbuild. A flag wins over its variable (TORCHBUILD_JOBS), that over this file,\n"
@@ -108,7 +108,7 @@ def file_text(found: tuple[Key, ...], schema: str) -> str:
             lines.append(f"\n# ---------------- {title}\n")
         lines += _entry(field, by_key[name_of(field)])
     for table, (meaning, sample) in _TABLES.items():
-        own = [key for key in found if key.key.startswith(f"{table}.")]
+        own = [key for key in keys if key.key.startswith(f"{table}.")]
         lines.append(f"\n# {meaning}\n")
         lines.append(f"[{table}]\n" if own else f"#: [{table}]\n")
         lines += [f"{key.variable} = {key.value}\n" for key in own] or ([f"#: {sample}\n"] if sample else [])

@@ -90,19 +90,19 @@ def write_files(container: Container, folder: Path, writer: str) -> Written:
     before = _hashes(folder)
     tool = _write_tool(folder / TOOL, before)
     wanted = texts(container, writer)
-    kept = []
+    edited = []
     for name, data in wanted.items():
         path = folder / name
         there = path.read_bytes() if path.is_file() else data
         if there != data and _digest(there) != before.get(name):
-            kept.append(name)
+            edited.append(name)
         else:
             _write(path, data)
     if not (folder / _IGNORE).exists():
         _write(folder / _IGNORE, b"*\n")
-    known = {name: before.get(name, "") if name in kept else _digest(data) for name, data in wanted.items()}
+    known = {name: before.get(name, "") if name in edited else _digest(data) for name, data in wanted.items()}
     _write(folder / _WRITTEN, msgspec.json.encode({**known, **tool}))
-    return Written(folder=folder, files=tuple(wanted), kept=tuple(kept))
+    return Written(folder=folder, files=tuple(wanted), kept=tuple(edited))
 
 
 def _digest(data: bytes) -> str:
@@ -112,10 +112,10 @@ def _digest(data: bytes) -> str:
 def _hashes(folder: Path) -> Mapping[str, str]:
     """Return what was written there the last time, by name."""
     try:
-        found = parse_json(read_bytes(folder / _WRITTEN))
+        hashes = parse_json(read_bytes(folder / _WRITTEN))
     except (OSError, ValueError):
         return {}
-    return found if isinstance(found, dict) else {}
+    return hashes if isinstance(hashes, dict) else {}
 
 
 def _write(path: Path, data: bytes) -> None:
@@ -175,12 +175,12 @@ def own_requirements() -> tuple[str, ...]:
     """Return what this tool needs of the package index, without its extras."""
     try:
         project = parse_toml(read_text(_PACKAGE.parent / "pyproject.toml"))["project"]
-        found = project["dependencies"] if project["name"] == "torchbuild-tasks" else None
+        texts = project["dependencies"] if project["name"] == "torchbuild-tasks" else None
     except (OSError, KeyError, ValueError):
-        found = None
-    if found is None:
-        found = importlib.metadata.requires("torchbuild-tasks") or []
-    requirements = [Requirement(text) for text in found]
+        texts = None
+    if texts is None:
+        texts = importlib.metadata.requires("torchbuild-tasks") or []
+    requirements = [Requirement(text) for text in texts]
     return tuple(str(each) for each in requirements if "extra" not in str(each.marker or ""))
 
 
@@ -212,11 +212,11 @@ def build_image(
     """
     argv = build_argv(engine.path, container, image, str(folder), offline=offline)
     report.command(tuple(argv))
-    said = _Said(report)
-    code = process.stream(argv, env=None, cwd=None, log=said, on_block=lambda _: None)
+    output = _OutputTail(report)
+    code = process.stream(argv, env=None, cwd=None, log=output, on_block=lambda _: None)
     if code == 0:
         return
-    lines = [line.strip() for line in said.kept.decode("utf-8", "replace").splitlines() if line.strip()]
+    lines = [line.strip() for line in output.tail.decode("utf-8", "replace").splitlines() if line.strip()]
     raise ContainerError(
         f"{engine.row.name} could not build the image of {folder / CONTAINERFILE} (exit code {code}).",
         looked=tuple(lines[-6:]),
@@ -224,9 +224,9 @@ def build_image(
     )
 
 
-def _advice(said: str, container: Container, *, offline: bool) -> str:
+def _advice(output: str, container: Container, *, offline: bool) -> str:
     registry = container.base.partition("/")[0]
-    if offline or any(words in said for words in (*_UNREACHED, *_ABSENT)):
+    if offline or any(words in output for words in (*_UNREACHED, *_ABSENT)):
         return (
             f"The base is {container.base}. Where {registry} cannot be asked, or has it no more:\n"
             f"  a mirror of it            --registry {registry}=HOST/PATH, or registry in torchbuild.toml\n"
@@ -236,17 +236,17 @@ def _advice(said: str, container: Container, *, offline: bool) -> str:
     return "Its steps stand in the Containerfile, which you may edit: an edited one is kept."
 
 
-class _Said:
+class _OutputTail:
     """Shows what a program says as it comes, and keeps the end of it."""
 
     def __init__(self, report: Reporter) -> None:
-        self.kept = bytearray()
+        self.tail = bytearray()
         self.shown = report.stream()
 
     def write(self, data: bytes, /) -> None:
         self.shown.write(data)
-        self.kept += data
-        del self.kept[:-16384]
+        self.tail += data
+        del self.tail[:-16384]
 
 
 def run_container(argv: Sequence[str], *, to_stderr: bool) -> int:
@@ -304,9 +304,9 @@ def _move_image(engine: Engine, words: Iterable[str], fields: Mapping[str, str],
             word = word.replace(name, value)
         argv.append(word)
     report.command(tuple(argv))
-    done = process.capture(argv)
-    if done.rc:
+    captured = process.capture(argv)
+    if captured.rc:
         raise ContainerError(
             f"{engine.row.name} could not: {' '.join(argv[1:])}",
-            looked=tuple(done.stderr.decode("utf-8", "replace").strip().splitlines()[-3:]),
+            looked=tuple(captured.stderr.decode("utf-8", "replace").strip().splitlines()[-3:]),
         )

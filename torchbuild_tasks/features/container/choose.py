@@ -138,15 +138,15 @@ def choose_engine(engines: Sequence[Engine], wanted: str | None, *, runs: bool =
             next_step="Install podman: apt, dnf, zypper, pacman and apk call it podman, winget "
             "RedHat.Podman. The files can be written without: container write",
         )
-    found = fitting[0]
-    if found.rootless and found.row.subids and not found.subids:
+    engine = fitting[0]
+    if engine.rootless and engine.row.subids and not engine.subids:
         raise ContainerError(
-            f"{found.row.name} runs without root here, and this user has no ids to give to a container.",
+            f"{engine.row.name} runs without root here, and this user has no ids to give to a container.",
             looked=("/etc/subuid and /etc/subgid have no line for this user",),
             next_step='sudo usermod --add-subuids 100000-165535 --add-subgids 100000-165535 "$USER"\n'
             "podman system migrate",
         )
-    return found
+    return engine
 
 
 # ---------------- the image
@@ -169,8 +169,8 @@ def fitting_bases(question: Question, image: str | None = None) -> tuple[BaseRow
         for row in question.catalog.base
         if host.arch in row.archs and bool(row.cuda) == (wanted is not None) and _fits_board(question, row)
     ]
-    found = [row for row in rows if not wanted or wanted in (series(row.cuda), row.cuda)]
-    if not found:
+    fitting = [row for row in rows if not wanted or wanted in (series(row.cuda), row.cuda)]
+    if not fitting:
         have = ", ".join(dict.fromkeys(series(row.cuda) for row in rows if row.cuda))
         tegra = question.cuda.tegra
         where = f"a Jetson with L4T {tegra.l4t}" if tegra else f"{host.arch}"
@@ -181,22 +181,22 @@ def fitting_bases(question: Question, image: str | None = None) -> tuple[BaseRow
             if tegra and not have
             else "--cuda-toolkit VERSION names another, pypi:VERSION one of NVIDIA's wheels.",
         )
-    return tuple(sorted(found, key=_order(question, image)))
+    return tuple(sorted(fitting, key=_order(question, image)))
 
 
 def _needed_cuda(question: Question) -> str | None:
     """Return the CUDA that the image has to have: a version, "" for any; None for none."""
     if not is_cuda(question):
         return None
-    said = question.value("cuda_toolkit", "")
-    if said.startswith("pypi:"):
+    toolkit = question.value("cuda_toolkit", "")
+    if toolkit.startswith("pypi:"):
         return None
-    if said and not re.fullmatch(r"\d+(\.\d+){1,2}", said):
+    if toolkit and not re.fullmatch(r"\d+(\.\d+){1,2}", toolkit):
         raise ContainerError(
-            f"--cuda-toolkit {said} is a folder of this machine; the image brings a toolkit of its own.",
+            f"--cuda-toolkit {toolkit} is a folder of this machine; the image brings a toolkit of its own.",
             next_step="Name a version: --cuda-toolkit 12.6",
         )
-    return said
+    return toolkit
 
 
 def _fits_board(question: Question, row: BaseRow) -> bool:
@@ -320,9 +320,9 @@ def inside(question: Question, row: BaseRow, memory: int) -> Question:
     """Return the question that is answered in a container of this image."""
     request = replace(question.request, offline=False, **dict.fromkeys(_NOT_CARRIED))
     values = {name: value for name, value in question.settings.values.items() if name != "offline"}
-    said = question.value("cuda_toolkit", "")
-    if said.startswith("pypi:"):
-        request = replace(request, cuda_toolkit=said)
+    toolkit = question.value("cuda_toolkit", "")
+    if toolkit.startswith("pypi:"):
+        request = replace(request, cuda_toolkit=toolkit)
     settings = replace(question.settings, values=values)  # offline is about the image
     return replace(question, request=request, settings=settings, facts=facts_inside(question, row, memory))
 
@@ -379,13 +379,13 @@ def find_mirror(image: str, mirrors: Sequence[str]) -> str:
 # ---------------- how much memory, and what it sees
 
 
-def choose_memory(facts: Facts, said: int) -> Choice:
+def choose_memory(facts: Facts, size: int) -> Choice:
     """Decide the bytes that a container may use: an eighth of the machine, at least a GiB, stays outside.
 
     A build that takes more is then ended in it, instead of the desktop; its job count is made for this.
     """
-    if said:
-        return Choice(name="memory", value=str(said), because="--memory on the command line", source="flag")
+    if size:
+        return Choice(name="memory", value=str(size), because="--memory on the command line", source="flag")
     total = min(filter(None, (facts.memory.total, facts.memory.limit)), default=0)
     if not total:
         return Choice(name="memory", value="0", because="the memory of this machine is not known: no limit")
@@ -442,8 +442,8 @@ def words_of(question: Question) -> Iterator[str]:
         elif value not in (None, False, ()):
             for each in value if isinstance(value, tuple) else (value,):
                 yield from (flag, str(each))
-    if (said := question.value("cuda_toolkit", "")).startswith("pypi:"):
-        yield from ("--cuda-toolkit", said)
+    if (toolkit := question.value("cuda_toolkit", "")).startswith("pypi:"):
+        yield from ("--cuda-toolkit", toolkit)
 
 
 def choose_packages(question: Question, row: BaseRow) -> tuple[str, ...]:

@@ -31,8 +31,8 @@ def _engine(row: EngineRow, probe: Probe, root: Path) -> Engine:
         return Engine(row=row)
     answer = probe.run((path, *row.answer), timeout=_SECONDS)
     if answer is None or answer.rc != 0:
-        said = (answer.stderr or answer.stdout).strip().splitlines() if answer else []
-        return Engine(row=row, path=path, problem=said[-1] if said else f"{path} does not answer")
+        lines = (answer.stderr or answer.stdout).strip().splitlines() if answer else []
+        return Engine(row=row, path=path, problem=lines[-1] if lines else f"{path} does not answer")
     rootless = row.rootless in answer.stdout if row.rootless else os.name != "nt" and os.geteuid() != 0
     return Engine(row=row, path=path, rootless=rootless, subids=not rootless or has_subids(root))
 

@@ -82,8 +82,8 @@ def make(request: ContainerRequest, report: Reporter) -> Outcome:
     if not request.out:
         refuse_leading_out(root, folder, error=ContainerError)
     if request.dry_run:
-        made = act.texts(container, writer())
-        text = "".join(f"# {folder / name}\n{data.decode()}\n" for name, data in made.items())
+        texts = act.texts(container, writer())
+        text = "".join(f"# {folder / name}\n{data.decode()}\n" for name, data in texts.items())
         return Outcome(_value(container, folder), "" if request.json else text)
     with interruptible():
         written = act.write_files(container, folder, writer())
@@ -185,9 +185,9 @@ def _text(container: Container, plan: BuildPlan, written: Written) -> str:
     rows.append(("command", " ".join(container.command), "container run; container shell for a shell"))
     rows += [(each.name, each.value, each.because) for each in plan.choices if each.name == "jobs"]
     warnings = [f"! {each.text}" for each in plan.findings if each.status == "warn"]
-    kept = [
+    edited = [
         f"! {name} was edited by hand and stays as it is; remove it for a new one" for name in written.kept
     ]
-    lines = [*(f"! {note}" for note in container.notes), *kept, *warnings]
-    said = "".join(f"{line}\n" for line in lines)
-    return f"wrote {', '.join(written.files)} in {written.folder}\n{columns(rows)}{said}"
+    lines = [*(f"! {note}" for note in container.notes), *edited, *warnings]
+    messages = "".join(f"{line}\n" for line in lines)
+    return f"wrote {', '.join(written.files)} in {written.folder}\n{columns(rows)}{messages}"

@@ -33,7 +33,7 @@ from torchbuild_tasks.model import Finding
 from torchbuild_tasks.system import process
 from torchbuild_tasks.system.files import STATE_DIR, state_dir, translate_errors, write_atomic
 from torchbuild_tasks.system.reading import hash_file, read_bytes
-from torchbuild_tasks.text.words import did_you_mean
+from torchbuild_tasks.text.words import did_you_mean, first_few
 
 COMMANDS: Final = "compile_commands.json"
 COPIED: Final = "compile_commands.sha256"
@@ -173,7 +173,7 @@ def _require(file: Path, folder: Path, pattern: str) -> None:
     near = sorted(path.name for path in folder.glob(pattern))
     raise UsageError(
         f"There is no {file}{did_you_mean(file.name, near) or '.'}",
-        looked=(f"in {folder}: {', '.join(near[:12])}" + (" ..." if len(near) > 12 else ""),) if near else (),
+        looked=(f"in {folder}: {first_few(near, 12)}",) if near else (),
         next_step="Name one with --only, or leave it out for all of them.",
     )
 
@@ -190,12 +190,12 @@ def _run(root: Path, folder: Path, argv: tuple[str, ...], out: process.Sink, say
 
 def _torch(python: str, folder: Path, environ: Mapping[str, str]) -> str:
     """Return version and file of the torch that a program in this folder imports."""
-    done = process.capture((python, "-c", _IMPORTED), env=environ, cwd=folder, timeout=300)
-    if done.rc == 0:
-        return done.text.strip()
+    captured = process.capture((python, "-c", _IMPORTED), env=environ, cwd=folder, timeout=300)
+    if captured.rc == 0:
+        return captured.text.strip()
     raise VerifyFailed(
         f"{python} cannot import torch in {folder}.",
-        looked=tuple(done.error_text.splitlines()[-8:]),
+        looked=tuple(captured.error_text.splitlines()[-8:]),
         next_step="Build it first, or name the Python that has it: --python PATH. `verify` says more.",
     )
 

@@ -200,8 +200,8 @@ def argv_of_benchmarks(python: str, only: str | None, words: Iterable[str]) -> t
 
 def nodes(hardware: str) -> dict[int, frozenset[int]]:
     """Return the cores of each NUMA node, from the output of `numactl --hardware`."""
-    found = re.findall(r"^node (\d+) cpus:([ \d]*)$", hardware, re.MULTILINE)
-    return {int(node): frozenset(map(int, cores.split())) for node, cores in found}
+    matches = re.findall(r"^node (\d+) cpus:([ \d]*)$", hardware, re.MULTILINE)
+    return {int(node): frozenset(map(int, cores.split())) for node, cores in matches}
 
 
 def pin_to_node(numactl: str, hardware: str, allowed: Collection[int]) -> tuple[str, ...]:
@@ -219,5 +219,5 @@ def pin_to_node(numactl: str, hardware: str, allowed: Collection[int]) -> tuple[
 
 def without(pythonpath: str, separator: str, root: str) -> str:
     """Return PYTHONPATH without the checkout, whose torch/ would be imported instead of the built one."""
-    kept = [each for each in pythonpath.split(separator) if each.rstrip("/\\") != root.rstrip("/\\")]
-    return separator.join(kept)
+    entries = [each for each in pythonpath.split(separator) if each.rstrip("/\\") != root.rstrip("/\\")]
+    return separator.join(entries)

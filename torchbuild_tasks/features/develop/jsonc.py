@@ -157,36 +157,36 @@ def _others(
     root: Value, lists: Mapping[str, tuple[str, Any]], ours: Mapping[str, set[Any]]
 ) -> list[tuple[str, Any]]:
     """Return what the text holds apart from our entries; a list that holds nothing else does not count."""
-    found: list[tuple[str, Any]] = []
+    others: list[tuple[str, Any]] = []
     for name, value in root.members:
         if name not in lists:
-            found.append((name, value.value))
+            others.append((name, value.value))
             continue
         rest = [each for each in value.value if _get_member(each, lists[name][0]) not in ours[name]]
-        found += [(name, rest)] if rest else []
-    return found
+        others += [(name, rest)] if rest else []
+    return others
 
 
 def _with_entry(text: str, name: str, key: str, entry: Mapping[str, Any]) -> str:
     root = read(text)
     if not isinstance(root.value, dict):
         raise NotEditable("it holds no object")
-    found = [value for member, value in root.members if member == name]
-    if len(found) > 1 or (found and not isinstance(found[0].value, list)):
+    members = [value for member, value in root.members if member == name]
+    if len(members) > 1 or (members and not isinstance(members[0].value, list)):
         raise NotEditable(f"{name} is not a list, or is there twice")
     newline = "\r\n" if "\r\n" in text else "\n"
-    if not found:
+    if not members:
         places = tuple(value for _, value in root.members)
         indent = _indent(text, root, places, "    ")
         body = json.dumps(name) + ": " + _dump([entry], indent, newline)
         return _append_item(text, root, places, indent, newline, body)
-    own = [item for item in found[0].items if _get_member(item.value, key) == entry[key]]
+    own = [item for item in members[0].items if _get_member(item.value, key) == entry[key]]
     if len(own) > 1:
         raise NotEditable(f"{entry[key]} is there twice")
-    indent = _indent(text, found[0], found[0].items, _line_indent(text, found[0].start) + "    ")
+    indent = _indent(text, members[0], members[0].items, _line_indent(text, members[0].start) + "    ")
     body = _dump(entry, indent, newline)
     if not own:
-        return _append_item(text, found[0], found[0].items, indent, newline, body)
+        return _append_item(text, members[0], members[0].items, indent, newline, body)
     if own[0].value == dict(entry):
         return text
     return text[: own[0].start] + body + text[own[0].end :]

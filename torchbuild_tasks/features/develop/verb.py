@@ -27,16 +27,16 @@ from torchbuild_tasks.text.show import findings_text
 from torchbuild_tasks.values import replace
 
 
-def debug_text(done: DebugConfig, *, dry_run: bool) -> str:
+def debug_text(config: DebugConfig, *, dry_run: bool) -> str:
     """Name the files that have the entries; the entries themselves for a file that was left as it is."""
     lines = []
-    for file in done.files:
+    for file in config.files:
         if file.problem:
             lines.append(f"{file.path} was left as it is: {file.problem}. Put this into it yourself:")
             lines.append(json.dumps(file.entries, indent=4))
         else:
             lines.append(f"{file.path} {'would get' if dry_run else 'has'} the entries `torchbuild: ...`")
-    return "\n".join((*lines, done.commands, "")) + findings_text(done.findings)
+    return "\n".join((*lines, config.commands, "")) + findings_text(config.findings)
 
 
 def debugging(question: Question, python: str) -> Debugging:
@@ -44,8 +44,8 @@ def debugging(question: Question, python: str) -> Debugging:
     tree, probe = question.facts.tree, Probe(environ=dict(os.environ))
     packages = (each.packages for each in question.facts.pythons if each.executable == python)
     build_dir = tree.build_dir or probe.join(tree.root, "build")
-    found = look_at_debugging(tree.root, build_dir, python, tuple(next(packages, ())), probe)
-    return replace(found, install_gdb=how_to_install(question.facts, question.catalog, "gdb"))
+    debugging = look_at_debugging(tree.root, build_dir, python, tuple(next(packages, ())), probe)
+    return replace(debugging, install_gdb=how_to_install(question.facts, question.catalog, "gdb"))
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -57,9 +57,9 @@ class UpstreamRequest(BuildRequest):
 
 def debug_config(request: BuildRequest, report: Reporter) -> Outcome:
     """Write entries for VS Code's debuggers, link compile_commands.json, and check."""
-    done = write_entries(request)
-    bad = any(file.problem for file in done.files)
-    return Outcome(done, debug_text(done, dry_run=request.dry_run), UsageError.exit_code if bad else 0)
+    config = write_entries(request)
+    bad = any(file.problem for file in config.files)
+    return Outcome(config, debug_text(config, dry_run=request.dry_run), UsageError.exit_code if bad else 0)
 
 
 def write_entries(request: BuildRequest) -> DebugConfig:

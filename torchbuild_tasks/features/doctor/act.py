@@ -53,11 +53,11 @@ def reach(addresses: Sequence[tuple[str, str]], net: Net, *, limit: float = LIMI
         net: how the network is reached (mirrors, certificates).
         limit: seconds after which what has not answered counts as not reached.
     """
-    asked = [_Asking(net.address(url), why, net, limit) for url, why in addresses]
+    queries = [_Asking(net.address(url), why, net, limit) for url, why in addresses]
     deadline = time.monotonic() + limit
-    for each in asked:
+    for each in queries:
         each.join(max(0.0, deadline - time.monotonic()))
-    return tuple(each.answer() for each in asked)
+    return tuple(each.answer() for each in queries)
 
 
 class _Asking(threading.Thread):
@@ -121,8 +121,8 @@ def _proxy_of(url: str) -> str:
     """Return the host of the proxy that this address is asked through; "" without one."""
     from requests.utils import get_environ_proxies, select_proxy
 
-    found = select_proxy(url, get_environ_proxies(url))
-    return (urlsplit(found if "://" in found else f"http://{found}").hostname or "") if found else ""
+    proxy = select_proxy(url, get_environ_proxies(url))
+    return (urlsplit(proxy if "://" in proxy else f"http://{proxy}").hostname or "") if proxy else ""
 
 
 def _look_up(host: str) -> str:
@@ -154,14 +154,13 @@ def _cache_folder(plan: BuildPlan) -> str:
     tool = plan.cache.tools[0]
     if tool.folder:
         return tool.folder
-    homes = {"ccache": server.ccache_home, "sccache": server.sccache_home}
-    folder, _ = homes[tool.name](tool.program, cache_environ(plan, os.environ))
+    folder, _ = server.HOMES[tool.name](tool.program, cache_environ(plan, os.environ))
     return str(folder) if folder else ""
 
 
 def repair(todo: Sequence[Repair], report: Reporter, *, yes: bool) -> bool:
     """Run each repair that the user agrees to, and report it; say whether any was done."""
-    done = False
+    repaired = False
     for each in todo:
         line = shell_text(each.command.argv)
         if not (yes or report.confirm(f"{each.id}: run {line} ({each.command.because})?")):
@@ -169,5 +168,5 @@ def repair(todo: Sequence[Repair], report: Reporter, *, yes: bool) -> bool:
             continue
         rc, lines = run_shown(each.command, report)
         report.note(f"{each.id}: failed ({rc}): {' | '.join(lines[-3:])}" if rc else f"{each.id}: done")
-        done = done or rc == 0
-    return done
+        repaired = repaired or rc == 0
+    return repaired

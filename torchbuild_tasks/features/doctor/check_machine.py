@@ -72,19 +72,19 @@ def _check_mount(view: View, rooms: list[Room], needs: Mapping[str, float]) -> F
 
 def check_places(view: View) -> Findings:
     """Judge whether what must be written can be; whether what is built can be started, the plan says."""
-    found: list[Finding] = []
+    findings: list[Finding] = []
     for room in view.health.rooms:
         if room.writable is False and room.purpose in _NAMED:
             text = f"{room.path} ({room.purpose}) cannot be written to"
             names = _NAMED[room.purpose] or temporary_names(view.question)
             fix = f"Make it yours, or name another: {names}."
-            found += one_finding("places", "error", text, fix)
+            findings += one_finding("places", "error", text, fix)
         if room.kind in _SHARED and room.purpose in ("build", "cache"):
             text = f"{room.path} ({room.purpose}) is on {room.kind}, which is shared, and slow"
-            found += one_finding(
+            findings += one_finding(
                 "places", "warn", text, "A local disk is several times as fast for many small files."
             )
-    return tuple(found) or one_finding(
+    return tuple(findings) or one_finding(
         "places", "ok", "every folder that a build writes to can be written to"
     )
 
@@ -96,17 +96,16 @@ def check_memory(view: View) -> Findings:
     if room is None:
         return one_finding("memory", "unknown", "free memory is not known")
     each = gib_of_job(view.question, view.choice("build type"))
-    kept = memory_row(view.question.catalog, "reserve").gib
+    reserve = memory_row(view.question.catalog, "reserve").gib
     swap = f", {memory.swap_free / GIB:.1f} GiB of swap" if memory.swap_free else ", no swap"
     swap = "" if view.windows else swap
-    text = (
-        f"{room[0] / GIB:.1f} GiB {room[1]}{swap}; one compile may take {each:g} GiB, {kept:g} are kept back"
-    )
-    if room[0] / GIB >= each + kept:
+    free = room[0] / GIB
+    text = f"{free:.1f} GiB {room[1]}{swap}; one compile may take {each:g} GiB, {reserve:g} are kept back"
+    if free >= each + reserve:
         return one_finding("memory", "ok", text)
     spare = (memory.swap_free or 0) / GIB
     fix = "Close other programs, give the container more, or add swap; --jobs 1 --preset minimal needs least."
-    return one_finding("memory", "warn" if room[0] / GIB + spare >= each else "error", text, fix)
+    return one_finding("memory", "warn" if free + spare >= each else "error", text, fix)
 
 
 def check_open_files(view: View) -> Findings:

@@ -66,10 +66,10 @@ def check_proxy(view: View) -> Findings:
     """Judge the variables of proxies."""
     if view.health.proxies is None:
         return one_finding("proxy", "skipped", "it was not looked at")
-    found: list[Finding] = []
+    findings: list[Finding] = []
     for problem in view.health.proxies:
-        found += one_finding("proxy", "warn", problem, "Set both spellings to http://HOST:PORT.")
-    return tuple(found) or one_finding("proxy", "ok", _proxy_words(view))
+        findings += one_finding("proxy", "warn", problem, "Set both spellings to http://HOST:PORT.")
+    return tuple(findings) or one_finding("proxy", "ok", _proxy_words(view))
 
 
 def _proxy_words(view: View) -> str:
@@ -98,13 +98,13 @@ def check_https(view: View) -> Findings:
 def _judge_each(
     view: View, id: str, problem: Callable[[Reached], str | None], good: str, fix: str
 ) -> Findings:
-    asked = [host for host in view.health.reached or () if problem(host) is not None]
-    bad = [host for host in asked if problem(host)]
-    if not asked:
+    probed = [host for host in view.health.reached or () if problem(host) is not None]
+    bad = [host for host in probed if problem(host)]
+    if not probed:
         return one_finding(id, "skipped", "network: no name of a host is known here, so none was asked")
     if not bad:
-        return one_finding(id, "ok", f"{good}: " + ", ".join(f"{host.host} ({host.why})" for host in asked))
-    if len(bad) == len(asked) > 1 and len({problem(host) for host in bad}) == 1:  # offline: one finding
+        return one_finding(id, "ok", f"{good}: " + ", ".join(f"{host.host} ({host.why})" for host in probed))
+    if len(bad) == len(probed) > 1 and len({problem(host) for host in bad}) == 1:  # offline: one finding
         names = ", ".join(host.host for host in bad)
         return one_finding(id, "warn", f"no host can be reached: {problem(bad[0])} ({names})", fix)
     texts = (f"{host.host}, needed for {host.why}: {problem(host)}" for host in bad)

@@ -16,9 +16,9 @@ _SEARCHED: Final = ("LD_LIBRARY_PATH", "LIBRARY_PATH", "CPATH", "C_INCLUDE_PATH"
 
 def check_conda(view: View) -> Findings:
     """Find compilers, linkers and libraries of a conda environment that the build is not for."""
-    found = [*_conda_compilers(view), *_conda_paths(view), *_conda_linker(view)]
-    if found:
-        return tuple(found)
+    findings = [*_conda_compilers(view), *_conda_paths(view), *_conda_linker(view)]
+    if findings:
+        return tuple(findings)
     prefix = view.health.environ.get("CONDA_PREFIX")
     if prefix is None:
         return one_finding("conda", "ok", "no conda environment is active")
@@ -45,21 +45,21 @@ def _conda_compilers(view: View) -> list[Finding]:
     linkers = (tool.path for tool in view.facts.tools if tool.name == "ld" and tool.path)
     compiler = view.choice("CXX")
     linker = next(linkers, "")
-    found: list[Finding] = []
+    findings: list[Finding] = []
     for prefix, own in _conda_prefixes(view).items():
         if compiler and _inside(compiler, prefix) and not own:
             text = f"{compiler} is of the conda environment {prefix}, and torch is built for another Python"
             fix = "conda deactivate, or name a compiler: --set CC=/usr/bin/gcc --set CXX=/usr/bin/g++"
-            found += one_finding("conda", "warn", text, fix)
+            findings += one_finding("conda", "warn", text, fix)
         if linker and compiler and _inside(linker, prefix) and not _inside(compiler, prefix):
             text = f"ld on PATH is conda's ({linker}), and {compiler} is not: two C libraries meet in a link"
-            found += one_finding("conda", "warn", text, "conda deactivate, or conda install gxx_linux-64")
-    return found
+            findings += one_finding("conda", "warn", text, "conda deactivate, or conda install gxx_linux-64")
+    return findings
 
 
 def _conda_paths(view: View) -> list[Finding]:
     """Find search paths that lead into a conda environment."""
-    found: list[Finding] = []
+    findings: list[Finding] = []
     for name in (*_SEARCHED, "CMAKE_PREFIX_PATH"):
         entries = _entries(view, name)
         for prefix, own in _conda_prefixes(view).items():
@@ -67,8 +67,8 @@ def _conda_paths(view: View) -> list[Finding]:
                 continue
             what = "headers" if "INCLUDE" in name or name == "CPATH" else "libraries"
             text = f"{name} leads into conda's {prefix}: its {what} come before those of the system"
-            found += one_finding("conda", "warn", text, f"unset {name}, or take that entry out of it")
-    return found
+            findings += one_finding("conda", "warn", text, f"unset {name}, or take that entry out of it")
+    return findings
 
 
 def _conda_linker(view: View) -> list[Finding]:
@@ -89,16 +89,16 @@ def _conda_linker(view: View) -> list[Finding]:
 
 def check_names(view: View) -> Findings:
     """Find variables of the environment that look like the build's, and that nothing reads in this era."""
-    question, found = view.question, list[Finding]()
+    question, findings = view.question, list[Finding]()
     plain = [row.name for row in question.catalog.variable if "*" not in row.name]
     for name in (*view.facts.environ, *view.health.strangers):
         problem = unread(question, name)
         if problem and problem[1] and name in view.facts.environ:  # the plan's own `variable` says it
             continue
         if problem and (problem[1] or name in plain):  # any other name belongs to another program
-            found += one_finding("names", "warn", problem[0], problem[1] or f"unset {name}")
-    if found:
-        return tuple(found)
+            findings += one_finding("names", "warn", problem[0], problem[1] or f"unset {name}")
+    if findings:
+        return tuple(findings)
     return one_finding("names", "ok", "no variable of the environment is misspelt or of another era")
 
 
@@ -137,17 +137,17 @@ def check_cudas(view: View) -> Findings:
         return one_finding("cudas", "skipped", "other CUDAs: this is a CPU build")
     toolkits = view.question.cuda.toolkits
     used = next((t for t in toolkits if view.choice("CUDA toolkit") in (t.path, *t.aliases)), None)
-    found: list[Finding] = []
+    findings: list[Finding] = []
     for name in ("CUDA_HOME", "CUDA_PATH"):
         for entry in _entries(view, name):
             other = next((t for t in toolkits if any(_inside(entry, p) for p in (t.path, *t.aliases))), None)
             if used and other and other.version != used.version:
                 text = f"{name} leads to CUDA {other.version} ({entry}), and the build takes {used.version}"
-                found += one_finding(
+                findings += one_finding(
                     "cudas", "warn", text, f"unset {name}, or --cuda-toolkit {other.version}"
                 )
-    if found:
-        return tuple(found)
+    if findings:
+        return tuple(findings)
     count = sum(toolkit.nvcc is not None for toolkit in toolkits)
     return one_finding(
         "cudas", "ok", f"{count} CUDA toolkits are here, and no variable leads to one that is not used"
@@ -162,19 +162,20 @@ def _entries(view: View, name: str) -> list[str]:
 
 def check_trees(view: View) -> Findings:
     """Find build trees that were moved or copied, or are not that of the plan."""
-    found: list[Finding] = []
+    findings: list[Finding] = []
     cache, root = view.facts.tree.cache, view.facts.tree.root
     if cache is not None and cache.home and not _is_same_folder(cache.home, root):
         text = f"{view.plan.build_dir} was configured for {cache.home}, not for {root}"
-        found += one_finding("trees", "warn", text, "torchbuild build --clean makes it again.")
+        findings += one_finding("trees", "warn", text, "torchbuild build --clean makes it again.")
     for other in view.health.others:
         if other.home and not _is_same_folder(other.home, root):
             text = f"{other.path} was configured for {other.home}: it was copied or moved"
-            found += one_finding("trees", "warn", text, "Remove it if you do not need it.")
+            findings += one_finding("trees", "warn", text, "Remove it if you do not need it.")
         else:
             text = f"{other.path} is a further build tree; this plan builds in {view.plan.build_dir}"
-            found += one_finding("trees", "ok", text)
-    return tuple(found) or one_finding("trees", "ok", f"{view.plan.build_dir}: {view.plan.freshness.because}")
+            findings += one_finding("trees", "ok", text)
+    text = f"{view.plan.build_dir}: {view.plan.freshness.because}"
+    return tuple(findings) or one_finding("trees", "ok", text)
 
 
 def _is_same_folder(one: str, other: str) -> bool:
@@ -188,24 +189,24 @@ def check_git(view: View) -> Findings:
     if not any(tool.name == "git" and tool.path for tool in view.facts.tools):
         text = "git is not here: no submodules, no commit in the version, no patches"
         return one_finding("git", "warn", text, "torchbuild bootstrap says how to get it.")
-    root, found = view.facts.tree.root, list[Finding]()
+    root, findings = view.facts.tree.root, list[Finding]()
     if view.health.git_refuses:
         text = f"{root} belongs to another user, and git answers nothing about it"
-        found += one_finding("git", "warn", text, f"git config --global --add safe.directory {root}")
+        findings += one_finding("git", "warn", text, f"git config --global --add safe.directory {root}")
     if git.get("core.autocrlf") == "true" and not view.windows:
         text = (
             "core.autocrlf is true: git writes CRLF into sources, and scripts with it do not start on Linux"
         )
-        found += one_finding("git-autocrlf", "warn", text, f"git -C {root} config core.autocrlf input")
+        findings += one_finding("git-autocrlf", "warn", text, f"git -C {root} config core.autocrlf input")
     if git.get("core.symlinks") == "false" and not view.windows:
         text = "core.symlinks is false: links of the checkout become small text files"
-        found += one_finding(
+        findings += one_finding(
             "git", "warn", text, f"git -C {root} config core.symlinks true, then check out again"
         )
     if git.get("http.sslverify") in ("false", "0", "no", "off"):
         text = "http.sslVerify is off: git takes submodules from whoever answers"
-        found += one_finding("git", "warn", text, "git config --global --unset http.sslVerify")
-    return tuple(found) or one_finding("git", "ok", "git's settings leave the checkout as upstream has it")
+        findings += one_finding("git", "warn", text, "git config --global --unset http.sslVerify")
+    return tuple(findings) or one_finding("git", "ok", "git's settings leave the checkout as upstream has it")
 
 
 def check_dev_drive(view: View) -> Findings:

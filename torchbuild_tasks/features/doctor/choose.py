@@ -49,8 +49,8 @@ def diagnose(question: Question, plan: BuildPlan) -> BuildPlan:
 def _findings(view: View) -> tuple[Finding, ...]:
     """Return all findings: those of the plan, then those of the doctor."""
     own = tuple(finding for finding in view.plan.findings if finding.id not in _OF_THE_PLAN)
-    left = _WITHOUT_TREE if view.facts.tree.problem else ()
-    checks = (check for id, check in CHECKS.items() if id not in left)
+    skipped = _WITHOUT_TREE if view.facts.tree.problem else ()
+    checks = (check for id, check in CHECKS.items() if id not in skipped)
     return (*own, *(finding for check in checks for finding in check(view)))
 
 
@@ -101,5 +101,5 @@ REPAIRS: Final[Mapping[str, Callable[[Question], Command | None]]] = {
 def repairs(question: Question, plan: BuildPlan) -> tuple[Repair, ...]:
     """Return what can be put right of the findings, each once."""
     wrong = dict.fromkeys(finding.id for finding in plan.findings if finding.status in ("warn", "error"))
-    found = ((id, REPAIRS[id](question)) for id in wrong if id in REPAIRS)
-    return tuple(Repair(id=id, command=command) for id, command in found if command is not None)
+    repairs = ((id, REPAIRS[id](question)) for id in wrong if id in REPAIRS)
+    return tuple(Repair(id=id, command=command) for id, command in repairs if command is not None)

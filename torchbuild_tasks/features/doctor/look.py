@@ -162,8 +162,8 @@ def newest_file(probe: Probe, root: str, build_dir: str) -> tuple[str, float] | 
 def other_trees(probe: Probe, root: str, build_dir: str) -> tuple[OtherTree, ...]:
     """Return the build trees directly in the checkout, without that of the plan."""
     folders = (probe.join(root, name) for name in probe.children(root) if name.startswith(_TREES))
-    found = ((folder, look_at_cache(probe, folder)) for folder in folders if folder != build_dir)
-    return tuple(OtherTree(path=folder, home=cache.home) for folder, cache in found if cache is not None)
+    caches = ((folder, look_at_cache(probe, folder)) for folder in folders if folder != build_dir)
+    return tuple(OtherTree(path=folder, home=cache.home) for folder, cache in caches if cache is not None)
 
 
 def shadowing_torches(probe: Probe) -> tuple[str, ...]:

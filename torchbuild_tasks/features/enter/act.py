@@ -47,9 +47,9 @@ def shell_of(environ: Mapping[str, str], parents: Sequence[str], *, windows: boo
     """
     if not windows:
         return (environ.get("SHELL") or "/bin/sh",)
-    found = next((name for name in parents if name.lower() in _SHELLS), "")
-    if found and found.lower() != "cmd.exe":
-        return (found, "-NoLogo")
+    shell = next((name for name in parents if name.lower() in _SHELLS), "")
+    if shell and shell.lower() != "cmd.exe":
+        return (shell, "-NoLogo")
     return (environ.get("COMSPEC") or "cmd.exe",)
 
 

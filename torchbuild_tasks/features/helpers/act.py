@@ -93,8 +93,8 @@ def choose_wanted(
         raise PlanRefused("These helpers are not available.", findings=errors)
     artifacts = (*chosen.artifacts, *toolkit.artifacts)
     lines = (*helper_lines(question, chosen), *part_lines(question, toolkit.artifacts))
-    kept = frozenset(artifact.stored_as for artifact in artifacts) | frozenset(toolkit.kept)
-    return HelperReport(action=action, lines=lines), artifacts, kept
+    to_keep = frozenset(artifact.stored_as for artifact in artifacts) | frozenset(toolkit.kept)
+    return HelperReport(action=action, lines=lines), artifacts, to_keep
 
 
 def count_unfinished(before: HelperReport, fetching: Fetching) -> HelperReport:
@@ -127,15 +127,15 @@ def verify_helpers(before: HelperReport, question: Question, fetching: Fetching)
         command = helper_check(question, helper)
         if not (helper.here and command):
             continue
-        done = process.capture(command, timeout=CHECK_SECONDS)
-        if done.rc != 0:
-            findings.append(_does_not_run(helper.artifact.id, command[0], done))
+        captured = process.capture(command, timeout=CHECK_SECONDS)
+        if captured.rc != 0:
+            findings.append(_does_not_run(helper.artifact.id, command[0], captured))
     return replace(before, findings=tuple(findings))
 
 
-def _does_not_run(name: str, program: str, done: process.Captured) -> Finding:
-    output = done.error_text[-200:]
-    text = f"{program} ended with exit code {done.rc}. {output}"
+def _does_not_run(name: str, program: str, captured: process.Captured) -> Finding:
+    output = captured.error_text[-200:]
+    text = f"{program} ended with exit code {captured.rc}. {output}"
     return Finding(
         id=name, status="error", text=text, fix="Remove its folder (helpers where), then: helpers fetch."
     )
@@ -151,11 +151,11 @@ def prune_helpers(
 ) -> HelperReport:
     """Remove what the plan does not want; lists first, --dry-run stops there."""
     partial = {store.partial_of(fetching.store, artifact) for artifact in artifacts}
-    found = store.prune(fetching.store, keep, partial=partial, dry_run=True)
-    if not found.paths or request.dry_run:
-        return replace(before, removable=found.paths)
-    report.note(f"to be removed, {found.bytes >> 20} MiB:")
-    for path in found.paths:
+    removable = store.prune(fetching.store, keep, partial=partial, dry_run=True)
+    if not removable.paths or request.dry_run:
+        return replace(before, removable=removable.paths)
+    report.note(f"to be removed, {removable.bytes >> 20} MiB:")
+    for path in removable.paths:
         report.note(path)
     if not (request.yes or report.confirm("Remove these?")):
         raise CleanRefused("Nothing was removed.", next_step="Say --yes to remove what is listed.")

@@ -83,11 +83,11 @@ def machine_rows(question: Question) -> tuple[HelperRow, ...]:
 
 def make_helper(question: Question, row: HelperRow) -> Helper:
     """Return a row as a helper of the machine that is planned for."""
-    given = question.given("with_helper")
+    requested = question.given("with_helper")
     spared = (
         row.name == machine_tools.CACHE
         and not question.given("distribute")
-        and not (given and row.name in given[0])
+        and not (requested and row.name in requested[0])
     )
     # Without it CMake builds without it (FindMAGMA), which is not for who has asked for it.
     spared = spared or (row.name == "magma" and not decide(question, "USE_MAGMA"))
@@ -125,13 +125,13 @@ def artifact_id(row: HelperRow) -> str:
 
 def helper_decisions(question: Question, helpers: Helpers) -> tuple[Choice, ...]:
     """Return each helper as a choice, with what it is for, and who asked for it."""
-    given = question.given("with_helper")
+    requested = question.given("with_helper")
     decided = []
     for helper in helpers.chosen:
-        asked = given and any(is_called(helper.row, name) for name in given[0])
-        because, source = helper.artifact.because, given[1] if given and asked else "default"
-        if given and asked:
-            because = f"{because}; {given[2]}"
+        by_user = requested and any(is_called(helper.row, name) for name in requested[0])
+        because, source = helper.artifact.because, requested[1] if requested and by_user else "default"
+        if requested and by_user:
+            because = f"{because}; {requested[2]}"
         name = f"helper {helper.row.name}"
         decided.append(Choice(name=name, value=helper.artifact.id, because=because, source=source))
     return tuple(decided)
@@ -139,7 +139,7 @@ def helper_decisions(question: Question, helpers: Helpers) -> tuple[Choice, ...]
 
 def helper_choices(question: Question, helpers: Helpers) -> tuple[Choice, ...]:
     """Return the variables that helpers set, where no other layer has decided them."""
-    found = [
+    choices = [
         Choice(
             name=name,
             value=_filled(question, helper, value),
@@ -149,7 +149,7 @@ def helper_choices(question: Question, helpers: Helpers) -> tuple[Choice, ...]:
         for helper in helpers.chosen
         for name, value in helper.row.set.items()
     ]
-    return tuple(choice for choice in (*found, *helpers.without) if decide(question, choice.name) is None)
+    return tuple(choice for choice in (*choices, *helpers.without) if decide(question, choice.name) is None)
 
 
 def helper_paths(question: Question, helpers: Helpers) -> tuple[EnvOp, ...]:
@@ -171,10 +171,10 @@ def helper_check(question: Question, helper: Helper) -> tuple[str, ...]:
     return tuple(_filled(question, helper, word) for word in helper.row.check)
 
 
-def asked_names(question: Question) -> tuple[str, ...]:
+def requested_helpers(question: Question) -> tuple[str, ...]:
     """Return the names given with --with-helper; --distribute asks for an sccache where there is none."""
-    given = question.given("with_helper")
-    names = tuple(given[0]) if given else ()
+    requested = question.given("with_helper")
+    names = tuple(requested[0]) if requested else ()
     here = any(tool.name == "sccache" and tool.path for tool in question.facts.tools)
     linux = question.facts.host.os == "linux"
     if question.given("distribute") and linux and not here:
@@ -191,15 +191,15 @@ def _brings_cache(question: Question) -> bool:
 
 def _wanted(question: Question, row: HelperRow) -> bool:
     """Say whether this build wants a helper of this name."""
-    asked = asked_names(question)
-    if any(is_called(row, name) for name in asked):
+    requested = requested_helpers(question)
+    if any(is_called(row, name) for name in requested):
         return True
     if row.name == "magma" and is_cuda(question) and not decide(question, "USE_MAGMA"):
         from torchbuild_tasks.plan.cuda.variables import needless  # a CPU build does without
 
         if needless(question, "USE_MAGMA"):
             return False
-    if NONE in asked or any(_is_declined(question, row, name) for name in row.unless):
+    if NONE in requested or any(_is_declined(question, row, name) for name in row.unless):
         return False
     # The sample needs none, and hundreds of megabytes for it would surprise.
     if question.facts.tree.sample:
@@ -360,11 +360,11 @@ def check_helpers(question: Question, helpers: Helpers) -> tuple[Finding, ...]:
             f"{did_you_mean(name, (*names, NONE))}",
             fix=f"Choose from: {', '.join(names) or 'none'}.",
         )
-        for name in asked_names(question)
+        for name in requested_helpers(question)
         if name != NONE and not any(is_called(row, name) for row in machine_rows(question))
     ]
-    asked = decide(question, "USE_MAGMA")
-    if asked and not is_off(asked.value):
+    switch = decide(question, "USE_MAGMA")
+    if switch and not is_off(switch.value):
         fix = "torchbuild helpers build magma makes one; without it: --set USE_MAGMA=0"
         findings += [
             Finding(id="magma", status="error", text=each.because, fix=fix) for each in helpers.without

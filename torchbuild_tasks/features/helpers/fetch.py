@@ -317,12 +317,12 @@ def _protected(artifact: Artifact, net: Net) -> tuple[str, ...]:
     Raises:
         HashRefused: there is none.
     """
-    asked = {url: net.address(url) for url in artifact.urls}
-    urls = tuple(url for url, address in asked.items() if not address.lower().startswith("http:"))
+    addresses = {url: net.address(url) for url in artifact.urls}
+    urls = tuple(url for url, address in addresses.items() if not address.lower().startswith("http:"))
     if artifact.urls and not urls:
         raise HashRefused(
             f"{artifact.id} has no known hash, and would be downloaded over plain http.",
-            looked=tuple(map(redact, asked.values())),
+            looked=tuple(map(redact, addresses.values())),
             next_step="Nothing was downloaded: anybody on the way could put another file in its place. Give "
             "its row an https address or a `sha256`, or say --allow-http: its hash is pinned from then on.",
         )

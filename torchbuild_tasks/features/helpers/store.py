@@ -34,6 +34,7 @@ from torchbuild_tasks.system.remove import (
     size_of,
 )
 from torchbuild_tasks.system.temporary import owner_of
+from torchbuild_tasks.text.words import first_few
 
 FILES: Final = "files"
 UNPACKED: Final = "unpacked"
@@ -131,8 +132,8 @@ def _folders(parent: Path) -> list[Path]:
     """Folders that are not links, by name, the hidden ones left out; none below a link."""
     with contextlib.suppress(OSError):
         if is_folder(parent.lstat()):
-            found = [path for path in parent.iterdir() if not path.name.startswith(".")]
-            return sorted(path for path in found if is_folder(path.lstat()))
+            paths = [path for path in parent.iterdir() if not path.name.startswith(".")]
+            return sorted(path for path in paths if is_folder(path.lstat()))
     return []
 
 
@@ -188,7 +189,7 @@ def _verify(folder: Path) -> Finding:
     ]
     wrong += [path for path, target in marker.links.items() if not _leads_to(folder / path, target)]
     if wrong:
-        named = ", ".join(sorted(wrong)[:5]) + (" ..." if len(wrong) > 5 else "")
+        named = first_few(sorted(wrong), 5)
         text = f"{folder}: {len(wrong)} of {len(marker.files)} files are missing or changed: {named}"
         return Finding(id=folder.name, status="error", text=text, fix=fix)
     text = f"{len(marker.files)} files as they were unpacked"

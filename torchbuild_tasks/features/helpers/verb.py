@@ -105,9 +105,9 @@ class HelpersRequest(BuildRequest):
 
 def run(request: HelpersRequest, report: Reporter) -> Outcome:
     """List, fetch, find, verify, prune or build the libraries and tools that builds download."""
-    done = run_action(request, report)
-    bad = any(finding.status == "error" for finding in done.findings)
-    return Outcome(done, _TEXTS[done.action](done), ArchiveRefused.exit_code if bad else 0)
+    result = run_action(request, report)
+    bad = any(finding.status == "error" for finding in result.findings)
+    return Outcome(result, _TEXTS[result.action](result), ArchiveRefused.exit_code if bad else 0)
 
 
 def run_action(request: HelpersRequest, report: Reporter) -> HelperReport:
@@ -126,7 +126,7 @@ def run_action(request: HelpersRequest, report: Reporter) -> HelperReport:
     if request.action == "build":
         with interruptible():
             return build_wanted(question, request, report)
-    listed, artifacts, kept = choose_wanted(question, str(request.action))
+    listed, artifacts, to_keep = choose_wanted(question, str(request.action))
     with interruptible():
         match request.action:
             case "fetch":
@@ -134,7 +134,7 @@ def run_action(request: HelpersRequest, report: Reporter) -> HelperReport:
             case "verify":
                 return verify_helpers(listed, question, network(question))
             case "prune":
-                return prune_helpers(listed, artifacts, kept, network(question), request, report)
+                return prune_helpers(listed, artifacts, to_keep, network(question), request, report)
     return count_unfinished(listed, network(question))
 
 
@@ -159,5 +159,5 @@ def build_wanted(question: Question, request: HelpersRequest, report: Reporter) 
         steps = (*(f"patch {patch.id}: {patch.because}" for patch in job.patches), " ".join(argv))
         return HelperReport(action="build", lines=(), row="\n".join((*steps, str(job.archive), "")))
     bring_toolkit(plan, question.catalog, fetching, report)
-    made = act.build(job, plan, report)
-    return HelperReport(action="build", lines=(), built=made.archive, row=made.row)
+    built = act.build(job, plan, report)
+    return HelperReport(action="build", lines=(), built=built.archive, row=built.row)

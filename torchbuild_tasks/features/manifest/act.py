@@ -25,7 +25,7 @@ from torchbuild_tasks.values import replace, to_json
 # imported where it is used, so that a build which finds nothing to do is quick.
 
 
-class Asked(msgspec.Struct, frozen=True, kw_only=True):
+class Basis(msgspec.Struct, frozen=True, kw_only=True):
     """What a build is made of: the flags, torchbuild.toml, the machine and the plan."""
 
     tool: str
@@ -35,19 +35,19 @@ class Asked(msgspec.Struct, frozen=True, kw_only=True):
     plan: BuildPlan
 
 
-def start_manifest(asked: Asked, *, started: str, result: str = "running") -> Manifest:
+def start_manifest(basis: Basis, *, started: str, result: str = "running") -> Manifest:
     """Return the manifest of a build that begins; that of the build before is not carried along."""
-    plan = asked.plan
+    plan = basis.plan
     return Manifest(
-        tool=asked.tool,
+        tool=basis.tool,
         result=result,
         started=started,
         root=plan.source,
         build_dir=plan.build_dir,
         era=plan.era,
-        request=given_flags(asked.request),
-        settings=_settings(asked.settings),
-        facts=_facts_to_record(asked.facts, plan),
+        request=given_flags(basis.request),
+        settings=_settings(basis.settings),
+        facts=_facts_to_record(basis.facts, plan),
         python=plan.environment.python,
         python_version=plan.environment.version,
         choices=plan.choices,
@@ -77,13 +77,13 @@ def complete_manifest(work: Work) -> None:
         work.report.note(f"The manifest of this build is not complete: {problem.what}")
 
 
-def plan_manifest(asked: Asked) -> Manifest:
+def plan_manifest(basis: Basis) -> Manifest:
     """Return the manifest that a build of this plan would have, as far as that is known before it."""
-    folders = [op.value for op in asked.plan.env if (op.op, op.name) == ("prepend", "PATH")]
+    folders = [op.value for op in basis.plan.env if (op.op, op.name) == ("prepend", "PATH")]
     path = os.pathsep.join((*reversed(folders), os.environ.get("PATH", "")))
-    source = _source(asked.facts, asked.plan)
-    used = _tools_used(asked.facts, asked.plan, {"PATH": path})
-    return redact(replace(start_manifest(asked, started=now(), result="planned"), **source, **used))
+    source = _source(basis.facts, basis.plan)
+    used = _tools_used(basis.facts, basis.plan, {"PATH": path})
+    return redact(replace(start_manifest(basis, started=now(), result="planned"), **source, **used))
 
 
 def redact(manifest: Manifest) -> Manifest:
@@ -122,8 +122,8 @@ def _tools_used(facts: Facts, plan: BuildPlan, environ: Mapping[str, str]) -> di
 
 def given_flags(request: BuildRequest) -> Mapping[str, object]:
     """Return the flags that were given, by name."""
-    given = {name: value for name, value in to_json(request).items() if value not in (None, False, [], ())}
-    return {name: value for name, value in given.items() if name not in ("said", "denied")}
+    flags = {name: value for name, value in to_json(request).items() if value not in (None, False, [], ())}
+    return {name: value for name, value in flags.items() if name not in ("said", "denied")}
 
 
 def _facts_to_record(facts: Facts, plan: BuildPlan) -> Facts:

@@ -39,8 +39,8 @@ def without_secrets(manifest: Manifest) -> Manifest:
         del parts[apart]
     # Of the facts only the variables: names of packages and files (tokenizers, auth.h) speak of no secret.
     named = {**parts, "facts": manifest.facts.environ}
-    found = [each for part in named.values() for each in _secrets(part)]
-    secrets, names = dict(found), [*manifest.redacted, *(name for _, name in found)]
+    pairs = [each for part in named.values() for each in _secrets(part)]
+    secrets, names = dict(pairs), [*manifest.redacted, *(name for _, name in pairs)]
     clean = {name: _clean(value, secrets, names) for name, value in parts.items()}
     clean["inputs"] = conceal_inputs(manifest.inputs, secrets)
     clean["repositories"] = tuple(_repository(each, names) for each in manifest.repositories)
@@ -184,21 +184,21 @@ def _harmless_set(value: object, catalog: Catalog) -> list[str]:
     return [f"{name}={text}" for name, _, text in pairs if is_harmless_variable(name, text, catalog)]
 
 
-def request_of(manifest: Manifest, given: BuildRequest, source: str) -> BuildRequest:
+def request_of(manifest: Manifest, request: BuildRequest, source: str) -> BuildRequest:
     """Return what was asked for then; what is asked for now wins."""
-    return request_again(manifest.request, given, source)
+    return request_again(manifest.request, request, source)
 
 
-def request_again(recorded: Mapping[str, object], given: BuildRequest, source: str) -> BuildRequest:
+def request_again(recorded: Mapping[str, object], request: BuildRequest, source: str) -> BuildRequest:
     """Return the flags of a build of then; those that are given now win, but for a verb's own."""
-    asked = {name: _value(value) for name, value in recorded.items() if _is_repeated(name, value)}
+    repeated = {name: _value(value) for name, value in recorded.items() if _is_repeated(name, value)}
     now = {
-        field.name: getattr(given, field.name)
+        field.name: getattr(request, field.name)
         for field in dataclasses.fields(BuildRequest)
-        if getattr(given, field.name) not in (None, False, ())
+        if getattr(request, field.name) not in (None, False, ())
     }
-    assignments = (*asked.get("set", ()), *now.get("set", ()))
-    return BuildRequest(**{**asked, **now, "set": assignments, "source": source})
+    assignments = (*repeated.get("set", ()), *now.get("set", ()))
+    return BuildRequest(**{**repeated, **now, "set": assignments, "source": source})
 
 
 def not_carried(manifest: Manifest) -> tuple[str, ...]:
@@ -249,8 +249,8 @@ def pin_facts(facts: Facts, manifest: Manifest) -> Facts:
     """Return the facts with the user's build variables of then, and its free memory where it can be."""
     then = manifest.facts
     environ = {name: value for name, value in then.environ.items() if HIDDEN not in value}
-    kept = {name: value for name, value in facts.environ.items() if is_secret(name)}
-    facts = replace(facts, environ={**environ, **kept})
+    secrets = {name: value for name, value in facts.environ.items() if is_secret(name)}
+    facts = replace(facts, environ={**environ, **secrets})
     if not is_as_large(facts, manifest):
         return facts
     store = facts.store and replace(facts.store, peaks=then.store.peaks if then.store else ())

@@ -59,21 +59,21 @@ def differences(there: Manifest, here: Manifest, groups: Iterable[str] = GROUPS)
 
 def not_compared(there: Manifest, here: Manifest, groups: Iterable[str] = GROUPS) -> tuple[str, ...]:
     """Return what nobody can say of two builds, each with why: what one of them does not know may differ."""
-    found: dict[str, None] = {}
+    reasons: dict[str, None] = {}
     for manifest, other in ((there, here), (here, there)):
         lines = _lines(manifest, other)
         if not manifest.repositories:
-            found[f"source: {manifest.source_problem or 'its state was not recorded'}"] = None
+            reasons[f"source: {manifest.source_problem or 'its state was not recorded'}"] = None
         for each in manifest.repositories:
             called = f"submodule {each.path}" if each.path else "source"
             unknown = each.commit is None and each.problem != _NOT_THERE
             if each.problem and (unknown or each.problem.endswith("not listed")):
-                found[f"{called}: {each.problem}"] = None
+                reasons[f"{called}: {each.problem}"] = None
             large = (file.path for file in each.untracked if not file.sha256)
-            found.update({f"{called}: {path} by its size alone": None for path in large})
+            reasons.update({f"{called}: {path} by its size alone": None for path in large})
         for group in (group for group in _LATE if group in groups and not lines[group]):
-            found[f"{group}: not known of one of them, as of a build that was cut off"] = None
-    return tuple(found)
+            reasons[f"{group}: not known of one of them, as of a build that was cut off"] = None
+    return tuple(reasons)
 
 
 def short(digest: str | None) -> str:
@@ -157,13 +157,13 @@ def _installed(installed: Installed) -> str:
 
 
 def _asked(manifest: Manifest) -> dict[str, str]:
-    asked = {name: _flat(value) for name, value in manifest.request.items()}
+    lines = {name: _flat(value) for name, value in manifest.request.items()}
     values = manifest.settings.get("values")
     variables = manifest.settings.get("variables")
     for prefix, table in (("toml", values), ("toml [set]", variables)):
         if isinstance(table, Mapping):
-            asked |= {f"{prefix} {name}": _flat(value) for name, value in table.items()}
-    return asked | {f"environment {name}": value for name, value in manifest.facts.environ.items()}
+            lines |= {f"{prefix} {name}": _flat(value) for name, value in table.items()}
+    return lines | {f"environment {name}": value for name, value in manifest.facts.environ.items()}
 
 
 def _flat(value: object) -> str:
@@ -228,7 +228,7 @@ class Place(msgspec.Struct, frozen=True, kw_only=True):
     install: Callable[[str], str]
 
 
-def with_remedies(found: tuple[Difference, ...], manifest: Manifest, place: Place) -> tuple[Difference, ...]:
+def with_remedies(items: tuple[Difference, ...], manifest: Manifest, place: Place) -> tuple[Difference, ...]:
     """Return the differences, each with what would remove it, where something does."""
     makers = {
         "source": _source_remedy,
@@ -241,26 +241,26 @@ def with_remedies(found: tuple[Difference, ...], manifest: Manifest, place: Plac
     }
     return tuple(
         replace(each, remedy=makers[each.group](each, manifest, place)) if each.group in makers else each
-        for each in found
+        for each in items
     )
 
 
-def _source_remedy(found: Difference, manifest: Manifest, place: Place) -> str:
-    if manifest.source_problem and found.there == ABSENT:
+def _source_remedy(difference: Difference, manifest: Manifest, place: Place) -> str:
+    if manifest.source_problem and difference.there == ABSENT:
         return ""  # it does not know what was there
-    kind, _, path = found.name.partition(" ")
-    if found.name == "commit":
+    kind, _, path = difference.name.partition(" ")
+    if difference.name == "commit":
         url = next((each.url for each in manifest.repositories if not each.path), "") or "origin"
-        return _checkout(place.root, url, found.there) + (
+        return _checkout(place.root, url, difference.there) + (
             f" && git -C {_quoted(place.root)} submodule update --init --recursive"
         )
     if kind == "submodule":
-        return _submodule(found, path, place)
+        return _submodule(difference, path, place)
     if kind == "changes":
-        return _changes(found, path.removeprefix("in "), place)
+        return _changes(difference, path.removeprefix("in "), place)
     if kind == "untracked":
-        gone = "a manifest holds its hash, not its content: copy it from there"
-        return gone if found.there != ABSENT else "it was not there: move it away"
+        lost = "a manifest holds its hash, not its content: copy it from there"
+        return lost if difference.there != ABSENT else "it was not there: move it away"
     return ""
 
 
@@ -269,23 +269,23 @@ def _checkout(folder: str, url: str, commit: str) -> str:
     return f"{git} fetch {_quoted(url)} {commit} && {git} checkout --detach {commit}"
 
 
-def _submodule(found: Difference, path: str, place: Place) -> str:
-    if found.there == ABSENT or " " in found.there:
+def _submodule(difference: Difference, path: str, place: Place) -> str:
+    if difference.there == ABSENT or " " in difference.there:
         return ""
-    if found.here == ABSENT or " " in found.here:
+    if difference.here == ABSENT or " " in difference.here:
         return f"git -C {_quoted(place.root)} submodule update --init --recursive"
-    return _checkout(f"{place.root}/{path}", "origin", found.there)
+    return _checkout(f"{place.root}/{path}", "origin", difference.there)
 
 
-def _changes(found: Difference, path: str, place: Place) -> str:
+def _changes(difference: Difference, path: str, place: Place) -> str:
     git = f"git -C {_quoted(f'{place.root}/{path}'.rstrip('/'))}"
-    away = f"{git} stash" if found.here != ABSENT else ""
-    if found.there == ABSENT:
+    away = f"{git} stash" if difference.here != ABSENT else ""
+    if difference.there == ABSENT:
         return away
     folder = f"{place.root}/.torchbuild/diffs"  # a whole path: git -C would take another from there
-    taken = f"torchbuild replay {_quoted(place.manifest)} --out {_quoted(folder)}"
+    extracted = f"torchbuild replay {_quoted(place.manifest)} --out {_quoted(folder)}"
     applied = f"{git} apply {_quoted(f'{folder}/{diff_name(path)}')}"
-    return " && ".join(filter(None, (away, taken, applied)))
+    return " && ".join(filter(None, (away, extracted, applied)))
 
 
 def diff_name(path: str) -> str:
@@ -293,15 +293,15 @@ def diff_name(path: str) -> str:
     return f"{path.replace('/', '-') or 'torch'}.diff"
 
 
-def _toolchain(found: Difference, manifest: Manifest, place: Place) -> str:
-    program = next((each for each in manifest.programs if each.name == found.name), None)
-    if program is None or not program.version or program.version == found.here.partition("  ")[0]:
+def _toolchain(difference: Difference, manifest: Manifest, place: Place) -> str:
+    program = next((each for each in manifest.programs if each.name == difference.name), None)
+    if program is None or not program.version or program.version == difference.here.partition("  ")[0]:
         return ""
-    if found.name in ("CXX", "CC", "CUDAHOSTCXX"):
+    if difference.name in ("CXX", "CC", "CUDAHOSTCXX"):
         return _compiler(program, place)
-    if found.name in ("cmake", "ninja"):
-        return f"{_quoted(place.python)} -m pip install {found.name}=={program.version}"
-    if found.name == "nvcc":
+    if difference.name in ("cmake", "ninja"):
+        return f"{_quoted(place.python)} -m pip install {difference.name}=={program.version}"
+    if difference.name == "nvcc":
         series = ".".join(program.version.split(".")[:2])
         return f"install CUDA {series}, or let it be put together: build --cuda-toolkit pypi:{series}"
     return ""
@@ -317,36 +317,36 @@ def _compiler(program: Program, place: Place) -> str:
     return f"install {name} {program.version}"
 
 
-def _python_remedy(found: Difference, manifest: Manifest, place: Place) -> str:
-    if found.name != "version" or manifest.python_version is None:
+def _python_remedy(difference: Difference, manifest: Manifest, place: Place) -> str:
+    if difference.name != "version" or manifest.python_version is None:
         return ""
     return f"install Python {manifest.python_version} and name it: --python PATH"
 
 
-def _requirement(found: Difference, manifest: Manifest, place: Place) -> str:
-    package = next((each for each in manifest.requirements if each.name == found.name), None)
+def _requirement(difference: Difference, manifest: Manifest, place: Place) -> str:
+    package = next((each for each in manifest.requirements if each.name == difference.name), None)
     if package is None:
-        return f"{_quoted(place.python)} -m pip uninstall {found.name}"
-    if found.name == "torch" or package.origin.startswith(("editable", "file:")):
+        return f"{_quoted(place.python)} -m pip uninstall {difference.name}"
+    if difference.name == "torch" or package.origin.startswith(("editable", "file:")):
         return ""
     return f"{_quoted(place.python)} -m pip install {package.name}=={package.version}"
 
 
-def _helper(found: Difference, manifest: Manifest, place: Place) -> str:
-    return "torchbuild helpers fetch" if found.there != ABSENT else ""
+def _helper(difference: Difference, manifest: Manifest, place: Place) -> str:
+    return "torchbuild helpers fetch" if difference.there != ABSENT else ""
 
 
-def _decision_remedies(found: Difference, manifest: Manifest, place: Place) -> str:
-    if found.name != "tool":
+def _decision_remedies(difference: Difference, manifest: Manifest, place: Place) -> str:
+    if difference.name != "tool":
         return ""
     name, _, version = manifest.tool.partition(" ")
     return f"pip install {name.replace('_', '-')}=={version}"
 
 
-def _variable(found: Difference, manifest: Manifest, place: Place) -> str:
-    if found.there == ABSENT or " " in found.name:
+def _variable(difference: Difference, manifest: Manifest, place: Place) -> str:
+    if difference.there == ABSENT or " " in difference.name or "<checkout>" in difference.there:
         return ""
-    return f"--set {found.name}={_quoted(found.there)}" if "<checkout>" not in found.there else ""
+    return f"--set {difference.name}={_quoted(difference.there)}"
 
 
 def _quoted(text: str) -> str:

@@ -33,26 +33,26 @@ def read_manifest(data: bytes, path: str) -> Manifest:
     if not data.strip():
         raise ManifestError(f"{path} is empty.", next_step=_WHERE)
     try:
-        found: Any = parse_json(data)
+        content: Any = parse_json(data)
     except ValueError as error:  # also bytes that are not UTF-8
         what = "is cut off or damaged" if data.lstrip()[:1] == b"{" else "is not a manifest"
         raise ManifestError(f"{path} {what}: {error}.", next_step=_WHERE) from None
-    is_ours = isinstance(found, dict) and {"schema", "env"} <= set(found)
-    if not is_ours or not {"repositories", "inputs"} & set(found):
+    is_ours = isinstance(content, dict) and {"schema", "env"} <= set(content)
+    if not is_ours or not {"repositories", "inputs"} & set(content):
         raise ManifestError(f"{path} is JSON, but no manifest of a build.", next_step=_WHERE)
-    schema = found["schema"]
+    schema = content["schema"]
     if isinstance(schema, int) and schema > MANIFEST_SCHEMA:
         raise ManifestError(
             f"{path} has schema {schema}, and this torchbuild_tasks reads up to {MANIFEST_SCHEMA}.",
-            looked=(f"written by {found.get('tool', 'a newer torchbuild_tasks')}",),
+            looked=(f"written by {content.get('tool', 'a newer torchbuild_tasks')}",),
             next_step="Update torchbuild_tasks here: pip install --upgrade torchbuild-tasks",
         )
     try:
         if schema != 1:
-            return _convert(found, "manifest")
-        if "repositories" in found:
-            return _convert(_first_manifest(found), "manifest")
-        return without_secrets(_convert(_first_record(found), "record"))
+            return _convert(content, "manifest")
+        if "repositories" in content:
+            return _convert(_first_manifest(content), "manifest")
+        return without_secrets(_convert(_first_record(content), "record"))
     except UsageError as error:
         raise ManifestError(
             f"{path} does not fit the schema of a manifest: {error.what}.",
@@ -61,8 +61,8 @@ def read_manifest(data: bytes, path: str) -> Manifest:
         ) from None
 
 
-def _convert(found: Mapping[str, Any], place: str) -> Manifest:
-    known = _known_part(found, msgspec.inspect.type_info(Manifest))
+def _convert(content: Mapping[str, Any], place: str) -> Manifest:
+    known = _known_part(content, msgspec.inspect.type_info(Manifest))
     return from_json(Manifest, known, place)
 
 
@@ -81,27 +81,27 @@ def _known_part(data: Any, kind: Any) -> Any:
     return data
 
 
-def _first_manifest(found: Mapping[str, Any]) -> dict[str, Any]:
+def _first_manifest(content: Mapping[str, Any]) -> dict[str, Any]:
     """Return a manifest of 0.1.0 as one of today."""
     moved = (*_OF_FACTS, "torch", "store", "peaks")
-    rest = {name: value for name, value in found.items() if name not in moved}
-    facts = {name: found[name] for name in _OF_FACTS if name in found}
-    root = found.get("root")
-    store = found.get("store")
+    rest = {name: value for name, value in content.items() if name not in moved}
+    facts = {name: content[name] for name in _OF_FACTS if name in content}
+    root = content.get("root")
+    store = content.get("store")
     facts["disk"] = {"path": root}
-    facts["tree"] = {"root": root, "version": found.get("torch"), "era": found.get("era")}
+    facts["tree"] = {"root": root, "version": content.get("torch"), "era": content.get("era")}
     if store:
-        facts["store"] = {"folder": store, "peaks": found.get("peaks", [])}
+        facts["store"] = {"folder": store, "peaks": content.get("peaks", [])}
     return {**rest, "schema": MANIFEST_SCHEMA, "facts": facts}
 
 
-def _first_record(found: Mapping[str, Any]) -> dict[str, Any]:
+def _first_record(content: Mapping[str, Any]) -> dict[str, Any]:
     """Return a record of 0.1.0 as a manifest; what it never held is empty."""
-    facts, inputs, request = (_mapping(found.get(name)) for name in ("facts", "inputs", "request"))
+    facts, inputs, request = (_mapping(content.get(name)) for name in ("facts", "inputs", "request"))
     root = inputs.get("source")
     commit = inputs.get("commit")
     return {
-        **found,
+        **content,
         "schema": MANIFEST_SCHEMA,
         "tool": _FIRST,
         "root": root,

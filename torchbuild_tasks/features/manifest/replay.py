@@ -17,7 +17,7 @@ from torchbuild_tasks.errors import ManifestError
 from torchbuild_tasks.facts.trust import is_believed
 from torchbuild_tasks.features.builds.named_build import Named, place_of
 from torchbuild_tasks.features.diagnosis.machine import Machine
-from torchbuild_tasks.features.manifest.act import Asked, plan_manifest
+from torchbuild_tasks.features.manifest.act import Basis, plan_manifest
 from torchbuild_tasks.features.manifest.choose import HIDDEN, not_carried, withhold
 from torchbuild_tasks.features.manifest.compare import (
     KNOWN_BEFORE,
@@ -53,8 +53,8 @@ class Replay(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def lines(self) -> tuple[str, ...]:
         """Return each difference as one line, for the log of a build."""
-        found = tuple(f"{x.group}: {x.name}: {x.there} there, {x.here} here" for x in self.differences)
-        return (*found, *(f"not compared: {each}" for each in self.not_compared))
+        lines = tuple(f"{x.group}: {x.name}: {x.there} there, {x.here} here" for x in self.differences)
+        return (*lines, *(f"not compared: {each}" for each in self.not_compared))
 
 
 def load(name: str) -> Manifest:
@@ -66,11 +66,11 @@ def load(name: str) -> Manifest:
     path = Path(name).expanduser()
     if path.is_dir():
         inside = (path / MANIFEST_FILE, path / "build" / MANIFEST_FILE)
-        found = next((each for each in inside if each.is_file()), None)
+        file = next((each for each in inside if each.is_file()), None)
         raise ManifestError(
             f"{path} is a folder, not a manifest.",
             looked=tuple(map(str, inside)),
-            next_step=f"Name the file: {found}" if found else "A build writes one into its build tree.",
+            next_step=f"Name the file: {file}" if file else "A build writes one into its build tree.",
         )
     try:
         data = read_bytes(path)
@@ -107,15 +107,15 @@ def believe(manifest: Manifest, name: str, catalog: Catalog) -> tuple[Manifest, 
     clean, out = withhold(manifest, catalog)
     if not os.path.normcase(place).startswith(os.path.normcase(f"{os.path.realpath(manifest.root)}{os.sep}")):
         clean = replace(clean, root="")  # a build in a folder that it names is not what was asked for
-    left_out = (
+    note = (
         f"{', '.join(out)} (the manifest is not trusted; if you believe it: torchbuild trust {quoted(place)})"
     )
-    return clean, (left_out,) if out else ()
+    return clean, (note,) if out else ()
 
 
-def source_of(manifest: Manifest, given: str | None) -> str:
+def source_of(manifest: Manifest, named: str | None) -> str:
     """Return the checkout to replay in: the one that is named, else that of then if it is here, else `.`."""
-    return given or (manifest.root if manifest.root and Path(manifest.root).is_dir() else ".")
+    return named or (manifest.root if manifest.root and Path(manifest.root).is_dir() else ".")
 
 
 @contextlib.contextmanager
@@ -142,25 +142,25 @@ def variables_of(manifest: Manifest, catalog: Catalog) -> Iterator[None]:
 def compare_plan(
     manifest: Manifest,
     path: str,
-    asked: Asked,
+    basis: Basis,
     catalog: Catalog,
     written: tuple[str, ...],
     withheld: tuple[str, ...] = (),
 ) -> Replay:
     """Compare the plan that was made here with the manifest."""
-    facts: Facts = asked.facts
-    planned = plan_manifest(asked)
-    found = differences(manifest, planned, KNOWN_BEFORE)
-    machine = Machine(facts, asked.plan, catalog, built=False)
+    facts: Facts = basis.facts
+    planned = plan_manifest(basis)
+    differing = differences(manifest, planned, KNOWN_BEFORE)
+    machine = Machine(facts, basis.plan, catalog, built=False)
     place = Place(
-        root=asked.plan.source,
-        python=asked.plan.environment.python,
+        root=basis.plan.source,
+        python=basis.plan.environment.python,
         manifest=path,
         install=lambda package: machine.value(f"package:{package}"),
     )
     return Replay(
-        plan=asked.plan,
-        differences=with_remedies(found, manifest, place),
+        plan=basis.plan,
+        differences=with_remedies(differing, manifest, place),
         not_carried=(*not_carried(manifest), *withheld),
         not_compared=not_compared(manifest, planned, KNOWN_BEFORE),
         written=written,

@@ -68,8 +68,8 @@ def _look(git: Git, path: str, url: str, own_files: frozenset[str]) -> Repositor
     commit, changed, names = _status(_output(git, "--no-optional-locks", *words))
     files = sorted(name for name in names if name not in own_files and not name.startswith(".torchbuild/"))
     untracked = tuple(_seen(git.folder, name) for name in files[:_MOST_UNTRACKED])
-    left = len(files) - len(untracked)
-    problem = f"{left} more untracked files are not listed" if left else ""
+    unlisted = len(files) - len(untracked)
+    problem = f"{unlisted} more untracked files are not listed" if unlisted else ""
     if not changed or commit is None:
         return Repository(path=path, commit=commit, url=url, untracked=untracked, problem=problem)
     diff = _output(git, "--no-optional-locks", *_DIFF)
@@ -88,10 +88,10 @@ def _look(git: Git, path: str, url: str, own_files: frozenset[str]) -> Repositor
 
 
 def _output(git: Git, *words: str) -> bytes:
-    done = git.ask(*words, timeout=_SECONDS)
-    if done.rc != 0:
-        raise git_error(git.argv(words), done)
-    return done.stdout
+    captured = git.ask(*words, timeout=_SECONDS)
+    if captured.rc != 0:
+        raise git_error(git.argv(words), captured)
+    return captured.stdout
 
 
 def _status(output: bytes) -> tuple[str | None, bool, list[str]]:
@@ -121,8 +121,8 @@ def _seen(folder: Path, name: str) -> FileSeen:
 def _submodules(git: Git) -> list[tuple[str, str]]:
     """Return path and address of each, as .gitmodules has them."""
     answer = submodule_settings(git, "--file", str(git.folder / ".gitmodules")).values()
-    found = [(each["path"], each.get("url", "")) for each in answer if "path" in each]
-    return sorted((path, url) for path, url in found if ".." not in Path(path).parts)
+    pairs = [(each["path"], each.get("url", "")) for each in answer if "path" in each]
+    return sorted((path, url) for path, url in pairs if ".." not in Path(path).parts)
 
 
 # ---------------- programs, and the packages of a Python
@@ -156,17 +156,17 @@ NO_RECORD: Final = "it has no RECORD: not installed from a wheel"
 def program(name: str, path: str, version: str | None, environ: Mapping[str, str]) -> Program:
     """Return a program as a build in `environ` finds it; without a hash where it cannot be read."""
     search = next((value for key, value in environ.items() if key.upper() == "PATH"), None)
-    found = shutil.which(path, path=search) or path
+    located = shutil.which(path, path=search) or path
     try:
-        real = Path(found).resolve()
+        real = Path(located).resolve()
         status = real.stat()
         small = status.st_size <= _MOST_HASHED_TOOLS
         digest = hash_file(real) if small else None
     except OSError:
-        return Program(name=name, path=found, version=version)
+        return Program(name=name, path=located, version=version)
     modified = datetime.fromtimestamp(status.st_mtime, UTC).isoformat(timespec="seconds")
     return Program(
-        name=name, path=found, version=version, sha256=digest, size=status.st_size, modified=modified
+        name=name, path=located, version=version, sha256=digest, size=status.st_size, modified=modified
     )
 
 
@@ -176,10 +176,10 @@ def list_installed(python: str) -> tuple[Installed, ...]:
         return ()
     answer = process.capture((python, "-c", _LIST), cwd=Path(python).parent, timeout=_TOOL_SECONDS)
     try:
-        found = parse_json(answer.stdout) if answer.rc == 0 else {}
+        installed = parse_json(answer.stdout) if answer.rc == 0 else {}
     except ValueError:
-        found = {}
-    return tuple(_distribution(name, found[name]) for name in sorted(found, key=str.lower))
+        installed = {}
+    return tuple(_distribution(name, installed[name]) for name in sorted(installed, key=str.lower))
 
 
 def _distribution(name: str, entry: Mapping[str, str | None]) -> Installed:

@@ -37,11 +37,11 @@ _REPLAYED = (
 _PATH = 70  # letters of a value before it gets a line of its own
 
 
-def compare_text(found: Sequence[Difference], names: tuple[str, str], unknown: Sequence[str] = ()) -> str:
+def compare_text(differing: Sequence[Difference], names: tuple[str, str], unknown: Sequence[str] = ()) -> str:
     """List every difference by group; `-` stands for what one of them lacks."""
     head = f"- {names[0]}\n+ {names[1]}\n"
     same = _SAME_OF_KNOWN if unknown else _SAME
-    return head + ("".join(_groups(found)) if found else same) + _unknown(unknown)
+    return head + ("".join(_groups(differing)) if differing else same) + _unknown(unknown)
 
 
 def _unknown(unknown: Sequence[str]) -> str:
@@ -64,8 +64,8 @@ def replay_text(replay: Replay) -> str:
     return text
 
 
-def _groups(found: Iterable[Difference]) -> Iterator[str]:
-    for group, members in groupby(found, key=lambda each: each.group):
+def _groups(differing: Iterable[Difference]) -> Iterator[str]:
+    for group, members in groupby(differing, key=lambda each: each.group):
         yield f"\n{group}\n"
         for each in members:
             yield from _lines(each)
@@ -83,8 +83,8 @@ def look_again(request: BuildRequest, manifest: Manifest, source: str) -> tuple[
     question = replace(question, facts=pin_facts(question.facts, manifest))
     plan = decide(question)
     if more := pins(manifest, plan, question.facts):
-        asked = replace(question.request, set=(*question.request.set, *more))
-        question = replace(question, request=asked)
+        request_pinned = replace(question.request, set=(*question.request.set, *more))
+        question = replace(question, request=request_pinned)
         plan = decide(question)
     return question, plan
 
@@ -135,19 +135,19 @@ def replay(request: ReplayRequest, report: Reporter) -> Outcome:
     """Plan a recorded build again here, and say what differs all the same; --yes builds it."""
     from torchbuild_tasks.text.show import plan_text, report_text
 
-    found, verified = replay_build(request, report)
-    code = PlanRefused.exit_code if found.plan.verdict == "refuse" else 0
-    value = {"replay": found, "verify": verified}
+    replayed, verified = replay_build(request, report)
+    code = PlanRefused.exit_code if replayed.plan.verdict == "refuse" else 0
+    value = {"replay": replayed, "verify": verified}
     if request.json:
         return Outcome(value, exit_code=code)
-    for path in found.written:
+    for path in replayed.written:
         report.note(f"wrote {path}")
     text = ""
     if verified is not None:
         text = report_text(verified)
     elif not request.yes:
-        text = plan_text(found.plan, verbose=request.verbose)
-    return Outcome(value, text + replay_text(found), code)
+        text = plan_text(replayed.plan, verbose=request.verbose)
+    return Outcome(value, text + replay_text(replayed), code)
 
 
 def replay_build(request: ReplayRequest, report: Reporter) -> tuple[Replay, VerifyReport | None]:
@@ -156,7 +156,7 @@ def replay_build(request: ReplayRequest, report: Reporter) -> tuple[Replay, Veri
     from torchbuild_tasks.catalog import load_catalog
     from torchbuild_tasks.context import accept, writer
     from torchbuild_tasks.features.manifest import replay
-    from torchbuild_tasks.features.manifest.act import Asked
+    from torchbuild_tasks.features.manifest.act import Basis
 
     name = str(request.manifest)
     catalog = load_catalog()
@@ -165,19 +165,19 @@ def replay_build(request: ReplayRequest, report: Reporter) -> tuple[Replay, Veri
     believed, withheld = replay.believe(recorded, name, catalog)
     with replay.variables_of(believed, catalog):
         question, plan = look_again(request, believed, replay.source_of(believed, request.source))
-        asked = Asked(
+        basis = Basis(
             tool=writer(),
             request=question.request,
             settings=question.settings,
             facts=question.facts,
             plan=plan,
         )
-        found = replay.compare_plan(recorded, name, asked, catalog, written, withheld)
+        replayed = replay.compare_plan(recorded, name, basis, catalog, written, withheld)
         if not request.yes:
-            return found, None
-        for line in found.lines:
+            return replayed, None
+        for line in replayed.lines:
             report.note(line)
-        return found, flow.build_plan(question, accept(plan), report).verified
+        return replayed, flow.build_plan(question, accept(plan), report).verified
 
 
 def compare(request: CompareRequest, report: Reporter) -> Outcome:
@@ -189,10 +189,10 @@ def compare(request: CompareRequest, report: Reporter) -> Outcome:
         bits = compare_bits(*(Path(name).expanduser() for name in names))
         value = {"same": bits.same, **msgspec.structs.asdict(bits)}
         return Outcome(value, bits_text(bits, names), 0 if bits.same else VerifyFailed.exit_code)
-    found = find_differences(request)
-    value = {"there": names[0], "here": names[1], "differences": found.differences}
-    value["not_compared"] = found.not_compared
-    return Outcome(value, compare_text(found.differences, names, found.not_compared))
+    comparison = find_differences(request)
+    value = {"there": names[0], "here": names[1], "differences": comparison.differences}
+    value["not_compared"] = comparison.not_compared
+    return Outcome(value, compare_text(comparison.differences, names, comparison.not_compared))
 
 
 def find_differences(request: CompareRequest) -> Comparison:

@@ -162,38 +162,38 @@ def _fill(
         graft=order.graft,
     )
     report.stage("bring what it needs")
-    found = libraries.graft(wanted, Search.here(order.search, wheel.windows, wheel.machine))
-    _refuse_strangers(found, libraries)
+    outside = libraries.graft(wanted, Search.here(order.search, wheel.windows, wheel.machine))
+    _refuse_strangers(outside, libraries)
     stripped = 0 if order.keep_debug or wheel.windows else libraries.strip()
     depends = order.cuda_libraries == "depend" and wheel.cuda
     if not wheel.windows:
         libraries.set_rpaths(cuda_folders(catalog.rpath, wanted.cuda) if depends else ())
     version = local_version(wheel.torch or wheel.version, order.local, wheel.cuda)
-    requires = requirements(found, catalog.part, wheel.cuda, wheel.machine)
+    requires = requirements(outside, catalog.part, wheel.cuda, wheel.machine)
     info = _label(tree, version, requires, catalog, keep=bool(depends))
     _list_parts(info, version, libraries.grafted)
     report.stage("prove the platform")
-    left = tuple(each.name for each in found if each.way in ("depend", "system") or _is_driver(each))
-    platform = platform_of(wheel, tree, scratch, left)
+    external = tuple(each.name for each in outside if each.way in ("depend", "system") or _is_driver(each))
+    platform = platform_of(wheel, tree, scratch, external)
     report.stage("write it")
     notes = [mislabelled(version, wheel.cuda)]
     if order.kind == "conda":
         from torchbuild_tasks.features.package.conda import write_conda
 
-        made, more = write_conda(wheel, tree, scratch, version, platform, catalog)
+        path, more = write_conda(wheel, tree, scratch, version, platform, catalog)
         notes += more
     else:
         write = _write_libtorch if order.kind == "libtorch" else _write_wheel
-        made = write(wheel, order, context, scratch, version, platform)
+        path = write(wheel, order, context, scratch, version, platform)
     if libraries.unstripped and not order.keep_debug:
         notes.append("Debug information stayed in: there is no program strip here (binutils).")
     return Package(
-        path=made,
+        path=path,
         version=version,
         platform=platform,
         grafted=libraries.grafted,
         requires=requires,
-        expects=tuple(each.name for each in found if each.way == "system" or _is_driver(each)),
+        expects=tuple(each.name for each in outside if each.way == "system" or _is_driver(each)),
         stripped=stripped,
         size=SizeReport(packed=0, size=libraries.unstripped, largest=()),
         notes=tuple(filter(None, notes)),
@@ -204,10 +204,10 @@ def _is_driver(each: Outside) -> bool:
     return each.row is not None and each.row.way == "target" and "driver" in each.row.what
 
 
-def _refuse_strangers(found: tuple[Outside, ...], libraries: Libraries) -> None:
-    refused = refusals(found, libraries.seen)
+def _refuse_strangers(outside: tuple[Outside, ...], libraries: Libraries) -> None:
+    refused = refusals(outside, libraries.seen)
     if refused:
-        names = " ".join(f"--graft {each.name}" for each in found if each.way == "refused")
+        names = " ".join(f"--graft {each.name}" for each in outside if each.way == "refused")
         raise PackageRefused(
             "The package would need libraries that only this machine is known to have. Nothing was written.",
             looked=refused,
@@ -227,13 +227,13 @@ def _label(tree: Path, version: str, requires: tuple[str, ...], catalog: Catalog
     return info.rename(info.with_name(f"{info.name.partition('-')[0]}-{version}.dist-info"))
 
 
-def _list_parts(info: Path, version: str, brought: Iterable[str]) -> None:
+def _list_parts(info: Path, version: str, libraries: Iterable[str]) -> None:
     """Bring the bill of materials up to date, where this tool has written one."""
     from torchbuild_tasks.features.provenance.sbom import SBOM, edit_sbom
 
     if (path := info / SBOM).is_file():
         try:
-            text = edit_sbom(path.read_text("utf-8"), version, brought)
+            text = edit_sbom(path.read_text("utf-8"), version, libraries)
         except (KeyError, TypeError, AttributeError, ValueError) as error:
             raise PackageRefused(
                 f"{SBOM} in the wheel is not as this tool writes it ({type(error).__name__}: {error}).",
@@ -284,9 +284,9 @@ def _write_libtorch(
     (home / "build-hash").write_text(f"{wheel.found.commit}\n", "utf-8", newline="\n")
     system = "win-" if wheel.windows else ""
     deps = "without" if wheel.cuda and order.cuda_libraries == "system" else "with"
-    made = scratch / f"libtorch-{system}shared-{deps}-deps-{version}.zip"
-    dir2zip(folder, made, zlib.Z_DEFAULT_COMPRESSION, None)
-    return made
+    archive = scratch / f"libtorch-{system}shared-{deps}-deps-{version}.zip"
+    dir2zip(folder, archive, zlib.Z_DEFAULT_COMPRESSION, None)
+    return archive
 
 
 def _finish(package: Package, wheel: Wheel, order: Order, catalog: Catalog) -> Package:

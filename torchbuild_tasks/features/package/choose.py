@@ -20,6 +20,7 @@ from torchbuild_tasks.errors import UsageError
 from torchbuild_tasks.model.closure import Image
 from torchbuild_tasks.model.wheel import Member
 from torchbuild_tasks.text.show import size_text
+from torchbuild_tasks.text.words import first_few
 
 CUDA_LIBRARIES: Final = ("depend", "bundle", "system")
 LIB: Final = "torch/lib"
@@ -107,20 +108,14 @@ def _way(name: str, wanted: Wanted) -> Way:
     return "depend" if wanted.cuda_libraries == "depend" and row.project else "system"
 
 
-def refusals(found: Sequence[Outside], places: Mapping[str, str]) -> tuple[str, ...]:
+def refusals(libraries: Sequence[Outside], places: Mapping[str, str]) -> tuple[str, ...]:
     """Say which libraries only this machine has, who needs them, and where they are here."""
     return tuple(
         f"{each.name} ({places.get(each.name) or 'not found here either'}), which "
-        f"{listed(each.users)} {'needs' if len(each.users) == 1 else 'need'}"
-        for each in found
+        f"{first_few(each.users, 3)} {'needs' if len(each.users) == 1 else 'need'}"
+        for each in libraries
         if each.way == "refused"
     )
-
-
-def listed(names: Sequence[str], most: int = 3) -> str:
-    """Name the first few."""
-    more = len(names) - most
-    return ", ".join(names[:most]) + (f" and {more} more" if more > 0 else "")
 
 
 def rpath_of(path: str, folders: Sequence[str]) -> tuple[str, ...]:
@@ -159,15 +154,15 @@ def local_version(version: str, local: str | None, cuda: str) -> str:
     if local is None:
         return version
     label = {"none": "", "auto": f"cu{cuda.replace('.', '')}" if cuda else "cpu"}.get(local, local)
-    made = f"{public}+{label}" if label else public
+    labelled = f"{public}+{label}" if label else public
     try:
-        Version(made)
+        Version(labelled)
     except InvalidVersion:
         raise UsageError(
             f"--local {local} is not a local part of a version",
             next_step="It is letters, digits and dots (PEP 440): cu126, mine.1; or none, or auto.",
         ) from None
-    return made
+    return labelled
 
 
 def source_version(
@@ -204,19 +199,19 @@ def source_version(
 def mislabelled(version: str, cuda: str) -> str:
     """Say that the local part names another CUDA than torch was built with; "" where it does not."""
     label = version.partition("+")[2]
-    said = re.fullmatch(r"(cpu|cu(\d{2,4}))(\..*)?", label)
+    match = re.fullmatch(r"(cpu|cu(\d{2,4}))(\..*)?", label)
     real = f"cu{cuda.replace('.', '')}" if cuda else "cpu"
-    if said is None or said[1] == real:
+    if match is None or match[1] == real:
         return ""
-    return f"The version says {said[1]} and torch was built with {f'CUDA {cuda}' if cuda else 'no CUDA'}."
+    return f"The version says {match[1]} and torch was built with {f'CUDA {cuda}' if cuda else 'no CUDA'}."
 
 
 def requirements(
-    found: Sequence[Outside], parts: Sequence[PartRow], cuda: str, machine: str
+    libraries: Sequence[Outside], parts: Sequence[PartRow], cuda: str, machine: str
 ) -> tuple[str, ...]:
     """Return the NVIDIA wheels that a wheel depends on; of the toolkit's versions where a row knows them."""
     named: dict[str, str] = {}
-    for each in found:
+    for each in libraries:
         if each.way == "depend" and each.row is not None:
             named[each.row.project] = _version_of(each.row, parts, cuda, machine)
     return tuple(
@@ -247,7 +242,7 @@ def edit_metadata(
     """
     head, gap, body = text.partition("\n\n")
     projects = {canonicalize_name(row.project) for row in shared if row.project} | {"cuda-toolkit"}
-    lines, asked = [], set[str]()
+    lines, present = [], set[str]()
     for line in head.split("\n"):
         name, _, value = line.partition(":")
         if name.lower() == "version":
@@ -255,9 +250,9 @@ def edit_metadata(
         elif name.lower() == "requires-dist" and (project := _project(value)):
             if project in projects and not keep:
                 continue
-            asked.add(project)
+            present.add(project)
         lines.append(line)
-    lines += [f"Requires-Dist: {each}" for each in add if _project(each) not in asked]
+    lines += [f"Requires-Dist: {each}" for each in add if _project(each) not in present]
     return "\n".join(lines) + gap + body
 
 
@@ -394,12 +389,12 @@ def conda_package(
     device = f"cuda{cuda.replace('.', '')}" if cuda else "cpu"
     local = re.sub(r"[^a-z0-9.]", ".", parsed.local or "")
     own = f"_{local}" if local and local not in (device, device.replace("cuda", "cu")) else ""
-    asked, left = _conda_requirements(requires, rows, python, platform)
+    needed, left_out = _conda_requirements(requires, rows, python, platform)
     depends = [
         f"python >={python},<{major}.{int(minor) + 1}.0a0",
         f"python_abi {python}.* *_{tags[1]}",
         *([f"__cuda >={cuda.partition('.')[0]}"] if cuda else ()),
-        *asked,
+        *needed,
     ]
     if glibc := re.match(r"manylinux_(\d+)_(\d+)_", platform):
         depends.insert(2, f"__glibc >={glibc[1]}.{glibc[2]},<3.0a0")
@@ -412,7 +407,7 @@ def conda_package(
         python=python,
         depends=tuple(depends),
         constrains=("pytorch <0a0", "libtorch <0a0"),
-        left_out=left,
+        left_out=left_out,
     )
 
 
@@ -430,15 +425,15 @@ def _conda_requirements(
         "os_name": "nt" if windows else "posix",
         "extra": "",
     }
-    found, left = [], []
+    needed, left_out = [], []
     for text in requires:
         requirement = Requirement(text)
         if requirement.marker and not requirement.marker.evaluate(where):
             continue
         if requirement.url or requirement.extras:
-            left.append(text)
+            left_out.append(text)
             continue
         name = canonicalize_name(requirement.name)
         row = next((row for row in rows if row.project == name), None)
-        found.append(f"{row.name if row else name} {requirement.specifier}".strip())
-    return sorted(found), tuple(left)
+        needed.append(f"{row.name if row else name} {requirement.specifier}".strip())
+    return sorted(needed), tuple(left_out)

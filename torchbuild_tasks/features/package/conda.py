@@ -72,7 +72,7 @@ def write_conda(
         notes.append(f"Not asked for, since conda has no words for it: {', '.join(package.left_out)}")
     out = scratch / "conda"
     try:
-        made = assemble_package(
+        package_file = assemble_package(
             package.name,
             package.version,
             package.subdir,
@@ -90,14 +90,14 @@ def write_conda(
         )
     except RattlerBuildError as error:
         raise PackageRefused(f"py-rattler-build made no package: {error}") from None
-    return Path(made.path), notes
+    return Path(package_file.path), notes
 
 
 def _requires(metadata: Path) -> list[str]:
     from email.parser import HeaderParser
 
-    asked = HeaderParser().parsestr(read_text(metadata)).get_all("Requires-Dist", ())
-    return [str(each) for each in asked]
+    requirements = HeaderParser().parsestr(read_text(metadata)).get_all("Requires-Dist", ())
+    return [str(each) for each in requirements]
 
 
 def _place(wheel: Wheel, tree: Path, prefix: Path, site: Path, info: str) -> list[str]:

@@ -99,13 +99,13 @@ class Libraries:
             PackageRefused: one is nowhere on this machine.
         """
         while True:
-            found = outside(self.images, wanted)
-            new = [each for each in found if each.way == "graft"]
+            missing = outside(self.images, wanted)
+            new = [each for each in missing if each.way == "graft"]
             if not new:
-                for each in found:
+                for each in missing:
                     if each.way == "refused":
                         self.seen[each.name] = str(search.find(each.name, self._folders(each)) or "")
-                return found
+                return missing
             for each in new:
                 self._copy(each, search)
 
@@ -142,17 +142,17 @@ class Libraries:
 
     def strip(self) -> int:
         """Take debug information out, before patchelf moves anything; return how many bytes."""
-        program, taken = shutil.which("strip"), 0
+        program, removed = shutil.which("strip"), 0
         for name in self.images:
             path = self.tree / name
             size = debug_size(path)
             if size and program:
                 before = path.stat().st_size
                 ran = capture([program, "--strip-debug", str(path)])
-                taken += before - path.stat().st_size
+                removed += before - path.stat().st_size
                 size = debug_size(path) if ran.rc else 0
             self.unstripped += size
-        return taken
+        return removed
 
     def set_rpaths(self, cuda: Sequence[str]) -> None:
         """Have libraries look where the wheel's and NVIDIA's are, by DT_RPATH, which counts for all below.

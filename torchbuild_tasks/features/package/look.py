@@ -56,7 +56,7 @@ def look_at_wheel(path: Path) -> Wheel:
     platforms = tuple(sorted({tag.platform for tag in tags}))
     if not platforms[0].startswith(("linux", "manylinux", "musllinux", "win")):
         raise PackageRefused(f"{path} is for {platforms[0]}; packages are made for Linux and Windows.")
-    found = wheels.look_at_wheel(path)
-    if found.problem:
-        raise PackageRefused(f"{path}: {found.problem}.", next_step=again)
-    return Wheel(path=path, project=project, version=str(version), platforms=platforms, found=found)
+    content = wheels.look_at_wheel(path)
+    if content.problem:
+        raise PackageRefused(f"{path}: {content.problem}.", next_step=again)
+    return Wheel(path=path, project=project, version=str(version), platforms=platforms, found=content)

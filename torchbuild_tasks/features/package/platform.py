@@ -36,7 +36,7 @@ def _of_windows(machine: str) -> frozenset[str]:
     }
 
 
-def platform_of(wheel: Wheel, tree: Path, scratch: Path, left: tuple[str, ...]) -> str:
+def platform_of(wheel: Wheel, tree: Path, scratch: Path, external: tuple[str, ...]) -> str:
     """Return the platform tag that the libraries in `tree` allow.
 
     Args:
@@ -60,26 +60,26 @@ def platform_of(wheel: Wheel, tree: Path, scratch: Path, left: tuple[str, ...]) 
     copy = folder / wheel.path.name
     rewrite_record(tree)  # auditwheel reads what it lists: also what was brought
     dir2zip(tree, copy, zlib.Z_NO_COMPRESSION, None)
-    found = analyze_wheel_abi(
+    analysis = analyze_wheel_abi(
         None,
         Architecture(wheel.machine),
         copy,
-        frozenset(left),
+        frozenset(external),
         disable_isa_ext_check=False,
         allow_graft=False,
     )
     copy.unlink()
-    if found.overall_policy != found.policies.linux:
-        return str(found.overall_policy.name)
-    highest = found.external_refs[found.policies.highest.name]
+    if analysis.overall_policy != analysis.policies.linux:
+        return str(analysis.overall_policy.name)
+    highest = analysis.external_refs[analysis.policies.highest.name]
     reasons = [f"{name}: no machine is known to have it" for name in sorted(highest.libs)]
     reasons += [
         f"{name}: it uses {', '.join(sorted(used))}" for name, used in sorted(highest.blacklist.items())
     ]
-    if found.sym_policy == found.policies.linux:
-        newest = (f"{name}: {max(used)}" for name, used in sorted(found.versioned_symbols.items()))
+    if analysis.sym_policy == analysis.policies.linux:
+        newest = (f"{name}: {max(used)}" for name, used in sorted(analysis.versioned_symbols.items()))
         reasons += [f"symbols newer than any manylinux knows: {', '.join(newest)}"]
-    if found.machine_policy == found.policies.linux:
+    if analysis.machine_policy == analysis.policies.linux:
         reasons.append(f"instructions that not every {wheel.machine} has (x86-64-v2 and up)")
     raise PackageRefused(
         "No manylinux tag fits this wheel: it would not work on other machines. Nothing was written.",

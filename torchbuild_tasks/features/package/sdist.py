@@ -17,7 +17,7 @@ import msgspec
 
 from torchbuild_tasks.catalog.source import SubmoduleRow
 from torchbuild_tasks.errors import PackageRefused, UsageError
-from torchbuild_tasks.features.package.choose import listed, source_version
+from torchbuild_tasks.features.package.choose import source_version
 from torchbuild_tasks.system import files
 from torchbuild_tasks.system.git.checkout import changed_files
 from torchbuild_tasks.system.git.run import Git
@@ -25,6 +25,7 @@ from torchbuild_tasks.system.git.submodules import modules
 from torchbuild_tasks.system.reading import read_text
 from torchbuild_tasks.system.remove import unfinished_folder
 from torchbuild_tasks.text.show import size_text
+from torchbuild_tasks.text.words import first_few
 
 _LINK: Final = "120000"  # git's modes of a link, and of a submodule
 _SUBMODULE: Final = "160000"
@@ -152,7 +153,7 @@ def _refuse_incomplete(root: Path, seen: _Seen) -> None:
     lost = [path for path in seen.modes if not os.path.lexists(root / path)]
     if lost:
         raise PackageRefused(
-            f"{len(lost)} files that git tracks are not here: {listed(lost)}. Nothing was written.",
+            f"{len(lost)} files that git tracks are not here: {first_few(lost, 3)}. Nothing was written.",
             next_step="Bring them back (git checkout -- FILE, git sparse-checkout disable), or git rm them.",
         )
     outer = [path for path, mode in seen.modes.items() if mode == _LINK and _leaves(root, path)]
@@ -160,7 +161,7 @@ def _refuse_incomplete(root: Path, seen: _Seen) -> None:
     outer += [str(each) for each in sorted(inside) if not each.resolve().is_relative_to(root.resolve())]
     if outer:
         raise PackageRefused(
-            f"Links lead out of the checkout, where no other machine has anything: {listed(outer)}.",
+            f"Links lead out of the checkout, where no other machine has anything: {first_few(outer, 3)}.",
             next_step="Put the files in their place, or git rm the links.",
         )
 

@@ -81,7 +81,7 @@ def make(request: PackageRequest, report: Reporter) -> Package:
 
         require_key(request.sign, str(request.action), "Say package wheel.")
     with interruptible():
-        path, folders, root = _given(request) if request.wheel else _built(request)
+        path, folders, root = _named_wheel(request) if request.wheel else _last_built_wheel(request)
         wheel = look_at_wheel(path)
         order = Order(
             kind=str(request.action),
@@ -104,14 +104,14 @@ def _state(package: Package, wheel: Path, order: Order, key: str | None) -> Pack
 
     from torchbuild_tasks.features.provenance.act import write_package_statement
 
-    asked = {
+    options = {
         "kind": order.kind,
         "cuda_libraries": order.cuda_libraries,
         "local": order.local,
         "graft": order.graft,
         "keep_debug": order.keep_debug,
     }
-    why = write_package_statement(wheel, package.path, asked, key)
+    why = write_package_statement(wheel, package.path, options, key)
     return msgspec.structs.replace(package, notes=(*package.notes, *filter(None, (why,))))
 
 
@@ -146,7 +146,7 @@ def _uv(request: PackageRequest) -> Outcome:
     from torchbuild_tasks.features.package.choose import uv_settings
     from torchbuild_tasks.features.package.look import look_at_wheel
 
-    path, _, root = _given(request) if request.wheel else _built(request)
+    path, _, root = _named_wheel(request) if request.wheel else _last_built_wheel(request)
     if not request.wheel:
         packages = sorted(_folder(request, root).glob("torch-*.whl"), key=lambda each: each.stat().st_mtime)
         path = packages[-1] if packages else path
@@ -164,19 +164,19 @@ def _folder(request: PackageRequest, root: Path) -> Path:
 
 
 def _cuda_libraries(request: PackageRequest, windows: bool) -> str:
-    said = request.cuda_libraries
+    requested = request.cuda_libraries
     whys = {
         "libtorch": "libtorch has no Python that would install them",
         "conda": "conda installs no wheels",
     }
     why = whys.get(str(request.action)) or ("torch for Windows does not look there" if windows else "")
-    if said == "depend" and why:
+    if requested == "depend" and why:
         raise UsageError(
             f"--cuda-libraries depend: NVIDIA's wheels cannot be used here, {why}.",
             next_step="--cuda-libraries bundle, or system.",
         )
-    if said or windows:
-        return said or "bundle"
+    if requested or windows:
+        return requested or "bundle"
     return {"libtorch": "system", "conda": "bundle"}.get(str(request.action), "depend")
 
 
@@ -188,14 +188,14 @@ def _size(text: str | None) -> int:
     return read_size(text, "--max-size")
 
 
-def _given(request: PackageRequest) -> tuple[Path, list[str], Path]:
+def _named_wheel(request: PackageRequest) -> tuple[Path, list[str], Path]:
     path = Path(str(request.wheel)).expanduser().absolute()
     if not path.is_file():
         raise PackageRefused(f"There is no wheel {path}.", next_step=_AGAIN)
     return path, [], path.parent.parent if path.parent.name == "dist" else Path.cwd()
 
 
-def _built(request: PackageRequest) -> tuple[Path, list[str], Path]:
+def _last_built_wheel(request: PackageRequest) -> tuple[Path, list[str], Path]:
     """Return the wheel of the last build, the folders of libraries that it was built with, the checkout."""
     from torchbuild_tasks.build.ledger import last_manifest
     from torchbuild_tasks.context import checkout, look
@@ -238,10 +238,10 @@ def _of_last_build(wheels: list[Path], manifest: Manifest, own: str) -> Path:
         )
     from torchbuild_tasks.system.reading import hash_file
 
-    made = {each.archive: each for each in manifest.requirements if each.archive}
+    installed = {each.archive: each for each in manifest.requirements if each.archive}
     hashes = {wheel: hash_file(wheel) for wheel in wheels}
     for wheel, digest in hashes.items():
-        if digest in made:
+        if digest in installed:
             return wheel
     torch = [each for each in manifest.requirements if each.name == "torch"]
     raise PackageRefused(
@@ -292,23 +292,19 @@ def package_text(package: Package) -> str:
     return f"wrote {package.path}\n{columns(rows)}{notes}"
 
 
-def sdist_text(made: Sdist) -> str:
+def sdist_text(sdist: Sdist) -> str:
     """Say what was written, and how it differs from the commit."""
-    from torchbuild_tasks.features.package.choose import listed
     from torchbuild_tasks.text.show import columns, size_text
+    from torchbuild_tasks.text.words import first_few
 
     rows = [
-        ("version", made.version),
-        ("commit", made.commit),
-        ("files", f"{made.files}, of {made.submodules} submodules too"),
-        ("size", size_text(made.packed)),
-        *(
-            ("changed", f"{len(made.changed)} as they are here: {listed(made.changed)}")
-            for _ in made.changed[:1]
-        ),
-        *(
-            ("left out", f"{len(made.left_out)} that git does not track: {listed(made.left_out)}")
-            for _ in made.left_out[:1]
-        ),
+        ("version", sdist.version),
+        ("commit", sdist.commit),
+        ("files", f"{sdist.files}, of {sdist.submodules} submodules too"),
+        ("size", size_text(sdist.packed)),
     ]
-    return f"wrote {made.path}\n{columns(rows)}"
+    if changed := sdist.changed:
+        rows.append(("changed", f"{len(changed)} as they are here: {first_few(changed, 3)}"))
+    if left_out := sdist.left_out:
+        rows.append(("left out", f"{len(left_out)} that git does not track: {first_few(left_out, 3)}"))
+    return f"wrote {sdist.path}\n{columns(rows)}"

@@ -167,7 +167,7 @@ def bring(root: Path, wanted: Sequence[Patch], *, dry_run: bool = False) -> Outc
     files = PatchedFiles(root)
     if not record.replaced and _are_applied(files, record.patches, wanted):
         return Outcome()
-    gone = _take_back(record, files)
+    restored = _revert(record, files)
     moved: dict[str, tuple[str, ...]] = {}
     entries = tuple(_apply(patch, files, moved) for patch in wanted)
     files.check()
@@ -175,39 +175,41 @@ def bring(root: Path, wanted: Sequence[Patch], *, dry_run: bool = False) -> Outc
         _write_record(root, Record(patches=entries, replaced=record.chains))
         files.write()
         _write_record(root, Record(patches=entries))
-    before = {(done.id, done.diff): done.ours for done in record.patches if done.id not in gone}
+    before = {(old.id, old.diff): old.ours for old in record.patches if old.id not in restored}
     new = tuple(entry for entry in entries if before.get((entry.id, entry.diff)) != entry.ours)
-    kept = {(entry.id, entry.diff) for entry in entries}
+    after = {(entry.id, entry.diff) for entry in entries}
     earlier = itertools.chain(*(reversed(chain) for chain in record.chains))
     return Outcome(
         applied=tuple(entry.id for entry in new if entry.ours),
-        undone=tuple(dict.fromkeys(old.id for old in earlier if old.ours and (old.id, old.diff) not in kept)),
+        undone=tuple(
+            dict.fromkeys(old.id for old in earlier if old.ours and (old.id, old.diff) not in after)
+        ),
         there=tuple(entry.id for entry in new if not entry.ours),
         moved={id: where for id, where in moved.items() if id in {entry.id for entry in new}},
     )
 
 
-def _are_applied(files: PatchedFiles, done: Sequence[Applied], wanted: Sequence[Patch]) -> bool:
+def _are_applied(files: PatchedFiles, recorded: Sequence[Applied], wanted: Sequence[Patch]) -> bool:
     """Return whether just these are recorded and their files are unchanged, so that git need not be asked."""
-    if [(each.id, each.diff) for each in done] != [(each.id, each.diff) for each in wanted]:
+    if [(each.id, each.diff) for each in recorded] != [(each.id, each.diff) for each in wanted]:
         return False
-    left = {path: change.after for each in done for path, change in each.files.items()}
-    return all(sha(files.get(path)) == after for path, after in left.items())
+    expected = {path: change.after for each in recorded for path, change in each.files.items()}
+    return all(sha(files.get(path)) == after for path, after in expected.items())
 
 
-def _take_back(record: Record, files: PatchedFiles) -> frozenset[str]:
+def _revert(record: Record, files: PatchedFiles) -> frozenset[str]:
     """Make the files in memory what they were before us; ids of patches of which a part was gone already."""
-    gone: set[str] = set()
+    restored: set[str] = set()
     for path in dict.fromkeys(path for each in itertools.chain(*record.chains) for path in each.files):
         now = sha(files.get(path))
         changes = _changes_of(record, path, now)
         if changes and changes[0][0].files[path].before == now:  # git has restored it, or we never came to it
-            gone.update(applied.id for applied, _ in changes)
+            restored.update(applied.id for applied, _ in changes)
             continue
         for applied, section in reversed(changes):
             if not _reverse(applied, section, files):
-                gone.add(applied.id)
-    return frozenset(gone)
+                restored.add(applied.id)
+    return frozenset(restored)
 
 
 def _changes_of(record: Record, path: str, now: str) -> list[tuple[Applied, Section]]:
@@ -423,17 +425,17 @@ def apply_section(
 
 def _git(root: Path, reverse: bool) -> str:
     argv = ("git", *_PLAIN, "apply", "--verbose", *(("-R",) if reverse else ()), _DIFF)
-    done = process.capture(argv, cwd=root, env=dict(_outside_of_git(os.environ, root)), timeout=_SECONDS)
-    if done.rc == process.CANNOT_START:
+    captured = process.capture(argv, cwd=root, env=dict(_outside_of_git(os.environ, root)), timeout=_SECONDS)
+    if captured.rc == process.CANNOT_START:
         raise PatchRefused(
             "The source has to be patched, and git, which does that, does not start. Nothing was changed.",
-            looked=(done.error_text,),
+            looked=(captured.error_text,),
             next_step=INSTALL_GIT,
         )
-    if done.rc != 0:
-        output = (done.stderr or done.stdout).decode(errors="replace").strip()
-        raise DoesNotApply(output or f"git apply ended with exit code {done.rc}")
-    return done.error_text
+    if captured.rc != 0:
+        output = (captured.stderr or captured.stdout).decode(errors="replace").strip()
+        raise DoesNotApply(output or f"git apply ended with exit code {captured.rc}")
+    return captured.error_text
 
 
 def _outside_of_git(environ: Mapping[str, str], root: Path) -> Iterator[tuple[str, str]]:

@@ -11,6 +11,7 @@ from torchbuild_tasks.model import Finding, OwnPatch, Patch, Tool
 from torchbuild_tasks.plan.packages import how_to_install
 from torchbuild_tasks.plan.question import Question
 from torchbuild_tasks.plan.variables import is_cuda
+from torchbuild_tasks.text.words import first_few
 
 LAUNCH_BOUNDS = "launch-bounds"
 
@@ -56,8 +57,7 @@ def _fine(chosen: tuple[Patch, ...]) -> Iterator[Finding]:
         if problem(patch.diff):  # that has a finding of its own
             continue
         files = [section.path for section in sections(patch.diff)]
-        named = ", ".join(files[:3]) + (" ..." if len(files) > 3 else "")
-        text = f"the source is patched ({patch.id}): {patch.because}: {named}"
+        text = f"the source is patched ({patch.id}): {patch.because}: {first_few(files, 3)}"
         yield Finding(id="patch", status="ok", text=text)
 
 

@@ -195,18 +195,18 @@ def sign(path: Path, key: Path) -> None:
         PackageRefused: ssh-keygen is missing or could not.
     """
     argv = ("ssh-keygen", "-q", "-Y", "sign", "-f", str(key), "-n", NAMESPACE, str(path))
-    done = process.capture(argv, timeout=120.0)
-    if done.rc != 0 or not path.with_name(path.name + SIGNATURE).is_file():
-        said = done.stderr.decode("utf-8", "replace").strip()
+    captured = process.capture(argv, timeout=120.0)
+    if captured.rc != 0 or not path.with_name(path.name + SIGNATURE).is_file():
+        error = captured.stderr.decode("utf-8", "replace").strip()
         raise PackageRefused(
             f"The wheel is built, and {path.name} beside it is not signed: ssh-keygen could not with {key}.",
-            looked=tuple(said.splitlines()[-3:]),
+            looked=tuple(error.splitlines()[-3:]),
             next_step="A key with a passphrase: ssh-add it first, and name its .pub file.\nThen by hand: "
             + shell_line(argv, windows=os.name == "nt"),
         )
 
 
-def require_key(text: str, made: str, instead: str) -> None:
+def require_key(text: str, product: str, instead: str) -> None:
     """Check that there will be something to sign, and that the key is there, before an hour is spent.
 
     Args:
@@ -217,7 +217,7 @@ def require_key(text: str, made: str, instead: str) -> None:
     Raises:
         UsageError: one of them is not.
     """
-    if made != "wheel":
+    if product != "wheel":
         raise UsageError(f"--sign {text}: a wheel's provenance is what is signed.", next_step=instead)
     if not Path(text).expanduser().is_file():
         raise UsageError(

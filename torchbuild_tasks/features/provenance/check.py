@@ -21,7 +21,7 @@ from torchbuild_tasks.features.provenance.sbom import COMMIT, SBOM
 from torchbuild_tasks.model.record import CheckResult
 from torchbuild_tasks.system import process
 from torchbuild_tasks.system.reading import hash_file, read_bytes
-from torchbuild_tasks.text.words import in_short
+from torchbuild_tasks.text.words import first_few, in_short
 from torchbuild_tasks.values import parse_json
 
 _KEY: Final = re.compile(r"(?:sk-)?(?:ssh|ecdsa)-\S+ \S+")  # a .pub file, not one of allowed signers
@@ -54,9 +54,9 @@ def check_wheel(wheel: Path, signers: Path | None) -> tuple[CheckResult, ...]:
                 looked=(f"looked for: {file}",),
                 next_step=next_step,
             )
-    said = read_statement(path)
+    statement = read_statement(path)
     try:
-        checks = tuple(_checks(wheel, said))
+        checks = tuple(_checks(wheel, statement))
     except (*BROKEN, AttributeError, TypeError) as error:  # of another form than ours
         raise PackageRefused(
             f"{path.name}, or the bill of materials in the wheel, is not as this tool writes it "
@@ -66,9 +66,11 @@ def check_wheel(wheel: Path, signers: Path | None) -> tuple[CheckResult, ...]:
     return (*checks, _signature(path, signers))
 
 
-def _checks(wheel: Path, said: Any) -> Iterator[CheckResult]:
+def _checks(wheel: Path, statement: Any) -> Iterator[CheckResult]:
     digest = hash_file(wheel)
-    subjects = {each.get("name"): each.get("digest", {}).get("sha256") for each in said.get("subject", ())}
+    subjects = {
+        each.get("name"): each.get("digest", {}).get("sha256") for each in statement.get("subject", ())
+    }
     same = subjects.get(wheel.name) == digest
     other = f"the statement is of {', '.join(map(str, subjects.values()))} ({', '.join(map(str, subjects))})"
     yield _result("hash", same, f"sha256 {digest}", f"sha256 {digest}; {other}")
@@ -78,7 +80,7 @@ def _checks(wheel: Path, said: Any) -> Iterator[CheckResult]:
         yield _result("contents", False, "", f"it cannot be read as a wheel: {in_short(error)}")
         return
     yield _result("contents", not wrong, "every file is as RECORD has it", f"not as RECORD has it: {wrong}")
-    yield from _sources(wheel, said)
+    yield from _sources(wheel, statement)
 
 
 def _result(check: str, passed: bool, detail: str, problem: str) -> CheckResult:
@@ -103,12 +105,12 @@ def _wrong_members(wheel: Path) -> str:
                     hashed.update(block)
             if rows[name] != recorded_hash(hashed.digest()):
                 wrong.append(name)
-    return ", ".join(wrong[:5]) + (" ..." if len(wrong) > 5 else "")
+    return first_few(wrong, 5)
 
 
-def _sources(wheel: Path, said: Any) -> Iterator[CheckResult]:
+def _sources(wheel: Path, statement: Any) -> Iterator[CheckResult]:
     """Hold the commits of the statement to what the wheel says of itself and of its parts."""
-    depends = said["predicate"].get("buildDefinition", {}).get("resolvedDependencies", ())
+    depends = statement["predicate"].get("buildDefinition", {}).get("resolvedDependencies", ())
     commits = {
         each.get("name"): each["digest"]["gitCommit"]
         for each in depends
@@ -145,11 +147,11 @@ def _signature(path: Path, signers: Path | None) -> CheckResult:
         return CheckResult(check="signed", outcome="not possible", detail="nobody has signed it")
     if signers is None:
         argv = ("ssh-keygen", "-Y", "check-novalidate", "-n", NAMESPACE, "-s", str(signature))
-        done = process.capture(argv, stdin=path, timeout=60.0)
-        found = _SIGNED.match(done.stdout.decode("utf-8", "replace"))
-        if done.rc != 0 or not found:
-            return _result("signed", False, "", f"{signature.name}: {_last(done)}")
-        detail = f"by the key {found['key']}; whose that is nobody says: --signers FILE"
+        captured = process.capture(argv, stdin=path, timeout=60.0)
+        match = _SIGNED.match(captured.stdout.decode("utf-8", "replace"))
+        if captured.rc != 0 or not match:
+            return _result("signed", False, "", f"{signature.name}: {_last(captured)}")
+        detail = f"by the key {match['key']}; whose that is nobody says: --signers FILE"
         return CheckResult(check="signed", outcome="not possible", detail=detail)
     with tempfile.TemporaryDirectory(prefix="torchbuild-signers-") as scratch:
         allowed = Path(scratch) / "allowed"
@@ -163,15 +165,15 @@ def _signature(path: Path, signers: Path | None) -> CheckResult:
             return _result("signed", False, "", f"it is by nobody whom {signers} names")
         identity = "signer" if names[0] == "*" else names[0]
         words = ("ssh-keygen", "-Y", "verify", "-I", identity, *files)
-        done = process.capture(words, stdin=path, timeout=60.0)
-    found = _SIGNED.match(done.stdout.decode("utf-8", "replace"))
-    key = found["key"] if found else ""
+        captured = process.capture(words, stdin=path, timeout=60.0)
+    match = _SIGNED.match(captured.stdout.decode("utf-8", "replace"))
+    key = match["key"] if match else ""
     by = f"by {key}" if names[0] == "*" else f"by {identity}, {key}"
-    return _result("signed", done.rc == 0 and bool(key), by, f"{signature.name}: {_last(done)}")
+    return _result("signed", captured.rc == 0 and bool(key), by, f"{signature.name}: {_last(captured)}")
 
 
-def _last(done: process.Captured) -> str:
-    if not done.started:
+def _last(captured: process.Captured) -> str:
+    if not captured.started:
         return "ssh-keygen is missing (OpenSSH)"
-    lines = (done.stderr or done.stdout).decode("utf-8", "replace").split("\n")
+    lines = (captured.stderr or captured.stdout).decode("utf-8", "replace").split("\n")
     return next((line.strip() for line in reversed(lines) if line.strip()), "ssh-keygen refused it")

@@ -44,7 +44,7 @@ def statement(manifest: Manifest, wheel: str, digest: str, manifest_digest: str)
     and checks no more than that they are there.
     """
     choices = {choice.name: choice.value for choice in manifest.choices}
-    said = {
+    data = {
         "_type": STATEMENT,
         "subject": [{"name": wheel, "digest": {"sha256": digest}}],
         "predicateType": PREDICATE,
@@ -66,7 +66,7 @@ def statement(manifest: Manifest, wheel: str, digest: str, manifest_digest: str)
             },
         },
     }
-    return json.dumps(said, indent=1, ensure_ascii=True, default=str) + "\n"
+    return json.dumps(data, indent=1, ensure_ascii=True, default=str) + "\n"
 
 
 def package_statement(
@@ -82,7 +82,7 @@ def package_statement(
     """
     definition = built["predicate"]["buildDefinition"]
     origin = {"name": made_of[0], "digest": {"sha256": made_of[1]}}
-    said = {
+    data = {
         **built,
         "subject": [{"name": wheel, "digest": {"sha256": digest}}],
         "predicate": {
@@ -94,7 +94,7 @@ def package_statement(
             },
         },
     }
-    return json.dumps(said, indent=1, ensure_ascii=True, default=str) + "\n"
+    return json.dumps(data, indent=1, ensure_ascii=True, default=str) + "\n"
 
 
 def _time(text: str | None) -> str:
@@ -105,12 +105,12 @@ def _dependencies(manifest: Manifest) -> Iterator[dict[str, Any]]:
     """Yield what the build was made from, as ResourceDescriptors of in-toto."""
     for each in manifest.repositories:
         if each.commit:
-            found: dict[str, Any] = {"name": each.path or "torch", "digest": {"gitCommit": each.commit}}
+            source: dict[str, Any] = {"name": each.path or "torch", "digest": {"gitCommit": each.commit}}
             if each.url:
-                found["uri"] = f"git+{each.url}@{each.commit}"
+                source["uri"] = f"git+{each.url}@{each.commit}"
             if each.diff_sha256:
-                found["annotations"] = {"changed": f"diff, sha256 {each.diff_sha256}"}
-            yield found
+                source["annotations"] = {"changed": f"diff, sha256 {each.diff_sha256}"}
+            yield source
     for name, digest in manifest.patches.items():
         yield {"name": f"patch {name}", "digest": {"sha256": digest}}
     for helper in manifest.helpers:

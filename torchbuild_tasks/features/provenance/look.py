@@ -18,13 +18,13 @@ _TOO_LONG: Final = 1 << 20  # bytes
 
 def look_at_licences(root: Path, path: str, rows: Iterable[LicenceRow]) -> tuple[Licence, ...]:
     """Return what the files of licences say that lie at the top of a repository, by name."""
-    rows, found = tuple(rows), []
+    rows, licences = tuple(rows), []
     for file in sorted((root / path).iterdir()):
         if file.name.lower().startswith(_NAMES) and file.is_file() and file.stat().st_size < _TOO_LONG:
             name = f"{path}/{file.name}".lstrip("/")
             text = read_bytes(file).decode("utf-8", "replace")  # names of authors are in any encoding
-            found.append(Licence(file=name, id=identify_licence(text, rows)))
-    return tuple(found)
+            licences.append(Licence(file=name, id=identify_licence(text, rows)))
+    return tuple(licences)
 
 
 def read_statement(path: Path) -> Any:
@@ -34,14 +34,14 @@ def read_statement(path: Path) -> Any:
         PackageRefused: it is not one.
     """
     try:
-        said = parse_json(read_bytes(path))
+        statement = parse_json(read_bytes(path))
     except ValueError as error:
         raise PackageRefused(f"{path} is not a statement: {error}.", next_step="Get it again.") from None
-    kinds = (said.get("_type"), said.get("predicateType")) if isinstance(said, dict) else ()
+    kinds = (statement.get("_type"), statement.get("predicateType")) if isinstance(statement, dict) else ()
     if kinds != (STATEMENT, PREDICATE):
         raise PackageRefused(
             f"{path} is not a statement of provenance.",
             looked=(f"wanted: {STATEMENT} with {PREDICATE}",),
             next_step="Get the one that was made with the wheel.",
         )
-    return said
+    return statement

@@ -88,7 +88,7 @@ def make_sbom(
     return text + "\n"
 
 
-def edit_sbom(text: str, version: str, brought: Iterable[str]) -> str:
+def edit_sbom(text: str, version: str, libraries: Iterable[str]) -> str:
     """Return the bill of materials for a package: its version, and the libraries that were copied into it.
 
     Args:
@@ -99,7 +99,7 @@ def edit_sbom(text: str, version: str, brought: Iterable[str]) -> str:
     bom: Any = parse_json(text)
     own = bom["metadata"]["component"]
     own |= {"version": version, "purl": str(PackageURL(type="pypi", name="torch", version=version))}
-    names = sorted(brought)
+    names = sorted(libraries)
     more = [{"bom-ref": f"file:{name}", "name": name, "type": "library"} for name in names]
     bom["components"] = [*bom.get("components", ()), *more]
     refs = [each["bom-ref"] for each in more]
@@ -107,15 +107,15 @@ def edit_sbom(text: str, version: str, brought: Iterable[str]) -> str:
         if each["ref"] == own["bom-ref"]:
             each["dependsOn"] = [*each.get("dependsOn", ()), *refs]
     bom["dependencies"] = [*bom.get("dependencies", ()), *({"ref": ref} for ref in refs)]
-    said = f"{bom.get('serialNumber', '')}#{version}#{' '.join(names)}"
-    bom["serialNumber"] = uuid.uuid5(uuid.NAMESPACE_URL, f"{HOME}#{said}").urn
+    identity = f"{bom.get('serialNumber', '')}#{version}#{' '.join(names)}"
+    bom["serialNumber"] = uuid.uuid5(uuid.NAMESPACE_URL, f"{HOME}#{identity}").urn
     return json.dumps(bom, indent=1) + "\n"
 
 
-def _licences(found: Iterable[Licence]) -> list[DisjunctiveLicense]:
+def _licences(licences: Iterable[Licence]) -> list[DisjunctiveLicense]:
     """Return each licence once, one that no row knows by the name of its file."""
-    known = dict.fromkeys(each.id or each.file for each in found)
-    ids = {each.id for each in found}
+    known = dict.fromkeys(each.id or each.file for each in licences)
+    ids = {each.id for each in licences}
     return [
         DisjunctiveLicense(id=name) if name in ids else DisjunctiveLicense(name=f"see {name}")
         for name in known
@@ -125,9 +125,9 @@ def _licences(found: Iterable[Licence]) -> list[DisjunctiveLicense]:
 def _purl(each: Repository) -> PackageURL:
     """Return GitHub's form of package URL, else a plain one; no folder of this machine."""
     name = each.path.rpartition("/")[2]
-    if found := _GITHUB.fullmatch(each.url):
+    if match := _GITHUB.fullmatch(each.url):
         return PackageURL(
-            type="github", namespace=found[1].lower(), name=found[2].lower(), version=each.commit
+            type="github", namespace=match[1].lower(), name=match[2].lower(), version=each.commit
         )
     web = _WEB.fullmatch(each.url)
     where = {"vcs_url": f"git+{web[0]}@{each.commit}"} if web else {}

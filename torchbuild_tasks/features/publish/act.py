@@ -118,11 +118,11 @@ def need(module: str, what: str, extra: str) -> None:
 def files_in(folder: Path, project: str) -> tuple[File, ...]:
     """Return the packages of a project that a folder index has."""
     place = folder / project
-    found = sorted(place.iterdir()) if place.is_dir() else []
-    return tuple(look_at_file(path) for path in found if path.name.endswith(_ENDS))
+    paths = sorted(place.iterdir()) if place.is_dir() else []
+    return tuple(look_at_file(path) for path in paths if path.name.endswith(_ENDS))
 
 
-def to_folder(folder: Path, steps: Sequence[tuple[Path, Step]], report: Reporter) -> None:
+def publish_to_folder(folder: Path, steps: Sequence[tuple[Path, Step]], report: Reporter) -> None:
     """Copy packages into a folder index and write its pages, the last once all files are there.
 
     Raises:
@@ -167,8 +167,8 @@ def _copy(source: Path, place: Path, file: File) -> None:
     if place.exists():  # since it was looked at
         raise PackageRefused(f"{place} is there by now, and nothing there is overwritten.")
     part = place.with_name(place.name + _PART)
-    with source.open("rb") as taken, files.create(part) as copy:
-        shutil.copyfileobj(taken, copy, 1 << 20)
+    with source.open("rb") as original, files.create(part) as copy:
+        shutil.copyfileobj(original, copy, 1 << 20)
     with part.open("rb") as copied:
         digest = hashlib.file_digest(copied, "sha256").hexdigest()
     if digest != file.sha256:  # Windows removes no file that is open
@@ -205,7 +205,7 @@ def files_at(url: str, index: str, projects: Sequence[str]) -> dict[str, str]:
     base = (index or index_address(url)).rstrip("/")
     user = os.environ.get("TWINE_USERNAME")
     login = (user, os.environ.get("TWINE_PASSWORD", "")) if user and not index else None
-    found: dict[str, str] = {}
+    hashes: dict[str, str] = {}
     with Net().session() as session:
         for project in projects:
             page = f"{base}/{project}/"
@@ -213,17 +213,17 @@ def files_at(url: str, index: str, projects: Sequence[str]) -> dict[str, str]:
                 answer = session.get(page, timeout=_SECONDS, auth=login, headers={"Accept": _TYPES})
                 if answer.status_code != 404:
                     answer.raise_for_status()
-                    found |= read_page(answer.text)
+                    hashes |= read_page(answer.text)
             except (requests.RequestException, ValueError, KeyError) as error:
                 raise PackageRefused(
                     f"{redact(page)} does not say which files are there already. Nothing was sent.",
                     looked=(str(error),),
                     next_step="Name the address that pip would read: --index URL",
                 ) from None
-    return found
+    return hashes
 
 
-def to_index(url: str, path: Path, report: Reporter) -> None:
+def publish_to_index(url: str, path: Path, report: Reporter) -> None:
     """Send one package with twine: its login is the environment's, or the keyring's.
 
     Raises:
@@ -232,21 +232,21 @@ def to_index(url: str, path: Path, report: Reporter) -> None:
     need("twine", "An index is sent to with twine", "publish")
     report.stage(f"send {path.name}")
     flags = ("--non-interactive", "--disable-progress-bar", "--config-file", os.devnull)
-    said = bytearray()
+    output = bytearray()
     try:
         code = process.stream(
             (sys.executable, "-P", "-m", "twine", "upload", *flags, "--repository-url", url, str(path)),
             env=None,
             cwd=None,
-            log=_Tail(said),
+            log=_Tail(output),
             on_block=lambda block: None,
             on_idle=Pace().look,
         )
     except Stalled as stalled:
-        said += f"\n{stalled}".encode()
+        output += f"\n{stalled}".encode()
         code = process.TIMED_OUT
     if code:
-        lines = [line.strip() for line in said.decode("utf-8", "replace").splitlines() if line.strip()]
+        lines = [line.strip() for line in output.decode("utf-8", "replace").splitlines() if line.strip()]
         raise PackageRefused(
             f"{path.name} was not taken. Files before it are there; the same command goes on with this one.",
             looked=tuple(lines[-6:]),
@@ -257,8 +257,8 @@ def to_index(url: str, path: Path, report: Reporter) -> None:
 class _Tail:
     """Keeps the end of what a program says."""
 
-    def __init__(self, kept: bytearray) -> None:
-        self.kept = kept
+    def __init__(self, output: bytearray) -> None:
+        self.kept = output
 
     def write(self, data: bytes, /) -> None:
         self.kept += data

@@ -133,13 +133,13 @@ def read_page(text: str) -> dict[str, str]:
     if text.lstrip().startswith("{"):
         data = parse_json(text)
         return {str(each["filename"]): str(each["hashes"].get("sha256", "")) for each in data["files"]}
-    found = {}
+    hashes = {}
     for _, href in _HREF.findall(text):
         path, _, fragment = html.unescape(href).partition("#")
-        found[unquote(path.rstrip("/").rpartition("/")[2])] = (
+        hashes[unquote(path.rstrip("/").rpartition("/")[2])] = (
             fragment.removeprefix("sha256=") if fragment.startswith("sha256=") else ""
         )
-    return found
+    return hashes
 
 
 # ---------------- the pages of a folder
@@ -155,10 +155,10 @@ def project_page(project: str, files: Sequence[File]) -> str:
 
 def _link(file: File) -> str:
 
-    said = (
+    metadata = (
         f' data-core-metadata="sha256={hashlib.sha256(file.metadata).hexdigest()}"' if file.metadata else ""
     )
-    return f'<a href="{quote(file.name)}#sha256={file.sha256}"{said}>{html.escape(file.name)}</a>'
+    return f'<a href="{quote(file.name)}#sha256={file.sha256}"{metadata}>{html.escape(file.name)}</a>'
 
 
 def root_page(projects: Sequence[str]) -> str:

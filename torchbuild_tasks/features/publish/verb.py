@@ -44,8 +44,8 @@ class PublishRequest(BuildRequest):
 
 def run(request: PublishRequest, report: Reporter) -> Outcome:
     """Send packages to a folder index or to an index, after showing what would be sent."""
-    planned, done = send(request, report)
-    return _outcome(request, planned, done=done)
+    planned, sent = send(request, report)
+    return _outcome(request, planned, sent=sent)
 
 
 def send(request: PublishRequest, report: Reporter) -> tuple[tuple[Step, ...], bool]:
@@ -80,9 +80,9 @@ def send(request: PublishRequest, report: Reporter) -> tuple[tuple[Step, ...], b
         if online:
             for path, step in zip(paths, planned, strict=True):
                 if step.what == "send":
-                    act.to_index(place, path, report)
+                    act.publish_to_index(place, path, report)
         else:
-            act.to_folder(folder, tuple(zip(paths, planned, strict=True)), report)
+            act.publish_to_folder(folder, tuple(zip(paths, planned, strict=True)), report)
     return planned, True
 
 
@@ -90,8 +90,8 @@ def _packages(request: PublishRequest) -> list[Path]:
     """Return the files that are named, else the packages of the checkout."""
     if request.file:
         paths = [Path(each).expanduser().absolute() for each in request.file]
-        if gone := [str(path) for path in paths if not path.is_file()]:
-            raise PackageRefused(f"There is no {' and no '.join(gone)}.")
+        if missing := [str(path) for path in paths if not path.is_file()]:
+            raise PackageRefused(f"There is no {' and no '.join(missing)}.")
         return paths
     from torchbuild_tasks.context import read_named_build
 
@@ -99,31 +99,31 @@ def _packages(request: PublishRequest) -> list[Path]:
     folder = (about.place.folder if about.place else about.main) / "dist/packages"
     online = "://" in str(request.place)  # no index takes what goes to a channel
     ends = ("*.whl", "*.tar.gz", *(() if online else ("*.conda",)))
-    found = sorted(path for end in ends for path in folder.glob(end))
-    if not found:
+    packages = sorted(path for end in ends for path in folder.glob(end))
+    if not packages:
         raise PackageRefused(
             "There is no package yet.",
             looked=(f"looked for: {folder}/{', '.join(ends)}",),
             next_step="Make one: torchbuild package wheel, or name it: publish PLACE --file FILE",
         )
-    return found
+    return packages
 
 
-def _outcome(request: PublishRequest, planned: tuple[Step, ...], *, done: bool) -> Outcome:
+def _outcome(request: PublishRequest, planned: tuple[Step, ...], *, sent: bool) -> Outcome:
     from torchbuild_tasks.text.show import columns, size_text
 
     value = {
         "place": request.place,
-        "done": done,
+        "done": sent,
         "files": [{"name": s.file.name, "sha256": s.file.sha256, "what": s.what} for s in planned],
     }
-    send = "sent" if done else "would be sent"
+    send = "sent" if sent else "would be sent"
     rows = [
         (send if step.what == "send" else "is there", size_text(step.file.size), step.file.name)
         for step in planned
     ]
     text = columns(rows, "")
-    if done and "://" not in str(request.place):
+    if sent and "://" not in str(request.place):
         index = Path(str(request.place)).expanduser().absolute().as_uri()
         for conda in (False, True):
             if file := next((step.file for step in planned if step.file.is_conda is conda), None):

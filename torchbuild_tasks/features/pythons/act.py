@@ -59,9 +59,9 @@ def _verify(built: Built, python: str, folder: str) -> VerifyReport:
 
 def _run(report: Reporter, argv: Sequence[str]) -> None:
     report.command(tuple(argv))
-    done = process.capture(argv, timeout=1800.0)
-    if done.rc != 0:
-        lines = (done.stderr or done.stdout).decode("utf-8", "replace").splitlines()
+    captured = process.capture(argv, timeout=1800.0)
+    if captured.rc != 0:
+        lines = (captured.stderr or captured.stdout).decode("utf-8", "replace").splitlines()
         raise RequirementsError(
             f"The wheel was built, and could not be tried in a clean venv: {' '.join(argv[:4])} failed.",
             looked=tuple(lines[-5:]),

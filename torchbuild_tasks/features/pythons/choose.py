@@ -50,7 +50,7 @@ def require_wheels(mode: str, python: str, others: Sequence[str]) -> None:
         )
 
 
-def summary_text(made: Sequence[MadeWheel]) -> str:
+def summary_text(wheels: Sequence[MadeWheel]) -> str:
     """Say what was made for each Python, and what each had compiled, generated or linked."""
     rows = [
         (
@@ -60,6 +60,6 @@ def summary_text(made: Sequence[MadeWheel]) -> str:
             f"{sum(check.outcome == 'passed' for check in each.verified.checks)} checks passed",
             each.wheel,
         )
-        for each in made
+        for each in wheels
     ]
-    return f"{len(made)} wheels from one build tree, each tried in a clean venv\n{columns(rows)}"
+    return f"{len(wheels)} wheels from one build tree, each tried in a clean venv\n{columns(rows)}"

@@ -191,11 +191,11 @@ def build(job: Job, plan: BuildPlan | None, report: Reporter) -> Built:
         with open_log(job.folder, "build") as log:
             _compile(job, _Runner(job, environ, log, report), report)
         report.stage(f"pack {job.archive.name}")
-        made = _pack(job)
+        built = _pack(job)
     discard(job.folder)
     if job.order.url:
         discard(job.source)
-    return made
+    return built
 
 
 def _compile(job: Job, runner: _Runner, report: Reporter) -> None:

@@ -106,10 +106,10 @@ def _row(question: Question, name: str) -> HelperSourceRow:
             f"There is no recipe that builds {name} from source{did_you_mean(name, names) or '.'}",
             next_step=f"There are recipes for: {', '.join(names)}.",
         )
-    found = next((row for row in rows if row.name == name and row.os == system), None)
-    if found is None:
+    recipe = next((row for row in rows if row.name == name and row.os == system), None)
+    if recipe is None:
         raise UsageError(f"There is no recipe that builds {name} from source on {system}.")
-    return found
+    return recipe
 
 
 def _profits(question: Question, name: str) -> str:
@@ -118,12 +118,12 @@ def _profits(question: Question, name: str) -> str:
 
     switch = f"USE_{name.upper()}"
     torch = f"torch {question.version}" if question.version else "the torch of this checkout"
-    asked = decide(question, switch)
+    choice = decide(question, switch)
     row = needless(question, switch)
     if row is None:
         return f"{torch} still does linear algebra on the GPU with it"
-    if asked and not is_off(asked.value):
-        return f"{asked.name}={asked.value} asks for it, though {row.because}"
+    if choice and not is_off(choice.value):
+        return f"{choice.name}={choice.value} asks for it, though {row.because}"
     raise PlanRefused(
         f"{torch} does not need {name}: {row.because}. Nothing was built.",
         next_step=f"To build it all the same: torchbuild helpers build {name} --cuda --set {switch}=1",
@@ -163,8 +163,8 @@ def choose_recipe(catalog: Catalog, name: str, cmake: str, place: str) -> Recipe
         UsageError: none of the recipes is for it.
     """
     rows = [row for row in catalog.recipe if row.name == name]
-    if found := next((row for row in rows if row.reads in cmake), None):
-        return found
+    if recipe := next((row for row in rows if row.reads in cmake), None):
+        return recipe
     known = " or ".join(row.reads for row in rows)
     raise UsageError(
         f"{place} cannot be built for a list of architectures: its CMakeLists.txt does not read {known}.",

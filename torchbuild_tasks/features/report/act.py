@@ -27,7 +27,13 @@ from torchbuild_tasks.model.history import History
 from torchbuild_tasks.model.record import Manifest
 from torchbuild_tasks.ninja.graph import Graph
 from torchbuild_tasks.ninja.log import NinjaLog, Step, last_run, steps_within
-from torchbuild_tasks.ninja.step_times import builds_before, compiler_of, differences, find_gone_outputs, hits
+from torchbuild_tasks.ninja.step_times import (
+    builds_before,
+    compiler_of,
+    differences,
+    find_removed_outputs,
+    hits,
+)
 from torchbuild_tasks.ninja.timeline import critical_path, lanes, trace_events
 from torchbuild_tasks.system.files import STATE_DIR, state_dir, translate_errors, write_atomic
 from torchbuild_tasks.system.reading import read_bytes, read_text
@@ -110,7 +116,7 @@ def _report(
         hits=len(hits(history, steps)),
         peaks=manifest.peaks if manifest else (),
         differences=differences(history, steps),
-        gone=find_gone_outputs(history, graph),
+        gone=find_removed_outputs(history, graph),
         builds=builds_before(history, started),
         notes=tuple(notes),
     )

@@ -183,9 +183,9 @@ def _hits(report: Report, steps: int) -> tuple[str, str, str] | None:
     """Return the caches' own figures, or else what the times show."""
     rates = [rate for each in report.caches if (rate := hit_rate(each)) is not None]
     if rates:
-        found = sum(sum(each.hits.values()) for each in report.caches)
-        asked = found + sum(sum(each.misses.values()) for each in report.caches)
-        return ("Cache hits", f"{found / asked:.0%}", f"{found:,} of {asked:,} compiles")
+        hits = sum(sum(each.hits.values()) for each in report.caches)
+        lookups = hits + sum(sum(each.misses.values()) for each in report.caches)
+        return ("Cache hits", f"{hits / lookups:.0%}", f"{hits:,} of {lookups:,} compiles")
     return (
         ("Cache hits", f"{report.hits:,}", f"{report.hits / steps:.0%} of the steps") if report.hits else None
     )

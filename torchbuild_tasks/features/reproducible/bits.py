@@ -76,14 +76,14 @@ def compare_bits(there: Path, here: Path) -> Bits:
         return Bits(there=digests[0], here=digests[1], differences=())
     with tempfile.TemporaryDirectory(prefix="torchbuild-bits-") as scratch:
         try:
-            found = tuple(_differences(there, here, Path(scratch)))
+            differences = tuple(_differences(there, here, Path(scratch)))
         except WHEEL_BROKEN as error:
             raise PackageRefused(
                 f"{there} or {here} is a damaged archive: {in_short(error)}.",
                 next_step="Get or build it again.",
             ) from None
         return Bits(
-            there=digests[0], here=digests[1], differences=found, diffoscope=_diffoscope(Path(scratch))
+            there=digests[0], here=digests[1], differences=differences, diffoscope=_diffoscope(Path(scratch))
         )
 
 
@@ -108,13 +108,13 @@ def _differences(there: Path, here: Path, scratch: Path) -> Iterator[FileDiffere
 
 def _headers(one: zipfile.ZipInfo, other: zipfile.ZipInfo) -> Iterator[FileDifference]:
     """Compare what the archive says of a file, beside its content."""
-    told: Mapping[str, tuple[object, object]] = {
+    headers: Mapping[str, tuple[object, object]] = {
         "time": (one.date_time, other.date_time),
         "mode": (oct(one.external_attr >> 16), oct(other.external_attr >> 16)),
         "compression": (one.compress_type, other.compress_type),
         "system": (one.create_system, other.create_system),
     }
-    for what, (first, second) in told.items():
+    for what, (first, second) in headers.items():
         if first != second:
             yield FileDifference(name=one.filename, what=what, seen=(f"- {first}", f"+ {second}"))
     if one.CRC == other.CRC and one.compress_size != other.compress_size:
@@ -154,7 +154,7 @@ def _sections(one: bytes, other: bytes) -> str:
 
 def _strings(one: bytes, other: bytes) -> Iterator[str]:
     """Yield texts that only one of them has: paths, names of temporary files, dates."""
-    texts = [dict.fromkeys(found.decode() for found in _STRING.findall(data)) for data in (one, other)]
+    texts = [dict.fromkeys(match.decode() for match in _STRING.findall(data)) for data in (one, other)]
     for sign, mine, theirs in (("-", texts[0], texts[1]), ("+", texts[1], texts[0])):
         own = [text for text in mine if text not in theirs]
         own.sort(key=lambda text: ("/" not in text and "tmpxft" not in text, -len(text)))
@@ -175,11 +175,13 @@ def _diffoscope(scratch: Path) -> str | None:
         return ""
     if (program := shutil.which("diffoscope")) is None:
         return None
-    done = process.capture((program, *_DIFFOSCOPE, "first", "second"), cwd=scratch, timeout=_SECONDS)
-    text = done.stdout.decode("utf-8", "replace")
-    if done.timed_out:
+    captured = process.capture((program, *_DIFFOSCOPE, "first", "second"), cwd=scratch, timeout=_SECONDS)
+    text = captured.stdout.decode("utf-8", "replace")
+    if captured.timed_out:
         return f"{text}(it was ended after {_SECONDS:.0f} s)\n"
-    return text if done.rc in (0, 1) else f"{text}(it failed with exit code {done.rc}: {done.error_text})\n"
+    if captured.rc not in (0, 1):
+        return f"{text}(it failed with exit code {captured.rc}: {captured.error_text})\n"
+    return text
 
 
 def bits_text(bits: Bits, names: tuple[str, str]) -> str:

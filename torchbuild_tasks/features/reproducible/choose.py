@@ -22,7 +22,7 @@ _WARN: Final[Status] = "warn"
 _SHARED: Final = ("/usr/",)  # the same on every machine of a distribution: left as it is
 
 
-def is_asked(question: Question) -> bool:
+def is_requested(question: Question) -> bool:
     """Say whether the same bytes are asked for."""
     return question.given("reproducible") is not None
 
@@ -36,7 +36,7 @@ def repeat_choices(
     question: Question, python: Python | None, toolkit: str | None, cc: Choice | None
 ) -> tuple[Choice, ...]:
     """Return the variables that such a build sets; `python` and `toolkit` lie in folders of this machine."""
-    if not is_asked(question):
+    if not is_requested(question):
         return ()
     epoch, because = _epoch(question)
     cmake = question.join(".torchbuild", FILE)
@@ -55,11 +55,11 @@ def repeat_choices(
     if question.era == "setuptools":  # the stub torch._C, which setuptools compiles without CMake
         before = decide(question, "CFLAGS")
         words = " ".join(f"-ffile-prefix-map={each}" for each in maps)
-        said = f"{before.value} {words}" if before and before.value else words
+        flags_text = f"{before.value} {words}" if before and before.value else words
         flags = before or Choice(name="CFLAGS", value="", because="torch._C is compiled without CMake")
         linker = f"{cc.value if cc else 'cc'} -shared"
         because = "Python's own would write the folder of its libraries into torch._C"
-        chosen += [replace(flags, value=said), Choice(name="LDSHARED", value=linker, because=because)]
+        chosen += [replace(flags, value=flags_text), Choice(name="LDSHARED", value=linker, because=because)]
     return tuple(chosen)
 
 
@@ -85,18 +85,18 @@ def path_maps(question: Question, python: Python | None, toolkit: str | None) ->
         store.folder if store else "": "/store",
         question.facts.tree.root: ".",
     }
-    kept = (path for path in named if path.startswith("/") and not f"{path}/".startswith(_SHARED))
-    return tuple(f"{path}={named[path]}" for path in sorted(kept, key=len))
+    paths = (path for path in named if path.startswith("/") and not f"{path}/".startswith(_SHARED))
+    return tuple(f"{path}={named[path]}" for path in sorted(paths, key=len))
 
 
 def check_repeat(question: Question, mode: str) -> tuple[Finding, ...]:
     """Check that the same bytes can be had, and say what they hang on."""
-    if not is_asked(question):
+    if not is_requested(question):
         return ()
-    tree, said = question.facts.tree, decide(question, "SOURCE_DATE_EPOCH")
+    tree, epoch = question.facts.tree, decide(question, "SOURCE_DATE_EPOCH")
     return tuple(
         Finding(id="reproducible", status=status, text=f"--reproducible: {text}", fix=fix)
-        for found, status, text, fix in (
+        for applies, status, text, fix in (
             (
                 mode != "wheel",
                 _ERROR,
@@ -116,7 +116,7 @@ def check_repeat(question: Question, mode: str) -> tuple[Finding, ...]:
                 f"Unset {INCLUDE}.",
             ),
             (
-                said is not None and not re.fullmatch("[0-9]{1,10}", said.value),
+                epoch is not None and not re.fullmatch("[0-9]{1,10}", epoch.value),
                 _ERROR,
                 "SOURCE_DATE_EPOCH is no number of seconds since 1970",
                 "Leave it out, or: --set SOURCE_DATE_EPOCH=$(git log -1 --format=%ct)",
@@ -128,11 +128,11 @@ def check_repeat(question: Question, mode: str) -> tuple[Finding, ...]:
                 "Commit them.",
             ),
             (
-                tree.committed is None and said is None,
+                tree.committed is None and epoch is None,
                 _WARN,
                 "no commit says what time to write into the wheel; it is 1980-01-01",
                 "Build in a clone, or say the time: --set SOURCE_DATE_EPOCH=SECONDS",
             ),
         )
-        if found
+        if applies
     )

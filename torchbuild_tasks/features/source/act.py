@@ -40,8 +40,8 @@ def run_source(task: Task, named: Path | None) -> SourceReport:
         case "update":
             return _report_on(task, _update(task, _require_folder(named)))
         case "reset":
-            removed, kept = reset_third_party(task, _require_folder(named))
-            return SourceReport(action="reset", removed=removed, kept=kept)
+            removed, changed = reset_third_party(task, _require_folder(named))
+            return SourceReport(action="reset", removed=removed, kept=changed)
         case "mirror":
             fill_mirrors(task, request.ref)
             return SourceReport(action="mirror", mirrors=_mirrors(task))
@@ -88,8 +88,8 @@ def _status(task: Task, named: Path | None) -> SourceReport:
 
 
 def _mirrors(task: Task) -> tuple[tuple[str, str], ...]:
-    found = mirrors_in(task.store / MIRRORS)
-    return tuple((url, str(folder)) for url, folder in found)
+    mirrors = mirrors_in(task.store / MIRRORS)
+    return tuple((url, str(folder)) for url, folder in mirrors)
 
 
 def _require_folder(named: Path | None) -> Path:
@@ -166,11 +166,11 @@ def _at(git: Git) -> str:
 def _states(task: Task, git: Git, lacking: Lacking) -> tuple[ModuleState, ...]:
     """Return every submodule; of those that hold nothing what the plan says."""
     needed = task.needs(git.folder)
-    found = {module.top: _state(git, module, needed) for module in submodules.walk(git)}
+    states = {module.top: _state(git, module, needed) for module in submodules.walk(git)}
     for state in _empty(lacking):
-        there = found.get(state.path)
-        found[state.path] = replace(state, wanted=there.wanted) if there else state
-    return tuple(found.values())
+        there = states.get(state.path)
+        states[state.path] = replace(state, wanted=there.wanted) if there else state
+    return tuple(states.values())
 
 
 def _empty(lacking: Lacking) -> Iterator[ModuleState]:
@@ -201,8 +201,8 @@ def _state(git: Git, module: submodules.Module, needed: Callable[[str], bool]) -
 
 def _notes(task: Task, git: Git) -> tuple[str, ...]:
     notes = []
-    if kept := git.output("for-each-ref", "--format=%(objectname:short)", "refs/torchbuild/kept"):
-        commits = ", ".join(kept.split("\n")[:4])
+    if saved := git.output("for-each-ref", "--format=%(objectname:short)", "refs/torchbuild/kept"):
+        commits = ", ".join(saved.split("\n")[:4])
         notes.append(f"commits that no branch holds are kept under refs/torchbuild/kept: {commits}")
     if task.facts.windows:
         links = sum(

@@ -17,7 +17,7 @@ from torchbuild_tasks.system.reading import read_text
 from torchbuild_tasks.system.remove import discard, unfinished_folder
 
 _DEPTH: Final = 3  # submodules of submodules of submodules
-_KEPT_AS: Final = "refs/torchbuild/pin"
+_PIN_REF: Final = "refs/torchbuild/pin"
 
 
 def fill(task: Task, root: Path) -> Path:
@@ -76,7 +76,7 @@ def _bring(task: Task, root: Path, pin: PinRow) -> None:
         git.run("init", "--quiet")
         if task.facts.windows:
             git.run("config", "--local", "core.longpaths", "true")
-        wish = Wish(url=pin.url, what=pin.commit, into=_KEPT_AS, commit=pin.commit)
+        wish = Wish(url=pin.url, what=pin.commit, into=_PIN_REF, commit=pin.commit)
         outcome = bring(git, wish, task.access(root), target.name)
         if outcome.rc != 0:
             raise git_failure(f"{pin.path} could not be fetched.", outcome, pin.url)

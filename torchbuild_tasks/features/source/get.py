@@ -36,6 +36,7 @@ from torchbuild_tasks.system.git.reasons import Reason, advice, find_reason
 from torchbuild_tasks.system.git.run import Git
 from torchbuild_tasks.system.git.transfer import Outcome, run
 from torchbuild_tasks.system.reading import read_text
+from torchbuild_tasks.text.words import first_few
 from torchbuild_tasks.values import replace
 
 URL: Final = "https://github.com/pytorch/pytorch.git"
@@ -181,15 +182,19 @@ def get(task: Task, word: str | None, folder: Path | None) -> Path:
     """
     if folder is not None and not places.is_free(folder):
         return update(task, word, folder)
-    found = resolve(task, word or task.newest, task.url)
-    target = folder or store_folder(task.store, task.url, found.name)
+    source = resolve(task, word or task.newest, task.url)
+    target = folder or store_folder(task.store, task.url, source.name)
     if not places.is_free(target):
-        return update(task, word if found.branch else None, target)
+        return update(task, word if source.branch else None, target)
     note = Note(
-        url=task.url, word=word or task.newest, ref=found.ref, commit=found.commit, full=task.request.full
+        url=task.url,
+        word=word or task.newest,
+        ref=source.ref,
+        commit=source.commit,
+        full=task.request.full,
     )
     _report_room(task, target)
-    task.report.stage(f"get {found.name} into {target}")
+    task.report.stage(f"get {source.name} into {target}")
     growing = places.growing_folder(target)
     with files.translate_errors(SourceError, growing):
         growing.mkdir(parents=True, exist_ok=True)
@@ -275,8 +280,8 @@ def _complete(task: Task, root: Path, full: bool, *, managed: bool) -> None:
     needed = (lambda path: True) if full else task.needs(root)
     left_out = complete(task.git(root), task.access(root), needed, sync=managed)
     if left_out:
-        shown = ", ".join(left_out[:4]) + (" …" if len(left_out) > 4 else "")
-        task.report.note(f"left out, because the plan does without: {shown} (--full gets them)")
+        names = first_few(left_out, 4)
+        task.report.note(f"left out, because the plan does without: {names} (--full gets them)")
 
 
 def update(task: Task, word: str | None, root: Path) -> Path:
@@ -313,8 +318,8 @@ def _note_of_move(task: Task, git: Git, word: str | None, before: Note | None) -
     full = task.request.full or bool(before and before.full)
     if word is None:
         return replace(before, full=True) if before and task.request.full else None
-    found = resolve(task, word, url)
-    return Note(url=url, word=word, ref=found.ref, commit=found.commit, full=full)
+    source = resolve(task, word, url)
+    return Note(url=url, word=word, ref=source.ref, commit=source.commit, full=full)
 
 
 def _move(task: Task, root: Path, note: Note, before: Note | None) -> None:

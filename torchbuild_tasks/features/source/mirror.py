@@ -31,19 +31,19 @@ def fill_mirrors(task: Task, word: str | None) -> None:
     Raises:
         SourceError: something is not available; what came stays.
     """
-    found = resolve(task, word or task.newest, task.url)
+    resolved = resolve(task, word or task.newest, task.url)
     folder = task.store / MIRRORS
     need = least_room(task.url, full=task.request.full, mirrored=False)
     if text := check_room(need, places.free_bytes(folder), str(folder)):
         task.report.note(text)
-    task.report.stage(f"mirror {found.name} of {task.url} into {folder}")
+    task.report.stage(f"mirror {resolved.name} of {task.url} into {folder}")
     access = replace(task.access(folder), mirrors=folder)
-    what = found.commit if found.branch or not found.ref else found.ref
-    top = Wish(url=task.url, what=what, into="", commit=found.commit, full=task.request.full)
+    what = resolved.commit if resolved.branch or not resolved.ref else resolved.ref
+    top = Wish(url=task.url, what=what, into="", commit=resolved.commit, full=task.request.full)
     outcome = fill_mirror(mirror_of(folder, task.url), top, access, "pytorch")
     if outcome.rc != 0:
-        raise git_failure(f"{found.name} of {task.url} could not be mirrored.", outcome, task.url)
-    _mirror_submodules(task, access, folder, _Wanted(task.url, found.commit))
+        raise git_failure(f"{resolved.name} of {task.url} could not be mirrored.", outcome, task.url)
+    _mirror_submodules(task, access, folder, _Wanted(task.url, resolved.commit))
 
 
 def _mirror_submodules(task: Task, access: Access, folder: Path, top: _Wanted) -> None:

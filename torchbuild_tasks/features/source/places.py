@@ -54,8 +54,8 @@ def growing_folder(folder: Path) -> Path:
 def unfinished_folders(parent: Path) -> tuple[Path, ...]:
     """Return the folders in a folder where checkouts grow, or did when a run was cut off."""
     with contextlib.suppress(OSError):
-        found = [path for path in parent.iterdir() if path.name.endswith(_GETTING)]
-        return tuple(sorted(path for path in found if (path / files.STATE_DIR / files.MARKER).is_file()))
+        folders = [path for path in parent.iterdir() if path.name.endswith(_GETTING)]
+        return tuple(sorted(path for path in folders if (path / files.STATE_DIR / files.MARKER).is_file()))
     return ()
 
 

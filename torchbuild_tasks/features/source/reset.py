@@ -17,10 +17,10 @@ from torchbuild_tasks.system.git.submodules import Module
 from torchbuild_tasks.system.remove import remove_tree
 
 _ASIDE: Final = "broken-repositories"
-Kept = tuple[tuple[str, tuple[str, ...]], ...]
+Changed = tuple[tuple[str, tuple[str, ...]], ...]
 
 
-def reset_third_party(task: Task, root: Path) -> tuple[tuple[str, ...], Kept]:
+def reset_third_party(task: Task, root: Path) -> tuple[tuple[str, ...], Changed]:
     """Get every submodule again, but those that hold changes of the user's.
 
     Returns:
@@ -39,9 +39,9 @@ def reset_third_party(task: Task, root: Path) -> tuple[tuple[str, ...], Kept]:
     own = git_dir(git)
     with lock_checkout(root, "source reset", own):
         outer = submodules.modules(git)
-        found = {module: _changes(git, module) for module in outer}
-        kept = tuple((module.top, changed) for module, changed in found.items() if changed)
-        gone = [module for module, changed in found.items() if task.request.yes or not changed]
+        changes = {module: _changes(git, module) for module in outer}
+        kept = tuple((module.top, changed) for module, changed in changes.items() if changed)
+        gone = [module for module, changed in changes.items() if task.request.yes or not changed]
         if task.request.dry_run:
             return tuple(module.top for module in gone), () if task.request.yes else kept
         task.report.stage(f"get submodules of {root} again")

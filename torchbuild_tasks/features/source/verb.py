@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 
 from torchbuild_tasks.model.source import Checkout, ModuleState, SourceReport
 from torchbuild_tasks.text.show import columns
+from torchbuild_tasks.text.words import first_few
 
 _SHOWN = 12
 
@@ -52,7 +53,7 @@ def _checkout(one: Checkout) -> str:
     text += "".join(f"Objects that it borrows are gone: {folder}\n" for folder in one.lost)
     text += "".join(f"Note: {note}\n" for note in one.notes)
     if one.changed:
-        text += f"{len(one.changed)} changed files: {_some(one.changed)}\n"
+        text += f"{len(one.changed)} changed files: {first_few(one.changed, _SHOWN)}\n"
     return text + _modules(one.modules, one.fix) + "\n"
 
 
@@ -60,15 +61,15 @@ def _modules(modules: tuple[ModuleState, ...], fix: str) -> str:
     if not modules:
         return ""
     counts = {state: sum(each.state == state for each in modules) for state in _STATES}
-    said = ", ".join(f"{count} {_STATES[state]}" for state, count in counts.items() if count)
-    text = f"submodules: {said}\n"
+    summary = ", ".join(f"{count} {_STATES[state]}" for state, count in counts.items() if count)
+    text = f"submodules: {summary}\n"
     for each in modules:
         if each.state == "missing":
             text += f"  {each.path}: missing\n"
         elif each.state == "elsewhere":
             text += f"  {each.path}: at {(each.there or '')[:10]}, wanted is {each.wanted[:10]}\n"
         elif each.state == "changed":
-            text += f"  {each.path}: {_some(each.changed)}\n"
+            text += f"  {each.path}: {first_few(each.changed, _SHOWN)}\n"
     if fix:
         text += f"-> {fix}\n"
     elif counts["missing"] or counts["elsewhere"]:
@@ -85,19 +86,15 @@ _STATES = {
 }
 
 
-def _some(names: tuple[str, ...]) -> str:
-    more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
-    return ", ".join(names[:_SHOWN]) + more
-
-
 def _mirrors(report: SourceReport) -> str:
     return columns([("mirror of", "in"), *report.mirrors], "") if report.mirrors else ""
 
 
 def _reset(report: SourceReport, dry_run: bool) -> str:
-    text = f"{'would be got again' if dry_run else 'got again'}: {_some(report.removed) or 'nothing'}\n"
+    removed = first_few(report.removed, _SHOWN) or "nothing"
+    text = f"{'would be got again' if dry_run else 'got again'}: {removed}\n"
     for path, files in report.kept:
-        text += f"kept, because it has changes: {path}: {_some(files)}\n"
+        text += f"kept, because it has changes: {path}: {first_few(files, _SHOWN)}\n"
     if report.kept:
         text += "--yes throws such changes away.\n"
     return text
@@ -113,8 +110,8 @@ class SourceRequest(BuildRequest):
 
 def run(request: SourceRequest, report: Reporter) -> Outcome:
     """Get, update, look at, fix or mirror a checkout of PyTorch."""
-    done = run_action(request, report)
-    return Outcome(done, source_text(done, dry_run=request.dry_run))
+    result = run_action(request, report)
+    return Outcome(result, source_text(result, dry_run=request.dry_run))
 
 
 def run_action(request: SourceRequest, report: Reporter) -> SourceReport:

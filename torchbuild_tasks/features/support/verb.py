@@ -15,8 +15,8 @@ if TYPE_CHECKING:
 
 def support_text(archive: SupportFile) -> str:
     """Say where it is, what is in it, what was taken out and what could not be fetched."""
-    taken = ", ".join(f"{rule} ({count})" for rule, count in archive.redacted.items()) or "nothing"
-    lines = [f"wrote {archive.path}", f"  in it: {', '.join(archive.members)}", f"  taken out: {taken}"]
+    redacted = ", ".join(f"{rule} ({count})" for rule, count in archive.redacted.items()) or "nothing"
+    lines = [f"wrote {archive.path}", f"  in it: {', '.join(archive.members)}", f"  taken out: {redacted}"]
     lines += [f"  could not be fetched: {problem}" for problem in archive.problems]
     return "\n".join(lines) + "\n  Look through it before you hand it on.\n"
 

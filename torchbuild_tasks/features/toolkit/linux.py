@@ -148,11 +148,11 @@ def _make(folder: Path, stub: Stub, compiler: str, note: Callable[[str], None]) 
 
 def _functions(folder: Path, stub: Stub, compiler: str, source: Path) -> set[str]:
     """Return the names that the preprocessed header declares: macros give many of them a suffix (`_v2`)."""
-    found: set[str] = set()
+    functions: set[str] = set()
     for macros in stub.macros:
         defines = "".join(f"#define {name}\n" for name in macros)
         source.write_text(f"{defines}#include <{stub.header}>\n", "utf-8")
         command = (compiler, "-E", "-P", f"-I{folder / 'include'}", str(source))
         done = process.capture(command, timeout=_SECONDS)
-        found.update(re.findall(stub.functions, done.answer))
-    return found
+        functions.update(re.findall(stub.functions, done.answer))
+    return functions

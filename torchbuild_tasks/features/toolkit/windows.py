@@ -97,8 +97,8 @@ def _import(dll: str, export: Export) -> _Member:
     names = f"{export.name}\0{dll}\0".encode("ascii")
     kind = 0 if export.code else 1
     head = struct.pack("<HHHHIIHH", 0, 0xFFFF, 0, _AMD64, 0, len(names), export.hint, kind | _BY_NAME)
-    found = (f"__imp_{export.name}", export.name) if export.code else (f"__imp_{export.name}",)
-    return _Member(head + names, found)
+    symbols = (f"__imp_{export.name}", export.name) if export.code else (f"__imp_{export.name}",)
+    return _Member(head + names, symbols)
 
 
 def _descriptor(dll: str, name: str, thunk: str) -> bytes:

@@ -54,7 +54,7 @@ def say(path: str) -> Trusted:
     return Trusted(place=place, files=files, venvs=venvs)
 
 
-def say_all(places: Iterable[str]) -> None:
+def trust_all(places: Iterable[str]) -> None:
     """Trust the files of several places; the venvs there stay as they are."""
     for place in places:
         trust.write_proof("files", place, digest(place))

@@ -42,9 +42,9 @@ def answer(request: TrustRequest) -> tuple[dict[str, object], str]:
     from torchbuild_tasks.features.trust import act
 
     if request.list:
-        found = act.listed()
-        lines = (f"{one.place}{'' if one.holds else '  (changed since: not trusted)'}\n" for one in found)
-        return {"trusted": found}, "".join(lines) or "Nothing is trusted.\n"
+        trusted = act.listed()
+        lines = (f"{one.place}{'' if one.holds else '  (changed since: not trusted)'}\n" for one in trusted)
+        return {"trusted": trusted}, "".join(lines) or "Nothing is trusted.\n"
     path = request.path or _default(request)
     if request.revoke:
         known = act.revoke(path)
@@ -59,8 +59,8 @@ def _default(request: BuildRequest) -> str:
 
     from torchbuild_tasks.facts.settings import find_settings
 
-    found = find_settings(request.config, request.source or ".")
-    return str(Path(found.path)) if found else request.source or "."
+    settings = find_settings(request.config, request.source or ".")
+    return str(Path(settings.path)) if settings else request.source or "."
 
 
 def settle(verb: str, request: BuildRequest, report: Reporter) -> None:
@@ -78,7 +78,7 @@ def settle(verb: str, request: BuildRequest, report: Reporter) -> None:
         settings = with_templates(read_trusted_settings(request))
     except UsageError:  # whoever needs the file says it
         return
-    lines = tuple(f"{place}: {withheld_text(held)}" for place, held in settings.withheld.items())
+    lines = tuple(f"{place}: {withheld_text(names)}" for place, names in settings.withheld.items())
     commands = "\n".join(f"torchbuild trust {quoted(place)}" for place in settings.withheld)
     if not lines:
         return
@@ -88,9 +88,9 @@ def settle(verb: str, request: BuildRequest, report: Reporter) -> None:
                 report.note(f"Ignored, because it is not trusted: {line}")
         return
     if not request.json and report.confirm(f"{' '.join(lines)}. Do you trust what these files say?"):
-        from torchbuild_tasks.features.trust.act import say_all
+        from torchbuild_tasks.features.trust.act import trust_all
 
-        say_all(settings.withheld)
+        trust_all(settings.withheld)
         return
     raise Untrusted(
         "What came with this checkout names programs, servers or remote places, and nobody has allowed it."

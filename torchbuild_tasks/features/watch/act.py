@@ -57,8 +57,8 @@ class Saves:
             KeyboardInterrupt: Ctrl-C.
         """
         while True:
-            if found := self._next():
-                return tuple(sorted({self._relative(path) for _, path in found}))
+            if changes := self._next():
+                return tuple(sorted({self._relative(path) for _, path in changes}))
 
     def _next(self) -> Set[tuple[Change, str]]:
         try:

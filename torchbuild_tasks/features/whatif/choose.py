@@ -115,25 +115,25 @@ def parse_scenario(text: str, here: Scenario) -> Scenario:
     Raises:
         UsageError: a word, a value, or one thing twice.
     """
-    found: dict[str, Any] = {}
+    values: dict[str, Any] = {}
     switches: dict[str, str] = {}
     for item in text.split(","):
         key, equals, value = (part.strip() for part in item.partition("="))
         if not equals or not key:
             raise _wrong(f"{item.strip() or 'nothing'!r} names no value")
-        if key in found or key in switches:
+        if key in values or key in switches:
             raise _wrong(f"{key} is named twice")
         if key in _KEYS:
-            found[key] = _number(key, value)
+            values[key] = _number(key, value)
         elif not _SWITCH.fullmatch(key):
             raise _wrong(f"{key} is not one of {', '.join(_KEYS)}{did_you_mean(key, _KEYS)}")
         elif value.upper() not in TRUE_WORDS | FALSE_WORDS:
             raise _wrong(f"{key}={value}: only what is switched on or off can be foreseen, so 1 or 0")
         else:
             switches[key] = "0" if value.upper() in FALSE_WORDS else "1"
-    if "server_cores" in found and not found.get("servers"):
+    if "server_cores" in values and not values.get("servers"):
         raise _wrong("server_cores are those of servers, and none are named")
-    return replace(here, **found, switches=switches)
+    return replace(here, **values, switches=switches)
 
 
 def _number(key: str, value: str) -> float:
@@ -175,10 +175,10 @@ def answer(question: Question, tree: Tree, choices: Mapping[str, str], text: str
         text: the value of the flag.
     """
     here = scenario_here(question)
-    asked = parse_scenario(text, here)
+    what_if = parse_scenario(text, here)
     order = tree.file.find_needed_edges(targets(tree.file, question.request.target))
     edges = tuple(tree.file.edges[each] for each in order)
-    made = {output: at for at, edge in enumerate(edges) for output in edge.outputs}
+    producers = {output: at for at, edge in enumerate(edges) for output in edge.outputs}
     cores = math.inf if choices.get(DISTRIBUTED, "none") != "none" else here.cores
     seconds, known = step_seconds(edges, tree, question.catalog.step_cost, cores)
     build = Build(
@@ -186,34 +186,34 @@ def answer(question: Question, tree: Tree, choices: Mapping[str, str], text: str
         order=tuple(order),
         before=tuple(
             tuple(
-                {made[name] for name in edge.inputs if made.get(name, at) < at}
+                {producers[name] for name in edge.inputs if producers.get(name, at) < at}
             )  # no circle, as Ninja wants it
             for at, edge in enumerate(edges)
         ),
         seconds=seconds,
         sizes=_sizes(question, edges, choices.get("build type", "")),
     )
-    out, notes = find_skipped_steps(question, build, asked.switches)
+    out, notes = find_skipped_steps(question, build, what_if.switches)
     now = _figures(question, tree, choices, build, here, frozenset())
-    then = _figures(question, tree, choices, build, asked, out)
+    then = _figures(question, tree, choices, build, what_if, out)
     if then.jobs > PIPES:
         notes += (
             f"Ninja keeps a pipe open for each job: `ulimit -n` must be well above {then.jobs:,} there",
         )
-    return Answer(here=here, what_if=asked, now=now, then=then, known=known, notes=notes)
+    return Answer(here=here, what_if=what_if, now=now, then=then, known=known, notes=notes)
 
 
 def targets(file: BuildFile, named: str | None) -> tuple[str, ...]:
     """Return what such a build makes: what is named, else what is installed, else Ninja's default."""
-    made = {output for edge in file.edges for output in edge.outputs}
-    if named and named not in made:
+    outputs = {output for edge in file.edges for output in edge.outputs}
+    if named and named not in outputs:
         raise UsageError(
-            f"Nothing in build.ninja makes {named}{did_you_mean(named, made)}",
+            f"Nothing in build.ninja makes {named}{did_you_mean(named, outputs)}",
             next_step="Name a target of this build tree, or leave --target out for the whole build.",
         )
-    if named or _TARGET in made:
+    if named or _TARGET in outputs:
         return (named or _TARGET,)
-    return file.default or tuple(sorted(made - {name for edge in file.edges for name in edge.inputs}))
+    return file.default or tuple(sorted(outputs - {name for edge in file.edges for name in edge.inputs}))
 
 
 def step_seconds(
@@ -229,25 +229,25 @@ def step_seconds(
     share = min(1.0, cores / tree.at_once) if tree.at_once else 1.0
     logged = {name: each * share for name, each in tree.logged.items()}
     scale = scale_of_rows({**logged, **history}, rows)
-    found, known = [], dict.fromkeys(("history", "log", "rows"), 0)
+    seconds, known = [], dict.fromkeys(("history", "log", "rows"), 0)
     for edge in edges:
         name = next((each for each in edge.outputs if each in history or each in logged), edge.outputs[0])
         source = "history" if name in history else "log" if name in logged else "rows"
         row = cost_row(name, rows)
         guessed = row.seconds * scale if row else 0.0
-        found.append(0.0 if edge.phony else history.get(name, logged.get(name, guessed)))
+        seconds.append(0.0 if edge.phony else history.get(name, logged.get(name, guessed)))
         known[source] += not edge.phony
-    return tuple(found), known
+    return tuple(seconds), known
 
 
 def _sizes(question: Question, edges: Iterable[Edge], build_type: str) -> dict[str, int]:
     """Return the bytes of the largest job of each kind; nothing is known of what only writes files."""
-    found = {}
+    sizes = {}
     for kind in {kind_of(edge.outputs[0]) for edge in edges}:
         row = "nvcc" if kind in ("CUDA", "HIP") else "c++"
         counts = kind in CACHEABLE or kind == "link"
-        found[kind] = int(job_size(question, row, build_type).gib * GIB) if counts else 0
-    return found
+        sizes[kind] = int(job_size(question, row, build_type).gib * GIB) if counts else 0
+    return sizes
 
 
 def find_skipped_steps(
@@ -256,8 +256,8 @@ def find_skipped_steps(
     """Return the steps that are not run when these switches change, as far as rows know, and what to say."""
     notes, out = [], set[int]()
     for name, value in switches.items():
-        found = _find_reached_steps(question, build, name) if value == "0" else set[int]()
-        out |= found
+        skipped = _find_reached_steps(question, build, name) if value == "0" else set[int]()
+        out |= skipped
         if value != "0":
             notes.append(
                 f"{name}={value}: what it would add is not in this graph, so nothing is reckoned for it"
@@ -266,7 +266,7 @@ def find_skipped_steps(
             near = did_you_mean(name, known)
             notes.append(f"{name}=0: no row says which sources that takes away, so all are kept{near}")
         else:
-            count = sum(not build.edges[each].phony for each in found)
+            count = sum(not build.edges[each].phony for each in skipped)
             notes.append(
                 f"{name}=0: {count} steps that rows know are left out; #if in other files is not seen"
             )
@@ -278,17 +278,17 @@ def _find_reached_steps(question: Question, build: Build, name: str) -> set[int]
     now = Needs(question, {})
     then = Needs(question, {name: "0"})
     paths = {row.path for row in question.catalog.submodule}
-    gone = {(f"{path}/", "") for path in paths if now.why(path) and not then.why(path)}
-    gone |= {(row.path, row.kind) for row in question.catalog.switch_source if row.variable == name}
-    made = {output: at for at, edge in enumerate(build.edges) for output in edge.outputs}
+    unneeded = {(f"{path}/", "") for path in paths if now.why(path) and not then.why(path)}
+    unneeded |= {(row.path, row.kind) for row in question.catalog.switch_source if row.variable == name}
+    producers = {output: at for at, edge in enumerate(build.edges) for output in edge.outputs}
     out: set[int] = set()
     for at, edge in enumerate(build.edges):
         kind, explicit = kind_of(edge.outputs[0]), edge.inputs[: edge.explicit]
         if kind in CACHEABLE and explicit:
             source = explicit[0].removeprefix(root)
-            leaves = any(which in ("", kind) and source.startswith(path) for path, which in gone)
+            leaves = any(which in ("", kind) and source.startswith(path) for path, which in unneeded)
         else:
-            objects = [made[name] for name in explicit if name in made]
+            objects = [producers[name] for name in explicit if name in producers]
             leaves = kind == "link" and bool(objects) and out.issuperset(objects)
         if leaves and not edge.phony:
             out.add(at)
@@ -318,20 +318,20 @@ def _figures(
     answered = _Hit(question.catalog.cache, tree.history, scenario, choices)
     jobs = []
     for at, edge in enumerate(edges):
-        gone, seconds = at in out, build.seconds[at]
+        left_out, seconds = at in out, build.seconds[at]
         here = answered.seconds(edge, seconds) if at in hits else seconds / FED if at in sent else seconds
         jobs.append(
             Job(
                 name=edge.outputs[0],
                 order=build.order[at],
                 before=build.before[at],
-                here=0.0 if gone else here,
+                here=0.0 if left_out else here,
                 away=seconds if at in sent else 0.0,
                 memory=0
-                if gone or edge.phony or at in hits or at in sent
+                if left_out or edge.phony or at in hits or at in sent
                 else build.sizes[kind_of(edge.outputs[0])],
                 pool=edge.pool,
-                phony=gone or edge.phony,
+                phony=left_out or edge.phony,
             )
         )
     machine = _machine(question, tree, scenario)

@@ -33,14 +33,14 @@ def foresee(request: BuildRequest, text: str) -> Outcome:
     root = checkout(question)
     plan = decide(question)
     choices = {choice.name: choice.value for choice in plan.choices}
-    found = answer(question, read_tree(question, plan, Path(root)), choices, text)
-    return Outcome({"what_if": found}, "" if request.json else _text(found))
+    result = answer(question, read_tree(question, plan, Path(root)), choices, text)
+    return Outcome({"what_if": result}, "" if request.json else _text(result))
 
 
-def _text(found: Answer) -> str:
+def _text(answer: Answer) -> str:
     from torchbuild_tasks.features.whatif.show import answer_text
 
-    return answer_text(found)
+    return answer_text(answer)
 
 
 def read_tree(question: Question, plan: BuildPlan, root: Path) -> Tree:

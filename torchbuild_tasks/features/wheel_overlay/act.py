@@ -43,8 +43,8 @@ from torchbuild_tasks.features.wheel_overlay.choose import (
     PYTHON_PART,
     Reached,
     choose_members,
+    describe_overlay,
     promise,
-    say_laid,
     wheel_inputs,
 )
 from torchbuild_tasks.features.wheel_overlay.compatibility import find_unlike, read_settings, shared_settings
@@ -58,7 +58,7 @@ from torchbuild_tasks.system.git.run import Git
 from torchbuild_tasks.system.log import last_write
 from torchbuild_tasks.system.reading import read_bytes
 from torchbuild_tasks.system.remove import is_link, snapshot, unfinished_folder
-from torchbuild_tasks.text.words import in_short
+from torchbuild_tasks.text.words import first_few, in_short
 from torchbuild_tasks.values import parse_json, replace
 from torchbuild_tasks.verify.session import verify
 
@@ -70,7 +70,7 @@ _WHEEL_TEXT: Final = (
 )
 _FROM_WHEEL: Final = ("entry_points.txt", "METADATA")
 _SETTINGS: Final = "wheel built with"  # an input; the plan takes what begins with wheel from the last build
-_COMPILER_SAID: Final = "compiler"
+_COMPILER_KEY: Final = "compiler"
 _COMPILER_SET: Final = re.compile(r'set\(CMAKE_CXX_COMPILER_(ID|VERSION) "([^"]*)"\)')
 _FOLDER: Final = re.compile(rf"(?m)^build (\S+)/CMakeFiles/{PYTHON_PART}\.dir/")
 _STEP: Final = re.compile(rb"(?m)^\[\d+/\d+\] .*")
@@ -92,24 +92,24 @@ def lay_wheel(work: Work) -> Work:
     expectations = promise(work.catalog.check, work.plan.expectations, inputs)
     work = replace(work, plan=replace(work.plan, expectations=expectations))
     outputs = of_either_era(work.catalog, work.plan.era)
-    taken, left = choose_members(wheel, _list_tracked(work), outputs.matches)
+    members, unused = choose_members(wheel, _list_tracked(work), outputs.matches)
     work.ledger.note(inputs=inputs)  # also where nothing is laid: what is built with torch opens the manifest
-    if _is_laid(work, inputs, taken):
+    if _is_laid(work, inputs, members):
         text = "the files of this wheel lie there as they were laid."
         work.report.note(text if work.request.mixed else f"Up to date: {text}")
         return replace(work, up_to_date=True)
     work.ledger.forget_inputs((_SETTINGS,))  # those were another wheel's
-    _check_way(work, taken)
+    _check_way(work, members)
     with unfinished_folder(state_dir(work.root) / _STAGING, BuildFailed) as staging:
         with translate_errors(BuildFailed, staging):
-            _unpack(wheel, taken, staging)
+            _unpack(wheel, members, staging)
         work.ledger.open()
         _install_editable(work, wheel, staging)
         _remove_earlier(work, outputs)
-        _move_into_place(work, taken, staging)
-    work.report.note(say_laid(len(taken), wheel, _commits_since(work, wheel)))
-    if left:
-        work.report.note(f"left in the wheel, for this checkout has no such files: {_some(left)}")
+        _move_into_place(work, members, staging)
+    work.report.note(describe_overlay(len(members), wheel, _commits_since(work, wheel)))
+    if unused:
+        work.report.note(f"left in the wheel, for this checkout has no such files: {first_few(unused)}")
     return work
 
 
@@ -122,15 +122,10 @@ def _commits_since(work: Work, wheel: Wheel) -> int:
     return int(count or 0)
 
 
-def _some(names: Sequence[str]) -> str:
-    more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
-    return ", ".join(names[:_SHOWN]) + more
-
-
 # ---------------- before anything is written
 
 
-def _is_laid(work: Work, inputs: dict[str, str], taken: Sequence[Member]) -> bool:
+def _is_laid(work: Work, inputs: dict[str, str], members: Sequence[Member]) -> bool:
     """Say whether this very wheel lies there, whole, for the Python that is asked for."""
     previous = work.facts.tree.previous  # it may have failed later, in what is built with this torch
     same = ("wheel", f"variable {LIBTORCHLESS}")  # a torch_python of our own is not the wheel's
@@ -139,28 +134,29 @@ def _is_laid(work: Work, inputs: dict[str, str], taken: Sequence[Member]) -> boo
     python = next((p for p in work.facts.pythons if p.executable == work.plan.environment.python), None)
     if python is None or python.torch_from != work.plan.source or work.request.clean:
         return False
-    made = ownership.read(work.root, ownership.MADE) or {}
-    return all(_as_made(work.root, each.name, made) for each in taken)
+    recorded = ownership.read(work.root, ownership.OWNED) or {}
+    return all(_is_unchanged(work.root, each.name, recorded) for each in members)
 
 
-def _as_made(root: Path, name: str, made: ownership.Listing) -> bool:
+def _is_unchanged(root: Path, name: str, recorded: ownership.Listing) -> bool:
     with contextlib.suppress(OSError):
         info = (root / name).lstat()
-        return name in made and (info.st_mtime_ns, info.st_size) == tuple(made[name][:2])
+        return name in recorded and (info.st_mtime_ns, info.st_size) == tuple(recorded[name][:2])
     return False
 
 
-def _check_way(work: Work, taken: Sequence[Member]) -> None:
+def _check_way(work: Work, members: Sequence[Member]) -> None:
     """Refuse to lay files over others, or through links; of an earlier wheel, or by --clean, they go."""
-    if linked := sorted({each for member in taken for each in _find_linked_folders(work.root, member.name)}):
+    linked = {each for member in members for each in _find_linked_folders(work.root, member.name)}
+    if linked:
         raise CleanRefused(
             "Folders on the way are links, and what is behind them may be somebody's. Nothing was changed.",
-            looked=tuple(linked[:_SHOWN]),
+            looked=tuple(sorted(linked)[:_SHOWN]),
             next_step="Remove the links, or compile: the same command without --from-wheel.",
         )
-    made = _list_owned(work)
-    there = [each.name for each in taken if os.path.lexists(work.root / each.name)]
-    foreign = [name for name in there if not _as_made(work.root, name, made)]
+    owned = _list_owned(work)
+    there = [each.name for each in members if os.path.lexists(work.root / each.name)]
+    foreign = [name for name in there if not _is_unchanged(work.root, name, owned)]
     if foreign:
         raise CleanRefused(
             f"{len(foreign)} files are where the wheel's would lie, and no build of this tool left them so. "
@@ -169,7 +165,7 @@ def _check_way(work: Work, taken: Sequence[Member]) -> None:
             next_step="Move them away, or remove what a build by hand left: python setup.py clean.",
         )
     previous = work.facts.tree.previous
-    own = [name for name in made if os.path.lexists(work.root / name) and not name.endswith("/")]
+    own = [name for name in owned if os.path.lexists(work.root / name) and not name.endswith("/")]
     compiled = own and (previous is None or "wheel" not in previous.inputs)
     question = f"A build lies here, of {len(own)} files. Remove what it made?"
     if compiled and not (work.request.clean or is_agreed(work, question)):
@@ -201,12 +197,11 @@ def _find_linked_folders(root: Path, name: str) -> list[str]:
     return [folder for folder in folders if is_link(root / folder)]
 
 
-def _unpack(wheel: Wheel, taken: Sequence[Member], staging: Path) -> None:
+def _unpack(wheel: Wheel, members: Sequence[Member], staging: Path) -> None:
     """Unpack the files beside the checkout; reading to the end holds each to its checksum."""
-    staging.mkdir()
     try:
         with zipfile.ZipFile(wheel.path) as archive:
-            for member in taken:
+            for member in members:
                 target = staging / member.name
                 target.parent.mkdir(parents=True, exist_ok=True)
                 with archive.open(member.name) as source, target.open("xb") as file:
@@ -225,26 +220,26 @@ def _unpack(wheel: Wheel, taken: Sequence[Member], staging: Path) -> None:
 
 def _remove_earlier(work: Work, outputs: Outputs) -> None:
     """Remove what an earlier wheel, or with the user's leave a build, put there."""
-    made = ownership.read(work.root, ownership.MADE) or {}
-    if not made:
+    recorded = ownership.read(work.root, ownership.OWNED) or {}
+    if not recorded:
         return
-    removal = ownership.plan_stale(work.root, work.build_dir, outputs, made)
+    removal = ownership.plan_stale(work.root, work.build_dir, outputs, recorded)
     removed = ownership.remove(removal)
     if removed.count:
         work.report.note(f"removed {removed.count} files of the last build ({removed.bytes >> 20} MiB)")
 
 
-def _move_into_place(work: Work, taken: Sequence[Member], staging: Path) -> None:
+def _move_into_place(work: Work, members: Sequence[Member], staging: Path) -> None:
     """Move the files into the checkout; the list that CMake's install would write names them first."""
     listed.note_listed(work.root, work.build_dir)
-    lines = "".join(f"{(work.root / each.name).as_posix()}\n" for each in taken)
+    lines = "".join(f"{(work.root / each.name).as_posix()}\n" for each in members)
     with translate_errors(BuildFailed, work.build_dir):
         work.build_dir.mkdir(parents=True, exist_ok=True)
     write_atomic(work.build_dir / MANIFEST, lines.encode("utf-8", "surrogateescape"), error=BuildFailed)
     patience = Patience()
     with translate_errors(BuildFailed, work.root):
-        ownership.announce(work.root, staging, (each.name for each in taken))
-        for member in taken:
+        ownership.announce(work.root, staging, (each.name for each in members))
+        for member in members:
             target = work.root / member.name
             target.parent.mkdir(parents=True, exist_ok=True)
             patience.replace(staging / member.name, target)
@@ -273,17 +268,11 @@ def _install_editable(work: Work, wheel: Wheel, staging: Path) -> None:
         _write_editable(wheel, path, work.plan.source)
     _pip_install(work, (str(path),), f"{wheel.file} asks for it")
     _pip_install(work, ("--force-reinstall", "--no-deps", str(path)), "torch is imported from the checkout")
-    ask = (
-        work.plan.environment.python,
-        "-I",
-        "-X",
-        "utf8",
-        "-c",
-        _SITE,
-    )  # else a pipe has Windows' code page
-    asked = process.capture(ask, timeout=60.0)
-    info = Path(asked.stdout.decode().strip()) / f"torch-{wheel.version}.dist-info"
-    if asked.rc != 0 or not info.is_dir():
+    # Else a pipe has Windows' code page.
+    argv = (work.plan.environment.python, "-I", "-X", "utf8", "-c", _SITE)
+    captured = process.capture(argv, timeout=60.0)
+    info = Path(captured.stdout.decode().strip()) / f"torch-{wheel.version}.dist-info"
+    if captured.rc != 0 or not info.is_dir():
         raise RequirementsError(f"pip has installed the metadata of torch, and {info} is not there.")
     _mark_editable(info, work.root)
 
@@ -292,15 +281,15 @@ def _write_editable(wheel: Wheel, path: Path, source: str) -> None:
     info = f"torch-{wheel.version}.dist-info"
     with zipfile.ZipFile(wheel.path) as archive:
         names = {each.name for each in wheel.members}
-        kept = [name for name in _FROM_WHEEL if f"{wheel.dist_info}/{name}" in names]
-        texts = {f"{info}/{name}": archive.read(f"{wheel.dist_info}/{name}") for name in kept}
+        present = [name for name in _FROM_WHEEL if f"{wheel.dist_info}/{name}" in names]
+        texts = {f"{info}/{name}": archive.read(f"{wheel.dist_info}/{name}") for name in present}
     texts[f"__editable__.torch-{wheel.version}.pth"] = path_line(source)
     texts[f"{info}/WHEEL"] = _WHEEL_TEXT.encode()
     rows = [record_row(name, data) for name, data in texts.items()]
     texts[f"{info}/RECORD"] = _csv([*rows, (f"{info}/RECORD", "", "")])
-    with zipfile.ZipFile(path, "w") as made:
+    with zipfile.ZipFile(path, "w") as written:
         for name, data in texts.items():
-            made.writestr(name, data)
+            written.writestr(name, data)
 
 
 def path_line(source: str) -> bytes:
@@ -385,7 +374,7 @@ def _wheel_settings(work: Work) -> Mapping[str, str]:
     inputs = work.ledger.manifest.inputs
     if _SETTINGS not in inputs:
         report = verify(python=work.plan.environment.python, expectations=(), environ=work.env)
-        if _COMPILER_SAID not in report.torch:
+        if _COMPILER_KEY not in report.torch:
             raise BuildFailed(
                 "The wheel's torch does not say how it was built, so nothing can be compiled against it.",
                 looked=tuple(each.detail for each in report.checks if each.outcome == "failed"),
@@ -393,8 +382,8 @@ def _wheel_settings(work: Work) -> Mapping[str, str]:
             )
         inputs = {**inputs, _SETTINGS: json.dumps(shared_settings(report.torch), sort_keys=True)}
         work.ledger.note(inputs=inputs)
-    found: Mapping[str, str] = parse_json(inputs[_SETTINGS].encode())
-    return found
+    settings: Mapping[str, str] = parse_json(inputs[_SETTINGS].encode())
+    return settings
 
 
 def _configured(work: Work) -> Mapping[str, str]:
@@ -406,17 +395,17 @@ def _configured(work: Work) -> Mapping[str, str]:
 def _compiler(work: Work) -> tuple[str, str]:
     """Return CMake's name for the compiler's family, and its version."""
     for path in (work.build_dir / "CMakeFiles").glob("*/CMakeCXXCompiler.cmake"):
-        said = dict(_COMPILER_SET.findall(read_bytes(path).decode("utf-8", "replace")))
-        return said.get("ID", ""), said.get("VERSION", "")
+        settings = dict(_COMPILER_SET.findall(read_bytes(path).decode("utf-8", "replace")))
+        return settings.get("ID", ""), settings.get("VERSION", "")
     return "", ""
 
 
 def _uncompiled(work: Work, build_file: str, reached: Sequence[Reached]) -> list[Finding]:
     """Return a finding where this configuration compiles a changed file nowhere; headers are not listed."""
     names = [each.path for each in reached if not each.path.endswith((".h", ".hpp"))]
-    left = [name for name in names if (work.root / name).as_posix().replace(" ", "$ ") not in build_file]
-    text = f"no step of this configuration compiles it: {_some(left)}"
-    return [Finding(id="from-wheel", status="error", text=text)] if left else []
+    lost = [name for name in names if (work.root / name).as_posix().replace(" ", "$ ") not in build_file]
+    text = f"no step of this configuration compiles it: {first_few(lost)}"
+    return [Finding(id="from-wheel", status="error", text=text)] if lost else []
 
 
 def _refuse(work: Work, findings: Sequence[Finding]) -> None:

@@ -18,12 +18,13 @@ from torchbuild_tasks.model.wheel import Member, Wheel
 from torchbuild_tasks.plan.install import LIBTORCHLESS, configure_command
 from torchbuild_tasks.plan.question import Question
 from torchbuild_tasks.plan.submodules import as_word, fetched_word, folder_beside
+from torchbuild_tasks.text.words import first_few
 from torchbuild_tasks.values import replace
 
 COMPILED: Final = ("native", "generated", "build")
 PYTHON_PART: Final = "torch_python"  # what can be compiled against libraries that are there
 # What a plan without a compile is still held to.
-_KEPT: Final = frozenset(
+_STILL_CHECKED: Final = frozenset(
     ("source", "era", "arch", "writable", "facts", "running", "torch-version")
     + ("python", "python-bits", "python-venv", "python-pip", "requirements")
 )
@@ -34,7 +35,6 @@ _NEEDS_TOOLKIT: Final = "cmake_consumer"
 # What a torch says of itself when it is imported, and a wheel's builder has decided.
 _SAYS: Final = ("version", "git_version", "distribution", "debug")
 _OF_WHEEL: Final = "of the wheel whose libraries these are"
-_SHOWN: Final = 6
 # https://peps.python.org/pep-0600/: the glibc that the older names stand for
 _LEGACY: Final = {"manylinux1": (2, 5), "manylinux2010": (2, 12), "manylinux2014": (2, 17)}
 _MANYLINUX: Final = re.compile(r"manylinux_(\d+)_(\d+)_(.+)")
@@ -74,17 +74,17 @@ def find_reached(
         untracked: files that git does not know; one that no row knows is somebody's notes.
         rows: of wheel_inputs.toml.
     """
-    found = []
+    reached = []
     for path, known in (*((each, True) for each in changed), *((each, False) for each in untracked)):
         row = find_row(path, rows)
         if row is None and known:
-            found.append(Reached(path=path, kind="native", part="a part that no row names"))
+            reached.append(Reached(path=path, kind="native", part="a part that no row names"))
         elif row is not None and row.kind in COMPILED:
-            found.append(Reached(path=path, kind=row.kind, part=row.part))
-    return tuple(found)
+            reached.append(Reached(path=path, kind=row.kind, part=row.part))
+    return tuple(reached)
 
 
-def left_to_compile(plan: BuildPlan, reached: Iterable[Reached]) -> tuple[Reached, ...]:
+def select_blocking(plan: BuildPlan, reached: Iterable[Reached]) -> tuple[Reached, ...]:
     """Return those that stand against a wheel: all but what is compiled against its libraries."""
     mixed = plan.way.name == "from-wheel" and plan.way.configure is not None
     return tuple(each for each in reached if not (mixed and each.part == PYTHON_PART))
@@ -129,21 +129,16 @@ def describe_reach(
     findings = []
     for (part, kind), paths in sorted(parts.items()):
         led = sorted({target for path in paths for target in targets.get(path, ())})
-        to = f"{part}, by Ninja's graph {_some(led)}" if led else part
+        to = f"{part}, by Ninja's graph {first_few(led)}" if led else part
         findings.append(
             Finding(
                 id="from-wheel",
                 status="error",
-                text=f"{kind}, reaches {to}: {_some(paths)}",
+                text=f"{kind}, reaches {to}: {first_few(paths)}",
                 fix=fix if alone else "",
             )
         )
     return tuple(findings)
-
-
-def _some(names: Sequence[str]) -> str:
-    more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
-    return ", ".join(names[:_SHOWN]) + more
 
 
 def built_from_changes(manifest: Mapping[str, Any], commit: str, rows: Sequence[WheelInputRow]) -> str:
@@ -165,14 +160,14 @@ def built_from_changes(manifest: Mapping[str, Any], commit: str, rows: Sequence[
             listed = _DIFFED.findall(repository.get("diff") or "") if not name else []
             paths += listed or [name or "CMakeLists.txt"]  # a diff that was not kept may hold anything
     reached = find_reached(paths, (), rows)
-    names = _some([each.path for each in reached])
+    names = first_few([each.path for each in reached])
     return f"it was built here from files that its commit does not have so: {names}" if reached else ""
 
 
 def release_tags(tags: Iterable[str]) -> tuple[tuple[str, str], ...]:
     """Return the tags of finished releases with their versions, the newest first."""
-    found = [(tag, match[1]) for tag in tags if (match := _RELEASE_TAG.fullmatch(tag))]
-    return tuple(sorted(found, key=lambda pair: Version(pair[1]), reverse=True))
+    releases = [(tag, match[1]) for tag in tags if (match := _RELEASE_TAG.fullmatch(tag))]
+    return tuple(sorted(releases, key=lambda pair: Version(pair[1]), reverse=True))
 
 
 def is_version(word: str) -> bool:
@@ -255,8 +250,8 @@ def _misfit_platform(platform: str, host: Host) -> str:
         return f"it is for {platform}, and {there}"
     if arch != host.arch:
         return f"it is for {platform}, and {there}"
-    found = re.fullmatch(r"glibc (\d+)\.(\d+).*", host.libc or "")
-    if needs > (0, 0) and host.libc and (not found or (int(found[1]), int(found[2])) < needs):
+    glibc = re.fullmatch(r"glibc (\d+)\.(\d+).*", host.libc or "")
+    if needs > (0, 0) and host.libc and (not glibc or (int(glibc[1]), int(glibc[2])) < needs):
         return f"it needs glibc {needs[0]}.{needs[1]}, and this machine has {host.libc}"
     return ""
 
@@ -276,7 +271,7 @@ def choose_members(
     Taken is what a build would have made: no file that git tracks, so what was edited stays. A file that is
     neither was of the checkout when the wheel was built, and is gone from it since.
     """
-    taken, left = [], []
+    members, unused = [], []
     for member in wheel.members:
         inside = member.name.startswith(
             (f"{wheel.dist_info}/", wheel.dist_info.replace(".dist-info", ".data/"))
@@ -284,10 +279,10 @@ def choose_members(
         if inside or member.name in tracked:
             continue
         if outputs(member.name):
-            taken.append(member)
+            members.append(member)
         else:
-            left.append(member.name)
-    return tuple(taken), tuple(left)
+            unused.append(member.name)
+    return tuple(members), tuple(unused)
 
 
 # ---------------- the plan of it
@@ -299,8 +294,8 @@ def plan_overlay(question: Question, plan: BuildPlan, companions: Set[str]) -> B
     What compiles torch_python against a wheel stays as it is for a build.
     """
     mixed = question.request.mixed
-    kept_findings = (each for each in plan.findings if mixed or each.id in _KEPT | companions)
-    findings = (*kept_findings, *_check_flags(question))
+    own_findings = (each for each in plan.findings if mixed or each.id in _STILL_CHECKED | companions)
+    findings = (*own_findings, *_check_flags(question))
     states = {finding.status for finding in findings}
     overlay = replace(
         plan,
@@ -357,13 +352,13 @@ def _as_the_wheel(expectation: Expectation) -> Expectation:
 
 def _check_flags(question: Question) -> Iterable[Finding]:
     request, tree = question.request, question.facts.tree
-    asked = {
+    conflicts = {
         "--watch": request.watch,
         f"--target {request.target}": request.mixed and request.target != PYTHON_PART,
         "--mode wheel": question.value("mode", "develop") == "wheel",
         "--with": request.mixed and (request.with_ or request.with_extension),
     }
-    wrong = [flag for flag, given in asked.items() if given]
+    wrong = [flag for flag, is_given in conflicts.items() if is_given]
     if wrong:
         nothing = f"nothing but {PYTHON_PART}" if request.mixed else "nothing"
         text = f"--from-wheel compiles {nothing}, and {' and '.join(wrong)} does"
@@ -402,7 +397,7 @@ def promise(
     """
     version, torch, commit = (*inputs.get("wheel versions", "").split(), "", "", "")[:3]
     by_key = dict(zip(_SAYS, (torch, commit, version, ""), strict=True))
-    made = []
+    promised = []
     for each in _ours(rows, expectations):
         wanted = by_key.get(each.key) if each.check == "import" else None
         if wanted:
@@ -410,20 +405,20 @@ def promise(
         if each.check == _NEEDS_TOOLKIT and "+cu" in torch:
             each = replace(each, skip="it takes the CUDA toolkit that the wheel was built with")
         if wanted != "":
-            made.append(each)
-    return tuple(made)
+            promised.append(each)
+    return tuple(promised)
 
 
-def say_ahead(ahead: int) -> str:
+def describe_distance(ahead: int) -> str:
     """Return how far a commit lies back, in words."""
     if ahead < 2:
         return "the commit before this one" if ahead else "this commit"
     return f"{ahead} commits ago"
 
 
-def say_laid(count: int, wheel: Wheel, ahead: int) -> str:
+def describe_overlay(count: int, wheel: Wheel, ahead: int) -> str:
     """Return the sentence on what was done."""
-    at = f"{say_ahead(ahead)} ({wheel.commit[:10]})"
+    at = f"{describe_distance(ahead)} ({wheel.commit[:10]})"
     return f"{count} files of {wheel.file}, built from {at}, lie over the checkout"
 
 
@@ -454,7 +449,7 @@ class Situation(msgspec.Struct, frozen=True, kw_only=True):
     `no_mixing` says why none is compiled.
     `reached` are the files that need a compile since the wheel: the one that is laid, or else the nearest.
     `wheel` is the word for --from-wheel, "" for none, and `no_wheel` why; `wheel_size` is bytes, None before
-    it is downloaded. `asked` are decisions of the user that only a compile can honour, `no_compile` says why
+    it is downloaded. `decided` is what the user decided and only a compile can honour, `no_compile` says why
     none can work. `steps` is how many Ninja would run, None where it cannot be asked, and `no_ninja` why not.
     Seconds are those of a step, and of the longest build that is known.
     """
@@ -468,7 +463,7 @@ class Situation(msgspec.Struct, frozen=True, kw_only=True):
     wheel: str = ""
     no_wheel: str = "no wheel of this commit, or of one before it, is here"
     wheel_size: int | None = None
-    asked: tuple[str, ...] = ()
+    decided: tuple[str, ...] = ()
     no_compile: str = ""
     steps: int | None = None
     no_ninja: str = "nothing is built here"
@@ -476,7 +471,7 @@ class Situation(msgspec.Struct, frozen=True, kw_only=True):
     full_seconds: float | None = None
 
 
-def find_asked(question: Question, plan: BuildPlan) -> tuple[str, ...]:
+def list_user_choices(question: Question, plan: BuildPlan) -> tuple[str, ...]:
     """Return the user's decisions that the builder of a wheel has taken already."""
     own = [
         each.name
@@ -484,7 +479,7 @@ def find_asked(question: Question, plan: BuildPlan) -> tuple[str, ...]:
         if each.source in _USERS and each.name not in _ANY_WAY and not _is_for_machine(question, each.name)
     ]
     words = {"--with": question.request.with_, "--target": question.request.target}
-    return (*own, *(word for word, given in words.items() if given))
+    return (*own, *(word for word, value in words.items() if value))
 
 
 def _is_for_machine(question: Question, name: str) -> bool:
@@ -503,8 +498,9 @@ class Offer(msgspec.Struct, frozen=True, kw_only=True):
 
 def offer_ways(seen: Situation) -> tuple[Offer, ...]:
     """Return every way in the order of `WAYS`, each with its seconds or what stands against it."""
-    compile_needed = f"{_some([each.path for each in seen.reached])} must be compiled" if seen.reached else ""
-    serves = seen.laid and not seen.mixed and not seen.reached and not seen.asked
+    changed = first_few([each.path for each in seen.reached])
+    compile_needed = f"{changed} must be compiled" if changed else ""
+    serves = seen.laid and not seen.mixed and not seen.reached and not seen.decided
     idle = seen.steps == 0 and (seen.built or (seen.mixed and not _of_others(seen)))
     due = "" if seen.built and seen.steps else _IDLE if idle else seen.no_ninja
     by_ninja = seen.step_seconds and (seen.steps or 0) * seen.step_seconds
@@ -527,7 +523,9 @@ def _not_idle(seen: Situation) -> str:
     if seen.steps:
         return f"Ninja has {seen.steps} steps"
     if seen.laid:
-        asked = f"has not {' and '.join(seen.asked)} as asked for" if seen.asked else "is of another state"
+        asked = (
+            f"has not {' and '.join(seen.decided)} as asked for" if seen.decided else "is of another state"
+        )
         return f"the wheel that lies here {asked}"
     return seen.no_ninja
 
@@ -540,15 +538,15 @@ def _against_mixed(seen: Situation) -> str:
     if seen.built:
         return _OWN_BUILD
     if others := _of_others(seen):
-        return f"{_some(others)} must be compiled"
+        return f"{first_few(others)} must be compiled"
     if seen.mixed:
         return ""
     return seen.no_mixing if seen.reached else f"nothing of {PYTHON_PART} has changed"
 
 
 def _against_wheel(seen: Situation) -> str:
-    if seen.asked:
-        return f"{' and '.join(seen.asked)} asks for a compile"
+    if seen.decided:
+        return f"{' and '.join(seen.decided)} asks for a compile"
     if seen.built:
         return _OWN_BUILD
     if seen.laid:
@@ -570,7 +568,7 @@ def choose_offer(offers: Iterable[Offer]) -> Offer:
     return min(right, key=lambda each: each.seconds if each.seconds is not None else _NOMINAL[each.way])
 
 
-def say_offers(chosen: Offer, offers: Iterable[Offer]) -> str:
+def describe_offers(chosen: Offer, offers: Iterable[Offer]) -> str:
     """Return the one line on what --auto takes, and on what it does not."""
     others = (each for each in offers if each is not chosen)
     rest = "; ".join(f"{each.way} {each.against or _about(each.seconds)}".strip() for each in others)

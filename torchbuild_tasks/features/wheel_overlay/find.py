@@ -27,11 +27,11 @@ from torchbuild_tasks.features.wheel_overlay.choose import (
     is_commit,
     is_version,
     lacks_mixing,
-    left_to_compile,
     misfit,
     misfit_cuda,
     python_tags,
     release_tags,
+    select_blocking,
 )
 from torchbuild_tasks.model import BuildPlan, Facts, Finding, Python
 from torchbuild_tasks.model.wheel import Wheel
@@ -51,7 +51,7 @@ AUTO: Final = "auto"
 INDEX: Final = (
     "https://download.pytorch.org/whl/"  # {cpu,cu126 ...}: https://pytorch.org/get-started/previous-versions/
 )
-_KEPT: Final = "wheels"  # in the folder .torchbuild: what was downloaded
+_DOWNLOADS: Final = "wheels"  # in the folder .torchbuild: what was downloaded
 _COMPILE: Final = "To compile: the same command without --from-wheel."
 
 
@@ -144,8 +144,8 @@ def check_wheel(work: Work | Scene, wheel: Wheel) -> str | tuple[Finding, ...]:
 
 def stand_against(work: Work | Scene, reached: tuple[Reached, ...]) -> tuple[Finding, ...]:
     """Return what is said of changes that no wheel serves; none where all are compiled against it."""
-    left = left_to_compile(work.plan, reached)
-    return describe_reach(left, ninja_targets(work, left), mixes=not lacks_mixing(work.catalog, work.facts))
+    rest = select_blocking(work.plan, reached)
+    return describe_reach(rest, ninja_targets(work, rest), mixes=not lacks_mixing(work.catalog, work.facts))
 
 
 def name_fault(wheel: Wheel) -> str:
@@ -168,10 +168,8 @@ def _own_changes(work: Work | Scene, wheel: Wheel) -> str:
 def target_python(work: Work | Scene) -> Python | None:
     """Return what is known of the Python that gets torch: itself, or the one that its venv is made of."""
     environment = work.plan.environment
-    made_of = environment.create.argv[0] if environment.create else environment.python
-    return next(
-        (each for each in work.facts.pythons if each.executable in (environment.python, made_of)), None
-    )
+    base = environment.create.argv[0] if environment.create else environment.python
+    return next((each for each in work.facts.pythons if each.executable in (environment.python, base)), None)
 
 
 def look_at_change(work: Work | Scene, git: Git, commit: str) -> Change:
@@ -181,7 +179,7 @@ def look_at_change(work: Work | Scene, git: Git, commit: str) -> Change:
         SourceError: git cannot say.
     """
     head = git.run("rev-parse", "HEAD")
-    if git.run("merge-base", commit, head) != commit if commit != head else False:
+    if commit != head and git.run("merge-base", commit, head) != commit:
         return Change(ahead=None)
     ahead = int(git.run("rev-list", "--count", f"{commit}..{head}")) if commit != head else 0
     # What builds leave untracked in submodules is not a change of theirs.
@@ -215,16 +213,16 @@ def _split(text: str) -> list[str]:
 
 def ninja_targets(work: Work | Scene, reached: tuple[Reached, ...]) -> dict[str, tuple[str, ...]]:
     """Return what Ninja makes directly of each file, where a build tree is there to ask."""
-    found: dict[str, tuple[str, ...]] = {}
+    targets: dict[str, tuple[str, ...]] = {}
     if not (work.build_dir / "build.ninja").is_file():
-        return found
+        return targets
     for each in reached[:20]:
         argv = ("ninja", "-C", str(work.build_dir), "-t", "query", str(work.root / each.path))
-        asked = process.capture(argv, timeout=20.0)
-        if asked.rc == 0:
-            _, _, outputs = asked.stdout.decode(errors="replace").partition("outputs:")
-            found[each.path] = tuple(line.strip() for line in outputs.splitlines() if line.strip())[:3]
-    return found
+        captured = process.capture(argv, timeout=20.0)
+        if captured.rc == 0:
+            _, _, outputs = captured.stdout.decode(errors="replace").partition("outputs:")
+            targets[each.path] = tuple(line.strip() for line in outputs.splitlines() if line.strip())[:3]
+    return targets
 
 
 # ---------------- where wheels are looked for
@@ -252,7 +250,7 @@ def _candidates(work: Work, word: str) -> Iterator[Wheel]:
 def local_wheels(work: Work | Scene) -> Iterator[Wheel]:
     """Yield what was built here, then what was downloaded, each by how near its commit is."""
     yield from _nearest_first(work, _in_folder(work.root / "dist"))
-    yield from _nearest_first(work, _in_folder(work.root / STATE_DIR / _KEPT))
+    yield from _nearest_first(work, _in_folder(work.root / STATE_DIR / _DOWNLOADS))
 
 
 def find_named_wheels(work: Work | Scene, path: Path) -> list[Wheel]:
@@ -321,9 +319,9 @@ def _pip_download(work: Work, version: str) -> Path:
     """Have pip download torch of this version for the Python that gets it, unless it is there already."""
     python = target_python(work)
     tag, abi = python_tags(work.plan.environment.version, python.abi if python else None)
-    kept = sorted((state_dir(work.root) / _KEPT).glob(f"torch-{version}-{tag}-{abi}-*.whl"))
-    if kept and not look_at_wheel(kept[0]).problem:
-        return kept[0]
+    downloaded = sorted((state_dir(work.root) / _DOWNLOADS).glob(f"torch-{version}-{tag}-{abi}-*.whl"))
+    if downloaded and not look_at_wheel(downloaded[0]).problem:
+        return downloaded[0]
     if work.fetching.require_hashes:
         raise UsageError(
             f"--require-hashes, and the hash of torch {version} is not known beforehand.",
@@ -341,8 +339,8 @@ def _pip_download(work: Work, version: str) -> Path:
 
 @contextlib.contextmanager
 def _incoming(work: Work) -> Iterator[Path]:
-    """Make an empty folder for a download, which is removed in the end."""
-    place = state_dir(work.root) / _KEPT
+    """Make the folder of downloads, and an empty one beside it, which is removed in the end."""
+    place = state_dir(work.root) / _DOWNLOADS
     with translate_errors(DownloadFailed, place):
         place.mkdir(exist_ok=True)
     with unfinished_folder(place, DownloadFailed, DOWNLOADING) as folder:
@@ -351,7 +349,7 @@ def _incoming(work: Work) -> Iterator[Path]:
 
 def _keep(work: Work, path: Path) -> Path:
     """Move what was downloaded to where the next run finds it."""
-    target = state_dir(work.root) / _KEPT / path.name
+    target = state_dir(work.root) / _DOWNLOADS / path.name
     with translate_errors(DownloadFailed, target):
         path.replace(target)
     return target

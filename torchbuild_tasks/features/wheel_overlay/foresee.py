@@ -19,14 +19,14 @@ from torchbuild_tasks.features.wheel_overlay.choose import (
     Reached,
     Situation,
     choose_offer,
-    find_asked,
+    describe_distance,
+    describe_offers,
     is_commit,
     is_version,
     lacks_mixing,
+    list_user_choices,
     offer_ways,
     promise,
-    say_ahead,
-    say_offers,
     wheel_inputs,
 )
 from torchbuild_tasks.features.wheel_overlay.find import (
@@ -105,7 +105,7 @@ def _plan_with_wheel(scene: Scene, wheel: Wheel) -> BuildPlan:
     inputs = wheel_inputs(wheel, identify(wheel))
     plan = replace(scene.plan, expectations=promise(scene.catalog.check, scene.plan.expectations, inputs))
     ahead = look_at_change(scene, Git(folder=scene.root), wheel.commit).ahead or 0
-    because = f"built from {say_ahead(ahead)} ({wheel.commit[:10]}), and {_differs(plan)} differs"
+    because = f"built from {describe_distance(ahead)} ({wheel.commit[:10]}), and {_differs(plan)} differs"
     return _with(plan, Choice(name="wheel", value=wheel.path, because=because))
 
 
@@ -129,7 +129,7 @@ def settle_auto(question: Question, decide: Decide, store: Path, report: Reporte
     seen = look_at_situation(question, decide, store)
     offers = offer_ways(seen)
     chosen = choose_offer(offers)
-    report.note(say_offers(chosen, offers))
+    report.note(describe_offers(chosen, offers))
     takes_wheel = chosen.way in ("from-wheel", "mixed") or (chosen.way == "no-op" and seen.laid)
     word = seen.wheel if takes_wheel else None
     target = PYTHON_PART if word and seen.mixed and chosen.way != "from-wheel" else question.request.target
@@ -146,7 +146,7 @@ def look_at_situation(question: Question, decide: Decide, store: Path) -> Situat
     previous = question.facts.tree.previous
     refused = plan.verdict == "refuse"
     seen = Situation(
-        asked=find_asked(question, plan),
+        decided=list_user_choices(question, plan),
         no_compile="a compile cannot work here: see `plan`" if refused else "",
     )
     compiler = compiler_of({choice.name: choice.value for choice in plan.choices})
@@ -193,8 +193,8 @@ def _look_at_mixed(question: Question, decide: Decide, wheel: str) -> dict[str, 
     if lack := lacks_mixing(question.catalog, question.facts):
         return {"no_mixing": lack}
     request = dataclasses.replace(question.request, auto=False, from_wheel=wheel, target=PYTHON_PART)
-    asked = replace(question, request=request)
-    scene = Scene(plan=decide(asked), facts=question.facts, catalog=question.catalog)
+    mixed = replace(question, request=request)
+    scene = Scene(plan=decide(mixed), facts=question.facts, catalog=question.catalog)
     ran = read_json(last_manifest(scene.build_dir)).get("commands", ())
     if not any(each["argv"][-1] == PYTHON_PART for each in ran):  # CMake's settings were found alike before
         return {}
@@ -215,8 +215,8 @@ def _due(scene: Scene, *target: str) -> dict[str, Any]:
     if dry.rc != 0:
         return {"no_ninja": "Ninja cannot say what is due"}
     parser = ProgressParser()
-    found = [parser.feed(line) for line in dry.stdout.decode(errors="replace").splitlines()]
-    return {"steps": sum(step is not None and step.phase != "codegen" for step in found)}
+    steps = [parser.feed(line) for line in dry.stdout.decode(errors="replace").splitlines()]
+    return {"steps": sum(step is not None and step.phase != "codegen" for step in steps)}
 
 
 def _nearest(scene: Scene, *, offline: bool) -> dict[str, Any]:

@@ -141,10 +141,10 @@ def read_conda(archive: Path, filling: Filling) -> None:
     with zipfile.ZipFile(archive) as opened:
         names = opened.namelist()
         for pattern in ("pkg-*.tar.zst", "info-*.tar.zst"):
-            found = fnmatch.filter(names, pattern)
-            if len(found) != 1:
-                refuse(filling.tree.archive, f"holds {len(found)} files {pattern}, not one")
-            with opened.open(found[0]) as packed, zstd.open(packed) as file:
+            parts = fnmatch.filter(names, pattern)
+            if len(parts) != 1:
+                refuse(filling.tree.archive, f"holds {len(parts)} files {pattern}, not one")
+            with opened.open(parts[0]) as packed, zstd.open(packed) as file:
                 _read_tar(file, filling)
 
 

@@ -71,14 +71,14 @@ def unpack(
         DownloadFailed: the folder cannot be written, or is there already.
     """
     folder = folder.absolute()
-    found = origin or Origin(id=folder.name, sha256="", url="", size=0)
+    source = origin or Origin(id=folder.name, sha256="", url="", size=0)
     if os.path.lexists(folder):
         raise _is_there(folder)
-    mark = Marker(**msgspec.structs.asdict(found))
+    mark = Marker(**msgspec.structs.asdict(source))
     with unfinished_folder(folder, DownloadFailed) as growing:
         write_marker(growing, mark)
         tree = Tree(archive=archive.name, limit=limit, count=count, dangling=dangling)
-        filling = Filling(growing, tree, lambda done, total: tell(name, done, total))
+        filling = Filling(growing, tree, lambda ready, total: tell(name, ready, total))
         with _refuse_broken(archive):
             _READERS[kind](archive, filling)
             filling.finish()

@@ -64,9 +64,9 @@ def files_in_the_way(git: Git, commit: str, *also: str) -> tuple[str, ...]:
         suspects.update(_names(git, *staged))
     tracked = set(_names(git, "ls-files", "-z"))
     standing = _standing(git.folder)
-    found = (standing(path) for path in wanted if path not in tracked)
+    obstacles = (standing(path) for path in wanted if path not in tracked)
     # A link or a file that git tracks, where the commit has a folder, goes with the move.
-    suspects.update(path for path in found if path and path not in tracked)
+    suspects.update(path for path in obstacles if path and path not in tracked)
     return tuple(
         sorted(
             path
@@ -80,14 +80,14 @@ def files_in_the_way(git: Git, commit: str, *also: str) -> tuple[str, ...]:
 def files_not_of(git: Git, commit: str) -> tuple[str, ...]:
     """Return the files of a worktree without an index that do not hold what `commit` holds there, sorted."""
     wanted = ids_in_tree(git, commit, "blob")
-    found = []
+    paths = []
     for folder, folders, names in os.walk(git.folder):
         folders[:] = [name for name in folders if name != ".git"]
         for name in names:
             path = (Path(folder) / name).relative_to(git.folder).as_posix()
             if name != ".git" and not _is_of(git, path, wanted.get(path)):
-                found.append(path)
-    return tuple(sorted(found))
+                paths.append(path)
+    return tuple(sorted(paths))
 
 
 def changed_files(git: Git, *, deleted: bool = True, untracked: bool = True) -> tuple[str, ...]:
@@ -99,8 +99,8 @@ def changed_files(git: Git, *, deleted: bool = True, untracked: bool = True) -> 
         untracked: those too that git does not track.
     """
     status = ("status", "--porcelain=v1", "-z", "--no-renames", "--ignore-submodules=all")
-    found = _names(git, *status, f"--untracked-files={'all' if untracked else 'no'}")
-    return tuple(sorted(each[3:] for each in found if deleted or each[:2] not in (" D", "D ")))
+    names = _names(git, *status, f"--untracked-files={'all' if untracked else 'no'}")
+    return tuple(sorted(each[3:] for each in names if deleted or each[:2] not in (" D", "D ")))
 
 
 def _names(git: Git, *words: str) -> list[str]:
@@ -117,8 +117,8 @@ def _standing(root: Path) -> Callable[[str], str | None]:
     @functools.cache
     def standing(path: str) -> str | None:
         above = path.rpartition("/")[0]
-        if above and (found := standing(above)):
-            return found
+        if above and (obstacle := standing(above)):
+            return obstacle
         place = root / path
         return path if place.is_symlink() or place.is_file() else None
 
@@ -134,8 +134,8 @@ def _is_of(git: Git, path: str, blob: str | None) -> bool:
     plain = data.replace(b"\r\n", b"\n")  # git for Windows writes CRLF where the user wants it
     if blob in (_blob_id(data, blob), _blob_id(plain, blob)):
         return True
-    done = git.ask("cat-file", "blob", blob, timeout=None)
-    return done.rc == 0 and any(done.stdout.startswith(each) for each in (data, plain))
+    captured = git.ask("cat-file", "blob", blob, timeout=None)
+    return captured.rc == 0 and any(captured.stdout.startswith(each) for each in (data, plain))
 
 
 def _blob_id(data: bytes, like: str) -> str:
@@ -148,11 +148,11 @@ def ids_in_tree(git: Git, commit: str, kind: Literal["blob", "commit"]) -> dict[
 
     There are none where the repository lacks the commit.
     """
-    found = {}
+    ids = {}
     listed = git.output("ls-tree", "-r", "-z", "--full-tree", commit, timeout=None) or ""
     for entry in filter(None, listed.split("\0")):
         about, _, path = entry.partition("\t")
         _, what, id = about.split(" ")
         if what == kind:
-            found[path] = id
-    return found
+            ids[path] = id
+    return ids

@@ -53,12 +53,12 @@ class _Job(msgspec.Struct, frozen=True, kw_only=True):
 
     def list_needed(self, git: Git, prefix: str = "") -> list[Module]:
         """Return the submodules of a worktree that are needed, with their addresses written down."""
-        found = submodules.modules(git, prefix)
-        self.left_out.extend(module.top for module in found if not self.needed(module.top))
-        found = tuple(module for module in found if self.needed(module.top))
-        if submodules.initialise(git, found, sync=self.sync):
-            found = tuple(module for module in submodules.modules(git, prefix) if self.needed(module.top))
-        return list(found)
+        modules = submodules.modules(git, prefix)
+        self.left_out.extend(module.top for module in modules if not self.needed(module.top))
+        modules = tuple(module for module in modules if self.needed(module.top))
+        if submodules.initialise(git, modules, sync=self.sync):
+            modules = tuple(module for module in submodules.modules(git, prefix) if self.needed(module.top))
+        return list(modules)
 
 
 def complete(
@@ -93,19 +93,19 @@ def _at_once(job: _Job, first: list[Module], tally: _Tally) -> list[tuple[Module
     with ThreadPoolExecutor(max_workers=AT_ONCE) as pool:
         running: dict[Future[list[Module]], Module] = {}
 
-        def start(found: list[Module]) -> None:
-            tally.total += len(found)
-            running.update({pool.submit(_lay_out, job, module): module for module in found})
+        def start(modules: list[Module]) -> None:
+            tally.total += len(modules)
+            running.update({pool.submit(_update_module, job, module): module for module in modules})
 
         try:
             start(first)
             while running:
-                done, _ = wait(running, timeout=_SLICE, return_when=FIRST_COMPLETED)
-                for future in done:
+                finished, _ = wait(running, timeout=_SLICE, return_when=FIRST_COMPLETED)
+                for future in finished:
                     module = running.pop(future)
                     try:
                         start(future.result())
-                        tally.one_more()
+                        tally.count_one()
                     except _Failed as error:
                         failed.append((module, error.why))
         except BaseException:
@@ -127,14 +127,14 @@ def _one_by_one(job: _Job, failed: list[tuple[Module, Reason]], tally: _Tally) -
         for module, why in again:
             job.access.watch.note(f"{module.top}: once more ({why.line})")
             try:
-                failed += _at_once(job, _lay_out(job, module), tally)
-                tally.one_more()
+                failed += _at_once(job, _update_module(job, module), tally)
+                tally.count_one()
             except _Failed as error:
                 failed.append((module, error.why))
     return failed
 
 
-def _lay_out(job: _Job, module: Module) -> list[Module]:
+def _update_module(job: _Job, module: Module) -> list[Module]:
     """Have one submodule at its commit; return those of its own that are needed."""
     config = job.access.config
     git = Git(folder=module.folder, config=config)
@@ -238,14 +238,14 @@ class _Tally:
         self._bytes: dict[str, int] = {}
         self._noted = time.monotonic()
         self.total = self.done = 0
-        self.watch = replace(watch, transfer=self._came)
+        self.watch = replace(watch, transfer=self._count_bytes)
 
-    def _came(self, name: str, count: int, total: int | None) -> None:
+    def _count_bytes(self, name: str, count: int, total: int | None) -> None:
         with self._lock:
             self._bytes[name] = count
             self._tell("submodules", sum(self._bytes.values()), total)
 
-    def one_more(self) -> None:
+    def count_one(self) -> None:
         """Count one that is laid out."""
         self.done += 1
         if time.monotonic() - self._noted > _NOTE_EVERY:

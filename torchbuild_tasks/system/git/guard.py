@@ -93,8 +93,8 @@ def environment(environ: Mapping[str, str], answer: bytes | None = None) -> dict
         environ: ours.
         answer: what `QUESTION` printed in the repository; None for a command that reads settings and names.
     """
-    kept = {name: value for name, value in environ.items() if name not in _SET_BY_HOOKS}
-    env = {**_UNLESS_SET, **kept, **_FIXED}
+    inherited = {name: value for name, value in environ.items() if name not in _SET_BY_HOOKS}
+    env = {**_UNLESS_SET, **inherited, **_FIXED}
     pairs: Pairs = (*_ALWAYS, (_MARK, "1"))
     if answer is not None:
         entries = tuple(_entries(answer))
@@ -114,22 +114,22 @@ def overrides(entries: Iterable[tuple[bool, str, str]]) -> Pairs:
     """
     entries = tuple(entries)
     users = {key: value for own, key, value in entries if not own}
-    found: dict[str, str] = {}
+    settings: dict[str, str] = {}
     loose: list[str] = []
     for own, key, value in entries:
         neutral = next((each for pattern, each in _NEUTRAL if pattern.fullmatch(key)), None)
         if not own or neutral is None or (key.endswith(".update") and not value.startswith("!")):
             continue
-        found[key] = users.get(key, neutral)
+        settings[key] = users.get(key, neutral)
         if key.startswith("filter.") and key not in users:  # a filter that is required and empty is an error
             loose.append(key.rpartition(".")[0] + ".required")
-    pairs = [*found.items(), *((key, "false") for key in loose)]
-    if any(key.startswith("credential.") for key in found):  # an empty one forgets all before it
+    pairs = [*settings.items(), *((key, "false") for key in loose)]
+    if any(key.startswith("credential.") for key in settings):  # an empty one forgets all before it
         pairs = [
-            (key, "" if key in found and key.startswith("credential.") else value) for key, value in pairs
+            (key, "" if key in settings and key.startswith("credential.") else value) for key, value in pairs
         ]
         pairs += [(key, value) for own, key, value in entries if not own and key.startswith("credential")]
-    pairs += [pair for ending, instead in _FIRST_COUNTS for pair in instead if _any_ends(found, ending)]
+    pairs += [pair for ending, instead in _FIRST_COUNTS for pair in instead if _any_ends(settings, ending)]
     skipped = tuple(ending for ending, _ in _FIRST_COUNTS)
     return tuple((key, value) for key, value in pairs if not key.endswith(skipped))
 
@@ -149,8 +149,8 @@ def _entries(answer: bytes) -> Iterator[tuple[bool, str, str]]:
 
 def _with_config(environ: Mapping[str, str], pairs: Pairs) -> dict[str, str]:
     """Add settings to those that GIT_CONFIG_COUNT of the environment has."""
-    given = environ.get("GIT_CONFIG_COUNT", "")
-    first = int(given) if given.isdecimal() and len(given) < 6 else 0
+    count = environ.get("GIT_CONFIG_COUNT", "")
+    first = int(count) if count.isdecimal() and len(count) < 6 else 0
     env = {**environ, "GIT_CONFIG_COUNT": str(first + len(pairs))}
     for number, (key, value) in enumerate(pairs, first):
         env[f"GIT_CONFIG_KEY_{number}"], env[f"GIT_CONFIG_VALUE_{number}"] = key, value

@@ -70,8 +70,8 @@ class Git(msgspec.Struct, frozen=True, kw_only=True):
 
     def output(self, *words: str, timeout: float | None = 60.0) -> str | None:
         """Return what a short command prints, without its last line end; None when it fails."""
-        done = self.ask(*words, timeout=timeout)
-        return done.stdout.decode("utf-8", "surrogateescape").rstrip("\n") if done.rc == 0 else None
+        captured = self.ask(*words, timeout=timeout)
+        return captured.stdout.decode("utf-8", "surrogateescape").rstrip("\n") if captured.rc == 0 else None
 
     def has(self, commit: str) -> bool:
         """Say whether the repository holds a commit; its files need not be checked out."""
@@ -83,10 +83,10 @@ class Git(msgspec.Struct, frozen=True, kw_only=True):
         Raises:
             SourceError: git is missing, fails, or takes longer than `timeout` seconds.
         """
-        done = self.ask(*words, timeout=timeout)
-        if done.rc == 0:
-            return done.stdout.decode("utf-8", "surrogateescape").rstrip("\n")
-        raise git_error(self.argv(words), done)
+        captured = self.ask(*words, timeout=timeout)
+        if captured.rc == 0:
+            return captured.stdout.decode("utf-8", "surrogateescape").rstrip("\n")
+        raise git_error(self.argv(words), captured)
 
 
 def _command(words: Sequence[str]) -> tuple[int, str]:
@@ -97,19 +97,19 @@ def _command(words: Sequence[str]) -> tuple[int, str]:
     return place, words[place] if place < len(words) else ""
 
 
-def git_error(argv: Sequence[str], done: process.Captured) -> SourceError:
+def git_error(argv: Sequence[str], captured: process.Captured) -> SourceError:
     """Return the error of a git command that did not end well, with git's own words."""
     command = " ".join(argv)
-    if done.rc == process.CANNOT_START:
+    if captured.rc == process.CANNOT_START:
         return SourceError(
             "git is needed here, and it does not start.",
-            looked=(done.error_text,),
+            looked=(captured.error_text,),
             next_step=INSTALL_GIT,
         )
-    if done.timed_out:
+    if captured.timed_out:
         return SourceError("git did not end in time.", looked=(command,))
-    output = (done.stderr or done.stdout).decode(errors="replace").strip().splitlines()
-    return SourceError(f"git ended with exit code {done.rc}.", looked=(command, *output[-8:]))
+    output = (captured.stderr or captured.stdout).decode(errors="replace").strip().splitlines()
+    return SourceError(f"git ended with exit code {captured.rc}.", looked=(command, *output[-8:]))
 
 
 def git_environment(folder: Path | None = None, question: Sequence[str] = ()) -> dict[str, str]:
@@ -126,15 +126,15 @@ def git_environment(folder: Path | None = None, question: Sequence[str] = ()) ->
     answer = _answers.get(key)
     if answer is None:
         argv = question or ("git", "-C", str(folder), *guard.QUESTION)
-        done = process.capture(argv, env=guard.environment(os.environ), timeout=60.0)
-        answer = done.stdout
-        if done.rc == _NO_SUCH_OPTION:
+        captured = process.capture(argv, env=guard.environment(os.environ), timeout=60.0)
+        answer = captured.stdout
+        if captured.rc == _NO_SUCH_OPTION:
             raise SourceError(
                 "This git is too old: it cannot say which settings a repository brings.",
                 looked=(" ".join(argv),),
                 next_step="Install git 2.31 or newer.",
             )
-        if done.rc == 0:  # no folder, no answer; one may be made there
+        if captured.rc == 0:  # no folder, no answer; one may be made there
             _answers[key] = answer
     return guard.environment(os.environ, answer)
 
@@ -189,12 +189,12 @@ def _counts(name: str) -> bool:
 
 def without_login(text: str) -> tuple[str, tuple[str, ...]]:
     """Return an address, or a setting with one, without `user:password@`, and the setting that says those."""
-    found = _LOGIN.search(text)
-    if not found:
+    match = _LOGIN.search(text)
+    if not match:
         return text, ()
-    login = base64.b64encode(unquote_to_bytes(found["login"])).decode()
-    plain = text.replace(found[0], f"{found['scheme']}{found['host']}", 1)
-    place = f"{found['scheme']}{found['host']}/"
+    login = base64.b64encode(unquote_to_bytes(match["login"])).decode()
+    plain = text.replace(match[0], f"{match['scheme']}{match['host']}", 1)
+    place = f"{match['scheme']}{match['host']}/"
     return plain, (f"http.{place}.extraHeader=Authorization: Basic {login}",)
 
 
@@ -204,8 +204,8 @@ def with_settings(environ: Mapping[str, str], settings: Sequence[str]) -> dict[s
     Not as `-c`: anybody on the machine reads a command line, and `url.<base>.insteadOf` can hold a login,
     which git hands to its helper as a word.
     """
-    found = [without_login(setting) for setting in settings]
-    settings = [each for plain, logins in found for each in (plain, *logins)]
+    cleaned = [without_login(setting) for setting in settings]
+    settings = [each for plain, logins in cleaned for each in (plain, *logins)]
     count = int(environ.get(_COUNT) or 0) if (environ.get(_COUNT) or "0").isdigit() else 0
     more = {_COUNT: str(count + len(settings))} if settings else {}
     for number, setting in enumerate(settings, count):

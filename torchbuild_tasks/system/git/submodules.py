@@ -80,12 +80,12 @@ def submodule_settings(git: Git, *where: str) -> dict[str, dict[str, str]]:
             them the repository's own settings.
     """
     output = git.output("config", *where, "-z", "--get-regexp", _KEYS) or ""
-    found: dict[str, dict[str, str]] = {}
+    settings: dict[str, dict[str, str]] = {}
     for entry in filter(None, output.split("\0")):
         key, _, value = entry.partition("\n")
         name, _, what = key.removeprefix("submodule.").rpartition(".")
-        found.setdefault(name, {})[what] = value
-    return found
+        settings.setdefault(name, {})[what] = value
+    return settings
 
 
 def modules(git: Git, prefix: str = "", *, commit: str = "") -> tuple[Module, ...]:
@@ -107,22 +107,22 @@ def modules(git: Git, prefix: str = "", *, commit: str = "") -> tuple[Module, ..
     links = links or (ids_in_tree(git, commit, "commit") if commit else {})
     named = {values["path"]: name for name, values in listed.items() if "path" in values}
     own = submodule_settings(git)
-    kept = {
+    wanted = {
         path: name
         for path in links
         if (name := named.get(path)) is not None
         and own.get(name, {}).get("update", listed[name].get("update")) != "none"
     }
-    if not kept:
+    if not wanted:
         return ()
     base = git.folder / git.run("rev-parse", "--git-path", "modules")
-    found = []
-    for path, name in kept.items():
+    result = []
+    for path, name in wanted.items():
         _check(git, name, path)
         _check_place(git.folder, *path.split("/"), ".git")
         _check_place(base.parent, "modules", *name.split("/"))
         place, address = git.folder / path / ".git", listed[name].get("url", "")
-        found.append(
+        result.append(
             Module(
                 top=f"{prefix}{path}",
                 path=path,
@@ -135,7 +135,7 @@ def modules(git: Git, prefix: str = "", *, commit: str = "") -> tuple[Module, ..
                 foreign=_LOCAL.match(address) is not None and not _allows_local(git),
             )
         )
-    return tuple(found)
+    return tuple(result)
 
 
 def _origin(git: Git) -> str:
@@ -144,8 +144,8 @@ def _origin(git: Git) -> str:
 
 def _allows_local(git: Git) -> bool:
     """Say whether the user's settings let a repository name places on this machine; its own do not count."""
-    said = git.output("config", "--show-scope", "--get-all", "protocol.file.allow") or ""
-    words = [line.split() for line in said.splitlines() if line.split()[0] not in ("local", "worktree")]
+    settings = git.output("config", "--show-scope", "--get-all", "protocol.file.allow") or ""
+    words = [line.split() for line in settings.splitlines() if line.split()[0] not in ("local", "worktree")]
     return bool(words) and words[-1][-1] == "always"
 
 
@@ -272,8 +272,8 @@ def files_overwritten(git: Git, commit: str, ends: Sequence[str], prefix: str = 
         ends: commits whose content is not the user's: where it is, and between which a move was cut off.
         prefix: its own path from the outermost checkout.
     """
-    gone = _find_gone(git, commit)
-    yield from (f"{prefix}{path}" for path in _obstacles(git, commit, ends, gone))
+    dropped = _find_dropped(git, commit)
+    yield from (f"{prefix}{path}" for path in _obstacles(git, commit, ends, dropped))
     known: dict[str, set[str]] = {}
     for end in ends:
         for module in modules(git, commit=end):
@@ -320,15 +320,15 @@ def move(git: Git, commit: str, name: str, watch: Watch, *, also: Sequence[str] 
         InTheWay: files of the user's would be overwritten; nothing was changed.
         SourceError: a file cannot be removed.
     """
-    gone = _find_gone(git, commit)
-    if gone and (others := _obstacles(git, commit, also, gone)):
+    dropped = _find_dropped(git, commit)
+    if dropped and (others := _obstacles(git, commit, also, dropped)):
         raise InTheWay(others)
-    for module in gone:
+    for module in dropped:
         remove_files(Git(folder=module.folder, config=git.config))
     return check_out(git, commit, name, watch, also=also)
 
 
-def _find_gone(git: Git, commit: str) -> list[Module]:
+def _find_dropped(git: Git, commit: str) -> list[Module]:
     """Return the unchanged submodules that HEAD has and a commit has not, or by another name."""
     if git.output("rev-parse", "--verify", "--quiet", "HEAD") is None:
         return []
@@ -339,11 +339,11 @@ def _find_gone(git: Git, commit: str) -> list[Module]:
     ]
 
 
-def _obstacles(git: Git, commit: str, also: Sequence[str], gone: Sequence[Module]) -> tuple[str, ...]:
+def _obstacles(git: Git, commit: str, also: Sequence[str], dropped: Sequence[Module]) -> tuple[str, ...]:
     """Return the files of the user's that stand where a commit has others, when some submodules are gone."""
     going = {
         f"{module.path}/{path}"
-        for module in gone
+        for module in dropped
         for path in _list_tracked(Git(folder=module.folder, config=git.config))
     }
     return tuple(path for path in files_in_the_way(git, commit, *also) if path not in going)
@@ -391,7 +391,7 @@ def remove_files(git: Git) -> None:
             folder.rmdir()
 
 
-def initialise(git: Git, found: Sequence[Module], *, sync: bool) -> bool:
+def initialise(git: Git, listed: Sequence[Module], *, sync: bool) -> bool:
     """Write addresses into the repository as git does, where there are none; `sync` renews all.
 
     Returns:
@@ -400,13 +400,13 @@ def initialise(git: Git, found: Sequence[Module], *, sync: bool) -> bool:
     Raises:
         SourceError: git fails.
     """
-    own = submodule_settings(git) if found else {}
-    new = [module.path for module in found if "url" not in own.get(module.name, {})]
+    own = submodule_settings(git) if listed else {}
+    new = [module.path for module in listed if "url" not in own.get(module.name, {})]
     if new:
         git.run("submodule", "--quiet", "init", "--", *new)
-    if sync and found:
-        git.run("submodule", "--quiet", "sync", "--", *(module.path for module in found))
-    return bool(new or (sync and found))
+    if sync and listed:
+        git.run("submodule", "--quiet", "sync", "--", *(module.path for module in listed))
+    return bool(new or (sync and listed))
 
 
 def open_repository(module: Module, config: tuple[str, ...]) -> Git:

@@ -24,7 +24,7 @@ from torchbuild_tasks.system.stall import patience
 TREE: Final = "TORCHBUILD_TREE"
 PATIENCE: Final = 60.0
 _QUIET: Final = 2.0  # seconds without output after which a note is made
-_KEPT: Final = 12  # last lines of git's output
+_LAST_LINES: Final = 12  # last lines of git's output
 _STEP: Final = re.compile(r"(?:remote: )?(?P<phase>[A-Z][a-z]+(?: [a-z]+)*): +(?P<percent>\d+)% \(\d+/\d+\)")
 _BYTES: Final = re.compile(r", (?P<count>[\d.]+) (?P<unit>bytes|KiB|MiB|GiB)(?: \||,|$)")
 _UNITS: Final[Mapping[str, int]] = {"bytes": 1, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30}
@@ -131,7 +131,7 @@ class _Listener:
                 self._step(step["phase"], step["percent"], line)
             elif line.strip() and not _COUNTED.match(line):
                 self.words.append(line.strip())
-        del self.words[:-_KEPT]
+        del self.words[:-_LAST_LINES]
 
     def idle(self, pid: int) -> None:
         """Note half a second without output; end the command when it also computes nothing for too long."""
@@ -147,8 +147,8 @@ class _Listener:
         self._tell(f"{self._name}: waiting for an answer" if not self._phase else f"{self._name}: working")
 
     def _step(self, phase: str, percent: str, line: str) -> None:
-        if found := _BYTES.search(line):
-            count = int(float(found["count"]) * _UNITS[found["unit"]])
+        if match := _BYTES.search(line):
+            count = int(float(match["count"]) * _UNITS[match["unit"]])
             self._watch.transfer(self._name, count, None)
         elif phase != self._phase or percent != "100":
             self._tell(f"{self._name}: {phase.lower()} {percent}%")

@@ -46,13 +46,13 @@ class Entry(msgspec.Struct, frozen=True, kw_only=True):
 
 def entries(git: Git) -> tuple[Entry, ...]:
     """Return the worktrees that we made, unfinished ones included."""
-    found = []
+    result = []
     for file in sorted((_common(git).joinpath(*_ENTRIES)).glob("*.json")):
         with contextlib.suppress(OSError, ValueError, KeyError, TypeError):
             data = read_json(file)
             folder = Path(data["folder"])
-            found.append(Entry(file=file, folder=folder, state=data["state"], commit=data["commit"]))
-    return tuple(found)
+            result.append(Entry(file=file, folder=folder, state=data["state"], commit=data["commit"]))
+    return tuple(result)
 
 
 def commit_of(git: Git, ref: str) -> str:
@@ -129,9 +129,9 @@ def switch(git: Git, ref: str, access: Access | None = None, *, modules: bool = 
         begun = _unfinished_switch(note)
         ends = tuple(dict.fromkeys((head, *begun)))
         # Half of what a switch that was cut off did differs from HEAD, and is not a change of the user's.
-        found = [*(() if begun else changes(git)), *submodules.files_overwritten(git, commit, ends)]
-        if found:
-            raise _dirty(f"{git.folder} cannot be switched to {ref}: it has changes.", sorted(set(found)))
+        files = [*(() if begun else changes(git)), *submodules.files_overwritten(git, commit, ends)]
+        if files:
+            raise _dirty(f"{git.folder} cannot be switched to {ref}: it has changes.", sorted(set(files)))
         main = _main(git)
         write_json(note, {"from": head, "to": commit}, error=SourceError)
         try:
@@ -162,10 +162,10 @@ def _complete(git: Git, main: Git | None, access: Access) -> None:
         is_needed = access.needed(git.folder)
     else:
         known = submodules.walk(main, commit="HEAD") if main else ()
-        left_out = {module.top for module in known if not module.is_present}
+        missing = {module.top for module in known if not module.is_present}
 
         def is_needed(top: str) -> bool:
-            return top not in left_out
+            return top not in missing
 
     def wanted(top: str) -> bool:
         return is_needed(top) or os.path.lexists(git.folder / top / ".git")
@@ -220,8 +220,8 @@ def losses(git: Git, folder: Path, created: Collection[str] = ()) -> tuple[str, 
 
 def _unknown(tree: Git) -> list[str]:
     """Return files that git neither tracks nor ignores, and commits of submodules that only they have."""
-    found = tree.run("ls-files", "--others", "--exclude-standard", "-z").split("\0")
-    unknown = [name for name in found if name]
+    untracked = tree.run("ls-files", "--others", "--exclude-standard", "-z").split("\0")
+    unknown = [name for name in untracked if name]
     for module in submodules.modules(tree, commit="HEAD"):
         if module.is_present:
             sub = Git(folder=module.folder, config=tree.config)
@@ -245,22 +245,22 @@ def _unfinished_switch(note: Path) -> tuple[str, ...]:
 def _take_down(git: Git, entry: Entry) -> None:
     """Remove folder, git's own notes and the entry, in an order that a killed run can go on with."""
     with translate_errors(SourceError, entry.folder):
-        for left in leftovers(entry.folder.parent, entry.folder.name):
-            remove_tree(left)
+        for old in leftovers(entry.folder.parent, entry.folder.name):
+            remove_tree(old)
         if entry.folder.exists():
             rename_and_remove(entry.folder)
-    done = git.ask("worktree", "remove", "--force", "--force", str(entry.folder), timeout=None)
-    if done.rc != 0:  # it had not come so far as to be known to git
+    captured = git.ask("worktree", "remove", "--force", "--force", str(entry.folder), timeout=None)
+    if captured.rc != 0:  # it had not come so far as to be known to git
         git.run("worktree", "prune")
     with translate_errors(SourceError, entry.file):
         unlink(entry.file, missing_ok=True)
 
 
-def _dirty(what: str, found: Sequence[str]) -> SourceError:
-    more = (f"and {len(found) - _SHOWN} more",) if len(found) > _SHOWN else ()
+def _dirty(what: str, files: Sequence[str]) -> SourceError:
+    more = (f"and {len(files) - _SHOWN} more",) if len(files) > _SHOWN else ()
     return SourceError(
         what,
-        looked=(*found[:_SHOWN], *more),
+        looked=(*files[:_SHOWN], *more),
         next_step="Commit it (git commit), put it aside (git stash), or drop it (git restore, git clean), "
         "in the submodule where it is one; `clean --patches` takes out what a build patched. Then run the "
         "same command again.",

@@ -334,8 +334,8 @@ class Tries:
         except MaxRetryError:
             raise Refused(f"{trouble} ({self._net.attempts} attempts)") from None
         pause = min(max(self._left.get_backoff_time(), trouble.wait), self._net.longest_wait)
-        asked = f" and asked for a wait of {trouble.wait:.0f} s" if trouble.wait else ""
-        self._net.say(f"{self._name}: {trouble}{asked}; trying again in {pause:.1f} s")
+        wait = f" and asked for a wait of {trouble.wait:.0f} s" if trouble.wait else ""
+        self._net.say(f"{self._name}: {trouble}{wait}; trying again in {pause:.1f} s")
         self._halt.sleep(pause, self._net)
 
 

@@ -50,9 +50,9 @@ class _Deadline:
         self._timer.start()
 
     def _cut_connection(self) -> None:
-        left = self._until - time.monotonic()
-        if left > 0 and self._timer is not None:  # it was begun again meanwhile
-            self._set_timer(left)
+        remaining = self._until - time.monotonic()
+        if remaining > 0 and self._timer is not None:  # it was begun again meanwhile
+            self._set_timer(remaining)
             return
         self.is_cut = True
         with contextlib.suppress(OSError):
@@ -82,11 +82,11 @@ class _TimedConnection(_Connection):
     deadline: _Deadline | None = None
 
     def _new_conn(self) -> socket.socket:
-        made = super()._new_conn()
+        connection = super()._new_conn()
         self._drop()
-        self.deadline = _Deadline(made)
+        self.deadline = _Deadline(connection)
         self.deadline.start(self.answer)
-        return made
+        return connection
 
     def getresponse(self) -> Any:
         """Read an answer's status and headers, within the deadline."""

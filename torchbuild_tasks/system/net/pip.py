@@ -87,20 +87,20 @@ def read_settings(environ: Mapping[str, str]) -> PipSettings:
     """
     # Only its output is put into UTF-8: UTF-8 mode would change how pip reads its files.
     env = {**environ, "PYTHONIOENCODING": "utf-8"}
-    done = process.capture((*python_with_pip(), "-P", "-c", _ASK), env=env, timeout=SECONDS)
-    if done.rc != 0:
+    captured = process.capture((*python_with_pip(), "-P", "-c", _ASK), env=env, timeout=SECONDS)
+    if captured.rc != 0:
         raise UsageError(
-            f"pip cannot read its own settings (exit code {done.rc}).",
-            looked=tuple(done.stderr.decode("utf-8", errors="replace").strip().splitlines()[-3:]),
+            f"pip cannot read its own settings (exit code {captured.rc}).",
+            looked=tuple(captured.stderr.decode("utf-8", errors="replace").strip().splitlines()[-3:]),
             next_step=f"Put right what pip names here: {sys.executable} -m pip config debug",
         )
-    given = parse_json(done.stdout)
-    indexes = (given["index_url"], *given["extra_index_urls"])
+    settings = parse_json(captured.stdout)
+    indexes = (settings["index_url"], *settings["extra_index_urls"])
     return PipSettings(
-        index_urls=() if given["no_index"] else tuple(url.strip() for url in indexes if url),
-        find_links=tuple(given["find_links"]),
-        cert=given["cert"] or "",
-        trusted_hosts=tuple(given["trusted_hosts"]),
+        index_urls=() if settings["no_index"] else tuple(url.strip() for url in indexes if url),
+        find_links=tuple(settings["find_links"]),
+        cert=settings["cert"] or "",
+        trusted_hosts=tuple(settings["trusted_hosts"]),
     )
 
 
@@ -124,8 +124,8 @@ def uv_environment(environ: Mapping[str, str], settings: PipSettings, net: Net) 
     }
     if "UV_INDEX_URL" in environ:  # the older name of the first, which must not meet the newer one
         own.pop("UV_DEFAULT_INDEX")
-    given = {name: value for name, value in own.items() if value and name not in environ}
-    return {**environ, **given}
+    added = {name: value for name, value in own.items() if value and name not in environ}
+    return {**environ, **added}
 
 
 def python_with_pip() -> tuple[str, ...]:

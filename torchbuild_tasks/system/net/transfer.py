@@ -183,7 +183,7 @@ def blocks(raw: Any, net: Net = _USUAL) -> Iterator[bytes]:
         if deadline:
             deadline.start(net.answer)
             at_end.callback(deadline.stop_timing)
-        since, brought = time.monotonic(), 0
+        since, received = time.monotonic(), 0
         while True:
             with translate_network_errors():
                 block: bytes = raw.read1(_LARGEST, decode_content=False)
@@ -194,11 +194,11 @@ def blocks(raw: Any, net: Net = _USUAL) -> Iterator[bytes]:
             yield block
             if deadline:
                 deadline.renew(net.answer)
-            brought += len(block)
+            received += len(block)
             if (took := time.monotonic() - since) >= net.patience:
-                if brought < net.least * took:
-                    raise Again(f"sent {brought} bytes in {took:.0f} s, less than {net.least:.0f} a second")
-                since, brought = time.monotonic(), 0
+                if received < net.least * took:
+                    raise Again(f"sent {received} bytes in {took:.0f} s, less than {net.least:.0f} a second")
+                since, received = time.monotonic(), 0
 
 
 def origin(url: str, response: requests.Response) -> Origin:
@@ -230,12 +230,12 @@ def content_range(response: requests.Response) -> tuple[int, int, int] | None:
     """Return (first byte, last byte, bytes in all) of a 206, or None when it does not give them."""
     if response.status_code != _PART:
         return None
-    found = re.fullmatch(
+    match = re.fullmatch(
         r"bytes\s+([0-9]{1,18})-([0-9]{1,18})/([0-9]{1,18})",
         response.headers.get("Content-Range", "").strip(),
         re.I,
     )
-    return (int(found[1]), int(found[2]), int(found[3])) if found else None
+    return (int(match[1]), int(match[2]), int(match[3])) if match else None
 
 
 def ends_visibly(response: requests.Response) -> bool:
@@ -305,16 +305,16 @@ class Part:
         """Take up what an earlier run left, as far as its note vouches for it."""
         try:
             note = read_json(self.note_path)
-            done = int(note["done"])
+            size = int(note["done"])
             origin = Origin(**note["origin"])
             with self._mine():
                 self._file = file = self.path.open("r+b", buffering=0)
         except (OSError, ValueError, KeyError, TypeError):
             return
         with translate_errors(DownloadFailed, self.path):
-            if self._absorb(done) and done > 0 and self.sha256() == note["sha256"]:
+            if self._absorb(size) and size > 0 and self.sha256() == note["sha256"]:
                 with self._mine():
-                    file.truncate(done)
+                    file.truncate(size)
                 self.origin, self.pieced = origin, True
                 return
         self.forget()
@@ -405,9 +405,9 @@ class Part:
 
     def _write(self, block: bytes) -> None:
         assert self._file is not None
-        left = memoryview(block)
-        while left:  # an unbuffered file may take a part only
-            left = left[self._file.write(left) :]
+        rest = memoryview(block)
+        while rest:  # an unbuffered file may take a part only
+            rest = rest[self._file.write(rest) :]
 
     def _absorb(self, upto: int) -> bool:
         """Hash the file from `done` up to there, block by block; return whether it is that long."""
