@@ -218,9 +218,15 @@ def check_compilers(question: Question, compilers: Compilers) -> tuple[Finding, 
 
 
 def _check_c(question: Question) -> tuple[Finding, ...]:
-    """Check that a C compiler that is asked for is there: CMake takes no other one."""
-    asked = decide(question, "CC")
-    return _not_found(question, asked) if asked and asked.value and _is_missing(question, "CC") else ()
+    """Check that there is a C compiler, and the one that is asked for: CMake takes no other one."""
+    asked, found = decide(question, "CC"), question.facts.compilers
+    if asked and asked.value:
+        return _not_found(question, asked) if _is_missing(question, "CC") else ()
+    if not list_cxx(question) or not any(tool.name == "cc" and not tool.path for tool in found):
+        return ()
+    text = "no C compiler was found, and parts of torch are C"
+    fix = f"Install one: {_install(question, 'g++')}"
+    return (Finding(id="c-compiler", status="error", text=text, fix=fix),)
 
 
 def _check_cxx(question: Question, compilers: Compilers) -> tuple[Finding, ...]:
