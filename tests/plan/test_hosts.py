@@ -68,6 +68,7 @@ WIN_ARM_PYTHON = windows_python(version="3.12.10", abi="cp312-win_arm64")
 STORE = windows_python(
     executable=r"C:\Users\Ada\AppData\Local\Microsoft\WindowsApps\python.exe", environment="base"
 )
+BLANK = windows_python(include=r"C:\Program Files\Python311\Include")
 PYPY = python(version="3.11.7", implementation="GraalVM")
 OTHERS = python(packages={**python().packages, "torch": "2.5.0a0"}, torch_from="/home/ada/pytorch")
 BIONIC = Host(os="linux", arch="aarch64", distribution="Android 14", libc="bionic")
@@ -157,6 +158,15 @@ PLAIN: dict[str, tuple[Facts, str, str]] = {
         "warn",
         "-mcpu=native",
     ),
+    "CC of one family, CXX of the other": (
+        linux_facts(
+            compilers=(*gxx("12.2.0"), tool("clang++", "15.0.7"), tool("clang", "15.0.7")),
+            environ={"CC": "clang", "CXX": "g++"},
+        ),
+        "warn",
+        "CC=clang is clang.*Drop CC",
+    ),
+    "a Python behind a blank": (windows_facts(pythons=(BLANK,)), "ok", ""),
     "-march of this one": (linux_facts(environ={"CXXFLAGS": "-march=x86-64-v3"}), "ok", ""),
     "a generator of Windows": (
         linux_facts(environ={"CMAKE_GENERATOR": "Visual Studio 17 2022"}),
@@ -319,6 +329,10 @@ def test_a_preset_for_another_machine(preset: str, code: str, words: str) -> Non
     judge(facts, "warn" if words else "ok", words, cuda=True, preset=preset)
 
 
+def test_torchvision_takes_no_blank_in_the_folder_of_headers() -> None:
+    judge(windows_facts(pythons=(BLANK,)), "warn", "blank", with_=("torchvision",))
+
+
 def test_an_nvcc_of_another_release_than_the_rest() -> None:
     facts = cuda_facts(
         toolkit("12.6", cudnn="9.5", nvcc_version="11.5.119"), gpus=(gpu("8.9"),), tree=of("2.8.0")
@@ -424,7 +438,8 @@ def test_nccls_makefile_takes_no_blank(words: tuple[str, ...], verdict: str) -> 
 def test_a_library_that_is_asked_for_and_is_not_here(name: str) -> None:
     facts = cuda_facts(toolkit("12.8", cudnn="9.5"), gpus=(gpu("8.9"),))
     judge(facts, "warn", f"{name}=1.*was found", cuda=True, set=(f"{name}=1",))
-    library = Library(name=name.rpartition("_")[2].lower(), include="/opt/include", found_via="system")
+    own = name.rpartition("_")[2].lower()
+    library = Library(name=own, include="/opt/include", library="/opt/lib", found_via="system")
     seen = cuda_facts(toolkit("12.8", cudnn="9.5"), gpus=(gpu("8.9"),), libraries=(library,))
     judge(seen, "ok", "", cuda=True, set=(f"{name}=1",))
 

@@ -47,24 +47,24 @@ OWN_VENV = (
 
 def is_own(question: Question) -> bool:
     """Say whether the environment that gets torch is the tool's own, not one of the user's."""
-    python = _first(question)
+    python = first_python(question)
     return python is not None and (_target(question, python) != python.executable or python.managed is True)
 
 
 def target_machine(question: Question) -> str:
     """Return the processor that torch is built for: its Python's, which Windows on Arm may emulate."""
-    python = _first(question)
+    python = first_python(question)
     return python.machine if python and python.machine else question.facts.host.arch
 
 
 def brought_cmake(question: Question) -> str | None:
     """Return the version of the CMake in the environment that gets torch; None where it is not there."""
-    python = _first(question)
+    python = first_python(question)
     target = _target(question, python) if python else ""
     return next((p.packages.get("cmake") for p in question.facts.pythons if p.executable == target), None)
 
 
-def _first(question: Question) -> Python | None:
+def first_python(question: Question) -> Python | None:
     """Return the first interpreter that fits, else the first that runs, else the first at all."""
     found = _find_asked(question)
     answers = [(fits(question, p), p) for p in found]
@@ -101,7 +101,7 @@ def choose_python(question: Question, also: tuple[str, ...] = ()) -> ChosenPytho
 
     `also` are requirements (PEP 508) on top of those of the build itself.
     """
-    python = _first(question)
+    python = first_python(question)
     if python is None:
         nothing = Choice(name="python", value="", because="no interpreter was found")
         return ChosenPython(python=None, target=None, environment=Environment(python=""), choice=nothing)

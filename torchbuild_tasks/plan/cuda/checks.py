@@ -393,7 +393,12 @@ def _no_cudnn(question: Question, chosen: ChosenToolkit, wanted: str) -> Finding
     text = (
         f"no cuDNN was found (looked in {looked}): torch is built without it, and its convolutions are slow"
     )
-    if decide(question, "USE_CUDNN"):
+    half = next((each for each in question.cuda.libraries if each.name == "cudnn"), None)
+    if half:
+        part = "headers" if half.include else "library"
+        text = f"cuDNN in {half.include or half.library} has its {part} alone, and CMake wants both: "
+        text += "torch is built without it, and its convolutions are slow"
+    elif decide(question, "USE_CUDNN"):
         text = f"USE_CUDNN is on, and no cuDNN was found (looked in {looked})"
     version = f" {wanted}" if wanted else ""
     fix = f"Name the folder of a cuDNN{version}: --set CUDNN_ROOT=FOLDER; or do without it: --set USE_CUDNN=0"
