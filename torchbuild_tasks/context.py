@@ -22,7 +22,7 @@ from torchbuild_tasks.facts.tree import look_at_commit_time, look_at_patches, lo
 from torchbuild_tasks.facts.trust import TEMPLATES, is_trusted, own_templates, place_of
 from torchbuild_tasks.features.builds.named_build import Named, config_of, note_of, read_default, resolve
 from torchbuild_tasks.features.cache.address import is_reapi
-from torchbuild_tasks.model import BuildPlan, Cluster, Facts
+from torchbuild_tasks.model import FACTS_SCHEMA, BuildPlan, Cluster, Facts
 from torchbuild_tasks.options import BuildRequest, variable_name
 from torchbuild_tasks.plan.linker import refuse_linker
 from torchbuild_tasks.plan.make import make_plan
@@ -54,7 +54,14 @@ def read_facts(path: Path) -> Facts:
         raise UsageError(f"{path} cannot be read: {error.strerror}") from None
     except ValueError as error:
         raise UsageError(f"{path} is not JSON: {error}", next_step="Make one with: doctor --json") from None
-    return from_json(Facts, data.get("facts", data) if isinstance(data, dict) else data, "facts")
+    data = data.get("facts", data) if isinstance(data, dict) else data
+    schema = data.get("schema") if isinstance(data, dict) else None
+    if isinstance(schema, int) and schema > FACTS_SCHEMA:
+        raise UsageError(
+            f"{path} has facts of schema {schema}, from a newer version; this one reads {FACTS_SCHEMA}",
+            next_step="Update this one, or make the dump with its version: doctor --json",
+        )
+    return from_json(Facts, data, "facts")
 
 
 def _dump(path: Path) -> bytes:

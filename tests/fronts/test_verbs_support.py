@@ -153,3 +153,9 @@ def test_what_is_no_archive_is_refused(tmp_path: Path, content: bytes) -> None:
     (tmp_path / "x.zip").write_bytes(content)
     with pytest.raises(UsageError):
         read_facts(tmp_path / "x.zip")
+
+
+def test_facts_of_a_later_schema_are_not_guessed_at(tmp_path: Path) -> None:
+    (tmp_path / "x.json").write_text('{"facts": {"schema": 99}}')
+    with pytest.raises(UsageError, match="schema 99, from a newer version"):
+        read_facts(tmp_path / "x.json")

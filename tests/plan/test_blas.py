@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from tests.support.machines import linux_facts, plan_of, python, settings, tree
-from torchbuild_tasks.model import BuildPlan, Facts, Library
+from tests.support.machines import linux_facts, plan_of, python, settings, tree, with_tree
+from torchbuild_tasks.model import BuildPlan, Facts, Library, TreeReads
 
 CONDA = python(executable="/env/bin/python", prefix="/env", environment="conda")
 MKL = Library(name="MKL", include="/env/include", library="/env/lib", found_via="conda")
@@ -43,6 +43,11 @@ def test_one_that_is_named_is_looked_for() -> None:
     assert blas(plan_of(with_blas(OPEN), set=("BLAS=OpenBLAS",))) == ("", "open", [])
     assert blas(plan_of(with_blas(OPEN), set=("BLAS=MKL",))) == ("", "mkl", ["warn"])
     assert blas(plan_of(with_blas(MKL, OPEN), set=("BLAS=Eigen", "WITH_BLAS=open")))[0] == "OpenBLAS"
+
+
+def test_one_that_nobody_looks_for_is_said_to_be_so() -> None:
+    here = with_tree(with_blas(OPEN), reads=TreeReads(values={"BLAS": ("NVPL", "OpenBLAS")}))
+    assert blas(plan_of(here, set=("BLAS=NVPL",))) == ("", "NVPL", ["warn"])
 
 
 def test_the_sample_has_mkl_or_nothing() -> None:

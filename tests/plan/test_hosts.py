@@ -20,7 +20,7 @@ from tests.support.machines import (
     tool,
     tree,
 )
-from tests.support.windows import toolset, windows, windows_facts
+from tests.support.windows import toolset, windows, windows_facts, windows_python
 from torchbuild_tasks.catalog import GIB, TorchRow, load_catalog
 from torchbuild_tasks.catalog.match import admits, applies
 from torchbuild_tasks.model import (
@@ -63,6 +63,12 @@ CONDA_CXX = Tool(
     name="g++", path=f"{CONDA}/bin/x86_64-conda-linux-gnu-c++", version="13.3.0", found_via="environment CXX"
 )
 CONDA_PYTHON = python(executable=f"{CONDA}/bin/python", prefix=CONDA, environment="conda")
+WIN_ARM = Host(os="windows", arch="aarch64", distribution="Windows 11")
+WIN_ARM_PYTHON = windows_python(version="3.12.10", abi="cp312-win_arm64")
+STORE = windows_python(
+    executable=r"C:\Users\Ada\AppData\Local\Microsoft\WindowsApps\python.exe", environment="base"
+)
+BLANK = windows_python(include=r"C:\Program Files\Python311\Include")
 PYPY = python(version="3.11.7", implementation="GraalVM")
 OTHERS = python(packages={**python().packages, "torch": "2.5.0a0"}, torch_from="/home/ada/pytorch")
 BIONIC = Host(os="linux", arch="aarch64", distribution="Android 14", libc="bionic")
@@ -74,6 +80,7 @@ WSL = Host(
 )
 ARCH, ALPINE = on("Arch Linux", "glibc 2.43"), on("Alpine Linux v3.22", "musl 1.2.5")
 FOCAL, RHEL8 = on("Ubuntu 20.04.6 LTS", "glibc 2.31"), on("Red Hat Enterprise Linux 8.10", "glibc 2.28")
+ARM_PYTHON = python(abi="cpython-311-aarch64-linux-gnu")
 NOBLE = on("Ubuntu 24.04.2 LTS", "glibc 2.39", "aarch64")
 TWO = (gpu("6.1", uuid="GPU-a", bus="0000:01:00.0"), gpu("12.0", uuid="GPU-b", bus="0000:02:00.0"))
 PLAIN: dict[str, tuple[Facts, str, str]] = {
@@ -125,7 +132,53 @@ PLAIN: dict[str, tuple[Facts, str, str]] = {
         "ok warn",
         "",
     ),
-    "Termux": (linux_facts(host=BIONIC), "warn", "Android"),
+    "Termux": (linux_facts(host=BIONIC, pythons=(ARM_PYTHON,)), "warn", "Android"),
+    "3.8.0, 2.0": (
+        linux_facts(tree=of("2.0.1"), pythons=(python(version="3.8.0"), python(version="3.8.1"))),
+        "ok",
+        "",
+    ),
+    "3.8.0 alone, 2.0": (
+        linux_facts(tree=of("2.0.1"), pythons=(python(version="3.8.0"),)),
+        "refuse",
+        "3.8.1",
+    ),
+    "3.8.0, 2.0, Windows": (
+        windows_facts(tree=of("2.0.1"), pythons=(windows_python(version="3.8.0"),)),
+        "ok warn",
+        "",
+    ),
+    "a Python for x86_64 on Arm": (linux_facts(host=NOBLE), "refuse", "is for x86_64.*Name one for aarch64"),
+    "the same on Windows": (windows_facts(host=WIN_ARM), "warn", "emulates"),
+    "its own on Windows": (windows_facts(host=WIN_ARM, pythons=(WIN_ARM_PYTHON,)), "ok", ""),
+    "Python of the Store": (windows_facts(pythons=(STORE,)), "warn", "python\\.org"),
+    "no C compiler": (linux_facts(compilers=(gxx("12.2.0")[0], Tool(name="cc"))), "refuse", "no C compiler"),
+    "-march of another processor": (
+        linux_facts(host=NOBLE, pythons=(ARM_PYTHON,), environ={"CXXFLAGS": "-O2 -march=x86-64-v3"}),
+        "warn",
+        "-mcpu=native",
+    ),
+    "CC of one family, CXX of the other": (
+        linux_facts(
+            compilers=(*gxx("12.2.0"), tool("clang++", "15.0.7"), tool("clang", "15.0.7")),
+            environ={"CC": "clang", "CXX": "g++"},
+        ),
+        "warn",
+        "CC=clang is clang.*Drop CC",
+    ),
+    "a Python behind a blank": (windows_facts(pythons=(BLANK,)), "ok", ""),
+    "-march of this one": (linux_facts(environ={"CXXFLAGS": "-march=x86-64-v3"}), "ok", ""),
+    "a generator of Windows": (
+        linux_facts(environ={"CMAKE_GENERATOR": "Visual Studio 17 2022"}),
+        "warn",
+        "CMAKE_GENERATOR",
+    ),
+    "DEBUG beside another type": (
+        linux_facts(environ={"DEBUG": "1", "CMAKE_BUILD_TYPE": "Release"}),
+        "warn",
+        "DEBUG=1.*Release counts",
+    ),
+    "DEBUG beside the same": (linux_facts(environ={"DEBUG": "1", "CMAKE_BUILD_TYPE": "debug"}), "ok", ""),
     "a blank in the path": (linux_facts(tree=tree(root="/src/my code")), "ok", ""),
     "a share": (windows_facts(tree=tree(root=r"\\nas\code")), "refuse", "net use"),
     "Windows, VS 2022": (windows_facts(), "ok warn", ""),
@@ -147,6 +200,7 @@ def cudnn(version: str) -> Library:
 
 K80, OLD = gpu("3.7", name="Tesla K80"), driver("470.256.02")
 # toolkit, GPUs, torch, what else; the verdict; words of what is told.
+ON_ARM = {"host": NOBLE, "compilers": gxx("13.3.0"), "pythons": (ARM_PYTHON,)}
 GPUS: list[tuple[str, tuple[Any, ...], str, dict[str, Any], str, str]] = [
     ("13.0", (gpu("12.0"),), "2.14.0a0", {"host": on("Ubuntu 26.04", "glibc 2.43")}, "refuse", "rsqrt.*13.2"),
     ("13.0", (gpu("8.9"),), "2.14.0a0", {"host": ARCH, "compilers": gxx("16.1.0")}, "refuse", "(?i)gcc"),
@@ -165,8 +219,22 @@ GPUS: list[tuple[str, tuple[Any, ...], str, dict[str, Any], str, str]] = [
     ("13.0", TWO, "2.9.0", {}, "warn refuse", "6\\.1"),
     ("13.0", (gpu("8.6"),), "2.9.0", {"driver": driver("525.147.05")}, "warn refuse", "driver"),
     ("12.8", (gpu("8.6"),), "2.8.0a0", {"driver": driver("535.183.01")}, "ok warn", ""),
-    ("13.0", (gpu("10.0"),), "2.14.0a0", {"host": NOBLE, "compilers": gxx("13.3.0")}, "ok warn", ""),
-    ("13.0", (gpu("12.1"),), "2.9.0", {"host": NOBLE, "compilers": gxx("13.3.0")}, "ok warn", ""),
+    (
+        "13.0",
+        (gpu("10.0"),),
+        "2.14.0a0",
+        ON_ARM,
+        "ok warn",
+        "",
+    ),
+    (
+        "13.0",
+        (gpu("12.1"),),
+        "2.9.0",
+        ON_ARM,
+        "ok warn",
+        "",
+    ),
     ("12.8", (gpu("8.9"),), "2.8.0", {"host": WSL, "wsl": True, "driver": driver("576.02")}, "ok warn", ""),
     (
         "13.0",
@@ -222,6 +290,9 @@ GPUS: list[tuple[str, tuple[Any, ...], str, dict[str, Any], str, str]] = [
         "warn",
         "No CUDA toolkit puts this right",
     ),
+    ("12.6", (gpu("8.0"),), "2.5.1", {"libraries": (cudnn("9.1.0"),)}, "ok", ""),
+    ("12.8", (), "2.8.0", {"environ": {"TORCH_CUDA_ARCH_LIST": "Rubin"}}, "refuse", "for 10.7 \\(Rubin\\)"),
+    ("12.8", (gpu("8.9"),), "2.8.0", {"environ": {"CUDAARCHS": "89"}}, "warn", "TORCH_CUDA_ARCH_LIST"),
 ]
 
 
@@ -243,6 +314,30 @@ def test_a_machine_with_gpus(
     cuda: str, gpus: tuple[Any, ...], torch: str, own: dict[str, Any], verdict: str, words: str
 ) -> None:
     judge(cuda_facts(toolkit(cuda), gpus=gpus, tree=of(torch), **own), verdict, words, cuda=True)
+
+
+@pytest.mark.parametrize(
+    ("preset", "code", "words"),
+    [
+        ("old-gpu", "9.0", "FlashAttention's kernels, which 9.0"),
+        ("old-gpu", "7.0", ""),
+        ("jetson", "9.0", "none: NCCL"),
+    ],
+)
+def test_a_preset_for_another_machine(preset: str, code: str, words: str) -> None:
+    facts = cuda_facts(toolkit("12.6", cudnn="9.5"), gpus=(gpu(code),), tree=of("2.8.0"))
+    judge(facts, "warn" if words else "ok", words, cuda=True, preset=preset)
+
+
+def test_torchvision_takes_no_blank_in_the_folder_of_headers() -> None:
+    judge(windows_facts(pythons=(BLANK,)), "warn", "blank", with_=("torchvision",))
+
+
+def test_an_nvcc_of_another_release_than_the_rest() -> None:
+    facts = cuda_facts(
+        toolkit("12.6", cudnn="9.5", nvcc_version="11.5.119"), gpus=(gpu("8.9"),), tree=of("2.8.0")
+    )
+    judge(facts, "warn", "nvcc is of CUDA 11.5", cuda=True)
 
 
 def test_the_driver_of_wsl_is_that_of_windows() -> None:
@@ -343,7 +438,8 @@ def test_nccls_makefile_takes_no_blank(words: tuple[str, ...], verdict: str) -> 
 def test_a_library_that_is_asked_for_and_is_not_here(name: str) -> None:
     facts = cuda_facts(toolkit("12.8", cudnn="9.5"), gpus=(gpu("8.9"),))
     judge(facts, "warn", f"{name}=1.*was found", cuda=True, set=(f"{name}=1",))
-    library = Library(name=name.rpartition("_")[2].lower(), include="/opt/include", found_via="system")
+    own = name.rpartition("_")[2].lower()
+    library = Library(name=own, include="/opt/include", library="/opt/lib", found_via="system")
     seen = cuda_facts(toolkit("12.8", cudnn="9.5"), gpus=(gpu("8.9"),), libraries=(library,))
     judge(seen, "ok", "", cuda=True, set=(f"{name}=1",))
 

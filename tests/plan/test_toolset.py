@@ -7,8 +7,17 @@ from typing import Any
 import pytest
 
 from tests.support.machines import ask, found, plan_of, settings, tree
-from tests.support.windows import ROOT, VS_2019, VS_2022, studio, toolset, windows, windows_facts
-from torchbuild_tasks.model import Choice, EnvOp, Facts, Toolset
+from tests.support.windows import (
+    ROOT,
+    VS_2019,
+    VS_2022,
+    studio,
+    toolset,
+    windows,
+    windows_facts,
+    windows_python,
+)
+from torchbuild_tasks.model import Choice, EnvOp, Facts, Host, Toolset
 from torchbuild_tasks.plan.cuda.toolkit import choose_toolkit, host_limits
 from torchbuild_tasks.plan.question import Question
 from torchbuild_tasks.plan.toolset import choose_toolset
@@ -149,6 +158,14 @@ def test_vcvarsall_is_loaded_last_for_the_chosen_toolset() -> None:
 
 def variables(facts: Facts, **flags: Any) -> dict[str, str]:
     return {op.name: op.value for op in plan_of(facts, **flags).env if op.op == "set"}
+
+
+@pytest.mark.parametrize(("abi", "target"), [("cp312-win_arm64", "arm64"), ("cp312-win_amd64", "x64")])
+def test_on_arm_it_is_loaded_for_the_processor_of_the_python(abi: str, target: str) -> None:
+    host = Host(os="windows", arch="aarch64")
+    plan = plan_of(windows_facts(host=host, pythons=(windows_python(version="3.12.10", abi=abi),)))
+    (load,) = [op for op in plan.env if op.op == "load"]
+    assert load.arguments[0] == target
 
 
 def test_the_build_is_told_that_a_toolset_is_active() -> None:

@@ -13,10 +13,7 @@ Unpack = Literal["7z", "zip", "tar.bz2", "tar.xz", "tar.gz", "conda", "file"]
 
 
 class TorchRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """One release series, `latest` its last release; `requires` are PEP 508 requirements of its build.
-
-    `python_tried` and `free_threaded` are CPython versions as PEP 440; torch.toml explains the columns.
-    """
+    """One release series, `latest` its last release; torch.toml explains the columns."""
 
     version: str
     latest: str
@@ -28,6 +25,7 @@ class TorchRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     cmake: str
     requires: tuple[str, ...]
     source: str
+    python_linux: str = ""
     python_tried: str = ""
     free_threaded: str = ""
     clang: str = ""
@@ -78,7 +76,7 @@ class VariableRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     `needs` says what an existing build tree needs when it changes. `refused` gives the
     reason why it must not be in the environment of a build. `kind` and `values` say what it may
     be: a switch (on or off), a whole number (`count`) or one above 0, a version, a word that leads to
-    nothing, options of compilers, or one of these words in any case.
+    nothing, options of compilers, or one of these words in any case, `windows` only there.
     """
 
     name: str
@@ -88,6 +86,7 @@ class VariableRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     refused: str = ""
     kind: Literal["", "switch", "number", "count", "version", "word", "flags"] = ""
     values: tuple[str, ...] = ()
+    windows: tuple[str, ...] = ()
     source: str = ""
 
 
@@ -104,11 +103,12 @@ class ReaderRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
 
 
 class OverruledRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Words of flags that torch's own build undoes or does not survive, and what to do instead."""
+    """Words of flags (or patterns) that torch's own build undoes or does not survive, and what to do."""
 
     names: tuple[str, ...]
     words: tuple[str, ...]
     torch: str = ""
+    arch: str = ""
     because: str
     fix: str
     source: str

@@ -107,6 +107,12 @@ class Python(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     problem: str | None = None
 
     @property
+    def machine(self) -> str:
+        """Return the processor that its ABI tag names (cp312-win_amd64), as the facts call it; else ""."""
+        named = re.search(r"-(?:win_)?(x86_64|amd64|aarch64|arm64)(?:-|$)", self.abi or "")
+        return {"amd64": "x86_64", "arm64": "aarch64"}.get(named[1], named[1]) if named else ""
+
+    @property
     def free_threaded(self) -> bool:
         """Say whether its ABI tag (cpython-313t-x86_64-linux-gnu) is of a build without the GIL."""
         return re.search(r"\dt(?:-|$)", self.abi or "") is not None

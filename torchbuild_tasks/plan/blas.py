@@ -72,6 +72,11 @@ def _hold_named(
 ) -> ChosenBlas:
     """Hold the BLAS that is named against what was found; rows of checks.toml hold torch to it."""
     name = asked.value
+    reads = question.facts.tree.reads
+    if name not in rows and reads and name in reads.values.get("BLAS", ()):
+        text = f"BLAS={name} ({asked.because}): it is not looked for here, and CMake ends where it finds none"
+        fix = f"Unless the system's folders have it: --set {PREFIX_PATH}=FOLDER; or drop BLAS."
+        return ChosenBlas(problems=(Finding(id="blas", status="warn", text=text, fix=fix),))
     known = question.facts.blas is not None and name in rows and not question.facts.tree.sample
     if not known or name in here or (brought and name == "MKL") or name == "Generic":
         return ChosenBlas()

@@ -213,14 +213,30 @@ def _comes_up(question: Question, row: FlagRow, tool: Tool) -> bool:
 def check_compilers(question: Question, compilers: Compilers) -> tuple[Finding, ...]:
     """Check that there are compilers, and that the one for C++ can compile this torch."""
     if question.facts.windows is not None:
-        return (*_check_on_windows(question, compilers), *_check_c(question))
-    return (*_check_cxx(question, compilers), *_check_c(question))
+        return (*_check_on_windows(question, compilers), *_check_c(question, compilers.tool))
+    return (*_check_cxx(question, compilers), *_check_c(question, compilers.tool))
 
 
-def _check_c(question: Question) -> tuple[Finding, ...]:
-    """Check that a C compiler that is asked for is there: CMake takes no other one."""
-    asked = decide(question, "CC")
-    return _not_found(question, asked) if asked and asked.value and _is_missing(question, "CC") else ()
+def _check_c(question: Question, cxx: Tool | None) -> tuple[Finding, ...]:
+    """Check that there is a C compiler, and the one that is asked for: CMake takes no other one."""
+    asked, found = decide(question, "CC"), question.facts.compilers
+    if asked and asked.value:
+        if _is_missing(question, "CC"):
+            return _not_found(question, asked)
+        named = _find_named(found, asked.value)
+        if not (cxx and named and {cxx.name, named.name} in ({"g++", "clang"}, {"clang++", "gcc"})):
+            return ()
+        text = (
+            f"CC={asked.value} is {named.name}, and the C++ compiler {cxx.path} is {cxx.name}: what is asked "
+        )
+        text += "of one is passed to both, and the OpenMP of both (libgomp and libomp) is linked"
+        fix = f"Drop CC, or name the C compiler of the same family: {PARTNER[cxx.name]}"
+        return (Finding(id="c-compiler", status="warn", text=text, fix=fix),)
+    if not list_cxx(question) or not any(tool.name == "cc" and not tool.path for tool in found):
+        return ()
+    text = "no C compiler was found, and parts of torch are C"
+    fix = f"Install one: {_install(question, 'g++')}"
+    return (Finding(id="c-compiler", status="error", text=text, fix=fix),)
 
 
 def _check_cxx(question: Question, compilers: Compilers) -> tuple[Finding, ...]:

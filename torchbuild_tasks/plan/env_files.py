@@ -76,7 +76,9 @@ def _finding(shell: str, op: EnvOp, reason: str) -> Finding:
         id="env-file",
         status="error",
         text=f"{file_name(shell)} cannot {op.op} {name}: {reason}",
-        fix=f"Change or drop {name} (--set, torchbuild.toml), or write another file with --env-shell.",
+        fix=f"Move what lies there to a folder without it: {op.value}"
+        if op.op == "prepend"
+        else f"Change or drop {name} (--set, torchbuild.toml), or write another file with --env-shell.",
     )
 
 

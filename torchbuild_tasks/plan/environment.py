@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import msgspec
 
 from torchbuild_tasks.catalog.match import admits, entry_row, series
@@ -35,6 +37,7 @@ class ChosenPython(msgspec.Struct, frozen=True, kw_only=True):
     better: tuple[str, ...] = ()
 
 
+STORE = "\\WindowsApps\\"
 _NEWEST = 30  # minor versions of Python 3 that are tried against a row
 OWN_VENV = (
     "To leave it alone, name a Python that is in no environment, and the checkout gets a venv of its own: "
@@ -44,18 +47,24 @@ OWN_VENV = (
 
 def is_own(question: Question) -> bool:
     """Say whether the environment that gets torch is the tool's own, not one of the user's."""
-    python = _first(question)
+    python = first_python(question)
     return python is not None and (_target(question, python) != python.executable or python.managed is True)
+
+
+def target_machine(question: Question) -> str:
+    """Return the processor that torch is built for: its Python's, which Windows on Arm may emulate."""
+    python = first_python(question)
+    return python.machine if python and python.machine else question.facts.host.arch
 
 
 def brought_cmake(question: Question) -> str | None:
     """Return the version of the CMake in the environment that gets torch; None where it is not there."""
-    python = _first(question)
+    python = first_python(question)
     target = _target(question, python) if python else ""
     return next((p.packages.get("cmake") for p in question.facts.pythons if p.executable == target), None)
 
 
-def _first(question: Question) -> Python | None:
+def first_python(question: Question) -> Python | None:
     """Return the first interpreter that fits, else the first that runs, else the first at all."""
     found = _find_asked(question)
     answers = [(fits(question, p), p) for p in found]
@@ -92,7 +101,7 @@ def choose_python(question: Question, also: tuple[str, ...] = ()) -> ChosenPytho
 
     `also` are requirements (PEP 508) on top of those of the build itself.
     """
-    python = _first(question)
+    python = first_python(question)
     if python is None:
         nothing = Choice(name="python", value="", because="no interpreter was found")
         return ChosenPython(python=None, target=None, environment=Environment(python=""), choice=nothing)
@@ -237,6 +246,7 @@ def _check_version(question: Question, python: Python) -> tuple[Finding, ...]:
         findings.append(
             Finding(id="python-bits", status="error", text=text, fix="Name a 64-bit one: --python PATH")
         )
+    findings += _check_kind(question, python)
     wanted = f"torch {question.row.version} builds for Python {question.row.python}"
     fit = fits(question, python)
     if fit is None:
@@ -251,6 +261,26 @@ def _check_version(question: Question, python: Python) -> tuple[Finding, ...]:
     else:
         findings.append(Finding(id="python", status="ok", text=f"{name}: {wanted}"))
     return tuple(findings)
+
+
+def _check_kind(question: Question, python: Python) -> Iterator[Finding]:
+    """Report an interpreter for another processor, and the one of Microsoft's Store."""
+    host, machine = question.facts.host, python.machine
+    if machine and machine != host.arch:
+        text = f"{python.executable} is for {machine}, and this machine is {host.arch}"
+        if host.os == "windows":
+            text += ", which emulates it: the torch for it is one for x86_64, slow to build and to run"
+        else:
+            text += ", whose compilers make nothing that it could load"
+        fix = f"Name one for {host.arch}: --python PATH"
+        yield Finding(id="python", status="warn" if host.os == "windows" else "error", text=text, fix=fix)
+    if any(STORE in (place or "") for place in (python.executable, python.prefix)):
+        text = (
+            f"{python.executable} is the Python of Microsoft's Store: what it writes below AppData goes to "
+        )
+        text += "a copy of its own, behind a path so long that files of torch do not fit"
+        fix = "Install Python from python.org, and name it: --python PATH"
+        yield Finding(id="python", status="warn", text=text, fix=fix)
 
 
 def _why_unknown(question: Question, python: Python) -> str:

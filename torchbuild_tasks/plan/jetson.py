@@ -50,7 +50,7 @@ def jetson_variables(question: Question, toolkit: ChosenToolkit) -> tuple[Choice
 def check_jetson(question: Question, toolkit: ChosenToolkit) -> tuple[Finding, ...]:
     """Say which board and JetPack this is, and what is not as it should be; nothing on other machines."""
     if not (tegra := question.cuda.tegra):
-        return ()
+        return _check_no_board(question)
     found = (
         _check_board(question, tegra),
         _check_jetpack(question, tegra),
@@ -172,6 +172,17 @@ def _swap_commands() -> str:
     make = f"sudo fallocate -l {size} {SWAP_FILE} && sudo chmod 600 {SWAP_FILE} && "
     make += f"sudo mkswap {SWAP_FILE} && sudo swapon {SWAP_FILE}"
     return f"{make} (zram takes its swap out of memory: sudo systemctl disable nvzramconfig, and restart)"
+
+
+def _check_no_board(question: Question) -> tuple[Finding, ...]:
+    """Report the boards' preset on a machine that can be none."""
+    if question.preset.value != PRESET or question.facts.host.arch != "x86_64":
+        return ()
+    text = (
+        f"preset {PRESET} is for Jetson boards, and this is none: NCCL and FBGEMM, which this machine has a "
+    )
+    text += "use for, are left out"
+    return (Finding(id="preset", status="warn", text=text, fix="--preset dev leaves out less."),)
 
 
 def _check_preset(question: Question) -> Finding | None:

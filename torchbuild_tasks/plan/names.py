@@ -144,12 +144,13 @@ def _same(one: str, other: str) -> bool:
 def check_overruled(question: Question, build_type: str) -> Iterator[Finding]:
     """Report words of flags, of this build type or all, that torch's build undoes or does not survive."""
     for row in question.catalog.overruled:
-        if not applies(row.torch, question.version):
+        if not applies(row.torch, question.version) or row.arch not in ("", question.facts.host.arch):
             continue
         for name in row.names:
-            of_it = not name.startswith("CMAKE_") or name.casefold().endswith(f"_{build_type.casefold()}")
+            of_it = "_FLAGS_" not in name or name.casefold().endswith(f"_{build_type.casefold()}")
             choice = question.decided.get(name) if of_it else None
-            lost = [word for word in choice.value.split() if word in row.words] if choice else []
+            words = choice.value.split() if choice else []
+            lost = [word for word in words if any(fnmatch.fnmatchcase(word, each) for each in row.words)]
             if lost:
                 text = f"{' '.join(lost)} in {name}: {row.because}"
                 yield Finding(id="variable", status="warn", text=text, fix=row.fix)
@@ -166,9 +167,10 @@ def _wrong(question: Question, choice: Choice) -> str:
     if listed and value not in listed:  # CMake compares these as they are written
         near = close_to(value, listed)
         return f"this checkout knows {', '.join(listed)}" + (f"; did you mean {near}?" if near else "")
-    if row and row.values and value.upper() not in map(str.upper, row.values):
-        near = close_to(value, row.values)
-        return f"it is one of {', '.join(row.values)}" + (f"; did you mean {near}?" if near else "")
+    known = (*row.values, *(row.windows if question.facts.host.os == "windows" else ())) if row else ()
+    if known and value.upper() not in map(str.upper, known):
+        near = close_to(value, known)
+        return f"it is one of {', '.join(known)}" + (f"; did you mean {near}?" if near else "")
     if row and row.kind == "number" and not (value.isdecimal() and int(value) > 0):
         return "it is a whole number above 0"
     if row and row.kind == "count" and not value.isdecimal():

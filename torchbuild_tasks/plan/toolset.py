@@ -15,6 +15,7 @@ from torchbuild_tasks.catalog import MsvcRow
 from torchbuild_tasks.catalog.match import admits, applies, parse_version, series
 from torchbuild_tasks.model import Choice, EnvOp, Finding, Source, Toolset, VisualStudio
 from torchbuild_tasks.plan.cuda.values import NO_LIMITS, OR_ADVISED, HostLimits
+from torchbuild_tasks.plan.environment import target_machine
 from torchbuild_tasks.plan.question import Question
 from torchbuild_tasks.plan.variables import decide
 from torchbuild_tasks.values import replace
@@ -75,7 +76,7 @@ def load_toolset(question: Question, chosen: ChosenToolset) -> tuple[EnvOp, ...]
     """Load the toolset: vcvarsall.bat for the target, after everything else in the env file."""
     if chosen.toolset is None or chosen.studio is None or chosen.studio.vcvarsall is None:
         return ()
-    target = TARGETS.get(question.facts.host.arch, "x64")
+    target = TARGETS.get(target_machine(question), "x64")
     return (
         EnvOp(
             op="load",

@@ -53,6 +53,7 @@ def check_variables(question: Question) -> tuple[Finding, ...]:
         *check_values(question),
         _check_device(question),
         *_check_idle(question),
+        *check_build_type(question),
         _check_version_pair(question),
     ]
     return tuple(finding for finding in findings if finding)
@@ -198,6 +199,16 @@ def choose_build_type(question: Question) -> Choice:
     rows = preset_rows(question.catalog, preset, question.facts.host.os)
     default = rows[-1].build_type if rows else "Release"
     return Choice(name="build type", value=default, because=f"preset {preset}", source="preset")
+
+
+def check_build_type(question: Question) -> Iterator[Finding]:
+    """Report what one layer says of the build type in two ways, of which the first counts."""
+    asked = [choice for choice in _list_build_types(question) if choice]
+    first = min(asked, key=lambda choice: LAYERS.index(choice.source), default=None)
+    for other in asked:
+        if first and other.source == first.source and other.value.casefold() != first.value.casefold():
+            text = f"{other.because} says {other.value}, and {first.value} counts ({first.because})"
+            yield Finding(id="variable", status="warn", text=text, fix="Drop one of them.")
 
 
 def _list_build_types(question: Question) -> Iterator[Choice | None]:

@@ -47,7 +47,14 @@ def test_a_disk_that_says_nothing_is_unknown() -> None:
 
 @pytest.mark.parametrize(
     ("changed", "status"),
-    [({"writable": False}, "error"), ({"kind": "nfs4"}, "warn"), ({}, "ok")],
+    [
+        ({"writable": False}, "error"),
+        ({"kind": "nfs4"}, "warn"),
+        ({"kind": "exfat"}, "warn"),
+        ({"kind": "tmpfs"}, "warn"),
+        ({"kind": "overlay"}, "ok"),
+        ({}, "ok"),
+    ],
 )
 def test_a_place_must_be_written_to_and_started_from(changed: dict[str, Any], status: str) -> None:
     purpose = "tmp" if changed.get("writable") is False else "build"

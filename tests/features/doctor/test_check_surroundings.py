@@ -102,6 +102,9 @@ def test_variables_that_lead_to_another_cuda() -> None:
     seen = health(environ={"CUDA_PATH": "/usr/local/cuda-11.8"})
     found = check("cudas", facts, seen, cuda=True, cuda_toolkit="12.8")
     assert (found.status, "11.8" in found.text, "12.8" in found.text) == ("warn", True, True)
+    for name in ("CPATH", "LIBRARY_PATH"):
+        seen = health(environ={name: "/opt/x:/usr/local/cuda-11.8/include"})
+        assert name in check("cudas", facts, seen, cuda=True, cuda_toolkit="12.8").text
     assert check("cudas", facts, cuda=True, cuda_toolkit="12.8").status == "ok"
 
 

@@ -78,7 +78,13 @@ def test_magma_on_linux() -> None:
     (choice,) = [choice for choice in plan().choices if choice.name == "USE_MAGMA"]
     assert choice.value == "0"
     assert "helpers build magma" in choice.because
-    here = Library(name="magma", version="2.6.1", include="/opt/conda/include", found_via="CONDA_PREFIX")
+    here = Library(
+        name="magma",
+        version="2.6.1",
+        include="/opt/conda/include",
+        library="/opt/conda/lib",
+        found_via="CONDA_PREFIX",
+    )
     values = env(plan(cuda_facts(toolkit(), gpus=(gpu(),), libraries=(here,))))
     assert values["MAGMA_HOME"] == "/opt/conda"
     assert "USE_MAGMA" not in values
@@ -94,7 +100,13 @@ def own_magma(cuda: str = "13.0", archs: tuple[str, ...] = ("8.6",), **changes: 
         configuration="release",
         system="linux x86_64",
     )
-    library = Library(name="magma", include="/opt/magma/include", found_via="MAGMA_HOME", built_for=note)
+    library = Library(
+        name="magma",
+        include="/opt/magma/include",
+        library="/opt/magma/lib",
+        found_via="MAGMA_HOME",
+        built_for=note,
+    )
     return cuda_facts(toolkit("13.0"), gpus=(gpu("8.6"),), libraries=(library,), **changes)
 
 
@@ -222,8 +234,10 @@ def test_cuda_without_cudnn_is_told() -> None:
     """The advice that is printed changes the verdict: a folder, or saying that none is wanted."""
     assert "no cuDNN was found" in findings("cudnn", plan())[0]
     assert not findings("cudnn", plan(set=("USE_CUDNN=0",)))
-    library = Library(name="cudnn", version="9.13.0", include="/c/include", found_via="CUDNN_ROOT")
-    facts = cuda_facts(toolkit(), gpus=(gpu(),), libraries=(library,))
+    half = Library(name="cudnn", version="9.13.0", include="/c/include", found_via="CUDNN_ROOT")
+    facts = cuda_facts(toolkit(), gpus=(gpu(),), libraries=(half,))
+    assert "headers alone" in findings("cudnn", plan(facts, set=("CUDNN_ROOT=/c",)))[0]
+    facts = cuda_facts(toolkit(), gpus=(gpu(),), libraries=(replace(half, library="/c/lib"),))
     assert not findings("cudnn", plan(facts, set=("CUDNN_ROOT=/c",)))
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 
 import msgspec
 from packaging.requirements import InvalidRequirement, Requirement
@@ -13,6 +14,7 @@ from torchbuild_tasks.catalog import Catalog, CompanionReleaseRow, CompanionRow
 from torchbuild_tasks.catalog.match import admits, parse_version, series
 from torchbuild_tasks.errors import UsageError
 from torchbuild_tasks.model import Choice, Companion, CompanionSource, Finding
+from torchbuild_tasks.plan.environment import first_python
 from torchbuild_tasks.plan.jobs import choose_jobs
 from torchbuild_tasks.plan.question import Question
 from torchbuild_tasks.plan.variables import decide, is_cuda
@@ -285,7 +287,18 @@ def check_companions(question: Question) -> tuple[Finding, ...]:
     return tuple(
         _of_folder(question, wanted) if wanted.path else _of_release(question, wanted)
         for wanted in wanted_companions(question)
-    )
+    ) + tuple(_of_blank(question))
+
+
+def _of_blank(question: Question) -> Iterator[Finding]:
+    """Report headers of Python behind a blank, which torchvision's build on Windows splits at it."""
+    python = first_python(question)
+    include = python.include or "" if python else ""
+    named = any(wanted.row.name == NAME for wanted in wanted_companions(question))
+    if named and question.facts.host.os == "windows" and " " in include:
+        text = f"{include}: {NAME}'s build takes the blank for the end of that folder (pytorch/vision 9165)"
+        fix = "Install Python in a folder without blanks, such as C:\\Python311, and name it: --python PATH"
+        yield Finding(id=NAME, status="warn", text=text, fix=fix)
 
 
 def _of_release(question: Question, wanted: Wanted) -> Finding:

@@ -20,6 +20,8 @@ _FILES: Final = 256
 _FILES_EACH_JOB: Final = 8
 _CLOCK: Final = 5.0  # seconds; file systems keep times no finer than two
 _SHARED: Final = ("nfs", "nfs4", "cifs", "smb3", "9p", "fuse.sshfs", "drvfs", "virtiofs")
+_PLAIN: Final = ("exfat", "vfat", "msdos", "fat32")  # of sticks and cameras
+_IN_MEMORY: Final = ("tmpfs", "ramfs")
 # A folder that must be written to, and what names another one.
 _NAMED: Final = {"store": "TORCHBUILD_CACHE", "cache": "--cache-dir", "tmp": ""}
 
@@ -79,14 +81,29 @@ def check_places(view: View) -> Findings:
             names = _NAMED[room.purpose] or temporary_names(view.question)
             fix = f"Make it yours, or name another: {names}."
             findings += one_finding("places", "error", text, fix)
-        if room.kind in _SHARED and room.purpose in ("build", "cache"):
-            text = f"{room.path} ({room.purpose}) is on {room.kind}, which is shared, and slow"
-            findings += one_finding(
-                "places", "warn", text, "A local disk is several times as fast for many small files."
-            )
+        if slow := _what_is_slow(view, room):
+            text = f"{room.path} ({room.purpose}) is on {room.kind}, {slow[0]}"
+            findings += one_finding("places", "warn", text, slow[1])
     return tuple(findings) or one_finding(
         "places", "ok", "every folder that a build writes to can be written to"
     )
+
+
+def _what_is_slow(view: View, room: Room) -> tuple[str, str] | None:
+    """Say what a build suffers from on a file system, and what to do; None for one that is fit."""
+    if room.kind in _SHARED and room.purpose in ("build", "cache"):
+        return "which is shared, and slow", "A local disk is several times as fast for many small files."
+    if room.kind in _PLAIN and room.purpose in ("source", "build") and not view.windows:
+        return (
+            "which knows no links and no rights: git, venv and libraries with versions want both",
+            "Use a checkout on a file system of Linux (ext4, xfs, btrfs).",
+        )
+    if room.kind in _IN_MEMORY and room.purpose == "build":
+        return (
+            "which lies in memory: compilers have less of it by what is built there, and a restart ends it",
+            "Use a checkout on a disk, or fewer jobs: --jobs 4",
+        )
+    return None
 
 
 def check_memory(view: View) -> Findings:

@@ -138,7 +138,7 @@ def check_cudas(view: View) -> Findings:
     toolkits = view.question.cuda.toolkits
     used = next((t for t in toolkits if view.choice("CUDA toolkit") in (t.path, *t.aliases)), None)
     findings: list[Finding] = []
-    for name in ("CUDA_HOME", "CUDA_PATH"):
+    for name in ("CUDA_HOME", "CUDA_PATH", *_SEARCHED[1:]):  # of the first one the plan says it
         for entry in _entries(view, name):
             other = next((t for t in toolkits if any(_inside(entry, p) for p in (t.path, *t.aliases))), None)
             if used and other and other.version != used.version:

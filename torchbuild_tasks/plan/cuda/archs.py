@@ -30,6 +30,7 @@ NAME = "TORCH_CUDA_ARCH_LIST"
 COST = 0.4
 # Beyond it libtorch_cuda.so grows past what 32-bit relocations reach (pytorch issues 39968, 48588).
 MANY = 8
+WORDS = ("auto", "native", "common", "all")  # what else may stand for a list
 _ENTRY = re.compile(r"(\d{1,2})\.(\d)([af]?)(\+PTX)?", re.IGNORECASE)
 
 
@@ -165,6 +166,11 @@ def _read_request(question: Question) -> tuple[str, str, Source]:
     return "auto", "no architecture was named", "default"
 
 
+def asked_archs(question: Question) -> str:
+    """Return the list as it was asked for, names of families and all; "auto" where nobody did."""
+    return _read_request(question)[0]
+
+
 def _decide_archs(
     question: Question,
     chosen: ChosenToolkit,
@@ -174,7 +180,7 @@ def _decide_archs(
     source: Source,
 ) -> ChosenArchs:
     word = asked.lower()
-    if word not in ("auto", "native", "common", "all"):
+    if word not in WORDS:
         archs = tuple(
             Arch(capability=capability_for(question, arch.capability, chosen.version), ptx=arch.ptx)
             for arch in read_archs(question, asked)

@@ -13,7 +13,9 @@ from torchbuild_tasks.model.cuda import LIBRARIES, names_of
 from torchbuild_tasks.plan.cuda.archs import (
     MANY,
     NAME,
+    WORDS,
     arch_list,
+    asked_archs,
     capability,
     capability_for,
     is_known,
@@ -54,6 +56,7 @@ ARCHS_ID = "architectures"
 TOOLKIT_ID = "cuda-toolkit"
 CODE_ID = "gpu-code"
 LIBC_ID = "cuda-libc"
+FLASH = Capability(8, 0)  # the first with FlashAttention's kernels
 
 
 def check_archs(
@@ -69,6 +72,7 @@ def check_archs(
     found += _check_devices(question, chosen, archs, gpus)
     if not any(finding.status == "error" for finding in found):
         found += _check_code(question, chosen, archs, gpus)
+    found += _check_flash(question, archs)
     if len(archs.archs) > MANY:
         text = (
             f"{len(archs.archs)} architectures: libtorch_cuda may grow too large to be linked "
@@ -124,7 +128,9 @@ def _refuse_uncompiled(
         return Finding(
             id=ARCHS_ID, status="error", text=text, fix="Look up the compute capability of the GPU."
         )
-    text = f"CUDA {chosen.version} does not compile for {code}; CUDA {able[0]} to {able[-1]} do. {span}"
+    asked = asked_archs(question)
+    said = f" ({asked})" if asked not in WORDS and str(code.plain) not in asked else ""
+    text = f"CUDA {chosen.version} does not compile for {code}{said}; CUDA {able[0]} to {able[-1]} do. {span}"
     fix = f"{ADVISED} Or name another --arch."
     if code.plain < known[-1]:
         return Finding(id=ARCHS_ID, status="error", text=text, fix=fix)
@@ -179,6 +185,18 @@ def _check_code(
         text = f"{device.name} ({device.capability}): {what} makes no code of its own for it, so {how}"
         fix = ADVISED if own not in known else _newer_torch(question, own)
         yield Finding(id=CODE_ID, status="warn", text=text, fix=fix)
+
+
+def _check_flash(question: Question, archs: ChosenArchs) -> Iterator[Finding]:
+    """Report a preset that leaves out kernels which the GPUs that are compiled for could run."""
+    flash = question.decided.get("USE_FLASH_ATTENTION")
+    able = [str(arch) for arch in archs.archs if arch.capability >= FLASH]
+    if flash and flash.source == "preset" and is_off(flash.value) and able:
+        text = f"preset {question.preset.value} leaves out FlashAttention's kernels, "
+        text += f"which {', '.join(able)} can run"
+        yield Finding(
+            id="preset", status="warn", text=text, fix="--set USE_FLASH_ATTENTION=1, or --preset dev"
+        )
 
 
 def _runs_as_it_is(question: Question, code: Capability, device: Capability) -> bool:
@@ -241,8 +259,19 @@ def _others(question: Question) -> str:
 
 def _contradictions(question: Question, chosen: ChosenToolkit) -> list[Finding]:
     """Return what is said of the toolkit elsewhere and is not so: CMake ends at two of them."""
-    others = (_other_nvcc(question, chosen), _other_libraries(question, chosen))
+    others = (_own_nvcc(chosen), _other_nvcc(question, chosen), _other_libraries(question, chosen))
     return [*_other_roots(question, chosen), *(finding for found in others for finding in found)]
+
+
+def _own_nvcc(chosen: ChosenToolkit) -> Iterator[Finding]:
+    """Report a folder whose nvcc is of another release than its headers and libraries."""
+    found = chosen.toolkit
+    version = series_of(found.nvcc_version) if found else None
+    if found and version and chosen.version and version != chosen.version:
+        text = f"{found.nvcc} is of CUDA {version}, and the rest of {found.path} of {chosen.version}: "
+        text += "what it compiles and what it is linked with do not belong together"
+        fix = f"Install that toolkit again, or name another: --cuda-toolkit PATH. {ADVISED}"
+        yield Finding(id=TOOLKIT_ID, status="warn", text=text, fix=fix)
 
 
 def _other_nvcc(question: Question, chosen: ChosenToolkit) -> Iterator[Finding]:
@@ -364,7 +393,12 @@ def _no_cudnn(question: Question, chosen: ChosenToolkit, wanted: str) -> Finding
     text = (
         f"no cuDNN was found (looked in {looked}): torch is built without it, and its convolutions are slow"
     )
-    if decide(question, "USE_CUDNN"):
+    half = next((each for each in question.cuda.libraries if each.name == "cudnn"), None)
+    if half:
+        part = "headers" if half.include else "library"
+        text = f"cuDNN in {half.include or half.library} has its {part} alone, and CMake wants both: "
+        text += "torch is built without it, and its convolutions are slow"
+    elif decide(question, "USE_CUDNN"):
         text = f"USE_CUDNN is on, and no cuDNN was found (looked in {looked})"
     version = f" {wanted}" if wanted else ""
     fix = f"Name the folder of a cuDNN{version}: --set CUDNN_ROOT=FOLDER; or do without it: --set USE_CUDNN=0"

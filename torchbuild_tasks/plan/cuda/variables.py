@@ -233,4 +233,5 @@ def _has_part(chosen: ChosenToolkit, name: str) -> bool:
 
 def _library(question: Question, name: str) -> Library | None:
     found = question.cuda.libraries
-    return next((library for library in found if library.name == name and library.include), None)
+    whole = (library for library in found if library.name == name and library.include and library.library)
+    return next(whole, None)
