@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import Any, BinaryIO, Final
 
 from torchbuild_tasks.errors import TorchbuildError, UsageError
-from torchbuild_tasks.system.temporary import WRITING, abandoned, temporary_name
+from torchbuild_tasks.system.temporary import WRITING, list_abandoned, temporary_name
 from torchbuild_tasks.values import to_json
 
 STATE_DIR: Final = ".torchbuild"
@@ -62,7 +62,7 @@ def write_atomic(path: Path, data: bytes, *, error: type[TorchbuildError], priva
 
 def sweep(folder: Path, name: str | None = None) -> None:
     """Remove what killed runs left of files there, or of the one with that name, as far as it goes."""
-    for left in abandoned(folder, WRITING, name=name):
+    for left in list_abandoned(folder, WRITING, name=name):
         with contextlib.suppress(OSError):
             left.unlink()
 

@@ -17,7 +17,7 @@ from typing import Final, Protocol
 
 from torchbuild_tasks.errors import TorchbuildError
 from torchbuild_tasks.system.files import STATE_DIR, Patience, replace, translate_errors
-from torchbuild_tasks.system.temporary import FOLDERS, REMOVING, UNPACKING, abandoned, temporary_name
+from torchbuild_tasks.system.temporary import FOLDERS, REMOVING, UNPACKING, list_abandoned, temporary_name
 
 Stamp = tuple[int, int, int]
 _LIFTED: Final = "too-deep"
@@ -95,7 +95,7 @@ def is_link(path: Path) -> bool:
 
 def leftovers(parent: Path, name: str | None = None) -> list[Path]:
     """Return the folders that killed runs left in `parent`; of one path, or of all."""
-    return [path for path in abandoned(parent, *FOLDERS, name=name) if path.is_dir() and not is_link(path)]
+    return [path for path in list_abandoned(parent, *FOLDERS, name=name) if path.is_dir() and not is_link(path)]
 
 
 @contextlib.contextmanager

@@ -21,7 +21,7 @@ def temporary_name(path: Path, doing: str) -> Path:
     return path.with_name(f".{path.name}.{os.getpid()}.{doing}")
 
 
-def abandoned(parent: Path, *doings: str, name: str | None = None) -> list[Path]:
+def list_abandoned(parent: Path, *doings: str, name: str | None = None) -> list[Path]:
     """Return what has such a name in a folder and whose process is over, or is this one.
 
     Args:
