@@ -95,7 +95,9 @@ def is_link(path: Path) -> bool:
 
 def leftovers(parent: Path, name: str | None = None) -> list[Path]:
     """Return the folders that killed runs left in `parent`; of one path, or of all."""
-    return [path for path in list_abandoned(parent, *FOLDERS, name=name) if path.is_dir() and not is_link(path)]
+    return [
+        path for path in list_abandoned(parent, *FOLDERS, name=name) if path.is_dir() and not is_link(path)
+    ]
 
 
 @contextlib.contextmanager
