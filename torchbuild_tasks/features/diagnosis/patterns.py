@@ -125,6 +125,7 @@ _HARMLESS: Final = _any(
     r" (?:PASSED|SKIPPED|XFAIL|ok)$",
     r"^\d* *\| ",
     r"^raise \w|^-+> \d+ |^[a-z_][\w.]{0,60} = [frb]?['\"(\[]",  # quoted source
+    r"^configure: error: in [`'].{1,300}':$",  # what is wrong comes next
     r"^debconf: (?:delaying|unable to initialize|falling)|^#\d+ CANCELED$",
 )
 _TOOL: Final = (
@@ -132,7 +133,7 @@ _TOOL: Final = (
 )
 # A command: whatever it holds is a path, a definition or a flag.
 _COMMAND: Final = _any(
-    r"^(?:\$ |\+ |cd |: && )",
+    r"^(?:\$ |\+ |cd |: && |timeout -?\w)",
     r"^\[ *\d+[/%]",
     rf"^\S*?{_TOOL}(?:-?[\d.]+)?(?:\.exe)?\"? +(?:[-/@\"]|\S{{0,300}}[./=])",
 )
@@ -158,7 +159,8 @@ _MARKER: Final = _any(
     r"^(?:The following tests FAILED|Errors while running CTest)",
     r"^!{4,} .{1,200} !{4,}$",  # pytest was interrupted
     r"^FAILED (?:CONSISTENTLY: |\[[\d.]{1,12}s\] )?\S{1,300}::\S|^FAILED \((?:failures|errors)=",  # tests
-    r"^=+ (?:.{0,80} )?\d+ (?:failed|errors?)\b.{0,80} in [\d.]+s",
+    r"^ERROR \S{1,300}\.py(?:::\S| - |$)",
+    r"^(?:=+ )?(?:\d.{0,80}, )?[1-9]\d* (?:failed|errors?)\b.{0,80} in [\d.]+s",  # pytest
 )
 _ON: Final = _any(
     r"-- (?!Configuring incomplete)",
@@ -190,7 +192,7 @@ STEP_DONE: Final = re.compile(
 # A test that did what it should, whatever it has printed.
 TESTED: Final = _any(
     r"\S{1,300}::\S.{0,300} (?:PASSED|SKIPPED|XFAIL)\b",
-    r"(?:PASSED|SKIPPED) \[",
+    r"(?:PASSED|SKIPPED) \[|(?:.{0,300} )?PASSED$",
     r".{1,300} \.\.\. ok$",
     r"OK(?: \(.{1,80}\))?$",
 )
@@ -267,7 +269,7 @@ _ENDS: Final = _any(
     r"Built target|Build files have been written|^-- (?:Generating done|Install|Up-to-date)|100%|^\[\+\] /",
     r"(?i:\b(?:finished|completed|succe(?:ss|eded)\w*|done|passed)\b)",
 )
-_NO_END: Final = re.compile(r"n't|\b(?:not|cannot)\b|\b(?i:fail)")
+_NO_END: Final = re.compile(r"n't|\b(?:not|cannot)\b|\b(?i:fail)|\b[1-9]\d* errors?\b")
 # What was counted and is not there: "0 errors", "Killed workers: 0", "exited with code 0".
 _BAD: Final = (
     r"(?:errors?|fail\w*|kill\w*|crash\w*|abort\w*|time-?outs?|timed out|lost|dropped|reject\w*|fatal"
@@ -305,10 +307,11 @@ _LOUD: Final = _any(
     rf": {_ERRNO}(?:\W{{0,3}}$| \()",
     r"^[^\s:]{1,200}: line \d{1,6}: ",  # a shell, of a line of its script
     r"^\[?[EF]\d{4} \d\d:\d\d:\d\d",  # glog
+    r"^E {3,}\S|^timeout: sending signal|^\*\*\* .{1,60} detected \*\*\*|\bNCCL (?:WARN|failure)\b",
     r"(?:^|\s)(?i:error) \d{2,}\s?:|\blevel=(?:error|fatal|critical)\b",
     r"^\W{0,4}(?:FAILED|Failed|failed|panicked|panic:)\b",
     r"^\d+/\d+ Test +#\d+: .{1,200}\*\*\*(?:Failed|Exception|Timeout|Not Run)",  # ctest
-    r"^thread '.{1,100}' panicked|: Kommando nicht gefunden|permission denied",
+    r"^thread '.{1,100}'(?: \(\d+\))? panicked|: Kommando nicht gefunden|permission denied",
     r"^(?:\S{0,200}/)?(?:ld|ld\.\w{2,4}|collect2|as|ar|cc1plus|cc1)(?:\.exe)?: (?!.*in function .{1,300}:$)",
 )
 # A word that an error mostly has, in whatever sentence.
@@ -327,7 +330,7 @@ _SOFT: Final = re.compile(
 _EXITED: Final = re.compile(
     r"\b(?:fail(?:ed|ure)|exit(?:ed|s)?|return(?:ed|s)?|stopped|errored)\b.{0,60}"
     r"\b(?:exit |return |status )?(?:code|status)\b|returned non-zero"
-    r"|did not (?:complete|run) successfully|[Bb]uild backend returned|^[×├╰]|\bProcessError: "
+    r"|did not (?:complete|run) successfully|^(?:mpirun|prterun|mpiexec) (?:detected|has exited|noticed) |failed to run custom build command|[Bb]uild backend returned|^[×├╰]|\bProcessError: "
 )
 # What a sentence says that is not in order; asked only of the
 # last lines of a log that does not end as one in order.
@@ -343,6 +346,7 @@ _MILD: Final = _any(
     r"\b(?i:skipp\w+|ignor\w+|optional|disabl\w+|fall(?:ing)? ?back|continu\w+)\b",
     r"^\d* *\| |^#(?: |$)",
     r"^\d+ upgraded, \d+ newly installed, ",  # apt's end: "... and 3 not upgraded"
+    r"\b(?i:cache (?:hits?|misses|errors))\b\W{0,4}\d",  # statistics of ccache and sccache
 )
 
 

@@ -22,6 +22,7 @@ from torchbuild_tasks.features.diagnosis.translate import ASCII_SIGNS
 
 LAST: Final = 12
 _ADJACENT: Final = 2
+_WARNS: Final = re.compile(r".{0,60}\bWARN(?:ING)?\b")  # a logger, whose levels `clean` takes away
 _FAR: Final = 40  # lines after which a complaint that nothing came of is forgotten
 # So far into a log the first signs and the plain text of every row are looked for as well: an excerpt holds
 # perhaps only that, and CMake speaks at the start. Later on it would cost many times as much.
@@ -156,11 +157,12 @@ class LogScanner:
         return max(heard, key=self._loudness, default=None)
 
     def _last_words(self, lines: Sequence[Line]) -> Line | None:
-        """Return the first of the last lines that does not sound like an end in order."""
+        """Return the first of the last lines that does not sound like an end in order; warnings come last."""
         on = max((index for index, line in enumerate(lines) if _in_order(line.text.strip())), default=-1)
         last = [line for line in lines[on + 1 :] if not self._is_warning(line)]
         words = (line for line in last if not patterns.is_command(line.text.strip()))
-        return next((line for line in words if patterns.is_negative(line.text.strip())), None)
+        bad = (line for line in words if patterns.is_negative(line.text.strip()))
+        return min(bad, key=lambda line: _WARNS.match(line.raw) is not None, default=None)
 
     def _loudness(self, line: Line | None) -> int:
         return 0 if line is None or self._is_warning(line) else patterns.complaint(line.text.strip())
@@ -297,7 +299,7 @@ class LogScanner:
             return self._suspect is not self._before_step
         return (
             self._suspect is not None
-            and self._suspect.shape == "python"
+            and self._suspect.kind == "python"
             and patterns.TESTED.match(text) is not None
         )
 
