@@ -134,6 +134,14 @@ WANTED: Final[Mapping[str, tuple[str, ...]]] = {
         "patch failed: %s:%ld",
         "%s: patch does not apply",
         "Your local changes to the following files would be overwritten by %s:\n%%s",
+        "Your local changes to the following files would be overwritten by checkout:\n%%s"
+        "Please commit your changes or stash them before you switch branches.",
+        "Your local changes to the following files would be overwritten by merge:\n%%s"
+        "Please commit your changes or stash them before you merge.",
+        "The following untracked working tree files would be overwritten by checkout:\n%%s"
+        "Please move or remove them before you switch branches.",
+        "The following untracked working tree files would be overwritten by merge:\n%%s"
+        "Please move or remove them before you merge.",
         "repository '%s' does not exist",
         "early EOF",
         "RPC failed; %s",
@@ -141,7 +149,6 @@ WANTED: Final[Mapping[str, tuple[str, ...]]] = {
         "CONFLICT (%s): Merge conflict in %s",
         "could not apply %s... %s",
         "corrupt patch at line %d",
-        "The following untracked working tree files would be overwritten by %s:\n%%s",
         "Unable to create '%s.lock': %s",
     ),
     "libc": (
@@ -226,10 +233,11 @@ def _quoted(text: str) -> str:
 
 
 _HEAD: Final = """\
-# What gcc, ld, as, make, bash, git, coreutils and glibc say in other languages, as templates of printf: `english` and
-# how it is `said` there. Written by bin/read_catalogues.py from their message catalogues (gcc.mo, ld.mo,
-# bfd.mo, gas.mo, make.mo, bash.mo, git.mo, coreutils.mo, tar.mo, bison.mo, libc.mo of Debian 12: gcc 12.2, binutils 2.40,
-# make 4.3, bash 5.2, git 2.39, coreutils 9.1, glibc 2.36). CMake, Ninja, pip, nvcc and clang have none; MSVC's messages carry their numbers.
+# What gcc, ld, as, make, bash, git, coreutils, tar, bison and glibc say in other languages, as templates
+# of printf: `english` and how it is `said` there. Written by bin/read_catalogues.py from their message
+# catalogues (gcc.mo, ld.mo, bfd.mo, gas.mo, make.mo, bash.mo, git.mo, coreutils.mo, tar.mo, bison.mo, libc.mo
+# of Debian 12: gcc 12.2, binutils 2.40, make 4.3, bash 5.2, git 2.39, coreutils 9.1, glibc 2.36). CMake,
+# Ninja, pip, nvcc and clang have none; MSVC's messages carry their numbers.
 """
 
 if __name__ == "__main__":

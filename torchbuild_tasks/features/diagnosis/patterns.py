@@ -106,6 +106,8 @@ _WORDS: Final = _any(
     r"^(?:ERROR|FATAL|CRITICAL)\s{1,20}\w{0,60}(?:Error|Exception)\b",
     r"^(?:Hunk #\d+ FAILED at|\d+ out of \d+ hunks? FAILED)",
     r"^E: \S",  # apt
+    r"^=+\d+=+ ?(?:ERROR|FATAL): |^\S{1,300}:\d+:\d+: runtime error: ",  # sanitizers
+    r"^WARNING: Built wheel for .{1,100} is invalid",  # pip
 )
 _CAUSES: Final[tuple[tuple[Kind, re.Pattern[str]], ...]] = (
     ("killed", _KILLED),
@@ -119,7 +121,7 @@ _HARMLESS: Final = _any(
     r"^fatal: (?:[Nn]ot a git repository \(or any|No names found|no tag|No tags|ambiguous argument)",
     r"^ERROR: pip's dependency resolver does not currently",
     r": (?:warning|note|remark)(?: [A-Z#]\S{0,20}?)? ?: ",
-    r"^(?:warning|note|remark|WARNING)\b",
+    r"^(?:warning|note|remark|WARNING(?!: Built wheel for ))\b|^(?:SKIPPED|XFAIL|PASSED)\b",
     r"^\[ *(?:RUN|OK|PASSED|FAILED|SKIPPED|-{3,}|={3,}) *\]",
     r"::test_",
     r" (?:PASSED|SKIPPED|XFAIL|ok)$",
@@ -169,7 +171,7 @@ _ON: Final = _any(
     r"Build succeeded|Der Buildvorgang wurde erfolgreich|生成成功|ビルドに成功",
     r"running \w+$|building '|copying |creating ",
     r"Collecting |Requirement already |Installing collected |Preparing metadata",
-    r"Get:\d+ |Setting up |Unpacking |Submodule path '",
+    r"Get:\d+ |Setting up |Unpacking |Submodule path '|#\d+ DONE \d",
 )
 # Said only when all went well: `make -k` reaches [100%] all the same, and whoever calls install after it.
 _WELL: Final = _any(
@@ -195,6 +197,7 @@ TESTED: Final = _any(
     r"(?:PASSED|SKIPPED) \[|(?:.{0,300} )?PASSED$",
     r".{1,300} \.\.\. ok$",
     r"OK(?: \(.{1,80}\))?$",
+    r"\d+/\d+ Test +#\d+: .{1,300} Passed ",
 )
 INSTALLS: Final = re.compile(r"-- (?:Install|Up-to-date)")
 CONFIGURED: Final = re.compile(r"-- Configuring done")
@@ -222,6 +225,8 @@ TRIAL: Final = re.compile(r"cmTC_|CMakeTmp|CMakeScratch|TryCompile-")
 INTERRUPTED: Final = re.compile(r"KeyboardInterrupt$")
 # What C++ writes above what an exception says.
 THROWN: Final = re.compile(r"terminate called after throwing|terminating (?:due to|with) uncaught exception")
+# What ctest -V writes before what a test says.
+OF_TEST: Final = re.compile(r"\d+: ")
 # What unittest and ctest write above what a test that failed has said.
 HEADING: Final = re.compile(
     r"(?:ERROR|FAIL): test\S{1,160} \("
@@ -330,7 +335,9 @@ _SOFT: Final = re.compile(
 _EXITED: Final = re.compile(
     r"\b(?:fail(?:ed|ure)|exit(?:ed|s)?|return(?:ed|s)?|stopped|errored)\b.{0,60}"
     r"\b(?:exit |return |status )?(?:code|status)\b|returned non-zero"
-    r"|did not (?:complete|run) successfully|^(?:mpirun|prterun|mpiexec) (?:detected|has exited|noticed) |failed to run custom build command|[Bb]uild backend returned|^[×├╰]|\bProcessError: "
+    r"|did not (?:complete|run) successfully|failed to run custom build command"
+    r"|^(?:mpirun|prterun|mpiexec) (?:detected|has exited|noticed) |[Bb]uild backend returned"
+    r"|^[×├╰]|\bProcessError: "
 )
 # What a sentence says that is not in order; asked only of the
 # last lines of a log that does not end as one in order.
@@ -342,7 +349,8 @@ _NEGATIVE: Final = re.compile(
 )
 # Not an error, though it has its words.
 _MILD: Final = _any(
-    r"(?<![/.\w-])(?i:warning|note|remark|hint|info|debug|deprecat\w+)(?![/.\w-])",
+    r"(?<![/.\w-])(?i:warning(?! {2,}\w+ {2,})|note|remark|hint|info|debug|deprecat\w+)(?![/.\w-])",
+    r"^\[W\d{0,4}[\s:]",  # glog
     r"\b(?i:skipp\w+|ignor\w+|optional|disabl\w+|fall(?:ing)? ?back|continu\w+)\b",
     r"^\d* *\| |^#(?: |$)",
     r"^\d+ upgraded, \d+ newly installed, ",  # apt's end: "... and 3 not upgraded"
