@@ -31,6 +31,14 @@ LANGUAGES: Final = (
     "tr",
     "sv",
     "uk",
+    "cs",
+    "hu",
+    "nl",
+    "da",
+    "fi",
+    "ro",
+    "el",
+    "vi",
 )
 # By program: the messages that kinds.toml and failures/ know in English.
 WANTED: Final[Mapping[str, tuple[str, ...]]] = {
@@ -78,13 +86,40 @@ WANTED: Final[Mapping[str, tuple[str, ...]]] = {
         "%pB: relocation %s against `%s' can not be used when making a shared object; recompile with -fPIC",
     ),
     "gold": ("%s: %s: undefined reference to '%s'\n", "multiple definition of '%s'"),
-    "gas": ("no such instruction: `%s'", "Fatal error: ", "can't create %s: %s"),
+    "gas": (
+        "no such instruction: `%s'",
+        "selected processor does not support `%s'",
+        "Fatal error: ",
+        "can't create %s: %s",
+    ),
     "make": (
         "%sNo rule to make target '%s', needed by '%s'%s",
         "%sNo rule to make target '%s'%s",
         "missing separator",
+        "recipe commences before first target",
     ),
-    "bash": ("%s: command not found", "%s: cannot execute binary file", "%s: %s: bad interpreter"),
+    "bash": (
+        "%s: command not found",
+        "%s: cannot execute binary file",
+        "%s: %s: bad interpreter",
+        "%s: line %d: ",
+        "%s: unbound variable",
+        "syntax error near unexpected token `%s'",
+        "syntax error: unexpected end of file",
+        "unexpected EOF while looking for matching `%c'",
+    ),
+    "coreutils": (
+        "cannot stat %s",
+        "cannot access %s",
+        "cannot open %s for reading",
+        "cannot create regular file %s",
+        "cannot create directory %s",
+        "failed to access %s",
+        "failed to run command %s",
+        "error writing %s",
+    ),
+    "tar": ("This does not look like a tar archive", "Unexpected EOF in archive", "%s: Cannot open"),
+    "bison": ("require bison %s, but have %s",),
     "git": (
         "fatal: ",
         "error: ",
@@ -99,8 +134,22 @@ WANTED: Final[Mapping[str, tuple[str, ...]]] = {
         "patch failed: %s:%ld",
         "%s: patch does not apply",
         "Your local changes to the following files would be overwritten by %s:\n%%s",
+        "Your local changes to the following files would be overwritten by checkout:\n%%s"
+        "Please commit your changes or stash them before you switch branches.",
+        "Your local changes to the following files would be overwritten by merge:\n%%s"
+        "Please commit your changes or stash them before you merge.",
+        "The following untracked working tree files would be overwritten by checkout:\n%%s"
+        "Please move or remove them before you switch branches.",
+        "The following untracked working tree files would be overwritten by merge:\n%%s"
+        "Please move or remove them before you merge.",
         "repository '%s' does not exist",
         "early EOF",
+        "RPC failed; %s",
+        "Remote branch %s not found in upstream %s",
+        "CONFLICT (%s): Merge conflict in %s",
+        "could not apply %s... %s",
+        "corrupt patch at line %d",
+        "Unable to create '%s.lock': %s",
     ),
     "libc": (
         "No such file or directory",
@@ -184,10 +233,11 @@ def _quoted(text: str) -> str:
 
 
 _HEAD: Final = """\
-# What gcc, ld, as, make, bash, git and glibc say in other languages, as templates of printf: `english` and
-# how it is `said` there. Written by bin/read_catalogues.py from their message catalogues (gcc.mo, ld.mo,
-# bfd.mo, gas.mo, make.mo, bash.mo, git.mo, libc.mo of Debian 12: gcc 12.2, binutils 2.40, make 4.3, bash 5.2,
-# git 2.39, glibc 2.36). CMake, Ninja, pip, nvcc and clang have none; MSVC's messages carry their numbers.
+# What gcc, ld, as, make, bash, git, coreutils, tar, bison and glibc say in other languages, as templates
+# of printf: `english` and how it is `said` there. Written by bin/read_catalogues.py from their message
+# catalogues (gcc.mo, ld.mo, bfd.mo, gas.mo, make.mo, bash.mo, git.mo, coreutils.mo, tar.mo, bison.mo, libc.mo
+# of Debian 12: gcc 12.2, binutils 2.40, make 4.3, bash 5.2, git 2.39, coreutils 9.1, glibc 2.36). CMake,
+# Ninja, pip, nvcc and clang have none; MSVC's messages carry their numbers.
 """
 
 if __name__ == "__main__":

@@ -65,6 +65,45 @@ ABOUT = [
     ("CMake Error at cmake/OpenMP.cmake:67 (message):\n  Intel OpenMP runtime could not be found.", "missing-package", "OpenMP"),
     ("clang (LLVM option parsing): Unknown command line argument '-amdgpu-x=1'.  Try: '--help'", "unknown-option", ""),
     ("##[error]Unable to download artifact(s): Artifact not found for name: manywheel", "not-on-server", ""),
+    ("k.asm:4: error: parser: instruction expected", "assembler", ""),
+    ("nvFatbin error: fatbinary elf mismatch: elf size doesn't match user-specified size", "bad-object", ""),
+    ("patchelf: missing ELF header", "bad-object", ""),
+    ("CMake Error at a.cmake:7 (message):\n  CMAKE_CUDA_ARCHITECTURES must be non-empty if set.", "bad-value", ""),
+    ('CMake Error at a.cmake:1 (message):\n  Could not find toolchain file: "/x/y.cmake"', "missing-source", ""),
+    ("CMake Error at a:4 (file):\n  file cannot create directory: /x.  Maybe need administrative\n  privileges.", "permission", ""),
+    ("configure: error: libnuma is required for NCCL", "missing-package", "libnuma"),
+    ("configure.ac:3: error: possibly undefined macro: AM_INIT", "missing-package", ""),
+    ("FAILED a.py::test_a - Failed: Timeout (>1.0s) from pytest-timeout.", "out-of-time", ""),
+    ('err:module:import_dll Library c10.dll (which is needed by L"Z:\\\\a.exe") not found', "missing-shared-library", "torch"),
+    ("AssertionError: libcuda.so cannot found!", "missing-shared-library", "the NVIDIA driver"),
+    ("RuntimeError: Failed to find C compiler. Please specify via CC environment variable.", "no-compiler", ""),
+    ("LINK : fatal error LNK1318: Unexpected PDB error; LIMIT (12) ''", "link-limit", ""),
+    ('a.h(361): fatal error C1189: #error:  "64-bit Windows is required"', "unsupported-arch", ""),
+    ("nvidia-container-cli: initialization error: nvml error: driver not loaded: unknown.", "gpu-driver", ""),
+    ("E: Version '2.99' for 'libnccl2' was not found", "system-package-not-found", ""),
+    ("ERROR: unable to select packages:\n  openblas (no such package):", "system-package-not-found", ""),
+    ('Error: No available formula with the name "libomp@99".', "system-package-not-found", ""),
+    ("ERROR: no such target '//third_party:x': target 'x' not declared in package 'third_party'", "missing-target", ""),
+    ("*** buffer overflow detected ***: terminated", "crash", ""),
+    ("==7==ERROR: AddressSanitizer: heap-buffer-overflow on address 0x60", "crash", ""),
+    ("a.cpp:3:4: runtime error: signed integer overflow: 1 + 2 cannot be represented in type 'int'", "crash", ""),
+    ("ld.lld: error: version script assignment of 'V1' to symbol 'torch_init' failed: symbol not defined", "undefined-symbol", "torch"),
+    ("p.y:1.10-14: error: require bison 4.0, but have 3.8.2", "tool-version", ""),
+    ("meson.build:2:2: ERROR: Program 'pythran' not found or not executable", "missing-tool", ""),
+    ("git-lfs smudge -- 'model.bin': 1: git-lfs: not found", "missing-tool", "Git"),
+    ("error: rustup could not choose a version of cargo to run, because one wasn't specified explicitly", "missing-tool", "Rust"),
+    ("ERROR: Wheel 'torch' located at /x/torch.whl is invalid.", "damaged-download", ""),
+    ("error: No interpreter found for Python 3.99 in managed installations or search path", "python-version", ""),
+    ("RuntimeError: MPS backend out of memory (MPS allocated: 17.02 GB)", "gpu-memory", ""),
+    ("  └─ cudnn 9.99** does not exist (perhaps a typo or a missing channel).", "package-not-found", ""),
+    ("#2 ERROR: docker.io/nvidia/cuda:13.9.0-devel-ubuntu24.04: not found", "not-on-server", ""),
+    ("Public key for cuda-nvcc-12-4.x86_64.rpm is not installed", "damaged-download", ""),
+    ("cp: kan inte ta status på 'libtorch.so.2': Filen eller katalogen finns inte", "missing-file", ""),
+    ("/tmp/a.s: Fatal error: can't write 454 bytes to a.o: 'Na zařízení není volné místo'", "disk-full", ""),
+    ('b.sh: riga 5: errore di sintassi vicino al token non atteso ")"', "shell-script", ""),
+    ("error: Los cambios locales de los siguientes archivos serán sobrescritos por checkout:", "git-state", ""),
+    ("2025-03-04 09:02:27,476 - builder - INFO - error: corrupt patch at line 7", "patch-failed", ""),
+    ("2m    Warning   Evicted   pod/x   The node was low on resource: ephemeral-storage.", "disk-full", ""),
 ]  # fmt: skip
 
 
@@ -156,3 +195,56 @@ def test_every_shape_names_a_kind_and_every_kind_is_named() -> None:
 def test_the_quotes_of_a_name_inside_a_cause_stay() -> None:
     told = read("a.cpp:3:1: error: ‘broken’ does not name a type").diagnoses[0]
     assert "'broken' does not name a type" in told.cause
+
+
+def test_what_a_step_said_is_in_the_file_that_cmake_names() -> None:
+    log = (
+        "FAILED: nccl-build\ncmake -P nccl-build.cmake\nCMake Error at nccl-build.cmake:49 (message):\n"
+        "  Command failed: 2\n\n   'make'\n\n  See also\n\n    /b/nccl-build-*.log\n"
+    )
+    assert "/b/nccl-build-*.log" in read(log).diagnoses[0].cause
+
+
+@pytest.mark.parametrize(
+    ("log", "line"),
+    [
+        ("configure: error: in `/b':\nconfigure: error: C compiler cannot create executables\n", 2),
+        (
+            "test.py .E  [100%]\nE       fixture 'gpu' not found\nERROR t.py::test_a\n1 passed, 1 error in 0.02s\n",
+            2,
+        ),
+        (
+            "  WARNING: Built wheel for x is invalid: Metadata 1.2\nFailed to build x\nERROR: Could not build\n",
+            1,
+        ),
+        ("step 1\ntimeout -v 2 ./run\ntimeout: sending signal TERM to command './run'\n", 3),
+        ("WARNING:a.b:The name could not be read\nINFO:a.b:This does not look like a platform wheel\n", 2),
+        ("error: failed to run custom build command for `x`\nthread 'main' (251) panicked at b.rs:1:1:\n", 2),
+        (
+            "a:1:2 [0] NCCL WARN Net : Connection closed\nmpirun detected that one or more processes exited\n",
+            1,
+        ),
+        (
+            'CMake Warning at a.cmake:3 (message):\n  Target "Linux" is not supported by x\n'
+            "error: unknown warning option '-Wx' [-Werror,-Wunknown-warning-option]\n",
+            3,
+        ),
+    ],
+)
+def test_the_line_that_tells_most_is_the_error(log: str, line: int) -> None:
+    assert read(log).line_number == line
+
+
+@pytest.mark.parametrize(
+    "log",
+    [
+        "t.py::test_a Traceback (most recent call last):\nRuntimeError: x\nterminate called\nPASSED\n\ncc -o a a.o\n",
+        "2: fatal error: expected\n2/2 Test #2: fatal .....   Passed    0.01 sec\n\n100% tests passed\n",
+        "SKIPPED [1] test_a.py:8: error: no GPU\n1 passed, 1 skipped in 0.1s\n",
+        "#7 1.30 x: error: no alternatives\n#7 1.40 + true\n#7 DONE 14.2s\n#8 DONE 33.0s\n",
+        "Cache hits: 0, Cache errors: 0, failed to compile: 3\n",
+        "[W NNPACK.cpp:64] Could not initialize NNPACK! Reason: Unsupported hardware.\nSaved model\n",
+    ],
+)  # fmt: skip
+def test_what_is_no_failure_is_none(log: str) -> None:
+    assert read(log).status == "clean"

@@ -166,7 +166,9 @@ class Block:
             return True
         if patterns.STATUS.match(text) or patterns.proof(text) or patterns.is_marker(text):
             return False
-        if any(step.match(text) for step in (patterns.STEP, patterns.STEP_DONE, patterns.TRACED)):
+        if any(
+            step.match(text) for step in (patterns.STEP, patterns.STEP_DONE, patterns.TRACED, patterns.TESTED)
+        ):
             return False
         return self.shape == "ninja" or (bool(text.strip()) and not text.startswith("-- "))
 

@@ -132,4 +132,6 @@ def _fits(look: str, each: str, name: str) -> bool:
             return f"{name}.".startswith(f"{each}.")
         case "tool":
             return name == each or name.startswith(f"{each}-")
+        case "package":  # CMake's NUMA is numa elsewhere
+            return name.lower().startswith(each.lower())
     return name.startswith(each)

@@ -41,6 +41,7 @@ _BEFORE: Final = re.compile(
     r"|\[(?:ERROR|INFO|WARN(?:ING)?|DEBUG|FATAL|STDERR|stderr|stdout)\] "  # loggers
     r"|\d{4}-\d\d-\d\d \d\d:\d\d:\d\d,\d{3} (?:- )?[\w.]{0,60}(?: - )?(?:ERROR|INFO|WARNING|DEBUG)\s*(?:-|:) "
     r"|(?:DEBUG|INFO|WARNING|ERROR|CRITICAL):[\w.]{1,60}:(?=\S| {2})"  # logging.basicConfig
+    r"|- [\w.]{1,60} - (?:DEBUG|INFO|WARNING|ERROR|CRITICAL) - (?=\S)"
     r"| {6,8}> (?=\S| )|(?:  >> | {5})\d{1,7} {4}(?=\S)"  # nix, spack
     r"|test\w{1,100} \([\w.]{1,160}\) \.\.\. (?!ok$|FAIL|ERROR|skip|expected|unexpected)(?=\S)"  # unittest
     r"| {5}\| (?=[A-Z]\w{0,20} \w)"  # PowerShell

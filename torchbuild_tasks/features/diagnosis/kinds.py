@@ -143,13 +143,14 @@ def _is_tested(block: ErrorBlock) -> bool:
 def _list_statements(block: ErrorBlock) -> Iterator[tuple[Line, str]]:
     """Yield what a block says, the likeliest first: its error, a paragraph, what follows, what leads up."""
     told = [line for line in block.lines if is_telling(line.text.strip())]
-    if block.kind == "cmake":
-        yield block.error, " ".join(line.text.strip() for line in told)
-    yield block.error, block.error.text.strip()
     at = next((index for index, line in enumerate(told) if line is block.error), len(told))
     after, before = told[at + 1 :], told[:at]
+    paragraph = " ".join(line.text.strip() for line in (block.error, *after))
+    if block.kind == "cmake":
+        yield block.error, paragraph
+    yield block.error, block.error.text.strip()
     if block.kind in ("python", "words"):
-        yield block.error, " ".join(line.text.strip() for line in (block.error, *after))
+        yield block.error, paragraph
     yield from ((line, line.text.strip()) for line in _order_lines(block, after, before))
 
 

@@ -106,6 +106,8 @@ _WORDS: Final = _any(
     r"^(?:ERROR|FATAL|CRITICAL)\s{1,20}\w{0,60}(?:Error|Exception)\b",
     r"^(?:Hunk #\d+ FAILED at|\d+ out of \d+ hunks? FAILED)",
     r"^E: \S",  # apt
+    r"^=+\d+=+ ?(?:ERROR|FATAL): |^\S{1,300}:\d+:\d+: runtime error: ",  # sanitizers
+    r"^WARNING: Built wheel for .{1,100} is invalid",  # pip
 )
 _CAUSES: Final[tuple[tuple[Kind, re.Pattern[str]], ...]] = (
     ("killed", _KILLED),
@@ -119,12 +121,13 @@ _HARMLESS: Final = _any(
     r"^fatal: (?:[Nn]ot a git repository \(or any|No names found|no tag|No tags|ambiguous argument)",
     r"^ERROR: pip's dependency resolver does not currently",
     r": (?:warning|note|remark)(?: [A-Z#]\S{0,20}?)? ?: ",
-    r"^(?:warning|note|remark|WARNING)\b",
+    r"^(?:warning|note|remark|WARNING(?!: Built wheel for ))\b|^(?:SKIPPED|XFAIL|PASSED)\b",
     r"^\[ *(?:RUN|OK|PASSED|FAILED|SKIPPED|-{3,}|={3,}) *\]",
     r"::test_",
     r" (?:PASSED|SKIPPED|XFAIL|ok)$",
     r"^\d* *\| ",
     r"^raise \w|^-+> \d+ |^[a-z_][\w.]{0,60} = [frb]?['\"(\[]",  # quoted source
+    r"^configure: error: in [`'].{1,300}':$",  # what is wrong comes next
     r"^debconf: (?:delaying|unable to initialize|falling)|^#\d+ CANCELED$",
 )
 _TOOL: Final = (
@@ -132,7 +135,7 @@ _TOOL: Final = (
 )
 # A command: whatever it holds is a path, a definition or a flag.
 _COMMAND: Final = _any(
-    r"^(?:\$ |\+ |cd |: && )",
+    r"^(?:\$ |\+ |cd |: && |timeout -?\w)",
     r"^\[ *\d+[/%]",
     rf"^\S*?{_TOOL}(?:-?[\d.]+)?(?:\.exe)?\"? +(?:[-/@\"]|\S{{0,300}}[./=])",
 )
@@ -158,7 +161,8 @@ _MARKER: Final = _any(
     r"^(?:The following tests FAILED|Errors while running CTest)",
     r"^!{4,} .{1,200} !{4,}$",  # pytest was interrupted
     r"^FAILED (?:CONSISTENTLY: |\[[\d.]{1,12}s\] )?\S{1,300}::\S|^FAILED \((?:failures|errors)=",  # tests
-    r"^=+ (?:.{0,80} )?\d+ (?:failed|errors?)\b.{0,80} in [\d.]+s",
+    r"^ERROR \S{1,300}\.py(?:::\S| - |$)",
+    r"^(?:=+ )?(?:\d.{0,80}, )?[1-9]\d* (?:failed|errors?)\b.{0,80} in [\d.]+s",  # pytest
 )
 _ON: Final = _any(
     r"-- (?!Configuring incomplete)",
@@ -167,7 +171,7 @@ _ON: Final = _any(
     r"Build succeeded|Der Buildvorgang wurde erfolgreich|生成成功|ビルドに成功",
     r"running \w+$|building '|copying |creating ",
     r"Collecting |Requirement already |Installing collected |Preparing metadata",
-    r"Get:\d+ |Setting up |Unpacking |Submodule path '",
+    r"Get:\d+ |Setting up |Unpacking |Submodule path '|#\d+ DONE \d",
 )
 # Said only when all went well: `make -k` reaches [100%] all the same, and whoever calls install after it.
 _WELL: Final = _any(
@@ -190,9 +194,10 @@ STEP_DONE: Final = re.compile(
 # A test that did what it should, whatever it has printed.
 TESTED: Final = _any(
     r"\S{1,300}::\S.{0,300} (?:PASSED|SKIPPED|XFAIL)\b",
-    r"(?:PASSED|SKIPPED) \[",
+    r"(?:PASSED|SKIPPED) \[|(?:.{0,300} )?PASSED$",
     r".{1,300} \.\.\. ok$",
     r"OK(?: \(.{1,80}\))?$",
+    r"\d+/\d+ Test +#\d+: .{1,300} Passed ",
 )
 INSTALLS: Final = re.compile(r"-- (?:Install|Up-to-date)")
 CONFIGURED: Final = re.compile(r"-- Configuring done")
@@ -220,6 +225,8 @@ TRIAL: Final = re.compile(r"cmTC_|CMakeTmp|CMakeScratch|TryCompile-")
 INTERRUPTED: Final = re.compile(r"KeyboardInterrupt$")
 # What C++ writes above what an exception says.
 THROWN: Final = re.compile(r"terminate called after throwing|terminating (?:due to|with) uncaught exception")
+# What ctest -V writes before what a test says.
+OF_TEST: Final = re.compile(r"\d+: ")
 # What unittest and ctest write above what a test that failed has said.
 HEADING: Final = re.compile(
     r"(?:ERROR|FAIL): test\S{1,160} \("
@@ -267,7 +274,7 @@ _ENDS: Final = _any(
     r"Built target|Build files have been written|^-- (?:Generating done|Install|Up-to-date)|100%|^\[\+\] /",
     r"(?i:\b(?:finished|completed|succe(?:ss|eded)\w*|done|passed)\b)",
 )
-_NO_END: Final = re.compile(r"n't|\b(?:not|cannot)\b|\b(?i:fail)")
+_NO_END: Final = re.compile(r"n't|\b(?:not|cannot)\b|\b(?i:fail)|\b[1-9]\d* errors?\b")
 # What was counted and is not there: "0 errors", "Killed workers: 0", "exited with code 0".
 _BAD: Final = (
     r"(?:errors?|fail\w*|kill\w*|crash\w*|abort\w*|time-?outs?|timed out|lost|dropped|reject\w*|fatal"
@@ -305,10 +312,11 @@ _LOUD: Final = _any(
     rf": {_ERRNO}(?:\W{{0,3}}$| \()",
     r"^[^\s:]{1,200}: line \d{1,6}: ",  # a shell, of a line of its script
     r"^\[?[EF]\d{4} \d\d:\d\d:\d\d",  # glog
+    r"^E {3,}\S|^timeout: sending signal|^\*\*\* .{1,60} detected \*\*\*|\bNCCL (?:WARN|failure)\b",
     r"(?:^|\s)(?i:error) \d{2,}\s?:|\blevel=(?:error|fatal|critical)\b",
     r"^\W{0,4}(?:FAILED|Failed|failed|panicked|panic:)\b",
     r"^\d+/\d+ Test +#\d+: .{1,200}\*\*\*(?:Failed|Exception|Timeout|Not Run)",  # ctest
-    r"^thread '.{1,100}' panicked|: Kommando nicht gefunden|permission denied",
+    r"^thread '.{1,100}'(?: \(\d+\))? panicked|: Kommando nicht gefunden|permission denied",
     r"^(?:\S{0,200}/)?(?:ld|ld\.\w{2,4}|collect2|as|ar|cc1plus|cc1)(?:\.exe)?: (?!.*in function .{1,300}:$)",
 )
 # A word that an error mostly has, in whatever sentence.
@@ -327,7 +335,9 @@ _SOFT: Final = re.compile(
 _EXITED: Final = re.compile(
     r"\b(?:fail(?:ed|ure)|exit(?:ed|s)?|return(?:ed|s)?|stopped|errored)\b.{0,60}"
     r"\b(?:exit |return |status )?(?:code|status)\b|returned non-zero"
-    r"|did not (?:complete|run) successfully|[Bb]uild backend returned|^[×├╰]|\bProcessError: "
+    r"|did not (?:complete|run) successfully|failed to run custom build command"
+    r"|^(?:mpirun|prterun|mpiexec) (?:detected|has exited|noticed) |[Bb]uild backend returned"
+    r"|^[×├╰]|\bProcessError: "
 )
 # What a sentence says that is not in order; asked only of the
 # last lines of a log that does not end as one in order.
@@ -339,10 +349,12 @@ _NEGATIVE: Final = re.compile(
 )
 # Not an error, though it has its words.
 _MILD: Final = _any(
-    r"(?<![/.\w-])(?i:warning|note|remark|hint|info|debug|deprecat\w+)(?![/.\w-])",
+    r"(?<![/.\w-])(?i:warning(?! {2,}\w+ {2,})|note|remark|hint|info|debug|deprecat\w+)(?![/.\w-])",
+    r"^\[W\d{0,4}[\s:]",  # glog
     r"\b(?i:skipp\w+|ignor\w+|optional|disabl\w+|fall(?:ing)? ?back|continu\w+)\b",
     r"^\d* *\| |^#(?: |$)",
     r"^\d+ upgraded, \d+ newly installed, ",  # apt's end: "... and 3 not upgraded"
+    r"\b(?i:cache (?:hits?|misses|errors))\b\W{0,4}\d",  # statistics of ccache and sccache
 )
 
 

@@ -22,6 +22,7 @@ from torchbuild_tasks.features.diagnosis.translate import ASCII_SIGNS
 
 LAST: Final = 12
 _ADJACENT: Final = 2
+_WARNS: Final = re.compile(r".{0,60}\bWARN(?:ING)?\b")  # a logger, whose levels `clean` takes away
 _FAR: Final = 40  # lines after which a complaint that nothing came of is forgotten
 # So far into a log the first signs and the plain text of every row are looked for as well: an excerpt holds
 # perhaps only that, and CMake speaks at the start. Later on it would cost many times as much.
@@ -156,18 +157,26 @@ class LogScanner:
         return max(heard, key=self._loudness, default=None)
 
     def _last_words(self, lines: Sequence[Line]) -> Line | None:
-        """Return the first of the last lines that does not sound like an end in order."""
+        """Return the first of the last lines that does not sound like an end in order; warnings come last."""
         on = max((index for index, line in enumerate(lines) if _in_order(line.text.strip())), default=-1)
         last = [line for line in lines[on + 1 :] if not self._is_warning(line)]
         words = (line for line in last if not patterns.is_command(line.text.strip()))
-        return next((line for line in words if patterns.is_negative(line.text.strip())), None)
+        bad = (line for line in words if patterns.is_negative(line.text.strip()))
+        return min(bad, key=lambda line: _WARNS.match(line.raw) is not None, default=None)
 
     def _loudness(self, line: Line | None) -> int:
-        return 0 if line is None or self._is_warning(line) else patterns.complaint(line.text.strip())
+        loud = patterns.complaint(line.text.strip()) if line is not None else 0
+        return loud if line is not None and loud and not self._is_warning(line) else 0
 
     def _is_warning(self, line: Line) -> bool:
-        """Say whether a row knows this line as a warning."""
-        return any(line.text.strip() == said for _, said in self._warned.values())
+        """Say whether a row knows this line as a warning, or it stands in one of CMake's."""
+        if any(line.text.strip() == said for _, said in self._warned.values()):
+            return True
+        if not line.text.startswith("  "):
+            return False
+        above = (self._line(*recent).text for recent in reversed(self._recent) if recent[0] < line.number)
+        head = next((text for text in above if text.strip() and not text.startswith("  ")), "")
+        return re.match(r"CMake (?:\w+ )?Warning", head) is not None
 
     @property
     def status_line(self) -> str:
@@ -197,7 +206,9 @@ class LogScanner:
         at = 0
         places = Places(block, signs)
         while at < len(block):
-            if self._block is None and (self._proof or not (self._suspect or self._complaint)):
+            if self._block is None and (
+                self._proof or not (self._suspect or self._complaint or self._traced)
+            ):
                 start = patterns.again_after(block, at) if self._proof else places.line_after(at)
                 self._pass_over(block, at, start)
                 at = start
@@ -295,11 +306,10 @@ class LogScanner:
             self._before_step = self._suspect
         if patterns.STEP_DONE.match(text):
             return self._suspect is not self._before_step
-        return (
-            self._suspect is not None
-            and self._suspect.shape == "python"
-            and patterns.TESTED.match(text) is not None
-        )
+        if self._suspect is None or patterns.TESTED.match(text) is None:
+            return False
+        of_test = patterns.OF_TEST.match(self._suspect.lines[-1].text) is not None
+        return of_test or self._suspect.kind == "python"
 
     def _try(self, line: Line, shape: patterns.Kind | None) -> None:
         """Read a trial of CMake, which may fail, and forget it."""
