@@ -276,7 +276,7 @@ def _install_editable(work: Work, wheel: Wheel, staging: Path) -> None:
     # Else a pipe has Windows' code page.
     argv = (work.plan.environment.python, "-I", "-X", "utf8", "-c", _SITE)
     captured = process.capture(argv, timeout=60.0)
-    info = Path(captured.stdout.decode().strip()) / f"torch-{wheel.version}.dist-info"
+    info = Path(captured.text.strip()) / f"torch-{wheel.version}.dist-info"
     if captured.rc != 0 or not info.is_dir():
         raise RequirementsError(f"pip has installed the metadata of torch, and {info} is not there.")
     _mark_editable(info, work.root)
