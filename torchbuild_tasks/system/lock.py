@@ -41,9 +41,7 @@ def hold(root: Path, what: str, note: Callable[[str], object] | None = None) -> 
         with contextlib.suppress(OSError):
             sweep(root)  # what is as it should be is not written, so no write does it
             sweep(state)
-        with contextlib.suppress(
-            UsageError
-        ):  # a full disk, for `clean` to empty: nobody is told who holds it
+        with contextlib.suppress(UsageError):  # a full disk, for `clean` to empty: the holder stays unknown
             write_json(about, _myself(what), error=UsageError, private=True)
         with left_running.note_started(state):
             yield

@@ -58,7 +58,7 @@ _ABSENT: Final = (
 
 
 class Written(msgspec.Struct, frozen=True, kw_only=True):
-    """The files of a container; `kept` are those that somebody edited."""
+    """The files of a container; `kept` are those that the user edited."""
 
     folder: Path
     files: tuple[str, ...]
@@ -76,7 +76,7 @@ def texts(container: Container, writer: str) -> dict[str, bytes]:
 
 
 def write_files(container: Container, folder: Path, writer: str) -> Written:
-    """Write the files of a container; one that somebody edited is left as it is.
+    """Write the files of a container; one that the user edited is left as it is.
 
     Git does not see the folder: it has a .gitignore of its own.
 

@@ -131,7 +131,7 @@ _OF_ONE_RUN: Final = frozenset(
 
 
 def withhold(manifest: Manifest, catalog: Catalog) -> tuple[Manifest, tuple[str, ...]]:
-    """Return a manifest that nobody vouches for without what names programs, servers and remote places.
+    """Return an untrusted manifest without what names programs, servers and remote places.
 
     Returns:
         The manifest with harmless values alone, and what was taken out of it.

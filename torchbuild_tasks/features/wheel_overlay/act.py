@@ -155,7 +155,7 @@ def _check_way(work: Work, members: Sequence[Member]) -> None:
     linked = {each for member in members for each in _find_linked_folders(work.root, member.name)}
     if linked:
         raise CleanRefused(
-            "Folders on the way are links, and what is behind them may be somebody's. Nothing was changed.",
+            "Folders on the way are links, and what is behind them may be yours. Nothing was changed.",
             looked=tuple(sorted(linked)[:_SHOWN]),
             next_step="Remove the links, or compile: the same command without --from-wheel.",
         )
