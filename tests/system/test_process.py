@@ -382,3 +382,12 @@ def test_the_end_is_waited_for_where_there_is_no_pidfd(monkeypatch: pytest.Monke
     assert capture([PY, "-c", LATE], timeout=60).rc == 5
     late = capture([PY, "-c", LATE.replace("0.3", "60")], timeout=1, grace=0)
     assert (late.rc, late.timed_out) == (TIMED_OUT, True)
+
+
+def test_of_a_long_output_its_last_lines_are_kept_and_all_of_it_is_shown() -> None:
+    shown: list[bytes] = []
+    tail = process.Tail(shown.append, 2)
+    tail(b"first\n\n  second  \n")
+    tail(b"   \nthird\r\n")
+    assert tail.lines == ("  second", "third")
+    assert b"".join(shown) == b"first\n\n  second  \n   \nthird\r\n"

@@ -145,7 +145,7 @@ def set_foreign_files_aside(work: Work) -> None:
 
 
 def _foreign(work: Work, folder: Path, tags: Collection[Path]) -> list[Path]:
-    """Return the files of a folder that no build put there, and those that somebody has changed since."""
+    """Return the files of a folder that no build put there, and those that were changed since."""
     recorded = ownership.read(work.root, ownership.OWNED) or {}
     paths = (path for path in folder.rglob("*") if path not in tags and (is_link(path) or not path.is_dir()))
     here = {path.relative_to(work.root).as_posix(): path for path in paths}

@@ -76,7 +76,7 @@ def _run_trial(trial: LinkTrial, folder: Path, report: Reporter) -> tuple[str, t
     for argv in (*trial.commands, trial.run):
         report.command(argv)
         captured = process.capture(argv, env=os.environ, cwd=folder, timeout=SECONDS)
-        output = (captured.stdout + captured.stderr).decode(errors="replace").splitlines()
+        output = captured.output.splitlines()
         if captured.rc != 0:
             first = next((line for line in output if "error" in line.lower()), "")
             reason = f"{Path(argv[0]).name} ended with exit code {captured.rc}"

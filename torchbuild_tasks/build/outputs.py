@@ -128,7 +128,7 @@ class Outputs(msgspec.Struct, frozen=True, kw_only=True):
     def find_unnamed(
         self, claimed: Listing, earlier: Listing, find_named: Callable[[Set[str]], Iterable[str]]
     ) -> frozenset[str]:
-        """Return what of the claimed nothing names, so that somebody else may have made it.
+        """Return what of the claimed nothing names, so that something else may have made it.
 
         Args:
             claimed: what came while a build ran, as `claim` returns it.

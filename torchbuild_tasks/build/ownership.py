@@ -69,13 +69,18 @@ def _log_of(root: Path, name: str) -> str:
     return ""
 
 
+def _rewrite(root: Path, name: str, listing: Listing) -> None:
+    """Write a listing again, with the log and the unnamed paths that its file has."""
+    write(root, name, listing, _log_of(root, name), read(root, name, "unnamed"))
+
+
 def forget(root: Path, paths: set[str]) -> None:
     """Take paths out of both listings: a clean within a build must not make them look foreign."""
     for name in (OWNED, BEFORE):
         listing = read(root, name)
         if listing is not None:
             remaining = {path: stamp for path, stamp in listing.items() if path not in paths}
-            write(root, name, remaining, _log_of(root, name), read(root, name, "unnamed"))
+            _rewrite(root, name, remaining)
 
 
 def announce(root: Path, staged: Path, names: Iterable[str]) -> None:
@@ -92,7 +97,7 @@ def announce(root: Path, staged: Path, names: Iterable[str]) -> None:
     listing = dict(read(root, OWNED) or {})
     for name in names:
         listing[name] = stamp((staged / name).lstat())
-    write(root, OWNED, listing, _log_of(root, OWNED), read(root, OWNED, "unnamed"))
+    _rewrite(root, OWNED, listing)
 
 
 def renew(root: Path, since: int) -> None:
@@ -112,7 +117,7 @@ def renew(root: Path, since: int) -> None:
             if info.st_mtime_ns >= since and not is_folder(info):
                 listing[name] = stamp(info)
     if listing:
-        write(root, OWNED, listing, _log_of(root, OWNED), read(root, OWNED, "unnamed"))
+        _rewrite(root, OWNED, listing)
 
 
 def is_recorded(root: Path) -> bool:

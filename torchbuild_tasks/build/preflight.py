@@ -214,7 +214,7 @@ def _and(words: tuple[str, ...]) -> str:
 
 
 def _output(captured: process.Captured) -> str:
-    return (captured.stdout + captured.stderr).decode(errors="replace").replace("\r\n", "\n")
+    return captured.output.replace("\r\n", "\n")
 
 
 # What makes each cache compile again and keep the result: the first pass has to compile really.

@@ -251,13 +251,7 @@ def _uv_variables(work: Work, environ: Mapping[str, str]) -> dict[str, str]:
 
 def install(work: Work, command: Command) -> None:
     """Run a pip or venv command in the user's own environment, into the same log."""
-    tail: list[str] = []
-
-    def keep(block: bytes) -> None:
-        tail.extend(line for line in block.decode(errors="replace").split("\n") if line.strip())
-        del tail[:-12]
-        work.report.block(block)
-
+    tail = process.Tail(work.report.block, 12)
     work.report.command(command.argv)
     work.ledger.note_command(command)
     environ = {**os.environ, **_pip_variables(work)}
@@ -269,13 +263,13 @@ def install(work: Work, command: Command) -> None:
             env=environ,
             cwd=command.cwd,
             log=work.ledger.log,
-            on_block=keep,
+            on_block=tail,
             on_idle=Pace().look,
         )
     except Stalled as stalled:
         raise RequirementsError(
             f"{shell_text(command.argv)} got no further: {stalled}.",
-            looked=tuple(tail),
+            looked=tail.lines,
             next_step="Take another index (PIP_INDEX_URL), or a folder of wheels: --offline --wheels folder\n"
             "For a network that is as slow as that, TORCHBUILD_STALL names other seconds.",
         ) from None
@@ -288,7 +282,7 @@ def install(work: Work, command: Command) -> None:
     if rc != 0:
         raise RequirementsError(
             f"{shell_text(command.argv)} ended with exit code {rc}.",
-            looked=tuple(tail),
+            looked=tail.lines,
             next_step=f"The whole output is in {work.ledger.log.path}. Without network, point pip at a "
             "folder of wheels: --offline --wheels folder",
         )

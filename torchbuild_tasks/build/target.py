@@ -60,8 +60,7 @@ def build_target(work: Work) -> Work:
 
 def _refuse_unknown(work: Work, ninja: Command, target: str) -> None:
     dry = process.capture((*ninja.argv, "-n", target), env=work.environ, cwd=ninja.cwd)
-    output = (dry.stdout + dry.stderr).decode(errors="replace")
-    if dry.rc == 0 or not is_unknown(output):
+    if dry.rc == 0 or not is_unknown(dry.output):
         return
     listed = process.capture((*ninja.argv, "-t", "targets", "all"), env=work.environ, cwd=ninja.cwd)
     names = nearest_targets(target, listed.text)

@@ -127,22 +127,12 @@ _LINES: Final = 12
 _ENVIRON: Final = {"DEBIAN_FRONTEND": "noninteractive", "GIT_TERMINAL_PROMPT": "0"}
 
 
-class _Tail:
-    """The end of a program's output."""
-
-    def __init__(self) -> None:
-        self.data = b""
-
-    def write(self, data: bytes, /) -> None:
-        self.data = (self.data + data)[-8192:]
-
-
 def run_shown(command: Command, report: Reporter) -> tuple[int, tuple[str, ...]]:
     """Run a command outside of a build; return its exit code and the last lines of its output."""
     report.command(command.argv)
-    tail = _Tail()
+    tail = process.Tail(report.block, _LINES)
     about_git = command.argv[0] == "git"
     below = command.argv[command.argv.index("--") + 1 :] if "submodule" in command.argv else ()
     environ = {**(git_environment_of(Path(command.cwd), below) if about_git else os.environ), **_ENVIRON}
-    rc = process.stream(command.argv, env=environ, cwd=command.cwd, log=tail, on_block=report.block)
-    return rc, tuple(tail.data.decode("utf-8", "replace").splitlines()[-_LINES:])
+    rc = process.stream(command.argv, env=environ, cwd=command.cwd, on_block=tail)
+    return rc, tail.lines

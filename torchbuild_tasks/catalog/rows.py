@@ -366,7 +366,7 @@ class CacheRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     """How a compiler cache does for one language (c++, which C is too, or cuda) on one system.
 
     `cold` and `warm` are the CPU time of a build that fills it and of one that finds everything, to
-    the same build without (0 where nobody measured it), `least` the seconds that a hit takes at least. `bad`
+    the same build without (0 where it was not measured), `least` the seconds that a hit takes at least. `bad`
     are versions that are not used at all,
     `remote` those that can share their results by a server (PEP 440, "" for none). `because` says
     what is wrong with the bad ones. `clash` are versions that are not used with the toolkits of `cuda`,
@@ -393,7 +393,7 @@ class LinkerRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
 
     `tool` is its name among the facts' tools, `command` its program's name where a compiler can find it
     by `-fuse-ld=name`, which the versions of `gcc` and `clang` can be told (PEP 440). `library` and
-    `debug` are its wall time to that of GNU ld (0 where nobody measured it): linking libtorch_cpu.so, and
+    `debug` are its wall time to that of GNU ld (0 where it was not measured): linking libtorch_cpu.so, and
     100 objects with debug information. `mark` is what it leaves in what it links, `asked` why it
     is taken only where it is asked for; `refused`, which no file says, why it does not link here.
     """
@@ -491,7 +491,7 @@ class FailureRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     ours that does it) the first is told whose names are all known: `{1}` is the pattern's first
     group, the others are listed in docs/diagnose.md. A `warning` fails no build. Of several rows
     a `root` is told first, and a `consequence` only where nothing else is known. `near` are
-    lines that look alike and must not match. `confirmed` is false where nobody could check
+    lines that look alike and must not match. `confirmed` is false where it was impossible to check
     the row. A row without patterns is a symptom that no log says.
     """
 

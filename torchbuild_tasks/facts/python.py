@@ -13,6 +13,7 @@ from torchbuild_tasks.facts.probe import Output, Probe, map_parallel
 from torchbuild_tasks.facts.tree import read_git
 from torchbuild_tasks.model import Python
 from torchbuild_tasks.system import trust
+from torchbuild_tasks.text.words import numbers_in
 from torchbuild_tasks.values import parse_json
 
 REPORT: Final = Path(__file__).with_name("python_report.py")
@@ -256,7 +257,7 @@ def find_managed(probe: Probe, wanted: str | None, tree_root: str) -> list[Candi
         Candidate(
             path=interpreter_of(probe, probe.join(folder, name)), found_via="managed venv of this checkout"
         )
-        for name in sorted(names, key=_numbers, reverse=True)
+        for name in sorted(names, key=numbers_in, reverse=True)
         if is_made_here(probe, probe.join(folder, name))
         and not is_tracked(probe, tree_root, probe.join(folder, name))
     ]
@@ -365,7 +366,7 @@ def find_in_stores(probe: Probe, wanted: str | None) -> Iterator[Candidate]:
         return
     for via, folder, prefix in _store_folders(probe):
         names = [name for name in probe.children(folder) if _is_store_of(name, prefix, wanted)]
-        for name in sorted(names, key=_numbers, reverse=True):
+        for name in sorted(names, key=numbers_in, reverse=True):
             path = interpreter_of(probe, probe.join(folder, name))
             if probe.is_program(path):
                 yield Candidate(path=path, found_via=via)
@@ -393,10 +394,6 @@ def _home(probe: Probe) -> str:
 def _is_store_of(name: str, prefix: str, wanted: str) -> bool:
     version = re.match(r"(\d+(?:\.\d+)+)(?:$|-|\+)", name.removeprefix(prefix))
     return name.startswith(prefix) and version is not None and versions_agree(wanted, version[1])
-
-
-def _numbers(name: str) -> list[int]:
-    return [int(number) for number in re.findall(r"\d+", name)]
 
 
 def interpreter_of(probe: Probe, folder: str) -> str:
@@ -446,7 +443,7 @@ def _list_of_registry(probe: Probe) -> Iterator[tuple[Candidate, str]]:
 
 
 def _list_of_company(probe: Probe, key: str, via: str) -> Iterator[tuple[Candidate, str]]:
-    for tag in sorted(probe.registry_keys(key), key=_numbers, reverse=True):
+    for tag in sorted(probe.registry_keys(key), key=numbers_in, reverse=True):
         folder = probe.registry_value(f"{key}\\{tag}\\InstallPath")
         path = probe.registry_value(f"{key}\\{tag}\\InstallPath", "ExecutablePath")
         if not isinstance(path, str) and isinstance(folder, str):

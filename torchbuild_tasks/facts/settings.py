@@ -76,7 +76,7 @@ def find_user_settings() -> SettingsFile | None:
     path = user_settings_path()
     try:
         there = path.exists()
-    except OSError:  # a home of somebody else's
+    except OSError:  # another user's home
         return None
     return read_settings(path) if there else None
 

@@ -108,7 +108,7 @@ def _is_stale(probe: Probe, git: str, root: str, path: str) -> bool:
 def _linkless(probe: Probe, root: str, missing: Sequence[str]) -> tuple[str, ...]:
     """Return those that git's index knows no submodule for, themselves or around them.
 
-    A repository that somebody made of an unpacked archive has none: `git submodule update` does nothing
+    A repository made of an unpacked archive has none: `git submodule update` does nothing
     there.
     """
     git = probe.which("git")

@@ -13,6 +13,7 @@ from typing import Any, Final
 from torchbuild_tasks.facts.probe import Probe
 from torchbuild_tasks.facts.tree import read_git
 from torchbuild_tasks.model import Toolset, VisualStudio, Windows
+from torchbuild_tasks.text.words import numbers_in
 from torchbuild_tasks.values import parse_json
 
 
@@ -165,7 +166,7 @@ def look_for_toolsets(probe: Probe, studios: Iterable[VisualStudio]) -> tuple[To
                     msc_ver=msc_ver(version),
                 )
             )
-    return tuple(sorted(toolsets, key=lambda toolset: _numbers(toolset.version), reverse=True))
+    return tuple(sorted(toolsets, key=lambda toolset: numbers_in(toolset.version), reverse=True))
 
 
 def msc_ver(version: str) -> int | None:
@@ -173,7 +174,7 @@ def msc_ver(version: str) -> int | None:
 
     Holds from 14.0 (1900) to 14.50 (1950), for both Visual Studio 2019 16.10 and 16.11 (1929).
     """
-    major, minor = _numbers(version)[:2]
+    major, minor = numbers_in(version)[:2]
     return 1900 + minor if major == 14 else None
 
 
@@ -185,11 +186,7 @@ def look_for_sdks(probe: Probe) -> tuple[str, ...]:
     folder = probe.join(root, "Include")
     names = filter(_SDK.fullmatch, probe.children(folder))
     versions = [name for name in names if probe.is_file(probe.join(folder, name, SDK_HEADER))]
-    return tuple(sorted(versions, key=_numbers, reverse=True))
-
-
-def _numbers(version: str) -> list[int]:
-    return [int(part) for part in version.split(".")]
+    return tuple(sorted(versions, key=numbers_in, reverse=True))
 
 
 # ---------------- Windows itself, and its settings that a build stumbles over

@@ -1,7 +1,7 @@
 """`completion`: a script with which a shell completes verbs, words, flags and their values.
 
 The scripts are shtab's: static, so that a shell that reads one starts no Python. Only the names of
-builds, which stand in a settings file, are asked for while somebody types.
+builds, which stand in a settings file, are asked for while the user types.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def run(request: CompletionRequest, report: Reporter) -> Outcome:
 
 
 def _builds(request: CompletionRequest) -> list[str]:
-    """Return the names of the builds; none where the settings file is broken, for somebody is typing."""
+    """Return the names of the builds; none where the settings file is broken, for the user is typing."""
     from torchbuild_tasks.context import read_named_build
 
     try:

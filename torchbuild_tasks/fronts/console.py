@@ -30,7 +30,7 @@ SIGINT_CODE = 130  # and by Ctrl-C
 
 
 def _tell_bug(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
-    """Print the traceback of a bug; the error in it may hold a name of somebody else's."""
+    """Print the traceback of a bug; the error in it may hold another person's name."""
     import traceback
 
     from torchbuild_tasks.text.visible import visible
@@ -58,7 +58,7 @@ def main() -> None:
             code = run(sys.argv[1:])
         finally:
             sys.stdout.flush()
-    except OSError as error:  # `torchbuild plan | head`: nobody reads on; or a full disk behind a `>`
+    except OSError as error:  # `torchbuild plan | head` stops reading; or a full disk behind a `>`
         if error.errno not in (errno.EPIPE, errno.ENOSPC, errno.EIO) or error.filename:
             raise
         # Python flushes once more at its end: https://docs.python.org/3/library/signal.html#note-on-sigpipe

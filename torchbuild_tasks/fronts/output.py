@@ -1,6 +1,6 @@
 """What is printed: text for a person, laid out for the screen that is there, and JSON for a program.
 
-A screen has colours where it is a terminal, is not CI's, and nobody said NO_COLOR (no-color.org);
+A screen has colours where it is a terminal, is not CI's, and NO_COLOR is not set (no-color.org);
 FORCE_COLOR (force-color.org) has them anywhere. Lines are wrapped on a terminal, at COLUMNS where that is
 set; into a pipe or a file they go whole, whatever COLUMNS says, so that a search finds them.
 """
@@ -56,7 +56,7 @@ def _write(stream: TextIO, text: str) -> None:
 
 
 def is_live(stream: TextIO) -> bool:
-    """Say whether a stream is a terminal with somebody before it."""
+    """Say whether a stream is an interactive terminal."""
     return stream.isatty() and not os.environ.get("CI") and os.environ.get("TERM") != "dumb"
 
 

@@ -72,7 +72,7 @@ class Transfers:
     _bar: Bar | None = None
 
     def tell(self, name: str, done: int, total: int | None) -> None:
-        """`done` of `total` bytes (None: nobody said how many) of a file are there."""
+        """`done` of `total` bytes (None: not known) of a file are there."""
         now = time.monotonic()
         with self._lock:
             one = self._files.setdefault(
@@ -152,7 +152,7 @@ def clock(seconds: float | None) -> str:
 
 
 def between(seconds: float, spread: float) -> str:
-    """Two bounds of seconds that nobody knows well, in whole minutes; seconds that are known as they are."""
+    """An estimate's two bounds of seconds, in whole minutes; seconds that are known as they are."""
     if spread < _KNOWN:
         return clock(seconds)
     minutes = [max(1, round(each / 60)) for each in (seconds / spread, seconds * spread)]

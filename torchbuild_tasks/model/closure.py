@@ -21,7 +21,7 @@ class Image(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     `real` is its path without links, `name` the SONAME. `versions` are those it defines, `wants`
     those it needs of each library. `delayed` is what Windows loads at the first call. `linker` and
     `release` are versions on Windows: of the linker that made it, and its own. `damage` says what is wrong
-    with the file, `cut_off` that only what the loader does not read is lacking, so that nobody can say what
+    with the file, `cut_off` that only what the loader does not read is lacking, so that it is not known what
     it needs; `passed_over` that the loader goes on searching all the same.
     """
 

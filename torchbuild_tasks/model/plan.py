@@ -87,7 +87,7 @@ class Artifact(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     `id` names it for good ("magma-2.5.4-cuda124-release") and is the folder's name in the
     store. A file has `urls`, the best first; a wheel has `project`, `version` and the
     platform `tag` that its file name ends with ("win_amd64"; "" for any). `sha256` is None
-    where nobody publishes one; `size` is bytes. `holds` are paths inside the unpacked
+    where none is published; `size` is bytes. `holds` are paths inside the unpacked
     folder that must be there. A build goes on without an `optional` one. `place` is the folder's name where
     that is another: what a checkout names itself, or has from a mirror, shares no folder with what others
     call the same.

@@ -68,7 +68,7 @@ _SOURCES: Final = (".cpp", ".cc", ".c", ".cxx", ".cu")
 def counting(environ: Mapping[str, str]) -> dict[str, str]:
     """Return the environment with Ninja's count in front of a status that the user has asked for.
 
-    What the user wants to see stays in the log and on a terminal; without the count nobody could tell
+    What the user wants to see stays in the log and on a terminal; without the count it could not be told
     how far the build is, nor that a dry run would build something.
     """
     wanted = environ.get(_STATUS)
@@ -92,7 +92,7 @@ class ProgressParser:
         return self._newest(_backwards(block))
 
     def feed_lines(self, lines: Sequence[str]) -> Progress | None:
-        """Return the last answer of many lines: nobody can see those in between."""
+        """Return the last answer of many lines: those in between are too short to be seen."""
         return self._newest(reversed(lines))
 
     def _newest(self, backwards: Iterable[str]) -> Progress | None:

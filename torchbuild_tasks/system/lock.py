@@ -40,7 +40,7 @@ def hold(root: Path, what: str, note: Callable[[str], object] | None = None) -> 
         _end_leftovers(root, state, note)
         sweep(root)  # what is as it should be is not written, so no write does it
         sweep(state)
-        with contextlib.suppress(UsageError):  # a full disk, for `clean` to empty: then nobody learns of us
+        with contextlib.suppress(UsageError):  # a full disk, for `clean` to empty: the holder stays unknown
             write_json(about, _myself(what), error=UsageError, private=True)
         with left_running.note_started(state):
             yield

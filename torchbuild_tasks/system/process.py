@@ -74,6 +74,11 @@ class Captured(msgspec.Struct, frozen=True, kw_only=True):
         return self.stdout.decode(errors="replace")
 
     @property
+    def output(self) -> str:
+        """Return what it wrote to both streams."""
+        return (self.stdout + self.stderr).decode(errors="replace")
+
+    @property
     def error_text(self) -> str:
         """Return what it wrote to stderr, without the blanks around."""
         return self.stderr.decode(errors="replace").strip()
@@ -82,6 +87,20 @@ class Captured(msgspec.Struct, frozen=True, kw_only=True):
     def answer(self) -> str:
         """Return what it printed, without the blanks around, if it ended well; else ""."""
         return self.text.strip() if self.rc == 0 else ""
+
+
+class Tail:
+    """Keeps the last lines of a program's output that are not blank; `show` gets every block of it, too."""
+
+    def __init__(self, show: Callable[[bytes], object] | None = None, most: int = 20) -> None:
+        self.lines: tuple[str, ...] = ()
+        self._show, self._most = show, most
+
+    def __call__(self, block: bytes) -> None:
+        lines = (line.rstrip() for line in block.decode(errors="replace").splitlines())
+        self.lines = (*self.lines, *filter(None, lines))[-self._most :]
+        if self._show is not None:
+            self._show(block)
 
 
 def capture(

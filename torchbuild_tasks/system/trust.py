@@ -87,7 +87,7 @@ def is_vouched(place: str) -> bool:
 def refuse_foreign(folder: Path, *below: Path) -> None:
     """Refuse a shared folder, and those `below` it, in which another user can put other programs.
 
-    A group that may write was given that right by somebody; Windows keeps its rights elsewhere.
+    A group that may write was given that right on purpose; Windows keeps its rights elsewhere.
 
     Raises:
         Untrusted: it is another user's than root's, or everybody may write there.

@@ -88,7 +88,7 @@ def end(python: str) -> None:
 
 
 def keep_torch(python: str, version: str) -> bool:
-    """Constrain the venv to this torch; false when it was, or when its pip.conf is somebody's."""
+    """Constrain the venv to this torch; false when it was, or when its pip.conf is the user's."""
     folder = folder_of(python)
     config, constraints = folder / _CONFIG, folder / CONSTRAINTS
     settings = f"{_HEAD}[install]\nconstraint = {constraints.as_uri()}\n".encode()

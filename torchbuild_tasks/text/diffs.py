@@ -76,7 +76,7 @@ def _name(line: str) -> str:
 def problem(diff: str) -> str:
     """Say why a diff cannot be applied to a checkout, whatever that holds; "" when it may be.
 
-    What it announces is refused whole: a part that was left out would be a patch nobody wrote.
+    What it announces is refused whole: a part that was left out would be a different patch.
     """
     parts = sections(diff)
     for line in _between(diff, parts):

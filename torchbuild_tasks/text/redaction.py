@@ -32,7 +32,7 @@ _VALUED: Final = ("value", "before", "after")  # beside "name", in what a plan i
 _SCHEME: Final = r"[A-Za-z][A-Za-z0-9+.-]{1,20}"
 _NAME: Final = r"[A-Za-z_](?:[A-Za-z0-9_.-]{0,100}[A-Za-z0-9_])?"
 _WORD: Final = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
-# Users that stand for nobody, and would be found in half of all texts.
+# Users that name no person, and would be found in half of all texts.
 _GENERIC_USERS: Final = frozenset(
     ("root", "user", "users", "runner", "admin", "administrator", "ubuntu", "debian", "build", "builder")
     + ("jenkins", "vagrant", "docker", "nobody", "default", "public", "test", "torch", "pytorch", "python")

@@ -23,6 +23,11 @@ def shell_line(argv: Sequence[str], *, windows: bool) -> str:
     return " ".join(quoted)
 
 
+def numbers_in(text: str) -> list[int]:
+    """Return the whole numbers of a version or a name, by which these are sorted."""
+    return [int(number) for number in re.findall(r"\d+", text)]
+
+
 def flag_words(text: str) -> tuple[str, ...]:
     """Return the words of CXXFLAGS, LDFLAGS or CXX, as a shell splits them."""
     try:
@@ -49,7 +54,7 @@ def did_you_mean(word: str, known: Iterable[str]) -> str:
 def close_to(word: str, known: Iterable[str]) -> str | None:
     """Return the known word that is nearly this one: a letter or two differ, or its beginning is missing.
 
-    Stricter than `nearest`: it is for words that may well be right, for somebody else.
+    Stricter than `nearest`: it is for words that may well be right, of another program.
     """
     import difflib
 

@@ -10,6 +10,7 @@ from torchbuild_tasks.facts.cuda.toolkit_folder import is_toolkit, read_toolkit,
 from torchbuild_tasks.facts.probe import Probe, map_parallel
 from torchbuild_tasks.model import Python, Toolkit
 from torchbuild_tasks.plan.cuda.managed import TOOLKITS
+from torchbuild_tasks.text.words import numbers_in
 from torchbuild_tasks.values import parse_json
 
 FLAG: Final = "--cuda-toolkit"
@@ -104,7 +105,7 @@ def find_named(search: Search) -> Iterator[Looked]:
 def find_by_variables(search: Search) -> Iterator[Looked]:
     """Yield what the variables name, then CUDA_PATH_V12_4 and the like, which NVIDIA's installer sets."""
     numbered = filter(_NUMBERED_VARIABLE.fullmatch, search.probe.environ)
-    for name in (*VARIABLES, *sorted(numbered, key=_numbers, reverse=True)):
+    for name in (*VARIABLES, *sorted(numbered, key=numbers_in, reverse=True)):
         value = search.probe.variable(name)
         places = (Place(value, name, named=True),) if value else ()
         yield Looked(f"environment {name}" + (f" ({value})" if value else " (not set)"), places)
@@ -180,13 +181,9 @@ def _list_numbered_folders(
     probe: Probe, folder: str, name: re.Pattern[str], found_via: str
 ) -> tuple[Place, ...]:
     """Return the folders of that name, first one without a number, then the newest."""
-    names = sorted(filter(name.fullmatch, probe.children(folder)), key=_numbers, reverse=True)
-    names.sort(key=lambda one: bool(_numbers(one)))
+    names = sorted(filter(name.fullmatch, probe.children(folder)), key=numbers_in, reverse=True)
+    names.sort(key=lambda one: bool(numbers_in(one)))
     return tuple(Place(probe.join(folder, one), found_via) for one in names)
-
-
-def _numbers(name: str) -> list[int]:
-    return [int(part) for part in re.findall(r"\d+", name)]
 
 
 def _mark(text: str | None) -> dict[str, Any]:

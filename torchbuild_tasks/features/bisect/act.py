@@ -177,13 +177,7 @@ def _run_command(memory: Bisection, built: Built, log: Path, report: Reporter) -
     """Run the command with the built Python first on PATH, in an empty folder."""
     with translate_errors(SourceError, log):
         log.parent.mkdir(parents=True, exist_ok=True)
-    tail: list[str] = []
-
-    def show(block: bytes) -> None:
-        tail.extend(block.decode(errors="replace").splitlines())
-        del tail[:-_TAIL]
-        report.block(block)
-
+    tail = process.Tail(report.block, _TAIL)
     environ = _environ(memory, built)
     # On Windows a process's working folder cannot be removed; what is left of it is the system's to clear.
     with (
@@ -195,12 +189,12 @@ def _run_command(memory: Bisection, built: Built, log: Path, report: Reporter) -
         if built.imports and (reason := _import_error(built.python, environ, empty)):
             return "skip", f"the built torch cannot be imported: {reason}"
         report.command(memory.command)
-        code = process.stream(memory.command, env=environ, cwd=empty, log=sink, on_block=show)
+        code = process.stream(memory.command, env=environ, cwd=empty, log=sink, on_block=tail)
     verdict = judge(code)
     if verdict is None:
         raise BuildFailed(
             f"The command ended with {code}, which says nothing about the commit; the bisect stops here.",
-            looked=tuple(tail),
+            looked=tail.lines,
             next_step=f"Its output: {log}\nMend it and go on: bisect --resume\n"
             f"Leave this commit out: bisect --resume --skip {memory.testing[:10]}",
         )

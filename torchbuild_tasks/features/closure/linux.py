@@ -7,7 +7,6 @@ checks: _dl_check_map_versions in elf/dl-version.c and _dl_lookup_symbol_x in el
 from __future__ import annotations
 
 import posixpath
-import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
@@ -23,6 +22,7 @@ from torchbuild_tasks.features.closure.graph import (
     walk_needs,
 )
 from torchbuild_tasks.model.closure import Break, Image, Loader, Symbol
+from torchbuild_tasks.text.words import numbers_in
 
 _PLATFORMS = {"x86_64": "x86_64", "aarch64": "aarch64", "ppc64le": "power9"}
 
@@ -255,14 +255,8 @@ def check_versions(graph: Graph, loader: Loader, files: LibraryFiles) -> None:
                 reported.add(id(giver))
                 others = _copies(name, node, graph, loader, files)
                 better = next((path for path, image in others if image.versions.issuperset(lacking)), "")
-                graph.breaks.append(
-                    _lacking_break("version", node, sorted(lacking, key=_newest), giver, better)
-                )
-
-
-def _newest(version: str) -> tuple[int, ...]:
-    """Return a key that sorts versions of a library newest first: GLIBCXX_3.4.30 before CXXABI_1.3.5."""
-    return tuple(-int(number) for number in re.findall(r"\d+", version))
+                newest_first = sorted(lacking, key=numbers_in, reverse=True)
+                graph.breaks.append(_lacking_break("version", node, newest_first, giver, better))
 
 
 def check_symbols(graph: Graph, loader: Loader, files: LibraryFiles) -> None:

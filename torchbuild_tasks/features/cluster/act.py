@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import shutil
 import socket
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
@@ -340,7 +341,7 @@ def have_dist(question: Question, fetching: Fetching, report: Reporter) -> str:
         DownloadFailed: it could not be fetched.
     """
     program = next((tool.path for tool in question.facts.tools if tool.name == "sccache" and tool.path), "")
-    if here := server.dist_on_path() or server.dist_next_to(program):
+    if here := shutil.which(server.NAME) or server.dist_next_to(program):
         return here
     helper = _choose_helper(question)
     fetch((helper.artifact,), fetching, report)

@@ -28,11 +28,6 @@ def dist_next_to(program: str) -> str:
     return str(path) if program and path.is_file() and os.access(path, os.X_OK) else ""
 
 
-def dist_on_path() -> str:
-    """Return the sccache-dist of this machine; "" where there is none."""
-    return shutil.which(NAME) or ""
-
-
 def version(program: str) -> str:
     """Return its version ("0.16.0"); "" when it does not start."""
     captured = process.capture((program, "--version"), timeout=_SECONDS)

@@ -91,7 +91,7 @@ def build_environment(work: Work, companion: Companion, torch: str) -> dict[str,
         environ |= _constrain_torch(work, torch)
         ask = (work.plan.environment.python, "-I", "-X", "utf8", "-c", _CMAKE)
         captured = process.capture(ask, env=work.env, timeout=_LIMIT)
-        prefix = captured.stdout.decode(errors="replace").strip().splitlines()
+        prefix = captured.text.strip().splitlines()
         if captured.rc == 0 and prefix:  # for find_package(Torch)
             places = (prefix[-1], environ.get("CMAKE_PREFIX_PATH", ""))
             environ["CMAKE_PREFIX_PATH"] = os.pathsep.join(filter(None, places))
@@ -325,7 +325,7 @@ def _try_import(work: Work, companion: Companion, place: Path, built: Built) -> 
     seen = process.capture(argv, env=work.env, cwd=str(place.parent), timeout=_LIMIT)
     if seen.rc == 0:
         return
-    words = seen.stderr.decode(errors="replace").strip().splitlines()
+    words = seen.error_text.splitlines()
     raise BuildFailed(
         f"{built.name} {built.version} was built, and cannot be imported with this torch "
         f"({process.ending(seen)}). It was not installed, and nothing was replaced.",

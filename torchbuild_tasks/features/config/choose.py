@@ -28,7 +28,7 @@ _TABLES: Final = {
 
 
 class Key(msgspec.Struct, frozen=True, kw_only=True):
-    """One key: its value as TOML has it ("" where nobody said any), who said it, and what it means."""
+    """One key: its value as TOML has it ("" where none is set), where it is set, and what it means."""
 
     key: str
     value: str
@@ -72,7 +72,7 @@ def _key(field: dataclasses.Field[Any], request: BuildRequest, settings: Setting
 
 
 def default_of(field: dataclasses.Field[Any]) -> str:
-    """Return what counts where nobody says anything, in words."""
+    """Return the default, in words."""
     match = _DEFAULT.search(str(field.metadata["help"]))
     return match[1] if match else "no" if field.default is False else "none"
 
@@ -83,7 +83,7 @@ def toml_value(value: object) -> str:
 
 
 def keys_text(keys: tuple[Key, ...], files: Mapping[str, bool]) -> str:
-    """Return what counts, with what nobody has said dimmed below it."""
+    """Return what counts, with the defaults dimmed below it."""
     widest = max(len(key.key) for key in keys)
     set_lines = [f"  {key.key:<{widest}}  {key.value}  {key.source}\n" for key in keys if key.value]
     rest = [styled("dim", f"  {key.key:<{widest}}  {key.source}") + "\n" for key in keys if not key.value]

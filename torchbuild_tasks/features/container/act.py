@@ -58,7 +58,7 @@ _ABSENT: Final = (
 
 
 class Written(msgspec.Struct, frozen=True, kw_only=True):
-    """The files of a container; `kept` are those that somebody edited."""
+    """The files of a container; `kept` are those that the user edited."""
 
     folder: Path
     files: tuple[str, ...]
@@ -76,7 +76,7 @@ def texts(container: Container, writer: str) -> dict[str, bytes]:
 
 
 def write_files(container: Container, folder: Path, writer: str) -> Written:
-    """Write the files of a container; one that somebody edited is left as it is.
+    """Write the files of a container; one that the user edited is left as it is.
 
     Git does not see the folder: it has a .gitignore of its own.
 
@@ -212,15 +212,14 @@ def build_image(
     """
     argv = build_argv(engine.path, container, image, str(folder), offline=offline)
     report.command(tuple(argv))
-    output = _OutputTail(report)
-    code = process.stream(argv, env=None, cwd=None, log=output, on_block=lambda _: None)
+    tail = process.Tail()
+    code = process.stream(argv, env=None, cwd=None, log=report.stream(), on_block=tail)
     if code == 0:
         return
-    lines = [line.strip() for line in output.tail.decode("utf-8", "replace").splitlines() if line.strip()]
     raise ContainerError(
         f"{engine.row.name} could not build the image of {folder / CONTAINERFILE} (exit code {code}).",
-        looked=tuple(lines[-6:]),
-        next_step=_advice("\n".join(lines[-20:]), container, offline=offline),
+        looked=tail.lines[-6:],
+        next_step=_advice("\n".join(tail.lines), container, offline=offline),
     )
 
 
@@ -234,19 +233,6 @@ def _advice(output: str, container: Container, *, offline: bool) -> str:
             "  a finished one by a file  container save FILE, where it was made; container load FILE here"
         )
     return "Its steps stand in the Containerfile, which you may edit: an edited one is kept."
-
-
-class _OutputTail:
-    """Shows what a program says as it comes, and keeps the end of it."""
-
-    def __init__(self, report: Reporter) -> None:
-        self.tail = bytearray()
-        self.shown = report.stream()
-
-    def write(self, data: bytes, /) -> None:
-        self.shown.write(data)
-        self.tail += data
-        del self.tail[:-16384]
 
 
 def run_container(argv: Sequence[str], *, to_stderr: bool) -> int:
@@ -308,5 +294,5 @@ def _move_image(engine: Engine, words: Iterable[str], fields: Mapping[str, str],
     if captured.rc:
         raise ContainerError(
             f"{engine.row.name} could not: {' '.join(argv[1:])}",
-            looked=tuple(captured.stderr.decode("utf-8", "replace").strip().splitlines()[-3:]),
+            looked=tuple(captured.error_text.splitlines()[-3:]),
         )

@@ -11,7 +11,7 @@ from packaging.version import Version
 
 from torchbuild_tasks.catalog import Catalog, HelperRow
 from torchbuild_tasks.catalog.match import admits, parse_version
-from torchbuild_tasks.model import Artifact, BuildPlan, Choice, EnvOp, Finding
+from torchbuild_tasks.model import Artifact, BuildPlan, Choice, EnvOp, Finding, Source
 from torchbuild_tasks.model.cuda import BuiltFor
 from torchbuild_tasks.plan import machine_tools
 from torchbuild_tasks.plan.artifacts import artifact_of, is_unpacked, unpacked_folder
@@ -128,10 +128,10 @@ def helper_decisions(question: Question, helpers: Helpers) -> tuple[Choice, ...]
     requested = question.given("with_helper")
     decided = []
     for helper in helpers.chosen:
-        by_user = requested and any(is_called(helper.row, name) for name in requested[0])
-        because, source = helper.artifact.because, requested[1] if requested and by_user else "default"
-        if requested and by_user:
-            because = f"{because}; {requested[2]}"
+        because = helper.artifact.because
+        source: Source = "default"
+        if requested and any(is_called(helper.row, name) for name in requested[0]):
+            because, source = f"{because}; {requested[2]}", requested[1]
         name = f"helper {helper.row.name}"
         decided.append(Choice(name=name, value=helper.artifact.id, because=because, source=source))
     return tuple(decided)
@@ -176,10 +176,10 @@ def requested_helpers(question: Question) -> tuple[str, ...]:
     requested = question.given("with_helper")
     names = tuple(requested[0]) if requested else ()
     here = any(tool.name == "sccache" and tool.path for tool in question.facts.tools)
-    linux = question.facts.host.os == "linux"
-    if question.given("distribute") and linux and not here:
+    distributes = question.given("distribute") and question.facts.host.os == "linux" and not here
+    if distributes or (NONE not in names and _brings_cache(question)):
         return (*names, machine_tools.CACHE)
-    return (*names, machine_tools.CACHE) if NONE not in names and _brings_cache(question) else names
+    return names
 
 
 def _brings_cache(question: Question) -> bool:

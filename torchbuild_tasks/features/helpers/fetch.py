@@ -312,7 +312,7 @@ def _job(one: Wanted, means: _Means) -> _Job:
 
 
 def _protected(artifact: Artifact, net: Net) -> tuple[str, ...]:
-    """Return the addresses that nobody on the way can answer for, the only ones without a hash.
+    """Return the addresses whose content is not authenticated on the way, the only ones without a hash.
 
     Raises:
         HashRefused: there is none.

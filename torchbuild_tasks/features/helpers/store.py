@@ -9,6 +9,7 @@ What is unpacked carries a mark; a folder without one is never removed.
 from __future__ import annotations
 
 import contextlib
+import functools
 import hashlib
 import os
 import re
@@ -321,12 +322,9 @@ def hold(store: Path, ids: Collection[str], note: Callable[[str], None]) -> Iter
     with contextlib.ExitStack() as stack:
         for artifact_id in sorted(ids):
             path = store / LOCKS / f"{artifact_id}.lock"
-            stack.enter_context(hold_lock(path, lambda name=artifact_id: note(_waiting(name))))  # type: ignore[misc]
+            text = f"another run is busy with {artifact_id}; waiting for it"
+            stack.enter_context(hold_lock(path, functools.partial(note, text)))
         yield
-
-
-def _waiting(artifact_id: str) -> str:
-    return f"another run is busy with {artifact_id}; waiting for it"
 
 
 @contextlib.contextmanager

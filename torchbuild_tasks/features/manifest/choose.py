@@ -131,7 +131,7 @@ _OF_ONE_RUN: Final = frozenset(
 
 
 def withhold(manifest: Manifest, catalog: Catalog) -> tuple[Manifest, tuple[str, ...]]:
-    """Return a manifest that nobody vouches for without what names programs, servers and remote places.
+    """Return an untrusted manifest without what names programs, servers and remote places.
 
     Returns:
         The manifest with harmless values alone, and what was taken out of it.
@@ -142,7 +142,7 @@ def withhold(manifest: Manifest, catalog: Catalog) -> tuple[Manifest, tuple[str,
         if name == "set" or is_harmless(name, _value(value))
     }
     recorded, environ = manifest.settings, manifest.facts.environ
-    values, variables = (_table(recorded.get(part)) for part in ("values", "variables"))
+    values, variables = (as_table(recorded.get(part)) for part in ("values", "variables"))
     settings = {
         "path": str(recorded.get("path")),
         "values": {name: value for name, value in values.items() if is_harmless(name, _value(value))},
@@ -169,7 +169,8 @@ def withhold(manifest: Manifest, catalog: Catalog) -> tuple[Manifest, tuple[str,
     return clean, tuple(out)
 
 
-def _table(value: object) -> Mapping[str, Any]:
+def as_table(value: object) -> Mapping[str, Any]:
+    """Return a mapping of decoded JSON; an empty one for what is none."""
     return value if isinstance(value, Mapping) else {}
 
 

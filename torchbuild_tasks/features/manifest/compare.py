@@ -58,7 +58,7 @@ def differences(there: Manifest, here: Manifest, groups: Iterable[str] = GROUPS)
 
 
 def not_compared(there: Manifest, here: Manifest, groups: Iterable[str] = GROUPS) -> tuple[str, ...]:
-    """Return what nobody can say of two builds, each with why: what one of them does not know may differ."""
+    """Return what cannot be known of two builds, each with why: what one of them does not know may differ."""
     reasons: dict[str, None] = {}
     for manifest, other in ((there, here), (here, there)):
         lines = _lines(manifest, other)

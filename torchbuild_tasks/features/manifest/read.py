@@ -15,7 +15,7 @@ from typing import Any, Final
 import msgspec
 
 from torchbuild_tasks.errors import ManifestError, UsageError
-from torchbuild_tasks.features.manifest.choose import without_secrets
+from torchbuild_tasks.features.manifest.choose import as_table, without_secrets
 from torchbuild_tasks.model.record import MANIFEST_FILE, MANIFEST_SCHEMA, Manifest
 from torchbuild_tasks.values import from_json, parse_json
 
@@ -97,7 +97,7 @@ def _first_manifest(content: Mapping[str, Any]) -> dict[str, Any]:
 
 def _first_record(content: Mapping[str, Any]) -> dict[str, Any]:
     """Return a record of 0.1.0 as a manifest; what it never held is empty."""
-    facts, inputs, request = (_mapping(content.get(name)) for name in ("facts", "inputs", "request"))
+    facts, inputs, request = (as_table(content.get(name)) for name in ("facts", "inputs", "request"))
     root = inputs.get("source")
     commit = inputs.get("commit")
     return {
@@ -105,14 +105,10 @@ def _first_record(content: Mapping[str, Any]) -> dict[str, Any]:
         "schema": MANIFEST_SCHEMA,
         "tool": _FIRST,
         "root": root,
-        "build_dir": _mapping(facts.get("tree")).get("build_dir") or f"{root}/build",
+        "build_dir": as_table(facts.get("tree")).get("build_dir") or f"{root}/build",
         "era": inputs.get("era"),
         "repositories": [{"path": "", "commit": commit}] if commit else [],
         "source_problem": f"a record of {_FIRST} holds no more than the commit",
         "request": {name: value for name, value in request.items() if value not in (None, False, [])},
         "python": str(inputs.get("python")).rpartition(" ")[0],
     }
-
-
-def _mapping(value: object) -> Mapping[str, Any]:
-    return value if isinstance(value, dict) else {}

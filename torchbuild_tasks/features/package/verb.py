@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from torchbuild_tasks.features.package.sdist import Sdist
     from torchbuild_tasks.model import EnvOp
     from torchbuild_tasks.model.record import Manifest
+    from torchbuild_tasks.plan.question import Question
 
 FOLDER: Final = "dist/packages"
 _PLACES: Final = re.compile(r"(_ROOT|_HOME|_PATH|_DIR|_LIBRARY|^LIB|^PATH)$")
@@ -115,9 +116,19 @@ def _state(package: Package, wheel: Path, order: Order, key: str | None) -> Pack
     return msgspec.structs.replace(package, notes=(*package.notes, *filter(None, (why,))))
 
 
+def _look(request: PackageRequest) -> tuple[Question, Path]:
+    """Look at the checkout, on which no other command may work now; return its folder, too."""
+    from torchbuild_tasks.context import checkout, look
+
+    question = look(request, everything=False)
+    root = Path(checkout(question))
+    if running := question.facts.tree.running:
+        raise PackageRefused(running.said, next_step="Wait until it is over.")
+    return question, root
+
+
 def _sdist(request: PackageRequest, report: Reporter) -> Sdist:
     """Pack the checkout's source."""
-    from torchbuild_tasks.context import checkout, look
     from torchbuild_tasks.features.package.sdist import make_sdist
     from torchbuild_tasks.system.signals import interruptible
 
@@ -126,10 +137,7 @@ def _sdist(request: PackageRequest, report: Reporter) -> Sdist:
             "--wheel, --graft, --cuda-libraries, --keep-debug and --sign are for packages of a wheel; "
             "a source distribution is made of the checkout."
         )
-    question = look(request, everything=False)
-    root = Path(checkout(question))
-    if running := question.facts.tree.running:
-        raise PackageRefused(running.said, next_step="Wait until it is over.")
+    question, root = _look(request)
     report.stage("pack the source")
     with interruptible():
         return make_sdist(
@@ -198,14 +206,10 @@ def _named_wheel(request: PackageRequest) -> tuple[Path, list[str], Path]:
 def _last_built_wheel(request: PackageRequest) -> tuple[Path, list[str], Path]:
     """Return the wheel of the last build, the folders of libraries that it was built with, the checkout."""
     from torchbuild_tasks.build.ledger import last_manifest
-    from torchbuild_tasks.context import checkout, look
     from torchbuild_tasks.features.manifest.read import read_manifest
     from torchbuild_tasks.system.reading import read_bytes
 
-    question = look(request, everything=False)
-    root = Path(checkout(question))
-    if running := question.facts.tree.running:
-        raise PackageRefused(running.said, next_step="Wait until it is over.")
+    question, root = _look(request)
     wheels = sorted((root / "dist").glob("*.whl"))
     own = _OWN.format(request.action)
     if not wheels:

@@ -197,10 +197,9 @@ def sign(path: Path, key: Path) -> None:
     argv = ("ssh-keygen", "-q", "-Y", "sign", "-f", str(key), "-n", NAMESPACE, str(path))
     captured = process.capture(argv, timeout=120.0)
     if captured.rc != 0 or not path.with_name(path.name + SIGNATURE).is_file():
-        error = captured.stderr.decode("utf-8", "replace").strip()
         raise PackageRefused(
             f"The wheel is built, and {path.name} beside it is not signed: ssh-keygen could not with {key}.",
-            looked=tuple(error.splitlines()[-3:]),
+            looked=tuple(captured.error_text.splitlines()[-3:]),
             next_step="A key with a passphrase: ssh-add it first, and name its .pub file.\nThen by hand: "
             + shell_line(argv, windows=os.name == "nt"),
         )

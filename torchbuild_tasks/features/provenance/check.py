@@ -144,14 +144,14 @@ def _signature(path: Path, signers: Path | None) -> CheckResult:
     if not signature.is_file():
         if signers:
             return _result("signed", False, "", f"{signers} was given, and there is no {signature.name}")
-        return CheckResult(check="signed", outcome="not possible", detail="nobody has signed it")
+        return CheckResult(check="signed", outcome="not possible", detail="it is not signed")
     if signers is None:
         argv = ("ssh-keygen", "-Y", "check-novalidate", "-n", NAMESPACE, "-s", str(signature))
         captured = process.capture(argv, stdin=path, timeout=60.0)
-        match = _SIGNED.match(captured.stdout.decode("utf-8", "replace"))
+        match = _SIGNED.match(captured.text)
         if captured.rc != 0 or not match:
             return _result("signed", False, "", f"{signature.name}: {_last(captured)}")
-        detail = f"by the key {match['key']}; whose that is nobody says: --signers FILE"
+        detail = f"by the key {match['key']}; whose that is can be said by --signers FILE"
         return CheckResult(check="signed", outcome="not possible", detail=detail)
     with tempfile.TemporaryDirectory(prefix="torchbuild-signers-") as scratch:
         allowed = Path(scratch) / "allowed"
@@ -160,13 +160,13 @@ def _signature(path: Path, signers: Path | None) -> CheckResult:
         allowed.write_text("\n".join(keys) + "\n", "utf-8", newline="\n")
         files = ("-f", str(allowed), "-n", NAMESPACE, "-s", str(signature))
         who = process.capture(("ssh-keygen", "-Y", "find-principals", *files), timeout=60.0)
-        names = who.stdout.decode("utf-8", "replace").split()
+        names = who.text.split()
         if who.rc != 0 or not names:
-            return _result("signed", False, "", f"it is by nobody whom {signers} names")
+            return _result("signed", False, "", f"it is by no signer that {signers} names")
         identity = "signer" if names[0] == "*" else names[0]
         words = ("ssh-keygen", "-Y", "verify", "-I", identity, *files)
         captured = process.capture(words, stdin=path, timeout=60.0)
-    match = _SIGNED.match(captured.stdout.decode("utf-8", "replace"))
+    match = _SIGNED.match(captured.text)
     key = match["key"] if match else ""
     by = f"by {key}" if names[0] == "*" else f"by {identity}, {key}"
     return _result("signed", captured.rc == 0 and bool(key), by, f"{signature.name}: {_last(captured)}")

@@ -232,34 +232,21 @@ def publish_to_index(url: str, path: Path, report: Reporter) -> None:
     need("twine", "An index is sent to with twine", "publish")
     report.stage(f"send {path.name}")
     flags = ("--non-interactive", "--disable-progress-bar", "--config-file", os.devnull)
-    output = bytearray()
+    tail = process.Tail()
     try:
         code = process.stream(
             (sys.executable, "-P", "-m", "twine", "upload", *flags, "--repository-url", url, str(path)),
             env=None,
             cwd=None,
-            log=_Tail(output),
-            on_block=lambda block: None,
+            on_block=tail,
             on_idle=Pace().look,
         )
     except Stalled as stalled:
-        output += f"\n{stalled}".encode()
+        tail(str(stalled).encode())
         code = process.TIMED_OUT
     if code:
-        lines = [line.strip() for line in output.decode("utf-8", "replace").splitlines() if line.strip()]
         raise PackageRefused(
             f"{path.name} was not taken. Files before it are there; the same command goes on with this one.",
-            looked=tuple(lines[-6:]),
+            looked=tail.lines[-6:],
             next_step="The login is that of TWINE_USERNAME and TWINE_PASSWORD, or of the keyring.",
         )
-
-
-class _Tail:
-    """Keeps the end of what a program says."""
-
-    def __init__(self, output: bytearray) -> None:
-        self.kept = output
-
-    def write(self, data: bytes, /) -> None:
-        self.kept += data
-        del self.kept[:-8192]

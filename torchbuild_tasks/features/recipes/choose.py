@@ -72,7 +72,7 @@ def make_order(question: Question, word: str) -> Order:
 
     Raises:
         UsageError: there is no such recipe, or no CUDA in the plan.
-        PlanRefused: this torch has no use for it, and nobody insists.
+        PlanRefused: this torch has no use for it, and it was not insisted on.
     """
     name, _, place = word.partition("=")
     row = _row(question, name)
@@ -113,7 +113,7 @@ def _row(question: Question, name: str) -> HelperSourceRow:
 
 
 def _profits(question: Question, name: str) -> str:
-    """Say why this torch is served by it; raises PlanRefused where it is not and nobody insists."""
+    """Say why this torch is served by it; raises PlanRefused where it is not, unless insisted on."""
     from torchbuild_tasks.plan.cuda.variables import needless
 
     switch = f"USE_{name.upper()}"

@@ -143,11 +143,7 @@ def _figures(report: Report, steps: Sequence[Step]) -> str:
     lanes = max((each.lane for each in report.timeline), default=-1) + 1
     rows = [
         ("Steps", f"{len(steps):,}", f"at most {lanes} at once" if lanes > 1 else "one at a time"),
-        (
-            "Wall time",
-            took(whole),
-            _of_all(report),
-        ),
+        ("Wall time", took(whole), _of_all(report)),
         ("Work", took(work), f"{work / whole:.1f} at once on average" if whole else ""),
         (
             "Longest chain",
@@ -186,9 +182,9 @@ def _hits(report: Report, steps: int) -> tuple[str, str, str] | None:
         hits = sum(sum(each.hits.values()) for each in report.caches)
         lookups = hits + sum(sum(each.misses.values()) for each in report.caches)
         return ("Cache hits", f"{hits / lookups:.0%}", f"{hits:,} of {lookups:,} compiles")
-    return (
-        ("Cache hits", f"{report.hits:,}", f"{report.hits / steps:.0%} of the steps") if report.hits else None
-    )
+    if not report.hits:
+        return None
+    return ("Cache hits", f"{report.hits:,}", f"{report.hits / steps:.0%} of the steps")
 
 
 def _legend(steps: Sequence[Step]) -> str:
@@ -292,11 +288,7 @@ def short_name(source: str, output: str) -> str:
 def memory_table(peaks: Sequence[Peak]) -> str:
     """Return the table of the largest process of each kind."""
     rows = [
-        (
-            cell(peak.kind),
-            number(_size(peak.bytes), peak.bytes),
-            number(f"{peak.count:,}", peak.count),
-        )
+        (cell(peak.kind), number(_size(peak.bytes), peak.bytes), number(f"{peak.count:,}", peak.count))
         for peak in sorted(peaks, key=lambda each: -each.bytes)
     ]
     note = "The largest process of each kind; those that ended within a fraction of a second were not seen."
@@ -410,9 +402,7 @@ def took(seconds: float) -> str:
         return f"{seconds:.2f} s"
     if seconds < 99.95:
         return f"{seconds:.1f} s"
-    minutes, rest = divmod(round(seconds), 60)
-    hours, minutes = divmod(minutes, 60)
-    return f"{hours}:{minutes:02}:{rest:02} h" if hours else f"{minutes}:{rest:02} min"
+    return f"{clock(seconds)} {'h' if round(seconds) >= 3600 else 'min'}"
 
 
 def clock(seconds: float) -> str:

@@ -176,7 +176,7 @@ def _diffoscope(scratch: Path) -> str | None:
     if (program := shutil.which("diffoscope")) is None:
         return None
     captured = process.capture((program, *_DIFFOSCOPE, "first", "second"), cwd=scratch, timeout=_SECONDS)
-    text = captured.stdout.decode("utf-8", "replace")
+    text = captured.text
     if captured.timed_out:
         return f"{text}(it was ended after {_SECONDS:.0f} s)\n"
     if captured.rc not in (0, 1):

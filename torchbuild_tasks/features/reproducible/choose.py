@@ -106,7 +106,7 @@ def check_repeat(question: Question, mode: str) -> tuple[Finding, ...]:
             (
                 question.facts.host.os == "windows",
                 _ERROR,
-                "known for GCC and Clang on Linux; nobody has tried what MSVC writes",
+                "known for GCC and Clang on Linux; not tried with MSVC",
                 "Build on Linux, or leave it out.",
             ),
             (

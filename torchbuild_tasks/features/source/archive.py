@@ -33,26 +33,24 @@ def unpack_archive(task: Task, word: str, folder: Path | None) -> Path:
         TreeBusy: another command works on it.
     """
     archive = Path(word).expanduser().absolute()
-    kind = next(kind for end, kind in ARCHIVES.items() if word.lower().endswith(end))
+    end = next(end for end in ARCHIVES if word.lower().endswith(end))
     if not archive.is_file():
         raise SourceError(
             f"There is no archive {archive}.",
             next_step="Download the one called pytorch-vX.Y.Z.tar.gz from "
             "https://github.com/pytorch/pytorch/releases and name the file.",
         )
-    name = archive.name.lower().removesuffix(next(end for end in ARCHIVES if word.lower().endswith(end)))
+    name = archive.name.lower().removesuffix(end)
     target = folder or task.store / places.SOURCES / name
     if not places.is_free(target):
         raise SourceError(f"{target} is there already.", next_step="Name another folder: --source PATH")
     task.report.stage(f"unpack {archive.name} into {target}")
-    growing = places.growing_folder(target)
-    with files.translate_errors(SourceError, growing):
-        growing.mkdir(parents=True, exist_ok=True)
+    growing = places.make_growing_folder(target)
     outer = growing / "unpacked"
     with contextlib.ExitStack() as after, lock.hold(growing, "source get"), _remove_around(outer):
         after.callback(places.remove_growing_folder, growing)
         # A release that a distribution packs again lacks files that links of it name.
-        unpack(archive, kind, outer, tell=task.report.transfer, name=archive.name, dangling=True)
+        unpack(archive, ARCHIVES[end], outer, tell=task.report.transfer, name=archive.name, dangling=True)
         tree = _tree(outer, archive)
         places.write_note(tree, places.Note(url=str(archive), word=word))
         places.publish(tree, target)

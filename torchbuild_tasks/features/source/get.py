@@ -154,7 +154,7 @@ def git_dir(git: Git) -> Path:
         )
     raise SourceError(
         f"{git.folder} is not a git checkout, so nothing can be fetched into it.",
-        looked=(git.ask("rev-parse", "--show-toplevel").stderr.decode(errors="replace").strip(),),
+        looked=(git.ask("rev-parse", "--show-toplevel").error_text,),
         next_step="Get one beside it: source get WORD --source OTHER_FOLDER",
     )
 
@@ -195,9 +195,7 @@ def get(task: Task, word: str | None, folder: Path | None) -> Path:
     )
     _report_room(task, target)
     task.report.stage(f"get {source.name} into {target}")
-    growing = places.growing_folder(target)
-    with files.translate_errors(SourceError, growing):
-        growing.mkdir(parents=True, exist_ok=True)
+    growing = places.make_growing_folder(target)
     with lock_checkout(growing, "source get", growing / "tree" / ".git"):
         if not places.is_free(target):  # another run was quicker
             return target

@@ -51,6 +51,14 @@ def growing_folder(folder: Path) -> Path:
     return folder.with_name(f".{folder.name}{_GETTING}")
 
 
+def make_growing_folder(folder: Path) -> Path:
+    """Have that folder there, empty or as a killed run left it; raises SourceError when it cannot be made."""
+    growing = growing_folder(folder)
+    with files.translate_errors(SourceError, growing):
+        growing.mkdir(parents=True, exist_ok=True)
+    return growing
+
+
 def unfinished_folders(parent: Path) -> tuple[Path, ...]:
     """Return the folders in a folder where checkouts grow, or did when a run was cut off."""
     with contextlib.suppress(OSError):

@@ -184,7 +184,7 @@ def _settings(request: BuildRequest, root: Path) -> Path:
 
 
 def _own(path: Path, root: Path, build_dir: Path) -> Path:
-    """Return a file that is to be handed on; a checkout may bring links to what is nobody else's business.
+    """Return a file that is to be handed on; a checkout may bring links to private files.
 
     Raises:
         UsageError: it is a link, or lies behind one. The build folder itself may be one.

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import filecmp
+import functools
 import json
 import os
 import shutil
@@ -170,15 +171,12 @@ def assemble(
         # The parts are held as well: a prune in another run leaves them alone.
         for name in sorted({folder.name, *ids}):
             path = folder.parent.parent / store.LOCKS / f"{name}.lock"
-            stack.enter_context(store.hold_lock(path, lambda name=name: note(_waiting(name))))  # type: ignore[misc]
+            waiting = functools.partial(note, f"another run is working on {name}; waiting for it")
+            stack.enter_context(store.hold_lock(path, waiting))
         if not _is_whole(folder, mark):
             _check(folder)
             _grow(parts, folder, mark, note)
     return folder
-
-
-def _waiting(name: str) -> str:
-    return f"another run is working on {name}; waiting for it"
 
 
 def _is_whole(folder: Path, mark: ToolkitMarker) -> bool:

@@ -93,7 +93,7 @@ def settle(verb: str, request: BuildRequest, report: Reporter) -> None:
         trust_all(settings.withheld)
         return
     raise Untrusted(
-        "What came with this checkout names programs, servers or remote places, and nobody has allowed it."
+        "What came with this checkout names programs, servers or remote places, and it is not trusted."
         " Nothing was done.",
         looked=lines,
         next_step=f"Read the files. If you believe them, as they are now:\n{commands}\n"

@@ -150,7 +150,7 @@ def _check_way(work: Work, members: Sequence[Member]) -> None:
     linked = {each for member in members for each in _find_linked_folders(work.root, member.name)}
     if linked:
         raise CleanRefused(
-            "Folders on the way are links, and what is behind them may be somebody's. Nothing was changed.",
+            "Folders on the way are links, and what is behind them may be yours. Nothing was changed.",
             looked=tuple(sorted(linked)[:_SHOWN]),
             next_step="Remove the links, or compile: the same command without --from-wheel.",
         )
@@ -271,7 +271,7 @@ def _install_editable(work: Work, wheel: Wheel, staging: Path) -> None:
     # Else a pipe has Windows' code page.
     argv = (work.plan.environment.python, "-I", "-X", "utf8", "-c", _SITE)
     captured = process.capture(argv, timeout=60.0)
-    info = Path(captured.stdout.decode().strip()) / f"torch-{wheel.version}.dist-info"
+    info = Path(captured.text.strip()) / f"torch-{wheel.version}.dist-info"
     if captured.rc != 0 or not info.is_dir():
         raise RequirementsError(f"pip has installed the metadata of torch, and {info} is not there.")
     _mark_editable(info, work.root)

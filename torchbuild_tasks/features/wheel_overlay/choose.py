@@ -71,7 +71,7 @@ def find_reached(
 
     Args:
         changed: tracked files that differ; one that no row knows counts.
-        untracked: files that git does not know; one that no row knows is somebody's notes.
+        untracked: files that git does not know; one that no row knows is the user's.
         rows: of wheel_inputs.toml.
     """
     reached = []

@@ -220,7 +220,7 @@ def ninja_targets(work: Work | Scene, reached: tuple[Reached, ...]) -> dict[str,
         argv = ("ninja", "-C", str(work.build_dir), "-t", "query", str(work.root / each.path))
         captured = process.capture(argv, timeout=20.0)
         if captured.rc == 0:
-            _, _, outputs = captured.stdout.decode(errors="replace").partition("outputs:")
+            _, _, outputs = captured.text.partition("outputs:")
             targets[each.path] = tuple(line.strip() for line in outputs.splitlines() if line.strip())[:3]
     return targets
 

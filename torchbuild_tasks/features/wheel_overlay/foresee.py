@@ -215,7 +215,7 @@ def _due(scene: Scene, *target: str) -> dict[str, Any]:
     if dry.rc != 0:
         return {"no_ninja": "Ninja cannot say what is due"}
     parser = ProgressParser()
-    steps = [parser.feed(line) for line in dry.stdout.decode(errors="replace").splitlines()]
+    steps = [parser.feed(line) for line in dry.text.splitlines()]
     return {"steps": sum(step is not None and step.phase != "codegen" for step in steps)}
 
 

@@ -7,19 +7,17 @@ extracted by the libraries themselves. A reader takes one pass, in bounded memor
 
 from __future__ import annotations
 
-import bz2
 import contextlib
 import fnmatch
 import gzip
 import io
-import lzma
 import re
 import stat
 import sys
 import tarfile
 import zipfile
 import zlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, Final, Protocol
 
@@ -54,6 +52,9 @@ class Readable(Protocol):
     """A file open for reading, whatever unpacks it."""
 
     def read(self, size: int = -1, /) -> bytes: ...
+
+
+OpenPacked = Callable[[Path], contextlib.AbstractContextManager[Readable]]  # of bz2, gzip, lzma
 
 
 def read_file(archive: Path, filling: Filling) -> None:
@@ -113,21 +114,9 @@ def _zip_member(filling: Filling, info: zipfile.ZipInfo, wheel: bool) -> Member:
 # ---------------------------------------------------------------- tar, conda
 
 
-def read_tar_bz2(archive: Path, filling: Filling) -> None:
-    """Unpack a tar archive in bzip2, in one pass."""
-    with bz2.open(archive) as file:
-        _read_tar(file, filling)
-
-
-def read_tar_xz(archive: Path, filling: Filling) -> None:
-    """Unpack a tar archive in xz, in one pass."""
-    with lzma.open(archive) as file:
-        _read_tar(file, filling)
-
-
-def read_tar_gz(archive: Path, filling: Filling) -> None:
-    """Unpack a tar archive in gzip, in one pass."""
-    with gzip.open(archive) as file:
+def read_tar(open_packed: OpenPacked, archive: Path, filling: Filling) -> None:
+    """Unpack a packed tar archive, in one pass."""
+    with open_packed(archive) as file:
         _read_tar(file, filling)
 
 
@@ -236,7 +225,7 @@ def _read_member(opened: tarfile.TarFile, info: tarfile.TarInfo, filling: Fillin
 
 
 def _read_hard_link(info: tarfile.TarInfo, filling: Filling) -> None:
-    other = "/".join(part for part in info.linkname.replace("\\", "/").split("/") if part not in ("", "."))
+    other = "/".join(parts_of(info.linkname))
     if rule := fault(info.linkname):
         refuse(filling.tree.archive, f"is a hard link to {info.linkname!r}, which {rule}", info.name)
     executable = other in filling.tree.executables

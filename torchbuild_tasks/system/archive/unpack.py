@@ -6,10 +6,14 @@ gets its own name by one rename. Names and links are judged by system/archive/me
 
 from __future__ import annotations
 
+import bz2
 import contextlib
+import gzip
+import lzma
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import Final, Literal
 
@@ -27,12 +31,12 @@ from torchbuild_tasks.values import replace
 
 Tell = Callable[[str, int, int | None], None]
 
-_READERS: Final = {
+_READERS: Final[Mapping[str, Callable[[Path, Filling], None]]] = {
     "file": readers.read_file,
     "zip": readers.read_zip,
-    "tar.bz2": readers.read_tar_bz2,
-    "tar.xz": readers.read_tar_xz,
-    "tar.gz": readers.read_tar_gz,
+    "tar.bz2": partial(readers.read_tar, bz2.open),
+    "tar.xz": partial(readers.read_tar, lzma.open),
+    "tar.gz": partial(readers.read_tar, gzip.open),
     "conda": readers.read_conda,
     "7z": readers.read_7z,
 }
@@ -73,7 +77,10 @@ def unpack(
     folder = folder.absolute()
     source = origin or Origin(id=folder.name, sha256="", url="", size=0)
     if os.path.lexists(folder):
-        raise _is_there(folder)
+        raise DownloadFailed(
+            f"{folder} exists already, and what is in it is not what torchbuild puts there.",
+            next_step="Look at what is in it; move it away or remove it, and run the same command again.",
+        )
     mark = Marker(**msgspec.structs.asdict(source))
     with unfinished_folder(folder, DownloadFailed) as growing:
         write_marker(growing, mark)
@@ -94,13 +101,6 @@ def unpack(
 def _finish(mark: Marker, tree: Tree) -> Marker:
     now = datetime.now(UTC).isoformat(timespec="seconds")
     return replace(mark, finished=now, files=tree.files, links=tree.links)
-
-
-def _is_there(folder: Path) -> DownloadFailed:
-    return DownloadFailed(
-        f"{folder} exists already, and what is in it is not what torchbuild puts there.",
-        next_step="Look at what is in it; move it away or remove it, and run the same command again.",
-    )
 
 
 @contextlib.contextmanager

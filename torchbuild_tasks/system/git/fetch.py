@@ -64,7 +64,7 @@ class Access(msgspec.Struct, frozen=True, kw_only=True):
         offline: only what the mirror store has.
         watch: where progress is reported, and how many seconds of silence end a command.
         needed: says of a worktree, once its files are there, which submodules it cannot do without; None
-            where nobody can say, so that it gets those that the main checkout has.
+            where that is not known, so that it gets those that the main checkout has.
     """
 
     config: tuple[str, ...]

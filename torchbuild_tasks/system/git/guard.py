@@ -1,6 +1,6 @@
 """What git is told with every command, so that the settings of a repository start no program.
 
-A repository may come with a `.git/config` that somebody else wrote, and many of git's settings are command
+A repository may come with a `.git/config` that another person wrote, and many of git's settings are command
 lines. What the user's own settings say (system, global, GIT_CONFIG_* of the environment) counts as ever;
 what the repository's own say of programs is laid over with those, or with nothing. All goes by
 GIT_CONFIG_COUNT, which the gits that git starts inherit. Nothing is started here: a caller asks `QUESTION`
@@ -68,7 +68,7 @@ _PROGRAMS: Final[tuple[tuple[str, str], ...]] = (
     (r"core\.gitproxy", ""),
     (r"gc\.recentobjectshook", ""),
 )
-# Of these git takes the first, or all, so nothing can be laid over them: instead nobody gets to read them.
+# Of these git takes the first, or all, so nothing can be laid over them: instead they cannot be read.
 _FIRST_COUNTS: Final[tuple[tuple[str, Pairs], ...]] = (
     (".uploadpack", (("protocol.file.allow", "never"),)),  # elsewhere it runs on the server
     (".receivepack", ()),  # nothing is pushed

@@ -200,7 +200,7 @@ def _check(git: Git, name: str, path: str) -> None:
 
 
 def _check_place(folder: Path, *parts: str) -> None:
-    """Refuse what a link has lead out of a repository: what lies there is somebody else's to change."""
+    """Refuse what a link has lead out of a repository: what lies there is not ours to change."""
     place = folder.joinpath(*parts)
     real = os.path.realpath(place)
     if os.path.normcase(real) != os.path.normcase(folder.resolve().joinpath(*parts)):

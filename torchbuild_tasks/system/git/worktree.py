@@ -189,7 +189,7 @@ def remove(git: Git, folder: Path, *, created: Collection[str] = ()) -> None:
     if entry is None:
         raise SourceError(
             f"{folder} was not made by torchbuild_tasks, so it is not removed.",
-            next_step=f"If it is a worktree that nobody needs: git -C {git.folder} worktree remove {folder}",
+            next_step=f"If the worktree is no longer needed: git -C {git.folder} worktree remove {folder}",
         )
     if entry.state == "here" and os.path.lexists(folder) and (lost := losses(git, folder, created)):
         raise loss_error(folder, lost)

@@ -91,7 +91,7 @@ def read_settings(environ: Mapping[str, str]) -> PipSettings:
     if captured.rc != 0:
         raise UsageError(
             f"pip cannot read its own settings (exit code {captured.rc}).",
-            looked=tuple(captured.stderr.decode("utf-8", errors="replace").strip().splitlines()[-3:]),
+            looked=tuple(captured.error_text.splitlines()[-3:]),
             next_step=f"Put right what pip names here: {sys.executable} -m pip config debug",
         )
     settings = parse_json(captured.stdout)

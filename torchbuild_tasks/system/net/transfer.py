@@ -277,7 +277,7 @@ class Part:
 
     The note holds a length and the hash of that many bytes. What an earlier run left behind
     is taken up as far as both still agree, so neither a kill nor a power cut between two
-    writes can put wrong bytes into a file whose hash nobody knows. Before it is given up, no
+    writes can put wrong bytes into a file whose hash is not known. Before it is given up, no
     other process may use the same target; its methods may be called from several threads.
 
     Args:
