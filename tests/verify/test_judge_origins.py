@@ -79,3 +79,19 @@ def test_a_build_tree_is_known_by_its_cache(tmp_path: Path) -> None:
     assert _trace(answer, ["/src"]).outcome == "failed"
     files = Seen(outcome="passed", values={"files": str(library), "package": PACKAGE[0]})
     assert _read_rpaths(files, []).detail == "1 libraries, none looks in a build tree"
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="libraries by their POSIX paths")
+def test_a_toolkit_may_hold_its_libraries_as_links(tmp_path: Path) -> None:
+    """The process knows them by where they lie: in wheels, or in the folders of a package manager."""
+    library, toolkit = tmp_path / "nvidia/cublas/lib/libcublas.so.12", tmp_path / "cuda/lib64"
+    for folder in (library.parent, toolkit):
+        folder.mkdir(parents=True)
+    library.write_bytes(b"")
+    values = {"loaded": str(library), "package": PACKAGE[0], "prefixes": ""}
+    answer = Seen(outcome="passed", detail="1 library", values=values)
+    assert _trace(answer, ["/src", str(toolkit.parent)]).outcome == "failed"
+    (toolkit / "libcublas.so").symlink_to(library)
+    assert _trace(answer, ["/src", str(toolkit.parent)]).outcome == "passed"
+    (tmp_path / "nvidia/CMakeCache.txt").touch()
+    assert "in a build tree" in _trace(answer, ["/src", str(toolkit.parent)]).detail

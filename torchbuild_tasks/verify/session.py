@@ -39,6 +39,8 @@ HANGS: Final[Mapping[str, str]] = {
 }
 NOT_TORCH: Final = frozenset({"cuda_driver"})  # a crash or hang there is not held against it
 _DROPPED: Final = frozenset({"PYTHONPATH", "PYTHONHOME"})  # -I ignores them, but not for its children
+# Of a toolkit, below its folder.
+_LIBRARY_FOLDERS: Final = ("lib", "lib64", "bin", "targets/*/lib")
 
 Ask = Callable[[Sequence[str], float], Captured]
 
@@ -96,11 +98,21 @@ def _trace(answer: Seen, places: Sequence[str]) -> Seen:
     )
     known = [os.path.realpath(each) for each in places[1:] if each]
     built = [file for file in loaded if _in_build_tree(Path(file).parent)]
+    linked = _linked_libraries(known) - set(built)
+    loaded = [file for file in loaded if file not in linked]
     wrong, elsewhere = misplaced(loaded, package, (*prefixes, *known), built)
     if wrong:
         return Seen(outcome="failed", detail="\n".join(wrong))
     others = f"; from nowhere that was planned: {', '.join(elsewhere)}" if elsewhere else ""
     return Seen(outcome="passed", detail=f"{answer.detail}, each from where it should{others}")
+
+
+def _linked_libraries(folders: Sequence[str]) -> set[str]:
+    """Return the files elsewhere that a toolkit has links to, as one that is put together of wheels does."""
+    places = (
+        entry for folder in folders for at in _LIBRARY_FOLDERS for entry in Path(folder).glob(f"{at}/*")
+    )
+    return {os.path.realpath(entry) for entry in places if entry.is_symlink()}
 
 
 def _read_rpaths(answer: Seen, places: Sequence[str]) -> Seen:
