@@ -33,13 +33,21 @@ from torchbuild_tasks.system.files import (
 from torchbuild_tasks.system.git.run import Git
 from torchbuild_tasks.system.left_running import ENDED
 from torchbuild_tasks.system.log import last_write_of, name_newest
-from torchbuild_tasks.system.reading import read_json
+from torchbuild_tasks.system.reading import read_value
 from torchbuild_tasks.system.remove import Stamp, is_folder, is_link, snapshot, stamp
 
 BEFORE: Final = "before.json"
 OWNED: Final = "made.json"
 Listing = Mapping[str, Stamp]
 Reasons = tuple[tuple[str, str], ...]
+
+
+class Record(msgspec.Struct, frozen=True, kw_only=True):
+    """A listing as its file has it: with the log of the build, and of what builds own what nothing names."""
+
+    log: str = ""
+    paths: dict[str, Stamp] = {}
+    unnamed: dict[str, Stamp] = {}
 
 
 class Claimed(msgspec.Struct, frozen=True):
@@ -49,12 +57,14 @@ class Claimed(msgspec.Struct, frozen=True):
     unnamed: Listing
 
 
-def read(root: Path, name: str, part: str = "paths") -> dict[str, Stamp] | None:
+def read(root: Path, name: str) -> dict[str, Stamp] | None:
     """Return a listing; None when there is none that can be read, and then nothing is claimed by it."""
-    with contextlib.suppress(OSError, ValueError, TypeError, KeyError, AttributeError):
-        items = read_json(root / STATE_DIR / name)[part].items()
-        return {path: (m, s, c) for path, (m, s, c) in items}
-    return None
+    record = _read(root, name)
+    return None if record is None else record.paths
+
+
+def _read(root: Path, name: str) -> Record | None:
+    return read_value(Record, root / STATE_DIR / name)
 
 
 def write(root: Path, name: str, listing: Listing, log: str = "", unnamed: Listing | None = None) -> None:
@@ -63,24 +73,12 @@ def write(root: Path, name: str, listing: Listing, log: str = "", unnamed: Listi
     write_json(root / STATE_DIR / name, data, error=UsageError)
 
 
-def _log_of(root: Path, name: str) -> str:
-    with contextlib.suppress(OSError, ValueError, TypeError, KeyError):
-        return str(read_json(root / STATE_DIR / name)["log"])
-    return ""
-
-
-def _rewrite(root: Path, name: str, listing: Listing) -> None:
-    """Write a listing again, with the log and the unnamed paths that its file has."""
-    write(root, name, listing, _log_of(root, name), read(root, name, "unnamed"))
-
-
 def forget(root: Path, paths: set[str]) -> None:
     """Take paths out of both listings: a clean within a build must not make them look foreign."""
     for name in (OWNED, BEFORE):
-        listing = read(root, name)
-        if listing is not None:
-            remaining = {path: stamp for path, stamp in listing.items() if path not in paths}
-            _rewrite(root, name, remaining)
+        if record := _read(root, name):
+            remaining = {path: stamp for path, stamp in record.paths.items() if path not in paths}
+            write(root, name, remaining, record.log, record.unnamed)
 
 
 def announce(root: Path, staged: Path, names: Iterable[str]) -> None:
@@ -94,10 +92,10 @@ def announce(root: Path, staged: Path, names: Iterable[str]) -> None:
     Raises:
         UsageError: the record cannot be written.
     """
-    listing = dict(read(root, OWNED) or {})
+    record = _read(root, OWNED) or Record()
     for name in names:
-        listing[name] = stamp((staged / name).lstat())
-    _rewrite(root, OWNED, listing)
+        record.paths[name] = stamp((staged / name).lstat())
+    write(root, OWNED, record.paths, record.log, record.unnamed)
 
 
 def renew(root: Path, since: int) -> None:
@@ -110,14 +108,14 @@ def renew(root: Path, since: int) -> None:
     Raises:
         UsageError: the record cannot be written.
     """
-    listing = read(root, OWNED) or {}
-    for name in listing:
+    record = _read(root, OWNED) or Record()
+    for name in record.paths:
         with contextlib.suppress(OSError):
             info = os.lstat(f"{root}/{name}")
             if info.st_mtime_ns >= since and not is_folder(info):
-                listing[name] = stamp(info)
-    if listing:
-        _rewrite(root, OWNED, listing)
+                record.paths[name] = stamp(info)
+    if record.paths:
+        write(root, OWNED, record.paths, record.log, record.unnamed)
 
 
 def is_recorded(root: Path) -> bool:
@@ -133,13 +131,14 @@ def find_claimed(
     `log_time` is when the newest log was last written. That may be a later run's, which
     ended before it built anything; so the log that the killed build had is asked as well.
     """
-    earlier = read(root, OWNED) or {}
-    before = read(root, BEFORE)
-    if before is None or log_time is None:
-        known = read(root, OWNED, "unnamed") or {}
-        return Claimed(earlier, {path: now[path] for path in known if path in now})
-    if name := _log_of(root, BEFORE):
-        log_time = min(log_time, last_write_of(root / STATE_DIR, name) or 0)
+    owned = _read(root, OWNED) or Record()
+    earlier = owned.paths
+    begun = _read(root, BEFORE)
+    if begun is None or log_time is None:
+        return Claimed(earlier, {path: now[path] for path in owned.unnamed if path in now})
+    before = begun.paths
+    if begun.log:
+        log_time = min(log_time, last_write_of(root / STATE_DIR, begun.log) or 0)
     claimed = outputs.claim(before, now, earlier, until=log_time)
     # What it had started may have gone on until a later run ended it: of that what the build names.
     if (ended := _time_of_end(root)) > log_time:

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, Final, TypeVar
 
 from torchbuild_tasks.errors import UsageError
-from torchbuild_tasks.values import LONGEST, from_json, parse_json
+from torchbuild_tasks.values import LONGEST, decode_json, parse_json
 
 T = TypeVar("T")
 MOST: Final = LONGEST  # bytes
@@ -97,7 +97,7 @@ def read_json(path: Path, *, most: int = MOST) -> Any:
 def read_value(kind: type[T], path: Path) -> T | None:
     """Return the value that a JSON file holds; None where there is no file, or none that fits."""
     with contextlib.suppress(OSError, ValueError, UsageError):
-        return from_json(kind, read_json(path))
+        return decode_json(kind, read_bytes(path))
     return None
 
 

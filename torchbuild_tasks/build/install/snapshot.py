@@ -20,7 +20,7 @@ from torchbuild_tasks.build.install.installed import Folder, Snapshot, Stamp
 from torchbuild_tasks.build.install.rules import Rule, read_manifest, read_rules
 from torchbuild_tasks.errors import BuildFailed
 from torchbuild_tasks.system.files import unlink, write_json
-from torchbuild_tasks.system.reading import hash_file, read_json
+from torchbuild_tasks.system.reading import hash_file, read_value
 
 INSTALL_FILE: Final = "torchbuild-install.json"
 SNAPSHOT_FILE: Final = "torchbuild-placed.json"
@@ -151,26 +151,7 @@ def _folder(places: Places, path: str, place: str, changed: int) -> Folder:
 
 def read(build_dir: Path) -> Snapshot | None:
     """Return the snapshot after the last complete install; None when there is none that can be read."""
-    try:
-        data = read_json(build_dir / SNAPSHOT_FILE)
-        if data["schema"] != SCHEMA:
-            return None
-        return Snapshot(
-            installed=_tuples(data["installed"]),
-            sources=_tuples(data["sources"]),
-            generated=_tuples(data["made"]),
-            copied=data["carried"],
-            folders={
-                path: Folder(changed, tuple(names), tuple(folders))
-                for path, (changed, names, folders) in data["folders"].items()
-            },
-        )
-    except (OSError, ValueError, TypeError, LookupError, AttributeError):
-        return None
-
-
-def _tuples(stamps: Mapping[str, list[int]]) -> dict[str, Stamp]:
-    return {path: (size, changed) for path, (size, changed) in stamps.items()}
+    return read_value(Snapshot, build_dir / SNAPSHOT_FILE)
 
 
 def write(build_dir: Path, snapshot: Snapshot, inputs: Mapping[str, str]) -> None:
@@ -179,17 +160,7 @@ def write(build_dir: Path, snapshot: Snapshot, inputs: Mapping[str, str]) -> Non
     Raises:
         BuildFailed: it cannot be written.
     """
-    data = {
-        "schema": SCHEMA,
-        "installed": snapshot.installed,
-        "sources": snapshot.sources,
-        "made": snapshot.generated,
-        "carried": snapshot.copied,
-        "folders": {
-            path: (each.changed, each.names, each.folders) for path, each in snapshot.folders.items()
-        },
-    }
-    write_json(build_dir / SNAPSHOT_FILE, data, error=BuildFailed, private=True)
+    write_json(build_dir / SNAPSHOT_FILE, snapshot, error=BuildFailed, private=True)
     record = {"schema": SCHEMA, "inputs": inputs}
     write_json(build_dir / INSTALL_FILE, record, error=BuildFailed, private=True)
 
