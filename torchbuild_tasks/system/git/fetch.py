@@ -283,11 +283,11 @@ def _lock_mirror(mirror: Path, access: Access, name: str) -> Iterator[None]:
 
 def mirrors_in(mirrors: Path) -> tuple[tuple[str, Path], ...]:
     """Return address and folder of each mirror in the store, sorted."""
-    found = []
+    known = []
     for folder in sorted(mirrors.iterdir()) if mirrors.is_dir() else ():
         if (folder / "HEAD").is_file() and (url := Git(folder=folder).output("config", "--local", _MARK)):
-            found.append((url, folder))
-    return tuple(found)
+            known.append((url, folder))
+    return tuple(known)
 
 
 def lost_alternates(git: Git) -> tuple[str, ...]:
