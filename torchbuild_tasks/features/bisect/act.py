@@ -31,7 +31,7 @@ from torchbuild_tasks.features.bisect.choose import (
     step_line,
 )
 from torchbuild_tasks.features.bisect.flags import BisectRequest
-from torchbuild_tasks.features.manifest.act import given_flags
+from torchbuild_tasks.features.manifest.act import flags_set
 from torchbuild_tasks.features.manifest.choose import request_again
 from torchbuild_tasks.features.patches import act as patches
 from torchbuild_tasks.model import BuildPlan
@@ -303,7 +303,7 @@ def begin(session: Session, request: BisectRequest) -> Bisection:
         asked=names,
         command=tuple(_absolute_word(start, word, first=not at) for at, word in enumerate(command)),
         start=str(start),
-        request=given_flags(request),
+        request=flags_set(request),
     )
 
 
