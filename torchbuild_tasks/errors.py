@@ -145,7 +145,7 @@ class ManifestError(TorchbuildError):
 
 
 class Untrusted(TorchbuildError):
-    """A file that came with a checkout names programs or servers, and nobody has vouched for it."""
+    """A file that came with a checkout names programs or servers, and is not trusted."""
 
     exit_code = 18
 

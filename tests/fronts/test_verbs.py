@@ -16,7 +16,7 @@ import pytest
 from tests.support.machines import linux_facts, plan_of, request_of, with_tree
 from torchbuild_tasks import errors
 from torchbuild_tasks.catalog import load_catalog
-from torchbuild_tasks.features.bisect.act import Found
+from torchbuild_tasks.features.bisect.act import BisectResult
 from torchbuild_tasks.features.bisect.choose import Step
 from torchbuild_tasks.features.bootstrap.choose import Bootstrap, Missing
 from torchbuild_tasks.features.develop.act import DebugConfig, Written
@@ -138,7 +138,7 @@ RESULTS: dict[str, Any] = {
     "config": ({"keys": ()}, "Set\n"),
     "completion": "complete -F _shtab_torchbuild torchbuild\n",
     "trust": ({"trusted": Trusted(place="/src")}, "Trusted.\n"),
-    "bisect": Found(first_bad=("a", "b"), messages=("commit a", "commit b"), steps=(STEP,), log="/l"),
+    "bisect": BisectResult(first_bad=("a", "b"), messages=("commit a", "commit b"), steps=(STEP,), log="/l"),
 }
 WORDS: dict[str, dict[str, Any]] = {
     "helpers": {"action": "list"},

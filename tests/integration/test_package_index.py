@@ -339,7 +339,7 @@ def test_a_server_that_drips_is_left(
     log, report = SimpleNamespace(write=len, path=tmp_path / "log"), MagicMock()
     work: Any = SimpleNamespace(
         report=report,
-        ledger=SimpleNamespace(log=log, ran=lambda command: None),
+        ledger=SimpleNamespace(log=log, note_command=lambda command: None),
         plan=SimpleNamespace(
             environment=SimpleNamespace(install_options=(), python=sys.executable, foreign=True)
         ),

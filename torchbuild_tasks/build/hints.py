@@ -142,8 +142,8 @@ def _linker_advice(choice: Choice | None, here: set[str], findings: Sequence[Fin
     """Return a faster linker, where the build has the compiler's own and no flag asked for that."""
     if choice is None or choice.value != "default" or choice.source != "default":
         return ""
-    if found := next((flag for tool, flag in _LINKERS.items() if tool in here), ""):
-        return f"a faster linker does: --linker {found}."
+    if option := next((flag for tool, flag in _LINKERS.items() if tool in here), ""):
+        return f"a faster linker does: --linker {option}."
     offered = next((finding.fix for finding in findings if finding.id == "linker" and finding.fix), "")
     return f"a faster linker does: {offered}" if offered else ""
 

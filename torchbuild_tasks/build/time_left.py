@@ -76,7 +76,7 @@ class TimeLeft:
             outputs: of Ninja's graph; only those of compiles and links count.
             built: what lay there when the build began. Where just the rest is built, that costs nothing more.
         """
-        new = {output: found for output in outputs if (found := _guess(output, self._rows))}
+        new = {output: row for output in outputs if (row := _guess(output, self._rows))}
         scale = scale_of_rows(self._usual, self._rows)
         for output, row in new.items():
             if output not in self._usual:

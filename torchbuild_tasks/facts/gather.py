@@ -76,7 +76,7 @@ def gather(
         store = pool.submit(look_at_store, plain, door.join(root, LOCK_FILE))
         # The GPUs at once: a driver that nothing uses takes seconds to wake up.
         before = (store, pythons, pool.submit(_look_for_gpus, door)) if cuda else None
-        found = pool.submit(_look_at_cuda, door, cuda_toolkit, *before) if before else None
+        cuda_facts = pool.submit(_look_at_cuda, door, cuda_toolkit, *before) if before else None
         return Facts(
             host=look_at_host(door),
             cpu=look_at_cpu(door),
@@ -88,7 +88,7 @@ def gather(
             tree=tree.result(),
             windows=windows.result(),
             store=store.result(),
-            cuda=found.result() if found else None,
+            cuda=cuda_facts.result() if cuda_facts else None,
             blas=_look_for_blas(door, blas, pythons.result()) if blas else None,
             environ=environ,
             cut=tuple(sorted(set(door.cut))),  # last, when all were asked

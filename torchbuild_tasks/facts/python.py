@@ -181,7 +181,7 @@ def _is_managed(probe: Probe, prefix: str, tree_root: str) -> bool:
     real = probe.names.key(probe.realpath(prefix))
     folder = probe.join(tree_root, MANAGED.split("/")[0])
     ours = (probe.join(folder, name) for name in probe.children(folder))
-    return any(probe.names.key(probe.realpath(one)) == real and is_made_here(probe, one) for one in ours)
+    return any(probe.names.key(probe.realpath(one)) == real and is_our_venv(probe, one) for one in ours)
 
 
 def _text(data: Mapping[str, Any], key: str) -> str | None:
@@ -258,12 +258,12 @@ def find_managed(probe: Probe, wanted: str | None, tree_root: str) -> list[Candi
             path=interpreter_of(probe, probe.join(folder, name)), found_via="managed venv of this checkout"
         )
         for name in sorted(names, key=numbers_in, reverse=True)
-        if is_made_here(probe, probe.join(folder, name))
+        if is_our_venv(probe, probe.join(folder, name))
         and not is_tracked(probe, tree_root, probe.join(folder, name))
     ]
 
 
-def is_made_here(probe: Probe, folder: str) -> bool:
+def is_our_venv(probe: Probe, folder: str) -> bool:
     """Say whether a venv holds the word that was kept outside of the tree when we made it there."""
     token = trust.read_proof(probe.state_folder(), "venvs", folder)
     return token is not None and probe.read(probe.join(folder, TOKEN)) == token

@@ -41,11 +41,11 @@ def read(stdout: bytes) -> dict[str, str]:
 
 def without_traces(after: Mapping[str, str], before: Mapping[str, str]) -> dict[str, str]:
     """Undo what a shell does unasked: it counts levels, and drops names that it cannot spell."""
-    result = {name: value for name, value in after.items() if not _untold(name)}
-    return result | {name: value for name, value in before.items() if _untold(name)}
+    result = {name: value for name, value in after.items() if not _is_shells_own(name)}
+    return result | {name: value for name, value in before.items() if _is_shells_own(name)}
 
 
-def _untold(name: str) -> bool:
+def _is_shells_own(name: str) -> bool:
     return name in _OF_THE_SHELL or not _SPELLABLE.fullmatch(name)
 
 

@@ -74,8 +74,8 @@ def forget(kind: Kind, place: str) -> bool:
 
 def entries(kind: Kind) -> Iterator[Entry]:
     """Yield all that is remembered, by place."""
-    found = (read_value(Entry, path) for path in (state_folder(os.environ) / kind).glob("*.json"))
-    yield from sorted((entry for entry in found if entry), key=lambda entry: entry.place)
+    remembered = (read_value(Entry, path) for path in (state_folder(os.environ) / kind).glob("*.json"))
+    yield from sorted((entry for entry in remembered if entry), key=lambda entry: entry.place)
 
 
 def is_vouched(place: str) -> bool:

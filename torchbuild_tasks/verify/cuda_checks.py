@@ -92,15 +92,15 @@ def runs_on(arch: str, capability: tuple[int, int]) -> bool:
 
 def devices(torch: Any) -> list[tuple[str, tuple[int, int]]]:
     """Return each device in words, and its compute capability."""
-    found = []
+    known = []
     for index in range(torch.cuda.device_count()):
         seen = torch.cuda.get_device_properties(index)
         mig = ", a MIG instance" if " MIG " in seen.name else ""
         size = f"{seen.total_memory / 2**30:.1f} GiB"
-        found.append(
+        known.append(
             (f"{index}: {seen.name} ({seen.major}.{seen.minor}, {size}{mig})", (seen.major, seen.minor))
         )
-    return found
+    return known
 
 
 def check_cuda_devices(torch: Any) -> Answer:

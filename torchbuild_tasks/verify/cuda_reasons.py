@@ -151,10 +151,10 @@ def is_too_old(driver: str, runtime: str) -> bool:
 
 def installed_versions(cuda: str) -> dict[str, str]:
     """Return the driver, and the CUDA runtime that a torch for `cuda` has loaded into this process."""
-    found = {"driver": driver_version(), "runtime": runtime_version(cuda), "driver_cuda": ""}
+    versions = {"driver": driver_version(), "runtime": runtime_version(cuda), "driver_cuda": ""}
     with contextlib.suppress(OSError, AttributeError):
-        found["driver_cuda"] = driver_cuda(driver_library())
-    return {key: text for key, text in found.items() if text}
+        versions["driver_cuda"] = driver_cuda(driver_library())
+    return {key: text for key, text in versions.items() if text}
 
 
 def driver_version() -> str:

@@ -298,8 +298,8 @@ class MemoryLook:
     def __call__(self) -> MemoryState:
         """Read all of it again; the limits too, which can be changed any time."""
         info = _pairs(self._root / "proc/meminfo")
-        limits = [found for level, names in self._levels for found in _limits(level, names)]
-        limit, used = min(limits, key=lambda found: found[0] - found[1], default=(None, None))
+        limits = [pair for level, names in self._levels for pair in _limits(level, names)]
+        limit, used = min(limits, key=lambda pair: pair[0] - pair[1], default=(None, None))
         available = info.get("MemAvailable")
         return MemoryState(
             available=None if available is None else available * 1024,

@@ -261,8 +261,8 @@ def _find_smi(probe: Probe) -> str | None:
             probe.join(system, "System32/nvidia-smi.exe"),
             probe.join(programs, "NVIDIA Corporation/NVSMI/nvidia-smi.exe"),
         )
-    found = (probe.program_at(path) for path in others)
-    return probe.which("nvidia-smi") or next(filter(None, found), None)
+    paths = (probe.program_at(path) for path in others)
+    return probe.which("nvidia-smi") or next(filter(None, paths), None)
 
 
 def _smi_command(program: str, fields: Sequence[str]) -> tuple[str, ...]:

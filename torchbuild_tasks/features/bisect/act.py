@@ -31,7 +31,7 @@ from torchbuild_tasks.features.bisect.choose import (
     step_line,
 )
 from torchbuild_tasks.features.bisect.flags import BisectRequest
-from torchbuild_tasks.features.manifest.act import given_flags
+from torchbuild_tasks.features.manifest.act import flags_set
 from torchbuild_tasks.features.manifest.choose import request_again
 from torchbuild_tasks.features.patches import act as patches
 from torchbuild_tasks.model import BuildPlan
@@ -249,7 +249,7 @@ class Session(msgspec.Struct, frozen=True, kw_only=True):
         return self.folder / _LOG
 
 
-class Found(msgspec.Struct, frozen=True, kw_only=True):
+class BisectResult(msgspec.Struct, frozen=True, kw_only=True):
     """How a bisect ended: the first bad commit, or all that it can be, with their messages."""
 
     first_bad: tuple[str, ...]
@@ -303,7 +303,7 @@ def begin(session: Session, request: BisectRequest) -> Bisection:
         asked=names,
         command=tuple(_absolute_word(start, word, first=not at) for at, word in enumerate(command)),
         start=str(start),
-        request=given_flags(request),
+        request=flags_set(request),
     )
 
 
@@ -358,7 +358,7 @@ def write_memory(session: Session, memory: Bisection) -> Bisection:
 
 def run(
     session: Session, memory: Bisection, build: Build, report: Reporter, access: Access | None = None
-) -> Found:
+) -> BisectResult:
     """Try commits until git knows the first bad one.
 
     Args:
@@ -390,7 +390,7 @@ def run(
         step = try_commit(memory, title, session.folder / _STEPS, build, step_report)
         memory = write_memory(session, replace(memory, steps=(*memory.steps, step), testing=""))
         report.note(f"{number}  {step_line(step)}", alone=True)
-    return Found(
+    return BisectResult(
         first_bad=memory.first_bad,
         messages=tuple(whole_message(session.git, commit) for commit in memory.first_bad),
         steps=memory.steps,

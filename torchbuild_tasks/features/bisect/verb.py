@@ -13,10 +13,10 @@ from torchbuild_tasks.verbs import Outcome
 
 if TYPE_CHECKING:
     from torchbuild_tasks.build.work import Reporter
-    from torchbuild_tasks.features.bisect.act import Built, Found
+    from torchbuild_tasks.features.bisect.act import BisectResult, Built
 
 
-def bisect_text(result: Found) -> str:
+def bisect_text(result: BisectResult) -> str:
     """Name the first bad commit, or those among which skipped ones hide it; each step was told before."""
     if len(result.first_bad) == 1:
         head = f"{result.first_bad[0]} is the first bad commit\n"
@@ -32,7 +32,7 @@ def run(request: BisectRequest, report: Reporter) -> Outcome:
     return Outcome({"bisect": result}, bisect_text(result) if result else "")
 
 
-def find_first_bad(request: BisectRequest, report: Reporter) -> Found | None:
+def find_first_bad(request: BisectRequest, report: Reporter) -> BisectResult | None:
     """Build one commit after the other in a worktree and let a command judge; None after --reset."""
     from torchbuild_tasks.context import checkout, look, needed_submodules, network
     from torchbuild_tasks.features.bisect import act

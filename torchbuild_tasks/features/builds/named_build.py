@@ -66,8 +66,8 @@ def last_build(folder: Path) -> Last | None:
 
     Its Python is started and that folder stands first on PATH: only a manifest of a build here has one.
     """
-    found = (path for name in (MANIFEST_FILE, RECORD_FILE) for path in folder.glob(f"*/{name}"))
-    newest = sorted(found, key=lambda path: path.stat().st_mtime)
+    records = (path for name in (MANIFEST_FILE, RECORD_FILE) for path in folder.glob(f"*/{name}"))
+    newest = sorted(records, key=lambda path: path.stat().st_mtime)
     with contextlib.suppress(OSError, ValueError, KeyError, TypeError, IndexError):
         data: Any = read_json(newest[-1])
         choices = {choice["name"]: str(choice["value"]) for choice in data["choices"]}

@@ -138,12 +138,12 @@ def find_breaks(
     if loader is None:
         return {}
     files, rows = Files(), load_catalog().library
-    found = {}
+    errors = {}
     for path in libraries:
         _, breaks = close(replace(loader, roots=(*loader.roots, path)), files, rows)
         own = (each for each in breaks if path in (each.path, *each.chain[:1]))
-        found[path] = tuple(each for each in own if each.status == "error")
-    return found
+        errors[path] = tuple(each for each in own if each.status == "error")
+    return errors
 
 
 def _look_at_loader(python: str, environ: Mapping[str, str]) -> tuple[Loader | None, str]:

@@ -84,11 +84,11 @@ class Graph:
 
     def entries(self) -> tuple[Placed, ...]:
         """Return each library once, in the order of loading, then what has no file."""
-        found = tuple(
+        loaded = tuple(
             Placed(name=n.name, state="found", path=n.path, how=n.how, by=n.loader.path if n.loader else "")
             for n in self.nodes
         )
-        return (*found, *self.others)
+        return (*loaded, *self.others)
 
     def add_missing(
         self, name: str, path: str = "", chain: tuple[str, ...] = (), looked: tuple[str, ...] = ()

@@ -157,11 +157,11 @@ class _Walk:
             needer = queue.pop(0)
             for name in needer.image.needed:
                 count = len(self.graph.nodes)
-                found = self.by_name.get(name) or self._find(name, needer)
-                if found is not None:
-                    needer.needs.append(found)
+                library = self.by_name.get(name) or self._find(name, needer)
+                if library is not None:
+                    needer.needs.append(library)
                     if len(self.graph.nodes) > count:
-                        queue.append(found)
+                        queue.append(library)
 
     def _note_broken_root(self, path: str, image: Image | None) -> None:
         name = posixpath.basename(path)

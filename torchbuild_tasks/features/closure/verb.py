@@ -41,7 +41,7 @@ def _total(closure: Closure) -> str:
     states = [each.state for each in closure.libraries]
     words = [f"{states.count('found')} libraries found"]
     words += [f"{states.count(state)} {text}" for state, text in _OTHERS.items() if state in states]
-    errors = sum(found.status == "error" for found in closure.breaks)
+    errors = sum(broken.status == "error" for broken in closure.breaks)
     verdict = f"{errors} will keep it from loading" if errors else "it closes"
     return f"{', '.join(words)}: {verdict}. It took {closure.seconds:.1f} s.\n"
 

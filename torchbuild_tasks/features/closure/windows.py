@@ -95,11 +95,11 @@ class _Walk:
             needer = queue.pop(0)
             for name in needer.image.needed:
                 known = self.by_name.get(name.lower())
-                found = known or self._find(name, needer, folder)
-                if found is not None:
-                    needer.needs.append(found)
+                library = known or self._find(name, needer, folder)
+                if library is not None:
+                    needer.needs.append(library)
                     if known is None:
-                        queue.append(found)
+                        queue.append(library)
             for name in needer.image.delayed:
                 if name.lower() not in self.by_name:
                     self._note_without_file(name, "on demand", needer)

@@ -102,11 +102,11 @@ class Sandbox(msgspec.Struct, frozen=True, kw_only=True):
 def find_sandbox(folder: Path) -> Sandbox:
     """Try everything that a server with its builds in `folder` needs."""
     program = shutil.which("bwrap") or ""
-    found = version(program) if program else ""
-    problems = [*_user_problems(), *_bubblewrap_problems(program, found)]
+    installed = version(program) if program else ""
+    problems = [*_user_problems(), *_bubblewrap_problems(program, installed)]
     if not problems:
         problems += _overlay_problems(folder)
-    return Sandbox(bubblewrap=program, version=found, problems=tuple(problems))
+    return Sandbox(bubblewrap=program, version=installed, problems=tuple(problems))
 
 
 def _user_problems() -> list[tuple[str, str]]:

@@ -165,18 +165,18 @@ class _Links(HTMLParser):
 
     def __init__(self) -> None:
         super().__init__()
-        self.found: list[dict[str, str]] = []
+        self.links: list[dict[str, str]] = []
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         if tag == "a":
-            self.found.append({name: value or "" for name, value in attrs})
+            self.links.append({name: value or "" for name, value in attrs})
 
 
 def read_page(text: str, base: str, name: str) -> Iterator[Sdist]:
     """Yield the sdists of a project that the page of an index links to."""
     reader = _Links()
     reader.feed(text)
-    for link in reader.found:
+    for link in reader.links:
         url = urljoin(base, link.get("href", ""))
         sdist = _sdist(url, name)
         if sdist is not None and urlsplit(url).scheme in _LEADS.get(urlsplit(base).scheme, ()):

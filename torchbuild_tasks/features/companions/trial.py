@@ -303,8 +303,8 @@ def _check_symbols(work: Work, companion: Companion, place: Path, built: Built, 
     breaks = find_breaks(work.plan.environment.python, work.env, there)
     lacking = [
         f"{os.path.relpath(path, place)}: {each.text}"
-        for path, found in breaks.items()
-        for each in found
+        for path, broken in breaks.items()
+        for each in broken
         if each.kind == "symbol"
     ]
     if lacking:

@@ -52,18 +52,18 @@ def answer(request: ConfigRequest) -> tuple[dict[str, Any], str]:
     from torchbuild_tasks.context import read_named_build
 
     settings = read_named_build(request).settings
-    found = choose.keys(request, settings)
+    known = choose.keys(request, settings)
     wide = user_settings_path()
     if request.write:
         path = wide if request.user else Path("torchbuild.toml")
         _write(
-            path, choose.file_text(found, f"https://raw.githubusercontent.com/{_REPOSITORY}/docs/{SCHEMA}")
+            path, choose.file_text(known, f"https://raw.githubusercontent.com/{_REPOSITORY}/docs/{SCHEMA}")
         )
         return {"written": str(path.absolute())}, f"wrote {path.absolute()}\n"
     project = find_settings(request.config, request.source or ".")
     files = {project.path if project else str(Path("torchbuild.toml").absolute()): project is not None}
     files[str(wide)] = wide.is_file()
-    return {"keys": found, "files": files}, choose.keys_text(found, files)
+    return {"keys": known, "files": files}, choose.keys_text(known, files)
 
 
 _REPOSITORY = "torchbuild/torchbuild-tasks/main"

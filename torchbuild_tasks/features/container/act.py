@@ -67,12 +67,12 @@ class Written(msgspec.Struct, frozen=True, kw_only=True):
 
 def texts(container: Container, writer: str) -> dict[str, bytes]:
     """Return the files that are written, by name, without those of this tool."""
-    made = {
+    written = {
         CONTAINERFILE: containerfile(container, writer),
         DEVCONTAINER: devcontainer(container),
         COMPOSE: compose(container),
     }
-    return {name: text.encode() for name, text in made.items()}
+    return {name: text.encode() for name, text in written.items()}
 
 
 def write_files(container: Container, folder: Path, writer: str) -> Written:

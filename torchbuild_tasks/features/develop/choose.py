@@ -117,7 +117,7 @@ def task_lists(argv: tuple[str, ...], windows: bool) -> Lists:
 def findings(debugging: Debugging, windows: bool) -> tuple[Finding, ...]:
     """Find what would keep a debugger from attaching, or from showing more than addresses."""
     checks = (_symbols(debugging),) if windows else (_gdb(debugging), _scope(debugging), _symbols(debugging))
-    return (*(each for found in checks for each in found), *_debugpy(debugging))
+    return (*(each for check in checks for each in check), *_debugpy(debugging))
 
 
 def _gdb(debugging: Debugging) -> Iterator[Finding]:

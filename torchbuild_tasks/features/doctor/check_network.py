@@ -79,7 +79,7 @@ def _proxy_words(view: View) -> str:
 
 def check_dns(view: View) -> Findings:
     """Judge whether the names of the hosts that the plan needs are known."""
-    if why := _why_unasked(view):
+    if why := _why_not_checked(view):
         return one_finding("dns", "skipped", f"network: {why}")
     fix = "Ask the owner of the network, or use a proxy."
     return _judge_each(view, "dns", lambda host: host.dns, "known by name", fix)
@@ -90,7 +90,7 @@ def check_https(view: View) -> Findings:
     fix = (
         "--mirror, --offline with a filled store, or HTTPS_PROXY; a company's own certificate: SSL_CERT_FILE"
     )
-    if _why_unasked(view):  # the check "dns" reports it
+    if _why_not_checked(view):  # the check "dns" reports it
         return ()
     return _judge_each(view, "https", lambda host: host.https, "answering", fix)
 
@@ -111,7 +111,7 @@ def _judge_each(
     return tuple(finding for text in texts for finding in one_finding(id, "warn", text, fix))
 
 
-def _why_unasked(view: View) -> str:
+def _why_not_checked(view: View) -> str:
     if view.health.offline:
         return "no host is asked (--offline)"
     if view.health.reached is None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Final
 
 import msgspec
@@ -79,22 +80,14 @@ def _submodules(question: Question) -> Command | None:
     return _git(question, *words, because="fills the folders that are empty, and touches no other")
 
 
-def _autocrlf(question: Question) -> Command:
-    return _git(
-        question, "config", "core.autocrlf", "input", because="of this checkout; the global one stays"
-    )
-
-
-def _long_paths(question: Question) -> Command:
-    return _git(
-        question, "config", "core.longpaths", "true", because="of this checkout; the global one stays"
-    )
+def _configure(key: str, value: str, question: Question) -> Command:
+    return _git(question, "config", key, value, because="of this checkout; the global one stays")
 
 
 REPAIRS: Final[Mapping[str, Callable[[Question], Command | None]]] = {
     "submodules": _submodules,
-    "git-autocrlf": _autocrlf,
-    "git-long-paths": _long_paths,
+    "git-autocrlf": partial(_configure, "core.autocrlf", "input"),
+    "git-long-paths": partial(_configure, "core.longpaths", "true"),
 }
 
 

@@ -169,8 +169,8 @@ def _bring_archives(
     """
     archives: dict[str, Archive] = {}
     for one in missing:
-        if found := _stored(means.folder, one) or _incoming(means.folder, one, note):
-            archives[one.artifact.id] = found
+        if archive := _stored(means.folder, one) or _incoming(means.folder, one, note):
+            archives[one.artifact.id] = archive
     rest = [one for one in missing if one.artifact.id not in archives]
     wheels = any(one.artifact.project for one in rest)
     if wheels:

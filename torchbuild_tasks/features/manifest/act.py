@@ -45,7 +45,7 @@ def start_manifest(basis: Basis, *, started: str, result: str = "running") -> Ma
         root=plan.source,
         build_dir=plan.build_dir,
         era=plan.era,
-        request=given_flags(basis.request),
+        request=flags_set(basis.request),
         settings=_settings(basis.settings),
         facts=_facts_to_record(basis.facts, plan),
         python=plan.environment.python,
@@ -120,8 +120,8 @@ def _tools_used(facts: Facts, plan: BuildPlan, environ: Mapping[str, str]) -> di
     }
 
 
-def given_flags(request: BuildRequest) -> Mapping[str, object]:
-    """Return the flags that were given, by name."""
+def flags_set(request: BuildRequest) -> Mapping[str, object]:
+    """Return the flags of a request that were set, by name."""
     flags = {name: value for name, value in to_json(request).items() if value not in (None, False, [], ())}
     return {name: value for name, value in flags.items() if name not in ("said", "denied")}
 

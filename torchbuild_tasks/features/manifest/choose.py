@@ -68,15 +68,15 @@ def _secrets(value: object) -> Iterator[tuple[str, str]]:
             yield assigned[2], assigned[1]
     elif isinstance(value, Mapping):
         yield from ((str(item), str(name)) for name, item in value.items() if item and is_secret(str(name)))
-        yield from (found for item in value.values() for found in _secrets(item))
+        yield from (secret for item in value.values() for secret in _secrets(item))
     elif isinstance(value, (tuple, list)):
-        yield from (found for item in value for found in _secrets(item))
+        yield from (secret for item in value for secret in _secrets(item))
     elif isinstance(value, msgspec.Struct):
         name = getattr(value, "name", "")
         text = getattr(value, "value", "")
         if isinstance(text, str) and text and is_secret(name):
             yield text, name
-        yield from (found for each in value.__struct_fields__ for found in _secrets(getattr(value, each)))
+        yield from (secret for each in value.__struct_fields__ for secret in _secrets(getattr(value, each)))
 
 
 def _clean(value: Any, secrets: Mapping[str, str], names: list[str]) -> Any:

@@ -90,7 +90,7 @@ def _lines(manifest: Manifest, counterpart: Manifest) -> Mapping[str, Mapping[st
         "python": _python(manifest),
         "requirements": {each.name: _installed(each) for each in manifest.requirements},
         "helpers": {each.id: short(each.sha256) or "hash unknown" for each in manifest.helpers},
-        "asked for": _asked(manifest),
+        "asked for": _requested(manifest),
         "decided": _decided(manifest),
         "environment": _environment(manifest),
         "env file": {each.shell: _env_file(each, counterpart) for each in manifest.env_files},
@@ -156,7 +156,7 @@ def _installed(installed: Installed) -> str:
     return "  ".join(filter(None, (installed.version, installed.origin, digest)))
 
 
-def _asked(manifest: Manifest) -> dict[str, str]:
+def _requested(manifest: Manifest) -> dict[str, str]:
     lines = {name: _flat(value) for name, value in manifest.request.items()}
     values = manifest.settings.get("values")
     variables = manifest.settings.get("variables")

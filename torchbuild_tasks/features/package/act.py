@@ -92,7 +92,7 @@ def make_package(wheel: Wheel, order: Order, catalog: Catalog, report: Reporter)
         ArchiveRefused: it holds what may not be unpacked.
     """
     _need_tools(wheel, order.kind)
-    check_wheel_names(wheel.found)
+    check_wheel_names(wheel.content)
     with contextlib.ExitStack() as at_last:
         at_last.enter_context(files.translate_errors(PackageRefused, order.out))
         place = at_last.enter_context(unfinished_folder(order.out / "package", PackageRefused, private=True))
@@ -281,7 +281,7 @@ def _write_libtorch(
         if path.name.startswith(_PYTHON_ONLY) or path.suffix in (".py", ".pyc"):
             path.unlink()
     (home / "build-version").write_text(f"{version}\n", "utf-8", newline="\n")
-    (home / "build-hash").write_text(f"{wheel.found.commit}\n", "utf-8", newline="\n")
+    (home / "build-hash").write_text(f"{wheel.content.commit}\n", "utf-8", newline="\n")
     system = "win-" if wheel.windows else ""
     deps = "without" if wheel.cuda and order.cuda_libraries == "system" else "with"
     archive = scratch / f"libtorch-{system}shared-{deps}-deps-{version}.zip"

@@ -9,7 +9,7 @@ from packaging.utils import InvalidWheelFilename, parse_wheel_filename
 
 from torchbuild_tasks.errors import PackageRefused
 from torchbuild_tasks.facts import wheel as wheels
-from torchbuild_tasks.model.wheel import Wheel as Found
+from torchbuild_tasks.model.wheel import Wheel as Content
 
 
 class Wheel(msgspec.Struct, frozen=True, kw_only=True):
@@ -19,17 +19,17 @@ class Wheel(msgspec.Struct, frozen=True, kw_only=True):
     project: str
     version: str
     platforms: tuple[str, ...]
-    found: Found
+    content: Content
 
     @property
     def torch(self) -> str:
         """Return what torch.__version__ will be."""
-        return self.found.torch_version
+        return self.content.torch_version
 
     @property
     def cuda(self) -> str:
         """Return the CUDA that it was built with."""
-        return self.found.cuda
+        return self.content.cuda
 
     @property
     def windows(self) -> bool:
@@ -59,4 +59,4 @@ def look_at_wheel(path: Path) -> Wheel:
     content = wheels.look_at_wheel(path)
     if content.problem:
         raise PackageRefused(f"{path}: {content.problem}.", next_step=again)
-    return Wheel(path=path, project=project, version=str(version), platforms=platforms, found=content)
+    return Wheel(path=path, project=project, version=str(version), platforms=platforms, content=content)

@@ -175,9 +175,9 @@ def build(job: Job, plan: BuildPlan | None, report: Reporter) -> Built:
         PatchRefused: a change does not fit the source.
         TreeBusy: another run builds the same.
     """
-    if found := _find_built(job):
+    if ready := _find_built(job):
         report.note(f"{job.archive} is there, built for just this")
-        return found
+        return ready
     with files.translate_errors(SourceError, job.folder):
         job.folder.mkdir(parents=True, exist_ok=True)
     place = job.folder.parent.parent
@@ -185,8 +185,8 @@ def build(job: Job, plan: BuildPlan | None, report: Reporter) -> Built:
         store.hold(place, {job.folder.name}, report.note),
         lock.hold(job.folder, "helpers build", report.note),
     ):
-        if found := _find_built(job):  # by the run that this one waited for
-            return found
+        if ready := _find_built(job):  # by the run that this one waited for
+            return ready
         environ = _environment(job, plan)
         with open_log(job.folder, "build") as log:
             _compile(job, _Runner(job, environ, log, report), report)

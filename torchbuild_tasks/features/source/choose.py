@@ -24,7 +24,7 @@ _SERIES: Final = re.compile(r"v?\d+\.\d+")
 _NEAREST: Final = 4
 
 
-class Found(msgspec.Struct, frozen=True, kw_only=True):
+class Revision(msgspec.Struct, frozen=True, kw_only=True):
     """A ref of a repository: its full name ("" for a bare commit), its commit, and a short name."""
 
     ref: str
@@ -47,7 +47,7 @@ def parse_listing(text: str) -> dict[str, str]:
     return refs
 
 
-def find(word: str, refs: Mapping[str, str], url: str) -> Found:
+def find(word: str, refs: Mapping[str, str], url: str) -> Revision:
     """Return the ref that `word` means among those of a repository.
 
     Raises:
@@ -72,17 +72,17 @@ def find(word: str, refs: Mapping[str, str], url: str) -> Found:
     )
 
 
-def _read_source(ref: str, refs: Mapping[str, str]) -> Found:
-    return Found(ref=ref, commit=refs[ref], name=ref.split("/", 2)[2])
+def _read_source(ref: str, refs: Mapping[str, str]) -> Revision:
+    return Revision(ref=ref, commit=refs[ref], name=ref.split("/", 2)[2])
 
 
-def _commit(word: str, refs: Mapping[str, str], url: str) -> Found:
+def _commit(word: str, refs: Mapping[str, str], url: str) -> Revision:
     """Return a commit; a whole one is taken as it is, a short one must be where a branch or a tag is."""
     if len(word) >= 40:
-        return Found(ref="", commit=word, name=word[:12])
+        return Revision(ref="", commit=word, name=word[:12])
     matches = sorted({commit for commit in refs.values() if commit.startswith(word)})
     if len(matches) == 1:
-        return Found(ref="", commit=matches[0], name=matches[0][:12])
+        return Revision(ref="", commit=matches[0], name=matches[0][:12])
     raise SourceError(
         f"{url} gives a commit only by all of its 40 digits, and {word!r} has {len(word)}.",
         next_step="Write the whole commit: git rev-parse, or its page on GitHub, shows it.",

@@ -15,7 +15,7 @@ from torchbuild_tasks.errors import SourceError, UsageError
 from torchbuild_tasks.facts.store import VARIABLE
 from torchbuild_tasks.features.source import places
 from torchbuild_tasks.features.source.choose import (
-    Found,
+    Revision,
     check_room,
     find,
     least_room,
@@ -77,7 +77,7 @@ class Task(msgspec.Struct, frozen=True, kw_only=True):
         return access_for(tree, self.report, config=self.config, store=self.store, offline=offline)
 
 
-def resolve(task: Task, word: str, url: str) -> Found:
+def resolve(task: Task, word: str, url: str) -> Revision:
     """Ask the repository, or offline its mirror, which ref a word means.
 
     Raises:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
@@ -15,6 +16,7 @@ from torchbuild_tasks.system.git.complete import complete
 from torchbuild_tasks.system.git.run import Git
 from torchbuild_tasks.system.git.submodules import Module
 from torchbuild_tasks.system.remove import remove_tree
+from torchbuild_tasks.text.words import first_few
 
 _ASIDE: Final = "broken-repositories"
 Changed = tuple[tuple[str, tuple[str, ...]], ...]
@@ -40,22 +42,26 @@ def reset_third_party(task: Task, root: Path) -> tuple[tuple[str, ...], Changed]
     with lock_checkout(root, "source reset", own):
         outer = submodules.modules(git)
         changes = {module: _changes(git, module) for module in outer}
-        kept = tuple((module.top, changed) for module, changed in changes.items() if changed)
-        gone = [module for module, changed in changes.items() if task.request.yes or not changed]
+        spared = {module: changed for module, changed in changes.items() if changed and not task.request.yes}
+        renewed = [module for module in outer if module not in spared]
+        outcome = (
+            tuple(module.top for module in renewed),
+            tuple((module.top, changed) for module, changed in spared.items()),
+        )
         if task.request.dry_run:
-            return tuple(module.top for module in gone), () if task.request.yes else kept
+            return outcome
         task.report.stage(f"get submodules of {root} again")
-        for top, changed in () if task.request.yes else kept:
-            task.report.note(f"{top} is kept: {', '.join(changed[:4])}{' …' if len(changed) > 4 else ''}")
-        for module in gone:
+        for top, changed in outcome[1]:
+            task.report.note(f"{top} is kept: {first_few(changed, 4)}")
+        for module in renewed:
             _remove(task, root, module)
-        spared = () if task.request.yes else tuple(top for top, _ in kept)
+        tops = [module.top for module in spared]
         needed = task.needs(root)
-        complete(git, task.access(root), lambda path: needed(path) and not _within(path, spared), sync=True)
-    return tuple(module.top for module in gone), () if task.request.yes else kept
+        complete(git, task.access(root), lambda path: needed(path) and not _within(path, tops), sync=True)
+    return outcome
 
 
-def _within(path: str, tops: tuple[str, ...]) -> bool:
+def _within(path: str, tops: Sequence[str]) -> bool:
     return any(f"{path}/".startswith(f"{top}/") for top in tops)
 
 

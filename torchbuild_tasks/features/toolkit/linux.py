@@ -134,9 +134,9 @@ def _make(folder: Path, stub: Stub, compiler: str, note: Callable[[str], None]) 
         source.write_text(text, "utf-8")
         soname = f"-Wl,-soname,lib{stub.library}.so.1"
         flags = ("-shared", "-fPIC", "-fno-builtin", "-nostdlib", soname)
-        done = process.capture((compiler, *flags, "-o", str(built), str(source)), timeout=_SECONDS)
-        if not functions or done.rc != 0:
-            errors = done.error_text[-200:]
+        captured = process.capture((compiler, *flags, "-o", str(built), str(source)), timeout=_SECONDS)
+        if not functions or captured.rc != 0:
+            errors = captured.error_text[-200:]
             note(f"no stub of lib{stub.library}.so can be made of {stub.header} with {compiler}: {errors}")
             return
         # It may lie on another file system, from which nothing can be renamed.
@@ -153,6 +153,6 @@ def _functions(folder: Path, stub: Stub, compiler: str, source: Path) -> set[str
         defines = "".join(f"#define {name}\n" for name in macros)
         source.write_text(f"{defines}#include <{stub.header}>\n", "utf-8")
         command = (compiler, "-E", "-P", f"-I{folder / 'include'}", str(source))
-        done = process.capture(command, timeout=_SECONDS)
-        functions.update(re.findall(stub.functions, done.answer))
+        captured = process.capture(command, timeout=_SECONDS)
+        functions.update(re.findall(stub.functions, captured.answer))
     return functions

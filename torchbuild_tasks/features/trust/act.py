@@ -10,7 +10,7 @@ import msgspec
 
 from torchbuild_tasks.errors import UsageError
 from torchbuild_tasks.facts.probe import Probe
-from torchbuild_tasks.facts.python import is_made_here, is_tracked
+from torchbuild_tasks.facts.python import is_our_venv, is_tracked
 from torchbuild_tasks.facts.trust import digest, files_of, is_trusted, is_within, place_of
 from torchbuild_tasks.system import trust, venv
 from torchbuild_tasks.system.files import STATE_DIR
@@ -88,5 +88,5 @@ def _strange_venvs(place: str) -> tuple[str, ...]:
         str(folder)
         for folder in folders
         if (folder / "pyvenv.cfg").is_file() and not folder.is_symlink()
-        if not is_made_here(probe, str(folder)) and not is_tracked(probe, place, str(folder))
+        if not is_our_venv(probe, str(folder)) and not is_tracked(probe, place, str(folder))
     )

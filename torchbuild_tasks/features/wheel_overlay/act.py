@@ -94,7 +94,7 @@ def lay_wheel(work: Work) -> Work:
     outputs = of_either_era(work.catalog, work.plan.era)
     members, unused = choose_members(wheel, _list_tracked(work), outputs.matches)
     work.ledger.note(inputs=inputs)  # also where nothing is laid: what is built with torch opens the manifest
-    if _is_laid(work, inputs, members):
+    if _is_in_place(work, inputs, members):
         text = "the files of this wheel lie there as they were laid."
         work.report.note(text if work.request.mixed else f"Up to date: {text}")
         return replace(work, up_to_date=True)
@@ -125,7 +125,7 @@ def _commits_since(work: Work, wheel: Wheel) -> int:
 # ---------------- before anything is written
 
 
-def _is_laid(work: Work, inputs: dict[str, str], members: Sequence[Member]) -> bool:
+def _is_in_place(work: Work, inputs: dict[str, str], members: Sequence[Member]) -> bool:
     """Say whether this very wheel lies there, whole, for the Python that is asked for."""
     previous = work.facts.tree.previous  # it may have failed later, in what is built with this torch
     same = ("wheel", f"variable {LIBTORCHLESS}")  # a torch_python of our own is not the wheel's

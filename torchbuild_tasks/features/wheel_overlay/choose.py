@@ -523,10 +523,10 @@ def _not_idle(seen: Situation) -> str:
     if seen.steps:
         return f"Ninja has {seen.steps} steps"
     if seen.laid:
-        asked = (
+        difference = (
             f"has not {' and '.join(seen.decided)} as asked for" if seen.decided else "is of another state"
         )
-        return f"the wheel that lies here {asked}"
+        return f"the wheel that lies here {difference}"
     return seen.no_ninja
 
 

@@ -42,26 +42,25 @@ def find_unlike(
         here: `read_settings` of the build tree.
         compiler: CMake's name for the family, and the version.
     """
-    found = [
-        (
-            f"{name}: the wheel has {theirs or 'nothing'}, and this configuration {ours or 'nothing'}",
-            name,
-            theirs,
-        )
-        for name in _SHARED
-        if name in here
-        for theirs, ours in [(wheel.get(name, ""), here[name])]
-        if (_is_on(theirs), _series(theirs)) != (_is_on(ours), _series(ours))
-    ]
-    theirs, ours = (set(_ABI_FLAG.findall(each.get(_FLAGS, ""))) for each in (wheel, here))
-    for flag in sorted(theirs ^ ours):
-        who = "the wheel" if flag in theirs else "this configuration"
+    findings = list(_unlike_compiler(wheel.get(_COMPILER, ""), compiler))
+    for name in _SHARED:
+        theirs = wheel.get(name, "")
+        ours = here.get(name)
+        if ours is not None and (_is_on(theirs), _series(theirs)) != (_is_on(ours), _series(ours)):
+            text = f"{name}: the wheel has {theirs or 'nothing'}, and this configuration {ours or 'nothing'}"
+            findings.append(_unlike(text, name, theirs))
+    flags = set(_ABI_FLAG.findall(wheel.get(_FLAGS, "")))
+    for flag in sorted(flags ^ set(_ABI_FLAG.findall(here.get(_FLAGS, "")))):
         name, _, value = flag[2:].partition("=")
-        found.append(
-            (f"{flag}: only {who} is compiled with it", name, (value or "1") if flag in theirs else "")
-        )
-    fixes = (Finding(id="from-wheel", status="error", text=text, fix=_alike(*how)) for text, *how in found)
-    return (*_unlike_compiler(wheel.get(_COMPILER, ""), compiler), *fixes)
+        if flag in flags:
+            findings.append(_unlike(f"{flag}: only the wheel is compiled with it", name, value or "1"))
+        else:
+            findings.append(_unlike(f"{flag}: only this configuration is compiled with it", name, ""))
+    return tuple(findings)
+
+
+def _unlike(text: str, name: str, wanted: str) -> Finding:
+    return Finding(id="from-wheel", status="error", text=text, fix=_alike(name, wanted))
 
 
 def _is_on(value: str) -> bool | None:

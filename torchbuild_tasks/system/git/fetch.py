@@ -99,7 +99,7 @@ def bring(git: Git, wish: Wish, access: Access, name: str) -> Outcome:
 
     A repository with all its history keeps it: only a new or a shallow one is fetched into shallowly.
     """
-    if _is_kept(git, wish, wish.into):
+    if _is_stored(git, wish, wish.into):
         return Outcome(rc=0)
     if access.mirrors is None:
         if access.offline:
@@ -110,7 +110,7 @@ def bring(git: Git, wish: Wish, access: Access, name: str) -> Outcome:
     return outcome if outcome.rc else _fetch(git, wish, str(mirror), access, name)
 
 
-def _is_kept(git: Git, wish: Wish, ref: str) -> bool:
+def _is_stored(git: Git, wish: Wish, ref: str) -> bool:
     """Say whether the repository holds the commit, and that ref keeps it where one is given."""
     if not git.has(wish.commit) or (wish.full and is_shallow(git)):
         return False
@@ -233,7 +233,7 @@ def fill_mirror(mirror: Path, wish: Wish, access: Access, name: str) -> Outcome:
                 git.run("config", "--local", "uploadpack.allowAnySHA1InWant", "true")
                 git.run("config", "--local", "remote.origin.url", wish.url)
                 git.run("config", "--local", _MARK, wish.url)
-            if _is_kept(git, wish, _ref_to_keep(wish)):
+            if _is_stored(git, wish, _ref_to_keep(wish)):
                 return Outcome(rc=0)
             if access.offline:
                 return Outcome(rc=1, words=(f"--offline, and {mirror} does not hold it",))
@@ -283,11 +283,11 @@ def _lock_mirror(mirror: Path, access: Access, name: str) -> Iterator[None]:
 
 def mirrors_in(mirrors: Path) -> tuple[tuple[str, Path], ...]:
     """Return address and folder of each mirror in the store, sorted."""
-    found = []
+    known = []
     for folder in sorted(mirrors.iterdir()) if mirrors.is_dir() else ():
         if (folder / "HEAD").is_file() and (url := Git(folder=folder).output("config", "--local", _MARK)):
-            found.append((url, folder))
-    return tuple(found)
+            known.append((url, folder))
+    return tuple(known)
 
 
 def lost_alternates(git: Git) -> tuple[str, ...]:
