@@ -167,6 +167,11 @@ PLAIN: dict[str, tuple[Facts, str, str]] = {
         "CC=clang is clang.*Drop CC",
     ),
     "a Python behind a blank": (windows_facts(pythons=(BLANK,)), "ok", ""),
+    "USE_FBGEMM on Arm": (
+        linux_facts(host=NOBLE, pythons=(ARM_PYTHON,), tree=of("2.6.0"), environ={"USE_FBGEMM": "1"}),
+        "warn",
+        "CPU_INTEL.*AVX-512",
+    ),
     "-march of this one": (linux_facts(environ={"CXXFLAGS": "-march=x86-64-v3"}), "ok", ""),
     "a generator of Windows": (
         linux_facts(environ={"CMAKE_GENERATOR": "Visual Studio 17 2022"}),
