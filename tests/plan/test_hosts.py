@@ -134,14 +134,9 @@ PLAIN: dict[str, tuple[Facts, str, str]] = {
     ),
     "Termux": (linux_facts(host=BIONIC, pythons=(ARM_PYTHON,)), "warn", "Android"),
     "3.8.0, 2.0": (
-        linux_facts(tree=of("2.0.1"), pythons=(python(version="3.8.0"), python(version="3.8.1"))),
-        "ok",
-        "",
-    ),
-    "3.8.0 alone, 2.0": (
         linux_facts(tree=of("2.0.1"), pythons=(python(version="3.8.0"),)),
-        "refuse",
-        "3.8.1",
+        "warn",
+        "asks for >=3.8.1",
     ),
     "3.8.0, 2.0, Windows": (
         windows_facts(tree=of("2.0.1"), pythons=(windows_python(version="3.8.0"),)),
