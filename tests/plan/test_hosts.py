@@ -134,14 +134,9 @@ PLAIN: dict[str, tuple[Facts, str, str]] = {
     ),
     "Termux": (linux_facts(host=BIONIC, pythons=(ARM_PYTHON,)), "warn", "Android"),
     "3.8.0, 2.0": (
-        linux_facts(tree=of("2.0.1"), pythons=(python(version="3.8.0"), python(version="3.8.1"))),
-        "ok",
-        "",
-    ),
-    "3.8.0 alone, 2.0": (
         linux_facts(tree=of("2.0.1"), pythons=(python(version="3.8.0"),)),
-        "refuse",
-        "3.8.1",
+        "warn",
+        "asks for >=3.8.1",
     ),
     "3.8.0, 2.0, Windows": (
         windows_facts(tree=of("2.0.1"), pythons=(windows_python(version="3.8.0"),)),
@@ -167,6 +162,11 @@ PLAIN: dict[str, tuple[Facts, str, str]] = {
         "CC=clang is clang.*Drop CC",
     ),
     "a Python behind a blank": (windows_facts(pythons=(BLANK,)), "ok", ""),
+    "USE_FBGEMM on Arm": (
+        linux_facts(host=NOBLE, pythons=(ARM_PYTHON,), tree=of("2.6.0"), environ={"USE_FBGEMM": "1"}),
+        "warn",
+        "CPU_INTEL.*AVX-512",
+    ),
     "-march of this one": (linux_facts(environ={"CXXFLAGS": "-march=x86-64-v3"}), "ok", ""),
     "a generator of Windows": (
         linux_facts(environ={"CMAKE_GENERATOR": "Visual Studio 17 2022"}),
@@ -419,6 +419,7 @@ def test_values_that_cannot_be(word: str, why: str) -> None:
         ("CMAKE_CXX_COMPILER=/usr/bin/g++-9", "refuse", "set CXX"),
         ("CMAKE_GENERATOR=Ninja Multi-Config", "refuse", "Ninja"),
         ("USE_UCC=1", "warn", "UCC_HOME"),
+        ("BUILD_SPLIT_CUDA=1", "warn", "read by nothing"),
         ("USE_UCC=1 UCC_HOME=/opt/ucc", "ok", ""),
     ],
 )

@@ -19,7 +19,6 @@ from torchbuild_tasks.model import Choice, Cuda, Era, Facts, Source
 from torchbuild_tasks.options import BuildRequest, flag_name, variable_name
 from torchbuild_tasks.plan.settings import Settings, split_assignment
 from torchbuild_tasks.text.words import shell_line
-from torchbuild_tasks.values import replace
 
 DEFAULT_PRESET = "dev"
 _DEVICES = (("cpu", "0"), ("cuda", "1"))  # the flag, and the USE_CUDA that it means
@@ -42,10 +41,7 @@ class Question(msgspec.Struct, frozen=True, dict=True):
     @cached_property
     def row(self) -> TorchRow:
         """The catalog's row for that version, or the nearest older one."""
-        row = rows.torch_row(self.catalog, self.version)[0]
-        if row.python_linux and self.facts.host.os == "linux":
-            return replace(row, python=f"{row.python},{row.python_linux}")
-        return row
+        return rows.torch_row(self.catalog, self.version)[0]
 
     @cached_property
     def has_row(self) -> bool:
