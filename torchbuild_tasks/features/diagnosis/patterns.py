@@ -519,7 +519,7 @@ FIRST_SIGNS: Final = (
         "ould NOT",
         "nknown command",
     ),
-    *("is unknown", "non-zero code"),
+    *("is invalid", "is unknown", "non-zero code"),
 )
 
 
