@@ -66,6 +66,7 @@ _PYTHON: Final = _any(_TRACEBACK, rf"^(?:E +)?(?:[A-Za-z_][\w.]{{0,100}}\.)?{_EX
 _NO_ERROR: Final = (
     r"(?!subprocess-exited|The build backend |builder for '|Failed |Could not build|metadata-gen"
     r"|legacy-install|command '|Exception:$|aborting due to|linking with `|failed to run custom build"
+    r"|test failed, to rerun"
     r"|\S{1,300}:\d+:\d+: \S.{0,300} failed: \()"  # the last: bazel
 )
 _WORDS: Final = _any(
@@ -127,6 +128,8 @@ _HARMLESS: Final = _any(
     r" (?:PASSED|SKIPPED|XFAIL|ok)$",
     r"^\d* *\| ",
     r"^raise \w|^-+> \d+ |^[a-z_][\w.]{0,60} = [frb]?['\"(\[]",  # quoted source
+    r"^(?:ERROR: )?[Uu]sage: |^HEAD is now at "
+    r"|^(?:\[[\w/.-]{1,100} (?:\([\w-]{1,20}\) )?)?[0-9a-f]{7,40}\]? \S",  # git's commits
     r"^configure: error: in [`'].{1,300}':$",  # what is wrong comes next
     r"^debconf: (?:delaying|unable to initialize|falling)|^#\d+ CANCELED$",
 )
@@ -161,7 +164,7 @@ _MARKER: Final = _any(
     r"^(?:The following tests FAILED|Errors while running CTest)",
     r"^!{4,} .{1,200} !{4,}$",  # pytest was interrupted
     r"^FAILED (?:CONSISTENTLY: |\[[\d.]{1,12}s\] )?\S{1,300}::\S|^FAILED \((?:failures|errors)=",  # tests
-    r"^ERROR \S{1,300}\.py(?:::\S| - |$)",
+    r"^ERROR \S{1,300}\.py(?:::\S| - |$)|^error: test failed, to rerun",
     r"^(?:=+ )?(?:\d.{0,80}, )?[1-9]\d* (?:failed|errors?)\b.{0,80} in [\d.]+s",  # pytest
 )
 _ON: Final = _any(
@@ -272,6 +275,7 @@ _AGAIN_SIGNS: Final = (
 # With these a part of a build ends in order.
 _ENDS: Final = _any(
     r"Built target|Build files have been written|^-- (?:Generating done|Install|Up-to-date)|100%|^\[\+\] /",
+    r"^\W*(?i:ok|okay|all good)\W*$",
     r"(?i:\b(?:finished|completed|succe(?:ss|eded)\w*|done|passed)\b)",
 )
 _NO_END: Final = re.compile(r"n't|\b(?:not|cannot)\b|\b(?i:fail)|\b[1-9]\d* errors?\b")
@@ -312,6 +316,7 @@ _LOUD: Final = _any(
     rf": {_ERRNO}(?:\W{{0,3}}$| \()",
     r"^[^\s:]{1,200}: line \d{1,6}: ",  # a shell, of a line of its script
     r"^\[?[EF]\d{4} \d\d:\d\d:\d\d",  # glog
+    r"^test \S{1,160} \.\.\. FAILED$|\b[Uu]nhandled (?:page fault|exception)\b",
     r"^E {3,}\S|^timeout: sending signal|^\*\*\* .{1,60} detected \*\*\*|\bNCCL (?:WARN|failure)\b",
     r"(?:^|\s)(?i:error) \d{2,}\s?:|\blevel=(?:error|fatal|critical)\b",
     r"^\W{0,4}(?:FAILED|Failed|failed|panicked|panic:)\b",
@@ -335,7 +340,7 @@ _SOFT: Final = re.compile(
 _EXITED: Final = re.compile(
     r"\b(?:fail(?:ed|ure)|exit(?:ed|s)?|return(?:ed|s)?|stopped|errored)\b.{0,60}"
     r"\b(?:exit |return |status )?(?:code|status)\b|returned non-zero"
-    r"|did not (?:complete|run) successfully|failed to run custom build command"
+    r"|did not (?:complete|run) successfully|failed to run custom build command|test failed, to rerun"
     r"|^(?:mpirun|prterun|mpiexec) (?:detected|has exited|noticed) |[Bb]uild backend returned"
     r"|^[×├╰]|\bProcessError: "
 )
@@ -346,12 +351,15 @@ _NEGATIVE: Final = re.compile(
     r"|expired"
     r"|un(?:able|expected|known|supported|available|recognized|resolved|authorized)|conflict\w*|truncated|timeout"
     r"|in(?:valid|sufficient|compatible|complete)|forbidden|missing|required|broken|dead|illegal|overflow)\b|n't\b)"
+    # These mostly speak of what went wrong.
+    r"|^(?:sed|g?awk|mawk|grep|find|xargs|cp|mv|rm|ln|install|mkdir|chmod|chown|g?unzip|gzip|xz|zstd|jq|rsync"
+    r"|scp|ssh|touch|dd|cat|perl|bc|expr|dash|ksh|zsh): \S"
 )
 # Not an error, though it has its words.
 _MILD: Final = _any(
     r"(?<![/.\w-])(?i:warning(?! {2,}\w+ {2,})|note|remark|hint|info|debug|deprecat\w+)(?![/.\w-])",
     r"^\[W\d{0,4}[\s:]",  # glog
-    r"\b(?i:skipp\w+|ignor\w+|optional|disabl\w+|fall(?:ing)? ?back|continu\w+)\b",
+    r"\b(?i:skipp\w+|ignor\w+|optional|disabl\w+|fall(?:ing)? ?back|continu\w+|looking (?:in|for))\b",
     r"^\d* *\| |^#(?: |$)",
     r"^\d+ upgraded, \d+ newly installed, ",  # apt's end: "... and 3 not upgraded"
     r"\b(?i:cache (?:hits?|misses|errors))\b\W{0,4}\d",  # statistics of ccache and sccache
@@ -518,6 +526,7 @@ FIRST_SIGNS: Final = (
         "is not ",
         "ould NOT",
         "nknown command",
+        "nhandled ",
     ),
     *("is unknown", "non-zero code"),
 )
