@@ -74,7 +74,7 @@ _WORDS: Final = _any(
     r"^Could not find .{0,300}(?:CMakeLists\.txt|third_party)",
     r"^(?:/bin/)?\w{0,8}sh: (?:line )?(?:\d+: )?\S[^ ]{0,200}: (?:command )?not found",
     r"' is not recognized as (?:an internal or external command|the name of a cmdlet)",
-    r"^terminate called ",
+    r"^terminate called |^(?:wine: )?Unhandled (?:page fault|exception)\b",
     r"^\S{0,200}python[\d.]{0,6}(?:\.exe)?: No module named ",
     r"^duplicate symbol '|^tar: .{1,200}: Wrote only ",
     r"^(?:Segmentation fault|Illegal instruction|Bus error )",
@@ -316,7 +316,7 @@ _LOUD: Final = _any(
     rf": {_ERRNO}(?:\W{{0,3}}$| \()",
     r"^[^\s:]{1,200}: line \d{1,6}: ",  # a shell, of a line of its script
     r"^\[?[EF]\d{4} \d\d:\d\d:\d\d",  # glog
-    r"^test \S{1,160} \.\.\. FAILED$|\b[Uu]nhandled (?:page fault|exception)\b",
+    r"^test \S{1,160} \.\.\. FAILED$",
     r"^E {3,}\S|^timeout: sending signal|^\*\*\* .{1,60} detected \*\*\*|\bNCCL (?:WARN|failure)\b",
     r"(?:^|\s)(?i:error) \d{2,}\s?:|\blevel=(?:error|fatal|critical)\b",
     r"^\W{0,4}(?:FAILED|Failed|failed|panicked|panic:)\b",
