@@ -130,6 +130,7 @@ _HARMLESS: Final = _any(
     r"^raise \w|^-+> \d+ |^[a-z_][\w.]{0,60} = [frb]?['\"(\[]",  # quoted source
     r"^(?:ERROR: )?[Uu]sage: |^HEAD is now at "
     r"|^(?:\[[\w/.-]{1,100} (?:\([\w-]{1,20}\) )?)?[0-9a-f]{7,40}\]? \S",  # git's commits
+    r"^checking \S.{0,300}\.\.\. |They have been ignored, or old ones used",  # autoconf, apt
     r"^configure: error: in [`'].{1,300}':$",  # what is wrong comes next
     r"^debconf: (?:delaying|unable to initialize|falling)|^#\d+ CANCELED$",
 )
@@ -138,7 +139,7 @@ _TOOL: Final = (
 )
 # A command: whatever it holds is a path, a definition or a flag.
 _COMMAND: Final = _any(
-    r"^(?:\$ |\+ |cd |: && |timeout -?\w)",
+    r"^(?:\$ |\+ |cd |: && |timeout (?:-|[\d.]+[smhd]? \S)|(?:\S*-)?ar [a-zA-Z]{1,6} \S)",
     r"^\[ *\d+[/%]",
     rf"^\S*?{_TOOL}(?:-?[\d.]+)?(?:\.exe)?\"? +(?:[-/@\"]|\S{{0,300}}[./=])",
 )
@@ -175,6 +176,7 @@ _ON: Final = _any(
     r"running \w+$|building '|copying |creating ",
     r"Collecting |Requirement already |Installing collected |Preparing metadata",
     r"Get:\d+ |Setting up |Unpacking |Submodule path '|#\d+ DONE \d",
+    r"Already up to date\.|HEAD is now at |Switched to (?:a new )?branch ",
 )
 # Said only when all went well: `make -k` reaches [100%] all the same, and whoever calls install after it.
 _WELL: Final = _any(
@@ -200,7 +202,7 @@ TESTED: Final = _any(
     r"(?:PASSED|SKIPPED) \[|(?:.{0,300} )?PASSED$",
     r".{1,300} \.\.\. ok$",
     r"OK(?: \(.{1,80}\))?$",
-    r"\d+/\d+ Test +#\d+: .{1,300} Passed ",
+    r"\d+/\d+ Test +#\d+: .{1,300} Passed |\[ +OK \]",
 )
 INSTALLS: Final = re.compile(r"-- (?:Install|Up-to-date)")
 CONFIGURED: Final = re.compile(r"-- Configuring done")
@@ -275,7 +277,8 @@ _AGAIN_SIGNS: Final = (
 # With these a part of a build ends in order.
 _ENDS: Final = _any(
     r"Built target|Build files have been written|^-- (?:Generating done|Install|Up-to-date)|100%|^\[\+\] /",
-    r"^\W*(?i:ok|okay|all good)\W*$",
+    r"^\W*(?i:ok|okay|all good)\W*$|^\S*make(?:\[\d+\])?: (?:'.{1,200}' is up to date|Nothing to be done)",
+    r"^\d+ upgraded, \d+ newly installed, \d+ to remove",
     r"(?i:\b(?:finished|completed|succe(?:ss|eded)\w*|done|passed)\b)",
 )
 _NO_END: Final = re.compile(r"n't|\b(?:not|cannot)\b|\b(?i:fail)|\b[1-9]\d* errors?\b")
@@ -292,6 +295,7 @@ _NOTHING: Final = re.compile(
     rf"(?i:error summary: 0 errors|\b(?:0|no|zero) (?:\w+ )?{_BAD}\b(?:\(s\))?(?:,? from 0 contexts)?"
     rf"|\b{_BAD}(?: ?{_COUNTED}){{0,2}}\s{{0,40}}[:=]?\s{{0,40}}\b"
     rf"(?:0\b(?=\s*(?:$|[,;)/|]|[\w ]{{1,20}}[:=]))|none\W{{0,2}}$))"
+    r"|(?<=to remove) and \d+ not upgraded"
     r"|\b(?:(?:exit(?:ed|s)?|return(?:ed|s)?|finished|completed) )?(?:with )?(?:exit |return )?"
     r"(?:code|status|rc)[ :=]{1,3}0\b"
 )
@@ -359,9 +363,8 @@ _NEGATIVE: Final = re.compile(
 _MILD: Final = _any(
     r"(?<![/.\w-])(?i:warning(?! {2,}\w+ {2,})|note|remark|hint|info|debug|deprecat\w+)(?![/.\w-])",
     r"^\[W\d{0,4}[\s:]",  # glog
-    r"\b(?i:skipp\w+|ignor\w+|optional|disabl\w+|fall(?:ing)? ?back|continu\w+|looking (?:in|for))\b",
+    r"\b(?i:skipp\w+|ignor\w+|optional|disabl\w+|fall(?:ing)? ?back|continu\w+|looking in (?:remotes|indexes|links))\b",
     r"^\d* *\| |^#(?: |$)",
-    r"^\d+ upgraded, \d+ newly installed, ",  # apt's end: "... and 3 not upgraded"
     r"\b(?i:cache (?:hits?|misses|errors))\b\W{0,4}\d",  # statistics of ccache and sccache
 )
 

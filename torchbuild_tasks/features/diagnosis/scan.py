@@ -312,7 +312,7 @@ class LogScanner:
         if self._suspect is None or patterns.TESTED.match(text) is None:
             return False
         of_test = patterns.OF_TEST.match(self._suspect.lines[-1].text) is not None
-        return of_test or self._suspect.kind == "python"
+        return of_test or text.startswith("[") or self._suspect.kind == "python"  # googletest's [ OK ]
 
     def _try(self, line: Line, shape: patterns.Kind | None) -> None:
         """Read a trial of CMake, which may fail, and forget it."""
