@@ -249,6 +249,8 @@ def test_what_a_step_said_is_in_the_file_that_cmake_names() -> None:
             "  WARNING: Built wheel for x is invalid: Metadata 1.2\nFailed to build x\nERROR: Could not build\n",
             1,
         ),
+        ("gcc -c a.c\ntimeout waiting for the licence server\n", 2),
+        ("step 1\nb.sh: line 3: unexpected EOF while looking for matching `\"'\n", 2),
         ("step 1\ntimeout -v 2 ./run\ntimeout: sending signal TERM to command './run'\n", 3),
         ("WARNING:a.b:The name could not be read\nINFO:a.b:This does not look like a platform wheel\n", 2),
         ("error: failed to run custom build command for `x`\nthread 'main' (251) panicked at b.rs:1:1:\n", 2),

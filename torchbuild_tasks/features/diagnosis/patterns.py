@@ -363,7 +363,8 @@ _NEGATIVE: Final = re.compile(
 _MILD: Final = _any(
     r"(?<![/.\w-])(?i:warning(?! {2,}\w+ {2,})|note|remark|hint|info|debug|deprecat\w+)(?![/.\w-])",
     r"^\[W\d{0,4}[\s:]",  # glog
-    r"\b(?i:skipp\w+|ignor\w+|optional|disabl\w+|fall(?:ing)? ?back|continu\w+|looking in (?:remotes|indexes|links))\b",
+    r"\b(?i:skipp\w+|ignor\w+|optional|disabl\w+|fall(?:ing)? ?back|continu\w+)\b",
+    r"\b(?i:looking in (?:remotes|indexes|links))\b",
     r"^\d* *\| |^#(?: |$)",
     r"\b(?i:cache (?:hits?|misses|errors))\b\W{0,4}\d",  # statistics of ccache and sccache
 )
