@@ -320,7 +320,7 @@ _LOUD: Final = _any(
     rf": {_ERRNO}(?:\W{{0,3}}$| \()",
     r"^[^\s:]{1,200}: line \d{1,6}: ",  # a shell, of a line of its script
     r"^\[?[EF]\d{4} \d\d:\d\d:\d\d",  # glog
-    r"^test \S{1,160} \.\.\. FAILED$",
+    r"^test \S{1,160} \.\.\. FAILED$|^Host key verification failed|^(?:ssh|kex)_exchange_identification: ",
     r"^E {3,}\S|^timeout: sending signal|^\*\*\* .{1,60} detected \*\*\*|\bNCCL (?:WARN|failure)\b",
     r"(?:^|\s)(?i:error) \d{2,}\s?:|\blevel=(?:error|fatal|critical)\b",
     r"^\W{0,4}(?:FAILED|Failed|failed|panicked|panic:)\b",
@@ -352,7 +352,8 @@ _EXITED: Final = re.compile(
 # last lines of a log that does not end as one in order.
 _NEGATIVE: Final = re.compile(
     r"(?i:\b(?:not|never|cannot|must|fail\w*|errors?|faults?|wrong|lost|stopped|deadline|limit|maximum|low on"
-    r"|expired"
+    r"|expired|closed|denied|incorrect|abort\w*|signal|terminat\w+|preempt\w*|refused|crash\w*|kill\w*|corrupt\w*"
+    r"|disconnected|gone|disappeared|panic\w*"
     r"|un(?:able|expected|known|supported|available|recognized|resolved|authorized)|conflict\w*|truncated|timeout"
     r"|in(?:valid|sufficient|compatible|complete)|forbidden|missing|required|broken|dead|illegal|overflow)\b|n't\b)"
     # These mostly speak of what went wrong.
