@@ -104,6 +104,22 @@ ABOUT = [
     ("error: Los cambios locales de los siguientes archivos serán sobrescritos por checkout:", "git-state", ""),
     ("2025-03-04 09:02:27,476 - builder - INFO - error: corrupt patch at line 7", "patch-failed", ""),
     ("2m    Warning   Evicted   pod/x   The node was low on resource: ephemeral-storage.", "disk-full", ""),
+    ("CMake Error in CMakeLists.txt:\n  install(EXPORT \"T\") includes target \"core\" which requires target \"dep\" that is not in any export set.", "cmake-script", ""),
+    ('CMake Error at a.cmake:3 (file):\n  file STRINGS file "/b/version.txt" cannot be read.', "missing-source", ""),
+    ("/usr/bin/ld: unrecognised emulation mode: elf_i999", "bad-value", ""),
+    ("ld: a.out section `.text' will not fit in region `ram'", "link-limit", ""),
+    ("nvcc fatal   : 'maybe': expected true or false", "bad-value", ""),
+    ("nvcc fatal   : Incompatible code generation requested: arch='compute_90', code='sm_80'", "bad-value", ""),
+    ("error: Failed to spawn: ninja-gone\n  cause: No such file or directory (os error 2)", "missing-tool", "Ninja"),
+    ('error: unable to find dynamic system library "avutil" using strategy paths_first.', "missing-library", "FFmpeg"),
+    ("error[E0554]: `#![feature]` may not be used on the stable release channel", "compiler-version", ""),
+    ("error[E0463]: can't find crate for `std`", "missing-package", ""),
+    ("error: invalid type: integer `2021`\n --> Cargo.toml:7:11", "packaging-metadata", ""),
+    ("sed: -e expression #1, char 5: unterminated `s' command", "shell-script", ""),
+    ("meson.build:1:48: ERROR: Meson version is 1.12.1 but project requires >=99.0", "tool-version", ""),
+    ("l2.l:2: unrecognized rule", "generator", ""),
+    ("💥 maturin failed\n  Caused by: Can't find /b/Cargo.toml (in /b)", "missing-file", ""),
+    ("wine: Unhandled page fault on read access to 0000000000000000" + "\nrax:0" * 50, "crash", ""),
 ]  # fmt: skip
 
 
@@ -208,6 +224,22 @@ def test_what_a_step_said_is_in_the_file_that_cmake_names() -> None:
 @pytest.mark.parametrize(
     ("log", "line"),
     [
+        (
+            "/usr/bin/ld: unrecognised emulation mode: x\n/usr/bin/ld: supported: y\ncollect2: error: ld returned 1 exit status\n",
+            1,
+        ),
+        (
+            "test b ... FAILED\n\nfailures:\n\n---- b stdout ----\nerror: test failed, to rerun pass `--bin toks`\n",
+            1,
+        ),
+        (
+            "ERROR: usage: pytest [options]\npytest: error: unrecognized arguments: --run-gpu\n  inifile: None\n",
+            2,
+        ),
+        (
+            "x/3.9: Not found in local cache, looking in remotes\nERROR: Package 'x/3.9' not resolved: Max retries exceeded\n",
+            2,
+        ),
         ("configure: error: in `/b':\nconfigure: error: C compiler cannot create executables\n", 2),
         (
             "test.py .E  [100%]\nE       fixture 'gpu' not found\nERROR t.py::test_a\n1 passed, 1 error in 0.02s\n",
@@ -216,6 +248,16 @@ def test_what_a_step_said_is_in_the_file_that_cmake_names() -> None:
         (
             "  WARNING: Built wheel for x is invalid: Metadata 1.2\nFailed to build x\nERROR: Could not build\n",
             1,
+        ),
+        ("gcc -c a.c\ntimeout waiting for the licence server\n", 2),
+        ("step 1\nb.sh: line 3: unexpected EOF while looking for matching `\"'\n", 2),
+        ("copying a.py -> b\npigz: abort: zlib version less than 1.2.3\n", 2),
+        ("copying a.py -> b\nAccess is denied.\n", 2),
+        ("copying a.py -> b\n*** Signal 15\n", 2),
+        ("copying a.py -> b\nJob terminated by preemption\n", 2),
+        (
+            "copying a.py -> b\nHost key verification failed.\nfatal: Could not read from remote repository.\n",
+            2,
         ),
         ("step 1\ntimeout -v 2 ./run\ntimeout: sending signal TERM to command './run'\n", 3),
         ("WARNING:a.b:The name could not be read\nINFO:a.b:This does not look like a platform wheel\n", 2),
@@ -243,8 +285,25 @@ def test_the_line_that_tells_most_is_the_error(log: str, line: int) -> None:
         "SKIPPED [1] test_a.py:8: error: no GPU\n1 passed, 1 skipped in 0.1s\n",
         "#7 1.30 x: error: no alternatives\n#7 1.40 + true\n#7 DONE 14.2s\n#8 DONE 33.0s\n",
         "Cache hits: 0, Cache errors: 0, failed to compile: 3\n",
+        "checking whether fork fails... no\nmake  all-am\nar cru liberr.a error.o\nmake[1]: Leaving directory '/b'\n",
+        "E: Some index files failed to download. They have been ignored, or old ones used instead.\nmake: 'all' is up to date.\n",
+        "git: 'lfs' is not a git command. See 'git --help'.\nx.tar.gz: OK\nmake: Nothing to be done for 'all'.\n",
+        "terminate called in the child\n[       OK ] Errors.Fatal (12 ms)\n[  PASSED  ] 3 tests.\n",
+        "  libfail2 error-utils\n0 upgraded, 3 newly installed, 0 to remove and 0 not upgraded.\n",
+        "Error: No such container: build-cache\nSuccessfully built 7d1f2b3c\nSuccessfully tagged torch:latest\n",
+        "[master (root-commit) 45cb237] Fix fatal error in CUDA path\n45cb237 Fix fatal error in CUDA path\n",
+        "HEAD is now at 45cb237 Fix error: CUDA error path\n",
+        "a.cu(1): warning #177-D: x was declared\n  void k(){ int error; }\n                ^\n",
+        "no tags, version unknown\nSwitched to a new branch 'error'\nok\n",
         "[W NNPACK.cpp:64] Could not initialize NNPACK! Reason: Unsupported hardware.\nSaved model\n",
     ],
 )  # fmt: skip
 def test_what_is_no_failure_is_none(log: str) -> None:
     assert read(log).status == "clean"
+
+
+def test_who_speaks_is_named() -> None:
+    told = read(
+        "pytest: error: unrecognized arguments: --run-gpu\n  inifile: None\n  rootdir: /b\n"
+    ).diagnoses[0]
+    assert told.cause == "Pytest does not know the option --run-gpu."

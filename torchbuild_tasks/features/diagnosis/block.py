@@ -166,6 +166,8 @@ class Block:
             return True
         if patterns.STATUS.match(text) or patterns.proof(text) or patterns.is_marker(text):
             return False
+        if self.shape != "ninja" and patterns.ended_well(text):
+            return False
         if any(
             step.match(text) for step in (patterns.STEP, patterns.STEP_DONE, patterns.TRACED, patterns.TESTED)
         ):

@@ -26,6 +26,7 @@ SPEAKER: Final = re.compile(
     r"|cmake|ninja|g?make|pip|uv|git|patch|auditwheel|delvewheel|twine|sccache|ccache|cl|link|rc|bash|sh|python[\d.]*)"
     r"(?:-[\d.]+)?(?:\.exe)?(?:\[\d+\])?(?: (?:fatal|error))? ?:"
 )
+_NAMES_ITSELF: Final = re.compile(r"([a-z][\w+-]{1,30}): (?:fatal )?error: ")
 _CODED: Final = re.compile(r"\b(?:(LNK\d{4})|(C\d{4}|D[89]0\d\d)|(MSB\d{4})|(NVCC_ERROR))\b")
 # A compiler's word on a line of a file.
 _COMPILED: Final = re.compile(
@@ -81,6 +82,7 @@ class KindBook:
     def read_line(self, line: Line, text: str, *, tested: bool = True) -> Kind | None:
         """Return the kind of the first shape that fits; of what is no test none failed."""
         text = " ".join(text.translate(_QUOTES).replace("：", ": ").split()).replace(" : ", ": ")
+        text = text.replace("nrecognised", "nrecognized")
         compiled = _COMPILED.match(text)
         raised = patterns.EXCEPTION_LINE.match(text)
         for row, program, pattern in self._shapes:
@@ -114,6 +116,8 @@ def _bare(value: str) -> str:
 
 def _speaker(text: str, program: str) -> str:
     if said := SPEAKER.match(text):
+        return said[1]
+    if said := _NAMES_ITSELF.match(text):
         return said[1]
     if coded := _CODED.search(text):
         return ("link.exe", "cl.exe", "MSBuild", "nvcc")[(coded.lastindex or 1) - 1]

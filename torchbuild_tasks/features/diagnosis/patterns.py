@@ -66,6 +66,7 @@ _PYTHON: Final = _any(_TRACEBACK, rf"^(?:E +)?(?:[A-Za-z_][\w.]{{0,100}}\.)?{_EX
 _NO_ERROR: Final = (
     r"(?!subprocess-exited|The build backend |builder for '|Failed |Could not build|metadata-gen"
     r"|legacy-install|command '|Exception:$|aborting due to|linking with `|failed to run custom build"
+    r"|test failed, to rerun"
     r"|\S{1,300}:\d+:\d+: \S.{0,300} failed: \()"  # the last: bazel
 )
 _WORDS: Final = _any(
@@ -73,7 +74,7 @@ _WORDS: Final = _any(
     r"^Could not find .{0,300}(?:CMakeLists\.txt|third_party)",
     r"^(?:/bin/)?\w{0,8}sh: (?:line )?(?:\d+: )?\S[^ ]{0,200}: (?:command )?not found",
     r"' is not recognized as (?:an internal or external command|the name of a cmdlet)",
-    r"^terminate called ",
+    r"^terminate called |^(?:wine: )?Unhandled (?:page fault|exception)\b",
     r"^\S{0,200}python[\d.]{0,6}(?:\.exe)?: No module named ",
     r"^duplicate symbol '|^tar: .{1,200}: Wrote only ",
     r"^(?:Segmentation fault|Illegal instruction|Bus error )",
@@ -127,6 +128,9 @@ _HARMLESS: Final = _any(
     r" (?:PASSED|SKIPPED|XFAIL|ok)$",
     r"^\d* *\| ",
     r"^raise \w|^-+> \d+ |^[a-z_][\w.]{0,60} = [frb]?['\"(\[]",  # quoted source
+    r"^(?:ERROR: )?[Uu]sage: |^HEAD is now at "
+    r"|^(?:\[[\w/.-]{1,100} (?:\([\w-]{1,20}\) )?)?[0-9a-f]{7,40}\]? \S",  # git's commits
+    r"^checking \S.{0,300}\.\.\. |They have been ignored, or old ones used",  # autoconf, apt
     r"^configure: error: in [`'].{1,300}':$",  # what is wrong comes next
     r"^debconf: (?:delaying|unable to initialize|falling)|^#\d+ CANCELED$",
 )
@@ -135,7 +139,7 @@ _TOOL: Final = (
 )
 # A command: whatever it holds is a path, a definition or a flag.
 _COMMAND: Final = _any(
-    r"^(?:\$ |\+ |cd |: && |timeout -?\w)",
+    r"^(?:\$ |\+ |cd |: && |timeout (?:-|[\d.]+[smhd]? \S)|(?:\S*-)?ar [a-zA-Z]{1,6} \S)",
     r"^\[ *\d+[/%]",
     rf"^\S*?{_TOOL}(?:-?[\d.]+)?(?:\.exe)?\"? +(?:[-/@\"]|\S{{0,300}}[./=])",
 )
@@ -161,7 +165,7 @@ _MARKER: Final = _any(
     r"^(?:The following tests FAILED|Errors while running CTest)",
     r"^!{4,} .{1,200} !{4,}$",  # pytest was interrupted
     r"^FAILED (?:CONSISTENTLY: |\[[\d.]{1,12}s\] )?\S{1,300}::\S|^FAILED \((?:failures|errors)=",  # tests
-    r"^ERROR \S{1,300}\.py(?:::\S| - |$)",
+    r"^ERROR \S{1,300}\.py(?:::\S| - |$)|^error: test failed, to rerun",
     r"^(?:=+ )?(?:\d.{0,80}, )?[1-9]\d* (?:failed|errors?)\b.{0,80} in [\d.]+s",  # pytest
 )
 _ON: Final = _any(
@@ -172,6 +176,7 @@ _ON: Final = _any(
     r"running \w+$|building '|copying |creating ",
     r"Collecting |Requirement already |Installing collected |Preparing metadata",
     r"Get:\d+ |Setting up |Unpacking |Submodule path '|#\d+ DONE \d",
+    r"Already up to date\.|HEAD is now at |Switched to (?:a new )?branch ",
 )
 # Said only when all went well: `make -k` reaches [100%] all the same, and whoever calls install after it.
 _WELL: Final = _any(
@@ -197,7 +202,7 @@ TESTED: Final = _any(
     r"(?:PASSED|SKIPPED) \[|(?:.{0,300} )?PASSED$",
     r".{1,300} \.\.\. ok$",
     r"OK(?: \(.{1,80}\))?$",
-    r"\d+/\d+ Test +#\d+: .{1,300} Passed ",
+    r"\d+/\d+ Test +#\d+: .{1,300} Passed |\[ +OK \]",
 )
 INSTALLS: Final = re.compile(r"-- (?:Install|Up-to-date)")
 CONFIGURED: Final = re.compile(r"-- Configuring done")
@@ -272,6 +277,8 @@ _AGAIN_SIGNS: Final = (
 # With these a part of a build ends in order.
 _ENDS: Final = _any(
     r"Built target|Build files have been written|^-- (?:Generating done|Install|Up-to-date)|100%|^\[\+\] /",
+    r"^\W*(?i:ok|okay|all good)\W*$|^\S*make(?:\[\d+\])?: (?:'.{1,200}' is up to date|Nothing to be done)",
+    r"^\d+ upgraded, \d+ newly installed, \d+ to remove",
     r"(?i:\b(?:finished|completed|succe(?:ss|eded)\w*|done|passed)\b)",
 )
 _NO_END: Final = re.compile(r"n't|\b(?:not|cannot)\b|\b(?i:fail)|\b[1-9]\d* errors?\b")
@@ -288,6 +295,7 @@ _NOTHING: Final = re.compile(
     rf"(?i:error summary: 0 errors|\b(?:0|no|zero) (?:\w+ )?{_BAD}\b(?:\(s\))?(?:,? from 0 contexts)?"
     rf"|\b{_BAD}(?: ?{_COUNTED}){{0,2}}\s{{0,40}}[:=]?\s{{0,40}}\b"
     rf"(?:0\b(?=\s*(?:$|[,;)/|]|[\w ]{{1,20}}[:=]))|none\W{{0,2}}$))"
+    r"|(?<=to remove) and \d+ not upgraded"
     r"|\b(?:(?:exit(?:ed|s)?|return(?:ed|s)?|finished|completed) )?(?:with )?(?:exit |return )?"
     r"(?:code|status|rc)[ :=]{1,3}0\b"
 )
@@ -312,6 +320,7 @@ _LOUD: Final = _any(
     rf": {_ERRNO}(?:\W{{0,3}}$| \()",
     r"^[^\s:]{1,200}: line \d{1,6}: ",  # a shell, of a line of its script
     r"^\[?[EF]\d{4} \d\d:\d\d:\d\d",  # glog
+    r"^test \S{1,160} \.\.\. FAILED$|^Host key verification failed|^(?:ssh|kex)_exchange_identification: ",
     r"^E {3,}\S|^timeout: sending signal|^\*\*\* .{1,60} detected \*\*\*|\bNCCL (?:WARN|failure)\b",
     r"(?:^|\s)(?i:error) \d{2,}\s?:|\blevel=(?:error|fatal|critical)\b",
     r"^\W{0,4}(?:FAILED|Failed|failed|panicked|panic:)\b",
@@ -335,7 +344,7 @@ _SOFT: Final = re.compile(
 _EXITED: Final = re.compile(
     r"\b(?:fail(?:ed|ure)|exit(?:ed|s)?|return(?:ed|s)?|stopped|errored)\b.{0,60}"
     r"\b(?:exit |return |status )?(?:code|status)\b|returned non-zero"
-    r"|did not (?:complete|run) successfully|failed to run custom build command"
+    r"|did not (?:complete|run) successfully|failed to run custom build command|test failed, to rerun"
     r"|^(?:mpirun|prterun|mpiexec) (?:detected|has exited|noticed) |[Bb]uild backend returned"
     r"|^[×├╰]|\bProcessError: "
 )
@@ -343,17 +352,21 @@ _EXITED: Final = re.compile(
 # last lines of a log that does not end as one in order.
 _NEGATIVE: Final = re.compile(
     r"(?i:\b(?:not|never|cannot|must|fail\w*|errors?|faults?|wrong|lost|stopped|deadline|limit|maximum|low on"
-    r"|expired"
+    r"|expired|closed|denied|incorrect|abort\w*|signal|terminat\w+|preempt\w*|refused|crash\w*|kill\w*|corrupt\w*"
+    r"|disconnected|gone|disappeared|panic\w*"
     r"|un(?:able|expected|known|supported|available|recognized|resolved|authorized)|conflict\w*|truncated|timeout"
     r"|in(?:valid|sufficient|compatible|complete)|forbidden|missing|required|broken|dead|illegal|overflow)\b|n't\b)"
+    # These mostly speak of what went wrong.
+    r"|^(?:sed|g?awk|mawk|grep|find|xargs|cp|mv|rm|ln|install|mkdir|chmod|chown|g?unzip|gzip|xz|zstd|jq|rsync"
+    r"|scp|ssh|touch|dd|cat|perl|bc|expr|dash|ksh|zsh): \S"
 )
 # Not an error, though it has its words.
 _MILD: Final = _any(
     r"(?<![/.\w-])(?i:warning(?! {2,}\w+ {2,})|note|remark|hint|info|debug|deprecat\w+)(?![/.\w-])",
     r"^\[W\d{0,4}[\s:]",  # glog
     r"\b(?i:skipp\w+|ignor\w+|optional|disabl\w+|fall(?:ing)? ?back|continu\w+)\b",
+    r"\b(?i:looking in (?:remotes|indexes|links))\b",
     r"^\d* *\| |^#(?: |$)",
-    r"^\d+ upgraded, \d+ newly installed, ",  # apt's end: "... and 3 not upgraded"
     r"\b(?i:cache (?:hits?|misses|errors))\b\W{0,4}\d",  # statistics of ccache and sccache
 )
 
@@ -518,6 +531,7 @@ FIRST_SIGNS: Final = (
         "is not ",
         "ould NOT",
         "nknown command",
+        "nhandled ",
     ),
     *("is invalid", "is unknown", "non-zero code"),
 )

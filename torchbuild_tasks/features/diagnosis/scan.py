@@ -7,6 +7,7 @@ it, the error itself, and what was said of it.
 from __future__ import annotations
 
 import functools
+import itertools
 import re
 from collections import deque
 from collections.abc import Sequence
@@ -22,6 +23,7 @@ from torchbuild_tasks.features.diagnosis.translate import ASCII_SIGNS
 
 LAST: Final = 12
 _ADJACENT: Final = 2
+_CARET: Final = re.compile(r" *\^[~^]*$")  # a compiler, of the source in the line above
 _WARNS: Final = re.compile(r".{0,60}\bWARN(?:ING)?\b")  # a logger, whose levels `clean` takes away
 _FAR: Final = 40  # lines after which a complaint that nothing came of is forgotten
 # So far into a log the first signs and the plain text of every row are looked for as well: an excerpt holds
@@ -160,7 +162,8 @@ class LogScanner:
         """Return the first of the last lines that does not sound like an end in order; warnings come last."""
         on = max((index for index, line in enumerate(lines) if _in_order(line.text.strip())), default=-1)
         last = [line for line in lines[on + 1 :] if not self._is_warning(line)]
-        words = (line for line in last if not patterns.is_command(line.text.strip()))
+        quoted = [line for line, below in itertools.pairwise(last) if _CARET.match(below.text)]
+        words = (line for line in last if not (line in quoted or patterns.is_command(line.text.strip())))
         bad = (line for line in words if patterns.is_negative(line.text.strip()))
         return min(bad, key=lambda line: _WARNS.match(line.raw) is not None, default=None)
 
@@ -309,7 +312,7 @@ class LogScanner:
         if self._suspect is None or patterns.TESTED.match(text) is None:
             return False
         of_test = patterns.OF_TEST.match(self._suspect.lines[-1].text) is not None
-        return of_test or self._suspect.kind == "python"
+        return of_test or text.startswith("[") or self._suspect.kind == "python"  # googletest's [ OK ]
 
     def _try(self, line: Line, shape: patterns.Kind | None) -> None:
         """Read a trial of CMake, which may fail, and forget it."""
@@ -390,7 +393,8 @@ class LogScanner:
             kind = "words"
         if kind:
             leads = self._leads()
-            near = [] if leads or kind != "words" else self._complaints_above()
+            alone = leads or not (kind == "words" or patterns.is_headline(text))
+            near = [] if alone else self._complaints_above()
             shape = "words" if kind == "python" and not patterns.is_traceback(text) else kind
             self._suspect = self._block = Block(kind, [*leads, *near, line], shape)
             heads = [lead for lead in leads if patterns.HEADING.match(lead.text.strip())]
