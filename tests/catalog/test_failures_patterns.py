@@ -124,7 +124,7 @@ WORDS = [shape.pattern for kind, shape in _CAUSES if kind not in ("linker", "com
 
 
 @pytest.mark.parametrize("pattern", WORDS)
-@settings(max_examples=examples(5, 50))
+@settings(max_examples=examples(40, 1000))
 @given(st.data())
 def test_whatever_a_shape_finds_has_a_sign(pattern: str, data: st.DataObject) -> None:
     text = data.draw(st.from_regex(pattern))

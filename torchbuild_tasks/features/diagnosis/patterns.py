@@ -471,7 +471,7 @@ SIGNS: Final = (
     *("rror:", "rror ", "ERROR", "FAIL", "ailed", "atal ", "Traceback", "egmentation fault", "core dumped"),
     *(
         "Killed",
-        "signal 9",
+        "ignal 9",
         "*** ",
         "Timeout +",
         "uncaught target",
@@ -519,6 +519,8 @@ FIRST_SIGNS: Final = (
         ".proto:",
         "Error:",
         ".pyx:",
+        ".pxd:",
+        ".pxi:",
         "uplicate symbol",
         ": Wrote only ",
     ),
@@ -533,7 +535,17 @@ FIRST_SIGNS: Final = (
         "nknown command",
         "nhandled ",
     ),
-    *("is invalid", "is unknown", "non-zero code"),
+    *(
+        "is invalid",
+        "is unknown",
+        "non-zero code",
+        "FATAL",
+        "CRITICAL",
+        "LibMamba",
+        "while solving",
+        "nsatisfiable",
+        "olution found",
+    ),
 )
 
 
