@@ -545,6 +545,7 @@ FIRST_SIGNS: Final = (
         "while solving",
         "nsatisfiable",
         "olution found",
+        "No module",
     ),
 )
 
