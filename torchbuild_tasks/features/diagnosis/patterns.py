@@ -130,7 +130,7 @@ _HARMLESS: Final = _any(
     r"^raise \w|^-+> \d+ |^[a-z_][\w.]{0,60} = [frb]?['\"(\[]",  # quoted source
     r"^(?:ERROR: )?[Uu]sage: |^HEAD is now at "
     r"|^(?:\[[\w/.-]{1,100} (?:\([\w-]{1,20}\) )?)?[0-9a-f]{7,40}\]? \S",  # git's commits
-    r"^checking \S.{0,300}\.\.\. |They have been ignored, or old ones used",  # autoconf, apt
+    r"^ok \d+\b|^checking \S.{0,300}\.\.\. |They have been ignored, or old ones used",  # autoconf, apt
     r"^configure: error: in [`'].{1,300}':$",  # what is wrong comes next
     r"^debconf: (?:delaying|unable to initialize|falling)|^#\d+ CANCELED$",
 )
@@ -278,7 +278,7 @@ _AGAIN_SIGNS: Final = (
 _ENDS: Final = _any(
     r"Built target|Build files have been written|^-- (?:Generating done|Install|Up-to-date)|100%|^\[\+\] /",
     r"^\W*(?i:ok|okay|all good)\W*$|^\S*make(?:\[\d+\])?: (?:'.{1,200}' is up to date|Nothing to be done)",
-    r"^\d+ upgraded, \d+ newly installed, \d+ to remove",
+    r"^\d+ upgraded, \d+ newly installed, \d+ to remove|\b(?:saved|written|been installed)\b|\bbuilt$",
     r"(?i:\b(?:finished|completed|succe(?:ss|eded)\w*|done|passed)\b)",
 )
 _NO_END: Final = re.compile(r"n't|\b(?:not|cannot)\b|\b(?i:fail)|\b[1-9]\d* errors?\b")
@@ -326,7 +326,8 @@ _LOUD: Final = _any(
     r"^\W{0,4}(?:FAILED|Failed|failed|panicked|panic:)\b",
     r"^\d+/\d+ Test +#\d+: .{1,200}\*\*\*(?:Failed|Exception|Timeout|Not Run)",  # ctest
     r"^thread '.{1,100}'(?: \(\d+\))? panicked|: Kommando nicht gefunden|permission denied",
-    r"^(?:\S{0,200}/)?(?:ld|ld\.\w{2,4}|collect2|as|ar|cc1plus|cc1)(?:\.exe)?: (?!.*in function .{1,300}:$)",
+    r"^(?:\S{0,200}/)?(?:ld|ld\.\w{2,4}|collect2|as|ar|cc1plus|cc1)(?:\.exe)?: "
+    r"(?!.*in function .{1,300}:$|creating )",
 )
 # A word that an error mostly has, in whatever sentence.
 _SOFT: Final = re.compile(
@@ -360,6 +361,8 @@ _NEGATIVE: Final = re.compile(
     r"|^(?:sed|g?awk|mawk|grep|find|xargs|cp|mv|rm|ln|install|mkdir|chmod|chown|g?unzip|gzip|xz|zstd|jq|rsync"
     r"|scp|ssh|touch|dd|cat|perl|bc|expr|dash|ksh|zsh): \S"
 )
+# A file may have a word for an error in its name.
+_FILE: Final = re.compile(r"(?<!\S)[\w./\\+-]{1,200}\.(?:[chso]|cc|cpp|cu|cuh|hpp|obj|py|rs|log|txt)(?!\S)")
 # Not an error, though it has its words.
 _MILD: Final = _any(
     r"(?<![/.\w-])(?i:warning(?! {2,}\w+ {2,})|note|remark|hint|info|debug|deprecat\w+)(?![/.\w-])",
@@ -441,7 +444,7 @@ def is_negative(text: str) -> bool:
     """Say whether the last words of a log do not sound like an end in order."""
     text = _NOTHING.sub("", text)
     mild = is_harmless(text) or _MILD.search(text) is not None
-    return complaint(text) > 0 or (not mild and _NEGATIVE.search(text) is not None)
+    return complaint(text) > 0 or (not mild and _NEGATIVE.search(_FILE.sub("", text)) is not None)
 
 
 def is_headline(text: str) -> bool:

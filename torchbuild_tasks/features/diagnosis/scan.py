@@ -172,14 +172,15 @@ class LogScanner:
         return loud if line is not None and loud and not self._is_warning(line) else 0
 
     def _is_warning(self, line: Line) -> bool:
-        """Say whether a row knows this line as a warning, or it stands in one of CMake's."""
+        """Say whether a row knows this line as a warning, or it stands in one of CMake's or Python's."""
         if any(line.text.strip() == said for _, said in self._warned.values()):
             return True
-        if not line.text.startswith("  "):
-            return False
         above = (self._line(*recent).text for recent in reversed(self._recent) if recent[0] < line.number)
-        head = next((text for text in above if text.strip() and not text.startswith("  ")), "")
-        return re.match(r"CMake (?:\w+ )?Warning", head) is not None
+        quoted = (" ", "Traceback ")
+        head = next((text for text in above if text.strip() and not text.startswith(quoted)), "")
+        if line.text.startswith("  "):
+            return re.match(r"CMake (?:\w+ )?Warning", head) is not None
+        return head.startswith("Exception ignored in")
 
     @property
     def status_line(self) -> str:
@@ -386,6 +387,8 @@ class LogScanner:
             self._hint = self._hint or Block("words", [line], "words", weak=True)
             return
         kind = patterns.cause(text)
+        if kind == "python" and self._is_warning(line):
+            return
         if kind is None and self._is_known_error(text) and not patterns.is_harmless(text):
             if patterns.WARNED.search(text):  # what fails later on counts more
                 self._hint = self._hint or Block("words", [line], "words", weak=True)
