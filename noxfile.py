@@ -61,10 +61,12 @@ def tests(session: nox.Session) -> None:
     install(session, "test")
     # A file stays together: some build once, and their tests go on from there in their order. The files come
     # in the order of tests/conftest.py, the long ones first, and not as they have many tests or few.
-    cores: tuple[str, ...] = ("-n", "logical", "--dist", "loadfile", "--no-loadscope-reorder")
+    # Two more at once than there are cores: a third of the time tests wait for a program or a clock.
+    workers = str((os.cpu_count() or 1) + 2)
+    several: tuple[str, ...] = ("-n", workers, "--dist", "loadfile", "--no-loadscope-reorder")
     if "no:xdist" in session.posargs or "-pno:xdist" in session.posargs:
-        cores = ()
-    session.run("python", "-m", "pytest", *cores, *session.posargs, env=KEEP_BYTE_CODE)
+        several = ()
+    session.run("python", "-m", "pytest", *several, *session.posargs, env=KEEP_BYTE_CODE)
 
 
 @nox.session(reuse_venv=True)

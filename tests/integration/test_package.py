@@ -92,10 +92,11 @@ def test_the_tag_counts_what_was_brought(wheel: Path, tmp_path: Path) -> None:
     [(("wheel",), "There is no wheel yet."), (("libtorch", "--wheel", "gone.whl"), "There is no wheel")],
 )
 def test_without_a_wheel_it_says_how_to_get_one(words: tuple[str, ...], says: str, tmp_path: Path) -> None:
-    done = torchbuild("package", *words, "--source", materialise(tmp_path / "pt"))
+    checkout = materialise(tmp_path / "pt")
+    done = torchbuild("package", *words, "--source", checkout)
     assert done.code == 19
     assert says in done.err
-    assert "torchbuild build --mode wheel" in done.err
+    assert f"torchbuild build --source {checkout} --mode wheel" in done.err
 
 
 @needs(has("uv"), "uv")

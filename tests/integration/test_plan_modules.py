@@ -78,6 +78,6 @@ def test_a_plan_imports_nothing_that_acts_and_few_modules(tmp_path: Path) -> Non
 
 PLAN_NEEDS = (
     *("__init__", "files", "git/__init__", "git/guard", "left_running", "lines", "lock"),
-    *("process", "process_tree", "reading", "signals", "trust"),
+    *("process", "process_tree", "reading", "signals", "temporary", "trust"),
     *("windows_job", "windows_memory"),  # on Windows, what process.py ends a tree with, and free memory
 )

@@ -52,11 +52,11 @@ def environment(changes: Mapping[str, str] | None = None) -> dict[str, str]:
     drop = ("VIRTUAL_ENV", "CONDA_PREFIX", "PYTHONPATH", "CC", "CXX", "MAX_JOBS")
     prefixes = ("USE_", "BUILD_", "CMAKE_", "PYTORCH_", "SKBUILD", "CUDA", "TORCH_", "NVCC_")
     kept = {k: v for k, v in os.environ.items() if k not in drop and not k.startswith(prefixes)}
-    if sys.prefix != sys.base_prefix:
-        # Ninja, CMake and friends of the venv that runs the tests are not the machine's.
-        own = Path(sysconfig.get_path("scripts"))
-        folders = [folder for folder in kept["PATH"].split(os.pathsep) if Path(folder) != own]
-        kept["PATH"] = os.pathsep.join(folders)
+    # Ninja, CMake and friends are not the machine's in the venv that runs the tests, nor in an active one.
+    own = {Path(sysconfig.get_path("scripts"))} if sys.prefix != sys.base_prefix else set()
+    if active := os.environ.get("VIRTUAL_ENV"):
+        own.add(in_venv(Path(active), "python").parent)
+    kept["PATH"] = os.pathsep.join(each for each in kept["PATH"].split(os.pathsep) if Path(each) not in own)
     return {**kept, **(changes or {})}
 
 
