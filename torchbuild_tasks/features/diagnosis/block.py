@@ -60,6 +60,10 @@ def _shorten(line: Line, index: int) -> str:
     return line.text if len(line.text) <= width else line.text[:width] + " ..."
 
 
+def _ends_paragraph(text: str) -> bool:
+    return any(end(text) for end in (patterns.goes_on, patterns.is_marker, patterns.proof))
+
+
 class Block:
     """A block that is still being read. `shape` says how its end is found, `kind` what error it is."""
 
@@ -147,19 +151,8 @@ class Block:
         return True
 
     def _belongs(self, text: str) -> bool:
-        if self.shape == "cmake":  # paragraphs, between which it leaves up to three lines
-            self._blanks = self._blanks + 1 if not text else 0
-            if len(self.lines) == 1 and text:
-                head = self._first.text.strip()
-                ends = (patterns.goes_on, patterns.is_marker, patterns.proof)
-                flat = head.endswith(("(message):", "are set to NOTFOUND.")) and not text.startswith(" ")
-                self._flat = flat and not any(end(text) for end in ends)
-                if _CUT_HEAD.match(head):
-                    return True
-            if self._flat and text and not self._blanks:
-                ends = (patterns.goes_on, patterns.is_marker, patterns.proof)
-                return not (text.startswith(" ") or any(end(text) for end in ends))
-            return text.startswith((" ", "Call Stack")) or (not text and self._blanks <= _BLANKS)
+        if self.shape == "cmake":
+            return self._in_paragraphs(text)
         if self.shape == "python":
             return self._in_trace(text)
         if self.mute and patterns.proof(text) == "cmake":
@@ -168,11 +161,23 @@ class Block:
             return False
         if self.shape != "ninja" and patterns.ended_well(text):
             return False
-        if any(
-            step.match(text) for step in (patterns.STEP, patterns.STEP_DONE, patterns.TRACED, patterns.TESTED)
-        ):
+        steps = (patterns.STEP, patterns.STEP_DONE, patterns.TRACED, patterns.TESTED)
+        if any(step.match(text) for step in steps):
             return False
         return self.shape == "ninja" or (bool(text.strip()) and not text.startswith("-- "))
+
+    def _in_paragraphs(self, text: str) -> bool:
+        """Say whether a line is of CMake's paragraphs, between which it leaves up to three lines."""
+        self._blanks = self._blanks + 1 if not text else 0
+        if len(self.lines) == 1 and text:
+            head = self._first.text.strip()
+            flat = head.endswith(("(message):", "are set to NOTFOUND.")) and not text.startswith(" ")
+            self._flat = flat and not _ends_paragraph(text)
+            if _CUT_HEAD.match(head):
+                return True
+        if self._flat and text and not self._blanks:
+            return not (text.startswith(" ") or _ends_paragraph(text))
+        return text.startswith((" ", "Call Stack")) or (not text and self._blanks <= _BLANKS)
 
     def _in_trace(self, text: str) -> bool:
         """Say whether a line is of the traceback, its exception's text, or a chained exception."""
