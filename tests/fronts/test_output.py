@@ -29,7 +29,9 @@ from torchbuild_tasks.options import BuildRequest
 )
 def test_a_command_is_for_the_checkout_of_this_run(text: str, becomes: str) -> None:
     assert complete_commands(text, BuildRequest(source="/co")) == becomes
-    assert complete_commands(text, BuildRequest()) == text
+    assert (
+        complete_commands(text, BuildRequest()) == complete_commands(text, BuildRequest(source=".")) == text
+    )
     assert complete_commands(becomes, BuildRequest(source="/co")) == becomes
 
 

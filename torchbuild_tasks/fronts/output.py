@@ -160,7 +160,8 @@ _COMMAND: Final = re.compile(
 
 def complete_commands(text: str, request: BuildRequest) -> str:
     """Give each `torchbuild VERB` the --source, --name and --config of this run, where it has none."""
-    given = {f"--{name}": as_word(value) for name in _PLACES if (value := getattr(request, name))}
+    values = {name: getattr(request, name) for name in _PLACES}
+    given = {f"--{name}": as_word(value) for name, value in values.items() if value and value != "."}
     return _COMMAND.sub(lambda found: _complete(found, given), text) if given else text
 
 
