@@ -34,8 +34,8 @@ _NOT_YOURS: Final = (
     "checkouts share."
 )
 _LATER: Final = "Run the same command again once that disk or server answers."
-# What to do about an error of the system that is no mistake of ours; Windows lacks some.
-_ADVICE: Final = {
+# What to do about an error of the system that is no mistake of ours.
+_ADVICE_BY_NAME: Final = {
     **dict.fromkeys(("EACCES", "EPERM", "EROFS", "ENOTDIR"), _NOT_YOURS),
     **dict.fromkeys(("EIO", "ESTALE", "ETIMEDOUT", "ENOTCONN", "ENODEV", "ENXIO"), _LATER),
     "ENOSPC": "That disk is full: make room there, and run the same command again.",
@@ -46,6 +46,8 @@ _ADVICE: Final = {
     "ENAMETOOLONG": "Work in a folder with a shorter path.",
     "ELOOP": "Links lead around in a circle there: remove the one that is wrong.",
 }
+# By number: on Windows some are lacking, and to `errno.errorcode` others have the names of sockets' errors.
+_ADVICE: Final = {getattr(errno, name, None): text for name, text in _ADVICE_BY_NAME.items()}
 
 # What gives its terminal to another program, or runs until Ctrl-C. Of every other verb a terminal shows after
 # a second what it is about, until a stage has a title of its own.
@@ -97,8 +99,8 @@ def run_verb(verb: str, request: BuildRequest) -> int:
         show_error(refused, as_json=request.json, redactor=report.redactor)
         return refused.exit_code
     except OSError as error:
-        fix = _ADVICE.get(errno.errorcode.get(error.errno or 0, ""))
-        if fix is None or not error.filename:
+        fix = _ADVICE.get(error.errno)
+        if error.errno is None or fix is None or not error.filename:
             raise
         refused = UsageError(f"{error.filename}: {error.strerror}.", next_step=fix)
         show_error(refused, as_json=request.json, redactor=report.redactor)
