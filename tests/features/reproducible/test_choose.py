@@ -28,7 +28,7 @@ def test_times_come_from_the_commit_and_paths_are_mapped() -> None:
     assert made[INCLUDE] == "/src/pytorch/.torchbuild/reproducible.cmake"
     assert made[MAPS] == "/src/pytorch=."
     assert made["CMAKE_BUILD_RPATH_USE_ORIGIN"] == "ON"
-    assert made["CFLAGS"] == "-ffile-prefix-map=/src/pytorch=."
+    assert made["CPPFLAGS"] == "-ffile-prefix-map=/src/pytorch=." and "CFLAGS" not in made
     assert made["LDSHARED"] == "/usr/bin/gcc -shared"
 
 
@@ -47,13 +47,13 @@ def test_without_the_flag_nothing_of_it_is_set() -> None:
 def test_the_new_build_system_needs_no_flags_of_setuptools() -> None:
     made = variables(linux_facts(tree=modern_tree(committed=1)))
     assert INCLUDE in made
-    assert "LDSHARED" not in made and "CFLAGS" not in made
+    assert "LDSHARED" not in made and "CPPFLAGS" not in made
 
 
 def test_what_the_user_sets_stays() -> None:
-    made = variables(committed(), set=("SOURCE_DATE_EPOCH=7", "CFLAGS=-O1"))
+    made = variables(committed(), set=("SOURCE_DATE_EPOCH=7", "CPPFLAGS=-O1"))
     assert made["SOURCE_DATE_EPOCH"] == "7"
-    assert made["CFLAGS"] == "-O1 -ffile-prefix-map=/src/pytorch=."
+    assert made["CPPFLAGS"] == "-O1 -ffile-prefix-map=/src/pytorch=."
 
 
 def test_a_folder_inside_another_is_mapped_after_it_and_the_systems_own_is_left() -> None:

@@ -52,11 +52,13 @@ def repeat_choices(
             because="the length of the build tree's path would stay behind in every library",
         ),
     ]
-    if question.era == "setuptools":  # the stub torch._C, which setuptools compiles without CMake
-        before = decide(question, "CFLAGS")
+    if question.era == "setuptools":
+        # For the stub torch._C, which setuptools compiles without CMake. Not CFLAGS: CMake takes those, and
+        # upstream's setup for C++ as well, so torch.__config__ would show them (setup_helpers/env.py).
+        before = decide(question, "CPPFLAGS")
         words = " ".join(f"-ffile-prefix-map={each}" for each in maps)
         flags_text = f"{before.value} {words}" if before and before.value else words
-        flags = before or Choice(name="CFLAGS", value="", because="torch._C is compiled without CMake")
+        flags = before or Choice(name="CPPFLAGS", value="", because="torch._C is compiled without CMake")
         linker = f"{cc.value if cc else 'cc'} -shared"
         because = "Python's own would write the folder of its libraries into torch._C"
         chosen += [replace(flags, value=flags_text), Choice(name="LDSHARED", value=linker, because=because)]
@@ -65,7 +67,7 @@ def repeat_choices(
 
 def forced_flags(choices: Iterable[Choice]) -> tuple[Choice, ...]:
     """Return of these what is added to a value of the user's, so that it stands over that value."""
-    return tuple(choice for choice in choices if choice.name == "CFLAGS")
+    return tuple(choice for choice in choices if choice.name == "CPPFLAGS")
 
 
 def _epoch(question: Question) -> tuple[int, str]:
