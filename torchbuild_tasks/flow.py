@@ -232,9 +232,9 @@ def run_stages(question: Question, plan: BuildPlan, report: Reporter) -> Built:
 
     request, facts, catalog = question.request, question.facts, question.catalog
     root = Path(plan.source)
-    asked = Basis(tool=writer(), request=request, settings=question.settings, facts=facts, plan=plan)
+    basis = Basis(tool=writer(), request=request, settings=question.settings, facts=facts, plan=plan)
     outputs = (of_either_era if request.from_wheel else recordable)(catalog, plan.era)
-    ledger = Ledger(start_manifest(asked, started=now()), root, Path(plan.build_dir), outputs, redact)
+    ledger = Ledger(start_manifest(basis, started=now()), root, Path(plan.build_dir), outputs, redact)
     work = Work(
         request=request,
         facts=facts,

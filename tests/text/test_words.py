@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import subprocess
+
 import pytest
 
-from torchbuild_tasks.text.words import did_you_mean, first_few, in_short, nearest, shell_line
+from tests.support.capabilities import POSIX, needs
+from torchbuild_tasks.text.words import as_word, did_you_mean, first_few, in_short, nearest, shell_line
 
 HELPERS = ("mkl", "sccache", "zlib-ng", "none")
 
@@ -48,3 +51,19 @@ def test_of_a_long_list_the_first_are_named() -> None:
     assert first_few(list("abcdef")) == "a, b, c, d, e, f"
     assert first_few(list("abcdefg")) == "a, b, c, d, e, f and 1 more"
     assert first_few(list("abcdef"), 4) == "a, b, c, d and 2 more"
+
+
+@pytest.mark.parametrize(
+    "path", ["/co", "/my co", "/a;rm -rf b", "/a&b", "/it's", '/say "x"', "/$HOME", "/`id`", "", "/(x)"]
+)
+@needs(POSIX, "a POSIX shell")
+def test_a_path_in_advice_is_one_word_of_the_shell(path: str) -> None:
+    done = subprocess.run(
+        ["sh", "-c", f"printf %s {as_word(path)}"], capture_output=True, text=True, check=True
+    )
+    assert done.stdout == path
+
+
+def test_a_path_of_windows_stays_as_it_is() -> None:
+    assert as_word(r"C:\Users\me\pt") == r"C:\Users\me\pt"
+    assert as_word(r"C:\my pt") == r'"C:\my pt"'

@@ -28,7 +28,7 @@ from torchbuild_tasks.system import files, process, shell, trust, venv
 from torchbuild_tasks.system.log import last_write
 from torchbuild_tasks.system.stall import Pace, Stalled
 from torchbuild_tasks.text.show import shell_text
-from torchbuild_tasks.text.words import shell_line
+from torchbuild_tasks.text.words import as_word, shell_line
 from torchbuild_tasks.values import replace
 
 
@@ -225,7 +225,7 @@ def _clean_for(work: Work) -> None:
         raise CleanRefused(
             f"The build tree has to be made again ({because}), and this tool did not make it.",
             looked=tuple(f"{path}: {reason}" for path, reason in removal.kept[:10]),
-            next_step=f"Remove it yourself if nothing in it is yours: rm -r {work.build_dir}",
+            next_step=f"Remove it yourself if nothing in it is yours: rm -r {as_word(work.build_dir)}",
         )
     work.report.note(f"removed {removed.count} files of the last build ({removed.bytes >> 20} MiB)")
 

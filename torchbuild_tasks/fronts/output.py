@@ -16,10 +16,10 @@ from typing import Any, Final, TextIO
 from torchbuild_tasks.errors import BuildFailed, PlanRefused, TorchbuildError
 from torchbuild_tasks.fronts.parsing import request_class
 from torchbuild_tasks.options import BuildRequest
-from torchbuild_tasks.plan.submodules import as_word
 from torchbuild_tasks.text.page import plain, styled, wrap_text
 from torchbuild_tasks.text.show import finding_text
 from torchbuild_tasks.text.visible import visible
+from torchbuild_tasks.text.words import as_word
 from torchbuild_tasks.values import dumps
 from torchbuild_tasks.verbs import VERBS
 

@@ -47,7 +47,7 @@ _ADVICE_BY_NAME: Final = {
     "ELOOP": "Links lead around in a circle there: remove the one that is wrong.",
 }
 # By number: on Windows some are lacking, and to `errno.errorcode` others have the names of sockets' errors.
-_ADVICE: Final = {getattr(errno, name, None): text for name, text in _ADVICE_BY_NAME.items()}
+_ADVICE: Final = {getattr(errno, name, 0): text for name, text in _ADVICE_BY_NAME.items()}
 
 # What gives its terminal to another program, or runs until Ctrl-C. Of every other verb a terminal shows after
 # a second what it is about, until a stage has a title of its own.
@@ -99,8 +99,8 @@ def run_verb(verb: str, request: BuildRequest) -> int:
         show_error(refused, as_json=request.json, redactor=report.redactor)
         return refused.exit_code
     except OSError as error:
-        fix = _ADVICE.get(error.errno)
-        if error.errno is None or fix is None or not error.filename:
+        fix = _ADVICE.get(error.errno) if error.errno else None
+        if fix is None or not error.filename:
             raise
         refused = UsageError(f"{error.filename}: {error.strerror}.", next_step=fix)
         show_error(refused, as_json=request.json, redactor=report.redactor)

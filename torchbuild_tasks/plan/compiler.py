@@ -226,10 +226,8 @@ def _check_c(question: Question, cxx: Tool | None) -> tuple[Finding, ...]:
         named = _find_named(found, asked.value)
         if not (cxx and named and {cxx.name, named.name} in ({"g++", "clang"}, {"clang++", "gcc"})):
             return ()
-        text = (
-            f"CC={asked.value} is {named.name}, and the C++ compiler {cxx.path} is {cxx.name}: what is asked "
-        )
-        text += "of one is passed to both, and the OpenMP of both (libgomp and libomp) is linked"
+        text = f"CC={asked.value} is {named.name}, and the C++ compiler {cxx.path} is {cxx.name}: what is "
+        text += "asked of one is passed to both, and the OpenMP of both (libgomp and libomp) is linked"
         fix = f"Drop CC, or name the C compiler of the same family: {PARTNER[cxx.name]}"
         return (Finding(id="c-compiler", status="warn", text=text, fix=fix),)
     if not list_cxx(question) or not any(tool.name == "cc" and not tool.path for tool in found):

@@ -276,17 +276,13 @@ def _check_kind(question: Question, python: Python) -> Iterator[Finding]:
         yield Finding(id="python", status="warn" if host.os == "windows" else "error", text=text, fix=fix)
     asked = question.row.python_linux if host.os == "linux" and fits(question, python) else ""
     if asked and not admits(asked, python.version):
-        text = (
-            f"{python.executable} is {python.version}, and the README of torch {question.row.version} asks "
-        )
-        text += f"for {asked} on Linux"
+        text = f"{python.executable} is {python.version}, and the README of torch {question.row.version} "
+        text += f"asks for {asked} on Linux"
         fix = f"If the build fails, install Python {newest_python(question)} and name it: --python PATH"
         yield Finding(id="python", status="warn", text=text, fix=fix)
     if any(STORE in (place or "") for place in (python.executable, python.prefix)):
-        text = (
-            f"{python.executable} is the Python of Microsoft's Store: what it writes below AppData goes to "
-        )
-        text += "a copy of its own, behind a path so long that files of torch do not fit"
+        text = f"{python.executable} is the Python of Microsoft's Store: what it writes below AppData "
+        text += "goes to a copy of its own, behind a path so long that files of torch do not fit"
         fix = "Install Python from python.org, and name it: --python PATH"
         yield Finding(id="python", status="warn", text=text, fix=fix)
 

@@ -178,10 +178,8 @@ def _check_no_board(question: Question) -> tuple[Finding, ...]:
     """Report the boards' preset on a machine that can be none."""
     if question.preset.value != PRESET or question.facts.host.arch != "x86_64":
         return ()
-    text = (
-        f"preset {PRESET} is for Jetson boards, and this is none: NCCL and FBGEMM, which this machine has a "
-    )
-    text += "use for, are left out"
+    text = f"preset {PRESET} is for Jetson boards, and this is none: "
+    text += "NCCL and FBGEMM, which this machine has a use for, are left out"
     return (Finding(id="preset", status="warn", text=text, fix="--preset dev leaves out less."),)
 
 

@@ -14,6 +14,7 @@ from torchbuild_tasks.plan.packages import how_to_install
 from torchbuild_tasks.plan.question import Question
 from torchbuild_tasks.plan.torch_ref import MAIN, releases
 from torchbuild_tasks.plan.variables import is_off
+from torchbuild_tasks.text.words import as_word
 
 LOOKS_AT_ALL = ">=1.9,<2.14"  # the releases whose setup.py looks into every folder of .gitmodules
 _ALL = "USE_SYSTEM_LIBS"
@@ -193,8 +194,3 @@ def way_out(question: Question, missing: Iterable[str]) -> str:
         f"{first}torchbuild source get {word} --source {place} gets a checkout that has them (git {why}); "
         f"build that one: --source {place}{archive}"
     )
-
-
-def as_word(path: str) -> str:
-    """Return a path as one word of sh, cmd and PowerShell alike."""
-    return f'"{path}"' if any(each.isspace() for each in path) else path

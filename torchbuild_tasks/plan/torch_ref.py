@@ -18,7 +18,7 @@ from torchbuild_tasks.catalog.match import parse_version, torch_row
 from torchbuild_tasks.errors import UsageError
 from torchbuild_tasks.model import Finding, Source, Status
 from torchbuild_tasks.plan.question import Question
-from torchbuild_tasks.text.words import nearest
+from torchbuild_tasks.text.words import as_word, nearest
 
 LATEST: Final = "latest"
 MAIN: Final = "main"
@@ -160,7 +160,9 @@ def _next_steps(question: Question, wanted: WantedTorch) -> str:
     tree, ref = question.facts.tree, wanted.ref.ref
     ways = [f"Get that one: source get {wanted.ref.word}"]
     if tree.git:
-        ways.append(f"Or move this one and its submodules there: source update {ref} --source {tree.root}")
+        ways.append(
+            f"Or move this one and its submodules there: source update {ref} --source {as_word(tree.root)}"
+        )
     if wanted.source == "flag":
         ways.append("Or leave --torch out, to build what is here")
     return ". ".join(ways)

@@ -18,6 +18,7 @@ from torchbuild_tasks.catalog.match import covers
 from torchbuild_tasks.model import Finding
 from torchbuild_tasks.options import flag_name
 from torchbuild_tasks.plan.settings import NamedBuild, Settings, Withheld
+from torchbuild_tasks.text.words import as_word
 from torchbuild_tasks.values import replace
 
 _VERSION: Final = re.compile(r"(?:pypi:)?\d+(?:\.\d+)*[a-z]{0,2}\d*")
@@ -186,7 +187,7 @@ def check_trust(settings: Settings) -> tuple[Finding, ...]:
             id="trust",
             status="error",
             text=f"{place} is not trusted, so these of its settings are ignored: {withheld_text(withheld)}",
-            fix=f"Read it; if it is yours, or you believe whoever made it: torchbuild trust {quoted(place)}",
+            fix=f"Read it; if it is yours, or you believe whoever made it: torchbuild trust {as_word(place)}",
         )
         for place, withheld in settings.withheld.items()
     )
@@ -196,9 +197,3 @@ def withheld_text(withheld: tuple[Withheld, ...], most: int = 30) -> str:
     """Name the keys, with what each would do."""
     listed = [f"{each.key} ({each.why})" for each in withheld[:most]]
     return ", ".join(listed) + (f", and {len(withheld) - most} more" if len(withheld) > most else "")
-
-
-def quoted(path: str) -> str:
-    """Return a path as a shell takes it."""
-    plain = re.fullmatch(r"[\w./\\:+@=,-]+", path)
-    return path if plain else f'"{path}"'

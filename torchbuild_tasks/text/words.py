@@ -9,6 +9,8 @@ from typing import Final
 
 # What cmd and PowerShell read as something else than a part of a word: `ninja>=1.13` would write a file.
 _OF_SHELLS: Final = re.compile(r"[<>|&^();,'`{}@#*?\[\]]")
+_PLAIN: Final = re.compile(r"[\w./\\:+@=,-]+")
+_READ_IN_QUOTES: Final = re.compile(r"[$`\"!%\n]|\\\Z")
 _MOST: Final = 200  # letters of what another program or library says of an error
 
 
@@ -21,6 +23,17 @@ def shell_line(argv: Sequence[str], *, windows: bool) -> str:
     words = (list2cmdline((word,)) for word in argv)
     quoted = (f'"{word}"' if _OF_SHELLS.search(word) and word[:1] != '"' else word for word in words)
     return " ".join(quoted)
+
+
+def as_word(text: object) -> str:
+    """Return a path or a value as one word of a command that a person copies into sh, cmd or PowerShell.
+
+    What is read within double quotes, too ($, `, quotes), stands in single ones, which cmd does not know.
+    """
+    word = str(text)
+    if _PLAIN.fullmatch(word):
+        return word
+    return shlex.quote(word) if _READ_IN_QUOTES.search(word) else f'"{word}"'
 
 
 def numbers_in(text: str) -> list[int]:

@@ -36,6 +36,7 @@ from torchbuild_tasks.system.git import worktree
 from torchbuild_tasks.system.git.fetch import Access
 from torchbuild_tasks.system.git.run import Git
 from torchbuild_tasks.system.remove import size_of, stamp
+from torchbuild_tasks.text.words import as_word
 from torchbuild_tasks.values import replace
 
 SHELLS: Final = ("sh", "fish", "bat", "ps1")
@@ -288,7 +289,7 @@ def _folder_of(settings: Settings, name: str, main: Path) -> Path:
     if not place.worktree:
         raise CleanRefused(
             f"{place.folder} is a checkout of yours; nothing of it is removed.",
-            next_step=f"What was built in it: clean --source {place.folder}. "
+            next_step=f"What was built in it: clean --source {as_word(place.folder)}. "
             f"To forget the build, take [builds.{name}] out of torchbuild.toml.",
         )
     if not any(entry.folder == place.folder for entry in _entries(git)):

@@ -18,7 +18,7 @@ from torchbuild_tasks.plan.environment import first_python
 from torchbuild_tasks.plan.jobs import choose_jobs
 from torchbuild_tasks.plan.question import Question
 from torchbuild_tasks.plan.variables import decide, is_cuda
-from torchbuild_tasks.text.words import did_you_mean
+from torchbuild_tasks.text.words import as_word, did_you_mean
 from torchbuild_tasks.values import replace
 
 FOLDER = (".torchbuild", "companions")
@@ -346,7 +346,7 @@ def _of_folder(question: Question, wanted: Wanted) -> Finding:
     right = newest_release(question.catalog, name, torch)
     fix = f"Its release for this torch is {right.version}" if right else ""
     if right and source.commit:
-        fix += f": git -C {source.path} switch --detach v{right.version}"
+        fix += f": git -C {as_word(source.path)} switch --detach v{right.version}"
     return Finding(
         id=name,
         status="error",

@@ -8,6 +8,7 @@ from torchbuild_tasks.catalog.match import parse_version
 from torchbuild_tasks.features.doctor.check import Findings, View, one_finding
 from torchbuild_tasks.model import Finding
 from torchbuild_tasks.plan.names import unread
+from torchbuild_tasks.text.words import as_word
 
 # setup.py did without compiler_compat from these Pythons on (README of 1.8.1).
 _NEEDED_COMPAT: Final = parse_version("3.8.1")
@@ -190,18 +191,19 @@ def check_git(view: View) -> Findings:
         text = "git is not here: no submodules, no commit in the version, no patches"
         return one_finding("git", "warn", text, "torchbuild bootstrap says how to get it.")
     root, findings = view.facts.tree.root, list[Finding]()
+    place = as_word(root)
     if view.health.git_refuses:
         text = f"{root} belongs to another user, and git answers nothing about it"
-        findings += one_finding("git", "warn", text, f"git config --global --add safe.directory {root}")
+        findings += one_finding("git", "warn", text, f"git config --global --add safe.directory {place}")
     if git.get("core.autocrlf") == "true" and not view.windows:
         text = (
             "core.autocrlf is true: git writes CRLF into sources, and scripts with it do not start on Linux"
         )
-        findings += one_finding("git-autocrlf", "warn", text, f"git -C {root} config core.autocrlf input")
+        findings += one_finding("git-autocrlf", "warn", text, f"git -C {place} config core.autocrlf input")
     if git.get("core.symlinks") == "false" and not view.windows:
         text = "core.symlinks is false: links of the checkout become small text files"
         findings += one_finding(
-            "git", "warn", text, f"git -C {root} config core.symlinks true, then check out again"
+            "git", "warn", text, f"git -C {place} config core.symlinks true, then check out again"
         )
     if git.get("http.sslverify") in ("false", "0", "no", "off"):
         text = "http.sslVerify is off: git takes submodules from whoever answers"

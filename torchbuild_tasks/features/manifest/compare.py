@@ -8,6 +8,7 @@ from typing import Final
 import msgspec
 
 from torchbuild_tasks.model.record import EnvText, Installed, Manifest, Program, Repository
+from torchbuild_tasks.text.words import as_word
 from torchbuild_tasks.values import replace
 
 ABSENT: Final = "-"
@@ -252,7 +253,7 @@ def _source_remedy(difference: Difference, manifest: Manifest, place: Place) -> 
     if difference.name == "commit":
         url = next((each.url for each in manifest.repositories if not each.path), "") or "origin"
         return _checkout(place.root, url, difference.there) + (
-            f" && git -C {_quoted(place.root)} submodule update --init --recursive"
+            f" && git -C {as_word(place.root)} submodule update --init --recursive"
         )
     if kind == "submodule":
         return _submodule(difference, path, place)
@@ -265,26 +266,26 @@ def _source_remedy(difference: Difference, manifest: Manifest, place: Place) -> 
 
 
 def _checkout(folder: str, url: str, commit: str) -> str:
-    git = f"git -C {_quoted(folder)}"
-    return f"{git} fetch {_quoted(url)} {commit} && {git} checkout --detach {commit}"
+    git = f"git -C {as_word(folder)}"
+    return f"{git} fetch {as_word(url)} {commit} && {git} checkout --detach {commit}"
 
 
 def _submodule(difference: Difference, path: str, place: Place) -> str:
     if difference.there == ABSENT or " " in difference.there:
         return ""
     if difference.here == ABSENT or " " in difference.here:
-        return f"git -C {_quoted(place.root)} submodule update --init --recursive"
+        return f"git -C {as_word(place.root)} submodule update --init --recursive"
     return _checkout(f"{place.root}/{path}", "origin", difference.there)
 
 
 def _changes(difference: Difference, path: str, place: Place) -> str:
-    git = f"git -C {_quoted(f'{place.root}/{path}'.rstrip('/'))}"
+    git = f"git -C {as_word(f'{place.root}/{path}'.rstrip('/'))}"
     away = f"{git} stash" if difference.here != ABSENT else ""
     if difference.there == ABSENT:
         return away
     folder = f"{place.root}/.torchbuild/diffs"  # a whole path: git -C would take another from there
-    extracted = f"torchbuild replay {_quoted(place.manifest)} --out {_quoted(folder)}"
-    applied = f"{git} apply {_quoted(f'{folder}/{diff_name(path)}')}"
+    extracted = f"torchbuild replay {as_word(place.manifest)} --out {as_word(folder)}"
+    applied = f"{git} apply {as_word(f'{folder}/{diff_name(path)}')}"
     return " && ".join(filter(None, (away, extracted, applied)))
 
 
@@ -300,7 +301,7 @@ def _toolchain(difference: Difference, manifest: Manifest, place: Place) -> str:
     if difference.name in ("CXX", "CC", "CUDAHOSTCXX"):
         return _compiler(program, place)
     if difference.name in ("cmake", "ninja"):
-        return f"{_quoted(place.python)} -m pip install {difference.name}=={program.version}"
+        return f"{as_word(place.python)} -m pip install {difference.name}=={program.version}"
     if difference.name == "nvcc":
         series = ".".join(program.version.split(".")[:2])
         return f"install CUDA {series}, or let it be put together: build --cuda-toolkit pypi:{series}"
@@ -326,10 +327,10 @@ def _python_remedy(difference: Difference, manifest: Manifest, place: Place) -> 
 def _requirement(difference: Difference, manifest: Manifest, place: Place) -> str:
     package = next((each for each in manifest.requirements if each.name == difference.name), None)
     if package is None:
-        return f"{_quoted(place.python)} -m pip uninstall {difference.name}"
+        return f"{as_word(place.python)} -m pip uninstall {difference.name}"
     if difference.name == "torch" or package.origin.startswith(("editable", "file:")):
         return ""
-    return f"{_quoted(place.python)} -m pip install {package.name}=={package.version}"
+    return f"{as_word(place.python)} -m pip install {package.name}=={package.version}"
 
 
 def _helper(difference: Difference, manifest: Manifest, place: Place) -> str:
@@ -346,8 +347,4 @@ def _decision_remedies(difference: Difference, manifest: Manifest, place: Place)
 def _variable(difference: Difference, manifest: Manifest, place: Place) -> str:
     if difference.there == ABSENT or " " in difference.name or "<checkout>" in difference.there:
         return ""
-    return f"--set {difference.name}={_quoted(difference.there)}"
-
-
-def _quoted(text: str) -> str:
-    return f'"{text}"' if " " in text else text
+    return f"--set {difference.name}={as_word(difference.there)}"

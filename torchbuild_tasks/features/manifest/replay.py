@@ -31,10 +31,10 @@ from torchbuild_tasks.features.manifest.compare import (
 from torchbuild_tasks.features.manifest.read import read_manifest
 from torchbuild_tasks.model import BuildPlan, Facts
 from torchbuild_tasks.model.record import MANIFEST_FILE, Manifest
-from torchbuild_tasks.plan.trust import quoted
 from torchbuild_tasks.system import files
 from torchbuild_tasks.system.reading import read_bytes
 from torchbuild_tasks.text.redaction import is_secret
+from torchbuild_tasks.text.words import as_word
 from torchbuild_tasks.values import replace
 
 
@@ -107,9 +107,8 @@ def believe(manifest: Manifest, name: str, catalog: Catalog) -> tuple[Manifest, 
     clean, out = withhold(manifest, catalog)
     if not os.path.normcase(place).startswith(os.path.normcase(f"{os.path.realpath(manifest.root)}{os.sep}")):
         clean = replace(clean, root="")  # a build in a folder that it names is not what was asked for
-    note = (
-        f"{', '.join(out)} (the manifest is not trusted; if you believe it: torchbuild trust {quoted(place)})"
-    )
+    command = f"torchbuild trust {as_word(place)}"
+    note = f"{', '.join(out)} (the manifest is not trusted; if you believe it: {command})"
     return clean, (note,) if out else ()
 
 

@@ -36,7 +36,7 @@ from torchbuild_tasks.system.git.reasons import Reason, advice, find_reason
 from torchbuild_tasks.system.git.run import Git
 from torchbuild_tasks.system.git.transfer import Outcome, run
 from torchbuild_tasks.system.reading import read_text
-from torchbuild_tasks.text.words import first_few
+from torchbuild_tasks.text.words import as_word, first_few
 from torchbuild_tasks.values import replace
 
 URL: Final = "https://github.com/pytorch/pytorch.git"
@@ -147,10 +147,11 @@ def git_dir(git: Git) -> Path:
         own = Path(output[1])
         if own.parent == git.folder.resolve() or _knows(own, git):
             return own
+        folder = as_word(git.folder)
         raise SourceError(
             f"{git.folder / '.git'} leads to {own}, which does not say that {git.folder} is its checkout: "
             "it could be another one's, and that would be changed.",
-            next_step=f"If it belongs here: git -C {git.folder} config core.worktree {git.folder}",
+            next_step=f"If it belongs here: git -C {folder} config core.worktree {folder}",
         )
     raise SourceError(
         f"{git.folder} is not a git checkout, so nothing can be fetched into it.",
@@ -340,8 +341,8 @@ def changes_error(git: Git, changed: tuple[str, ...]) -> SourceError:
     return SourceError(
         f"{git.folder} has changes that are not committed, so it is not moved to another version.",
         looked=(*changed[:10], *more),
-        next_step=f"Commit them: git -C {git.folder} commit -a\n"
-        f"or put them aside: git -C {git.folder} stash push   (back with: stash pop)\n"
+        next_step=f"Commit them: git -C {as_word(git.folder)} commit -a\n"
+        f"or put them aside: git -C {as_word(git.folder)} stash push   (back with: stash pop)\n"
         "or leave this checkout as it is and get the other version beside it: source get WORD --source "
         "OTHER_FOLDER",
     )

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from torchbuild_tasks.errors import Untrusted, UsageError
 from torchbuild_tasks.options import BuildRequest, flag
+from torchbuild_tasks.text.words import as_word
 from torchbuild_tasks.verbs import LOOKS, Outcome
 
 if TYPE_CHECKING:
@@ -72,14 +73,14 @@ def settle(verb: str, request: BuildRequest, report: Reporter) -> None:
     if verb == "trust":
         return
     from torchbuild_tasks.context import read_trusted_settings, with_templates
-    from torchbuild_tasks.plan.trust import quoted, withheld_text
+    from torchbuild_tasks.plan.trust import withheld_text
 
     try:
         settings = with_templates(read_trusted_settings(request))
     except UsageError:  # whoever needs the file says it
         return
     lines = tuple(f"{place}: {withheld_text(names)}" for place, names in settings.withheld.items())
-    commands = "\n".join(f"torchbuild trust {quoted(place)}" for place in settings.withheld)
+    commands = "\n".join(f"torchbuild trust {as_word(place)}" for place in settings.withheld)
     if not lines:
         return
     if looks(verb, request):

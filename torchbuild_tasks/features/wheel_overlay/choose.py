@@ -17,8 +17,8 @@ from torchbuild_tasks.model import BuildPlan, Expectation, Facts, Finding, Fresh
 from torchbuild_tasks.model.wheel import Member, Wheel
 from torchbuild_tasks.plan.install import LIBTORCHLESS, configure_command
 from torchbuild_tasks.plan.question import Question
-from torchbuild_tasks.plan.submodules import as_word, fetched_word, folder_beside
-from torchbuild_tasks.text.words import first_few
+from torchbuild_tasks.plan.submodules import fetched_word, folder_beside
+from torchbuild_tasks.text.words import as_word, first_few
 from torchbuild_tasks.values import replace
 
 COMPILED: Final = ("native", "generated", "build")

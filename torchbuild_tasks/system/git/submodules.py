@@ -24,6 +24,7 @@ from torchbuild_tasks.system.git.checkout import (
 from torchbuild_tasks.system.git.fetch import shallow_commits
 from torchbuild_tasks.system.git.run import Git
 from torchbuild_tasks.system.git.transfer import Outcome, Watch
+from torchbuild_tasks.text.words import as_word
 from torchbuild_tasks.values import replace
 
 _KEYS: Final = r"^submodule\..*\.(path|url|update)$"
@@ -178,11 +179,12 @@ def _links(git: Git) -> dict[str, str]:
             conflicts.setdefault(path, []).append(f"{_SIDES[stage]} {commit[:10]}")
     if conflicts:
         path = next(iter(conflicts))
+        folder = as_word(git.folder)
         raise SourceError(
             f"{git.folder} is in a merge that git cannot decide for {len(conflicts)} submodules.",
             looked=tuple(f"{path}: {', '.join(sides)}" for path, sides in conflicts.items()),
-            next_step=f"Choose a commit: git -C {git.folder / path} checkout COMMIT, then "
-            f"git -C {git.folder} add {path}\nor leave the merge: git -C {git.folder} merge --abort",
+            next_step=f"Choose a commit: git -C {as_word(git.folder / path)} checkout COMMIT, then "
+            f"git -C {folder} add {as_word(path)}\nor leave the merge: git -C {folder} merge --abort",
         )
     return links
 

@@ -27,6 +27,7 @@ from torchbuild_tasks.system.git.submodules import changes
 from torchbuild_tasks.system.git.transfer import Watch
 from torchbuild_tasks.system.reading import read_json
 from torchbuild_tasks.system.remove import leftovers, remove_tree, rename_and_remove
+from torchbuild_tasks.text.words import as_word
 
 State = Literal["adding", "here"]  # "here": added whole; entries on disk have these words
 
@@ -72,7 +73,7 @@ def commit_of(git: Git, ref: str) -> str:
     raise SourceError(
         f"There is no branch, tag or commit {ref} in {git.folder}.",
         looked=(f"git rev-parse {ref}", f"git rev-parse origin/{ref}"),
-        next_step=f"Fetch it first: git -C {git.folder} fetch origin {ref}",
+        next_step=f"Fetch it first: git -C {as_word(git.folder)} fetch origin {as_word(ref)}",
     )
 
 
@@ -189,7 +190,8 @@ def remove(git: Git, folder: Path, *, created: Collection[str] = ()) -> None:
     if entry is None:
         raise SourceError(
             f"{folder} was not made by torchbuild_tasks, so it is not removed.",
-            next_step=f"If the worktree is no longer needed: git -C {git.folder} worktree remove {folder}",
+            next_step="If the worktree is no longer needed: "
+            f"git -C {as_word(git.folder)} worktree remove {as_word(folder)}",
         )
     if entry.state == "here" and os.path.lexists(folder) and (lost := losses(git, folder, created)):
         raise loss_error(folder, lost)
