@@ -59,14 +59,20 @@ def tests(session: nox.Session) -> None:
     The venv of the run before is brought up to date: a new one costs 16 seconds of a core.
     """
     install(session, "test")
-    # A file stays together: some build once, and their tests go on from there in their order. The files come
-    # in the order of tests/conftest.py, the long ones first, and not as they have many tests or few.
     # Two more at once than there are cores: a third of the time tests wait for a program or a clock.
-    workers = str((os.cpu_count() or 1) + 2)
-    several: tuple[str, ...] = ("-n", workers, "--dist", "loadfile", "--no-loadscope-reorder")
+    words = (*several(session, (os.cpu_count() or 1) + 2), *session.posargs)
+    session.run("python", "-m", "pytest", *words, env=KEEP_BYTE_CODE)
+
+
+def several(session: nox.Session, workers: int) -> tuple[str, ...]:
+    """Let pytest run so many tests at once, unless `-- -p no:xdist` says otherwise.
+
+    A file stays together: some build once, and their tests go on from there in their order. The files come in
+    the order of tests/conftest.py, the long ones first, and not as they have many tests or few.
+    """
     if "no:xdist" in session.posargs or "-pno:xdist" in session.posargs:
-        several = ()
-    session.run("python", "-m", "pytest", *several, *session.posargs, env=KEEP_BYTE_CODE)
+        return ()
+    return ("-n", str(workers), "--dist", "loadfile", "--no-loadscope-reorder")
 
 
 @nox.session(reuse_venv=True)
@@ -92,7 +98,7 @@ def tests_windows(session: nox.Session) -> None:
     session.run(*bench, "run", *options, "--", *ours)
     # Not `run`: whoever ends the processes of the bench ends the tests without a word and with exit code 0,
     # and wine stood still for good in a test once.
-    words = ("-p", "no:cacheprovider", "--durations=25", *session.posargs)
+    words = ("-p", "no:cacheprovider", "--durations=25", *several(session, 2), *session.posargs)
     session.run(*bench, "tests", *options, "--", *words)
 
 
