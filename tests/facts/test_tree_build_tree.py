@@ -36,6 +36,26 @@ def test_the_cache_is_read_by_exact_names(tmp_path: Path) -> None:
     )
 
 
+@pytest.mark.parametrize(
+    ("program", "version", "gone"),
+    [
+        ("/usr/bin/ninja", "1.11.1", False),
+        ("/src/evil/ninja", None, False),  # of the checkout: not in a folder of PATH, so never run
+        ("/usr/bin/ninja-1.9", None, True),
+    ],
+)
+def test_the_ninja_of_the_tree_is_asked_where_path_would_find_it(
+    tmp_path: Path, program: str, version: str | None, gone: bool
+) -> None:
+    files = {
+        "/b/CMakeCache.txt": f"CMAKE_MAKE_PROGRAM:FILEPATH={program}\n",
+        "/b/.ninja_log": "# ninja log v5\n0\t7\t0\tx.o\t1\n",
+    }
+    programs = {"/usr/bin/ninja": "1.11.1\n", "/src/evil/ninja": "6.6.6\n"}
+    cache = look_at_cache(machine(tmp_path, files=files, programs=programs), "/b")
+    assert cache == CMakeCache(make_program=program, make_version=version, make_gone=gone, ninja_log=5)
+
+
 def test_no_cache_is_none_and_an_empty_one_is_not(tmp_path: Path) -> None:
     door = machine(tmp_path, files={"/b/CMakeCache.txt": ""})
     assert look_at_cache(door, "/other") is None

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import re
+import shutil
 import signal
 import subprocess
 import time
@@ -19,7 +20,7 @@ from typing import cast
 import pytest
 
 from tests.support import sample
-from tests.support.capabilities import needs_cmake, needs_linux_compiler
+from tests.support.capabilities import needs, needs_cmake, needs_linux_compiler
 from tests.support.driver import TORCHBUILD, Run, environment, torchbuild
 from tests.support.sample import ERAS, Era, materialise
 from torchbuild_tasks.build.install.inner_loop import leave_second
@@ -35,6 +36,18 @@ ROUND, FRONT, NOTHING = "by Ninja and install:", "by setup.py or pip:", "Up to d
 
 
 in_one_era = sample.in_one_era("loop")
+
+
+def old_ninja() -> str | None:
+    """Return the machine's Ninja where it writes another log than the one that a venv gets from PyPI."""
+    found = shutil.which("ninja", path=environment()["PATH"])
+    said = (
+        subprocess.run([found, "--version"], capture_output=True, text=True, check=False) if found else None
+    )
+    return found if said and said.stdout.startswith(("1.8", "1.9", "1.10", "1.11")) else None
+
+
+OLD_NINJA = old_ninja()
 
 
 class Loop:
@@ -388,3 +401,22 @@ def test_all_of_it_is_what_the_front_end_makes(loop: Loop) -> None:
     loop.append("aten/src/ATen/sum.cpp", "\n// edited\n")
     assert loop.way().startswith(ROUND)
     loop.same_as_front_end()
+
+
+@needs(OLD_NINJA is not None, "a Ninja before 1.12 on PATH, whose log newer ones do not read")
+@pytest.mark.parametrize("era", [pytest.param(ERAS[0], marks=pytest.mark.slow), ERAS[1]])
+def test_another_ninja_that_came_into_the_python_compiles_nothing_again(
+    era: Era, tmp_path: Path, target: Path
+) -> None:
+    loop = Loop(materialise(tmp_path / "minitorch", era=era), target, era, strict=False)
+    before = dict[Path, int]()
+    old = ("--set", f"CMAKE_MAKE_PROGRAM={OLD_NINJA}")
+    for words in (old, ("--set", "BUILD_TEST=1"), ("--mode", "wheel"), ()):
+        done = loop(*words)
+        assert done.code == 0, done.out + done.err
+        objects = {path: path.stat().st_mtime_ns for path in loop.tree.glob("build/**/*.o")}
+        assert before.items() <= objects.items(), words
+        before = before or objects
+    assert before and loop("--clean").code == 0  # from here on by the Python's own
+    assert (loop.tree / "build/.ninja_log").read_text("utf-8").startswith("# ninja log v7")
+    subprocess.run([str(target), "-m", "pip", "uninstall", "-q", "-y", "torch"], check=True)

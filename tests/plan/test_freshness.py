@@ -278,25 +278,33 @@ def test_the_cmake_that_configured_is_held_against_the_one_that_would(
     assert needs != "nothing" or plan.way.name == "install"
 
 
+def with_ninjas(own: str, machine: str = "1.11.1", **cache: Any) -> Facts:
+    """After a build: the version of the Python's own Ninja ("" for none), and what the tree remembers."""
+    facts = built()
+    packages = {**facts.pythons[0].packages, "ninja": own} if own else facts.pythons[0].packages
+    tools = (tool("cmake", "3.28.1"), tool("ninja", machine, "/usr/bin/ninja"))
+    assert facts.tree.cache is not None
+    facts = with_tree(facts, cache=replace(facts.tree.cache, **{"make_program": "/usr/bin/ninja", **cache}))
+    first = replace(facts.pythons[0], packages=packages)
+    return replace(facts, tools=tools, pythons=(first, *facts.pythons[1:]))
+
+
 @pytest.mark.parametrize(
-    ("cached", "on_path", "needs"),
+    ("facts", "needs"),
     [
-        ("/usr/bin/ninja", "/usr/bin/ninja", "reconfigure"),  # 1.11 would go on building
-        ("/venv/bin/ninja", "/usr/bin/ninja", "nothing"),
-        ("/venv/bin/ninja", "/venv/bin/ninja", "nothing"),  # the venv is active
-        ("/opt/other/ninja", "/usr/bin/ninja", "nothing"),
+        # What reads the log goes on, wherever it lies: the machine's, though another came into the Python ...
+        (with_ninjas("1.13.2", make_version="1.11.1", ninja_log=5), "nothing"),
+        (with_ninjas("1.13.2", "1.13.0", make_version="1.13.0", ninja_log=7), "nothing"),
+        # ... and any where no log is known
+        (with_ninjas("1.13.2"), "nothing"),
+        (with_ninjas("", make_program="/opt/other/ninja"), "nothing"),
+        # It is gone, or another one has built here meanwhile: CMake must find one that is here.
+        (with_ninjas("1.13.2", make_gone=True, ninja_log=5), "reconfigure"),
+        (with_ninjas("1.13.2", make_version="1.11.1", ninja_log=7), "reconfigure"),
     ],
 )
-def test_a_ninja_that_came_into_the_python_needs_a_cmake_that_finds_it(
-    cached: str, on_path: str, needs: str
-) -> None:
-    facts = built()
-    tools = (tool("cmake", "3.28.1"), tool("ninja", "1.11.1", on_path))
-    packages = {**facts.pythons[0].packages, "ninja": "1.13.2"}
-    assert facts.tree.cache is not None
-    facts = with_tree(facts, cache=replace(facts.tree.cache, make_program=cached))
-    first = replace(facts.pythons[0], packages=packages)
-    plan = plan_of(replace(facts, tools=tools, pythons=(first, *facts.pythons[1:])))
+def test_cmake_runs_again_only_where_its_ninja_cannot_go_on(facts: Facts, needs: str) -> None:
+    plan = plan_of(facts)
     assert (plan.freshness.needs, plan.way.name == "install") == (needs, needs == "nothing")
 
 

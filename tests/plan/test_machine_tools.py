@@ -8,7 +8,7 @@ import pytest
 
 from tests.support.machines import base_python, built, linux_facts, plan_of, python, tool, with_tree
 from tests.support.windows import windows_facts
-from torchbuild_tasks.model import BuildPlan, Facts, Host
+from torchbuild_tasks.model import BuildPlan, Era, Facts, Host
 from torchbuild_tasks.text.words import shell_line
 from torchbuild_tasks.values import replace
 
@@ -74,6 +74,87 @@ def test_a_cache_comes_only_where_none_is_here_and_none_was_refused(facts: Facts
 def test_a_finished_tree_without_a_cache_keeps_what_it_has() -> None:
     plan = plan_of(built(replace(BARE, pythons=(python(managed=True),)), machine_tools=True))
     assert "sccache" not in brought(plan)
+
+
+def after(own: str, era: Era = "setuptools", **cache: Any) -> Facts:
+    """A tree that the machine's Ninja 1.11 made, and the version of the Python's own Ninja ("" for none)."""
+    facts = built(with_tree(linux_facts(), era=era))
+    made = {"make_program": "/usr/bin/ninja", "make_version": "1.11.1", "ninja_log": 5, **cache}
+    assert facts.tree.cache is not None
+    facts = with_tree(facts, cache=replace(facts.tree.cache, **made))
+    packages = {**facts.pythons[0].packages, **({"ninja": own} if own else {})}
+    return replace(facts, pythons=(replace(facts.pythons[0], packages=packages), *facts.pythons[1:]))
+
+
+def variables(plan: BuildPlan) -> dict[str, str]:
+    names = ("CMAKE_MAKE_PROGRAM", "CMAKE_ARGS")
+    return {each.name: each.value for each in plan.choices if each.name in names}
+
+
+def test_a_tree_goes_on_with_the_ninja_that_made_it() -> None:
+    plan = plan_of(after("1.13.2"))
+    assert variables(plan) == {"CMAKE_MAKE_PROGRAM": "/usr/bin/ninja"}
+    assert plan.way.ninja is not None
+    assert plan.way.ninja.argv[0] == "/usr/bin/ninja"
+    assert chosen(plan, "jobserver") == "off"
+    (finding,) = [each for each in plan.findings if each.id == "ninja"]
+    assert "goes on with it" in finding.text
+
+
+def test_what_fixes_it_in_the_new_era_leaves_the_users_words_alone() -> None:
+    facts = replace(after("1.13.2", "scikit-build-core"), environ={"CMAKE_ARGS": "-DX=1"})
+    assert variables(plan_of(facts))["CMAKE_ARGS"] == "-DX=1 -DCMAKE_MAKE_PROGRAM=/usr/bin/ninja"
+    before = built(replace(after("", "scikit-build-core"), environ={"CMAKE_ARGS": "-DX=1"})).tree.previous
+    assert plan_of(with_tree(facts, previous=before)).freshness.needs == "nothing"
+
+
+@pytest.mark.parametrize(
+    ("facts", "flags"),
+    [
+        (after(""), {}),  # it is found first anyway
+        (after("1.10.2"), {}),  # this one reads the log, too
+        (after("1.13.2", ninja_log=7), {}),  # the newer one has built here meanwhile
+        (after("1.13.2", ninja_log=None), {}),  # nothing was built
+        (after("1.13.2", ninja_log=99), {}),  # of a Ninja to come
+        (after("1.13.2", make_version=None), {}),  # it lies where nothing may be run
+        (after("1.13.2"), {"clean": True}),
+        (after("1.13.2"), {"set": ("CMAKE_MAKE_PROGRAM=/opt/ninja",)}),
+    ],
+)
+def test_else_the_ninja_that_is_found_first_is_taken(facts: Facts, flags: dict[str, Any]) -> None:
+    assert variables(plan_of(facts, **flags)).get("CMAKE_MAKE_PROGRAM") in (None, "/opt/ninja")
+
+
+def test_a_newer_ninja_is_not_brought_into_a_tree_that_the_old_one_made() -> None:
+    facts = after("")
+    ours = replace(facts, pythons=(replace(facts.pythons[0], managed=True), *facts.pythons[1:]))
+    assert "ninja" not in brought(plan_of(ours))
+    assert brought(plan_of(ours, clean=True)).startswith("ninja>=1.13")
+
+
+@pytest.mark.parametrize(
+    ("own", "log", "advice", "followed"),
+    [
+        ("1.13.2", 5, "'ninja<1.12'", "1.11.1"),
+        ("1.11.1", 7, "'ninja>=1.13'", "1.13.2"),
+        ("1.13.2", 6, "", ""),  # PyPI has none of 1.12
+    ],
+)
+def test_a_log_that_no_ninja_here_reads_is_told_before_everything_is_done_again(
+    own: str, log: int, advice: str, followed: str
+) -> None:
+    gone: dict[str, Any] = {
+        "make_program": "/gone/ninja",
+        "make_version": None,
+        "make_gone": True,
+        "ninja_log": log,
+    }
+    (finding,) = [each for each in plan_of(after(own, **gone)).findings if each.id == "ninja-log"]
+    assert finding.status == "warn" and "every step runs again" in finding.text
+    assert finding.fix.endswith(advice or "the ninja that made it")
+    if followed:
+        assert not [each for each in plan_of(after(followed, **gone)).findings if each.id == "ninja-log"]
+    assert not [each for each in plan_of(after(own, **gone), clean=True).findings if each.id == "ninja-log"]
 
 
 def test_an_old_python_that_the_wheels_do_not_install_into_gets_none() -> None:

@@ -168,7 +168,7 @@ def _dead(work: Work) -> tuple[str, ...]:
     """
     if work.front_end_skipped and not work.plan.freshness.changes:
         return ()
-    argv = ("ninja", "-C", str(work.build_dir), "-n", "-t", "cleandead")
+    argv = (*work.ninja, "-n", "-t", "cleandead")
     captured = process.capture(argv, env=work.environ, cwd=work.root)
     outputs = re.findall(r"^Remove (.+?)\r?$", captured.stdout.decode(errors="surrogateescape"), re.MULTILINE)
     return tuple(listed.in_checkout(work.root, (str(work.build_dir / path) for path in outputs)))

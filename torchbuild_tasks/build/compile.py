@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
+from pathlib import PurePath
 from typing import TYPE_CHECKING, Final
 
 from torchbuild_tasks.build.compiler_cache import begin_cache
@@ -144,7 +145,7 @@ def _run_once(work: Work, command: Command) -> tuple[int, LogScanner | None]:
 
 def _with_jobs(command: Command, jobs: str) -> tuple[str, ...]:
     """Return the command line: Ninja does not read MAX_JOBS, from which the front end takes its jobs."""
-    if command.argv[0] != "ninja" or not jobs.isdecimal():
+    if not PurePath(command.argv[0]).name.startswith("ninja") or not jobs.isdecimal():
         return command.argv
     return (*command.argv, "-j", jobs)
 

@@ -33,9 +33,7 @@ def build_target(work: Work) -> Work:
     target = work.request.target
     if not target:
         return work
-    ninja = Command(
-        argv=("ninja", "-C", str(work.build_dir)), cwd=work.plan.source, because=f"--target {target}"
-    )
+    ninja = Command(argv=work.ninja, cwd=work.plan.source, because=f"--target {target}")
     if work.plan.way.configure:
         work.ledger.open()
         work = run_build(work, work.plan.way.configure)

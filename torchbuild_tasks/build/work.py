@@ -99,6 +99,11 @@ class Work(msgspec.Struct, frozen=True, kw_only=True):
         """The build tree."""
         return Path(self.plan.build_dir)
 
+    @property
+    def ninja(self) -> tuple[str, ...]:
+        """The first words of every call of Ninja: the one that is named, or the one that is found."""
+        return (self.env.get("CMAKE_MAKE_PROGRAM") or "ninja", "-C", str(self.build_dir))
+
     def __repr__(self) -> str:
         return repr_without(self, "cache_addresses")
 

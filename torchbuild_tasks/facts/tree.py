@@ -9,12 +9,13 @@ import re
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from torchbuild_tasks.errors import UsageError
 from torchbuild_tasks.facts.probe import Probe
 from torchbuild_tasks.facts.requirements import build_requirements, install_requirements
 from torchbuild_tasks.facts.submodules import look_at_submodules
+from torchbuild_tasks.facts.tools import version_of
 from torchbuild_tasks.facts.tree_reads import look_at_reads
 from torchbuild_tasks.model import CMakeCache, Era, OwnPatch, Previous, Running, Tree
 from torchbuild_tasks.model.record import MANIFEST_FILE, RECORD_FILE
@@ -301,6 +302,7 @@ def _tags(probe: Probe, ask: tuple[str, ...]) -> tuple[str, ...] | None:
 
 LOCK_NOTE = ".torchbuild/lock.json"  # of the door system/lock.py
 INSTALL_FILE = "torchbuild-install.json"
+_LOG_VERSION: Final = re.compile(rb"# ninja log v(\d{1,3})\n")  # kFileSignature in Ninja's src/build_log.cc
 # In the order of trust: what PyTorch's own build passes in comes first.
 PYTHON_KEYS = ("PYTHON_EXECUTABLE", "Python_EXECUTABLE", "Python3_EXECUTABLE")
 
@@ -315,6 +317,7 @@ def look_at_cache(probe: Probe, build_dir: str | None) -> CMakeCache | None:
         return None
     entries = _cache_entries(text)
     release = [entries.get(f"CMAKE_CACHE_{part}_VERSION") for part in ("MAJOR", "MINOR", "PATCH")]
+    program = entries.get("CMAKE_MAKE_PROGRAM")
     return CMakeCache(
         home=entries.get("CMAKE_HOME_DIRECTORY"),
         generator=entries.get("CMAKE_GENERATOR"),
@@ -322,9 +325,25 @@ def look_at_cache(probe: Probe, build_dir: str | None) -> CMakeCache | None:
         python=next((entries[key] for key in PYTHON_KEYS if key in entries), None),
         compiler=entries.get("CMAKE_CXX_COMPILER"),
         prefix=entries.get("CMAKE_INSTALL_PREFIX"),
-        make_program=entries.get("CMAKE_MAKE_PROGRAM"),
+        make_program=program,
+        make_version=_version_on_path(probe, program) if program else None,
+        make_gone=bool(program) and not probe.exists(str(program)),
+        ninja_log=_log_version(probe, build_dir),
         cmake=".".join(part for part in release if part) if all(release) else None,
     )
+
+
+def _version_on_path(probe: Probe, program: str) -> str | None:
+    """Return the version of a program; only one in a folder of PATH is run: the cache may be another's."""
+    folder = probe.realpath(probe.names.parent(program))
+    known = folder in map(probe.realpath, probe.path_folders)
+    return version_of(probe, program) if known and probe.program_at(program) else None
+
+
+def _log_version(probe: Probe, build_dir: str | None) -> int | None:
+    log = probe.read_bytes(probe.join(build_dir, ".ninja_log")) if build_dir else None
+    match = _LOG_VERSION.match(log or b"")
+    return int(match[1]) if match else None
 
 
 def _cache_entries(text: str) -> dict[str, str]:

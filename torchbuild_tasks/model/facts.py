@@ -121,7 +121,9 @@ class Python(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 class CMakeCache(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """What an existing build tree remembers of its making; `prefix` is where its install rules go.
 
-    `cmake` is the version of the CMake that configured it, `make_program` its Ninja's path.
+    `cmake` is the version of the CMake that configured it, `make_program` the path of its Ninja, whose
+    `make_version` is known where it lies in a folder of PATH; with `make_gone` it is no longer there.
+    `ninja_log` is the version of the format of Ninja's log.
     """
 
     home: str | None = None
@@ -132,6 +134,9 @@ class CMakeCache(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     prefix: str | None = None
     cmake: str | None = None
     make_program: str | None = None
+    make_version: str | None = None
+    make_gone: bool = False
+    ninja_log: int | None = None
 
 
 class Previous(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

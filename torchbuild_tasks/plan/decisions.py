@@ -28,7 +28,7 @@ from torchbuild_tasks.plan.install import editable_variables, mixed_variables
 from torchbuild_tasks.plan.jobs import choose_heavy_jobs, choose_jobs
 from torchbuild_tasks.plan.jobserver import ChosenJobserver, choose_jobserver
 from torchbuild_tasks.plan.linker import ChosenLinker, choose_linker
-from torchbuild_tasks.plan.machine_tools import CACHE, say_brought
+from torchbuild_tasks.plan.machine_tools import CACHE, keep_ninja, say_brought
 from torchbuild_tasks.plan.question import Question
 from torchbuild_tasks.plan.toolset import ChosenToolset, choose_toolset, toolset_variables
 from torchbuild_tasks.plan.torch_ref import wanted_torch
@@ -118,7 +118,8 @@ def decide_build(question: Question) -> Decisions:
         *editable_variables(question, python.target, mode.value, build_dir(question)),
         *repeated,
     )
-    flags = (*linker.choices, *choose_flags(question, compilers.tool), *forced_flags(repeated))
+    kept = keep_ninja(question, python.target)
+    flags = (*linker.choices, *choose_flags(question, compilers.tool), *forced_flags(repeated), *kept)
     settled = settle_switches(
         question, _merge(lower, decide_all(question), decisive, flags, mixed_variables(question))
     )

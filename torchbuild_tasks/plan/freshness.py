@@ -13,8 +13,10 @@ from typing import TYPE_CHECKING
 
 from torchbuild_tasks.catalog.match import admits, parse_version, series, variable_row
 from torchbuild_tasks.model import Change, Finding, Freshness, Need, Tree
+from torchbuild_tasks.plan.machine_tools import keep_ninja, ninja_of, reads_log
 from torchbuild_tasks.plan.question import Question
 from torchbuild_tasks.plan.requirements import parse_if_named
+from torchbuild_tasks.plan.variables import decide
 
 if TYPE_CHECKING:
     from torchbuild_tasks.plan.decisions import Decisions  # which imports inner_loop, and that this
@@ -58,7 +60,8 @@ def fingerprint(decisions: Decisions) -> dict[str, str]:
         f"patch {patch.id}": hashlib.sha256(patch.diff.encode()).hexdigest()[:16]
         for patch in decisions.patches
     }
-    inputs |= {f"variable {name}": value for name, value in decisions.variables.items()}
+    variables = {**decisions.variables, **_before_kept(decisions)}
+    inputs |= {f"variable {name}": value for name, value in variables.items() if value is not None}
     if question.request.mixed and tree.previous:  # which wheel it is, and what with, is seen when it is found
         inputs |= {name: text for name, text in tree.previous.inputs.items() if name.startswith("wheel")}
     return inputs
@@ -98,31 +101,35 @@ def cmake_version(decisions: Decisions) -> str:
 
 
 def _ninja(decisions: Decisions) -> str:
-    """Return the Ninja that the build will find first: the Python's own, else the path of the machine's."""
+    """Return the path of the Ninja that the build takes; the Python's own, which is found first, has none."""
     question, python = decisions.question, decisions.python
     if any(parse_if_named(text, "ninja") for text in (*python.missing, *python.better)):
         return OWN_NINJA
-    if python.target and "ninja" in python.target.packages:
-        return OWN_NINJA
-    return next((str(t.path) for t in question.facts.tools if t.name == "ninja" and t.path), "")
+    ninja = ninja_of(question, python.target)
+    return ninja.path or (OWN_NINJA if ninja.version else "")
+
+
+def _before_kept(decisions: Decisions) -> dict[str, str | None]:
+    """Return what the variables that keep the tree's Ninja are without it: to go on is no change."""
+    question = decisions.question
+    kept = keep_ninja(question, decisions.python.target)
+    own = {each.name: decide(question, each.name) for each in kept}
+    return {name: choice.value if choice else None for name, choice in own.items()}
 
 
 def as_configured(question: Question, before: Mapping[str, str], now: Mapping[str, str]) -> dict[str, str]:
     """Return recorded inputs with the CMake and the Ninja that have really configured the tree.
 
-    Those may have been installed after the plan that was recorded. CMake keeps the path of its Ninja, so
-    one of the machine goes on building where a better one has come into the Python; any other path is taken
-    for the one that is planned, for a program has several.
+    Those may have been installed after the plan that was recorded. CMake keeps the path of its Ninja, and
+    any that reads the log of the tree goes on with it, whatever its path.
     """
     cache = question.facts.tree.cache
     found = {**before, "ninja": now["ninja"]}
     if cache and cache.cmake:
         found["cmake"] = cache.cmake
-    if cache and cache.make_program and now["ninja"] == OWN_NINJA:
-        own = _path(now["python"].rpartition(" ")[0]).rsplit("/", 2)[0]  # an active venv is on PATH, too
-        tools = [_path(t.path) for t in question.facts.tools if t.name == "ninja" and t.path]
-        machine = [path for path in tools if not path.startswith(f"{own}/")]
-        found["ninja"] = cache.make_program if _path(cache.make_program) in machine else OWN_NINJA
+    if cache and cache.make_program:
+        lost = cache.make_gone or reads_log(question, cache.make_version) is False
+        found["ninja"] = cache.make_program if lost else now["ninja"]
     return found
 
 

@@ -16,6 +16,7 @@ from torchbuild_tasks.catalog import FrontEndRow
 from torchbuild_tasks.catalog.match import applies, configure_row, variable_row
 from torchbuild_tasks.model import Choice, Command, Finding, Freshness, Python, Way
 from torchbuild_tasks.plan.freshness import as_configured, is_same
+from torchbuild_tasks.plan.machine_tools import MAKE_PROGRAM
 from torchbuild_tasks.plan.question import Question
 
 if TYPE_CHECKING:  # decisions takes its variables from here
@@ -42,7 +43,8 @@ def choose_way(decisions: Decisions, freshness: Freshness, inputs: Mapping[str, 
         return Way(name="front end", because=reason, configure=_configure(decisions, freshness))
     because = "setup.py or pip would read and write nothing new"
     root = decisions.question.facts.tree.root
-    command = Command(argv=("ninja", "-C", build_dir), cwd=root, because=because)
+    ninja = decisions.variables.get(MAKE_PROGRAM) or "ninja"
+    command = Command(argv=(ninja, "-C", build_dir), cwd=root, because=because)
     return Way(name="install", because=because, ninja=command)
 
 

@@ -11,9 +11,10 @@ from packaging.requirements import Requirement
 from torchbuild_tasks.catalog import GIB, JobserverRow
 from torchbuild_tasks.catalog.match import admits, applies, memory_row
 from torchbuild_tasks.features.cache.choose import LAUNCHERS, ChosenCache
-from torchbuild_tasks.model import Choice, Jobserver, Source
+from torchbuild_tasks.model import Choice, Jobserver, Source, Tool
 from torchbuild_tasks.plan.environment import ChosenPython
 from torchbuild_tasks.plan.jobs import gib_of_job, usable_cores, usable_memory
+from torchbuild_tasks.plan.machine_tools import ninja_of
 from torchbuild_tasks.plan.question import Question
 from torchbuild_tasks.plan.variables import decide
 
@@ -106,15 +107,12 @@ def _program(question: Question, python: ChosenPython, row: JobserverRow) -> tup
     own = python.target
     if any(Requirement(text).name == row.program for text in (*python.missing, *python.better)):
         return "", f"{row.program} from PyPI"
-    if row.program in (own.packages if own else {}):
-        assert own is not None
-        version, where = own.packages[row.program], f"of {own.executable}"
-    else:
-        tool = next((t for t in question.facts.tools if t.name == row.program and t.path), None)
-        if tool is None:
-            return f"there is no {row.program}", ""
-        version, where = tool.version or "", str(tool.path)
-    named = f"{row.program} {version or 'of an unknown version'} ({where})"
-    if not admits(row.version, version):
+    makes = (tool for tool in question.facts.tools if tool.name == row.program and tool.path)
+    tool = ninja_of(question, own) if row.program == "ninja" else next(makes, Tool(name=row.program))
+    where = tool.path or (f"of {own.executable}" if own and tool.version else "")
+    if not where:
+        return f"there is no {row.program}", ""
+    named = f"{row.program} {tool.version or 'of an unknown version'} ({where})"
+    if not admits(row.version, tool.version):
         return f"{named} knows none; {row.program}{row.version} does", ""
     return "", named

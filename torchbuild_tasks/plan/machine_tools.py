@@ -1,20 +1,29 @@
 """What PyPI brings by default because a build is faster or safer with it: a newer ninja, a compiler cache.
 
-Only for an environment of the tool's own; of one that is the user's a finding says what would help.
+Only for an environment of the tool's own; of one that is the user's a finding says what would help. A build
+tree goes on with the Ninja that made it, where a newer one would do everything again.
 """
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterator
 from typing import Final
 
 from torchbuild_tasks.catalog.match import admits
 from torchbuild_tasks.catalog.rows import BringRow
-from torchbuild_tasks.model import Choice, Finding, Python
+from torchbuild_tasks.model import Choice, Finding, Python, Tool
 from torchbuild_tasks.plan.question import Question
 from torchbuild_tasks.plan.variables import decide, is_off
 
 CACHE: Final = "sccache"
+MAKE_PROGRAM: Final = "CMAKE_MAKE_PROGRAM"
+CMAKE_ARGS: Final = "CMAKE_ARGS"
+# Which Ninja goes on with a log of its builds, by the version of its format; any other starts it over
+# (kOldestSupportedVersion, kCurrentVersion in src/build_log.cc of 1.5.3 to 1.13.2). Tried: 1.11.1, 1.13.0.
+_READS_LOG: Final = {4: "<1.12", 5: "<1.12", 6: ">=1.12,<1.13", 7: ">=1.13"}
+_WHEELS: Final = ("1.11.1", "1.13.2")  # of each series that PyPI has wheels of; it has none of 1.12
+IN_CACHE: Final = "CMakeCache.txt"
 _CACHES: Final = ("ccache", CACHE)
 _LAUNCHER: Final = "_COMPILER_LAUNCHER"
 
@@ -24,13 +33,61 @@ def better(question: Question, installed: Python | None, base: Python) -> tuple[
     row = _row(question, "ninja")
     if row is None or not _may(question) or not admits(row.python, base.version):
         return ()
-    own = installed.packages.get(row.name) if installed else None
-    here = own or _on_machine(question, row.name)
-    return () if admits(row.fits, here) else (f"{row.name}{row.fits}",)
+    here = ninja_of(question, installed).version
+    # One that reads the tree's log stays: a newer one would do everything again.
+    return () if admits(row.fits, here) or reads_log(question, here) else (f"{row.name}{row.fits}",)
 
 
-def _on_machine(question: Question, name: str) -> str | None:
-    return next((tool.version for tool in question.facts.tools if tool.name == name and tool.path), None)
+def ninja_of(question: Question, python: Python | None) -> Tool:
+    """Return the Ninja of a build: the one that goes on with the tree, the Python's own, or the machine's.
+
+    The Python's own has no path, for it is found first; without any there is neither path nor version.
+    """
+    first = _found_first(question, python)
+    cache = question.facts.tree.cache
+    if cache is None or not cache.make_version or decide(question, MAKE_PROGRAM):
+        return first
+    if reads_log(question, first.version) is not False or reads_log(question, cache.make_version) is False:
+        return first
+    return Tool(name="ninja", path=cache.make_program, version=cache.make_version, found_via=IN_CACHE)
+
+
+def _found_first(question: Question, python: Python | None) -> Tool:
+    if own := python.packages.get("ninja") if python else None:
+        return Tool(name="ninja", version=own)
+    found = (tool for tool in question.facts.tools if tool.name == "ninja" and tool.path)
+    return next(found, Tool(name="ninja"))
+
+
+def reads_log(question: Question, version: str | None) -> bool | None:
+    """Say whether a Ninja goes on with the log of the build tree; None where that is not known."""
+    readers = _log_readers(question)
+    return admits(readers, version) if readers else None
+
+
+def _log_readers(question: Question) -> str:
+    cache = question.facts.tree.cache
+    return _READS_LOG.get(cache.ninja_log or 0, "") if cache and not question.request.clean else ""
+
+
+def keep_ninja(question: Question, python: Python | None) -> tuple[Choice, ...]:
+    """Return what has CMake take the Ninja that made the tree, or is asked for, and not the first it finds.
+
+    scikit-build-core names that one with -D; what CMAKE_ARGS says comes later and counts (its cmake.py, 1.0).
+    """
+    ninja = ninja_of(question, python)
+    named = decide(question, MAKE_PROGRAM)
+    if ninja.found_via == IN_CACHE:
+        because = (
+            f"ninja {ninja.version} made the build tree; with another version every step would run again"
+        )
+        named = Choice(name=MAKE_PROGRAM, value=str(ninja.path), because=because)
+    if named is None or question.era == "setuptools":
+        return (named,) if named else ()
+    own = decide(question, CMAKE_ARGS)
+    define = shlex.quote(f"-D{MAKE_PROGRAM}={named.value}".replace("\\", "/"))
+    value = f"{own.value.strip()} {define}" if own else define
+    return named, Choice(name=CMAKE_ARGS, value=value, because=named.because, source=named.source)
 
 
 def lacks_cache(question: Question) -> bool:
@@ -73,14 +130,33 @@ def say_brought(question: Question, missing: tuple[str, ...], cache: str) -> Cho
 def check_better(question: Question, python: Python, *, foreign: bool) -> Iterator[Finding]:
     """Say what would help in an environment that is the user's, with the command."""
     row = _row(question, "ninja")
-    own = python.packages.get("ninja") or _on_machine(question, "ninja")
-    if row is None or not foreign or own is None or admits(row.fits, own) or question.given("machine_tools"):
+    ninja = ninja_of(question, python)
+    if row is None or not foreign or ninja.version is None or admits(row.fits, ninja.version):
         return
-    if not admits(row.python, python.version):
+    if question.given("machine_tools") or not admits(row.python, python.version):
         return
-    text = f"ninja {own}: {row.lacks}, so the number of jobs is fixed beforehand"
+    text = f"ninja {ninja.version}: {row.lacks}, so the number of jobs is fixed beforehand"
     fix = question.line(python.executable, "-m", "pip", "install", f"{row.name}{row.fits}")
+    if ninja.found_via == IN_CACHE:
+        text += "; it made the build tree and goes on with it, for another would run every step again"
+        fix = "build --clean takes the newer one that is here, and does everything again."
     yield Finding(id="ninja", status="unknown", text=text, fix=fix)
+
+
+def check_log(question: Question, python: Python | None) -> Iterator[Finding]:
+    """Warn where the Ninja that made the tree is not here, and any other does everything again."""
+    ninja = ninja_of(question, python)
+    readers = _log_readers(question)
+    if reads_log(question, ninja.version) is not False:
+        return
+    text = (
+        f"the build tree was made by a ninja {readers}, whose log ninja {ninja.version} does not read: "
+        "every step runs again, though nothing changed"
+    )
+    fix = "To spare that, put back the ninja that made it"
+    if python and any(admits(readers, wheel) for wheel in _WHEELS):
+        fix += ": " + question.line(python.executable, "-m", "pip", "install", f"ninja{readers}")
+    yield Finding(id="ninja-log", status="warn", text=text, fix=fix)
 
 
 def _row(question: Question, name: str) -> BringRow | None:

@@ -344,7 +344,7 @@ def compile_against(work: Work) -> Work:
         work,
         (*find_unlike(theirs, _configured(work), _compiler(work)), *_uncompiled(work, build_file, reached)),
     )
-    ninja = ("ninja", "-C", str(work.build_dir))
+    ninja = work.ninja
     folder = _FOLDER.search(build_file)
     if folder is None:
         raise BuildFailed(f"{work.build_dir / 'build.ninja'} has no target {PYTHON_PART}.")

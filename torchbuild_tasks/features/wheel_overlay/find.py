@@ -14,6 +14,7 @@ from urllib.parse import unquote, urlsplit
 
 import msgspec
 
+from torchbuild_tasks.build.history import build_program
 from torchbuild_tasks.build.ledger import last_manifest
 from torchbuild_tasks.build.work import Work
 from torchbuild_tasks.catalog import Catalog
@@ -216,8 +217,9 @@ def ninja_targets(work: Work | Scene, reached: tuple[Reached, ...]) -> dict[str,
     targets: dict[str, tuple[str, ...]] = {}
     if not (work.build_dir / "build.ninja").is_file():
         return targets
+    ninja = build_program(work.build_dir, "ninja") or "ninja"
     for each in reached[:20]:
-        argv = ("ninja", "-C", str(work.build_dir), "-t", "query", str(work.root / each.path))
+        argv = (ninja, "-C", str(work.build_dir), "-t", "query", str(work.root / each.path))
         captured = process.capture(argv, timeout=20.0)
         if captured.rc == 0:
             _, _, outputs = captured.text.partition("outputs:")
