@@ -253,6 +253,7 @@ class CharacterRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     character: str
     breaks: str
     os: str = ""
+    torch: str = ""
     switch: str = ""
     unless: str = ""
     kernel: str = ""
@@ -261,7 +262,10 @@ class CharacterRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
 
 
 class MsvcRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A limit on MSVC toolsets: the CUDA versions that take one, or why one is `refused` or `doubted`."""
+    """A limit on MSVC toolsets: the CUDA versions that take one, or why one is `refused` or `doubted`.
+
+    `with_cuda` are the CUDA versions of the builds that a doubt is about.
+    """
 
     toolset: str
     source: str
@@ -271,6 +275,7 @@ class MsvcRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     visual_studio: str = ""
     refused: str = ""
     doubted: str = ""
+    with_cuda: str = ""
     install: str = ""
 
 

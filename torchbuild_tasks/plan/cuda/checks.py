@@ -328,7 +328,8 @@ def _check_torch(question: Question, chosen: ChosenToolkit) -> list[Finding]:
 
 
 def _wrong_cuda(question: Question, chosen: ChosenToolkit, row: CudaTorchRow) -> Finding:
-    text = f"torch {question.row.version} builds with CUDA {row.cuda}, and this is {chosen.version}"
+    builds = "builds" if row.refuse else "is known to build"
+    text = f"torch {question.row.version} {builds} with CUDA {row.cuda}, and this is {chosen.version}"
     if row.because:
         text += f": {row.because}"
     return Finding(id=TOOLKIT_ID, status="error" if row.refuse else "warn", text=text, fix=ADVISED)
