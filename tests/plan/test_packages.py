@@ -63,9 +63,11 @@ def test_the_same_package_manager_has_other_names_elsewhere(distribution: str, l
         ("Ubuntu 16.04.7 LTS", (5, 7), "sudo apt install g++-5"),
         ("Ubuntu 16.04.7 LTS", (7, 9), "ppa:ubuntu-toolchain-r/test"),
         ("Ubuntu 14.04.6 LTS", (5, 7), "ppa:ubuntu-toolchain-r/test"),
+        ("Arch Linux", (14, 13), "sudo pacman -S gcc14"),
+        ("Arch Linux", (8, 7), "conda create -n gxx"),
     ],
 )
-def test_an_old_ubuntu_is_told_where_its_compilers_are(
+def test_a_system_is_told_where_its_other_compilers_are(
     distribution: str, majors: tuple[int, ...], line: str
 ) -> None:
     assert line in how_to_install_gcc(of(distribution), CATALOG, majors)
