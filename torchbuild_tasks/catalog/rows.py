@@ -262,10 +262,7 @@ class CharacterRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
 
 
 class MsvcRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A limit on MSVC toolsets: the CUDA versions that take one, or why one is `refused` or `doubted`.
-
-    `with_cuda` are the CUDA versions of the builds that a doubt is about.
-    """
+    """A limit on MSVC toolsets: the CUDA versions that take one, or why one is `refused` or `doubted`."""
 
     toolset: str
     source: str
