@@ -229,8 +229,10 @@ def test_a_clang_whose_names_nvcc_does_not_share() -> None:
     assert found(plan_of(clang).findings, "compiler").status == "ok"
     finding = found(plan_of(clang, cuda=True).findings, "compiler")
     assert finding.status == "warn"
-    assert "--set CXX=g++" in finding.fix
     assert not [op for op in plan_of(clang, cuda=True).env if op.name == "CXXFLAGS"]
+    both = replace(clang, compilers=(*clang.compilers, tool("g++", "13.3.0"), tool("gcc", "13.3.0")))
+    followed = plan_of(both, cuda=True, set=tuple(finding.fix.partition("--set ")[2].split(" --set ")))
+    assert found(followed.findings, "compiler").status == "ok"
 
 
 FORGIVEN = "-Wno-error=maybe-uninitialized -Wno-error=uninitialized"
