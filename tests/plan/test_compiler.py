@@ -199,7 +199,7 @@ def test_an_empty_cxx_asks_for_nothing() -> None:
 
 @pytest.mark.parametrize(
     ("name", "version", "torch"),
-    [("g++", "13.3.0", "1.13.1"), ("g++", "15.1.0", "2.6.0"), ("clang++", "19.1.0", "2.5.1")],
+    [("g++", "13.3.0", "2.0.1"), ("g++", "15.1.0", "2.6.0"), ("clang++", "19.1.0", "2.5.1")],
 )
 def test_a_compiler_that_came_after_this_torch(name: str, version: str, torch: str) -> None:
     """It is told what helps, unless it was told already; an older one that is here is taken before it."""
@@ -223,6 +223,18 @@ def test_a_newer_compiler_where_it_does_not_come_up() -> None:
     assert not [op for plan in without for op in plan.env if op.name == "CXXFLAGS"]
 
 
+def test_a_clang_whose_names_nvcc_does_not_share() -> None:
+    """pytorch#169926: nothing but libtorch_cuda was seen not to link."""
+    clang = machine(tool("clang++", "20.1.2"), tool("clang", "20.1.2"), version="2.9.0")
+    assert found(plan_of(clang).findings, "compiler").status == "ok"
+    finding = found(plan_of(clang, cuda=True).findings, "compiler")
+    assert finding.status == "warn"
+    assert not [op for op in plan_of(clang, cuda=True).env if op.name == "CXXFLAGS"]
+    both = replace(clang, compilers=(*clang.compilers, tool("g++", "13.3.0"), tool("gcc", "13.3.0")))
+    followed = plan_of(both, cuda=True, set=tuple(finding.fix.partition("--set ")[2].split(" --set ")))
+    assert found(followed.findings, "compiler").status == "ok"
+
+
 FORGIVEN = "-Wno-error=maybe-uninitialized -Wno-error=uninitialized"
 
 
@@ -230,7 +242,8 @@ FORGIVEN = "-Wno-error=maybe-uninitialized -Wno-error=uninitialized"
     ("facts", "assignments", "flags"),
     [
         (machine(GXX, GCC), (), FORGIVEN),
-        (machine(GXX, GCC, version="1.13.1"), (), FORGIVEN),
+        (machine(GXX, GCC, version="1.13.1"), (), f"{FORGIVEN} -include array"),
+        (machine(GXX, GCC, version="1.13.1"), ("USE_DISTRIBUTED=0",), FORGIVEN),
         (machine(GXX, GCC, version="1.10.2"), (), None),
         (machine(tool("g++", "14.2.1")), (), FORGIVEN),
         (machine(CLANGXX, CLANG), (), None),

@@ -205,6 +205,12 @@ def test_a_character_that_no_build_survives_is_named(character: str) -> None:
     assert repr(character) in finding.text
 
 
+@pytest.mark.parametrize(("version", "told"), [("1.6.0", ["error"]), ("1.7.0", [])])
+def test_a_blank_before_the_libraries_were_quoted(version: str, told: list[str]) -> None:
+    facts = linux_facts(tree=tree(root="/src/py torch", version=version))
+    assert statuses(plan_of(facts).findings, "path") == told
+
+
 @pytest.mark.parametrize("character", " é&%$'!@^")
 def test_other_characters_are_no_matter(character: str) -> None:
     facts = linux_facts(tree=tree(root=f"/src/py{character}torch"))

@@ -283,6 +283,15 @@ GPUS: list[tuple[str, tuple[Any, ...], str, dict[str, Any], str, str]] = [
     ),
     ("11.5", (gpu("8.6"),), "2.0.1", {"compilers": gxx("11.4.0")}, "refuse", "GCC up to 10"),
     (
+        "11.6",
+        (gpu("8.6"),),
+        "1.12.1",
+        {"compilers": gxx("11.2.1")},
+        "refuse",
+        "GCC up to 10",
+    ),  # pytorch 71518
+    ("11.4", (gpu("8.6"),), "1.9.1", {"compilers": gxx("9.3.0")}, "refuse warn", "math_gpu.cu"),  # 68577
+    (
         "12.8",
         (gpu("10.0"),),
         "2.6.0",

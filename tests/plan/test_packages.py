@@ -56,6 +56,28 @@ def test_the_same_package_manager_has_other_names_elsewhere(distribution: str, l
     assert how_to_install(of(distribution), CATALOG, "g++-14") == line
 
 
+@pytest.mark.parametrize(
+    ("distribution", "majors", "line"),
+    [
+        ("Ubuntu 18.04.6 LTS", (7, 8), "sudo apt install g++-7"),
+        ("Ubuntu 16.04.7 LTS", (5, 7), "sudo apt install g++-5"),
+        ("Ubuntu 16.04.7 LTS", (7, 9), "ppa:ubuntu-toolchain-r/test"),
+        ("Ubuntu 14.04.6 LTS", (5, 7), "ppa:ubuntu-toolchain-r/test"),
+        ("Arch Linux", (14, 13), "sudo pacman -S gcc14"),
+        ("Arch Linux", (8, 7), "conda create -n gxx"),
+    ],
+)
+def test_a_system_is_told_where_its_other_compilers_are(
+    distribution: str, majors: tuple[int, ...], line: str
+) -> None:
+    assert line in how_to_install_gcc(of(distribution), CATALOG, majors)
+
+
+@pytest.mark.parametrize(("major", "name"), [(6, "clang-6.0"), (7, "clang-7")])
+def test_an_old_clang_is_called_otherwise_by_apt(major: int, name: str) -> None:
+    assert how_to_install(of("Ubuntu 18.04.6 LTS"), CATALOG, f"clang-{major}").endswith(f" {name}")
+
+
 def test_windows_is_told_nothing_of_apt() -> None:
     facts = windows_facts()
     gone = ("ccache", "sccache", "git", "ninja", "cmake")

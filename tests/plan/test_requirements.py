@@ -126,6 +126,37 @@ def test_the_users_own_environment_gets_only_what_the_build_imports() -> None:
     assert "expecttest" not in install
 
 
+def test_a_package_that_is_lacked_comes_with_all_that_is_said_of_it() -> None:
+    """Else pip goes beyond the row's pin for what the checkout alone asks for."""
+    own = python(packages={"pip": "24.0", "setuptools": "60.0", "wheel": "0.43", "numpy": "1.26.4"})
+    facts = replace(linux_facts(), pythons=(own,))
+    question = ask(replace(facts, tree=replace(facts.tree, requires=("setuptools>=61",))))
+    texts = [text for text in missing_requirements(question, own, own) if "setuptools" in text]
+    assert texts == ["setuptools<80", "setuptools>=61"]
+
+
+@pytest.mark.parametrize(
+    ("version", "setuptools", "fits"),
+    [
+        ("2.5.1", "73.0.1", True),
+        ("2.5.1", "75.1.0", False),
+        ("2.6.0", "75.8.2", True),
+        ("2.6.0", "76.0.0", False),
+        ("2.6.0", "78.0.2", False),
+        ("2.6.0", "79.0.0", True),
+    ],
+)
+def test_windows_wants_a_setuptools_that_has_what_torch_takes_from_it(
+    version: str, setuptools: str, fits: bool
+) -> None:
+    """pytorch#136541 and #148877: `_get_vc_env`, which comes and goes."""
+    own = python(version="3.12.6", packages={"pip": "24.0", "setuptools": setuptools})
+    for facts, here in ((windows_facts(), fits), (linux_facts(), True)):
+        question = ask(replace(facts, tree=replace(facts.tree, version=version)))
+        missing = missing_requirements(question, own, own)
+        assert here is not any(text.startswith("setuptools") for text in missing)
+
+
 def depending(*texts: str, facts: Facts) -> Facts:
     return replace(facts, tree=replace(facts.tree, depends=texts))
 

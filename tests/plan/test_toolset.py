@@ -204,3 +204,24 @@ def test_a_release_of_visual_studio_under_doubt_is_taken_and_said() -> None:
     assert said("18.4.0")[0] == "ok"
     status, text = said("18.6.1")
     assert status == "warn" and "18.6.0" in text
+
+
+def test_a_doubt_that_only_cuda_raises() -> None:
+    """pytorch#54382: the C++ library of Visual Studio 2019 16.9, in what nvcc compiles."""
+
+    def said(release: str, version: str, **flags: Any) -> str:
+        own = toolset("14.28.29910", VS_2019, msc_ver=1928)
+        facts = machine(own, cuda="11.1", version=version, visual_studios=(studio(VS_2019, release),))
+        return found(plan_of(facts, **flags).findings, "toolset").status
+
+    assert said("16.9.2", "1.8.0", cuda=True) == "warn"
+    assert said("16.8.6", "1.8.0", cuda=True) == "ok"
+    assert said("16.9.2", "1.10.0", cuda=True) == "ok"
+    assert said("16.9.2", "1.8.0") == "ok"
+
+
+def test_the_oldest_toolset_of_2017_compiles_no_later_torch() -> None:
+    old = toolset("14.11.25503", VS_2019)
+    assert found(plan_of(machine(old, version="1.6.0")).findings, "toolset").status == "ok"
+    text, _ = refused(machine(old, version="1.7.0"))
+    assert "14.13" in text

@@ -201,8 +201,8 @@ class JetpackRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
 class FlagRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Words of CXXFLAGS without which these releases of a compiler do not compile these torches.
 
-    Without one of the switches `off` it does not come up. With `older_first` an older compiler that is
-    here is taken before.
+    Without `flags` it is only doubted that they do, and `fix` says what to do then. Without one of the
+    switches `off` it does not come up. With `older_first` an older compiler that is here is taken before.
     """
 
     compiler: str
@@ -211,8 +211,9 @@ class FlagRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     os: str = ""
     arch: str = ""
     off: tuple[str, ...] = ()
-    flags: tuple[str, ...]
+    flags: tuple[str, ...] = ()
     because: str
+    fix: str = ""
     source: str
     older_first: bool = False
 

@@ -253,6 +253,7 @@ class CharacterRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     character: str
     breaks: str
     os: str = ""
+    torch: str = ""
     switch: str = ""
     unless: str = ""
     kernel: str = ""
@@ -271,6 +272,7 @@ class MsvcRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     visual_studio: str = ""
     refused: str = ""
     doubted: str = ""
+    with_cuda: str = ""
     install: str = ""
 
 

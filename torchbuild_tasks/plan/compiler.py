@@ -260,9 +260,10 @@ def _check_cxx(question: Question, compilers: Compilers) -> tuple[Finding, ...]:
         fix = f"Install a newer one ({newer}) or name it: --set CXX=…"
         return (Finding(id="compiler", status="error", text=text, fix=fix),)
     text = f"{named} fits {family} {figure} for C++{row.cxx}"
-    told = [
-        f"; {' '.join(each.flags)} in CXXFLAGS, because {each.because}" for each in flag_rows(question, tool)
-    ]
+    rows = flag_rows(question, tool)
+    told = [f"; {' '.join(each.flags)} in CXXFLAGS, because {each.because}" for each in rows if each.flags]
+    if doubt := next((each for each in rows if each.fix), None):
+        return (Finding(id="compiler", status="warn", text=f"{named}: {doubt.because}", fix=doubt.fix),)
     found = Finding(id="compiler", status="ok", text=text + "".join(told))
     if _is_older_by_a_year(question, tool):
         text = f"{found.text}; but {family} {tool.version} came out more than a year after this torch"

@@ -74,7 +74,7 @@ def _check_tree(question: Question, variables: Mapping[str, str]) -> tuple[Findi
     for row in question.catalog.character:
         host = question.facts.host
         here = row.os in ("", host.os) and row.kernel in (host.kernel or "") and row.character in tree.root
-        if here and _is_on(row, variables):
+        if here and applies(row.torch, question.version) and _is_on(row, variables):
             text = f"{tree.root!r} has {row.character!r} in its path: {row.breaks}"
             findings.append(Finding(id="path", status=row.status, text=text, fix=row.fix))
     if tree.writable is False:

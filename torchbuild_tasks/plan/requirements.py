@@ -116,12 +116,14 @@ def missing_requirements(
 ) -> tuple[str, ...]:
     """Return what `required` and `also` name and the environment lacks (a new venv lacks all of it).
 
+    Of a package that is lacked it is all that is said: pip gets these alone, and must not go beyond the rest.
     With --from-wheel torch needs nothing to be built, and of `required` only its bounds for `also` count;
     torch_python, compiled against the wheel's libraries, needs all of it.
     """
     have = _packages(installed)
     markers = _markers(question, base)
-    missing = []
+    wanted: list[tuple[str, str]] = []
+    lacked = set()
     needed = list_requirements(question, installed, also, ours=ours)
     if question.request.from_wheel and not question.request.mixed:
         names = {canonicalize_name(each.name) for text in also if (each := _parse(text))}
@@ -132,10 +134,11 @@ def missing_requirements(
             continue
         if requirement.marker and not requirement.marker.evaluate(markers):
             continue
-        version = have.get(canonicalize_name(requirement.name))
-        if version is None or not admits(str(requirement.specifier), version):
-            missing.append(text)
-    return tuple(dict.fromkeys(missing))
+        name = canonicalize_name(requirement.name)
+        wanted.append((name, text))
+        if (version := have.get(name)) is None or not admits(str(requirement.specifier), version):
+            lacked.add(name)
+    return tuple(dict.fromkeys(text for name, text in wanted if name in lacked))
 
 
 def replaced(python: Python, missing: tuple[str, ...]) -> tuple[str, ...]:

@@ -130,7 +130,7 @@ def check_toolset(
         findings.append(Finding(id="toolset", status="warn", text=text, fix="Start from a plain shell."))
     else:
         text = f"{name} ({chosen.toolset.visual_studio})"
-        doubts = _doubts(question, chosen.toolset)
+        doubts = _doubts(question, chosen.toolset, limits)
         status: Literal["warn", "ok"] = "warn" if doubts else "ok"
         fix = "If the build fails: another toolset (--toolset), or another release of Visual Studio."
         text = "; ".join([text, *doubts])
@@ -138,10 +138,15 @@ def check_toolset(
     return tuple(findings)
 
 
-def _doubts(question: Question, toolset: Toolset) -> list[str]:
+def _doubts(question: Question, toolset: Toolset, limits: HostLimits) -> list[str]:
     short = series(toolset.version)
     rows = [row for row in question.catalog.msvc if row.doubted and admits(row.toolset, short)]
-    return [row.doubted for row in rows if _applies(question, row, toolset)]
+    cuda = limits.cuda
+    return [
+        row.doubted
+        for row in rows
+        if _applies(question, row, toolset) and (not row.with_cuda or (cuda and admits(row.with_cuda, cuda)))
+    ]
 
 
 def _none_fits(question: Question, chosen: ChosenToolset, limits: HostLimits) -> Finding:

@@ -48,6 +48,22 @@ def test_search_paths_into_conda() -> None:
     assert check("conda", linux_facts(), own).status == "warn"
 
 
+def test_condas_own_folder_is_not_that_of_the_environment() -> None:
+    """pytorch#16904: headers of an older torch in Anaconda's root came first."""
+    root = health(environ={"CONDA_PREFIX": CONDA, "CMAKE_PREFIX_PATH": "/opt/conda"})
+    finding = check("conda", conda_facts(), root)
+    assert finding.status == "warn"
+    assert "CMAKE_PREFIX_PATH leads into conda's /opt/conda:" in finding.text
+
+
+def test_a_compiler_of_the_environment_is_not_one_of_condas_root() -> None:
+    compilers = (tool("g++", "12.2.0", f"{CONDA}/bin/g++"), tool("gcc", "12.2.0", f"{CONDA}/bin/gcc"))
+    base = python(executable="/opt/conda/bin/python", environment="conda", prefix="/opt/conda")
+    facts = conda_facts(compilers=compilers)
+    facts = replace(facts, pythons=(*facts.pythons, base))
+    assert check("conda", facts, health(environ={"CONDA_PREFIX": CONDA})).status == "ok"
+
+
 @pytest.mark.parametrize(("version", "status"), [("3.8.0", "warn"), ("3.11.7", "ok")])
 def test_compiler_compat_matters_to_old_pythons_alone(version: str, status: str) -> None:
     old = python(executable=f"{CONDA}/bin/python", environment="conda", prefix=CONDA, version=version)

@@ -136,6 +136,17 @@ def test_kepler_is_sent_to_no_parts_that_there_are_not() -> None:
     assert "pypi:" not in fix
 
 
+def test_a_series_that_is_here_is_not_one_to_install() -> None:
+    """Its header says what it takes: the same series from NVIDIA's archive is no other one."""
+    here = toolkit("11.1", gcc=9, archs=of_row("11.1").archs)
+    facts = cuda_facts(
+        here, gpus=(gpu("8.6"),), compilers=(tool("g++", "10.3.0"),), tree=tree(version="1.9.1")
+    )
+    fix = found(plan_of(facts, cuda=True).findings, "host-compiler").fix
+    assert "or install CUDA" in fix
+    assert "CUDA 11.1 " not in fix
+
+
 def test_where_nothing_fits_that_is_said_with_the_reason() -> None:
     plan = plan_of(machine("2.14.0", "12.8", capability="3.7"), cuda=True)
     fix = found(plan.findings, "architectures").fix

@@ -170,6 +170,16 @@ def test_cudacxx_names_the_toolkit_of_its_nvcc() -> None:
     assert choose_toolkit(ask(wrapped, cuda=True)).root == new.path
 
 
+@pytest.mark.parametrize(
+    ("value", "told"), [("clang++-19", True), ("ccache /usr/local/cuda-13.0/bin/nvcc", False), ("", False)]
+)
+def test_a_cuda_compiler_that_is_not_nvidias(value: str, told: bool) -> None:
+    """pytorch#139065."""
+    facts = cuda_facts(toolkit("13.0"), gpus=(gpu("8.6"),), environ={"CUDACXX": value})
+    findings = [f for f in plan_of(facts, cuda=True).findings if f.id == "cuda-toolkit"]
+    assert told is any(f.status == "warn" and "is not nvcc" in f.text for f in findings)
+
+
 @pytest.mark.parametrize("layer", ["environ", "set"])
 def test_an_nvcc_of_another_toolkit_than_the_one_named(layer: str) -> None:
     """CMake ends with "Found two conflicting CUDA versions"."""

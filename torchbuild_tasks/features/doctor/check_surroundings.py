@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterable
 from typing import Final
 
 from torchbuild_tasks.catalog.match import parse_version
@@ -12,6 +14,8 @@ from torchbuild_tasks.text.words import as_word
 
 # setup.py did without compiler_compat from these Pythons on (README of 1.8.1).
 _NEEDED_COMPAT: Final = parse_version("3.8.1")
+# conda's environments by name lie in the folder that it is installed in itself.
+_NAMED: Final = re.compile(r"(.+)[\\/]envs[\\/][^\\/]+")
 _SEARCHED: Final = ("LD_LIBRARY_PATH", "LIBRARY_PATH", "CPATH", "C_INCLUDE_PATH", "CPLUS_INCLUDE_PATH")
 
 
@@ -29,11 +33,17 @@ def check_conda(view: View) -> Findings:
 
 
 def _conda_prefixes(view: View) -> dict[str, bool]:
-    """Return conda's folders, and whether the Python that gets torch is of that one."""
+    """Return conda's folders, its own among them, and whether the Python that gets torch is of that one."""
     own = view.python.prefix if view.python and view.python.environment == "conda" else None
     folders = [python.prefix for python in view.facts.pythons if python.environment == "conda"]
     folders.append(view.health.environ.get("CONDA_PREFIX"))
+    folders += [named[1] for folder in folders if folder and (named := _NAMED.fullmatch(folder))]
     return {folder: folder == own for folder in folders if folder}
+
+
+def _conda_of(path: str, prefixes: Iterable[str]) -> str:
+    """Return which of conda's folders a path is in: the innermost one; "" for none."""
+    return max((prefix for prefix in prefixes if _inside(path, prefix)), key=len, default="")
 
 
 def _inside(path: str, folder: str) -> bool:
@@ -46,25 +56,26 @@ def _conda_compilers(view: View) -> list[Finding]:
     linkers = (tool.path for tool in view.facts.tools if tool.name == "ld" and tool.path)
     compiler = view.choice("CXX")
     linker = next(linkers, "")
+    prefixes = _conda_prefixes(view)
+    compilers, linked = _conda_of(compiler, prefixes), _conda_of(linker, prefixes)
     findings: list[Finding] = []
-    for prefix, own in _conda_prefixes(view).items():
-        if compiler and _inside(compiler, prefix) and not own:
-            text = f"{compiler} is of the conda environment {prefix}, and torch is built for another Python"
-            fix = "conda deactivate, or name a compiler: --set CC=/usr/bin/gcc --set CXX=/usr/bin/g++"
-            findings += one_finding("conda", "warn", text, fix)
-        if linker and compiler and _inside(linker, prefix) and not _inside(compiler, prefix):
-            text = f"ld on PATH is conda's ({linker}), and {compiler} is not: two C libraries meet in a link"
-            findings += one_finding("conda", "warn", text, "conda deactivate, or conda install gxx_linux-64")
+    if compilers and not prefixes[compilers]:
+        text = f"{compiler} is of the conda environment {compilers}, and torch is built for another Python"
+        fix = "conda deactivate, or name a compiler: --set CC=/usr/bin/gcc --set CXX=/usr/bin/g++"
+        findings += one_finding("conda", "warn", text, fix)
+    if linked and compiler and linked != compilers:
+        text = f"ld on PATH is conda's ({linker}), and {compiler} is not: two C libraries meet in a link"
+        findings += one_finding("conda", "warn", text, "conda deactivate, or conda install gxx_linux-64")
     return findings
 
 
 def _conda_paths(view: View) -> list[Finding]:
     """Find search paths that lead into a conda environment."""
     findings: list[Finding] = []
+    prefixes = _conda_prefixes(view)
     for name in (*_SEARCHED, "CMAKE_PREFIX_PATH"):
-        entries = _entries(view, name)
-        for prefix, own in _conda_prefixes(view).items():
-            if not any(_inside(entry, prefix) for entry in entries) or (own and name == "CMAKE_PREFIX_PATH"):
+        for prefix in dict.fromkeys(_conda_of(entry, prefixes) for entry in _entries(view, name)):
+            if not prefix or (prefixes[prefix] and name == "CMAKE_PREFIX_PATH"):
                 continue
             what = "headers" if "INCLUDE" in name or name == "CPATH" else "libraries"
             text = f"{name} leads into conda's {prefix}: its {what} come before those of the system"

@@ -127,7 +127,10 @@ def _distance(question: Question, candidate: Candidate) -> int:
 
 
 def candidates_for(question: Question) -> Iterator[Candidate]:
-    """Return every toolkit that could be had for this machine, each judged by the checks."""
+    """Return every toolkit that could be had for this machine, each judged by the checks.
+
+    A series that is here is judged by what its files say, not by its row as one to install.
+    """
     able = [toolkit for toolkit in question.cuda.toolkits if not why_unusable(toolkit)]
     for toolkit in able:
         if version := series_of(toolkit.version):
@@ -142,7 +145,10 @@ def candidates_for(question: Question) -> Iterator[Candidate]:
     for text in sorted(each for each in made if "." in each):
         found = _judge(question, MANAGED + text)
         yield Candidate(word=MANAGED + text, version=Version(text), place=1, findings=found)
+    here = {series_of(toolkit.version) for toolkit in able}
     for row in question.catalog.cuda:
+        if Version(row.version) in here:
+            continue
         if host.arch == "x86_64" or (host.os == "linux" and Version(row.version) >= Version("11.0")):
             yield _in_archive(question, row.version)
 

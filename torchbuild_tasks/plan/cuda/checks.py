@@ -25,6 +25,7 @@ from torchbuild_tasks.plan.cuda.archs import (
 )
 from torchbuild_tasks.plan.cuda.devices import visible_devices
 from torchbuild_tasks.plan.cuda.toolkit import (
+    NVCC_NAMES,
     ROOTS,
     cuda_row,
     named_nvcc,
@@ -259,7 +260,10 @@ def _others(question: Question) -> str:
 
 def _contradictions(question: Question, chosen: ChosenToolkit) -> list[Finding]:
     """Return what is said of the toolkit elsewhere and is not so: CMake ends at two of them."""
-    others = (_own_nvcc(chosen), _other_nvcc(question, chosen), _other_libraries(question, chosen))
+    others = (
+        *(_own_nvcc(chosen), _no_nvcc(question)),
+        *(_other_nvcc(question, chosen), _other_libraries(question, chosen)),
+    )
     return [*_other_roots(question, chosen), *(finding for found in others for finding in found)]
 
 
@@ -272,6 +276,20 @@ def _own_nvcc(chosen: ChosenToolkit) -> Iterator[Finding]:
         text += "what it compiles and what it is linked with do not belong together"
         fix = f"Install that toolkit again, or name another: --cuda-toolkit PATH. {ADVISED}"
         yield Finding(id=TOOLKIT_ID, status="warn", text=text, fix=fix)
+
+
+def _no_nvcc(question: Question) -> Iterator[Finding]:
+    """Report a CUDA compiler that is none of NVIDIA's; a launcher before nvcc is no matter."""
+    for named in filter(None, (decide(question, name) for name in NVCC_NAMES)):
+        if named.value and "nvcc" not in named.value.lower():
+            text = (
+                f"{named.name}={named.value} ({named.because}) is not nvcc, and torch's CMake files are made "
+            )
+            text += (
+                "for nvcc: they pass its own options (-Xfatbin), and stop at what others say of their version"
+            )
+            fix = f"Drop {named.name}; what nvcc itself calls is another matter: --set CUDAHOSTCXX=…"
+            yield Finding(id=TOOLKIT_ID, status="warn", text=text, fix=fix)
 
 
 def _other_nvcc(question: Question, chosen: ChosenToolkit) -> Iterator[Finding]:
@@ -328,7 +346,8 @@ def _check_torch(question: Question, chosen: ChosenToolkit) -> list[Finding]:
 
 
 def _wrong_cuda(question: Question, chosen: ChosenToolkit, row: CudaTorchRow) -> Finding:
-    text = f"torch {question.row.version} builds with CUDA {row.cuda}, and this is {chosen.version}"
+    builds = "builds" if row.refuse else "is known to build"
+    text = f"torch {question.row.version} {builds} with CUDA {row.cuda}, and this is {chosen.version}"
     if row.because:
         text += f": {row.because}"
     return Finding(id=TOOLKIT_ID, status="error" if row.refuse else "warn", text=text, fix=ADVISED)

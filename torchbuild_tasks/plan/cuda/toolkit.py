@@ -170,7 +170,7 @@ def why_unfit(question: Question, toolkit: Toolkit) -> str:
     version = series_of(toolkit.version)
     for row in torch_rows(question):
         if version is not None and not admits(row.cuda, version):
-            return f"torch {question.row.version} builds with CUDA {row.cuda}"
+            return f"torch {question.row.version} is known to build with CUDA {row.cuda}"
     return ""
 
 
