@@ -39,7 +39,7 @@ ABOUT = [
     ("LINK : fatal error LNK1181: cannot open input file '..\\lib\\Release\\dnnl.lib'", "missing-library", "oneDNN"),
     ("LINK : fatal error LNK1181: 无法打开输入文件“C:\\x\\ball.obj”", "missing-library", ""),
     ("a.h:4:2: error: #error C++14 or later compatible compiler is required to use PyTorch.", "language-standard", ""),
-    ("a.s:3: Error: no such instruction: `vfoo %ymm0'", "target-feature", ""),
+    ("a.s:3: Error: no such instruction: `vfoo %ymm0'", "old-assembler", ""),
     ("Fatal Python error: Segmentation fault", "crash", ""),
     ("ERROR HTTPError: 403 Client Error: Forbidden for url: https://x/y", "access-denied", ""),
     ("curl: (6) Could not resolve host: github.com", "network", ""),

@@ -171,7 +171,7 @@ class Block:
         self._blanks = self._blanks + 1 if not text else 0
         if len(self.lines) == 1 and text:
             head = self._first.text.strip()
-            flat = head.endswith(("(message):", "are set to NOTFOUND.")) and not text.startswith(" ")
+            flat = head.endswith(("):", "are set to NOTFOUND.")) and not text.startswith(" ")
             self._flat = flat and not _ends_paragraph(text)
             if _CUT_HEAD.match(head):
                 return True

@@ -78,7 +78,7 @@ _WORDS: Final = _any(
     r"^\S{0,200}python[\d.]{0,6}(?:\.exe)?: No module named ",
     r"^duplicate symbol '|^tar: .{1,200}: Wrote only ",
     r"^(?:Segmentation fault|Illegal instruction|Bus error )",
-    r"^(?:Intel MKL FATAL|INTEL MKL) ERROR",
+    r"^(?:Intel MKL FATAL|INTEL MKL) ERROR|^\[lib\w{1,30} FATAL ",
     r"^OMP: Error ",
     r"^qemu\S{0,30}: uncaught target signal ",
     r"^\++ Timeout \++$",  # pytest-timeout
@@ -221,6 +221,11 @@ LEADS: Final = _any(
     r".{0,300}(?:required from|instantiat)",
     r".{0,300}: cannot find -l",
     r".{0,300}(?:relocation truncated to fit|offset overflow in |DSO missing from)",
+    r"\S{0,300}\bld(?:\.\w{2,4})?: (?:warning: |skipping incompatible )",
+)
+# A linker's warning that tells why it misses in the next lines what it does.
+EXPLAINS: Final = re.compile(
+    r"\bld(?:\.\w{2,4})?: (?:warning: )?(?:skipping incompatible \S|[^\s,]{1,200}, needed by .{1,300}, not found)"
 )
 # A warning of Python's, with where it was given.
 WARNED: Final = re.compile(r"\b[A-Z][a-z]+Warning: ")
@@ -321,6 +326,7 @@ _LOUD: Final = _any(
     r"^[^\s:]{1,200}: line \d{1,6}: ",  # a shell, of a line of its script
     r"^\[?[EF]\d{4} \d\d:\d\d:\d\d",  # glog
     r"^test \S{1,160} \.\.\. FAILED$|^Host key verification failed|^(?:ssh|kex)_exchange_identification: ",
+    r"\bwas (?:built|compiled) (?:using|with|against) .{1,200}, but you are using ",
     r"^E {3,}\S|^timeout: sending signal|^\*\*\* .{1,60} detected \*\*\*|\bNCCL (?:WARN|failure)\b",
     r"(?:^|\s)(?i:error) \d{2,}\s?:|\blevel=(?:error|fatal|critical)\b",
     r"^\W{0,4}(?:FAILED|Failed|failed|panicked|panic:)\b",
@@ -368,7 +374,7 @@ _MILD: Final = _any(
     r"(?<![/.\w-])(?i:warning(?! {2,}\w+ {2,})|note|remark|hint|info|debug|deprecat\w+)(?![/.\w-])",
     r"^\[W\d{0,4}[\s:]",  # glog
     r"\b(?i:skipp\w+|ignor\w+|optional|disabl\w+|fall(?:ing)? ?back|continu\w+)\b",
-    r"\b(?i:looking in (?:remotes|indexes|links))\b",
+    r"\b(?i:looking in (?:remotes|indexes|links))\b|\bCould not collect$",  # the last: torch's collect_env
     r"^\d* *\| |^#(?: |$)",
     r"\b(?i:cache (?:hits?|misses|errors))\b\W{0,4}\d",  # statistics of ccache and sccache
 )
