@@ -101,7 +101,8 @@ class Block:
     def speechless(self) -> bool:
         """Say whether it holds only a line that says that something has failed."""
         said = (self._error or self._first).text.strip()
-        return self.weak and self.heard is None and patterns.is_headline(said)
+        silent = patterns.is_headline(said) or patterns.is_marker(said)
+        return self._trace or (self.weak and self.heard is None and silent)
 
     @property
     def follows(self) -> bool:

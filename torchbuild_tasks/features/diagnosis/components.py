@@ -19,6 +19,8 @@ _SAID_OF: Final = re.compile(
     r"^(?:(?:non-virtual|virtual) thunk to|vtable for|VTT for|typeinfo (?:name )?for|guard variable for"
     r"|construction vtable for|covariant return thunk to) "
 )
+# What MSVC writes before the type and name of a symbol.
+_DECLARED: Final = re.compile(r"^(?:__declspec\(\w+\) |(?:public|protected|private): |(?:static|virtual) )+")
 _IMPORTED: Final = re.compile(r"^__imp_+(?=\w|\?)")
 _TEMPLATE: Final = re.compile(r"<[^<>]*>")
 _ENDING: Final = re.compile(r"(?:\.so(?:[.\d]*)|\.a|\.lib|\.dll|\.pyd|\.dylib|\.obj|\.o)$", re.IGNORECASE)
@@ -33,7 +35,7 @@ def readable(symbol: str) -> str:
     """Return a symbol as a person calls it: the qualified name of a mangled one, without its parameters."""
     symbol = symbol.strip().strip("'`")
     if symbol.startswith('"'):  # MSVC: "public: void __cdecl a::b(int)" (?b@a@@...)
-        symbol = symbol[1:].partition('"')[0]
+        symbol = _DECLARED.sub("", symbol[1:].partition('"')[0])
     symbol = _IMPORTED.sub("", symbol)
     if match := _ITANIUM.match(symbol):
         return _itanium(symbol, match) or symbol

@@ -225,7 +225,8 @@ LEADS: Final = _any(
 )
 # A linker's warning that tells why it misses in the next lines what it does.
 EXPLAINS: Final = re.compile(
-    r"\bld(?:\.\w{2,4})?: (?:warning: )?(?:skipping incompatible \S|[^\s,]{1,200}, needed by .{1,300}, not found)"
+    r"\bld(?:\.\w{2,4})?: (?:warning: )?"
+    r"(?:skipping incompatible \S|[^\s,]{1,200}, needed by .{1,300}, not found)"
 )
 # A warning of Python's, with where it was given.
 WARNED: Final = re.compile(r"\b[A-Z][a-z]+Warning: ")
@@ -247,6 +248,7 @@ ANNOUNCES: Final = re.compile(
     r"^(?:[A-Za-z_][\w.]{0,100}\.)?"
     r"(?:CppCompileError|BackendCompilerFailed|InductorError|PTXASError"
     r"|CompilationError|ChildFailedError)\b"
+    r"|^RuntimeError: The following operation failed in the TorchScript interpreter"
 )
 PART: Final = re.compile(r"\S.{0,40}(?:[Oo]utput|[Cc]ommand|stderr|stdout|[Ll]og)\W?:$|(?:Output|Command):$")
 # What a script of CMake says of a program that it called, and which has said itself what was wrong.
@@ -374,7 +376,10 @@ _MILD: Final = _any(
     r"(?<![/.\w-])(?i:warning(?! {2,}\w+ {2,})|note|remark|hint|info|debug|deprecat\w+)(?![/.\w-])",
     r"^\[W\d{0,4}[\s:]",  # glog
     r"\b(?i:skipp\w+|ignor\w+|optional|disabl\w+|fall(?:ing)? ?back|continu\w+)\b",
-    r"\b(?i:looking in (?:remotes|indexes|links))\b|\bCould not collect$",  # the last: torch's collect_env
+    r"\b(?i:looking in (?:remotes|indexes|links))\b",
+    r"\bCould not collect$|^The item was not found\.$",  # torch's collect_env, CMake's --debug-find
+    # Somebody announces what follows.
+    r"^\w.{0,120} (?i:errors?|messages?|fails?|failed|logs?)\W{0,2}:$",
     r"^\d* *\| |^#(?: |$)",
     r"\b(?i:cache (?:hits?|misses|errors))\b\W{0,4}\d",  # statistics of ccache and sccache
 )

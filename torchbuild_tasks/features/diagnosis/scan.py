@@ -179,7 +179,7 @@ class LogScanner:
         quoted = (" ", "Traceback ")
         head = next((text for text in above if text.strip() and not text.startswith(quoted)), "")
         if line.text.startswith("  "):
-            return re.match(r"CMake (?:\w+ )?Warning", head) is not None
+            return re.match(r"CMake (?:(?:\w+ )?Warning|Debug Log)", head) is not None
         return head.startswith("Exception ignored in")
 
     @property
