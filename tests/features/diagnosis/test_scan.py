@@ -140,6 +140,9 @@ def test_skipped_lines_count() -> None:
         '  See also "/pt/build/CMakeFiles/CMakeError.log".',
         "CMake Warning at CMakeLists.txt:5 (message):",
         "  *** Building project with Ninja...",
+        "Clang version: Could not collect",
+        "  The item was not found.",
+        "when I run ./demo.sh, I get the error:",
     ],
 )
 def test_no_error(line: str) -> None:
@@ -162,6 +165,7 @@ def test_no_error(line: str) -> None:
         ("error: Submodule 'third_party/pybind11' could not be updated", "words"),
         ("ERROR: No matching distribution found for pyyaml", "words"),
         ("CMake Error: The source directory /x does not exist.", "cmake"),
+        ("[libprotobuf FATAL google/common.cc:79] CHECK failed", "words"),
     ],
 )
 def test_one_line_is_enough(line: str, kind: str) -> None:
@@ -396,3 +400,11 @@ def test_a_paragraph_of_cmake_may_have_lost_its_indentation() -> None:
         "FindCUDA says",
         "other headers.",
     ]
+
+
+def test_any_command_of_cmake_may_have_lost_the_indentation_of_what_it_says() -> None:
+    found = scan(
+        "CMake Error at a.cmake:5 (find_package):", 'By not providing "Findx.cmake" in', "x has asked"
+    )
+    assert found is not None
+    assert len(found.lines) == 3

@@ -35,8 +35,8 @@ def readable(symbol: str) -> str:
     """Return a symbol as a person calls it: the qualified name of a mangled one, without its parameters."""
     symbol = symbol.strip().strip("'`")
     if symbol.startswith('"'):  # MSVC: "public: void __cdecl a::b(int)" (?b@a@@...)
-        symbol = _DECLARED.sub("", symbol[1:].partition('"')[0])
-    symbol = _IMPORTED.sub("", symbol)
+        symbol = symbol[1:].partition('"')[0]
+    symbol = _IMPORTED.sub("", _DECLARED.sub("", symbol))
     if match := _ITANIUM.match(symbol):
         return _itanium(symbol, match) or symbol
     if symbol.startswith("?"):

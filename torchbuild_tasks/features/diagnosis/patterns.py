@@ -379,7 +379,8 @@ _MILD: Final = _any(
     r"\b(?i:looking in (?:remotes|indexes|links))\b",
     r"\bCould not collect$|^The item was not found\.$",  # torch's collect_env, CMake's --debug-find
     # Somebody announces what follows.
-    r"^\w.{0,120} (?i:errors?|messages?|fails?|failed|logs?)\W{0,2}:$",
+    r"^\w.{0,80}\b(?i:g[eo]t(?:ting)?|see|me?et|follow(?:s|ing)|this|these|same|shows?|encounter(?:ed)?|with)"
+    r" (?:\w+ ){0,3}(?i:errors?|messages?|logs?)\W{0,2}:$",
     r"^\d* *\| |^#(?: |$)",
     r"\b(?i:cache (?:hits?|misses|errors))\b\W{0,4}\d",  # statistics of ccache and sccache
 )
