@@ -67,9 +67,13 @@ LD = "/usr/bin/ld: "
     ("why", "what", "row"),
     [
         ("skipping incompatible /x/libfoo.so when searching for -lfoo", "cannot find -lfoo", "link-skips"),
-        ("warning: libfoo.so.1, needed by libx.so, not found", "libx.so: undefined reference to `f'", "link-needed-by"),
+        (
+            "warning: libfoo.so.1, needed by x.so, not found",
+            "x.so: undefined reference to `f'",
+            "link-needed-by",
+        ),
     ],
-)  # fmt: skip
+)
 def test_why_the_linker_misses_something_stands_above_it(why: str, what: str, row: str) -> None:
     reading = read(f"[1/2] Linking x\n{LD}{why}\n{LD}warning: cannot find entry symbol x\n{LD}{what}\n")
     assert (reading.diagnoses[0].id, reading.line_number) == (row, 2)
@@ -88,6 +92,10 @@ def test_an_error_that_was_pasted_below_the_end_of_ninja_counts() -> None:
     assert (
         read("[1/2] c++ a\nninja: build stopped: x\nTraceback (most recent call last):\n  F").line_number == 2
     )
+
+
+def test_what_only_announces_an_error_is_not_it() -> None:
+    assert read("[1/2] c++ a\n>>> Other error: \nUnknown builtin op: torchvision::nms.\n").line_number == 3
 
 
 def test_whose_run_time_compilation_fails_is_told_by_the_exception_within() -> None:

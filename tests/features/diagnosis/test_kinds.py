@@ -46,6 +46,8 @@ ABOUT = [
     ("a.cpp(3,1): error C4430: missing type specifier - int assumed.", "compile-error", ""),
     ("a.cpp(3): fatal error C1083: 无法打开编译器生成的文件: “”: Invalid argument", "path-too-long", ""),
     ("CMake Error: Error required internal CMake variable not set, cmake may not be built correctly.", "cmake-version", ""),
+    ("CMake Error at a.cmake:9 (file):\n  file does not recognize sub-command REAL_PATH", "cmake-version", ""),
+    ("C:\\Program Files (x86)\\a\\clang-offload-bundler: error: 'D:/a.obj': no such file or directory", "missing-source", ""),
     ("`Foo (/opt/foo) was built using bar 3, but you are using /opt/bar with version 4.", "abi-mismatch", ""),
     ("AttributeError: 'NoneType' object has no attribute 'group'", "python-exception", ""),
     ("ImportError: DLL load failed: Je to rozbité.", "missing-shared-library", ""),

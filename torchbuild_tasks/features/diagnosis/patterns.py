@@ -52,6 +52,7 @@ _ERROR: Final = r"(?:fatal |catastrophic |internal compiler |Command line )?erro
 _COMPILER: Final = _any(
     rf"^[^\s|][^|]{{0,500}}?(?::\d+|\(\d+(?:,\d+)?(?:,\d+)?(?:,\d+)?\)) ?: {_ERROR}",
     rf"^[\w.+/\\:<>-]{{1,300}} ?: {_ERROR}",
+    rf"^[A-Za-z]:\\[^:|\"]{{1,300}}\\[\w.+-]{{1,60}} ?: {_ERROR}",  # a program in a folder with blanks
     r"^(?:\w{1,40} : )?(?:nvcc|ptxas|cicc|cudafe\+\+|fatbinary) (?:fatal|error) *:",
     r"^(?:error|fatal) {2,4}: ",  # cicc, ptxas and nvcc's other parts
     r"^LLVM ERROR: |^[\w+-]{1,40} \(LLVM option parsing\): ",
@@ -355,7 +356,7 @@ _EXITED: Final = re.compile(
     r"\b(?:exit |return |status )?(?:code|status)\b|returned non-zero"
     r"|did not (?:complete|run) successfully|failed to run custom build command|test failed, to rerun"
     r"|^(?:mpirun|prterun|mpiexec) (?:detected|has exited|noticed) |[Bb]uild backend returned"
-    r"|^[×├╰]|\bProcessError: "
+    r"|^[×├╰]|\bProcessError: |^\W*(?:\w+ ){0,3}(?i:errors?) ?:$"
 )
 # What a sentence says that is not in order; asked only of the
 # last lines of a log that does not end as one in order.
