@@ -202,6 +202,13 @@ def test_a_traceback_after_which_the_build_goes_on_is_no_error() -> None:
     assert found.text == traceback
 
 
+def test_what_collect_env_says_behind_a_posted_traceback_is_no_going_on() -> None:
+    traceback = ("Traceback (most recent call last):", '  File "x", line 1', "OSError: [WinError 126] a.dll")
+    found = scan(*traceback, "Collecting environment information...", "PyTorch version: N/A")
+    assert found is not None
+    assert found.error.raw == traceback[-1]
+
+
 def test_make_without_a_compiler_error_shows_what_led_up_to_it() -> None:
     found = scan("cp a b", "cp: cannot stat 'a'", "make[1]: *** [Makefile:3: b] Error 1", "make: *** Error 2")
     assert found is not None

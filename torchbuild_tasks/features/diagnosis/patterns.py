@@ -175,7 +175,7 @@ _ON: Final = _any(
     r"Successfully |Finished processing dependencies",
     r"Build succeeded|Der Buildvorgang wurde erfolgreich|生成成功|ビルドに成功",
     r"running \w+$|building '|copying |creating ",
-    r"Collecting |Requirement already |Installing collected |Preparing metadata",
+    r"Collecting (?!environment information)|Requirement already |Installing collected |Preparing metadata",
     r"Get:\d+ |Setting up |Unpacking |Submodule path '|#\d+ DONE \d",
     r"Already up to date\.|HEAD is now at |Switched to (?:a new )?branch ",
 )
