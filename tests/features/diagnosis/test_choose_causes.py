@@ -60,6 +60,51 @@ def test_what_cmake_said_on_the_way_counts_for_its_error() -> None:
     assert [each.id for each in read(log).diagnoses] == ["cuda-compiler-unknown"]
 
 
+LD = "/usr/bin/ld: "
+
+
+@pytest.mark.parametrize(
+    ("why", "what", "row"),
+    [
+        ("skipping incompatible /x/libfoo.so when searching for -lfoo", "cannot find -lfoo", "link-skips"),
+        (
+            "warning: libfoo.so.1, needed by x.so, not found",
+            "x.so: undefined reference to `f'",
+            "link-needed-by",
+        ),
+    ],
+)
+def test_why_the_linker_misses_something_stands_above_it(why: str, what: str, row: str) -> None:
+    reading = read(f"[1/2] Linking x\n{LD}{why}\n{LD}warning: cannot find entry symbol x\n{LD}{what}\n")
+    assert (reading.diagnoses[0].id, reading.line_number) == (row, 2)
+    assert read(f"[1/2] Linking x\n{LD}{why}\n[2/2] Linking y\n").status == "clean"
+
+
+def test_what_ninja_says_at_the_end_is_no_cause_of_an_error_before_it() -> None:
+    ninja = "ninja: error: 'a.yaml', needed by 'b', missing and no known rule"
+    reading = read(f"a.cpp(7): error C2398: nobody knows\n{ninja}")
+    assert (reading.kind, reading.line_number) == ("compile-error", 1)
+
+
+def test_an_error_that_was_pasted_below_the_end_of_ninja_counts() -> None:
+    log = "[1/2] c++ a\nninja: build stopped: subcommand failed.\nand above it\na.cpp(7): error C3536: x\n"
+    assert read(log).line_number == 4
+    assert (
+        read("[1/2] c++ a\nninja: build stopped: x\nTraceback (most recent call last):\n  F").line_number == 2
+    )
+
+
+def test_what_only_announces_an_error_is_not_it() -> None:
+    assert read("[1/2] c++ a\n>>> Other error: \nUnknown builtin op: torchvision::nms.\n").line_number == 3
+
+
+def test_whose_run_time_compilation_fails_is_told_by_the_exception_within() -> None:
+    said = "RuntimeError: The following operation failed in the TorchScript interpreter.\n"
+    within = "RuntimeError: /tmp/comgr-1f/input/CompileSource1:6:7: error: unknown type name 'x'\n"
+    reading = read(f"{said}Traceback of TorchScript (most recent call last):\n{within}")
+    assert (reading.line_number, reading.diagnoses[0].id) == (3, "hip-jit")
+
+
 def test_every_cause_has_its_place_in_the_documentation() -> None:
     (told,) = read(KILLED).diagnoses
     assert told.see == f"{PAGE}#oom-cc1plus"

@@ -48,6 +48,14 @@ def test_any_prefix_is_learnt(tmp_path: Path, before: str) -> None:
     assert machine().value("python")
 
 
+def test_the_fence_of_a_page_hides_no_prefix(tmp_path: Path) -> None:
+    log = tmp_path / "build.log"
+    log.write_text(
+        "".join(f"{line}\n" for line in ("```txt", *(f"1> [x] {line}" for line in SAID.splitlines())))
+    )
+    assert read_file(log).line_number == 6
+
+
 def test_a_structured_log_is_read(tmp_path: Path) -> None:
     log = tmp_path / "build.log"
     lines = (f'{{"stream": "{line}\\n"}}\n' for line in SAID.replace('"', '\\"').splitlines())

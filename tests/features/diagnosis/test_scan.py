@@ -140,6 +140,9 @@ def test_skipped_lines_count() -> None:
         '  See also "/pt/build/CMakeFiles/CMakeError.log".',
         "CMake Warning at CMakeLists.txt:5 (message):",
         "  *** Building project with Ninja...",
+        "Clang version: Could not collect",
+        "  The item was not found.",
+        "when I run ./demo.sh, I get the error:",
     ],
 )
 def test_no_error(line: str) -> None:
@@ -162,6 +165,7 @@ def test_no_error(line: str) -> None:
         ("error: Submodule 'third_party/pybind11' could not be updated", "words"),
         ("ERROR: No matching distribution found for pyyaml", "words"),
         ("CMake Error: The source directory /x does not exist.", "cmake"),
+        ("[libprotobuf FATAL google/common.cc:79] CHECK failed", "words"),
     ],
 )
 def test_one_line_is_enough(line: str, kind: str) -> None:
@@ -196,6 +200,13 @@ def test_a_traceback_after_which_the_build_goes_on_is_no_error() -> None:
     found = scan(*traceback)
     assert found is not None
     assert found.text == traceback
+
+
+def test_what_collect_env_says_behind_a_posted_traceback_is_no_going_on() -> None:
+    traceback = ("Traceback (most recent call last):", '  File "x", line 1', "OSError: [WinError 126] a.dll")
+    found = scan(*traceback, "Collecting environment information...", "PyTorch version: N/A")
+    assert found is not None
+    assert found.error.raw == traceback[-1]
 
 
 def test_make_without_a_compiler_error_shows_what_led_up_to_it() -> None:
@@ -396,3 +407,11 @@ def test_a_paragraph_of_cmake_may_have_lost_its_indentation() -> None:
         "FindCUDA says",
         "other headers.",
     ]
+
+
+def test_any_command_of_cmake_may_have_lost_the_indentation_of_what_it_says() -> None:
+    found = scan(
+        "CMake Error at a.cmake:5 (find_package):", 'By not providing "Findx.cmake" in', "x has asked"
+    )
+    assert found is not None
+    assert len(found.lines) == 3

@@ -101,7 +101,8 @@ class Block:
     def speechless(self) -> bool:
         """Say whether it holds only a line that says that something has failed."""
         said = (self._error or self._first).text.strip()
-        return self.weak and self.heard is None and patterns.is_headline(said)
+        silent = patterns.is_headline(said) or patterns.is_marker(said)
+        return self._trace or (self.weak and self.heard is None and silent)
 
     @property
     def follows(self) -> bool:
@@ -171,7 +172,7 @@ class Block:
         self._blanks = self._blanks + 1 if not text else 0
         if len(self.lines) == 1 and text:
             head = self._first.text.strip()
-            flat = head.endswith(("(message):", "are set to NOTFOUND.")) and not text.startswith(" ")
+            flat = head.endswith(("):", "are set to NOTFOUND.")) and not text.startswith(" ")
             self._flat = flat and not _ends_paragraph(text)
             if _CUT_HEAD.match(head):
                 return True

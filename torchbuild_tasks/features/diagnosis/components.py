@@ -19,6 +19,8 @@ _SAID_OF: Final = re.compile(
     r"^(?:(?:non-virtual|virtual) thunk to|vtable for|VTT for|typeinfo (?:name )?for|guard variable for"
     r"|construction vtable for|covariant return thunk to) "
 )
+# What MSVC writes before the type and name of a symbol.
+_DECLARED: Final = re.compile(r"^(?:__declspec\(\w+\) |(?:public|protected|private): |(?:static|virtual) )+")
 _IMPORTED: Final = re.compile(r"^__imp_+(?=\w|\?)")
 _TEMPLATE: Final = re.compile(r"<[^<>]*>")
 _ENDING: Final = re.compile(r"(?:\.so(?:[.\d]*)|\.a|\.lib|\.dll|\.pyd|\.dylib|\.obj|\.o)$", re.IGNORECASE)
@@ -34,7 +36,7 @@ def readable(symbol: str) -> str:
     symbol = symbol.strip().strip("'`")
     if symbol.startswith('"'):  # MSVC: "public: void __cdecl a::b(int)" (?b@a@@...)
         symbol = symbol[1:].partition('"')[0]
-    symbol = _IMPORTED.sub("", symbol)
+    symbol = _IMPORTED.sub("", _DECLARED.sub("", symbol))
     if match := _ITANIUM.match(symbol):
         return _itanium(symbol, match) or symbol
     if symbol.startswith("?"):

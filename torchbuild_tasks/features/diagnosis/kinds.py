@@ -146,7 +146,8 @@ def _is_tested(block: ErrorBlock) -> bool:
 
 def _list_statements(block: ErrorBlock) -> Iterator[tuple[Line, str]]:
     """Yield what a block says, the likeliest first: its error, a paragraph, what follows, what leads up."""
-    told = [line for line in block.lines if is_telling(line.text.strip())]
+    own = block.error
+    told = [line for line in block.lines if line is own or _speaks_for_itself(line.text.strip())]
     at = next((index for index, line in enumerate(told) if line is block.error), len(told))
     after, before = told[at + 1 :], told[:at]
     paragraph = " ".join(line.text.strip() for line in (block.error, *after))
@@ -156,6 +157,11 @@ def _list_statements(block: ErrorBlock) -> Iterator[tuple[Line, str]]:
     if block.kind in ("python", "words"):
         yield block.error, paragraph
     yield from ((line, line.text.strip()) for line in _order_lines(block, after, before))
+
+
+def _speaks_for_itself(text: str) -> bool:
+    """Say whether a line tells something that does not follow from another error, as Ninja's end does."""
+    return is_telling(text) and not text.startswith("ninja: error: ")
 
 
 def _order_lines(block: ErrorBlock, after: Sequence[Line], before: Sequence[Line]) -> Sequence[Line]:

@@ -52,6 +52,7 @@ _ERROR: Final = r"(?:fatal |catastrophic |internal compiler |Command line )?erro
 _COMPILER: Final = _any(
     rf"^[^\s|][^|]{{0,500}}?(?::\d+|\(\d+(?:,\d+)?(?:,\d+)?(?:,\d+)?\)) ?: {_ERROR}",
     rf"^[\w.+/\\:<>-]{{1,300}} ?: {_ERROR}",
+    rf"^[A-Za-z]:\\[^:|\"]{{1,300}}\\[\w.+-]{{1,60}} ?: {_ERROR}",  # a program in a folder with blanks
     r"^(?:\w{1,40} : )?(?:nvcc|ptxas|cicc|cudafe\+\+|fatbinary) (?:fatal|error) *:",
     r"^(?:error|fatal) {2,4}: ",  # cicc, ptxas and nvcc's other parts
     r"^LLVM ERROR: |^[\w+-]{1,40} \(LLVM option parsing\): ",
@@ -78,7 +79,7 @@ _WORDS: Final = _any(
     r"^\S{0,200}python[\d.]{0,6}(?:\.exe)?: No module named ",
     r"^duplicate symbol '|^tar: .{1,200}: Wrote only ",
     r"^(?:Segmentation fault|Illegal instruction|Bus error )",
-    r"^(?:Intel MKL FATAL|INTEL MKL) ERROR",
+    r"^(?:Intel MKL FATAL|INTEL MKL) ERROR|^\[lib\w{1,30} FATAL ",
     r"^OMP: Error ",
     r"^qemu\S{0,30}: uncaught target signal ",
     r"^\++ Timeout \++$",  # pytest-timeout
@@ -174,7 +175,7 @@ _ON: Final = _any(
     r"Successfully |Finished processing dependencies",
     r"Build succeeded|Der Buildvorgang wurde erfolgreich|生成成功|ビルドに成功",
     r"running \w+$|building '|copying |creating ",
-    r"Collecting |Requirement already |Installing collected |Preparing metadata",
+    r"Collecting (?!environment information)|Requirement already |Installing collected |Preparing metadata",
     r"Get:\d+ |Setting up |Unpacking |Submodule path '|#\d+ DONE \d",
     r"Already up to date\.|HEAD is now at |Switched to (?:a new )?branch ",
 )
@@ -221,6 +222,12 @@ LEADS: Final = _any(
     r".{0,300}(?:required from|instantiat)",
     r".{0,300}: cannot find -l",
     r".{0,300}(?:relocation truncated to fit|offset overflow in |DSO missing from)",
+    r"\S{0,300}\bld(?:\.\w{2,4})?: (?:warning: |skipping incompatible )",
+)
+# A linker's warning that tells why it misses in the next lines what it does.
+EXPLAINS: Final = re.compile(
+    r"\bld(?:\.\w{2,4})?: (?:warning: )?"
+    r"(?:skipping incompatible \S|[^\s,]{1,200}, needed by .{1,300}, not found)"
 )
 # A warning of Python's, with where it was given.
 WARNED: Final = re.compile(r"\b[A-Z][a-z]+Warning: ")
@@ -242,6 +249,7 @@ ANNOUNCES: Final = re.compile(
     r"^(?:[A-Za-z_][\w.]{0,100}\.)?"
     r"(?:CppCompileError|BackendCompilerFailed|InductorError|PTXASError"
     r"|CompilationError|ChildFailedError)\b"
+    r"|^RuntimeError: The following operation failed in the TorchScript interpreter"
 )
 PART: Final = re.compile(r"\S.{0,40}(?:[Oo]utput|[Cc]ommand|stderr|stdout|[Ll]og)\W?:$|(?:Output|Command):$")
 # What a script of CMake says of a program that it called, and which has said itself what was wrong.
@@ -321,6 +329,7 @@ _LOUD: Final = _any(
     r"^[^\s:]{1,200}: line \d{1,6}: ",  # a shell, of a line of its script
     r"^\[?[EF]\d{4} \d\d:\d\d:\d\d",  # glog
     r"^test \S{1,160} \.\.\. FAILED$|^Host key verification failed|^(?:ssh|kex)_exchange_identification: ",
+    r"\bwas (?:built|compiled) (?:using|with|against) .{1,200}, but you are using ",
     r"^E {3,}\S|^timeout: sending signal|^\*\*\* .{1,60} detected \*\*\*|\bNCCL (?:WARN|failure)\b",
     r"(?:^|\s)(?i:error) \d{2,}\s?:|\blevel=(?:error|fatal|critical)\b",
     r"^\W{0,4}(?:FAILED|Failed|failed|panicked|panic:)\b",
@@ -347,7 +356,7 @@ _EXITED: Final = re.compile(
     r"\b(?:exit |return |status )?(?:code|status)\b|returned non-zero"
     r"|did not (?:complete|run) successfully|failed to run custom build command|test failed, to rerun"
     r"|^(?:mpirun|prterun|mpiexec) (?:detected|has exited|noticed) |[Bb]uild backend returned"
-    r"|^[×├╰]|\bProcessError: "
+    r"|^[×├╰]|\bProcessError: |^\W*(?:\w+ ){0,3}(?i:errors?) ?:$"
 )
 # What a sentence says that is not in order; asked only of the
 # last lines of a log that does not end as one in order.
@@ -369,6 +378,10 @@ _MILD: Final = _any(
     r"^\[W\d{0,4}[\s:]",  # glog
     r"\b(?i:skipp\w+|ignor\w+|optional|disabl\w+|fall(?:ing)? ?back|continu\w+)\b",
     r"\b(?i:looking in (?:remotes|indexes|links))\b",
+    r"\bCould not collect$|^The item was not found\.$",  # torch's collect_env, CMake's --debug-find
+    # Somebody announces what follows.
+    r"^\w.{0,80}\b(?i:g[eo]t(?:ting)?|see|me?et|follow(?:s|ing)|this|these|same|shows?|encounter(?:ed)?|with)"
+    r" (?:\w+ ){0,3}(?i:errors?|messages?|logs?)\W{0,2}:$",
     r"^\d* *\| |^#(?: |$)",
     r"\b(?i:cache (?:hits?|misses|errors))\b\W{0,4}\d",  # statistics of ccache and sccache
 )

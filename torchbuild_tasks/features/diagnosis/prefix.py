@@ -33,6 +33,7 @@ _SPEAKS: Final = re.compile(rf"(?:{SPEAKER.pattern}|(?!(?i:info|debug|trace)\b){
 _ALONE: Final = re.compile(rf"{_LEVEL}\s?:\s*$")
 # Where a build stands says that it goes on: it is no part of what a logger writes.
 _PROGRESS: Final = re.compile(r"\[ *\d+(?:/\d+|%)\]")
+_FENCE: Final = re.compile(r"```\w*$")  # of the page where a log was posted
 _TIMED: Final = re.compile(_TIME)
 _SAYS: Final = re.compile(
     r"(?:^|[\s\"'(])[.~]{0,2}/\w|[A-Za-z]:[\\/]"
@@ -45,7 +46,7 @@ _FAILS: Final = re.compile(r"[Ee]rror|[Ff]ail|fatal|FAILED|[Ww]arning|Traceback|
 def common_prefix(start: bytes) -> re.Pattern[str] | None:
     """Return a pattern for what stands before (nearly) every line of a log; None where nothing does."""
     said = start[:_SAMPLE].replace(b"\0", b"").decode(errors="replace").splitlines()
-    lines = [without_colours(line) for line in said[:_LINES] if line.strip()]
+    lines = [without_colours(line) for line in said[:_LINES] if line.strip() and not _FENCE.match(line)]
     if len(lines) < _LEAST:
         return None
     shapes = Counter(shape for line in lines for shape in _shapes(line))

@@ -179,7 +179,7 @@ class LogScanner:
         quoted = (" ", "Traceback ")
         head = next((text for text in above if text.strip() and not text.startswith(quoted)), "")
         if line.text.startswith("  "):
-            return re.match(r"CMake (?:\w+ )?Warning", head) is not None
+            return re.match(r"CMake (?:(?:\w+ )?Warning|Debug Log)", head) is not None
         return head.startswith("Exception ignored in")
 
     @property
@@ -401,7 +401,7 @@ class LogScanner:
             shape = "words" if kind == "python" and not patterns.is_traceback(text) else kind
             self._suspect = self._block = Block(kind, [*leads, *near, line], shape)
             heads = [lead for lead in leads if patterns.HEADING.match(lead.text.strip())]
-            said = (lead for lead in leads if lead not in heads and patterns.cause(lead.text.strip()))
+            said = (lead for lead in leads if lead not in heads and _tells_why(lead.text.strip()))
             if first := next(iter((*near, *said)), None):
                 self._block.blame(first)
             self._block.heard = self._complaint
@@ -440,6 +440,10 @@ class LogScanner:
                 break
             leads.insert(0, line)
         return leads
+
+
+def _tells_why(text: str) -> bool:
+    return patterns.EXPLAINS.search(text) is not None or patterns.cause(text) is not None
 
 
 def _in_order(text: str) -> bool:
