@@ -324,6 +324,14 @@ def test_an_up_to_date_build_has_nothing_to_report(give: Give, capsys: pytest.Ca
     assert len(capsys.readouterr().out.splitlines()) == 1
 
 
+def test_what_a_build_offers_at_its_end_is_for_its_checkout(
+    give: Give, capsys: pytest.CaptureFixture[str]
+) -> None:
+    give("build", Built(plan=SOUND, log="build.log"))
+    assert run_verb("build", request_of("build", source="/co")) == 0
+    assert "torchbuild report --source /co\n" in capsys.readouterr().out
+
+
 @pytest.mark.parametrize("as_json", [True, False])
 def test_a_failed_check_ends_with_7_and_the_whole_report(
     as_json: bool, give: Give, capsys: pytest.CaptureFixture[str]

@@ -81,7 +81,7 @@ def _use(request: BuildsRequest, entering: Entering) -> str:
     parts.append(columns([(_SHELLS[shell], line) for shell, line in entering.lines.items()]))
     if entering.missing:
         name = ", ".join(_SHELLS[shell] for shell in entering.missing)
-        parts.append(f"No env file yet for {name}: env --name {entering.name} --env-shell SHELL\n")
+        parts.append(f"No env file yet for {name}: torchbuild env --name {entering.name} --env-shell SHELL\n")
     parts.append("Once in your profile, this makes it: torchbuild_use NAME\n")
     hooks = [(f"{_SHELLS[shell]} ({PROFILES[shell]})", HOOKS[shell]) for shell in entering.lines]
     return "".join(parts) + columns(hooks)
