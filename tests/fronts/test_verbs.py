@@ -232,7 +232,7 @@ def test_a_person_gets_text(verb: str, give: Give, capsys: pytest.CaptureFixture
         (
             "show",
             (DEBUG,),
-            r"ref +v2.9.1(?s:.)* cuda +true +t.toml\n +with_helper +mkl magma +\[b",
+            r"ref +v2.9.1(?s:.)* cuda +true +t.toml\n +with-helper +mkl magma +\[b",
         ),
         ("diff", (source.Difference(name="jobs", values=("2", "3")),), r"jobs +2 +3"),
         ("diff", (), r"^debug and other are planned alike.$"),

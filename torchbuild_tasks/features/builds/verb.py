@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from typing import TYPE_CHECKING
 
-from torchbuild_tasks.options import BuildRequest, flag
+from torchbuild_tasks.options import BuildRequest, flag, flag_name
 from torchbuild_tasks.verbs import Outcome
 
 if TYPE_CHECKING:
@@ -59,7 +59,11 @@ def _show(build: Shown) -> str:
     if build.last:
         lines.append(("last build", f"{build.last.result}, {build.last.finished}, torch {build.last.torch}"))
         lines.append(("python", build.last.python))
-    settings = [(name, _value(value), place) for name, (value, place) in (build.values or {}).items()]
+    found = (build.values or {}).items()
+    settings = [
+        (name if name.startswith("set.") else flag_name(name)[2:], _value(value), place)
+        for name, (value, place) in found
+    ]
     return f"{build.name}\n" + columns(lines) + ("Settings\n" + columns(settings) if settings else "")
 
 
