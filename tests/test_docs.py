@@ -90,6 +90,17 @@ def test_every_finding_is_in_the_doctors_table() -> None:
     assert [id for id in re.findall(r"^\| `([a-z-]+)` \|", own, re.MULTILINE) if id in CHECKS] == list(CHECKS)
 
 
+def test_every_check_and_every_helper_is_told_of() -> None:
+    rows = load_catalog()
+    for page, names in (
+        ("verify", [row.check for row in rows.check if not row.companion]),
+        ("helpers", [row.name.split("-")[0] for row in rows.helper]),
+        ("plan", [row.name for row in rows.preset]),
+    ):
+        words = set(re.findall(r"[\w-]+", (ROOT / f"docs/{page}.md").read_text("utf-8")))
+        assert [name for name in names if name not in words] == [], page
+
+
 def test_every_rule_of_redaction_is_told_of() -> None:
     page = (ROOT / "docs/support.md").read_text("utf-8")
     told = re.findall(r"^\| `([a-z-]+)` \|", page.partition("## What is taken out")[2], re.MULTILINE)

@@ -370,7 +370,8 @@ def checkout(question: Question) -> str:
     if question.settings.seen_from and question.settings.build:
         name = question.settings.build.name
         raise UsageError(
-            f"The build {name} is not there yet: {tree.root}", next_step=f"Make it: build --name {name}"
+            f"The build {name} is not there yet: {tree.root}",
+            next_step=f"Make it: torchbuild build --name {name}",
         )
     if tree.problem:
         raise UsageError(f"{tree.root}: {tree.problem}", next_step="Name the checkout: --source PATH")

@@ -133,20 +133,22 @@ class BuildRequest:
         metavar="URL",
     )
     python: str | None = flag(
-        "Python that gets torch: a path or a version such as 3.12; several for wheels: 3.11,3.12",
+        "Python that gets torch: a path or a version such as 3.12; several for wheels: 3.11,3.12 "
+        "(default: the active environment, else a venv in the checkout)",
         verbs=EVERY,
         metavar="PATH|VERSION",
     )
     cpu: bool = flag("build without CUDA (the default)", verbs=(*FETCHING, "source"), default=False)
     cuda: bool = flag("build with CUDA", verbs=(*FETCHING, "source"), default=False)
     cuda_toolkit: str | None = flag(
-        "CUDA toolkit: its folder, a version such as 12.6, or pypi:13.0 for one made of NVIDIA's wheels",
+        "CUDA toolkit: its folder, a version such as 12.6, or pypi:13.0 for one made of NVIDIA's "
+        "wheels (default: one that is here)",
         verbs=FETCHING,
         metavar="PATH|VERSION|pypi:VERSION",
     )
     arch: str | None = flag(
         "GPU architectures: auto, native, common, all, a list such as '8.6;9.0+PTX', or a family such as "
-        "Ampere",
+        "Ampere (default: the GPUs of this machine)",
         metavar="LIST",
     )
     preset: str | None = flag(
@@ -155,7 +157,9 @@ class BuildRequest:
         metavar="NAME",
         choices="preset",
     )
-    build_type: str | None = flag("CMake build type", verbs=FETCHING, metavar="TYPE", choices=BUILD_TYPES)
+    build_type: str | None = flag(
+        "CMake build type (default: the preset's)", verbs=FETCHING, metavar="TYPE", choices=BUILD_TYPES
+    )
     toolset: str | None = flag(
         "MSVC toolset on Windows, such as 14.38 (default: the newest that fits)", metavar="VERSION"
     )
@@ -280,7 +284,8 @@ class BuildRequest:
         "parallel compile jobs (default: from cores and free memory)", verbs=PLANNING, metavar="N"
     )
     jobserver: str | None = flag(
-        "auto: start compiles while the memory lasts, where the build program can; off: a fixed number",
+        "auto: start compiles while the memory lasts, where the build program can; off: a fixed number "
+        "(default: auto)",
         metavar="WHEN",
         choices=JOBSERVER,
     )
@@ -290,7 +295,8 @@ class BuildRequest:
         metavar="COMMAND",
     )
     cache: str | None = flag(
-        "compiler cache: auto, none, ccache, sccache, or the address of a shared one: redis://host, reapi://host:port",
+        "compiler cache: auto, none, ccache, sccache, or the address of a shared one: redis://host, "
+        "reapi://host:port (default: auto)",
         verbs=(*CACHING, "replay"),
         metavar="NAME|URL",
     )
@@ -322,7 +328,8 @@ class BuildRequest:
         default=(),
     )
     installer: str | None = flag(
-        "what makes venvs and installs packages: auto takes uv where there is one, and pip where uv fails",
+        "what makes venvs and installs packages: auto takes uv where there is one, and pip where uv fails "
+        "(default: auto)",
         verbs=("doctor", "plan", "build"),
         metavar="NAME",
         choices=INSTALLERS,

@@ -232,7 +232,7 @@ def test_a_person_gets_text(verb: str, give: Give, capsys: pytest.CaptureFixture
         (
             "show",
             (DEBUG,),
-            r"ref +v2.9.1(?s:.)* cuda +true +t.toml\n +with_helper +mkl magma +\[b",
+            r"ref +v2.9.1(?s:.)* cuda +true +t.toml\n +with-helper +mkl magma +\[b",
         ),
         ("diff", (source.Difference(name="jobs", values=("2", "3")),), r"jobs +2 +3"),
         ("diff", (), r"^debug and other are planned alike.$"),
@@ -322,6 +322,14 @@ def test_an_up_to_date_build_has_nothing_to_report(give: Give, capsys: pytest.Ca
     give("build", Built(plan=SOUND, up_to_date=True))
     assert run_verb("build", request_of("build")) == 0
     assert len(capsys.readouterr().out.splitlines()) == 1
+
+
+def test_what_a_build_offers_at_its_end_is_for_its_checkout(
+    give: Give, capsys: pytest.CaptureFixture[str]
+) -> None:
+    give("build", Built(plan=SOUND, log="build.log"))
+    assert run_verb("build", request_of("build", source="/co")) == 0
+    assert "torchbuild report --source /co\n" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("as_json", [True, False])

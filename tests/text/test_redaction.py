@@ -9,7 +9,10 @@ import time
 import pytest
 
 from torchbuild_tasks.catalog import load_catalog
+from torchbuild_tasks.fronts.parsing import flags
+from torchbuild_tasks.options import flag_name
 from torchbuild_tasks.text.redaction import MASK, OWN_RULES, Redactor, is_secret, rules, without_forms
+from torchbuild_tasks.verbs import VERBS
 
 S = "Zq9" + "xK3vT7" * 5  # made up, and in no pattern's own shape
 
@@ -200,6 +203,12 @@ def test_true_and_false_friends(harmless: bool, samples: tuple[str, ...], near: 
         assert is_secret(name) is not harmless, name
     for name in near:
         assert is_secret(name) is harmless, name
+
+
+def test_no_flag_of_ours_is_a_secret() -> None:
+    """A printed command would lose its word: `cluster join URL --token-file REDACTED`."""
+    names = {flag_name(field.name) for verb in VERBS for field in flags(verb)}
+    assert [name for name in sorted(names) if is_secret(name)] == []
 
 
 def test_names_that_a_build_knows_are_no_secrets() -> None:

@@ -223,7 +223,8 @@ def _clean_for(work: Work) -> None:
     removed = ownership.remove(removal)
     if (work.build_dir / "CMakeCache.txt").exists():
         raise CleanRefused(
-            f"The build tree has to be made again ({because}), and this tool did not make it.",
+            f"The build tree has to be made again ({because}), and not all of it is as a build of "
+            "this tool left it here.",
             looked=tuple(f"{path}: {reason}" for path, reason in removal.kept[:10]),
             next_step=f"Remove it yourself if nothing in it is yours: rm -r {as_word(work.build_dir)}",
         )

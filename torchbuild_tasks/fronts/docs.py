@@ -151,9 +151,11 @@ def switches_page() -> str:
         for name, value in preset.variables.items():
             add(name, "presets", f"{preset.name}: {value}")
     for need in rows.need:
-        where = f" on {need.os.capitalize()} only" if need.os else ""
+        said = [" or ".join(need.any), f"on {need.os.capitalize()} only" if need.os else ""]
+        said += [f"not beside {name}" for name in need.against]
+        said += [f"a folder in {' or '.join(need.folders)}"] if need.folders else []
         for name in need.names:
-            add(name, "needs", f"{' or '.join(need.any)}{where}".strip())
+            add(name, "needs", " ".join(filter(None, said)))
     for submodule in rows.submodule:
         for name in (*submodule.needs, *submodule.any):
             add(name, "submodules", submodule.path.removeprefix("third_party/"))

@@ -57,7 +57,7 @@ _ATTACHED: Final = ("run", "shell", "python", "container", "cluster", "cache", "
 _WITHOUT_DEFAULT: Final = ("builds", "completion", "trust", "cache", "cluster", "versions", "compare")
 
 # Whose results advise commands.
-_ADVISING: Final = ("doctor", "plan", "diagnose", "verify")
+_ADVISING: Final = ("doctor", "plan", "build", "replay", "diagnose", "verify", "debug-config")
 
 
 def run_verb(verb: str, request: BuildRequest) -> int:

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from torchbuild_tasks.features.config.choose import file_text, keys, keys_text, schema
+from torchbuild_tasks.fronts import console
 from torchbuild_tasks.fronts.docs import SCHEMA
 from torchbuild_tasks.options import BuildRequest
 from torchbuild_tasks.plan.settings import Settings, check_settings
@@ -26,6 +27,7 @@ BOTH = FILE.over(WIDE)
         (BuildRequest(), "jobs", "4", "t.toml"),
         (BuildRequest(), "offline", "true", "wide.toml"),
         (BuildRequest(), "mode", "", "default: develop"),
+        (BuildRequest(), "installer", "", "default: auto"),
         (BuildRequest(jobs=8), "jobs", "8", "--jobs"),
         (BuildRequest(jobs=8, said=("jobs",)), "jobs", "8", "TORCHBUILD_JOBS"),
         (BuildRequest(denied=("offline",)), "offline", "false", "TORCHBUILD_OFFLINE"),
@@ -62,6 +64,11 @@ def test_the_file_says_what_counts_and_can_be_read_again(settings: Settings) -> 
     shown = tomllib.loads(samples.replace('= ""', '= "x"'))
     assert set(shown) >= {"jobs", "preset", "set", "mirrors"}
     assert shown["set"] and shown["mirrors"]
+
+
+def test_the_schema_is_printed_as_it_is_written(capsys: pytest.CaptureFixture[str]) -> None:
+    assert console.run(["config", "--schema"]) == 0
+    assert capsys.readouterr().out == json.dumps(schema(), indent=2, ensure_ascii=False) + "\n"
 
 
 def test_the_schema_is_that_of_the_keys_and_is_current() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from typing import TYPE_CHECKING
 
-from torchbuild_tasks.options import BuildRequest, flag
+from torchbuild_tasks.options import BuildRequest, flag, flag_name
 from torchbuild_tasks.verbs import Outcome
 
 if TYPE_CHECKING:
@@ -59,7 +59,11 @@ def _show(build: Shown) -> str:
     if build.last:
         lines.append(("last build", f"{build.last.result}, {build.last.finished}, torch {build.last.torch}"))
         lines.append(("python", build.last.python))
-    settings = [(name, _value(value), place) for name, (value, place) in (build.values or {}).items()]
+    found = (build.values or {}).items()
+    settings = [
+        (name if name.startswith("set.") else flag_name(name)[2:], _value(value), place)
+        for name, (value, place) in found
+    ]
     return f"{build.name}\n" + columns(lines) + ("Settings\n" + columns(settings) if settings else "")
 
 
@@ -81,7 +85,7 @@ def _use(request: BuildsRequest, entering: Entering) -> str:
     parts.append(columns([(_SHELLS[shell], line) for shell, line in entering.lines.items()]))
     if entering.missing:
         name = ", ".join(_SHELLS[shell] for shell in entering.missing)
-        parts.append(f"No env file yet for {name}: env --name {entering.name} --env-shell SHELL\n")
+        parts.append(f"No env file yet for {name}: torchbuild env --name {entering.name} --env-shell SHELL\n")
     parts.append("Once in your profile, this makes it: torchbuild_use NAME\n")
     hooks = [(f"{_SHELLS[shell]} ({PROFILES[shell]})", HOOKS[shell]) for shell in entering.lines]
     return "".join(parts) + columns(hooks)

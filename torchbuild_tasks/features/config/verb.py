@@ -48,7 +48,7 @@ def answer(request: ConfigRequest) -> tuple[dict[str, Any], str]:
 
     if request.schema:
         schema = choose.schema()
-        return schema, f"{dumps(schema)}\n"
+        return schema, dumps(schema)
     from torchbuild_tasks.context import read_named_build
 
     settings = read_named_build(request).settings

@@ -157,12 +157,12 @@ def _scope(debugging: Debugging) -> Iterator[Finding]:
 def _symbols(debugging: Debugging) -> Iterator[Finding]:
     if not debugging.debug_info:
         text = "no library of torch is built here yet"
-        yield Finding(id="debug-info", status="unknown", text=text, fix="build --preset debug")
+        yield Finding(id="debug-info", status="unknown", text=text, fix="torchbuild build --preset debug")
         return
     lacking = [path for path, has in debugging.debug_info if has is False]
     if lacking:
         text = f"without debug information: {', '.join(lacking)}; a breakpoint in their lines is never hit"
-        fix = "build --build-type RelWithDebInfo, or --build-type Debug to see every variable"
+        fix = "torchbuild build --build-type RelWithDebInfo, or --build-type Debug to see every variable"
         yield Finding(id="debug-info", status="warn", text=text, fix=fix)
     elif all(has for _, has in debugging.debug_info):
         yield Finding(id="debug-info", status="ok", text="the built libraries have debug information")

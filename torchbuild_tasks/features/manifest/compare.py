@@ -304,7 +304,9 @@ def _toolchain(difference: Difference, manifest: Manifest, place: Place) -> str:
         return f"{as_word(place.python)} -m pip install {difference.name}=={program.version}"
     if difference.name == "nvcc":
         series = ".".join(program.version.split(".")[:2])
-        return f"install CUDA {series}, or let it be put together: build --cuda-toolkit pypi:{series}"
+        return (
+            f"install CUDA {series}, or let it be put together: torchbuild build --cuda-toolkit pypi:{series}"
+        )
     return ""
 
 

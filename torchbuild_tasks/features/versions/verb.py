@@ -51,7 +51,7 @@ def _figures(line: VersionLine) -> Iterator[tuple[str, str]]:
     yield "C++", str(line.cxx)
     yield "CUDA of upstream's own", line.cuda_best or "not known"
     if line.oldest_gpu:
-        built = "what is older (5.0 on) is built for with CUDA 12.6 to 12.9: build --cuda --preset old-gpu"
+        built = "older ones (5.0 on) take CUDA 12.6 to 12.9: torchbuild build --cuda --preset old-gpu"
         yield "GPUs of upstream's own", f"compute capability {line.oldest_gpu} and later; {built}"
     yield "cuDNN", line.cudnn or "not known"
     yield "MSVC of upstream's own", line.msvc

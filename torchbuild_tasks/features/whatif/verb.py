@@ -69,7 +69,7 @@ def read_tree(question: Question, plan: BuildPlan, root: Path) -> Tree:
         raise UsageError(
             f"There is no graph of Ninja to reckon with: {why}.",
             looked=(f"what the build consists of: {folder / 'build.ninja'}", *_say_remembered(history)),
-            next_step="Have CMake write it, with a target that is quickly built: build --target c10",
+            next_step="CMake writes it with a target that is quickly built: torchbuild build --target c10",
         ) from None
     if not (folder / NINJA_LOG).exists():
         return Tree(file=file, history=history)

@@ -437,7 +437,7 @@ _ANY_WAY: Final = frozenset(
     ("source", "torch", "python", "env shell", "from PyPI", "jobs", "jobserver", "compiler cache")
     + ("distribute", "CXX", "CC", "toolset", "linker")
 )
-MIX: Final = f"build --from-wheel auto --target {PYTHON_PART}"
+MIX: Final = f"torchbuild build --from-wheel auto --target {PYTHON_PART}"
 _USERS: Final = ("flag", "environment", "torchbuild.toml")
 
 
