@@ -31,7 +31,7 @@ def on(distribution: str, os: str = "linux") -> Facts:
         ("Rocky Linux 9.4", "g++-12", "sudo dnf install gcc-toolset-12"),
         ("openSUSE Leap 15.6", "g++-13", "sudo zypper install gcc13-c++"),
         ("Arch Linux", "patchelf", "sudo pacman -S patchelf"),
-        ("Arch Linux", "g++-12", "install g++-12"),
+        ("Arch Linux", "g++-14", "sudo pacman -S gcc14"),
         ("Some Linux", "g++", "install g++"),
     ],
 )
