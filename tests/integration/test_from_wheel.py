@@ -195,7 +195,10 @@ def test_auto_names_what_finds_out_whether_bindings_are_compiled_alone(
     words = ("--source", tree, "--python", target, "--auto", "--set", "CXX=/nowhere/c++")
     offers = torchbuild("build", *words)  # all are said, and none can work
     assert offers.code == 3 and "from-wheel torch/csrc/Module.cpp must be compiled" in offers.err, offers.err
-    assert "mixed whether its wheel was built alike is found out by build --from-wheel auto" in offers.err
+    assert (
+        "mixed whether its wheel was built alike is found out by torchbuild build --from-wheel auto"
+        in offers.err
+    )
 
 
 @OLDER

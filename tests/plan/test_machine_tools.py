@@ -108,6 +108,15 @@ def test_what_fixes_it_in_the_new_era_leaves_the_users_words_alone() -> None:
     assert plan_of(with_tree(facts, previous=before)).freshness.needs == "nothing"
 
 
+@pytest.mark.parametrize("era", ["setuptools", "scikit-build-core"])
+def test_an_env_file_that_was_sourced_changes_nothing(era: Era) -> None:
+    facts = after("1.13.2", era)
+    sourced = replace(facts, environ=variables(plan_of(facts)))
+    assert variables(plan_of(sourced)) == variables(plan_of(facts))
+    assert plan_of(sourced).freshness.needs == plan_of(facts).freshness.needs == "nothing"
+    assert chosen(plan_of(sourced), "jobserver") == "off"
+
+
 @pytest.mark.parametrize(
     ("facts", "flags"),
     [

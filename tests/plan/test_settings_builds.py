@@ -84,7 +84,7 @@ def test_the_plan_says_where_a_value_is_from(tmp_path: Path) -> None:
     settings = read(tmp_path, FAMILY)
     plan = plan_of(linux_facts(), settings.of(settings.builds["debug"]))
     choices = {choice.name: choice for choice in plan.choices}
-    assert choices["build type"].because.startswith("build_type in [builds.debug] in ")
+    assert choices["build type"].because.startswith("build-type in [builds.debug] in ")
     assert choices["BUILD_TEST"].because.startswith("[set] in [builds.debug] in ")
     assert choices["USE_CUDA"].value == "0"
 

@@ -13,10 +13,16 @@ from typing import TYPE_CHECKING
 
 from torchbuild_tasks.catalog.match import admits, parse_version, series, variable_row
 from torchbuild_tasks.model import Change, Finding, Freshness, Need, Tree
-from torchbuild_tasks.plan.machine_tools import keep_ninja, ninja_of, reads_log
+from torchbuild_tasks.plan.machine_tools import (
+    CMAKE_ARGS,
+    MAKE_PROGRAM,
+    names_same,
+    ninja_of,
+    reads_log,
+    without_ninja,
+)
 from torchbuild_tasks.plan.question import Question
 from torchbuild_tasks.plan.requirements import parse_if_named
-from torchbuild_tasks.plan.variables import decide
 
 if TYPE_CHECKING:
     from torchbuild_tasks.plan.decisions import Decisions  # which imports inner_loop, and that this
@@ -60,8 +66,8 @@ def fingerprint(decisions: Decisions) -> dict[str, str]:
         f"patch {patch.id}": hashlib.sha256(patch.diff.encode()).hexdigest()[:16]
         for patch in decisions.patches
     }
-    variables = {**decisions.variables, **_before_kept(decisions)}
-    inputs |= {f"variable {name}": value for name, value in variables.items() if value is not None}
+    inputs |= {f"variable {name}": value for name, value in decisions.variables.items()}
+    inputs = _without_ninja(question, inputs)
     if question.request.mixed and tree.previous:  # which wheel it is, and what with, is seen when it is found
         inputs |= {name: text for name, text in tree.previous.inputs.items() if name.startswith("wheel")}
     return inputs
@@ -109,12 +115,18 @@ def _ninja(decisions: Decisions) -> str:
     return ninja.path or (OWN_NINJA if ninja.version else "")
 
 
-def _before_kept(decisions: Decisions) -> dict[str, str | None]:
-    """Return what the variables that keep the tree's Ninja are without it: to go on is no change."""
-    question = decisions.question
-    kept = keep_ninja(question, decisions.python.target)
-    own = {each.name: decide(question, each.name) for each in kept}
-    return {name: choice.value if choice else None for name, choice in own.items()}
+def _without_ninja(question: Question, inputs: Mapping[str, str]) -> dict[str, str]:
+    """Return inputs without what names the Ninja of the tree: to go on with it is no change."""
+    cache = question.facts.tree.cache
+    found = dict(inputs)
+    if cache is None or not cache.make_program:
+        return found
+    if names_same(found.get(f"variable {MAKE_PROGRAM}", ""), cache.make_program):
+        del found[f"variable {MAKE_PROGRAM}"]
+    args = found.pop(f"variable {CMAKE_ARGS}", "")
+    if rest := without_ninja(args, cache.make_program):
+        found[f"variable {CMAKE_ARGS}"] = rest
+    return found
 
 
 def as_configured(question: Question, before: Mapping[str, str], now: Mapping[str, str]) -> dict[str, str]:
@@ -124,7 +136,7 @@ def as_configured(question: Question, before: Mapping[str, str], now: Mapping[st
     any that reads the log of the tree goes on with it, whatever its path.
     """
     cache = question.facts.tree.cache
-    found = {**before, "ninja": now["ninja"]}
+    found = {**_without_ninja(question, before), "ninja": now["ninja"]}
     if cache and cache.cmake:
         found["cmake"] = cache.cmake
     if cache and cache.make_program:

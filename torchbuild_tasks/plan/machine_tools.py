@@ -12,7 +12,7 @@ from typing import Final
 
 from torchbuild_tasks.catalog.match import admits
 from torchbuild_tasks.catalog.rows import BringRow
-from torchbuild_tasks.model import Choice, Finding, Python, Tool
+from torchbuild_tasks.model import Choice, CMakeCache, Finding, Python, Tool
 from torchbuild_tasks.plan.question import Question
 from torchbuild_tasks.plan.variables import decide, is_off
 
@@ -44,12 +44,18 @@ def ninja_of(question: Question, python: Python | None) -> Tool:
     The Python's own has no path, for it is found first; without any there is neither path nor version.
     """
     first = _found_first(question, python)
-    cache = question.facts.tree.cache
-    if cache is None or not cache.make_version or decide(question, MAKE_PROGRAM):
+    cache = question.facts.tree.cache or CMakeCache()
+    own = Tool(name="ninja", path=cache.make_program, version=cache.make_version, found_via=IN_CACHE)
+    if (named := decide(question, MAKE_PROGRAM)) and named.value:
+        return own if names_same(named.value, own.path) else Tool(name="ninja", path=named.value)
+    if not own.version or reads_log(question, own.version) is False:
         return first
-    if reads_log(question, first.version) is not False or reads_log(question, cache.make_version) is False:
-        return first
-    return Tool(name="ninja", path=cache.make_program, version=cache.make_version, found_via=IN_CACHE)
+    return own if reads_log(question, first.version) is False else first
+
+
+def names_same(path: str, other: str | None) -> bool:
+    """Say whether two paths are one: CMake writes / on Windows, too."""
+    return bool(other) and path.replace("\\", "/") == f"{other}".replace("\\", "/")
 
 
 def _found_first(question: Question, python: Python | None) -> Tool:
@@ -77,17 +83,23 @@ def keep_ninja(question: Question, python: Python | None) -> tuple[Choice, ...]:
     """
     ninja = ninja_of(question, python)
     named = decide(question, MAKE_PROGRAM)
-    if ninja.found_via == IN_CACHE:
-        because = (
-            f"ninja {ninja.version} made the build tree; with another version every step would run again"
-        )
+    if named is None and ninja.found_via == IN_CACHE:
+        because = f"ninja {ninja.version} made the build tree; with another one every step would run again"
         named = Choice(name=MAKE_PROGRAM, value=str(ninja.path), because=because)
     if named is None or question.era == "setuptools":
         return (named,) if named else ()
     own = decide(question, CMAKE_ARGS)
-    define = shlex.quote(f"-D{MAKE_PROGRAM}={named.value}".replace("\\", "/"))
-    value = f"{own.value.strip()} {define}" if own else define
+    value = f"{without_ninja(own.value, named.value) if own else ''} {_define(named.value)}".lstrip()
     return named, Choice(name=CMAKE_ARGS, value=value, because=named.because, source=named.source)
+
+
+def _define(path: str) -> str:
+    return shlex.quote(f"-D{MAKE_PROGRAM}={path}".replace("\\", "/"))
+
+
+def without_ninja(args: str, path: str) -> str:
+    """Return CMAKE_ARGS without what names this Ninja, as an env file that was sourced may have it."""
+    return args.replace(_define(path), "").strip()
 
 
 def lacks_cache(question: Question) -> bool:
@@ -139,7 +151,7 @@ def check_better(question: Question, python: Python, *, foreign: bool) -> Iterat
     fix = question.line(python.executable, "-m", "pip", "install", f"{row.name}{row.fits}")
     if ninja.found_via == IN_CACHE:
         text += "; it made the build tree and goes on with it, for another would run every step again"
-        fix = "build --clean takes the newer one that is here, and does everything again."
+        fix = "In a new shell, torchbuild build --clean takes the newer one, and does everything again."
     yield Finding(id="ninja", status="unknown", text=text, fix=fix)
 
 

@@ -77,7 +77,8 @@ class Question(msgspec.Struct, frozen=True, dict=True):
         if value not in (None, False, ()):
             return value, *self._origin(name)
         if self.settings.values.get(name) not in (None, False):
-            return self.settings.values[name], "torchbuild.toml", f"{name} in {self.settings.place(name)}"
+            because = f"{flag_name(name).lstrip('-')} in {self.settings.place(name)}"
+            return self.settings.values[name], "torchbuild.toml", because
         return None
 
     def _origin(self, name: str) -> tuple[Source, str]:

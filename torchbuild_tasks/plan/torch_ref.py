@@ -158,11 +158,10 @@ def check_torch(question: Question) -> tuple[Finding, ...]:
 
 def _next_steps(question: Question, wanted: WantedTorch) -> str:
     tree, ref = question.facts.tree, wanted.ref.ref
-    ways = [f"Get that one: source get {wanted.ref.word}"]
+    ways = [f"Get that one: torchbuild source get {wanted.ref.word}"]
     if tree.git:
-        ways.append(
-            f"Or move this one and its submodules there: source update {ref} --source {as_word(tree.root)}"
-        )
+        move = f"torchbuild source update {ref} --source {as_word(tree.root)}"
+        ways.append(f"Or move this one and its submodules there: {move}")
     if wanted.source == "flag":
         ways.append("Or leave --torch out, to build what is here")
     return ". ".join(ways)
