@@ -7,12 +7,14 @@ import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any, cast
 
 import pytest
 
 from tests.support.capabilities import POSIX, needs
+from torchbuild_tasks.build.hints import Advice
 from torchbuild_tasks.build.jobserver.serve import Processes
-from torchbuild_tasks.build.monitor import Sizes, program_name, swap_used
+from torchbuild_tasks.build.monitor import Monitor, Sizes, program_name, swap_used
 
 pytestmark = pytest.mark.integration
 MIB = 1 << 20
@@ -63,6 +65,59 @@ def test_one_that_does_nothing_does_not_work(
             break
     assert working == ()
     assert sizes.peaks == ()
+
+
+@needs(POSIX, "states of processes in /proc")
+@pytest.mark.parametrize(("state", "working"), [(b"R", ("",)), (b"D", ("",)), (b"S", ())])
+def test_one_that_waits_for_a_core_or_the_disk_works(
+    state: bytes, working: tuple[str, ...], worker: subprocess.Popen[bytes], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from torchbuild_tasks.build.jobserver import posix
+
+    fields = posix._stat(worker.pid)
+    assert fields is not None
+    monkeypatch.setattr(posix, "_stat", lambda pid: [state, *fields[1:]])
+    sizes, now = Sizes(lambda name: ""), time.monotonic()
+    sizes.look()
+    monkeypatch.setattr(time, "monotonic", lambda: now + 300)
+    assert sizes.look() == working
+
+
+class Told:
+    """The reporter and the pace that a monitor asks; an hour is left."""
+
+    spread = None
+
+    def __init__(self) -> None:
+        self.notes = list[str]()
+
+    def note(self, text: str) -> None:
+        self.notes.append(text)
+
+    def left(self, *_: object) -> None:
+        """Show nothing."""
+
+    def seconds_left(self) -> float:
+        return 3600.0
+
+
+class Scripted:
+    """A build in which one program works."""
+
+    def look(self) -> tuple[str, ...]:
+        return ("C++",)
+
+
+@pytest.mark.parametrize(("times", "hints"), [((20, 40, 60, 80), 1), ((20, 40, 300, 320), 0)])
+def test_a_build_that_was_stopped_meanwhile_did_not_wait_for_one_program(
+    times: tuple[int, ...], hints: int
+) -> None:
+    told = Told()
+    monitor = Monitor(cast(Any, told), cast(Any, Scripted()), Advice(jobs=2), cast(Any, told))
+    began = time.monotonic()
+    for later in times:
+        monitor._look(began + later)
+    assert len(told.notes) == hints
 
 
 def is_kthreadd(comm: Path) -> bool:

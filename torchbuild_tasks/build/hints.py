@@ -115,7 +115,7 @@ def _cache_text(can: Advice) -> str:
 def _alone_text(state: State, can: Advice) -> str:
     if "link" not in state.working:
         return (
-            "One core works now and the others wait: what is left is a chain of steps that need each other. "
+            "One program of the build works now, and all other steps wait for what it makes, or for memory. "
             "More --jobs do not shorten it."
         )
     text = "One core works now and the others wait for a link. More --jobs do not shorten it"

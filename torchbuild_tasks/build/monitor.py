@@ -27,6 +27,7 @@ _QUERY: Final = 0x1000  # PROCESS_QUERY_LIMITED_INFORMATION
 _LONGEST: Final = 32_768
 _SOONEST: Final = 0.2
 _LATEST: Final = 5.0
+_GAP: Final = 30.0  # seconds between two looks, far above _LATEST
 _SHARE: Final = 0.01  # of a core
 _EVERY: Final = 1.0  # seconds between two answers of how much is left
 
@@ -68,7 +69,7 @@ class Monitor:
         self._began = time.monotonic()
         start = swap_used()
         self._state = State(elapsed=0.0, swap=start, swap_at_start=start)
-        self._several, self._reported = self._began, 0.0
+        self._several, self._looked, self._reported = self._began, self._began, 0.0
         self._thread = threading.Thread(target=self._run, name="monitor", daemon=True)
 
     def __enter__(self) -> None:
@@ -87,8 +88,10 @@ class Monitor:
 
     def _look(self, now: float) -> None:
         working = self.sizes.look()
-        if len(working) != 1:
+        # After a gap (Ctrl-Z, a machine that slept) nobody knows how many worked meanwhile.
+        if len(working) != 1 or now - self._looked > _GAP:
             self._several = now
+        self._looked = now
         if now - self._reported < _EVERY:
             return
         self._reported = now

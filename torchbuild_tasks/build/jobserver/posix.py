@@ -213,7 +213,9 @@ class Processes:
         if not size:  # on its way out: its memory is gone already, and with it how much that was at most
             return None
         before = self._busy.get(pid)
-        if before is None or before[0] != ticks or pid in self._held:
+        # It runs, or waits for a core or the disk: where others take the machine, ticks stand still for long.
+        works = fields[0] in {b"R", b"D"}
+        if before is None or before[0] != ticks or works or pid in self._held:
             before = self._busy[pid] = (ticks, now)
         return Running(
             pid=pid,
