@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tests.facts.fakes import machine
+from tests.facts.fakes import machine, windows_machine
 from torchbuild_tasks.facts.tree import look_at_cache, look_at_manifest, look_at_running
 from torchbuild_tasks.model import CMakeCache, Previous
 from torchbuild_tasks.model.record import MANIFEST_FILE, RECORD_FILE
@@ -54,6 +54,15 @@ def test_the_ninja_of_the_tree_is_asked_where_path_would_find_it(
     programs = {"/usr/bin/ninja": "1.11.1\n", "/src/evil/ninja": "6.6.6\n"}
     cache = look_at_cache(machine(tmp_path, files=files, programs=programs), "/b")
     assert cache == CMakeCache(make_program=program, make_version=version, make_gone=gone, ninja_log=5)
+
+
+def test_a_ninja_that_is_named_without_exe_is_there(tmp_path: Path) -> None:
+    files = {
+        "C:\\b\\CMakeCache.txt": "CMAKE_MAKE_PROGRAM:UNINITIALIZED=C:/v/Scripts/ninja\n",
+        "C:\\v\\Scripts\\ninja.exe": "",
+    }
+    cache = look_at_cache(windows_machine(tmp_path, files=files), "C:\\b")
+    assert cache is not None and not cache.make_gone
 
 
 def test_no_cache_is_none_and_an_empty_one_is_not(tmp_path: Path) -> None:

@@ -327,7 +327,7 @@ def look_at_cache(probe: Probe, build_dir: str | None) -> CMakeCache | None:
         prefix=entries.get("CMAKE_INSTALL_PREFIX"),
         make_program=program,
         make_version=_version_on_path(probe, program) if program else None,
-        make_gone=bool(program) and not probe.exists(str(program)),
+        make_gone=bool(program) and not _is_there(probe, str(program)),
         ninja_log=_log_version(probe, build_dir),
         cmake=".".join(part for part in release if part) if all(release) else None,
     )
@@ -338,6 +338,11 @@ def _version_on_path(probe: Probe, program: str) -> str | None:
     folder = probe.realpath(probe.names.parent(program))
     known = folder in map(probe.realpath, probe.path_folders)
     return version_of(probe, program) if known and probe.program_at(program) else None
+
+
+def _is_there(probe: Probe, program: str) -> bool:
+    """scikit-build-core names the Ninja of its Python without .exe, as Windows takes it, too."""
+    return probe.exists(program) or probe.exists(f"{program}.exe")
 
 
 def _log_version(probe: Probe, build_dir: str | None) -> int | None:
