@@ -174,6 +174,22 @@ def test_a_status_of_the_users_own_takes_no_step_away(loop: Loop) -> None:
     assert re.search(r"^\[\d+/\d+\] mine +\d+%: Building CXX object ", log, re.MULTILINE)
 
 
+@in_one_era
+def test_a_step_that_always_runs_is_run_without_ninja(loop: Loop) -> None:
+    """PyTorch writes torch/version.py at each build: Ninja reads its graph once for that, not twice."""
+    name, runs = "tools/generate_torch_version.py", loop.tree / "build/runs"
+    before = (loop.tree / name).read_text("utf-8")
+    loop.append(name, f"\nopen({str(runs)!r}, 'a').write('x')\n")
+    loop.way()
+    count, log = len(runs.read_text("utf-8")), loop.tree / "build/.ninja_log"
+    logged = log.read_bytes()
+    assert loop.way().startswith(NOTHING)
+    assert len(runs.read_text("utf-8")) == count + 1
+    assert log.read_bytes() == logged
+    (loop.tree / name).write_text(before, "utf-8")
+    loop.way()
+
+
 def test_a_python_file_that_is_not_copied_needs_nothing(loop: Loop) -> None:
     loop.append("torch/serialization.py", "\nLIVE = 7\n")
     assert loop.way().startswith(NOTHING)

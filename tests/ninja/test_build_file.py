@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from torchbuild_tasks.ninja.build_file import CONSOLE, BuildFile, Edge, parse_build_file
+import pytest
+
+from torchbuild_tasks.ninja.build_file import CONSOLE, BuildFile, Edge, find_command, parse_build_file
 
 FILES = {
     "build.ninja": """# CMake's, shortened
@@ -88,3 +90,35 @@ def test_a_file_that_says_nothing() -> None:
 def test_a_statement_that_was_cut_off_makes_nothing() -> None:
     text = "build a.o: CXX a.cpp\nbuild \nbuild b.o\nbuild : phony\n"
     assert [edge.outputs for edge in parse_build_file({"build.ninja": text}.__getitem__).edges] == [("a.o",)]
+
+
+# As CMake 4.4.4 writes it.
+CUSTOM = b"""
+build version never: CUSTOM_COMMAND
+  COMMAND = cd /src && echo $$HOME a$:b$ c
+  DESC = Writing ${a} $$version
+  restat = 1
+
+build other: CUSTOM_COMMAND
+  COMMAND = one
+  DESC = Running utility command
+build another: CUSTOM_COMMAND
+  COMMAND = two
+  DESC = Running utility command
+build with: CUSTOM_COMMAND
+  COMMAND = echo ${launcher}
+  DESC = Launching
+"""
+
+
+@pytest.mark.parametrize(
+    "description", ["Writing ${a} $version", "Running utility command", "Launching", "Writing", ""]
+)
+def test_a_command_that_is_not_the_only_one_is_not_found(description: str) -> None:
+    assert find_command(CUSTOM, description) == ""
+
+
+def test_the_command_of_a_description() -> None:
+    text = CUSTOM.replace(b"${a} ", b"")
+    assert find_command(text, "Writing $version") == "cd /src && echo $HOME a:b c"
+    assert find_command(text.replace(b"\n", b"\r\n"), "Writing $version") == ""  # Ninja's files have no CR

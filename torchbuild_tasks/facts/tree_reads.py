@@ -1,13 +1,13 @@
 """What the build of this very checkout reads: its switches with their conditions, and its variables.
 
 CMake's own files and the Python that starts them are read as text; nothing is run. The whole of 2.6.0 takes
-about 60 ms. Submodules are read only where a name was asked for that nothing else has.
+about 70 ms. Submodules are read only where a name was asked for that nothing else has.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from typing import Final
 
 from torchbuild_tasks.facts.probe import Probe
@@ -38,8 +38,11 @@ _FOLDER: Final = re.compile(r"(?:add_subdirectory|ADD_SUBDIRECTORY)\s*\(\s*\"?([
 _VARIABLE_AT_FRONT: Final = re.compile(r"^\$\{(\w+)\}/?")
 _LISTED: Final = re.compile(r"CACHE\s+(\w+)\s+PROPERTY\s+STRINGS\b")
 _REFUSED: Final = re.compile(
-    r'(?i)FATAL_ERROR\s+"(?:Unknown|Unrecogni[sz]ed|Invalid|Unsupported) [^"$]*"?\s*\$\{(\w+)\}'
+    r'FATAL_ERROR\s+"(?i:Unknown|Unrecogni[sz]ed|Invalid|Unsupported) [^"$]*"?\s*\$\{(\w+)\}'
 )
+# A comparison from its middle on: few words of a file are one.
+_EQUAL: Final = re.compile(r'\bSTREQUAL\s+"?(\w+)')
+_LEFT: Final = re.compile(r'(\w+)\}?"?\s+$')
 _QUOTED: Final = re.compile(r"[\"']([A-Za-z_]\w{2,})[\"']")
 _FLAG: Final = re.compile(r"check_(?:negative_)?env_flag\(\s*[\"'](\w+)[\"']")
 
@@ -62,9 +65,9 @@ def look_at_reads(probe: Probe, root: str, asked: Iterable[str] = ()) -> TreeRea
     for text in files.values():
         names |= _names(text)
         direct |= set(_FROM_ENVIRONMENT.findall(text))
-    unknown = {name for name in asked if name not in names and name not in direct}
+    unknown = {each for each in asked if each.startswith(FORWARDED) and each not in names | direct}
     if unknown:
-        names |= unknown & _submodule_names(probe, root)
+        names |= unknown & _submodule_names(probe, root, unknown)
     flags = {name for text in python.values() for name in _FLAG.findall(text)}
     switches = {switch.name: switch for path, text in files.items() for switch in _switches(path, text)}
     if not switches:  # not the files of a build
@@ -80,8 +83,10 @@ def look_at_reads(probe: Probe, root: str, asked: Iterable[str] = ()) -> TreeRea
 
 def _read(probe: Probe, root: str, path: str) -> str | None:
     text = probe.read(probe.join(root, path))
+    if text is None or "#" not in text:
+        return text
     # The number of lines stays, for the places of options.
-    return None if text is None else _COMMENT.sub(lambda found: "\n" * found[0].count("\n"), text)
+    return _COMMENT.sub(lambda found: "\n" * found[0].count("\n"), text)
 
 
 def _cmake_files(probe: Probe, root: str) -> Iterator[tuple[str, str]]:
@@ -138,18 +143,21 @@ def _names(text: str) -> set[str]:
     found = set(_READ.findall(text))
     for condition in _CONDITION.findall(text):
         found |= set(_NAME.findall(condition))
-    found |= set(_CACHED.findall(text))
-    found |= {name for _, name, _ in _OPTION.findall(text)}
+    if "CACHE" in text:
+        found |= set(_CACHED.findall(text))
+    if "option" in text or "OPTION" in text:
+        found |= {name for _, name, _ in _OPTION.findall(text)}
     return found
 
 
-def _submodule_names(probe: Probe, root: str) -> set[str]:
+def _submodule_names(probe: Probe, root: str, unknown: Collection[str]) -> set[str]:
+    """Return the variables that submodules use, of the files that have one of the unknown in them."""
     found: set[str] = set()
     top = probe.join(root, THIRD_PARTY)
     for name in probe.children(top):
         folder = probe.join(top, name)
         for path, text in (*_cmake_files(probe, folder), *_modules(probe, folder, MODULES)):
-            if path:
+            if path and any(each in text for each in unknown):
                 found |= _names(text)
     return found
 
@@ -174,8 +182,9 @@ def _values(texts: Iterable[str]) -> dict[str, tuple[str, ...]]:
     It has one where CMake is told so (BLAS, `PROPERTY STRINGS`), or stops at any other (ATEN_THREADING).
     """
     whole = "\n".join(texts)
-    found: dict[str, tuple[str, ...]] = {}
-    for name in dict.fromkeys((*_LISTED.findall(whole), *_REFUSED.findall(whole))):
-        compared = re.findall(rf"(?<!\w){name}\}}?\"?\s+STREQUAL\s+\"?(\w+)", whole)
-        found[name] = tuple(sorted(set(compared)))
-    return {name: values for name, values in found.items() if values}
+    found: dict[str, set[str]] = {name: set() for name in (*_LISTED.findall(whole), *_REFUSED.findall(whole))}
+    for equal in _EQUAL.finditer(whole):
+        left = _LEFT.search(whole, max(0, equal.start() - 100), equal.start())
+        if left and left[1] in found:
+            found[left[1]].add(equal[1])
+    return {name: tuple(sorted(values)) for name, values in found.items() if values}

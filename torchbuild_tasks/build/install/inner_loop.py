@@ -7,6 +7,7 @@ after an install that changed what only the front end copies or lists.
 
 from __future__ import annotations
 
+import re
 import threading
 import time
 from collections.abc import Callable
@@ -20,6 +21,7 @@ from torchbuild_tasks.build.install.installed import SOURCES, Due, Snapshot, fin
 from torchbuild_tasks.build.outputs import patterns
 from torchbuild_tasks.build.work import Work
 from torchbuild_tasks.model import Command
+from torchbuild_tasks.ninja.build_file import find_command
 from torchbuild_tasks.ninja.progress import ProgressParser
 from torchbuild_tasks.plan.install import front_end_rows
 from torchbuild_tasks.plan.question import Question
@@ -29,6 +31,7 @@ from torchbuild_tasks.values import replace
 T = TypeVar("T")
 _SECOND: Final = 1_000_000_000  # ns
 UP_TO_DATE: Final = b"ninja: no work to do"
+_STEP: Final = re.compile(rb"(?m)^\[\d+/\d+\] (.*?)\r?$")
 
 
 class Route(msgspec.Struct, frozen=True, kw_only=True):
@@ -159,7 +162,8 @@ def _dry_run(work: Work, ninja: Command) -> str:
     """Return "idle" when Ninja would compile, link and configure nothing, else "busy".
 
     Steps that run at every build, such as PyTorch's writing of torch/version.py, are run
-    and do not count, unless something follows from them.
+    and do not count, unless something follows from them. One alone, from which nothing can follow,
+    is run without Ninja, which would read the whole graph again (0.18 s of 2.6.0).
     """
     began = time.time_ns()
     dry = process.capture((*ninja.argv, "-n"), env=work.environ, cwd=ninja.cwd)
@@ -167,9 +171,31 @@ def _dry_run(work: Work, ninja: Command) -> str:
         return "idle"
     if dry.rc != 0 or _builds(dry.stdout):
         return "busy"
-    captured = process.capture(ninja.argv, env=work.environ, cwd=ninja.cwd)
+    command = _single_step(work, dry.stdout)
+    if command:
+        shell = command if work.facts.host.os == "windows" else ("/bin/sh", "-c", command)
+        captured = process.capture(shell, env=work.environ, cwd=work.build_dir)
+    else:
+        captured = process.capture(ninja.argv, env=work.environ, cwd=ninja.cwd)
     ownership.renew(work.root, began)
-    return "idle" if captured.rc == 0 and not _builds(captured.stdout) else "busy"
+    return "idle" if captured.rc == 0 and (command or not _builds(captured.stdout)) else "busy"
+
+
+def _single_step(work: Work, dry: bytes) -> str:
+    """Return the command of the only step that a dry run names, in the way Ninja runs it; empty for several.
+
+    A dry run names whatever depends on a step, too, for `restat` counts only where something was run
+    (Builder::FinishCommand of Ninja 1.13.2); so where it names one step, nothing follows from it.
+    """
+    steps = _STEP.findall(dry)
+    if len(steps) != 1 or not steps[0]:
+        return ""
+    try:
+        return find_command(
+            (work.build_dir / "build.ninja").read_bytes(), steps[0].decode(errors="surrogateescape")
+        )
+    except OSError:
+        return ""
 
 
 def _builds(output: bytes) -> bool:
