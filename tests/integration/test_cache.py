@@ -22,7 +22,7 @@ from tests.support.capabilities import (
 )
 from tests.support.sample import materialise
 from torchbuild_tasks.errors import CleanRefused, Interrupted
-from torchbuild_tasks.features.cache import server
+from torchbuild_tasks.features.cache import server, stats
 from torchbuild_tasks.features.cache.act import cache_states, clear_caches, serve_cache
 from torchbuild_tasks.features.cache.run import cache_running
 from torchbuild_tasks.features.cache.server import own_place
@@ -154,6 +154,25 @@ def test_a_changed_setting_is_said_before_it_happens(bench: Bench) -> None:
     clean(root)
     bench.build(root)  # with the settings of before: no warning
     assert not any("Warning" in line for line in bench.said)
+
+
+@each_cache
+def test_what_goes_on_where_another_run_stopped_finds_little(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What is left was never compiled: that is no sign of other flags."""
+    monkeypatch.setattr(stats, "ENOUGH", 1)
+    root = bench.checkout("one")
+    bench.build(root)
+    environ = environ_for(bench.name, bench.folder, root)
+    told = []
+    for number, goes_on in ((2, True), (3, False)):
+        (root / "include" / "own.h").write_text(f"#define OWN {number}\n", "utf-8")
+        bench.said.clear()
+        with cache_running(bench.plan, "", environ, root, bench.said.append, goes_on=goes_on) as running:
+            assert ninja(root, running.environ).returncode == 0
+        told.append(any(line.startswith("Few hits") for line in bench.said))
+    assert told == [False, True]
 
 
 # ---------------------------------------------------------------- faults

@@ -47,6 +47,7 @@ def _run_cache(work: Work, plan: CachePlan) -> Iterator[Running]:
 
     files.state_dir(work.root)  # ccache writes down there what it did
     note = work.report.note
+    previous = work.facts.tree.previous
     context = cache_running(
         plan,
         work.cache_addresses,
@@ -55,6 +56,7 @@ def _run_cache(work: Work, plan: CachePlan) -> Iterator[Running]:
         note,
         distributor=client_of(plan.distribution),
         whole=not work.request.target,
+        goes_on=previous is not None and previous.result != "ok",
     )
     try:
         with context as running:

@@ -76,6 +76,7 @@ def cache_running(
     every: float = EVERY,
     distributor: Distributor | None = None,
     whole: bool = True,
+    goes_on: bool = False,
 ) -> Iterator[Running]:
     """Have the caches of a plan work while the body runs; then count, say and stop.
 
@@ -88,7 +89,8 @@ def cache_running(
         name: tells servers of one checkout apart that may run at the same time.
         every: seconds between two looks at a shared cache.
         distributor: has compiles sent to other machines; None compiles all of them here.
-        whole: whether the body compiles all of torch, if it ends well.
+        whole: whether all of torch is compiled once the body has ended well.
+        goes_on: whether an earlier run that did not end well has compiled some of it.
     """
     running = Running(environ=dict(environ))
     if plan is None:
@@ -98,7 +100,7 @@ def cache_running(
     remotes = read_remotes(addresses, read_only=plan.read_only) if plan.remotes else ()
     with contextlib.ExitStack() as at_end:
         for tool in plan.tools:
-            one = _One(tool, plan, running, memory, say, whole=whole)
+            one = _One(tool, plan, running, memory, say, whole=whole, goes_on=goes_on)
             at_end.push(one.finish)
             if tool.name == "sccache":
                 one.serve(root, name, remotes, every, distributor, at_end)
@@ -113,9 +115,18 @@ class _One:
     """One cache of a build."""
 
     def __init__(
-        self, tool: CacheTool, plan: CachePlan, running: Running, memory: Memory, say: Say, *, whole: bool
+        self,
+        tool: CacheTool,
+        plan: CachePlan,
+        running: Running,
+        memory: Memory,
+        say: Say,
+        *,
+        whole: bool,
+        goes_on: bool,
     ) -> None:
         self._whole = whole
+        self._goes_on = goes_on
         self._tool, self._plan, self._running, self._memory, self._say = tool, plan, running, memory, say
         self._server: server.Server | None = None
         self._logged, self._before = Path(), ""
@@ -288,7 +299,8 @@ class _One:
         if folder is None or folder.problem:
             return
         seen = self._memory.list_settings(folder.path)
-        if hint := stats.hint(report, first=not seen, drifted=bool(self._changes), whole=whole):
+        all_of_it = whole and not self._goes_on
+        if hint := stats.hint(report, first=not seen, drifted=bool(self._changes), whole=all_of_it):
             self._say(hint)
         if stats.hit_rate(report) is not None:
             now = remember_settings(seen, self._tool.settings) if whole else list(seen)

@@ -204,7 +204,7 @@ def hint(report: CacheReport, *, first: bool, drifted: bool, whole: bool = True)
         report: one cache's.
         first: no build with these settings has used the folder before.
         drifted: a setting that it compares has changed (reported before the build).
-        whole: all of torch was compiled; of a part nothing follows.
+        whole: all of torch was compiled in this run; of a part nothing follows.
     """
     rate = hit_rate(report)
     looked = sum(report.hits.values()) + sum(report.misses.values())
