@@ -6,6 +6,7 @@ import re
 from itertools import pairwise
 
 import msgspec
+from packaging.version import Version
 
 from torchbuild_tasks.catalog.cuda import FlagRow
 from torchbuild_tasks.catalog.match import admits, applies, parse_version
@@ -335,7 +336,10 @@ def _install(question: Question, package: str) -> str:
 def _host_fix(question: Question, tool: Tool, limits: HostLimits) -> str:
     package, newest = ("clang", limits.clang) if "clang" in tool.name else ("g++", limits.gcc)
     figure = question.row.clang if package == "clang" else question.row.gcc
-    line = _install_fitting(question, package, figure, newest)
+    major, *rest = Version(newest).release
+    line = _install_fitting(
+        question, package, figure, major - bool(rest)
+    )  # packages have a major's last release
     return f"Install a fitting one ({line}){OR_ADVISED}."
 
 
