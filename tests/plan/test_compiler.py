@@ -121,6 +121,8 @@ OLD_CLANG = Tool(name="clang++", path="/usr/bin/clang++", version="7.0.1", found
         (machine(CLANGXX, CLANG), "ok", "clang++ 17.0.6) fits Clang >=9"),
         (machine(OLD_CLANG), "error", "needs Clang >=9"),
         (machine(Tool(name="g++", path="/usr/bin/g++", found_via="PATH")), "unknown", "/usr/bin/g++"),
+        (machine(tool("g++", "4.4.7"), version="0.4.0"), "warn", "planned like that one"),
+        (machine(GXX, version="0.4.0"), "ok", ""),
         (machine(GXX_9, GCC_9), "error", "cannot compile torch 2.8"),
         (machine(GXX, GCC, CXX="/opt/llvm/bin/c++"), "unknown", "used as it is"),
         (machine(GXX, GCC, CXX="g++-13"), "error", "not a compiler of this machine"),

@@ -10,7 +10,7 @@ from packaging.version import Version
 
 from torchbuild_tasks.catalog.cuda import FlagRow
 from torchbuild_tasks.catalog.match import admits, applies, parse_version
-from torchbuild_tasks.model import Choice, Finding, Tool
+from torchbuild_tasks.model import Choice, Finding, Status, Tool
 from torchbuild_tasks.plan.cuda.values import NO_LIMITS, OR_ADVISED, HostLimits
 from torchbuild_tasks.plan.packages import how_to_install, how_to_install_gcc
 from torchbuild_tasks.plan.question import Question
@@ -251,15 +251,18 @@ def _check_cxx(question: Question, compilers: Compilers) -> tuple[Finding, ...]:
     figure = _figure(question, tool)
     family, package = ("Clang", "clang") if tool.name == "clang++" else ("GCC", "g++")
     named = f"{compilers.cxx.value} ({tool.name} {tool.version})"
-    if fits is None:
+    refused = bool(figure) and admits(figure, tool.version) is False
+    if fits is None and not refused:
         other = ", for it is neither GCC nor Clang" if tool.name == "c++" else ""
         text = f"{named}: it is not known whether it compiles torch {row.version} (C++{row.cxx}){other}"
         return (Finding(id="compiler", status="unknown", text=text),)
     if not fits:
         text = f"{named} cannot compile torch {row.version}: C++{row.cxx} needs {family} {figure}"
+        text += "" if question.has_row else f", and torch {question.version} is planned like that one"
         newer = _install_fitting(question, package, figure)
         fix = f"Install a newer one ({newer}) or name it: --set CXX=…"
-        return (Finding(id="compiler", status="error", text=text, fix=fix),)
+        status: Status = "error" if question.has_row else "warn"
+        return (Finding(id="compiler", status=status, text=text, fix=fix),)
     text = f"{named} fits {family} {figure} for C++{row.cxx}"
     rows = flag_rows(question, tool)
     told = [f"; {' '.join(each.flags)} in CXXFLAGS, because {each.because}" for each in rows if each.flags]
