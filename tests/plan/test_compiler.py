@@ -262,6 +262,27 @@ def test_gcc_12_compiles_fbgemm(facts: Facts, assignments: tuple[str, ...], flag
 
 
 @pytest.mark.parametrize(
+    ("version", "torch", "assignments", "doubt"),
+    [
+        ("10.3.1", "1.9.0", ("USE_CUDA=1",), "<chrono>"),  # pytorch 57423
+        ("10.3.1", "1.9.0", (), ""),
+        ("10.4.0", "1.9.0", ("USE_CUDA=1",), ""),
+        ("5.3.1", "1.5.0", (), "AVX-512"),  # pytorch 33410
+        ("5.3.1", "1.5.0", ("USE_FBGEMM=0",), ""),
+        ("5.4.0", "1.5.0", (), ""),
+        ("5.5.0", "1.0.0", (), "Ubuntu"),  # pytorch 5229
+    ],
+)
+def test_releases_of_gcc_with_which_a_build_was_seen_to_stop(
+    version: str, torch: str, assignments: tuple[str, ...], doubt: str
+) -> None:
+    plan = plan_of(machine(tool("g++", version), version=torch), set=assignments)
+    finding = found(plan.findings, "compiler")
+    assert (finding.status, bool(finding.fix)) == (("warn", True) if doubt else ("ok", False))
+    assert doubt in finding.text
+
+
+@pytest.mark.parametrize(
     ("name", "version", "torch", "older"),
     [
         ("g++", "15.1.0", "2.1.0a0", "g++-12"),
