@@ -271,6 +271,9 @@ def test_gcc_12_compiles_fbgemm(facts: Facts, assignments: tuple[str, ...], flag
         ("5.3.1", "1.5.0", ("USE_FBGEMM=0",), ""),
         ("5.4.0", "1.5.0", (), ""),
         ("5.5.0", "1.0.0", (), "Ubuntu"),  # pytorch 5229
+        ("13.2.0", "2.4.0", ("WERROR=1",), "WERROR"),  # pytorch 124270
+        ("13.2.0", "2.4.0", ("WERROR=0",), ""),
+        ("11.3.0", "2.4.0", ("WERROR=1",), ""),
     ],
 )
 def test_releases_of_gcc_with_which_a_build_was_seen_to_stop(

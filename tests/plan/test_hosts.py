@@ -143,7 +143,7 @@ PLAIN: dict[str, tuple[Facts, str, str]] = {
         "ok warn",
         "",
     ),
-    "a Python for x86_64 on Arm": (linux_facts(host=NOBLE), "refuse", "is for x86_64.*Name one for aarch64"),
+    "a Python for x86_64 on Arm": (linux_facts(host=NOBLE), "warn", "is for x86_64.*Name one for aarch64"),
     "the same on Windows": (windows_facts(host=WIN_ARM), "warn", "emulates"),
     "its own on Windows": (windows_facts(host=WIN_ARM, pythons=(WIN_ARM_PYTHON,)), "ok", ""),
     "Python of the Store": (windows_facts(pythons=(STORE,)), "warn", "python\\.org"),

@@ -202,7 +202,8 @@ class FlagRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     """Words of CXXFLAGS without which these releases of a compiler do not compile these torches.
 
     Without `flags` it is only doubted that they do, and `fix` says what to do then. Without one of the
-    switches `off` it does not come up. With `older_first` an older compiler that is here is taken before.
+    switches `off`, or where one of `on` is not set, it does not come up. With `older_first` an older compiler
+    that is here is taken before.
     """
 
     compiler: str
@@ -211,6 +212,7 @@ class FlagRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     os: str = ""
     arch: str = ""
     off: tuple[str, ...] = ()
+    on: tuple[str, ...] = ()
     flags: tuple[str, ...] = ()
     because: str
     fix: str = ""

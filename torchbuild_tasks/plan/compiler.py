@@ -201,6 +201,7 @@ def flag_rows(question: Question, tool: Tool) -> tuple[FlagRow, ...]:
 def _comes_up(question: Question, row: FlagRow, tool: Tool) -> bool:
     host = question.facts.host
     switches = [decide(question, name) for name in row.off]
+    asked = [decide(question, name) for name in row.on]
     return (
         row.compiler == tool.name
         and row.os in ("", host.os)
@@ -208,6 +209,7 @@ def _comes_up(question: Question, row: FlagRow, tool: Tool) -> bool:
         and bool(admits(row.fits, tool.version))
         and applies(row.torch, question.version)
         and not any(switch and is_off(switch.value) for switch in switches)
+        and all(switch and not is_off(switch.value) for switch in asked)
     )
 
 
