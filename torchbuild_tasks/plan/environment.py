@@ -272,7 +272,7 @@ def _check_kind(question: Question, python: Python) -> Iterator[Finding]:
         fix = f"Name one for {host.arch}: --python PATH"
         if host.os == "windows":
             text += ", which emulates it: the torch for it is one for x86_64, slow to build and to run"
-        else:  # crossenv makes such a Python, by which upstream's CI builds for riscv64 on x86_64 (PR 175237)
+        else:  # crossenv makes such a Python: cross builds for riscv64 on x86_64 (pytorch 180975)
             text += ", whose own compilers make nothing that it could load"
             fix += f", unless this is a cross build for {machine}"
         yield Finding(id="python", status="warn", text=text, fix=fix)
