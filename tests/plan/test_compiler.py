@@ -121,6 +121,8 @@ OLD_CLANG = Tool(name="clang++", path="/usr/bin/clang++", version="7.0.1", found
         (machine(CLANGXX, CLANG), "ok", "clang++ 17.0.6) fits Clang >=9"),
         (machine(OLD_CLANG), "error", "needs Clang >=9"),
         (machine(Tool(name="g++", path="/usr/bin/g++", found_via="PATH")), "unknown", "/usr/bin/g++"),
+        (machine(tool("g++", "4.4.7"), version="0.4.0"), "warn", "planned like that one"),
+        (machine(GXX, version="0.4.0"), "ok", ""),
         (machine(GXX_9, GCC_9), "error", "cannot compile torch 2.8"),
         (machine(GXX, GCC, CXX="/opt/llvm/bin/c++"), "unknown", "used as it is"),
         (machine(GXX, GCC, CXX="g++-13"), "error", "not a compiler of this machine"),
@@ -257,6 +259,30 @@ def test_gcc_12_compiles_fbgemm(facts: Facts, assignments: tuple[str, ...], flag
     """pytorch#77939: a whole build of 2.6.0 stopped at step 284, though the plan was ok."""
     plan = plan_of(facts, set=assignments)
     assert next((op.value for op in plan.env if op.name == "CXXFLAGS"), None) == flags
+
+
+@pytest.mark.parametrize(
+    ("version", "torch", "assignments", "doubt"),
+    [
+        ("10.3.1", "1.9.0", ("USE_CUDA=1",), "<chrono>"),  # pytorch 57423
+        ("10.3.1", "1.9.0", (), ""),
+        ("10.4.0", "1.9.0", ("USE_CUDA=1",), ""),
+        ("5.3.1", "1.5.0", (), "AVX-512"),  # pytorch 33410
+        ("5.3.1", "1.5.0", ("USE_FBGEMM=0",), ""),
+        ("5.4.0", "1.5.0", (), ""),
+        ("5.5.0", "1.0.0", (), "Ubuntu"),  # pytorch 5229
+        ("13.2.0", "2.4.0", ("WERROR=1",), "WERROR"),  # pytorch 124270
+        ("13.2.0", "2.4.0", ("WERROR=0",), ""),
+        ("11.3.0", "2.4.0", ("WERROR=1",), ""),
+    ],
+)
+def test_releases_of_gcc_with_which_a_build_was_seen_to_stop(
+    version: str, torch: str, assignments: tuple[str, ...], doubt: str
+) -> None:
+    plan = plan_of(machine(tool("g++", version), version=torch), set=assignments)
+    finding = found(plan.findings, "compiler")
+    assert (finding.status, bool(finding.fix)) == (("warn", True) if doubt else ("ok", False))
+    assert doubt in finding.text
 
 
 @pytest.mark.parametrize(

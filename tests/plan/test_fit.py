@@ -307,6 +307,14 @@ def test_systems_that_upstream_does_not_build_on(host: Host, cuda: bool, status:
     assert statuses(findings, "platform") == [status]
 
 
+@pytest.mark.parametrize(("torch", "statuses_of"), [("1.4.0", ["warn"]), ("1.8.0", [])])
+def test_an_old_nccl_wants_headers_that_rhel_6_has_not(torch: str, statuses_of: list[str]) -> None:
+    host = Host(os="linux", arch="x86_64", libc="glibc 2.12")
+    facts = with_tree(cuda_facts(toolkit("10.1"), host=host), version=torch)
+    assert statuses(plan_of(facts, cuda=True, arch="7.0").findings, "platform") == statuses_of
+    assert not statuses(plan_of(facts).findings, "platform")
+
+
 @pytest.mark.parametrize(
     ("kernel", "cuda"), [("4.4.0-19041-Microsoft", False), ("5.15.167.4-microsoft-standard-WSL2", True)]
 )

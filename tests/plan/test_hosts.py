@@ -143,7 +143,7 @@ PLAIN: dict[str, tuple[Facts, str, str]] = {
         "ok warn",
         "",
     ),
-    "a Python for x86_64 on Arm": (linux_facts(host=NOBLE), "refuse", "is for x86_64.*Name one for aarch64"),
+    "a Python for x86_64 on Arm": (linux_facts(host=NOBLE), "warn", "is for x86_64.*Name one for aarch64"),
     "the same on Windows": (windows_facts(host=WIN_ARM), "warn", "emulates"),
     "its own on Windows": (windows_facts(host=WIN_ARM, pythons=(WIN_ARM_PYTHON,)), "ok", ""),
     "Python of the Store": (windows_facts(pythons=(STORE,)), "warn", "python\\.org"),
@@ -281,15 +281,24 @@ GPUS: list[tuple[str, tuple[Any, ...], str, dict[str, Any], str, str]] = [
         "warn",
         "branch 470",
     ),
-    ("11.5", (gpu("8.6"),), "2.0.1", {"compilers": gxx("11.4.0")}, "refuse", "GCC up to 10"),
+    ("11.5", (gpu("8.6"),), "2.0.1", {"compilers": gxx("11.4.0")}, "refuse", "GCC up to 11.2.0"),
     (
         "11.6",
         (gpu("8.6"),),
         "1.12.1",
         {"compilers": gxx("11.2.1")},
         "refuse",
-        "GCC up to 10",
+        "takes GCC up to 11.2.0 .*(g..-10|gcc-c..-10|gcc_10|=10)",
     ),  # pytorch 71518
+    (
+        "11.5",
+        (gpu("8.6"),),
+        "2.0.1",
+        {"compilers": gxx("11.2.0")},
+        "warn",
+        "^(?!.*11.2.0)",
+    ),  # easybuild-easyconfigs 17272
+    ("11.4", (gpu("8.6"),), "2.0.1", {"compilers": gxx("11.2.0")}, "refuse", "GCC up to 10"),
     ("11.4", (gpu("8.6"),), "1.9.1", {"compilers": gxx("9.3.0")}, "refuse warn", "math_gpu.cu"),  # 68577
     (
         "12.8",
@@ -503,7 +512,7 @@ def test_nothing_is_said_against_what_upstream_builds_with(row: TorchRow) -> Non
         ]
         codes = [code for code in plain if fits(row, cuda.version, code)]
         for code in {*codes[:1], *codes[-1:]}:
-            major = min(cuda.gcc_works or cuda.gcc, int(year + month / 12 - 2010.3))
+            major = min(cuda.gcc - bool(cuda.gcc_works), int(year + month / 12 - 2010.3))
             facts = cuda_facts(
                 toolkit(cuda.version, archs=cuda.archs, gcc=cuda.gcc, clang=cuda.clang),
                 gpus=(gpu(code),),

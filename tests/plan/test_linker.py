@@ -151,6 +151,7 @@ def test_a_word_that_means_nothing() -> None:
         {"CMAKE_LINKER_TYPE": "MOLD"},
         {"CMAKE_SHARED_LINKER_FLAGS": "-s"},
         {"USE_GOLD_LINKER": "1"},
+        {"USE_PRIORITIZED_TEXT_FOR_LD": "1"},
     ],
 )
 def test_what_the_user_has_said_stays(said: dict[str, str]) -> None:

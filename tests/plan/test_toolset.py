@@ -220,6 +220,21 @@ def test_a_doubt_that_only_cuda_raises() -> None:
     assert said("16.9.2", "1.8.0") == "ok"
 
 
+def test_toolsets_with_which_a_compiler_broke_off() -> None:
+    """pytorch#115922: cl of 17.8 in vec_base.h; #15630: nvcc 10.0 in Caffe2's operators."""
+
+    def said(full: str, toolkit: str, version: str, **flags: Any) -> str:
+        facts = machine(toolset(full, VS_2019), cuda=toolkit, version=version)
+        return found(plan_of(facts, **flags).findings, "toolset").status
+
+    assert said("14.38.33130", "12.1", "2.2.0") == "warn"
+    assert said("14.38.33130", "12.1", "2.3.0") == "ok"
+    assert said("14.37.32822", "12.1", "2.2.0") == "ok"
+    assert said("14.16.27023", "10.0", "1.0.0", cuda=True) == "warn"
+    assert said("14.11.25503", "10.0", "1.0.0", cuda=True) == "ok"
+    assert said("14.16.27023", "10.0", "1.1.0", cuda=True) == "ok"
+
+
 def test_the_oldest_toolset_of_2017_compiles_no_later_torch() -> None:
     old = toolset("14.11.25503", VS_2019)
     assert found(plan_of(machine(old, version="1.6.0")).findings, "toolset").status == "ok"

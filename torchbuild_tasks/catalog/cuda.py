@@ -16,9 +16,9 @@ class CudaRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     """One toolkit series: what its nvcc compiles, which host compilers it takes, which driver it wants.
 
     `archs` are compute capabilities; `deprecated` ones still compile, with a warning. `gcc`
-    and `clang` are the newest majors taken; MSVC has rows of its own (`MsvcRow`). `gcc_works` is less
-    than `gcc` where the header takes a GCC whose C++ library its front end cannot read. The drivers
-    are those that the release came with ("" where not known).
+    and `clang` are the newest majors taken; MSVC has rows of its own (`MsvcRow`). `gcc_works` is the newest
+    release ("10", "11.2.0") where the header takes a GCC whose C++ library its front end cannot read.
+    The drivers are those that the release came with ("" where not known).
     """
 
     version: str
@@ -26,7 +26,7 @@ class CudaRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     gcc: int
     clang: int
     source: str
-    gcc_works: int = 0
+    gcc_works: str = ""
     deprecated: tuple[str, ...] = ()
     driver_linux: str = ""
     driver_windows: str = ""
@@ -202,7 +202,8 @@ class FlagRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     """Words of CXXFLAGS without which these releases of a compiler do not compile these torches.
 
     Without `flags` it is only doubted that they do, and `fix` says what to do then. Without one of the
-    switches `off` it does not come up. With `older_first` an older compiler that is here is taken before.
+    switches `off`, or where one of `on` is not set, it does not come up. With `older_first` an older compiler
+    that is here is taken before.
     """
 
     compiler: str
@@ -211,6 +212,7 @@ class FlagRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     os: str = ""
     arch: str = ""
     off: tuple[str, ...] = ()
+    on: tuple[str, ...] = ()
     flags: tuple[str, ...] = ()
     because: str
     fix: str = ""

@@ -6,10 +6,11 @@ import re
 from itertools import pairwise
 
 import msgspec
+from packaging.version import Version
 
 from torchbuild_tasks.catalog.cuda import FlagRow
 from torchbuild_tasks.catalog.match import admits, applies, parse_version
-from torchbuild_tasks.model import Choice, Finding, Tool
+from torchbuild_tasks.model import Choice, Finding, Status, Tool
 from torchbuild_tasks.plan.cuda.values import NO_LIMITS, OR_ADVISED, HostLimits
 from torchbuild_tasks.plan.packages import how_to_install, how_to_install_gcc
 from torchbuild_tasks.plan.question import Question
@@ -200,6 +201,7 @@ def flag_rows(question: Question, tool: Tool) -> tuple[FlagRow, ...]:
 def _comes_up(question: Question, row: FlagRow, tool: Tool) -> bool:
     host = question.facts.host
     switches = [decide(question, name) for name in row.off]
+    asked = [decide(question, name) for name in row.on]
     return (
         row.compiler == tool.name
         and row.os in ("", host.os)
@@ -207,6 +209,7 @@ def _comes_up(question: Question, row: FlagRow, tool: Tool) -> bool:
         and bool(admits(row.fits, tool.version))
         and applies(row.torch, question.version)
         and not any(switch and is_off(switch.value) for switch in switches)
+        and all(switch and not is_off(switch.value) for switch in asked)
     )
 
 
@@ -250,15 +253,18 @@ def _check_cxx(question: Question, compilers: Compilers) -> tuple[Finding, ...]:
     figure = _figure(question, tool)
     family, package = ("Clang", "clang") if tool.name == "clang++" else ("GCC", "g++")
     named = f"{compilers.cxx.value} ({tool.name} {tool.version})"
-    if fits is None:
+    refused = bool(figure) and admits(figure, tool.version) is False
+    if fits is None and not refused:
         other = ", for it is neither GCC nor Clang" if tool.name == "c++" else ""
         text = f"{named}: it is not known whether it compiles torch {row.version} (C++{row.cxx}){other}"
         return (Finding(id="compiler", status="unknown", text=text),)
     if not fits:
         text = f"{named} cannot compile torch {row.version}: C++{row.cxx} needs {family} {figure}"
+        text += "" if question.has_row else f", and torch {question.version} is planned like that one"
         newer = _install_fitting(question, package, figure)
         fix = f"Install a newer one ({newer}) or name it: --set CXX=…"
-        return (Finding(id="compiler", status="error", text=text, fix=fix),)
+        status: Status = "error" if question.has_row else "warn"
+        return (Finding(id="compiler", status=status, text=text, fix=fix),)
     text = f"{named} fits {family} {figure} for C++{row.cxx}"
     rows = flag_rows(question, tool)
     told = [f"; {' '.join(each.flags)} in CXXFLAGS, because {each.because}" for each in rows if each.flags]
@@ -335,7 +341,10 @@ def _install(question: Question, package: str) -> str:
 def _host_fix(question: Question, tool: Tool, limits: HostLimits) -> str:
     package, newest = ("clang", limits.clang) if "clang" in tool.name else ("g++", limits.gcc)
     figure = question.row.clang if package == "clang" else question.row.gcc
-    line = _install_fitting(question, package, figure, newest)
+    major, *rest = Version(newest).release
+    line = _install_fitting(
+        question, package, figure, major - bool(rest)
+    )  # packages have a major's last release
     return f"Install a fitting one ({line}){OR_ADVISED}."
 
 

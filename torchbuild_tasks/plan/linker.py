@@ -34,6 +34,7 @@ OWN: Final = (
     "CMAKE_LINKER",
     "CMAKE_LINKER_TYPE",
     "USE_GOLD_LINKER",
+    "USE_PRIORITIZED_TEXT_FOR_LD",  # a script of GNU ld's, with which lld links what crashes (PR 176404)
 )
 
 # What linkers get wrong where they do not fit the compiler, its runtime or the flags (`-flto` for one): debug

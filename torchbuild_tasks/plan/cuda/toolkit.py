@@ -188,14 +188,18 @@ def host_limits(question: Question, chosen: ChosenToolkit) -> HostLimits:
     """Return the limits of the chosen toolkit."""
     row, found = cuda_row(question, chosen.version), chosen.toolkit
     gcc = (found.gcc if found else None) or (row.gcc if row else None)
-    works = row.gcc_works if row else 0
     return HostLimits(
         cuda=chosen.version,
-        gcc=min(gcc or works, works) if works else gcc,
-        clang=(found.clang if found else None) or (row.clang if row else None),
+        gcc=_older_of(gcc, row.gcc_works if row else ""),
+        clang=str((found.clang if found else None) or (row.clang if row else "")),
         msc=found.msc if found else None,
         allowed=_allows_unsupported(question),
     )
+
+
+def _older_of(taken: int | None, works: str) -> str:
+    """Return the newest GCC that the header takes and the front end can read."""
+    return works if works and (taken is None or Version(works).major <= taken) else str(taken or "")
 
 
 def _allows_unsupported(question: Question) -> bool:

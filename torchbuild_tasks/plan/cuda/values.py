@@ -48,24 +48,27 @@ class ChosenToolkit(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class HostLimits(msgspec.Struct, frozen=True, kw_only=True):
-    """The newest GCC and clang majors, and the range of _MSC_VER, that the nvcc of `cuda` takes.
+    """The newest GCC and clang ("10", "11.2.0"), and the range of _MSC_VER, that the nvcc of `cuda` takes.
 
-    All None where nothing is known, and without CUDA. `msc` is what the header says; without
+    All are empty where nothing is known, and without CUDA. `msc` is what the header says; without
     one the rows of msvc.toml hold. `allowed` is true when the user has asked
     nvcc to take any.
     """
 
     cuda: Version | None = None
-    gcc: int | None = None
-    clang: int | None = None
+    gcc: str = ""
+    clang: str = ""
     msc: tuple[int, int] | None = None
     allowed: bool = False
 
     def refusal(self, tool: Tool) -> str:
         """Say why nvcc does not take a GCC or clang; "" when it does, or when nothing is known."""
         version = parse_version(tool.version)
-        newest = self.gcc if tool.name in _GCC else self.clang if tool.name in _CLANG else None
-        if version is None or newest is None or version.major <= newest:
+        newest = self.gcc if tool.name in _GCC else self.clang if tool.name in _CLANG else ""
+        if version is None or not newest:
+            return ""
+        limit = Version(newest).release
+        if version.release[: len(limit)] <= limit:
             return ""
         compiler = "GCC" if tool.name in _GCC else "clang"
         return f"CUDA {self.cuda} takes {compiler} up to {newest}"
