@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final
@@ -19,6 +20,8 @@ _GROUP: Final = re.compile(r"\{(\d)\}")
 _NAME: Final = re.compile(r"\{((?:[^{}]|\{\d\})+)\}")
 _INSTALLED: Final = re.compile(r"(g\+\+|clang\+\+|toolset)(<=?)([\d.]+)")
 _NONE: Final[Mapping[str, str]] = {}
+# What builds torch helps no build of an extension.
+_OF_TORCH: Final = ("torchbuild build", "torchbuild source")
 # A word that no shell takes for more than itself.
 _PLAIN: Final = re.compile(r"[\w.+:/\\@%=,-]+")
 
@@ -36,6 +39,12 @@ class Machine:
     def __init__(self, facts: Facts, plan: BuildPlan, catalog: Catalog, *, built: bool) -> None:
         self._facts, self.catalog = facts, catalog
         self._values = {**_values(facts, plan, catalog), **(_of_the_build(facts, plan) if built else {})}
+
+    def told(self, values: Mapping[str, str]) -> Machine:
+        """Return this machine with names whose values the log has told."""
+        other = copy.copy(self)
+        other._values = {**self._values, **values}
+        return other
 
     def value(self, name: str) -> str:
         """Return what a name stands for on this machine; empty when that is not known."""
@@ -64,6 +73,12 @@ class Machine:
         plain = [group if _PLAIN.fullmatch(group) else "" for group in groups]
         words = {name: value for name, value in known.items() if _PLAIN.fullmatch(value)}
         return next(filter(None, (self._fill_names(each, plain, _word, words) for each in commands)), "")
+
+    def helpful(self, commands: Sequence[str]) -> Sequence[str]:
+        """Return those of these commands that help the build that failed, which may be an extension's."""
+        if not self.value("extension"):
+            return commands
+        return [each for each in commands if not each.startswith(_OF_TORCH)]
 
     def component(self, look: str, subject: str) -> ComponentRow | None:
         """Return the part of a build that a header, library, symbol ... belongs to."""
