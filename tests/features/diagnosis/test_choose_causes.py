@@ -307,3 +307,33 @@ def test_what_a_step_of_pip_has_said_before_it_ended_is_its_error() -> None:
     end = f"error: subprocess-exited-with-error\n\n  ╰─> No available output.\n\n{note}"
     said = "ERROR! Cannot compile the extension. Please ensure that:"
     assert read(f"  {said}\n\n  1. You have a compiler\n\n{end}\n").error_line == f"  {said}"
+
+
+def test_what_a_package_lacks_of_itself_is_no_other_package() -> None:
+    frame = r'  File "C:\dev\pytorch_scatter\torch_scatter\utils\ext.py", line 2, in <module>'
+    head, error = (
+        "Traceback (most recent call last):\n",
+        "ModuleNotFoundError: No module named 'torch_scatter.cpu'",
+    )
+    own = read(f"{head}{frame}\n{error}").diagnoses[0]
+    assert own.fix.startswith("torch_scatter itself asks for it")
+    assert "pip install" not in own.fix
+    assert (
+        "pip install nobody" in read(f"{head}{frame}\nImportError: No module named 'nobody'").diagnoses[0].fix
+    )
+
+
+@pytest.mark.parametrize(
+    ("above", "said"),
+    [
+        (
+            "ld: warning: -pie being ignored",
+            "ld: unsupported tapi file type '!tapi-tbd' in YAML file '/x.tbd'",
+        ),
+        ("ld: warning: directory not found", "duplicate symbol __ZN2at6native1aEv in:"),
+        ("ld: warning: x", "ld: in lib/liba.a(b.o), section __TEXT/__const address out of range for x86_64"),
+    ],
+)
+def test_what_the_linker_of_macos_says_is_the_error_and_not_that_it_failed(above: str, said: str) -> None:
+    end = "clang: error: linker command failed with exit code 1 (use -v to see invocation)"
+    assert read(f"FAILED: liba.dylib\n: && clang -o liba.dylib\n{above}\n{said}\n{end}\n").error_line == said

@@ -60,8 +60,7 @@ def answer(kind: Kind, machine: Machine) -> Diagnosis:
         id=kind.row.id,
         cause=cause,
         fix=machine.fill(kind.row.fix, (), known) or machine.fill(kind.row.fix, (), bare),
-        command=_command(kind, row, machine)
-        or machine.fill_command(machine.helpful(kind.row.command), (), known),
+        command=_command(kind, row, machine) or machine.fill_command(commands, (), known),
         see=f"{PAGE}#kinds",
         component=row.name if row else "",
     )

@@ -24,7 +24,8 @@ from torchbuild_tasks.model import Diagnosis, Reading
 PAGE: Final = "https://github.com/torchbuild/torchbuild-tasks/blob/main/docs/failures.md"
 MOST: Final = 4  # causes that are named
 # The package that a frame of a traceback lies in.
-_IMPORTER: Final = re.compile(r'File ".{0,300}-packages[/\\]([\w-]{1,60})[/\\]')
+_IMPORTER: Final = re.compile(r'File ".{0,300}-packages[/\\](?:[^/\\]{1,100}\.egg[/\\])?([\w-]{1,60})[/\\]')
+_MISSING: Final = re.compile(r"No module named ['\"]?(\w{1,60})")
 _NO_IMPORTER: Final = ("torch", "_pytest", "pip", "setuptools")
 _OF_BUILD: Final = ("checkout", "configure", "compile", "link", "install")  # phases
 _RANKS: Final = ("root", "cause", "consequence")
@@ -70,10 +71,16 @@ def read_log(scanner: LogScanner, book: FailureBook, machine: Machine) -> Readin
 
 
 def _context(block: ErrorBlock, of_extension: bool) -> Mapping[str, str]:
-    """Return what rows may say of others than torch: `extension`, and the package that a module is of."""
-    packages = [name for line in block.lines for name in _IMPORTER.findall(line.text)]
-    importer = next((name for name in reversed(packages) if name not in _NO_IMPORTER), "")
-    return {"extension": "an extension of torch" if of_extension else "", "importer": importer}
+    """Return what rows may say of others than torch: an extension, who imports, who lacks a part of it."""
+    said = "\n".join(line.text for line in block.lines)
+    importers = [name for name in _IMPORTER.findall(said) if name not in _NO_IMPORTER]
+    missing = _MISSING.search(said)
+    own = missing is not None and re.search(rf'File "[^"\n]{{1,400}}[/\\]{missing[1]}[/\\]', said)
+    return {
+        "extension": "an extension of torch" if of_extension else "",
+        "importer": importers[-1] if importers else "",
+        "own": missing[1] if missing and own else "",
+    }
 
 
 def _first_error(block: ErrorBlock, met: list[_Met], kind: Kind | None, kinds: KindBook) -> Line:
