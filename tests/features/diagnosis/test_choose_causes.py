@@ -337,3 +337,11 @@ def test_what_a_package_lacks_of_itself_is_no_other_package() -> None:
 def test_what_the_linker_of_macos_says_is_the_error_and_not_that_it_failed(above: str, said: str) -> None:
     end = "clang: error: linker command failed with exit code 1 (use -v to see invocation)"
     assert read(f"FAILED: liba.dylib\n: && clang -o liba.dylib\n{above}\n{said}\n{end}\n").error_line == said
+
+
+def test_an_extension_reads_variables_where_torchs_build_takes_our_flags() -> None:
+    said = "nvcc fatal   : Value 'c++17' is not defined for option 'std'"
+    assert "(--cuda-toolkit)" in read(f"{FAILED}{said}").diagnoses[0].fix
+    fix = read(f"{EXTENSION}{said}").diagnoses[0].fix
+    assert "(CUDA_HOME)" in fix
+    assert "--cuda-toolkit" not in fix

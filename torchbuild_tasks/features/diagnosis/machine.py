@@ -20,6 +20,19 @@ _GROUP: Final = re.compile(r"\{(\d)\}")
 _NAME: Final = re.compile(r"\{((?:[^{}]|\{\d\})+)\}")
 _INSTALLED: Final = re.compile(r"(g\+\+|clang\+\+|toolset)(<=?)([\d.]+)")
 _NONE: Final[Mapping[str, str]] = {}
+# An extension's build has no flags of ours: what it reads instead.
+_READ_BY: Final = (
+    (re.compile(r"--set (?=\w+=)"), ""),
+    (re.compile(r"--cuda-toolkit(?! pypi)(?: PATH| VERSION)?(?: or VERSION)?"), "CUDA_HOME"),
+    (re.compile(r"--arch native"), "TORCH_CUDA_ARCH_LIST, with what your GPUs have"),
+    (re.compile(r"--arch (?=[\d.;]+)"), "TORCH_CUDA_ARCH_LIST="),
+    (re.compile(r"--arch\b"), "TORCH_CUDA_ARCH_LIST"),
+    (re.compile(r"--toolset (?=[\d.]+)"), "vcvarsall x64 -vcvars_ver="),
+    (re.compile(r"--toolset\b"), "vcvarsall x64 -vcvars_ver=…"),
+    (re.compile(r"--jobs (?=\d)"), "MAX_JOBS="),
+    (re.compile(r"--jobs\b"), "MAX_JOBS"),
+    (re.compile(r"with --clean\b"), "with its build folder deleted"),
+)
 # What builds torch helps no build of an extension.
 _OF_TORCH: Final = ("torchbuild build", "torchbuild source")
 # A word that no shell takes for more than itself.
@@ -62,9 +75,11 @@ class Machine:
             groups: what the pattern's groups hold, for {1}, {2} ...
             known: further names; one that begins with `?` may be empty.
         """
-        return next(
-            filter(None, (self._fill_names(each, groups, _as_it_is, known) for each in sentences)), ""
-        )
+        filled = (self._fill_names(each, groups, _as_it_is, known) for each in sentences)
+        said = next(filter(None, filled), "")
+        for flag, read in _READ_BY if self.value("extension") else ():
+            said = flag.sub(read, said)
+        return said
 
     def fill_command(
         self, commands: Sequence[str], groups: Sequence[str], known: Mapping[str, str] = _NONE
