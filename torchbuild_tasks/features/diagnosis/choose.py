@@ -26,8 +26,9 @@ MOST: Final = 4  # causes that are named
 # The package that a frame of a traceback lies in.
 _IMPORTER: Final = re.compile(r'File ".{0,300}-packages[/\\](?:[^/\\]{1,100}\.egg[/\\])?([\w-]{1,60})[/\\]')
 _MISSING: Final = re.compile(r"No module named ['\"]?(\w{1,60})")
-_NO_IMPORTER: Final = ("torch", "_pytest", "pip", "setuptools")
-_OF_BUILD: Final = ("checkout", "configure", "compile", "link", "install")  # phases
+# What a build of torch runs itself.
+_NO_IMPORTER: Final = ("torch", "pip", "setuptools", "wheel", "cmake", "ninja", "numpy", "yaml", "_pytest")
+_OF_BUILD: Final = ("checkout", "python", "configure", "compile", "link", "install")  # phases
 _RANKS: Final = ("root", "cause", "consequence")
 
 

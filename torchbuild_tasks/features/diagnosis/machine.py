@@ -90,8 +90,8 @@ class Machine:
         return next(filter(None, (self._fill_names(each, plain, _word, words) for each in commands)), "")
 
     def helpful(self, commands: Sequence[str]) -> Sequence[str]:
-        """Return those of these commands that help the build that failed, which may be an extension's."""
-        if not self.value("extension"):
+        """Return those of these commands that help what failed, which may be another package than torch."""
+        if not (self.value("extension") or self.value("importer")):
             return commands
         return [each for each in commands if not each.startswith(_OF_TORCH)]
 
