@@ -36,7 +36,7 @@ def names(kind: Kind, machine: Machine) -> Mapping[str, str]:
         "program": kind.program,
         "component": row.name if row else "",
         "brings": _brings(kind, row, machine) if row else "",
-        "installs": _installs(row, machine) if row else "",
+        "installs": _installs(row, machine) if row and not subject.endswith(".dylib") else "",
         "bundled": row.submodule if row and not machine.value("extension") else "",
         "?state": _state(kind, row, machine),
         "?subject": f": {subject}" if subject else "",
