@@ -263,6 +263,22 @@ def test_what_builds_torch_is_no_help_to_an_extension() -> None:
     assert at_run.command == "torchbuild verify --closure"
 
 
+@pytest.mark.parametrize(
+    ("said", "other"),
+    [
+        ("Created temporary directory: /tmp/pip-install-lymajxn4", False),
+        ('  File "/tmp/pip-install-sukldczv/flash-attn_cd141/setup.py", line 117, in <module>', True),
+        ("copying torch/utils/cpp_extension.py -> build/lib/torch/utils", False),
+        ('  File "/env/lib/python3.10/site-packages/torch/utils/cpp_extension.py", line 9, in load', True),
+        ("/usr/bin/c++ -I/pt/torch/include -c a.cpp -o a.o", False),
+        ("/usr/bin/c++ -I/env/dist-packages/torch/include -c a.cpp -o a.o", True),
+    ],
+)
+def test_an_extension_is_known_by_what_only_its_build_says(said: str, other: bool) -> None:
+    arch = "nvcc fatal   : Unsupported gpu architecture 'compute_86'"
+    assert (read(f"{said}\n{arch}").diagnoses[0].command == "") is other
+
+
 def test_a_header_that_torch_bundles_is_not_fetched_with_it_for_an_extension() -> None:
     error = "a.cpp:1:10: fatal error: pybind11/pybind11.h: No such file or directory"
     assert "third_party/pybind11" in read(error).diagnoses[0].fix
