@@ -25,6 +25,7 @@ NAMES = {
     *("built TORCH_CUDA_ARCH_LIST", "built USE_CUDA", "built CXXFLAGS", "built cuda toolkit"),
     *("planned jobs", "free memory", "archs"),
     *("checkout", "release", "beside", "torch cuda"),
+    *("extension", "importer"),
 }
 
 

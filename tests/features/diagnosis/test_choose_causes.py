@@ -247,3 +247,120 @@ def test_a_line_of_visual_studios_list_is_read_like_the_compilers_own() -> None:
     assert reading.diagnoses[0].id == "msvc-vs2019-1671"
     assert reading.error_line.startswith("Error\tC1001")
     assert read("Warning\tC4996\t'x': was declared deprecated\tp\tD:\\pt\\x.cpp\t4\t").status == "clean"
+
+
+EXTENSION = "/usr/local/cuda/bin/nvcc -DTORCH_EXTENSION_NAME=_ext -c a.cu -o a.o\n"
+
+
+def test_what_builds_torch_is_no_help_to_an_extension() -> None:
+    arch = "nvcc fatal   : Unsupported gpu architecture 'compute_86'"
+    own, other = read(f"{FAILED}{arch}").diagnoses[0], read(f"{EXTENSION}{arch}").diagnoses[0]
+    assert own.command.startswith("torchbuild build")
+    assert other.command == ""
+    assert "CUDA_HOME" in other.fix
+    broken = "/x/a.so: undefined symbol: _ZN3c105ErrorC1ENS_14SourceLocationERKSs"
+    at_run = read(f"{EXTENSION}[1/1] nvcc\nImportError: {broken}").diagnoses[0]
+    assert at_run.command == "torchbuild verify --closure"
+
+
+@pytest.mark.parametrize(
+    ("said", "other"),
+    [
+        ("Created temporary directory: /tmp/pip-install-lymajxn4", False),
+        ('  File "/tmp/pip-install-sukldczv/flash-attn_cd141/setup.py", line 117, in <module>', True),
+        ("copying torch/utils/cpp_extension.py -> build/lib/torch/utils", False),
+        ('  File "/env/lib/python3.10/site-packages/torch/utils/cpp_extension.py", line 9, in load', True),
+        ("/usr/bin/c++ -I/pt/torch/include -c a.cpp -o a.o", False),
+        ("/usr/bin/c++ -I/env/dist-packages/torch/include -c a.cpp -o a.o", True),
+    ],
+)
+def test_an_extension_is_known_by_what_only_its_build_says(said: str, other: bool) -> None:
+    arch = "nvcc fatal   : Unsupported gpu architecture 'compute_86'"
+    assert (read(f"{said}\n{arch}").diagnoses[0].command == "") is other
+
+
+def test_a_header_that_torch_bundles_is_not_fetched_with_it_for_an_extension() -> None:
+    error = "a.cpp:1:10: fatal error: pybind11/pybind11.h: No such file or directory"
+    assert "third_party/pybind11" in read(error).diagnoses[0].fix
+    assert "third_party/pybind11" not in read(f"{EXTENSION}{error}").diagnoses[0].fix
+
+
+def test_the_package_whose_module_does_not_load_is_the_one_to_get_anew() -> None:
+    frames = (
+        r'  File "C:\env\lib\site-packages\torch_sparse\__init__.py", line 15, in <module>',
+        r'  File "C:\env\lib\site-packages\torch\_ops.py", line 104, in load_library',
+    )
+    error = "OSError: [WinError 127] The specified procedure could not be found"
+    head = "Traceback (most recent call last):\n"
+    assert read(head + "\n".join((*frames, error))).diagnoses[0].fix.startswith("torch_sparse was built for")
+    assert read(head + "\n".join((frames[1], error))).diagnoses[0].fix.startswith("Install torch again")
+
+
+def test_what_the_loader_misses_is_told_for_the_loader() -> None:
+    error = "ImportError: libiomp5.so: cannot open shared object file: No such file or directory"
+    fix = read(error).diagnoses[0].fix
+    assert "LD_LIBRARY_PATH" in fix
+    assert "CMAKE_PREFIX_PATH" not in fix
+
+
+@pytest.mark.parametrize(
+    ("said", "kind"),
+    [
+        ("ninja: fatal: CreateProcess: Internal error.", "process-refused"),
+        ("ninja: fatal: CreateProcess: Access is denied.", "process-refused"),
+        ("ninja: fatal: posix_spawn: Resource temporarily unavailable", "too-many-processes"),
+        ("OSError: [WinError 5] Access is denied: 'C:\\\\x\\\\torch_cpu.dll'", "permission"),
+    ],
+)
+def test_a_refusal_of_the_system_is_not_laid_on_the_builds_files(said: str, kind: str) -> None:
+    reading = read(said)
+    assert (reading.kind, reading.error_line) == (kind, said)
+    assert not any(each.command == "torchbuild build --clean" for each in reading.diagnoses)
+
+
+def test_what_a_step_of_pip_has_said_before_it_ended_is_its_error() -> None:
+    note = "note: This error originates from a subprocess"
+    end = f"error: subprocess-exited-with-error\n\n  ╰─> No available output.\n\n{note}"
+    said = "ERROR! Cannot compile the extension. Please ensure that:"
+    assert read(f"  {said}\n\n  1. You have a compiler\n\n{end}\n").error_line == f"  {said}"
+
+
+def test_what_a_package_lacks_of_itself_is_no_other_package() -> None:
+    frame = r'  File "C:\dev\pytorch_scatter\torch_scatter\utils\ext.py", line 2, in <module>'
+    head, error = (
+        "Traceback (most recent call last):\n",
+        "ModuleNotFoundError: No module named 'torch_scatter.cpu'",
+    )
+    own = read(f"{head}{frame}\n{error}").diagnoses[0]
+    assert own.fix.startswith("torch_scatter itself asks for it")
+    assert "pip install" not in own.fix
+    other = read(f"{head}{frame}\nImportError: No module named 'nobody'").diagnoses[0].fix
+    assert other.startswith("No package is known here for nobody")
+    assert "pip install nobody" not in other  # it may be anything
+    assert (
+        "pip install pandas" in read(f"{head}{frame}\nImportError: No module named 'pandas'").diagnoses[0].fix
+    )
+
+
+@pytest.mark.parametrize(
+    ("above", "said"),
+    [
+        (
+            "ld: warning: -pie being ignored",
+            "ld: unsupported tapi file type '!tapi-tbd' in YAML file '/x.tbd'",
+        ),
+        ("ld: warning: directory not found", "duplicate symbol __ZN2at6native1aEv in:"),
+        ("ld: warning: x", "ld: in lib/liba.a(b.o), section __TEXT/__const address out of range for x86_64"),
+    ],
+)
+def test_what_the_linker_of_macos_says_is_the_error_and_not_that_it_failed(above: str, said: str) -> None:
+    end = "clang: error: linker command failed with exit code 1 (use -v to see invocation)"
+    assert read(f"FAILED: liba.dylib\n: && clang -o liba.dylib\n{above}\n{said}\n{end}\n").error_line == said
+
+
+def test_an_extension_reads_variables_where_torchs_build_takes_our_flags() -> None:
+    said = "nvcc fatal   : Value 'c++17' is not defined for option 'std'"
+    assert "(--cuda-toolkit)" in read(f"{FAILED}{said}").diagnoses[0].fix
+    fix = read(f"{EXTENSION}{said}").diagnoses[0].fix
+    assert "(CUDA_HOME)" in fix
+    assert "--cuda-toolkit" not in fix

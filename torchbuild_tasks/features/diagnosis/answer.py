@@ -16,7 +16,9 @@ _WIDTH: Final = 200  # of a subject: a symbol may take a page
 _FROM_SUBMODULE: Final = ("missing-header", "missing-source", "missing-package")
 
 
-NOTHING: Final[Mapping[str, str]] = {"?component": "", "?state": "", "?file": "", "brings": ""}
+NOTHING: Final[Mapping[str, str]] = dict.fromkeys(
+    ("?component", "?state", "?file", "brings", "installs", "bundled"), ""
+)
 
 
 def whose(kind: Kind, machine: Machine) -> ComponentRow | None:
@@ -34,6 +36,8 @@ def names(kind: Kind, machine: Machine) -> Mapping[str, str]:
         "program": kind.program,
         "component": row.name if row else "",
         "brings": _brings(kind, row, machine) if row else "",
+        "installs": _installs(row, machine) if row and not subject.endswith(".dylib") else "",
+        "bundled": row.submodule if row and not machine.value("extension") else "",
         "?state": _state(kind, row, machine),
         "?subject": f": {subject}" if subject else "",
         "?component": f", of {row.name}" if row else "",
@@ -51,11 +55,12 @@ def answer(kind: Kind, machine: Machine) -> Diagnosis:
     cause = machine.fill(kind.row.cause, (), known) or machine.fill(kind.row.cause, (), bare)
     if cause.startswith(kind.program):
         cause = cause[:1].upper() + cause[1:]
+    commands = machine.helpful(kind.row.command)
     return Diagnosis(
         id=kind.row.id,
         cause=cause,
         fix=machine.fill(kind.row.fix, (), known) or machine.fill(kind.row.fix, (), bare),
-        command=_command(kind, row, machine) or machine.fill_command(kind.row.command, (), known),
+        command=_command(kind, row, machine) or machine.fill_command(commands, (), known),
         see=f"{PAGE}#kinds",
         component=row.name if row else "",
     )
@@ -66,12 +71,13 @@ def _subject(kind: Kind) -> str:
     return subject if len(subject) <= _WIDTH else f"{subject[:_WIDTH]} ..."
 
 
-def _is_submodule(kind: Kind, row: ComponentRow | None) -> bool:
-    return row is not None and bool(row.submodule) and kind.row.id in _FROM_SUBMODULE
+def _is_submodule(kind: Kind, row: ComponentRow | None, machine: Machine) -> bool:
+    of_torch = row is not None and bool(row.submodule) and not machine.value("extension")
+    return of_torch and kind.row.id in _FROM_SUBMODULE
 
 
 def _state(kind: Kind, row: ComponentRow | None, machine: Machine) -> str:
-    if row is None or not _is_submodule(kind, row):
+    if row is None or not _is_submodule(kind, row, machine):
         return ""
     states = {"empty": f" ({row.submodule} is empty here)", "here": f" ({row.submodule} lies here)"}
     return states.get(machine.submodule_state(row.submodule), "")
@@ -80,7 +86,7 @@ def _state(kind: Kind, row: ComponentRow | None, machine: Machine) -> str:
 def _brings(kind: Kind, row: ComponentRow, machine: Machine) -> str:
     """Return what brings a part: its submodule, its package, pip, and what its row says."""
     said = []
-    if _is_submodule(kind, row):
+    if _is_submodule(kind, row, machine):
         said.append(_submodule(row.submodule, machine))
     if install := machine.brings(row):
         said.append(
@@ -91,6 +97,13 @@ def _brings(kind: Kind, row: ComponentRow, machine: Machine) -> str:
     if fix := machine.fix_of(row):
         said.append(fix)
     return " ".join(each if each.endswith(".") else f"{each}." for each in said)
+
+
+def _installs(row: ComponentRow, machine: Machine) -> str:
+    """Return the command that installs what the loader looks for, and nothing that only a build takes."""
+    by_pip = f"{machine.value('python')} -m pip install {row.pip}" if row.pip else ""
+    install = by_pip or machine.brings(row)
+    return "" if install.startswith("install ") else install
 
 
 def _submodule(path: str, machine: Machine) -> str:
@@ -107,7 +120,11 @@ def _submodule(path: str, machine: Machine) -> str:
 
 
 def _command(kind: Kind, row: ComponentRow | None, machine: Machine) -> str:
-    if row is None or not _is_submodule(kind, row) or machine.submodule_state(row.submodule) != "empty":
+    if (
+        row is None
+        or not _is_submodule(kind, row, machine)
+        or machine.submodule_state(row.submodule) != "empty"
+    ):
         return ""
     got = (
         "torchbuild source update --source {checkout}",

@@ -177,7 +177,8 @@ class Block:
             if _CUT_HEAD.match(head):
                 return True
         if self._flat and text and not self._blanks:
-            return not (text.startswith(" ") or _ends_paragraph(text))
+            names = text.startswith(" ") and not self.lines[-1].text.rstrip().endswith(":")
+            return not (names or _ends_paragraph(text))
         return text.startswith((" ", "Call Stack")) or (not text and self._blanks <= _BLANKS)
 
     def _in_trace(self, text: str) -> bool:

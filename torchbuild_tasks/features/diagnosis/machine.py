@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final
@@ -19,6 +20,21 @@ _GROUP: Final = re.compile(r"\{(\d)\}")
 _NAME: Final = re.compile(r"\{((?:[^{}]|\{\d\})+)\}")
 _INSTALLED: Final = re.compile(r"(g\+\+|clang\+\+|toolset)(<=?)([\d.]+)")
 _NONE: Final[Mapping[str, str]] = {}
+# An extension's build has no flags of ours: what it reads instead.
+_READ_BY: Final = (
+    (re.compile(r"--set (?=\w+=)"), ""),
+    (re.compile(r"--cuda-toolkit(?! pypi)(?: PATH| VERSION)?(?: or VERSION)?"), "CUDA_HOME"),
+    (re.compile(r"--arch native"), "TORCH_CUDA_ARCH_LIST, with what your GPUs have"),
+    (re.compile(r"--arch (?=[\d.;]+)"), "TORCH_CUDA_ARCH_LIST="),
+    (re.compile(r"--arch\b"), "TORCH_CUDA_ARCH_LIST"),
+    (re.compile(r"--toolset (?=[\d.]+)"), "vcvarsall x64 -vcvars_ver="),
+    (re.compile(r"--toolset\b"), "vcvarsall x64 -vcvars_ver=…"),
+    (re.compile(r"--jobs (?=\d)"), "MAX_JOBS="),
+    (re.compile(r"--jobs\b"), "MAX_JOBS"),
+    (re.compile(r"with --clean\b"), "with its build folder deleted"),
+)
+# What builds torch helps no build of an extension.
+_OF_TORCH: Final = ("torchbuild build", "torchbuild source")
 # A word that no shell takes for more than itself.
 _PLAIN: Final = re.compile(r"[\w.+:/\\@%=,-]+")
 
@@ -37,6 +53,12 @@ class Machine:
         self._facts, self.catalog = facts, catalog
         self._values = {**_values(facts, plan, catalog), **(_of_the_build(facts, plan) if built else {})}
 
+    def told(self, values: Mapping[str, str]) -> Machine:
+        """Return this machine with names whose values the log has told."""
+        other = copy.copy(self)
+        other._values = {**self._values, **values}
+        return other
+
     def value(self, name: str) -> str:
         """Return what a name stands for on this machine; empty when that is not known."""
         if name.startswith("package:"):
@@ -53,9 +75,11 @@ class Machine:
             groups: what the pattern's groups hold, for {1}, {2} ...
             known: further names; one that begins with `?` may be empty.
         """
-        return next(
-            filter(None, (self._fill_names(each, groups, _as_it_is, known) for each in sentences)), ""
-        )
+        filled = (self._fill_names(each, groups, _as_it_is, known) for each in sentences)
+        said = next(filter(None, filled), "")
+        for flag, read in _READ_BY if self.value("extension") else ():
+            said = flag.sub(read, said)
+        return said
 
     def fill_command(
         self, commands: Sequence[str], groups: Sequence[str], known: Mapping[str, str] = _NONE
@@ -64,6 +88,12 @@ class Machine:
         plain = [group if _PLAIN.fullmatch(group) else "" for group in groups]
         words = {name: value for name, value in known.items() if _PLAIN.fullmatch(value)}
         return next(filter(None, (self._fill_names(each, plain, _word, words) for each in commands)), "")
+
+    def helpful(self, commands: Sequence[str]) -> Sequence[str]:
+        """Return those of these commands that help what failed, which may be another package than torch."""
+        if not (self.value("extension") or self.value("importer")):
+            return commands
+        return [each for each in commands if not each.startswith(_OF_TORCH)]
 
     def component(self, look: str, subject: str) -> ComponentRow | None:
         """Return the part of a build that a header, library, symbol ... belongs to."""

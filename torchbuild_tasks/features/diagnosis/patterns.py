@@ -45,7 +45,8 @@ _LINKER: Final = _any(
     r"\bR_(?:X86_64|AARCH64|386|ARM|PPC64)_\w{1,30}.{0,300}-f(?:PIC|PIE|pic)",
     r"PC-relative offset overflow",
     r"file not recognized: ",
-    r"^ld: symbol\(s\) not found",
+    r"^ld: (?!warning|note|\d+ duplicate|skipping |.{0,200}in function )\S",
+    r"^duplicate symbol \S",
     r"(?:^|[\\/])ld(?:\.\w{2,4})?(?:\.exe)?: (?:cannot |failed to |unable to )",
 )
 _ERROR: Final = r"(?:fatal |catastrophic |internal compiler |Command line )?error(?: [A-Z#]\S{0,20}?)? ?:"
@@ -77,7 +78,7 @@ _WORDS: Final = _any(
     r"' is not recognized as (?:an internal or external command|the name of a cmdlet)",
     r"^terminate called |^(?:wine: )?Unhandled (?:page fault|exception)\b",
     r"^\S{0,200}python[\d.]{0,6}(?:\.exe)?: No module named ",
-    r"^duplicate symbol '|^tar: .{1,200}: Wrote only ",
+    r"^tar: .{1,200}: Wrote only ",
     r"^(?:Segmentation fault|Illegal instruction|Bus error )",
     r"^(?:Intel MKL FATAL|INTEL MKL) ERROR|^\[lib\w{1,30} FATAL ",
     r"^OMP: Error ",

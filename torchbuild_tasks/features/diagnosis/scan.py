@@ -30,6 +30,16 @@ _FAR: Final = 40  # lines after which a complaint that nothing came of is forgot
 # perhaps only that, and CMake speaks at the start. Later on it would cost many times as much.
 _AT_FIRST: Final = 8 * 1024 * 1024
 
+# In the commands and tracebacks of an extension's build, and not in torch's own.
+_OF_EXTENSION: Final = (
+    *(b"-DTORCH_EXTENSION_NAME", b"/nvcc' failed", b"nvcc.exe' failed"),
+    *(b"-packages/torch/include", b"-packages/torch/lib/include", b"-packages\\torch\\include"),
+    *(b"-packages/torch/share", b"-packages\\torch\\share"),
+    *(b"-packages/torch/utils/cpp_ext", b"-packages\\torch\\utils\\cpp_ext"),
+)
+# A source that pip has fetched; it fetches none of torch.
+_FETCHED: Final = re.compile(rb"pip-install-\w{1,20}[/\\]\w")
+
 
 @functools.lru_cache(maxsize=4)
 def _signs_of(anchors: frozenset[str]) -> tuple[bytes, ...]:
@@ -51,6 +61,7 @@ class LogScanner:
         self._book = book
         self._before = before
         self._signs = _signs_of(book.anchors)
+        self.of_extension = False  # an extension of torch is built, and not torch
         self._seen = 0
         self._decode = Decoder()
         self._number = 0
@@ -205,6 +216,8 @@ class LogScanner:
         """Search many lines at once; each ends with a newline."""
         if b"\0" in block:  # two bytes a character, in the midst of a log of one
             block = block.replace(b"\0", b"")
+        if not self.of_extension:
+            self.of_extension = any(mark in block for mark in _OF_EXTENSION) or bool(_FETCHED.search(block))
         signs = self._signs if self._seen < _AT_FIRST else self._signs[: len(SIGNS)]
         self._seen += len(block)
         at = 0
@@ -360,6 +373,8 @@ class LogScanner:
         lines = [self._line(*recent) for recent in self._recent if recent[1].strip()]
         if self._proof is None and self._weak is None and lines:
             self._weak = Block("words", lines, "words", weak=True)
+            if patterns.complaint((said := self._loudest(lines) or lines[-1]).text.strip()) > 1:
+                self._weak.blame(said)
 
     def _go_on(self, line: Line, text: str) -> None:
         if patterns.TRACED.match(text):
