@@ -256,8 +256,8 @@ def test_every_action_of_builds(
 @pytest.mark.parametrize(
     ("lines", "missing", "says"),
     [
-        ({}, (), "torchbuild build --source '/my co' --config t.toml\n"),
-        ({"sh": "cd /d"}, ("fish",), "torchbuild env --name d --env-shell SHELL --source '/my co'"),
+        ({}, (), 'torchbuild build --source "/my co" --config t.toml\n'),
+        ({"sh": "cd /d"}, ("fish",), 'torchbuild env --name d --env-shell SHELL --source "/my co"'),
     ],
 )
 def test_what_a_used_build_still_needs_is_said_for_its_checkout(
