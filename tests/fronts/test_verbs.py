@@ -206,7 +206,8 @@ def test_json_is_one_object_and_nothing_else(
     verb: str, give: Give, capsys: pytest.CaptureFixture[str]
 ) -> None:
     give(verb, RESULTS[verb])
-    assert run_verb(verb, request_of(verb, json=True, **WORDS.get(verb, {}))) == 0
+    code = 6 if verb == "bisect" else 0  # several commits are left
+    assert run_verb(verb, request_of(verb, json=True, **WORDS.get(verb, {}))) == code
     said = capsys.readouterr()
     assert isinstance(json.loads(said.out), dict)
     assert said.err == ""
@@ -220,7 +221,7 @@ OWN_WORDS = [
 @pytest.mark.parametrize("verb", OWN_WORDS)
 def test_a_person_gets_text(verb: str, give: Give, capsys: pytest.CaptureFixture[str]) -> None:
     give(verb, RESULTS[verb])
-    assert run_verb(verb, request_of(verb, **WORDS.get(verb, {}))) == 0
+    assert run_verb(verb, request_of(verb, **WORDS.get(verb, {}))) == (6 if verb == "bisect" else 0)
     out = capsys.readouterr().out
     assert out.endswith("\n")
     assert not out.startswith("{")
@@ -250,6 +251,22 @@ def test_every_action_of_builds(
     give("builds", answer)
     assert run_verb("builds", request_of("builds", action=action, name="debug", second="other")) == 0
     assert re.search(says, capsys.readouterr().out)
+
+
+@pytest.mark.parametrize(
+    ("lines", "missing", "says"),
+    [
+        ({}, (), 'torchbuild build --source "/my co" --config t.toml\n'),
+        ({"sh": "cd /d"}, ("fish",), 'torchbuild env --name d --env-shell SHELL --source "/my co"'),
+    ],
+)
+def test_what_a_used_build_still_needs_is_said_for_its_checkout(
+    lines: dict[str, str], missing: tuple[str, ...], says: str, give: Give, capsys: pytest.CaptureFixture[str]
+) -> None:
+    give("builds", Entering(name="d", folder="/d", lines=lines, missing=missing))
+    request = request_of("builds", action="use", name="d", source="/my co", config="t.toml")
+    assert run_verb("builds", request) == 0
+    assert says in capsys.readouterr().out
 
 
 def test_a_reading_shows_the_error_and_each_cause(give: Give, capsys: pytest.CaptureFixture[str]) -> None:
@@ -346,7 +363,8 @@ def test_a_clean_says_what_it_removed(give: Give, capsys: pytest.CaptureFixture[
     run_verb("clean", request_of("clean", yes=True))
     assert "2 files" in capsys.readouterr().out
     run_verb("clean", request_of("clean", dry_run=True))
-    assert "Removed" not in capsys.readouterr().out
+    out = capsys.readouterr().out
+    assert "Removed" not in out and "2 files" in out
 
 
 # ---------------------------------------------------------------- errors

@@ -17,7 +17,7 @@ import pytest
 
 from tests.support.capabilities import needs_git, needs_linux_compiler
 from tests.support.driver import TORCHBUILD, environment, torchbuild
-from tests.support.sample import commit, materialise, run_git
+from tests.support.sample import ERAS, Era, commit, materialise, run_git
 from tests.support.torch_history import BROKEN, COMMAND, REGRESSION, make_history
 
 pytestmark = [
@@ -275,12 +275,16 @@ def test_the_files_alone_are_judged_without_a_build(tmp_path: Path) -> None:
     assert done.code == 0, done.err
     assert done.json["bisect"]["first_bad"] == [commits[5]]
     assert not (root / ".torchbuild/bisect/tree/build").exists()
+    assert torchbuild("bisect", "--source", root, "--reset").code == 0
+    hidden = torchbuild("bisect", *words, "--skip", commits[5], "--", sys.executable, tmp_path / "check.py")
+    assert (hidden.code, len(hidden.json["bisect"]["first_bad"])) == (6, 2), hidden.err
 
 
 @pytest.mark.slow
 @needs_linux_compiler
-def test_one_target_is_built_at_each_commit(tmp_path: Path, target: Path) -> None:
-    root = materialise(tmp_path / "minitorch", era="setuptools", git=True)
+@pytest.mark.parametrize("era", ERAS)
+def test_one_target_is_built_at_each_commit(era: Era, tmp_path: Path, target: Path) -> None:
+    root = materialise(tmp_path / "minitorch", era=era, git=True)
     commits = [commit(root, None)]
     for text in ("// an edit", "int the_symbol() { return 1; }", "// later"):
         source = root / "c10/core/Threads.cpp"

@@ -111,7 +111,7 @@ def test_a_checkout_that_no_list_of_mounts_can_name(tmp_path: Path) -> None:
     assert "has ',' in its name" in done.err
 
 
-# ---------------- with podman
+# ---------------- with real engines
 
 PROGRAM = r"""
 #include <stdio.h>
@@ -127,20 +127,28 @@ int main(int count, char **words) {
 """
 
 
+IMPORT = {
+    "podman": "podman import --quiet image.tar localhost/tiny",
+    "buildah": "c=$(buildah from scratch) && buildah add $c image.tar / "
+    "&& buildah commit --rm $c localhost/tiny",
+}
+
+
 @pytest.fixture(scope="module")
-def engine(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
-    """A podman with a storage of its own, and an image of one program in it."""
-    if not has("podman") or not has("gcc"):
-        skip_without("podman")
-    folder = tmp_path_factory.mktemp("podman")
+def engine(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    """A podman, or a buildah, with a storage of its own, and an image of one program in it."""
+    name = getattr(request, "param", "podman")
+    if not has(name) or not has("gcc"):
+        skip_without(name)
+    folder = tmp_path_factory.mktemp(name)
     (folder / "program.c").write_text(PROGRAM, "utf-8")
     subprocess.run(["gcc", "-static", "-o", folder / "program", folder / "program.c"], check=True)
     with tarfile.open(folder / "image.tar", "w") as archive:
         archive.add(folder / "program", "bin/program")
     environ = storage(folder)
-    load = ["podman", "import", "--quiet", str(folder / "image.tar"), "localhost/tiny"]
-    if subprocess.run(load, env={**os.environ, **environ}, capture_output=True, check=False).returncode:
-        skip_without("podman")
+    load, whole = ["sh", "-c", IMPORT[name]], {**os.environ, **environ}
+    if subprocess.run(load, cwd=folder, env=whole, capture_output=True, check=False).returncode:
+        skip_without(name)
     return environ
 
 
@@ -161,10 +169,24 @@ def storage(folder: Path) -> dict[str, str]:
 
 
 @pytest.mark.slow
-@needs(has("podman"), "podman")
-def test_it_is_made_run_and_moved_by_a_file(tree: Path, engine: dict[str, str], tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("engine", "own", "absent"),
+    [
+        pytest.param("podman", ("--memory", "1G"), 127, marks=needs(has("podman"), "podman")),
+        pytest.param("buildah", (), 1, marks=needs(has("buildah"), "buildah")),
+    ],
+    indirect=["engine"],
+)
+def test_it_is_made_run_and_moved_by_a_file(
+    tree: Path,
+    engine: dict[str, str],
+    own: tuple[str, ...],
+    absent: int,
+    tmp_path: Path,
+    request: pytest.FixtureRequest,
+) -> None:
     """By a Containerfile of the user's own: an edited one is used as it is."""
-    words = ("--cpu", "--engine", "podman", "--memory", "1G")
+    words = ("--cpu", "--engine", request.node.callspec.params["engine"], *own)
     assert container(tree, "write", *words).code == 0
     (tree / FOLDER / "Containerfile").write_text('FROM localhost/tiny\nWORKDIR /workspace\nCMD ["program"]\n')
     run = container(tree, "run", *words, "--", "program", "word", environ=engine)
@@ -177,12 +199,12 @@ def test_it_is_made_run_and_moved_by_a_file(tree: Path, engine: dict[str, str], 
     assert container(tree, "save", file, *words, environ=engine).code == 20  # nothing is written over
     (tmp_path / "other").mkdir()
     other = storage(tmp_path / "other")
-    loaded = container(tree, "load", file, environ=other)
+    loaded = container(tree, "load", file, *words[1:3], environ=other)
     assert loaded.code == 0, loaded.err
     there = container(tree, "run", *words, "--offline", "--", "program", "there", environ=other)
     assert (there.code, there.out.splitlines()[-1]) == (7, "ran there"), there.err
     wrong = container(tree, "run", *words, "--", "/no/such", environ=engine)
-    assert wrong.code == 127
+    assert wrong.code == absent
 
 
 @needs(has("podman"), "podman")

@@ -80,7 +80,7 @@ def test_clean_patches(tmp_path: Path) -> None:
     report.notes.clear()
     assert undo_patches(root, cast(Any, report), True) == ("launch-bounds-thcunn",)
     assert contents(root) == after
-    assert "would be" in report.notes[0]
+    assert not report.notes  # the answer says it, on stdout
     assert undo_patches(root, cast(Any, report), False) == ("launch-bounds-thcunn",)
     assert contents(root) == before
     assert undo_patches(root, cast(Any, report), False) == ()

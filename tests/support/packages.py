@@ -22,6 +22,7 @@ DEBIAN: Final = {
     "chromium": "chromium",
     "chromedriver": "chromium-driver",
     "clang": "clang",
+    "buildah": "buildah",
     "cmake": "cmake",
     "dash": "dash",
     "fish": "fish",

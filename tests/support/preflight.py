@@ -19,7 +19,7 @@ from torchbuild_tasks.build.preflight import preflight
 from torchbuild_tasks.build.work import Fetching, Work
 from torchbuild_tasks.catalog import load_catalog
 from torchbuild_tasks.features.manifest.act import Basis, redact, start_manifest
-from torchbuild_tasks.model import BuildPlan, Command, Facts, Preflight
+from torchbuild_tasks.model import BuildPlan, Facts, Preflight
 from torchbuild_tasks.model.record import Removal
 from torchbuild_tasks.options import BuildRequest
 from torchbuild_tasks.plan.preflight import plan_preflight
@@ -57,7 +57,7 @@ class Said:
 
     def stage(self, title: str) -> None: ...
     def transfer(self, name: str, done: int, total: int | None) -> None: ...
-    def removal(self, removal: Removal, uninstall: Command | None) -> None: ...
+    def removal(self, removal: Removal) -> None: ...
 
     def note(self, text: str, *, alone: bool = False) -> None:
         self.notes.append(text)

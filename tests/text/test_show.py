@@ -298,9 +298,9 @@ def test_doctor_begins_with_the_verdict_and_what_is_wrong() -> None:
 def test_a_removal_is_listed_by_folder() -> None:
     files = ("build/a.o", "build/x/b.o", "build/x/c.o", "torch/lib/libc10.so", "torch/version.py")
     kept = (("torch/_C.so", "changed since the build"),)
-    removal = Removal(root="/src/pytorch", files=files, folders=(), kept=kept, planned=0)
     uninstall = Command(argv=("pip",), cwd="/", because="the editable install of torch in /venv")
-    text = show.removal_text(removal, uninstall)
+    removal = Removal(root="/src/pytorch", files=files, folders=(), kept=kept, planned=0, uninstall=uninstall)
+    text = show.removal_text(removal)
     assert "/src/pytorch: 5 files" in text
     assert "the editable install of torch in /venv" in text
     assert "torch/_C.so" in text

@@ -30,6 +30,7 @@ from torchbuild_tasks.system import files, process
 from torchbuild_tasks.system.log import last_write
 from torchbuild_tasks.system.remove import is_link, remove_tree, stamp
 from torchbuild_tasks.text.words import first_few
+from torchbuild_tasks.values import replace
 
 SHOWN: Final = 5
 
@@ -47,14 +48,16 @@ def remove_build(request: BuildRequest, facts: Facts, catalog: Catalog, report: 
     outputs = recordable(catalog, tree.era or "setuptools")
     log_time = last_write(root / files.STATE_DIR / LOGS, LOG)
     removal = ownership.plan_removal(root, Path(tree.build_dir or root / "build"), outputs, log_time=log_time)
-    uninstall = uninstall_command(facts)
-    report.removal(removal, uninstall)
-    if request.dry_run or not (removal.files or uninstall):
+    removal = replace(removal, uninstall=uninstall_command(facts))
+    if request.dry_run:
+        return removal
+    report.removal(removal)
+    if not (removal.files or removal.uninstall):
         return removal
     if not (request.yes or report.confirm("Remove these?")):
         raise CleanRefused("Nothing was removed.", next_step="Say --yes to remove what is listed.")
-    if uninstall:
-        _run(uninstall)
+    if removal.uninstall:
+        _run(removal.uninstall)
     removed = ownership.remove(removal)
     if removed.failed:
         raise CleanRefused(
@@ -68,8 +71,8 @@ def remove_patches(root: Path, report: Reporter, dry_run: bool) -> Removal:
     """Undo the source patches that builds applied; no file is removed."""
     from torchbuild_tasks.features.patches.act import undo_patches
 
-    undo_patches(root, report, dry_run)
-    return Removal(root=str(root), files=(), folders=(), kept=(), planned=0)
+    ids = undo_patches(root, report, dry_run)
+    return Removal(root=str(root), files=(), folders=(), kept=(), planned=0, patches=ids)
 
 
 def uninstall_command(facts: Facts) -> Command | None:

@@ -125,8 +125,14 @@ class EngineRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     build: tuple[str, ...]
     save: tuple[str, ...]
     load: tuple[str, ...]
+    run: tuple[str, ...]
     offline: tuple[str, ...] = ()
-    run: tuple[str, ...] = ()
+    start: tuple[str, ...] = ()
+    end: tuple[str, ...] = ()
+    bind: str = ""
+    volumes: bool = True
+    ptrace: str = "SYS_PTRACE"
+    limits: bool = True
     given: tuple[str, ...] = ()
     user: tuple[str, ...] = ()
     gpu: tuple[str, ...] = ()

@@ -192,9 +192,13 @@ def verify(request: VerifyRequest, report: Reporter) -> Outcome:
 
 def clean(request: BuildRequest, report: Reporter) -> Outcome:
     """Remove what the build made, and nothing else."""
+    from torchbuild_tasks.text.show import removal_text
+
     removal = remove(request, report)
     text = ""
-    if not request.dry_run and removal.files:
+    if request.dry_run and (removal.patches or not request.patches):
+        text = removal_text(removal)
+    elif removal.files:
         text = f"Removed {len(removal.files)} files and {len(removal.folders)} folders.\n"
     return Outcome(removal, text)
 

@@ -20,7 +20,6 @@ from typing import TYPE_CHECKING, Final, Self, TextIO
 
 from torchbuild_tasks.catalog import GIB
 from torchbuild_tasks.fronts.output import is_live, on_screen, shows_colours
-from torchbuild_tasks.model import Command
 from torchbuild_tasks.model.record import Removal
 from torchbuild_tasks.text.page import plain, styled, wrap_text
 from torchbuild_tasks.text.redaction import Redactor
@@ -273,11 +272,11 @@ class ConsoleReporter:
                 self._transfers = Transfers(say=self.note, live=self._live)
         self._transfers.tell(name, done, total)
 
-    def removal(self, removal: Removal, uninstall: Command | None) -> None:
+    def removal(self, removal: Removal) -> None:
         """List what a clean is about to remove; also when quiet, for it is asked about."""
         self._end_bar()
         if not self._silent:
-            sys.stderr.write(visible(removal_text(removal, uninstall)))
+            sys.stderr.write(visible(removal_text(removal)))
 
     def confirm(self, question: str) -> bool:
         """Ask; without a terminal the answer is no."""

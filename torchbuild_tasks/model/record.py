@@ -11,7 +11,7 @@ from typing import Final, Literal
 
 import msgspec
 
-from torchbuild_tasks.model import BuildPlan, CacheReport, Choice, EnvOp, Facts
+from torchbuild_tasks.model import BuildPlan, CacheReport, Choice, Command, EnvOp, Facts
 from torchbuild_tasks.model.history import Peak
 
 Outcome = Literal["passed", "failed", "not possible"]
@@ -210,7 +210,8 @@ class Built(msgspec.Struct, frozen=True, kw_only=True):
 class Removal(msgspec.Struct, frozen=True, kw_only=True):
     """What a clean would remove and what it keeps, relative to `root`, folders with a final `/`.
 
-    `planned` is when this was found out, in nanoseconds: what changes later is kept too.
+    `planned` is when this was found out, in nanoseconds: what changes later is kept too. `uninstall` is run
+    first, for the editable install. Of --patches only `patches` are there, by their ids.
     """
 
     root: str
@@ -218,3 +219,5 @@ class Removal(msgspec.Struct, frozen=True, kw_only=True):
     folders: tuple[str, ...]
     kept: tuple[tuple[str, str], ...]
     planned: int
+    uninstall: Command | None = None
+    patches: tuple[str, ...] = ()

@@ -53,6 +53,8 @@ def _configure(decisions: Decisions, freshness: Freshness) -> Command | None:
     question = decisions.question
     if not question.request.target or freshness.needs not in _TREE_IS_DUE:
         return None
+    if question.era == "scikit-build-core" and question.facts.tree.installed is not None:
+        return None  # it empties the folder that the installed torch is read from
     return configure_command(question, decisions.python.environment.python)
 
 

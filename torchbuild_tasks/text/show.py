@@ -412,16 +412,18 @@ def _use(python: str, windows: bool) -> str:
     return shell_line((python, "-c", "import torch; print(torch.__version__)"), windows=windows)
 
 
-def removal_text(removal: Removal, uninstall: Command | None) -> str:
-    """Return what a clean would remove, by folder, and what it keeps with the reason."""
+def removal_text(removal: Removal) -> str:
+    """Return what a clean would remove, by folder, and keep with the reason, or which patches it undoes."""
+    if removal.patches:
+        return "".join(f"source patch {id}: would be taken back\n" for id in removal.patches)
     counts: dict[str, int] = {}
     for path in removal.files:
         top = "/".join(path.split("/")[:2]) + "/" if path.count("/") > 1 else path
         counts[top] = counts.get(top, 0) + 1
     rows = [(top, f"{number} file{'s' if number > 1 else ''}") for top, number in counts.items()]
     parts = [f"To be removed from {removal.root}: {len(removal.files)} files\n", columns(rows)]
-    if uninstall:
-        parts.append(f"  {uninstall.because}\n")
+    if removal.uninstall:
+        parts.append(f"  {removal.uninstall.because}\n")
     if removal.kept:
         parts += ["Kept\n", columns(removal.kept)]
     return "".join(parts)

@@ -26,7 +26,7 @@ from torchbuild_tasks.features.container.choose import (
     find_mirror,
     make_container,
 )
-from torchbuild_tasks.model import Facts, Memory
+from torchbuild_tasks.model import Facts, Memory, Store
 from torchbuild_tasks.values import replace
 
 GOLDEN = Path(__file__).parent / "golden"
@@ -135,7 +135,7 @@ def test_jobs_follow_the_memory_limit() -> None:
 @pytest.mark.parametrize(("total", "limit"), [(64 * GIB, 56 * GIB), (4 * GIB, 3 * GIB), (GIB, GIB // 2)])
 def test_an_eighth_of_the_memory_stays_outside(total: int, limit: int) -> None:
     facts = linux_facts(memory=Memory(total=total, available=total))
-    assert int(choose_memory(facts, 0).value) == limit
+    assert int(choose_memory(facts, 0, ROWS["podman"]).value) == limit
 
 
 def test_a_plan_that_no_image_helps_is_refused() -> None:
@@ -236,11 +236,21 @@ def test_without_an_engine_it_says_how_to_get_one() -> None:
     assert refused.value.exit_code == 20
 
 
-def test_buildah_alone_runs_nothing() -> None:
-    buildah = Engine(row=ROWS["buildah"], path="/usr/bin/buildah")
-    assert choose_engine((buildah,), None) is buildah
-    with pytest.raises(ContainerError):
-        choose_engine((buildah,), None, runs=True)
+def test_buildah_gets_what_it_can_give() -> None:
+    """Its mounts are read-only unless they say so; it has no volumes, limits no memory, gives no GPU."""
+    facts = replace(workstation(), store=Store(folder="/store"))
+    container = contain(facts, "buildah", replace(USER, pip="/etc/pip.conf"), cuda=True)
+    words = show.run_argv("buildah", container, "NAME", ("ninja",), tty=True)
+    assert words[:5] == ["buildah", "run", "--isolation", "chroot", "-t"]
+    assert [word for word in words if word.startswith("type=")] == [
+        "type=bind,source=/src/pytorch,target=/workspace,rw",
+        "type=bind,source=/store/container-cache,target=/home/builder/.cache,rw",
+        "type=bind,source=/etc/pip.conf,target=/etc/pip.conf,readonly",
+    ]
+    assert "--memory" not in words and not container.gpu
+    with pytest.raises(ContainerError, match="no limit of memory") as refused:
+        contain(workstation(), "buildah", memory=GIB)
+    assert "--jobs N" in refused.value.next_step
 
 
 def test_who_has_no_ids_to_give_is_told_how_to_get_some() -> None:

@@ -29,7 +29,9 @@ def bisect_text(result: BisectResult) -> str:
 def run(request: BisectRequest, report: Reporter) -> Outcome:
     """Find the commit that broke something: bisect --good REF --bad REF -- COMMAND."""
     result = find_first_bad(request, report)
-    return Outcome({"bisect": result}, bisect_text(result) if result else "")
+    hidden = result is not None and len(result.first_bad) != 1
+    text = bisect_text(result) if result else ""
+    return Outcome({"bisect": result}, text, BuildFailed.exit_code if hidden else 0)
 
 
 def find_first_bad(request: BisectRequest, report: Reporter) -> BisectResult | None:

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 from torchbuild_tasks.features.builds.choose import HOOKS, PROFILES
 from torchbuild_tasks.model.source import Answer, Away, Difference, Entering, Shown
 from torchbuild_tasks.text.show import columns
+from torchbuild_tasks.text.words import as_word
 
 _SHELLS = {"sh": "sh, bash, zsh", "fish": "fish", "bat": "cmd", "ps1": "PowerShell"}
 
@@ -78,14 +79,18 @@ def _use(request: BuildsRequest, entering: Entering) -> str:
         return "".join(f"{line}\n" for line in entering.lines.values())  # for eval
     if not entering.name:
         return f"Without --name, verbs are about {entering.folder} itself again.\n"
+    # Not the hooks below: in a profile they serve every checkout.
+    places = {"--source": request.source, "--config": request.config}
+    where = "".join(f" {flag} {as_word(value)}" for flag, value in places.items() if value not in (None, "."))
     parts = [f"{entering.name} is what verbs take here from now on; `builds use none` undoes it.\n"]
     if not entering.lines:
-        return f"{parts[0]}It has no env file yet: torchbuild build\n"
+        return f"{parts[0]}It has no env file yet: torchbuild build{where}\n"
     parts.append("To enter it, in a new shell:\n")
     parts.append(columns([(_SHELLS[shell], line) for shell, line in entering.lines.items()]))
     if entering.missing:
         name = ", ".join(_SHELLS[shell] for shell in entering.missing)
-        parts.append(f"No env file yet for {name}: torchbuild env --name {entering.name} --env-shell SHELL\n")
+        named = f"torchbuild env --name {entering.name} --env-shell SHELL{where}"
+        parts.append(f"No env file yet for {name}: {named}\n")
     parts.append("Once in your profile, this makes it: torchbuild_use NAME\n")
     hooks = [(f"{_SHELLS[shell]} ({PROFILES[shell]})", HOOKS[shell]) for shell in entering.lines]
     return "".join(parts) + columns(hooks)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import importlib.metadata
 import os
@@ -13,7 +14,7 @@ import msgspec
 from packaging.requirements import Requirement
 
 from torchbuild_tasks.errors import ContainerError
-from torchbuild_tasks.features.container.choose import Container, Engine
+from torchbuild_tasks.features.container.choose import CACHE, Container, Engine
 from torchbuild_tasks.features.container.show import (
     COMPOSE,
     CONTAINERFILE,
@@ -39,6 +40,7 @@ _PACKAGE: Final = Path(__file__).resolve().parents[2]
 _SUFFIXES: Final = (".py", ".toml", ".diff", ".in", ".css", ".js", ".html", ".typed", ".json")
 # Without -P the checkout that one stands in would be looked through for modules first.
 _LAUNCHER: Final = '#!/bin/sh\nexec /opt/torchbuild/bin/python -P -m torchbuild_tasks "$@"\n'
+_INSPECT: Final = ("inspect", "--type", "image")
 # What engines say when a registry cannot be asked, or does not have the image.
 _UNREACHED: Final = (
     "dial tcp",
@@ -198,8 +200,7 @@ def image_name(folder: Path) -> str:
 
 def has_image(engine: Engine, image: str) -> bool:
     """Say whether the engine has an image."""
-    words = ("inspect", "--type", "image", image)
-    return process.capture((engine.path, *words), timeout=60).rc == 0
+    return process.capture((engine.path, *_INSPECT, image), timeout=60).rc == 0
 
 
 def build_image(
@@ -224,6 +225,11 @@ def build_image(
 
 
 def _advice(output: str, container: Container, *, offline: bool) -> str:
+    if "buildah-cache" in output and "permission denied" in output:
+        return (
+            "This buildah keeps the caches of all users in one folder, and another user's is there.\n"
+            "Use a folder of your own: export TMPDIR=$HOME/.cache"
+        )
     registry = container.base.partition("/")[0]
     if offline or any(words in output for words in (*_UNREACHED, *_ABSENT)):
         return (
@@ -233,6 +239,41 @@ def _advice(output: str, container: Container, *, offline: bool) -> str:
             "  a finished one by a file  container save FILE, where it was made; container load FILE here"
         )
     return "Its steps stand in the Containerfile, which you may edit: an edited one is kept."
+
+
+@contextlib.contextmanager
+def runnable(
+    engine: Engine, container: Container, image: str, words: tuple[str, ...], report: Reporter
+) -> Iterator[tuple[str, tuple[str, ...]]]:
+    """Yield what the engine runs: the image, or a container of it that lasts as long; and the command in it.
+
+    Raises:
+        ContainerError: no container can be made of the image.
+    """
+    if not engine.row.start:
+        yield image, words
+        return
+    for mount in container.mounts:
+        if mount.target == CACHE and not mount.volume:
+            with files.translate_errors(ContainerError, Path(mount.source)):
+                Path(mount.source).mkdir(parents=True, exist_ok=True)
+    name = _ask(engine, engine.row.start, {"{image}": image}, report).strip()
+    try:
+        yield name, words or _own_command(engine, image)
+    finally:
+        _ask(engine, engine.row.end, {"{container}": name}, report)
+
+
+def _own_command(engine: Engine, image: str) -> tuple[str, ...]:
+    captured = process.capture((engine.path, *_INSPECT, image), timeout=60)
+    try:
+        return tuple(parse_json(captured.stdout)["OCIv1"]["config"]["Cmd"])
+    except (ValueError, LookupError, TypeError):
+        raise ContainerError(
+            f"{image} names no command (CMD).",
+            looked=tuple(captured.error_text.splitlines()[-3:]),
+            next_step="Say it: container run -- COMMAND",
+        ) from None
 
 
 def run_container(argv: Sequence[str], *, to_stderr: bool) -> int:
@@ -266,7 +307,7 @@ def save_image(engine: Engine, image: str, file: Path, report: Reporter) -> None
     part = file.with_name(file.name + ".part")
     with files.translate_errors(ContainerError, file):
         part.unlink(missing_ok=True)
-        _move_image(engine, engine.row.save, {"{file}": str(part), "{image}": image}, report)
+        _ask(engine, engine.row.save, {"{file}": str(part), "{image}": image}, report)
         files.replace(part, file)
 
 
@@ -280,10 +321,10 @@ def load_image(engine: Engine, file: Path, report: Reporter) -> None:
         raise ContainerError(
             f"There is no {file}.", next_step="Make it where there is a network: container save FILE"
         )
-    _move_image(engine, engine.row.load, {"{file}": str(file), "{image}": ""}, report)
+    _ask(engine, engine.row.load, {"{file}": str(file), "{image}": ""}, report)
 
 
-def _move_image(engine: Engine, words: Iterable[str], fields: Mapping[str, str], report: Reporter) -> None:
+def _ask(engine: Engine, words: Iterable[str], fields: Mapping[str, str], report: Reporter) -> str:
     argv = [engine.path]
     for word in words:
         for name, value in fields.items():
@@ -296,3 +337,4 @@ def _move_image(engine: Engine, words: Iterable[str], fields: Mapping[str, str],
             f"{engine.row.name} could not: {' '.join(argv[1:])}",
             looked=tuple(captured.error_text.splitlines()[-3:]),
         )
+    return captured.text

@@ -25,6 +25,7 @@ from torchbuild_tasks.model import (
     Tool,
     Toolkit,
 )
+from torchbuild_tasks.plan.artifacts import in_store
 from torchbuild_tasks.plan.cuda.toolkit import torch_rows
 from torchbuild_tasks.plan.jetson import board, jetpack
 from torchbuild_tasks.plan.packages import package_name
@@ -118,23 +119,21 @@ class Container(msgspec.Struct, frozen=True, kw_only=True):
 # ---------------- the engine
 
 
-def choose_engine(engines: Sequence[Engine], wanted: str | None, *, runs: bool = False) -> Engine:
+def choose_engine(engines: Sequence[Engine], wanted: str | None) -> Engine:
     """Return the engine that is named, else the first that answers.
 
     Raises:
         ContainerError: there is none, it does not answer, or its user has no ids to give away.
     """
-    able = [each for each in engines if each.path and not each.problem and (each.row.run or not runs)]
-    fitting = [each for each in able if wanted in (None, each.row.name)]
+    named = [each for each in engines if wanted in (None, each.row.name)]
+    fitting = [each for each in named if each.path and not each.problem]
     if not fitting:
         what = (
             f"{wanted} cannot be used here." if wanted else "There is no program here that runs containers."
         )
-        looked = (each for each in engines if wanted in (None, each.row.name) and (each.row.run or not runs))
         raise ContainerError(
             what,
-            looked=tuple(f"{each.row.name}: {each.problem or 'is in no folder of PATH'}" for each in looked)
-            or (f"{wanted} builds images and runs none",),
+            looked=tuple(f"{each.row.name}: {each.problem or 'is in no folder of PATH'}" for each in named),
             next_step="Install podman: apt, dnf, zypper, pacman and apk call it podman, winget "
             "RedHat.Podman. The files can be written without: container write",
         )
@@ -379,11 +378,21 @@ def find_mirror(image: str, mirrors: Sequence[str]) -> str:
 # ---------------- how much memory, and what it sees
 
 
-def choose_memory(facts: Facts, size: int) -> Choice:
+def choose_memory(facts: Facts, size: int, engine: EngineRow) -> Choice:
     """Decide the bytes that a container may use: an eighth of the machine, at least a GiB, stays outside.
 
     A build that takes more is then ended in it, instead of the desktop; its job count is made for this.
+
+    Raises:
+        ContainerError: a limit is named, and the engine cannot keep it.
     """
+    if not engine.limits:
+        if size:
+            raise ContainerError(
+                f"{engine.name} runs without control groups here, so it keeps no limit of memory.",
+                next_step="Leave out --memory and say --jobs N, or --engine podman.",
+            )
+        return Choice(name="memory", value="0", because=f"{engine.name} keeps no limit; --jobs N uses less")
     if size:
         return Choice(name="memory", value=str(size), because="--memory on the command line", source="flag")
     total = min(filter(None, (facts.memory.total, facts.memory.limit)), default=0)
@@ -411,12 +420,15 @@ def check_path(path: str) -> None:
         )
 
 
-def choose_mounts(source: str, host: Host, uid: int) -> tuple[Mount, ...]:
-    """Return the checkout, git's own folder of a worktree, the caches, and how this machine gets packages."""
+def choose_mounts(source: str, host: Host, uid: int, cache: str = "") -> tuple[Mount, ...]:
+    """Return the checkout, git's own folder of a worktree, the caches, and how this machine gets packages.
+
+    `cache` is the folder of the caches where the engine has no volumes.
+    """
     mounts = [Mount(source=source, target=WORKSPACE)]
     if host.common:
         mounts.append(Mount(source=host.common, target=host.common))
-    mounts.append(Mount(source=f"torchbuild-cache-{uid}", target=CACHE, volume=True))
+    mounts.append(Mount(source=cache or f"torchbuild-cache-{uid}", target=CACHE, volume=not cache))
     if host.certificates:
         mounts.append(Mount(source=host.certificates, target=CERTIFICATES, read_only=True))
     if host.pip:
@@ -474,20 +486,21 @@ def make_container(
         registry: mirrors of registries.
         memory: bytes that were named, 0 for none.
     """
-    limit = choose_memory(question.facts, memory)
+    limit = choose_memory(question.facts, memory, engine.row)
     row, plan = choose_base(question, image, int(limit.value), decide)
     base = find_mirror(image or row.image, registry)
     uid = 1000 if host.uid is None else host.uid
     tegra = question.cuda.tegra is not None
+    folder = "" if engine.row.volumes else in_store(question, "container-cache")
     has_gpu = is_cuda(question) and bool(question.cuda.gpus or tegra)
-    gpu = has_gpu and (host.cdi or not engine.row.cdi)
+    gpu = has_gpu and bool(engine.row.gpu) and (host.cdi or not engine.row.cdi)
     container = Container(
         base=base,
         choices=(_base_choice(question, row, base, image), limit, _gpu_choice(engine, has_gpu, gpu)),
         packages=choose_packages(question, row),
         python=f"python{series(row.python)}",
         command=("torchbuild", "build", *words_of(question)),
-        mounts=choose_mounts(question.facts.tree.root, host, uid),
+        mounts=choose_mounts(question.facts.tree.root, host, uid, folder),
         environ=choose_environ(host),
         passed=host.proxies,
         memory=int(limit.value),
@@ -514,7 +527,9 @@ def _gpu_choice(engine: Engine, has_gpu: bool, gpu: bool) -> Choice:
         words = " ".join(engine.row.gpu)
         return Choice(name="GPUs", value="all", because=f"{engine.row.name} {words}")
     why = "no CUDA is built, or there is no GPU here"
-    if has_gpu:
+    if has_gpu and not engine.row.gpu:
+        why = f"{engine.row.name} gives a container none"
+    elif has_gpu:
         why = "there is no specification of them: sudo nvidia-ctk cdi generate --output=/etc/cdi/nvidia.yaml"
     return Choice(name="GPUs", value="none", because=why)
 

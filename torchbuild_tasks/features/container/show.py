@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final
 
+from torchbuild_tasks.catalog import EngineRow
 from torchbuild_tasks.features.container.choose import CACHE, USER, WORKSPACE, Container, Mount
 
 CONTAINERFILE: Final = "Containerfile"
@@ -159,7 +160,10 @@ def _secrets(mounts: Iterable[Mount]) -> Iterator[str]:
         yield from ("--secret", f"id={name},src={path}")
 
 
-def _csv(mount: Mount) -> str:
+def _csv(mount: Mount, engine: EngineRow | None = None) -> str:
+    """Return a mount as devcontainer.json has it, or as an engine's own words."""
+    if engine and engine.bind and not mount.read_only:
+        return engine.bind.format(source=mount.source, target=mount.target)
     kind = "volume" if mount.volume else "bind"
     end = ",readonly" if mount.read_only else ""
     return f"type={kind},source={mount.source},target={mount.target}{end}"
@@ -176,7 +180,7 @@ def _list_access(container: Container) -> Iterator[str]:
     yield from container.engine.given
     if container.rootless:
         yield from container.engine.user
-    yield from ("--cap-add", "SYS_PTRACE")
+    yield from ("--cap-add", container.engine.ptrace)
     if container.memory:
         yield from ("--memory", str(container.memory))
     if container.gpu:
@@ -221,10 +225,10 @@ def run_argv(
     program: str, container: Container, image: str, command: Iterable[str], *, tty: bool
 ) -> list[str]:
     """Return the command that runs one in a container; without words its own."""
-    words = [program, *container.engine.run, "--interactive", *(("--tty",) if tty else ())]
+    words = [program, *container.engine.run, *(("-t",) if tty else ())]
     words += _list_access(container)
     for mount in container.mounts:
-        words += ("--mount", _csv(mount))
+        words += ("--mount", _csv(mount, container.engine))
     for name, value in container.environ.items():
         words += ("--env", f"{name}={value}")
     for name in container.passed:

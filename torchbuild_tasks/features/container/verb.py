@@ -58,7 +58,7 @@ def run(request: ContainerRequest, report: Reporter) -> Outcome:
     from torchbuild_tasks.system.signals import interruptible
 
     if request.action == "load":
-        engine = _engine(request, runs=False)
+        engine = _engine(request)
         with interruptible():
             act.load_image(engine, Path(str(request.file)).expanduser().absolute(), report)
         return Outcome({"file": request.file}, "")
@@ -76,7 +76,7 @@ def make(request: ContainerRequest, report: Reporter) -> Outcome:
 
     question = look(request)
     root = Path(checkout(question))
-    engine = _engine(request, runs=request.action in ("run", "shell"), must=request.action != "write")
+    engine = _engine(request, must=request.action != "write")
     container, plan = _decide(request, question, engine)
     folder = Path(request.out).expanduser().absolute() if request.out else root / act.FOLDER
     if not request.out:
@@ -108,19 +108,20 @@ def make(request: ContainerRequest, report: Reporter) -> Outcome:
 def _run(
     request: ContainerRequest, report: Reporter, engine: Engine, container: Container, image: str
 ) -> Outcome:
-    from torchbuild_tasks.features.container.act import run_container
+    from torchbuild_tasks.features.container.act import run_container, runnable
     from torchbuild_tasks.features.container.show import run_argv
 
-    command = ("/bin/bash",) if request.action == "shell" else request.words
+    words = ("/bin/bash",) if request.action == "shell" else request.words
     tty = sys.stdin is not None and sys.stdin.isatty() and sys.stdout.isatty()
-    argv = run_argv(engine.path, container, image, command, tty=tty)
-    report.command(tuple(argv))
-    code = run_container(argv, to_stderr=request.json)
+    with runnable(engine, container, image, words, report) as (name, command):
+        argv = run_argv(engine.path, container, name, command, tty=tty)
+        report.command(tuple(argv))
+        code = run_container(argv, to_stderr=request.json)
     return Outcome({"exit_code": code, "image": image}, exit_code=code)
 
 
-def _engine(request: ContainerRequest, *, runs: bool, must: bool = True) -> Engine:
-    """Return what runs containers here; for files alone the first that is known will do."""
+def _engine(request: ContainerRequest, *, must: bool = True) -> Engine:
+    """Return what runs containers here; for files alone the first that is known and reads them will do."""
     from torchbuild_tasks.catalog import load_catalog
     from torchbuild_tasks.facts.probe import Probe
     from torchbuild_tasks.features.container import choose
@@ -132,13 +133,13 @@ def _engine(request: ContainerRequest, *, runs: bool, must: bool = True) -> Engi
     if wanted and wanted not in names:
         raise UsageError(f"--engine {wanted} is none of: {', '.join(names)}")
     probe = Probe(environ=dict(os.environ))
-    engines = look_at_engines([row for row in rows if wanted in (None, row.name)], probe)
+    rows = tuple(row for row in rows if (must or not row.start if wanted is None else row.name == wanted))
     try:
-        return choose.choose_engine(engines, wanted, runs=runs)
+        return choose.choose_engine(look_at_engines(rows, probe), wanted)
     except ContainerError:
         if must:
             raise
-        return choose.Engine(row=next(row for row in rows if wanted in (None, row.name)))
+        return choose.Engine(row=rows[0])
 
 
 def _decide(request: ContainerRequest, question: object, engine: Engine) -> tuple[Container, BuildPlan]:
@@ -168,9 +169,7 @@ def _value(container: Container, folder: Path) -> dict[str, object]:
         "base": container.base,
         "choices": container.choices,
         "notes": container.notes,
-        "run": run_argv(container.engine.name, container, "IMAGE", (), tty=False)
-        if container.engine.run
-        else [],
+        "run": run_argv(container.engine.name, container, "IMAGE", (), tty=False),
     }
 
 

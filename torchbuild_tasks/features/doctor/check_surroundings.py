@@ -178,7 +178,10 @@ def check_trees(view: View) -> Findings:
     cache, root = view.facts.tree.cache, view.facts.tree.root
     if cache is not None and cache.home and not _is_same_folder(cache.home, root):
         text = f"{view.plan.build_dir} was configured for {cache.home}, not for {root}"
-        findings += one_finding("trees", "warn", text, "torchbuild build --clean makes it again.")
+        # `build --clean` keeps what is not as a build left it, so all of a copy that lost its files' times.
+        remove = "rmdir /s /q" if view.windows else "rm -r"
+        fix = f"If nothing in it is yours: {remove} {as_word(str(view.plan.build_dir))} && torchbuild build"
+        findings += one_finding("trees", "warn", text, fix)
     for other in view.health.others:
         if other.home and not _is_same_folder(other.home, root):
             text = f"{other.path} was configured for {other.home}: it was copied or moved"

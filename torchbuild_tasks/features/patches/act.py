@@ -75,8 +75,8 @@ def undo_patches(root: Path, report: Reporter, dry_run: bool) -> tuple[str, ...]
         PatchRefused: the same lines have been changed since; no file was changed.
     """
     ids = bring(root, (), dry_run=dry_run).undone
-    for id in ids:
-        report.note(f"source patch {id}: {'would be taken back' if dry_run else 'taken back'}")
+    for id in () if dry_run else ids:
+        report.note(f"source patch {id}: taken back")
     return ids
 
 

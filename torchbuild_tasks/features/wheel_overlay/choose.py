@@ -11,8 +11,8 @@ import msgspec
 from packaging.utils import InvalidWheelFilename, parse_wheel_filename
 from packaging.version import InvalidVersion, Version
 
-from torchbuild_tasks.catalog import Catalog, CheckRow, WheelInputRow
-from torchbuild_tasks.catalog.match import configure_row, parse_version, variable_row
+from torchbuild_tasks.catalog import CheckRow, WheelInputRow
+from torchbuild_tasks.catalog.match import variable_row
 from torchbuild_tasks.model import BuildPlan, Expectation, Facts, Finding, Freshness, Host, Way
 from torchbuild_tasks.model.wheel import Member, Wheel
 from torchbuild_tasks.plan.install import LIBTORCHLESS, configure_command
@@ -104,13 +104,13 @@ def _cuda(version: str) -> str:
     return f"CUDA {version}" if version else "no CUDA"
 
 
-def lacks_mixing(catalog: Catalog, facts: Facts) -> str:
+def lacks_mixing(facts: Facts) -> str:
     """Say why a checkout cannot compile torch_python against libraries that are there; "" when it can."""
     tree = facts.tree
     if LIBTORCHLESS not in (tree.reads.names if tree.reads else ()):
         return f"its CMake files know no {LIBTORCHLESS}, which PyTorch has from 2.5 on"
-    if configure_row(catalog, tree.era or "", parse_version(tree.version)) is None:
-        return "its build system runs CMake only together with the whole build"
+    if tree.era != "setuptools":
+        return "this is done up to torch 2.13, by setup.py"
     return ""
 
 
@@ -365,7 +365,7 @@ def _check_flags(question: Question) -> Iterable[Finding]:
         yield Finding(
             id="from-wheel", status="error", text=text, fix=f"Leave out --from-wheel, or {wrong[0]}."
         )
-    elif request.mixed and not tree.problem and (lack := lacks_mixing(question.catalog, question.facts)):
+    elif request.mixed and not tree.problem and (lack := lacks_mixing(question.facts)):
         text = f"{PYTHON_PART} cannot be compiled against a wheel's libraries here: {lack}"
         fix = f"Leave out --from-wheel and --target {PYTHON_PART}, which compiles all of torch."
         yield Finding(id="from-wheel", status="error", text=text, fix=fix)

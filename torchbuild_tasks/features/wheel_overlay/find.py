@@ -146,7 +146,7 @@ def check_wheel(work: Work | Scene, wheel: Wheel) -> str | tuple[Finding, ...]:
 def stand_against(work: Work | Scene, reached: tuple[Reached, ...]) -> tuple[Finding, ...]:
     """Return what is said of changes that no wheel serves; none where all are compiled against it."""
     rest = select_blocking(work.plan, reached)
-    return describe_reach(rest, ninja_targets(work, rest), mixes=not lacks_mixing(work.catalog, work.facts))
+    return describe_reach(rest, ninja_targets(work, rest), mixes=not lacks_mixing(work.facts))
 
 
 def name_fault(wheel: Wheel) -> str:

@@ -190,7 +190,7 @@ def _compare_overlay(scene: Scene, inputs: Any) -> dict[str, Any]:
 
 def _look_at_mixed(question: Question, decide: Decide, wheel: str) -> dict[str, Any]:
     """Return what is due for torch_python, where one was compiled against this wheel by the same settings."""
-    if lack := lacks_mixing(question.catalog, question.facts):
+    if lack := lacks_mixing(question.facts):
         return {"no_mixing": lack}
     request = dataclasses.replace(question.request, auto=False, from_wheel=wheel, target=PYTHON_PART)
     mixed = replace(question, request=request)
