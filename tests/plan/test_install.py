@@ -168,7 +168,6 @@ def test_the_user_has_the_last_word() -> None:
 @pytest.mark.parametrize(
     ("facts", "flags", "told"),
     [
-        (linux_facts(tree=modern_tree()), {}, "has to be made first: nothing was built here yet"),
         (SETUPTOOLS, {"mode": "wheel"}, "--mode wheel"),
         (SETUPTOOLS, {"clean": True}, "--clean"),
         (SETUPTOOLS, {"target": "all"}, "all is what"),
@@ -178,7 +177,7 @@ def test_the_user_has_the_last_word() -> None:
             "Ninja",
         ),
     ],
-    ids=["first", "wheel", "clean", "all", "make"],
+    ids=["wheel", "clean", "all", "make"],
 )
 def test_when_one_target_cannot_be_built(facts: Facts, flags: dict[str, Any], told: str) -> None:
     plan = plan_of(facts, **{"target": "c10", **flags})

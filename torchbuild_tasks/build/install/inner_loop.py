@@ -26,11 +26,13 @@ from torchbuild_tasks.ninja.progress import ProgressParser
 from torchbuild_tasks.plan.install import front_end_rows
 from torchbuild_tasks.plan.question import Question
 from torchbuild_tasks.system import process
+from torchbuild_tasks.system.reading import read_bytes
 from torchbuild_tasks.values import replace
 
 T = TypeVar("T")
 _SECOND: Final = 1_000_000_000  # ns
 UP_TO_DATE: Final = b"ninja: no work to do"
+_GRAPH: Final = 256 << 20  # bytes; 2.6.0 has 10 MB
 _STEP: Final = re.compile(rb"(?m)^\[\d+/\d+\] (.*?)\r?$")
 
 
@@ -192,7 +194,7 @@ def _single_step(work: Work, dry: bytes) -> str:
         return ""
     try:
         return find_command(
-            (work.build_dir / "build.ninja").read_bytes(), steps[0].decode(errors="surrogateescape")
+            read_bytes(work.build_dir / "build.ninja", most=_GRAPH), steps[0].decode(errors="surrogateescape")
         )
     except OSError:
         return ""
