@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import re
 import signal
@@ -11,6 +12,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import ModuleType
 
+import nox.logger
 import nox.registry
 import pytest
 from invoke.collection import Collection
@@ -307,6 +309,24 @@ def registry() -> Iterator[None]:
     yield
     nox.registry._REGISTRY.clear()
     nox.registry._REGISTRY.update(kept)
+
+
+@pytest.mark.usefixtures("ran")
+def test_nox_shows_what_libraries_log_only_from_a_warning_on(capsys: pytest.CaptureFixture[str]) -> None:
+    root = logging.getLogger()
+    kept = root.level
+    nox.logger.setup_logging(color=False)
+    try:
+        through_nox("plan", [])
+        for name in ("some_library", "nox"):
+            logging.getLogger(name).debug("%s in detail", name)
+            logging.getLogger(name).warning("%s warns", name)
+    finally:
+        root.handlers[:] = [each for each in root.handlers if each.get_name() != "nox-stream-handler"]
+        root.setLevel(kept)
+    shown = capsys.readouterr().err
+    assert "some_library in detail" not in shown
+    assert all(words in shown for words in ("some_library warns", "nox in detail", "nox warns"))
 
 
 @pytest.mark.usefixtures("registry")

@@ -8,6 +8,7 @@ field of the request. None of them is run by a bare `nox`.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
@@ -64,6 +65,7 @@ def run(name: str, posargs: tuple[str, ...]) -> None:
     from torchbuild_tasks.fronts.parsing import parse
     from torchbuild_tasks.fronts.run import run_verb, show_error
 
+    _quiet_libraries()
     session = SESSIONS[name]
     try:
         request = parse(session.verb, posargs, f"nox -s {name} --", session.fixed)
@@ -72,3 +74,13 @@ def run(name: str, posargs: tuple[str, ...]) -> None:
         raise SystemExit(error.exit_code) from None
     if code := run_verb(session.verb, request):
         raise SystemExit(code)
+
+
+def _quiet_libraries() -> None:
+    """Show of what libraries log only warnings: nox's handlers show all, an SBOM's are 800 lines."""
+    for handler in logging.getLogger().handlers:
+        handler.addFilter(_is_shown)
+
+
+def _is_shown(record: logging.LogRecord) -> bool:
+    return record.name.partition(".")[0] == "nox" or record.levelno >= logging.WARNING
