@@ -109,10 +109,12 @@ def imported(tree: ast.AST) -> Iterator[str]:
 
 
 class Rooms(NamedTuple):
-    """What the code says: modules and lines of each room, its role, and who imports whom how often."""
+    """What the code says: the modules of each room, its role, and who imports whom how often.
+
+    No lines are counted: the picture is of who needs whom, and would be out of date with every edit.
+    """
 
     modules: Counter[str]
-    lines: Counter[str]
     role: dict[str, str]
     arrows: Counter[tuple[str, str]]
 
@@ -129,12 +131,11 @@ def read_rooms() -> Rooms:
         dotted[f"{PACKAGE}.{name.removesuffix('.py').replace('/', '.')}".removesuffix(".__init__")] = name
     del dotted[PACKAGE]  # asked for the version alone
     room = {name: room_of(name, role_of(name, table)) for name in paths}
-    found = Rooms(Counter(), Counter(), {}, Counter())
+    found = Rooms(Counter(), {}, Counter())
     for name, path in paths.items():
         text = path.read_text("utf-8")
         lines = text.count("\n")
         found.modules[room[name]] += lines > 3
-        found.lines[room[name]] += lines
         if name == "__init__.py":
             continue  # the fronts, on first use
         if lines:
@@ -146,10 +147,10 @@ def read_rooms() -> Rooms:
     return found
 
 
-def box_lines(name: str, box: Box, rooms: Rooms, below: str) -> Iterator[str]:
+def box_lines(name: str, box: Box, rooms: Rooms) -> Iterator[str]:
     """Yield a box: its name, what it is for, its size."""
     colour = COLOURS[rooms.role[name]]
-    size = f"{rooms.modules[name]} modules, {rooms.lines[name]:,} lines{below}"
+    size = f"{rooms.modules[name]} modules"
     yield (
         f'<rect x="{box.x}" y="{box.y}" width="{box.width}" height="{HEIGHT}" rx="7" fill="#ffffff" '
         f'stroke="{colour}" stroke-width="2"/>'
@@ -235,14 +236,14 @@ def draw(rooms: Rooms) -> str:
             drawn.append(level_arrow(begin, end, count, colour, both=both))
     lines = [line for line, _ in drawn]
     for name, box in BOXES.items():
-        lines += box_lines(name, box, rooms, "")
+        lines += box_lines(name, box, rooms)
     for name, box in GROUND.items():
         into = sum(count for (_, other), count in rooms.arrows.items() if other == name)
-        lines += box_lines(name, box, rooms, "")
+        lines += box_lines(name, box, rooms)
         lines.append(f'<text class="size" x="{box.middle:g}" y="{box.y - 8}">imported {into} times</text>')
     lines += [number for _, number in drawn]
     markers = "".join(marker(colour) for colour in sorted({*COLOURS.values(), UPWARDS}))
-    total = f"{sum(rooms.modules.values())} modules, {sum(rooms.lines.values()):,} lines"
+    total = f"{sum(rooms.modules.values())} modules"
     lines.append(
         f'<text class="size" x="{WIDTH / 2:g}" y="{DEPTH - 16}">{total}; a number on an arrow: so '
         "many imports of one file by another</text>"

@@ -50,7 +50,7 @@ def test_the_picture_of_the_rooms_is_current_and_shows_each() -> None:
 
 def picture_modules(picture: str) -> int:
     """The sum of the boxes, without the last line, which holds the total."""
-    counts = [int(each) for each in re.findall(r">(\d+) modules,", picture)]
+    counts = [int(each) for each in re.findall(r">(\d+) modules\b", picture)]
     assert counts[-1] == sum(counts[:-1])
     return counts[-1]
 
