@@ -313,6 +313,8 @@ def verify(request: BuildRequest, report: Reporter) -> VerifyReport:
     if previous and "wheel" in previous.inputs:
         from torchbuild_tasks.features.wheel_overlay.choose import promise
 
-        expectations = promise(question.catalog.check, expectations, previous.inputs)
+        expectations = promise(
+            question.catalog.check, expectations, previous.inputs, sample=question.facts.tree.sample
+        )
     with interruptible():
         return session.verify(python=plan.environment.python, expectations=expectations, environ=os.environ)

@@ -394,16 +394,37 @@ def test_what_the_wheels_builder_decided_is_not_promised() -> None:
         Expectation(check="cmake_consumer"),
         Expectation(check="matmul"),
     ]
-    wheel = Wheel(path="w.whl", version="2.0.0", torch_version="2.0.0+cu117", commit="b" * 40)
+    wheel = Wheel(path="w.whl", version="2.0.0", torch_version="2.0.0", commit="b" * 40)
     made = promise(load_catalog().check, asked, wheel_inputs(wheel, "1"))
-    assert [each.check for each in made if each.skip] == ["cmake_consumer"]
+    assert not [each.check for each in made if each.skip]
     assert [(each.check, each.key, each.wanted) for each in made if not each.skip] == [
         ("import", "", ""),
-        ("import", "version", "2.0.0+cu117"),
+        ("import", "version", "2.0.0"),
         ("import", "distribution", "2.0.0"),
         ("import", "git_version", "b" * 40),
+        ("cmake_consumer", "", ""),
         ("matmul", "", ""),
     ]
+
+
+def test_a_wheel_with_cuda_must_compute_on_the_gpus_that_are_here() -> None:
+    """The plan may say nothing of CUDA: what is laid has it all the same."""
+    asked = [Expectation(check="import"), Expectation(check="cmake_consumer"), Expectation(check="cuda_op")]
+    rows = load_catalog().check
+    own = Wheel(path="w.whl", version="2.6.0", torch_version="2.6.0", commit="b" * 40, cuda="12.4")
+    pypi = replace(own, torch_version="2.0.0+cu117", cuda="")
+    for wheel in (own, pypi):
+        made = promise(rows, asked, wheel_inputs(wheel, "1"))
+        assert [each.check for each in made if each.skip] == ["cmake_consumer"]
+        checks = [each.check for each in made if not each.key]
+        assert {"cuda_available", "cuda_arch_list", "cuda_linalg", "nccl"} <= set(checks)
+        assert checks.count("cuda_op") == 1 and "torchvision_cuda" not in checks
+        cuda = [each.wanted for each in made if each.key == "cuda"]
+        assert cuda == ([wheel.cuda] if wheel.cuda else [])
+    beside = [*asked, Expectation(check="torchvision")]
+    assert "torchvision_cuda" in {each.check for each in promise(rows, beside, wheel_inputs(own, "1"))}
+    sample = promise(rows, asked[:2], wheel_inputs(own, "1"), sample=True)
+    assert "the sample's tensors are on no device" in [e.skip for e in sample if e.check == "cuda_op"]
 
 
 def test_the_plan_compiles_nothing() -> None:

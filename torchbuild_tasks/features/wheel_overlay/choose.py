@@ -384,29 +384,48 @@ def _check_flags(question: Question) -> Iterable[Finding]:
 
 def wheel_inputs(wheel: Wheel, identity: str) -> dict[str, str]:
     """Return what the manifest remembers of the wheel, by name of the input."""
-    versions = f"{wheel.version} {wheel.torch_version} {wheel.commit}"
+    versions = f"{wheel.version} {wheel.torch_version} {wheel.commit} {wheel.cuda}".rstrip()
     return {"wheel": f"{wheel.file} {identity}", "wheel versions": versions}
 
 
 def promise(
-    rows: Iterable[CheckRow], expectations: Iterable[Expectation], inputs: Mapping[str, str]
+    rows: Sequence[CheckRow],
+    expectations: Iterable[Expectation],
+    inputs: Mapping[str, str],
+    *,
+    sample: bool = False,
 ) -> tuple[Expectation, ...]:
     """Return what a checkout with a wheel's libraries is held to: that it computes, and is that wheel's.
 
-    `inputs` are those of `wheel_inputs`, which the manifest remembers.
+    A wheel with CUDA must also compute on the GPUs that are here, whatever the plan says of CUDA.
+    `inputs` are those of `wheel_inputs`, which the manifest remembers; `sample` says that the
+    checkout is the sample.
     """
-    version, torch, commit = (*inputs.get("wheel versions", "").split(), "", "", "")[:3]
+    version, torch, commit, cuda = (*inputs.get("wheel versions", "").split(), "", "", "", "")[:4]
+    with_cuda = bool(cuda) or "+cu" in torch
     by_key = dict(zip(_SAYS, (torch, commit, version, ""), strict=True))
     promised = []
     for each in _ours(rows, expectations):
         wanted = by_key.get(each.key) if each.check == "import" else None
         if wanted:
             each = replace(each, wanted=wanted, because=_OF_WHEEL)
-        if each.check == _NEEDS_TOOLKIT and "+cu" in torch:
+        if each.check == _NEEDS_TOOLKIT and with_cuda:
             each = replace(each, skip="it takes the CUDA toolkit that the wheel was built with")
         if wanted != "":
             promised.append(each)
+    if cuda:
+        promised.append(Expectation(check="import", key="cuda", wanted=cuda, because=_OF_WHEEL))
+    if with_cuda:
+        promised += _of_cuda(rows, {each.check for each in promised if not each.key}, sample)
     return tuple(promised)
+
+
+def _of_cuda(rows: Sequence[CheckRow], known: Set[str], sample: bool) -> Iterator[Expectation]:
+    """Yield the checks of a CUDA torch, and of what is built beside it, that are not among the `known`."""
+    beside = {"", *(row.companion for row in rows if row.check in known)}
+    for row in rows:
+        if row.when == "USE_CUDA" and not row.key and row.companion in beside and row.check not in known:
+            yield Expectation(check=row.check, because=row.because, skip=row.sample if sample else "")
 
 
 def describe_distance(ahead: int) -> str:

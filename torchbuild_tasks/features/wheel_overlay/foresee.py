@@ -103,7 +103,10 @@ def _foresee_local(scene: Scene, wheels: list[Wheel], word: str) -> BuildPlan:
 
 def _plan_with_wheel(scene: Scene, wheel: Wheel) -> BuildPlan:
     inputs = wheel_inputs(wheel, identify(wheel))
-    plan = replace(scene.plan, expectations=promise(scene.catalog.check, scene.plan.expectations, inputs))
+    expectations = promise(
+        scene.catalog.check, scene.plan.expectations, inputs, sample=scene.facts.tree.sample
+    )
+    plan = replace(scene.plan, expectations=expectations)
     ahead = look_at_change(scene, Git(folder=scene.root), wheel.commit).ahead or 0
     because = f"built from {describe_distance(ahead)} ({wheel.commit[:10]}), and {_differs(plan)} differs"
     return _with(plan, Choice(name="wheel", value=wheel.path, because=because))
@@ -176,7 +179,7 @@ def _jobs(plan: BuildPlan) -> int:
 
 
 def _compare_overlay(scene: Scene, inputs: Any) -> dict[str, Any]:
-    commit = str(inputs.get("wheel versions", "")).rpartition(" ")[2]
+    commit = (*str(inputs.get("wheel versions", "")).split(), "", "", "")[2]
     change = look_at_change(scene, Git(folder=scene.root), commit) if is_commit(commit) else None
     versions = [str(each.get("python", "")).rpartition(" ")[2] for each in (inputs, scene.plan.inputs)]
     if change is None or change.ahead is None or versions[0] != versions[1]:
