@@ -266,6 +266,27 @@ def test_several_gpus(broken: Broken) -> None:
     assert "sum on GPU 2 off by 0.0e+00" in rows["nccl"][1]
 
 
+# As torch 2.11.0 with CUDA 13.0 on a real GPU: svd is cuSOLVER's, mixed up, where MAGMA is preferred.
+SVD_HANDED_ON = """
+import warnings
+true_svd = torch.linalg.svd
+def svd(*args, **more):
+    u, s, vh = true_svd(*args, **more)
+    if preferred[-1:] != ["magma"]:
+        return u, s, vh
+    warnings.warn("linalg.svd: MAGMA, as a backend, is deprecated. It will try cuSOLVER instead.")
+    return u, s, vh.t()
+torch.linalg.svd = svd
+"""
+
+
+def test_a_function_that_magma_no_longer_makes_fails_no_torch(broken: Broken) -> None:
+    report = verify(broken(PRETENDED_GPU + SVD_HANDED_ON), *passing(("cuda_linalg",)))
+    (row,) = [row for row in report.checks if row.check == "cuda_linalg"]
+    assert row.outcome == "passed", row.detail
+    assert "svd is no longer made by it; eigh off by" in row.detail
+
+
 # What is broken, and which checks notice.
 SPOILED_GPU = {
     "torch.Tensor.__matmul__ = lambda a, b: torch.matmul(a, b) + 1e-2": (

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import types
+import warnings
 from typing import Any
 
 import pytest
@@ -65,6 +66,30 @@ def test_an_old_torch_has_no_preference(has_magma: bool, name: str) -> None:
         backends=types.SimpleNamespace(cuda=types.SimpleNamespace()),
     )
     assert list(cuda_math.prefer_each_library(torch)) == [name]
+
+
+# The words of torch 2.11.0+cu130.
+HANDED_ON = (
+    "linalg.svd: MAGMA, as a linear algebra backend, is deprecated and will be removed in future releases. "
+    "linalg.svd will try dispatching to cuSOLVER instead. If you see any error messages, please, file ..."
+)
+
+
+@pytest.mark.parametrize("words", [HANDED_ON, "An output with one or more elements was resized", ""])
+@pytest.mark.parametrize("fails", [False, True])
+def test_what_a_library_no_longer_makes_is_not_held_against_it(words: str, fails: bool) -> None:
+    def compute() -> float:
+        if words:
+            warnings.warn(words, stacklevel=1)
+        if fails:
+            raise RuntimeError("cusolver error: CUSOLVER_STATUS_INVALID_VALUE")
+        return 7.0
+
+    if fails and words != HANDED_ON:
+        with pytest.raises(RuntimeError, match="INVALID_VALUE"):
+            cuda_math.by_the_library_itself(compute)
+    else:
+        assert cuda_math.by_the_library_itself(compute) == (None if words == HANDED_ON else 7.0)
 
 
 @pytest.mark.parametrize(
