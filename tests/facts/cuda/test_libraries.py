@@ -79,6 +79,19 @@ def test_in_conda_and_in_nvidias_wheels(tmp_path: Path) -> None:
 
 
 @needs_symlinks
+def test_one_in_a_venv_whose_lib64_is_a_link_is_one(tmp_path: Path) -> None:
+    """As in every venv of Ubuntu's Python 3.12."""
+    cudnn = "/v/lib/python3.12/site-packages/nvidia/cudnn"
+    door = machine(
+        tmp_path, files={f"{cudnn}/include/cudnn_version.h": CUDNN, f"{cudnn}/lib/libcudnn.so.9": ""}
+    )
+    link(tmp_path, "/v/lib64", "lib")
+    python = Python(executable="/v/bin/python", found_via="PATH", prefix="/v", version="3.12.1")
+    (seen,) = look_for_libraries(door, (python,))
+    assert (seen.include, seen.library) == (f"{cudnn}/include", f"{cudnn}/lib")
+
+
+@needs_symlinks
 def test_without_headers_the_name_of_the_file_tells(tmp_path: Path) -> None:
     write(tmp_path, {"/usr/lib64/libnccl.so.2.21.5": ""})
     link(tmp_path, "/usr/lib64/libnccl.so.2", "libnccl.so.2.21.5")

@@ -37,10 +37,14 @@ class Place(NamedTuple):
 
 def look_for_libraries(probe: Probe, pythons: Sequence[Python]) -> tuple[Library, ...]:
     """Return each library that was found: by variable, in the system, conda, and NVIDIA's wheels."""
-    libraries: dict[tuple[str, str | None, str | None], Library] = {}
+    libraries: dict[tuple[str | None, ...], Library] = {}
     for place in _places(probe, pythons):
         if library := _look(probe, place):
-            libraries.setdefault((library.name, library.include, library.library), library)
+            # A venv's lib64 may be a link to its lib.
+            real = (
+                probe.realpath(folder) if folder else None for folder in (library.include, library.library)
+            )
+            libraries.setdefault((library.name, *real), library)
     return tuple(libraries.values())
 
 
