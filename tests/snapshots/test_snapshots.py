@@ -39,7 +39,7 @@ def installs(plan: BuildPlan) -> str:
 
 
 def test_there_are_dumps() -> None:
-    assert len(DUMPS) >= 4
+    assert len(DUMPS) >= 5
 
 
 @pytest.mark.parametrize("mode", ["develop", "wheel"])
@@ -130,6 +130,23 @@ def test_a_windows_machine_is_planned_for_in_its_own_style() -> None:
     assert PureWindowsPath(path) == PureWindowsPath(plan.environment.python).parent
     assert all(PureWindowsPath(folder).is_absolute() and "/" not in folder for folder in helpers)
     assert plan.compile.argv[1:4] == ("-m", "pip", "install")
+
+
+def test_a_data_centre_gpu_is_built_for() -> None:
+    """The image's own TORCH_CUDA_ARCH_LIST counts; without it the GPU decides."""
+    facts = read(Path(__file__).with_name("ubuntu-h200.json"))
+    plan = plan_of(facts, cuda=True)
+    chosen = {choice.name: choice for choice in plan.choices}
+    assert plan.verdict == "ok"
+    assert (chosen["TORCH_CUDA_ARCH_LIST"].value, chosen["TORCH_CUDA_ARCH_LIST"].source) == (
+        "9.0a",
+        "environment",
+    )
+    assert chosen["CUDA toolkit"].value == "/usr/local/cuda-13.0"
+    assert chosen["CUDNN_LIBRARY"].value == "/usr/lib/x86_64-linux-gnu", "not that of a torch in some venv"
+    own = plan_of(replace(facts, environ={}), cuda=True)
+    (arch,) = [choice for choice in own.choices if choice.name == "TORCH_CUDA_ARCH_LIST"]
+    assert (arch.value, arch.because) == ("9.0", "the GPUs that are here: NVIDIA H200 (9.0)")
 
 
 def test_another_machine_is_planned_for_with_the_checkout_of_here(tmp_path: Path) -> None:
