@@ -51,7 +51,8 @@ ROLES: tuple[tuple[str, str], ...] = (
     ("choose", "features/diagnosis/scan.py features/doctor/check_*.py features/doctor/check.py"),
     (
         "choose",
-        "features/manifest/compare.py features/report/page.py features/wheel_overlay/compatibility.py",
+        "features/manifest/compare.py features/report/page.py features/wheel_overlay/compatibility.py "
+        "features/wheel_overlay/cheapest.py",
     ),
     ("look", "facts/*.py facts/cuda/*.py features/*/look.py"),
     ("verb", "features/*/verb.py"),

@@ -89,9 +89,7 @@ def lay_wheel(work: Work) -> Work:
     wheel = work.wheel
     assert wheel is not None
     inputs = {**work.plan.inputs, **wheel_inputs(wheel, identify(wheel))}
-    expectations = promise(
-        work.catalog.check, work.plan.expectations, inputs, sample=work.facts.tree.sample
-    )
+    expectations = promise(work.catalog.check, work.plan.expectations, inputs, sample=work.facts.tree.sample)
     work = replace(work, plan=replace(work.plan, expectations=expectations))
     outputs = of_either_era(work.catalog, work.plan.era)
     members, unused = choose_members(wheel, _list_tracked(work), outputs.matches)

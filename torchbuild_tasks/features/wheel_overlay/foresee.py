@@ -14,18 +14,20 @@ from torchbuild_tasks.build.ledger import last_manifest
 from torchbuild_tasks.build.work import Reporter
 from torchbuild_tasks.errors import TorchbuildError
 from torchbuild_tasks.facts.wheel import VERSION_FILE, identify
+from torchbuild_tasks.features.wheel_overlay.cheapest import (
+    Situation,
+    choose_offer,
+    describe_offers,
+    list_user_choices,
+    offer_ways,
+)
 from torchbuild_tasks.features.wheel_overlay.choose import (
     PYTHON_PART,
     Reached,
-    Situation,
-    choose_offer,
     describe_distance,
-    describe_offers,
     is_commit,
     is_version,
     lacks_mixing,
-    list_user_choices,
-    offer_ways,
     promise,
     wheel_inputs,
 )

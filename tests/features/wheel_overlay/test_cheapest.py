@@ -8,14 +8,14 @@ import pytest
 
 from tests.support.machines import linux_facts, plan_of, with_tree
 from torchbuild_tasks.catalog import load_catalog
-from torchbuild_tasks.features.wheel_overlay.choose import (
-    Reached,
+from torchbuild_tasks.features.wheel_overlay.cheapest import (
     Situation,
     choose_offer,
     describe_offers,
     list_user_choices,
     offer_ways,
 )
+from torchbuild_tasks.features.wheel_overlay.choose import Reached
 from torchbuild_tasks.options import BuildRequest
 from torchbuild_tasks.plan.question import Question
 from torchbuild_tasks.values import replace
