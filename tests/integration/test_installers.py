@@ -131,6 +131,24 @@ def test_both_take_the_best_of_all_places_that_pip_knows(
     assert installed(python) == {"torch": "2.0", "far": "1.0"}
 
 
+def test_uv_asks_no_index_where_pip_asks_none(
+    tmp_path: Path, configured: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A folder of wheels is all there is: uv by itself would go to pypi.org."""
+    conf = tmp_path / "pip.conf"
+    conf.write_text(f"[global]\nno-index = true\nfind-links = {tmp_path / 'found'}\n", "utf-8")
+    for name in ("HTTP_PROXY", "HTTPS_PROXY"):
+        monkeypatch.setenv(name, "http://127.0.0.1:9")
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(tmp_path / "venv")], check=True)
+    python = str(tmp_path / "venv/bin/python")
+    argv = (str(UV), "pip", "install", "--python", python, "far")
+    work = work_in(tmp_path, python)
+    with work.ledger:
+        install(work, Command(argv=argv, cwd=str(tmp_path), because="a test"))
+    assert work.report.notes == []  # type: ignore[attr-defined]
+    assert installed(python) == {"far": "1.0"}
+
+
 @pytest.mark.slow
 def test_what_neither_finds_is_an_error_and_pip_was_asked_too(tmp_path: Path, configured: None) -> None:
     subprocess.run([sys.executable, "-m", "venv", str(tmp_path / "venv")], check=True)

@@ -241,13 +241,17 @@ def uses_uv(argv: Sequence[str]) -> bool:
     return tuple(argv[1:4]) == ("pip", "install", "--python") or tuple(argv[1:3]) == ("venv", "--seed")
 
 
-def _uv_variables(work: Work, environ: Mapping[str, str]) -> dict[str, str]:
-    """Return the environment in which uv looks where pip would: it reads none of pip's settings."""
-    from torchbuild_tasks.system.net.pip import read_settings, uv_environment
+def _uv_looks_as_pip(
+    work: Work, argv: Sequence[str], environ: Mapping[str, str]
+) -> tuple[tuple[str, ...], dict[str, str]]:
+    """Return command and environment with which uv looks where pip would: it reads none of pip's settings."""
+    from torchbuild_tasks.system.net.pip import read_settings, uv_environment, uv_words
 
     with contextlib.suppress(UsageError, DownloadFailed):  # no pip to ask, or one that cannot read its own
-        return uv_environment(environ, read_settings(environ), work.fetching.net)
-    return dict(environ)
+        settings = read_settings(environ)
+        told = uv_environment(environ, settings, work.fetching.net)
+        return (*argv, *uv_words(environ, settings)), told
+    return tuple(argv), dict(environ)
 
 
 def install(work: Work, command: Command) -> None:
@@ -255,12 +259,12 @@ def install(work: Work, command: Command) -> None:
     tail = process.Tail(work.report.block, 12)
     work.report.command(command.argv)
     work.ledger.note_command(command)
-    environ = {**os.environ, **_pip_variables(work)}
-    if uses_uv(command.argv):
-        environ = _uv_variables(work, environ)
+    argv, environ = command.argv, {**os.environ, **_pip_variables(work)}
+    if uses_uv(argv):
+        argv, environ = _uv_looks_as_pip(work, argv, environ)
     try:
         rc = process.stream(
-            command.argv,
+            argv,
             env=environ,
             cwd=command.cwd,
             log=work.ledger.log,

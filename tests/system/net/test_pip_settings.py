@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from torchbuild_tasks.system.net.client import Net
-from torchbuild_tasks.system.net.pip import PipSettings, uv_environment
+from torchbuild_tasks.system.net.pip import PipSettings, uv_environment, uv_words
 
 SETTINGS = PipSettings(
     index_urls=("https://me:secret@own/simple", "https://pypi.org/simple"),
@@ -19,7 +19,7 @@ def test_uv_looks_where_pip_does_and_takes_the_best_of_all() -> None:
     assert (told["UV_INDEX"], told["UV_INDEX_STRATEGY"]) == ("https://pypi.org/simple", "unsafe-best-match")
     assert told["UV_FIND_LINKS"].startswith("https://own/files,file:")
     assert (told["SSL_CERT_FILE"], told["UV_INSECURE_HOST"]) == ("/etc/own.pem", "own")
-    assert told["HOME"] == "/home/me" and "UV_OFFLINE" not in told and "UV_NO_INDEX" not in told
+    assert told["HOME"] == "/home/me" and "UV_OFFLINE" not in told
 
 
 def test_what_is_set_for_uv_itself_wins() -> None:
@@ -31,4 +31,11 @@ def test_mirrors_and_no_network_count_for_uv_too() -> None:
     net = Net(mirrors=(("https://pypi.org/", "https://mirror/pypi/"),), offline=True)
     told = uv_environment({}, PipSettings(), net)
     assert (told["UV_DEFAULT_INDEX"], told["UV_OFFLINE"]) == ("https://mirror/pypi/simple", "1")
-    assert uv_environment({}, PipSettings(index_urls=()), Net())["UV_NO_INDEX"] == "1"
+
+
+def test_without_an_index_uv_asks_none_either() -> None:
+    """uv has no variable for it: 0.11.15 and 0.13.9 asked pypi.org with UV_NO_INDEX=1."""
+    alone = PipSettings(index_urls=(), find_links=("/srv/wheels",))
+    assert uv_words({}, alone) == ("--no-index",)
+    assert uv_words({}, SETTINGS) == ()
+    assert uv_words({"UV_DEFAULT_INDEX": "https://mine"}, alone) == ()

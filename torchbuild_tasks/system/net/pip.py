@@ -116,7 +116,6 @@ def uv_environment(environ: Mapping[str, str], settings: PipSettings, net: Net) 
         "UV_DEFAULT_INDEX": indexes[0] if indexes else "",
         "UV_INDEX": " ".join(indexes[1:]),
         "UV_INDEX_STRATEGY": "unsafe-best-match" if indexes[1:] else "",
-        "UV_NO_INDEX": "" if indexes else "1",
         "UV_FIND_LINKS": ",".join(links),
         "UV_INSECURE_HOST": " ".join(settings.trusted_hosts),
         "UV_OFFLINE": "1" if net.offline else "",
@@ -126,6 +125,12 @@ def uv_environment(environ: Mapping[str, str], settings: PipSettings, net: Net) 
         own.pop("UV_DEFAULT_INDEX")
     added = {name: value for name, value in own.items() if value and name not in environ}
     return {**environ, **added}
+
+
+def uv_words(environ: Mapping[str, str], settings: PipSettings) -> tuple[str, ...]:
+    """Return what uv is told on its command line: for pip's no-index it has no variable (as of 0.13.9)."""
+    own = {"UV_DEFAULT_INDEX", "UV_INDEX", "UV_INDEX_URL", "UV_EXTRA_INDEX_URL"} & environ.keys()
+    return () if settings.index_urls or own else ("--no-index",)
 
 
 def python_with_pip() -> tuple[str, ...]:
