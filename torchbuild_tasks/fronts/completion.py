@@ -34,7 +34,7 @@ class CompletionRequest(BuildRequest):
     optional = dict.fromkeys(SHELLS, "command")
 
     command: str | None = flag(
-        "the command that the script is for (default: torchbuild)",
+        "command that the script completes (default: torchbuild)",
         metavar="COMMAND",
         choices=COMMANDS,
         in_file=False,

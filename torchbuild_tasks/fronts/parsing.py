@@ -218,6 +218,15 @@ def apart(words: Sequence[str]) -> tuple[list[str], tuple[str, ...] | None]:
     return list(words[:end]), tuple(words[end + 1 :])
 
 
+class _WholeWords(argparse.HelpFormatter):
+    """Wrap help between words alone: `flash-attn==2.8.3` and a list of values can be copied."""
+
+    def _split_lines(self, text: str, width: int) -> list[str]:
+        import textwrap  # as argparse does: most runs show no help
+
+        return textwrap.wrap(" ".join(text.split()), width, break_long_words=False, break_on_hyphens=False)
+
+
 class Parser(argparse.ArgumentParser):
     """The flags of a verb. With `command` also the words that follow it: that one is for its help."""
 
@@ -225,6 +234,7 @@ class Parser(argparse.ArgumentParser):
         super().__init__(
             usage=_usage(verb, command),
             description=VERBS[verb].summary,
+            formatter_class=_WholeWords,
             add_help=False,
             allow_abbrev=False,
             exit_on_error=False,

@@ -361,7 +361,7 @@ def built_text(
     verified, plan = built.verified, built.plan
     values = {choice.name: choice.value for choice in plan.choices}
     if built.up_to_date and verified is None:
-        return f"torch {values.get('torch', '')} in {plan.source}, looked at in {took(seconds)}\n"
+        return f"torch {values.get('torch', '')} in {plan.source} is up to date ({took(seconds)})\n"
     text = ""
     if verified and (verbose or any(check.outcome == "failed" for check in verified.checks)):
         text = f"{report_text(verified)}\n"

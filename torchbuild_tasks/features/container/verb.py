@@ -45,10 +45,10 @@ class ContainerRequest(BuildRequest):
         in_file=False,
     )
     base: str | None = flag(
-        "image that is built on (default: from rows, by CUDA and system)", metavar="IMAGE", in_file=False
+        "base image (default: a known one for this CUDA and system)", metavar="IMAGE", in_file=False
     )
     memory: str | None = flag(
-        "memory that a container may use, such as 24G (default: all but an eighth)", metavar="SIZE"
+        "memory that a container may use, such as 24G (default: seven eighths)", metavar="SIZE"
     )
 
 

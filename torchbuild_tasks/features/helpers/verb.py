@@ -95,7 +95,7 @@ class HelpersRequest(BuildRequest):
     takes = ("arch", "jobs", "set")
 
     what: str | None = flag(
-        "a helper that is built from source: magma, magma=PATH of its source, or magma=URL@REF",
+        "helper to build from source: magma, magma=PATH, or magma=URL@REF",
         metavar="NAME",
         in_file=False,
         positional=True,

@@ -35,16 +35,16 @@ class PackageRequest(BuildRequest):
     actions = ("wheel", "libtorch", "conda", "sdist", "uv")
 
     wheel: str | None = flag(
-        "package this wheel (default: that of the last build, in dist/)", metavar="FILE", in_file=False
+        "package this wheel (default: the last build's, in dist/)", metavar="FILE", in_file=False
     )
     cuda_libraries: str | None = flag(
-        "NVIDIA's libraries: depend on NVIDIA's wheels (the default for a wheel on Linux), bundle them (on "
-        "Windows, for conda), or leave them to the system (for libtorch)",
+        "NVIDIA's libraries: depend on NVIDIA's wheels (default for a wheel on Linux), bundle them (default "
+        "on Windows and for conda), or leave them to the system (default for libtorch on Linux)",
         metavar="HOW",
         choices=CUDA_LIBRARIES,
     )
     local: str | None = flag(
-        "local part of the version: auto (cpu, cu126), none, or your own (default: as it was built)",
+        "local part of the version: auto (cpu, cu126), none, or your own (default: as built)",
         metavar="PART",
         in_file=False,
     )

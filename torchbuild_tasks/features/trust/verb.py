@@ -21,12 +21,12 @@ class TrustRequest(BuildRequest):
     optional = {"": "path"}
 
     path: str | None = flag(
-        "folder with a torchbuild.toml, or the settings file (default: where this run finds one)",
+        "folder with a torchbuild.toml, or the file (default: the one that applies here)",
         metavar="PATH",
         in_file=False,
     )
-    list: bool = flag("list what is trusted, and whether it was changed since", default=False, in_file=False)
-    revoke: bool = flag("take the trust back", default=False, in_file=False)
+    list: bool = flag("list what is trusted, and whether it has changed", default=False, in_file=False)
+    revoke: bool = flag("no longer trust it", default=False, in_file=False)
 
 
 # Those that show what is not believed among their findings.
