@@ -150,10 +150,10 @@ def test_no_two_flags_share_a_name(verb: str) -> None:
 @pytest.mark.parametrize(
     ("words", "says"),
     [
-        ([], "helpers needs to be told what to do"),
-        (["--offline"], "helpers needs to be told what to do"),
+        ([], "helpers needs an action"),
+        (["--offline"], "helpers needs an action"),
         (["fetsch"], "helpers cannot fetsch; did you mean fetch?"),
-        (["--with-helper", "list"], "helpers needs to be told what to do"),
+        (["--with-helper", "list"], "helpers needs an action"),
     ],
 )
 def test_a_verb_with_actions_needs_one(words: list[str], says: str) -> None:

@@ -140,7 +140,7 @@ def _watch(request: BuildRequest, report: Reporter) -> Outcome:
 
     for name in ("json", "dry_run"):
         if getattr(request, name):
-            raise UsageError(f"--watch builds again and again; {flag_name(name)} shows one thing and ends")
+            raise UsageError(f"--watch keeps building, and {flag_name(name)} shows one thing and ends")
     question = look(request)
     watched = Watch(Path(checkout(question)), question.facts.tree, question.catalog)
     _build_once(request, report, first=True)

@@ -110,7 +110,7 @@ def parse(
     """
     own, trailing = apart(argv)
     if trailing and not request_class(verb).trailing:
-        raise UsageError(f"{verb} takes no words behind --", next_step=f"Its flags: {_help_command(verb)}")
+        raise UsageError(f"{verb} takes no words after --", next_step=f"Its flags: {_help_command(verb)}")
     if set(HELP).intersection(own):
         sys.stdout.write(Parser(verb, command or f"torchbuild {verb}").format_help())
         raise SystemExit(0)
@@ -328,7 +328,7 @@ def _words(verb: str, words: Sequence[str], given: dict[str, Any]) -> dict[str, 
     action = given.get("action", "")
     if request.actions and not action:
         if not rest:
-            raise _action_error(verb, f"{verb} needs to be told what to do")
+            raise _action_error(verb, f"{verb} needs an action")
         fields["action"] = action = rest.pop(0)
     if request.actions and action not in request.actions:
         raise _action_error(verb, f"{verb} cannot {action}{did_you_mean(action, request.actions)}")
@@ -364,7 +364,7 @@ def _help_command(verb: str) -> str:
 
 def _action_error(verb: str, what: str) -> UsageError:
     actions = ", ".join(f"{verb} {word}" for word in request_class(verb).actions)
-    return UsageError(what, next_step=f"Say one of: {actions}.")
+    return UsageError(what, next_step=f"Choose one of: {actions}.")
 
 
 def _missing_word(verb: str, action: str, name: str) -> UsageError:

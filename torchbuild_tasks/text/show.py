@@ -415,7 +415,7 @@ def _use(python: str, windows: bool) -> str:
 def removal_text(removal: Removal) -> str:
     """Return what a clean would remove, by folder, and keep with the reason, or which patches it undoes."""
     if removal.patches:
-        return "".join(f"source patch {id}: would be taken back\n" for id in removal.patches)
+        return "".join(f"source patch {id}: would be undone\n" for id in removal.patches)
     counts: dict[str, int] = {}
     for path in removal.files:
         top = "/".join(path.split("/")[:2]) + "/" if path.count("/") > 1 else path

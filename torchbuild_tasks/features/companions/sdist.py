@@ -82,7 +82,7 @@ def fetch_sdist(companion: Companion, python: str, net: Net, report: Reporter) -
             f"No sdist of {wanted} was found: without its source nothing can be built against this torch.",
             looked=(*looked, *has),
             next_step=f"Name a repository or a folder of it: --with-extension {companion.name}=URL@REF or "
-            f"{companion.name}=PATH; or put its sdist into a folder and say --wheels FOLDER.",
+            f"{companion.name}=PATH; or put its sdist into a folder and use --wheels FOLDER.",
         )
     report.note(f"{best.file} is fetched from {redact(best.url).partition('#')[0]}")
     archive = folder.with_name(best.file)

@@ -135,7 +135,7 @@ def _sdist(request: PackageRequest, report: Reporter) -> Sdist:
     if request.wheel or request.graft or request.cuda_libraries or request.keep_debug or request.sign:
         raise UsageError(
             "--wheel, --graft, --cuda-libraries, --keep-debug and --sign are for packages of a wheel; "
-            "a source distribution is made of the checkout."
+            "a source distribution is made from the checkout."
         )
     question, root = _look(request)
     report.stage("pack the source")
@@ -234,7 +234,7 @@ def _of_last_build(wheels: list[Path], manifest: Manifest, own: str) -> Path:
     mode = next((choice.value for choice in manifest.choices if choice.name == "mode"), "")
     when = f"The last build, of {manifest.started},"
     if manifest.result != "ok":
-        raise PackageRefused(f"{when} did not end well ({manifest.result}).", next_step=f"{_AGAIN}, {own}")
+        raise PackageRefused(f"{when} did not succeed ({manifest.result}).", next_step=f"{_AGAIN}, {own}")
     if mode != "wheel":
         raise PackageRefused(
             f"{when} was an editable install; {wheels[-1].name} is of another build.",

@@ -76,7 +76,7 @@ def send(request: PublishRequest, report: Reporter) -> tuple[tuple[Step, ...], b
         for step in sent:
             report.note(f"{step.file.name} goes to {place}")
         if sent and not (request.yes or report.confirm(f"Publish {len(sent)} files to {place}?")):
-            raise PackageRefused("Nothing was sent.", next_step="Say --yes to send what is listed.")
+            raise PackageRefused("Nothing was sent.", next_step="Add --yes to send what is listed.")
         if online:
             for path, step in zip(paths, planned, strict=True):
                 if step.what == "send":

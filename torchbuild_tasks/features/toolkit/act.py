@@ -84,7 +84,7 @@ class Merged:
         root = part / inside
         if not root.is_dir():
             raise DownloadFailed(
-                f"A part of the CUDA toolkit is not there: {part.name}.",
+                f"A part of the CUDA toolkit is missing: {part.name}.",
                 looked=(f"{root}: no such folder",),
                 next_step="Run the same command again: it fetches what is missing.",
             )
@@ -188,7 +188,7 @@ def _check(folder: Path) -> None:
     """Refuse a folder that is not ours."""
     if os.path.lexists(folder) and (folder.is_symlink() or not (folder / TOOLKIT_MARKER).is_file()):
         raise DownloadFailed(
-            f"{folder} exists already, and what is in it is not what torchbuild puts there.",
+            f"{folder} exists already, and contains files that torchbuild did not put there.",
             next_step="Look at what is in it; move it away or remove it, and run the same command again.",
         )
 

@@ -94,11 +94,11 @@ def settle(verb: str, request: BuildRequest, report: Reporter) -> None:
         trust_all(settings.withheld)
         return
     raise Untrusted(
-        "What came with this checkout names programs, servers or remote places, and it is not trusted."
+        "Settings that came with this checkout name programs, servers or remote places. They are not trusted."
         " Nothing was done.",
         looked=lines,
-        next_step=f"Read the files. If you believe them, as they are now:\n{commands}\n"
-        "Or name settings of your own, which need no trust: --config FILE",
+        next_step=f"Read the files. To trust them as they are now:\n{commands}\n"
+        "Or use your own settings, which need no trust: --config FILE",
     )
 
 

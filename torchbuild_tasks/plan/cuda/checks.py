@@ -155,7 +155,7 @@ def _check_devices(
     for device in missing_devices(question, archs.archs, chosen.version, visible_devices(question, gpus)):
         text = (
             f"{device.name} has compute capability {device.capability}, and {NAME}={arch_list(archs.archs)} "
-            'holds nothing that it can run: torch would say "no kernel image is available"'
+            'has no code that it can run: torch would say "no kernel image is available"'
         )
         yield Finding(
             id=ARCHS_ID,
