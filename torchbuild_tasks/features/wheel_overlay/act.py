@@ -159,7 +159,7 @@ def _check_way(work: Work, members: Sequence[Member]) -> None:
     foreign = [name for name in there if not _is_unchanged(work.root, name, owned)]
     if foreign:
         raise CleanRefused(
-            f"{len(foreign)} files are where the wheel's would lie, and no build of this tool made them. "
+            f"{len(foreign)} files are in the way of the wheel's, and no build of this tool made them. "
             "Nothing was changed.",
             looked=tuple(foreign[:_SHOWN]),
             next_step="Move them away, or remove what a build by hand left: python setup.py clean.",
