@@ -73,7 +73,7 @@ class BuildRequest:
     A verb with words or flags of its own has a subclass, with which the first parameter of its function is
     annotated. Such a class also says which words follow its verb:
 
-    * `actions`: one of these must: `helpers fetch`.
+    * `actions`: one of these must, and what each does: `helpers fetch`.
     * `objects`: by action, the fields whose values follow it: `cluster join URL`.
     * `optional`: by action, the field whose value may follow it: `source get 2.9.1`; by "" the verb's own.
     * `positionals`: the fields whose values follow the verb itself: `diagnose build.log`.
@@ -89,7 +89,7 @@ class BuildRequest:
         """One target is compiled against the libraries of a wheel, and all else is that wheel's."""
         return bool(self.from_wheel and self.target)
 
-    actions: ClassVar[tuple[str, ...]] = ()
+    actions: ClassVar[Mapping[str, str]] = {}
     objects: ClassVar[Mapping[str, tuple[str, ...]]] = {}
     optional: ClassVar[Mapping[str, str]] = {}
     positionals: ClassVar[tuple[str, ...]] = ()

@@ -259,6 +259,8 @@ def test_the_help_of_a_verb(verb: str, word: str, capsys: pytest.CaptureFixture[
     ]
     for action, line in zip(asked.actions, usage, strict=bool(asked.actions)):
         assert action in line.split()
+    for action, what in asked.actions.items():
+        assert re.search(rf"^  {action} +{re.escape(what)}$", text, re.MULTILINE)
     for field in flags(verb):
         assert (flag_name(field.name) in text) or (field.metadata["metavar"] in text)
     assert not [line for line in lines if line.startswith(("  --log", "  --action", "  --manifest"))]

@@ -23,7 +23,14 @@ if TYPE_CHECKING:
 class ContainerRequest(BuildRequest):
     """The words and flags of `container`."""
 
-    actions = ("write", "build", "run", "shell", "save", "load")
+    actions = {
+        "write": "write Containerfile, devcontainer.json and compose.yaml",
+        "build": "make the image",
+        "run": "make the image, and build torch in it or run -- COMMAND",
+        "shell": "start a shell in it",
+        "save": "write the image to a file",
+        "load": "read the image from a file",
+    }
     objects = {"save": ("file",), "load": ("file",)}
     trailing = True
     takes = (

@@ -32,7 +32,13 @@ _OWN: Final = "or name the wheel yourself: package {} --wheel FILE"
 class PackageRequest(BuildRequest):
     """The words and flags of `package`."""
 
-    actions = ("wheel", "libtorch", "conda", "sdist", "uv")
+    actions = {
+        "wheel": "make a wheel that works on other machines",
+        "libtorch": "make a zip for C++: include, lib, share/cmake",
+        "conda": "make a conda package, pytorch-local",
+        "sdist": "make a source distribution of exactly this source",
+        "uv": "print what another project needs to use this torch with uv",
+    }
 
     wheel: str | None = flag(
         "package this wheel (default: the last build's, in dist/)", metavar="FILE", in_file=False
