@@ -98,7 +98,7 @@ def _make_venv(work: Work, python: str, create: Command) -> None:
     except RequirementsError:
         if not rest:
             raise
-        work.report.note("uv could not make the venv; Python's own module does")
+        work.report.note("uv could not make the venv; trying Python's venv module")
         _make_in(work, folder, rest[0])
     venv.end(python)
 

@@ -54,8 +54,8 @@ def _check_facts(question: Question) -> tuple[Finding, ...]:
     if not (request.facts and request.source):
         return ()
     text = (
-        f"the machine is that in {request.facts}, the checkout {root} as it is here, not built yet; "
-        "its paths are those of here, and the other machine's differ"
+        f"planned for the machine in {request.facts} and the checkout {root} of this machine, not built yet; "
+        "its paths are those of this machine, and differ on the other"
     )
     return (Finding(id="facts", status="ok", text=text),)
 

@@ -307,7 +307,7 @@ def _of_release(question: Question, wanted: Wanted) -> Finding:
         text = f"{name} supports only NVIDIA GPUs, and this torch is built without CUDA"
         return Finding(id=name, status="error", text=text, fix=f"Add --cuda, or leave out {name}.")
     if wanted.row.extension:
-        text = f"whether {name} builds with torch {torch} is seen when it is built; nothing else is touched"
+        text = f"whether {name} builds with torch {torch} is not known before; a failure changes nothing else"
         return Finding(id=name, status="ok", text=text)
     if wanted.ref:
         text = f"whether {name} {wanted.ref} builds with torch {torch} is not known"
@@ -393,7 +393,7 @@ def check_development(question: Question, called: str) -> tuple[Finding, ...]:
     if version is None or not version.is_prerelease:
         return ()
     release = version.base_version
-    text = f"this torch will call itself {version}, which pip sorts below {release}"
+    text = f"the version of this torch is {version}, which pip sorts below {release}"
     return (Finding(id="development-version", status="ok", text=f"{text}: {_means(question, called)}"),)
 
 

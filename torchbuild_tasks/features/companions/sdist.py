@@ -68,7 +68,7 @@ def fetch_sdist(companion: Companion, python: str, net: Net, report: Reporter) -
     wanted = Requirement(companion.requirement)
     if folder.is_dir():
         report.note(
-            f"{wanted}: its source in {folder} is taken as it is; without that folder it is fetched again"
+            f"{wanted}: its source in {folder} is used as it is; remove that folder to fetch it again"
         )
         return
     with files.translate_errors(SourceError, folder.parent):

@@ -346,7 +346,7 @@ def choose_base(
     raise PlanRefused(
         f"This build cannot work in any image that is known here, such as {name}. Nothing was written.",
         findings=_errors(first),
-        next_step="container --base IMAGE takes another; what it holds is not looked at before it is run.",
+        next_step="Use another with container --base IMAGE; its contents are not checked before it runs.",
     )
 
 
@@ -403,7 +403,7 @@ def choose_memory(facts: Facts, size: int, engine: EngineRow) -> Choice:
     return Choice(
         name="memory",
         value=str(mebibytes << 20),
-        because=f"{size_text(total)} of this machine but an eighth; the number of jobs follows it",
+        because=f"seven eighths of this machine's {size_text(total)}; the number of jobs follows it",
     )
 
 

@@ -139,7 +139,7 @@ def check_stubs(view: View) -> Findings:
         f"LD_LIBRARY_PATH has {stubs[0]}, whose libcuda.so is for linking only: torch would say "
         '"CUDA driver is a stub library" (error 34)'
     )
-    fix = "Take it out of LD_LIBRARY_PATH; what is linked with it stands in LIBRARY_PATH."
+    fix = "Remove it from LD_LIBRARY_PATH; for linking, LIBRARY_PATH is enough."
     return one_finding("stubs", "warn", text, fix)
 
 
@@ -154,7 +154,7 @@ def check_cudas(view: View) -> Findings:
         for entry in _entries(view, name):
             other = next((t for t in toolkits if any(_inside(entry, p) for p in (t.path, *t.aliases))), None)
             if used and other and other.version != used.version:
-                text = f"{name} leads to CUDA {other.version} ({entry}), and the build takes {used.version}"
+                text = f"{name} leads to CUDA {other.version} ({entry}), and the build uses {used.version}"
                 findings += one_finding(
                     "cudas", "warn", text, f"unset {name}, or --cuda-toolkit {other.version}"
                 )

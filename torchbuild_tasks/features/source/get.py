@@ -149,8 +149,8 @@ def git_dir(git: Git) -> Path:
             return own
         folder = as_word(git.folder)
         raise SourceError(
-            f"{git.folder / '.git'} leads to {own}, which does not say that {git.folder} is its checkout: "
-            "it could be another one's, and that would be changed.",
+            f"{git.folder / '.git'} leads to {own}, which does not name {git.folder} as its checkout: "
+            "it may belong to another checkout, which would be changed.",
             next_step=f"If it belongs here: git -C {folder} config core.worktree {folder}",
         )
     raise SourceError(

@@ -135,7 +135,7 @@ def _link(path: Path, place: Path) -> None:
 
 def _both(relative: Path, one: Path, other: Path) -> ArchiveRefused:
     return ArchiveRefused(
-        f"Two parts of the CUDA toolkit bring {relative.as_posix()}, and not the same.",
+        f"Two parts of the CUDA toolkit contain {relative.as_posix()}, with different contents.",
         looked=(f"one is of {one.name}", f"the other is of {other.name}"),
         next_step="Nothing was put together. These parts do not belong to one release: compare their "
         "versions with what NVIDIA publishes together.",
