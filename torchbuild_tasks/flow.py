@@ -189,7 +189,7 @@ def build(request: BuildRequest, report: Reporter) -> Built:
         if request.sign:
             from torchbuild_tasks.features.provenance.act import require_key
 
-            require_key(request.sign, plan.mode, "Say --mode wheel, too.")
+            require_key(request.sign, plan.mode, "Add --mode wheel.")
         return build_plan(question, plan, report)
 
 

@@ -55,7 +55,7 @@ def remove_build(request: BuildRequest, facts: Facts, catalog: Catalog, report: 
     if not (removal.files or removal.uninstall):
         return removal
     if not (request.yes or report.confirm("Remove these?")):
-        raise CleanRefused("Nothing was removed.", next_step="Say --yes to remove what is listed.")
+        raise CleanRefused("Nothing was removed.", next_step="Add --yes to remove what is listed.")
     if removal.uninstall:
         _run(removal.uninstall)
     removed = ownership.remove(removal)
@@ -141,7 +141,8 @@ def set_foreign_files_aside(work: Work) -> None:
                     files.replace(path, target)
                 names = first_few([path.relative_to(folder).as_posix() for path in foreign], SHOWN)
                 work.report.note(
-                    f"{folder} is emptied at each install; what no build put there is now in {aside}: {names}"
+                    f"{folder} is emptied at each install; "
+                    f"files that no build made were moved to {aside}: {names}"
                 )
             if not (folder / tag).exists():  # all that is left in it was installed there
                 remove_tree(folder)

@@ -189,7 +189,7 @@ def install_wheel(work: Work) -> Work:
     wheel = built_wheel(work.root)
     if wheel is None:
         raise BuildFailed(
-            "The build ended well but left no wheel in dist/.", next_step=where_to_read(work, None)
+            "The build succeeded but left no wheel in dist/.", next_step=where_to_read(work, None)
         )
     python = work.plan.environment.python
     work.report.note(f"wheel: {wheel}")

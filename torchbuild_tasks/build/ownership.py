@@ -327,7 +327,7 @@ def _refuse_unrecorded(root: Path, now: Listing) -> None:
     if not files:
         return
     raise CleanRefused(
-        f"No build by this tool is recorded in {root}, so nothing there is known to be its work.",
+        f"No build by this tool is recorded in {root}, so nothing there can be removed safely.",
         looked=(f"{len(files)} files look like outputs of a build:", *files[:10]),
         next_step="PyTorch's own clean is `python setup.py clean` (up to 2.13) or `spin clean`. It removes "
         "all that .gitignore lists, a folder `env` of yours too: `git clean -ndX` shows what is ignored.",

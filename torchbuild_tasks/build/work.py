@@ -123,7 +123,7 @@ def where_to_read(work: Work, line: int | None) -> str:
     at = f", line {line}" if line else ""
     path, problem = work.ledger.log.path, work.ledger.log.problem
     at += f" (cut short: {problem})" if problem else ""
-    on = "Once that is out of the way, the same command goes on from where it stopped."
+    on = "When that is fixed, the same command continues where it stopped."
     return f"The whole log: {path}{at}\n{on}"
 
 

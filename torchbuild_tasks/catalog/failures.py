@@ -174,8 +174,8 @@ def _search_in_time(row: UserFailureRow, pattern: regex.Pattern[str], text: str)
         raise UsageError(
             f"{row.place}: failure {row.id}: its pattern {pattern.pattern!r} takes more than {PATIENCE:g} s "
             f"for one line of {len(text)} letters.",
-            next_step="Let it find less at once: what stands before the error need not be in it, and "
-            r"[^']* ends at a quote where .* goes on.",
+            next_step="Make it match less: leave out what comes before the error; "
+            r"[^']* stops at a quote, .* does not.",
         ) from None
 
 

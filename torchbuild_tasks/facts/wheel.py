@@ -62,7 +62,7 @@ def look_at_wheel(path: Path) -> Wheel:
     except OSError as error:
         return Wheel(path=str(path), problem=f"it cannot be read: {error.strerror or error}")
     except BROKEN as error:
-        return Wheel(path=str(path), problem=f"it is cut off or no wheel: {in_short(error)}")
+        return Wheel(path=str(path), problem=f"it is truncated or not a wheel: {in_short(error)}")
 
 
 def _read(path: Path, archive: zipfile.ZipFile) -> Wheel:

@@ -33,17 +33,17 @@ class VerifyRequest(BuildRequest):
     """The flags of `verify`."""
 
     closure: bool = flag(
-        "list every library that `import torch` loads and where it is found; load none, check nothing else",
+        "only follow the libraries that `import torch` would load, and name what is missing",
         default=False,
         in_file=False,
     )
     provenance: str | None = flag(
-        "hold this wheel to the statement beside it (hash, contents, commits, signature); check nothing else",
+        "only check this wheel against its provenance statement: hash, contents, commits, signature",
         metavar="WHEEL",
         in_file=False,
     )
     signers: str | None = flag(
-        "with --provenance: whose signature counts, a public SSH key or a file of allowed signers",
+        "with --provenance: accepted signers, a public SSH key or a file of allowed signers",
         metavar="FILE",
         in_file=False,
     )
@@ -140,7 +140,7 @@ def _watch(request: BuildRequest, report: Reporter) -> Outcome:
 
     for name in ("json", "dry_run"):
         if getattr(request, name):
-            raise UsageError(f"--watch builds again and again; {flag_name(name)} shows one thing and ends")
+            raise UsageError(f"--watch keeps building, and {flag_name(name)} shows one thing and ends")
     question = look(request)
     watched = Watch(Path(checkout(question)), question.facts.tree, question.catalog)
     _build_once(request, report, first=True)

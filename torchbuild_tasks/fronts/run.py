@@ -93,7 +93,7 @@ def run_verb(verb: str, request: BuildRequest) -> int:
         if "can't start new thread" not in str(error) and not isinstance(error, MemoryError):
             raise
         refused = UsageError(
-            f"This process may have no more memory or threads: {str(error) or 'out of memory'}.",
+            f"The system gives this process no more memory or threads: {str(error) or 'out of memory'}.",
             next_step="ulimit -a says what it may have: -v is memory in KiB, -u the threads of the user.",
         )
         show_error(refused, as_json=request.json, redactor=report.redactor)

@@ -191,7 +191,7 @@ class Running(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     @property
     def said(self) -> str:
         """A sentence for whoever looks at the checkout meanwhile."""
-        return f"{self} still works on this checkout: what is seen of it now is unfinished"
+        return f"{self} still works on this checkout: what is shown here may be unfinished"
 
 
 class Tree(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

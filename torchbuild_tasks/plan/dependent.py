@@ -111,7 +111,7 @@ def _other_way(question: Question, off: tuple[str, ...]) -> str:
     if "USE_CUDA" in off:
         return ", or build with --cuda" + (" in place of --cpu" if question.given("cpu") else "")
     wanted = [name for name in off if name not in ABSENT]
-    return f", or say --set {wanted[0]}=1" if wanted else ""
+    return f", or use --set {wanted[0]}=1" if wanted else ""
 
 
 class _State:

@@ -235,7 +235,7 @@ def _check_installer(question: Question) -> tuple[Finding, ...]:
     tool = next((tool for tool in question.facts.tools if tool.name == "uv"), None)
     looked = f" (looked in {', '.join(tool.looked)})" if tool and tool.looked else ""
     text = f"--installer uv, and there is no uv{looked}"
-    fix = "Put it on PATH, for example by: pip install uv; or say --installer pip."
+    fix = "Put it on PATH, for example by: pip install uv; or use --installer pip."
     return (Finding(id="installer", status="error", text=text, fix=fix),)
 
 
@@ -336,7 +336,7 @@ def _check_foreign(question: Question, chosen: ChosenPython) -> tuple[Finding, .
     if not environment.foreign or not (environment.install or environment.remove) or question.request.yes:
         return ()
     text = (
-        f"{environment.python} is an environment of yours that this build installs into; `build` asks first"
+        f"{environment.python} is your own environment, and this build installs into it; `build` asks first"
     )
     fix = f"To agree: --yes. {OWN_VENV}"
     return (Finding(id="python-foreign", status="ok", text=text, fix=fix),)

@@ -65,7 +65,8 @@ def choose_jobserver(
     if reason:
         return _off(reason)
     cores, why = usable_cores(question.facts.cpu)
-    because = f"{program} takes up to {cores} jobs ({why}) while the memory lasts, instead of {jobs.value}"
+    because = f"{program} starts up to {cores} jobs ({why}), as the free memory permits"
+    because += f", instead of {jobs.value}" if jobs.value != str(cores) else ""
     serve = Jobserver(
         cores=cores,
         reserve=int(memory_row(question.catalog, "reserve").gib * GIB),

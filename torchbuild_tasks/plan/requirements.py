@@ -215,7 +215,7 @@ def check_offline(question: Question, missing: tuple[str, ...]) -> tuple[Finding
         return ()
     text = f"--offline, and the build needs in its Python: {', '.join(missing)}"
     command = question.line("pip", "download", "--dest", "wheels", *missing)
-    fix = f"Where there is a network: {command}; then say --wheels wheels here"
+    fix = f"Where there is a network: {command}; then use --wheels wheels here"
     return (Finding(id="requirements", status="error", text=text, fix=fix),)
 
 

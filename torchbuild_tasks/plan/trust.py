@@ -187,7 +187,7 @@ def check_trust(settings: Settings) -> tuple[Finding, ...]:
             id="trust",
             status="error",
             text=f"{place} is not trusted, so these of its settings are ignored: {withheld_text(withheld)}",
-            fix=f"Read it; if it is yours, or you believe whoever made it: torchbuild trust {as_word(place)}",
+            fix=f"Read it. If you trust it: torchbuild trust {as_word(place)}",
         )
         for place, withheld in settings.withheld.items()
     )

@@ -110,7 +110,7 @@ def refuse_leading_out(root: Path, *places: Path, error: type[TorchbuildError]) 
 
 def _advice(problem: OSError, path: Path) -> str:
     if problem.errno in (errno.ENOSPC, getattr(errno, "EDQUOT", errno.ENOSPC)):
-        return f"{_free(path)} bytes are free there. Make room and run the same command again."
+        return f"{_free(path)} bytes are free there. Free some space and run the same command again."
     if isinstance(problem, InUse):
         return "Close that program, or wait until it is done, and run the same command again."
     if problem.errno in (errno.EACCES, errno.EPERM, errno.EROFS):

@@ -103,9 +103,9 @@ def refuse_foreign(folder: Path, *below: Path) -> None:
                 continue
             who = "everybody may write in" if open_to_all else f"user {info.st_uid} owns"
             raise Untrusted(
-                f"What lies in {folder} is not used: {who} {path}, and could put other programs there.",
+                f"{folder} is not used: {who} {path}, and could put other programs there.",
                 next_step="To have a store of your own: TORCHBUILD_CACHE=PATH. "
-                f"To believe whoever can write there: {TRUSTED}={folder}",
+                f"To trust whoever can write there: {TRUSTED}={folder}",
             )
 
 

@@ -361,7 +361,7 @@ def built_text(
     verified, plan = built.verified, built.plan
     values = {choice.name: choice.value for choice in plan.choices}
     if built.up_to_date and verified is None:
-        return f"torch {values.get('torch', '')} in {plan.source}, looked at in {took(seconds)}\n"
+        return f"torch {values.get('torch', '')} in {plan.source} is up to date ({took(seconds)})\n"
     text = ""
     if verified and (verbose or any(check.outcome == "failed" for check in verified.checks)):
         text = f"{report_text(verified)}\n"
@@ -415,7 +415,7 @@ def _use(python: str, windows: bool) -> str:
 def removal_text(removal: Removal) -> str:
     """Return what a clean would remove, by folder, and keep with the reason, or which patches it undoes."""
     if removal.patches:
-        return "".join(f"source patch {id}: would be taken back\n" for id in removal.patches)
+        return "".join(f"source patch {id}: would be undone\n" for id in removal.patches)
     counts: dict[str, int] = {}
     for path in removal.files:
         top = "/".join(path.split("/")[:2]) + "/" if path.count("/") > 1 else path

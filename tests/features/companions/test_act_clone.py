@@ -80,7 +80,7 @@ def test_a_ref_that_does_not_exist_is_an_error_and_never_the_default_branch(orig
 
 
 def test_offline_asks_nobody(origin: Path) -> None:
-    with pytest.raises(SourceError, match="--offline forbids to get it"):
+    with pytest.raises(SourceError, match="--offline prevents downloading it"):
         clone(origin, "main", offline=True)
 
 

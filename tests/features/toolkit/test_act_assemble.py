@@ -118,14 +118,14 @@ def test_a_folder_that_is_not_ours_stays(tmp_path: Path) -> None:
     folder = tmp_path / "toolkits" / NAME
     folder.mkdir(parents=True)
     (folder / "precious").write_text("", "utf-8")
-    with pytest.raises(DownloadFailed, match="exists already, and what is in it is not what torchbuild"):
+    with pytest.raises(DownloadFailed, match="exists already, and contains files that torchbuild"):
         put_together(tmp_path)
     assert listed(folder) == {"precious"}
 
 
 def test_a_part_that_is_not_there_is_named(tmp_path: Path) -> None:
     these = [*parts(tmp_path), (tmp_path / "unpacked" / "nvvm-1", "nvidia/cu13")]
-    with pytest.raises(DownloadFailed, match="not there: nvvm-1") as error:
+    with pytest.raises(DownloadFailed, match="missing: nvvm-1") as error:
         put_together(tmp_path, these)
     assert "no such folder" in error.value.looked[0]
     assert list((tmp_path / "toolkits").iterdir()) == []
@@ -133,7 +133,7 @@ def test_a_part_that_is_not_there_is_named(tmp_path: Path) -> None:
 
 def test_a_part_without_its_folder_is_named(tmp_path: Path) -> None:
     these = [(path, "nvidia/cu12") for path, _ in parts(tmp_path)]
-    with pytest.raises(DownloadFailed, match="not there: nvcc-1"):
+    with pytest.raises(DownloadFailed, match="missing: nvcc-1"):
         put_together(tmp_path, these)
 
 

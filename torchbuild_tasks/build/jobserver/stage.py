@@ -79,7 +79,7 @@ def without_jobserver(work: Work, lines: Iterable[str]) -> Work | None:
     if line is None or work.plan.jobserver is None:
         return None
     number = work.env.get("MAX_JOBS")
-    work.report.note(f"Going on without a jobserver, with {number} jobs: {line.strip()[:200]}")
+    work.report.note(f"Continuing without a jobserver, with {number} jobs: {line.strip()[:200]}")
     return replace(work, plan=replace(work.plan, jobserver=None))
 
 

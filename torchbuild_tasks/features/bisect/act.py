@@ -133,9 +133,9 @@ def require_own_python(plan: BuildPlan, agreed: bool) -> None:
     """
     if plan.environment.foreign and not agreed:
         raise UsageError(
-            f"Each build of a bisect is installed, and {plan.environment.python} is an environment of yours.",
+            f"Each build of a bisect is installed, and {plan.environment.python} is your own environment.",
             next_step="Name a Python that is in no environment, and a venv in the bisect's own worktree gets "
-            "them: --python /usr/bin/python3\nOr say --yes.",
+            "them: --python /usr/bin/python3\nOr add --yes.",
         )
 
 
@@ -195,7 +195,7 @@ def _run_command(memory: Bisection, built: Built, log: Path, report: Reporter) -
         raise BuildFailed(
             f"The command ended with {code}, which says nothing about the commit; the bisect stops here.",
             looked=tail.lines,
-            next_step=f"Its output: {log}\nMend it and go on: bisect --resume\n"
+            next_step=f"Its output: {log}\nFix it and continue: bisect --resume\n"
             f"Leave this commit out: bisect --resume --skip {memory.testing[:10]}",
         )
     return verdict
@@ -333,7 +333,7 @@ def memory_of(session: Session, request: BisectRequest) -> Bisection:
         raise UsageError(
             f"Another bisect is under way in {session.git.folder}: {under_way.asked}.",
             looked=(f"steps done: {len(under_way.steps)}", f"log: {session.log}"),
-            next_step="Go on with it: bisect --resume\nGive it up: bisect --reset",
+            next_step="Continue it: bisect --resume\nGive it up: bisect --reset",
         )
     return _with_skips(session, wanted, request.skip)
 

@@ -216,7 +216,7 @@ class _One:
 
         def pass_on(shown: str, reason: str) -> None:
             (folder / "recc.conf").write_text("passthrough=1\n", "utf-8")
-            self._say(f"Warning: the build goes on without its shared cache. {shown} is gone: {reason}.")
+            self._say(f"Warning: the build continues without its shared cache. {shown} is gone: {reason}.")
 
         at_end.enter_context(Watch({each.shown: _asking(each) for each in remotes}, pass_on, every))
 
@@ -237,7 +237,7 @@ class _One:
         def do_without(shown: str, reason: str) -> None:
             assert self._server is not None
             problem = self._server.replace({})
-            self._say(f"Warning: the build goes on without its shared cache. {shown} is gone: {reason}.")
+            self._say(f"Warning: the build continues without its shared cache. {shown} is gone: {reason}.")
             if problem:
                 self._say(f"Warning: a new server did not start: {problem}.")
 

@@ -39,7 +39,11 @@ def cache_text(states: Sequence[CacheState]) -> str:
 class CacheRequest(BuildRequest):
     """The words of `cache`."""
 
-    actions = ("stats", "clear", "serve")
+    actions = {
+        "stats": "show folders and sizes",
+        "clear": "empty the caches; lists first, asks",
+        "serve": "run sccache's server for builds by hand, until Ctrl-C",
+    }
 
 
 def run(request: CacheRequest, report: Reporter) -> Outcome:

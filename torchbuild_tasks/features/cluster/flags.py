@@ -11,7 +11,12 @@ from torchbuild_tasks.options import BuildRequest, flag
 class ClusterRequest(BuildRequest):
     """What `cluster` is asked for."""
 
-    actions = ("scheduler", "server", "join", "status")
+    actions = {
+        "scheduler": "run the scheduler; --allow makes a token for a server",
+        "server": "run a server, as root",
+        "join": "let builds of this machine use a scheduler",
+        "status": "show the servers and cores of the schedulers",
+    }
     objects = {"server": ("scheduler",), "join": ("scheduler",)}
 
     scheduler: str | None = flag(

@@ -23,7 +23,14 @@ if TYPE_CHECKING:
 class ContainerRequest(BuildRequest):
     """The words and flags of `container`."""
 
-    actions = ("write", "build", "run", "shell", "save", "load")
+    actions = {
+        "write": "write Containerfile, devcontainer.json and compose.yaml",
+        "build": "make the image",
+        "run": "make the image, and build torch in it or run -- COMMAND",
+        "shell": "start a shell in it",
+        "save": "write the image to a file",
+        "load": "read the image from a file",
+    }
     objects = {"save": ("file",), "load": ("file",)}
     trailing = True
     takes = (
@@ -45,10 +52,10 @@ class ContainerRequest(BuildRequest):
         in_file=False,
     )
     base: str | None = flag(
-        "image that is built on (default: from rows, by CUDA and system)", metavar="IMAGE", in_file=False
+        "base image (default: a known one for this CUDA and system)", metavar="IMAGE", in_file=False
     )
     memory: str | None = flag(
-        "memory that a container may use, such as 24G (default: all but an eighth)", metavar="SIZE"
+        "memory that a container may use, such as 24G (default: seven eighths)", metavar="SIZE"
     )
 
 

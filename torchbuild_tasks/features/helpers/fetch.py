@@ -234,7 +234,7 @@ def _file_name(artifact: Artifact) -> str:
     """Return the name of the file at the first address; raises UsageError when that is not a name."""
     name = unquote(urlsplit(artifact.urls[0]).path.rpartition("/")[2]) if artifact.urls else ""
     if fault(name) or parts_of(name) != [name] or name.startswith("."):
-        raise UsageError(f"The address of {artifact.id} ends in no file name: {artifact.urls[:1]}.")
+        raise UsageError(f"The address of {artifact.id} names no file: {', '.join(artifact.urls[:1])}")
     return name
 
 
@@ -324,7 +324,7 @@ def _protected(artifact: Artifact, net: Net) -> tuple[str, ...]:
             f"{artifact.id} has no known hash, and would be downloaded over plain http.",
             looked=tuple(map(redact, addresses.values())),
             next_step="Nothing was downloaded: anybody on the way could put another file in its place. Give "
-            "its row an https address or a `sha256`, or say --allow-http: its hash is pinned from then on.",
+            "its row an https address or a `sha256`, or use --allow-http: its hash is pinned from then on.",
         )
     return urls
 

@@ -181,7 +181,7 @@ def _verify(folder: Path) -> Finding:
         return Finding(id=folder.name, status="unknown", text=text)
     fix = f"Remove {folder} and fetch it again."
     if marker is None or marker.finished is None:
-        text = f"{folder}: its mark cannot be read"
+        text = f"{folder}: its record cannot be read"
         return Finding(id=folder.name, status="error", text=text, fix=fix)
     wrong = [
         path

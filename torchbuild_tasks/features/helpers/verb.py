@@ -90,12 +90,19 @@ _TEXTS = {
 class HelpersRequest(BuildRequest):
     """The words of `helpers`."""
 
-    actions = ("list", "fetch", "where", "verify", "prune", "build")
+    actions = {
+        "list": "show all helpers for this machine; * marks what the build needs",
+        "fetch": "download and unpack what the build needs",
+        "where": "print their folders",
+        "verify": "compare every file with its hash, and run the helper's own check",
+        "prune": "remove what the build does not need; lists first, asks",
+        "build": "build one from source, such as magma",
+    }
     objects = {"build": ("what",)}
     takes = ("arch", "jobs", "set")
 
     what: str | None = flag(
-        "a helper that is built from source: magma, magma=PATH of its source, or magma=URL@REF",
+        "helper to build from source: magma, magma=PATH, or magma=URL@REF",
         metavar="NAME",
         in_file=False,
         positional=True,

@@ -198,7 +198,7 @@ def sign(path: Path, key: Path) -> None:
     captured = process.capture(argv, timeout=120.0)
     if captured.rc != 0 or not path.with_name(path.name + SIGNATURE).is_file():
         raise PackageRefused(
-            f"The wheel is built, and {path.name} beside it is not signed: ssh-keygen could not with {key}.",
+            f"The wheel is built, and {path.name} beside it is not signed: ssh-keygen could not use {key}.",
             looked=tuple(captured.error_text.splitlines()[-3:]),
             next_step="A key with a passphrase: ssh-add it first, and name its .pub file.\nThen by hand: "
             + shell_line(argv, windows=os.name == "nt"),
@@ -217,7 +217,7 @@ def require_key(text: str, product: str, instead: str) -> None:
         UsageError: one of them is not.
     """
     if product != "wheel":
-        raise UsageError(f"--sign {text}: a wheel's provenance is what is signed.", next_step=instead)
+        raise UsageError(f"--sign {text}: only a wheel's provenance can be signed.", next_step=instead)
     if not Path(text).expanduser().is_file():
         raise UsageError(
             f"--sign {text}: there is no such file.",

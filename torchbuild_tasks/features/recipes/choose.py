@@ -77,7 +77,7 @@ def make_order(question: Question, word: str) -> Order:
     name, _, place = word.partition("=")
     row = _row(question, name)
     if not is_cuda(question):
-        raise UsageError(f"{name} is built for a version of CUDA.", next_step="Say which: --cuda")
+        raise UsageError(f"{name} is built for a version of CUDA.", next_step="Add --cuda.")
     from torchbuild_tasks.plan.cuda.choose import choose_cuda  # a CPU build does without
 
     because = _profits(question, name)
@@ -126,7 +126,7 @@ def _profits(question: Question, name: str) -> str:
         return f"{choice.name}={choice.value} asks for it, though {row.because}"
     raise PlanRefused(
         f"{torch} does not need {name}: {row.because}. Nothing was built.",
-        next_step=f"To build it all the same: torchbuild helpers build {name} --cuda --set {switch}=1",
+        next_step=f"To build it anyway: torchbuild helpers build {name} --cuda --set {switch}=1",
     )
 
 

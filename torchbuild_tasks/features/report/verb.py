@@ -19,7 +19,7 @@ class ReportRequest(BuildRequest):
     """The flags of `report`."""
 
     trace: str | None = flag(
-        "also write the timeline as a trace that Perfetto and Chrome show",
+        "also write the timeline as a trace for Perfetto or Chrome",
         metavar="FILE",
         in_file=False,
     )

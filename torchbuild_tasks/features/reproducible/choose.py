@@ -45,11 +45,11 @@ def repeat_choices(
         Choice(name="SOURCE_DATE_EPOCH", value=str(epoch), because=because),
         Choice(name="PYTHONHASHSEED", value="0", because="generated code comes in the same order each time"),
         Choice(name=INCLUDE, value=cmake, because="paths of this machine stay out of what is compiled"),
-        Choice(name=MAPS, value=";".join(maps), because="these paths, and what stands for them there"),
+        Choice(name=MAPS, value=";".join(maps), because="these paths, and what replaces them"),
         Choice(
             name="CMAKE_BUILD_RPATH_USE_ORIGIN",
             value="ON",
-            because="the length of the build tree's path would stay behind in every library",
+            because="the length of the build tree's path would otherwise stay in every library",
         ),
     ]
     if question.era == "setuptools":
@@ -102,7 +102,7 @@ def check_repeat(question: Question, mode: str) -> tuple[Finding, ...]:
             (
                 mode != "wheel",
                 _ERROR,
-                "a wheel is what can be the same, and this is an editable install",
+                "only a wheel can be reproducible, and this is an editable install",
                 "Add --mode wheel.",
             ),
             (

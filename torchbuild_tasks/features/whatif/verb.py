@@ -67,9 +67,9 @@ def read_tree(question: Question, plan: BuildPlan, root: Path) -> Tree:
     except (OSError, ValueError, RecursionError) as problem:
         why = f"{problem.filename}: {problem.strerror}" if isinstance(problem, OSError) else str(problem)
         raise UsageError(
-            f"There is no graph of Ninja to reckon with: {why}.",
+            f"There is no graph of Ninja to simulate: {why}.",
             looked=(f"what the build consists of: {folder / 'build.ninja'}", *_say_remembered(history)),
-            next_step="CMake writes it with a target that is quickly built: torchbuild build --target c10",
+            next_step="Building one small target makes it: torchbuild build --target c10",
         ) from None
     if not (folder / NINJA_LOG).exists():
         return Tree(file=file, history=history)

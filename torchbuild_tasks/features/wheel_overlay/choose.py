@@ -96,7 +96,7 @@ def misfit_cuda(wheel: Wheel, plan: BuildPlan) -> str:
     if plan.way.configure is None or theirs == ours:
         return ""
     fix = f"--cuda --cuda-toolkit {theirs}" if theirs else "--cpu"
-    return f"it has {_cuda(theirs)}, and {PYTHON_PART} would be compiled with {_cuda(ours)}; say {fix}"
+    return f"it has {_cuda(theirs)}, and {PYTHON_PART} would be compiled with {_cuda(ours)}; use {fix}"
 
 
 def _cuda(version: str) -> str:

@@ -207,7 +207,7 @@ def _check_place(folder: Path, *parts: str) -> None:
     real = os.path.realpath(place)
     if os.path.normcase(real) != os.path.normcase(folder.resolve().joinpath(*parts)):
         raise SourceError(
-            f"{place} leads to {real}, and no submodule is changed outside of its checkout.",
+            f"{place} points to {real}, and no submodule is changed outside its checkout.",
             next_step="Remove that link, and run the same command again.",
         )
 

@@ -348,8 +348,8 @@ class Part:
             raise DownloadFailed(
                 f"There is no room for {self.target.name}: {free} bytes are free in {self.path.parent}.",
                 looked=(f"{self.done}{of} bytes are there",),
-                next_step="Make room and run the same command again: it goes on where it stopped. "
-                "`helpers prune` removes what a build does not want; TORCHBUILD_CACHE names another folder.",
+                next_step="Free some space and run the same command again: it continues where it stopped. "
+                "`helpers prune` removes what a build does not use; TORCHBUILD_CACHE names another folder.",
             )
 
     def note(self) -> None:
