@@ -76,8 +76,9 @@ def check_cublas(torch: Any) -> Answer:
     details = []
     with without_tf32(torch):
         for name, dtype, allowed in precisions(torch):
-            a = torch.tensor(one).to(dtype)
-            b = torch.tensor(other).to(dtype)
+            # By way of single precision, which is the default, sums in double precision would be exact.
+            a = torch.tensor(one, dtype=torch.float64).to(dtype)
+            b = torch.tensor(other, dtype=torch.float64).to(dtype)
             wanted = torch.matmul(a.double(), b.double())
             x = a.to(DEVICE)
             y = b.to(DEVICE)
