@@ -162,7 +162,7 @@ rem USE_CUDNN: no cuDNN was found, in the toolkit or beside it
 set "USE_CUDNN=0"
 rem USE_KINETO: preset dev; the profiler's Kineto back end: saves 18 of 6,135 compiles, 0.4 %% of their CPU time in a CPU build of 1.13.1
 set "USE_KINETO=0"
-rem USE_MAGMA: torch's linear algebra on the GPU is cuSOLVER's by now, MAGMA is deprecated; only LU of large matrices and LDL still gain by it (USE_MAGMA=1)
+rem USE_MAGMA: torch uses cuSOLVER for linear algebra on the GPU, and MAGMA is deprecated; only LU of large matrices and LDL are still faster with it (USE_MAGMA=1)
 set "USE_MAGMA=0"
 rem USE_NNPACK: preset dev; NNPACK, convolutions for phones: saves 33 of 6,135 compiles in a CPU build of 1.13.1
 set "USE_NNPACK=0"
