@@ -152,7 +152,7 @@ rem SKBUILD_EDITABLE_REBUILD: an import of torch builds nothing
 set "SKBUILD_EDITABLE_REBUILD=false"
 rem SKBUILD_EDITABLE_REBUILD_DIR: the editable install reads from here, without a wheel in between
 set "SKBUILD_EDITABLE_REBUILD_DIR=C:\src\pytorch\build\editable"
-rem SKBUILD_INSTALL_STRIP: stripping takes time, and the symbols that a debugger reads
+rem SKBUILD_INSTALL_STRIP: stripping takes time and removes the symbols that a debugger needs
 set "SKBUILD_INSTALL_STRIP=false"
 rem TORCH_CUDA_ARCH_LIST: the GPUs that are here: GPU of 8.6 (8.6)
 set "TORCH_CUDA_ARCH_LIST=8.6"
