@@ -84,7 +84,7 @@ def test_a_number_of_the_users_is_the_end_of_it(
 ) -> None:
     choice = said(plan_of(facts(environ=environ), settings(values), **flags))
     assert (choice.value, choice.source) == ("off", source)
-    assert choice.because.startswith("a number of jobs is obeyed")
+    assert choice.because.startswith("you set a number of jobs")
 
 
 def test_it_can_be_switched_off() -> None:

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 # Seconds between two looks of the time estimate at the output: reading every block twice would cost
 # what streaming does.
 _PACE_EVERY: Final = 0.5
-_ALL_CHECKS: Final = "`verify` makes all checks."
+_ALL_CHECKS: Final = "`verify` runs all checks."
 
 
 def build_torch(work: Work) -> Work:

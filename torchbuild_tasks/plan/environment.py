@@ -110,7 +110,7 @@ def choose_python(question: Question, also: tuple[str, ...] = ()) -> ChosenPytho
     because = f"{asked}{python.found_via}, Python {python.version}"
     target = _target(question, python)
     if target != python.executable:
-        because = f"a venv of its own on {python.executable} ({because})"
+        because = f"a venv of its own, made with {python.executable} ({because})"
     installed = next((p for p in question.facts.pythons if p.executable == target), None)
     foreign = target == python.executable and not python.managed
     missing = missing_requirements(question, installed, python, also, ours=not foreign)

@@ -163,7 +163,7 @@ def editable_variables(
         ("REBUILD", "false", "an import of torch builds nothing"),
     )
     chosen = [Choice(name=f"SKBUILD_EDITABLE_{name}", value=v, because=why) for name, v, why in settings]
-    because = "stripping takes time, and the symbols that a debugger reads"
+    because = "stripping takes time and removes the symbols that a debugger needs"
     return (*chosen, Choice(name="SKBUILD_INSTALL_STRIP", value="false", because=because))
 
 

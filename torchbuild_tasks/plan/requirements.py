@@ -184,7 +184,7 @@ def install_command(question: Question, target: str, missing: tuple[str, ...]) -
         return None
     argv = (*installer(question, target), *wheel_options(question), *missing)
     return Command(
-        argv=argv, cwd=question.facts.tree.root, because="what the build imports and does not find"
+        argv=argv, cwd=question.facts.tree.root, because="what the build imports and is not installed"
     )
 
 

@@ -340,11 +340,8 @@ def env_text(plan: BuildPlan, dry_run: bool) -> str:
 def report_text(report: VerifyReport) -> str:
     """Return the verification's result, a line a check."""
     rows = [(OUTCOME[check.outcome], check.check, check.detail) for check in report.checks]
-    return f"{_verification_of(report)}\n{columns(rows)}{_counts(report)}\n"
-
-
-def _verification_of(report: VerifyReport) -> str:
-    return f"Verification of {report.torch.get('version', 'torch')} by {report.python}"
+    head = f"Verification of {report.torch.get('version', 'torch')} by {report.python}"
+    return f"{head}\n{columns(rows)}{_counts(report)}\n"
 
 
 def _counts(report: VerifyReport) -> str:
@@ -366,7 +363,7 @@ def built_text(
     if verified and (verbose or any(check.outcome == "failed" for check in verified.checks)):
         text = f"{report_text(verified)}\n"
     elif verified:
-        text = f"{_verification_of(verified)}: {_counts(verified)}\n"
+        text = f"Verification: {_counts(verified)}\n"
     device = "CUDA" if values.get("USE_CUDA", "0") not in ("0", "OFF") else "CPU"
     compiled = plan.way.name != "from-wheel"
     parts = ", ".join((device, values.get("build type", ""), plan.mode) if compiled else ("from a wheel",))

@@ -51,7 +51,7 @@ def test_the_list_has_every_key_once() -> None:
     for field in dataclasses.fields(BuildRequest):
         if field.metadata["in_file"]:
             assert listed.count(field.name.rstrip("_").replace("_", "-")) == 1
-    assert "wide.toml (not there)" in text
+    assert "wide.toml (does not exist)" in text
 
 
 @pytest.mark.parametrize("settings", [Settings(), BOTH])
@@ -64,6 +64,8 @@ def test_the_file_says_what_counts_and_can_be_read_again(settings: Settings) -> 
     shown = tomllib.loads(samples.replace('= ""', '= "x"'))
     assert set(shown) >= {"jobs", "preset", "set", "mirrors"}
     assert shown["set"] and shown["mirrors"]
+    titles = [line for line in text.splitlines() if line.startswith("# -----")]
+    assert len(titles) == len(set(titles)) > 2
 
 
 def test_the_schema_is_printed_as_it_is_written(capsys: pytest.CaptureFixture[str]) -> None:

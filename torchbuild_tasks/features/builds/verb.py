@@ -117,7 +117,7 @@ class BuildsRequest(BuildRequest):
     objects = {"show": ("name",), "use": ("name",), "remove": ("name",), "diff": ("name", "second")}
 
     second: str | None = flag(
-        "the build that it is compared with",
+        "the build to compare it with",
         metavar="NAME",
         in_file=False,
         positional=True,

@@ -473,12 +473,12 @@ def setting_choices(
     root, values = question.facts.tree.root, dict[str, tuple[str, str]]()
     if "ccache" in tools:
         values |= {
-            "CCACHE_BASEDIR": (root, "another checkout finds what this one has compiled"),
-            "CCACHE_NOHASHDIR": ("true", "another checkout finds it with debug information, too"),
+            "CCACHE_BASEDIR": (root, "another checkout can use what this one has compiled"),
+            "CCACHE_NOHASHDIR": ("true", "the same with debug information"),
         }
     if "sccache" in tools:
         values |= {
-            "SCCACHE_BASEDIRS": (root, "another checkout finds what this one has compiled"),
+            "SCCACHE_BASEDIRS": (root, "another checkout can use what this one has compiled"),
             "SCCACHE_DIRECT": ("false", "with it, dependency files would name another checkout's headers"),
             "SCCACHE_IGNORE_SERVER_IO_ERROR": ("1", "a compile goes on when the cache's server is lost"),
         }
@@ -504,7 +504,7 @@ def _of_recc(question: Question, remote: Remote) -> dict[str, tuple[str, str]]:
     values = {name: (value, remote.shown) for name, value in remote.settings.items()}
     values["RECC_PROJECT_ROOT"] = (
         question.facts.tree.root,
-        "another checkout finds what this one has compiled",
+        "another checkout can use what this one has compiled",
     )
     # Else the PATH of the build is part of each key, and with it the venv of the checkout.
     values["RECC_REMOTE_ENV_PATH"] = ("/usr/local/bin:/usr/bin:/bin", "the same in every checkout")

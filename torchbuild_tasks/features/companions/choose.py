@@ -406,6 +406,6 @@ def _means(question: Question, called: str) -> str:
     if admits(row.wheel, called):
         return f"the wheel of {NAME} {row.version} asks for torch{row.wheel}, which it is"
     return (
-        f"the wheel of {NAME} {row.version} asks for torch{row.wheel}, so `pip install {NAME}` would put "
-        f"another torch in its place; --with {NAME} builds it against this one"
+        f"the wheel of {NAME} {row.version} asks for torch{row.wheel}, so `pip install {NAME}` would "
+        f"replace this torch; --with {NAME} builds it against this one"
     )

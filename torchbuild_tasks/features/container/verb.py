@@ -39,7 +39,7 @@ class ContainerRequest(BuildRequest):
     )
 
     file: str | None = flag(
-        "the file of an image, to another machine",
+        "file to write the image to, or to read it from",
         metavar="FILE",
         in_file=False,
         positional=True,

@@ -79,7 +79,7 @@ def _conda_paths(view: View) -> list[Finding]:
                 continue
             what = "headers" if "INCLUDE" in name or name == "CPATH" else "libraries"
             text = f"{name} leads into conda's {prefix}: its {what} come before those of the system"
-            findings += one_finding("conda", "warn", text, f"unset {name}, or take that entry out of it")
+            findings += one_finding("conda", "warn", text, f"unset {name}, or remove that entry from it")
     return findings
 
 

@@ -317,7 +317,7 @@ def _other_libraries(question: Question, chosen: ChosenToolkit) -> Iterator[Find
             if inside and other.path != chosen.root and version != chosen.version:
                 text = f"LD_LIBRARY_PATH leads to CUDA {other.version} ({entry}), and the build uses "
                 text += f"{chosen.version}: a library that both have under one name comes from there"
-                fix = "Take that entry out of LD_LIBRARY_PATH, or build with its toolkit: "
+                fix = "Remove that entry from LD_LIBRARY_PATH, or build with its toolkit: "
                 fix += question.line("--cuda-toolkit", other.path)
                 yield Finding(id=TOOLKIT_ID, status="warn", text=text, fix=fix)
 
