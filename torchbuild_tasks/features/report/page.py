@@ -247,7 +247,7 @@ def _chain(report: Report, whole: float) -> str:
         )
     else:
         note = (
-            "Read from the times, because Ninja's graph could not be asked: each step began when the one "
+            "Read from the times, because Ninja's graph could not be read: each step began when the one "
             "before it ended. It may have waited for that step, or only for a free core."
         )
     listed = [step for step in chain.steps if step.seconds >= 0.01]
