@@ -20,10 +20,9 @@ from torchbuild_tasks.errors import SourceError
 from torchbuild_tasks.system.git import submodules
 from torchbuild_tasks.system.git.checkout import InTheWay
 from torchbuild_tasks.system.git.fetch import Access, Wish, borrow, bring
-from torchbuild_tasks.system.git.reasons import Reason, advice, find_reason
 from torchbuild_tasks.system.git.run import Git
 from torchbuild_tasks.system.git.submodules import Module
-from torchbuild_tasks.system.git.transfer import Outcome, Watch, run
+from torchbuild_tasks.system.git.transfer import Outcome, Reason, Watch, advice, find_reason, run
 from torchbuild_tasks.values import replace
 
 AT_ONCE: Final = 8
