@@ -285,14 +285,15 @@ def test_no_module_is_above_600_lines() -> None:
 QUESTIONS = ("What", "Which", "Whether", "Why", "How", "Where", "When")
 
 
-def test_docstrings_of_functions_say_what_they_do() -> None:
-    """An imperative ("Return ...", "Say whether ..."), as PEP 257 wants it."""
+def test_docstrings_of_functions_and_modules_say_what_they_do() -> None:
+    """An imperative ("Return ...", "Say whether ..."), as PEP 257 wants it; of values a noun."""
     bad = []
     for path in files():
         for node in ast.walk(parsed(path)):
-            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Module):
                 words = (ast.get_docstring(node) or "").split()
-                bad += [f"{place(path)}:{node.lineno} {node.name}" for word in words[:1] if word in QUESTIONS]
+                name = f"{place(path)}:{getattr(node, 'name', '')}"
+                bad += [name for word in words[:1] if word in QUESTIONS]
     assert bad == []
 
 

@@ -1,4 +1,4 @@
-"""What the user asks for: one frozen value, one declaration per flag.
+"""The request of a user: one frozen value, one declaration per flag.
 
 Every field of `BuildRequest` is a command-line flag of the same name. Its metadata
 feeds both task runners, the help, `torchbuild.toml` and the reference in

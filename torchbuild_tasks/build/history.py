@@ -1,4 +1,4 @@
-"""What this machine remembers of builds: the times of their steps, and the memory that compiles took.
+"""Remember builds on this machine: the times of their steps, and the memory that compiles took.
 
 It is read for the time that is left of a build under way, and for the number of jobs of the next plan.
 """

@@ -1,4 +1,4 @@
-"""What a run leaves behind: its log, the manifest in the build tree, the list of what it made.
+"""Write what a run leaves behind: its log, the manifest in the build tree, the list of what it made.
 
 Nothing is written until a stage opens the ledger or uses the log, so a run that finds
 everything up to date leaves the last build's log and manifest as they are.

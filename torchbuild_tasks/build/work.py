@@ -1,4 +1,4 @@
-"""What every stage of a build is handed: the plan, the front it reports to, the record it leaves."""
+"""The work that is handed from stage to stage: the plan, the front it reports to, the record it leaves."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a checkout asks for by its own files: of its builders, and of whoever installs what is built.
+"""Read what a checkout asks for by its own files: of its builders, and of whoever installs what is built.
 
 Nothing of it is run: TOML and pip's format are read as such, setup.py and a metadata provider as syntax.
 """

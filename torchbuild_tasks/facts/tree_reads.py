@@ -1,4 +1,4 @@
-"""What the build of this very checkout reads: its switches with their conditions, and its variables.
+"""Read what the build of this very checkout reads: its switches with their conditions, and its variables.
 
 CMake's own files and the Python that starts them are read as text; nothing is run. The whole of 2.6.0 takes
 about 70 ms. Submodules are read only where a name was asked for that nothing else has.

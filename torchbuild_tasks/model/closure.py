@@ -1,4 +1,4 @@
-"""What `import torch` needs loaded, and how the loader of one process finds it.
+"""The libraries that `import torch` needs loaded, and how the loader of one process finds them.
 
 Only `verify --closure` and a failed import make these, so `model` does not import them.
 """

@@ -1,4 +1,4 @@
-"""What a log was found to say: the error that stopped the build, and its causes."""
+"""The error that a log was found to end in, and its causes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What was done: the manifest of a build and the verification's report (JSON both ways).
+"""The manifest of a build and the report of the verification: what was done (JSON both ways).
 
 The manifest is a build's one memory: the next plan is made from it, and another person needs no more to make
 the same build again. So it may be handed on as it is written: it holds no credential.

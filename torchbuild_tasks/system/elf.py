@@ -1,4 +1,4 @@
-"""What an ELF library says: its header, what it takes and gives; and what the cache of ld.so holds."""
+"""Read an ELF library: its header, what it takes and gives; and what the cache of ld.so holds."""
 
 from __future__ import annotations
 

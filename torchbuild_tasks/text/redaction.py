@@ -1,4 +1,4 @@
-"""What must not leave the machine in a report: rules by name, applied to every text in it.
+"""Take out of every text what must not leave the machine in a report: rules by name.
 
 A rule is a pattern over text, with what is put in its place; docs/support.md lists them. What the
 environment holds under a name that speaks of a secret is taken out wherever else it stands, too.

@@ -1,4 +1,4 @@
-"""Which helper is built from source, of which source, for what, with which options, and what it is called."""
+"""Decide which helper is built from source, of which source, for what, how, and what it is called."""
 
 from __future__ import annotations
 

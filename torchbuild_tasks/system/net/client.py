@@ -1,4 +1,4 @@
-"""How this tool reaches the network: addresses and mirrors, failures in words, trying again, stopping.
+"""Reach the network: addresses and mirrors, failures in words, trying again, stopping.
 
 requests and urllib3 are imported where something is really asked for, so that a build that
 downloads nothing does not pay for them.

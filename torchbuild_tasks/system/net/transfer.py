@@ -1,4 +1,4 @@
-"""What a download is made of: the file that is wanted, one answer of a server, and the unfinished file.
+"""The parts of a download: the file that is wanted, one answer of a server, and the unfinished file.
 
 `ask` puts one question to a server and checks the answer before its body is read, `blocks` reads
 the body, and a `Part` is the file that grows, with a note that the next run goes by.
