@@ -465,7 +465,8 @@ def group_of(name: str) -> str:
     """Return the heading under which a flag of several verbs is shown."""
     if name in COMMON:
         return "Common"
-    starts, title = dict(GROUPS), ""
+    starts = dict(GROUPS)
+    title = ""
     for field in dataclasses.fields(BuildRequest):
         title = starts.get(field.name, title)
         if field.name == name:

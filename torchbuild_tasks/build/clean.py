@@ -44,7 +44,8 @@ def remove_build(request: BuildRequest, facts: Facts, catalog: Catalog, report: 
     Raises:
         CleanRefused: the user did not agree, or something cannot be removed.
     """
-    tree, root = facts.tree, Path(facts.tree.root)
+    tree = facts.tree
+    root = Path(facts.tree.root)
     outputs = recordable(catalog, tree.era or "setuptools")
     log_time = last_write(root / files.STATE_DIR / LOGS, LOG)
     removal = ownership.plan_removal(root, Path(tree.build_dir or root / "build"), outputs, log_time=log_time)

@@ -122,7 +122,8 @@ class Follower:
         if size == self._at:
             return ""
         if size < self._at:  # rewritten, or a new log
-            self._at, self._rest = 0, b""
+            self._at = 0
+            self._rest = b""
         data = _read(self._path, self._at)
         self._at += len(data)
         *lines, self._rest = (self._rest + data).split(b"\n")
@@ -171,9 +172,12 @@ class Pace:
     ) -> None:
         self._follower = Follower(build_dir / NINJA_LOG)
         self._left = TimeLeft(history, rows)
-        self._build_dir, self._looked_up = build_dir, not rows
+        self._build_dir = build_dir
+        self._looked_up = not rows
         self._parser = ProgressParser()
-        self._clock, self._next, self._version = clock, 0.0, 0
+        self._clock = clock
+        self._next = 0.0
+        self._version = 0
         self._lock = threading.RLock()
 
     def read_output(self, block: bytes) -> float | None:

@@ -349,7 +349,9 @@ def remove(removal: Removal) -> Removed:
     No folder is entered through a link, so nothing outside the checkout can be reached.
     Raises UsageError when the record cannot be written.
     """
-    root, real, size = Path(removal.root), {""}, 0
+    root = Path(removal.root)
+    real = {""}
+    size = 0
     removed: set[str] = set()
     failed: list[tuple[str, str]] = []
     patience = Patience()

@@ -366,7 +366,8 @@ def _row(toolkit: _Toolkit, kind: _Kind, part: _Part, file: _File) -> PartRow:
     os = "windows" if file.tag.startswith("win") else "linux"
     arch = "aarch64" if file.tag.endswith(("aarch64", "sbsa")) else "x86_64"
     unpack: Unpack = "tar.xz" if kind.archive and os == "linux" else "zip"
-    folder, urls = part.folder or kind.folder, tuple[str, ...]()
+    folder = part.folder or kind.folder
+    urls = tuple[str, ...]()
     if kind.archive:
         folder = f"{kind.archive}-{file.tag}-{part.version}-archive"
         urls = (f"{REDIST}/{kind.archive}/{file.tag}/{folder}.{unpack}",)

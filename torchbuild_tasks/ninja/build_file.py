@@ -12,6 +12,7 @@ from typing import Final
 
 import msgspec
 
+# Syntax, escapes and scopes: https://ninja-build.org/manual.html, "Ninja file reference" (1.13).
 CONSOLE: Final = "console"  # Ninja's own pool, one step deep
 _FIRST: Final = "build.ninja"
 _JOINED: Final = re.compile(r"\$\r?\n[ \t]*")
@@ -102,9 +103,12 @@ class _Reader:
         self.edges: list[Edge] = []
         self.depths = {CONSOLE: 1}
         self.default: list[str] = []
-        self._read, self._variables = read, dict[str, str]()
+        self._read = read
+        self._variables = dict[str, str]()
         self._pools: dict[str, str] = {}  # by rule
-        self._kind, self._name, self._bound = "", "", dict[str, str]()
+        self._kind = ""
+        self._name = ""
+        self._bound = dict[str, str]()
 
     def take(self, name: str) -> None:
         for line in _JOINED.sub(" ", self._read(name)).splitlines():
@@ -117,7 +121,8 @@ class _Reader:
     def _begin(self, line: str) -> None:
         kind, _, rest = line.partition(" ")
         if kind in ("build", "rule", "pool"):
-            self._kind, self._name = kind, rest.strip()
+            self._kind = kind
+            self._name = rest.strip()
         elif kind in ("include", "subninja"):
             self.take(self._expand(rest.strip()))
         elif kind == "default":
@@ -128,7 +133,8 @@ class _Reader:
     def end(self) -> None:
         """Take in the statement whose bindings have been read."""
         kind, bound = self._kind, self._bound
-        self._kind, self._bound = "", {}
+        self._kind = ""
+        self._bound = {}
         if kind == "build":
             self._edge(bound)
         elif kind == "rule":
@@ -141,7 +147,8 @@ class _Reader:
         if ":" not in words[1:]:
             return  # cut off
         cut = words.index(":")
-        rule, behind = "".join(words[cut + 1 : cut + 2]), words[cut + 2 :]
+        rule = "".join(words[cut + 1 : cut + 2])
+        behind = words[cut + 2 :]
         behind = behind[: behind.index("|@")] if "|@" in behind else behind  # what only has to be valid
         bars = [index for index, word in enumerate(behind) if word in ("|", "||")]
         self.edges.append(

@@ -146,7 +146,9 @@ def _step(text: str) -> Progress | None:
         total = int(ninja[2])
         words = ninja[3]
     elif make := _MAKE.match(text):
-        done, total, words = int(make[1]), 100, make[2]
+        done = int(make[1])
+        total = 100
+        words = make[2]
     else:
         return None
     # A status of the user's own may stand between the count and what the step does, with or without a space.

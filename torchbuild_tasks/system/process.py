@@ -94,7 +94,8 @@ class Tail:
 
     def __init__(self, show: Callable[[bytes], object] | None = None, most: int = 20) -> None:
         self.lines: tuple[str, ...] = ()
-        self._show, self._most = show, most
+        self._show = show
+        self._most = most
 
     def __call__(self, block: bytes) -> None:
         lines = (line.rstrip() for line in block.decode(errors="replace").splitlines())

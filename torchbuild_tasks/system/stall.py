@@ -60,7 +60,9 @@ class Pace:
         if self._before is not None and took < self._seconds:
             return
         work = _work(pid)
-        before, self._before, self._since = self._before, work, now
+        before = self._before
+        self._before = work
+        self._since = now
         if before is None or work is None:
             return
         # A part of it that has ended takes its figures along: that moved, too.

@@ -145,7 +145,9 @@ def try_commit(memory: Bisection, title: str, logs: Path, build: Build, report: 
     Raises:
         BuildFailed: the machine, not the commit, made the build fail, or the command says stop.
     """
-    began, commit, log = time.monotonic(), memory.testing, ""
+    began = time.monotonic()
+    commit = memory.testing
+    log = ""
     try:
         built = build(report)
     except BuildFailed as error:
@@ -155,7 +157,8 @@ def try_commit(memory: Bisection, title: str, logs: Path, build: Build, report: 
         because = " ".join(("it cannot be built:", error.what, *error.looked[:1]))
     except PlanRefused as error:
         reasons = (finding.text for finding in error.findings)
-        verdict, because = "skip", " ".join(("it cannot be built here:", error.what, *reasons))
+        verdict = "skip"
+        because = " ".join(("it cannot be built here:", error.what, *reasons))
     except PatchRefused as error:
         verdict, because = "skip", f"it cannot be patched: {error.what}"
     else:

@@ -45,7 +45,8 @@ def find_first_bad(request: BisectRequest, report: Reporter) -> BisectResult | N
 
     question = look(request)
     fetching = network(question)
-    config, offline = git_settings(fetching.git_mirrors), fetching.net.offline
+    config = git_settings(fetching.git_mirrors)
+    offline = fetching.net.offline
     ground = act.open_session(Path(checkout(question)), config)
     way = access_for(ground.tree.folder, report, config=config, store=fetching.store, offline=offline)
     with interruptible(), lock.hold(ground.folder, "bisect"):

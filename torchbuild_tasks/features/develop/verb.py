@@ -41,7 +41,8 @@ def debug_text(config: DebugConfig, *, dry_run: bool) -> str:
 
 def debugging(question: Question, python: str) -> Debugging:
     """Look at the debugger, the right to attach, and the debug information of what this Python got."""
-    tree, probe = question.facts.tree, Probe(environ=dict(os.environ))
+    tree = question.facts.tree
+    probe = Probe(environ=dict(os.environ))
     packages = (each.packages for each in question.facts.pythons if each.executable == python)
     build_dir = tree.build_dir or probe.join(tree.root, "build")
     debugging = look_at_debugging(tree.root, build_dir, python, tuple(next(packages, ())), probe)

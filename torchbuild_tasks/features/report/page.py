@@ -138,7 +138,8 @@ def _payload(report: Report) -> dict[str, Any]:
 
 
 def _figures(report: Report, steps: Sequence[Step]) -> str:
-    whole, part = wall_seconds(steps), report.part
+    whole = wall_seconds(steps)
+    part = report.part
     work = sum(step.seconds for step in steps)
     lanes = max((each.lane for each in report.timeline), default=-1) + 1
     rows = [

@@ -82,7 +82,8 @@ def resolve(task: Task, word: str, url: str) -> Revision:
     Raises:
         SourceError: it cannot be reached, or it means nothing there.
     """
-    where, access = url, task.access(task.store)
+    where = url
+    access = task.access(task.store)
     if access.offline:
         where = str(mirror_of(task.store / MIRRORS, url))
     lines: list[str] = []

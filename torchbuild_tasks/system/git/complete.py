@@ -233,7 +233,9 @@ class _Tally:
     """All submodules as one transfer: how many there are, how many are done, how much came."""
 
     def __init__(self, watch: Watch) -> None:
-        self._tell, self._note, self._lock = watch.transfer, watch.note, threading.Lock()
+        self._tell = watch.transfer
+        self._note = watch.note
+        self._lock = threading.Lock()
         self._bytes: dict[str, int] = {}
         self._noted = time.monotonic()
         self.total = self.done = 0

@@ -114,10 +114,13 @@ class _Listener:
     """Takes what one command prints, and notices when it prints nothing."""
 
     def __init__(self, name: str, watch: Watch, lines: list[str] | None) -> None:
-        self._name, self._watch, self._all = name, watch, lines
+        self._name = name
+        self._watch = watch
+        self._all = lines
         self.words: list[str] = []
         self._heard = self._noted = time.monotonic()
-        self._phase, self._cpu = "", 0.0
+        self._phase = ""
+        self._cpu = 0.0
 
     def block(self, block: bytes) -> None:
         """Take output of git's; a progress line ends with a carriage return there."""
@@ -141,7 +144,8 @@ class _Listener:
             return
         cpu = _cpu_seconds(pid)
         if cpu > self._cpu + 0.01:
-            self._cpu, self._heard = cpu, now
+            self._cpu = cpu
+            self._heard = now
         if now - self._heard >= self._watch.patience:
             raise _Stalled
         self._tell(f"{self._name}: waiting for an answer" if not self._phase else f"{self._name}: working")

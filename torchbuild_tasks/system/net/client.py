@@ -328,7 +328,8 @@ class Tries:
         from urllib3.exceptions import MaxRetryError
 
         if so_far >= self._furthest + _FURTHER:
-            self._left, self._furthest = self._all, so_far
+            self._left = self._all
+            self._furthest = so_far
         try:
             self._left = self._left.increment(error=trouble)
         except MaxRetryError:
