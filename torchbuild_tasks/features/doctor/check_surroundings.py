@@ -101,8 +101,7 @@ def _conda_linker(view: View) -> list[Finding]:
 
 def check_names(view: View) -> Findings:
     """Find variables of the environment that look like the build's, and that nothing reads in this era."""
-    question = view.question
-    findings = list[Finding]()
+    question, findings = view.question, list[Finding]()
     plain = [row.name for row in question.catalog.variable if "*" not in row.name]
     for name in (*view.facts.environ, *view.health.strangers):
         problem = unread(question, name)
@@ -205,8 +204,7 @@ def check_git(view: View) -> Findings:
     if not any(tool.name == "git" and tool.path for tool in view.facts.tools):
         text = "git is not here: no submodules, no commit in the version, no patches"
         return one_finding("git", "warn", text, "torchbuild bootstrap says how to get it.")
-    root = view.facts.tree.root
-    findings = list[Finding]()
+    root, findings = view.facts.tree.root, list[Finding]()
     place = as_word(root)
     if view.health.git_refuses:
         text = f"{root} belongs to another user, and git answers nothing about it"

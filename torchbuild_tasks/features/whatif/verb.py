@@ -25,15 +25,15 @@ def foresee(request: BuildRequest, text: str) -> Outcome:
         request: the flags of `plan`.
         text: the value of --what-if.
     """
-    from torchbuild_tasks.context import checkout, decide, look
+    from torchbuild_tasks.context import decide, look, require_checkout
     from torchbuild_tasks.features.whatif.choose import answer, parse_scenario, scenario_here
 
     question = look(request, everything=False)
     parse_scenario(text, scenario_here(question))  # a wrong word is said before a missing tree
-    root = checkout(question)
+    root = require_checkout(question)
     plan = decide(question)
     choices = {choice.name: choice.value for choice in plan.choices}
-    result = answer(question, read_tree(question, plan, Path(root)), choices, text)
+    result = answer(question, read_tree(question, plan, root), choices, text)
     return Outcome({"what_if": result}, "" if request.json else _text(result))
 
 
