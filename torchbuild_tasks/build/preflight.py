@@ -236,7 +236,7 @@ _HIT: Final = re.compile(r"(direct|preprocessed)_cache_hit|cache hit \(")
 
 
 class Answer(NamedTuple):
-    """Whether a cache had the object; `reason` is why not, in the cache's own words."""
+    """A cache's answer, whether it had the object; `reason` is why not, in the cache's own words."""
 
     hit: bool
     reason: str = ""

@@ -12,7 +12,7 @@ Phase = Literal["configure", "codegen", "compile", "link", "install", "package"]
 
 
 class Progress(msgspec.Struct, frozen=True, kw_only=True):
-    """Where the build is. `total` is 0 when it has no end yet; Make counts in percent.
+    """The point that the build has reached. `total` is 0 when it has no end yet; Make counts in percent.
 
     `what` is short: a source file without the build folder's part of its path, a
     library's name, or a few words of the tool.

@@ -38,7 +38,7 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Machine(msgspec.Struct, frozen=True, kw_only=True):
-    """What there is: `jobs` is Ninja's -j, `memory` bytes (None for no limit), `servers` their cores.
+    """A simulated machine: `jobs` is Ninja's -j, `memory` bytes (None for no limit), `servers` their cores.
 
     `depths` are those of pools; `chains` says whether jobs with many behind them go first.
     """
@@ -52,7 +52,7 @@ class Machine(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Schedule(msgspec.Struct, frozen=True, kw_only=True):
-    """When it all ends; `memory` is the most that jobs took at once, `chain` the longest one, `ends` by job.
+    """The end of it all; `memory` is the most that jobs took at once, `chain` the longest one, `ends` by job.
 
     `bounds` are the seconds that each limit alone makes it take: critical path, cores, pools …
     """

@@ -54,7 +54,7 @@ class Sink(Protocol):
 
 
 class Captured(msgspec.Struct, frozen=True, kw_only=True):
-    """How a short process ended.
+    """The end of a short process.
 
     `rc` is its exit code, minus the signal's number when a signal ended it, 127 when it
     could not start (`stderr` is then the reason) and 124 when we ended it: it was `timed_out`,
@@ -363,7 +363,7 @@ def _wait(process: _Process, seconds: float) -> None:
 
 
 class _Output:
-    """What a process wrote to both streams, as far as it is read."""
+    """The output of a process on both streams, as far as it is read."""
 
     def __init__(self, process: _Process, pipes: Reader, limit: float) -> None:
         self._process = process

@@ -39,7 +39,7 @@ class Stalled(Exception):
 
 
 class _Work(msgspec.Struct, frozen=True, kw_only=True):
-    """What a program and all that it started have done: processor seconds, and bytes read and written."""
+    """The work of a program and all that it started: processor seconds, and bytes read and written."""
 
     seconds: float
     bytes: int

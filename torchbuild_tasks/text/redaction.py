@@ -41,7 +41,7 @@ _GENERIC_USERS: Final = frozenset(
 
 
 class Rule(NamedTuple):
-    """What is taken out: its name, in words, the pattern, and what stands there then.
+    """One kind of thing that is taken out: its name, in words, the pattern, and what stands there then.
 
     One that is about a person, and not a secret, goes only where a text is handed on. Where the pattern's
     first group is a name (`named`), what follows the second goes if that is a secret's.

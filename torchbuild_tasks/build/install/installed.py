@@ -46,7 +46,7 @@ MODULES: Final = (".py", ".pyd", ".so")
 
 
 class Due(msgspec.Struct, frozen=True, kw_only=True):
-    """What is due and why; "" where nothing is."""
+    """The step that is due and why; "" where nothing is."""
 
     front_end: str = ""
     cmake: str = ""

@@ -80,7 +80,7 @@ class Running(NamedTuple):
 
 
 class Orders(NamedTuple):
-    """What to do until the next look, in `wait` seconds: tokens to have out, processes to hold."""
+    """Orders until the next look, in `wait` seconds: tokens to have out, processes to hold."""
 
     tokens: int
     hold: frozenset[int] = frozenset()
@@ -124,7 +124,7 @@ def wanted(state: MemoryState, *, cores: int, out: int, reserve: int, typical: i
 
 
 class _Life(NamedTuple):
-    """What was seen of one process: its peak, and its size summed over the time that it ran."""
+    """The life of one process: its peak, and its size summed over the time that it ran."""
 
     peak: int
     byte_seconds: float
@@ -132,7 +132,7 @@ class _Life(NamedTuple):
 
 
 class TokenPolicy:
-    """What a jobserver asks at each look; learns from the compiles that end how much they take.
+    """The policy that a jobserver asks at each look; it learns from the compiles that end how much they take.
 
     Args:
         cores: jobs that there may be at most.
@@ -237,7 +237,7 @@ class TokenPolicy:
 
 
 class Growth:
-    """How quickly each process grows, in bytes a second; a held one keeps the rate that it had."""
+    """The growth of each process, in bytes a second; a held one keeps the rate that it had."""
 
     def __init__(self) -> None:
         self._seen: dict[tuple[int, float], Running] = {}

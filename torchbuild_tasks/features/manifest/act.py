@@ -26,7 +26,7 @@ from torchbuild_tasks.values import replace, to_json
 
 
 class Basis(msgspec.Struct, frozen=True, kw_only=True):
-    """What a build is made of: the flags, torchbuild.toml, the machine and the plan."""
+    """The parts that a build is made of: the flags, torchbuild.toml, the machine and the plan."""
 
     tool: str
     request: BuildRequest

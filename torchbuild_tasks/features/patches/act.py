@@ -114,7 +114,7 @@ class Applied(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
 
 
 class Record(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What is applied, in that order. `replaced` is what was before, as long as files are written."""
+    """Patches that are applied, in that order. `replaced` is what was before, while files are written."""
 
     patches: tuple[Applied, ...] = ()
     replaced: tuple[tuple[Applied, ...], ...] = ()

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 class Order(msgspec.Struct, frozen=True, kw_only=True):
-    """What is built: the helper's row, where its source is (a folder, else a git address), and for what.
+    """The thing to build: the helper's row, where its source is (a folder, else a git address), and for what.
 
     `because` says that this torch profits. `configuration` is release or debug, `system` "linux x86_64".
     """

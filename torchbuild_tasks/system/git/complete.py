@@ -42,7 +42,7 @@ class _Failed(Exception):
 
 
 class _Job(msgspec.Struct, frozen=True, kw_only=True):
-    """What checking out each submodule takes; `left_out` grows with those that nothing needs."""
+    """The means of checking out each submodule; `left_out` grows with those that nothing needs."""
 
     access: Access
     sync: bool

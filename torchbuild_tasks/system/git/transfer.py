@@ -59,7 +59,7 @@ class _Stalled(Exception):
 
 
 class Watch(msgspec.Struct, frozen=True, kw_only=True):
-    """How long a silent command is borne, and where progress is reported.
+    """The limit for a silent command, and where progress is reported.
 
     Args:
         tree: the checkout, or the mirror, that this is about.
@@ -77,7 +77,7 @@ class Watch(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Outcome(msgspec.Struct, frozen=True, kw_only=True):
-    """How a command ended, and its last words without the progress."""
+    """The end of a command, and its last words without the progress."""
 
     rc: int
     words: tuple[str, ...] = ()

@@ -37,7 +37,7 @@ _SHOWN: Final = 10
 
 
 class Entry(msgspec.Struct, frozen=True, kw_only=True):
-    """What the repository records of one worktree of ours."""
+    """The repository's record of one worktree of ours."""
 
     file: Path
     folder: Path

@@ -34,7 +34,7 @@ def _drop(text: str) -> None:
 
 
 class Net(msgspec.Struct, frozen=True, kw_only=True):
-    """How this run reaches the network.
+    """The network as this run reaches it.
 
     Args:
         mirrors: URL prefix -> replacement prefix, longest match wins; the prefix "" stands

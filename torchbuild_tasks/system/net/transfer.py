@@ -62,7 +62,7 @@ class Remote(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Origin(msgspec.Struct, frozen=True, kw_only=True):
-    """What one version of a file is known by.
+    """The marks by which one version of a file is known.
 
     Args:
         url: its address, as it may be shown.
