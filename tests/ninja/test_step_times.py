@@ -62,6 +62,9 @@ def test_what_the_graph_does_not_know_is_forgotten() -> None:
     history = learned({"a.o": 3.0, "old.o": 9.0}, graph=small())
     assert set(history.steps) == {"a.o"}
     assert set(learned({"a.o": 3.0, "old.o": 9.0}).steps) == {"a.o", "old.o"}
+    known = learned({"a.o": 3.0, "b.o": 5.0, "old.o": 9.0})
+    again = remember(known, [step("a.o", 2.0)], BUILD, graph=small())
+    assert set(again.steps) == {"a.o", "b.o"}  # the graph has b.o, which did not have to run
 
 
 def test_the_last_builds_are_kept_newest_first() -> None:
