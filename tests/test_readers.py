@@ -25,7 +25,7 @@ from hypothesis import strategies as st
 import torchbuild_tasks
 from tests.support.examples import examples
 from torchbuild_tasks.build import history, ownership
-from torchbuild_tasks.build.install import listed, snapshot
+from torchbuild_tasks.build.install import leftovers, snapshot
 from torchbuild_tasks.build.install.rules import read_manifest as read_installed
 from torchbuild_tasks.build.install.rules import read_rules
 from torchbuild_tasks.build.named_files import find_named
@@ -304,7 +304,7 @@ READERS: dict[str, Reader] = {
     "mark": _path(MARKER, read_marker),
     "toolkit mark": _path(TOOLKIT_MARKER, read_toolkit_marker),
     "made": _path(f"{STATE_DIR}/made.json", lambda folder: ownership.read(folder, "made.json")),
-    "installed": _path(f"{STATE_DIR}/{listed.INSTALLED}", listed._read),
+    "installed": _path(f"{STATE_DIR}/{leftovers.INSTALLED}", leftovers._read),
     "snapshot": _path(snapshot.SNAPSHOT_FILE, snapshot.read),
     "peaks": _path(PEAKS, history.read_peaks),
     "place": _path(f"{STATE_DIR}/{places.NOTE}", places.read_note),

@@ -16,7 +16,7 @@ from typing import Final
 
 import msgspec
 
-from torchbuild_tasks.build.install.installed import Folder, Snapshot, Stamp
+from torchbuild_tasks.build.install.due import Folder, Snapshot, Stamp
 from torchbuild_tasks.build.install.rules import Rule, read_manifest, read_rules
 from torchbuild_tasks.errors import BuildFailed
 from torchbuild_tasks.system.files import unlink, write_json
