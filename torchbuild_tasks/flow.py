@@ -20,11 +20,11 @@ from torchbuild_tasks.checkout import fetch_checkout, use_stored_checkout
 from torchbuild_tasks.context import (
     accept,
     cache_words,
-    checkout,
     decide,
+    fetching_of,
     hold_named_build,
     look,
-    network,
+    require_checkout,
     settle_linker,
     writer,
 )
@@ -160,7 +160,7 @@ def write_env(request: BuildRequest) -> BuildPlan:
     question = use_stored_checkout(look(request))
     plan = accept(decide(question))
     if not request.dry_run:
-        checkout(question)
+        require_checkout(question)
         place_linker(plan)
         write_envs(plan)
         if is_reproducible(plan):
@@ -184,7 +184,7 @@ def build(request: BuildRequest, report: Reporter) -> Built:
         if request.auto:
             from torchbuild_tasks.features.wheel_overlay.foresee import settle_auto
 
-            question = settle_auto(question, decide, network(question).store, report)
+            question = settle_auto(question, decide, fetching_of(question).store, report)
         plan = accept(decide(question))
         if request.sign:
             from torchbuild_tasks.features.provenance.act import require_key
@@ -210,7 +210,7 @@ def settle_helpers(question: Question, plan: BuildPlan, report: Reporter) -> tup
         from torchbuild_tasks.features.helpers.act import why_missing
 
         artifact = next(each for each in plan.artifacts if each.id == artifact_id(row))
-        if reason := why_missing(artifact, network(question), report):
+        if reason := why_missing(artifact, fetching_of(question), report):
             report.note(f"{reason}; planned again without it")
             question = refuse_helper(question, row, reason)
     return question, accept(decide(question)) if rows else plan
@@ -242,7 +242,7 @@ def run_stages(question: Question, plan: BuildPlan, report: Reporter) -> Built:
         catalog=catalog,
         report=report,
         ledger=ledger,
-        fetching=network(question),
+        fetching=fetching_of(question),
         cache_addresses=cache_words(question),
     )
     ledger.epilogue = lambda: complete_manifest(work)
@@ -298,7 +298,7 @@ def verify(request: BuildRequest, report: Reporter) -> VerifyReport:
     question = in_last_mode(use_stored_checkout(look(request)))
     plan = decide(question)
     if question.settings.seen_from:
-        checkout(question)
+        require_checkout(question)
     if plan.environment.python == "":
         raise PlanRefused("No Python was found whose torch could be verified.", findings=plan.findings)
     if not Path(plan.environment.python).exists():

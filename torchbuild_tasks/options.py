@@ -1,4 +1,4 @@
-"""What the user asks for: one frozen value, one declaration per flag.
+"""The request of a user: one frozen value, one declaration per flag.
 
 Every field of `BuildRequest` is a command-line flag of the same name. Its metadata
 feeds both task runners, the help, `torchbuild.toml` and the reference in
@@ -465,7 +465,8 @@ def group_of(name: str) -> str:
     """Return the heading under which a flag of several verbs is shown."""
     if name in COMMON:
         return "Common"
-    starts, title = dict(GROUPS), ""
+    starts = dict(GROUPS)
+    title = ""
     for field in dataclasses.fields(BuildRequest):
         title = starts.get(field.name, title)
         if field.name == name:

@@ -16,7 +16,7 @@ Group = Literal[
 
 
 class Verb(NamedTuple):
-    """Where a verb is run ("module:function", without the package's name), its summary, its group in help."""
+    """The place of a verb ("module:function", without the package's name), its summary, its group in help."""
 
     run: str
     summary: str
@@ -24,7 +24,7 @@ class Verb(NamedTuple):
 
 
 class Outcome(NamedTuple):
-    """What a verb gives: `value` for a program (--json), `text` for a person, the process's exit code."""
+    """The result of a verb: `value` for a program (--json), `text` for a person, the process's exit code."""
 
     value: Any
     text: str = ""

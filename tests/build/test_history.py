@@ -19,8 +19,7 @@ from torchbuild_tasks.build.history import (
 )
 from torchbuild_tasks.catalog import StepCostRow
 from torchbuild_tasks.model.history import History, PastBuild, PastPeak, PastPeaks
-from torchbuild_tasks.ninja.graph import Graph
-from torchbuild_tasks.system.process import Captured
+from torchbuild_tasks.ninja.build_file import BuildFile, Edge
 
 SOURCE = Path("/src/pytorch")
 HEAD = "# ninja log v7\n"
@@ -128,9 +127,9 @@ def test_a_long_first_build_is_looked_up_in_the_graph_once(
 ) -> None:
     asked = []
 
-    def graph(folder: Path) -> Graph:
+    def graph(folder: Path) -> BuildFile:
         asked.append(folder)
-        return Graph(outputs=frozenset(f"a/CMakeFiles/a.dir/{n}.cpp.o" for n in range(150)))
+        return BuildFile(edges=tuple(Edge(outputs=(f"a/CMakeFiles/a.dir/{n}.cpp.o",)) for n in range(150)))
 
     monkeypatch.setattr("torchbuild_tasks.build.history.ninja_graph", graph)
     now = [0.0]
@@ -149,29 +148,20 @@ def test_a_long_first_build_is_looked_up_in_the_graph_once(
 
 
 @pytest.mark.parametrize(
-    ("text", "asked"),
+    ("text", "read"),
     [
-        ("rule x\n", True),
+        ("build a: phony\n", True),
         ("include rules.ninja\nbuild included: phony\n", True),
-        ("include /dev/zero\n", False),
-        ("  subninja build.ninja\n", False),
+        ("rule x\n", False),
+        ("include /dev/zero\nbuild a: phony\n", False),
+        ("subninja build.ninja\nbuild a: phony\n", False),
         ("subninja $\n  /dev/zero\n", False),
         ("x = /dev/zero\ninclude $x\n", False),
+        ("pool links\n  depth = many\n", False),
     ],
 )
-def test_ninja_is_asked_for_a_graph_of_files_alone(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str, asked: bool
-) -> None:
-    """It reads what a graph includes, to the end: a checkout's may include a device."""
-    started = []
-
-    def capture(*words: object, **named: object) -> Captured:
-        started.append(words)
-        return Captured(rc=1)
-
-    monkeypatch.setattr("torchbuild_tasks.build.history.build_program", lambda folder, name: "ninja")
-    monkeypatch.setattr("torchbuild_tasks.system.process.capture", capture)
+def test_a_graph_is_read_of_files_alone(tmp_path: Path, text: str, read: bool) -> None:
+    """A checkout's may include a device, or itself."""
     (tmp_path / "build.ninja").write_text(text, "utf-8")
     (tmp_path / "rules.ninja").write_text("", "utf-8")
-    assert ninja_graph(tmp_path) is None
-    assert bool(started) is asked
+    assert (ninja_graph(tmp_path) is not None) is read

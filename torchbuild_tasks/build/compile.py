@@ -16,7 +16,7 @@ from pathlib import PurePath
 from typing import TYPE_CHECKING, Final
 
 from torchbuild_tasks.build.compiler_cache import begin_cache
-from torchbuild_tasks.build.install import listed
+from torchbuild_tasks.build.install import leftovers
 from torchbuild_tasks.build.install.inner_loop import choose_route, confirm_route, next_route
 from torchbuild_tasks.build.work import Work, built_wheel, where_to_read
 from torchbuild_tasks.errors import BuildFailed
@@ -55,7 +55,7 @@ def build_torch(work: Work) -> Work:
         from torchbuild_tasks.build.clean import set_foreign_files_aside
 
         set_foreign_files_aside(work)
-    listed.note_listed(work.root, work.build_dir)
+    leftovers.note_installed(work.root, work.build_dir)
     front_end_skipped = True
     while route is not None:
         front_end_skipped = front_end_skipped and not route.front_end

@@ -1,4 +1,4 @@
-"""What this machine remembers of builds: the times of their steps, and the memory that compiles took.
+"""Remember builds on this machine: the times of their steps, and the memory that compiles took.
 
 It is read for the time that is left of a build under way, and for the number of jobs of the next plan.
 """
@@ -20,12 +20,12 @@ from torchbuild_tasks.build.time_left import TimeLeft
 from torchbuild_tasks.catalog import StepCostRow
 from torchbuild_tasks.errors import UsageError
 from torchbuild_tasks.model.history import HISTORY_SCHEMA, PEAKS, History, PastBuild, PastPeaks
-from torchbuild_tasks.ninja.graph import Graph, parse_graph
+from torchbuild_tasks.ninja.build_file import BuildFile, parse_build_file
 from torchbuild_tasks.ninja.log import NinjaLog, Step, log_version, parse_lines, parse_ninja_log, steps_within
 from torchbuild_tasks.ninja.progress import ProgressParser
 from torchbuild_tasks.ninja.step_times import hits, remember
 from torchbuild_tasks.ninja.timeline import wall_seconds
-from torchbuild_tasks.system import process, venv
+from torchbuild_tasks.system import venv
 from torchbuild_tasks.system.files import write_json
 from torchbuild_tasks.system.reading import read_bytes, read_json
 from torchbuild_tasks.values import from_json
@@ -36,9 +36,7 @@ _OLD: Final = ("jobs", "after")  # keys of 0.1: how many steps ran at once, and 
 T = TypeVar("T", History, PastPeaks)
 _EVERY: Final = 1.0  # seconds between two looks at Ninja's log
 _LONG: Final = 100  # steps from which on the graph is worth its half second
-_GRAPH_PATIENCE: Final = 60.0
 _LONGEST_GRAPH: Final = 1 << 30  # bytes; that of a whole PyTorch has some ten millions
-_INCLUDED: Final = re.compile(rb"^[ \t]*(?:include|subninja)\b[ \t]*(.*?)[ \t\r]*$", re.MULTILINE)
 _MAKE_PROGRAM: Final = re.compile(r"^CMAKE_MAKE_PROGRAM:[A-Z]+=(.+)$", re.MULTILINE)
 
 
@@ -124,7 +122,8 @@ class Follower:
         if size == self._at:
             return ""
         if size < self._at:  # rewritten, or a new log
-            self._at, self._rest = 0, b""
+            self._at = 0
+            self._rest = b""
         data = _read(self._path, self._at)
         self._at += len(data)
         *lines, self._rest = (self._rest + data).split(b"\n")
@@ -173,9 +172,12 @@ class Pace:
     ) -> None:
         self._follower = Follower(build_dir / NINJA_LOG)
         self._left = TimeLeft(history, rows)
-        self._build_dir, self._looked_up = build_dir, not rows
+        self._build_dir = build_dir
+        self._looked_up = not rows
         self._parser = ProgressParser()
-        self._clock, self._next, self._version = clock, 0.0, 0
+        self._clock = clock
+        self._next = 0.0
+        self._version = 0
         self._lock = threading.RLock()
 
     def read_output(self, block: bytes) -> float | None:
@@ -283,32 +285,26 @@ def read_ninja_log(build_dir: Path) -> NinjaLog:
         raise UsageError(f"{path}: {error.what}", looked=error.looked, next_step=error.next_step) from None
 
 
-def ninja_graph(build_dir: Path) -> Graph | None:
-    """Return Ninja's graph of files and steps; None where it cannot be asked. That takes 0.15 s (1.13.1)."""
-    program = build_program(build_dir, "ninja")
-    if not program or not _has_plain_graph(build_dir):
-        return None
-    captured = process.capture((program, "-t", "graph"), cwd=build_dir, timeout=_GRAPH_PATIENCE)
-    if captured.rc != 0:
-        return None
-    graph = parse_graph(captured.stdout.decode("utf-8", errors="surrogateescape"))
-    return graph if graph.outputs else None
+def ninja_graph(build_dir: Path) -> BuildFile | None:
+    """Return what build.ninja says; None where it cannot be read."""
+    with contextlib.suppress(OSError, ValueError, RecursionError):
+        graph = read_build_file(build_dir)
+        return graph if graph.edges else None
+    return None
 
 
-def _has_plain_graph(build_dir: Path) -> bool:
-    """Say whether Ninja would read files alone: a checkout's graph may include /dev/zero, or itself."""
-    todo, seen = ["build.ninja"], set[str]()
-    while todo:
-        name = os.path.normpath(todo.pop())
-        if name in seen or "$" in name:  # what CMake writes names none twice, and none by a variable
-            return False
-        seen.add(name)
-        try:
-            text = read_bytes(build_dir / name, most=_LONGEST_GRAPH)
-        except OSError:
-            return False
-        todo += [os.fsdecode(file) for file in _INCLUDED.findall(text)]
-    return True
+def read_build_file(build_dir: Path) -> BuildFile:
+    """Read build.ninja and what it includes: regular files alone.
+
+    Raises:
+        OSError: one of them cannot be read, or is none.
+        ValueError, RecursionError: it is damaged, or includes itself.
+    """
+
+    def read(name: str) -> str:
+        return read_bytes(build_dir / name, most=_LONGEST_GRAPH).decode("utf-8", "surrogateescape")
+
+    return parse_build_file(read)
 
 
 def build_program(build_dir: Path, name: str, path: str | None = None) -> str:

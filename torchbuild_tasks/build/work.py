@@ -1,4 +1,4 @@
-"""What every stage of a build is handed: the plan, the front it reports to, the record it leaves."""
+"""The work that is handed from stage to stage: the plan, the front it reports to, the record it leaves."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from torchbuild_tasks.values import repr_without
 
 
 class Fetching(msgspec.Struct, frozen=True, kw_only=True):
-    """How helpers are fetched: where they are kept, what pins them, how the network is reached.
+    """The ways in which helpers are fetched: where they are kept, what pins them, how the network is reached.
 
     `git_mirrors` are pairs of beginnings of git addresses: what is written, and what is asked instead.
     """
@@ -38,7 +38,7 @@ class Fetching(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Reporter(Protocol):
-    """What a front offers to the stages: all that is shown or asked goes through it."""
+    """The face of a front to the stages: all that is shown or asked goes through it."""
 
     def stage(self, title: str) -> None: ...
     def note(self, text: str, *, alone: bool = False) -> None: ...

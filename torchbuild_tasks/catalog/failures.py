@@ -181,7 +181,8 @@ def _search_in_time(row: UserFailureRow, pattern: regex.Pattern[str], text: str)
 
 def fitting_rows(rows: Iterable[FailureRow], facts: Facts) -> tuple[FailureRow, ...]:
     """Return the rows that a build of this tree on this machine can meet."""
-    tree, version = facts.tree, parse_version(facts.tree.version)
+    tree = facts.tree
+    version = parse_version(facts.tree.version)
     return tuple(
         row
         for row in rows

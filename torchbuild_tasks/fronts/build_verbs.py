@@ -6,7 +6,6 @@ import contextlib
 import dataclasses
 import os
 import time
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from torchbuild_tasks.errors import (
@@ -134,7 +133,7 @@ def _watch(request: BuildRequest, report: Reporter) -> Outcome:
 
     What is wrong from the start ends it; a failed build is shown, and the next save waited for.
     """
-    from torchbuild_tasks.context import checkout, look
+    from torchbuild_tasks.context import look, require_checkout
     from torchbuild_tasks.features.watch.act import Watch
     from torchbuild_tasks.text.words import first_few
 
@@ -142,7 +141,7 @@ def _watch(request: BuildRequest, report: Reporter) -> Outcome:
         if getattr(request, name):
             raise UsageError(f"--watch keeps building, and {flag_name(name)} shows one thing and ends")
     question = look(request)
-    watched = Watch(Path(checkout(question)), question.facts.tree, question.catalog)
+    watched = Watch(require_checkout(question), question.facts.tree, question.catalog)
     _build_once(request, report, first=True)
     again = dataclasses.replace(request, clean=False)
     while True:
@@ -206,12 +205,12 @@ def clean(request: BuildRequest, report: Reporter) -> Outcome:
 def remove(request: BuildRequest, report: Reporter) -> Removal:
     """Remove what the build made, or with --patches undo the source patches; --dry-run only lists."""
     from torchbuild_tasks.build.clean import remove_build, remove_patches
-    from torchbuild_tasks.context import checkout, look
+    from torchbuild_tasks.context import look, require_checkout
     from torchbuild_tasks.system import lock
     from torchbuild_tasks.system.signals import interruptible
 
     question = look(request)
-    root = Path(checkout(question))
+    root = require_checkout(question)
     if request.dry_run and (running := question.facts.tree.running):
         report.note(running.said)
     # What only lists needs no lock, and says who works here.

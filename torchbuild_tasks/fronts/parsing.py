@@ -197,7 +197,9 @@ def _from_variable(field: dataclasses.Field[Any], variable: str, text: str) -> A
         raise UsageError(f"{variable} cannot be {text!r}", next_step="Say 1 or 0, or unset it.")
     if field.default == ():
         lexer = shlex.shlex(text, posix=True, punctuation_chars="")
-        lexer.whitespace_split, lexer.escape, lexer.commenters = True, "", ""
+        lexer.whitespace_split = True
+        lexer.escape = ""
+        lexer.commenters = ""
         try:
             return list(lexer)
         except ValueError:

@@ -69,10 +69,8 @@ def run_verb(verb: str, request: BuildRequest) -> int:
     # What a folder of PATH that is not absolute holds depends on the current folder: a checkout, perhaps.
     folders = os.environ.get("PATH", os.defpath).split(os.pathsep)
     os.environ["PATH"] = os.pathsep.join(each for each in folders if Path(each.strip('"')).is_absolute())
-    report, asked = (
-        ConsoleReporter(quiet=request.quiet, verbose=request.verbose, silent=request.json),
-        request,
-    )
+    report = ConsoleReporter(quiet=request.quiet, verbose=request.verbose, silent=request.json)
+    asked = request
     try:
         with report, interruptible():
             settle(verb, request, report)

@@ -1,4 +1,4 @@
-"""Which BLAS and LAPACK torch will have, as PyTorch's CMake files choose it; and conda's folder for CMake.
+"""Decide which BLAS and LAPACK torch will have, as PyTorch's CMake files do; and conda's folder for CMake.
 
 MKL where it is found, else the first of the others that can be linked; a BLAS that is named is found or CMake
 stops. Without any, torch imports well, and its linear algebra on the CPU fails.

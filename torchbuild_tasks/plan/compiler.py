@@ -1,4 +1,4 @@
-"""Which host compiler: the one asked for, else the first that can compile this torch and that nvcc takes."""
+"""Choose the host compiler: the one asked for, else the first that compiles this torch and nvcc takes."""
 
 from __future__ import annotations
 

@@ -115,7 +115,7 @@ def _other_way(question: Question, off: tuple[str, ...]) -> str:
 
 
 class _State:
-    """What each switch will be, as far as that is known."""
+    """The value that each switch will have, as far as that is known."""
 
     def __init__(self, question: Question, values: Mapping[str, str]) -> None:
         reads = question.facts.tree.reads

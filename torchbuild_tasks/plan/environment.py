@@ -1,4 +1,4 @@
-"""Which Python gets torch, in which environment, and the commands that make that one fit for a build."""
+"""Choose the Python that gets torch, its environment, and the commands that make that one fit for a build."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whether the machine and the checkout are fit for a build: checks that belong to no single choice.
+"""Judge whether the machine and the checkout are fit for a build: checks that belong to no single choice.
 
 The last are of what can go wrong on a Windows machine before a line is compiled.
 """

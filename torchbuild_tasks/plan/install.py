@@ -1,4 +1,4 @@
-"""How a build gets to an importable torch: by the Python front end only where its part can have changed.
+"""Decide how a build gets to an importable torch: by the Python front end where its part can have changed.
 
 What it read at the last complete install is remembered, so neither a build that failed nor
 one that the front end never saw makes this forget anything.

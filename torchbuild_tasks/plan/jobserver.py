@@ -1,4 +1,4 @@
-"""Whether the build takes its jobs from a jobserver that watches the memory, and why or why not.
+"""Decide whether the build takes its jobs from a jobserver that watches the memory, and why or why not.
 
 With it no number of jobs is passed on; without it the number that `plan/jobs.py` reckons is.
 """

@@ -1,4 +1,4 @@
-"""What has to be installed into the Python of a build: which packages, by which command, and from where."""
+"""Decide what is installed into the Python of a build: which packages, by which command, and from where."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the user said once, and which venvs we made: kept outside of every checkout, by absolute path.
+"""Remember what the user trusts, and which venvs we made: outside of every checkout, by absolute path.
 
 Nothing that a checkout brings can write here. An entry is a file of its own, so two runs never share one.
 """

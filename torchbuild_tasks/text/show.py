@@ -194,7 +194,10 @@ def doctor_text(plan: BuildPlan, facts: Facts, *, verbose: bool = False) -> str:
 
 def facts_text(facts: Facts, *, verbose: bool = False) -> str:
     """Return the facts as a page; with `verbose` also where missing tools were looked for."""
-    host, cpu, tree, disk = facts.host, facts.cpu, facts.tree, facts.disk
+    host = facts.host
+    cpu = facts.cpu
+    tree = facts.tree
+    disk = facts.disk
     rows = [
         (
             "system",

@@ -57,7 +57,8 @@ def check_cuda_matmul(torch: Any) -> Answer:
     require_device(torch)
     left = numbers(37, 53)
     right = numbers(53, 41)
-    wanted, details = shared.product(left, right), []
+    wanted = shared.product(left, right)
+    details = []
     large = torch.tensor(numbers(300, 300), dtype=torch.float64)
     with without_tf32(torch):
         for name, dtype, allowed in precisions(torch)[:2]:

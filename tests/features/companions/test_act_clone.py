@@ -11,8 +11,8 @@ import pytest
 from tests.support.capabilities import needs_git
 from torchbuild_tasks.errors import SourceError
 from torchbuild_tasks.features.companions.act import clone_source
+from torchbuild_tasks.system.files import UNPACKING, temporary_name
 from torchbuild_tasks.system.git.run import Git
-from torchbuild_tasks.system.temporary import UNPACKING, temporary_name
 
 pytestmark = [pytest.mark.integration, needs_git]
 

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from bin.write_pages import SCHEMA
 from torchbuild_tasks.features.config.choose import file_text, keys, keys_text, schema
 from torchbuild_tasks.fronts import console
-from torchbuild_tasks.fronts.docs import SCHEMA
 from torchbuild_tasks.options import BuildRequest
 from torchbuild_tasks.plan.settings import Settings, check_settings
 from torchbuild_tasks.text.page import plain
@@ -79,4 +79,4 @@ def test_the_schema_is_that_of_the_keys_and_is_current() -> None:
     assert made["properties"].keys() >= {field.name.rstrip("_").replace("_", "-") for field in in_file}
     assert made["properties"]["preset"]["enum"][0] == "dev"
     written = Path(__file__).parents[3] / "docs" / SCHEMA
-    assert json.loads(written.read_text("utf-8")) == made, "python -m torchbuild_tasks.fronts.docs docs"
+    assert json.loads(written.read_text("utf-8")) == made, "run: nox -s docs"

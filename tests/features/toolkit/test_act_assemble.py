@@ -15,8 +15,8 @@ from torchbuild_tasks.errors import ArchiveRefused, DownloadFailed
 from torchbuild_tasks.features.helpers import store as shelf
 from torchbuild_tasks.features.helpers.store import TOOLKIT_MARKER, read_toolkit_marker
 from torchbuild_tasks.features.toolkit.act import assemble
+from torchbuild_tasks.system.files import UNPACKING
 from torchbuild_tasks.system.mark import MARKER
-from torchbuild_tasks.system.temporary import UNPACKING
 
 NAME = "cuda-13.0.2-linux-x86_64-12345678"
 DEAD = 999_999_999  # no process has such a number

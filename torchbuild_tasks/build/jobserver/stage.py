@@ -146,7 +146,8 @@ class _CacheServer:
     """The pid of the server in which sccache compiles; another takes its place when a shared cache dies."""
 
     def __init__(self, environ: Mapping[str, str]) -> None:
-        self._environ, self._asked = environ, -_EVERY
+        self._environ = environ
+        self._asked = -_EVERY
         self._found: tuple[int, ...] = ()
 
     def __call__(self) -> tuple[int, ...]:

@@ -9,7 +9,7 @@ from torchbuild_tasks.options import BuildRequest, flag
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class BisectRequest(BuildRequest):
-    """What `bisect` is asked for."""
+    """The request of `bisect`."""
 
     trailing = True
 

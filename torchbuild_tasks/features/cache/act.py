@@ -1,4 +1,4 @@
-"""What the verb `cache` does: report how full the caches are, empty them, run a server for builds by hand."""
+"""Do what the verb `cache` says: report how full the caches are, empty them, serve one for builds by hand."""
 
 from __future__ import annotations
 

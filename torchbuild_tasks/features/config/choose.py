@@ -1,4 +1,4 @@
-"""What every key of the settings is, and where from; a commented file of them, and its JSON schema."""
+"""List every key of the settings, its value and where from; a commented file of them, and its JSON schema."""
 
 from __future__ import annotations
 

@@ -76,13 +76,13 @@ def run(request: ContainerRequest, report: Reporter) -> Outcome:
 
 def make(request: ContainerRequest, report: Reporter) -> Outcome:
     """Decide the container, write its files, and do with them what was asked."""
-    from torchbuild_tasks.context import checkout, look, writer
+    from torchbuild_tasks.context import look, require_checkout, writer
     from torchbuild_tasks.features.container import act
     from torchbuild_tasks.system.files import refuse_leading_out
     from torchbuild_tasks.system.signals import interruptible
 
     question = look(request)
-    root = Path(checkout(question))
+    root = require_checkout(question)
     engine = _engine(request, must=request.action != "write")
     container, plan = _decide(request, question, engine)
     folder = Path(request.out).expanduser().absolute() if request.out else root / act.FOLDER

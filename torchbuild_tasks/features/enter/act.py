@@ -1,4 +1,4 @@
-"""What a program in the environment of a build gets, and which shell one enters it with."""
+"""Give a program the environment of the last build, and find the shell that one enters it with."""
 
 from __future__ import annotations
 

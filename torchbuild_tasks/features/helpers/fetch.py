@@ -27,7 +27,7 @@ from torchbuild_tasks.plan.pins import Pin, read_pins, write_pins
 from torchbuild_tasks.system import files
 from torchbuild_tasks.system.archive.members import fault, parts_of
 from torchbuild_tasks.system.archive.unpack import unpack
-from torchbuild_tasks.system.files import translate_errors, write_atomic
+from torchbuild_tasks.system.files import DOWNLOADING, translate_errors, write_atomic
 from torchbuild_tasks.system.mark import Marker, Origin, read_marker
 from torchbuild_tasks.system.net import download, pip
 from torchbuild_tasks.system.net.client import Net, redact
@@ -35,7 +35,6 @@ from torchbuild_tasks.system.net.transfer import Origin as Seen
 from torchbuild_tasks.system.net.transfer import Remote, Tell
 from torchbuild_tasks.system.reading import hash_file, read_text
 from torchbuild_tasks.system.remove import unfinished_folder
-from torchbuild_tasks.system.temporary import DOWNLOADING
 from torchbuild_tasks.values import replace
 
 AT_ONCE: Final = 4  # downloads

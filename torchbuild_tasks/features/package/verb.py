@@ -124,10 +124,10 @@ def _state(package: Package, wheel: Path, order: Order, key: str | None) -> Pack
 
 def _look(request: PackageRequest) -> tuple[Question, Path]:
     """Look at the checkout, on which no other command may work now; return its folder, too."""
-    from torchbuild_tasks.context import checkout, look
+    from torchbuild_tasks.context import look, require_checkout
 
     question = look(request, everything=False)
-    root = Path(checkout(question))
+    root = require_checkout(question)
     if running := question.facts.tree.running:
         raise PackageRefused(running.said, next_step="Wait until it is over.")
     return question, root

@@ -114,7 +114,7 @@ class Applied(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
 
 
 class Record(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What is applied, in that order. `replaced` is what was before, as long as files are written."""
+    """Patches that are applied, in that order. `replaced` is what was before, while files are written."""
 
     patches: tuple[Applied, ...] = ()
     replaced: tuple[tuple[Applied, ...], ...] = ()
@@ -231,7 +231,8 @@ def _sections(applied: Applied) -> Iterator[Section]:
 
 def _reverse(applied: Applied, section: Section, files: PatchedFiles) -> bool:
     """Take one change back; False when it is undone already."""
-    content, change = files.get(section.path), applied.files[section.path]
+    content = files.get(section.path)
+    change = applied.files[section.path]
     if sha(content) == change.before:
         return False
     try:
@@ -247,7 +248,8 @@ def _apply(patch: Patch, files: PatchedFiles, moved: dict[str, tuple[str, ...]])
     """Make the patch's changes in memory, as far as they are not there already."""
     changes: dict[str, FileChange] = {}
     for section in sections(patch.diff):
-        path, content = section.path, files.get(section.path)
+        path = section.path
+        content = files.get(section.path)
         if obstacle := files.obstacle(path):
             raise _refuse_patch(patch, path, obstacle)
         if content is None and not section.creates:
@@ -298,7 +300,8 @@ class PatchedFiles:
     """The files of one checkout as they will be; None is not a file."""
 
     def __init__(self, root: Path) -> None:
-        self._root, self._real = root, root.resolve()
+        self._root = root
+        self._real = root.resolve()
         self._old: dict[str, bytes | None] = {}
         self._new: dict[str, bytes | None] = {}
 

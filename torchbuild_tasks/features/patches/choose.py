@@ -1,4 +1,4 @@
-"""Which changes to the source a build gets, and why: those of the rows, and the user's own."""
+"""Decide which changes to the source a build gets, and why: those of the rows, and the user's own."""
 
 from __future__ import annotations
 

@@ -234,7 +234,10 @@ class _Runner:
     """Runs the commands of one build into its log, and says what failed."""
 
     def __init__(self, job: Job, environ: Mapping[str, str], log: Log, report: Reporter) -> None:
-        self._name, self._environ, self._log, self._report = job.note.helper, environ, log, report
+        self._name = job.note.helper
+        self._environ = environ
+        self._log = log
+        self._report = report
 
     def run(self, argv: tuple[str, ...], cwd: Path | None = None) -> None:
         self._report.command(argv)

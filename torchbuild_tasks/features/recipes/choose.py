@@ -1,4 +1,4 @@
-"""Which helper is built from source, of which source, for what, with which options, and what it is called."""
+"""Decide which helper is built from source, of which source, for what, how, and what it is called."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 class Order(msgspec.Struct, frozen=True, kw_only=True):
-    """What is built: the helper's row, where its source is (a folder, else a git address), and for what.
+    """The thing to build: the helper's row, where its source is (a folder, else a git address), and for what.
 
     `because` says that this torch profits. `configuration` is release or debug, `system` "linux x86_64".
     """

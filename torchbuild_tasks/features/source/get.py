@@ -32,9 +32,8 @@ from torchbuild_tasks.system.git import cut_off, submodules
 from torchbuild_tasks.system.git.checkout import InTheWay, changed_files
 from torchbuild_tasks.system.git.complete import complete
 from torchbuild_tasks.system.git.fetch import MIRRORS, Access, Wish, access_for, bring, mirror_of
-from torchbuild_tasks.system.git.reasons import Reason, advice, find_reason
 from torchbuild_tasks.system.git.run import Git
-from torchbuild_tasks.system.git.transfer import Outcome, run
+from torchbuild_tasks.system.git.transfer import Outcome, Reason, advice, find_reason, run
 from torchbuild_tasks.system.reading import read_text
 from torchbuild_tasks.text.words import as_word, first_few
 from torchbuild_tasks.values import replace
@@ -83,7 +82,8 @@ def resolve(task: Task, word: str, url: str) -> Revision:
     Raises:
         SourceError: it cannot be reached, or it means nothing there.
     """
-    where, access = url, task.access(task.store)
+    where = url
+    access = task.access(task.store)
     if access.offline:
         where = str(mirror_of(task.store / MIRRORS, url))
     lines: list[str] = []

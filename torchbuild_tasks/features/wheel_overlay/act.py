@@ -24,7 +24,7 @@ from typing import Final
 
 from torchbuild_tasks.build import ownership
 from torchbuild_tasks.build.compile import run_build
-from torchbuild_tasks.build.install import listed
+from torchbuild_tasks.build.install import leftovers
 from torchbuild_tasks.build.install.rules import MANIFEST
 from torchbuild_tasks.build.ledger import LOG, LOGS
 from torchbuild_tasks.build.outputs import Outputs, of_either_era
@@ -231,7 +231,7 @@ def _remove_earlier(work: Work, outputs: Outputs) -> None:
 
 def _move_into_place(work: Work, members: Sequence[Member], staging: Path) -> None:
     """Move the files into the checkout; the list that CMake's install would write names them first."""
-    listed.note_listed(work.root, work.build_dir)
+    leftovers.note_installed(work.root, work.build_dir)
     lines = "".join(f"{(work.root / each.name).as_posix()}\n" for each in members)
     with translate_errors(BuildFailed, work.build_dir):
         work.build_dir.mkdir(parents=True, exist_ok=True)

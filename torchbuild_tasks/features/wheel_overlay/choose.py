@@ -1,4 +1,4 @@
-"""Whether a checkout can live on a wheel's libraries, which of its files are taken, what is promised then."""
+"""Decide whether a checkout can live on a wheel's libraries, which files it takes, what is promised then."""
 
 from __future__ import annotations
 

@@ -39,13 +39,12 @@ from torchbuild_tasks.model.wheel import Wheel
 from torchbuild_tasks.system import process
 from torchbuild_tasks.system.archive.members import check_wheel_names
 from torchbuild_tasks.system.archive.members import fault as archive_fault
-from torchbuild_tasks.system.files import STATE_DIR, state_dir, translate_errors
+from torchbuild_tasks.system.files import DOWNLOADING, STATE_DIR, state_dir, translate_errors
 from torchbuild_tasks.system.git.run import Git
 from torchbuild_tasks.system.net import download, pip
 from torchbuild_tasks.system.net.transfer import Remote
 from torchbuild_tasks.system.reading import read_json
 from torchbuild_tasks.system.remove import unfinished_folder
-from torchbuild_tasks.system.temporary import DOWNLOADING
 from torchbuild_tasks.values import replace
 
 AUTO: Final = "auto"

@@ -1,4 +1,4 @@
-"""Whether the driver of this machine can run what the toolkit makes.
+"""Judge whether the driver of this machine can run what the toolkit makes.
 
 A build needs no driver, so an old one only warns. Three numbers count: the driver that came with
 the toolkit runs all of it, the oldest of its major release runs it without PTX (minor-version

@@ -122,7 +122,8 @@ def modules(git: Git, prefix: str = "", *, commit: str = "") -> tuple[Module, ..
         _check(git, name, path)
         _check_place(git.folder, *path.split("/"), ".git")
         _check_place(base.parent, "modules", *name.split("/"))
-        place, address = git.folder / path / ".git", listed[name].get("url", "")
+        place = git.folder / path / ".git"
+        address = listed[name].get("url", "")
         result.append(
             Module(
                 top=f"{prefix}{path}",

@@ -45,7 +45,7 @@ _NOWHERE: Final = "http://127.0.0.1:9"  # the port of `discard`, RFC 863: a prox
 
 
 class PipSettings(msgspec.Struct, frozen=True, kw_only=True):
-    """Where pip looks.
+    """The places where pip looks.
 
     `index_urls` is index-url, then extra-index-url, and may hold passwords; empty with
     no-index. `find_links` are folders, pages or files; `cert` is a file of certificates.

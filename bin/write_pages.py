@@ -1,10 +1,12 @@
-"""Write what comes from code and rows in docs/: verbs, flags, switches, failures, a schema."""
+"""Write what comes from code and rows in docs/: verbs, flags, switches, failures, a schema.
+
+python bin/write_pages.py                 writes docs/{verbs,flags,switches,failures}.md and the schema
+"""
 
 from __future__ import annotations
 
 import dataclasses
 import json
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, get_args
@@ -220,4 +222,4 @@ def write_pages(folder: Path) -> None:
 
 
 if __name__ == "__main__":
-    write_pages(Path(sys.argv[1]))
+    write_pages(Path(__file__).resolve().parent.parent / "docs")
