@@ -95,6 +95,8 @@ def _brings(kind: Kind, row: ComponentRow, machine: Machine) -> str:
     """Return what brings a part: its submodule, its package, pip, and what its row says."""
     if row.systems and machine.audience.system not in ("", *row.systems):
         return _NOT_THERE.format(row.name, *map(str.title, (row.systems[0], machine.audience.system)))
+    if kind.row.id == "undefined-symbol":  # what is linked lacks it, whatever is installed
+        return machine.fix_of(row)
     said = []
     if _is_submodule(kind, row, machine):
         said.append(_submodule(row.submodule, machine))
