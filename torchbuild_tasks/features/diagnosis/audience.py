@@ -15,7 +15,8 @@ import msgspec
 
 from torchbuild_tasks.features.diagnosis.block import ErrorBlock
 
-_MARK: Final = re.compile(r"\[([a-z ]{3,40})\] ")
+_WHO: Final = r"(?:torch|extension|program|import|linux|windows|mac)"
+_MARK: Final = re.compile(rf"\[({_WHO}(?: {_WHO}){{0,6}})\] ")
 # The package that a frame of a traceback lies in.
 _IMPORTER: Final = re.compile(r'File ".{0,300}-packages[/\\](?:[^/\\]{1,100}\.egg[/\\])?([\w-]{1,60})[/\\]')
 _MISSING: Final = re.compile(r"No module named ['\"]?(\w{1,60})")
