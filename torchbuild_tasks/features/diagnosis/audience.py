@@ -29,6 +29,7 @@ _OWN_IMPORT: Final = re.compile(r"[/\\]torch[/\\](?:__init__|__config__)\.py$")
 _PROGRAM: Final = re.compile(
     r"""[ "']-l"?(?:torch|torch_cpu|c10)\b|[/\\]libtorch[^/\\\s]{0,40}[/\\]|TorchConfig\.cmake"""
     r"|\(Exit \d{1,3}\): |--sandbox_debug|error: could not compile `|error: linking with `"
+    r"|failed to run custom build command"
 )
 _TORCH: Final = re.compile(
     r"[/\\](?:torch_cpu|torch_cuda|torch_python|torch_hip|torch|c10|caffe2\w{0,20}|ATen|TH\w{0,6})\.dir[/\\]"

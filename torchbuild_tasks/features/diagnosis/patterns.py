@@ -29,7 +29,7 @@ _KILLED: Final = _any(
     r"Out of memory: Killed process",
 )
 _LINKER: Final = _any(
-    r"undefined reference to ",
+    r"undefined references? to ",
     r": multiple definition of ",
     r": cannot find -l",
     r"\bLNK[12]\d{3}\s?[:：]",
@@ -82,7 +82,7 @@ _WORDS: Final = _any(
     r"^(?:Segmentation fault|Illegal instruction|Bus error )",
     r"^(?:Intel MKL FATAL|INTEL MKL) ERROR|^\[lib\w{1,30} FATAL ",
     r"^OMP: Error ",
-    r"^(?:[0-9a-f]{4}:)?err:module:import_dll ",  # wine
+    r"^(?:[0-9a-f]{4}:)?err:module:import_dll .{1,300} not found",  # wine
     r"^qemu\S{0,30}: uncaught target signal ",
     r"^\++ Timeout \++$",  # pytest-timeout
     r"^\S{1,300}:\d+: Failure$",  # googletest
