@@ -24,7 +24,7 @@ _FROM_SUBMODULE: Final = ("missing-header", "missing-source", "missing-package")
 
 
 NOTHING: Final[Mapping[str, str]] = dict.fromkeys(
-    ("?component", "?state", "?file", "brings", "installs", "bundled"), ""
+    ("?component", "?state", "?file", "component", "brings", "installs", "bundled"), ""
 )
 
 
