@@ -13,6 +13,7 @@ from typing import Any, get_args
 
 from torchbuild_tasks.catalog import PHASES, FailureRow, load_catalog
 from torchbuild_tasks.features.config import choose as config
+from torchbuild_tasks.features.diagnosis.audience import plain
 from torchbuild_tasks.fronts.parsing import SHORT, flags, help_text
 from torchbuild_tasks.options import BuildRequest, flag_name
 from torchbuild_tasks.verbs import VERBS, Group
@@ -73,7 +74,7 @@ def _failure_row(row: FailureRow) -> Iterator[str]:
     else:
         yield "It has no message of its own.\n\n"
     yield f"{row.cause}{_limits(row)}\n\n"
-    yield "".join(f"* {sentence}\n" for sentence in row.fix)
+    yield "".join(f"* {plain(sentence)}\n" for sentence in row.fix)
     yield "".join(f"* `{sentence}`\n" for sentence in row.command)
     if row.mistaken_for:
         yield f"\nOften taken for {row.mistaken_for}.\n"

@@ -29,7 +29,7 @@ _KILLED: Final = _any(
     r"Out of memory: Killed process",
 )
 _LINKER: Final = _any(
-    r"undefined reference to ",
+    r"undefined references? to ",
     r": multiple definition of ",
     r": cannot find -l",
     r"\bLNK[12]\d{3}\s?[:：]",
@@ -82,6 +82,7 @@ _WORDS: Final = _any(
     r"^(?:Segmentation fault|Illegal instruction|Bus error )",
     r"^(?:Intel MKL FATAL|INTEL MKL) ERROR|^\[lib\w{1,30} FATAL ",
     r"^OMP: Error ",
+    r"^(?:[0-9a-f]{4}:)?err:module:import_dll .{1,300} not found",  # wine
     r"^qemu\S{0,30}: uncaught target signal ",
     r"^\++ Timeout \++$",  # pytest-timeout
     r"^\S{1,300}:\d+: Failure$",  # googletest
@@ -134,6 +135,7 @@ _HARMLESS: Final = _any(
     r"|^(?:\[[\w/.-]{1,100} (?:\([\w-]{1,20}\) )?)?[0-9a-f]{7,40}\]? \S",  # git's commits
     r"^ok \d+\b|^checking \S.{0,300}\.\.\. |They have been ignored, or old ones used",  # autoconf, apt
     r"^configure: error: in [`'].{1,300}':$",  # what is wrong comes next
+    r'^wine: failed to open L".{0,60}\\rundll32\.exe"',  # a prefix that is being made
     r"^debconf: (?:delaying|unable to initialize|falling)|^#\d+ CANCELED$",
 )
 _TOOL: Final = (
