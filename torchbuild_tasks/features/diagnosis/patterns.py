@@ -86,7 +86,8 @@ _WORDS: Final = _any(
     r"^qemu\S{0,30}: uncaught target signal ",
     r"^\++ Timeout \++$",  # pytest-timeout
     r"^\S{1,300}:\d+: Failure$",  # googletest
-    r"^THCudaCheck FAIL",
+    r"^THCudaCheck FAIL|block: \[\d.{0,40}thread: \[\d.{0,40}Assertion ",  # on a GPU
+    r"^={9} (?:Invalid __|Uninitialized __|.{0,20}[Rr]ace reported)",  # compute-sanitizer
     r"^CreateProcess failed: ",
     r"^\S{1,200}\.p(?:yx|xd|xi):\d+:\d+: (?!warning)",  # Cython
     r"^Could not fetch URL .{1,200}: There was a problem",  # pip, which goes on without it
@@ -492,6 +493,10 @@ SIGNS: Final = (
         "Killed",
         "ignal 9",
         "*** ",
+        "Assertion `",
+        "Invalid __",
+        "Uninitialized __",
+        "ace reported",
         "Timeout +",
         "uncaught target",
         ": Failure",
