@@ -19,7 +19,7 @@ from torchbuild_tasks.build.ledger import last_manifest
 from torchbuild_tasks.build.work import Work
 from torchbuild_tasks.catalog import Catalog
 from torchbuild_tasks.errors import ArchiveRefused, DownloadFailed, PlanRefused, UsageError
-from torchbuild_tasks.facts.wheel import look_at_wheel
+from torchbuild_tasks.facts.wheel import VERSION_FILE, look_at_version, look_at_wheel
 from torchbuild_tasks.features.wheel_overlay.choose import (
     Reached,
     built_from_changes,
@@ -240,7 +240,7 @@ def _candidates(work: Work, word: str) -> Iterator[Wheel]:
     elif path.exists():
         yield from find_named_wheels(work, path)
     elif is_version(word):
-        yield look_at_wheel(_pip_download(work, word))
+        yield _look_in_index(work, word)
     else:
         raise UsageError(
             f"--from-wheel {word}: that is neither a file, a folder, an address nor a version.",
@@ -287,7 +287,7 @@ def _find_release(work: Work) -> Iterator[Wheel]:
         work.report.note(
             f"No release's tag is an ancestor of this commit; so the wheel of {version} is compared with it."
         )
-    yield look_at_wheel(_pip_download(work, version))
+    yield _look_in_index(work, version)
 
 
 def nearest_release(work: Work | Scene) -> tuple[str, tuple[Reached, ...]] | None:
@@ -317,13 +317,16 @@ def _fetch(work: Work, url: str) -> Path:
         return _keep(work, folder / name)
 
 
-def _pip_download(work: Work, version: str) -> Path:
-    """Have pip download torch of this version for the Python that gets it, unless it is there already."""
+def _look_in_index(work: Work, version: str) -> Wheel:
+    """Return torch of this version for the Python that gets it, by pip, unless it is there already.
+
+    One whose commit cannot serve is told by one file of it, where the server gives parts, and not downloaded.
+    """
     python = target_python(work)
     tag, abi = python_tags(work.plan.environment.version, python.abi if python else None)
     downloaded = sorted((state_dir(work.root) / _DOWNLOADS).glob(f"torch-{version}-{tag}-{abi}-*.whl"))
-    if downloaded and not look_at_wheel(downloaded[0]).problem:
-        return downloaded[0]
+    if downloaded and not (there := look_at_wheel(downloaded[0])).problem:
+        return there
     if work.fetching.require_hashes:
         raise UsageError(
             f"--require-hashes, and the hash of torch {version} is not known beforehand.",
@@ -334,9 +337,14 @@ def _pip_download(work: Work, version: str) -> Path:
     if variant and settings.index_urls:
         settings = replace(settings, index_urls=(INDEX + variant, *settings.index_urls))
     wanted = pip.WheelWanted(project="torch", version=version, tag="", sha256=None, python=tag, abi=abi)
+    net = work.fetching.net
     with _incoming(work) as folder:
-        path, _ = pip.download_wheel(wanted, folder, settings, work.fetching.net, work.report.transfer)
-        return _keep(work, path)
+        ahead = pip.read_ahead(wanted, VERSION_FILE, folder, settings, net)
+    if ahead and check_wheel(work, wheel := look_at_version(ahead[0], ahead[0].split("-")[1], ahead[1])):
+        return wheel
+    with _incoming(work) as folder:
+        path, _ = pip.download_wheel(wanted, folder, settings, net, work.report.transfer)
+        return look_at_wheel(_keep(work, path))
 
 
 @contextlib.contextmanager
