@@ -121,6 +121,16 @@ def an_empty_folder(tree: Path, folder: Path) -> Path:
     return folder
 
 
+@pytest.mark.parametrize(("words", "wanted"), [((), "2.8.0"), (("--cpu",), "2.8.0+cpu")])
+def test_auto_asks_for_the_variant_without_cuda_where_that_is_said(
+    old_tree: Path, target: Path, words: tuple[str, ...], wanted: str
+) -> None:
+    done = build(old_tree, target, "auto", "--json", *words, verb="plan")
+    assert done.code == 0, done.out + done.err
+    (wheel,) = [each["value"] for each in done.json["choices"] if each["name"] == "wheel"]
+    assert wheel == wanted
+
+
 @pytest.mark.parametrize("parts", [True, False])
 def test_a_wheel_of_another_commit_is_told_before_it_is_downloaded(
     old_tree: Path, target: Path, tmp_path: Path, parts: bool

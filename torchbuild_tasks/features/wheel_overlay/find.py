@@ -9,12 +9,12 @@ import contextlib
 import os
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 from urllib.parse import unquote, urlsplit
 
 import msgspec
 
-from torchbuild_tasks.build.history import build_program
+from torchbuild_tasks.build.history import build_program, longest_build
 from torchbuild_tasks.build.ledger import last_manifest
 from torchbuild_tasks.build.work import Work
 from torchbuild_tasks.catalog import Catalog
@@ -22,6 +22,7 @@ from torchbuild_tasks.errors import ArchiveRefused, DownloadFailed, PlanRefused,
 from torchbuild_tasks.facts.wheel import VERSION_FILE, look_at_version, look_at_wheel
 from torchbuild_tasks.features.wheel_overlay.choose import (
     Reached,
+    about,
     built_from_changes,
     describe_reach,
     find_reached,
@@ -36,6 +37,8 @@ from torchbuild_tasks.features.wheel_overlay.choose import (
 )
 from torchbuild_tasks.model import BuildPlan, Facts, Finding, Python
 from torchbuild_tasks.model.wheel import Wheel
+from torchbuild_tasks.ninja.progress import ProgressParser
+from torchbuild_tasks.options import BuildRequest
 from torchbuild_tasks.system import process
 from torchbuild_tasks.system.archive.members import check_wheel_names
 from torchbuild_tasks.system.archive.members import fault as archive_fault
@@ -53,6 +56,7 @@ INDEX: Final = (
     "https://download.pytorch.org/whl/"  # {cpu,cu126 ...}: https://pytorch.org/get-started/previous-versions/
 )
 _DOWNLOADS: Final = "wheels"  # in the folder .torchbuild: what was downloaded
+_DRY_RUN: Final = 60.0  # seconds
 _COMPILE: Final = "To compile: the same command without --from-wheel."
 
 
@@ -97,7 +101,7 @@ def find_wheel(work: Work) -> Work:
             work.report.note(f"wheel: {wheel.path}, of commit {wheel.commit[:10]}")
             return replace(work, wheel=wheel)
         if isinstance(problem, tuple):
-            raise _refuse_compile(wheel.file, problem)
+            raise _refuse_compile(work, wheel.file, problem)
         if word != AUTO and (wheel.problem or name_fault(wheel)):
             raise ArchiveRefused(f"{wheel.path} cannot be used: {problem}.", next_step="Get the wheel again.")
         seen.append(Finding(id="from-wheel", status="error", text=f"{wheel.file}: {problem}"))
@@ -110,12 +114,22 @@ def find_wheel(work: Work) -> Work:
     )
 
 
-def _refuse_compile(name: str, findings: tuple[Finding, ...]) -> PlanRefused:
+def _refuse_compile(work: Work, name: str, findings: tuple[Finding, ...]) -> PlanRefused:
     return PlanRefused(
         f"Something that is compiled differs between {name} and this checkout. Nothing was changed.",
         findings=findings,
-        next_step=_COMPILE,
+        next_step=f"{_COMPILE} {_time_to_compile(work)}",
     )
+
+
+def _time_to_compile(work: Work) -> str:
+    """Return how long the steps that Ninja would run take, or a whole build, by what is remembered here."""
+    past, previous = longest_build(work.fetching.store, work.root), work.facts.tree.previous
+    if past is None:
+        return "How long that takes is not known here yet."
+    own = previous is not None and "wheel" not in previous.inputs
+    steps = look_at_due(work).get("steps", past.steps) if own else past.steps
+    return f"That takes {about(past.seconds * steps / past.steps)}."
 
 
 def check_wheel(work: Work | Scene, wheel: Wheel) -> str | tuple[Finding, ...]:
@@ -227,6 +241,19 @@ def ninja_targets(work: Work | Scene, reached: tuple[Reached, ...]) -> dict[str,
     return targets
 
 
+def look_at_due(scene: Work | Scene, *target: str) -> dict[str, Any]:
+    """Return how many steps Ninja would run, or why it is not asked; it runs none."""
+    program = build_program(scene.build_dir, "ninja")
+    if not program:
+        return {"no_ninja": "its Ninja is not there"}
+    dry = process.capture((program, "-C", str(scene.build_dir), "-n", *target), timeout=_DRY_RUN)
+    if dry.rc != 0:
+        return {"no_ninja": "Ninja cannot say what is due"}
+    parser = ProgressParser()
+    steps = [parser.feed(line) for line in dry.text.splitlines()]
+    return {"steps": sum(step is not None and step.phase != "codegen" for step in steps)}
+
+
 # ---------------- where wheels are looked for
 
 
@@ -281,13 +308,23 @@ def _find_release(work: Work) -> Iterator[Wheel]:
     if release := nearest_release(work):
         version, reached = release
         if against := stand_against(work, reached):
-            raise _refuse_compile(f"the release {version}", against)
+            raise _refuse_compile(work, f"the release {version}", against)
     else:
-        version = str(work.facts.tree.version).partition("a")[0].partition("+")[0]
+        version = stem(work)
         work.report.note(
             f"No release's tag is an ancestor of this commit; so the wheel of {version} is compared with it."
         )
-    yield _look_in_index(work, version)
+    yield _look_in_index(work, in_index(version, work.request))
+
+
+def stem(work: Work | Scene) -> str:
+    """Return the release that the checkout's version is of, or leads to: 2.6.0 of 2.6.0a0+git1234567."""
+    return str(work.facts.tree.version).partition("a")[0].partition("+")[0]
+
+
+def in_index(version: str, request: BuildRequest) -> str:
+    """Return what is asked of the index for a release: PyPI's wheel, unless one without CUDA is asked for."""
+    return f"{version}+cpu" if request.cpu else version
 
 
 def nearest_release(work: Work | Scene) -> tuple[str, tuple[Reached, ...]] | None:
