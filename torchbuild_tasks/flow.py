@@ -103,6 +103,11 @@ def _same(*titles: str) -> tuple[Stage, ...]:
     return tuple(by_title[title] for title in titles)
 
 
+# Of a wheel for one of several Pythons: what was built is only installed where nothing of its build is.
+CLEAN_STAGES: Final = (
+    *(each for each in STAGES if each.title not in ("install the wheel", "keep the built torch", "verify")),
+    Stage("try the wheel in a clean venv", "features.pythons.act:try_wheel"),
+)
 _FIND_WHEEL: Final = Stage("find the wheel", "features.wheel_overlay.find:find_wheel")
 _LAY_WHEEL: Final = Stage("lay the wheel over the checkout", "features.wheel_overlay.act:lay_wheel")
 # With --from-wheel nothing of torch is compiled.
@@ -170,10 +175,15 @@ def write_env(request: BuildRequest) -> BuildPlan:
     return plan
 
 
-def build(request: BuildRequest, report: Reporter) -> Built:
+def build(request: BuildRequest, report: Reporter, *, clean_venv: bool = False) -> Built:
     """Plan, build, record and verify.
 
     Outside of a checkout --torch means one in our store, which is fetched first.
+
+    Args:
+        request: the flags.
+        report: the front.
+        clean_venv: a wheel is verified in a clean venv alone, and installed nowhere else.
 
     Raises:
         PlanRefused: the build cannot work; nothing was written.
@@ -190,15 +200,15 @@ def build(request: BuildRequest, report: Reporter) -> Built:
             from torchbuild_tasks.features.provenance.act import require_key
 
             require_key(request.sign, plan.mode, "Add --mode wheel.")
-        return build_plan(question, plan, report)
+        return build_plan(question, plan, report, clean_venv=clean_venv)
 
 
-def build_plan(question: Question, plan: BuildPlan, report: Reporter) -> Built:
+def build_plan(question: Question, plan: BuildPlan, report: Reporter, *, clean_venv: bool = False) -> Built:
     """Run the stages of an accepted plan, alone in its checkout."""
     with interruptible(), lock.hold(Path(plan.source), "build", report.note):
         question, plan = settle_helpers(question, plan, report)
         plan = settle_linker(question, plan, report)
-        return run_stages(question, plan, report)
+        return run_stages(question, plan, report, CLEAN_STAGES if clean_venv else ())
 
 
 def settle_helpers(question: Question, plan: BuildPlan, report: Reporter) -> tuple[Question, BuildPlan]:
@@ -216,8 +226,12 @@ def settle_helpers(question: Question, plan: BuildPlan, report: Reporter) -> tup
     return question, accept(decide(question)) if rows else plan
 
 
-def run_stages(question: Question, plan: BuildPlan, report: Reporter) -> Built:
+def run_stages(
+    question: Question, plan: BuildPlan, report: Reporter, stages: tuple[Stage, ...] = ()
+) -> Built:
     """Run every stage, time it, and keep the manifest in the build tree true at each step.
+
+    `stages`: others than those of the request.
 
     Raises:
         TorchbuildError: the error of the stage that failed; the manifest says which.
@@ -247,7 +261,7 @@ def run_stages(question: Question, plan: BuildPlan, report: Reporter) -> Built:
     )
     ledger.epilogue = lambda: complete_manifest(work)
     with notify_when_over(request, report, root), ledger, work.background:
-        for stage in _stages(request):
+        for stage in stages or _stages(request):
             report.stage(stage.title)
             with ledger.stage(stage.title):
                 if stage.when(work):

@@ -11,6 +11,7 @@ from torchbuild_tasks.build.history import (
     Follower,
     Pace,
     history_file,
+    longest_build,
     ninja_graph,
     read_history,
     read_peaks,
@@ -39,6 +40,22 @@ def test_what_is_written_is_read_back(tmp_path: Path) -> None:
     assert write_history(path, history()) == ""
     assert read_history(path, SOURCE, "g++") == history()
     assert path.parent == tmp_path / "store" / "history"
+
+
+def test_the_longest_build_is_of_this_checkout_else_of_its_release(tmp_path: Path) -> None:
+    builds = {"own": ("2.6.0a0", 5.0), "worktree": ("2.6.1", 90.0), "older": ("2.5.0a0", 900.0)}
+    for name, (version, seconds) in builds.items():
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "version.txt").write_text(f"{version}\n", "utf-8")
+        build = PastBuild(finished="", seconds=seconds, steps=2)
+        path = history_file(tmp_path, tmp_path / name, "g++")
+        write_history(path, History(source=str(tmp_path / name), builds=(build,)))
+    found = longest_build(tmp_path, tmp_path / "own")
+    assert found and found.seconds == 5.0
+    history_file(tmp_path, tmp_path / "own", "g++").unlink()
+    found = longest_build(tmp_path, tmp_path / "own")
+    assert found and found.seconds == 90.0
+    assert longest_build(tmp_path, tmp_path / "nowhere") is None
 
 
 def test_a_history_of_an_earlier_version_is_read(tmp_path: Path) -> None:

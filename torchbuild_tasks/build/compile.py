@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
-from pathlib import PurePath
+from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Final
 
 from torchbuild_tasks.build.compiler_cache import begin_cache
@@ -182,21 +182,28 @@ def build_error(work: Work, command: Command, rc: int, scanner: LogScanner) -> B
 
 def install_wheel(work: Work) -> Work:
     """Install the new wheel of a build in wheel mode where it is verified, dependencies after it."""
-    if work.plan.mode != "wheel":
-        return work
     from torchbuild_tasks.build.prepare import install
 
+    wheel, python = require_wheel(work), work.plan.environment.python
+    for options in (("--force-reinstall", "--no-deps"), ()):
+        argv = (python, "-m", "pip", "install", "--disable-pip-version-check", *options, str(wheel))
+        install(work, Command(argv=argv, cwd=work.plan.source, because="the wheel is verified as installed"))
+    return work
+
+
+def require_wheel(work: Work) -> Path:
+    """Return the wheel that the build made, and name it.
+
+    Raises:
+        BuildFailed: there is none.
+    """
     wheel = built_wheel(work.root)
     if wheel is None:
         raise BuildFailed(
             "The build succeeded but left no wheel in dist/.", next_step=where_to_read(work, None)
         )
-    python = work.plan.environment.python
     work.report.note(f"wheel: {wheel}")
-    for options in (("--force-reinstall", "--no-deps"), ()):
-        argv = (python, "-m", "pip", "install", "--disable-pip-version-check", *options, str(wheel))
-        install(work, Command(argv=argv, cwd=work.plan.source, because="the wheel is verified as installed"))
-    return work
+    return wheel
 
 
 def verify_torch(work: Work) -> Work:

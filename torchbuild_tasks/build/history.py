@@ -37,6 +37,7 @@ T = TypeVar("T", History, PastPeaks)
 _EVERY: Final = 1.0  # seconds between two looks at Ninja's log
 _LONG: Final = 100  # steps from which on the graph is worth its half second
 _LONGEST_GRAPH: Final = 1 << 30  # bytes; that of a whole PyTorch has some ten millions
+_RELEASE: Final = re.compile(r"\d+\.\d+")
 _MAKE_PROGRAM: Final = re.compile(r"^CMAKE_MAKE_PROGRAM:[A-Z]+=(.+)$", re.MULTILINE)
 
 
@@ -232,6 +233,25 @@ class Pace:
 def recall(store: Path, source: Path, compiler: str) -> History:
     """Return what this machine knows of building this checkout with this compiler."""
     return read_history(history_file(store, source, compiler), source, compiler)
+
+
+def longest_build(store: Path, source: Path) -> PastBuild | None:
+    """Return the longest build known of this checkout, else of another one of its release."""
+    known: dict[bool, list[PastBuild]] = {True: [], False: []}
+    for path in sorted((store / HISTORY).glob("*.json")):
+        history = read_history(path, source, "")
+        own = history.source == str(source)
+        if own or _release(Path(history.source)) == _release(source) != "":
+            known[own] += (build for build in history.builds if build.steps)
+    return max(known[True] or known[False], key=lambda build: build.seconds, default=None)
+
+
+def _release(source: Path) -> str:
+    """Return the two numbers of a checkout's release, as in 2.6; "" where it does not say them."""
+    with contextlib.suppress(OSError):
+        match = _RELEASE.match(read_bytes(source / "version.txt").decode("utf-8", "replace"))
+        return match[0] if match else ""
+    return ""
 
 
 def keep(store: Path, source: Path, compiler: str, build_dir: Path, *, started: float, finished: str) -> str:

@@ -171,7 +171,8 @@ def keep_torch(work: Work) -> Work:
     environment = work.plan.environment
     if environment.foreign or work.request.target or not venv.is_whole(environment.python):
         return work
-    if work.up_to_date and (venv.folder_of(environment.python) / venv.CONSTRAINTS).exists():
+    same = work.up_to_date or work.front_end_skipped  # pip installed nothing, so its version is what it was
+    if same and (venv.folder_of(environment.python) / venv.CONSTRAINTS).exists():
         return work
     ask = "import importlib.metadata as m; print(m.version('torch'))"
     captured = process.capture((environment.python, "-I", "-c", ask), timeout=60.0)

@@ -106,7 +106,7 @@ def _build_each(request: BuildRequest, report: Reporter) -> Outcome:
     All are planned before the first is built, so that a Python that is missing is said at once.
     """
     from torchbuild_tasks import flow
-    from torchbuild_tasks.features.pythons.act import try_wheel
+    from torchbuild_tasks.features.pythons.act import made_wheel
     from torchbuild_tasks.features.pythons.choose import require_wheels, split_pythons, summary_text
 
     names = split_pythons(request.python)
@@ -123,8 +123,8 @@ def _build_each(request: BuildRequest, report: Reporter) -> Outcome:
     for number, (name, one) in enumerate(each.items()):
         report.note(f"Python {name}, {number + 1} of {len(each)}", alone=True)
         began = time.time()
-        built = flow.build(dataclasses.replace(one, clean=one.clean and number == 0), report)
-        wheels.append(try_wheel(built, name, began, time.time() - began, report))
+        one = dataclasses.replace(one, clean=one.clean and number == 0)
+        wheels.append(made_wheel(flow.build(one, report, clean_venv=True), name, began))
     return Outcome({"wheels": wheels}, "" if request.json else summary_text(wheels))
 
 

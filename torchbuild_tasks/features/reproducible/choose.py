@@ -91,6 +91,15 @@ def path_maps(question: Question, python: Python | None, toolkit: str | None) ->
     return tuple(f"{path}={named[path]}" for path in sorted(paths, key=len))
 
 
+def lead_from_here(name: str, text: bytes, root: str) -> bytes:
+    """Return the text of a CMake file of a wheel with paths that lead from that file, not into the checkout.
+
+    So `ATenConfig.cmake` of PyTorch names the folder of its headers (aten/src/ATen/CMakeLists.txt of 2.6.0).
+    """
+    here = "/".join(("${CMAKE_CURRENT_LIST_DIR}", *(".." for _ in name.split("/")[:-1])))
+    return re.sub(re.escape(root.encode()) + rb'(?=[/";\s)]|$)', lambda _: here.encode(), text)
+
+
 def check_repeat(question: Question, mode: str) -> tuple[Finding, ...]:
     """Check that the same bytes can be had, and say what they hang on."""
     if not is_requested(question):
