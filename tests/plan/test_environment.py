@@ -388,6 +388,13 @@ def test_a_version_that_is_not_here_is_said_with_those_that_are() -> None:
 @pytest.mark.parametrize(("torch", "series"), [("2.1.0a0", "3.11"), ("2.6.0a0", "3.13"), ("1.9.0a0", "3.9")])
 def test_the_newest_python_that_fits_is_named(torch: str, series: str) -> None:
     facts = linux_facts(pythons=(python(version="3.5.2"),), tree=tree(version=torch))
-    assert (
-        found(plan_of(facts).findings, "python").fix == f"Install Python {series} and name it: --python PATH"
-    )
+    fix = found(plan_of(facts).findings, "python").fix
+    assert fix == f"pip install uv, then uv python install {series}, and name it: --python {series}"
+
+
+def test_a_uv_that_is_here_brings_the_python_that_was_asked_for() -> None:
+    facts = replace(linux_facts(), tools=(*linux_facts().tools, Tool(name="uv", path="/usr/bin/uv")))
+    for asked, series in (("3.12", "3.12"), ("/no/python", "3.13")):
+        question = replace(ask(facts), request=BuildRequest(python=asked, facts="machine.json"))
+        fix = found(plan_of_question(question).findings, "python").fix
+        assert fix.endswith(f"Or /usr/bin/uv python install {series}, and name it: --python {series}")

@@ -135,7 +135,8 @@ def _version(probe: Probe, root: str) -> str | None:
 
 def _setup_version(probe: Probe, root: str) -> str | None:
     path = probe.join(root, "setup.py")
-    found = _SETUP_VERSION.search(probe.read(path) or "") if probe.inside(probe.realpath(path), root) else None
+    text = probe.read(path) if probe.inside(probe.realpath(path), root) else None
+    found = _SETUP_VERSION.search(text or "")
     return found[1] if found else None
 
 

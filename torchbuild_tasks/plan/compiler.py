@@ -261,8 +261,9 @@ def _check_cxx(question: Question, compilers: Compilers) -> tuple[Finding, ...]:
     if not fits:
         text = f"{named} cannot compile torch {row.version}: C++{row.cxx} needs {family} {figure}"
         text += "" if question.has_row else f", and torch {question.version} is planned like that one"
-        newer = _install_fitting(question, package, figure)
-        fix = f"Install a newer one ({newer}) or name it: --set CXX=…"
+        fix = f"Install a newer one ({_install_fitting(question, package, figure)}) or name it: --set CXX=…"
+        if here := next((each for each in list_cxx(question) if each.path and _fits(question, each)), None):
+            fix = f"Name one that is here: --set CXX={here.path}"
         status: Status = "error" if question.has_row else "warn"
         return (Finding(id="compiler", status=status, text=text, fix=fix),)
     text = f"{named} fits {family} {figure} for C++{row.cxx}"

@@ -208,7 +208,7 @@ def _subject(question: Question) -> tuple[Choice, ...]:
     given = question.given("source")
     commit = f", commit {tree.commit[:10]}" if tree.commit else ""
     kind = "the sample that comes with torchbuild_tasks" if tree.sample else "PyTorch"
-    told_by = "setup.py" if "setup.py" in tree.digests and "version.txt" not in tree.digests else "version.txt"
+    told_by = next((name for name in ("version.txt", "setup.py") if name in tree.digests), "version.txt")
     source = given[1] if given else "default"
     because = given[2] if given else "the current folder"
     if (file := question.request.facts) and source != "flag":

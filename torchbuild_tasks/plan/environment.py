@@ -204,14 +204,13 @@ def check_python(question: Question, chosen: ChosenPython) -> tuple[Finding, ...
     """Check that the chosen interpreter can get this torch."""
     python = chosen.python
     if python is None:
-        text, fix = "no Python interpreter was found", "Install Python, or name one: --python PATH"
+        asked = question.value("python", "")
+        wanted = asked if asked[:1].isdecimal() else newest_python(question)
+        text, fix = "no Python interpreter was found", _how_to_get(question, wanted)
         if others := [p for p in question.facts.pythons if not p.problem]:
             here = ", ".join(f"{p.version} ({p.executable})" for p in others)
             text = f"no Python {question.value('python', '')} was found; there is {here}"
-            fix = "Install it, or name one of these: --python PATH"
-        wanted = question.value("python", "") or newest_python(question)
-        if uv := uv_of(question):
-            fix = f"{question.line(uv, 'python', 'install', wanted)} brings one that is found here, too."
+            fix = f"Name one of these: --python PATH. Or {fix}"
         return (Finding(id="python", status="error", text=text, fix=fix),)
     if python.problem:
         text = f"{python.executable} ({python.found_via}) cannot be used: {python.problem}"
@@ -255,13 +254,20 @@ def _check_version(question: Question, python: Python) -> tuple[Finding, ...]:
         findings.append(Finding(id="python", status="unknown", text=text))
     elif not fit:
         others = [p for p in question.facts.pythons if fits(question, p)]
-        fix = f"Install Python {newest_python(question)} and name it: --python PATH"
+        fix = _how_to_get(question, newest_python(question))
         fix = f"Use {others[0].executable}: --python {others[0].executable}" if others else fix
         wanted = wanted.replace("Python", "CPython") if _is_other(python) else wanted
         findings.append(Finding(id="python", status="error", text=f"{name} does not fit: {wanted}", fix=fix))
     else:
         findings.append(Finding(id="python", status="ok", text=f"{name}: {wanted}"))
     return tuple(findings)
+
+
+def _how_to_get(question: Question, wanted: str) -> str:
+    """Say how to get a Python: a distribution has one or two, uv all, which are found by their version."""
+    uv = uv_of(question)
+    line = question.line(uv or "uv", "python", "install", wanted)
+    return f"{'' if uv else 'pip install uv, then '}{line}, and name it: --python {wanted}"
 
 
 def _check_kind(question: Question, python: Python) -> Iterator[Finding]:
@@ -280,7 +286,7 @@ def _check_kind(question: Question, python: Python) -> Iterator[Finding]:
     if asked and not admits(asked, python.version):
         text = f"{python.executable} is {python.version}, and the README of torch {question.row.version} "
         text += f"asks for {asked} on Linux"
-        fix = f"If the build fails, install Python {newest_python(question)} and name it: --python PATH"
+        fix = f"If the build fails: {_how_to_get(question, newest_python(question))}"
         yield Finding(id="python", status="warn", text=text, fix=fix)
     if any(STORE in (place or "") for place in (python.executable, python.prefix)):
         text = f"{python.executable} is the Python of Microsoft's Store: what it writes below AppData "
