@@ -23,6 +23,7 @@ from tests.support.machines import (
     tree,
     with_tree,
 )
+from tests.support.windows import windows_facts
 from torchbuild_tasks.model import Facts, Host, Previous, Python, Tool
 from torchbuild_tasks.options import BuildRequest
 from torchbuild_tasks.plan.environment import choose_python
@@ -398,3 +399,12 @@ def test_a_uv_that_is_here_brings_the_python_that_was_asked_for() -> None:
         question = replace(ask(facts), request=BuildRequest(python=asked, facts="machine.json"))
         fix = found(plan_of_question(question).findings, "python").fix
         assert fix.endswith(f"Or /usr/bin/uv python install {series}, and name it: --python {series}")
+
+
+@pytest.mark.parametrize("abi", ["cpython-312", "cp312-mingw_x86_64_ucrt_gnu"])
+def test_a_python_of_msys2_is_not_for_msvc(abi: str) -> None:
+    msys = python(version="3.12.4", executable="C:\\msys64\\ucrt64\\bin\\python.exe", abi=abi)
+    facts = windows_facts()
+    finding = found(plan_of(replace(facts, pythons=(msys,))).findings, "python")
+    assert (finding.status, "GCC made it" in finding.text) == ("error", True)
+    assert found(plan_of(replace(facts, pythons=(msys, *facts.pythons))).findings, "python").status == "ok"

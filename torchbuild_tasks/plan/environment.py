@@ -74,7 +74,7 @@ def first_python(question: Question) -> Python | None:
 
 def fits(question: Question, python: Python) -> bool | None:
     """Say whether this torch can be built for this interpreter; None where no row knows, or its version."""
-    if python.problem or _is_other(python):
+    if python.problem or _is_other(python) or _is_of_gcc(question, python):
         return False
     row = question.row
     fit = admits(row.python, python.version)
@@ -88,6 +88,15 @@ def fits(question: Question, python: Python) -> bool | None:
 def _is_other(python: Python) -> bool:
     """Say whether it is PyPy or another one that is not CPython."""
     return (python.implementation or "CPython").lower() != "cpython"
+
+
+def _is_of_gcc(question: Question, python: Python) -> bool:
+    """Say whether it is MSYS2's or another that GCC made for Windows; MSVC's say cp312-win_amd64.
+
+    Theirs is cpython-312, or names mingw (msys2-contrib/cpython-mingw issue 119).
+    """
+    abi = python.abi or ""
+    return question.facts.host.os == "windows" and (abi.startswith("cpython-") or "mingw" in abi)
 
 
 def newest_python(question: Question) -> str:
@@ -257,6 +266,8 @@ def _check_version(question: Question, python: Python) -> tuple[Finding, ...]:
         fix = _how_to_get(question, newest_python(question))
         fix = f"Use {others[0].executable}: --python {others[0].executable}" if others else fix
         wanted = wanted.replace("Python", "CPython") if _is_other(python) else wanted
+        if _is_of_gcc(question, python):
+            wanted = "GCC made it (MSYS2), and what MSVC compiles does not link with its libraries"
         findings.append(Finding(id="python", status="error", text=f"{name} does not fit: {wanted}", fix=fix))
     else:
         findings.append(Finding(id="python", status="ok", text=f"{name}: {wanted}"))
