@@ -393,6 +393,12 @@ def test_the_newest_python_that_fits_is_named(torch: str, series: str) -> None:
     assert fix == f"pip install uv, then uv python install {series}, and name it: --python {series}"
 
 
+def test_a_python_that_uv_no_longer_has_comes_from_conda() -> None:
+    facts = linux_facts(pythons=(python(version="3.11.7"),), tree=tree(version="1.1.0a0"))
+    fix = found(plan_of(facts).findings, "python").fix
+    assert fix == "conda create -n py3.7 -c conda-forge python=3.7, and name the one in it: --python PATH"
+
+
 def test_a_uv_that_is_here_brings_the_python_that_was_asked_for() -> None:
     facts = replace(linux_facts(), tools=(*linux_facts().tools, Tool(name="uv", path="/usr/bin/uv")))
     for asked, series in (("3.12", "3.12"), ("/no/python", "3.13")):

@@ -38,6 +38,7 @@ class ChosenPython(msgspec.Struct, frozen=True, kw_only=True):
 
 
 STORE = "\\WindowsApps\\"
+_BEFORE_UV = "<3.8"  # its list begins there (`uv python list --all-versions` of 0.13.9)
 _NEWEST = 30  # minor versions of Python 3 that are tried against a row
 OWN_VENV = (
     "To leave it alone, name a Python that is in no environment, and the checkout gets a venv of its own: "
@@ -275,7 +276,10 @@ def _check_version(question: Question, python: Python) -> tuple[Finding, ...]:
 
 
 def _how_to_get(question: Question, wanted: str) -> str:
-    """Say how to get a Python: a distribution has one or two, uv all, which are found by their version."""
+    """Say how to get a Python: a distribution has one or two, uv all newer ones, found by their version."""
+    if admits(_BEFORE_UV, wanted.rstrip("t")):
+        line = question.line("conda", "create", "-n", f"py{wanted}", "-c", "conda-forge", f"python={wanted}")
+        return f"{line}, and name the one in it: --python PATH"
     uv = uv_of(question)
     line = question.line(uv or "uv", "python", "install", wanted)
     return f"{'' if uv else 'pip install uv, then '}{line}, and name it: --python {wanted}"
