@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 import msgspec
@@ -97,7 +98,8 @@ def _is_of_gcc(question: Question, python: Python) -> bool:
     Theirs is cpython-312, or names mingw (msys2-contrib/cpython-mingw issue 119).
     """
     abi = python.abi or ""
-    return question.facts.host.os == "windows" and (abi.startswith("cpython-") or "mingw" in abi)
+    theirs = re.fullmatch(r"cpython-\d+d?t?", abi) or "mingw" in abi
+    return question.facts.host.os == "windows" and bool(theirs)
 
 
 def newest_python(question: Question) -> str:
