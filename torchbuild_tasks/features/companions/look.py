@@ -23,6 +23,11 @@ _PLACES = re.compile(
 )
 
 
+# Builds of flash-attn, causal-conv1d, mamba-ssm and Transformer Engine download a wheel that was built for
+# another torch, unless a variable says otherwise: os.getenv("MAMBA_FORCE_BUILD", "FALSE") == "TRUE".
+_FORCES = re.compile(r"""(?:getenv|environ\.get)\(\s*["'](\w*FORCE_BUILD)["'][^()]*\)\s*==\s*["'](\w+)["']""")
+
+
 def with_companions(
     facts: Facts, words: tuple[str, ...], extensions: tuple[str, ...], catalog: Catalog
 ) -> Facts:
@@ -74,6 +79,7 @@ def _look(probe: Probe, name: str, path: str, *, any_package: bool) -> Companion
         dirty=repository.dirty,
         builds_with=project["builds_with"],
         asks=project["asks"],
+        forces=dict(_FORCES.findall(probe.read(probe.join(root, "setup.py")) or "")),
     )
 
 
