@@ -53,9 +53,10 @@ class CompressRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
 
 
 class IndexLimitRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The largest file, in bytes, that `place` takes."""
+    """The largest file, in bytes, that `place` takes; `hosts` are where it takes them."""
 
     place: str
+    hosts: tuple[str, ...] = ()
     size: int
     source: str
 
