@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Literal
 
 import msgspec
@@ -124,6 +125,7 @@ class EngineRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     name: str
     answer: tuple[str, ...]
     build: tuple[str, ...]
+    environ: Mapping[str, str] = msgspec.field(default_factory=dict)
     save: tuple[str, ...]
     load: tuple[str, ...]
     run: tuple[str, ...]

@@ -214,7 +214,8 @@ def build_image(
     argv = build_argv(engine.path, container, image, str(folder), offline=offline)
     report.command(tuple(argv))
     tail = process.Tail()
-    code = process.stream(argv, env=None, cwd=None, log=report.stream(), on_block=tail)
+    environ = {**os.environ, **engine.row.environ}
+    code = process.stream(argv, env=environ, cwd=None, log=report.stream(), on_block=tail)
     if code == 0:
         return
     raise ContainerError(
