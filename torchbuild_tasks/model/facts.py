@@ -314,7 +314,8 @@ class CompanionSource(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_
     """A folder that --with names: `version` stands in its version.txt, `problem` says why it is none.
 
     `builds_with` is what its pyproject.toml says that its build needs, `asks` what it will ask for (PEP 508),
-    `forces` the variables without which its setup.py downloads a wheel instead of building one.
+    `forces` the variables without which its setup.py downloads a wheel instead of building one, or compiles
+    more at once than it has jobs.
     """
 
     name: str

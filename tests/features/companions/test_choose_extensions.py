@@ -76,6 +76,8 @@ def test_a_row_says_what_its_build_reads_and_how_large_its_compiles_are() -> Non
     plain = only(with_extension=("my-ext",), cuda=True)
     assert flash.set["FLASH_ATTN_CUDA_ARCHS"] == "{archs}"
     assert int(flash.set["MAX_JOBS"]) <= int(plain.set["MAX_JOBS"])
+    assert plain.set["NVCC_THREADS"] == "1"  # else four times as many compiles as jobs
+    assert only(with_extension=("my-ext",), cuda=True, set=("NVCC_THREADS=2",)).set["NVCC_THREADS"] == "2"
     assert only(with_extension=("vllm",), cuda=True).set["VLLM_TARGET_DEVICE"] == "cuda"
     assert only(with_extension=("vllm",)).set["VLLM_TARGET_DEVICE"] == "cpu"
     assert "tools/use_existing_torch.py" in only(with_extension=("vllm",)).before

@@ -270,7 +270,9 @@ def _jobs(question: Question, row: CompanionRow) -> dict[str, str]:
         return {}
     kind = row.job if row.job and is_cuda(question) else "nvcc" if is_cuda(question) else "c++"
     jobs = choose_jobs(question, "Release", kind).value
-    return {"MAX_JOBS": jobs, "CMAKE_BUILD_PARALLEL_LEVEL": jobs}
+    # Most that have kernels compile four architectures of one file at once, on top of their jobs.
+    threads = {"NVCC_THREADS": _value(question, "NVCC_THREADS", "1")} if is_cuda(question) else {}
+    return {"MAX_JOBS": jobs, "CMAKE_BUILD_PARALLEL_LEVEL": jobs, **threads}
 
 
 def _value(question: Question, name: str, value: str) -> str:
