@@ -114,6 +114,9 @@ def test_docker_builds_with_buildkit(tree: Path, tmp_path: Path) -> None:
     done = container(tree, "build", "--cpu", environ=environ)
     assert done.code == 20
     assert "BuildKit: 1" in done.err
+    done = container(tree, "build", "--cpu", "--offline", environ=environ)  # docker has no word for it
+    assert done.code == 20
+    assert "--offline pulls nothing" in done.err and "BuildKit" not in done.err
 
 
 def test_a_checkout_that_no_list_of_mounts_can_name(tmp_path: Path) -> None:
