@@ -125,7 +125,7 @@ ABOUT = [
     ("TypeError: unsupported operand type(s) for |: 'type' and 'NoneType'", "python-version", ""),
     ("ImportError: libx.so: failed to map segment from shared object", "permission", ""),
     ("x.RendezvousConnectionError: The connection to the C10d store has failed.", "gpu-communication", ""),
-    ("RuntimeError: CUDA error: too many resources requested for launch", "gpu-launch", ""),
+    ("RuntimeError: CUDA error: too many resources requested for launch", "gpu-limit", ""),
     ("RuntimeError: CUDA error: uncorrectable ECC error encountered", "gpu-hardware", ""),
     ("RuntimeError: CUDA error: CUBLAS_STATUS_NOT_INITIALIZED when calling `cublasCreate(handle)`", "gpu-libraries", ""),
     ("RuntimeError: CUDA error: operation not permitted when stream is capturing", "gpu-runtime", ""),

@@ -1,4 +1,4 @@
-"""Which way to a built torch is the cheapest that is right (--auto)."""
+"""Choose the cheapest way to a built torch that is right (--auto)."""
 
 from __future__ import annotations
 
