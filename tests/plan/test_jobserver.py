@@ -106,6 +106,7 @@ def test_memory_that_nobody_could_read_cannot_be_watched() -> None:
     ("checkout", "environ", "make", "because"),
     [
         (tree(version="1.10.0"), {}, "4.4", "always passes a -j"),
+        (tree(version=None), {}, "4.4", ""),
         (tree(), {"CMAKE_GENERATOR": "Unix Makefiles"}, "4.4", "always passes a -j to make"),
         (modern_tree(), {"CMAKE_GENERATOR": "Unix Makefiles"}, "4.3", "make 4.3"),
         (modern_tree(), {"CMAKE_GENERATOR": "Unix Makefiles"}, "4.4.1", ""),

@@ -259,6 +259,13 @@ def test_a_build_ends_with_what_it_is_and_how_it_is_used() -> None:
     assert lines[-1].startswith(f"  $ {BUILT.plan.environment.python} -c 'import torch")
 
 
+def test_the_version_is_what_torch_says_of_itself() -> None:
+    """PYTORCH_BUILD_VERSION has the last word on it."""
+    verified = VerifyReport(python="/v/python", checks=(), torch={"version": "2.9.1+cpu"})
+    text = plain(show.built_text(replace(BUILT, verified=verified), 5.0, windows=False))
+    assert "Built torch 2.9.1+cpu (CPU, Release, develop) in 5.0 s" in text
+
+
 def test_one_target_is_no_torch_that_could_be_used() -> None:
     text = plain(show.built_text(replace(BUILT, verified=None), 5.0, windows=False, target="c10"))
     assert text.startswith("Built c10 of torch 2.8.0a0 (CPU, Release, develop) in 5.0 s")

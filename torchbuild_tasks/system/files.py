@@ -158,7 +158,7 @@ def _advice(problem: OSError, path: Path) -> str:
     if isinstance(problem, InUse):
         return "Close that program, or wait until it is done, and run the same command again."
     if problem.errno in (errno.EACCES, errno.EPERM, errno.EROFS):
-        return "Make it and its folder writable for you, or work on a checkout that is."
+        return "Make it and its folder writable for you, or name another place that is."
     if problem.errno == errno.EEXIST:
         return "Move it away, or name another place, and run the same command again."
     return "Nothing else was changed. Run the same command again when this is fixed."

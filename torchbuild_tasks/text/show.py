@@ -380,7 +380,9 @@ def built_text(
         ("log", built.log),
         ("report", "torchbuild report" if built.log else ""),
     ]
-    head = styled("good", f"Built {what}") + f" {values.get('torch', '')} ({parts}) in {took(seconds)}\n"
+    # What torch says of itself, which PYTORCH_BUILD_VERSION may have changed.
+    version = (verified.torch.get("version") if verified else "") or values.get("torch", "")
+    head = styled("good", f"Built {what}") + f" {version} ({parts}) in {took(seconds)}\n"
     # A command of its own line is wrapped so that it can be copied.
     use = "" if target else f"  use it\n  $ {_use(plan.environment.python, windows)}\n"
     return text + head + columns([row for row in rows if row[1]]) + use
