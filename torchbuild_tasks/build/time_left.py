@@ -94,6 +94,10 @@ class TimeLeft:
         """Take in Ninja's `[done/total]`."""
         self._done, self._total = done, total
 
+    def finish(self) -> None:
+        """Take in that every step has ended."""
+        self._done = self._total
+
     @property
     def steps(self) -> tuple[int, int]:
         """Return how many steps ran and how many are to come; where nothing counts them, 0 and 1."""
