@@ -336,12 +336,12 @@ class BuildRequest:
     )
     offline: bool = flag(
         "download nothing; name what is missing",
-        verbs=("doctor", "support", "build", "helpers", "replay", "source", "bisect"),
+        verbs=(*PLANNING, "helpers", "source"),
         default=False,
     )
     machine_tools: bool = flag(
         "take ninja and compiler cache as the machine has them, none that is only better from PyPI",
-        verbs=("doctor", "build", "helpers", "replay", "bisect"),
+        verbs=(*PLANNING, "helpers"),
         default=False,
     )
     full: bool = flag(
