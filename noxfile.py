@@ -129,7 +129,7 @@ def docs(session: nox.Session) -> None:
     """Write what is generated of docs/, and its site to build/site; `-- --terminal` draws a build again."""
     project = nox.project.load_toml("pyproject.toml")
     session.install("-e", ".", *nox.project.dependency_groups(project, "docs"))
-    session.run("python", "-m", "torchbuild_tasks.fronts.docs", "docs")
+    session.run("python", "bin/write_pages.py")
     session.run("python", "bin/draw_rooms.py")
     if "--terminal" in session.posargs:
         session.run("python", "bin/draw_terminal.py")

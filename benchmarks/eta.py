@@ -27,7 +27,7 @@ from tests.support.sample import materialise
 from torchbuild_tasks.build.history import ninja_graph
 from torchbuild_tasks.build.time_left import TimeLeft
 from torchbuild_tasks.model.history import History, PastBuild
-from torchbuild_tasks.ninja.graph import Graph, parse_graph
+from torchbuild_tasks.ninja.build_file import BuildFile
 from torchbuild_tasks.ninja.log import Step, kind_of, parse_ninja_log
 from torchbuild_tasks.ninja.progress import eta
 from torchbuild_tasks.ninja.step_times import CACHEABLE, TOO_SHORT, remember
@@ -180,7 +180,7 @@ def _show(title: str, steps: Sequence[Step], history: History) -> None:
         note(f"{title}, median error of {name}", [100 * statistics.median(found)], goal, "%")
 
 
-def _remembered(logs: Sequence[Sequence[Step]], graph: Graph | None) -> History:
+def _remembered(logs: Sequence[Sequence[Step]], graph: BuildFile | None) -> History:
     history = History()
     for steps in logs:
         build = PastBuild(finished="", seconds=steps[-1].end, steps=len(steps))
@@ -196,7 +196,7 @@ def _steps(path: Path) -> tuple[Step, ...]:
     return max(runs, key=lambda run: len(run.steps)).steps
 
 
-def _sample(folder: Path) -> tuple[tuple[Step, ...], tuple[Step, ...], tuple[Step, ...], Graph | None]:
+def _sample(folder: Path) -> tuple[tuple[Step, ...], tuple[Step, ...], tuple[Step, ...], BuildFile | None]:
     """The sample through the tool; a launcher adds seconds to each compile, others the second time."""
     tree = materialise(folder / "minitorch")
     launcher = folder / "launcher"
@@ -213,7 +213,7 @@ def _sample(folder: Path) -> tuple[tuple[Step, ...], tuple[Step, ...], tuple[Ste
     return logs[0], logs[1], logs[2], ninja_graph(tree / "build")
 
 
-def _built(folder: Path) -> tuple[tuple[Step, ...], tuple[Step, ...], Graph]:
+def _built(folder: Path) -> tuple[tuple[Step, ...], tuple[Step, ...], BuildFile | None]:
     """Two libraries of sixty files each, the second after the first; a step sleeps for what it costs."""
     chance = random.Random(7)
     objects = [f"{name}/CMakeFiles/{name}.dir/f{n}.cpp.o" for name in "ab" for n in range(60)]
@@ -228,8 +228,7 @@ def _built(folder: Path) -> tuple[tuple[Step, ...], tuple[Step, ...], Graph]:
         (folder / "build.ninja").write_text(_rules(seconds), "utf-8")
         subprocess.run(["ninja", f"-j{JOBS}"], cwd=folder, check=True, capture_output=True)
         logs.append(_steps(folder / ".ninja_log"))
-    dot = subprocess.run(["ninja", "-t", "graph"], cwd=folder, check=True, capture_output=True, text=True)
-    return logs[0], logs[1], parse_graph(dot.stdout)
+    return logs[0], logs[1], ninja_graph(folder)
 
 
 def _rules(seconds: dict[str, float]) -> str:

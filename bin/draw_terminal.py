@@ -34,7 +34,9 @@ def main() -> None:
         # The path is replaced by a shorter one.
         columns = COLUMNS + len(str(checkout)) - len("~/pytorch")
         shown = run_in_terminal(("build",), checkout, columns)
-        text = shown.replace(str(checkout), "~/pytorch").replace(sys.executable, "python3")
+        text = shown.replace(str(checkout), "~/pytorch")
+        for python in (sys.executable, f"{sys.base_prefix}/bin/python3"):
+            text = text.replace(python, "python3")
     PICTURE.write_text(draw(f"$ torchbuild build\n{text}"), "utf-8")
 
 

@@ -11,14 +11,12 @@ from pathlib import Path
 
 import pytest
 
-from bin import draw_rooms
+from bin import draw_rooms, write_pages
 from tests.support.pages import COMMANDS, NEEDS, OTHERS, PAGES, ROOT, blocks
 from torchbuild_tasks import errors
 from torchbuild_tasks.catalog import load_catalog
 from torchbuild_tasks.features.diagnosis.choose import PAGE
 from torchbuild_tasks.features.doctor.choose import CHECKS
-from torchbuild_tasks.fronts import docs as pages
-from torchbuild_tasks.fronts.docs import failures_page
 from torchbuild_tasks.fronts.parsing import parse
 from torchbuild_tasks.text.redaction import OWN_RULES, rules
 from torchbuild_tasks.verbs import SESSIONS, VERBS
@@ -28,13 +26,13 @@ pytestmark = pytest.mark.one_system
 
 @pytest.mark.parametrize("name", ["flags", "verbs", "switches"])
 def test_a_page_that_is_generated_is_current(name: str) -> None:
-    page = getattr(pages, f"{name}_page")()
+    page = getattr(write_pages, f"{name}_page")()
     assert (ROOT / f"docs/{name}.md").read_text("utf-8") == page, "run: nox -s docs"
 
 
 def test_the_failures_page_is_current_and_has_a_place_for_every_row() -> None:
     page = (ROOT / "docs/failures.md").read_text("utf-8")
-    assert page == failures_page(), "run: nox -s docs"
+    assert page == write_pages.failures_page(), "run: nox -s docs"
     places = re.findall(r'<a id="([^"]+)"></a>', page)
     assert sorted(places) == sorted(row.id for row in load_catalog().failure)
     assert PAGE.endswith("docs/failures.md")

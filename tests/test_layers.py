@@ -42,12 +42,13 @@ ROLES: tuple[tuple[str, str], ...] = (
     ("choose", "text/*.py plan/*.py plan/cuda/*.py ninja/*.py"),
     ("door", "system/*.py system/*/*.py"),
     ("choose", "build/hints.py build/out_of_memory.py build/outputs.py build/time_left.py"),
-    ("choose", "build/install/installed.py build/jobserver/tokens.py verify/judge.py"),
+    ("choose", "build/install/due.py build/jobserver/tokens.py verify/judge.py"),
     ("choose", "features/*/choose.py features/cache/address.py features/cache/stats.py features/*/show.py"),
     ("choose", "features/closure/graph.py features/closure/linux.py features/closure/windows.py"),
     ("choose", "features/develop/jsonc.py features/diagnosis/decode.py features/diagnosis/patterns.py"),
-    ("choose", "features/diagnosis/answer.py features/diagnosis/components.py features/diagnosis/kinds.py"),
-    ("choose", "features/diagnosis/block.py features/diagnosis/machine.py features/diagnosis/translate.py"),
+    ("choose", "features/diagnosis/answer.py features/diagnosis/audience.py"),
+    ("choose", "features/diagnosis/components.py features/diagnosis/translate.py"),
+    ("choose", "features/diagnosis/block.py features/diagnosis/kinds.py features/diagnosis/machine.py"),
     ("choose", "features/diagnosis/scan.py features/doctor/check_*.py features/doctor/check.py"),
     (
         "choose",
@@ -286,14 +287,15 @@ def test_no_module_is_above_600_lines() -> None:
 QUESTIONS = ("What", "Which", "Whether", "Why", "How", "Where", "When")
 
 
-def test_docstrings_of_functions_say_what_they_do() -> None:
-    """An imperative ("Return ...", "Say whether ..."), as PEP 257 wants it."""
+def test_docstrings_of_functions_and_modules_say_what_they_do() -> None:
+    """An imperative ("Return ...", "Say whether ..."), as PEP 257 wants it; of values a noun."""
     bad = []
     for path in files():
         for node in ast.walk(parsed(path)):
-            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Module):
                 words = (ast.get_docstring(node) or "").split()
-                bad += [f"{place(path)}:{node.lineno} {node.name}" for word in words[:1] if word in QUESTIONS]
+                name = f"{place(path)}:{getattr(node, 'name', '')}"
+                bad += [name for word in words[:1] if word in QUESTIONS]
     assert bad == []
 
 

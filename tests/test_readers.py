@@ -25,7 +25,7 @@ from hypothesis import strategies as st
 import torchbuild_tasks
 from tests.support.examples import examples
 from torchbuild_tasks.build import history, ownership
-from torchbuild_tasks.build.install import listed, snapshot
+from torchbuild_tasks.build.install import leftovers, snapshot
 from torchbuild_tasks.build.install.rules import read_manifest as read_installed
 from torchbuild_tasks.build.install.rules import read_rules
 from torchbuild_tasks.build.named_files import find_named
@@ -53,7 +53,7 @@ from torchbuild_tasks.features.source import places
 from torchbuild_tasks.model import Facts
 from torchbuild_tasks.model.history import PEAKS
 from torchbuild_tasks.model.record import MANIFEST_FILE, RECORD_FILE, Manifest
-from torchbuild_tasks.ninja.graph import parse_graph
+from torchbuild_tasks.ninja.build_file import parse_build_file
 from torchbuild_tasks.ninja.log import parse_ninja_log
 from torchbuild_tasks.ninja.progress import ProgressParser
 from torchbuild_tasks.options import BuildRequest
@@ -262,6 +262,12 @@ def _jsonc(data: bytes) -> None:
         jsonc.read(data.decode(errors="replace"))
 
 
+def _read_graph(data: bytes) -> None:
+    """Read it as build.ninja, which may be damaged or include itself."""
+    with contextlib.suppress(ValueError, RecursionError):
+        parse_build_file(lambda name: data.decode(errors="replace"))
+
+
 def _look_at_wheel(folder: Path, data: bytes) -> None:
     """Make the texts of a wheel of it, and break such a wheel by it."""
     path = folder / "torch-2.6.0-cp311-cp311-linux_x86_64.whl"
@@ -298,7 +304,7 @@ READERS: dict[str, Reader] = {
     "mark": _path(MARKER, read_marker),
     "toolkit mark": _path(TOOLKIT_MARKER, read_toolkit_marker),
     "made": _path(f"{STATE_DIR}/made.json", lambda folder: ownership.read(folder, "made.json")),
-    "installed": _path(f"{STATE_DIR}/{listed.INSTALLED}", listed._read),
+    "installed": _path(f"{STATE_DIR}/{leftovers.INSTALLED}", leftovers._read),
     "snapshot": _path(snapshot.SNAPSHOT_FILE, snapshot.read),
     "peaks": _path(PEAKS, history.read_peaks),
     "place": _path(f"{STATE_DIR}/{places.NOTE}", places.read_note),
@@ -315,7 +321,7 @@ READERS: dict[str, Reader] = {
     "cmake_install.cmake": _path("cmake_install.cmake", read_rules),
     "install_manifest.txt": _path("install_manifest.txt", read_installed),
     ".ninja_log": lambda folder, data: parse_ninja_log(data.decode(errors="replace")),
-    "graph": lambda folder, data: parse_graph(data.decode(errors="replace")),
+    "graph": lambda folder, data: _read_graph(data),
     "launch.json": lambda folder, data: _jsonc(data),
     "diff": lambda folder, data: diffs.problem(data.decode(errors="replace")),
     "env template": _path("env_templates/env_set.sh.in", load_templates),

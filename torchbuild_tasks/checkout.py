@@ -10,7 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from torchbuild_tasks.context import look, needed_submodules, network
+from torchbuild_tasks.context import fetching_of, look, needed_submodules
 from torchbuild_tasks.model.source import Lacking
 from torchbuild_tasks.plan.question import Question
 from torchbuild_tasks.system.signals import interruptible
@@ -57,7 +57,7 @@ def _find_stored_checkout(question: Question) -> tuple[str, Path] | None:
     assert wanted is not None
     ref = wanted.ref.ref
     name = ref[:12] if wanted.ref.kind == "commit" else ref
-    return ref, store_folder(network(question).store, _repository(question), name)
+    return ref, store_folder(fetching_of(question).store, _repository(question), name)
 
 
 def named_checkout(question: Question) -> Path | None:
@@ -94,7 +94,7 @@ def source_task(question: Question, report: Reporter) -> Task:
         request=question.request,
         facts=question.facts,
         report=report,
-        store=network(question).store,
+        store=fetching_of(question).store,
         url=_repository(question),
         config=git_settings(question.settings.mirrors),
         needs=needed,

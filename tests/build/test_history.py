@@ -11,6 +11,7 @@ from torchbuild_tasks.build.history import (
     Follower,
     Pace,
     history_file,
+    longest_build,
     ninja_graph,
     read_history,
     read_peaks,
@@ -19,8 +20,7 @@ from torchbuild_tasks.build.history import (
 )
 from torchbuild_tasks.catalog import StepCostRow
 from torchbuild_tasks.model.history import History, PastBuild, PastPeak, PastPeaks
-from torchbuild_tasks.ninja.graph import Graph
-from torchbuild_tasks.system.process import Captured
+from torchbuild_tasks.ninja.build_file import BuildFile, Edge
 
 SOURCE = Path("/src/pytorch")
 HEAD = "# ninja log v7\n"
@@ -40,6 +40,22 @@ def test_what_is_written_is_read_back(tmp_path: Path) -> None:
     assert write_history(path, history()) == ""
     assert read_history(path, SOURCE, "g++") == history()
     assert path.parent == tmp_path / "store" / "history"
+
+
+def test_the_longest_build_is_of_this_checkout_else_of_its_release(tmp_path: Path) -> None:
+    builds = {"own": ("2.6.0a0", 5.0), "worktree": ("2.6.1", 90.0), "older": ("2.5.0a0", 900.0)}
+    for name, (version, seconds) in builds.items():
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "version.txt").write_text(f"{version}\n", "utf-8")
+        build = PastBuild(finished="", seconds=seconds, steps=2)
+        path = history_file(tmp_path, tmp_path / name, "g++")
+        write_history(path, History(source=str(tmp_path / name), builds=(build,)))
+    found = longest_build(tmp_path, tmp_path / "own")
+    assert found and found.seconds == 5.0
+    history_file(tmp_path, tmp_path / "own", "g++").unlink()
+    found = longest_build(tmp_path, tmp_path / "own")
+    assert found and found.seconds == 90.0
+    assert longest_build(tmp_path, tmp_path / "nowhere") is None
 
 
 def test_a_history_of_an_earlier_version_is_read(tmp_path: Path) -> None:
@@ -128,9 +144,12 @@ def test_a_long_first_build_is_looked_up_in_the_graph_once(
 ) -> None:
     asked = []
 
-    def graph(folder: Path, target: str) -> Graph:
-        asked.append((folder, target))
-        return Graph(outputs=frozenset(f"a/CMakeFiles/a.dir/{n}.cpp.o" for n in range(150)))
+    def graph(folder: Path) -> BuildFile:
+        asked.append(folder)
+        objects = tuple(f"a/CMakeFiles/a.dir/{n}.cpp.o" for n in range(150))
+        others = tuple(Edge(outputs=(f"b/CMakeFiles/b.dir/{n}.cpp.o",)) for n in range(900))
+        a = Edge(outputs=("a",), inputs=objects, phony=True)
+        return BuildFile(edges=(*(Edge(outputs=(name,)) for name in objects), a, *others))
 
     monkeypatch.setattr("torchbuild_tasks.build.history.ninja_graph", graph)
     now = [0.0]
@@ -144,7 +163,7 @@ def test_a_long_first_build_is_looked_up_in_the_graph_once(
     line = b"[3/150] Building CXX object a/CMakeFiles/a.dir/2.cpp.o\n"
     pace.read_output(line)
     said = pace.read_output(line)
-    assert asked == [(tmp_path, "a")]  # of what is built: the other steps are not waited for
+    assert asked == [tmp_path]  # the steps of other targets are not waited for
     assert said == pytest.approx(147 * 2.0 * 4.0 / 6.0) and pace.spread > 1.5
 
 
@@ -153,8 +172,9 @@ def test_after_one_target_the_rest_of_the_tree_is_to_come(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, target: str, left: int
 ) -> None:
     """c10 of 2.6.0 is 113 of 1,700 steps, and light: by it a plan let 25 compiles run at once."""
-    outputs = frozenset({"c10/a.cpp.o", "c10/b.cpp.o", "aten/heavy.cpp.o", "lib/libc10.so"})
-    monkeypatch.setattr("torchbuild_tasks.build.history.ninja_graph", lambda folder: Graph(outputs=outputs))
+    names = ("c10/a.cpp.o", "c10/b.cpp.o", "aten/heavy.cpp.o", "lib/libc10.so")
+    graph = BuildFile(edges=tuple(Edge(outputs=(name,)) for name in names))
+    monkeypatch.setattr("torchbuild_tasks.build.history.ninja_graph", lambda folder: graph)
     (tmp_path / NINJA_LOG).write_text(f"{HEAD}1\t2\t0\tc10/a.cpp.o\ta\n1\t2\t0\tc10/b.cpp.o\tb\n", "utf-8")
     pace = Pace(tmp_path, History(), target=target)
     pace.read_output(b"[1/2] Building CXX object c10/a.cpp.o\n")
@@ -170,29 +190,20 @@ def test_a_tree_that_cannot_be_asked_tells_nothing_by_one_target(
 
 
 @pytest.mark.parametrize(
-    ("text", "asked"),
+    ("text", "read"),
     [
-        ("rule x\n", True),
+        ("build a: phony\n", True),
         ("include rules.ninja\nbuild included: phony\n", True),
-        ("include /dev/zero\n", False),
-        ("  subninja build.ninja\n", False),
+        ("rule x\n", False),
+        ("include /dev/zero\nbuild a: phony\n", False),
+        ("subninja build.ninja\nbuild a: phony\n", False),
         ("subninja $\n  /dev/zero\n", False),
         ("x = /dev/zero\ninclude $x\n", False),
+        ("pool links\n  depth = many\n", False),
     ],
 )
-def test_ninja_is_asked_for_a_graph_of_files_alone(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str, asked: bool
-) -> None:
-    """It reads what a graph includes, to the end: a checkout's may include a device."""
-    started = []
-
-    def capture(*words: object, **named: object) -> Captured:
-        started.append(words)
-        return Captured(rc=1)
-
-    monkeypatch.setattr("torchbuild_tasks.build.history.build_program", lambda folder, name: "ninja")
-    monkeypatch.setattr("torchbuild_tasks.system.process.capture", capture)
+def test_a_graph_is_read_of_files_alone(tmp_path: Path, text: str, read: bool) -> None:
+    """A checkout's may include a device, or itself."""
     (tmp_path / "build.ninja").write_text(text, "utf-8")
     (tmp_path / "rules.ninja").write_text("", "utf-8")
-    assert ninja_graph(tmp_path) is None
-    assert bool(started) is asked
+    assert (ninja_graph(tmp_path) is not None) is read

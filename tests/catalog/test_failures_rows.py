@@ -25,7 +25,7 @@ NAMES = {
     *("built TORCH_CUDA_ARCH_LIST", "built USE_CUDA", "built CXXFLAGS", "built cuda toolkit"),
     *("planned jobs", "free memory", "archs"),
     *("checkout", "release", "beside", "torch cuda"),
-    *("extension", "importer"),
+    *("extension", "importer", "torch itself"),
 }
 
 
@@ -52,9 +52,11 @@ def test_the_names_in_a_row_are_known(row: FailureRow) -> None:
     for sentence in (row.cause, *row.fix, *row.command):
         flat = re.sub(r"\{(\d)\}", lambda match: f"<{match[1]}>", sentence)
         for name in re.findall(r"\{([^{}]+)\}", flat):
-            assert name in {*NAMES, *NOTHING} or name.startswith("package:") or INSTALLED.fullmatch(name), (
-                name
-            )
+            assert (
+                name in {*NAMES, *NOTHING}
+                or name.startswith(("package:", "offered:"))
+                or INSTALLED.fullmatch(name)
+            ), name
         assert all(int(number) <= groups for number in re.findall(r"\{(\d)\}", sentence))
 
 

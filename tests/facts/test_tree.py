@@ -96,7 +96,7 @@ def test_no_folder_and_a_file(tmp_path: Path) -> None:
 @pytest.mark.parametrize("missing", ["version.txt", "CMakeLists.txt", "torch/__init__.py", "c10"])
 def test_what_is_missing_is_named(tmp_path: Path, missing: str) -> None:
     tree = look_at_tree(machine(tmp_path, files=checkout(without=missing)), ROOT)
-    assert tree.problem == f"no torch checkout, for it holds no {missing}"
+    assert tree.problem == f"not a PyTorch checkout: it has no {missing}"
     assert f"{ROOT}/{missing}" in tree.looked
     assert tree.version is None
 
@@ -104,7 +104,7 @@ def test_what_is_missing_is_named(tmp_path: Path, missing: str) -> None:
 def test_the_checkout_is_found_one_folder_down_and_further_up(tmp_path: Path) -> None:
     door = machine(tmp_path, files=checkout())
     below = look_at_tree(door, "/src").problem or ""
-    assert below.startswith("no torch checkout, for it holds no version.txt, no CMakeLists.txt")
+    assert below.startswith("not a PyTorch checkout: it has no version.txt, no CMakeLists.txt")
     assert below.endswith("; its folder pytorch is one")
     above = look_at_tree(door, f"{ROOT}/third_party/fmt").problem or ""
     assert above.endswith(f"; the folder {ROOT} around it is one")

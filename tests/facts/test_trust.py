@@ -99,7 +99,7 @@ def test_what_lies_in_the_checkout_does_not_vouch_for_it(
     trust.state_folder({}).rename(state)
     monkeypatch.setenv(trust.VARIABLE, str(state))
     assert not is_trusted(str(folder))
-    with pytest.raises(UsageError, match="in the folder that is to be trusted"):
+    with pytest.raises(UsageError, match="in the folder that you want to trust"):
         act.say(str(folder))
 
 

@@ -24,7 +24,7 @@ from torchbuild_tasks.options import BuildRequest
         ("torchbuild source update --source /other", "torchbuild source update --source /other"),
         ("torchbuild source get v2.9.1", "torchbuild source get v2.9.1"),
         ("torchbuild trust /co/torchbuild.toml", "torchbuild trust /co/torchbuild.toml"),
-        ("what torchbuild puts there", "what torchbuild puts there"),
+        ("torchbuild did not put there", "torchbuild did not put there"),
     ],
 )
 def test_a_command_is_for_the_checkout_of_this_run(text: str, becomes: str) -> None:

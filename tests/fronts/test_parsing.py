@@ -156,10 +156,10 @@ def test_no_two_flags_share_a_name(verb: str) -> None:
 @pytest.mark.parametrize(
     ("words", "says"),
     [
-        ([], "helpers needs to be told what to do"),
-        (["--offline"], "helpers needs to be told what to do"),
+        ([], "helpers needs an action"),
+        (["--offline"], "helpers needs an action"),
         (["fetsch"], "helpers cannot fetsch; did you mean fetch?"),
-        (["--with-helper", "list"], "helpers needs to be told what to do"),
+        (["--with-helper", "list"], "helpers needs an action"),
     ],
 )
 def test_a_verb_with_actions_needs_one(words: list[str], says: str) -> None:
@@ -265,6 +265,8 @@ def test_the_help_of_a_verb(verb: str, word: str, capsys: pytest.CaptureFixture[
     ]
     for action, line in zip(asked.actions, usage, strict=bool(asked.actions)):
         assert action in line.split()
+    for action, what in asked.actions.items():
+        assert re.search(rf"^  {action} +{re.escape(what)}$", text, re.MULTILINE)
     for field in flags(verb):
         assert (flag_name(field.name) in text) or (field.metadata["metavar"] in text)
     assert not [line for line in lines if line.startswith(("  --log", "  --action", "  --manifest"))]

@@ -297,7 +297,7 @@ def test_words_behind_two_dashes_are_refused_where_nobody_reads_them(
 ) -> None:
     refused = [inv(["plan", "--", "x"]), inv(["test", "plan", "--", "x"]), torchbuild(["plan", "--", "x"])]
     assert refused == [2, 2, 2]
-    assert capsys.readouterr().err.count("plan takes no words behind --") == 3
+    assert capsys.readouterr().err.count("plan takes no words after --") == 3
     assert ran == []
 
 

@@ -83,7 +83,6 @@ DEBUG = Shown(
     last=Last(result="ok", finished="2026-11-21", torch="2.9.1", python="/venv/bin/python"),
     values={"cuda": (True, "t.toml"), "with_helper": (("mkl", "magma"), "[builds.base] in t.toml")},
 )
-ENTERING = Entering(name="debug", folder="/d", lines={"sh": "cd /d"}, missing=("fish",))
 STEP = Step(commit="c" * 40, title="one", verdict="skip", because="broken", seconds=1.0, finished="t")
 PUBLISHED = publishing.Step(
     file=publishing.File(name="t.whl", project="t", version="1", sha256="0", size=1), what="send"

@@ -164,4 +164,4 @@ def test_a_test_that_is_not_there_and_a_torch_that_is_not(tree: Path, tmp_path: 
 def test_other_verbs_take_no_words_behind_two_dashes(tree: Path) -> None:
     done = run("plan", tree, "--", "-k")
     assert done.code == 2
-    assert "takes no words behind --" in done.err
+    assert "takes no words after --" in done.err

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import shutil
 import subprocess
@@ -15,6 +16,10 @@ import pytest
 from tests.support.capabilities import needs_linux_compiler
 from tests.support.driver import Run, torchbuild
 from tests.support.sample import ERAS, Era, in_one_era, materialise, run_git
+from torchbuild_tasks.build.history import history_file, write_history
+from torchbuild_tasks.facts.probe import Probe
+from torchbuild_tasks.facts.store import store_folder
+from torchbuild_tasks.model.history import History, PastBuild
 
 pytestmark = [pytest.mark.integration, needs_linux_compiler]
 
@@ -120,12 +125,15 @@ def test_a_native_change_is_refused_with_its_part(tree: Path, wheel: Path, targe
     (tree / "README.md").unlink()
     assert run_git(tree, "status", "--porcelain") == "?? aten/src/ATen/fresh.cpp"
     before = listed(tree)
+    past = PastBuild(finished="2026-01-01T00:00:00+00:00", seconds=1200.0, steps=1000)
+    store = Path(store_folder(Probe(environ=dict(os.environ))))
+    write_history(history_file(store, tree, "g++"), History(source=str(tree), builds=(past,)))
     done = build(tree, target, wheel)
     assert done.code == 3, done.out + done.err
     assert "reaches c10: c10/core/Allocator.cpp" in done.err
     assert "reaches torch_python: torch/csrc/Module.cpp" in done.err
     assert "aten/src/ATen/fresh.cpp" in done.err
-    assert "without --from-wheel" in done.err
+    assert "To compile: the same command without --from-wheel. That takes about 20 min." in done.err
     assert listed(tree) == before
 
 

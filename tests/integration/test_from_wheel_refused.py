@@ -5,6 +5,7 @@ The wheel is written here and nothing of it is run, so this needs neither a comp
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 import sysconfig
@@ -17,6 +18,7 @@ import pytest
 from tests.support.capabilities import needs_git
 from tests.support.driver import Run, torchbuild
 from tests.support.sample import Era, materialise, run_git
+from tests.support.webserver import WebServer
 
 pytestmark = [pytest.mark.integration, needs_git]
 
@@ -117,6 +119,37 @@ def without_a_wheel(tree: Path, folder: Path) -> Path:
 def an_empty_folder(tree: Path, folder: Path) -> Path:
     folder.mkdir()
     return folder
+
+
+@pytest.mark.parametrize(("words", "wanted"), [((), "2.8.0"), (("--cpu",), "2.8.0+cpu")])
+def test_auto_asks_for_the_variant_without_cuda_where_that_is_said(
+    old_tree: Path, target: Path, words: tuple[str, ...], wanted: str
+) -> None:
+    done = build(old_tree, target, "auto", "--json", *words, verb="plan")
+    assert done.code == 0, done.out + done.err
+    (wheel,) = [each["value"] for each in done.json["choices"] if each["name"] == "wheel"]
+    assert wheel == wanted
+
+
+@pytest.mark.parametrize("parts", [True, False])
+def test_a_wheel_of_another_commit_is_told_before_it_is_downloaded(
+    old_tree: Path, target: Path, tmp_path: Path, parts: bool
+) -> None:
+    """Where a server gives parts of a file, some of 6 MB are asked for; from another the whole wheel is."""
+    files = wheel_files("a" * 40) | {"torch/lib/large.so": os.urandom(6_000_000)}
+    path = write_wheel(tmp_path / "bad", files)
+    before = state(old_tree)
+    page = f'<a href="../{path.name}">{path.name}</a>'.encode()
+    with WebServer({"torch/": page, path.name: path.read_bytes()}, parts=parts) as server:
+        words = ("--source", old_tree, "--python", target, "--yes", "--from-wheel", VERSION)
+        done = torchbuild("build", *words, environ={"PIP_INDEX_URL": server.url(""), "PIP_FIND_LINKS": ""})
+    assert done.code == 3, done.out + done.err
+    assert f"{path.name}: it was built from aaaaaaaaaa, which is not in this checkout's history" in done.err
+    assert state(old_tree) == before
+    asked = [headers.get("Range") for name, headers in server.state.seen if name.endswith(".whl")]
+    spans = [span.removeprefix("bytes=").split("-") for span in asked if span]
+    assert sum(int(last) - int(first) for first, last in spans) < 3_000_000
+    assert (None in asked) is not parts
 
 
 @pytest.mark.parametrize(

@@ -139,7 +139,7 @@ def test_it_is_generated_patched_compiled_and_packed(tmp_path: Path) -> None:
     assert not job.folder.exists()
     again = Said()
     assert act.build(prepare(tmp_path, order(folder), again), None, again) == made
-    assert any("is there, built for just this" in note for note in again.notes)
+    assert any("exists already, built for exactly this" in note for note in again.notes)
 
 
 def test_the_row_has_the_plan_take_it_and_refuse_it_for_another_gpu(tmp_path: Path) -> None:

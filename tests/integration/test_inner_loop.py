@@ -23,8 +23,8 @@ from tests.support import sample
 from tests.support.capabilities import needs, needs_cmake, needs_linux_compiler
 from tests.support.driver import TORCHBUILD, Run, environment, torchbuild
 from tests.support.sample import ERAS, Era, materialise
+from torchbuild_tasks.build.install.due import Snapshot
 from torchbuild_tasks.build.install.inner_loop import leave_second
-from torchbuild_tasks.build.install.installed import Snapshot
 
 pytestmark = [pytest.mark.integration, needs_linux_compiler]
 

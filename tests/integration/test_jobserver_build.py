@@ -131,7 +131,7 @@ def test_a_program_that_breaks_on_the_jobserver_gets_none(tmp_path: Path) -> Non
     with work.ledger:
         run_build(work, work.plan.compile)
     assert outputs(tmp_path) == ["4"] * 3
-    assert said.notes[-1].startswith("Going on without a jobserver, with 4 jobs: make: *** internal error")
+    assert said.notes[-1].startswith("Continuing without a jobserver, with 4 jobs: make: *** internal error")
 
 
 KILLED = """

@@ -71,7 +71,7 @@ def test_each_links_and_is_really_called(tried: Callable[..., tuple[str, Said]],
     problem, said = tried(linker=name)
     assert problem == ""
     (note,) = said.notes
-    assert "a library and a program are linked by" in note
+    assert "linked and ran a library and a program with" in note
     assert any(f"-fuse-ld={name}" in argv for argv in said.commands)
 
 
@@ -107,7 +107,7 @@ def test_flags_that_it_cannot_do(tried: Callable[..., tuple[str, Said]]) -> None
     problem, said = tried(environ={"CXXFLAGS": "-flto -fno-fat-lto-objects"})
     assert "it does not link here" in problem
     (note,) = said.notes
-    assert note.endswith("the build goes on without it.")
+    assert note.endswith("the build continues without it.")
 
 
 @needs_gcc

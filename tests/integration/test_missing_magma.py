@@ -56,8 +56,8 @@ def test_who_asks_for_magma_is_not_left_without(tmp_path: Path) -> None:
         (artifact,) = [each for each in plan.artifacts if each.name == "magma"]
         assert not artifact.optional
         assert settle_helpers(asked, plan, Said())[1] is plan
-        from torchbuild_tasks.context import network
+        from torchbuild_tasks.context import fetching_of
         from torchbuild_tasks.features.helpers.act import fetch
 
         with pytest.raises(DownloadFailed):
-            fetch((artifact,), network(asked), Said())
+            fetch((artifact,), fetching_of(asked), Said())

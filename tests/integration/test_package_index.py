@@ -344,7 +344,7 @@ def test_a_server_that_drips_is_left(
             environment=SimpleNamespace(install_options=(), python=sys.executable, foreign=True)
         ),
     )
-    with pytest.raises(RequirementsError, match="got no further: it moved") as ended:
+    with pytest.raises(RequirementsError, match="made no progress: it moved") as ended:
         install(work, Command(argv=command, cwd=str(tmp_path), because=""))
     assert "--wheels" in ended.value.next_step
     mine = psutil.Process().children(recursive=True)

@@ -69,7 +69,7 @@ def test_the_stage_applies_once_and_takes_back_what_no_plan_wants(tmp_path: Path
     assert report.notes == []
     apply_patches(work(root, "1.13.0a0", report, cpu=True))
     assert contents(root) == before
-    assert "taken back" in report.notes[0]
+    assert "undone" in report.notes[0]
 
 
 def test_clean_patches(tmp_path: Path) -> None:

@@ -83,7 +83,7 @@ def test_a_folder_is_an_index_that_pip_reads(wheels: list[Path], tmp_path: Path)
         tmp_path / "other" / wheels[0].name
     )
     done = publish(folder, other)
-    assert (done.code, "nothing there is overwritten" in done.err) == (19, True)
+    assert (done.code, "nothing is overwritten" in done.err) == (19, True)
     assert (folder / "torch" / wheels[0].name).read_bytes() == before
 
 
@@ -149,7 +149,7 @@ def test_what_was_cut_goes_on_with_the_file_that_it_was_at(wheels: list[Path]) -
     with running(http.server.ThreadingHTTPServer(("127.0.0.1", 0), Index)) as url:
         done = publish(url, *wheels, words=("--yes",), **login)
         assert done.code == 19
-        assert "goes on with this one" in done.err
+        assert "continues here" in done.err
         assert "hunter22" not in done.err + done.out
         assert list(Index.has) == [wheels[0].name]
         assert whats(publish(url, *wheels, words=("--yes", "--json"), **login)) == ["there", "send"]

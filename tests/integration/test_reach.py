@@ -67,7 +67,7 @@ def test_a_server_that_answers_anything_is_reached(server: HTTPServer) -> None:
 
 def test_a_name_that_nobody_knows() -> None:
     found = one("https://no-such-host.invalid/x")
-    assert found.dns and "name is not known" in found.dns
+    assert found.dns and "name does not resolve" in found.dns
     assert found.https is None
 
 

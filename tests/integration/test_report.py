@@ -156,7 +156,7 @@ def test_without_ninjas_graph_the_times_are_read(root: Path) -> None:
     ninja(root / "build")
     (root / "build" / "build.ninja").unlink()
     assert ninja_graph(root / "build") is None
-    assert "because Ninja's graph could not be asked" in made(root)[1].replace("&#x27;", "'")
+    assert "because Ninja's graph could not be read" in made(root)[1].replace("&#x27;", "'")
 
 
 def test_the_next_build_is_compared_and_timed(root: Path) -> None:

@@ -118,7 +118,7 @@ def test_without_git_it_says_what_is_the_source_then(tmp_path: Path) -> None:
 def test_a_time_that_is_none_is_refused(tree: Path, monkeypatch: pytest.MonkeyPatch, epoch: str) -> None:
     monkeypatch.setenv("SOURCE_DATE_EPOCH", epoch)
     done = pack(tree)
-    assert (done.code, "no number of seconds" in done.err) == (2, True), done.err
+    assert (done.code, "not a number of seconds" in done.err) == (2, True), done.err
 
 
 def test_flags_of_a_wheel_are_no_flags_of_it(tree: Path) -> None:

@@ -357,7 +357,7 @@ def test_what_git_folders_name_outside_of_the_checkout_stays(
 
     shutil.rmtree(root / ".git")
     (root / ".git").write_text(f"gitdir: {mine / '.git'}\n", "utf-8")
-    with pytest.raises(SourceError, match="does not say that"):
+    with pytest.raises(SourceError, match="does not name"):
         act(store, server.url, "update", NEXT, root)
     git(root, "config", "core.worktree", str(root))  # as the error says
     shutil.rmtree(root / "third_party")  # whose repositories went with .git

@@ -38,6 +38,21 @@ rule LINK
 }
 
 
+# a.cpp and gen.h -> a.o; b.cpp -> b.o; both -> lib.so; a phony `all`; what nothing asks for.
+SMALL = """build all: phony lib.so
+build lib.so: LINK a.o b.o
+build a.o: CXX a.cpp || gen.h
+build gen.h: GEN ops.yaml
+build b.o: CXX b.cpp
+build unasked.o: CXX c.cpp
+default all
+"""
+
+
+def small() -> BuildFile:
+    return parse_build_file(lambda name: SMALL)
+
+
 def parsed() -> BuildFile:
     return parse_build_file(FILES.__getitem__)
 
@@ -122,3 +137,10 @@ def test_the_command_of_a_description() -> None:
     text = CUSTOM.replace(b"${a} ", b"")
     assert find_command(text, "Writing $version") == "cd /src && echo $HOME a:b c"
     assert find_command(text.replace(b"\n", b"\r\n"), "Writing $version") == ""  # Ninja's files have no CR
+
+
+def test_what_a_build_makes_to_which_nothing_is_named() -> None:
+    assert small().outputs == {"all", "lib.so", "a.o", "b.o", "gen.h"}
+    without = parse_build_file(lambda name: SMALL.replace("default all\n", ""))
+    assert without.targets == ("all", "unasked.o")
+    assert BuildFile().outputs == frozenset()

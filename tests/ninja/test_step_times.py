@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from tests.ninja.test_graph import DOT
+from tests.ninja.test_build_file import small
 from torchbuild_tasks.model.history import History, PastBuild
-from torchbuild_tasks.ninja.graph import Graph, parse_graph
+from torchbuild_tasks.ninja.build_file import BuildFile
 from torchbuild_tasks.ninja.log import Step
 from torchbuild_tasks.ninja.step_times import (
     compiler_of,
@@ -23,7 +23,7 @@ def step(output: str, seconds: float, start: float = 0.0) -> Step:
     return Step(output=output, start=start, end=start + seconds, outputs=(output,))
 
 
-def learned(*builds: dict[str, float], graph: Graph | None = None) -> History:
+def learned(*builds: dict[str, float], graph: BuildFile | None = None) -> History:
     history = History()
     for build in builds:
         steps = [step(output, seconds) for output, seconds in build.items()]
@@ -59,9 +59,12 @@ def test_a_first_time_that_is_as_quick_as_this_builds_hits_says_nothing() -> Non
 
 
 def test_what_the_graph_does_not_know_is_forgotten() -> None:
-    history = learned({"a.o": 3.0, "old.o": 9.0}, graph=parse_graph(DOT))
+    history = learned({"a.o": 3.0, "old.o": 9.0}, graph=small())
     assert set(history.steps) == {"a.o"}
     assert set(learned({"a.o": 3.0, "old.o": 9.0}).steps) == {"a.o", "old.o"}
+    known = learned({"a.o": 3.0, "b.o": 5.0, "old.o": 9.0})
+    again = remember(known, [step("a.o", 2.0)], BUILD, graph=small())
+    assert set(again.steps) == {"a.o", "b.o"}  # the graph has b.o, which did not have to run
 
 
 def test_the_last_builds_are_kept_newest_first() -> None:
@@ -89,7 +92,7 @@ def test_hits_of_a_build() -> None:
 
 def test_gone_needs_the_graph() -> None:
     history = learned({"a.o": 1.0, "old.o": 1.0})
-    assert find_removed_outputs(history, parse_graph(DOT)) == ["old.o"]
+    assert find_removed_outputs(history, small()) == ["old.o"]
     assert find_removed_outputs(history, None) == []
 
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 import random
 
-from torchbuild_tasks.ninja.graph import parse_graph
+from tests.ninja.test_build_file import small
+from torchbuild_tasks.ninja.build_file import parse_build_file
 from torchbuild_tasks.ninja.log import Step
 from torchbuild_tasks.ninja.timeline import (
     by_kind,
@@ -22,12 +23,9 @@ def step(output: str, start: float, end: float) -> Step:
     return Step(output=output, start=start, end=end, outputs=(output,))
 
 
-GRAPH = """"0x1" -> "0x2" [label=" CXX"]
-"0x2" -> "0x3" [label=" LINK"]
-"0x1" [label="gen.h"]
-"0x2" [label="a.cpp.o"]
-"0x3" [label="lib.so"]
-"""
+GRAPH = parse_build_file(
+    lambda name: "build lib.so: LINK a.cpp.o\nbuild a.cpp.o: CXX a.cpp || gen.h\nbuild gen.h: GEN\n"
+)
 STEPS = [
     step("gen.h", 0, 2),
     step("b.cpp.o", 0, 9),
@@ -59,9 +57,22 @@ def test_a_lane_is_free_at_the_moment_when_its_step_ends() -> None:
 
 
 def test_the_path_through_the_graph_is_what_waits_for_each_other() -> None:
-    chain = critical_path(STEPS, parse_graph(GRAPH))
+    chain = critical_path(STEPS, GRAPH)
     assert [each.output for each in chain.steps] == ["gen.h", "a.cpp.o", "lib.so"]
     assert (chain.by, chain.seconds) == ("graph", 7)
+
+
+def test_the_path_leads_through_the_longest_of_several_and_a_circle_is_passed_over() -> None:
+    seconds = {"a.o": 3.0, "b.o": 9.0, "gen.h": 7.0, "lib.so": 2.0}
+
+    def chain(**changed: float) -> list[str]:
+        steps = [step(output, 0, each) for output, each in {**seconds, **changed}.items()]
+        return [each.output for each in critical_path(steps, small()).steps]
+
+    assert chain() == ["gen.h", "a.o", "lib.so"]
+    assert chain(**{"b.o": 11.0}) == ["b.o", "lib.so"]
+    circle = parse_build_file(lambda name: "build all: phony a\nbuild a: X b\nbuild b: X a\n")
+    assert critical_path([step("a", 0, 1)], circle).seconds == 1
 
 
 def test_without_the_graph_it_goes_back_by_the_times() -> None:
@@ -72,7 +83,7 @@ def test_without_the_graph_it_goes_back_by_the_times() -> None:
 
 
 def test_a_graph_that_knows_none_of_the_steps_is_no_help() -> None:
-    assert critical_path([step("x.o", 0, 1)], parse_graph(GRAPH)).by == "times"
+    assert critical_path([step("x.o", 0, 1)], GRAPH).by == "times"
 
 
 def test_figures() -> None:

@@ -433,7 +433,7 @@ def test_values_that_cannot_be(word: str, why: str) -> None:
         ("CFLAGS=-ffast-math", "warn", "NaN"),
         ("LDFLAGS=-Wl,-z,relro", "ok", ""),
         ("LDFLAGS=-Wl,--no-undefined", "warn", "interpreter"),
-        ("CMAKE_CXX_COMPILER_LAUNCHER=sccache", "refuse", "not here"),
+        ("CMAKE_CXX_COMPILER_LAUNCHER=sccache", "refuse", "not installed"),
         ("CMAKE_CXX_COMPILER=/usr/bin/g++-9", "refuse", "set CXX"),
         ("CMAKE_GENERATOR=Ninja Multi-Config", "refuse", "Ninja"),
         ("USE_UCC=1", "warn", "UCC_HOME"),

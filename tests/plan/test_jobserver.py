@@ -43,6 +43,11 @@ def test_the_number_stays_in_the_env_file_for_builds_by_hand() -> None:
     assert "instead of 4" in said(plan).because
 
 
+def test_a_number_that_is_the_same_is_not_named() -> None:
+    plan = plan_of(facts(memory=Memory(available=64 * GIB)))
+    assert said(plan).value == "on" and "instead of" not in said(plan).because
+
+
 @pytest.mark.parametrize("version", ["1.11.1", "1.12.99"])
 def test_an_old_ninja_gets_the_number(version: str) -> None:
     plan = plan_of(facts(tools=(NEW[0], tool("ninja", version))))
@@ -79,7 +84,7 @@ def test_a_number_of_the_users_is_the_end_of_it(
 ) -> None:
     choice = said(plan_of(facts(environ=environ), settings(values), **flags))
     assert (choice.value, choice.source) == ("off", source)
-    assert choice.because.startswith("a number of jobs is obeyed")
+    assert choice.because.startswith("you set a number of jobs")
 
 
 def test_it_can_be_switched_off() -> None:

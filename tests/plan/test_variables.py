@@ -162,7 +162,7 @@ def test_a_name_that_nothing_reads_names_the_nearest(name: str, near: str) -> No
 
 def test_a_name_that_resembles_nothing_is_set_all_the_same() -> None:
     question = ask(said=settings(variables={"QQQQ": "1"}))
-    assert "nothing would happen" in found(check_variables(question), "variable").fix
+    assert "has no effect" in found(check_variables(question), "variable").fix
     assert value_of(decide_all(question), "QQQQ").source == "torchbuild.toml"
 
 

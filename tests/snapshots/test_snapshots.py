@@ -162,7 +162,7 @@ def test_another_machine_is_planned_for_with_the_checkout_of_here(tmp_path: Path
     assert (facts.tree.root, facts.tree.previous) == (str(root.resolve()), None)
     plan = make_build_plan(BuildRequest(facts=dump, source=str(root)))
     (said,) = (each.text for each in plan.findings if each.id == "facts")
-    assert dump in said and "paths are those of here" in said
+    assert dump in said and "paths are those of this machine" in said
     assert make_build_plan(BuildRequest(facts=dump, source=str(tmp_path / "no"))).verdict == "refuse"
     there = make_build_plan(BuildRequest(facts=dump))
     (source,) = (each for each in there.choices if each.name == "source")

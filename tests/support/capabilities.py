@@ -95,23 +95,11 @@ def refuses_writes(folder: Path) -> bool:
     return False
 
 
-def tells_case_apart(folder: Path) -> bool:
-    """Whether a name in capitals is another file."""
-    (folder / "name").write_bytes(b"")
-    return not (folder / "NAME").exists()
-
-
 def takes_odd_names(folder: Path) -> bool:
     """Use characters in a name that Windows keeps for itself."""
     name = 'a:b?"c|d*'
     (folder / name).write_bytes(b"")
     return [path.name for path in folder.iterdir()] == [name]
-
-
-def takes_undecodable_names(folder: Path) -> bool:
-    """Use a name whose bytes are not text in UTF-8."""
-    Path(os.fsdecode(os.fsencode(folder) + b"/\xff")).write_bytes(b"")
-    return os.listdir(os.fsencode(folder)) == [b"\xff"]  # noqa: PTH208 - bytes in, bytes out
 
 
 def has(program: str) -> bool:
@@ -123,15 +111,12 @@ needs_symlinks = needs(tried(makes_symlinks), "symlinks")
 needs_hard_links = needs(tried(makes_hard_links), "hard links")
 needs_posix_permissions = needs(tried(keeps_modes), "POSIX permissions")
 needs_enforced_permissions = needs(tried(refuses_writes), "permissions that bind this user")
-needs_case_sensitive_names = needs(tried(tells_case_apart), "case-sensitive file names")
 needs_odd_names = needs(tried(takes_odd_names), "file names with : ? * and quotes")
-needs_undecodable_names = needs(tried(takes_undecodable_names), "file names that are not text")
 
 # A path like /proc means something on Windows, too: that folder on the current drive.
 needs_posix_paths = needs(POSIX, "POSIX paths")
 needs_proc = needs(POSIX and Path("/proc/self/status").exists(), "/proc")
 needs_signals = needs(POSIX and hasattr(signal, "SIGKILL"), "signals between processes")
-needs_process_groups = needs(hasattr(os, "killpg"), "process groups")
 needs_fifo = needs(hasattr(os, "mkfifo"), "named pipes in folders")
 needs_pty = needs(hasattr(os, "openpty"), "pseudo-terminals")
 needs_unix_sockets = needs(hasattr(socket, "AF_UNIX"), "Unix sockets")

@@ -171,7 +171,7 @@ def request_of(verb: str, **values: Any) -> BuildRequest:
 def example(name: str, verb: str = "build") -> Any:
     """A value that the flag takes; what an action may be is up to the verb."""
     if name == "action":
-        return request_class(verb).actions[0]
+        return next(iter(request_class(verb).actions))
     (flag,) = [flag for flag in dataclasses.fields(request_class(verb)) if flag.name == name]
     if flag.default is False:
         return True
@@ -196,4 +196,4 @@ def actions(verb: str) -> dict[str, Any]:
     asked = request_class(verb)
     if asked.positionals:
         return {field: f"some.{field}" for field in asked.positionals}
-    return {"action": asked.actions[0]} if asked.actions else {}
+    return {"action": next(iter(asked.actions))} if asked.actions else {}

@@ -60,6 +60,7 @@ class State:
     rate: float = 0.0  # bytes/s of each connection; 0: as fast as it goes
     stall: float = 2.0  # seconds that a stalled answer is silent
     base: str = ""
+    parts: bool = True  # whether it says that it gives parts of a file
     lock: threading.Lock = field(default_factory=threading.Lock)
     done: threading.Event = field(default_factory=threading.Event)
     seen: list[tuple[str, Mapping[str, str]]] = field(default_factory=list)
@@ -80,12 +81,13 @@ class WebServer:
         rate: float = 0.0,
         stall: float = 2.0,
         certificate: Path | None = None,
+        parts: bool = True,
     ) -> None:
         self._server = _Server(("127.0.0.1", 0), _Handler)
         scheme = "https" if certificate else "http"
         base = f"{scheme}://127.0.0.1:{self._server.server_port}/"
         self.state = self._server.state = State(
-            files=files, faults=list(faults), rate=rate, stall=stall, base=base
+            files=files, faults=list(faults), rate=rate, stall=stall, base=base, parts=parts
         )
         if certificate:
             context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
@@ -163,6 +165,11 @@ class _Handler(http.server.BaseHTTPRequestHandler):
             with state.lock:
                 state.open -= 1
 
+    def do_HEAD(self) -> None:
+        data = self.state.files.get(self.path.lstrip("/"))
+        parts = {"Accept-Ranges": "bytes"} if self.state.parts else {}
+        self._say(404 if data is None else 200, {"Content-Length": str(len(data or b"")), **parts})
+
     def _before(self, fault: Fault) -> bool:
         """Faults without a body; returns whether the file is to be sent all the same."""
         kind = fault.kind
@@ -225,6 +232,8 @@ class _Handler(http.server.BaseHTTPRequestHandler):
             self.close_connection = True
         else:
             self.send_header("Content-Length", self._length(kind, len(body)))
+        if self.path.endswith("/"):
+            self.send_header("Content-Type", "text/html")
         self.send_header("ETag", etag)
         self.send_header("Accept-Ranges", "bytes")
         self.end_headers()

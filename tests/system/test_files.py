@@ -21,16 +21,17 @@ from torchbuild_tasks.system.files import (
     MARKER,
     MARKER_TEXT,
     STATE_DIR,
+    WRITING,
     InUse,
     Patience,
     replace,
     state_dir,
+    temporary_name,
     unlink,
     write_atomic,
 )
 from torchbuild_tasks.system.git.cut_off import MARK, mark_change
 from torchbuild_tasks.system.left_running import FILE
-from torchbuild_tasks.system.temporary import WRITING, temporary_name
 
 
 @pytest.fixture

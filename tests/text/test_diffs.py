@@ -57,8 +57,8 @@ def test_a_time_behind_the_name_and_another_first_folder() -> None:
 @pytest.mark.parametrize(
     ("text", "told"),
     [
-        ("", "holds no change"),
-        ("hello\n", "holds no change"),
+        ("", "contains no change"),
+        ("hello\n", "contains no change"),
         (ONE + ONE, "changes c10/a.h twice"),
         (ONE.replace("c10/a.h", "../a.h"), "out of the checkout"),
         (ONE.replace("c10/a.h", "/etc/passwd"), "without a/ and b/"),

@@ -183,10 +183,10 @@ def test_no_line_can_hold_it_up() -> None:
         "a=" * 9000,
     ]
     hard += ["docker login " * 4000, "https://hooks.slack.com/" * 2000, "<password>" * 4000, "bearer " * 8000]
-    start = time.monotonic()
+    start = time.process_time()  # other programs on a busy machine do not count
     for text in hard:
         redactor().text(text)
-    assert time.monotonic() - start < 60  # a hang guard
+    assert time.process_time() - start < 60  # a hang guard
 
 
 def test_rules_have_names_of_their_own() -> None:

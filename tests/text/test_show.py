@@ -273,7 +273,7 @@ def test_a_wheels_torch_is_called_so() -> None:
 
 def test_nothing_built_is_one_line() -> None:
     text = show.built_text(replace(BUILT, up_to_date=True, verified=None), 1.23, windows=False)
-    assert text == "torch 2.8.0a0 in /src/pytorch, looked at in 1.2 s\n"
+    assert text == "torch 2.8.0a0 in /src/pytorch is up to date (1.2 s)\n"
 
 
 def test_a_failed_check_shows_all_of_them() -> None:

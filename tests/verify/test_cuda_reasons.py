@@ -71,7 +71,7 @@ def install(monkeypatch: pytest.MonkeyPatch, driver: Driver) -> None:
 @pytest.mark.parametrize(
     ("code", "words", "meant"),
     [
-        (34, UNEXPECTED.format(34, "CUDA driver is a stub library"), "stub, made for linking only. Take"),
+        (34, UNEXPECTED.format(34, "CUDA driver is a stub library"), "stub, made for linking only. Remove"),
         (46, UNEXPECTED.format(46, "all CUDA-capable devices are busy or unavailable"), "in use by others"),
         (100, "No CUDA GPUs are available", "error 100: the driver sees no GPU. See whether the card"),
         (101, UNEXPECTED.format(101, "invalid device ordinal"), "is not there. Look at CUDA_VISIBLE_DEVICES"),

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Final
 
 from torchbuild_tasks.build import ownership
-from torchbuild_tasks.build.install import listed
+from torchbuild_tasks.build.install import leftovers
 from torchbuild_tasks.build.ledger import LOG, LOGS
 from torchbuild_tasks.build.named_files import find_copies
 from torchbuild_tasks.build.outputs import find_emptied_folders, recordable
@@ -44,7 +44,8 @@ def remove_build(request: BuildRequest, facts: Facts, catalog: Catalog, report: 
     Raises:
         CleanRefused: the user did not agree, or something cannot be removed.
     """
-    tree, root = facts.tree, Path(facts.tree.root)
+    tree = facts.tree
+    root = Path(facts.tree.root)
     outputs = recordable(catalog, tree.era or "setuptools")
     log_time = last_write(root / files.STATE_DIR / LOGS, LOG)
     removal = ownership.plan_removal(root, Path(tree.build_dir or root / "build"), outputs, log_time=log_time)
@@ -55,7 +56,7 @@ def remove_build(request: BuildRequest, facts: Facts, catalog: Catalog, report: 
     if not (removal.files or removal.uninstall):
         return removal
     if not (request.yes or report.confirm("Remove these?")):
-        raise CleanRefused("Nothing was removed.", next_step="Say --yes to remove what is listed.")
+        raise CleanRefused("Nothing was removed.", next_step="Add --yes to remove what is listed.")
     if removal.uninstall:
         _run(removal.uninstall)
     removed = ownership.remove(removal)
@@ -102,7 +103,7 @@ def remove_stale(work: Work) -> Work:
     previous = work.facts.tree.previous
     if work.up_to_date and previous is not None and previous.result == "ok":
         return work  # nothing was installed since this was last looked at
-    if stale := (*listed.find_left_out(work.root, work.build_dir), *_dead(work)):
+    if stale := (*leftovers.find_left_out(work.root, work.build_dir), *_dead(work)):
         outputs = recordable(work.catalog, work.plan.era)
         removal = ownership.plan_stale(work.root, work.build_dir, outputs, stale)
         removed = ownership.remove(removal)
@@ -113,7 +114,7 @@ def remove_stale(work: Work) -> Work:
             work.report.note(f"kept, though this build lacks it: {path} ({reason})")
         if removed.failed:
             return work  # the next build tries again
-    listed.forget_left_out(work.root, work.build_dir)
+    leftovers.forget_left_out(work.root, work.build_dir)
     return work
 
 
@@ -141,7 +142,8 @@ def set_foreign_files_aside(work: Work) -> None:
                     files.replace(path, target)
                 names = first_few([path.relative_to(folder).as_posix() for path in foreign], SHOWN)
                 work.report.note(
-                    f"{folder} is emptied at each install; what no build put there is now in {aside}: {names}"
+                    f"{folder} is emptied at each install; "
+                    f"files that no build made were moved to {aside}: {names}"
                 )
             if not (folder / tag).exists():  # all that is left in it was installed there
                 remove_tree(folder)
@@ -174,4 +176,4 @@ def _dead(work: Work) -> tuple[str, ...]:
     argv = (*work.ninja, "-n", "-t", "cleandead")
     captured = process.capture(argv, env=work.environ, cwd=work.root)
     outputs = re.findall(r"^Remove (.+?)\r?$", captured.stdout.decode(errors="surrogateescape"), re.MULTILINE)
-    return tuple(listed.in_checkout(work.root, (str(work.build_dir / path) for path in outputs)))
+    return tuple(leftovers.in_checkout(work.root, (str(work.build_dir / path) for path in outputs)))

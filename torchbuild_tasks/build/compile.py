@@ -12,11 +12,11 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
-from pathlib import PurePath
+from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Final
 
 from torchbuild_tasks.build.compiler_cache import begin_cache
-from torchbuild_tasks.build.install import listed
+from torchbuild_tasks.build.install import leftovers
 from torchbuild_tasks.build.install.inner_loop import choose_route, confirm_route, next_route
 from torchbuild_tasks.build.work import Work, built_wheel, where_to_read
 from torchbuild_tasks.errors import BuildFailed
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 # Seconds between two looks of the time estimate at the output: reading every block twice would cost
 # what streaming does.
 _PACE_EVERY: Final = 0.5
-_ALL_CHECKS: Final = "`verify` makes all checks."
+_ALL_CHECKS: Final = "`verify` runs all checks."
 
 
 def build_torch(work: Work) -> Work:
@@ -55,7 +55,7 @@ def build_torch(work: Work) -> Work:
         from torchbuild_tasks.build.clean import set_foreign_files_aside
 
         set_foreign_files_aside(work)
-    listed.note_listed(work.root, work.build_dir)
+    leftovers.note_installed(work.root, work.build_dir)
     front_end_skipped = True
     while route is not None:
         front_end_skipped = front_end_skipped and not route.front_end
@@ -185,21 +185,28 @@ def build_error(work: Work, command: Command, rc: int, scanner: LogScanner) -> B
 
 def install_wheel(work: Work) -> Work:
     """Install the new wheel of a build in wheel mode where it is verified, dependencies after it."""
-    if work.plan.mode != "wheel":
-        return work
     from torchbuild_tasks.build.prepare import install
 
-    wheel = built_wheel(work.root)
-    if wheel is None:
-        raise BuildFailed(
-            "The build ended well but left no wheel in dist/.", next_step=where_to_read(work, None)
-        )
-    python = work.plan.environment.python
-    work.report.note(f"wheel: {wheel}")
+    wheel, python = require_wheel(work), work.plan.environment.python
     for options in (("--force-reinstall", "--no-deps"), ()):
         argv = (python, "-m", "pip", "install", "--disable-pip-version-check", *options, str(wheel))
         install(work, Command(argv=argv, cwd=work.plan.source, because="the wheel is verified as installed"))
     return work
+
+
+def require_wheel(work: Work) -> Path:
+    """Return the wheel that the build made, and name it.
+
+    Raises:
+        BuildFailed: there is none.
+    """
+    wheel = built_wheel(work.root)
+    if wheel is None:
+        raise BuildFailed(
+            "The build succeeded but left no wheel in dist/.", next_step=where_to_read(work, None)
+        )
+    work.report.note(f"wheel: {wheel}")
+    return wheel
 
 
 def verify_torch(work: Work) -> Work:

@@ -33,7 +33,7 @@ _KINDS: Final = tuple(
 
 
 class Advice(msgspec.Struct, frozen=True, kw_only=True):
-    """What can be done, by the plan: `cache` and `linker` are "" where there is nothing.
+    """Advice by the plan: `cache` and `linker` are "" where there is nothing.
 
     `jobs` is how many steps may run at once.
     """

@@ -1,4 +1,4 @@
-"""What this machine remembers of builds: the times of their steps, and the memory that compiles took.
+"""Remember builds on this machine: the times of their steps, and the memory that compiles took.
 
 It is read for the time that is left of a build under way, and for the number of jobs of the next plan.
 """
@@ -20,7 +20,7 @@ from torchbuild_tasks.build.time_left import TimeLeft
 from torchbuild_tasks.catalog import StepCostRow
 from torchbuild_tasks.errors import UsageError
 from torchbuild_tasks.model.history import HISTORY_SCHEMA, PEAKS, History, PastBuild, PastPeaks
-from torchbuild_tasks.ninja.graph import Graph, parse_graph
+from torchbuild_tasks.ninja.build_file import BuildFile, parse_build_file
 from torchbuild_tasks.ninja.log import (
     NinjaLog,
     Step,
@@ -33,7 +33,7 @@ from torchbuild_tasks.ninja.log import (
 from torchbuild_tasks.ninja.progress import ProgressParser
 from torchbuild_tasks.ninja.step_times import CACHEABLE, hits, remember
 from torchbuild_tasks.ninja.timeline import wall_seconds
-from torchbuild_tasks.system import process, venv
+from torchbuild_tasks.system import venv
 from torchbuild_tasks.system.files import write_json
 from torchbuild_tasks.system.reading import read_bytes, read_json
 from torchbuild_tasks.values import from_json
@@ -44,9 +44,8 @@ _OLD: Final = ("jobs", "after")  # keys of 0.1: how many steps ran at once, and 
 T = TypeVar("T", History, PastPeaks)
 _EVERY: Final = 1.0  # seconds between two looks at Ninja's log
 _LONG: Final = 100  # steps from which on the graph is worth its half second
-_GRAPH_PATIENCE: Final = 60.0
 _LONGEST_GRAPH: Final = 1 << 30  # bytes; that of a whole PyTorch has some ten millions
-_INCLUDED: Final = re.compile(rb"^[ \t]*(?:include|subninja)\b[ \t]*(.*?)[ \t\r]*$", re.MULTILINE)
+_RELEASE: Final = re.compile(r"\d+\.\d+")
 _MAKE_PROGRAM: Final = re.compile(r"^CMAKE_MAKE_PROGRAM:[A-Z]+=(.+)$", re.MULTILINE)
 
 
@@ -132,7 +131,8 @@ class Follower:
         if size == self._at:
             return ""
         if size < self._at:  # rewritten, or a new log
-            self._at, self._rest = 0, b""
+            self._at = 0
+            self._rest = b""
         data = _read(self._path, self._at)
         self._at += len(data)
         *lines, self._rest = (self._rest + data).split(b"\n")
@@ -184,9 +184,12 @@ class Pace:
         self._target = target
         self._follower = Follower(build_dir / NINJA_LOG)
         self._left = TimeLeft(history, rows)
-        self._build_dir, self._looked_up = build_dir, not rows
+        self._build_dir = build_dir
+        self._looked_up = not rows
         self._parser = ProgressParser()
-        self._clock, self._next, self._version = clock, 0.0, 0
+        self._clock = clock
+        self._next = 0.0
+        self._version = 0
         self._lock = threading.RLock()
 
     def read_output(self, block: bytes) -> float | None:
@@ -201,8 +204,9 @@ class Pace:
     def _look_up(self, total: int) -> None:
         if not self._looked_up and total >= _LONG:
             self._looked_up = True
-            if graph := ninja_graph(self._build_dir, self._target):
-                self._left.expect(graph.outputs, self._follower.built)
+            if graph := ninja_graph(self._build_dir):
+                asked = graph.outputs_of((self._target,)) if self._target else graph.outputs
+                self._left.expect(asked, self._follower.built)
 
     @property
     def spread(self) -> float:
@@ -261,6 +265,25 @@ def recall(store: Path, source: Path, compiler: str) -> History:
     return read_history(history_file(store, source, compiler), source, compiler)
 
 
+def longest_build(store: Path, source: Path) -> PastBuild | None:
+    """Return the longest build known of this checkout, else of another one of its release."""
+    known: dict[bool, list[PastBuild]] = {True: [], False: []}
+    for path in sorted((store / HISTORY).glob("*.json")):
+        history = read_history(path, source, "")
+        own = history.source == str(source)
+        if own or _release(Path(history.source)) == _release(source) != "":
+            known[own] += (build for build in history.builds if build.steps)
+    return max(known[True] or known[False], key=lambda build: build.seconds, default=None)
+
+
+def _release(source: Path) -> str:
+    """Return the two numbers of a checkout's release, as in 2.6; "" where it does not say them."""
+    with contextlib.suppress(OSError):
+        match = _RELEASE.match(read_bytes(source / "version.txt").decode("utf-8", "replace"))
+        return match[0] if match else ""
+    return ""
+
+
 def keep(store: Path, source: Path, compiler: str, build_dir: Path, *, started: float, finished: str) -> str:
     """Take a build that has ended into the history; "" or, in a line, why it is not remembered.
 
@@ -312,36 +335,26 @@ def read_ninja_log(build_dir: Path) -> NinjaLog:
         raise UsageError(f"{path}: {error.what}", looked=error.looked, next_step=error.next_step) from None
 
 
-def ninja_graph(build_dir: Path, target: str = "") -> Graph | None:
-    """Return Ninja's graph of files and steps, of one target or of all; None where it cannot be asked.
+def ninja_graph(build_dir: Path) -> BuildFile | None:
+    """Return what build.ninja says; None where it cannot be read."""
+    with contextlib.suppress(OSError, ValueError, RecursionError):
+        graph = read_build_file(build_dir)
+        return graph if graph.edges else None
+    return None
 
-    That takes 0.15 s (1.13.1).
+
+def read_build_file(build_dir: Path) -> BuildFile:
+    """Read build.ninja and what it includes: regular files alone.
+
+    Raises:
+        OSError: one of them cannot be read, or is none.
+        ValueError, RecursionError: it is damaged, or includes itself.
     """
-    program = build_program(build_dir, "ninja")
-    if not program or not _has_plain_graph(build_dir):
-        return None
-    words = (program, "-t", "graph", *filter(None, (target,)))
-    captured = process.capture(words, cwd=build_dir, timeout=_GRAPH_PATIENCE)
-    if captured.rc != 0:
-        return None
-    graph = parse_graph(captured.stdout.decode("utf-8", errors="surrogateescape"))
-    return graph if graph.outputs else None
 
+    def read(name: str) -> str:
+        return read_bytes(build_dir / name, most=_LONGEST_GRAPH).decode("utf-8", "surrogateescape")
 
-def _has_plain_graph(build_dir: Path) -> bool:
-    """Say whether Ninja would read files alone: a checkout's graph may include /dev/zero, or itself."""
-    todo, seen = ["build.ninja"], set[str]()
-    while todo:
-        name = os.path.normpath(todo.pop())
-        if name in seen or "$" in name:  # what CMake writes names none twice, and none by a variable
-            return False
-        seen.add(name)
-        try:
-            text = read_bytes(build_dir / name, most=_LONGEST_GRAPH)
-        except OSError:
-            return False
-        todo += [os.fsdecode(file) for file in _INCLUDED.findall(text)]
-    return True
+    return parse_build_file(read)
 
 
 def build_program(build_dir: Path, name: str, path: str | None = None) -> str:

@@ -1,4 +1,4 @@
-"""What a run leaves behind: its log, the manifest in the build tree, the list of what it made.
+"""Write what a run leaves behind: its log, the manifest in the build tree, the list of what it made.
 
 Nothing is written until a stage opens the ledger or uses the log, so a run that finds
 everything up to date leaves the last build's log and manifest as they are.
@@ -65,7 +65,10 @@ class Ledger:
         self.environ: Mapping[str, str] | None = None  # in which the commands of the build run
         # What is gathered for the manifest once the build has ended.
         self.epilogue: Callable[[], None] | None = None
-        self._root, self._build_dir, self._outputs, self._redact = root, build_dir, outputs, redact
+        self._root = root
+        self._build_dir = build_dir
+        self._outputs = outputs
+        self._redact = redact
         self._build: ownership.Build | None = None
 
     @property
@@ -110,7 +113,8 @@ class Ledger:
     @contextlib.contextmanager
     def stage(self, title: str) -> Iterator[None]:
         """Time one stage and note how it ended."""
-        start, result = time.monotonic(), "failed"
+        start = time.monotonic()
+        result = "failed"
         try:
             yield
             result = "ok"

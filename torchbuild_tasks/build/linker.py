@@ -44,7 +44,7 @@ def try_linker(plan: BuildPlan, report: Reporter) -> str:
     if reason:
         return _refuse(linker, reason, output, report)
     took = time.monotonic() - start
-    report.note(f"Pre-flight, {took:.1f} s: a library and a program are linked by {linker.program} and run.")
+    report.note(f"Pre-flight, {took:.1f} s: linked and ran a library and a program with {linker.program}.")
     return ""
 
 
@@ -88,7 +88,7 @@ def _run_trial(trial: LinkTrial, folder: Path, report: Reporter) -> tuple[str, t
 
 
 def _refuse(linker: LinkerPlan, reason: str, output: tuple[str, ...], report: Reporter) -> str:
-    """Raise where it was asked for by name, else note that the build goes on without it."""
+    """Raise where it was asked for by name, else note that the build continues without it."""
     if linker.demanded:
         raise PreflightFailed(
             f"The linker {linker.name} ({linker.program}) does not link here: {reason}.",
@@ -96,5 +96,5 @@ def _refuse(linker: LinkerPlan, reason: str, output: tuple[str, ...], report: Re
             next_step="Leave it out (--linker default), name another, or go on without this check "
             "(--no-preflight).",
         )
-    report.note(f"The linker {linker.name} does not link here ({reason}); the build goes on without it.")
+    report.note(f"The linker {linker.name} does not link here ({reason}); the build continues without it.")
     return f"it does not link here ({reason})"

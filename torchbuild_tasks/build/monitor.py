@@ -65,13 +65,19 @@ class Monitor:
     def __init__(
         self, pace: Pace, sizes: Sizes, can: Advice, report: Reporter, first_error: Callable[[], str] = str
     ) -> None:
-        self.sizes, self._first_error, self._failed = sizes, first_error, False
-        self._pace, self._can, self._report = pace, can, report
+        self.sizes = sizes
+        self._first_error = first_error
+        self._failed = False
+        self._pace = pace
+        self._can = can
+        self._report = report
         self._over = threading.Event()
         self._began = time.monotonic()
         start = swap_used()
         self._state = State(elapsed=0.0, swap=start, swap_at_start=start)
-        self._several, self._looked, self._reported = self._began, self._began, 0.0
+        self._several = self._began
+        self._looked = self._began
+        self._reported = 0.0
         self._thread = threading.Thread(target=self._run, name="monitor", daemon=True)
 
     def __enter__(self) -> None:
@@ -136,7 +142,8 @@ class Sizes:
     """
 
     def __init__(self, kind_of: Callable[[str], str], processes: Processes | None = None) -> None:
-        self._kind_of, self._processes = kind_of, processes or Processes()
+        self._kind_of = kind_of
+        self._processes = processes or Processes()
         self._seen: dict[tuple[int, float], Seen] = {}
 
     def look(self) -> tuple[str, ...]:

@@ -1,4 +1,4 @@
-"""Which files the build itself names: in Ninja's graph, log and headers, in CMake's scripts and lists.
+"""Find the files that a build itself names: in Ninja's graph, log and headers, in CMake's scripts and lists.
 
 A person keeps notes and experiments in a build folder while a build runs there. What a build writes stands in
 one of these texts; what stands in none may be the user's, and is not claimed.

@@ -42,7 +42,8 @@ LONG: Final = 120.0
 @contextlib.contextmanager
 def notify_when_over(request: BuildRequest, report: Reporter, root: Path) -> Iterator[None]:
     """Notify when the body ends, however it ends; a notification that fails is a note."""
-    began, result = time.monotonic(), "failed"
+    began = time.monotonic()
+    result = "failed"
     try:
         yield
         result = "ok"

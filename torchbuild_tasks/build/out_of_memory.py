@@ -53,7 +53,7 @@ _SAYINGS: Final = tuple(
 
 
 class Killed(msgspec.Struct, frozen=True, kw_only=True):
-    """What ran out of memory: `kind` is "c++", "cuda", "link" or "build" (Ninja itself), by `line`."""
+    """A step that ran out of memory: `kind` is "c++", "cuda", "link" or "build" (Ninja itself), by `line`."""
 
     kind: str
     line: str

@@ -1,4 +1,4 @@
-"""Which files of a checkout are outputs of a build, by the rows of data/outputs.toml."""
+"""Tell which files of a checkout are outputs of a build, by the rows of data/outputs.toml."""
 
 from __future__ import annotations
 

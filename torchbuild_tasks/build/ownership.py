@@ -51,7 +51,7 @@ class Record(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Claimed(msgspec.Struct, frozen=True):
-    """What builds own, and what came while they ran and nothing names; each path with its stamp."""
+    """Files that builds own, and those that came meanwhile and nothing names; each path with its stamp."""
 
     owned: Listing
     unnamed: Listing
@@ -194,7 +194,7 @@ def _name_there(folder: Path, name: str) -> str:
 
 
 class Removed(msgspec.Struct, frozen=True, kw_only=True):
-    """What was removed; `failed` are files that are still there, each with the reason."""
+    """A clean's result; `failed` are files that are still there, each with the reason."""
 
     count: int
     bytes: int
@@ -327,7 +327,7 @@ def _refuse_unrecorded(root: Path, now: Listing) -> None:
     if not files:
         return
     raise CleanRefused(
-        f"No build by this tool is recorded in {root}, so nothing there is known to be its work.",
+        f"No build by this tool is recorded in {root}, so nothing there can be removed safely.",
         looked=(f"{len(files)} files look like outputs of a build:", *files[:10]),
         next_step="PyTorch's own clean is `python setup.py clean` (up to 2.13) or `spin clean`. It removes "
         "all that .gitignore lists, a folder `env` of yours too: `git clean -ndX` shows what is ignored.",
@@ -349,7 +349,9 @@ def remove(removal: Removal) -> Removed:
     No folder is entered through a link, so nothing outside the checkout can be reached.
     Raises UsageError when the record cannot be written.
     """
-    root, real, size = Path(removal.root), {""}, 0
+    root = Path(removal.root)
+    real = {""}
+    size = 0
     removed: set[str] = set()
     failed: list[tuple[str, str]] = []
     patience = Patience()

@@ -89,7 +89,8 @@ class _Bench:
     """Runs the commands of one pre-flight in its folder, and writes them to the log."""
 
     def __init__(self, work: Work, folder: Path) -> None:
-        self._work, self._folder = work, folder
+        self._work = work
+        self._folder = folder
         self._environ = dict(work.env)
 
     def compile(self, trial: Trial) -> None:
@@ -116,7 +117,8 @@ class _Bench:
                 return f"the cubin was not looked into, for cuobjdump {_ending(captured)}"
             archs = read_listed_archs(_output(captured))
         else:
-            archs, argv = read_object_archs((self._folder / planned.cubin).read_bytes()), (planned.cubin,)
+            archs = read_object_archs((self._folder / planned.cubin).read_bytes())
+            argv = (planned.cubin,)
         if same_archs(planned.archs, archs):
             return f"the cubin holds {_and(archs)}"
         raise PreflightFailed(
@@ -234,7 +236,7 @@ _HIT: Final = re.compile(r"(direct|preprocessed)_cache_hit|cache hit \(")
 
 
 class Answer(NamedTuple):
-    """Whether a cache had the object; `reason` is why not, in the cache's own words."""
+    """A cache's answer, whether it had the object; `reason` is why not, in the cache's own words."""
 
     hit: bool
     reason: str = ""
@@ -268,7 +270,8 @@ def read_object_archs(data: bytes) -> tuple[str, ...]:
 def _images(data: bytes, at: int) -> Iterator[str]:
     try:
         _, _, header, size = _HEAD.unpack_from(data, at)
-        place, end = at + header, min(at + header + size, len(data))
+        place = at + header
+        end = min(at + header + size, len(data))
         while place < end:
             kind, _, header, size = _HEAD_OF_IMAGE.unpack_from(data, place)
             (arch,) = struct.unpack_from("<I", data, place + _ARCH_AT)

@@ -55,9 +55,9 @@ def prepare_python(work: Work) -> Work:
     changes = [change for change in (environment.remove, environment.install) if change]
     if environment.foreign and changes and not is_agreed(work, _question(environment.python, changes)):
         raise RequirementsError(
-            f"{environment.python} has to be changed for this build, and it is an environment of yours.",
+            f"{environment.python} has to be changed for this build, and it is your own environment.",
             looked=tuple(f"{shell_text(change.argv)}  ({change.because})" for change in changes),
-            next_step=f"Do that yourself, or say --yes. {OWN_VENV}",
+            next_step=f"Do that yourself, or add --yes. {OWN_VENV}",
         )
     _check_wheels(work, environment.install)
     for change in changes:
@@ -82,7 +82,7 @@ def _set_aside_half_torch(work: Work) -> None:
             with files.translate_errors(RequirementsError, half):
                 files.replace(half, aside)
             work.report.note(
-                f"{half} is of no package, as a killed install leaves it; it was moved to {aside}"
+                f"{half} belongs to no package, probably after a killed install; it was moved to {aside}"
             )
 
 
@@ -98,7 +98,7 @@ def _make_venv(work: Work, python: str, create: Command) -> None:
     except RequirementsError:
         if not rest:
             raise
-        work.report.note("uv could not make the venv; Python's own module does")
+        work.report.note("uv could not make the venv; trying Python's venv module")
         _make_in(work, folder, rest[0])
     venv.end(python)
 
@@ -145,7 +145,7 @@ def _install_better(work: Work, command: Command) -> None:
         install(work, command)
     except RequirementsError:
         work.report.note(
-            f"Left out, because it is not available: {command.because} (--machine-tools asks for none)"
+            f"Left out, because it is not available: {command.because} (--machine-tools does not ask for it)"
         )
 
 
@@ -171,7 +171,8 @@ def keep_torch(work: Work) -> Work:
     environment = work.plan.environment
     if environment.foreign or work.request.target or not venv.is_whole(environment.python):
         return work
-    if work.up_to_date and (venv.folder_of(environment.python) / venv.CONSTRAINTS).exists():
+    same = work.up_to_date or work.front_end_skipped  # pip installed nothing, so its version is what it was
+    if same and (venv.folder_of(environment.python) / venv.CONSTRAINTS).exists():
         return work
     ask = "import importlib.metadata as m; print(m.version('torch'))"
     captured = process.capture((environment.python, "-I", "-c", ask), timeout=60.0)
@@ -215,7 +216,7 @@ def _clean_for(work: Work) -> None:
     if not agreed:
         raise CleanRefused(
             f"The build tree has to be made again: {because}.",
-            next_step="Say --clean (or --yes) to remove what the last build made and go on.",
+            next_step="Add --clean (or --yes) to remove what the last build made, and continue.",
         )
     outputs = recordable(work.catalog, work.plan.era)
     log_time = last_write(work.root / files.STATE_DIR / LOGS, LOG)
@@ -273,10 +274,10 @@ def install(work: Work, command: Command) -> None:
         )
     except Stalled as stalled:
         raise RequirementsError(
-            f"{shell_text(command.argv)} got no further: {stalled}.",
+            f"{shell_text(command.argv)} made no progress: {stalled}.",
             looked=tail.lines,
             next_step="Take another index (PIP_INDEX_URL), or a folder of wheels: --offline --wheels folder\n"
-            "For a network that is as slow as that, TORCHBUILD_STALL names other seconds.",
+            "If your network is that slow, set TORCHBUILD_STALL to more seconds.",
         ) from None
     if rc != 0 and uses_uv(command.argv) and command.argv[1] == "pip":
         at = command.argv.index("--python") + 1

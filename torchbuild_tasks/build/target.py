@@ -43,7 +43,7 @@ def build_target(work: Work) -> Work:
     if not (work.build_dir / "CMakeCache.txt").exists():
         raise BuildFailed(
             "CMake has to be run again, which builds more than one target.",
-            next_step="Say `build` without --target.",
+            next_step="Use `build` without --target.",
         )
     work.ledger.open()
     work = run_build(work, replace(ninja, argv=(*ninja.argv, target)))
@@ -64,7 +64,7 @@ def _refuse_unknown(work: Work, ninja: Command, target: str) -> None:
     names = nearest_targets(target, listed.text)
     raise UsageError(
         f"The build tree has no target {target}.",
-        looked=(f"targets of {work.build_dir / 'build.ninja'} with a like name:", *names) if names else (),
+        looked=(f"targets of {work.build_dir / 'build.ninja'} with a similar name:", *names) if names else (),
         next_step=f"ninja -C {work.build_dir} -t targets all   lists every one of them.",
     )
 

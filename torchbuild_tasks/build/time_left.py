@@ -45,7 +45,8 @@ class TimeLeft:
     """
 
     def __init__(self, history: History, rows: Sequence[StepCostRow] = ()) -> None:
-        self._rows, self._usual = rows, costs(history)
+        self._rows = rows
+        self._usual = costs(history)
         self._part = {output: _COMPILES if _is_compile(output) else _OTHER for output in self._usual}
         self._guessed: set[str] = set()
         self._row: dict[str, float] = {}  # by part: what its row says of one step
@@ -92,7 +93,8 @@ class TimeLeft:
 
     def set_progress(self, done: int, total: int) -> None:
         """Take in Ninja's `[done/total]`."""
-        self._done, self._total = done, total
+        self._done = done
+        self._total = total
 
     def finish(self) -> None:
         """Take in that every step has ended."""

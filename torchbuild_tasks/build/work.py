@@ -1,4 +1,4 @@
-"""What every stage of a build is handed: the plan, the front it reports to, the record it leaves."""
+"""The work that is handed from stage to stage: the plan, the front it reports to, the record it leaves."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from torchbuild_tasks.values import repr_without
 
 
 class Fetching(msgspec.Struct, frozen=True, kw_only=True):
-    """How helpers are fetched: where they are kept, what pins them, how the network is reached.
+    """The ways in which helpers are fetched: where they are kept, what pins them, how the network is reached.
 
     `git_mirrors` are pairs of beginnings of git addresses: what is written, and what is asked instead.
     """
@@ -38,7 +38,7 @@ class Fetching(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Reporter(Protocol):
-    """What a front offers to the stages: all that is shown or asked goes through it."""
+    """The face of a front to the stages: all that is shown or asked goes through it."""
 
     def stage(self, title: str) -> None: ...
     def note(self, text: str, *, alone: bool = False) -> None: ...
@@ -123,7 +123,7 @@ def where_to_read(work: Work, line: int | None) -> str:
     at = f", line {line}" if line else ""
     path, problem = work.ledger.log.path, work.ledger.log.problem
     at += f" (cut short: {problem})" if problem else ""
-    on = "Once that is out of the way, the same command goes on from where it stopped."
+    on = "When that is fixed, the same command continues where it stopped."
     return f"The whole log: {path}{at}\n{on}"
 
 

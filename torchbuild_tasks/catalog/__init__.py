@@ -1,4 +1,4 @@
-"""What is known and changes with releases: rows of `data/*.toml`, read into frozen values.
+"""The rows of `data/*.toml`, read into frozen values: what is known and changes with releases.
 
 Everything that changes with a PyTorch release is a row: an unknown or missing column and a value of the
 wrong type are errors that name file, row and column. A row applies by fixed columns only (`era`, `torch`,

@@ -43,7 +43,7 @@ class CudaDriverRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
 
 
 class CudaTorchRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Which CUDA toolkits a torch series builds with (`cuda`, `torch`: PEP 440), and cuDNN's versions.
+    """The CUDA toolkits that a torch series builds with (`cuda`, `torch`: PEP 440), and cuDNN's versions.
 
     A toolkit outside of `cuda` is refused where `refuse` is true (the build stops by itself),
     else warned about. `best` is the series that upstream builds its own binaries with. `os`
@@ -127,7 +127,7 @@ class GpuRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 
 
 class GpuNameRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What products of a compute capability are called (patterns); the first row that fits counts."""
+    """The names of products of a compute capability (patterns); the first row that fits counts."""
 
     capability: str
     names: tuple[str, ...]
@@ -279,7 +279,7 @@ REDIST: Final = "https://developer.download.nvidia.com/compute/cuda/redist"
 
 
 class _Kind(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What a part is in all releases of the major `cuda`: wheels of `project`, or NVIDIA's `archive`.
+    """A part as it is in all releases of the major `cuda`: wheels of `project`, or NVIDIA's `archive`.
 
     `needed` is compile (nvcc and what every compilation needs) or torch (libraries that PyTorch
     links). `folder` is the folder inside a wheel whose content belongs into the toolkit, `holds`
@@ -366,7 +366,8 @@ def _row(toolkit: _Toolkit, kind: _Kind, part: _Part, file: _File) -> PartRow:
     os = "windows" if file.tag.startswith("win") else "linux"
     arch = "aarch64" if file.tag.endswith(("aarch64", "sbsa")) else "x86_64"
     unpack: Unpack = "tar.xz" if kind.archive and os == "linux" else "zip"
-    folder, urls = part.folder or kind.folder, tuple[str, ...]()
+    folder = part.folder or kind.folder
+    urls = tuple[str, ...]()
     if kind.archive:
         folder = f"{kind.archive}-{file.tag}-{part.version}-archive"
         urls = (f"{REDIST}/{kind.archive}/{file.tag}/{folder}.{unpack}",)

@@ -174,14 +174,15 @@ def _search_in_time(row: UserFailureRow, pattern: regex.Pattern[str], text: str)
         raise UsageError(
             f"{row.place}: failure {row.id}: its pattern {pattern.pattern!r} takes more than {PATIENCE:g} s "
             f"for one line of {len(text)} letters.",
-            next_step="Let it find less at once: what stands before the error need not be in it, and "
-            r"[^']* ends at a quote where .* goes on.",
+            next_step="Make it match less: leave out what comes before the error; "
+            r"[^']* stops at a quote, .* does not.",
         ) from None
 
 
 def fitting_rows(rows: Iterable[FailureRow], facts: Facts) -> tuple[FailureRow, ...]:
     """Return the rows that a build of this tree on this machine can meet."""
-    tree, version = facts.tree, parse_version(facts.tree.version)
+    tree = facts.tree
+    version = parse_version(facts.tree.version)
     return tuple(
         row
         for row in rows

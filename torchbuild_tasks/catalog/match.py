@@ -1,4 +1,4 @@
-"""Which row applies: by era, torch version, mode and name. Nothing else is compared."""
+"""Find the row that applies: by era, torch version, mode and name. Nothing else is compared."""
 
 from __future__ import annotations
 

@@ -8,7 +8,7 @@ import msgspec
 
 
 class WheelInputRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What a change of these files asks of a torch out of a wheel; wheel_inputs.toml explains the columns."""
+    """Files whose change asks something of a torch out of a wheel; wheel_inputs.toml explains the columns."""
 
     paths: tuple[str, ...]
     kind: Literal["native", "generated", "build", "python", "test", "docs"]
@@ -36,7 +36,7 @@ class SharedRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
 
 
 class RpathRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Where the libraries of a wheel for a `cuda` major look for NVIDIA's wheels, below site-packages."""
+    """Folders where libraries of a wheel for a `cuda` major look for NVIDIA's, below site-packages."""
 
     cuda: str
     folders: tuple[str, ...]
@@ -44,7 +44,7 @@ class RpathRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
 
 
 class CompressRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What nvcc is told so that device code is small, for CUDA versions of `cuda` (a PEP 440 specifier)."""
+    """The words to nvcc so that device code is small, for CUDA versions of `cuda` (a PEP 440 specifier)."""
 
     cuda: str
     flags: str
@@ -61,7 +61,7 @@ class IndexLimitRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
 
 
 class SmallerRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What makes a wheel smaller: for files of these patterns, from `share` of its size on."""
+    """A way to make a wheel smaller: for files of these patterns, from `share` of its size on."""
 
     files: tuple[str, ...]
     what: str
@@ -71,7 +71,7 @@ class SmallerRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
 
 
 class PlatformRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What is known of a system and processor that not every torch is built on.
+    """A system and processor that not every torch is built on.
 
     An empty `arch`, `libc`, `kernel` or `distribution` stands for every one; the latter three are the
     beginning of what the facts have. `torch` and `toolkit` are versions (PEP 440), `cuda` whether the row

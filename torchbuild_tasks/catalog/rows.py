@@ -586,14 +586,12 @@ class ComponentRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     pip: str = ""
     names: Mapping[str, str] = msgspec.field(default_factory=dict)
     like: str = ""
+    systems: tuple[str, ...] = ()
     fix: tuple[str, ...] = ()
 
 
 class PackageRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What each package manager calls a thing; `*` in the name stands for a version ("g++-*").
-
-    `options` are further words for a manager.
-    """
+    """What each package manager calls a thing, with `options` for it; `*` stands for a version ("g++-*")."""
 
     name: str
     names: Mapping[str, str] = msgspec.field(default_factory=dict)

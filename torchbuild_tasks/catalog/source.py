@@ -23,7 +23,7 @@ class SubmoduleRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
 
 
 class HelperSourceRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Where the source of a helper is got on `os`: an archive by `urls`, or the commit `ref` of a git `url`.
+    """The place of a helper's source on `os`: an archive by `urls`, or the commit `ref` of a git `url`.
 
     `archive` is what the built one is called ("{cuda}": 130), and `holds` are the paths that it must hold.
     """
@@ -42,7 +42,7 @@ class HelperSourceRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_
 
 
 class RecipeRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """How a source of the helper `name` is built in whose CMakeLists.txt the word `reads` stands.
+    """The build of a source of the helper `name` in whose CMakeLists.txt the word `reads` stands.
 
     `options` are CMake's; {archs} are the architectures, each by `cubin` and `ptx` ({0}: 90), with
     `separator` between. Where the file `generated` is missing, `generate` makes it and the other precisions,

@@ -150,7 +150,8 @@ def _candidate(probe: Probe, path: str, via: str, cxx: bool) -> _Candidate:
 
     ccache itself takes the next program of that name on PATH, so we do the same.
     """
-    real, stem = probe.realpath(path), probe.names.stem
+    real = probe.realpath(path)
+    stem = probe.names.stem
     if stem(real) not in LAUNCHERS:
         return _Candidate(path=path, found_via=via, cxx=cxx, real=real)
     behind = [probe.realpath(other) for other in probe.which_all(probe.names.base(path))]

@@ -85,15 +85,15 @@ def _quota_of(probe: Probe, level: CgroupLevel) -> tuple[str, int | None, int | 
     if level.version == 2:
         file = f"{level.folder}/cpu.max"
         quota, period = ((probe.read(file) or "").split() + ["", ""])[:2]
-        return file, _number(quota), _number(period)
+        return file, number_in(quota), number_in(period)
     file = f"{level.folder}/cpu.cfs_quota_us"
-    return file, _number(probe.read(file)), _number(probe.read(f"{level.folder}/cpu.cfs_period_us"))
+    return file, number_in(probe.read(file)), number_in(probe.read(f"{level.folder}/cpu.cfs_period_us"))
 
 
 # ---------------- memory
 
 # Version 1 writes "no limit" as the largest number of pages in bytes, about 2**63.
-_NO_LIMIT = 1 << 60
+NO_LIMIT = 1 << 60
 
 
 class _Limit(NamedTuple):
@@ -117,7 +117,7 @@ def look_at_memory(probe: Probe) -> Memory:
     """
     if status := probe.memory_status():
         return _memory_of_windows(status)
-    info = _pairs(probe.read("/proc/meminfo"))
+    info = pairs_in(probe.read("/proc/meminfo"))
     tightest = min(_limits(probe), key=lambda limit: limit.room, default=None)
     return Memory(
         total=_kib(info, "MemTotal"),
@@ -156,11 +156,11 @@ def _limits_of(probe: Probe, level: CgroupLevel) -> list[tuple[str, int]]:
     limit of ancestors that a container cannot see.
     """
     names = ("memory.max", "memory.high") if level.version == 2 else ("memory.limit_in_bytes",)
-    limits = [(file, _number(probe.read(file))) for name in names for file in [f"{level.folder}/{name}"]]
+    limits = [(file, number_in(probe.read(file))) for name in names for file in [f"{level.folder}/{name}"]]
     if level.version == 1 and level.own:
         file = f"{level.folder}/memory.stat"
-        limits.append((file, _pairs(probe.read(file)).get("hierarchical_memory_limit")))
-    return [(file, value) for file, value in limits if value is not None and value < _NO_LIMIT]
+        limits.append((file, pairs_in(probe.read(file)).get("hierarchical_memory_limit")))
+    return [(file, value) for file, value in limits if value is not None and value < NO_LIMIT]
 
 
 def _memory_in_use(probe: Probe, level: CgroupLevel) -> int | None:
@@ -168,18 +168,18 @@ def _memory_in_use(probe: Probe, level: CgroupLevel) -> int | None:
     current, key = ("memory.current", "inactive_file")
     if level.version == 1:
         current, key = ("memory.usage_in_bytes", "total_inactive_file")
-    used = _number(probe.read(f"{level.folder}/{current}"))
+    used = number_in(probe.read(f"{level.folder}/{current}"))
     if used is None:
         return None
-    return max(0, used - _pairs(probe.read(f"{level.folder}/memory.stat")).get(key, 0))
+    return max(0, used - pairs_in(probe.read(f"{level.folder}/memory.stat")).get(key, 0))
 
 
-def _pairs(text: str | None) -> dict[str, int]:
+def pairs_in(text: str | None) -> dict[str, int]:
     """Read lines of a name and a number: `MemTotal:  24682416 kB`, `inactive_file 159744`."""
     pairs = {}
     for line in (text or "").splitlines():
         words = line.split()
-        value = _number(words[1]) if len(words) > 1 else None
+        value = number_in(words[1]) if len(words) > 1 else None
         if value is not None:
             pairs[words[0].rstrip(":")] = value
     return pairs
@@ -189,7 +189,8 @@ def _kib(info: dict[str, int], name: str) -> int | None:
     return info[name] * 1024 if name in info else None
 
 
-def _number(text: str | None) -> int | None:
+def number_in(text: str | None) -> int | None:
+    """Return the number that a text is; None for anything else."""
     text = (text or "").strip()
     return int(text) if text.isascii() and text.isdigit() else None
 

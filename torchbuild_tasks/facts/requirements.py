@@ -1,4 +1,4 @@
-"""What a checkout asks for by its own files: of its builders, and of whoever installs what is built.
+"""Read what a checkout asks for by its own files: of its builders, and of whoever installs what is built.
 
 Nothing of it is run: TOML and pip's format are read as such, setup.py and a metadata provider as syntax.
 """
@@ -212,7 +212,8 @@ def _marker(test: ast.expr, *, otherwise: bool) -> str | None:
     if isinstance(test, ast.Compare) and len(test.ops) == 1:
         sign = _SIGNS.get(type(test.ops[0]), "")
         sign = _OTHERWISE.get(sign, "") if otherwise else sign
-        left, right = ast.unparse(test.left), test.comparators[0]
+        left = ast.unparse(test.left)
+        right = test.comparators[0]
         if sign and left.startswith("sys.version_info"):
             return _version_marker(sign, right)
         if sign and left in _MARKERS and isinstance(right, ast.Constant):

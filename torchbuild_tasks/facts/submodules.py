@@ -18,7 +18,7 @@ LISTS = ("get_submodule_folders", "check_submodules")
 
 
 class Submodules(NamedTuple):
-    """What `Tree` says of them, by the same names."""
+    """The part of `Tree` about them, by the same names."""
 
     empty: tuple[str, ...] = ()
     absent: tuple[str, ...] = ()

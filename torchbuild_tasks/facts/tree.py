@@ -94,7 +94,7 @@ def _checkout_problem(probe: Probe, root: str) -> str | None:
     missing = [mark for mark in MARKS if not probe.exists(probe.join(root, mark))]
     if not missing:
         return None
-    return f"no torch checkout, for it holds no {', no '.join(missing)}{_nearby_checkout(probe, root)}"
+    return f"not a PyTorch checkout: it has no {', no '.join(missing)}{_nearby_checkout(probe, root)}"
 
 
 def _nearby_checkout(probe: Probe, root: str) -> str:

@@ -1,4 +1,4 @@
-"""What the build of this very checkout reads: its switches with their conditions, and its variables.
+"""Read what the build of this very checkout reads: its switches with their conditions, and its variables.
 
 CMake's own files and the Python that starts them are read as text; nothing is run. The whole of 2.6.0 takes
 about 70 ms. Submodules are read only where a name was asked for that nothing else has.
@@ -26,6 +26,8 @@ _COMMENT: Final = re.compile(r"(?m)#\[\[.*?\]\]|#[^\n]*", re.DOTALL)
 _PYTHON_COMMENT: Final = re.compile(r"(?m)^\s*#.*$")
 _WORD: Final = re.compile(r'"((?:[^"\\]|\\.)*)"|([^\s"()]+)', re.DOTALL)
 _NAME: Final = re.compile(r"[A-Za-z_]\w{2,}")
+# option(NAME "help" value): https://cmake.org/cmake/help/latest/command/option.html, and
+# cmake_dependent_option(NAME "help" value "conditions" otherwise): …/latest/module/CMakeDependentOption.html.
 _OPTION: Final = re.compile(
     r"\b(cmake_dependent_option|option|OPTION|CMAKE_DEPENDENT_OPTION)\s*\(\s*(\w+)((?:\s|[^()\"]|\"(?:[^\"\\]|\\.)*\"|\([^()]*\))*)\)",
     re.DOTALL,
@@ -91,7 +93,8 @@ def _read(probe: Probe, root: str, path: str) -> str | None:
 
 def _cmake_files(probe: Probe, root: str) -> Iterator[tuple[str, str]]:
     """Yield the CMakeLists.txt and those of its folders, by their paths below the root."""
-    todo, seen = ["CMakeLists.txt"], set[str]()
+    todo = ["CMakeLists.txt"]
+    seen = set[str]()
     while todo:
         path = todo.pop()
         if path in seen or (text := _read(probe, root, path)) is None:

@@ -1,4 +1,4 @@
-"""Whether the user has vouched for the files that were found with a checkout, as they are now."""
+"""Tell whether the user has vouched for the files that were found with a checkout, as they are now."""
 
 from __future__ import annotations
 

@@ -26,6 +26,7 @@ from packaging.version import InvalidVersion, Version
 from torchbuild_tasks.model.wheel import Member, Wheel
 from torchbuild_tasks.system.reading import open_file
 from torchbuild_tasks.text.words import in_short
+from torchbuild_tasks.values import replace
 
 VERSION_FILE: Final = "torch/version.py"
 _TEXT_LIMIT: Final = 4 << 20  # bytes: METADATA of torch has 30 KB
@@ -62,7 +63,7 @@ def look_at_wheel(path: Path) -> Wheel:
     except OSError as error:
         return Wheel(path=str(path), problem=f"it cannot be read: {error.strerror or error}")
     except BROKEN as error:
-        return Wheel(path=str(path), problem=f"it is cut off or no wheel: {in_short(error)}")
+        return Wheel(path=str(path), problem=f"it is truncated or not a wheel: {in_short(error)}")
 
 
 def _read(path: Path, archive: zipfile.ZipFile) -> Wheel:
@@ -77,22 +78,30 @@ def _read(path: Path, archive: zipfile.ZipFile) -> Wheel:
         return Wheel(path=str(path), problem=f"it is not a wheel of torch: no {missing} is in it")
     entries = f"{infos[0]}/entry_points.txt"
     metadata = HeaderParser().parsestr(_text(archive, f"{infos[0]}/METADATA"))
-    values = {name: value for name, _, value in _ASSIGNED.findall(_text(archive, VERSION_FILE))}
-    wheel = Wheel(
-        path=str(path),
-        version=str(metadata.get("Version", "")),
-        torch_version=values.get("__version__", ""),
-        commit=values.get("git_version", ""),
-        cuda=values.get("cuda", ""),
-        dist_info=infos[0],
-        members=members_of(archive),
-    )
+    wheel = look_at_version(str(path), str(metadata.get("Version", "")), _text(archive, VERSION_FILE))
+    if wheel.problem:
+        return wheel
+    wheel = replace(wheel, dist_info=infos[0], members=members_of(archive))
     requirements = [str(each) for each in metadata.get_all("Requires-Dist", ())]
     programs = _text(archive, entries) if entries in names else ""
-    wrong = _wrong(wheel) or _wrong_requirement(requirements)
+    wrong = _wrong_requirement(requirements)
     if problem := wrong or _wrong_program(programs) or _wrong_script(wheel.members):
         return Wheel(path=str(path), problem=problem)
     return wheel
+
+
+def look_at_version(path: str, version: str, text: str) -> Wheel:
+    """Return what a wheel is by its version and the text of its torch/version.py; no more is set."""
+    values = {name: value for name, _, value in _ASSIGNED.findall(text)}
+    wheel = Wheel(
+        path=path,
+        version=version,
+        torch_version=values.get("__version__", ""),
+        commit=values.get("git_version", ""),
+        cuda=values.get("cuda", ""),
+    )
+    problem = _wrong(wheel)
+    return Wheel(path=path, problem=problem) if problem else wheel
 
 
 def _wrong(wheel: Wheel) -> str:

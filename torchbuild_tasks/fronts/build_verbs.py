@@ -6,7 +6,6 @@ import contextlib
 import dataclasses
 import os
 import time
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from torchbuild_tasks.errors import (
@@ -33,17 +32,17 @@ class VerifyRequest(BuildRequest):
     """The flags of `verify`."""
 
     closure: bool = flag(
-        "list every library that `import torch` loads and where it is found; load none, check nothing else",
+        "only follow the libraries that `import torch` would load, and name what is missing",
         default=False,
         in_file=False,
     )
     provenance: str | None = flag(
-        "hold this wheel to the statement beside it (hash, contents, commits, signature); check nothing else",
+        "only check this wheel against its provenance statement: hash, contents, commits, signature",
         metavar="WHEEL",
         in_file=False,
     )
     signers: str | None = flag(
-        "with --provenance: whose signature counts, a public SSH key or a file of allowed signers",
+        "with --provenance: accepted signers, a public SSH key or a file of allowed signers",
         metavar="FILE",
         in_file=False,
     )
@@ -107,7 +106,7 @@ def _build_each(request: BuildRequest, report: Reporter) -> Outcome:
     All are planned before the first is built, so that a Python that is missing is said at once.
     """
     from torchbuild_tasks import flow
-    from torchbuild_tasks.features.pythons.act import try_wheel
+    from torchbuild_tasks.features.pythons.act import made_wheel
     from torchbuild_tasks.features.pythons.choose import require_wheels, split_pythons, summary_text
 
     names = split_pythons(request.python)
@@ -124,8 +123,8 @@ def _build_each(request: BuildRequest, report: Reporter) -> Outcome:
     for number, (name, one) in enumerate(each.items()):
         report.note(f"Python {name}, {number + 1} of {len(each)}", alone=True)
         began = time.time()
-        built = flow.build(dataclasses.replace(one, clean=one.clean and number == 0), report)
-        wheels.append(try_wheel(built, name, began, time.time() - began, report))
+        one = dataclasses.replace(one, clean=one.clean and number == 0)
+        wheels.append(made_wheel(flow.build(one, report, clean_venv=True), name, began))
     return Outcome({"wheels": wheels}, "" if request.json else summary_text(wheels))
 
 
@@ -134,15 +133,15 @@ def _watch(request: BuildRequest, report: Reporter) -> Outcome:
 
     What is wrong from the start ends it; a failed build is shown, and the next save waited for.
     """
-    from torchbuild_tasks.context import checkout, look
+    from torchbuild_tasks.context import look, require_checkout
     from torchbuild_tasks.features.watch.act import Watch
     from torchbuild_tasks.text.words import first_few
 
     for name in ("json", "dry_run"):
         if getattr(request, name):
-            raise UsageError(f"--watch builds again and again; {flag_name(name)} shows one thing and ends")
+            raise UsageError(f"--watch keeps building, and {flag_name(name)} shows one thing and ends")
     question = look(request)
-    watched = Watch(Path(checkout(question)), question.facts.tree, question.catalog)
+    watched = Watch(require_checkout(question), question.facts.tree, question.catalog)
     _build_once(request, report, first=True)
     again = dataclasses.replace(request, clean=False)
     while True:
@@ -206,12 +205,12 @@ def clean(request: BuildRequest, report: Reporter) -> Outcome:
 def remove(request: BuildRequest, report: Reporter) -> Removal:
     """Remove what the build made, or with --patches undo the source patches; --dry-run only lists."""
     from torchbuild_tasks.build.clean import remove_build, remove_patches
-    from torchbuild_tasks.context import checkout, look
+    from torchbuild_tasks.context import look, require_checkout
     from torchbuild_tasks.system import lock
     from torchbuild_tasks.system.signals import interruptible
 
     question = look(request)
-    root = Path(checkout(question))
+    root = require_checkout(question)
     if request.dry_run and (running := question.facts.tree.running):
         report.note(running.said)
     # What only lists needs no lock, and says who works here.

@@ -30,11 +30,14 @@ _ZSH_BUILDS: Final = f'_torchbuild_builds() {{ compadd -- ${{(f)"$({_ASK} 2>/dev
 class CompletionRequest(BuildRequest):
     """The words of `completion`."""
 
-    actions = (*SHELLS, BUILDS)
+    actions = {
+        **{shell: f"print the script for {shell}" for shell in SHELLS},
+        BUILDS: "print the names of the builds here, for the scripts",
+    }
     optional = dict.fromkeys(SHELLS, "command")
 
     command: str | None = flag(
-        "the command that the script is for (default: torchbuild)",
+        "command that the script completes (default: torchbuild)",
         metavar="COMMAND",
         choices=COMMANDS,
         in_file=False,
@@ -92,7 +95,7 @@ def _verbs(command: str) -> argparse.ArgumentParser:
         shown = name.replace("_", "-") if command in ("invoke", "inv") else name
         own = verbs.add_parser(shown, help=session.summary)
         choices = {field.name: choices_of(field) for field in flags(session.verb)}
-        choices["action"] = request_class(session.verb).actions
+        choices["action"] = tuple(request_class(session.verb).actions)
         for action in Parser(session.verb, command)._actions:  # argparse has no list of them for others
             _complete(action, choices[action.dest] or values.get(action.dest) or _hint(str(action.metavar)))
             own._add_action(action)

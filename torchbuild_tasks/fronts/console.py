@@ -16,12 +16,12 @@ from torchbuild_tasks.verbs import SESSIONS, VERBS, Group, session_name
 HELP = ("-h", "--help")
 HEAD = """usage: torchbuild VERB [WORDS] [FLAGS]
 
-Build PyTorch from source and prove the result.
+Build PyTorch from source and verify the result. Begin with: torchbuild doctor
 
 """
 FOOT = """
-torchbuild VERB --help           its words and flags
-torchbuild --version [--verbose] what it is, and what it runs on
+torchbuild VERB --help            show the words and flags of a verb
+torchbuild --version [--verbose]  show the version, and what it runs on
 """
 
 

@@ -1,4 +1,4 @@
-"""What is printed: text for a person, laid out for the screen that is there, and JSON for a program.
+"""Print text for a person, laid out for the screen that is there, and JSON for a program.
 
 A screen has colours where it is a terminal, is not CI's, and NO_COLOR is not set (no-color.org);
 FORCE_COLOR (force-color.org) has them anywhere. Lines are wrapped on a terminal, at COLUMNS where that is

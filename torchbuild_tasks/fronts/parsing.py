@@ -110,7 +110,7 @@ def parse(
     """
     own, trailing = apart(argv)
     if trailing and not request_class(verb).trailing:
-        raise UsageError(f"{verb} takes no words behind --", next_step=f"Its flags: {_help_command(verb)}")
+        raise UsageError(f"{verb} takes no words after --", next_step=f"Its flags: {_help_command(verb)}")
     if set(HELP).intersection(own):
         sys.stdout.write(Parser(verb, command or f"torchbuild {verb}").format_help())
         raise SystemExit(0)
@@ -197,7 +197,9 @@ def _from_variable(field: dataclasses.Field[Any], variable: str, text: str) -> A
         raise UsageError(f"{variable} cannot be {text!r}", next_step="Say 1 or 0, or unset it.")
     if field.default == ():
         lexer = shlex.shlex(text, posix=True, punctuation_chars="")
-        lexer.whitespace_split, lexer.escape, lexer.commenters = True, "", ""
+        lexer.whitespace_split = True
+        lexer.escape = ""
+        lexer.commenters = ""
         try:
             return list(lexer)
         except ValueError:
@@ -218,13 +220,26 @@ def apart(words: Sequence[str]) -> tuple[list[str], tuple[str, ...] | None]:
     return list(words[:end]), tuple(words[end + 1 :])
 
 
+class _WholeWords(argparse.HelpFormatter):
+    """Wrap help between words alone: `flash-attn==2.8.3` and a list of values can be copied."""
+
+    def _split_lines(self, text: str, width: int) -> list[str]:
+        import textwrap  # as argparse does: most runs show no help
+
+        return textwrap.wrap(" ".join(text.split()), width, break_long_words=False, break_on_hyphens=False)
+
+    def _fill_text(self, text: str, width: int, indent: str) -> str:
+        return text if "\n" in text else super()._fill_text(text, width, indent)
+
+
 class Parser(argparse.ArgumentParser):
     """The flags of a verb. With `command` also the words that follow it: that one is for its help."""
 
     def __init__(self, verb: str, command: str = "") -> None:
         super().__init__(
             usage=_usage(verb, command),
-            description=VERBS[verb].summary,
+            description=_description(verb),
+            formatter_class=_WholeWords,
             add_help=False,
             allow_abbrev=False,
             exit_on_error=False,
@@ -259,7 +274,7 @@ class Parser(argparse.ArgumentParser):
 
 _EPILOG = (
     "A flag may also be given by a variable (--jobs: TORCHBUILD_JOBS) or in torchbuild.toml (jobs = 8); "
-    "`torchbuild config` lists what counts here, and why."
+    "`torchbuild config` shows what applies here, and why."
 )
 # What a verb is asked for most.
 _OFTEN = ("cpu", "cuda", "preset", "torch", "jobs", "set", "clean", "dry_run", "arch", "build_type")
@@ -281,6 +296,13 @@ def _groups(verb: str, due: Collection[str]) -> dict[str, list[dataclasses.Field
             groups[group_of(field.name)].append(field)
     groups["Common"].sort(key=lambda field: COMMON.index(field.name))
     return {title: fields for title, fields in groups.items() if fields}
+
+
+def _description(verb: str) -> str:
+    """Return the summary of a verb, and below it a line for each of its actions."""
+    actions = request_class(verb).actions
+    wide = max(map(len, actions), default=0)
+    return "\n".join((VERBS[verb].summary, *(f"  {name:<{wide}}  {what}" for name, what in actions.items())))
 
 
 def _usage(verb: str, command: str) -> str:
@@ -318,10 +340,10 @@ def _words(verb: str, words: Sequence[str], given: dict[str, Any]) -> dict[str, 
     action = given.get("action", "")
     if request.actions and not action:
         if not rest:
-            raise _action_error(verb, f"{verb} needs to be told what to do")
+            raise _action_error(verb, f"{verb} needs an action")
         fields["action"] = action = rest.pop(0)
     if request.actions and action not in request.actions:
-        raise _action_error(verb, f"{verb} cannot {action}{did_you_mean(action, request.actions)}")
+        raise _action_error(verb, f"{verb} cannot {action}{did_you_mean(action, tuple(request.actions))}")
     due = [name for name in request.objects.get(action, request.positionals) if name not in given]
     if len(rest) < len(due):
         raise _missing_word(verb, action, due[len(rest)])
@@ -354,7 +376,7 @@ def _help_command(verb: str) -> str:
 
 def _action_error(verb: str, what: str) -> UsageError:
     actions = ", ".join(f"{verb} {word}" for word in request_class(verb).actions)
-    return UsageError(what, next_step=f"Say one of: {actions}.")
+    return UsageError(what, next_step=f"Choose one of: {actions}.")
 
 
 def _missing_word(verb: str, action: str, name: str) -> UsageError:

@@ -77,7 +77,8 @@ class Transfers:
             one = self._files.setdefault(
                 name, _One(began=now, reported=now + PLAIN_FIRST - PLAIN_EVERY, start=done)
             )
-            one.done, one.total = done, total
+            one.done = done
+            one.total = total
             complete = total is not None and done >= total
             if self.live:
                 self._draw(name, one)
@@ -180,14 +181,22 @@ class ConsoleReporter:
 
     def __init__(self, *, quiet: bool = False, verbose: bool = False, silent: bool = False) -> None:
         quiet = quiet or silent
-        self._quiet, self.verbose, self._silent = quiet, verbose, silent
+        self._quiet = quiet
+        self.verbose = verbose
+        self._silent = silent
         self._live = is_live(sys.stderr) and not quiet and not verbose
-        self._title, self._headed = "", True
+        self._title = ""
+        self._headed = True
         self._waiting: threading.Timer | None = None
-        self._memory, self._memory_seen = "", 0.0
+        self._memory = ""
+        self._memory_seen = 0.0
         self._bar: Bar | None = None
-        self._phase, self._last_plain, self._stage_start = "", 0.0, time.monotonic()
-        self._total, self._total_start, self._skipped = 0, 0.0, 0
+        self._phase = ""
+        self._last_plain = 0.0
+        self._stage_start = time.monotonic()
+        self._total = 0
+        self._total_start = 0.0
+        self._skipped = 0
         self._left: float | None = None
         self._spread = 1.0
         self._newest: Progress | None = None
@@ -205,9 +214,12 @@ class ConsoleReporter:
     def stage(self, title: str) -> None:
         """Take that a stage begins; it is shown once it says something, or takes its time."""
         self._end_bar()
-        self._phase, self._total, self._stage_start = "", 0, time.monotonic()
+        self._phase = ""
+        self._total = 0
+        self._stage_start = time.monotonic()
         self._left = self._newest = None
-        self._title, self._headed = title, False
+        self._title = title
+        self._headed = False
         if self.verbose:
             self._head()
         else:
@@ -261,7 +273,8 @@ class ConsoleReporter:
         The truth may be `spread` times as much, or that part of it. Called from any thread; the time that
         is shown goes on also while the build says nothing.
         """
-        self._left, self._spread = seconds, spread
+        self._left = seconds
+        self._spread = spread
         if self._newest and not self._quiet:
             self._show(self._newest)
 
@@ -342,7 +355,8 @@ class ConsoleReporter:
         quiet_for = time.monotonic() - self._last_plain
         changed = now.phase != self._phase and quiet_for >= PLAIN_LEAST
         if not self.verbose and (changed or quiet_for >= PLAIN_EVERY):
-            self._phase, self._last_plain = now.phase, time.monotonic()
+            self._phase = now.phase
+            self._last_plain = time.monotonic()
             self._say(f"   {self._text(now)}")
 
     def _text(self, now: Progress, memory: str = "") -> str:
@@ -362,7 +376,9 @@ class ConsoleReporter:
     def _first_step(self, now: Progress, elapsed: float) -> float:
         """Return when the count that is shown began: configuring before it tells nothing about its pace."""
         if now.total != self._total:
-            self._total, self._total_start, self._skipped = now.total, elapsed, now.done
+            self._total = now.total
+            self._total_start = elapsed
+            self._skipped = now.done
         return self._total_start
 
     def _wait(self) -> None:
@@ -435,9 +451,14 @@ class Inner:
     """
 
     def __init__(self, outer: ConsoleReporter, title: str) -> None:
-        self._outer, self._title = outer, title
-        self.block, self.left, self.transfer = outer.block, outer.left, outer.transfer
-        self.removal, self.confirm, self.stream = outer.removal, outer.confirm, outer.stream
+        self._outer = outer
+        self._title = title
+        self.block = outer.block
+        self.left = outer.left
+        self.transfer = outer.transfer
+        self.removal = outer.removal
+        self.confirm = outer.confirm
+        self.stream = outer.stream
 
     def stage(self, title: str) -> None:
         """Take that a stage of the step begins."""

@@ -69,10 +69,8 @@ def run_verb(verb: str, request: BuildRequest) -> int:
     # What a folder of PATH that is not absolute holds depends on the current folder: a checkout, perhaps.
     folders = os.environ.get("PATH", os.defpath).split(os.pathsep)
     os.environ["PATH"] = os.pathsep.join(each for each in folders if Path(each.strip('"')).is_absolute())
-    report, asked = (
-        ConsoleReporter(quiet=request.quiet, verbose=request.verbose, silent=request.json),
-        request,
-    )
+    report = ConsoleReporter(quiet=request.quiet, verbose=request.verbose, silent=request.json)
+    asked = request
     try:
         with report, interruptible():
             settle(verb, request, report)
@@ -93,7 +91,7 @@ def run_verb(verb: str, request: BuildRequest) -> int:
         if "can't start new thread" not in str(error) and not isinstance(error, MemoryError):
             raise
         refused = UsageError(
-            f"This process may have no more memory or threads: {str(error) or 'out of memory'}.",
+            f"The system gives this process no more memory or threads: {str(error) or 'out of memory'}.",
             next_step="ulimit -a says what it may have: -v is memory in KiB, -u the threads of the user.",
         )
         show_error(refused, as_json=request.json, redactor=report.redactor)

@@ -1,4 +1,4 @@
-"""What `import torch` needs loaded, and how the loader of one process finds it.
+"""The libraries that `import torch` needs loaded, and how the loader of one process finds them.
 
 Only `verify --closure` and a failed import make these, so `model` does not import them.
 """
@@ -16,7 +16,7 @@ State = Literal["found", "missing", "damaged", "other machine", "api set", "on d
 
 
 class Image(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What one library says of itself.
+    """A library by its own words.
 
     `real` is its path without links, `name` the SONAME. `versions` are those it defines, `wants`
     those it needs of each library. `delayed` is what Windows loads at the first call. `linker` and
@@ -54,7 +54,7 @@ class Symbol(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Loader(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """How the loader of one process looks for libraries.
+    """The loader of one process, by the ways in which it looks for libraries.
 
     Args:
         system: whose rules.

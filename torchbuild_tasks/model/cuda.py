@@ -59,7 +59,7 @@ class Toolkit(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
 
 
 class BuiltFor(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What a helper was built from source for: a CUDA version ("13.0"), architectures ("8.0", "9.0+PTX") …"""
+    """The target of a built helper: a CUDA version ("13.0"), architectures ("8.0", "9.0+PTX") …"""
 
     helper: str
     version: str
@@ -85,7 +85,7 @@ class Library(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
 
 
 class GpuSeen(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What one probe said of one GPU; what several say of the same is put together in `core`.
+    """One GPU as one probe saw it; what several say of the same is put together in `plan`.
 
     `probe` is nvml, nvidia-smi, pci, proc or device tree. `bus` is its PCI address
     ("0000:01:00.0"), `pci_id` vendor and device ("10de:2204"), `capability` its compute

@@ -1,4 +1,4 @@
-"""What a log was found to say: the error that stopped the build, and its causes."""
+"""The error that a log was found to end in, and its causes."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Diagnosis(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
 
 
 class Reading(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What a whole log says.
+    """A whole log as it was read.
 
     `clean`: no failure in it. `unknown`: the error is shown and no row knows it. `error_line`
     is the line as it stands in the log, `line_number` its number (from 1; 0 when clean),

@@ -119,7 +119,7 @@ class Python(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 
 
 class CMakeCache(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What an existing build tree remembers of its making; `prefix` is where its install rules go.
+    """The memory that an existing build tree has of its making; `prefix` is where its install rules go.
 
     `cmake` is the version of the CMake that configured it, `make_program` the path of its Ninja, whose
     `make_version` is known where it lies in a folder of PATH; with `make_gone` it is no longer there.
@@ -163,7 +163,7 @@ class Switch(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 
 
 class TreeReads(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What the checkout's own files read: CMake's variables, and those of the environment (`direct`).
+    """Names that the checkout's own files read: CMake's variables, and those of the environment (`direct`).
 
     `flags` are those that setup.py takes for true or false, `values` what a variable may be.
     """
@@ -191,7 +191,7 @@ class Running(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     @property
     def said(self) -> str:
         """A sentence for whoever looks at the checkout meanwhile."""
-        return f"{self} still works on this checkout: what is seen of it now is unfinished"
+        return f"{self} still works on this checkout: what is shown here may be unfinished"
 
 
 class Tree(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -270,7 +270,7 @@ class Toolset(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
 
 
 class Windows(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What only a Windows machine has; None fields could not be read.
+    """The parts that only a Windows machine has; None fields could not be read.
 
     `looked` lists where Visual Studio was looked for. `active` is the VCToolsVersion of a
     shell in which a toolset is already active. `long_paths` is the registry's
@@ -368,7 +368,7 @@ class OtherTree(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
 
 
 class Reached(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """How one host answered: `dns` and `https` say why they failed, "" for well, None for not asked.
+    """The answer of one host: `dns` and `https` say why they failed, "" for well, None for not asked.
 
     `proxy` is the host of the proxy that it is asked through (its DNS is the one that counts then),
     `ahead` the seconds by which its clock is ahead of ours.
@@ -383,7 +383,7 @@ class Reached(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
 
 
 class Health(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What the doctor saw; None and empty fields mean that it could not be looked at.
+    """The doctor's own looks; None and empty fields mean that it could not be looked at.
 
     `open_files` is `ulimit -n`, `open_files_most` what it may be raised to. `locale` is the locale of
     messages and file names, `locale_known` whether the system has it. `newest` is a file of the

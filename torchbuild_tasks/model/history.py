@@ -1,4 +1,4 @@
-"""What a machine remembers of its builds: how long each step takes, and how much memory a process took."""
+"""The memory of a machine's builds: how long each step takes, and how much memory a process took."""
 
 from __future__ import annotations
 

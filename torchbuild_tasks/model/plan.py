@@ -69,7 +69,7 @@ class Command(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
 
 
 class Way(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """How a build gets to an importable torch: by the Python front end, round it, or from a wheel.
+    """The way to an importable torch: by the Python front end, round it, or from a wheel.
 
     Round it, `ninja` is the command to which `-n` or a target is added, and what it builds is
     installed where the editable install reads from. `configure` makes the tree that one target is built in.
@@ -147,7 +147,7 @@ class Trial(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
 
 
 class Preflight(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What is compiled before the build: small files with the planned compilers and flags.
+    """The trial before the build: small files with the planned compilers and flags.
 
     Each trial compiles one of `sources` (file name to text) in an otherwise empty folder.
     `cubin` is the object whose architectures must be `archs` ("sm_86", "compute_90" for
@@ -162,7 +162,7 @@ class Preflight(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
 
 
 class Jobserver(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What is served to a build that takes its jobs from us: at most `cores` at once.
+    """The tokens for a build that takes its jobs from us: at most `cores` at once.
 
     `reserve` and `largest` are bytes: what stays free, and what one compile is thought to take
     at most. Only a `program` (ninja, make) of a `version` (PEP 440) takes them.
@@ -208,7 +208,7 @@ class Change(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 
 
 class Freshness(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What the existing build tree needs before it is right again."""
+    """The step that makes the existing build tree right again."""
 
     needs: Need
     because: str
@@ -267,7 +267,7 @@ class LinkerPlan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
 
 
 class Distribution(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """How a build uses a scheduler: `compiler` is what the first trial compiles with.
+    """The use of a scheduler: `compiler` is what the first trial compiles with.
 
     `jobs` are the parallel jobs once that trial has come back from a server; before, and
     without it, they are as many as without a cluster.
@@ -294,7 +294,7 @@ class CacheTool(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
 
 
 class CachePlan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What is needed to run the caches of a build beside it.
+    """The plan by which the caches of a build run beside it.
 
     `remotes` are the addresses of shared caches, as they may be shown. `size` is the least number
     of bytes that a cache may fill. `memory` is the file in which our store keeps which settings a
@@ -310,7 +310,7 @@ class CachePlan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
 
 
 class CacheReport(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What one cache did in one build: hits and misses by language.
+    """The figures of one cache in one build: hits and misses by language.
 
     `not_cached` are commands that it passed on, by the cache's own reason; `shared` are the hits
     that came from a shared cache; `errors` are failures of the cache, none of the compiler. `away` are

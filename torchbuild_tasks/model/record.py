@@ -1,4 +1,4 @@
-"""What was done: the manifest of a build and the verification's report (JSON both ways).
+"""The manifest of a build and the report of the verification: what was done (JSON both ways).
 
 The manifest is a build's one memory: the next plan is made from it, and another person needs no more to make
 the same build again. So it may be handed on as it is written: it holds no credential.
@@ -23,7 +23,7 @@ RECORD_FILE: Final = "torchbuild-record.json"  # of 0.1.0; the first manifest wr
 
 
 class StageTime(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """How long a stage took, in seconds, and how it ended (ok, failed, interrupted)."""
+    """The time of a stage, in seconds, and how it ended (ok, failed, interrupted)."""
 
     stage: str
     seconds: float
@@ -39,7 +39,7 @@ class CheckResult(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
 
 
 class VerifyReport(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What the built torch showed; `torch` is what it says of itself, `left_out` what was not looked at."""
+    """Results of all checks; `torch` is what it says of itself, `left_out` what was not looked at."""
 
     python: str
     checks: tuple[CheckResult, ...]
@@ -48,7 +48,7 @@ class VerifyReport(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
 
 
 class JobserverUse(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What the jobserver did: `most` and `fewest` jobs at once, and how long compiles were held in all."""
+    """The work of the jobserver: `most` and `fewest` jobs at once, and how long compiles were held in all."""
 
     most: int
     fewest: int
@@ -186,7 +186,7 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
 
 
 class Built(msgspec.Struct, frozen=True, kw_only=True):
-    """What one run of the stages has come to.
+    """The outcome of one run of the stages.
 
     Attributes:
         plan: what was built; with another linker where the planned one does not link here.
@@ -208,7 +208,7 @@ class Built(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Removal(msgspec.Struct, frozen=True, kw_only=True):
-    """What a clean would remove and what it keeps, relative to `root`, folders with a final `/`.
+    """The files that a clean would remove and those it keeps, relative to `root`, folders with a final `/`.
 
     `planned` is when this was found out, in nanoseconds: what changes later is kept too. `uninstall` is run
     first, for the editable install. Of --patches only `patches` are there, by their ids.

@@ -12,6 +12,7 @@ import msgspec
 from torchbuild_tasks.errors import UsageError
 from torchbuild_tasks.values import replace
 
+# The format is that of src/build_log.h and build_log.cc of https://github.com/ninja-build/ninja.
 VERSIONS: Final = (5, 6, 7)
 _HEADER: Final = re.compile(r"# ninja log v(\d+)")
 _STAMP_IS_START: Final = 6

@@ -12,7 +12,7 @@ Phase = Literal["configure", "codegen", "compile", "link", "install", "package"]
 
 
 class Progress(msgspec.Struct, frozen=True, kw_only=True):
-    """Where the build is. `total` is 0 when it has no end yet; Make counts in percent.
+    """The point that the build has reached. `total` is 0 when it has no end yet; Make counts in percent.
 
     `what` is short: a source file without the build folder's part of its path, a
     library's name, or a few words of the tool.
@@ -146,7 +146,9 @@ def _step(text: str) -> Progress | None:
         total = int(ninja[2])
         words = ninja[3]
     elif make := _MAKE.match(text):
-        done, total, words = int(make[1]), 100, make[2]
+        done = int(make[1])
+        total = 100
+        words = make[2]
     else:
         return None
     # A status of the user's own may stand between the count and what the step does, with or without a space.

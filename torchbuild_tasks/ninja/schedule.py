@@ -38,7 +38,7 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Machine(msgspec.Struct, frozen=True, kw_only=True):
-    """What there is: `jobs` is Ninja's -j, `memory` bytes (None for no limit), `servers` their cores.
+    """A simulated machine: `jobs` is Ninja's -j, `memory` bytes (None for no limit), `servers` their cores.
 
     `depths` are those of pools; `chains` says whether jobs with many behind them go first.
     """
@@ -52,7 +52,7 @@ class Machine(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Schedule(msgspec.Struct, frozen=True, kw_only=True):
-    """When it all ends; `memory` is the most that jobs took at once, `chain` the longest one, `ends` by job.
+    """The end of it all; `memory` is the most that jobs took at once, `chain` the longest one, `ends` by job.
 
     `bounds` are the seconds that each limit alone makes it take: critical path, cores, pools …
     """
@@ -107,8 +107,11 @@ class _Run:
     """One run; `now` is the clock, in seconds since its start."""
 
     def __init__(self, jobs: Sequence[Job], machine: Machine) -> None:
-        self.now, self.most, self.ends = 0.0, 0, [0.0] * len(jobs)
-        self._jobs, self._machine = jobs, machine
+        self.now = 0.0
+        self.most = 0
+        self.ends = [0.0] * len(jobs)
+        self._jobs = jobs
+        self._machine = machine
         self._left = [len(set(job.before)) for job in jobs]
         self._behind: list[list[int]] = [[] for _ in jobs]
         for index, job in enumerate(jobs):
@@ -118,7 +121,8 @@ class _Run:
         self._ready: list[tuple[int, int, int]] = []
         self._delayed: dict[str, list[tuple[int, int, int]]] = {}
         self._in_pool: dict[str, int] = {}
-        self._running, self._memory = 0, 0
+        self._running = 0
+        self._memory = 0
         self._free = [machine.cores, machine.servers]
         self._waiting: tuple[list[tuple[int, int]], list[tuple[int, int]]] = ([], [])
         self._events: list[tuple[float, int, int, int]] = []

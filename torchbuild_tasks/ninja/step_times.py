@@ -8,7 +8,7 @@ from typing import Final
 import msgspec
 
 from torchbuild_tasks.model.history import History, PastBuild
-from torchbuild_tasks.ninja.graph import Graph
+from torchbuild_tasks.ninja.build_file import BuildFile
 from torchbuild_tasks.ninja.log import Step, kind_of
 from torchbuild_tasks.values import replace
 
@@ -54,15 +54,16 @@ def _middle(output: str, times: Sequence[float]) -> float:
     return real[(len(real) - 1) // 2]
 
 
-def remember(history: History, steps: Sequence[Step], build: PastBuild, *, graph: Graph | None) -> History:
+def remember(
+    history: History, steps: Sequence[Step], build: PastBuild, *, graph: BuildFile | None
+) -> History:
     """Return the history with one more build; what a graph does not know any more is forgotten."""
     times = dict(history.steps)
     likely_hits = _first_hits(history, steps)
     for step in steps:
         if step.output not in likely_hits:
             times[step.output] = _merge_times(step, times.get(step.output, ()))
-    if graph is not None and graph.outputs:
-        there = graph.outputs
+    if there := graph.outputs if graph else frozenset():
         ran = {step.output for step in steps if there.intersection(step.outputs)}
         times = {output: each for output, each in times.items() if output in there or output in ran}
     return replace(history, steps=times, builds=(build, *history.builds)[:_MOST_BUILDS])
@@ -107,11 +108,10 @@ def differences(history: History, steps: Iterable[Step]) -> list[Difference]:
     return sorted(changes, key=lambda each: -abs((each.now or 0.0) - (each.before or 0.0)))
 
 
-def find_removed_outputs(history: History, graph: Graph | None) -> list[str]:
+def find_removed_outputs(history: History, graph: BuildFile | None) -> list[str]:
     """Return outputs that the history knows and nothing makes any more; empty when the graph is not known."""
-    if graph is None or not graph.outputs:
-        return []
-    return sorted(output for output in history.steps if output not in graph.outputs)
+    made = graph.outputs if graph else frozenset()
+    return sorted(output for output in history.steps if output not in made) if made else []
 
 
 def builds_before(history: History, started: str) -> tuple[PastBuild, ...]:

@@ -9,9 +9,10 @@ from typing import Any, Final
 
 import msgspec
 
-from torchbuild_tasks.ninja.graph import Graph, longest_before
+from torchbuild_tasks.ninja.build_file import BuildFile
 from torchbuild_tasks.ninja.log import Step, kind_of
 from torchbuild_tasks.ninja.progress import short_path
+from torchbuild_tasks.ninja.schedule import Job, longest_chain
 
 _TOUCH: Final = 0.005  # seconds: Ninja's log has whole milliseconds, and starts a step a little later
 
@@ -91,18 +92,35 @@ def seconds_alone(steps: Sequence[Step]) -> float:
     return seconds
 
 
-def critical_path(steps: Sequence[Step], graph: Graph | None) -> Chain:
+def critical_path(steps: Sequence[Step], graph: BuildFile | None) -> Chain:
     """Return the longest chain of steps that wait for each other.
 
     With the graph it is the longest one through it. Without, it goes back from the last end: to the
     step that ended last before this one started, which may only have left it a free core.
     """
     if graph is not None:
-        named = {output: step for step in steps for output in step.outputs or (step.output,)}
-        chain = longest_before(graph, {output: step.seconds for output, step in named.items()})
+        chain = _by_graph(steps, graph)
         if chain:
-            return Chain(tuple(named[output] for output in chain), "graph")
+            return Chain(chain, "graph")
     return Chain(tuple(_by_times(steps)), "times")
+
+
+def _by_graph(steps: Sequence[Step], graph: BuildFile) -> tuple[Step, ...]:
+    named = {output: step for step in steps for output in step.outputs or (step.output,)}
+    edges = [graph.edges[index] for index in graph.find_needed_edges(graph.targets)]
+    ran = [next((named[output] for output in edge.outputs if output in named), None) for edge in edges]
+    at = {output: place for place, edge in enumerate(edges) for output in edge.outputs}
+    jobs = [
+        Job(
+            name=edge.outputs[0],
+            order=place,
+            # No circle, as Ninja wants it.
+            before=tuple({at[name] for name in edge.inputs if at.get(name, place) < place}),
+            here=step.seconds if step else 0.0,
+        )
+        for place, (edge, step) in enumerate(zip(edges, ran, strict=True))
+    ]
+    return tuple(step for place in longest_chain(jobs) if (step := ran[place]))
 
 
 def _by_times(steps: Sequence[Step]) -> list[Step]:

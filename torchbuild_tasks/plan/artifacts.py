@@ -1,4 +1,4 @@
-"""What a plan downloads: rows as artifacts, and where the store has them once they are unpacked."""
+"""List what a plan downloads: rows as artifacts, and where the store has them once they are unpacked."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which BLAS and LAPACK torch will have, as PyTorch's CMake files choose it; and conda's folder for CMake.
+"""Decide which BLAS and LAPACK torch will have, as PyTorch's CMake files do; and conda's folder for CMake.
 
 MKL where it is found, else the first of the others that can be linked; a BLAS that is named is found or CMake
 stops. Without any, torch imports well, and its linear algebra on the CPU fails.
@@ -74,7 +74,7 @@ def _hold_named(
     name = asked.value
     reads = question.facts.tree.reads
     if name not in rows and reads and name in reads.values.get("BLAS", ()):
-        text = f"BLAS={name} ({asked.because}): it is not looked for here, and CMake ends where it finds none"
+        text = f"BLAS={name} ({asked.because}): it is not looked for here, and CMake fails if it finds none"
         fix = f"Unless the system's folders have it: --set {PREFIX_PATH}=FOLDER; or drop BLAS."
         return ChosenBlas(problems=(Finding(id="blas", status="warn", text=text, fix=fix),))
     known = question.facts.blas is not None and name in rows and not question.facts.tree.sample
@@ -84,7 +84,7 @@ def _hold_named(
         (*rows[name].variables, PREFIX_PATH, "CMAKE_LIBRARY_PATH", "conda, the system's folders")
     )
     text = f"BLAS={name} ({asked.because}), and no {name} that can be linked was found (looked in {looked})"
-    fix = f"Name its folder: --set {PREFIX_PATH}=FOLDER; or drop BLAS, and CMake takes what is here."
+    fix = f"Name its folder: --set {PREFIX_PATH}=FOLDER; or drop BLAS, and CMake uses what is installed."
     return ChosenBlas(problems=(Finding(id="blas", status="warn", text=text, fix=fix),))
 
 

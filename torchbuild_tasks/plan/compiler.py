@@ -1,4 +1,4 @@
-"""Which host compiler: the one asked for, else the first that can compile this torch and that nvcc takes."""
+"""Choose the host compiler: the one asked for, else the first that compiles this torch and nvcc takes."""
 
 from __future__ import annotations
 
@@ -229,8 +229,8 @@ def _check_c(question: Question, cxx: Tool | None) -> tuple[Finding, ...]:
         named = _find_named(found, asked.value)
         if not (cxx and named and {cxx.name, named.name} in ({"g++", "clang"}, {"clang++", "gcc"})):
             return ()
-        text = f"CC={asked.value} is {named.name}, and the C++ compiler {cxx.path} is {cxx.name}: what is "
-        text += "asked of one is passed to both, and the OpenMP of both (libgomp and libomp) is linked"
+        text = f"CC={asked.value} is {named.name}, and the C++ compiler {cxx.path} is {cxx.name}: flags for "
+        text += "one are passed to both, and both OpenMP libraries (libgomp and libomp) are linked"
         fix = f"Drop CC, or name the C compiler of the same family: {PARTNER[cxx.name]}"
         return (Finding(id="c-compiler", status="warn", text=text, fix=fix),)
     if not list_cxx(question) or not any(tool.name == "cc" and not tool.path for tool in found):
@@ -313,7 +313,7 @@ def check_host(question: Question, compilers: Compilers, limits: HostLimits) -> 
     if asked and asked.name in HOST_FLAGS:
         text = f"-ccbin in {asked.name}: {text}"
     if limits.allowed:
-        fix = "It is taken all the same, because of -allow-unsupported-compiler."
+        fix = "It is used anyway, because of -allow-unsupported-compiler."
         return (Finding(id="host-compiler", status="warn", text=text, fix=fix),)
     if host is not None and not (asked and asked.value):
         text += f"; nvcc gets {host.value}, everything else {tool.path}"

@@ -111,11 +111,11 @@ def _other_way(question: Question, off: tuple[str, ...]) -> str:
     if "USE_CUDA" in off:
         return ", or build with --cuda" + (" in place of --cpu" if question.given("cpu") else "")
     wanted = [name for name in off if name not in ABSENT]
-    return f", or say --set {wanted[0]}=1" if wanted else ""
+    return f", or use --set {wanted[0]}=1" if wanted else ""
 
 
 class _State:
-    """What each switch will be, as far as that is known."""
+    """The value that each switch will have, as far as that is known."""
 
     def __init__(self, question: Question, values: Mapping[str, str]) -> None:
         reads = question.facts.tree.reads

@@ -1,4 +1,4 @@
-"""Which Python gets torch, in which environment, and the commands that make that one fit for a build."""
+"""Choose the Python that gets torch, its environment, and the commands that make that one fit for a build."""
 
 from __future__ import annotations
 
@@ -110,7 +110,7 @@ def choose_python(question: Question, also: tuple[str, ...] = ()) -> ChosenPytho
     because = f"{asked}{python.found_via}, Python {python.version}"
     target = _target(question, python)
     if target != python.executable:
-        because = f"a venv of its own on {python.executable} ({because})"
+        because = f"a venv of its own, made with {python.executable} ({because})"
     installed = next((p for p in question.facts.pythons if p.executable == target), None)
     foreign = target == python.executable and not python.managed
     missing = missing_requirements(question, installed, python, also, ours=not foreign)
@@ -235,7 +235,7 @@ def _check_installer(question: Question) -> tuple[Finding, ...]:
     tool = next((tool for tool in question.facts.tools if tool.name == "uv"), None)
     looked = f" (looked in {', '.join(tool.looked)})" if tool and tool.looked else ""
     text = f"--installer uv, and there is no uv{looked}"
-    fix = "Put it on PATH, for example by: pip install uv; or say --installer pip."
+    fix = "Put it on PATH, for example by: pip install uv; or use --installer pip."
     return (Finding(id="installer", status="error", text=text, fix=fix),)
 
 
@@ -336,7 +336,7 @@ def _check_foreign(question: Question, chosen: ChosenPython) -> tuple[Finding, .
     if not environment.foreign or not (environment.install or environment.remove) or question.request.yes:
         return ()
     text = (
-        f"{environment.python} is an environment of yours that this build installs into; `build` asks first"
+        f"{environment.python} is your own environment, and this build installs into it; `build` asks first"
     )
     fix = f"To agree: --yes. {OWN_VENV}"
     return (Finding(id="python-foreign", status="ok", text=text, fix=fix),)

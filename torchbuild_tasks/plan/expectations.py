@@ -1,4 +1,4 @@
-"""What the verification will hold the built torch to: rows of checks.toml, filled from the plan."""
+"""Decide what the verification holds the built torch to: rows of checks.toml, filled from the plan."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whether the machine and the checkout are fit for a build: checks that belong to no single choice.
+"""Judge whether the machine and the checkout are fit for a build: checks that belong to no single choice.
 
 The last are of what can go wrong on a Windows machine before a line is compiled.
 """
@@ -54,8 +54,8 @@ def _check_facts(question: Question) -> tuple[Finding, ...]:
     if not (request.facts and request.source):
         return ()
     text = (
-        f"the machine is that in {request.facts}, the checkout {root} as it is here, not built yet; "
-        "its paths are those of here, and the other machine's differ"
+        f"planned for the machine in {request.facts} and the checkout {root} of this machine, not built yet; "
+        "its paths are those of this machine, and differ on the other"
     )
     return (Finding(id="facts", status="ok", text=text),)
 
@@ -181,7 +181,7 @@ def _check_cmake(question: Question) -> tuple[Finding, ...]:
                 f"{tool.path} is CMake {tool.version}, and torch {question.row.version} "
                 f"needs CMake {question.row.cmake}"
             )
-            fix = f"cmake{question.row.cmake} from PyPI goes into the Python of the build."
+            fix = f"cmake{question.row.cmake} from PyPI is installed into the Python of the build."
             return (Finding(id="cmake", status="warn", text=text, fix=fix),)
     return ()
 
@@ -190,7 +190,7 @@ def _check_cut(question: Question) -> tuple[Finding, ...]:
     """Report programs that did not answer in time; their answers are missing from the facts."""
     if not question.facts.cut:
         return ()
-    text = f"{', '.join(question.facts.cut)} did not answer in time (ended, and taken as not there)"
+    text = f"{', '.join(question.facts.cut)} did not answer in time (stopped, and treated as not installed)"
     fix = "Start it by hand to see why; a machine that just woke up may only need a second try."
     return (Finding(id="probe", status="warn", text=text, fix=fix),)
 

@@ -1,4 +1,4 @@
-"""How a build gets to an importable torch: by the Python front end only where its part can have changed.
+"""Decide how a build gets to an importable torch: by the Python front end where its part can have changed.
 
 What it read at the last complete install is remembered, so neither a build that failed nor
 one that the front end never saw makes this forget anything.
@@ -163,7 +163,7 @@ def editable_variables(
         ("REBUILD", "false", "an import of torch builds nothing"),
     )
     chosen = [Choice(name=f"SKBUILD_EDITABLE_{name}", value=v, because=why) for name, v, why in settings]
-    because = "stripping takes time, and the symbols that a debugger reads"
+    because = "stripping takes time and removes the symbols that a debugger needs"
     return (*chosen, Choice(name="SKBUILD_INSTALL_STRIP", value="false", because=because))
 
 
@@ -175,13 +175,13 @@ def check_loop(decisions: Decisions, freshness: Freshness) -> tuple[Finding, ...
     question, mode = decisions.question, decisions.mode.value
     if question.request.watch and mode != "develop":
         text = f"--watch keeps an editable install up to date; --mode {mode} makes something else."
-        return (Finding(id="watch", status="error", text=text, fix="Say --watch or --mode, not both."),)
+        return (Finding(id="watch", status="error", text=text, fix="Use --watch or --mode, not both."),)
     target = question.request.target
     problem = _no_target(decisions, freshness, target) if target else ""
     if not problem:
         return ()
     text = f"--target {target}: {problem}."
-    return (Finding(id="target", status="error", text=text, fix="Say `build` without --target."),)
+    return (Finding(id="target", status="error", text=text, fix="Use `build` without --target."),)
 
 
 def _no_target(decisions: Decisions, freshness: Freshness, target: str) -> str:

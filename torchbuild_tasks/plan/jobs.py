@@ -1,4 +1,4 @@
-"""How many compile jobs: the cores that may be used, the free memory, and what one job takes of it.
+"""Decide how many compile jobs run: by the cores that may be used, the free memory, and what a job takes.
 
 A job's size was measured on this machine, or else stands in memory.toml.
 """

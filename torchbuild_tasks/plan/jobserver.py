@@ -1,4 +1,4 @@
-"""Whether the build takes its jobs from a jobserver that watches the memory, and why or why not.
+"""Decide whether the build takes its jobs from a jobserver that watches the memory, and why or why not.
 
 With it no number of jobs is passed on; without it the number that `plan/jobs.py` reckons is.
 """
@@ -51,21 +51,22 @@ def choose_jobserver(
     if given and given[0] == "off":
         return _off(given[2], given[1])
     if jobs.source != "default":
-        return _off(f"a number of jobs is obeyed ({jobs.because})", jobs.source)
+        return _off(f"you set a number of jobs ({jobs.because})", jobs.source)
     if (level := decide(question, "CMAKE_BUILD_PARALLEL_LEVEL")) and level.value:
-        return _off(f"a number of jobs is obeyed ({level.because})", level.source)
+        return _off(f"you set a number of jobs ({level.because})", level.source)
     if away:
         return _off("compiles are sent to other machines, as many as these have cores for")
     if reason := _cannot_watch(question, cache):
         return _off(reason)
     row = _row(question, generator)
     if row is None:
-        return _off(f"CMake's generator {generator} takes no jobs from one")
+        return _off(f"CMake's generator {generator} does not support one")
     reason, program = _program(question, python, row)
     if reason:
         return _off(reason)
     cores, why = usable_cores(question.facts.cpu)
-    because = f"{program} takes up to {cores} jobs ({why}) while the memory lasts, instead of {jobs.value}"
+    because = f"{program} starts up to {cores} jobs ({why}), as the free memory permits"
+    because += f", instead of {jobs.value}" if jobs.value != str(cores) else ""
     serve = Jobserver(
         cores=cores,
         reserve=int(memory_row(question.catalog, "reserve").gib * GIB),
@@ -86,9 +87,9 @@ def _cannot_watch(question: Question, cache: ChosenCache) -> str:
         return "the free memory is not known here"
     own = (decide(question, name) for names in LAUNCHERS.values() for name in names)
     if any(launcher and "sccache" in launcher.value for launcher in own):
-        return "an sccache that this tool does not start compiles in a server that it does not know"
+        return "an sccache that this tool did not start compiles in a server that cannot be observed"
     if question.facts.host.os == "windows" and any(tool.name == "sccache" for tool in cache.tools):
-        return "on Windows the server in which sccache compiles cannot be found"
+        return "on Windows, the server in which sccache compiles cannot be observed"
     return ""
 
 
@@ -114,5 +115,5 @@ def _program(question: Question, python: ChosenPython, row: JobserverRow) -> tup
         return f"there is no {row.program}", ""
     named = f"{row.program} {tool.version or 'of an unknown version'} ({where})"
     if not admits(row.version, tool.version):
-        return f"{named} knows none; {row.program}{row.version} does", ""
+        return f"{named} supports none; {row.program}{row.version} does", ""
     return "", named

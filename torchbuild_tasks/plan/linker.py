@@ -1,4 +1,4 @@
-"""Which linker a build uses, and the small program on which it is tried before.
+"""Choose the linker of a build, and write the small program on which it is tried before.
 
 What the user's variables and the finished tree say about linking comes first; else it is the fastest by
 linkers.toml of those that are installed and that the compiler can be asked to call.

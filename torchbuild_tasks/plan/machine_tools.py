@@ -1,4 +1,4 @@
-"""What PyPI brings by default because a build is faster or safer with it: a newer ninja, a compiler cache.
+"""Decide what PyPI brings because a build is faster or safer with it: a newer ninja, a compiler cache.
 
 Only for an environment of the tool's own; of one that is the user's a finding says what would help. A build
 tree goes on with the Ninja that made it, where a newer one would do everything again.

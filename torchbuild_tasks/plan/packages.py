@@ -58,12 +58,18 @@ def how_to_install(facts: Facts, catalog: Catalog, package: str) -> str:
     return install_line(facts, catalog, package) or f"the package of this system for {package}"
 
 
+def offers_gcc(facts: Facts, catalog: Catalog, major: str) -> bool:
+    """Say whether this system has a package of a GCC, as far as its row knows."""
+    row = _installer_row(facts, catalog)
+    return row is None or not row.gcc or bool(admits(row.gcc, major))
+
+
 def how_to_install_gcc(facts: Facts, catalog: Catalog, majors: Sequence[int]) -> str:
     """Return how to install a GCC of these majors, the best first; what this system has comes before."""
-    row = _installer_row(facts, catalog)
-    known = [major for major in majors if row is None or not row.gcc or admits(row.gcc, str(major))]
+    known = [major for major in majors if offers_gcc(facts, catalog, str(major))]
     if known:
         return how_to_install(facts, catalog, f"g++-{known[0]}")
+    row = _installer_row(facts, catalog)
     more = [row.more[str(major)] for major in majors if row and str(major) in row.more]
     arch = facts.host.arch.replace("x86_64", "64")
     return next(iter(more), f"conda create -n gxx -c conda-forge gxx_linux-{arch}={majors[0]}")

@@ -1,4 +1,4 @@
-"""What a plan is made from, gathered in one value: request, facts, rows and settings.
+"""The question of a plan, in one value: request, facts, rows and settings.
 
 Also the one place where the precedence stands:
 flag > the user's environment > torchbuild.toml > the user-wide file > preset > helper exports > default.

@@ -1,4 +1,4 @@
-"""What has to be installed into the Python of a build: which packages, by which command, and from where."""
+"""Decide what is installed into the Python of a build: which packages, by which command, and from where."""
 
 from __future__ import annotations
 
@@ -184,7 +184,7 @@ def install_command(question: Question, target: str, missing: tuple[str, ...]) -
         return None
     argv = (*installer(question, target), *wheel_options(question), *missing)
     return Command(
-        argv=argv, cwd=question.facts.tree.root, because="what the build imports and does not find"
+        argv=argv, cwd=question.facts.tree.root, because="what the build imports and is not installed"
     )
 
 
@@ -215,7 +215,7 @@ def check_offline(question: Question, missing: tuple[str, ...]) -> tuple[Finding
         return ()
     text = f"--offline, and the build needs in its Python: {', '.join(missing)}"
     command = question.line("pip", "download", "--dest", "wheels", *missing)
-    fix = f"Where there is a network: {command}; then say --wheels wheels here"
+    fix = f"Where there is a network: {command}; then use --wheels wheels here"
     return (Finding(id="requirements", status="error", text=text, fix=fix),)
 
 

@@ -1,4 +1,4 @@
-"""Which submodules a build needs and for what, which of them are missing, and what really brings them."""
+"""Decide which submodules a build needs and for what, which are missing, and what really brings them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which MSVC toolset: the one asked for, else the active one, else the newest that fits.
+"""Choose the MSVC toolset: the one asked for, else the active one, else the newest that fits.
 
 PyTorch's README asks vswhere for the versions [15,17), which is Visual Studio 2017 and 2019
 and can never find a later one. Here every installation is looked at, and rows decide.

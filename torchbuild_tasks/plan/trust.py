@@ -1,4 +1,4 @@
-"""What a settings file may say that nobody vouched for: values, but no programs, servers and remote places.
+"""Limit what a settings file may say that nobody vouched for: values, no programs, servers, remote places.
 
 A file that came with a checkout may choose among what this tool and the machine have: a preset, a version, a
 switch. What names something that is started, asked over a network or written to elsewhere is withheld until
@@ -187,7 +187,7 @@ def check_trust(settings: Settings) -> tuple[Finding, ...]:
             id="trust",
             status="error",
             text=f"{place} is not trusted, so these of its settings are ignored: {withheld_text(withheld)}",
-            fix=f"Read it; if it is yours, or you believe whoever made it: torchbuild trust {as_word(place)}",
+            fix=f"Read it. If you trust it: torchbuild trust {as_word(place)}",
         )
         for place, withheld in settings.withheld.items()
     )

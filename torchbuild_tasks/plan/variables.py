@@ -72,14 +72,14 @@ def _check_name(question: Question, name: str) -> Finding | None:
     if not (found := unread(question, name)):
         return None
     text, fix_text = found
-    fix = fix_text or "It is set all the same; nothing would happen."
+    fix = fix_text or "It is set anyway, but has no effect."
     return Finding(id="variable", status="warn", text=text, fix=fix)
 
 
 def _check_environment(question: Question, name: str) -> Finding | None:
     """Report what is taken out, and what is misspelt; any other name belongs to another program."""
     if reason := _why_refused(question, name):
-        text = f"{name} is set in your environment and is taken out for the build: {reason}"
+        text = f"{name} is set in your environment and is removed for the build: {reason}"
         return Finding(id="variable", status="warn", text=text, fix=f"Unset {name}.")
     found = unread(question, name)
     if not found or not found[1]:

@@ -1,4 +1,4 @@
-"""What an ELF library says: its header, what it takes and gives; and what the cache of ld.so holds."""
+"""Read an ELF library: its header, what it takes and gives; and what the cache of ld.so holds."""
 
 from __future__ import annotations
 
@@ -22,6 +22,7 @@ BROKEN: Final = (
     *(ELFError, ELFParseError, ConstructError),
     *(ValueError, KeyError, IndexError, TypeError, AttributeError, AssertionError, OverflowError),
 )
+# Values of e_machine, as pyelftools names them (elftools.elf.enums.ENUM_E_MACHINE).
 _EM_386: Final = 3
 _MACHINES: Final = {
     _EM_386: "x86",
@@ -185,10 +186,13 @@ class Symbols:
             for tag in ("DT_SYMTAB", "DT_STRTAB", "DT_VERSYM", "DT_GNU_HASH", "DT_HASH")
         }
         symbols, strings = tables["DT_SYMTAB"], tables["DT_STRTAB"]
-        self._versym, self._gnu, self._sysv = tables["DT_VERSYM"], tables["DT_GNU_HASH"], tables["DT_HASH"]
+        self._versym = tables["DT_VERSYM"]
+        self._gnu = tables["DT_GNU_HASH"]
+        self._sysv = tables["DT_HASH"]
         if symbols is None or strings is None or (self._gnu is None and self._sysv is None):
             raise ValueError("no table of symbols")
-        self._symbols, self._strings = symbols, strings
+        self._symbols = symbols
+        self._strings = strings
         self._count = sum(section.num_symbols() for section in sections(elf, "SHT_DYNSYM"))
         self._needs = _read_needed_versions(elf)
         self._gives = _read_defined_versions(elf)

@@ -1,9 +1,9 @@
 """Writes, replaces and removes single files safely, and keeps the tool's own folder in a checkout.
 
-A file is there whole or not at all. On Windows another program may hold it: then it is tried again
-for two seconds, and the error names that program. The Restart Manager knows it best
-(learn.microsoft.com/windows/win32/rstmgr); where it does not work, psutil looks through the open
-files of every process that it may look at.
+A file is there whole or not at all; until then it has a hidden name by which a later run knows what a killed
+one left. On Windows another program may hold it: then it is tried again for two seconds, and the error names
+that program. The Restart Manager knows it best (learn.microsoft.com/windows/win32/rstmgr); where it does not
+work, psutil looks through the open files of every process that it may look at.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import ctypes
 import errno
 import json
 import os
+import re
 import shutil
 import stat
 import sys
@@ -23,8 +24,51 @@ from pathlib import Path
 from typing import Any, BinaryIO, Final
 
 from torchbuild_tasks.errors import TorchbuildError, UsageError
-from torchbuild_tasks.system.temporary import WRITING, list_abandoned, temporary_name
 from torchbuild_tasks.values import to_json
+
+UNPACKING: Final = "unpacking"
+REMOVING: Final = "removing"
+DOWNLOADING: Final = "downloading"
+FOLDERS: Final = (UNPACKING, REMOVING, DOWNLOADING)
+WRITING: Final = "torchbuild-partial"  # a file, also in folders of others: no other program's has that name
+_NAME: Final = re.compile(r"\.(?P<of>.+)\.(?P<pid>\d{1,9})\.(?P<doing>[a-z-]+)")
+
+
+def temporary_name(path: Path, doing: str) -> Path:
+    """Return the hidden name next to `path` of what this process fills, or removes."""
+    return path.with_name(f".{path.name}.{os.getpid()}.{doing}")
+
+
+def list_abandoned(parent: Path, *doings: str, name: str | None = None) -> list[Path]:
+    """Return what has such a name in a folder and whose process is over, or is this one.
+
+    Args:
+        parent: the folder; one that cannot be read holds nothing.
+        doings: what the process was at.
+        name: only of the path with this name.
+    """
+    found = []
+    with contextlib.suppress(OSError):
+        for path in parent.iterdir():
+            match = _NAME.fullmatch(path.name)
+            if match is None or match["doing"] not in doings or name not in (None, match["of"]):
+                continue
+            if _is_over(int(match["pid"])):
+                found.append(path)
+    return found
+
+
+def _is_over(pid: int) -> bool:
+    import psutil  # seldom needed
+
+    return pid == os.getpid() or not psutil.pid_exists(pid)
+
+
+def owner_of(leftover: Path) -> str:
+    """Return the name of the path that a leftover was to become, or was."""
+    match = _NAME.fullmatch(leftover.name)
+    return match["of"] if match else ""
+
 
 STATE_DIR: Final = ".torchbuild"
 MARKER: Final = "MARKER"
@@ -110,7 +154,7 @@ def refuse_leading_out(root: Path, *places: Path, error: type[TorchbuildError]) 
 
 def _advice(problem: OSError, path: Path) -> str:
     if problem.errno in (errno.ENOSPC, getattr(errno, "EDQUOT", errno.ENOSPC)):
-        return f"{_free(path)} bytes are free there. Make room and run the same command again."
+        return f"{_free(path)} bytes are free there. Free some space and run the same command again."
     if isinstance(problem, InUse):
         return "Close that program, or wait until it is done, and run the same command again."
     if problem.errno in (errno.EACCES, errno.EPERM, errno.EROFS):

@@ -1,4 +1,4 @@
-"""What a run that was killed has left running: known by a token of that run, and ended by the next.
+"""Find and end what a killed run has left running: known by a token of that run, and ended by the next.
 
 SIGKILL ends our process and nothing that it started: a Ninja goes on, without the checkout's lock. So each
 program gets the random token of the run in its environment, and its session is written down before anything

@@ -18,7 +18,7 @@ MARKER_SCHEMA: Final = 1
 
 
 class Origin(msgspec.Struct, frozen=True, kw_only=True):
-    """What an unpacked folder comes from: its name; sha256, address and bytes of its archive.
+    """The origin of an unpacked folder: its name; sha256, address and bytes of its archive.
 
     `final` is the address that redirects led to, where that is another, and `etag` the server's name for it.
     """

@@ -1,4 +1,4 @@
-"""What a Windows DLL exports, read from the file (Microsoft's "PE Format").
+"""Read what a Windows DLL exports from the file (Microsoft's "PE Format").
 
 https://learn.microsoft.com/en-us/windows/win32/debug/pe-format
 """

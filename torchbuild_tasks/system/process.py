@@ -54,7 +54,7 @@ class Sink(Protocol):
 
 
 class Captured(msgspec.Struct, frozen=True, kw_only=True):
-    """How a short process ended.
+    """The end of a short process.
 
     `rc` is its exit code, minus the signal's number when a signal ended it, 127 when it
     could not start (`stderr` is then the reason) and 124 when we ended it: it was `timed_out`,
@@ -94,7 +94,8 @@ class Tail:
 
     def __init__(self, show: Callable[[bytes], object] | None = None, most: int = 20) -> None:
         self.lines: tuple[str, ...] = ()
-        self._show, self._most = show, most
+        self._show = show
+        self._most = most
 
     def __call__(self, block: bytes) -> None:
         lines = (line.rstrip() for line in block.decode(errors="replace").splitlines())
@@ -362,7 +363,7 @@ def _wait(process: _Process, seconds: float) -> None:
 
 
 class _Output:
-    """What a process wrote to both streams, as far as it is read."""
+    """The output of a process on both streams, as far as it is read."""
 
     def __init__(self, process: _Process, pipes: Reader, limit: float) -> None:
         self._process = process

@@ -55,7 +55,7 @@ def open_file(path: Path) -> BufferedReader:
         if stat.S_ISDIR(mode):
             raise IsADirectoryError(errno.EISDIR, "it is a directory", str(path))
         if not stat.S_ISREG(mode):
-            raise OSError(errno.EINVAL, "it is a pipe or a device, and no file", str(path))
+            raise OSError(errno.EINVAL, "it is a pipe or a device, not a file", str(path))
     except OSError:
         os.close(descriptor)
         raise

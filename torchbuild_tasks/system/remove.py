@@ -16,8 +16,17 @@ from pathlib import Path
 from typing import Final, Protocol
 
 from torchbuild_tasks.errors import TorchbuildError
-from torchbuild_tasks.system.files import STATE_DIR, Patience, replace, translate_errors
-from torchbuild_tasks.system.temporary import FOLDERS, REMOVING, UNPACKING, list_abandoned, temporary_name
+from torchbuild_tasks.system.files import (
+    FOLDERS,
+    REMOVING,
+    STATE_DIR,
+    UNPACKING,
+    Patience,
+    list_abandoned,
+    replace,
+    temporary_name,
+    translate_errors,
+)
 
 Stamp = tuple[int, int, int]
 _LIFTED: Final = "too-deep"

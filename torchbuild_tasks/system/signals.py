@@ -69,6 +69,6 @@ def _ignore(number: int, frame: object) -> None:
 
 def interrupted() -> Interrupted:
     return Interrupted(
-        "Interrupted. Everything that was started has been ended.",
-        next_step="Run the same command again: a build goes on where it stopped.",
+        "Interrupted. All programs that were started have been stopped.",
+        next_step="Run the same command again: a build continues where it stopped.",
     )

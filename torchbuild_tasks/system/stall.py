@@ -39,7 +39,7 @@ class Stalled(Exception):
 
 
 class _Work(msgspec.Struct, frozen=True, kw_only=True):
-    """What a program and all that it started have done: processor seconds, and bytes read and written."""
+    """The work of a program and all that it started: processor seconds, and bytes read and written."""
 
     seconds: float
     bytes: int
@@ -60,7 +60,9 @@ class Pace:
         if self._before is not None and took < self._seconds:
             return
         work = _work(pid)
-        before, self._before, self._since = self._before, work, now
+        before = self._before
+        self._before = work
+        self._since = now
         if before is None or work is None:
             return
         # A part of it that has ended takes its figures along: that moved, too.

@@ -1,4 +1,4 @@
-"""What the user said once, and which venvs we made: kept outside of every checkout, by absolute path.
+"""Remember what the user trusts, and which venvs we made: outside of every checkout, by absolute path.
 
 Nothing that a checkout brings can write here. An entry is a file of its own, so two runs never share one.
 """
@@ -103,9 +103,9 @@ def refuse_foreign(folder: Path, *below: Path) -> None:
                 continue
             who = "everybody may write in" if open_to_all else f"user {info.st_uid} owns"
             raise Untrusted(
-                f"What lies in {folder} is not used: {who} {path}, and could put other programs there.",
+                f"{folder} is not used: {who} {path}, and could put other programs there.",
                 next_step="To have a store of your own: TORCHBUILD_CACHE=PATH. "
-                f"To believe whoever can write there: {TRUSTED}={folder}",
+                f"To trust whoever can write there: {TRUSTED}={folder}",
             )
 
 

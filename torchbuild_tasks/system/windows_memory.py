@@ -1,4 +1,4 @@
-"""What Windows says of its memory: for a look at the machine, and all through a build.
+"""Ask Windows for its memory: for a look at the machine, and all through a build.
 
 Not psutil (7.2.2): it passes on the first half of what the system says, and reckons what is left
 of page files by a performance counter; a program is refused memory when commit is used up.

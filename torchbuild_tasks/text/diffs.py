@@ -84,7 +84,7 @@ def problem(diff: str) -> str:
             if line.startswith(start):
                 return reason
     if not parts:
-        return "holds no change of a file (--- a/FILE, +++ b/FILE)"
+        return "contains no change of a file (--- a/FILE, +++ b/FILE)"
     names = [part.path for part in parts]
     twice = next((name for name in names if names.count(name) > 1), None)
     if twice:

@@ -1,4 +1,4 @@
-"""What must not leave the machine in a report: rules by name, applied to every text in it.
+"""Take out of every text what must not leave the machine in a report: rules by name.
 
 A rule is a pattern over text, with what is put in its place; docs/support.md lists them. What the
 environment holds under a name that speaks of a secret is taken out wherever else it stands, too.
@@ -41,7 +41,7 @@ _GENERIC_USERS: Final = frozenset(
 
 
 class Rule(NamedTuple):
-    """What is taken out: its name, in words, the pattern, and what stands there then.
+    """One kind of thing that is taken out: its name, in words, the pattern, and what stands there then.
 
     One that is about a person, and not a secret, goes only where a text is handed on. Where the pattern's
     first group is a name (`named`), what follows the second goes if that is a secret's.

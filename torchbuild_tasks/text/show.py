@@ -194,7 +194,10 @@ def doctor_text(plan: BuildPlan, facts: Facts, *, verbose: bool = False) -> str:
 
 def facts_text(facts: Facts, *, verbose: bool = False) -> str:
     """Return the facts as a page; with `verbose` also where missing tools were looked for."""
-    host, cpu, tree, disk = facts.host, facts.cpu, facts.tree, facts.disk
+    host = facts.host
+    cpu = facts.cpu
+    tree = facts.tree
+    disk = facts.disk
     rows = [
         (
             "system",
@@ -340,11 +343,8 @@ def env_text(plan: BuildPlan, dry_run: bool) -> str:
 def report_text(report: VerifyReport) -> str:
     """Return the verification's result, a line a check."""
     rows = [(OUTCOME[check.outcome], check.check, check.detail) for check in report.checks]
-    return f"{_verification_of(report)}\n{columns(rows)}{_counts(report)}\n"
-
-
-def _verification_of(report: VerifyReport) -> str:
-    return f"Verification of {report.torch.get('version', 'torch')} by {report.python}"
+    head = f"Verification of {report.torch.get('version', 'torch')} by {report.python}"
+    return f"{head}\n{columns(rows)}{_counts(report)}\n"
 
 
 def _counts(report: VerifyReport) -> str:
@@ -361,12 +361,12 @@ def built_text(
     verified, plan = built.verified, built.plan
     values = {choice.name: choice.value for choice in plan.choices}
     if built.up_to_date and verified is None:
-        return f"torch {values.get('torch', '')} in {plan.source}, looked at in {took(seconds)}\n"
+        return f"torch {values.get('torch', '')} in {plan.source} is up to date ({took(seconds)})\n"
     text = ""
     if verified and (verbose or any(check.outcome == "failed" for check in verified.checks)):
         text = f"{report_text(verified)}\n"
     elif verified:
-        text = f"{_verification_of(verified)}: {_counts(verified)}\n"
+        text = f"Verification: {_counts(verified)}\n"
     device = "CUDA" if values.get("USE_CUDA", "0") not in ("0", "OFF") else "CPU"
     compiled = plan.way.name != "from-wheel"
     parts = ", ".join((device, values.get("build type", ""), plan.mode) if compiled else ("from a wheel",))
@@ -415,7 +415,7 @@ def _use(python: str, windows: bool) -> str:
 def removal_text(removal: Removal) -> str:
     """Return what a clean would remove, by folder, and keep with the reason, or which patches it undoes."""
     if removal.patches:
-        return "".join(f"source patch {id}: would be taken back\n" for id in removal.patches)
+        return "".join(f"source patch {id}: would be undone\n" for id in removal.patches)
     counts: dict[str, int] = {}
     for path in removal.files:
         top = "/".join(path.split("/")[:2]) + "/" if path.count("/") > 1 else path

@@ -1,4 +1,4 @@
-"""What no terminal, page or reader may act on, shown as what it is: control characters, invisible letters.
+"""Show as what it is whatever no terminal, page or reader may act on: control characters, invisible letters.
 
 A log, a file's name, a version or a setting can hold a sequence that writes the clipboard, moves the cursor
 over what was said, or turns a line around (Trojan Source, CVE-2021-42574). Whatever leaves goes through here

@@ -80,7 +80,8 @@ def find_machine() -> str:
 
 def loaded_libraries() -> list[str]:
     """Return the libraries in this process, the interpreter first."""
-    written, sys.dont_write_bytecode = sys.dont_write_bytecode, True
+    written = sys.dont_write_bytecode
+    sys.dont_write_bytecode = True
     sys.path.append(FOLDER)
     try:
         probe = importlib.import_module("torch_probe")

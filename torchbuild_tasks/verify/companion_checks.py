@@ -49,7 +49,9 @@ def check_torchaudio(torch: Any) -> Answer:
     operators = [name for name in ("_lfilter_core_loop", "_lfilter") if has_operator(torch, name)]
     if not operators:
         raise Wrong("torchaudio's compiled operators are not loaded", values)
-    wave, ahead, back = numbers(64), [0.2, 0.3, 0.1], [1.0, -0.4, 0.1]
+    wave = numbers(64)
+    ahead = [0.2, 0.3, 0.1]
+    back = [1.0, -0.4, 0.1]
     got = functional.lfilter(
         torch.tensor([wave], dtype=torch.float64),
         torch.tensor(back, dtype=torch.float64),

@@ -170,7 +170,9 @@ def add_on_gpu(torch: Any) -> str:
 def check_cuda_kernels(torch: Any) -> Answer:
     """Run a kernel on a GPU of each architecture that this torch was compiled for, where there is one."""
     require_device(torch)
-    here, ran, absent = devices(torch), [], []
+    here = devices(torch)
+    ran = []
+    absent = []
     for arch in arch_list(torch):
         fitting = [at for at, (_, capability) in enumerate(here) if runs_on(arch, capability)]
         if not fitting:
@@ -274,7 +276,8 @@ def check_cuda_peer(torch: Any) -> Answer:
     count = torch.cuda.device_count()
     if count < 2:
         raise NotPossible("there is one GPU only")
-    source, direct = numbers(33, 7), []
+    source = numbers(33, 7)
+    direct = []
     for one, other in itertools.permutations(range(count), 2):
         copied = torch.tensor(source).to(f"{DEVICE}:{one}").to(f"{DEVICE}:{other}")
         compare(f"copied from {one} to {other}: tensor", copied, torch.tensor(source).tolist(), 0.0)

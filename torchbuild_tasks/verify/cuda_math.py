@@ -57,7 +57,8 @@ def check_cuda_matmul(torch: Any) -> Answer:
     require_device(torch)
     left = numbers(37, 53)
     right = numbers(53, 41)
-    wanted, details = shared.product(left, right), []
+    wanted = shared.product(left, right)
+    details = []
     large = torch.tensor(numbers(300, 300), dtype=torch.float64)
     with without_tf32(torch):
         for name, dtype, allowed in precisions(torch)[:2]:
@@ -76,8 +77,9 @@ def check_cublas(torch: Any) -> Answer:
     details = []
     with without_tf32(torch):
         for name, dtype, allowed in precisions(torch):
-            a = torch.tensor(one).to(dtype)
-            b = torch.tensor(other).to(dtype)
+            # By way of single precision, which is the default, sums in double precision would be exact.
+            a = torch.tensor(one, dtype=torch.float64).to(dtype)
+            b = torch.tensor(other, dtype=torch.float64).to(dtype)
             wanted = torch.matmul(a.double(), b.double())
             x = a.to(DEVICE)
             y = b.to(DEVICE)

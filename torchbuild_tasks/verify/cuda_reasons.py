@@ -31,7 +31,7 @@ CODES = {
     2: "the GPU's memory is used up. End other programs on it (nvidia-smi lists them).",
     3: "the driver could not be initialised. Look for its messages with dmesg.",
     34: f"the {LIBRARY} that was loaded is the toolkit's stub, made for linking only. "
-    "Take the stubs folder out of LD_LIBRARY_PATH.",
+    "Remove the stubs folder from LD_LIBRARY_PATH.",
     35: "the driver is too old for the CUDA of this torch. "
     "Install a newer driver, or build with a toolkit that this one runs.",
     36: "the driver is too old for a function that is called. Install a newer driver.",
@@ -49,7 +49,7 @@ CODES = {
     803: "the driver's library and its kernel module are of different versions. "
     "Restart the machine, or load the module again; in a container, drop the driver library of the image.",
     804: "a newer driver library runs on an older kernel module (forward compatibility), which only "
-    "data-centre cards can. Take the cuda-compat folder out of LD_LIBRARY_PATH, or install the newer driver.",
+    "data-centre cards can. Remove the cuda-compat folder from LD_LIBRARY_PATH, or install the newer driver.",
     805: "the MPS server could not be reached. Start it, or unset CUDA_MPS_PIPE_DIRECTORY.",
     999: "the driver gives no reason. After a suspend load nvidia_uvm again; in a container see that "
     "/dev/nvidia-uvm is there.",

@@ -86,7 +86,8 @@ def _compare(expectation: Expectation, seen: Seen, real: Mapping[str, str]) -> t
         return "not possible", _missing_value(expectation, seen)
     verb = "wanted"
     if key in FOLDERS:
-        good, verb = lies_in(real.get(value, value), real.get(wanted, wanted)), "wanted it inside"
+        good = lies_in(real.get(value, value), real.get(wanted, wanted))
+        verb = "wanted it inside"
     elif key in SETS:
         good = set(value.split()) == set(wanted.split())
     elif key in SERIES:

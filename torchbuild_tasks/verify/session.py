@@ -119,7 +119,8 @@ def _read_rpaths(answer: Seen, places: Sequence[str]) -> Seen:
     """Judge where the package's libraries look for others."""
     from torchbuild_tasks.features.closure.act import Files
 
-    files, rpaths = Files(), {}
+    files = Files()
+    rpaths = {}
     for file in answer.values.get("files", "").splitlines():
         image = files.image(file)
         rpaths[file] = (*image.rpath, *image.runpath) if image else ()
@@ -239,7 +240,9 @@ def read_run(stdout: bytes) -> ProbeRun:
     for event in _events(stdout):
         if "check" in event:
             seen[str(event["check"])] = _answer(event)
-        at, ended, again = str(event.get("begin", at)), ended or "end" in event, again or "again" in event
+        at = str(event.get("begin", at))
+        ended = ended or "end" in event
+        again = again or "again" in event
     return ProbeRun(seen=seen, at=at, ended=ended, again=again)
 
 

@@ -99,7 +99,8 @@ def compare(what: str, seen: Any, wanted: Any, allowed: float) -> str:
 def check_matmul(torch: Any) -> Answer:
     left = numbers(37, 53)
     right = numbers(53, 41)
-    wanted, details = product(left, right), []
+    wanted = product(left, right)
+    details = []
     for name, allowed in (("float32", 2e-5), ("float64", 1e-12)):
         if not hasattr(torch, name):
             continue
@@ -121,7 +122,8 @@ def check_threads(torch: Any) -> Answer:
     before = torch.get_num_threads()
     if before < 1:
         raise Wrong(f"torch.get_num_threads() is {before}")
-    a, results = torch.tensor(numbers(192, 192)), []
+    a = torch.tensor(numbers(192, 192))
+    results = []
     try:
         for count in (1, max(before, 2)):
             torch.set_num_threads(count)

@@ -266,7 +266,8 @@ def find_check(files: list[Any], name: str) -> Callable[[Any], Answer]:
 
 def import_sibling(name: str) -> Any:
     """Import a file next to this one, leaving no trace; -I keeps its folder off the path."""
-    written, sys.dont_write_bytecode = sys.dont_write_bytecode, True
+    written = sys.dont_write_bytecode
+    sys.dont_write_bytecode = True
     sys.path.append(FOLDER)
     try:
         return importlib.import_module(name)
@@ -290,7 +291,8 @@ def ask(check: Callable[[Any], Answer], computing: Any) -> dict[str, Any]:
         detail = str(error.args[0])
         values = dict(*error.args[1:])
     except Exception as error:
-        outcome, detail = "failed", describe_error(error)
+        outcome = "failed"
+        detail = describe_error(error)
     return {"outcome": outcome, "detail": detail, "values": values, "seconds": round(time.time() - start, 3)}
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from torchbuild_tasks.build.install import snapshot
-from torchbuild_tasks.build.install.installed import Snapshot
+from torchbuild_tasks.build.install.due import Snapshot
 from torchbuild_tasks.build.install.snapshot import Places, forget, read, take, write
 
 RULES = """\

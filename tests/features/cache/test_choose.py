@@ -305,7 +305,7 @@ def test_without_recc_what_is_here_keeps_results_and_the_fix_names_no_package_of
     made = chosen(ask_cache(having(CCACHE), cache=REAPI))
     assert values(made)[CXX] == "/usr/bin/ccache" and made.remotes == ()
     (problem,) = made.problems
-    assert "recc is asked for and is not here" in problem.text
+    assert "recc was asked for and is not installed" in problem.text
     assert "buildbox" in problem.fix and "PyPI's recc is something else" in problem.fix
 
 

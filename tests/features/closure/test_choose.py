@@ -91,4 +91,4 @@ def test_a_copy_before_torchs_own_is_a_warning() -> None:
     )
     [found] = close(process, Values(images), ROWS)[1]
     assert (found.kind, found.status, found.path) == ("shadowed", "warn", "/x/libgomp.so.1")
-    assert found.fix == "Take /x out of LD_LIBRARY_PATH."
+    assert found.fix == "Remove /x from LD_LIBRARY_PATH."

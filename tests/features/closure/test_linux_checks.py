@@ -37,7 +37,7 @@ def test_an_older_libstdcxx_first_is_told_with_the_one_that_would_do() -> None:
     assert found.wanted == ("GLIBCXX_3.4.30", "GLIBCXX_3.4.9")
     assert found.better == "/lib/libstdc++.so.6"
     assert found.chain == (ROOT,)
-    assert found.fix == "Take /conda out of LD_LIBRARY_PATH."
+    assert found.fix == "Remove /conda from LD_LIBRARY_PATH."
 
 
 def test_a_library_without_versions_is_taken_as_the_loader_takes_it() -> None:
@@ -99,4 +99,4 @@ def test_a_preloaded_library_is_taken_out_of_the_variable() -> None:
         loaded=(preloaded.real,),
         preloaded=(preloaded.real,),
     )
-    assert found.fix == "Take /x/libstdc++.so.6 out of LD_PRELOAD."
+    assert found.fix == "Remove /x/libstdc++.so.6 from LD_PRELOAD."

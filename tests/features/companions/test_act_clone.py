@@ -11,8 +11,8 @@ import pytest
 from tests.support.capabilities import needs_git
 from torchbuild_tasks.errors import SourceError
 from torchbuild_tasks.features.companions.act import clone_source
+from torchbuild_tasks.system.files import UNPACKING, temporary_name
 from torchbuild_tasks.system.git.run import Git
-from torchbuild_tasks.system.temporary import UNPACKING, temporary_name
 
 pytestmark = [pytest.mark.integration, needs_git]
 
@@ -80,7 +80,7 @@ def test_a_ref_that_does_not_exist_is_an_error_and_never_the_default_branch(orig
 
 
 def test_offline_asks_nobody(origin: Path) -> None:
-    with pytest.raises(SourceError, match="--offline forbids to get it"):
+    with pytest.raises(SourceError, match="--offline prevents downloading it"):
         clone(origin, "main", offline=True)
 
 

@@ -150,7 +150,7 @@ def test_a_release_with_the_stable_abi_fits_every_later_torch() -> None:
         (source("0.99.0a0"), "unknown", "it is not known which torch"),
         (source(None), "unknown", "of unknown version"),
         (source(problem="no such folder"), "error", "no such folder"),
-        (None, "unknown", "was not looked at"),
+        (None, "unknown", "was not inspected"),
     ],
 )
 def test_a_folder_is_held_to_the_torch(seen: CompanionSource | None, status: str, text: str) -> None:

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from bin.write_pages import SCHEMA
 from torchbuild_tasks.features.config.choose import file_text, keys, keys_text, schema
 from torchbuild_tasks.fronts import console
-from torchbuild_tasks.fronts.docs import SCHEMA
 from torchbuild_tasks.options import BuildRequest
 from torchbuild_tasks.plan.settings import Settings, check_settings
 from torchbuild_tasks.text.page import plain
@@ -51,7 +51,7 @@ def test_the_list_has_every_key_once() -> None:
     for field in dataclasses.fields(BuildRequest):
         if field.metadata["in_file"]:
             assert listed.count(field.name.rstrip("_").replace("_", "-")) == 1
-    assert "wide.toml (not there)" in text
+    assert "wide.toml (does not exist)" in text
 
 
 @pytest.mark.parametrize("settings", [Settings(), BOTH])
@@ -64,6 +64,8 @@ def test_the_file_says_what_counts_and_can_be_read_again(settings: Settings) -> 
     shown = tomllib.loads(samples.replace('= ""', '= "x"'))
     assert set(shown) >= {"jobs", "preset", "set", "mirrors"}
     assert shown["set"] and shown["mirrors"]
+    titles = [line for line in text.splitlines() if line.startswith("# -----")]
+    assert len(titles) == len(set(titles)) > 2
 
 
 def test_the_schema_is_printed_as_it_is_written(capsys: pytest.CaptureFixture[str]) -> None:
@@ -77,4 +79,4 @@ def test_the_schema_is_that_of_the_keys_and_is_current() -> None:
     assert made["properties"].keys() >= {field.name.rstrip("_").replace("_", "-") for field in in_file}
     assert made["properties"]["preset"]["enum"][0] == "dev"
     written = Path(__file__).parents[3] / "docs" / SCHEMA
-    assert json.loads(written.read_text("utf-8")) == made, "python -m torchbuild_tasks.fronts.docs docs"
+    assert json.loads(written.read_text("utf-8")) == made, "run: nox -s docs"

@@ -30,7 +30,7 @@ def test_a_folder_that_is_called_as_ours_is_refused_and_kept(tmp_path: Path) -> 
     (folder / TOOL).mkdir(parents=True)
     mine = folder / TOOL / "hammer.txt"
     mine.write_text("mine\n", "utf-8")
-    with pytest.raises(ContainerError, match="is not what torchbuild puts there") as refused:
+    with pytest.raises(ContainerError, match="contains files that torchbuild did not put there") as refused:
         write_files(contain(workstation()), folder, "tests")
     assert "--out FOLDER" in refused.value.next_step and mine.exists()
     assert [path.name for path in folder.iterdir()] == [TOOL]

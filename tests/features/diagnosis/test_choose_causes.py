@@ -364,3 +364,51 @@ def test_an_extension_reads_variables_where_torchs_build_takes_our_flags() -> No
     fix = read(f"{EXTENSION}{said}").diagnoses[0].fix
     assert "(CUDA_HOME)" in fix
     assert "--cuda-toolkit" not in fix
+
+
+@pytest.mark.parametrize(
+    ("log", "kind", "subject", "said"),
+    [
+        (  # the quoted call tells which program
+            'Traceback (most recent call last):\n  File "setup.py", line 9, in <module>\n'
+            '    raw = subprocess.check_output([cuda_dir + "/bin/nvcc", "-V"])\n'
+            "FileNotFoundError: [WinError 2] The system cannot find the file specified",
+            *("missing-tool", "nvcc", "toolkit"),
+        ),
+        (  # what a line announces comes next
+            "error: No solution found when resolving dependencies\n"
+            "  cause: Because torch was not found in the package registry and you require torch==9.9, your"
+            " requirements are unsatisfiable.",
+            *("package-not-found", "torch", "index"),
+        ),
+        (
+            "error: No solution found when resolving dependencies\n"
+            "  cause: Because a depends on b<2 and c depends on b>=2, your requirements are unsatisfiable.",
+            *("package-conflict", "No solution", "fit each other"),
+        ),
+        (  # nobody is told to delete what a toolkit brought
+            "/usr/local/cuda/lib64/libcudnn.so: error adding symbols: File in wrong format",
+            *("bad-object", "libcudnn.so", "was installed"),
+        ),
+        (
+            "/usr/bin/ld: b/x.o: file not recognized: file format not recognized",
+            *("bad-object", "b/x.o", "Delete it"),
+        ),
+        (  # what is linked lacks it, whatever is installed
+            "a.o: undefined reference to `cblas_sgemm'\ncollect2: error: ld returned 1 exit status",
+            *("undefined-symbol", "cblas_sgemm", "link"),
+        ),
+        (
+            'wine: failed to open L"C:\\\\windows\\\\syswow64\\\\rundll32.exe": c0000135\n'
+            '0024:err:module:import_dll Library c10.dll (which is needed by L"Z:\\\\a.exe") not found\n'
+            '0024:err:module:LdrInitializeThunk Importing dlls for L"Z:\\\\a.exe" failed, status c0000135',
+            *("missing-shared-library", "c10.dll", "PATH on Windows"),
+        ),
+    ],
+)
+def test_a_fix_fits_what_is_wrong(log: str, kind: str, subject: str, said: str) -> None:
+    reading = read(log)
+    assert (reading.kind, reading.diagnoses[0].id) == (kind, kind)
+    assert subject in reading.subject
+    assert said in reading.diagnoses[0].fix
+    assert "sudo" not in reading.diagnoses[0].fix

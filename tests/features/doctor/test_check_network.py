@@ -39,7 +39,7 @@ def test_only_what_is_missing_is_asked_for() -> None:
 
 
 def test_names_and_servers_are_told_apart() -> None:
-    seen = health(reached=(reached("a"), reached("b", dns="its name is not known", https=None)))
+    seen = health(reached=(reached("a"), reached("b", dns="its name does not resolve", https=None)))
     assert [finding.status for finding in checks("dns", seen=seen)] == ["warn"]
     assert check("https", seen=seen).status == "ok"
     late = health(reached=(reached("a", https="the proxy answered 407"), reached("b")))
@@ -48,9 +48,9 @@ def test_names_and_servers_are_told_apart() -> None:
 
 
 def test_offline_is_said_once() -> None:
-    gone = tuple(reached(host, dns="its name is not known", https=None) for host in ("a", "b", "c"))
+    gone = tuple(reached(host, dns="its name does not resolve", https=None) for host in ("a", "b", "c"))
     found = check("dns", seen=health(reached=gone))
-    assert found.text == "no host can be reached: its name is not known (a, b, c)"
+    assert found.text == "no host can be reached: its name does not resolve (a, b, c)"
     assert check("https", seen=health(reached=gone)).status == "skipped"
     assert "--offline" in check("dns", seen=health(reached=None, offline=True)).text
 

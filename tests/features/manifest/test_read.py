@@ -75,9 +75,9 @@ def test_the_two_files_of_a_first_build_differ_in_nothing_that_one_never_held() 
         (DATA.replace(b":", b";", 1), "is cut off or damaged"),
         (b"\xff\xfe\x00", "is not a manifest"),
         (b"hello", "is not a manifest"),
-        (b"[]", "no manifest of a build"),
-        (b'{"schema": 1}', "no manifest of a build"),
-        (b'{"schema": 1, "env": []}', "no manifest of a build"),
+        (b"[]", "not a manifest of a build"),
+        (b'{"schema": 1}', "not a manifest of a build"),
+        (b'{"schema": 1, "env": []}', "not a manifest of a build"),
     ],
 )
 def test_what_is_no_manifest_is_refused(data: bytes, what: str) -> None:

@@ -121,7 +121,7 @@ def test_a_damaged_member_is_a_sentence(wheel: Path, tmp_path: Path) -> None:
     ("name", "data", "says"),
     [
         ("torch.whl", b"", "not named as a wheel"),
-        ("torch-2.6.0-cp311-cp311-linux_x86_64.whl", b"PK", "cut off or no wheel"),
+        ("torch-2.6.0-cp311-cp311-linux_x86_64.whl", b"PK", "truncated or not a wheel"),
         ("torch-2.6.0-cp311-cp311-macosx_11_0_arm64.whl", b"", "Linux and Windows"),
     ],
 )

@@ -142,7 +142,7 @@ def test_the_plan_names_own_patches_their_file_and_what_they_change() -> None:
 @pytest.mark.parametrize(
     ("patches", "told"),
     [
-        ((own("1.patch", "hello"),), "holds no change"),
+        ((own("1.patch", "hello"),), "contains no change"),
         ((own("1.patch", "", problem="cannot be read"),), "cannot be read"),
         ((own("1.patch"), own("1.patch")), "has the name of"),
     ],

@@ -68,7 +68,7 @@ def test_a_program_stays_one(tmp_path: Path) -> None:
 
 def test_a_key_that_is_not_there_is_said_before_the_build(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="no such file"):
-        require_key(os.fspath(tmp_path / "id_ed25519"), "wheel", "Say --mode wheel, too.")
-    with pytest.raises(UsageError, match="is what is signed") as refused:
-        require_key(__file__, "develop", "Say --mode wheel, too.")
+        require_key(os.fspath(tmp_path / "id_ed25519"), "wheel", "Add --mode wheel.")
+    with pytest.raises(UsageError, match="can be signed") as refused:
+        require_key(__file__, "develop", "Add --mode wheel.")
     assert "--mode wheel" in refused.value.next_step

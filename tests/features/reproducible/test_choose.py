@@ -7,7 +7,13 @@ from typing import Any
 import pytest
 
 from tests.support.machines import ask, linux_facts, modern_tree, plan_of, python, statuses, tree
-from torchbuild_tasks.features.reproducible.choose import INCLUDE, MAPS, is_reproducible, path_maps
+from torchbuild_tasks.features.reproducible.choose import (
+    INCLUDE,
+    MAPS,
+    is_reproducible,
+    lead_from_here,
+    path_maps,
+)
 from torchbuild_tasks.model import Facts, Host, Store
 
 WHEEL: dict[str, Any] = {"mode": "wheel", "reproducible": True}
@@ -86,3 +92,11 @@ def test_what_stands_in_the_way_is_said(facts: Facts, flags: dict[str, Any], sai
 def test_windows_is_refused() -> None:
     facts = linux_facts(host=Host(os="windows", arch="x86_64"), tree=tree(committed=1))
     assert "error" in statuses(plan_of(facts, **WHEEL).findings, "reproducible")
+
+
+def test_a_cmake_file_of_a_wheel_leads_from_itself_and_not_into_the_checkout() -> None:
+    text = b'set(A "/w/a/torch/include")\nset(B /w/a;/w/a-tree/x)\nset(C /w/a)\n'
+    here = b"${CMAKE_CURRENT_LIST_DIR}/../../../.."
+    assert lead_from_here("torch/share/cmake/ATen/ATenConfig.cmake", text, "/w/a") == (
+        b'set(A "' + here + b'/torch/include")\nset(B ' + here + b";/w/a-tree/x)\nset(C " + here + b")\n"
+    )

@@ -15,8 +15,8 @@ from torchbuild_tasks.errors import ArchiveRefused, DownloadFailed
 from torchbuild_tasks.features.helpers import store as shelf
 from torchbuild_tasks.features.helpers.store import TOOLKIT_MARKER, read_toolkit_marker
 from torchbuild_tasks.features.toolkit.act import assemble
+from torchbuild_tasks.system.files import UNPACKING
 from torchbuild_tasks.system.mark import MARKER
-from torchbuild_tasks.system.temporary import UNPACKING
 
 NAME = "cuda-13.0.2-linux-x86_64-12345678"
 DEAD = 999_999_999  # no process has such a number
@@ -118,14 +118,14 @@ def test_a_folder_that_is_not_ours_stays(tmp_path: Path) -> None:
     folder = tmp_path / "toolkits" / NAME
     folder.mkdir(parents=True)
     (folder / "precious").write_text("", "utf-8")
-    with pytest.raises(DownloadFailed, match="exists already, and what is in it is not what torchbuild"):
+    with pytest.raises(DownloadFailed, match="exists already, and contains files that torchbuild"):
         put_together(tmp_path)
     assert listed(folder) == {"precious"}
 
 
 def test_a_part_that_is_not_there_is_named(tmp_path: Path) -> None:
     these = [*parts(tmp_path), (tmp_path / "unpacked" / "nvvm-1", "nvidia/cu13")]
-    with pytest.raises(DownloadFailed, match="not there: nvvm-1") as error:
+    with pytest.raises(DownloadFailed, match="missing: nvvm-1") as error:
         put_together(tmp_path, these)
     assert "no such folder" in error.value.looked[0]
     assert list((tmp_path / "toolkits").iterdir()) == []
@@ -133,7 +133,7 @@ def test_a_part_that_is_not_there_is_named(tmp_path: Path) -> None:
 
 def test_a_part_without_its_folder_is_named(tmp_path: Path) -> None:
     these = [(path, "nvidia/cu12") for path, _ in parts(tmp_path)]
-    with pytest.raises(DownloadFailed, match="not there: nvcc-1"):
+    with pytest.raises(DownloadFailed, match="missing: nvcc-1"):
         put_together(tmp_path, these)
 
 
@@ -141,7 +141,7 @@ def test_the_same_file_twice_is_fine_and_two_of_one_name_are_not(tmp_path: Path)
     good = lay(tmp_path, "more-1", {"x/include/cuda_runtime.h": "rt"})
     put_together(tmp_path, [*parts(tmp_path), (good, "x")])
     bad = lay(tmp_path, "bad-1", {"x/include/cuda_runtime.h": "other"})
-    with pytest.raises(ArchiveRefused, match=r"bring include/cuda_runtime\.h") as error:
+    with pytest.raises(ArchiveRefused, match=r"contain include/cuda_runtime\.h") as error:
         put_together(tmp_path, [*parts(tmp_path), (bad, "x")])
     assert error.value.looked == ("one is of cudart-1", "the other is of bad-1")
     # What stood there before still does: it goes when the new one is whole.

@@ -219,12 +219,12 @@ def test_only_what_is_of_torch_python_alone_is_compiled_against_a_wheel() -> Non
     [
         ("", "", ""),
         ("12.4", "/usr/local/cuda 12.4.131", ""),
-        ("12.4", "", "it has CUDA 12.4, and torch_python would be compiled with no CUDA; say --cuda"),
-        ("12.4", "/opt/cuda-12.6 12.6", "with CUDA 12.6; say --cuda --cuda-toolkit 12.4"),
+        ("12.4", "", "it has CUDA 12.4, and torch_python would be compiled with no CUDA; use --cuda"),
+        ("12.4", "/opt/cuda-12.6 12.6", "with CUDA 12.6; use --cuda --cuda-toolkit 12.4"),
         (
             "",
             "/usr/local/cuda 12.4",
-            "it has no CUDA, and torch_python would be compiled with CUDA 12.4; say --cpu",
+            "it has no CUDA, and torch_python would be compiled with CUDA 12.4; use --cpu",
         ),
     ],
 )

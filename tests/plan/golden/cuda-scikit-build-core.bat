@@ -152,7 +152,7 @@ rem SKBUILD_EDITABLE_REBUILD: an import of torch builds nothing
 set "SKBUILD_EDITABLE_REBUILD=false"
 rem SKBUILD_EDITABLE_REBUILD_DIR: the editable install reads from here, without a wheel in between
 set "SKBUILD_EDITABLE_REBUILD_DIR=C:\src\pytorch\build\editable"
-rem SKBUILD_INSTALL_STRIP: stripping takes time, and the symbols that a debugger reads
+rem SKBUILD_INSTALL_STRIP: stripping takes time and removes the symbols that a debugger needs
 set "SKBUILD_INSTALL_STRIP=false"
 rem TORCH_CUDA_ARCH_LIST: the GPUs that are here: GPU of 8.6 (8.6)
 set "TORCH_CUDA_ARCH_LIST=8.6"
@@ -162,7 +162,7 @@ rem USE_CUDNN: no cuDNN was found, in the toolkit or beside it
 set "USE_CUDNN=0"
 rem USE_KINETO: preset dev; the profiler's Kineto back end: saves 18 of 6,135 compiles, 0.4 %% of their CPU time in a CPU build of 1.13.1
 set "USE_KINETO=0"
-rem USE_MAGMA: torch's linear algebra on the GPU is cuSOLVER's by now, MAGMA is deprecated; only LU of large matrices and LDL still gain by it (USE_MAGMA=1)
+rem USE_MAGMA: torch uses cuSOLVER for linear algebra on the GPU, and MAGMA is deprecated; only LU of large matrices and LDL are still faster with it (USE_MAGMA=1)
 set "USE_MAGMA=0"
 rem USE_NNPACK: preset dev; NNPACK, convolutions for phones: saves 33 of 6,135 compiles in a CPU build of 1.13.1
 set "USE_NNPACK=0"

@@ -17,7 +17,7 @@ import msgspec
 
 from torchbuild_tasks.build import ownership
 from torchbuild_tasks.build.install import snapshot
-from torchbuild_tasks.build.install.installed import SOURCES, Due, Snapshot, find_due, why_front_end
+from torchbuild_tasks.build.install.due import SOURCES, Due, Snapshot, find_due, why_front_end
 from torchbuild_tasks.build.outputs import patterns
 from torchbuild_tasks.build.work import Work
 from torchbuild_tasks.model import Command

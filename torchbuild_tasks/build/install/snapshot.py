@@ -16,7 +16,7 @@ from typing import Final
 
 import msgspec
 
-from torchbuild_tasks.build.install.installed import Folder, Snapshot, Stamp
+from torchbuild_tasks.build.install.due import Folder, Snapshot, Stamp
 from torchbuild_tasks.build.install.rules import Rule, read_manifest, read_rules
 from torchbuild_tasks.errors import BuildFailed
 from torchbuild_tasks.system.files import unlink, write_json
@@ -28,7 +28,7 @@ SCHEMA: Final = 1
 
 
 class Places(msgspec.Struct, frozen=True, kw_only=True):
-    """Where to look: the checkout, the build tree, and patterns relative to the checkout.
+    """The places to look at: the checkout, the build tree, and patterns relative to the checkout.
 
     `generated` are files that the Python front end writes, `copied` those it copies, `sources` folders whose
     files CMake lists. `is_source` judges the name of a file, `is_output` a path: whether a build wrote it.

@@ -21,9 +21,9 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from torchbuild_tasks.build.jobserver.tokens import MemoryState, Running
+from torchbuild_tasks.facts.machine import NO_LIMIT, cgroup_levels, number_in, pairs_in
+from torchbuild_tasks.facts.probe import Probe
 
-# Version 1 writes "no limit" as the largest number of pages in bytes, about 2**63.
-_NO_LIMIT: Final = 1 << 60
 CAN_HOLD: Final = sys.platform == "linux" and Path("/proc/self/task").exists()
 # Without CPU for so long it waits for another: for a lock, a server, a network.
 _IDLE: Final = 2.0
@@ -282,106 +282,58 @@ class _Names(NamedTuple):
 
 
 _VERSIONS: Final = {
-    "cgroup2": _Names(("memory.max", "memory.high"), "memory.current", "", "file_mapped"),
-    "cgroup": _Names(("memory.limit_in_bytes",), "memory.usage_in_bytes", "total_", "total_mapped_file"),
+    2: _Names(("memory.max", "memory.high"), "memory.current", "", "file_mapped"),
+    1: _Names(("memory.limit_in_bytes",), "memory.usage_in_bytes", "total_", "total_mapped_file"),
 }
 
 
 class MemoryLook:
-    """Call it for the memory of this moment. `root` is where /proc and /sys are, for tests."""
+    """Call it for the memory of this moment. `root` is a folder that plays the file system, for tests."""
 
-    def __init__(self, root: Path = Path("/")) -> None:
-        self._root = root
-        self._levels = tuple(_levels(root))
-        pressures = (level / "memory.pressure" for level, names in self._levels if not names.prefix)
-        machine = root / "proc/pressure/memory"
-        self._pressure = next((file for file in pressures if file.exists()), machine)
+    def __init__(self, root: Path | None = None) -> None:
+        self._probe = Probe(environ={}, root=root)
+        levels = cgroup_levels(self._probe, "memory")
+        self._levels = tuple((level.folder, _VERSIONS[level.version]) for level in levels)
+        pressures = (f"{level.folder}/memory.pressure" for level in levels if level.version == 2)
+        self._pressure = next(filter(self._probe.exists, pressures), "/proc/pressure/memory")
 
     def __call__(self) -> MemoryState:
         """Read all of it again; the limits too, which can be changed any time."""
-        info = _pairs(self._root / "proc/meminfo")
-        limits = [pair for level, names in self._levels for pair in _limits(level, names)]
+        info = pairs_in(self._probe.read("/proc/meminfo"))
+        limits = [pair for folder, names in self._levels for pair in self._limits(folder, names)]
         limit, used = min(limits, key=lambda pair: pair[0] - pair[1], default=(None, None))
         available = info.get("MemAvailable")
         return MemoryState(
             available=None if available is None else available * 1024,
             limit=limit,
             used=used,
-            full=_pressure(self._pressure),
+            full=_stalled(self._probe.read(self._pressure) or ""),
             swap_used=(info.get("SwapTotal", 0) - info.get("SwapFree", 0)) * 1024,
         )
 
+    def _limits(self, folder: str, names: _Names) -> Iterator[tuple[int, int]]:
+        """Yield the limits of one group with what is used of each."""
+        values = [number_in(self._probe.read(f"{folder}/{name}")) for name in names.limits]
+        limits = [value for value in values if value is not None and value < NO_LIMIT]
+        if limits:
+            used = number_in(self._probe.read(f"{folder}/{names.used}")) or 0
+            used = max(0, used - self._cache(folder, names))
+            yield from ((value, used) for value in limits)
 
-def _limits(level: Path, names: _Names) -> Iterator[tuple[int, int]]:
-    """Yield the limits of one group with what is used of each."""
-    values = [_number(level / name) for name in names.limits]
-    if not any(value is not None and value < _NO_LIMIT for value in values):
-        return
-    used = (_number(level / names.used) or 0) - _cache(level, names)
-    for value in values:
-        if value is not None and value < _NO_LIMIT:
-            yield value, max(0, used)
+    def _cache(self, folder: str, names: _Names) -> int:
+        """Return the bytes of page cache that no program has mapped: headers read, objects written.
 
-
-def _cache(level: Path, names: _Names) -> int:
-    """Return the bytes of page cache that no program has mapped: headers read, objects written.
-
-    They count as used, and the kernel drops them before it kills a process.
-    """
-    stat = _pairs(level / "memory.stat")
-    files = stat.get(f"{names.prefix}inactive_file", 0) + stat.get(f"{names.prefix}active_file", 0)
-    return max(0, files - stat.get(names.mapped, 0))
+        They count as used, and the kernel drops them before it kills a process.
+        """
+        stat = pairs_in(self._probe.read(f"{folder}/memory.stat"))
+        files = stat.get(f"{names.prefix}inactive_file", 0) + stat.get(f"{names.prefix}active_file", 0)
+        return max(0, files - stat.get(names.mapped, 0))
 
 
-def _levels(root: Path) -> Iterator[tuple[Path, _Names]]:
-    """Yield our own groups and those above them, for a limit on any of them is one for us."""
-    own = {}
-    for line in _memory_lines(root / "proc/self/cgroup"):
-        controllers, _, group = line.partition(":")[2].partition(":")
-        own.update(dict.fromkeys(controllers.split(","), group))
-    for line in _memory_lines(root / "proc/self/mountinfo"):
-        before, _, after = line.partition(" - ")
-        fields = before.split()
-        kind = after.split()
-        if len(fields) < 5 or len(kind) < 3 or kind[0] not in _VERSIONS:
-            continue
-        controller = "" if kind[0] == "cgroup2" else "memory"
-        if controller in own and (not controller or controller in kind[2].split(",")):
-            top = root / fields[4].lstrip("/")
-            yield from ((level, _VERSIONS[kind[0]]) for level in _upwards(top, fields[3], own[controller]))
-
-
-def _upwards(top: Path, mounted: str, group: str) -> Iterator[Path]:
-    """From the group up to the mount's top; in a container that may be all there is of it."""
-    path = Path(group)
-    base = Path(mounted)
-    below = path.relative_to(base) if path.is_relative_to(base) and ".." not in path.parts else Path()
-    yield from (top / each for each in (below, *below.parents))
-
-
-def _pressure(file: Path) -> float:
+def _stalled(text: str) -> float:
     """Return the percent in `full avg10=0.12 avg60=...`.
 
     https://docs.kernel.org/accounting/psi.html
     """
-    for line in _memory_lines(file):
-        if match := re.match(r"full avg10=([\d.]+)", line):
-            return float(match[1])
-    return 0.0
-
-
-def _pairs(file: Path) -> dict[str, int]:
-    words = (line.split() for line in _memory_lines(file))
-    return {each[0].rstrip(":"): int(each[1]) for each in words if len(each) > 1 and each[1].isdigit()}
-
-
-def _number(file: Path) -> int | None:
-    text = next(iter(_memory_lines(file)), "").strip()
-    return int(text) if text.isdigit() else None
-
-
-def _memory_lines(file: Path) -> list[str]:
-    try:
-        return file.read_text("ascii", "replace").splitlines()
-    except OSError:
-        return []
+    match = re.search(r"(?m)^full avg10=([\d.]+)", text)
+    return float(match[1]) if match else 0.0

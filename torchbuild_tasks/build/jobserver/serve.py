@@ -72,7 +72,11 @@ class Served:
         self.most = max(0, tokens)
         self.fewest = self.most
         self.held_seconds = 0.0
-        self._out, self._pool, self._policy, self._look, self._processes = 0, pool, policy, look, processes
+        self._out = 0
+        self._pool = pool
+        self._policy = policy
+        self._look = look
+        self._processes = processes
         self._over = threading.Event()
         self._quiet_since = time.monotonic()
         self._thread = threading.Thread(target=self._run, name="jobserver", daemon=True)

@@ -79,7 +79,7 @@ def without_jobserver(work: Work, lines: Iterable[str]) -> Work | None:
     if line is None or work.plan.jobserver is None:
         return None
     number = work.env.get("MAX_JOBS")
-    work.report.note(f"Going on without a jobserver, with {number} jobs: {line.strip()[:200]}")
+    work.report.note(f"Continuing without a jobserver, with {number} jobs: {line.strip()[:200]}")
     return replace(work, plan=replace(work.plan, jobserver=None))
 
 
@@ -146,7 +146,8 @@ class _CacheServer:
     """The pid of the server in which sccache compiles; another takes its place when a shared cache dies."""
 
     def __init__(self, environ: Mapping[str, str]) -> None:
-        self._environ, self._asked = environ, -_EVERY
+        self._environ = environ
+        self._asked = -_EVERY
         self._found: tuple[int, ...] = ()
 
     def __call__(self) -> tuple[int, ...]:

@@ -80,7 +80,7 @@ class Running(NamedTuple):
 
 
 class Orders(NamedTuple):
-    """What to do until the next look, in `wait` seconds: tokens to have out, processes to hold."""
+    """Orders until the next look, in `wait` seconds: tokens to have out, processes to hold."""
 
     tokens: int
     hold: frozenset[int] = frozenset()
@@ -124,7 +124,7 @@ def wanted(state: MemoryState, *, cores: int, out: int, reserve: int, typical: i
 
 
 class _Life(NamedTuple):
-    """What was seen of one process: its peak, and its size summed over the time that it ran."""
+    """The life of one process: its peak, and its size summed over the time that it ran."""
 
     peak: int
     byte_seconds: float
@@ -132,7 +132,7 @@ class _Life(NamedTuple):
 
 
 class TokenPolicy:
-    """What a jobserver asks at each look; learns from the compiles that end how much they take.
+    """The policy that a jobserver asks at each look; it learns from the compiles that end how much they take.
 
     Args:
         cores: jobs that there may be at most.
@@ -153,10 +153,15 @@ class TokenPolicy:
         to_come: Callable[[], float] = lambda: 0.0,
     ) -> None:
         self._to_come = to_come
-        self._cores, self._reserve, self._tabled, self._holds = cores, reserve, largest, holds
+        self._cores = cores
+        self._reserve = reserve
+        self._tabled = largest
+        self._holds = holds
         self._alive: dict[tuple[int, float], _Life] = {}
-        self._ended, self._all = 0, _Life(0, 0.0, 0.0)
-        self._growth, self._when = Growth(), 0.0
+        self._ended = 0
+        self._all = _Life(0, 0.0, 0.0)
+        self._growth = Growth()
+        self._when = 0.0
 
     def __call__(self, state: MemoryState, running: Sequence[Running], tokens: int, now: float) -> Orders:
         """Decide until the next look."""
@@ -169,7 +174,8 @@ class TokenPolicy:
         budget = room + in_use
         reserve = min(self._reserve, budget // _RESERVE)
         # More than there is cannot be kept free for one, or there would never be another.
-        largest, free = min(self.largest, budget * 5 // 6), room - reserve
+        largest = min(self.largest, budget * 5 // 6)
+        free = room - reserve
         typical = self.typical
         if budget < self._tabled:  # not even one of the tabled size fits: one at a time, later a few
             typical = self._tabled if self._ended < _KNOWN else max(typical, largest // _FEW)
@@ -209,7 +215,8 @@ class TokenPolicy:
         return int(_UNEVEN * self._all.byte_seconds / self._all.seconds)
 
     def _learn(self, running: Sequence[Running], now: float) -> None:
-        passed, self._when = max(0.0, now - self._when), now
+        passed = max(0.0, now - self._when)
+        self._when = now
         alive = {}
         for one in running:
             before = self._alive.get((one.pid, one.started))
@@ -230,7 +237,7 @@ class TokenPolicy:
 
 
 class Growth:
-    """How quickly each process grows, in bytes a second; a held one keeps the rate that it had."""
+    """The growth of each process, in bytes a second; a held one keeps the rate that it had."""
 
     def __init__(self) -> None:
         self._seen: dict[tuple[int, float], Running] = {}
@@ -239,7 +246,8 @@ class Growth:
 
     def look(self, running: Sequence[Running], now: float) -> dict[int, float]:
         """Take in one look; the rate of each process by its pid."""
-        passed, self._when = max(0.001, now - self._when), now
+        passed = max(0.001, now - self._when)
+        self._when = now
         self._rates = {(one.pid, one.started): self._rate(one, passed) for one in running}
         self._seen = {(one.pid, one.started): one for one in running}
         return {pid: rate if rate >= _STILL else 0.0 for (pid, _), rate in self._rates.items()}

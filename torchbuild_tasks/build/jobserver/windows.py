@@ -158,7 +158,8 @@ class Processes:
                 started = process.create_time()
         except (psutil.Error, OSError):
             return None
-        size, used = int(getattr(memory, "pagefile", memory.rss)), times.user + times.system
+        size = int(getattr(memory, "pagefile", memory.rss))
+        used = times.user + times.system
         before = self._busy.get(process.pid)
         if before is None or before[0] != used or process.pid in self._held:
             before = self._busy[process.pid] = (used, now)

@@ -11,7 +11,7 @@ from torchbuild_tasks.model import GpuSeen
 
 DEVICES = "/sys/bus/pci/devices"
 NVIDIA = "0x10de"
-# VGA controller, 3D controller (GPUs without a display), other display controller.
+# Class 03 of https://pci-ids.ucw.cz: VGA controller, 3D controller (GPUs without a display), any other.
 CLASSES = ("0x0300", "0x0302", "0x0380")
 
 

@@ -52,7 +52,7 @@ _SECONDS: Final = 600.0
 
 
 class Advice(msgspec.Struct, frozen=True, kw_only=True):
-    """What git says: the commit to try and how many are left, or the first bad one, or why there is none.
+    """The answer of git: the commit to try and how many are left, or the first bad one, or why there is none.
 
     Where skipped commits hide it, `first_bad` are all that it can be, the oldest last.
     """
@@ -107,7 +107,7 @@ def whole_message(git: Git, commit: str) -> str:
 
 
 class Built(msgspec.Struct, frozen=True, kw_only=True):
-    """What the command judges: the folder `source`, and the torch that was built from it.
+    """The subject of the command: the folder `source`, and the torch that was built from it.
 
     `env_file` is the build's, "" where nothing was built; `python` is the Python that was chosen, "" for
     none; `imports` says whether it got a torch.
@@ -133,9 +133,9 @@ def require_own_python(plan: BuildPlan, agreed: bool) -> None:
     """
     if plan.environment.foreign and not agreed:
         raise UsageError(
-            f"Each build of a bisect is installed, and {plan.environment.python} is an environment of yours.",
+            f"Each build of a bisect is installed, and {plan.environment.python} is your own environment.",
             next_step="Name a Python that is in no environment, and a venv in the bisect's own worktree gets "
-            "them: --python /usr/bin/python3\nOr say --yes.",
+            "them: --python /usr/bin/python3\nOr add --yes.",
         )
 
 
@@ -145,7 +145,9 @@ def try_commit(memory: Bisection, title: str, logs: Path, build: Build, report: 
     Raises:
         BuildFailed: the machine, not the commit, made the build fail, or the command says stop.
     """
-    began, commit, log = time.monotonic(), memory.testing, ""
+    began = time.monotonic()
+    commit = memory.testing
+    log = ""
     try:
         built = build(report)
     except BuildFailed as error:
@@ -155,7 +157,8 @@ def try_commit(memory: Bisection, title: str, logs: Path, build: Build, report: 
         because = " ".join(("it cannot be built:", error.what, *error.looked[:1]))
     except PlanRefused as error:
         reasons = (finding.text for finding in error.findings)
-        verdict, because = "skip", " ".join(("it cannot be built here:", error.what, *reasons))
+        verdict = "skip"
+        because = " ".join(("it cannot be built here:", error.what, *reasons))
     except PatchRefused as error:
         verdict, because = "skip", f"it cannot be patched: {error.what}"
     else:
@@ -195,7 +198,7 @@ def _run_command(memory: Bisection, built: Built, log: Path, report: Reporter) -
         raise BuildFailed(
             f"The command ended with {code}, which says nothing about the commit; the bisect stops here.",
             looked=tail.lines,
-            next_step=f"Its output: {log}\nMend it and go on: bisect --resume\n"
+            next_step=f"Its output: {log}\nFix it and continue: bisect --resume\n"
             f"Leave this commit out: bisect --resume --skip {memory.testing[:10]}",
         )
     return verdict
@@ -250,7 +253,7 @@ class Session(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class BisectResult(msgspec.Struct, frozen=True, kw_only=True):
-    """How a bisect ended: the first bad commit, or all that it can be, with their messages."""
+    """The end of a bisect: the first bad commit, or all that it can be, with their messages."""
 
     first_bad: tuple[str, ...]
     messages: tuple[str, ...]
@@ -333,7 +336,7 @@ def memory_of(session: Session, request: BisectRequest) -> Bisection:
         raise UsageError(
             f"Another bisect is under way in {session.git.folder}: {under_way.asked}.",
             looked=(f"steps done: {len(under_way.steps)}", f"log: {session.log}"),
-            next_step="Go on with it: bisect --resume\nGive it up: bisect --reset",
+            next_step="Continue it: bisect --resume\nGive it up: bisect --reset",
         )
     return _with_skips(session, wanted, request.skip)
 

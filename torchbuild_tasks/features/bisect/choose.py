@@ -1,4 +1,4 @@
-"""What a bisect remembers, what an exit code means in it, and how it is written for git and for a person.
+"""The memory of a bisect, what an exit code means in it, and how it is written for git and for a person.
 
 Which commit comes next is git's to say: all that was found out is written as the log that `git bisect
 replay` reads, so nothing but this memory has to survive a kill.

@@ -9,7 +9,7 @@ from torchbuild_tasks.options import BuildRequest, flag
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class BisectRequest(BuildRequest):
-    """What `bisect` is asked for."""
+    """The request of `bisect`."""
 
     trailing = True
 
@@ -19,9 +19,9 @@ class BisectRequest(BuildRequest):
         default=(),
         in_file=False,
     )
-    bad: str | None = flag("one where it fails", metavar="REF", in_file=False)
+    bad: str | None = flag("a commit, tag or branch where it fails", metavar="REF", in_file=False)
     skip: tuple[str, ...] = flag(
-        "leave this commit, or this range A..B, out; may be repeated",
+        "skip this commit, or this range A..B; may be repeated",
         metavar="REF",
         default=(),
         in_file=False,
@@ -32,12 +32,12 @@ class BisectRequest(BuildRequest):
         in_file=False,
     )
     resume: bool = flag(
-        "go on with the bisect that is under way in this checkout",
+        "continue the unfinished bisect of this checkout",
         default=False,
         in_file=False,
     )
     reset: bool = flag(
-        "give the bisect up: remove its worktree and what is remembered of it",
+        "give up: remove the bisect's worktree and its state",
         default=False,
         in_file=False,
     )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from torchbuild_tasks.errors import BuildFailed, UsageError, VerifyFailed
@@ -36,7 +35,7 @@ def run(request: BisectRequest, report: Reporter) -> Outcome:
 
 def find_first_bad(request: BisectRequest, report: Reporter) -> BisectResult | None:
     """Build one commit after the other in a worktree and let a command judge; None after --reset."""
-    from torchbuild_tasks.context import checkout, look, needed_submodules, network
+    from torchbuild_tasks.context import fetching_of, look, needed_submodules, require_checkout
     from torchbuild_tasks.features.bisect import act
     from torchbuild_tasks.system import lock
     from torchbuild_tasks.system.git.fetch import access_for
@@ -44,9 +43,10 @@ def find_first_bad(request: BisectRequest, report: Reporter) -> BisectResult | N
     from torchbuild_tasks.system.signals import interruptible
 
     question = look(request)
-    fetching = network(question)
-    config, offline = git_settings(fetching.git_mirrors), fetching.net.offline
-    ground = act.open_session(Path(checkout(question)), config)
+    fetching = fetching_of(question)
+    config = git_settings(fetching.git_mirrors)
+    offline = fetching.net.offline
+    ground = act.open_session(require_checkout(question), config)
     way = access_for(ground.tree.folder, report, config=config, store=fetching.store, offline=offline)
     with interruptible(), lock.hold(ground.folder, "bisect"):
         if request.reset:

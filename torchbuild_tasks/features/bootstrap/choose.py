@@ -60,9 +60,9 @@ def require_commands(plan: Bootstrap) -> None:
     nameless = [each for each in plan.missing if each.kind == "needed" and not each.name]
     if not nameless:
         return
-    manager = plan.manager or "No package manager that is known here"
     raise UsageError(
-        f"{manager} has no package by a known name for: {', '.join(each.package for each in nameless)}",
+        f"No package of {plan.manager or 'this system'} is known for: "
+        f"{', '.join(each.package for each in nameless)}",
         looked=tuple(f"{each.package}: {each.because}" for each in nameless),
         next_step="Install it by hand, or name another manager: --manager conda",
     )

@@ -232,7 +232,7 @@ def _refuse_two(name: str) -> None:
     entered = os.environ.get(ACTIVE)
     if entered not in (None, "", name):
         raise UsageError(
-            f"This shell is in the build {entered}; its variables would count for {name}, too.",
+            f"This shell is in the build {entered}; its variables would also apply to {name}.",
             next_step="Enter the other build from a new shell.",
         )
 
@@ -273,7 +273,7 @@ def remove_build(settings: Settings, request: BuildRequest, main: Path, report: 
         if request.dry_run:
             return away
         if not (request.yes or report.confirm(f"Remove {folder} ({away.size >> 20} MiB)?")):
-            raise CleanRefused("Nothing was removed.", next_step="Say --yes to remove what is listed.")
+            raise CleanRefused("Nothing was removed.", next_step="Add --yes to remove what is listed.")
     with _lock_build(main, name):  # without the lock in the folder, which would keep Windows from removing it
         worktree.remove(git, folder, created=created)
     return replace(away, removed=True)

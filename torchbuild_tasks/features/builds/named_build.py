@@ -1,4 +1,4 @@
-"""Which named build a request is about, and where that is."""
+"""Find the named build that a request is about, and where that is."""
 
 from __future__ import annotations
 

@@ -107,11 +107,17 @@ def _diff(request: BuildsRequest, differing: list[Difference]) -> str:
 class BuildsRequest(BuildRequest):
     """The words of `builds`."""
 
-    actions = ("list", "show", "use", "remove", "diff")
+    actions = {
+        "list": "show all named builds, and how far each is",
+        "show": "show one build, and which table sets what",
+        "use": "make one the default, and print how a shell enters it; none undoes it",
+        "remove": "remove one; lists first, asks",
+        "diff": "show how two builds are planned differently",
+    }
     objects = {"show": ("name",), "use": ("name",), "remove": ("name",), "diff": ("name", "second")}
 
     second: str | None = flag(
-        "the build that it is compared with",
+        "the build to compare it with",
         metavar="NAME",
         in_file=False,
         positional=True,

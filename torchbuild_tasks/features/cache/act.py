@@ -1,4 +1,4 @@
-"""What the verb `cache` does: report how full the caches are, empty them, run a server for builds by hand."""
+"""Do what the verb `cache` says: report how full the caches are, empty them, serve one for builds by hand."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def caches_of(plan: BuildPlan) -> CachePlan:
     if plan.cache is None:
         why = next((choice.because for choice in plan.choices if choice.name == CHOICE), "no reason is known")
         offered = next((each.fix for each in plan.findings if each.id == "cache" and each.fix), f"{SCCACHE}.")
-        raise UsageError(f"This build takes no compiler cache: {why}.", next_step=offered)
+        raise UsageError(f"This build uses no compiler cache: {why}.", next_step=offered)
     return plan.cache
 
 
@@ -79,7 +79,7 @@ def clear_caches(
                 next_step="If nothing in it is needed, remove the folder yourself; sccache makes it again.",
             )
         if not agreed(f"Empty {state.folder} ({state.used >> 20} MiB of {state.tool})?"):
-            raise CleanRefused("Nothing was removed.", next_step="Say --yes to empty it.")
+            raise CleanRefused("Nothing was removed.", next_step="Add --yes to empty it.")
         if problem := _empty(state, environ):
             raise CleanRefused(f"{state.folder} could not be emptied: {problem}")
         memory.forget(Path(state.folder))
@@ -120,7 +120,7 @@ def serve_cache(
         set_by = "set {}={}" if sys.platform == "win32" else "export {}='{}'"
         led = [name for name in ("SCCACHE_SERVER_UDS", "SCCACHE_SERVER_PORT") if name in running.environ]
         if not led:
-            say("There is no server to run: these builds take no sccache. Say --cache sccache.")
+            say("There is no server to run: these builds take no sccache. Add --cache sccache.")
             return
         say(set_by.format(led[0], running.environ[led[0]]))
         say("Builds in a shell that has this variable use the server. Ctrl-C stops it.")

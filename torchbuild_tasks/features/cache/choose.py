@@ -148,14 +148,14 @@ def check_cache(question: Question, chosen: ChosenCache) -> tuple[Finding, ...]:
     """Return the findings about the cache; none is an error."""
     findings = list(chosen.problems)
     if chosen.languages and is_precompiled(question):
-        text = "USE_PRECOMPILED_HEADERS is on: what uses a precompiled header is never found in a cache"
+        text = "USE_PRECOMPILED_HEADERS is on: files that use a precompiled header are never found in a cache"
         findings.append(Finding(id="cache", status="warn", text=text, fix="Leave it off."))
     z7 = decide(question, "MSVC_Z7_OVERRIDE")
     if "sccache" in _names(chosen.languages) and z7 and is_off(z7.value):
         text = "MSVC_Z7_OVERRIDE is off: sccache cannot keep what is compiled with /Zi"
         findings.append(Finding(id="cache", status="warn", text=text, fix="Leave it on: /Z7 is then used."))
     if chosen.choice.because == NOTHING_HERE and question.given("cache") is None:
-        text = "no compiler cache is used: a clean build, or a second checkout, compiles all of it again"
+        text = "no compiler cache is used: a clean build, or a second checkout, compiles everything again"
         findings.append(Finding(id="cache", status="unknown", text=text, fix=f"{how_to_get(question)}."))
     return tuple(findings)
 
@@ -315,11 +315,11 @@ def _problems(
                 yield Finding(id="cache", status="warn", text=text, fix="Install a newer one, or ccache.")
     for name in (name for names in LAUNCHERS.values() for name in names if name in question.decided):
         if program := _missing_launcher(question, name):
-            text = f'{name} is {program}, which is not here: the first compile ends in "not found"'
+            text = f'{name} is {program}, which is not installed: the first compile fails with "not found"'
             yield Finding(id="cache", status="error", text=text, fix=f"Install it, or drop {name}.")
     named = [c for c in here if c.name == wanted]
     if wanted != AUTO and not named:
-        text = f"{wanted} is asked for and is not here; the build goes on without it"
+        text = f"{wanted} was asked for and is not installed; the build continues without it"
         fix = {RECC: GET_RECC, "sccache": f"{SCCACHE}."}.get(wanted) or f"{how_to_get(question)}."
         yield Finding(id="cache", status="warn", text=text, fix=fix)
     elif remotes and not any(_shares(question, c) for c in named):
@@ -473,19 +473,19 @@ def setting_choices(
     root, values = question.facts.tree.root, dict[str, tuple[str, str]]()
     if "ccache" in tools:
         values |= {
-            "CCACHE_BASEDIR": (root, "another checkout finds what this one has compiled"),
-            "CCACHE_NOHASHDIR": ("true", "another checkout finds it with debug information, too"),
+            "CCACHE_BASEDIR": (root, "another checkout can use what this one has compiled"),
+            "CCACHE_NOHASHDIR": ("true", "the same with debug information"),
         }
     if "sccache" in tools:
         values |= {
-            "SCCACHE_BASEDIRS": (root, "another checkout finds what this one has compiled"),
+            "SCCACHE_BASEDIRS": (root, "another checkout can use what this one has compiled"),
             "SCCACHE_DIRECT": ("false", "with it, dependency files would name another checkout's headers"),
             "SCCACHE_IGNORE_SERVER_IO_ERROR": ("1", "a compile goes on when the cache's server is lost"),
         }
     if RECC in tools:
         values |= _of_recc(question, remotes[0])
     if tools:
-        values["PYTHONHASHSEED"] = ("0", "code generation repeats itself, so its files are found again")
+        values["PYTHONHASHSEED"] = ("0", "generated code is the same each time, so a cache finds it")
         values |= _of_pytorch(question, tools)
     folder = question.value("cache_dir", "")
     if folder:
@@ -504,7 +504,7 @@ def _of_recc(question: Question, remote: Remote) -> dict[str, tuple[str, str]]:
     values = {name: (value, remote.shown) for name, value in remote.settings.items()}
     values["RECC_PROJECT_ROOT"] = (
         question.facts.tree.root,
-        "another checkout finds what this one has compiled",
+        "another checkout can use what this one has compiled",
     )
     # Else the PATH of the build is part of each key, and with it the venv of the checkout.
     values["RECC_REMOTE_ENV_PATH"] = ("/usr/local/bin:/usr/bin:/bin", "the same in every checkout")
@@ -529,7 +529,7 @@ def _of_pytorch(question: Question, tools: tuple[str, ...]) -> dict[str, tuple[s
         return {}
     values = {}
     if variable_row(question.catalog, "USE_PRECOMPILED_HEADERS", question.era, question.version):
-        values["USE_PRECOMPILED_HEADERS"] = ("0", "what uses a precompiled header is never found in a cache")
+        values["USE_PRECOMPILED_HEADERS"] = ("0", "a cache never has files with a precompiled header")
     if question.facts.host.os != "windows" and tools != ("ccache",):
         values["USE_CCACHE"] = ("0", "older trees put ccache in front by themselves where they find one")
     return values

@@ -18,6 +18,7 @@ from torchbuild_tasks.features.cache.folder import Folder, Memory, look_into
 from torchbuild_tasks.features.cache.probe import EVERY, Watch
 from torchbuild_tasks.features.cache.server import own_place
 from torchbuild_tasks.model import CachePlan, CacheReport, CacheTool
+from torchbuild_tasks.system.connections import break_connections
 from torchbuild_tasks.system.files import STATE_DIR, unlink
 from torchbuild_tasks.system.remove import remove_tree
 from torchbuild_tasks.values import replace
@@ -216,7 +217,9 @@ class _One:
 
         def pass_on(shown: str, reason: str) -> None:
             (folder / "recc.conf").write_text("passthrough=1\n", "utf-8")
-            self._say(f"Warning: the build goes on without its shared cache. {shown} is gone: {reason}.")
+            for each in remotes:  # else a compile that was sent away waits for a server that hangs
+                break_connections(each.host, each.port)
+            self._say(f"Warning: the build continues without its shared cache. {shown} is gone: {reason}.")
 
         at_end.enter_context(Watch({each.shown: _asking(each) for each in remotes}, pass_on, every))
 
@@ -237,7 +240,7 @@ class _One:
         def do_without(shown: str, reason: str) -> None:
             assert self._server is not None
             problem = self._server.replace({})
-            self._say(f"Warning: the build goes on without its shared cache. {shown} is gone: {reason}.")
+            self._say(f"Warning: the build continues without its shared cache. {shown} is gone: {reason}.")
             if problem:
                 self._say(f"Warning: a new server did not start: {problem}.")
 

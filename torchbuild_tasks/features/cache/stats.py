@@ -1,4 +1,4 @@
-"""What a cache did in one build, from its counters before and after, and the lines of it for a person."""
+"""Reckon what a cache did in one build, from its counters before and after, with the lines for a person."""
 
 from __future__ import annotations
 

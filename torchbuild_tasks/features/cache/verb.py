@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import os
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from torchbuild_tasks.options import BuildRequest
@@ -39,7 +38,11 @@ def cache_text(states: Sequence[CacheState]) -> str:
 class CacheRequest(BuildRequest):
     """The words of `cache`."""
 
-    actions = ("stats", "clear", "serve")
+    actions = {
+        "stats": "show folders and sizes",
+        "clear": "empty the caches; lists first, asks",
+        "serve": "run sccache's server for builds by hand, until Ctrl-C",
+    }
 
 
 def run(request: CacheRequest, report: Reporter) -> Outcome:
@@ -55,7 +58,7 @@ def run_action(request: CacheRequest, report: Reporter) -> tuple[CacheState, ...
     Returns:
         The caches as they are; after clear as they were before; after serve none.
     """
-    from torchbuild_tasks.context import cache_words, checkout, decide, look
+    from torchbuild_tasks.context import cache_words, decide, look, require_checkout
     from torchbuild_tasks.features.cache import act
     from torchbuild_tasks.features.cluster.act import client_of
     from torchbuild_tasks.system.signals import interruptible
@@ -72,7 +75,7 @@ def run_action(request: CacheRequest, report: Reporter) -> tuple[CacheState, ...
                 )
             case "serve":
                 words = cache_words(question)
-                root = Path(checkout(question))
+                root = require_checkout(question)
                 away = client_of(caches.distribution)
                 act.serve_cache(caches, words, environ, root, report.note, act.sleep_until_interrupted, away)
                 return ()

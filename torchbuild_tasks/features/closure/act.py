@@ -137,7 +137,8 @@ def find_breaks(
     loader, _ = _look_at_loader(python, environ)
     if loader is None:
         return {}
-    files, rows = Files(), load_catalog().library
+    files = Files()
+    rows = load_catalog().library
     errors = {}
     for path in libraries:
         _, breaks = close(replace(loader, roots=(*loader.roots, path)), files, rows)

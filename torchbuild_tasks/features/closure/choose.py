@@ -69,13 +69,13 @@ def _text(broken: Break, row: LibraryRow | None) -> str:
         case "other machine":
             return f"{name} is for another processor: {broken.path} is {broken.detail}{by}."
         case "version":
-            return f"{name} is an older one:{at} lacks {lacking}{by}{has}."
+            return f"{name} is too old:{at} lacks {lacking}{by}{has}."
         case "symbol" if broken.library:
             return f"{name} is not the one that torch was built with:{at}{really} lacks {lacking}{by}{has}."
         case "symbol":
             return f"{base(broken.chain[-1])} needs {lacking}, and no library that is loaded has it."
         case "twice":
-            return f"{broken.detail} is there twice: {broken.better} and {broken.path}."
+            return f"{broken.detail} is loaded twice: {broken.better} and {broken.path}."
         case "shadowed":
             return f"{name} comes from {broken.path} ({broken.how}), before torch's own {broken.better}."
         case _:
@@ -92,9 +92,9 @@ def _fix(broken: Break, row: LibraryRow | None, packages: Mapping[str, str]) -> 
     if broken.kind == "twice":
         return "Keep one of them: two in one process can crash it or slow it down."
     if broken.how in _VARIABLES and broken.kind != "missing":
-        return f"Take {folder(broken.path)} out of {broken.how}."
+        return f"Remove {folder(broken.path)} from {broken.how}."
     if broken.how == "LD_PRELOAD":
-        return f"Take {broken.path} out of LD_PRELOAD."
+        return f"Remove {broken.path} from LD_PRELOAD."
     if broken.kind == "symbol" and not broken.library:
         return "Libraries of two builds are mixed: install torch again, or torchbuild build --clean."
     parts = [_package_words(packages), row.fix if row else ""]

@@ -293,7 +293,8 @@ def _explain(
     library: str, lacking: Sequence[Symbol], node: Node, graph: Graph, loader: Loader, files: LibraryFiles
 ) -> Iterator[Break]:
     """Yield the break at what ought to export these: found by name, by another copy, by its own name."""
-    giver, better = _giver(node, library), ""
+    giver = _giver(node, library)
+    better = ""
     names = [symbol.name for symbol in lacking]
     if giver is not None and _is_reported(giver, graph):
         return

@@ -202,7 +202,8 @@ def check_runtime(graph: Graph) -> None:
     for node in walk_needs(graph.roots):
         major, minor = node.image.linker
         for runtime in node.needs:
-            name, release = runtime.name.lower(), runtime.image.release
+            name = runtime.name.lower()
+            release = runtime.image.release
             late = major == release[0] == _MICROSOFT and release[1] < minor
             if name == _RUNTIME and late and not reported:
                 reported = True

@@ -201,7 +201,7 @@ def _link_pool(question: Question, generator: str) -> tuple[Choice, ...]:
     if generator != "Ninja" or own or any(decide(question, name) for name in _POOLS):
         return ()
     depth = usable_cores(question.facts.cpu)[0]
-    because = f"links stay here, {depth} at once however many compiles are away"
+    because = f"links run here, {depth} at once, however many compiles run elsewhere"
     return (
         Choice(name="CMAKE_JOB_POOLS", value=f"{LINKS}={depth}", because=because),
         Choice(name="CMAKE_JOB_POOL_LINK", value=LINKS, because=because),

@@ -11,34 +11,39 @@ from torchbuild_tasks.options import BuildRequest, flag
 class ClusterRequest(BuildRequest):
     """What `cluster` is asked for."""
 
-    actions = ("scheduler", "server", "join", "status")
+    actions = {
+        "scheduler": "run the scheduler; --allow makes a token for a server",
+        "server": "run a server, as root",
+        "join": "let builds of this machine use a scheduler",
+        "status": "show the servers and cores of the schedulers",
+    }
     objects = {"server": ("scheduler",), "join": ("scheduler",)}
 
     scheduler: str | None = flag(
-        "the scheduler of distributed compiles (with status: default all that were joined)",
+        "address of the scheduler (status: default all that you joined)",
         metavar="URL",
         in_file=False,
         positional=True,
         sample=("scheduler", "http://HOST:10600"),
     )
     listen: str | None = flag(
-        "where the scheduler or server listens (default: everywhere, or what the token is for)",
+        "address to listen on (default: a scheduler everywhere, a server at its token's address)",
         metavar="ADDRESS[:PORT]",
         in_file=False,
     )
     allow: tuple[str, ...] = flag(
-        "make the token of a server at this address; may be repeated",
+        "make a token for a server at this address; may be repeated",
         metavar="ADDRESS[:PORT]",
         default=(),
         in_file=False,
     )
     token_file: str | None = flag(
-        "a token's file, copied from the scheduler's machine",
+        "token file, copied from the scheduler's machine",
         metavar="FILE",
         in_file=False,
     )
     space: str | None = flag(
-        "where a server keeps toolchains and compiles (default: beside the helpers)",
+        "folder for a server's toolchains and compiles (default: beside the helpers)",
         metavar="FOLDER",
         in_file=False,
     )

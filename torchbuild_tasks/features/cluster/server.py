@@ -1,4 +1,4 @@
-"""What a scheduler or server of sccache-dist needs on this machine: the program, a sandbox, a free port."""
+"""Find what a scheduler or server of sccache-dist needs on this machine: program, sandbox, a free port."""
 
 from __future__ import annotations
 

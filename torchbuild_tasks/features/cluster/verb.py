@@ -41,7 +41,7 @@ def run(request: ClusterRequest, report: Reporter) -> Outcome:
 
 def run_action(request: ClusterRequest, report: Reporter) -> tuple[Cluster, ...]:
     """Run the action that was asked for; a scheduler or a server until Ctrl-C."""
-    from torchbuild_tasks.context import cluster_files, look, network
+    from torchbuild_tasks.context import cluster_files, fetching_of, look
     from torchbuild_tasks.features.cluster import act
     from torchbuild_tasks.system.signals import interruptible
 
@@ -53,7 +53,7 @@ def run_action(request: ClusterRequest, report: Reporter) -> tuple[Cluster, ...]
     if request.action == "join":
         return (act.join(folder, request, report.note),)
     with interruptible():
-        program = act.have_dist(question, network(question), report)
+        program = act.have_dist(question, fetching_of(question), report)
         run_it = act.run_scheduler if request.action == "scheduler" else act.run_server
         run_it(folder, program, request, report.note)
     return ()

@@ -84,7 +84,7 @@ def clone_source(
     name = folder.name.partition("-")[0]
     ways = ways or f"Name a folder that has it: --with {name}=PATH, or another address: --with {name}=URL@REF"
     if offline:
-        raise SourceError(f"{folder} is not there, and --offline forbids to get it.", next_step=ways)
+        raise SourceError(f"{folder} is not there, and --offline prevents downloading it.", next_step=ways)
     say(f"{url} at {ref} is cloned to {folder}")
     try:
         with unfinished_folder(folder, SourceError) as part:

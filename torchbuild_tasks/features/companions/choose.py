@@ -59,7 +59,7 @@ def read_with(words: tuple[str, ...], catalog: Catalog) -> tuple[Wanted, ...]:
             next_step = f"Known are {', '.join(rows)}, each also as NAME=PATH or NAME=URL@REF."
             raise UsageError(f"--with {word!r}: no project of that name is known{hint}", next_step=next_step)
         if equals and not place:
-            raise UsageError(f"--with {word!r} has nothing after its =", next_step=f"Say --with {name}=PATH")
+            raise UsageError(f"--with {word!r} has nothing after its =", next_step=f"Add --with {name}=PATH")
         wanted[name] = _read(rows[name], place)
     return tuple(wanted.values())
 
@@ -74,7 +74,7 @@ def read_extensions(words: tuple[str, ...], catalog: Catalog) -> tuple[Wanted, .
 
 
 def _read_extension(word: str, catalog: Catalog) -> Wanted:
-    ways = "Say NAME, NAME==VERSION, PATH, URL@REF, NAME=PATH or NAME=URL@REF."
+    ways = "Write NAME, NAME==VERSION, PATH, URL@REF, NAME=PATH or NAME=URL@REF."
     if named := _NAMED.fullmatch(word):
         if not named[2]:
             raise UsageError(f"--with-extension {word!r} has nothing after its =", next_step=ways)
@@ -296,7 +296,7 @@ def _of_blank(question: Question) -> Iterator[Finding]:
     include = python.include or "" if python else ""
     named = any(wanted.row.name == NAME for wanted in wanted_companions(question))
     if named and question.facts.host.os == "windows" and " " in include:
-        text = f"{include}: {NAME}'s build takes the blank for the end of that folder (pytorch/vision 9165)"
+        text = f"{include}: {NAME}'s build misreads the blank as the end of the path (pytorch/vision 9165)"
         fix = "Install Python in a folder without blanks, such as C:\\Python311, and name it: --python PATH"
         yield Finding(id=NAME, status="warn", text=text, fix=fix)
 
@@ -304,10 +304,10 @@ def _of_blank(question: Question) -> Iterator[Finding]:
 def _of_release(question: Question, wanted: Wanted) -> Finding:
     name, torch = wanted.row.name, question.version
     if wanted.row.cuda and not (is_cuda(question) or question.request.from_wheel):
-        text = f"{name} is for GPUs of NVIDIA only, and this torch is built without CUDA"
-        return Finding(id=name, status="error", text=text, fix=f"Say --cuda, or leave out {name}.")
+        text = f"{name} supports only NVIDIA GPUs, and this torch is built without CUDA"
+        return Finding(id=name, status="error", text=text, fix=f"Add --cuda, or leave out {name}.")
     if wanted.row.extension:
-        text = f"whether {name} builds with torch {torch} is seen when it is built; nothing else is touched"
+        text = f"whether {name} builds with torch {torch} is not known before; a failure changes nothing else"
         return Finding(id=name, status="ok", text=text)
     if wanted.ref:
         text = f"whether {name} {wanted.ref} builds with torch {torch} is not known"
@@ -325,7 +325,7 @@ def _of_release(question: Question, wanted: Wanted) -> Finding:
 def _of_folder(question: Question, wanted: Wanted) -> Finding:
     name, torch, source = wanted.row.name, question.version, source_of(question, wanted.row.name)
     if source is None:
-        return Finding(id=name, status="unknown", text=f"{wanted.path} was not looked at on that machine")
+        return Finding(id=name, status="unknown", text=f"{wanted.path} was not inspected on that machine")
     if source.problem:
         fix = f"Name the folder of {name}'s source: --with {name}=PATH"
         return Finding(id=name, status="error", text=f"{source.path}: {source.problem}", fix=fix)
@@ -393,7 +393,7 @@ def check_development(question: Question, called: str) -> tuple[Finding, ...]:
     if version is None or not version.is_prerelease:
         return ()
     release = version.base_version
-    text = f"this torch will call itself {version}, which pip sorts below {release}"
+    text = f"the version of this torch is {version}, which pip sorts below {release}"
     return (Finding(id="development-version", status="ok", text=f"{text}: {_means(question, called)}"),)
 
 
@@ -406,6 +406,6 @@ def _means(question: Question, called: str) -> str:
     if admits(row.wheel, called):
         return f"the wheel of {NAME} {row.version} asks for torch{row.wheel}, which it is"
     return (
-        f"the wheel of {NAME} {row.version} asks for torch{row.wheel}, so `pip install {NAME}` would put "
-        f"another torch in its place; --with {NAME} builds it against this one"
+        f"the wheel of {NAME} {row.version} asks for torch{row.wheel}, so `pip install {NAME}` would "
+        f"replace this torch; --with {NAME} builds it against this one"
     )

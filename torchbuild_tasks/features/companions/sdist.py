@@ -68,7 +68,7 @@ def fetch_sdist(companion: Companion, python: str, net: Net, report: Reporter) -
     wanted = Requirement(companion.requirement)
     if folder.is_dir():
         report.note(
-            f"{wanted}: its source in {folder} is taken as it is; without that folder it is fetched again"
+            f"{wanted}: its source in {folder} is used as it is; remove that folder to fetch it again"
         )
         return
     with files.translate_errors(SourceError, folder.parent):
@@ -82,7 +82,7 @@ def fetch_sdist(companion: Companion, python: str, net: Net, report: Reporter) -
             f"No sdist of {wanted} was found: without its source nothing can be built against this torch.",
             looked=(*looked, *has),
             next_step=f"Name a repository or a folder of it: --with-extension {companion.name}=URL@REF or "
-            f"{companion.name}=PATH; or put its sdist into a folder and say --wheels FOLDER.",
+            f"{companion.name}=PATH; or put its sdist into a folder and use --wheels FOLDER.",
         )
     report.note(f"{best.file} is fetched from {redact(best.url).partition('#')[0]}")
     archive = folder.with_name(best.file)

@@ -188,9 +188,9 @@ def _install(work: Work, companion: Companion, asks: tuple[str, ...], torch: str
     line = shell_line(argv, windows=os.name == "nt")
     if work.plan.environment.foreign and not is_agreed(work, f"{companion.name} needs: {line}\nGo on?"):
         raise RequirementsError(
-            f"{companion.name} asks for what {python} lacks, and that is an environment of yours.",
+            f"{companion.name} requires packages that {python} lacks, and that is your own environment.",
             looked=missing,
-            next_step=f"Do that yourself, or say --yes: {line}",
+            next_step=f"Do that yourself, or add --yes: {line}",
         )
     install(work, Command(argv=argv, cwd=str(work.root / files.STATE_DIR), because=because))
 
@@ -254,7 +254,7 @@ def _wheel_of(companion: Companion) -> Path:
     wheels = sorted(Path(companion.wheels).glob("*.whl"))
     if not wheels:
         raise BuildFailed(
-            f"The build of {companion.name} ended well but left no wheel in {companion.wheels}.",
+            f"The build of {companion.name} succeeded but left no wheel in {companion.wheels}.",
             next_step=f"Look at its own build: {companion.folder}",
         )
     return wheels[-1]

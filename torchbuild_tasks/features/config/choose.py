@@ -1,4 +1,4 @@
-"""What every key of the settings is, and where from; a commented file of them, and its JSON schema."""
+"""List every key of the settings, its value and where from; a commented file of them, and its JSON schema."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from torchbuild_tasks.text.page import styled
 _DEFAULT: Final = re.compile(r"\(default: (.*?)\)")
 _SCHEMA: Final = "https://json-schema.org/draft/2020-12/schema"
 _TABLES: Final = {
-    "set": ("build variables as they are handed to torch's build", 'USE_DISTRIBUTED = "0"'),
+    "set": ("build variables for torch's build", 'USE_DISTRIBUTED = "0"'),
     "mirrors": (
-        "beginnings of git addresses, and what is asked instead",
+        "beginnings of git addresses, and their replacements",
         '"https://github.com/" = "https://mirror.example/"',
     ),
-    "builds.NAME": ("a named build in a worktree of its own: the same keys, and extends, ref, folder", ""),
+    "builds.NAME": ("a named build in its own worktree: the same keys, and extends, ref, folder", ""),
 }
 
 
@@ -87,8 +87,8 @@ def keys_text(keys: tuple[Key, ...], files: Mapping[str, bool]) -> str:
     widest = max(len(key.key) for key in keys)
     set_lines = [f"  {key.key:<{widest}}  {key.value}  {key.source}\n" for key in keys if key.value]
     rest = [styled("dim", f"  {key.key:<{widest}}  {key.source}") + "\n" for key in keys if not key.value]
-    places = [f"  {path}{'' if there else ' (not there)'}\n" for path, there in files.items()]
-    parts = (("Files, the strongest first", places), ("Set", set_lines), ("Not set", rest))
+    places = [f"  {path}{'' if there else ' (does not exist)'}\n" for path, there in files.items()]
+    parts = (("Files, the first has priority", places), ("Set", set_lines), ("Not set", rest))
     text = "\n".join(f"{styled('strong', title)}\n{''.join(lines)}" for title, lines in parts if lines)
     return f"{text}\nWrite them into a file with what each means: torchbuild config --write\n"
 
@@ -98,15 +98,14 @@ def file_text(keys: tuple[Key, ...], schema: str) -> str:
     by_key = {key.key: key for key in keys}
     lines = [
         f"#:schema {schema}\n",
-        "# Settings of torchbuild. A flag wins over its variable (TORCHBUILD_JOBS), that over this file,\n"
-        "# and this file over the user-wide one. A line that begins with #: shows what could stand there.\n",
+        "# Settings of torchbuild. The first of these has priority: a flag, its variable (TORCHBUILD_JOBS),\n"
+        "# this file, the user-wide file. Remove the #: of a line to use it.\n",
     ]
-    title = ""
-    for field in _fields():
-        if (group := group_of(field.name)) != title:
-            title = group
-            lines.append(f"\n# ---------------- {title}\n")
-        lines += _entry(field, by_key[name_of(field)])
+    for title in dict.fromkeys(group_of(field.name) for field in _fields()):
+        lines.append(f"\n# ---------------- {title}\n")
+        for field in _fields():
+            if group_of(field.name) == title:
+                lines += _entry(field, by_key[name_of(field)])
     for table, (meaning, sample) in _TABLES.items():
         own = [key for key in keys if key.key.startswith(f"{table}.")]
         lines.append(f"\n# {meaning}\n")

@@ -23,12 +23,12 @@ class ConfigRequest(BuildRequest):
     takes = tuple(field.name for field in dataclasses.fields(BuildRequest) if field.metadata["in_file"])
 
     write: bool = flag(
-        "write ./torchbuild.toml: every key with what it means, those that are set as they are",
+        "write ./torchbuild.toml with every key, its meaning, and your current values",
         default=False,
         in_file=False,
     )
     user: bool = flag(
-        "with --write: the user-wide file, which counts below that of a project, for all checkouts",
+        "with --write: write the user-wide file, for all checkouts; a project's file has priority",
         default=False,
         in_file=False,
     )

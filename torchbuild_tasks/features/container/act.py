@@ -146,7 +146,7 @@ def _write_tool(folder: Path, before: Mapping[str, str]) -> dict[str, str]:
         known = {path: path.relative_to(folder.parent).as_posix() in before for path in present}
         if present and not any(known.values()):
             raise ContainerError(
-                f"{folder} exists already, and what is in it is not what torchbuild puts there.",
+                f"{folder} exists already, and contains files that torchbuild did not put there.",
                 next_step="Name another folder, --out FOLDER, or move that one away.",
             )
         written = {f"{folder.name}/{name}": _digest(data) for name, data in wanted.items()}

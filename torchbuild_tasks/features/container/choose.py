@@ -135,7 +135,7 @@ def choose_engine(engines: Sequence[Engine], wanted: str | None) -> Engine:
             what,
             looked=tuple(f"{each.row.name}: {each.problem or 'is in no folder of PATH'}" for each in named),
             next_step="Install podman: apt, dnf, zypper, pacman and apk call it podman, winget "
-            "RedHat.Podman. The files can be written without: container write",
+            "RedHat.Podman. The files can be written without one: container write",
         )
     engine = fitting[0]
     if engine.rootless and engine.row.subids and not engine.subids:
@@ -192,7 +192,7 @@ def _needed_cuda(question: Question) -> str | None:
         return None
     if toolkit and not re.fullmatch(r"\d+(\.\d+){1,2}", toolkit):
         raise ContainerError(
-            f"--cuda-toolkit {toolkit} is a folder of this machine; the image brings a toolkit of its own.",
+            f"--cuda-toolkit {toolkit} is a folder of this machine; the image has its own toolkit.",
             next_step="Name a version: --cuda-toolkit 12.6",
         )
     return toolkit
@@ -346,7 +346,7 @@ def choose_base(
     raise PlanRefused(
         f"This build cannot work in any image that is known here, such as {name}. Nothing was written.",
         findings=_errors(first),
-        next_step="container --base IMAGE takes another; what it holds is not looked at before it is run.",
+        next_step="Use another with container --base IMAGE; its contents are not checked before it runs.",
     )
 
 
@@ -389,8 +389,8 @@ def choose_memory(facts: Facts, size: int, engine: EngineRow) -> Choice:
     if not engine.limits:
         if size:
             raise ContainerError(
-                f"{engine.name} runs without control groups here, so it keeps no limit of memory.",
-                next_step="Leave out --memory and say --jobs N, or --engine podman.",
+                f"{engine.name} runs without cgroups here, so it cannot limit the memory.",
+                next_step="Use --jobs N instead of --memory, or --engine podman.",
             )
         return Choice(name="memory", value="0", because=f"{engine.name} keeps no limit; --jobs N uses less")
     if size:
@@ -403,7 +403,7 @@ def choose_memory(facts: Facts, size: int, engine: EngineRow) -> Choice:
     return Choice(
         name="memory",
         value=str(mebibytes << 20),
-        because=f"{size_text(total)} of this machine but an eighth; the number of jobs follows it",
+        because=f"seven eighths of this machine's {size_text(total)}; the number of jobs follows it",
     )
 
 

@@ -23,7 +23,14 @@ if TYPE_CHECKING:
 class ContainerRequest(BuildRequest):
     """The words and flags of `container`."""
 
-    actions = ("write", "build", "run", "shell", "save", "load")
+    actions = {
+        "write": "write Containerfile, devcontainer.json and compose.yaml",
+        "build": "make the image",
+        "run": "make the image, and build torch in it or run -- COMMAND",
+        "shell": "start a shell in it",
+        "save": "write the image to a file",
+        "load": "read the image from a file",
+    }
     objects = {"save": ("file",), "load": ("file",)}
     trailing = True
     takes = (
@@ -32,7 +39,7 @@ class ContainerRequest(BuildRequest):
     )
 
     file: str | None = flag(
-        "the file of an image, to another machine",
+        "file to write the image to, or to read it from",
         metavar="FILE",
         in_file=False,
         positional=True,
@@ -45,10 +52,10 @@ class ContainerRequest(BuildRequest):
         in_file=False,
     )
     base: str | None = flag(
-        "image that is built on (default: from rows, by CUDA and system)", metavar="IMAGE", in_file=False
+        "base image (default: a known one for this CUDA and system)", metavar="IMAGE", in_file=False
     )
     memory: str | None = flag(
-        "memory that a container may use, such as 24G (default: all but an eighth)", metavar="SIZE"
+        "memory that a container may use, such as 24G (default: seven eighths)", metavar="SIZE"
     )
 
 
@@ -69,13 +76,13 @@ def run(request: ContainerRequest, report: Reporter) -> Outcome:
 
 def make(request: ContainerRequest, report: Reporter) -> Outcome:
     """Decide the container, write its files, and do with them what was asked."""
-    from torchbuild_tasks.context import checkout, look, writer
+    from torchbuild_tasks.context import look, require_checkout, writer
     from torchbuild_tasks.features.container import act
     from torchbuild_tasks.system.files import refuse_leading_out
     from torchbuild_tasks.system.signals import interruptible
 
     question = look(request)
-    root = Path(checkout(question))
+    root = require_checkout(question)
     engine = _engine(request, must=request.action != "write")
     container, plan = _decide(request, question, engine)
     folder = Path(request.out).expanduser().absolute() if request.out else root / act.FOLDER

@@ -127,7 +127,7 @@ def _gdb(debugging: Debugging) -> Iterator[Finding]:
         text = "gdb is not installed, and attaching to C++ needs it"
         yield Finding(id="gdb", status="warn", text=text, fix=debugging.install_gdb)
     if debugging.gdbinit:
-        text = f"PyTorch's commands for gdb come with {debugging.gdbinit}, which gdb reads only when it may"
+        text = f"PyTorch's commands for gdb are in {debugging.gdbinit}, which gdb reads only if you allow it"
         fix = f"Add to ~/.gdbinit: add-auto-load-safe-path {debugging.gdbinit}"
         yield Finding(id="gdbinit", status="ok", text=text, fix=fix)
 
@@ -148,7 +148,7 @@ def _scope(debugging: Debugging) -> Iterator[Finding]:
         yield Finding(id="ptrace", status="ok", text="a debugger may attach to your processes")
         return
     who, fix = _SCOPES[scope]
-    text = f"ptrace_scope is {scope}: {who} may be attached to, so picking a running Python fails"
+    text = f"ptrace_scope is {scope}: {who} may be attached to, so attaching to a running Python fails"
     if scope == 2:
         text = f"ptrace_scope is {scope}: only root may attach to a process"
     yield Finding(id="ptrace", status="warn", text=text, fix=fix.format("/proc/sys/kernel/yama/ptrace_scope"))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from torchbuild_tasks.errors import UsageError
@@ -41,7 +40,8 @@ def debug_text(config: DebugConfig, *, dry_run: bool) -> str:
 
 def debugging(question: Question, python: str) -> Debugging:
     """Look at the debugger, the right to attach, and the debug information of what this Python got."""
-    tree, probe = question.facts.tree, Probe(environ=dict(os.environ))
+    tree = question.facts.tree
+    probe = Probe(environ=dict(os.environ))
     packages = (each.packages for each in question.facts.pythons if each.executable == python)
     build_dir = tree.build_dir or probe.join(tree.root, "build")
     debugging = look_at_debugging(tree.root, build_dir, python, tuple(next(packages, ())), probe)
@@ -64,11 +64,11 @@ def debug_config(request: BuildRequest, report: Reporter) -> Outcome:
 
 def write_entries(request: BuildRequest) -> DebugConfig:
     """Write what a debugger needs, and check what is missing for one."""
-    from torchbuild_tasks.context import checkout, decide, look
+    from torchbuild_tasks.context import decide, look, require_checkout
     from torchbuild_tasks.features.develop.act import write_debug_config
 
     question = look(request)
-    root = Path(checkout(question))
+    root = require_checkout(question)
     python = decide(question).environment.python
     return write_debug_config(root, debugging(question, python), dry_run=request.dry_run)
 
@@ -91,11 +91,11 @@ def bench(request: UpstreamRequest, report: Reporter) -> Outcome:
 
 def run_upstream(request: UpstreamRequest, report: Reporter, program: Callable[..., int]) -> int:
     """Run a program of the checkout with the Python that got torch; return its exit code."""
-    from torchbuild_tasks.context import checkout, decide, look
+    from torchbuild_tasks.context import decide, look, require_checkout
     from torchbuild_tasks.system.signals import interruptible
 
     question = look(request)
     with interruptible():
-        root = Path(checkout(question))
+        root = require_checkout(question)
         python = decide(question).environment.python
         return program(root, python, request.only, request.words, report.stream(), report.note)

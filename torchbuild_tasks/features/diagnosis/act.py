@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 _CHUNK: Final = 512 * 1024
 STDIN: Final = "-"
-_NEXT: Final = "Name a log: diagnose PATH, or `-` for what comes in by a pipe."
+_NEXT: Final = "Name a log: diagnose PATH, or `-` for standard input."
 
 
 def diagnose_log(name: str, book: FailureBook, machine: Machine) -> Reading:
@@ -99,7 +99,7 @@ def log_chunks(name: str) -> Iterator[bytes]:
         return
     if name.startswith(("http://", "https://")):
         raise UsageError(
-            f"{name} is an address, and no file.", next_step="curl -L ADDRESS | torchbuild diagnose -"
+            f"{name} is an address, not a file.", next_step="curl -L ADDRESS | torchbuild diagnose -"
         )
     path = Path(name).expanduser()
     if path.is_dir():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Final
 
@@ -13,11 +14,17 @@ from torchbuild_tasks.model import Diagnosis
 
 PAGE: Final = "https://github.com/torchbuild/torchbuild-tasks/blob/main/docs/diagnose.md"
 _WIDTH: Final = 200  # of a subject: a symbol may take a page
+_NOT_THERE: Final = (
+    "It is of {0} on {1}, and this is built for {2}, which has none: leave it out there (an #ifdef, a name of"
+    " the link line), or take a release of the source for that system."
+)
+# A file that a package or a toolkit brought, and no build made.
+_INSTALLED: Final = re.compile(r"/(?:usr|opt|lib\d*)/|.*-packages[/\\]|[A-Za-z]:[/\\]Program Files")
 _FROM_SUBMODULE: Final = ("missing-header", "missing-source", "missing-package")
 
 
 NOTHING: Final[Mapping[str, str]] = dict.fromkeys(
-    ("?component", "?state", "?file", "brings", "installs", "bundled"), ""
+    ("?component", "?state", "?file", "component", "brings", "installs", "bundled"), ""
 )
 
 
@@ -37,7 +44,8 @@ def names(kind: Kind, machine: Machine) -> Mapping[str, str]:
         "component": row.name if row else "",
         "brings": _brings(kind, row, machine) if row else "",
         "installs": _installs(row, machine) if row and not subject.endswith(".dylib") else "",
-        "bundled": row.submodule if row and not machine.value("extension") else "",
+        "bundled": row.submodule if row and not machine.audience.has_no_flags else "",
+        "installed": subject if _INSTALLED.match(subject) else "",
         "?state": _state(kind, row, machine),
         "?subject": f": {subject}" if subject else "",
         "?component": f", of {row.name}" if row else "",
@@ -72,7 +80,7 @@ def _subject(kind: Kind) -> str:
 
 
 def _is_submodule(kind: Kind, row: ComponentRow | None, machine: Machine) -> bool:
-    of_torch = row is not None and bool(row.submodule) and not machine.value("extension")
+    of_torch = row is not None and bool(row.submodule) and not machine.audience.has_no_flags
     return of_torch and kind.row.id in _FROM_SUBMODULE
 
 
@@ -85,6 +93,10 @@ def _state(kind: Kind, row: ComponentRow | None, machine: Machine) -> str:
 
 def _brings(kind: Kind, row: ComponentRow, machine: Machine) -> str:
     """Return what brings a part: its submodule, its package, pip, and what its row says."""
+    if row.systems and machine.audience.system not in ("", *row.systems):
+        return _NOT_THERE.format(row.name, *map(str.title, (row.systems[0], machine.audience.system)))
+    if kind.row.id == "undefined-symbol":  # what is linked lacks it, whatever is installed
+        return machine.fix_of(row)
     said = []
     if _is_submodule(kind, row, machine):
         said.append(_submodule(row.submodule, machine))

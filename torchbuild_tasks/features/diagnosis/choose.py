@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping
 from typing import Final
 
@@ -15,6 +14,7 @@ from torchbuild_tasks.catalog import FailureRow
 from torchbuild_tasks.catalog.failures import FailureBook, Hit, UserFailureRow
 from torchbuild_tasks.features.diagnosis import patterns
 from torchbuild_tasks.features.diagnosis.answer import NOTHING, answer, names
+from torchbuild_tasks.features.diagnosis.audience import who_is_told
 from torchbuild_tasks.features.diagnosis.block import ErrorBlock, Line
 from torchbuild_tasks.features.diagnosis.kinds import Kind, KindBook, is_telling, kind_book, read_kind
 from torchbuild_tasks.features.diagnosis.machine import Machine
@@ -23,11 +23,6 @@ from torchbuild_tasks.model import Diagnosis, Reading
 
 PAGE: Final = "https://github.com/torchbuild/torchbuild-tasks/blob/main/docs/failures.md"
 MOST: Final = 4  # causes that are named
-# The package that a frame of a traceback lies in.
-_IMPORTER: Final = re.compile(r'File ".{0,300}-packages[/\\](?:[^/\\]{1,100}\.egg[/\\])?([\w-]{1,60})[/\\]')
-_MISSING: Final = re.compile(r"No module named ['\"]?(\w{1,60})")
-# What a build of torch runs itself.
-_NO_IMPORTER: Final = ("torch", "pip", "setuptools", "wheel", "cmake", "ninja", "numpy", "yaml", "_pytest")
 _OF_BUILD: Final = ("checkout", "python", "configure", "compile", "link", "install")  # phases
 _RANKS: Final = ("root", "cause", "consequence")
 
@@ -50,7 +45,7 @@ def read_log(scanner: LogScanner, book: FailureBook, machine: Machine) -> Readin
         block, [*_match_rows(block, book), *_match_status_rows(block, scanner.status_line, book)]
     )
     kinds = kind_book(machine.catalog)
-    machine = machine.told(_context(block, scanner.of_extension))
+    machine = machine.told(who_is_told(block, of_extension=scanner.of_extension))
     kind = read_kind(block, kinds)
     error = _first_error(block, met, kind, kinds)
     told = answer(kind, machine) if kind else None
@@ -69,19 +64,6 @@ def read_log(scanner: LogScanner, book: FailureBook, machine: Machine) -> Readin
         component=told.component if told else "",
         notes=tuple(note for note in notes if note.id not in {each.id for each in known}),
     )
-
-
-def _context(block: ErrorBlock, of_extension: bool) -> Mapping[str, str]:
-    """Return what rows may say of others than torch: an extension, who imports, who lacks a part of it."""
-    said = "\n".join(line.text for line in block.lines)
-    importers = [name for name in _IMPORTER.findall(said) if name not in _NO_IMPORTER]
-    missing = _MISSING.search(said)
-    own = missing is not None and re.search(rf'File "[^"\n]{{1,400}}[/\\]{missing[1]}[/\\]', said)
-    return {
-        "extension": "an extension of torch" if of_extension else "",
-        "importer": importers[-1] if importers else "",
-        "own": missing[1] if missing and own else "",
-    }
 
 
 def _first_error(block: ErrorBlock, met: list[_Met], kind: Kind | None, kinds: KindBook) -> Line:

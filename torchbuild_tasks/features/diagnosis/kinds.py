@@ -35,6 +35,12 @@ _COMPILED: Final = re.compile(
 )
 # What none of these says stands behind a place in a source.
 _NO_COMPILERS: Final = ("cmake", "git", "loader", "nccl", "network", "patch", "pip", "test", "torch", "wheel")
+# What a line says that the one before it announces.
+_GIVES_REASON: Final = re.compile(r"(?:╰─▶ )?(?:[Cc]aused? ?b?y?: |Because )")
+# A call of a script, as a traceback quotes it, and the program that it starts.
+_STARTS: Final = re.compile(
+    r"(?:subprocess\.|\b)(?:check_output|check_call|run|call|Popen)\(\[?.{0,60}?[\"'/\\]([A-Za-z][\w+.-]{1,30})[\"']"
+)
 _NAMED: Final[Mapping[str, str]] = {
     "cmake": "CMake",
     "compiler": "the compiler",
@@ -133,10 +139,16 @@ def read_kind(block: ErrorBlock, book: KindBook) -> Kind | None:
         if kind is None:
             continue
         if kind.row.level == "cause":
-            return kind
+            return kind if kind.subject or kind.row.look != "tool" else _with_program(kind, block)
         if best is None or _LEVELS.index(kind.row.level) < _LEVELS.index(best.row.level):
             best = kind
     return best
+
+
+def _with_program(kind: Kind, block: ErrorBlock) -> Kind:
+    """Return a missing tool with its name, where only the quoted source of the traceback tells it."""
+    started = [name for line in block.lines for name in _STARTS.findall(line.text)]
+    return msgspec.structs.replace(kind, groups={**kind.groups, "subject": started[-1]}) if started else kind
 
 
 def _is_tested(block: ErrorBlock) -> bool:
@@ -151,7 +163,7 @@ def _list_statements(block: ErrorBlock) -> Iterator[tuple[Line, str]]:
     at = next((index for index, line in enumerate(told) if line is block.error), len(told))
     after, before = told[at + 1 :], told[:at]
     paragraph = " ".join(line.text.strip() for line in (block.error, *after))
-    if block.kind == "cmake":
+    if block.kind == "cmake" or (after and _GIVES_REASON.match(after[0].text.strip())):
         yield block.error, paragraph
     yield block.error, block.error.text.strip()
     if block.kind in ("python", "words"):

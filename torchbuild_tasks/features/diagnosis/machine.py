@@ -9,10 +9,17 @@ from typing import Final
 
 from torchbuild_tasks.catalog import GIB, Catalog, ComponentRow
 from torchbuild_tasks.catalog.match import admits, parse_version
+from torchbuild_tasks.features.diagnosis.audience import Audience
 from torchbuild_tasks.features.diagnosis.components import component_of
 from torchbuild_tasks.model import BuildPlan, Facts
 from torchbuild_tasks.plan.jobs import usable_memory
-from torchbuild_tasks.plan.packages import install_line, installer, system_manager
+from torchbuild_tasks.plan.packages import (
+    how_to_install_gcc,
+    install_line,
+    installer,
+    offers_gcc,
+    system_manager,
+)
 from torchbuild_tasks.plan.submodules import can_fetch, fetched_word, folder_beside
 
 _GROUP: Final = re.compile(r"\{(\d)\}")
@@ -20,7 +27,7 @@ _GROUP: Final = re.compile(r"\{(\d)\}")
 _NAME: Final = re.compile(r"\{((?:[^{}]|\{\d\})+)\}")
 _INSTALLED: Final = re.compile(r"(g\+\+|clang\+\+|toolset)(<=?)([\d.]+)")
 _NONE: Final[Mapping[str, str]] = {}
-# An extension's build has no flags of ours: what it reads instead.
+# The build of an extension or a program has no flags of ours: what it reads instead.
 _READ_BY: Final = (
     (re.compile(r"--set (?=\w+=)"), ""),
     (re.compile(r"--cuda-toolkit(?! pypi)(?: PATH| VERSION)?(?: or VERSION)?"), "CUDA_HOME"),
@@ -35,6 +42,7 @@ _READ_BY: Final = (
 )
 # What builds torch helps no build of an extension.
 _OF_TORCH: Final = ("torchbuild build", "torchbuild source")
+_COMPILER: Final = re.compile(r"g(?:cc|\+\+)-(\d{1,2})")
 # A word that no shell takes for more than itself.
 _PLAIN: Final = re.compile(r"[\w.+:/\\@%=,-]+")
 
@@ -50,19 +58,22 @@ class Machine:
     """
 
     def __init__(self, facts: Facts, plan: BuildPlan, catalog: Catalog, *, built: bool) -> None:
-        self._facts, self.catalog = facts, catalog
+        self._facts, self.catalog, self.audience = facts, catalog, Audience()
         self._values = {**_values(facts, plan, catalog), **(_of_the_build(facts, plan) if built else {})}
 
-    def told(self, values: Mapping[str, str]) -> Machine:
-        """Return this machine with names whose values the log has told."""
+    def told(self, audience: Audience) -> Machine:
+        """Return this machine with what the log has told of who reads it."""
         other = copy.copy(self)
-        other._values = {**self._values, **values}
+        other.audience = audience
+        other._values = {**self._values, **audience.values}
         return other
 
     def value(self, name: str) -> str:
         """Return what a name stands for on this machine; empty when that is not known."""
         if name.startswith("package:"):
             return self._install(name.removeprefix("package:"))
+        if compiler := _COMPILER.fullmatch(name.removeprefix("offered:")):
+            return f"/usr/bin/{compiler[0]}" if self._offers(compiler[1]) else ""
         if installed := _INSTALLED.fullmatch(name):
             return self._newest(*installed.groups())
         return self._values.get(name, "")
@@ -75,9 +86,10 @@ class Machine:
             groups: what the pattern's groups hold, for {1}, {2} ...
             known: further names; one that begins with `?` may be empty.
         """
-        filled = (self._fill_names(each, groups, _as_it_is, known) for each in sentences)
+        heard = self.audience.heard(tuple(sentences))
+        filled = (self._fill_names(each, groups, _as_it_is, known) for each in heard)
         said = next(filter(None, filled), "")
-        for flag, read in _READ_BY if self.value("extension") else ():
+        for flag, read in _READ_BY if self.audience.has_no_flags else ():
             said = flag.sub(read, said)
         return said
 
@@ -91,7 +103,7 @@ class Machine:
 
     def helpful(self, commands: Sequence[str]) -> Sequence[str]:
         """Return those of these commands that help what failed, which may be another package than torch."""
-        if not (self.value("extension") or self.value("importer")):
+        if not (self.audience.has_no_flags or self.audience.importer):
             return commands
         return [each for each in commands if not each.startswith(_OF_TORCH)]
 
@@ -109,11 +121,18 @@ class Machine:
 
     def brings(self, row: ComponentRow) -> str:
         """Return the command that installs a part here, or its package's name; "" where no row has one."""
+        if not self._is_here:
+            return ""
         name = row.names.get(system_manager(self._facts, self.catalog), "")
         if name:
             return installer(self._facts, self.catalog).format(package=name)
         said = next(iter(row.names.values()), "")
         return f"install it ({said} on Debian and Ubuntu)" if said else ""
+
+    @property
+    def _is_here(self) -> bool:
+        """Say whether a package manager of this machine can help where the log was written."""
+        return self.audience.system in ("", self._facts.host.os)
 
     def fix_of(self, row: ComponentRow) -> str:
         """Return what a part's row says about getting it."""
@@ -137,7 +156,14 @@ class Machine:
 
     def _install(self, package: str) -> str:
         """Return the command that installs a package; without a package manager, a sentence that names it."""
+        if not self._is_here:
+            return f"install {package}"
+        if (compiler := _COMPILER.fullmatch(package)) and not self._offers(compiler[1]):
+            return how_to_install_gcc(self._facts, self.catalog, [int(compiler[1])])
         return install_line(self._facts, self.catalog, package) or f"install {package}"
+
+    def _offers(self, major: str) -> bool:
+        return self._is_here and offers_gcc(self._facts, self.catalog, major)
 
     def _newest(self, name: str, below: str, limit: str) -> str:
         """Return the path of the newest installed compiler up to this version, or a toolset's number."""

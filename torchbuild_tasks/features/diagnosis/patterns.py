@@ -29,7 +29,7 @@ _KILLED: Final = _any(
     r"Out of memory: Killed process",
 )
 _LINKER: Final = _any(
-    r"undefined reference to ",
+    r"undefined references? to ",
     r": multiple definition of ",
     r": cannot find -l",
     r"\bLNK[12]\d{3}\s?[:：]",
@@ -82,10 +82,12 @@ _WORDS: Final = _any(
     r"^(?:Segmentation fault|Illegal instruction|Bus error )",
     r"^(?:Intel MKL FATAL|INTEL MKL) ERROR|^\[lib\w{1,30} FATAL ",
     r"^OMP: Error ",
+    r"^(?:[0-9a-f]{4}:)?err:module:import_dll .{1,300} not found",  # wine
     r"^qemu\S{0,30}: uncaught target signal ",
     r"^\++ Timeout \++$",  # pytest-timeout
     r"^\S{1,300}:\d+: Failure$",  # googletest
-    r"^THCudaCheck FAIL",
+    r"^THCudaCheck FAIL|block: \[\d.{0,40}thread: \[\d.{0,40}Assertion ",  # on a GPU
+    r"^={9} (?:Invalid __|Uninitialized __|.{0,20}[Rr]ace reported)",  # compute-sanitizer
     r"^CreateProcess failed: ",
     r"^\S{1,200}\.p(?:yx|xd|xi):\d+:\d+: (?!warning)",  # Cython
     r"^Could not fetch URL .{1,200}: There was a problem",  # pip, which goes on without it
@@ -134,6 +136,7 @@ _HARMLESS: Final = _any(
     r"|^(?:\[[\w/.-]{1,100} (?:\([\w-]{1,20}\) )?)?[0-9a-f]{7,40}\]? \S",  # git's commits
     r"^ok \d+\b|^checking \S.{0,300}\.\.\. |They have been ignored, or old ones used",  # autoconf, apt
     r"^configure: error: in [`'].{1,300}':$",  # what is wrong comes next
+    r'^wine: failed to open L".{0,60}\\rundll32\.exe"',  # a prefix that is being made
     r"^debconf: (?:delaying|unable to initialize|falling)|^#\d+ CANCELED$",
 )
 _TOOL: Final = (
@@ -490,6 +493,10 @@ SIGNS: Final = (
         "Killed",
         "ignal 9",
         "*** ",
+        "Assertion `",
+        "Invalid __",
+        "Uninitialized __",
+        "ace reported",
         "Timeout +",
         "uncaught target",
         ": Failure",

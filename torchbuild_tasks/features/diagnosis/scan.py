@@ -34,11 +34,15 @@ _AT_FIRST: Final = 8 * 1024 * 1024
 _OF_EXTENSION: Final = (
     *(b"-DTORCH_EXTENSION_NAME", b"/nvcc' failed", b"nvcc.exe' failed"),
     *(b"-packages/torch/include", b"-packages/torch/lib/include", b"-packages\\torch\\include"),
+    *(b"--compiler-options '-fPIC'", b"--compiler-options ''\"'\"'-fPIC"),  # as cpp_extension tells nvcc
     *(b"-packages/torch/share", b"-packages\\torch\\share"),
     *(b"-packages/torch/utils/cpp_ext", b"-packages\\torch\\utils\\cpp_ext"),
 )
-# A source that pip has fetched; it fetches none of torch.
-_FETCHED: Final = re.compile(rb"pip-install-\w{1,20}[/\\]\w")
+# A source that pip has fetched, which fetches none of torch; a package that did not build, and is another.
+_FETCHED: Final = re.compile(
+    rb"pip-install-\w{1,20}[/\\]\w"
+    rb"|Failed (?:to build|building (?:wheel|editable) for) [`']?(?!torch\b(?![-_]))[\w-]"
+)
 
 
 @functools.lru_cache(maxsize=4)

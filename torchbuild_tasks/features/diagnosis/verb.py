@@ -20,7 +20,7 @@ class DiagnoseRequest(BuildRequest):
     optional = {"": "log"}
 
     log: str | None = flag(
-        "log of a build, or - for what comes in by a pipe; the last build's of this checkout when left out",
+        "log of a build, or - for standard input (default: the last build's)",
         metavar="LOG",
         in_file=False,
         positional=True,

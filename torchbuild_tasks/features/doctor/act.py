@@ -130,7 +130,7 @@ def _look_up(host: str) -> str:
         socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)
     except (OSError, UnicodeError) as error:
         reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
-        return f"its name is not known ({reason})" if reason else "its name is not known"
+        return f"its name does not resolve ({reason})" if reason else "its name does not resolve"
     return ""
 
 
@@ -164,7 +164,7 @@ def repair(todo: Sequence[Repair], report: Reporter, *, yes: bool) -> bool:
     for each in todo:
         line = shell_text(each.command.argv)
         if not (yes or report.confirm(f"{each.id}: run {line} ({each.command.because})?")):
-            report.note(f"{each.id}: left as it is; it would have been: {line}")
+            report.note(f"{each.id}: not done; the command would be: {line}")
             continue
         rc, lines = run_shown(each.command, report)
         report.note(f"{each.id}: failed ({rc}): {' | '.join(lines[-3:])}" if rc else f"{each.id}: done")

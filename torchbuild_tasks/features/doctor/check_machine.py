@@ -117,7 +117,7 @@ def check_memory(view: View) -> Findings:
     swap = f", {memory.swap_free / GIB:.1f} GiB of swap" if memory.swap_free else ", no swap"
     swap = "" if view.windows else swap
     free = room[0] / GIB
-    text = f"{free:.1f} GiB {room[1]}{swap}; one compile may take {each:g} GiB, {reserve:g} are kept back"
+    text = f"{free:.1f} GiB {room[1]}{swap}; one compile may take {each:g} GiB, {reserve:g} GiB is kept free"
     if free >= each + reserve:
         return one_finding("memory", "ok", text)
     spare = (memory.swap_free or 0) / GIB
@@ -151,7 +151,7 @@ def check_locale(view: View) -> Findings:
     name = view.health.locale
     if name is None or name in ("C", "POSIX"):
         state = f"the locale is {name}" if name else "no locale is set"
-        text = f"{state}, so programs take text for ASCII; Python alone takes it for UTF-8 all the same"
+        text = f"{state}, so programs treat text as ASCII, except Python, which uses UTF-8"
         return one_finding("locale", "ok", text, "export LC_ALL=C.UTF-8")
     if view.health.locale_known is False:
         text = (

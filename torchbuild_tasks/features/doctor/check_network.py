@@ -82,7 +82,7 @@ def check_dns(view: View) -> Findings:
     if why := _why_not_checked(view):
         return one_finding("dns", "skipped", f"network: {why}")
     fix = "Ask the owner of the network, or use a proxy."
-    return _judge_each(view, "dns", lambda host: host.dns, "known by name", fix)
+    return _judge_each(view, "dns", lambda host: host.dns, "host names resolve", fix)
 
 
 def check_https(view: View) -> Findings:
@@ -92,7 +92,7 @@ def check_https(view: View) -> Findings:
     )
     if _why_not_checked(view):  # the check "dns" reports it
         return ()
-    return _judge_each(view, "https", lambda host: host.https, "answering", fix)
+    return _judge_each(view, "https", lambda host: host.https, "hosts answer", fix)
 
 
 def _judge_each(
@@ -101,7 +101,7 @@ def _judge_each(
     probed = [host for host in view.health.reached or () if problem(host) is not None]
     bad = [host for host in probed if problem(host)]
     if not probed:
-        return one_finding(id, "skipped", "network: no name of a host is known here, so none was asked")
+        return one_finding(id, "skipped", "network: no host name resolves here, so no host was contacted")
     if not bad:
         return one_finding(id, "ok", f"{good}: " + ", ".join(f"{host.host} ({host.why})" for host in probed))
     if len(bad) == len(probed) > 1 and len({problem(host) for host in bad}) == 1:  # offline: one finding

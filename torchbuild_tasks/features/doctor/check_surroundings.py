@@ -64,7 +64,7 @@ def _conda_compilers(view: View) -> list[Finding]:
         fix = "conda deactivate, or name a compiler: --set CC=/usr/bin/gcc --set CXX=/usr/bin/g++"
         findings += one_finding("conda", "warn", text, fix)
     if linked and compiler and linked != compilers:
-        text = f"ld on PATH is conda's ({linker}), and {compiler} is not: two C libraries meet in a link"
+        text = f"ld on PATH is conda's ({linker}), and {compiler} is not: the link would mix two C libraries"
         findings += one_finding("conda", "warn", text, "conda deactivate, or conda install gxx_linux-64")
     return findings
 
@@ -79,7 +79,7 @@ def _conda_paths(view: View) -> list[Finding]:
                 continue
             what = "headers" if "INCLUDE" in name or name == "CPATH" else "libraries"
             text = f"{name} leads into conda's {prefix}: its {what} come before those of the system"
-            findings += one_finding("conda", "warn", text, f"unset {name}, or take that entry out of it")
+            findings += one_finding("conda", "warn", text, f"unset {name}, or remove that entry from it")
     return findings
 
 
@@ -91,7 +91,7 @@ def _conda_linker(view: View) -> list[Finding]:
     if not linkers or version is None:
         return []
     old = _NEEDED_COMPAT is not None and version < _NEEDED_COMPAT
-    text = f"{linkers[0]} is an ld of conda's own, which links what this Python builds"
+    text = f"{linkers[0]} is conda's own ld, with which this Python links what it builds"
     if not old:
         return [
             *one_finding("conda", "ok", f"{text}; Python {python.version if python else ''} does without it")
@@ -131,15 +131,15 @@ def check_shadow(view: View) -> Findings:
 
 
 def check_stubs(view: View) -> Findings:
-    """Find the stand-ins for the driver where programs look for it when they run."""
+    """Find the stubs of the driver where programs look for it when they run."""
     stubs = [entry for entry in _entries(view, "LD_LIBRARY_PATH") if entry.rstrip("/").endswith("/stubs")]
     if not stubs:
-        return one_finding("stubs", "ok", "LD_LIBRARY_PATH has no stand-in for the driver")
+        return one_finding("stubs", "ok", "LD_LIBRARY_PATH has no stub of the CUDA driver")
     text = (
         f"LD_LIBRARY_PATH has {stubs[0]}, whose libcuda.so is for linking only: torch would say "
         '"CUDA driver is a stub library" (error 34)'
     )
-    fix = "Take it out of LD_LIBRARY_PATH; what is linked with it stands in LIBRARY_PATH."
+    fix = "Remove it from LD_LIBRARY_PATH; for linking, LIBRARY_PATH is enough."
     return one_finding("stubs", "warn", text, fix)
 
 
@@ -154,16 +154,14 @@ def check_cudas(view: View) -> Findings:
         for entry in _entries(view, name):
             other = next((t for t in toolkits if any(_inside(entry, p) for p in (t.path, *t.aliases))), None)
             if used and other and other.version != used.version:
-                text = f"{name} leads to CUDA {other.version} ({entry}), and the build takes {used.version}"
+                text = f"{name} leads to CUDA {other.version} ({entry}), and the build uses {used.version}"
                 findings += one_finding(
                     "cudas", "warn", text, f"unset {name}, or --cuda-toolkit {other.version}"
                 )
     if findings:
         return tuple(findings)
     count = sum(toolkit.nvcc is not None for toolkit in toolkits)
-    return one_finding(
-        "cudas", "ok", f"{count} CUDA toolkits are here, and no variable leads to one that is not used"
-    )
+    return one_finding("cudas", "ok", f"{count} CUDA toolkits are here, and no variable names an unused one")
 
 
 def _entries(view: View, name: str) -> list[str]:
@@ -202,12 +200,12 @@ def check_git(view: View) -> Findings:
     """Find settings of git that change what a checkout holds."""
     git = view.health.git
     if not any(tool.name == "git" and tool.path for tool in view.facts.tools):
-        text = "git is not here: no submodules, no commit in the version, no patches"
-        return one_finding("git", "warn", text, "torchbuild bootstrap says how to get it.")
+        text = "git is not installed: no submodules, no commit in the version, no patches"
+        return one_finding("git", "warn", text, "torchbuild bootstrap says how to install it.")
     root, findings = view.facts.tree.root, list[Finding]()
     place = as_word(root)
     if view.health.git_refuses:
-        text = f"{root} belongs to another user, and git answers nothing about it"
+        text = f"{root} belongs to another user, and git refuses to answer about it"
         findings += one_finding("git", "warn", text, f"git config --global --add safe.directory {place}")
     if git.get("core.autocrlf") == "true" and not view.windows:
         text = (
@@ -222,7 +220,7 @@ def check_git(view: View) -> Findings:
     if git.get("http.sslverify") in ("false", "0", "no", "off"):
         text = "http.sslVerify is off: git takes submodules from whoever answers"
         findings += one_finding("git", "warn", text, "git config --global --unset http.sslVerify")
-    return tuple(findings) or one_finding("git", "ok", "git's settings leave the checkout as upstream has it")
+    return tuple(findings) or one_finding("git", "ok", "git's settings do not change the sources")
 
 
 def check_dev_drive(view: View) -> Findings:

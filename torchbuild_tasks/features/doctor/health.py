@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Final
 
 from torchbuild_tasks.catalog import load_catalog
-from torchbuild_tasks.context import network
+from torchbuild_tasks.context import fetching_of
 from torchbuild_tasks.facts.gather import gather
 from torchbuild_tasks.facts.probe import Probe
 from torchbuild_tasks.model import BuildPlan
@@ -29,7 +29,7 @@ def examine(question: Question, made_plan: BuildPlan) -> Question:
     from torchbuild_tasks.features.doctor.check_network import proxy_problems
     from torchbuild_tasks.features.doctor.look import look_at_health, temporary_folder
 
-    facts, net = question.facts, network(question).net
+    facts, net = question.facts, fetching_of(question).net
     around = layers_around_environment(
         question.request, question.settings, question.catalog, windows=facts.host.os == "windows"
     )

@@ -20,7 +20,7 @@ class DoctorRequest(BuildRequest):
     """The flags of `doctor`."""
 
     fix: bool = flag(
-        "put right what can be put right safely, each after a question (--yes answers them)",
+        "fix what can be fixed safely; asks before each (--yes answers)",
         default=False,
         in_file=False,
     )

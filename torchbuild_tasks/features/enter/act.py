@@ -1,4 +1,4 @@
-"""What a program in the environment of a build gets, and which shell one enters it with."""
+"""Give a program the environment of the last build, and find the shell that one enters it with."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def look_at_build(root: Path, name: str) -> Entered:
         raise Untrusted(
             f"{path} is not as torchbuild wrote it on this machine, and a shell would run it.",
             looked=("It came with the checkout, was changed, or is of an earlier torchbuild.",),
-            next_step=f"{again} writes it again. What it is to say besides stands in torchbuild.toml.",
+            next_step=f"{again} writes it again. Put your own settings into torchbuild.toml.",
         )
     last = last_build(root)
     return Entered(env_file=path, python=last.python if last else "")

@@ -27,7 +27,7 @@ class EnterRequest(BuildRequest):
 def run(request: EnterRequest, report: Reporter) -> Outcome:
     """Run a command in the environment of the build: run -- COMMAND."""
     if not request.words:
-        raise UsageError("run needs a command", next_step="Say: run -- COMMAND, such as: run -- ninja")
+        raise UsageError("run needs a command", next_step="Write: run -- COMMAND, such as: run -- ninja")
     _, environ = enter(request)
     return start(request, request.words, environ)
 
@@ -67,7 +67,7 @@ def enter(request: BuildRequest) -> tuple[Entered, dict[str, str]]:
     entered_in = os.environ.get(ACTIVE)
     if entered_in and entered_in != name:
         raise UsageError(
-            f"This shell is in the build {entered_in}; its variables would count here, too.",
+            f"This shell is in the build {entered_in}; its variables would also apply here.",
             next_step="Leave it first, or use another shell.",
         )
     entered = look_at_build(about.place.folder if about.place else about.main, name)

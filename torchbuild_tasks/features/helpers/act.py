@@ -55,7 +55,7 @@ def why_missing(artifact: Artifact, fetching: Fetching, report: Reporter) -> str
 def _fetch_optional(artifact: Artifact, work: Work) -> None:
     """Fetch what the build is only better with; what starts it later does without, too."""
     if reason := why_missing(artifact, work.fetching, work.report):
-        work.report.note(f"{reason}; the build goes on without it")
+        work.report.note(f"{reason}; the build continues without it")
 
 
 def fetch(artifacts: tuple[Artifact, ...], fetching: Fetching, report: Reporter) -> Mapping[str, Path]:
@@ -158,5 +158,5 @@ def prune_helpers(
     for path in removable.paths:
         report.note(path)
     if not (request.yes or report.confirm("Remove these?")):
-        raise CleanRefused("Nothing was removed.", next_step="Say --yes to remove what is listed.")
+        raise CleanRefused("Nothing was removed.", next_step="Add --yes to remove what is listed.")
     return replace(before, removed=store.prune(fetching.store, keep, partial=partial).paths)

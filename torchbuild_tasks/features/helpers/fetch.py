@@ -27,7 +27,7 @@ from torchbuild_tasks.plan.pins import Pin, read_pins, write_pins
 from torchbuild_tasks.system import files
 from torchbuild_tasks.system.archive.members import fault, parts_of
 from torchbuild_tasks.system.archive.unpack import unpack
-from torchbuild_tasks.system.files import translate_errors, write_atomic
+from torchbuild_tasks.system.files import DOWNLOADING, translate_errors, write_atomic
 from torchbuild_tasks.system.mark import Marker, Origin, read_marker
 from torchbuild_tasks.system.net import download, pip
 from torchbuild_tasks.system.net.client import Net, redact
@@ -35,7 +35,6 @@ from torchbuild_tasks.system.net.transfer import Origin as Seen
 from torchbuild_tasks.system.net.transfer import Remote, Tell
 from torchbuild_tasks.system.reading import hash_file, read_text
 from torchbuild_tasks.system.remove import unfinished_folder
-from torchbuild_tasks.system.temporary import DOWNLOADING
 from torchbuild_tasks.values import replace
 
 AT_ONCE: Final = 4  # downloads
@@ -234,7 +233,7 @@ def _file_name(artifact: Artifact) -> str:
     """Return the name of the file at the first address; raises UsageError when that is not a name."""
     name = unquote(urlsplit(artifact.urls[0]).path.rpartition("/")[2]) if artifact.urls else ""
     if fault(name) or parts_of(name) != [name] or name.startswith("."):
-        raise UsageError(f"The address of {artifact.id} ends in no file name: {artifact.urls[:1]}.")
+        raise UsageError(f"The address of {artifact.id} names no file: {', '.join(artifact.urls[:1])}")
     return name
 
 
@@ -324,7 +323,7 @@ def _protected(artifact: Artifact, net: Net) -> tuple[str, ...]:
             f"{artifact.id} has no known hash, and would be downloaded over plain http.",
             looked=tuple(map(redact, addresses.values())),
             next_step="Nothing was downloaded: anybody on the way could put another file in its place. Give "
-            "its row an https address or a `sha256`, or say --allow-http: its hash is pinned from then on.",
+            "its row an https address or a `sha256`, or use --allow-http: its hash is pinned from then on.",
         )
     return urls
 

@@ -24,7 +24,7 @@ from torchbuild_tasks.errors import DownloadFailed, UsageError
 from torchbuild_tasks.model import Artifact, Finding
 from torchbuild_tasks.system import trust
 from torchbuild_tasks.system.archive.members import fault, parts_of
-from torchbuild_tasks.system.files import STATE_DIR, translate_errors, write_json
+from torchbuild_tasks.system.files import STATE_DIR, owner_of, translate_errors, write_json
 from torchbuild_tasks.system.mark import MARKER, Marker, read_marker
 from torchbuild_tasks.system.reading import hash_file, read_value
 from torchbuild_tasks.system.remove import (
@@ -34,7 +34,6 @@ from torchbuild_tasks.system.remove import (
     rename_and_remove,
     size_of,
 )
-from torchbuild_tasks.system.temporary import owner_of
 from torchbuild_tasks.text.words import first_few
 
 FILES: Final = "files"
@@ -181,7 +180,7 @@ def _verify(folder: Path) -> Finding:
         return Finding(id=folder.name, status="unknown", text=text)
     fix = f"Remove {folder} and fetch it again."
     if marker is None or marker.finished is None:
-        text = f"{folder}: its mark cannot be read"
+        text = f"{folder}: its record cannot be read"
         return Finding(id=folder.name, status="error", text=text, fix=fix)
     wrong = [
         path

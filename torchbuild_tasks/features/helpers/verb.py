@@ -90,12 +90,19 @@ _TEXTS = {
 class HelpersRequest(BuildRequest):
     """The words of `helpers`."""
 
-    actions = ("list", "fetch", "where", "verify", "prune", "build")
+    actions = {
+        "list": "show all helpers for this machine; * marks what the build needs",
+        "fetch": "download and unpack what the build needs",
+        "where": "print their folders",
+        "verify": "compare every file with its hash, and run the helper's own check",
+        "prune": "remove what the build does not need; lists first, asks",
+        "build": "build one from source, such as magma",
+    }
     objects = {"build": ("what",)}
     takes = ("arch", "jobs", "set")
 
     what: str | None = flag(
-        "a helper that is built from source: magma, magma=PATH of its source, or magma=URL@REF",
+        "helper to build from source: magma, magma=PATH, or magma=URL@REF",
         metavar="NAME",
         in_file=False,
         positional=True,
@@ -112,7 +119,7 @@ def run(request: HelpersRequest, report: Reporter) -> Outcome:
 
 def run_action(request: HelpersRequest, report: Reporter) -> HelperReport:
     """Run the action that was asked for."""
-    from torchbuild_tasks.context import look, network
+    from torchbuild_tasks.context import fetching_of, look
     from torchbuild_tasks.features.helpers.act import (
         choose_wanted,
         count_unfinished,
@@ -130,17 +137,17 @@ def run_action(request: HelpersRequest, report: Reporter) -> HelperReport:
     with interruptible():
         match request.action:
             case "fetch":
-                return fetch_wanted(listed, artifacts, network(question), request, report)
+                return fetch_wanted(listed, artifacts, fetching_of(question), request, report)
             case "verify":
-                return verify_helpers(listed, question, network(question))
+                return verify_helpers(listed, question, fetching_of(question))
             case "prune":
-                return prune_helpers(listed, artifacts, to_keep, network(question), request, report)
-    return count_unfinished(listed, network(question))
+                return prune_helpers(listed, artifacts, to_keep, fetching_of(question), request, report)
+    return count_unfinished(listed, fetching_of(question))
 
 
 def build_wanted(question: Question, request: HelpersRequest, report: Reporter) -> HelperReport:
     """Build a helper from source, in the environment of torch's build; --dry-run says what would be done."""
-    from torchbuild_tasks.context import decide, network
+    from torchbuild_tasks.context import decide, fetching_of
     from torchbuild_tasks.features.recipes import act
     from torchbuild_tasks.features.recipes.choose import accept_compilers, configure_argv, make_order
     from torchbuild_tasks.features.toolkit.act import bring_toolkit
@@ -149,7 +156,7 @@ def build_wanted(question: Question, request: HelpersRequest, report: Reporter) 
     order = make_order(question, str(request.what))
     plan = accept_compilers(decide(question), order.row.name)
     report.note(order.because)
-    fetching = network(question)
+    fetching = fetching_of(question)
     if request.dry_run and (source := act.name_missing(order, fetching)):
         then = "its patches and options are known once it is here"
         return HelperReport(action="build", lines=(), row=f"source from {redact(source)}; {then}\n")

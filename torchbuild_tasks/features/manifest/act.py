@@ -26,7 +26,7 @@ from torchbuild_tasks.values import replace, to_json
 
 
 class Basis(msgspec.Struct, frozen=True, kw_only=True):
-    """What a build is made of: the flags, torchbuild.toml, the machine and the plan."""
+    """The parts that a build is made of: the flags, torchbuild.toml, the machine and the plan."""
 
     tool: str
     request: BuildRequest
@@ -112,7 +112,8 @@ def _tools_used(facts: Facts, plan: BuildPlan, environ: Mapping[str, str]) -> di
     """Return the programs, helpers and packages of a build in `environ`, as parts of a manifest."""
     from torchbuild_tasks.features.manifest.state import list_installed
 
-    packages, store = list_installed(plan.environment.python), facts.store
+    packages = list_installed(plan.environment.python)
+    store = facts.store
     return {
         "programs": tuple(_programs(facts, plan, environ, packages)),
         "helpers": tuple(_helpers(plan, Path(store.folder))) if store else (),
@@ -128,7 +129,8 @@ def flags_set(request: BuildRequest) -> Mapping[str, object]:
 
 def _facts_to_record(facts: Facts, plan: BuildPlan) -> Facts:
     """Return the facts without the build before, and without the memory that builds elsewhere took."""
-    tree, store = replace(facts.tree, previous=None, installed=None, running=None), facts.store
+    tree = replace(facts.tree, previous=None, installed=None, running=None)
+    store = facts.store
     if store is not None:
         build_type = next((each.value for each in plan.choices if each.name == "build type"), "")
         store = replace(store, peaks=decisive_peaks(store.peaks, plan.source, build_type))

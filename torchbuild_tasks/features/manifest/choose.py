@@ -40,7 +40,8 @@ def without_secrets(manifest: Manifest) -> Manifest:
     # Of the facts only the variables: names of packages and files (tokenizers, auth.h) speak of no secret.
     named = {**parts, "facts": manifest.facts.environ}
     pairs = [each for part in named.values() for each in _secrets(part)]
-    secrets, names = dict(pairs), [*manifest.redacted, *(name for _, name in pairs)]
+    secrets = dict(pairs)
+    names = [*manifest.redacted, *(name for _, name in pairs)]
     clean = {name: _clean(value, secrets, names) for name, value in parts.items()}
     clean["inputs"] = conceal_inputs(manifest.inputs, secrets)
     clean["repositories"] = tuple(_repository(each, names) for each in manifest.repositories)

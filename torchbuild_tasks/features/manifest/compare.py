@@ -34,7 +34,7 @@ class Difference(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Comparison(msgspec.Struct, frozen=True, kw_only=True):
-    """What differs between two builds, and what of them cannot be compared, each with the reason."""
+    """The differences between two builds, and what of them cannot be compared, each with the reason."""
 
     differences: tuple[Difference, ...]
     not_compared: tuple[str, ...] = ()

@@ -39,7 +39,7 @@ def read_manifest(data: bytes, path: str) -> Manifest:
         raise ManifestError(f"{path} {what}: {error}.", next_step=_WHERE) from None
     is_ours = isinstance(content, dict) and {"schema", "env"} <= set(content)
     if not is_ours or not {"repositories", "inputs"} & set(content):
-        raise ManifestError(f"{path} is JSON, but no manifest of a build.", next_step=_WHERE)
+        raise ManifestError(f"{path} is JSON, but not a manifest of a build.", next_step=_WHERE)
     schema = content["schema"]
     if isinstance(schema, int) and schema > MANIFEST_SCHEMA:
         raise ManifestError(

@@ -125,7 +125,7 @@ class CompareRequest(BuildRequest):
         sample=("other manifest", "OTHER"),
     )
     bits: bool = flag(
-        "the two are wheels, archives or libraries: say file by file why they are not the same bytes",
+        "compare two wheels, archives or libraries file by file, and explain each difference",
         default=False,
         in_file=False,
     )

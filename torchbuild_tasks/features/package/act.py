@@ -139,7 +139,7 @@ def _unpacked(path: Path, scratch: Path) -> Iterator[InWheelCtx]:
         raise
     except (AuditwheelError, *BROKEN, *ELF_BROKEN) as error:
         raise PackageRefused(
-            f"{path} is damaged, or not as a wheel of torch is: {in_short(error)}.",
+            f"{path} is damaged, or not a wheel of torch: {in_short(error)}.",
             next_step="Build it again: torchbuild build --mode wheel",
         ) from None
     finally:

@@ -192,7 +192,7 @@ def source_version(
     except InvalidVersion:
         raise UsageError(
             f"{version!r} is not a version, so no source distribution can have it.",
-            next_step="It comes from PYTORCH_BUILD_VERSION, else from version.txt; PEP 440 says how one is.",
+            next_step="It comes from PYTORCH_BUILD_VERSION or version.txt; PEP 440 describes its form.",
         ) from None
 
 

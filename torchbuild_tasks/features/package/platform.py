@@ -1,4 +1,4 @@
-"""Which machines have what a wheel expects: manylinux by auditwheel's tables, Windows by delvewheel's."""
+"""Tell which machines have what a wheel needs: manylinux by auditwheel's tables, Windows by delvewheel's."""
 
 from __future__ import annotations
 

@@ -77,7 +77,7 @@ def make_sdist(
     git = Git(folder=root)
     if not (root / ".git").exists():
         raise PackageRefused(
-            f"{root} is not under git, so nothing says which of its files are source.",
+            f"{root} is not under git, so it is not known which of its files are source.",
             next_step="An archive of a release is its own source distribution; else: torchbuild source get",
         )
     seen = _Seen()
@@ -116,7 +116,7 @@ def _stamp(text: str) -> int:
     """Return the time of all files of the archive; gzip's header holds 32 bits of it."""
     if not re.fullmatch(r"[0-9]{1,10}", text) or int(text) >> 32:
         raise UsageError(
-            f"SOURCE_DATE_EPOCH is {text[:40]!r}, which is no number of seconds since 1970.",
+            f"SOURCE_DATE_EPOCH is {text[:40]!r}, which is not a number of seconds since 1970.",
             next_step="Unset it, or: export SOURCE_DATE_EPOCH=$(git log -1 --format=%ct)",
         )
     return int(text)
@@ -161,7 +161,7 @@ def _refuse_incomplete(root: Path, seen: _Seen) -> None:
     outer += [str(each) for each in sorted(inside) if not each.resolve().is_relative_to(root.resolve())]
     if outer:
         raise PackageRefused(
-            f"Links lead out of the checkout, where no other machine has anything: {first_few(outer, 3)}.",
+            f"Links point out of the checkout, to files that only this machine has: {first_few(outer, 3)}.",
             next_step="Put the files in their place, or git rm the links.",
         )
 

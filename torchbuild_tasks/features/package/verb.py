@@ -32,19 +32,25 @@ _OWN: Final = "or name the wheel yourself: package {} --wheel FILE"
 class PackageRequest(BuildRequest):
     """The words and flags of `package`."""
 
-    actions = ("wheel", "libtorch", "conda", "sdist", "uv")
+    actions = {
+        "wheel": "make a wheel that works on other machines",
+        "libtorch": "make a zip for C++: include, lib, share/cmake",
+        "conda": "make a conda package, pytorch-local",
+        "sdist": "make a source distribution of exactly this source",
+        "uv": "print what another project needs to use this torch with uv",
+    }
 
     wheel: str | None = flag(
-        "package this wheel (default: that of the last build, in dist/)", metavar="FILE", in_file=False
+        "package this wheel (default: the last build's, in dist/)", metavar="FILE", in_file=False
     )
     cuda_libraries: str | None = flag(
-        "NVIDIA's libraries: depend on NVIDIA's wheels (the default for a wheel on Linux), bundle them (on "
-        "Windows, for conda), or leave them to the system (for libtorch)",
+        "NVIDIA's libraries: depend on NVIDIA's wheels (default for a wheel on Linux), bundle them (default "
+        "on Windows and for conda), or leave them to the system (default for libtorch on Linux)",
         metavar="HOW",
         choices=CUDA_LIBRARIES,
     )
     local: str | None = flag(
-        "local part of the version: auto (cpu, cu126), none, or your own (default: as it was built)",
+        "local part of the version: auto (cpu, cu126), none, or your own (default: as built)",
         metavar="PART",
         in_file=False,
     )
@@ -118,10 +124,10 @@ def _state(package: Package, wheel: Path, order: Order, key: str | None) -> Pack
 
 def _look(request: PackageRequest) -> tuple[Question, Path]:
     """Look at the checkout, on which no other command may work now; return its folder, too."""
-    from torchbuild_tasks.context import checkout, look
+    from torchbuild_tasks.context import look, require_checkout
 
     question = look(request, everything=False)
-    root = Path(checkout(question))
+    root = require_checkout(question)
     if running := question.facts.tree.running:
         raise PackageRefused(running.said, next_step="Wait until it is over.")
     return question, root
@@ -135,7 +141,7 @@ def _sdist(request: PackageRequest, report: Reporter) -> Sdist:
     if request.wheel or request.graft or request.cuda_libraries or request.keep_debug or request.sign:
         raise UsageError(
             "--wheel, --graft, --cuda-libraries, --keep-debug and --sign are for packages of a wheel; "
-            "a source distribution is made of the checkout."
+            "a source distribution is made from the checkout."
         )
     question, root = _look(request)
     report.stage("pack the source")
@@ -234,7 +240,7 @@ def _of_last_build(wheels: list[Path], manifest: Manifest, own: str) -> Path:
     mode = next((choice.value for choice in manifest.choices if choice.name == "mode"), "")
     when = f"The last build, of {manifest.started},"
     if manifest.result != "ok":
-        raise PackageRefused(f"{when} did not end well ({manifest.result}).", next_step=f"{_AGAIN}, {own}")
+        raise PackageRefused(f"{when} did not succeed ({manifest.result}).", next_step=f"{_AGAIN}, {own}")
     if mode != "wheel":
         raise PackageRefused(
             f"{when} was an editable install; {wheels[-1].name} is of another build.",

@@ -58,7 +58,7 @@ def apply_patches(work: Work) -> Work:
     because = {patch.id: patch.because for patch in planned}
     for id in outcome.undone:
         again = " in its older form" if id in because else ", this plan has no use for it"
-        say(f"source patch {id}: taken back{again}")
+        say(f"source patch {id}: undone{again}")
     for id in outcome.applied:
         say(f"source patched ({id}): {because[id]}")
     for id in outcome.there:
@@ -76,7 +76,7 @@ def undo_patches(root: Path, report: Reporter, dry_run: bool) -> tuple[str, ...]
     """
     ids = bring(root, (), dry_run=dry_run).undone
     for id in () if dry_run else ids:
-        report.note(f"source patch {id}: taken back")
+        report.note(f"source patch {id}: undone")
     return ids
 
 
@@ -114,7 +114,7 @@ class Applied(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
 
 
 class Record(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What is applied, in that order. `replaced` is what was before, as long as files are written."""
+    """Patches that are applied, in that order. `replaced` is what was before, while files are written."""
 
     patches: tuple[Applied, ...] = ()
     replaced: tuple[tuple[Applied, ...], ...] = ()
@@ -231,7 +231,8 @@ def _sections(applied: Applied) -> Iterator[Section]:
 
 def _reverse(applied: Applied, section: Section, files: PatchedFiles) -> bool:
     """Take one change back; False when it is undone already."""
-    content, change = files.get(section.path), applied.files[section.path]
+    content = files.get(section.path)
+    change = applied.files[section.path]
     if sha(content) == change.before:
         return False
     try:
@@ -247,7 +248,8 @@ def _apply(patch: Patch, files: PatchedFiles, moved: dict[str, tuple[str, ...]])
     """Make the patch's changes in memory, as far as they are not there already."""
     changes: dict[str, FileChange] = {}
     for section in sections(patch.diff):
-        path, content = section.path, files.get(section.path)
+        path = section.path
+        content = files.get(section.path)
         if obstacle := files.obstacle(path):
             raise _refuse_patch(patch, path, obstacle)
         if content is None and not section.creates:
@@ -298,7 +300,8 @@ class PatchedFiles:
     """The files of one checkout as they will be; None is not a file."""
 
     def __init__(self, root: Path) -> None:
-        self._root, self._real = root, root.resolve()
+        self._root = root
+        self._real = root.resolve()
         self._old: dict[str, bytes | None] = {}
         self._new: dict[str, bytes | None] = {}
 
@@ -428,7 +431,7 @@ def _git(root: Path, reverse: bool) -> str:
     captured = process.capture(argv, cwd=root, env=dict(_outside_of_git(os.environ, root)), timeout=_SECONDS)
     if captured.rc == process.CANNOT_START:
         raise PatchRefused(
-            "The source has to be patched, and git, which does that, does not start. Nothing was changed.",
+            "The source has to be patched, and git, which does that, cannot be started. Nothing was changed.",
             looked=(captured.error_text,),
             next_step=INSTALL_GIT,
         )
@@ -469,7 +472,7 @@ def _refuse_patch(patch: Patch, path: str, words: str) -> PatchRefused:
         advice = (
             f"If {path} is as released, make the patch again for this version. Otherwise move it away from "
         )
-        advice += f"{patch.path}, or say --no-patches."
+        advice += f"{patch.path}, or use --no-patches."
     else:
         advice = f"If you changed that file, take your change back (git checkout -- {path}). A patch that "
         advice += "does not fit the file as released is a bug of this tool; --no-patches leaves it out."
@@ -482,7 +485,7 @@ def _refuse_patch(patch: Patch, path: str, words: str) -> PatchRefused:
 
 def _refuse_removal(id: str, path: str, words: str) -> PatchRefused:
     return PatchRefused(
-        f"{path} has been changed where the patch {id} changed it, so that cannot be taken back. "
+        f"{path} has been changed where the patch {id} changed it, so it cannot be undone. "
         "Nothing was changed.",
         looked=tuple(words.splitlines()),
         next_step=f"Save your change and restore the file: git checkout -- {path}. Then run the same again.",

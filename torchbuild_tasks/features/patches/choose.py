@@ -1,4 +1,4 @@
-"""Which changes to the source a build gets, and why: those of the rows, and the user's own."""
+"""Decide which changes to the source a build gets, and why: those of the rows, and the user's own."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def check_patches(question: Question) -> tuple[Finding, ...]:
     git = next((tool for tool in question.facts.tools if tool.name == "git"), Tool(name="git"))
     if git.path:
         return findings
-    text = "git is not here, and the source has to be patched with it"
+    text = "git is not installed, and the source has to be patched with it"
     fix = how_to_install(question.facts, question.catalog, "git")
     return (*findings, Finding(id="patch", status="error", text=text, fix=fix))
 
@@ -66,7 +66,7 @@ def _broken(question: Question) -> Iterator[Finding]:
     from torchbuild_tasks.text.diffs import problem
 
     paths: dict[str, str] = {}
-    fix = "Fix it, move it away, or say --no-patches."
+    fix = "Fix it, move it away, or use --no-patches."
     for patch in question.facts.patches:
         if reason := patch.problem or problem(patch.text):
             yield Finding(id="patch", status="error", text=f"{patch.path} {reason}", fix=fix)

@@ -19,7 +19,7 @@ from torchbuild_tasks.facts.wheel import record_row
 from torchbuild_tasks.features.provenance.choose import SUFFIX, package_statement, statement
 from torchbuild_tasks.features.provenance.look import look_at_licences, read_statement
 from torchbuild_tasks.features.provenance.sbom import SBOM, make_sbom
-from torchbuild_tasks.features.reproducible.choose import is_reproducible
+from torchbuild_tasks.features.reproducible.choose import is_reproducible, lead_from_here
 from torchbuild_tasks.system import files, process
 from torchbuild_tasks.system.reading import hash_file
 from torchbuild_tasks.system.remove import unfinished_folder
@@ -53,17 +53,26 @@ def finish_wheel(work: Work) -> Work:
     licences.setdefault("", look_at_licences(work.root, "", rows))
     with files.translate_errors(BuildFailed, wheel), zipfile.ZipFile(wheel) as archive:
         info, version = _of(archive)
-        record = archive.read(f"{info}/RECORD")
+        moved = _lead_from_here(archive, work.plan.source) if epoch is not None else {}
+        own = f"{info}/RECORD"
+        record = _record(archive.read(own).decode("utf-8"), moved, own, sort=True)
     text = make_sbom(
         version=version,
         repositories=manifest.repositories,
         licences=licences,
-        content=hashlib.sha256(b"\n".join(sorted(record.splitlines()))).hexdigest(),
+        content=hashlib.sha256(record.encode()).hexdigest(),
         time=datetime.fromtimestamp(epoch, UTC) if epoch else datetime.now(UTC).replace(microsecond=0),
     )
     with files.translate_errors(BuildFailed, wheel):
-        rewrite(wheel, {f"{info}/{SBOM}": text.encode()}, epoch)
+        rewrite(wheel, {**moved, f"{info}/{SBOM}": text.encode()}, epoch)
     return work
+
+
+def _lead_from_here(archive: zipfile.ZipFile, root: str) -> dict[str, bytes]:
+    """Return the CMake files of a wheel that name the checkout, with paths from themselves instead."""
+    texts = {name: archive.read(name) for name in archive.namelist() if name.endswith(".cmake")}
+    moved = {name: lead_from_here(name, text, root) for name, text in texts.items()}
+    return {name: text for name, text in moved.items() if text != texts[name]}
 
 
 def _of(archive: zipfile.ZipFile) -> tuple[str, str]:
@@ -198,7 +207,7 @@ def sign(path: Path, key: Path) -> None:
     captured = process.capture(argv, timeout=120.0)
     if captured.rc != 0 or not path.with_name(path.name + SIGNATURE).is_file():
         raise PackageRefused(
-            f"The wheel is built, and {path.name} beside it is not signed: ssh-keygen could not with {key}.",
+            f"The wheel is built, and {path.name} beside it is not signed: ssh-keygen could not use {key}.",
             looked=tuple(captured.error_text.splitlines()[-3:]),
             next_step="A key with a passphrase: ssh-add it first, and name its .pub file.\nThen by hand: "
             + shell_line(argv, windows=os.name == "nt"),
@@ -217,7 +226,7 @@ def require_key(text: str, product: str, instead: str) -> None:
         UsageError: one of them is not.
     """
     if product != "wheel":
-        raise UsageError(f"--sign {text}: a wheel's provenance is what is signed.", next_step=instead)
+        raise UsageError(f"--sign {text}: only a wheel's provenance can be signed.", next_step=instead)
     if not Path(text).expanduser().is_file():
         raise UsageError(
             f"--sign {text}: there is no such file.",

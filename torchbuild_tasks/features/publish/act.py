@@ -165,7 +165,7 @@ def _copy(source: Path, place: Path, file: File) -> None:
     """Copy a file whole: under another name, checked, then moved; what a killed run left is written over."""
     place.parent.mkdir(parents=True, exist_ok=True)
     if place.exists():  # since it was looked at
-        raise PackageRefused(f"{place} is there by now, and nothing there is overwritten.")
+        raise PackageRefused(f"{place} exists by now, and nothing is overwritten.")
     part = place.with_name(place.name + _PART)
     with source.open("rb") as original, files.create(part) as copy:
         shutil.copyfileobj(original, copy, 1 << 20)
@@ -246,7 +246,7 @@ def publish_to_index(url: str, path: Path, report: Reporter) -> None:
         code = process.TIMED_OUT
     if code:
         raise PackageRefused(
-            f"{path.name} was not taken. Files before it are there; the same command goes on with this one.",
+            f"{path.name} was not accepted. The files before it were sent; the same command continues here.",
             looked=tail.lines[-6:],
             next_step="The login is that of TWINE_USERNAME and TWINE_PASSWORD, or of the keyring.",
         )

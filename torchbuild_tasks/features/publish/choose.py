@@ -80,7 +80,7 @@ def steps(files: Sequence[File], there: Mapping[str, str], place: str) -> tuple[
     other = [file for file in files if there.get(file.name, file.sha256) != file.sha256]
     if other:
         raise PackageRefused(
-            f"{place} has other files of these names, and nothing there is overwritten. Nothing was sent.",
+            f"{place} has other files with these names, and nothing is overwritten. Nothing was sent.",
             looked=tuple(
                 f"{file.name}: here {file.sha256[:12]}, there {there[file.name][:12] or 'of unknown hash'}"
                 for file in other
@@ -100,22 +100,22 @@ def check_address(url: str, files: Sequence[File]) -> None:
     parts = urlsplit(url)
     if parts.username or parts.password:
         raise UsageError(
-            "A login in the address stands in lists of processes and in logs.",
+            "A login in the address would appear in process lists and logs.",
             next_step="Leave it out: TWINE_USERNAME and TWINE_PASSWORD, or `keyring set ADDRESS USER`.",
         )
     if parts.scheme != "https" and parts.hostname not in _LOOPBACK:
         raise UsageError(
-            f"{url} is not https: anybody on the way would read the login and replace the packages."
+            f"{url} is not https: anybody on the network could read the login and replace the packages."
         )
     if conda := [file.name for file in files if file.is_conda]:
         raise PackageRefused(
-            f"No index of pip's takes conda packages: {', '.join(conda)}. Nothing was sent.",
+            f"An index for pip accepts no conda packages: {', '.join(conda)}. Nothing was sent.",
             next_step="Publish them to a folder, which becomes a channel: torchbuild publish FOLDER",
         )
     local = [file.name for file in files if Version(file.version).local]
     if parts.hostname in PYPI and local:
         raise PackageRefused(
-            f"PyPI takes no version with a local part: {', '.join(local)}. Nothing was sent.",
+            f"PyPI accepts no version with a local part: {', '.join(local)}. Nothing was sent.",
             next_step="package wheel --local none makes one without; an index of your own takes both.",
         )
 

@@ -23,20 +23,20 @@ class PublishRequest(BuildRequest):
     takes = ("dry_run", "yes")
 
     place: str | None = flag(
-        "a folder, which becomes an index, or the address that an index takes packages at",
+        "a folder, which becomes an index, or the upload address of an index",
         metavar="FOLDER|URL",
         in_file=False,
         positional=True,
         sample=("folder or address of an index", "FOLDER|URL"),
     )
     file: tuple[str, ...] = flag(
-        "publish this package; may be repeated (default: all of dist/packages in the checkout)",
+        "publish this package; may be repeated (default: all in dist/packages of the checkout)",
         metavar="FILE",
         default=(),
         in_file=False,
     )
     index: str | None = flag(
-        "where pip would read the index (default: PyPI's for PyPI, else simple/ below the address)",
+        "address where pip reads the index (default: PyPI's for PyPI, else simple/ below the address)",
         metavar="URL",
         in_file=False,
     )
@@ -76,7 +76,7 @@ def send(request: PublishRequest, report: Reporter) -> tuple[tuple[Step, ...], b
         for step in sent:
             report.note(f"{step.file.name} goes to {place}")
         if sent and not (request.yes or report.confirm(f"Publish {len(sent)} files to {place}?")):
-            raise PackageRefused("Nothing was sent.", next_step="Say --yes to send what is listed.")
+            raise PackageRefused("Nothing was sent.", next_step="Add --yes to send what is listed.")
         if online:
             for path, step in zip(paths, planned, strict=True):
                 if step.what == "send":

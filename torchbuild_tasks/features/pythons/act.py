@@ -4,57 +4,55 @@ from __future__ import annotations
 
 import os
 import tempfile
+import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from torchbuild_tasks.build.work import Reporter
+from torchbuild_tasks.build.compile import require_wheel
+from torchbuild_tasks.build.work import Reporter, Work
 from torchbuild_tasks.errors import RequirementsError
 from torchbuild_tasks.features.pythons.choose import MadeWheel
-from torchbuild_tasks.model.record import Built, VerifyReport
+from torchbuild_tasks.model.record import Built
 from torchbuild_tasks.ninja.log import parse_ninja_log
 from torchbuild_tasks.system import process
 from torchbuild_tasks.system.reading import read_bytes
 from torchbuild_tasks.values import replace
-from torchbuild_tasks.verify.judge import FOLDERS, require_passed
+from torchbuild_tasks.verify.judge import FOLDERS
 from torchbuild_tasks.verify.session import verify
 from torchbuild_tasks.verify.torch_probe import COMPANION_CHECKS
 
 
-def try_wheel(built: Built, python: str, began: float, seconds: float, report: Reporter) -> MadeWheel:
-    """Install a wheel and what it asks for into an empty venv, and hold it to the plan there.
-
-    Args:
-        built, python: what was built; the Python by the name that it was asked for with.
-        began, seconds: when the build began, in seconds since 1970, and how long it took.
-        report: the front.
+def try_wheel(work: Work) -> Work:
+    """Install the wheel and what it asks for into an empty venv, and make every check of the plan there.
 
     Raises:
+        BuildFailed: the build left no wheel.
         RequirementsError: the venv cannot be made, or the wheel cannot be installed.
-        VerifyFailed: it is not what the plan promised.
     """
-    report.stage(f"try the wheel for {python} in a clean venv")
+    wheel, environment = require_wheel(work), work.plan.environment
     with tempfile.TemporaryDirectory(prefix="torchbuild-clean-", ignore_cleanup_errors=True) as scratch:
         folder = Path(scratch) / "venv"
         scripts, program = ("Scripts", "python.exe") if os.name == "nt" else ("bin", "python")
         own = str(folder / scripts / program)
         pip = (own, "-m", "pip", "install", "--disable-pip-version-check", "--no-input")
-        options = built.plan.environment.install_options
-        _run(report, (built.plan.environment.python, "-m", "venv", str(folder)))
-        _run(report, (*pip, *options, built.wheel))
-        verified = _verify(built, own, str(folder))
-    require_passed(verified, f"The wheel: {built.wheel}")
+        _run(work.report, (environment.python, "-m", "venv", str(folder)))
+        _run(work.report, (*pip, *environment.install_options, str(wheel)))
+        promises = tuple(
+            replace(each, wanted=str(folder)) if each.key in FOLDERS and each.wanted else each
+            for each in work.plan.expectations
+            if each.check not in COMPANION_CHECKS
+        )
+        verified = verify(python=own, expectations=promises, environ=os.environ)
+    work.ledger.note(verify=verified)
+    return replace(work, verified=verified)
+
+
+def made_wheel(built: Built, python: str, began: float) -> MadeWheel:
+    """Return what was made for the Python that was asked for by this name, since `began` (s since 1970)."""
+    assert built.verified
     steps = _steps(Path(built.plan.build_dir), began)
-    return MadeWheel(python=python, wheel=built.wheel, seconds=seconds, steps=steps, verified=verified)
-
-
-def _verify(built: Built, python: str, folder: str) -> VerifyReport:
-    """Make every check of the plan, with this venv as the place where torch is wanted."""
-    expectations = tuple(
-        replace(each, wanted=folder) if each.key in FOLDERS and each.wanted else each
-        for each in built.plan.expectations
-        if each.check not in COMPANION_CHECKS
-    )
-    return verify(python=python, expectations=expectations, environ=os.environ)
+    seconds = time.time() - began
+    return MadeWheel(python=python, wheel=built.wheel, seconds=seconds, steps=steps, verified=built.verified)
 
 
 def _run(report: Reporter, argv: Sequence[str]) -> None:

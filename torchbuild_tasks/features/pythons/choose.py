@@ -46,7 +46,7 @@ def require_wheels(mode: str, python: str, others: Sequence[str]) -> None:
         why = f"{', '.join(others)} is for one" if others else "an editable install is of one"
         raise UsageError(
             f"--python {python}: wheels are made for several Pythons, and {why}.",
-            next_step="Say --mode wheel, or name one Python.",
+            next_step="Add --mode wheel, or name one Python.",
         )
 
 

@@ -176,7 +176,7 @@ def build(job: Job, plan: BuildPlan | None, report: Reporter) -> Built:
         TreeBusy: another run builds the same.
     """
     if ready := _find_built(job):
-        report.note(f"{job.archive} is there, built for just this")
+        report.note(f"{job.archive} exists already, built for exactly this")
         return ready
     with files.translate_errors(SourceError, job.folder):
         job.folder.mkdir(parents=True, exist_ok=True)
@@ -234,7 +234,10 @@ class _Runner:
     """Runs the commands of one build into its log, and says what failed."""
 
     def __init__(self, job: Job, environ: Mapping[str, str], log: Log, report: Reporter) -> None:
-        self._name, self._environ, self._log, self._report = job.note.helper, environ, log, report
+        self._name = job.note.helper
+        self._environ = environ
+        self._log = log
+        self._report = report
 
     def run(self, argv: tuple[str, ...], cwd: Path | None = None) -> None:
         self._report.command(argv)
@@ -246,7 +249,7 @@ class _Runner:
             f"{self._name} could not be built: {' '.join(argv)} ended with exit code {rc}.",
             looked=tuple(last),
             next_step=f"The whole log: {self._log.path} (torchbuild diagnose reads it)\n"
-            "Once that is out of the way, the same command goes on from where it stopped.",
+            "When that is fixed, the same command continues where it stopped.",
         )
 
 
@@ -288,9 +291,7 @@ def _pack(job: Job) -> Built:
         (package / "info/recipe/configure.txt").write_text(options + "\n", "utf-8")
         package.joinpath(*NOTE).write_bytes(dumps(job.note).encode())
     if lacking := [path for path in job.order.row.holds if not (package / path).is_file()]:
-        raise BuildFailed(
-            f"The build ended well, and made no {', '.join(lacking)}.", looked=(str(job.build),)
-        )
+        raise BuildFailed(f"The build succeeded but made no {', '.join(lacking)}.", looked=(str(job.build),))
     pack(package, job.archive, job.order.row.unpack)
     size = job.archive.stat().st_size
     row = row_text(job.order, job.note, job.archive.as_uri(), hash_file(job.archive), size)

@@ -1,4 +1,4 @@
-"""Which helper is built from source, of which source, for what, with which options, and what it is called."""
+"""Decide which helper is built from source, of which source, for what, how, and what it is called."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 class Order(msgspec.Struct, frozen=True, kw_only=True):
-    """What is built: the helper's row, where its source is (a folder, else a git address), and for what.
+    """The thing to build: the helper's row, where its source is (a folder, else a git address), and for what.
 
     `because` says that this torch profits. `configuration` is release or debug, `system` "linux x86_64".
     """
@@ -77,7 +77,7 @@ def make_order(question: Question, word: str) -> Order:
     name, _, place = word.partition("=")
     row = _row(question, name)
     if not is_cuda(question):
-        raise UsageError(f"{name} is built for a version of CUDA.", next_step="Say which: --cuda")
+        raise UsageError(f"{name} is built for a version of CUDA.", next_step="Add --cuda.")
     from torchbuild_tasks.plan.cuda.choose import choose_cuda  # a CPU build does without
 
     because = _profits(question, name)
@@ -126,7 +126,7 @@ def _profits(question: Question, name: str) -> str:
         return f"{choice.name}={choice.value} asks for it, though {row.because}"
     raise PlanRefused(
         f"{torch} does not need {name}: {row.because}. Nothing was built.",
-        next_step=f"To build it all the same: torchbuild helpers build {name} --cuda --set {switch}=1",
+        next_step=f"To build it anyway: torchbuild helpers build {name} --cuda --set {switch}=1",
     )
 
 

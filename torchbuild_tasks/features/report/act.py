@@ -25,7 +25,7 @@ from torchbuild_tasks.features.report.page import Page, Report, render
 from torchbuild_tasks.model import Facts, Running
 from torchbuild_tasks.model.history import History
 from torchbuild_tasks.model.record import Manifest
-from torchbuild_tasks.ninja.graph import Graph
+from torchbuild_tasks.ninja.build_file import BuildFile
 from torchbuild_tasks.ninja.log import NinjaLog, Step, last_run, steps_within
 from torchbuild_tasks.ninja.step_times import (
     builds_before,
@@ -97,7 +97,7 @@ def _report(
     build_dir: Path,
     manifest: Manifest | None,
     steps: Sequence[Step],
-    graph: Graph | None,
+    graph: BuildFile | None,
     history: History,
     notes: Sequence[str],
 ) -> Report:

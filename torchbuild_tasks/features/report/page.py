@@ -138,7 +138,8 @@ def _payload(report: Report) -> dict[str, Any]:
 
 
 def _figures(report: Report, steps: Sequence[Step]) -> str:
-    whole, part = wall_seconds(steps), report.part
+    whole = wall_seconds(steps)
+    part = report.part
     work = sum(step.seconds for step in steps)
     lanes = max((each.lane for each in report.timeline), default=-1) + 1
     rows = [
@@ -247,7 +248,7 @@ def _chain(report: Report, whole: float) -> str:
         )
     else:
         note = (
-            "Read from the times, because Ninja's graph could not be asked: each step began when the one "
+            "Read from the times, because Ninja's graph could not be read: each step began when the one "
             "before it ended. It may have waited for that step, or only for a free core."
         )
     listed = [step for step in chain.steps if step.seconds >= 0.01]

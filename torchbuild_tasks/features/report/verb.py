@@ -19,7 +19,7 @@ class ReportRequest(BuildRequest):
     """The flags of `report`."""
 
     trace: str | None = flag(
-        "also write the timeline as a trace that Perfetto and Chrome show",
+        "also write the timeline as a trace for Perfetto or Chrome",
         metavar="FILE",
         in_file=False,
     )
@@ -39,11 +39,11 @@ def run(request: ReportRequest, report: Reporter) -> Outcome:
 
 def write_report(request: ReportRequest) -> ReportFiles:
     """Write the page, and the trace where one is asked for."""
-    from torchbuild_tasks.context import checkout, look
+    from torchbuild_tasks.context import look, require_checkout
     from torchbuild_tasks.features.report.act import make_report
 
     question = look(request)
-    root = Path(checkout(question))
+    root = require_checkout(question)
     build_dir = Path(question.facts.tree.build_dir or root / "build")
     out = Path(request.out).expanduser() if request.out else None
     trace = Path(request.trace).expanduser() if request.trace else None

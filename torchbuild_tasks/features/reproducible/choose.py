@@ -45,11 +45,11 @@ def repeat_choices(
         Choice(name="SOURCE_DATE_EPOCH", value=str(epoch), because=because),
         Choice(name="PYTHONHASHSEED", value="0", because="generated code comes in the same order each time"),
         Choice(name=INCLUDE, value=cmake, because="paths of this machine stay out of what is compiled"),
-        Choice(name=MAPS, value=";".join(maps), because="these paths, and what stands for them there"),
+        Choice(name=MAPS, value=";".join(maps), because="these paths, and what replaces them"),
         Choice(
             name="CMAKE_BUILD_RPATH_USE_ORIGIN",
             value="ON",
-            because="the length of the build tree's path would stay behind in every library",
+            because="the length of the build tree's path would otherwise stay in every library",
         ),
     ]
     if question.era == "setuptools":
@@ -91,6 +91,15 @@ def path_maps(question: Question, python: Python | None, toolkit: str | None) ->
     return tuple(f"{path}={named[path]}" for path in sorted(paths, key=len))
 
 
+def lead_from_here(name: str, text: bytes, root: str) -> bytes:
+    """Return the text of a CMake file of a wheel with paths that lead from that file, not into the checkout.
+
+    So `ATenConfig.cmake` of PyTorch names the folder of its headers (aten/src/ATen/CMakeLists.txt of 2.6.0).
+    """
+    here = "/".join(("${CMAKE_CURRENT_LIST_DIR}", *(".." for _ in name.split("/")[:-1])))
+    return re.sub(re.escape(root.encode()) + rb'(?=[/";\s)]|$)', lambda _: here.encode(), text)
+
+
 def check_repeat(question: Question, mode: str) -> tuple[Finding, ...]:
     """Check that the same bytes can be had, and say what they hang on."""
     if not is_requested(question):
@@ -102,7 +111,7 @@ def check_repeat(question: Question, mode: str) -> tuple[Finding, ...]:
             (
                 mode != "wheel",
                 _ERROR,
-                "a wheel is what can be the same, and this is an editable install",
+                "only a wheel can be reproducible, and this is an editable install",
                 "Add --mode wheel.",
             ),
             (

@@ -8,8 +8,7 @@ from pathlib import Path
 
 from torchbuild_tasks.errors import SourceError
 from torchbuild_tasks.features.source import places
-from torchbuild_tasks.features.source.archive import ARCHIVES, unpack_archive
-from torchbuild_tasks.features.source.fill import fill
+from torchbuild_tasks.features.source.archive import ARCHIVES, fill_submodules, unpack_archive
 from torchbuild_tasks.features.source.get import Task, get, update
 from torchbuild_tasks.features.source.mirror import fill_mirrors
 from torchbuild_tasks.features.source.reset import reset_third_party
@@ -57,7 +56,7 @@ def _get(task: Task, named: Path | None) -> Path:
 
 def _update(task: Task, root: Path) -> Path:
     if task.request.ref is None and not _is_top(task.git(root)):
-        return fill(task, root)
+        return fill_submodules(task, root)
     return update(task, task.request.ref, root)
 
 

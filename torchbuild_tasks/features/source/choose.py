@@ -84,7 +84,7 @@ def _commit(word: str, refs: Mapping[str, str], url: str) -> Revision:
     if len(matches) == 1:
         return Revision(ref="", commit=matches[0], name=matches[0][:12])
     raise SourceError(
-        f"{url} gives a commit only by all of its 40 digits, and {word!r} has {len(word)}.",
+        f"{url} accepts only whole commits of 40 digits, and {word!r} has {len(word)}.",
         next_step="Write the whole commit: git rev-parse, or its page on GitHub, shows it.",
     )
 
@@ -147,8 +147,8 @@ def check_room(need: int | None, free: int | None, folder: str) -> str:
         raise SourceError(
             f"{free // MIB} MiB are free for {folder}, and it takes at least {need // MIB} MiB. "
             "Nothing was fetched.",
-            next_step="Make room, or name a folder on another disk: --source PATH; TORCHBUILD_CACHE moves "
-            "the store.",
+            next_step="Free some space, or name a folder on another disk: --source PATH; TORCHBUILD_CACHE "
+            "moves the store.",
         )
     return f"at least {need // MIB} MiB are needed, {free // MIB} MiB are free"
 

@@ -32,9 +32,8 @@ from torchbuild_tasks.system.git import cut_off, submodules
 from torchbuild_tasks.system.git.checkout import InTheWay, changed_files
 from torchbuild_tasks.system.git.complete import complete
 from torchbuild_tasks.system.git.fetch import MIRRORS, Access, Wish, access_for, bring, mirror_of
-from torchbuild_tasks.system.git.reasons import Reason, advice, find_reason
 from torchbuild_tasks.system.git.run import Git
-from torchbuild_tasks.system.git.transfer import Outcome, run
+from torchbuild_tasks.system.git.transfer import Outcome, Reason, advice, find_reason, run
 from torchbuild_tasks.system.reading import read_text
 from torchbuild_tasks.text.words import as_word, first_few
 from torchbuild_tasks.values import replace
@@ -83,7 +82,8 @@ def resolve(task: Task, word: str, url: str) -> Revision:
     Raises:
         SourceError: it cannot be reached, or it means nothing there.
     """
-    where, access = url, task.access(task.store)
+    where = url
+    access = task.access(task.store)
     if access.offline:
         where = str(mirror_of(task.store / MIRRORS, url))
     lines: list[str] = []
@@ -149,8 +149,8 @@ def git_dir(git: Git) -> Path:
             return own
         folder = as_word(git.folder)
         raise SourceError(
-            f"{git.folder / '.git'} leads to {own}, which does not say that {git.folder} is its checkout: "
-            "it could be another one's, and that would be changed.",
+            f"{git.folder / '.git'} leads to {own}, which does not name {git.folder} as its checkout: "
+            "it may belong to another checkout, which would be changed.",
             next_step=f"If it belongs here: git -C {folder} config core.worktree {folder}",
         )
     raise SourceError(
@@ -178,7 +178,7 @@ def get(task: Task, word: str | None, folder: Path | None) -> Path:
     """Have a checkout: in `folder`, or one of ours in the store; an existing one is completed, or moved.
 
     Raises:
-        SourceError: it is not available; what was fetched stays, and the same command goes on from there.
+        SourceError: it is not available; what was fetched stays, and the same command continues from there.
         TreeBusy: another command works on it.
     """
     if folder is not None and not places.is_free(folder):
@@ -280,7 +280,7 @@ def _complete(task: Task, root: Path, full: bool, *, managed: bool) -> None:
     left_out = complete(task.git(root), task.access(root), needed, sync=managed)
     if left_out:
         names = first_few(left_out, 4)
-        task.report.note(f"left out, because the plan does without: {names} (--full gets them)")
+        task.report.note(f"left out, because this build does not need them: {names} (--full gets them)")
 
 
 def update(task: Task, word: str | None, root: Path) -> Path:

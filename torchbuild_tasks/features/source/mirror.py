@@ -14,7 +14,7 @@ from torchbuild_tasks.features.source.get import Task, git_failure, resolve
 from torchbuild_tasks.system.git import submodules
 from torchbuild_tasks.system.git.complete import AT_ONCE
 from torchbuild_tasks.system.git.fetch import MIRRORS, Access, Wish, fill_mirror, mirror_of
-from torchbuild_tasks.system.git.reasons import Reason, advice, find_reason
+from torchbuild_tasks.system.git.transfer import Reason, advice, find_reason
 from torchbuild_tasks.values import replace
 
 

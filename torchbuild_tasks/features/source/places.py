@@ -26,7 +26,7 @@ _GETTING: Final = ".getting"
 
 
 class Note(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What a checkout was got from.
+    """The origin of a checkout.
 
     Args:
         url: the repository or the archive.

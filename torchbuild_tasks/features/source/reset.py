@@ -35,7 +35,7 @@ def reset_third_party(task: Task, root: Path) -> tuple[tuple[str, ...], Changed]
     """
     if not task.request.third_party:
         raise UsageError(
-            "source reset needs to be told what to reset", next_step="Say: source reset --third-party"
+            "source reset needs to be told what to reset", next_step="Use: source reset --third-party"
         )
     git = task.git(root)
     own = git_dir(git)

@@ -104,7 +104,13 @@ def _reset(report: SourceReport, dry_run: bool) -> str:
 class SourceRequest(BuildRequest):
     """The words of `source`."""
 
-    actions = ("get", "update", "status", "reset", "mirror")
+    actions = {
+        "get": "get a new checkout",
+        "update": "move a checkout, or only complete its submodules",
+        "status": "show what it is, and what is missing or changed",
+        "reset": "with --third-party: get every submodule again",
+        "mirror": "fill the mirror store, for use without a network",
+    }
     optional = {"get": "ref", "update": "ref", "mirror": "ref"}
 
 

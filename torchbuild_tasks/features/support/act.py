@@ -191,9 +191,7 @@ def _own(path: Path, root: Path, build_dir: Path) -> Path:
     """
     within = [path, *(each for each in path.parents if each.is_relative_to(root))]
     if any(each.is_symlink() for each in within if each not in (root, build_dir)):
-        raise UsageError(
-            f"{path} is a link or behind one, and was left out: what it leads to may be private."
-        )
+        raise UsageError(f"{path} is a link or behind one, and was left out: its target may be private.")
     return path
 
 

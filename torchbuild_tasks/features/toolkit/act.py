@@ -84,7 +84,7 @@ class Merged:
         root = part / inside
         if not root.is_dir():
             raise DownloadFailed(
-                f"A part of the CUDA toolkit is not there: {part.name}.",
+                f"A part of the CUDA toolkit is missing: {part.name}.",
                 looked=(f"{root}: no such folder",),
                 next_step="Run the same command again: it fetches what is missing.",
             )
@@ -135,7 +135,7 @@ def _link(path: Path, place: Path) -> None:
 
 def _both(relative: Path, one: Path, other: Path) -> ArchiveRefused:
     return ArchiveRefused(
-        f"Two parts of the CUDA toolkit bring {relative.as_posix()}, and not the same.",
+        f"Two parts of the CUDA toolkit contain {relative.as_posix()}, with different contents.",
         looked=(f"one is of {one.name}", f"the other is of {other.name}"),
         next_step="Nothing was put together. These parts do not belong to one release: compare their "
         "versions with what NVIDIA publishes together.",
@@ -188,7 +188,7 @@ def _check(folder: Path) -> None:
     """Refuse a folder that is not ours."""
     if os.path.lexists(folder) and (folder.is_symlink() or not (folder / TOOLKIT_MARKER).is_file()):
         raise DownloadFailed(
-            f"{folder} exists already, and what is in it is not what torchbuild puts there.",
+            f"{folder} exists already, and contains files that torchbuild did not put there.",
             next_step="Look at what is in it; move it away or remove it, and run the same command again.",
         )
 

@@ -44,7 +44,7 @@ def say(path: str) -> Trusted:
     state = os.path.realpath(trust.state_folder(os.environ))
     if is_within(state, place):
         raise UsageError(
-            f"{state}, where this would be remembered, is in the folder that is to be trusted.",
+            f"{state}, where trust is stored, is in the folder that you want to trust.",
             next_step=f"Name one outside of it: {trust.VARIABLE}=PATH",
         )
     if files:

@@ -21,12 +21,12 @@ class TrustRequest(BuildRequest):
     optional = {"": "path"}
 
     path: str | None = flag(
-        "folder with a torchbuild.toml, or the settings file (default: where this run finds one)",
+        "folder with a torchbuild.toml, or the file (default: the one that applies here)",
         metavar="PATH",
         in_file=False,
     )
-    list: bool = flag("list what is trusted, and whether it was changed since", default=False, in_file=False)
-    revoke: bool = flag("take the trust back", default=False, in_file=False)
+    list: bool = flag("list what is trusted, and whether it has changed", default=False, in_file=False)
+    revoke: bool = flag("no longer trust it", default=False, in_file=False)
 
 
 # Those that show what is not believed among their findings.
@@ -94,11 +94,11 @@ def settle(verb: str, request: BuildRequest, report: Reporter) -> None:
         trust_all(settings.withheld)
         return
     raise Untrusted(
-        "What came with this checkout names programs, servers or remote places, and it is not trusted."
+        "Settings that came with this checkout name programs, servers or remote places. They are not trusted."
         " Nothing was done.",
         looked=lines,
-        next_step=f"Read the files. If you believe them, as they are now:\n{commands}\n"
-        "Or name settings of your own, which need no trust: --config FILE",
+        next_step=f"Read the files. To trust them as they are now:\n{commands}\n"
+        "Or use your own settings, which need no trust: --config FILE",
     )
 
 

@@ -213,7 +213,7 @@ def targets(file: BuildFile, named: str | None) -> tuple[str, ...]:
         )
     if named or _TARGET in outputs:
         return (named or _TARGET,)
-    return file.default or tuple(sorted(outputs - {name for edge in file.edges for name in edge.inputs}))
+    return file.targets
 
 
 def step_seconds(

@@ -25,15 +25,15 @@ def foresee(request: BuildRequest, text: str) -> Outcome:
         request: the flags of `plan`.
         text: the value of --what-if.
     """
-    from torchbuild_tasks.context import checkout, decide, look
+    from torchbuild_tasks.context import decide, look, require_checkout
     from torchbuild_tasks.features.whatif.choose import answer, parse_scenario, scenario_here
 
     question = look(request, everything=False)
     parse_scenario(text, scenario_here(question))  # a wrong word is said before a missing tree
-    root = checkout(question)
+    root = require_checkout(question)
     plan = decide(question)
     choices = {choice.name: choice.value for choice in plan.choices}
-    result = answer(question, read_tree(question, plan, Path(root)), choices, text)
+    result = answer(question, read_tree(question, plan, root), choices, text)
     return Outcome({"what_if": result}, "" if request.json else _text(result))
 
 
@@ -49,27 +49,25 @@ def read_tree(question: Question, plan: BuildPlan, root: Path) -> Tree:
     Raises:
         UsageError: it was not configured, or not for Ninja, or its build.ninja is damaged.
     """
-    from torchbuild_tasks.build.history import NINJA_LOG, read_ninja_log, recall
+    from torchbuild_tasks.build.history import NINJA_LOG, read_build_file, read_ninja_log, recall
     from torchbuild_tasks.errors import UsageError
     from torchbuild_tasks.features.whatif.choose import Tree
-    from torchbuild_tasks.ninja.build_file import parse_build_file
     from torchbuild_tasks.ninja.log import last_run
     from torchbuild_tasks.ninja.step_times import compiler_of
     from torchbuild_tasks.ninja.timeline import wall_seconds
-    from torchbuild_tasks.system.reading import read_bytes
 
     folder = Path(plan.build_dir)
     store = question.facts.store
     compiler = compiler_of({choice.name: choice.value for choice in plan.choices})
     history = recall(Path(store.folder if store else root), root, compiler)
     try:
-        file = parse_build_file(lambda name: read_bytes(folder / name).decode("utf-8", "surrogateescape"))
+        file = read_build_file(folder)
     except (OSError, ValueError, RecursionError) as problem:
         why = f"{problem.filename}: {problem.strerror}" if isinstance(problem, OSError) else str(problem)
         raise UsageError(
-            f"There is no graph of Ninja to reckon with: {why}.",
+            f"There is no graph of Ninja to simulate: {why}.",
             looked=(f"what the build consists of: {folder / 'build.ninja'}", *_say_remembered(history)),
-            next_step="CMake writes it with a target that is quickly built: torchbuild build --target c10",
+            next_step="Building one small target makes it: torchbuild build --target c10",
         ) from None
     if not (folder / NINJA_LOG).exists():
         return Tree(file=file, history=history)

@@ -24,7 +24,7 @@ from typing import Final
 
 from torchbuild_tasks.build import ownership
 from torchbuild_tasks.build.compile import run_build
-from torchbuild_tasks.build.install import listed
+from torchbuild_tasks.build.install import leftovers
 from torchbuild_tasks.build.install.rules import MANIFEST
 from torchbuild_tasks.build.ledger import LOG, LOGS
 from torchbuild_tasks.build.outputs import Outputs, of_either_era
@@ -109,7 +109,7 @@ def lay_wheel(work: Work) -> Work:
         _move_into_place(work, members, staging)
     work.report.note(describe_overlay(len(members), wheel, _commits_since(work, wheel)))
     if unused:
-        work.report.note(f"left in the wheel, for this checkout has no such files: {first_few(unused)}")
+        work.report.note(f"not taken from the wheel, because this checkout lacks them: {first_few(unused)}")
     return work
 
 
@@ -150,7 +150,7 @@ def _check_way(work: Work, members: Sequence[Member]) -> None:
     linked = {each for member in members for each in _find_linked_folders(work.root, member.name)}
     if linked:
         raise CleanRefused(
-            "Folders on the way are links, and what is behind them may be yours. Nothing was changed.",
+            "Some folders on the way are links, and files behind them may be yours. Nothing was changed.",
             looked=tuple(sorted(linked)[:_SHOWN]),
             next_step="Remove the links, or compile: the same command without --from-wheel.",
         )
@@ -159,7 +159,7 @@ def _check_way(work: Work, members: Sequence[Member]) -> None:
     foreign = [name for name in there if not _is_unchanged(work.root, name, owned)]
     if foreign:
         raise CleanRefused(
-            f"{len(foreign)} files are where the wheel's would lie, and no build of this tool left them so. "
+            f"{len(foreign)} files are in the way of the wheel's, and no build of this tool made them. "
             "Nothing was changed.",
             looked=tuple(foreign[:_SHOWN]),
             next_step="Move them away, or remove what a build by hand left: python setup.py clean.",
@@ -172,14 +172,14 @@ def _check_way(work: Work, members: Sequence[Member]) -> None:
         raise CleanRefused(
             "This checkout has a build of its own, whose libraries and those of a wheel do not mix. "
             "Nothing was changed.",
-            next_step="Say --clean (or --yes) to remove what it made, or use another checkout.",
+            next_step="Add --clean (or --yes) to remove what it made, or use another checkout.",
         )
     environment = work.plan.environment
     question = f"torch is installed into {environment.python}, with what it asks for. Go on?"
     if environment.foreign and not is_agreed(work, question):
         raise RequirementsError(
-            f"torch would be installed into {environment.python}, and it is an environment of yours.",
-            next_step="Say --yes, or leave --python out to get a venv in the checkout.",
+            f"torch would be installed into {environment.python}, which is your own environment.",
+            next_step="Add --yes, or leave --python out to get a venv in the checkout.",
         )
 
 
@@ -210,8 +210,8 @@ def _unpack(wheel: Wheel, members: Sequence[Member], staging: Path) -> None:
                     target.chmod(target.stat().st_mode | 0o111)
     except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError) as error:
         raise ArchiveRefused(
-            f"{wheel.path} is broken: {in_short(error)}. Nothing of it was laid over the checkout.",
-            next_step="Get the wheel again; one that was downloaded lies in .torchbuild/wheels.",
+            f"{wheel.path} is broken: {in_short(error)}. Nothing of it was copied into the checkout.",
+            next_step="Get the wheel again; a downloaded one is in .torchbuild/wheels.",
         ) from None
 
 
@@ -231,7 +231,7 @@ def _remove_earlier(work: Work, outputs: Outputs) -> None:
 
 def _move_into_place(work: Work, members: Sequence[Member], staging: Path) -> None:
     """Move the files into the checkout; the list that CMake's install would write names them first."""
-    listed.note_listed(work.root, work.build_dir)
+    leftovers.note_installed(work.root, work.build_dir)
     lines = "".join(f"{(work.root / each.name).as_posix()}\n" for each in members)
     with translate_errors(BuildFailed, work.build_dir):
         work.build_dir.mkdir(parents=True, exist_ok=True)
@@ -414,7 +414,7 @@ def _refuse(work: Work, findings: Sequence[Finding]) -> None:
     words = " ".join(dict.fromkeys(each.fix for each in findings if each.fix.startswith("--")))
     raise PlanRefused(
         f"{PYTHON_PART} cannot be compiled against this wheel as it is configured here. "
-        "Nothing was compiled; the wheel's files lie there.",
+        "Nothing was compiled; the wheel's files are in place.",
         findings=tuple(findings),
         next_step=f"The same command with {words}"
         if words

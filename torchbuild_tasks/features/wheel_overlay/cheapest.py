@@ -159,11 +159,12 @@ def choose_offer(offers: Iterable[Offer]) -> Offer:
 def describe_offers(chosen: Offer, offers: Iterable[Offer]) -> str:
     """Return the one line on what --auto takes, and on what it does not."""
     others = (each for each in offers if each is not chosen)
-    rest = "; ".join(f"{each.way} {each.against or _about(each.seconds)}".strip() for each in others)
-    return f"auto: {chosen.way}, {chosen.against or _about(chosen.seconds)} ({rest})"
+    rest = "; ".join(f"{each.way} {each.against or about(each.seconds)}".strip() for each in others)
+    return f"auto: {chosen.way}, {chosen.against or about(chosen.seconds)} ({rest})"
 
 
-def _about(seconds: float | None) -> str:
+def about(seconds: float | None) -> str:
+    """Return about how long this takes, in words."""
     if seconds is None:
         return "of a time not known here yet"
     if seconds < 90:

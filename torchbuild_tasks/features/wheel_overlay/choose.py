@@ -1,4 +1,4 @@
-"""Whether a checkout can live on a wheel's libraries, which of its files are taken, what is promised then."""
+"""Decide whether a checkout can live on a wheel's libraries, which files it takes, what is promised then."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ def misfit_cuda(wheel: Wheel, plan: BuildPlan) -> str:
     if plan.way.configure is None or theirs == ours:
         return ""
     fix = f"--cuda --cuda-toolkit {theirs}" if theirs else "--cpu"
-    return f"it has {_cuda(theirs)}, and {PYTHON_PART} would be compiled with {_cuda(ours)}; say {fix}"
+    return f"it has {_cuda(theirs)}, and {PYTHON_PART} would be compiled with {_cuda(ours)}; use {fix}"
 
 
 def _cuda(version: str) -> str:

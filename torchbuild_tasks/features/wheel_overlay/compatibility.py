@@ -1,4 +1,4 @@
-"""Whether torch_python may be compiled against a wheel's libraries: was the wheel built alike?"""
+"""Decide whether torch_python may be compiled against a wheel's libraries: was the wheel built alike?"""
 
 from __future__ import annotations
 

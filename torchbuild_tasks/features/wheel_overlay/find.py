@@ -9,17 +9,18 @@ import contextlib
 import os
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 from urllib.parse import unquote, urlsplit
 
 import msgspec
 
-from torchbuild_tasks.build.history import build_program
+from torchbuild_tasks.build.history import build_program, longest_build
 from torchbuild_tasks.build.ledger import last_manifest
 from torchbuild_tasks.build.work import Work
 from torchbuild_tasks.catalog import Catalog
 from torchbuild_tasks.errors import ArchiveRefused, DownloadFailed, PlanRefused, UsageError
-from torchbuild_tasks.facts.wheel import look_at_wheel
+from torchbuild_tasks.facts.wheel import VERSION_FILE, look_at_version, look_at_wheel
+from torchbuild_tasks.features.wheel_overlay.cheapest import about
 from torchbuild_tasks.features.wheel_overlay.choose import (
     Reached,
     built_from_changes,
@@ -36,16 +37,17 @@ from torchbuild_tasks.features.wheel_overlay.choose import (
 )
 from torchbuild_tasks.model import BuildPlan, Facts, Finding, Python
 from torchbuild_tasks.model.wheel import Wheel
+from torchbuild_tasks.ninja.progress import ProgressParser
+from torchbuild_tasks.options import BuildRequest
 from torchbuild_tasks.system import process
 from torchbuild_tasks.system.archive.members import check_wheel_names
 from torchbuild_tasks.system.archive.members import fault as archive_fault
-from torchbuild_tasks.system.files import STATE_DIR, state_dir, translate_errors
+from torchbuild_tasks.system.files import DOWNLOADING, STATE_DIR, state_dir, translate_errors
 from torchbuild_tasks.system.git.run import Git
 from torchbuild_tasks.system.net import download, pip
 from torchbuild_tasks.system.net.transfer import Remote
 from torchbuild_tasks.system.reading import read_json
 from torchbuild_tasks.system.remove import unfinished_folder
-from torchbuild_tasks.system.temporary import DOWNLOADING
 from torchbuild_tasks.values import replace
 
 AUTO: Final = "auto"
@@ -53,6 +55,7 @@ INDEX: Final = (
     "https://download.pytorch.org/whl/"  # {cpu,cu126 ...}: https://pytorch.org/get-started/previous-versions/
 )
 _DOWNLOADS: Final = "wheels"  # in the folder .torchbuild: what was downloaded
+_DRY_RUN: Final = 60.0  # seconds
 _COMPILE: Final = "To compile: the same command without --from-wheel."
 
 
@@ -97,7 +100,7 @@ def find_wheel(work: Work) -> Work:
             work.report.note(f"wheel: {wheel.path}, of commit {wheel.commit[:10]}")
             return replace(work, wheel=wheel)
         if isinstance(problem, tuple):
-            raise _refuse_compile(wheel.file, problem)
+            raise _refuse_compile(work, wheel.file, problem)
         if word != AUTO and (wheel.problem or name_fault(wheel)):
             raise ArchiveRefused(f"{wheel.path} cannot be used: {problem}.", next_step="Get the wheel again.")
         seen.append(Finding(id="from-wheel", status="error", text=f"{wheel.file}: {problem}"))
@@ -110,12 +113,22 @@ def find_wheel(work: Work) -> Work:
     )
 
 
-def _refuse_compile(name: str, findings: tuple[Finding, ...]) -> PlanRefused:
+def _refuse_compile(work: Work, name: str, findings: tuple[Finding, ...]) -> PlanRefused:
     return PlanRefused(
         f"Something that is compiled differs between {name} and this checkout. Nothing was changed.",
         findings=findings,
-        next_step=_COMPILE,
+        next_step=f"{_COMPILE} {_time_to_compile(work)}",
     )
+
+
+def _time_to_compile(work: Work) -> str:
+    """Return how long the steps that Ninja would run take, or a whole build, by what is remembered here."""
+    past, previous = longest_build(work.fetching.store, work.root), work.facts.tree.previous
+    if past is None:
+        return "How long that takes is not known here yet."
+    own = previous is not None and "wheel" not in previous.inputs
+    steps = look_at_due(work).get("steps", past.steps) if own else past.steps
+    return f"That takes {about(past.seconds * steps / past.steps)}."
 
 
 def check_wheel(work: Work | Scene, wheel: Wheel) -> str | tuple[Finding, ...]:
@@ -227,6 +240,19 @@ def ninja_targets(work: Work | Scene, reached: tuple[Reached, ...]) -> dict[str,
     return targets
 
 
+def look_at_due(scene: Work | Scene, *target: str) -> dict[str, Any]:
+    """Return how many steps Ninja would run, or why it is not asked; it runs none."""
+    program = build_program(scene.build_dir, "ninja")
+    if not program:
+        return {"no_ninja": "its Ninja is not there"}
+    dry = process.capture((program, "-C", str(scene.build_dir), "-n", *target), timeout=_DRY_RUN)
+    if dry.rc != 0:
+        return {"no_ninja": "Ninja cannot say what is due"}
+    parser = ProgressParser()
+    steps = [parser.feed(line) for line in dry.text.splitlines()]
+    return {"steps": sum(step is not None and step.phase != "codegen" for step in steps)}
+
+
 # ---------------- where wheels are looked for
 
 
@@ -240,7 +266,7 @@ def _candidates(work: Work, word: str) -> Iterator[Wheel]:
     elif path.exists():
         yield from find_named_wheels(work, path)
     elif is_version(word):
-        yield look_at_wheel(_pip_download(work, word))
+        yield _look_in_index(work, word)
     else:
         raise UsageError(
             f"--from-wheel {word}: that is neither a file, a folder, an address nor a version.",
@@ -281,13 +307,23 @@ def _find_release(work: Work) -> Iterator[Wheel]:
     if release := nearest_release(work):
         version, reached = release
         if against := stand_against(work, reached):
-            raise _refuse_compile(f"the release {version}", against)
+            raise _refuse_compile(work, f"the release {version}", against)
     else:
-        version = str(work.facts.tree.version).partition("a")[0].partition("+")[0]
+        version = stem(work)
         work.report.note(
             f"No release's tag is an ancestor of this commit; so the wheel of {version} is compared with it."
         )
-    yield look_at_wheel(_pip_download(work, version))
+    yield _look_in_index(work, in_index(version, work.request))
+
+
+def stem(work: Work | Scene) -> str:
+    """Return the release that the checkout's version is of, or leads to: 2.6.0 of 2.6.0a0+git1234567."""
+    return str(work.facts.tree.version).partition("a")[0].partition("+")[0]
+
+
+def in_index(version: str, request: BuildRequest) -> str:
+    """Return what is asked of the index for a release: PyPI's wheel, unless one without CUDA is asked for."""
+    return f"{version}+cpu" if request.cpu else version
 
 
 def nearest_release(work: Work | Scene) -> tuple[str, tuple[Reached, ...]] | None:
@@ -317,13 +353,16 @@ def _fetch(work: Work, url: str) -> Path:
         return _keep(work, folder / name)
 
 
-def _pip_download(work: Work, version: str) -> Path:
-    """Have pip download torch of this version for the Python that gets it, unless it is there already."""
+def _look_in_index(work: Work, version: str) -> Wheel:
+    """Return torch of this version for the Python that gets it, by pip, unless it is there already.
+
+    One whose commit cannot serve is told by one file of it, where the server gives parts, and not downloaded.
+    """
     python = target_python(work)
     tag, abi = python_tags(work.plan.environment.version, python.abi if python else None)
     downloaded = sorted((state_dir(work.root) / _DOWNLOADS).glob(f"torch-{version}-{tag}-{abi}-*.whl"))
-    if downloaded and not look_at_wheel(downloaded[0]).problem:
-        return downloaded[0]
+    if downloaded and not (there := look_at_wheel(downloaded[0])).problem:
+        return there
     if work.fetching.require_hashes:
         raise UsageError(
             f"--require-hashes, and the hash of torch {version} is not known beforehand.",
@@ -334,9 +373,14 @@ def _pip_download(work: Work, version: str) -> Path:
     if variant and settings.index_urls:
         settings = replace(settings, index_urls=(INDEX + variant, *settings.index_urls))
     wanted = pip.WheelWanted(project="torch", version=version, tag="", sha256=None, python=tag, abi=abi)
+    net = work.fetching.net
     with _incoming(work) as folder:
-        path, _ = pip.download_wheel(wanted, folder, settings, work.fetching.net, work.report.transfer)
-        return _keep(work, path)
+        ahead = pip.read_ahead(wanted, VERSION_FILE, folder, settings, net)
+    if ahead and check_wheel(work, wheel := look_at_version(ahead[0], ahead[0].split("-")[1], ahead[1])):
+        return wheel
+    with _incoming(work) as folder:
+        path, _ = pip.download_wheel(wanted, folder, settings, net, work.report.transfer)
+        return look_at_wheel(_keep(work, path))
 
 
 @contextlib.contextmanager

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Final
 from urllib.parse import urlsplit
 
-from torchbuild_tasks.build.history import build_program, recall
+from torchbuild_tasks.build.history import longest_build
 from torchbuild_tasks.build.ledger import last_manifest
 from torchbuild_tasks.build.work import Reporter
 from torchbuild_tasks.errors import TorchbuildError
@@ -36,23 +36,23 @@ from torchbuild_tasks.features.wheel_overlay.find import (
     Scene,
     check_wheel,
     find_named_wheels,
+    in_index,
     local_wheels,
     look_at_change,
+    look_at_due,
     nearest_release,
     stand_against,
+    stem,
 )
 from torchbuild_tasks.model import BuildPlan, Choice, Finding
 from torchbuild_tasks.model.wheel import Wheel
-from torchbuild_tasks.ninja.progress import ProgressParser
-from torchbuild_tasks.ninja.step_times import compiler_of, costs
+from torchbuild_tasks.options import BuildRequest
 from torchbuild_tasks.plan.question import Question
-from torchbuild_tasks.system import process
 from torchbuild_tasks.system.git.run import Git
 from torchbuild_tasks.system.reading import read_json
 from torchbuild_tasks.values import replace
 
 Decide = Callable[[Question], BuildPlan]
-_DRY_RUN: Final = 60.0  # seconds
 _LATER: Final = "what it is built from is seen when it is downloaded, and held to the checkout then"
 
 
@@ -65,7 +65,7 @@ def foresee(question: Question, plan: BuildPlan) -> BuildPlan:
     word = str(question.request.from_wheel)
     path = Path(word).expanduser()
     if word == AUTO:
-        return _foresee_auto(scene)
+        return _foresee_auto(scene, question.request)
     if path.exists():
         return _foresee_local(scene, find_named_wheels(scene, path), word)
     if is_version(word) or urlsplit(word).scheme.lower() in ("http", "https", "file"):
@@ -74,19 +74,18 @@ def foresee(question: Question, plan: BuildPlan) -> BuildPlan:
     return _refuse(plan, Finding(id="from-wheel", status="error", text=text))
 
 
-def _foresee_auto(scene: Scene) -> BuildPlan:
+def _foresee_auto(scene: Scene, request: BuildRequest) -> BuildPlan:
     for wheel in local_wheels(scene):
         if not check_wheel(scene, wheel):
             return _plan_with_wheel(scene, wheel)
     release = nearest_release(scene)
     if release is None:
-        value = str(scene.facts.tree.version).partition("a")[0].partition("+")[0]
-        return _with(scene.plan, Choice(name="wheel", value=value, because=_LATER))
+        return _with(scene.plan, Choice(name="wheel", value=in_index(stem(scene), request), because=_LATER))
     version, reached = release
     if against := stand_against(scene, reached):
         return _refuse(scene.plan, *against)
     because = f"{_differs(scene.plan)} differs from this release; it would be downloaded"
-    return _with(scene.plan, Choice(name="wheel", value=version, because=because))
+    return _with(scene.plan, Choice(name="wheel", value=in_index(version, request), because=because))
 
 
 def _foresee_local(scene: Scene, wheels: list[Wheel], word: str) -> BuildPlan:
@@ -154,12 +153,8 @@ def look_at_situation(question: Question, decide: Decide, store: Path) -> Situat
         decided=list_user_choices(question, plan),
         no_compile="a compile cannot work here: see `plan`" if refused else "",
     )
-    compiler = compiler_of({choice.name: choice.value for choice in plan.choices})
-    history = recall(store, scene.root, compiler)
-    full = max((build.seconds for build in history.builds), default=None)
-    usual = costs(history).values()
-    each = sum(usual) / len(usual) / _jobs(plan) if usual else None
-    seen = replace(seen, full_seconds=full, step_seconds=each)
+    if past := longest_build(store, scene.root):
+        seen = replace(seen, full_seconds=past.seconds, step_seconds=past.seconds / past.steps)
     if not question.facts.tree.commit:
         return replace(seen, no_wheel="it is not a git checkout")
     with contextlib.suppress(TorchbuildError):
@@ -167,17 +162,12 @@ def look_at_situation(question: Question, decide: Decide, store: Path) -> Situat
             seen = replace(seen, laid=True, **_compare_overlay(scene, previous.inputs))
             return replace(seen, **_look_at_mixed(question, decide, seen.wheel or AUTO))
         if previous is not None and plan.freshness.needs != "first":
-            due = _due(scene) if plan.way.name == "install" else {"no_ninja": plan.way.because}
+            due = look_at_due(scene) if plan.way.name == "install" else {"no_ninja": plan.way.because}
             return replace(seen, built=True, **due)
         if (scene.root / VERSION_FILE).exists():
             return replace(seen, in_way=VERSION_FILE)
         return replace(seen, **_nearest(scene, offline=question.request.offline))
     return replace(seen, no_wheel="git cannot say what has changed")
-
-
-def _jobs(plan: BuildPlan) -> int:
-    value = next((choice.value for choice in plan.choices if choice.name == "jobs"), "1")
-    return max(int(value), 1) if value.isdecimal() else 1
 
 
 def _compare_overlay(scene: Scene, inputs: Any) -> dict[str, Any]:
@@ -207,21 +197,8 @@ def _look_at_mixed(question: Question, decide: Decide, wheel: str) -> dict[str, 
         return {"no_mixing": f"a compile of {PYTHON_PART} cannot work here"}
     if scene.plan.freshness.needs != "nothing":
         return {"no_mixing": scene.plan.freshness.because}
-    due = _due(scene, PYTHON_PART)
+    due = look_at_due(scene, PYTHON_PART)
     return {"mixed": "steps" in due, "no_mixing": due.get("no_ninja", ""), **due}
-
-
-def _due(scene: Scene, *target: str) -> dict[str, Any]:
-    """Return how many steps Ninja would run, or why it is not asked; it runs none."""
-    program = build_program(scene.build_dir, "ninja")
-    if not program:
-        return {"no_ninja": "its Ninja is not there"}
-    dry = process.capture((program, "-C", str(scene.build_dir), "-n", *target), timeout=_DRY_RUN)
-    if dry.rc != 0:
-        return {"no_ninja": "Ninja cannot say what is due"}
-    parser = ProgressParser()
-    steps = [parser.feed(line) for line in dry.text.splitlines()]
-    return {"steps": sum(step is not None and step.phase != "codegen" for step in steps)}
 
 
 def _nearest(scene: Scene, *, offline: bool) -> dict[str, Any]:

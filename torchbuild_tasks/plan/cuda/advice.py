@@ -1,4 +1,4 @@
-"""Which CUDA toolkit to advise: the one with which a finding is gone, found by planning with each.
+"""Advise a CUDA toolkit: the one with which a finding is gone, found by planning with each.
 
 Every toolkit that could be had is held against the same checks as the planned one, so what is advised
 is what those checks accept. A finding leaves a mark in its fix, which is filled in here.

@@ -1,4 +1,4 @@
-"""Which GPU architectures are compiled: those asked for, else those of the GPUs that are here.
+"""Choose the GPU architectures to compile for: those asked for, else those of the GPUs that are here.
 
 Each one more makes every kernel file cost more, and one that is missing shows only when
 torch runs ("no kernel image"), so both directions are checked before anything is built.

@@ -155,7 +155,7 @@ def _check_devices(
     for device in missing_devices(question, archs.archs, chosen.version, visible_devices(question, gpus)):
         text = (
             f"{device.name} has compute capability {device.capability}, and {NAME}={arch_list(archs.archs)} "
-            'holds nothing that it can run: torch would say "no kernel image is available"'
+            'has no code that it can run: torch would say "no kernel image is available"'
         )
         yield Finding(
             id=ARCHS_ID,
@@ -315,9 +315,9 @@ def _other_libraries(question: Question, chosen: ChosenToolkit) -> Iterator[Find
             inside = any(f"{entry}/".startswith(f"{path}/") for path in folders)
             version = series_of(other.version)
             if inside and other.path != chosen.root and version != chosen.version:
-                text = f"LD_LIBRARY_PATH leads to CUDA {other.version} ({entry}), and the build takes "
+                text = f"LD_LIBRARY_PATH leads to CUDA {other.version} ({entry}), and the build uses "
                 text += f"{chosen.version}: a library that both have under one name comes from there"
-                fix = "Take that entry out of LD_LIBRARY_PATH, or build with its toolkit: "
+                fix = "Remove that entry from LD_LIBRARY_PATH, or build with its toolkit: "
                 fix += question.line("--cuda-toolkit", other.path)
                 yield Finding(id=TOOLKIT_ID, status="warn", text=text, fix=fix)
 

@@ -1,4 +1,4 @@
-"""Whether the driver of this machine can run what the toolkit makes.
+"""Judge whether the driver of this machine can run what the toolkit makes.
 
 A build needs no driver, so an old one only warns. Three numbers count: the driver that came with
 the toolkit runs all of it, the oldest of its major release runs it without PTX (minor-version
@@ -154,7 +154,7 @@ def _compat_library(question: Question, gpus: tuple[Device, ...], driver: Driver
     text = f"libcuda {driver.library} of cuda-compat stands before the driver's own ({driver.module})"
     if other := _not_for_datacenter(question, gpus):
         text += f": {_error_804(other)}"
-        fix = "Take the folder of cuda-compat out of LD_LIBRARY_PATH, and update the driver instead."
+        fix = "Remove the folder of cuda-compat from LD_LIBRARY_PATH, and update the driver instead."
         return (Finding(id=ID, status="warn", text=text, fix=fix),)
     return (Finding(id=ID, status="ok", text=text),)
 

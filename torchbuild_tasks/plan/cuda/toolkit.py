@@ -1,4 +1,4 @@
-"""Which CUDA toolkit: the one asked for, else the one the environment names, else the first that fits.
+"""Choose the CUDA toolkit: the one asked for, else the one the environment names, else the first that fits.
 
 And which host compilers its nvcc takes: what its own header says, else the row of its version.
 """

@@ -1,4 +1,4 @@
-"""What an archive may hold: names and links, judged by the same rules on Linux and Windows.
+"""Judge what an archive may hold: names and links, by the same rules on Linux and Windows.
 
 An archive that unpacks on one system must unpack on the other, so Windows' rules hold everywhere.
 A backslash separates folders.

@@ -141,7 +141,8 @@ class _Metered:
     """A stream that gives only so much between two members: a header could ask for any amount."""
 
     def __init__(self, file: Readable, archive: str) -> None:
-        self._file, self._archive = file, archive
+        self._file = file
+        self._archive = archive
         self.left: int | None = None
 
     def read(self, size: int = -1) -> bytes:
@@ -305,7 +306,8 @@ class _Writer:
     """Writes one member after the other, as py7zr comes to it."""
 
     def __init__(self, filling: Filling, kinds: Mapping[str, Kind]) -> None:
-        self._filling, self._kinds = filling, kinds
+        self._filling = filling
+        self._kinds = kinds
         self._path = ""
         self._out: BinaryIO | None = None
 
@@ -327,7 +329,8 @@ class _Writer:
 
     def end(self) -> None:
         """End the member that was begun last."""
-        out, self._out = self._out, None
+        out = self._out
+        self._out = None
         if isinstance(out, io.BytesIO) and self._kinds[self._path] == "link":
             self._filling.link(self._path, out.getvalue().decode())
         elif out is not None:

@@ -78,7 +78,7 @@ def unpack(
     source = origin or Origin(id=folder.name, sha256="", url="", size=0)
     if os.path.lexists(folder):
         raise DownloadFailed(
-            f"{folder} exists already, and what is in it is not what torchbuild puts there.",
+            f"{folder} exists already, and contains files that torchbuild did not put there.",
             next_step="Look at what is in it; move it away or remove it, and run the same command again.",
         )
     mark = Marker(**msgspec.structs.asdict(source))

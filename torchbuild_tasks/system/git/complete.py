@@ -20,10 +20,9 @@ from torchbuild_tasks.errors import SourceError
 from torchbuild_tasks.system.git import submodules
 from torchbuild_tasks.system.git.checkout import InTheWay
 from torchbuild_tasks.system.git.fetch import Access, Wish, borrow, bring
-from torchbuild_tasks.system.git.reasons import Reason, advice, find_reason
 from torchbuild_tasks.system.git.run import Git
 from torchbuild_tasks.system.git.submodules import Module
-from torchbuild_tasks.system.git.transfer import Outcome, Watch, run
+from torchbuild_tasks.system.git.transfer import Outcome, Reason, Watch, advice, find_reason, run
 from torchbuild_tasks.values import replace
 
 AT_ONCE: Final = 8
@@ -43,7 +42,7 @@ class _Failed(Exception):
 
 
 class _Job(msgspec.Struct, frozen=True, kw_only=True):
-    """What checking out each submodule takes; `left_out` grows with those that nothing needs."""
+    """The means of checking out each submodule; `left_out` grows with those that nothing needs."""
 
     access: Access
     sync: bool
@@ -234,7 +233,9 @@ class _Tally:
     """All submodules as one transfer: how many there are, how many are done, how much came."""
 
     def __init__(self, watch: Watch) -> None:
-        self._tell, self._note, self._lock = watch.transfer, watch.note, threading.Lock()
+        self._tell = watch.transfer
+        self._note = watch.note
+        self._lock = threading.Lock()
         self._bytes: dict[str, int] = {}
         self._noted = time.monotonic()
         self.total = self.done = 0

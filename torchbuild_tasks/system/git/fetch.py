@@ -38,7 +38,7 @@ _ANY_COMMIT: Final = "--upload-pack=git -c uploadpack.allowAnySHA1InWant=true up
 
 
 class Wish(msgspec.Struct, frozen=True, kw_only=True):
-    """What is wanted of a repository.
+    """The commit that is wanted of a repository.
 
     Args:
         url: where it is.
@@ -56,7 +56,7 @@ class Wish(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Access(msgspec.Struct, frozen=True, kw_only=True):
-    """How repositories are reached: the settings that go with each git, the mirror store, the watch.
+    """The access to repositories: the settings that go with each git, the mirror store, the watch.
 
     Args:
         config: NAME=VALUE settings, the mirrors of torchbuild.toml among them.

@@ -1,4 +1,4 @@
-"""What git is told with every command, so that the settings of a repository start no program.
+"""The settings that git gets with every command, so that those of a repository start no program.
 
 A repository may come with a `.git/config` that another person wrote, and many of git's settings are command
 lines. What the user's own settings say (system, global, GIT_CONFIG_* of the environment) counts as ever;

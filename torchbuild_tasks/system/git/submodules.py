@@ -122,7 +122,8 @@ def modules(git: Git, prefix: str = "", *, commit: str = "") -> tuple[Module, ..
         _check(git, name, path)
         _check_place(git.folder, *path.split("/"), ".git")
         _check_place(base.parent, "modules", *name.split("/"))
-        place, address = git.folder / path / ".git", listed[name].get("url", "")
+        place = git.folder / path / ".git"
+        address = listed[name].get("url", "")
         result.append(
             Module(
                 top=f"{prefix}{path}",
@@ -207,7 +208,7 @@ def _check_place(folder: Path, *parts: str) -> None:
     real = os.path.realpath(place)
     if os.path.normcase(real) != os.path.normcase(folder.resolve().joinpath(*parts)):
         raise SourceError(
-            f"{place} leads to {real}, and no submodule is changed outside of its checkout.",
+            f"{place} points to {real}, and no submodule is changed outside its checkout.",
             next_step="Remove that link, and run the same command again.",
         )
 

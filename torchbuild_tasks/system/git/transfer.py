@@ -11,8 +11,8 @@ import re
 import sys
 import threading
 import time
-from collections.abc import Callable, Mapping
-from typing import Final
+from collections.abc import Callable, Mapping, Sequence
+from typing import Final, Literal
 
 import msgspec
 
@@ -59,7 +59,7 @@ class _Stalled(Exception):
 
 
 class Watch(msgspec.Struct, frozen=True, kw_only=True):
-    """How long a silent command is borne, and where progress is reported.
+    """The limit for a silent command, and where progress is reported.
 
     Args:
         tree: the checkout, or the mirror, that this is about.
@@ -77,7 +77,7 @@ class Watch(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Outcome(msgspec.Struct, frozen=True, kw_only=True):
-    """How a command ended, and its last words without the progress."""
+    """The end of a command, and its last words without the progress."""
 
     rc: int
     words: tuple[str, ...] = ()
@@ -114,10 +114,13 @@ class _Listener:
     """Takes what one command prints, and notices when it prints nothing."""
 
     def __init__(self, name: str, watch: Watch, lines: list[str] | None) -> None:
-        self._name, self._watch, self._all = name, watch, lines
+        self._name = name
+        self._watch = watch
+        self._all = lines
         self.words: list[str] = []
         self._heard = self._noted = time.monotonic()
-        self._phase, self._cpu = "", 0.0
+        self._phase = ""
+        self._cpu = 0.0
 
     def block(self, block: bytes) -> None:
         """Take output of git's; a progress line ends with a carriage return there."""
@@ -141,7 +144,8 @@ class _Listener:
             return
         cpu = _cpu_seconds(pid)
         if cpu > self._cpu + 0.01:
-            self._cpu, self._heard = cpu, now
+            self._cpu = cpu
+            self._heard = now
         if now - self._heard >= self._watch.patience:
             raise _Stalled
         self._tell(f"{self._name}: waiting for an answer" if not self._phase else f"{self._name}: working")
@@ -178,3 +182,79 @@ def _cpu_seconds(pid: int) -> float:
                 times = each.cpu_times()
                 used += times.user + times.system
     return used
+
+
+Kind = Literal["unreachable", "stalled", "missing", "denied", "full", "long", "owner", "yours", "other"]
+
+
+class Reason(msgspec.Struct, frozen=True, kw_only=True):
+    """The kind of a failure, and git's line that shows it."""
+
+    kind: Kind
+    line: str
+
+    @property
+    def again(self) -> bool:
+        """Say whether another try may go better."""
+        return self.kind in ("unreachable", "stalled", "other")
+
+
+# The first that fits counts. git 2.39's words and curl's, read off real failures.
+_PATTERNS: Final[tuple[tuple[Kind, str], ...]] = (
+    ("full", r"No space left on device|Out of diskspace|[Dd]isk quota"),
+    ("long", r"Filename too long|File name too long"),
+    ("owner", r"dubious ownership"),
+    (
+        "missing",
+        r"couldn't find remote ref|not our ref|unadvertised object|[Rr]epository .*not (?:found|exported)",
+    ),
+    ("missing", r"does not appear to be a git repository|returned error: 404"),
+    ("denied", r"could not read Username|Authentication failed|Permission denied|returned error: 40[13]"),
+    (
+        "unreachable",
+        r"Could not resolve|unable to look up|Connection refused|Failed to connect|Connection timed out",
+    ),
+    ("unreachable", r"unable to connect|No route to host|Network is unreachable|Could not connect|--offline"),
+    ("stalled", r"nothing was heard for|Operation too slow"),
+)
+
+
+def find_reason(words: Sequence[str]) -> Reason:
+    """Return what kind of failure the last lines of a git that failed describe."""
+    for kind, pattern in _PATTERNS:
+        for line in words:
+            if re.search(pattern, line):
+                return Reason(kind=kind, line=line)
+    fatal = [line for line in words if line.startswith(("fatal:", "error:"))]
+    line = (fatal or list(words) or ["git said nothing"])[0]
+    return Reason(kind="other", line=line)
+
+
+def advice(reasons: Sequence[Reason], url: str) -> str:
+    """Return what to do next, for all failures of a run together."""
+    kinds = {each.kind for each in reasons}
+    host = re.match(r"[a-z+]+://[^/]+/", url)
+    lines = []
+    if kinds & {"unreachable", "stalled"}:
+        lines.append(
+            "If that host cannot be reached from here, name a mirror of it in torchbuild.toml:\n"
+            f'[mirrors]\n"{host[0] if host else url}" = "https://MIRROR/"'
+        )
+    if "denied" in kinds:
+        lines.append(
+            "The server wants to know who asks: see whether the address is right, or log in with git."
+        )
+    if "full" in kinds:
+        lines.append("Make room on the disk.")
+    if "long" in kinds:
+        lines.append("Use a shorter folder, such as C:\\pt.")
+    if "owner" in kinds:
+        lines.append("The checkout belongs to another user: git config --global --add safe.directory FOLDER")
+    if "missing" in kinds:
+        lines.append("If the submodule's address has changed: source reset --third-party")
+    if "yours" in kinds:
+        lines.append(
+            "Commit or stash them in there (git stash push -u), or undo them with git restore .; "
+            "source reset --third-party --yes throws away all such changes."
+        )
+    return "\n".join((*lines, "Run the same command again: what was fetched stays."))

@@ -37,7 +37,7 @@ _SHOWN: Final = 10
 
 
 class Entry(msgspec.Struct, frozen=True, kw_only=True):
-    """What the repository records of one worktree of ours."""
+    """The repository's record of one worktree of ours."""
 
     file: Path
     folder: Path
@@ -126,7 +126,8 @@ def switch(git: Git, ref: str, access: Access | None = None, *, modules: bool = 
     access = access or _quiet(git)
     own = Path(git.run("rev-parse", "--absolute-git-dir"))
     with cut_off.mark_change(own, Path(access.watch.tree), own):
-        note, head = own / _SWITCH, git.run("rev-parse", "HEAD")
+        note = own / _SWITCH
+        head = git.run("rev-parse", "HEAD")
         begun = _unfinished_switch(note)
         ends = tuple(dict.fromkeys((head, *begun)))
         # Half of what a switch that was cut off did differs from HEAD, and is not a change of the user's.

@@ -1,4 +1,4 @@
-"""How this tool reaches the network: addresses and mirrors, failures in words, trying again, stopping.
+"""Reach the network: addresses and mirrors, failures in words, trying again, stopping.
 
 requests and urllib3 are imported where something is really asked for, so that a build that
 downloads nothing does not pay for them.
@@ -34,7 +34,7 @@ def _drop(text: str) -> None:
 
 
 class Net(msgspec.Struct, frozen=True, kw_only=True):
-    """How this run reaches the network.
+    """The network as this run reaches it.
 
     Args:
         mirrors: URL prefix -> replacement prefix, longest match wins; the prefix "" stands
@@ -328,7 +328,8 @@ class Tries:
         from urllib3.exceptions import MaxRetryError
 
         if so_far >= self._furthest + _FURTHER:
-            self._left, self._furthest = self._all, so_far
+            self._left = self._all
+            self._furthest = so_far
         try:
             self._left = self._left.increment(error=trouble)
         except MaxRetryError:

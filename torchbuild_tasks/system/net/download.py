@@ -155,7 +155,7 @@ class _Job:
         raise DownloadFailed(
             f"{self.remote.name} could not be downloaded.",
             looked=tuple(looked),
-            next_step="Check the network and run the same command again: it goes on where it stopped. "
+            next_step="Check the network and run the same command again: it continues where it stopped. "
             "Behind a firewall set HTTPS_PROXY, or TORCHBUILD_MIRROR to a server or folder with the files.",
         )
 

@@ -41,11 +41,32 @@ given, _ = create_command("install").parse_args([])
 names = ("index_url", "extra_index_urls", "find_links", "no_index", "cert", "trusted_hosts")
 print(json.dumps({name: getattr(given, name) for name in names}))
 """
+# One file of the wheel that `pip download` would take, by parts of it: pip's own way to read metadata
+# (--use-feature=fast-deps), whose parts are larger here, since torch's list of files alone has a megabyte.
+# Tried with pip 21.3, 23.2 and 26.3; where a pip has other names inside, the wheel is downloaded.
+_READ_AHEAD: Final = """
+import json, sys, zipfile
+from pip._internal.cli.cmdoptions import make_target_python
+from pip._internal.commands import create_command
+from pip._internal.network.lazy_wheel import LazyZipOverHTTP
+from pip._vendor.packaging.specifiers import SpecifierSet
+project, version, name, *words = sys.argv[1:]
+command = create_command("download")
+with command.main_context():
+    given, _ = command.parse_args(words)
+    session = command.get_default_session(given)
+    target = make_target_python(given)
+    finder = command._build_package_finder(options=given, session=session, target_python=target)
+    link = finder.find_best_candidate(project, SpecifierSet(f"=={version}")).best_candidate.link
+    if not link.is_file:
+        with LazyZipOverHTTP(link.url, session, chunk_size=1 << 20) as file, zipfile.ZipFile(file) as wheel:
+            print(json.dumps([link.filename, wheel.read(name).decode()]))
+"""
 _NOWHERE: Final = "http://127.0.0.1:9"  # the port of `discard`, RFC 863: a proxy that takes nothing
 
 
 class PipSettings(msgspec.Struct, frozen=True, kw_only=True):
-    """Where pip looks.
+    """The places where pip looks.
 
     `index_urls` is index-url, then extra-index-url, and may hold passwords; empty with
     no-index. `find_links` are folders, pages or files; `cert` is a file of certificates.
@@ -170,14 +191,7 @@ def download_wheel(
         requirements.write_text(f"{wanted.name}{hashed}\n", "utf-8")
         (folder / "temporary").mkdir()
         (folder / "wheel").mkdir()
-    words = [*python_with_pip(), "-P", "-m", "pip", "download", "--no-deps", "--only-binary=:all:"]
-    if wanted.python:
-        words += ["--implementation", "cp", "--python-version", wanted.python.removeprefix("cp")]
-        words += ["--abi", wanted.abi or wanted.python]
-    else:
-        # The tags py3-none-<platform>: nothing that is bound to one Python. It is unpacked, never imported.
-        words += ["--implementation", "py", "--abi", "none", "--ignore-requires-python"]
-    words += ["--platform", wanted.tag] if wanted.tag else []
+    words = [*python_with_pip(), "-P", "-m", "pip", "download", *_choosing(wanted)]
     words += ["--require-hashes"] if wanted.sha256 else []
     words += ["--dest", str(folder / "wheel"), "--requirement", str(requirements)]
     output = io.BytesIO()
@@ -205,6 +219,47 @@ def download_wheel(
     sha256 = _check(wanted, path)
     tell(wanted.name, path.stat().st_size, path.stat().st_size)
     return path, sha256
+
+
+def read_ahead(
+    wanted: WheelWanted, member: str, folder: Path, settings: PipSettings, net: Net
+) -> tuple[str, str] | None:
+    """Return the name of the wheel that pip would download, and the text of one file in it.
+
+    None where that is not known without the whole wheel: offline, in a folder, or where the server gives no
+    parts of a file.
+
+    Args:
+        wanted: the wheel.
+        member: the file in it.
+        folder: it exists, is empty, and is used by nothing else.
+        settings: where pip looks.
+        net: how the network is reached.
+    """
+    if net.offline:
+        return None
+    with translate_errors(DownloadFailed, folder):
+        (folder / "temporary").mkdir()
+    words = (*python_with_pip(), "-P", "-c", _READ_AHEAD, wanted.project, wanted.version, member)
+    env = _environ(os.environ, wanted, settings, net, folder)
+    captured = process.capture((*words, *_choosing(wanted)), env=env, cwd=folder, timeout=SECONDS)
+    try:
+        name, text = parse_json(captured.stdout.splitlines()[-1])
+    except (ValueError, IndexError):
+        return None
+    return name, text
+
+
+def _choosing(wanted: WheelWanted) -> list[str]:
+    """Return the words by which pip chooses among the wheels of a project."""
+    words = ["--no-deps", "--only-binary=:all:"]
+    if wanted.python:
+        words += ["--implementation", "cp", "--python-version", wanted.python.removeprefix("cp")]
+        words += ["--abi", wanted.abi or wanted.python]
+    else:
+        # The tags py3-none-<platform>: nothing that is bound to one Python. It is unpacked, never imported.
+        words += ["--implementation", "py", "--abi", "none", "--ignore-requires-python"]
+    return words + (["--platform", wanted.tag] if wanted.tag else [])
 
 
 def _environ(

@@ -1,4 +1,4 @@
-"""What a download is made of: the file that is wanted, one answer of a server, and the unfinished file.
+"""The parts of a download: the file that is wanted, one answer of a server, and the unfinished file.
 
 `ask` puts one question to a server and checks the answer before its body is read, `blocks` reads
 the body, and a `Part` is the file that grows, with a note that the next run goes by.
@@ -62,7 +62,7 @@ class Remote(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Origin(msgspec.Struct, frozen=True, kw_only=True):
-    """What one version of a file is known by.
+    """The marks by which one version of a file is known.
 
     Args:
         url: its address, as it may be shown.
@@ -183,7 +183,8 @@ def blocks(raw: Any, net: Net = _USUAL) -> Iterator[bytes]:
         if deadline:
             deadline.start(net.answer)
             at_end.callback(deadline.stop_timing)
-        since, received = time.monotonic(), 0
+        since = time.monotonic()
+        received = 0
         while True:
             with translate_network_errors():
                 block: bytes = raw.read1(_LARGEST, decode_content=False)
@@ -198,7 +199,8 @@ def blocks(raw: Any, net: Net = _USUAL) -> Iterator[bytes]:
             if (took := time.monotonic() - since) >= net.patience:
                 if received < net.least * took:
                     raise Again(f"sent {received} bytes in {took:.0f} s, less than {net.least:.0f} a second")
-                since, received = time.monotonic(), 0
+                since = time.monotonic()
+                received = 0
 
 
 def origin(url: str, response: requests.Response) -> Origin:
@@ -296,8 +298,11 @@ class Part:
         self.pieced = False  # whether more than one answer of a server is in it
         self._hash = hashlib.sha256()
         self._file: BinaryIO | None = None
-        self._every, self._noted = every, -math.inf
-        self._room, self._looked = room, 0  # `done` when the disk was last looked at
+        self._every = every
+        self._noted = -math.inf
+        # `done` when the disk was last looked at
+        self._room = room
+        self._looked = 0
         self._lock = threading.RLock()
         self._given_up = False
 
@@ -315,7 +320,8 @@ class Part:
             if self._absorb(size) and size > 0 and self.sha256() == note["sha256"]:
                 with self._mine():
                     file.truncate(size)
-                self.origin, self.pieced = origin, True
+                self.origin = origin
+                self.pieced = True
                 return
         self.forget()
 
@@ -348,8 +354,8 @@ class Part:
             raise DownloadFailed(
                 f"There is no room for {self.target.name}: {free} bytes are free in {self.path.parent}.",
                 looked=(f"{self.done}{of} bytes are there",),
-                next_step="Make room and run the same command again: it goes on where it stopped. "
-                "`helpers prune` removes what a build does not want; TORCHBUILD_CACHE names another folder.",
+                next_step="Free some space and run the same command again: it continues where it stopped. "
+                "`helpers prune` removes what a build does not use; TORCHBUILD_CACHE names another folder.",
             )
 
     def note(self) -> None:
@@ -395,7 +401,10 @@ class Part:
 
     def _clear(self) -> None:
         self._close()
-        self.origin, self.done, self.pieced, self._hash = None, 0, False, hashlib.sha256()
+        self.origin = None
+        self.done = 0
+        self.pieced = False
+        self._hash = hashlib.sha256()
         self._noted = -math.inf
 
     def _close(self) -> None:

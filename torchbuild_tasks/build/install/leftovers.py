@@ -21,7 +21,7 @@ from torchbuild_tasks.system.reading import read_json
 INSTALLED: Final = "installed.json"
 
 
-def note_listed(root: Path, build_dir: Path) -> None:
+def note_installed(root: Path, build_dir: Path) -> None:
     """Add what the last install listed, before a build: the next install writes that list again.
 
     Raises:

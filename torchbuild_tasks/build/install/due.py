@@ -1,4 +1,4 @@
-"""What a build has to do beyond Ninja's own work: two snapshots of an editable install, compared.
+"""Decide what a build has to do beyond Ninja's own work, from two snapshots of an editable install.
 
 A snapshot is of the files that the editable install reads, and of what they were made from, as file times
 and names.
@@ -46,7 +46,7 @@ MODULES: Final = (".py", ".pyd", ".so")
 
 
 class Due(msgspec.Struct, frozen=True, kw_only=True):
-    """What is due and why; "" where nothing is."""
+    """The step that is due and why; "" where nothing is."""
 
     front_end: str = ""
     cmake: str = ""

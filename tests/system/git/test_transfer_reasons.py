@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from torchbuild_tasks.system.git.reasons import Kind, Reason, advice, find_reason
+from torchbuild_tasks.system.git.transfer import Kind, Reason, advice, find_reason
 
 URL = "https://github.com/pytorch/pytorch.git"
 

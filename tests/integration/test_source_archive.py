@@ -12,7 +12,7 @@ from tests.support.git_servers import git
 from tests.support.sources import Said
 from torchbuild_tasks.catalog import PinRow
 from torchbuild_tasks.errors import SourceError
-from torchbuild_tasks.features.source import fill
+from torchbuild_tasks.features.source import archive
 from torchbuild_tasks.features.source.get import Task
 from torchbuild_tasks.model.source import Lacking
 from torchbuild_tasks.options import BuildRequest
@@ -36,7 +36,7 @@ def rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[PinRow, ...]:
         PinRow(torch="2.6.0", path=path, url=url, commit=commit, source="")
         for path in ("third_party/a", INNER)
     )
-    monkeypatch.setattr(fill, "load_catalog", lambda: SimpleNamespace(pin=rows))
+    monkeypatch.setattr(archive, "load_catalog", lambda: SimpleNamespace(pin=rows))
     return rows
 
 
@@ -67,7 +67,7 @@ def task(folder: Path, wanted: tuple[str, ...]) -> tuple[Task, Path]:
 
 def test_each_comes_at_its_commit_also_one_inside_another(tmp_path: Path, rows: tuple[PinRow, ...]) -> None:
     made, root = task(tmp_path, ("third_party/a", INNER))
-    assert fill.fill(made, root) == root
+    assert archive.fill_submodules(made, root) == root
     for path in ("third_party/a", INNER):
         assert (root / path / "file").read_text("utf-8") == "old"
         assert not (root / path / ".git").exists()
@@ -79,7 +79,7 @@ def test_what_no_row_has_is_refused_before_anything_is_fetched(
 ) -> None:
     made, root = task(tmp_path, ("third_party/a", "third_party/c"))
     with pytest.raises(SourceError) as raised:
-        fill.fill(made, root)
+        archive.fill_submodules(made, root)
     assert raised.value.looked == ("third_party/c",) and raised.value.next_step == "source get 2.6.0"
     assert not (root / "third_party/a/file").exists()
 
@@ -89,4 +89,4 @@ def test_a_folder_that_lacks_nothing_and_is_no_checkout_is_refused_as_ever(
 ) -> None:
     made, root = task(tmp_path, ())
     with pytest.raises(SourceError, match="is not a git checkout"):
-        fill.fill(made, root)
+        archive.fill_submodules(made, root)

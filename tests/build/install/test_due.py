@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from torchbuild_tasks.build.install.installed import Due, Folder, Snapshot, find_due, why_front_end
+from torchbuild_tasks.build.install.due import Due, Folder, Snapshot, find_due, why_front_end
 from torchbuild_tasks.values import replace
 
 BEFORE = Snapshot(

@@ -1,25 +1,29 @@
-"""Write what comes from code and rows in docs/: verbs, flags, switches, failures, a schema."""
+"""Write what comes from code and rows in docs/: verbs, flags, switches, failures, a schema.
+
+python bin/write_pages.py                 writes docs/{verbs,flags,switches,failures}.md and the schema
+"""
 
 from __future__ import annotations
 
 import dataclasses
 import json
-import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 from torchbuild_tasks.catalog import PHASES, FailureRow, load_catalog
 from torchbuild_tasks.features.config import choose as config
+from torchbuild_tasks.features.diagnosis.audience import plain
 from torchbuild_tasks.fronts.parsing import SHORT, flags, help_text
 from torchbuild_tasks.options import BuildRequest, flag_name
-from torchbuild_tasks.verbs import VERBS
+from torchbuild_tasks.verbs import VERBS, Group
 
 FAILURES_HEAD = """# Failures
 
-Written by `nox -s docs` from [`data/failures/`](../torchbuild_tasks/data/failures): every failure that
-`torchbuild diagnose LOG` and a failing build know by what it says ([how](diagnose.md)). `{1}` stands for a
-part of the message, other names in braces for what this machine has.
+Every failure that `torchbuild diagnose LOG` and a failing build recognise by its message
+([how](diagnose.md)), with cause and fix. In a fix, `{1}` stands for a part of the message, and other names
+in braces for values of your machine. `nox -s docs` writes this page from
+[`data/failures/`](../torchbuild_tasks/data/failures).
 
 """
 TITLES = {
@@ -68,9 +72,9 @@ def _failure_row(row: FailureRow) -> Iterator[str]:
             "```\n\n",
         )
     else:
-        yield "No message says it.\n\n"
+        yield "It has no message of its own.\n\n"
     yield f"{row.cause}{_limits(row)}\n\n"
-    yield "".join(f"* {sentence}\n" for sentence in row.fix)
+    yield "".join(f"* {plain(sentence)}\n" for sentence in row.fix)
     yield "".join(f"* `{sentence}`\n" for sentence in row.command)
     if row.mistaken_for:
         yield f"\nOften taken for {row.mistaken_for}.\n"
@@ -91,11 +95,9 @@ def _limits(row: FailureRow) -> str:
 
 VERBS_HEAD = """# Verbs
 
-Written by `nox -s docs` from [`verbs.py`](../torchbuild_tasks/verbs.py). Each is a nox session, an Invoke
-task and a verb of `torchbuild`; `build_cpu` and `build_cuda` are `build` with that flag.
-
-| verb | what it does |
-| --- | --- |
+Every verb is a nox session, an Invoke task and a command of `torchbuild`. `build_cpu` and `build_cuda` are
+`build` with `--cpu` and `--cuda`. `nox -s docs` writes this page from
+[`verbs.py`](../torchbuild_tasks/verbs.py).
 """
 # The page of a verb that has none of its own name.
 _PAGES = {
@@ -115,19 +117,28 @@ _PAGES = {
 
 def verbs_page() -> str:
     """Return the page of all verbs as Markdown."""
-    rows = (f"| [`{name}`]({_PAGES.get(name, name)}.md) | {verb.summary} |\n" for name, verb in VERBS.items())
-    return VERBS_HEAD + "".join(row.replace("wheel | libtorch", "wheel, libtorch") for row in rows)
+    text = VERBS_HEAD
+    for group in get_args(Group):
+        text += f"\n## {group}\n\n| verb | what it does |\n| --- | --- |\n"
+        text += "".join(
+            f"| [`{name}`]({_PAGES.get(name, name)}.md) | {verb.summary} |\n"
+            for name, verb in VERBS.items()
+            if verb.group == group
+        )
+    return text
 
 
 SWITCHES_HEAD = """# Switches
 
-Written by `nox -s docs` from the rows of [`presets.toml`](../torchbuild_tasks/data/presets.toml),
-[`needs.toml`](../torchbuild_tasks/data/needs.toml) and
-[`submodules.toml`](../torchbuild_tasks/data/submodules.toml): the switches of PyTorch's build of which
-something is known here. `--set NAME=0` turns one off. Any other that the checkout reads can be set, too;
-`torchbuild plan` says when it reads none of that name.
+    torchbuild plan --set USE_DISTRIBUTED=0
 
-| switch | what it is about | presets | only together with | submodules |
+`--set NAME=0` turns a switch of PyTorch's build off, `--set NAME=1` on. The table has the switches that
+this tool knows something about. You can set any other that the checkout reads; `torchbuild plan` warns if
+it reads none of that name. `nox -s docs` writes this page from
+[`presets.toml`](../torchbuild_tasks/data/presets.toml), [`needs.toml`](../torchbuild_tasks/data/needs.toml)
+and [`submodules.toml`](../torchbuild_tasks/data/submodules.toml).
+
+| switch | what it controls | presets | only together with | submodules |
 | --- | --- | --- | --- | --- |
 """
 
@@ -169,11 +180,9 @@ def switches_page() -> str:
 SCHEMA = "torchbuild.schema.json"
 FLAGS_HEAD = """# Flags
 
-Written by `nox -s docs` from [`options.py`](../torchbuild_tasks/options.py) and the verbs' own;
-the same in nox (after `--`), Invoke and `torchbuild`. Each has an environment variable as well
-(`--build-type`: `TORCHBUILD_BUILD_TYPE`, a switch by 1 or 0, a list separated by blanks); `--cache` has
-`TORCHBUILD_COMPILER_CACHE` and `--name` `TORCHBUILD_BUILD`. A flag marked *file* may have its default in
-`torchbuild.toml` ([config](config.md)).
+The flags are the same in nox (after `--`), Invoke and `torchbuild`. Each also has [an environment
+variable](config.md#variables). A flag marked *file* can have its default in [`torchbuild.toml`](config.md).
+`nox -s docs` writes this page from [`options.py`](../torchbuild_tasks/options.py) and the verbs' own flags.
 
 | flag | verbs | file | meaning |
 | --- | --- | --- | --- |
@@ -214,4 +223,4 @@ def write_pages(folder: Path) -> None:
 
 
 if __name__ == "__main__":
-    write_pages(Path(sys.argv[1]))
+    write_pages(Path(__file__).resolve().parent.parent / "docs")

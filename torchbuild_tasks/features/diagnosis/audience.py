@@ -1,0 +1,119 @@
+"""Say who is told: what was being done where the log was written, and on which system.
+
+A sentence of a row that begins with `[torch]`, `[extension]`, `[program]` or `[import]` is for who does that,
+one with `[linux]`, `[windows]` or `[mac]` for that system; `[windows mac]` for either. This is the one place
+that decides it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Final
+
+import msgspec
+
+from torchbuild_tasks.features.diagnosis.block import ErrorBlock
+
+_WHO: Final = r"(?:torch|extension|program|import|linux|windows|mac)"
+_MARK: Final = re.compile(rf"\[({_WHO}(?: {_WHO}){{0,6}})\] ")
+# The package that a frame of a traceback lies in.
+_IMPORTER: Final = re.compile(r'File ".{0,300}-packages[/\\](?:[^/\\]{1,100}\.egg[/\\])?([\w-]{1,60})[/\\]')
+_MISSING: Final = re.compile(r"No module named ['\"]?(\w{1,60})")
+# What a build of torch runs itself.
+_NO_IMPORTER: Final = ("torch", "pip", "setuptools", "wheel", "cmake", "ninja", "numpy", "yaml", "_pytest")
+_FRAME: Final = re.compile(r'File "([^"\n]{1,400})", line')
+# Where torch imports its own compiled part.
+_OWN_IMPORT: Final = re.compile(r"[/\\]torch[/\\](?:__init__|__config__)\.py$")
+# Another driver than those of torch, or a program that is linked against a libtorch.
+_PROGRAM: Final = re.compile(
+    r"""[ "']-l"?(?:torch|torch_cpu|c10)\b|[/\\]libtorch[^/\\\s]{0,40}[/\\]|TorchConfig\.cmake"""
+    r"|\(Exit \d{1,3}\): |--sandbox_debug|error: could not compile `|error: linking with `"
+    r"|failed to run custom build command"
+)
+_TORCH: Final = re.compile(
+    r"[/\\](?:torch_cpu|torch_cuda|torch_python|torch_hip|torch|c10|caffe2\w{0,20}|ATen|TH\w{0,6})\.dir[/\\]"
+    r"|\b(?:lib|bin)[/\\](?:lib)?(?:torch\w{0,12}|c10\w{0,6}|caffe2\w{0,8})\.(?:so|dll|lib|dylib)\b"
+    r"|(?<!include[/\\])\bc10[/\\](?:core|util|macros|cuda)[/\\]|\baten[/\\]src[/\\]|\bcaffe2[/\\]"
+    r"|\btorch[/\\]csrc[/\\]|setup_helpers|'torch\._C' extension"
+)
+_SYSTEMS: Final = (
+    (
+        "windows",
+        re.compile(r"-w64-mingw32-|\b[A-Za-z]:\\\w|WinError|DLL load failed|\bLNK\d{4}\b|error C\d{4}"),
+    ),
+    (
+        "mac",
+        re.compile(r"Apple clang|\.dylib\b|-apple-darwin|for architecture (?:arm64|x86_64)|/Users/\w|macosx"),
+    ),
+    (
+        "linux",
+        re.compile(r"(?:^|[\s\"'(=:])/(?:usr|home|opt|root|tmp|lib\d{0,2}|mnt)/|\.so\b|-linux-gnu", re.M),
+    ),
+)
+
+
+class Audience(msgspec.Struct, frozen=True):
+    """Who is told: `doing` is torch, extension, program or import, `system` linux, windows or mac.
+
+    What is not known is "". `importer` is the package whose import failed, `own` the one that lacks a part
+    of its own; `itself` says that it is torch that could not be imported.
+    """
+
+    doing: str = ""
+    system: str = ""
+    importer: str = ""
+    own: str = ""
+    itself: bool = False
+
+    @property
+    def values(self) -> Mapping[str, str]:
+        """Return the names that sentences may hold: an extension, who imports, who lacks a part of it."""
+        extension = "an extension of torch" if self.doing == "extension" else ""
+        itself = "torch itself" if self.itself else ""
+        return {"extension": extension, "importer": self.importer, "own": self.own, "torch itself": itself}
+
+    @property
+    def has_no_flags(self) -> bool:
+        """Say whether what failed is no build of torch: neither our commands nor our flags help it."""
+        return self.doing in ("extension", "program")
+
+    def heard(self, sentences: tuple[str, ...]) -> tuple[str, ...]:
+        """Return the sentences that are for this one, without their marks."""
+        kept = ((_MARK.match(each), each) for each in sentences)
+        return tuple(each[match.end() :] if match else each for match, each in kept if self._is_meant(match))
+
+    def _is_meant(self, mark: re.Match[str] | None) -> bool:
+        return mark is None or bool({self.doing, self.system} & set(mark[1].split()))
+
+
+def who_is_told(block: ErrorBlock, *, of_extension: bool) -> Audience:
+    """Return for whom the words about this error are."""
+    said = "\n".join(line.text for line in block.lines)
+    importers = [name for name in _IMPORTER.findall(said) if name not in _NO_IMPORTER]
+    frames = [name for name in _FRAME.findall(said) if not re.search(r"[/\\]ctypes[/\\]", name)]
+    missing = _MISSING.search(said)
+    own = missing is not None and re.search(rf'File "[^"\n]{{1,400}}[/\\]{missing[1]}[/\\]', said)
+    return Audience(
+        doing=_doing(block, said, of_extension=of_extension),
+        system=next((name for name, marks in _SYSTEMS if marks.search(said)), ""),
+        importer=importers[-1] if importers else "",
+        itself=bool(frames) and _OWN_IMPORT.search(frames[-1]) is not None,
+        own=missing[1] if missing and own else "",
+    )
+
+
+def _doing(block: ErrorBlock, said: str, *, of_extension: bool) -> str:
+    if of_extension:
+        return "extension"
+    if block.kind == "python" and "ImportError" in block.error.text:
+        return "import"
+    if _PROGRAM.search(said):
+        return "program"
+    return "torch" if _TORCH.search(said) else ""
+
+
+def plain(sentence: str) -> str:
+    """Return a sentence as a page shows it, its mark in words."""
+    mark = _MARK.match(sentence)
+    return f"({', '.join(mark[1].split())}) {sentence[mark.end() :]}" if mark else sentence
