@@ -101,6 +101,15 @@ def test_what_is_missing_is_named(tmp_path: Path, missing: str) -> None:
     assert tree.version is None
 
 
+def test_before_1_4_setup_py_says_the_version(tmp_path: Path) -> None:
+    """Real checkouts of 1.0 to 1.3 have no version.txt."""
+    text = "import os\nif True:\n    version = 'no'\nversion = '1.1.0a0'\nsetup(version=version)\n"
+    door = machine(tmp_path, files={**checkout(without="version.txt"), f"{ROOT}/setup.py": text})
+    tree = look_at_tree(door, ROOT)
+    assert (tree.problem, tree.version, tree.era) == (None, "1.1.0a0", "setuptools")
+    assert (look_at_tree(door, "/src").problem or "").endswith("; its folder pytorch is one")
+
+
 def test_the_checkout_is_found_one_folder_down_and_further_up(tmp_path: Path) -> None:
     door = machine(tmp_path, files=checkout())
     below = look_at_tree(door, "/src").problem or ""

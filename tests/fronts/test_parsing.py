@@ -209,6 +209,12 @@ def test_an_action_without_its_word() -> None:
         parse("cluster", ["--verbose", "join"])
 
 
+def test_an_empty_word_is_none() -> None:
+    """It comes of a variable that is not set; as a folder it would be the one where one stands."""
+    with pytest.raises(UsageError, match="publish needs to be told which folder"):
+        parse("publish", ["", "--yes"])
+
+
 def test_what_follows_the_further_word_is_the_next_task() -> None:
     words = ["cluster", "join", "build", "plan", "cluster", "status", "build", "--cpu"]
     assert words_by_verb(words) == [

@@ -62,6 +62,8 @@ def package(wheel: Path) -> Path:
     done = torchbuild("package", "conda", "--wheel", wheel, "--out", wheel.parent / "out", "--json")
     assert done.code == 0, done.err
     assert set(done.json["grafted"]) == {"libgomp.so.1"}
+    largest = {each["name"]: each["size"] for each in done.json["size"]["largest"]}
+    assert done.json["size"]["size"] >= largest["lib/python3.11/site-packages/torch/lib/libgomp.so.1"] > 0
     return Path(done.json["path"])
 
 

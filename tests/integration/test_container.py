@@ -104,6 +104,21 @@ def test_without_an_engine_it_says_so(tree: Path, tmp_path: Path) -> None:
     assert not (tree / ".devcontainer").exists()
 
 
+def test_docker_builds_with_buildkit(tree: Path, tmp_path: Path) -> None:
+    """Before 23 (Debian 12 has 20.10) it takes its older builder, which knows no mounts of a RUN."""
+    environ = without_engines(tmp_path / "bin")
+    docker = tmp_path / "bin/docker"
+    answers = 'case $1 in info) echo "20.10.24 []";; build) echo "BuildKit: $DOCKER_BUILDKIT"; exit 3;;'
+    docker.write_text(f"#!/bin/sh\n{answers} *) exit 1;; esac\n", "ascii")
+    docker.chmod(0o755)
+    done = container(tree, "build", "--cpu", environ=environ)
+    assert done.code == 20
+    assert "BuildKit: 1" in done.err
+    done = container(tree, "build", "--cpu", "--offline", environ=environ)  # docker has no word for it
+    assert done.code == 20
+    assert "--offline pulls nothing" in done.err and "BuildKit" not in done.err
+
+
 def test_a_checkout_that_no_list_of_mounts_can_name(tmp_path: Path) -> None:
     tree = materialise(tmp_path / "a,b")
     done = container(tree, "write", "--cpu")

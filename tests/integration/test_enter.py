@@ -26,7 +26,7 @@ def tree(tmp_path: Path) -> Path:
     done = torchbuild("env", "--source", tree, "--cpu", "--set", "USE_NUMPY=0")
     assert done.code == 0, done.err
     manifest = {"result": "ok", "started": "1", "finished": "2"}
-    choices = [{"name": "python", "value": sys.executable}]
+    choices = [{"name": "python", "value": sys.executable}, {"name": "mode", "value": "wheel"}]
     (tree / "build").mkdir()
     file = tree / "build/torchbuild-manifest.json"
     file.write_text(json.dumps({**manifest, "choices": choices}), "utf-8")
@@ -48,6 +48,13 @@ def test_python_is_that_which_has_the_torch(tree: Path) -> None:
     done = torchbuild("python", "--source", tree, "--", "-c", SAY)
     assert done.code == 3, done.err
     assert done.out.split()[2] == sys.executable
+
+
+def test_where_the_checkouts_own_torch_would_be_imported_it_says_so(tree: Path, tmp_path: Path) -> None:
+    """A wheel is elsewhere, and Python looks first in the folder where it is started."""
+    words = ("python", "--source", tree, "--", "-c", "")
+    assert "takes the folder torch that is here" in torchbuild(*words, cwd=tree).err
+    assert "takes the folder" not in torchbuild(*words, cwd=tmp_path).err
 
 
 def test_a_manifest_that_came_with_the_checkout_names_no_python(tree: Path) -> None:
@@ -82,7 +89,7 @@ def test_a_shell_is_entered_and_left(tree: Path) -> None:
 def test_what_cannot_start_is_said(tree: Path) -> None:
     done = torchbuild("run", "--source", tree, "--", "no-such-program")
     assert done.code == 127
-    assert "no-such-program" in done.err
+    assert "cannot start no-such-program: it is in no folder of PATH" in done.err
 
 
 def test_an_env_file_that_torchbuild_did_not_write_is_not_run(tmp_path: Path) -> None:

@@ -158,6 +158,32 @@ def test_what_was_cut_goes_on_with_the_file_that_it_was_at(wheels: list[Path]) -
     assert set(Index.logins) == {"Basic bWU6aHVudGVyMjJodW50ZXIyMg=="}
 
 
+class Small(Index):
+    """An index that takes small files."""
+
+    has: dict[str, str] = {}
+    cut: list[bool] = []
+
+    def do_POST(self) -> None:
+        if int(self.headers["Content-Length"]) < 20_000:
+            super().do_POST()
+        else:
+            self.rfile.read(int(self.headers["Content-Length"]))
+            self.answer(413, b"")
+
+
+def test_what_is_too_large_for_an_index_is_refused_before_anything_else_is_there(
+    wheels: list[Path], tmp_path: Path
+) -> None:
+    pytest.importorskip("twine")
+    large = make_wheel(tmp_path / "large", {"torch/noise": os.urandom(30_000)}, version="2.6.0+z")
+    login = {"TWINE_USERNAME": "me", "TWINE_PASSWORD": "hunter22hunter22"}
+    with running(http.server.ThreadingHTTPServer(("127.0.0.1", 0), Small)) as url:
+        done = publish(url, *wheels, large, words=("--yes",), **login)
+    assert (done.code, Small.has) == (19, {})
+    assert f"{large.name} was not taken" in done.err and "413" in done.err
+
+
 def test_a_real_index_takes_it_once(wheels: list[Path], tmp_path: Path) -> None:
     pytest.importorskip("twine")
     # Looked for only: imported, its bottle leaves a finder behind that warns at the next import.

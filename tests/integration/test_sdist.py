@@ -78,6 +78,11 @@ def test_it_holds_what_git_tracks_as_it_is_here(tree: Path) -> None:
     assert not [name for name in packed if ".git/" in name or name.startswith(("secret", "dist/"))]
 
 
+def test_its_version_is_that_of_a_build_here(tree: Path) -> None:
+    (tree / "torchbuild.toml").write_text('[set]\nPYTORCH_BUILD_VERSION = "3.1.4"\n', "utf-8")
+    assert pack(tree, "--json").json["version"] == "3.1.4"
+
+
 def test_a_missing_submodule_is_refused_and_what_is_advised_brings_it(tree: Path) -> None:
     inner = tree / "third_party/tinyfmt"
     run_git(inner, "submodule", "deinit", "-f", "--all")

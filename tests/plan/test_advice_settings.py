@@ -69,7 +69,10 @@ MEANT = re.compile(r"Did you mean ([A-Z][A-Z_0-9]+)\?")
 OLD = re.compile(r"([A-Za-z]\w+) is ")
 OPEN = re.compile(r"…|^(PATH|FOLDER|N|VERSION|TYPE|NAME)$|=(FOLDER|PATH)$")
 # Where another finding is quoted in it, or what is to be left out.
-QUOTED = re.compile(r"--[a-z-]+ on the command line| in place of --cpu")
+# So does what names a Python that is installed first, which test_advice_machine follows.
+QUOTED = re.compile(
+    r"--[a-z-]+ on the command line| in place of --cpu|python install \S+, and name it: --python \S+"
+)
 # Not a setting of the build in question: what asks for a yes, a device, or another verb.
 OTHER = (
     "--yes",

@@ -23,6 +23,7 @@ from tests.support.machines import (
     tree,
     with_tree,
 )
+from tests.support.windows import windows_facts
 from torchbuild_tasks.model import Facts, Host, Previous, Python, Tool
 from torchbuild_tasks.options import BuildRequest
 from torchbuild_tasks.plan.environment import choose_python
@@ -388,6 +389,28 @@ def test_a_version_that_is_not_here_is_said_with_those_that_are() -> None:
 @pytest.mark.parametrize(("torch", "series"), [("2.1.0a0", "3.11"), ("2.6.0a0", "3.13"), ("1.9.0a0", "3.9")])
 def test_the_newest_python_that_fits_is_named(torch: str, series: str) -> None:
     facts = linux_facts(pythons=(python(version="3.5.2"),), tree=tree(version=torch))
-    assert (
-        found(plan_of(facts).findings, "python").fix == f"Install Python {series} and name it: --python PATH"
-    )
+    fix = found(plan_of(facts).findings, "python").fix
+    assert fix == f"pip install uv, then uv python install {series}, and name it: --python {series}"
+
+
+def test_a_python_that_uv_no_longer_has_comes_from_conda() -> None:
+    facts = linux_facts(pythons=(python(version="3.11.7"),), tree=tree(version="1.1.0a0"))
+    fix = found(plan_of(facts).findings, "python").fix
+    assert fix == "conda create -n py3.7 -c conda-forge python=3.7, and name the one in it: --python PATH"
+
+
+def test_a_uv_that_is_here_brings_the_python_that_was_asked_for() -> None:
+    facts = replace(linux_facts(), tools=(*linux_facts().tools, Tool(name="uv", path="/usr/bin/uv")))
+    for asked, series in (("3.12", "3.12"), ("/no/python", "3.13")):
+        question = replace(ask(facts), request=BuildRequest(python=asked, facts="machine.json"))
+        fix = found(plan_of_question(question).findings, "python").fix
+        assert fix.endswith(f"Or /usr/bin/uv python install {series}, and name it: --python {series}")
+
+
+@pytest.mark.parametrize("abi", ["cpython-312", "cp312-mingw_x86_64_ucrt_gnu"])
+def test_a_python_of_msys2_is_not_for_msvc(abi: str) -> None:
+    msys = python(version="3.12.4", executable="C:\\msys64\\ucrt64\\bin\\python.exe", abi=abi)
+    facts = windows_facts()
+    finding = found(plan_of(replace(facts, pythons=(msys,))).findings, "python")
+    assert (finding.status, "GCC made it" in finding.text) == ("error", True)
+    assert found(plan_of(replace(facts, pythons=(msys, *facts.pythons))).findings, "python").status == "ok"

@@ -33,6 +33,12 @@ def told(question: Question) -> list[Finding]:
     return [finding for finding in check_variables(question) if finding.id == "variable"]
 
 
+def test_an_old_name_keeps_its_sense() -> None:
+    for said, meant in (("WITH_NUMPY=0", 0), ("WITH_NUMPY=1", 1), ("NO_NUMPY=0", 1), ("NO_NUMPY=YES", 0)):
+        (finding,) = told(asked(said))
+        assert f"--set USE_NUMPY={meant}" in finding.fix
+
+
 @pytest.mark.parametrize(
     ("name", "meant"),
     [

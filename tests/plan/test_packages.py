@@ -65,6 +65,13 @@ def test_the_same_package_manager_has_other_names_elsewhere(distribution: str, l
         ("Ubuntu 14.04.6 LTS", (5, 7), "ppa:ubuntu-toolchain-r/test"),
         ("Arch Linux", (14, 13), "sudo pacman -S gcc14"),
         ("Arch Linux", (8, 7), "conda create -n gxx"),
+        ("Debian GNU/Linux 10 (buster)", (10, 9), "conda create -n gxx"),
+        ("Linux Mint 21.3", (13, 12), "sudo apt install g++-12"),
+        ("Rocky Linux 9.6 (Blue Onyx)", (8, 7), "conda create -n gxx"),
+        ("AlmaLinux 8.10 (Cerulean Leopard)", (10, 11), "sudo dnf install gcc-toolset-10"),
+        ("Red Hat Enterprise Linux 10.1 (Coughlan)", (14, 13), "conda create -n gxx"),
+        ("Oracle Linux Server 9.5", (12, 13), "sudo dnf install gcc-toolset-12"),
+        ("Fedora Linux 43", (11, 10), "conda create -n gxx"),
     ],
 )
 def test_a_system_is_told_where_its_other_compilers_are(

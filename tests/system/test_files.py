@@ -5,11 +5,13 @@ from __future__ import annotations
 import errno
 import os
 import re
+import shutil
 import stat
 import subprocess
 import sys
 import threading
 from pathlib import Path
+from types import SimpleNamespace
 from typing import BinaryIO
 
 import pytest
@@ -76,6 +78,14 @@ def test_what_a_killed_run_left_and_that_does_not_go_stops_no_write(folder: Path
     left.mkdir()
     write_atomic(folder / "env.sh", b"new", error=EnvFileError)
     assert (folder / "env.sh").read_bytes() == b"new" and left.exists()
+
+
+def test_free_is_counted_on_the_disk_that_is_full(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Another one may be mounted at the folder that is written to."""
+    monkeypatch.setattr(shutil, "disk_usage", lambda path: SimpleNamespace(free=7 if path == folder else 9))
+    with pytest.raises(EnvFileError) as caught, files.translate_errors(EnvFileError, folder):
+        raise OSError(errno.ENOSPC, "full")
+    assert str(caught.value.next_step).startswith("7 bytes are free")
 
 
 def test_write_atomic_replaces_the_whole_file(folder: Path) -> None:

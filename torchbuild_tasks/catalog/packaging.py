@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Literal
 
 import msgspec
@@ -53,9 +54,10 @@ class CompressRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
 
 
 class IndexLimitRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The largest file, in bytes, that `place` takes."""
+    """The largest file, in bytes, that `place` takes; `hosts` are where it takes them."""
 
     place: str
+    hosts: tuple[str, ...] = ()
     size: int
     source: str
 
@@ -123,6 +125,7 @@ class EngineRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     name: str
     answer: tuple[str, ...]
     build: tuple[str, ...]
+    environ: Mapping[str, str] = msgspec.field(default_factory=dict)
     save: tuple[str, ...]
     load: tuple[str, ...]
     run: tuple[str, ...]

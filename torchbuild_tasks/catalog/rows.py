@@ -416,14 +416,14 @@ class LinkerRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
 
 
 class InstallerRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """How a package is installed where the distribution's name begins so; `{package}` is its name.
+    """How a package, `{package}`, is installed where the distribution's name begins with one of these.
 
     `names` are packages (as in packages.toml) that this one calls otherwise than others with its manager.
     `gcc` are the majors of GCC (PEP 440) that it has a package of ("" where no row says so), `more` commands
     that bring other majors.
     """
 
-    distribution: str
+    distributions: tuple[str, ...]
     command: str
     names: Mapping[str, str] = msgspec.field(default_factory=dict)
     gcc: str = ""

@@ -26,6 +26,8 @@ from torchbuild_tasks.values import Malformed, from_json, parse_json, parse_toml
 MARKS = ("version.txt", "CMakeLists.txt", "torch/__init__.py", "c10")
 DIGESTED = ("version.txt", "pyproject.toml", "setup.py", "requirements.txt", "CMakeLists.txt")
 SAMPLE_MARK = "__sample__"
+# Before 1.4 setup.py itself says it (PR 27149 made version.txt).
+_SETUP_VERSION: Final = re.compile(r"""(?m)^version = ['"]([\w.+]{1,200})['"]$""")
 
 
 def look_at_tree(
@@ -91,7 +93,7 @@ def _checkout_problem(probe: Probe, root: str) -> str | None:
         return "no such folder"
     if not probe.is_dir(root):
         return "a file, not a folder"
-    missing = [mark for mark in MARKS if not probe.exists(probe.join(root, mark))]
+    missing = _missing_marks(probe, root)
     if not missing:
         return None
     return f"not a PyTorch checkout: it has no {', no '.join(missing)}{_nearby_checkout(probe, root)}"
@@ -111,16 +113,31 @@ def _nearby_checkout(probe: Probe, root: str) -> str:
 
 
 def _is_checkout(probe: Probe, folder: str) -> bool:
-    return all(probe.exists(probe.join(folder, mark)) for mark in MARKS)
+    return not _missing_marks(probe, folder)
+
+
+def _missing_marks(probe: Probe, folder: str) -> list[str]:
+    missing = [mark for mark in MARKS if not probe.exists(probe.join(folder, mark))]
+    # setup.py is read last: a folder that lacks more than version.txt is none.
+    return [] if missing == ["version.txt"] and _setup_version(probe, folder) else missing
 
 
 def _version(probe: Probe, root: str) -> str | None:
     path = probe.join(root, "version.txt")
+    if not probe.exists(path):
+        return _setup_version(probe, root)
     # Behind a link may lie any file, and its first word would be handed on with the facts.
     if not probe.inside(probe.realpath(path), root):
         return None
     words = (probe.read(path) or "").split()
     return words[0][:200] if words else None
+
+
+def _setup_version(probe: Probe, root: str) -> str | None:
+    path = probe.join(root, "setup.py")
+    text = probe.read(path) if probe.inside(probe.realpath(path), root) else None
+    found = _SETUP_VERSION.search(text or "")
+    return found[1] if found else None
 
 
 def _digests(probe: Probe, root: str, front_end: Sequence[str]) -> dict[str, str]:

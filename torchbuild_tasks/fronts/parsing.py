@@ -345,8 +345,9 @@ def _words(verb: str, words: Sequence[str], given: dict[str, Any]) -> dict[str, 
     if request.actions and action not in request.actions:
         raise _action_error(verb, f"{verb} cannot {action}{did_you_mean(action, tuple(request.actions))}")
     due = [name for name in request.objects.get(action, request.positionals) if name not in given]
-    if len(rest) < len(due):
-        raise _missing_word(verb, action, due[len(rest)])
+    told = rest.index("") if "" in rest else len(rest)  # of a variable that is not set: as a folder, this one
+    if told < len(due):
+        raise _missing_word(verb, action, due[told])
     may = [name for name in filter(None, [request.optional.get(action)]) if name not in given]
     if len(rest) > len(due) + len(may):
         command = f"{verb} {action}".rstrip()

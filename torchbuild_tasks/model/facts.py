@@ -313,7 +313,9 @@ class OwnPatch(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
 class CompanionSource(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A folder that --with names: `version` stands in its version.txt, `problem` says why it is none.
 
-    `builds_with` is what its pyproject.toml says that its build needs, `asks` what it will ask for (PEP 508).
+    `builds_with` is what its pyproject.toml says that its build needs, `asks` what it will ask for (PEP 508),
+    `forces` the variables without which its setup.py downloads a wheel instead of building one, or compiles
+    more at once than it has jobs.
     """
 
     name: str
@@ -324,6 +326,7 @@ class CompanionSource(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_
     problem: str | None = None
     builds_with: tuple[str, ...] = ()
     asks: tuple[str, ...] = ()
+    forces: Mapping[str, str] = msgspec.field(default_factory=dict)
 
 
 class Cluster(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

@@ -93,12 +93,13 @@ class SourceReport(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
 
 
 class Last(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """How the last build in a folder ended, by its manifest; `python` is where torch went."""
+    """How the last build in a folder ended, by its manifest; `python` is where torch went, `mode` how."""
 
     result: str
     finished: str
     torch: str
     python: str
+    mode: str = ""
 
 
 class Shown(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

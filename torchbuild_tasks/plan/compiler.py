@@ -11,7 +11,7 @@ from packaging.version import Version
 from torchbuild_tasks.catalog.cuda import FlagRow
 from torchbuild_tasks.catalog.match import admits, applies, parse_version
 from torchbuild_tasks.model import Choice, Finding, Status, Tool
-from torchbuild_tasks.plan.cuda.values import NO_LIMITS, OR_ADVISED, HostLimits
+from torchbuild_tasks.plan.cuda.values import ADVISED, NO_LIMITS, OR_ADVISED, HostLimits
 from torchbuild_tasks.plan.packages import how_to_install, how_to_install_gcc
 from torchbuild_tasks.plan.question import Question
 from torchbuild_tasks.plan.toolset import ChosenToolset
@@ -261,8 +261,9 @@ def _check_cxx(question: Question, compilers: Compilers) -> tuple[Finding, ...]:
     if not fits:
         text = f"{named} cannot compile torch {row.version}: C++{row.cxx} needs {family} {figure}"
         text += "" if question.has_row else f", and torch {question.version} is planned like that one"
-        newer = _install_fitting(question, package, figure)
-        fix = f"Install a newer one ({newer}) or name it: --set CXX=…"
+        fix = f"Install a newer one ({_install_fitting(question, package, figure)}) or name it: --set CXX=…"
+        if here := next((each for each in list_cxx(question) if each.path and _fits(question, each)), None):
+            fix = f"Name one that is here: --set CXX={here.path}"
         status: Status = "error" if question.has_row else "warn"
         return (Finding(id="compiler", status=status, text=text, fix=fix),)
     text = f"{named} fits {family} {figure} for C++{row.cxx}"
@@ -342,10 +343,10 @@ def _host_fix(question: Question, tool: Tool, limits: HostLimits) -> str:
     package, newest = ("clang", limits.clang) if "clang" in tool.name else ("g++", limits.gcc)
     figure = question.row.clang if package == "clang" else question.row.gcc
     major, *rest = Version(newest).release
-    line = _install_fitting(
-        question, package, figure, major - bool(rest)
-    )  # packages have a major's last release
-    return f"Install a fitting one ({line}){OR_ADVISED}."
+    major -= bool(rest)  # packages have a major's last release
+    if not _majors(figure, major):  # what this nvcc takes cannot compile this torch
+        return ADVISED
+    return f"Install a fitting one ({_install_fitting(question, package, figure, major)}){OR_ADVISED}."
 
 
 def _is_missing(question: Question, variable: str) -> bool:
@@ -387,9 +388,13 @@ def _check_on_windows(question: Question, compilers: Compilers) -> tuple[Finding
 
 def _install_fitting(question: Question, package: str, figure: str, newest: int | None = None) -> str:
     """Return how to install a compiler that is admitted: the newest up to a major, else the oldest."""
-    span = f"{figure},<{newest + 1}" if newest else figure
-    majors = [major for major in range(4, _MAJORS) if admits(span.strip(","), f"{major}.0")] or [newest or 0]
+    majors = _majors(figure, newest) or [newest or 0]
     ordered = majors[::-1] if newest else majors
     if package == "g++":
         return how_to_install_gcc(question.facts, question.catalog, ordered)
     return _install(question, f"{package}-{ordered[0]}")
+
+
+def _majors(figure: str, newest: int | None) -> list[int]:
+    span = f"{figure},<{newest + 1}" if newest else figure
+    return [major for major in range(4, _MAJORS) if admits(span.strip(","), f"{major}.0")]

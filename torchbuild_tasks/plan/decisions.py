@@ -208,6 +208,7 @@ def _subject(question: Question) -> tuple[Choice, ...]:
     given = question.given("source")
     commit = f", commit {tree.commit[:10]}" if tree.commit else ""
     kind = "the sample that comes with torchbuild_tasks" if tree.sample else "PyTorch"
+    told_by = next((name for name in ("version.txt", "setup.py") if name in tree.digests), "version.txt")
     source = given[1] if given else "default"
     because = given[2] if given else "the current folder"
     if (file := question.request.facts) and source != "flag":
@@ -221,7 +222,7 @@ def _subject(question: Question) -> tuple[Choice, ...]:
         source, because = "default", "our checkout of the torch that is asked for"
     return (
         Choice(name="source", value=tree.root, because=because, source=source),
-        _torch(question, f"version.txt of {kind}{commit}"),
+        _torch(question, f"{told_by} of {kind}{commit}"),
         Choice(name="era", value=question.era, because=f"build-backend {tree.backend or 'none, setup.py'}"),
     )
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 import msgspec
@@ -38,6 +39,7 @@ class ChosenPython(msgspec.Struct, frozen=True, kw_only=True):
 
 
 STORE = "\\WindowsApps\\"
+_BEFORE_UV = "<3.8"  # its list begins there (`uv python list --all-versions` of 0.13.9)
 _NEWEST = 30  # minor versions of Python 3 that are tried against a row
 OWN_VENV = (
     "To leave it alone, name a Python that is in no environment, and the checkout gets a venv of its own: "
@@ -74,7 +76,7 @@ def first_python(question: Question) -> Python | None:
 
 def fits(question: Question, python: Python) -> bool | None:
     """Say whether this torch can be built for this interpreter; None where no row knows, or its version."""
-    if python.problem or _is_other(python):
+    if python.problem or _is_other(python) or _is_of_gcc(question, python):
         return False
     row = question.row
     fit = admits(row.python, python.version)
@@ -88,6 +90,16 @@ def fits(question: Question, python: Python) -> bool | None:
 def _is_other(python: Python) -> bool:
     """Say whether it is PyPy or another one that is not CPython."""
     return (python.implementation or "CPython").lower() != "cpython"
+
+
+def _is_of_gcc(question: Question, python: Python) -> bool:
+    """Say whether it is MSYS2's or another that GCC made for Windows; MSVC's say cp312-win_amd64.
+
+    Theirs is cpython-312, or names mingw (msys2-contrib/cpython-mingw issue 119).
+    """
+    abi = python.abi or ""
+    theirs = re.fullmatch(r"cpython-\d+d?t?", abi) or "mingw" in abi
+    return question.facts.host.os == "windows" and bool(theirs)
 
 
 def newest_python(question: Question) -> str:
@@ -204,14 +216,13 @@ def check_python(question: Question, chosen: ChosenPython) -> tuple[Finding, ...
     """Check that the chosen interpreter can get this torch."""
     python = chosen.python
     if python is None:
-        text, fix = "no Python interpreter was found", "Install Python, or name one: --python PATH"
+        asked = question.value("python", "")
+        wanted = asked if asked[:1].isdecimal() else newest_python(question)
+        text, fix = "no Python interpreter was found", _how_to_get(question, wanted)
         if others := [p for p in question.facts.pythons if not p.problem]:
             here = ", ".join(f"{p.version} ({p.executable})" for p in others)
             text = f"no Python {question.value('python', '')} was found; there is {here}"
-            fix = "Install it, or name one of these: --python PATH"
-        wanted = question.value("python", "") or newest_python(question)
-        if uv := uv_of(question):
-            fix = f"{question.line(uv, 'python', 'install', wanted)} brings one that is found here, too."
+            fix = f"Name one of these: --python PATH. Or {fix}"
         return (Finding(id="python", status="error", text=text, fix=fix),)
     if python.problem:
         text = f"{python.executable} ({python.found_via}) cannot be used: {python.problem}"
@@ -255,13 +266,25 @@ def _check_version(question: Question, python: Python) -> tuple[Finding, ...]:
         findings.append(Finding(id="python", status="unknown", text=text))
     elif not fit:
         others = [p for p in question.facts.pythons if fits(question, p)]
-        fix = f"Install Python {newest_python(question)} and name it: --python PATH"
+        fix = _how_to_get(question, newest_python(question))
         fix = f"Use {others[0].executable}: --python {others[0].executable}" if others else fix
         wanted = wanted.replace("Python", "CPython") if _is_other(python) else wanted
+        if _is_of_gcc(question, python):
+            wanted = "GCC made it (MSYS2), and what MSVC compiles does not link with its libraries"
         findings.append(Finding(id="python", status="error", text=f"{name} does not fit: {wanted}", fix=fix))
     else:
         findings.append(Finding(id="python", status="ok", text=f"{name}: {wanted}"))
     return tuple(findings)
+
+
+def _how_to_get(question: Question, wanted: str) -> str:
+    """Say how to get a Python: a distribution has one or two, uv all newer ones, found by their version."""
+    if admits(_BEFORE_UV, wanted.rstrip("t")):
+        line = question.line("conda", "create", "-n", f"py{wanted}", "-c", "conda-forge", f"python={wanted}")
+        return f"{line}, and name the one in it: --python PATH"
+    uv = uv_of(question)
+    line = question.line(uv or "uv", "python", "install", wanted)
+    return f"{'' if uv else 'pip install uv, then '}{line}, and name it: --python {wanted}"
 
 
 def _check_kind(question: Question, python: Python) -> Iterator[Finding]:
@@ -280,7 +303,7 @@ def _check_kind(question: Question, python: Python) -> Iterator[Finding]:
     if asked and not admits(asked, python.version):
         text = f"{python.executable} is {python.version}, and the README of torch {question.row.version} "
         text += f"asks for {asked} on Linux"
-        fix = f"If the build fails, install Python {newest_python(question)} and name it: --python PATH"
+        fix = f"If the build fails: {_how_to_get(question, newest_python(question))}"
         yield Finding(id="python", status="warn", text=text, fix=fix)
     if any(STORE in (place or "") for place in (python.executable, python.prefix)):
         text = f"{python.executable} is the Python of Microsoft's Store: what it writes below AppData "

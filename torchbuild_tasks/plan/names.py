@@ -63,14 +63,16 @@ def unread(question: Question, name: str) -> tuple[str, str] | None:
 
 
 def _current_name(question: Question, name: str) -> str:
-    """Return what an old name is called now: NO_CUDA=1 is USE_CUDA=0."""
+    """Return what an old name is called now: NO_CUDA=1 is USE_CUDA=0, and so is WITH_CUDA=0."""
     for row in question.catalog.renamed:
         if row.old == name:
             return f"Did you mean {row.new}?"
     for prefix in _OLD:
         new = f"USE_{name.removeprefix(prefix)}"
         if name.startswith(prefix) and new in _list_names(question):
-            return f"Did you mean --set {new}={'0' if prefix == 'NO_' else '1'}?"
+            said = question.decided.get(name)
+            off = (prefix == "NO_") != (said is not None and said.value.upper() in FALSE_WORDS)
+            return f"Did you mean --set {new}={'0' if off else '1'}?"
     return ""
 
 

@@ -12,7 +12,7 @@ from torchbuild_tasks.model import Facts
 
 def _installer_row(facts: Facts, catalog: Catalog) -> InstallerRow | None:
     named = facts.host.distribution or ""
-    return next((row for row in catalog.installer if named.startswith(row.distribution)), None)
+    return next((row for row in catalog.installer if named.startswith(row.distributions)), None)
 
 
 def installer(facts: Facts, catalog: Catalog) -> str:

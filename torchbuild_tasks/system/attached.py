@@ -63,5 +63,5 @@ def _on(path: str, argv: Sequence[str]) -> Sequence[str]:
         return argv
     program = shutil.which(argv[0], path=path)
     if program is None:
-        raise FileNotFoundError(f"cannot start {argv[0]}: it is in no folder of PATH")
+        raise FileNotFoundError("it is in no folder of PATH")
     return [program, *argv[1:]]

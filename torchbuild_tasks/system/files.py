@@ -165,7 +165,7 @@ def _advice(problem: OSError, path: Path) -> str:
 
 
 def _free(path: Path) -> int | str:
-    for folder in path.parents:
+    for folder in (path, *path.parents):
         with contextlib.suppress(OSError):
             return shutil.disk_usage(folder).free
     return "An unknown number of"

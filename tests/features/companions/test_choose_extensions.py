@@ -74,12 +74,13 @@ def test_it_becomes_a_wheel_without_isolation_and_dependencies() -> None:
 def test_a_row_says_what_its_build_reads_and_how_large_its_compiles_are() -> None:
     flash = only(with_extension=("flash-attn",), cuda=True)
     plain = only(with_extension=("my-ext",), cuda=True)
-    assert flash.set["FLASH_ATTENTION_FORCE_BUILD"] == "TRUE"  # else it downloads one for another torch
     assert flash.set["FLASH_ATTN_CUDA_ARCHS"] == "{archs}"
     assert int(flash.set["MAX_JOBS"]) <= int(plain.set["MAX_JOBS"])
+    assert plain.set["NVCC_THREADS"] == "1"  # else four times as many compiles as jobs
+    assert only(with_extension=("my-ext",), cuda=True, set=("NVCC_THREADS=2",)).set["NVCC_THREADS"] == "2"
     assert only(with_extension=("vllm",), cuda=True).set["VLLM_TARGET_DEVICE"] == "cuda"
     assert only(with_extension=("vllm",)).set["VLLM_TARGET_DEVICE"] == "cpu"
-    assert only(with_extension=("vllm",)).before == ("use_existing_torch.py",)
+    assert "tools/use_existing_torch.py" in only(with_extension=("vllm",)).before
 
 
 def test_the_source_of_the_users_own_is_not_changed() -> None:
@@ -123,6 +124,17 @@ def test_what_its_build_asks_for_is_installed_but_torch() -> None:
     assert plan.environment.install is not None
     assert "hatchling" in plan.environment.install.argv
     assert not [word for word in plan.environment.install.argv if word.startswith("torch")]
+
+
+def test_what_another_framework_needs_is_not_installed() -> None:
+    """Transformer Engine's build asks for jax and flax, too, whatever it is built for."""
+    asks = ("jax>=0.5.0", "flax", "nvidia-cudnn-frontend")
+    source = CompanionSource(name="transformer-engine", path="/src/te", builds_with=asks)
+    seen = linux_facts(tree=tree(version="2.8.0a0"), companions=(source,))
+    plan = plan_of(seen, with_extension=("transformer-engine=/src/te",), cuda=True)
+    assert plan.environment.install is not None
+    assert "nvidia-cudnn-frontend" in plan.environment.install.argv
+    assert not {"jax>=0.5.0", "flax"} & set(plan.environment.install.argv)
 
 
 def test_a_pin_counts_as_pip_counts_it() -> None:

@@ -40,3 +40,21 @@ def test_a_folder(tmp_path: Path, files: dict[str, str], seen: dict[str, str | N
     version, problem = seen.get("version"), seen.get("problem")
     wanted = CompanionSource(name="torchvision", path="/src/vision", version=version, problem=problem)
     assert looked == wanted
+
+
+@pytest.mark.parametrize(
+    ("setup", "forces"),
+    [
+        ('FORCE = os.getenv("MAMBA_FORCE_BUILD", "FALSE") == "TRUE"', {"MAMBA_FORCE_BUILD": "TRUE"}),
+        ("x = os.environ.get( 'MY_FORCE_BUILD' ) == '1'", {"MY_FORCE_BUILD": "1"}),
+        ('flags += [\n  "--threads",\n  "4",\n]', {"NVCC_APPEND_FLAGS": "--threads=1"}),
+        ('flags += ["--threads", threads]', {}),
+        ('ABI = os.getenv("MAMBA_FORCE_CXX11_ABI", "FALSE") == "TRUE"', {}),
+    ],
+)
+def test_what_keeps_a_build_from_a_wheel_for_another_torch_and_to_its_jobs(
+    tmp_path: Path, setup: str, forces: dict[str, str]
+) -> None:
+    probe = machine(tmp_path, files={"/src/ext/setup.py": f"import os\n{setup}\n"})
+    (looked,) = look_at_companions([("ext", "/src/ext")], probe, any_package=("ext",))
+    assert looked.forces == forces

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import msgspec
 import pytest
 
+from torchbuild_tasks.catalog import load_catalog
 from torchbuild_tasks.errors import PackageRefused, UsageError
 from torchbuild_tasks.features.publish.choose import (
     File,
@@ -14,6 +16,7 @@ from torchbuild_tasks.features.publish.choose import (
     read_page,
     root_page,
     steps,
+    too_large,
 )
 
 ONE = File(
@@ -44,6 +47,26 @@ def test_addresses_that_leak_and_versions_that_pypi_refuses(url: str, error: typ
     with pytest.raises(error) as raised:
         check_address(url, [ONE])
     assert "secret" not in str(raised.value)
+
+
+def test_two_files_of_one_name_are_refused_before_one_is_sent() -> None:
+    other = msgspec.structs.replace(ONE, sha256="2" * 64)
+    with pytest.raises(PackageRefused, match="Two different files"):
+        steps([ONE, other], {}, "x")
+    assert len(steps([ONE, ONE], {}, "x")) == 2
+
+
+@pytest.mark.parametrize(
+    ("url", "size", "files"),
+    [
+        ("https://upload.pypi.org/legacy/", 200 << 20, 1),
+        ("https://upload.pypi.org/legacy/", 100 << 20, 0),
+        ("https://example.org/pypi/", 200 << 20, 0),
+    ],
+)
+def test_what_pypi_does_not_take_unasked_is_said(url: str, size: int, files: int) -> None:
+    large = msgspec.structs.replace(ONE, size=size)
+    assert len(too_large(url, [large], load_catalog().index_limit)) == files
 
 
 def test_an_address_of_ones_own_is_taken() -> None:

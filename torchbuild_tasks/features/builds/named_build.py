@@ -76,6 +76,7 @@ def last_build(folder: Path) -> Last | None:
             finished=str(data["finished"] or data["started"]),
             torch=choices.get("torch", ""),
             python=choices.get("python", "") if is_believed(os.path.realpath(newest[-1])) else "",
+            mode=choices.get("mode", ""),
         )
     return None
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 import msgspec
 from packaging.requirements import InvalidRequirement, Requirement
@@ -143,14 +143,19 @@ def companion_requires(question: Question) -> tuple[str, ...]:
     for wanted in wanted_companions(question):
         source = source_of(question, wanted.row.name)
         own = BUILDS_WITH if wanted.row.extension else ()
-        texts += (*wanted.row.requires, *own, *(source.builds_with if source else ()))
+        needs = without_torch(source.builds_with, wanted.row.without) if source else ()
+        texts += (*wanted.row.requires, *own, *needs)
     return without_torch(tuple(dict.fromkeys(texts)))
 
 
-def without_torch(texts: tuple[str, ...]) -> tuple[str, ...]:
-    """Return requirements (PEP 508) without torch, which is there, and without what cannot be read."""
+def without_torch(texts: tuple[str, ...], others: Iterable[str] = ()) -> tuple[str, ...]:
+    """Return requirements (PEP 508) without torch, which is there, and without what cannot be read.
+
+    `others` are projects that are left out, too.
+    """
+    gone = {"torch", *others}
     parsed = ((text, requirement_of(text)) for text in texts)
-    return tuple(text for text, each in parsed if each and canonicalize_name(each.name) != "torch")
+    return tuple(text for text, each in parsed if each and canonicalize_name(each.name) not in gone)
 
 
 def requirement_of(text: str) -> Requirement | None:
@@ -265,7 +270,9 @@ def _jobs(question: Question, row: CompanionRow) -> dict[str, str]:
         return {}
     kind = row.job if row.job and is_cuda(question) else "nvcc" if is_cuda(question) else "c++"
     jobs = choose_jobs(question, "Release", kind).value
-    return {"MAX_JOBS": jobs, "CMAKE_BUILD_PARALLEL_LEVEL": jobs}
+    # Most that have kernels compile four architectures of one file at once, on top of their jobs.
+    threads = {"NVCC_THREADS": _value(question, "NVCC_THREADS", "1")} if is_cuda(question) else {}
+    return {"MAX_JOBS": jobs, "CMAKE_BUILD_PARALLEL_LEVEL": jobs, **threads}
 
 
 def _value(question: Question, name: str, value: str) -> str:

@@ -23,6 +23,16 @@ _PLACES = re.compile(
 )
 
 
+# Builds of flash-attn, causal-conv1d, mamba-ssm and Transformer Engine download a wheel that was built for
+# another torch, unless a variable says otherwise: os.getenv("MAMBA_FORCE_BUILD", "FALSE") == "TRUE".
+_FORCES = re.compile(r"""(?:getenv|environ\.get)\(\s*["'](\w*FORCE_BUILD)["'][^()]*\)\s*==\s*["'](\w+)["']""")
+
+# xformers, causal-conv1d and mamba-ssm have nvcc compile four architectures of each file at once, whatever
+# the jobs are; of two words for it nvcc takes the last.
+_THREADS = re.compile(r"""["']--threads["'],\s*["']\d""")
+_ONE_THREAD = {"NVCC_APPEND_FLAGS": "--threads=1"}
+
+
 def with_companions(
     facts: Facts, words: tuple[str, ...], extensions: tuple[str, ...], catalog: Catalog
 ) -> Facts:
@@ -65,6 +75,7 @@ def _look(probe: Probe, name: str, path: str, *, any_package: bool) -> Companion
         return CompanionSource(name=name, path=root, problem=problem)
     words = (probe.read(probe.join(root, "version.txt")) or "").split()
     repository = look_at_git(probe, root)
+    setup = probe.read(probe.join(root, "setup.py")) or ""
     project = _project(probe.read(probe.join(root, "pyproject.toml")) or "")
     return CompanionSource(
         name=name,
@@ -74,6 +85,7 @@ def _look(probe: Probe, name: str, path: str, *, any_package: bool) -> Companion
         dirty=repository.dirty,
         builds_with=project["builds_with"],
         asks=project["asks"],
+        forces={**dict(_FORCES.findall(setup)), **(_ONE_THREAD if _THREADS.search(setup) else {})},
     )
 
 

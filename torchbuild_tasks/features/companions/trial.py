@@ -21,6 +21,7 @@ from packaging.utils import canonicalize_name
 from torchbuild_tasks.build.compile import run_logged
 from torchbuild_tasks.build.prepare import install
 from torchbuild_tasks.build.work import Work, is_agreed
+from torchbuild_tasks.catalog import CompanionRow
 from torchbuild_tasks.errors import BuildFailed, RequirementsError
 from torchbuild_tasks.features.closure.act import find_breaks
 from torchbuild_tasks.features.companions.choose import (
@@ -74,7 +75,8 @@ def build_environment(work: Work, companion: Companion, torch: str) -> dict[str,
     """
     environ = dict(work.env)
     archs = environ.get("TORCH_CUDA_ARCH_LIST", "")
-    known = {"{torch}": torch, "{archs}": plain_archs(archs, _archs_of(work, companion))}
+    row = _row_of(work, companion)
+    known = {"{torch}": torch, "{archs}": plain_archs(archs, row.archs if row else ())}
     for name, value in companion.set.items():
         for word, meaning in known.items():
             if word in value and not meaning:
@@ -89,6 +91,8 @@ def build_environment(work: Work, companion: Companion, torch: str) -> dict[str,
         # CMake's own list of architectures, for a project that does not take it from find_package(Torch).
         environ |= {"CUDAARCHS": cmake_archs(archs)} if archs and "CUDAARCHS" not in environ else {}
         environ |= _constrain_torch(work, torch)
+        (source,) = look_at_companions([(companion.name, companion.folder)], any_package=(companion.name,))
+        environ = {**source.forces, **environ}
         ask = (work.plan.environment.python, "-I", "-X", "utf8", "-c", _CMAKE)
         captured = process.capture(ask, env=work.env, timeout=_LIMIT)
         prefix = captured.text.strip().splitlines()
@@ -98,8 +102,8 @@ def build_environment(work: Work, companion: Companion, torch: str) -> dict[str,
     return environ
 
 
-def _archs_of(work: Work, companion: Companion) -> tuple[str, ...]:
-    return next((row.archs for row in work.catalog.companion if row.name == companion.name), ())
+def _row_of(work: Work, companion: Companion) -> CompanionRow | None:
+    return next((row for row in work.catalog.companion if row.name == companion.name), None)
 
 
 def plain_archs(archs: str, known: Sequence[str] = ()) -> str:
@@ -150,13 +154,16 @@ def prepare_extension(work: Work, companion: Companion, torch: str, environ: Map
             f"{source.path} cannot be built: {source.problem}.",
             next_step="Name the folder with its setup.py.",
         )
-    for script in companion.before:
-        argv = (work.plan.environment.python, *script.split())
-        run_logged(work, Command(argv=argv, cwd=companion.folder, because=companion.because), environ)
+    for script in companion.before:  # other releases have it in another place, or not
+        if Path(companion.folder, script).is_file():
+            argv = (work.plan.environment.python, script)
+            run_logged(work, Command(argv=argv, cwd=companion.folder, because=companion.because), environ)
     source = look_at_companions([(companion.name, companion.folder)], any_package=(companion.name,))[0]
     called = f"{companion.name} {source.version or ''}".rstrip()
     _refuse_another_torch(work, companion, called, source.asks, torch)
-    _install(work, companion, without_torch(source.builds_with or BUILDS_WITH), torch)
+    row = _row_of(work, companion)
+    needs = without_torch(source.builds_with or BUILDS_WITH, row.without if row else ())
+    _install(work, companion, needs, torch)
 
 
 def _refuse_another_torch(

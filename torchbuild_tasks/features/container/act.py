@@ -211,10 +211,20 @@ def build_image(
     Raises:
         ContainerError: the base is not available, or a step of the Containerfile failed.
     """
+    if (
+        offline
+        and container.base in read_text(folder / CONTAINERFILE)
+        and not has_image(engine, container.base)
+    ):
+        raise ContainerError(  # docker would ask the registry all the same
+            f"{container.base}, the base of the image, is not here, and --offline pulls nothing.",
+            next_step=_advice("", container, offline=True),
+        )
     argv = build_argv(engine.path, container, image, str(folder), offline=offline)
     report.command(tuple(argv))
     tail = process.Tail()
-    code = process.stream(argv, env=None, cwd=None, log=report.stream(), on_block=tail)
+    environ = {**os.environ, **engine.row.environ}
+    code = process.stream(argv, env=environ, cwd=None, log=report.stream(), on_block=tail)
     if code == 0:
         return
     raise ContainerError(

@@ -54,10 +54,11 @@ def shell_of(environ: Mapping[str, str], parents: Sequence[str], *, windows: boo
 
 
 class Entered(msgspec.Struct, frozen=True, kw_only=True):
-    """The env file of a checkout, and the Python that got torch; "" where no build is recorded."""
+    """The env file of a checkout, the Python that got torch, and how; "" where no build is recorded."""
 
     env_file: Path
     python: str
+    mode: str = ""
 
 
 def look_at_build(root: Path, name: str) -> Entered:
@@ -84,4 +85,4 @@ def look_at_build(root: Path, name: str) -> Entered:
             next_step=f"{again} writes it again. Put your own settings into torchbuild.toml.",
         )
     last = last_build(root)
-    return Entered(env_file=path, python=last.python if last else "")
+    return Entered(env_file=path, python=last.python if last else "", mode=last.mode if last else "")

@@ -98,7 +98,7 @@ def make_package(wheel: Wheel, order: Order, catalog: Catalog, report: Reporter)
         place = at_last.enter_context(unfinished_folder(order.out / "package", PackageRefused, private=True))
         with _unpacked(wheel.path, place) as context:
             package = _fill(wheel, order, catalog, report, context, place)
-        return _finish(package, wheel, order, catalog)
+        return _finish(package, wheel, order, catalog, place)
 
 
 def _need_tools(wheel: Wheel, kind: str) -> None:
@@ -289,11 +289,16 @@ def _write_libtorch(
     return archive
 
 
-def _finish(package: Package, wheel: Wheel, order: Order, catalog: Catalog) -> Package:
+def _finish(package: Package, wheel: Wheel, order: Order, catalog: Catalog, scratch: Path) -> Package:
     """Look at what was written, and move it into place unless it is larger than wanted."""
     packed = package.path.stat().st_size
-    with zipfile.ZipFile(package.path) as archive:
-        members = members_of(archive)
+    if order.kind == "conda":
+        from torchbuild_tasks.features.package.conda import members_of_prefix
+
+        members = members_of_prefix(scratch)
+    else:
+        with zipfile.ZipFile(package.path) as archive:
+            members = members_of(archive)
     size = report_size(
         packed,
         members,
@@ -307,7 +312,7 @@ def _finish(package: Package, wheel: Wheel, order: Order, catalog: Catalog) -> P
         raise PackageRefused(
             f"{package.path.name} is {size_text(packed)}, more than --max-size {size_text(order.max_size)}. "
             "Nothing was written.",
-            looked=("Largest, packed:", *largest),
+            looked=("Largest:", *largest),
             next_step="\n".join(size.advice) or "Raise --max-size, or split what you ship.",
         )
     target = order.out / package.path.name

@@ -166,22 +166,22 @@ def local_version(version: str, local: str | None, cuda: str) -> str:
 
 
 def source_version(
-    text: str, commit: str, environ: Mapping[str, str], local: str | None, *, changed: bool
+    text: str, commit: str, variables: Mapping[str, str], local: str | None, *, changed: bool
 ) -> str:
     """Return the version of a source distribution: that which upstream gives a build of it in git.
 
     Args:
         text: what version.txt says.
         commit: what is checked out.
-        environ: PYTORCH_BUILD_VERSION and PYTORCH_BUILD_NUMBER go before version.txt.
+        variables: PYTORCH_BUILD_VERSION and PYTORCH_BUILD_NUMBER go before version.txt.
         local: none, or one's own local part; None and auto leave upstream's.
         changed: files differ from the commit: what upstream does not say stands in it.
 
     Raises:
         UsageError: it is not a version (PEP 440).
     """
-    if own := environ.get("PYTORCH_BUILD_VERSION"):
-        number = environ.get("PYTORCH_BUILD_NUMBER") or "1"
+    if own := variables.get("PYTORCH_BUILD_VERSION"):
+        number = variables.get("PYTORCH_BUILD_NUMBER") or "1"
         version = f"{own}.post{number}" if number.isdigit() and int(number) > 1 else own
     else:
         version = f"{text}+git{commit[:7]}{'.dirty' if changed else ''}"
@@ -321,7 +321,9 @@ def report_size(
         )
     for row in rows:
         share = sum(member.packed for member in members if fits(member.name.removeprefix("lib"), row.files))
-        if share >= max(1, row.share * packed) and (row.device != "cuda" or cuda):
+        if share >= max(1, row.share * sum(member.packed for member in members)) and (
+            row.device != "cuda" or cuda
+        ):
             advice.append(f"{size_text(share)} are {row.what}: {row.advice}")
     return SizeReport(
         packed=packed,

@@ -13,6 +13,7 @@ from torchbuild_tasks.errors import PackageRefused
 from torchbuild_tasks.facts.wheel import read_programs
 from torchbuild_tasks.features.package.choose import conda_package
 from torchbuild_tasks.features.package.look import Wheel
+from torchbuild_tasks.model.wheel import Member
 from torchbuild_tasks.system.reading import read_text
 
 _SUMMARY: Final = (
@@ -91,6 +92,19 @@ def write_conda(
     except RattlerBuildError as error:
         raise PackageRefused(f"py-rattler-build made no package: {error}") from None
     return Path(package_file.path), notes
+
+
+def members_of_prefix(scratch: Path) -> tuple[Member, ...]:
+    """Return the files of the package that was written below `scratch`, each as large as it is installed.
+
+    The archive in it is packed as one piece, so what one file takes there has no size.
+    """
+    prefix = scratch / "prefix"
+    return tuple(
+        Member(name=path.relative_to(prefix).as_posix(), size=size, packed=size)
+        for path in prefix.rglob("*")
+        if path.is_file() and (size := path.stat().st_size)
+    )
 
 
 def _requires(metadata: Path) -> list[str]:

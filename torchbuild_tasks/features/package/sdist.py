@@ -9,7 +9,7 @@ import posixpath
 import re
 import stat
 import tarfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -60,7 +60,13 @@ class _Seen(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def make_sdist(
-    root: Path, out: Path, local: str | None, rows: Sequence[SubmoduleRow], *, max_size: int = 0
+    root: Path,
+    out: Path,
+    local: str | None,
+    rows: Sequence[SubmoduleRow],
+    variables: Mapping[str, str],
+    *,
+    max_size: int = 0,
 ) -> Sdist:
     """Write `torch-<version>.tar.gz` of a checkout, from which pip builds without git and without a network.
 
@@ -69,6 +75,7 @@ def make_sdist(
         out: the folder that it goes to.
         local: the local part of its version; None for the one that upstream's build in git takes.
         rows: what is known of submodules; one that no build takes may be missing.
+        variables: what a build here would have of PYTORCH_BUILD_VERSION and PYTORCH_BUILD_NUMBER.
         max_size: nothing larger is wanted, bytes; 0 for any size.
 
     Raises:
@@ -86,7 +93,7 @@ def make_sdist(
     commit = git.run("rev-parse", "HEAD")
     with files.translate_errors(PackageRefused, root / "version.txt"):
         text = read_text(root / "version.txt", most=4096).strip()
-    version = source_version(text, commit, os.environ, local, changed=bool(seen.changed))
+    version = source_version(text, commit, variables, local, changed=bool(seen.changed))
     stamp = _stamp(os.environ.get("SOURCE_DATE_EPOCH") or git.run("log", "-1", "--format=%ct"))
     target = out / f"torch-{version}.tar.gz"
     private = unfinished_folder(out / "sdist", PackageRefused, private=True)

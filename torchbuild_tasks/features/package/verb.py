@@ -136,6 +136,7 @@ def _look(request: PackageRequest) -> tuple[Question, Path]:
 def _sdist(request: PackageRequest, report: Reporter) -> Sdist:
     """Pack the checkout's source."""
     from torchbuild_tasks.features.package.sdist import make_sdist
+    from torchbuild_tasks.plan.variables import decide
     from torchbuild_tasks.system.signals import interruptible
 
     if request.wheel or request.graft or request.cuda_libraries or request.keep_debug or request.sign:
@@ -144,6 +145,7 @@ def _sdist(request: PackageRequest, report: Reporter) -> Sdist:
             "a source distribution is made from the checkout."
         )
     question, root = _look(request)
+    chosen = (decide(question, f"PYTORCH_BUILD_{part}") for part in ("VERSION", "NUMBER"))
     report.stage("pack the source")
     with interruptible():
         return make_sdist(
@@ -151,6 +153,7 @@ def _sdist(request: PackageRequest, report: Reporter) -> Sdist:
             _folder(request, root),
             request.local,
             question.catalog.submodule,
+            {choice.name: choice.value for choice in chosen if choice},
             max_size=_size(request.max_size),
         )
 

@@ -47,7 +47,7 @@ def require_fit(plan: BuildPlan) -> None:
     Raises:
         PatchRefused: one does not.
     """
-    if (Path(plan.source) / "version.txt").is_file():
+    if (Path(plan.source) / "CMakeLists.txt").is_file():
         bring(Path(plan.source), plan.patches, dry_run=True)
 
 

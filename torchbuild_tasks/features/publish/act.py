@@ -167,8 +167,12 @@ def _copy(source: Path, place: Path, file: File) -> None:
     if place.exists():  # since it was looked at
         raise PackageRefused(f"{place} exists by now, and nothing is overwritten.")
     part = place.with_name(place.name + _PART)
-    with source.open("rb") as original, files.create(part) as copy:
-        shutil.copyfileobj(original, copy, 1 << 20)
+    try:
+        with source.open("rb") as original, files.create(part) as copy:
+            shutil.copyfileobj(original, copy, 1 << 20)
+    except OSError:
+        part.unlink(missing_ok=True)  # it would fill what is full
+        raise
     with part.open("rb") as copied:
         digest = hashlib.file_digest(copied, "sha256").hexdigest()
     if digest != file.sha256:  # Windows removes no file that is open

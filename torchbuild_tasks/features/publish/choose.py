@@ -13,7 +13,9 @@ import msgspec
 from packaging.utils import canonicalize_name, parse_sdist_filename, parse_wheel_filename
 from packaging.version import Version
 
+from torchbuild_tasks.catalog.packaging import IndexLimitRow
 from torchbuild_tasks.errors import PackageRefused, UsageError
+from torchbuild_tasks.text.show import size_text
 from torchbuild_tasks.values import parse_json
 
 PYPI: Final = ("upload.pypi.org", "test.pypi.org")
@@ -75,8 +77,15 @@ def steps(files: Sequence[File], there: Mapping[str, str], place: str) -> tuple[
         place: the index, for the error.
 
     Raises:
-        PackageRefused: the index has a file of a name with other bytes; nothing is ever overwritten.
+        PackageRefused: the index has a file of a name with other bytes; nothing is ever overwritten. Or two
+            of the files have one name.
     """
+    hashes: dict[str, str] = {}
+    if twice := [file.name for file in files if hashes.setdefault(file.name, file.sha256) != file.sha256]:
+        raise PackageRefused(
+            f"Two different files are called {' and '.join(twice)}. Nothing was sent.",
+            next_step="Name the one that is meant: --file FILE",
+        )
     other = [file for file in files if there.get(file.name, file.sha256) != file.sha256]
     if other:
         raise PackageRefused(
@@ -118,6 +127,17 @@ def check_address(url: str, files: Sequence[File]) -> None:
             f"PyPI accepts no version with a local part: {', '.join(local)}. Nothing was sent.",
             next_step="package wheel --local none makes one without; an index of your own takes both.",
         )
+
+
+def too_large(url: str, files: Sequence[File], limits: Sequence[IndexLimitRow]) -> tuple[str, ...]:
+    """Say which files the index at an address is not known to take; it may have been asked for more."""
+    host = urlsplit(url).hostname
+    return tuple(
+        f"{file.name} is {size_text(file.size)}, more than the {size_text(limit.size)} of {limit.place}"
+        for limit in limits
+        for file in files
+        if host in limit.hosts and file.size > limit.size
+    )
 
 
 def index_address(url: str) -> str:

@@ -50,8 +50,9 @@ def run(request: PublishRequest, report: Reporter) -> Outcome:
 
 def send(request: PublishRequest, report: Reporter) -> tuple[tuple[Step, ...], bool]:
     """Decide what goes there, ask, and send it; return what was planned, and whether it was done."""
+    from torchbuild_tasks.catalog import load_catalog
     from torchbuild_tasks.features.publish import act
-    from torchbuild_tasks.features.publish.choose import check_address, steps
+    from torchbuild_tasks.features.publish.choose import check_address, steps, too_large
     from torchbuild_tasks.system.signals import interruptible
 
     place = str(request.place)
@@ -64,6 +65,8 @@ def send(request: PublishRequest, report: Reporter) -> tuple[tuple[Step, ...], b
         if online:
             check_address(place, files)
             there = act.files_at(place, request.index or "", projects)
+            for said in too_large(place, files, load_catalog().index_limit):
+                report.note(said)
         else:
             if folder.exists() and not folder.is_dir():
                 raise PackageRefused(f"{folder} is a file; a folder becomes the index.")
@@ -78,7 +81,9 @@ def send(request: PublishRequest, report: Reporter) -> tuple[tuple[Step, ...], b
         if sent and not (request.yes or report.confirm(f"Publish {len(sent)} files to {place}?")):
             raise PackageRefused("Nothing was sent.", next_step="Add --yes to send what is listed.")
         if online:
-            for path, step in zip(paths, planned, strict=True):
+            # The largest first: what an index does not take is refused before anything else is there.
+            pairs = zip(paths, planned, strict=True)
+            for path, step in sorted(pairs, key=lambda pair: -pair[1].file.size):
                 if step.what == "send":
                     act.publish_to_index(place, path, report)
         else:
@@ -89,7 +94,7 @@ def send(request: PublishRequest, report: Reporter) -> tuple[tuple[Step, ...], b
 def _packages(request: PublishRequest) -> list[Path]:
     """Return the files that are named, else the packages of the checkout."""
     if request.file:
-        paths = [Path(each).expanduser().absolute() for each in request.file]
+        paths = [*dict.fromkeys(Path(each).expanduser().absolute() for each in request.file)]
         if missing := [str(path) for path in paths if not path.is_file()]:
             raise PackageRefused(f"There is no {' and no '.join(missing)}.")
         return paths
