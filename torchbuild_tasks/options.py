@@ -338,12 +338,12 @@ class BuildRequest:
     )
     offline: bool = flag(
         "download nothing; list what is missing",
-        verbs=("doctor", "support", "build", "helpers", "replay", "source", "bisect"),
+        verbs=(*PLANNING, "helpers", "source"),
         default=False,
     )
     machine_tools: bool = flag(
         "use the machine's own ninja and compiler cache; install none from PyPI",
-        verbs=("doctor", "build", "helpers", "replay", "bisect"),
+        verbs=(*PLANNING, "helpers"),
         default=False,
     )
     full: bool = flag(

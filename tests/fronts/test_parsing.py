@@ -28,6 +28,12 @@ def test_every_flag_of_a_verb_is_taken(verb: str) -> None:
         assert parse(verb, words) == request_of(verb, **values)
 
 
+@pytest.mark.parametrize("verb", ["plan", "env", "verify", "replay"])
+def test_a_plan_is_shown_as_build_would_make_it(verb: str) -> None:
+    """Both decide what comes from PyPI, also where they stand in the environment."""
+    assert parse(verb, [*actions(verb).values(), "--offline", "--machine-tools"]).machine_tools
+
+
 @pytest.mark.parametrize("verb", VERBS)
 def test_all_flags_of_a_verb_at_once(verb: str) -> None:
     values = {field.name: example(field.name, verb) for field in flags(verb)}

@@ -121,7 +121,8 @@ def _run_once(work: Work, command: Command) -> tuple[int, LogScanner | None]:
 
     store = work.fetching.store
     compiler = compiler_of({choice.name: choice.value for choice in work.plan.choices})
-    pace = Pace(work.build_dir, recall(store, work.root, compiler), work.catalog.step_cost)
+    known = recall(store, work.root, compiler)
+    pace = Pace(work.build_dir, known, work.catalog.step_cost, target=work.request.target or "")
     search = log_search(work)
     due = 0.0
 
@@ -137,6 +138,8 @@ def _run_once(work: Work, command: Command) -> tuple[int, LogScanner | None]:
         argv = _with_jobs(command, served.env.get("MAX_JOBS", ""))
         work.report.command(argv)
         ended = stream_into_log(argv, env=served.environ, cwd=command.cwd, on_block=on_block, search=search)
+        if ended[1] is None:
+            pace.finish()
     problem = keep(store, work.root, compiler, work.build_dir, started=began, finished=now())
     if problem:
         work.report.note(problem)

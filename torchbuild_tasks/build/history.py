@@ -21,9 +21,17 @@ from torchbuild_tasks.catalog import StepCostRow
 from torchbuild_tasks.errors import UsageError
 from torchbuild_tasks.model.history import HISTORY_SCHEMA, PEAKS, History, PastBuild, PastPeaks
 from torchbuild_tasks.ninja.build_file import BuildFile, parse_build_file
-from torchbuild_tasks.ninja.log import NinjaLog, Step, log_version, parse_lines, parse_ninja_log, steps_within
+from torchbuild_tasks.ninja.log import (
+    NinjaLog,
+    Step,
+    kind_of,
+    log_version,
+    parse_lines,
+    parse_ninja_log,
+    steps_within,
+)
 from torchbuild_tasks.ninja.progress import ProgressParser
-from torchbuild_tasks.ninja.step_times import hits, remember
+from torchbuild_tasks.ninja.step_times import CACHEABLE, hits, remember
 from torchbuild_tasks.ninja.timeline import wall_seconds
 from torchbuild_tasks.system import venv
 from torchbuild_tasks.system.files import write_json
@@ -160,6 +168,7 @@ class Pace:
         build_dir: the build tree.
         history: from `recall`.
         rows: what a step costs that the history does not know.
+        target: what Ninja is asked to make; "" for all.
         clock: seconds.
     """
 
@@ -169,8 +178,10 @@ class Pace:
         history: History,
         rows: Sequence[StepCostRow] = (),
         *,
+        target: str = "",
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
+        self._target = target
         self._follower = Follower(build_dir / NINJA_LOG)
         self._left = TimeLeft(history, rows)
         self._build_dir = build_dir
@@ -194,7 +205,8 @@ class Pace:
         if not self._looked_up and total >= _LONG:
             self._looked_up = True
             if graph := ninja_graph(self._build_dir):
-                self._left.expect(graph.outputs, self._follower.built)
+                asked = graph.outputs_of((self._target,)) if self._target else graph.outputs
+                self._left.expect(asked, self._follower.built)
 
     @property
     def spread(self) -> float:
@@ -207,6 +219,24 @@ class Pace:
         """Return how many steps ran and how many are to come; where nothing counts them, 0 and 1."""
         with self._lock:
             return self._left.steps
+
+    def finish(self) -> None:
+        """Take in that the build has ended well: its last lines may not have been read."""
+        with self._lock:
+            self._left.finish()
+
+    def steps_of_tree(self) -> tuple[int, int]:
+        """Return how many steps ran and how many the build tree still lacks, which are more than a target's.
+
+        Where that cannot be told, 0 and 1: what ran says nothing of the rest.
+        """
+        if not self._target:
+            return self.steps
+        graph = ninja_graph(self._build_dir)
+        if graph is None:
+            return (0, 1)
+        built = Follower(self._build_dir / NINJA_LOG).built
+        return (self.steps[0], sum(kind_of(output) in CACHEABLE for output in graph.outputs - built))
 
     def to_come(self) -> float:
         """Return the part of the steps that have not ended; 1 before anything is counted."""

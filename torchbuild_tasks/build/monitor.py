@@ -52,7 +52,9 @@ def _remember(work: Work, peaks: Sequence[Peak], pace: Pace) -> None:
         return
     build_type = next((choice.value for choice in work.plan.choices if choice.name == "build type"), "")
     known = read_peaks(work.fetching.store)
-    new = add_peaks(known.peaks, work.plan.source, build_type, peaks, *pace.steps)
+    # Beside a wheel's libraries the target is all that is ever built.
+    steps = pace.steps if work.request.mixed else pace.steps_of_tree()
+    new = add_peaks(known.peaks, work.plan.source, build_type, peaks, *steps)
     if problem := write_peaks(work.fetching.store, replace(known, peaks=new)):
         work.report.note(problem)
 

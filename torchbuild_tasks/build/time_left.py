@@ -96,6 +96,10 @@ class TimeLeft:
         self._done = done
         self._total = total
 
+    def finish(self) -> None:
+        """Take in that every step has ended."""
+        self._done = self._total
+
     @property
     def steps(self) -> tuple[int, int]:
         """Return how many steps ran and how many are to come; where nothing counts them, 0 and 1."""

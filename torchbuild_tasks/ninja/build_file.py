@@ -50,7 +50,11 @@ class BuildFile(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def outputs(self) -> frozenset[str]:
         """Return all that Ninja makes when nothing is named."""
-        needed = (self.edges[index] for index in self.find_needed_edges(self.targets))
+        return self.outputs_of(self.targets)
+
+    def outputs_of(self, targets: Iterable[str]) -> frozenset[str]:
+        """Return all that Ninja makes for these."""
+        needed = (self.edges[index] for index in self.find_needed_edges(targets))
         return frozenset(output for edge in needed for output in edge.outputs)
 
     def find_needed_edges(self, targets: Iterable[str]) -> list[int]:

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from tests.support.machines import ask, linux_facts
 from torchbuild_tasks.catalog import BoardRow, Catalog
 from torchbuild_tasks.model import Cuda, Finding, GpuSeen, Tegra
+from torchbuild_tasks.plan.cuda.archs import are_named
 from torchbuild_tasks.plan.cuda.devices import (
     PROBES,
     address,
@@ -33,7 +34,7 @@ def left_visible(question: Question) -> tuple[Device, ...]:
 
 
 def checked(question: Question) -> tuple[Finding, ...]:
-    return check_devices(question, devices(question))
+    return check_devices(question, devices(question), named=are_named(question))
 
 
 def machine(*gpus: GpuSeen, **changes: Any) -> Question:
@@ -291,6 +292,21 @@ def test_no_gpu_tells_how_each_probe_ended() -> None:
     assert "nvml: no libnvidia-ml.so.1; pci: no GPU" in one.text
     assert "--arch" in one.fix
     assert finding(ask(linux_facts(), cuda=True)).status == "unknown"
+
+
+@pytest.mark.parametrize(
+    ("asked", "says"), [("8.6", False), ("Ampere", False), ("auto", True), ("native", True)]
+)
+@pytest.mark.parametrize("gpus", [(), (pci("0000:41:00.0", UNPUBLISHED),)])
+def test_who_named_the_architectures_is_not_told_to(
+    gpus: tuple[GpuSeen, ...], asked: str, says: bool
+) -> None:
+    facts = linux_facts(cuda=Cuda(gpus=gpus))
+    for question in (
+        ask(facts, cuda=True, arch=asked),
+        ask(facts, cuda=True, set=(f"TORCH_CUDA_ARCH_LIST={asked}",)),
+    ):
+        assert ("--arch" in finding(question).fix) is says
 
 
 PAIR = (

@@ -171,6 +171,11 @@ def asked_archs(question: Question) -> str:
     return _read_request(question)[0]
 
 
+def are_named(question: Question) -> bool:
+    """Say whether capabilities or families were asked for, which need no GPU at hand to be told."""
+    return asked_archs(question).lower() not in WORDS
+
+
 def _decide_archs(
     question: Question,
     chosen: ChosenToolkit,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from torchbuild_tasks.model import Finding
 from torchbuild_tasks.plan.compiler import Compilers, check_host
 from torchbuild_tasks.plan.cuda.advice import choose_best
-from torchbuild_tasks.plan.cuda.archs import choose_archs
+from torchbuild_tasks.plan.cuda.archs import are_named, choose_archs
 from torchbuild_tasks.plan.cuda.checks import check_archs, check_toolkit
 from torchbuild_tasks.plan.cuda.devices import check_devices, devices
 from torchbuild_tasks.plan.cuda.driver import check_driver
@@ -45,7 +45,7 @@ def check_cuda(question: Question, cuda: ChosenCuda, compilers: Compilers) -> tu
     return (
         *check_toolkit(question, cuda.toolkit, cuda.gpus),
         *check_host(question, compilers, cuda.limits),
-        *check_devices(question, cuda.gpus),
+        *check_devices(question, cuda.gpus, named=are_named(question)),
         *check_driver(question, cuda.toolkit.version, cuda.gpus),
         *check_archs(question, cuda.toolkit, cuda.archs, cuda.gpus),
         *check_jetson(question, cuda.toolkit),

@@ -55,11 +55,16 @@ def visible_devices(question: Question, found: tuple[Device, ...]) -> tuple[Devi
     return found if visible is None else tuple(found[place] for place in _visible(found, visible))
 
 
-def check_devices(question: Question, found: tuple[Device, ...]) -> tuple[Finding, ...]:
-    """Report one finding a GPU, and those that are hidden, unknown or missing."""
+def check_devices(
+    question: Question, found: tuple[Device, ...], *, named: bool = False
+) -> tuple[Finding, ...]:
+    """Report one finding a GPU, and those that are hidden, unknown or missing.
+
+    Where architectures are `named`, none says to name them.
+    """
     if not found:
-        return (_none(question.cuda),)
-    checked = (_check_one(device, _not_in_wheels(question, device)) for device in found)
+        return (_none(question.cuda, named=named),)
+    checked = (_check_one(device, _not_in_wheels(question, device), named=named) for device in found)
     return (*checked, *_check_hidden(question.cuda, found))
 
 
@@ -230,13 +235,13 @@ def _not_in_wheels(question: Question, device: Device) -> str:
     return ""
 
 
-def _check_one(device: Device, note: str) -> Finding:
+def _check_one(device: Device, note: str, *, named: bool) -> Finding:
     place = f" ({device.bus})" if device.bus else ""
     split = ", split into MIG instances" if device.mig else ""
     if device.capability is None:
         ids = next((seen.pci_id for seen in device.answers if seen.pci_id), "")
         text = f"{device.name}{place}{f' [{ids}]' if ids else ''}: its compute capability is not known"
-        fix = "Look it up at developer.nvidia.com/cuda-gpus and name it: --arch 8.6"
+        fix = "" if named else "Look it up at developer.nvidia.com/cuda-gpus and name it: --arch 8.6"
         return Finding(id=ID, status="unknown", text=text, fix=fix)
     text = f"{device.name}{place}{split}: compute capability {device.capability}, by {device.via}{note}"
     if not device.disagreement:
@@ -245,10 +250,10 @@ def _check_one(device: Device, note: str) -> Finding:
     return Finding(id=ID, status="warn", text=f"{text}; but {device.disagreement}", fix=fix)
 
 
-def _none(cuda: Cuda) -> Finding:
+def _none(cuda: Cuda, *, named: bool) -> Finding:
     ends = "; ".join(f"{name}: {said}" for name, said in cuda.probes.items())
-    text = f"no GPU was found ({ends or 'nothing was asked'})"
-    fix = "The build works without one. Name the architectures that it shall run on: --arch 8.6"
+    text = f"no GPU was found ({ends or 'nothing was asked'}); the build works without one"
+    fix = "" if named else "Name the architectures that it shall run on: --arch 8.6"
     return Finding(id=ID, status="unknown", text=text, fix=fix)
 
 
