@@ -34,6 +34,7 @@ from torchbuild_tasks.features.reproducible.choose import is_reproducible
 from torchbuild_tasks.model import BuildPlan
 from torchbuild_tasks.options import BuildRequest
 from torchbuild_tasks.plan.decisions import in_last_mode
+from torchbuild_tasks.plan.machine_tools import describe_brought
 from torchbuild_tasks.plan.question import Question
 from torchbuild_tasks.system import files, lock
 from torchbuild_tasks.system.signals import interruptible
@@ -206,6 +207,8 @@ def build(request: BuildRequest, report: Reporter, *, clean_venv: bool = False) 
 def build_plan(question: Question, plan: BuildPlan, report: Reporter, *, clean_venv: bool = False) -> Built:
     """Run the stages of an accepted plan, alone in its checkout."""
     with interruptible(), lock.hold(Path(plan.source), "build", report.note):
+        if brought := describe_brought(question, plan):
+            report.note(brought)
         question, plan = settle_helpers(question, plan, report)
         plan = settle_linker(question, plan, report)
         return run_stages(question, plan, report, CLEAN_STAGES if clean_venv else ())

