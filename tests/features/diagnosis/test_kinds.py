@@ -125,6 +125,7 @@ ABOUT = [
     ("TypeError: unsupported operand type(s) for |: 'type' and 'NoneType'", "python-version", ""),
     ("ImportError: libx.so: failed to map segment from shared object", "permission", ""),
     ("x.RendezvousConnectionError: The connection to the C10d store has failed.", "gpu-communication", ""),
+    ("FileNotFoundError: [Errno 2] No such file or directory: '/opt/gone/gcc'", "missing-tool", "GCC"),
     ("RuntimeError: CUDA error: too many resources requested for launch", "gpu-limit", ""),
     ("RuntimeError: CUDA error: uncorrectable ECC error encountered", "gpu-hardware", ""),
     ("RuntimeError: CUDA error: CUBLAS_STATUS_NOT_INITIALIZED when calling `cublasCreate(handle)`", "gpu-libraries", ""),

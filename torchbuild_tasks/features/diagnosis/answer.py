@@ -20,6 +20,7 @@ _NOT_THERE: Final = (
 )
 # A file that a package or a toolkit brought, and no build made.
 _INSTALLED: Final = re.compile(r"/(?:usr|opt|lib\d*)/|.*-packages[/\\]|[A-Za-z]:[/\\]Program Files")
+_ABSOLUTE: Final = re.compile(r"/|[A-Za-z]:[/\\]")
 _FROM_SUBMODULE: Final = ("missing-header", "missing-source", "missing-package")
 
 
@@ -46,6 +47,7 @@ def names(kind: Kind, machine: Machine) -> Mapping[str, str]:
         "installs": _installs(row, machine) if row and not subject.endswith(".dylib") else "",
         "bundled": row.submodule if row and not machine.audience.has_no_flags else "",
         "installed": subject if _INSTALLED.match(subject) else "",
+        "path": subject if kind.row.look == "tool" and _ABSOLUTE.match(subject) else "",
         "?state": _state(kind, row, machine),
         "?subject": f": {subject}" if subject else "",
         "?component": f", of {row.name}" if row else "",
