@@ -76,7 +76,7 @@ def test_a_program_that_hangs_is_ended_and_named(tmp_path: Path, checkout: Path)
 def test_nothing_is_put_right_unasked_and_then_it_is(checkout: Path) -> None:
     words = ("doctor", "--source", str(checkout), "--offline")
     asked = run(*words, "--fix", **FROM_FOLDERS)
-    assert "submodules: left as it is" in asked.stderr
+    assert "submodules: not done; the command would be" in asked.stderr
     before = findings(run(*words, "--json"))
     assert [before[id]["status"] for id in ("submodules", "git-autocrlf")] == ["error", "warn"]
     done = run(*words, "--fix", "--yes", **FROM_FOLDERS)

@@ -181,7 +181,7 @@ def test_what_is_too_large_for_an_index_is_refused_before_anything_else_is_there
     with running(http.server.ThreadingHTTPServer(("127.0.0.1", 0), Small)) as url:
         done = publish(url, *wheels, large, words=("--yes",), **login)
     assert (done.code, Small.has) == (19, {})
-    assert f"{large.name} was not taken" in done.err and "413" in done.err
+    assert f"{large.name} was not accepted" in done.err and "413" in done.err
 
 
 def test_a_real_index_takes_it_once(wheels: list[Path], tmp_path: Path) -> None:

@@ -45,7 +45,7 @@ def test_a_link_that_leads_out_of_the_checkout(tmp_path: Path, link: str) -> Non
     git = repository(tmp_path / "co", "some/name", "third_party/x")
     (git.folder / link).parent.mkdir(exist_ok=True)
     (git.folder / link).symlink_to(tmp_path / "mine")
-    with pytest.raises(SourceError, match=r"leads to .*mine"):
+    with pytest.raises(SourceError, match=r"points to .*mine"):
         modules(git)
 
 

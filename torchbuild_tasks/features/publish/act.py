@@ -250,7 +250,7 @@ def publish_to_index(url: str, path: Path, report: Reporter) -> None:
         code = process.TIMED_OUT
     if code:
         raise PackageRefused(
-            f"{path.name} was not accepted. The files before it were sent; the same command continues here.",
+            f"{path.name} was not accepted. What was sent before it stays; the same command continues here.",
             looked=tail.lines[-6:],
             next_step="The login is that of TWINE_USERNAME and TWINE_PASSWORD, or of the keyring.",
         )
