@@ -48,10 +48,33 @@ class Machine:
         assert list((self.root / ".torchbuild").iterdir()) == []
         return running.reports[0] if running.reports else None
 
+    def link(self) -> Path:
+        """Have the build make a library of all objects, by the launcher that the plan gives to links."""
+        names = " ".join(f"f{n}.o" for n in range(FILES))
+        launcher = self.environ["CMAKE_CXX_LINKER_LAUNCHER"]
+        rule = f"rule link\n  command = {launcher} c++ -shared -o $out $in\nbuild libf.so: link {names}\n"
+        with (self.root / "build/build.ninja").open("a", encoding="utf-8") as file:
+            file.write(rule)
+        return self.root / "build/libf.so"
+
 
 def count(report: CacheReport | None) -> tuple[int, int]:
     assert report
     return sum(report.hits.values()), sum(report.misses.values())
+
+
+def test_another_checkout_finds_a_link_too_and_never_that_of_other_objects(tmp_path: Path) -> None:
+    with casd(tmp_path / "casd") as (port, _):
+        one, two = (Machine(tmp_path / name, port) for name in ("one", "two"))
+        library, other = one.link(), two.link()
+        first, second = one.build(), two.build()
+        assert first and second and (first.links, second.links) == (0, 1)
+        assert (first.errors, second.errors) == (0, 0)
+        before = library.read_bytes()
+        assert other.read_bytes() == before
+        (two.root / "include/own.h").write_text("#define OWN 7\n", "utf-8")
+        changed = two.build()
+        assert changed and changed.links == 0 and other.read_bytes() != before
 
 
 def test_another_checkout_finds_what_one_has_compiled(tmp_path: Path) -> None:

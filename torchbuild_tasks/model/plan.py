@@ -315,6 +315,7 @@ class CacheReport(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     `not_cached` are commands that it passed on, by the cache's own reason; `shared` are the hits
     that came from a shared cache; `errors` are failures of the cache, none of the compiler. `away` are
     the compiles that servers of a cluster made, by address, `given_back` those that should have been.
+    `links` are the links that were found, which are no compiles and count in nothing else.
     """
 
     tool: str
@@ -325,6 +326,7 @@ class CacheReport(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     errors: int = 0
     away: Mapping[str, int] = msgspec.field(default_factory=dict)
     given_back: int = 0
+    links: int = 0
 
 
 class CacheState(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

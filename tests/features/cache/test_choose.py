@@ -289,6 +289,19 @@ def test_only_what_is_sent_away_asks_whether_the_server_still_answers() -> None:
     assert "RECC_KEEPALIVE_TIME" in values(chosen(sent))
 
 
+def test_recc_also_finds_links_and_runs_none_elsewhere() -> None:
+    linker = "CMAKE_CXX_LINKER_LAUNCHER"
+    kept, sent = (
+        values(chosen(ask_cache(having(RECC), **flags)))
+        for flags in ({"cache": REAPI}, {"distribute": REAPI})
+    )
+    assert kept[linker] == sent[linker] == "/usr/bin/recc" and kept["RECC_LINK"] == "1"
+    assert "RECC_LINK_CACHE_ONLY" in sent and "RECC_LINK_CACHE_ONLY" not in kept
+    own = values(chosen(ask_cache(having(RECC), cache=REAPI, set=(f"{linker}=mine",))))
+    assert linker not in own
+    assert linker not in values(chosen(ask_cache(having(CCACHE))))
+
+
 def test_it_is_not_used_unless_asked_for() -> None:
     assert values(chosen(ask_cache(having(RECC)))) == values(chosen(ask_cache(having()))) == {}
 

@@ -161,3 +161,17 @@ def test_recc_counts_each_process_for_itself() -> None:
     report = recc_report(metrics)
     assert report == CacheReport(tool="recc", hits={"other": 1}, misses={"other": 1}, shared=1, errors=1)
     assert recc_report("") == CacheReport(tool="recc")
+
+
+def test_a_link_that_recc_finds_is_no_compile_and_no_failure() -> None:
+    """Lines of 1.4.30 with RECC_LINK."""
+    metrics = (
+        "recc.action_cache_hit:1|c\nrecc.query_action_cache:74|ms\n"
+        "recc.linker_deps:40|ms\nrecc.query_action_cache:9|ms\nrecc.link_action_cache_hit:1|c\n"
+        "recc.linker_deps:41|ms\nrecc.query_action_cache:8|ms\nrecc.link_action_cache_miss:1|c\n"
+    )
+    report = recc_report(metrics)
+    assert report == CacheReport(tool="recc", hits={"other": 1}, shared=1, links=1)
+    assert report_lines(report) == (
+        "recc: 1 hits, 0 misses (100%); 1 hits came from the shared cache; 1 links too",
+    )

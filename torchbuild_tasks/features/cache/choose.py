@@ -31,6 +31,7 @@ LAUNCHERS: Final[Mapping[str, tuple[str, ...]]] = {
     "c++": ("CMAKE_C_COMPILER_LAUNCHER", "CMAKE_CXX_COMPILER_LAUNCHER"),
     "cuda": ("CMAKE_CUDA_COMPILER_LAUNCHER",),
 }
+LINKERS: Final = ("CMAKE_C_LINKER_LAUNCHER", "CMAKE_CXX_LINKER_LAUNCHER")  # read by CMake from 3.21 on
 PREFIXES: Final = ("CCACHE_", "SCCACHE_", "RECC_")
 FOLDERS: Final[Mapping[str, str]] = {"ccache": "CCACHE_DIR", "sccache": "SCCACHE_DIR"}
 CHECKOUT: Final = "the checkout"
@@ -345,7 +346,8 @@ def _launchers(question: Question, chosen: tuple[tuple[str, Candidate], ...]) ->
         because = f"{_language_name(language)}: {_figures(question, language, candidate)}"
         # CMake reads a backslash as the beginning of an escape.
         program = candidate.program.replace("\\", "/")
-        for name in LAUNCHERS[language]:
+        links = (name for name in LINKERS if candidate.name == RECC and decide(question, name) is None)
+        for name in (*LAUNCHERS[language], *links):
             yield Choice(name=name, value=program, because=because)
 
 
@@ -508,12 +510,14 @@ def _of_recc(question: Question, remote: Remote) -> dict[str, tuple[str, str]]:
     )
     # Else the PATH of the build is part of each key, and with it the venv of the checkout.
     values["RECC_REMOTE_ENV_PATH"] = ("/usr/local/bin:/usr/bin:/bin", "the same in every checkout")
+    values["RECC_LINK"] = ("1", "a link of the same objects and paths is found again, too")
     values["RECC_REQUEST_TIMEOUT"] = ("10", "seconds; a compile asks a server that hangs twice at most")
     if is_reapi(str(question.value("distribute", ""))):
         values["RECC_KEEPALIVE_TIME"] = (
             "10",
             "seconds; else a compile waits for ever for a server that hangs",
         )
+        values["RECC_LINK_CACHE_ONLY"] = ("1", "a server lacks what a link here reads")
         values["RECC_FALLBACK_TO_LOCAL"] = ("1", "what does not come back is compiled here")
     else:
         values["RECC_CACHE_ONLY"] = ("1", "it is compiled here; --distribute sends it away")

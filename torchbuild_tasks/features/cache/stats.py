@@ -69,12 +69,15 @@ def recc_report(metrics: str) -> CacheReport:
         if match := _COUNTER.fullmatch(line):
             counts[match[1]] += int(match[2]) if match[3] == "c" else 1
     hits, misses = counts["action_cache_hit"], counts["action_cache_miss"]
+    links = counts["link_action_cache_hit"]
+    answered = hits + misses + links + counts["link_action_cache_miss"]
     return CacheReport(
         tool="recc",
         hits={OTHER: hits} if hits else {},
         misses={OTHER: misses} if misses else {},
         shared=hits,
-        errors=counts["query_action_cache"] - hits - misses,
+        errors=counts["query_action_cache"] - answered,
+        links=links,
     )
 
 
@@ -147,6 +150,7 @@ def add_reports(one: CacheReport, other: CacheReport) -> CacheReport:
         errors=one.errors + other.errors,
         away=Counter(one.away) + Counter(other.away),
         given_back=one.given_back + other.given_back,
+        links=one.links + other.links,
     )
 
 
@@ -169,6 +173,8 @@ def report_lines(report: CacheReport) -> tuple[str, ...]:
         line += f" - {_by_language(report)}"
     if report.shared:
         line += f"; {report.shared} hits came from the shared cache"
+    if report.links:
+        line += f"; {report.links} links too"
     lines = [line]
     if report.away or report.given_back:
         lines.append(_away(report))
