@@ -291,10 +291,8 @@ def test_only_what_is_sent_away_asks_whether_the_server_still_answers() -> None:
 
 def test_recc_also_finds_links_and_runs_none_elsewhere() -> None:
     linker = "CMAKE_CXX_LINKER_LAUNCHER"
-    kept, sent = (
-        values(chosen(ask_cache(having(RECC), **flags)))
-        for flags in ({"cache": REAPI}, {"distribute": REAPI})
-    )
+    kept = values(chosen(ask_cache(having(RECC), cache=REAPI)))
+    sent = values(chosen(ask_cache(having(RECC), distribute=REAPI)))
     assert kept[linker] == sent[linker] == "/usr/bin/recc" and kept["RECC_LINK"] == "1"
     assert "RECC_LINK_CACHE_ONLY" in sent and "RECC_LINK_CACHE_ONLY" not in kept
     own = values(chosen(ask_cache(having(RECC), cache=REAPI, set=(f"{linker}=mine",))))
