@@ -284,7 +284,7 @@ def test_a_function_that_magma_no_longer_makes_fails_no_torch(broken: Broken) ->
     report = verify(broken(PRETENDED_GPU + SVD_HANDED_ON), *passing(("cuda_linalg",)))
     (row,) = [row for row in report.checks if row.check == "cuda_linalg"]
     assert row.outcome == "passed", row.detail
-    assert "svd is no longer made by it; eigh off by" in row.detail
+    assert "svd is left to the other library; eigh off by" in row.detail
 
 
 # What is broken, and which checks notice.

@@ -88,9 +88,7 @@ def _brings_nccl(chosen: ChosenToolkit) -> bool:
 def _magma(question: Question) -> Choice | None:
     if decide(question, "MAGMA_HOME") or is_helper(question, "magma"):
         return None
-    because = (
-        "nobody builds MAGMA for aarch64, upstream's own builds leave it out too: cuSOLVER does its work"
-    )
+    because = "MAGMA is not built for aarch64, upstream's own torch has none either: cuSOLVER does its work"
     return Choice(name="USE_MAGMA", value="0", because=because)
 
 

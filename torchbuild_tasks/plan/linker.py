@@ -268,7 +268,7 @@ def _on_windows(question: Question, name: str, because: str, source: Source) -> 
         fix = "Install LLVM, which has lld-link.exe, or give its path. There is no other one on Windows."
         finding = Finding(id="linker", status="error", text=text, fix=fix)
         return ChosenLinker(choice=_choice(name, because, source), problems=(finding,))
-    text = f"{program} instead of link.exe is not tried before the build: nobody has measured it"
+    text = f"{program} instead of link.exe is not tried before the build: it was not measured"
     variable = Choice(
         name="CMAKE_LINKER", value=program.replace("\\", "/"), because=f"the linker: {because}", source=source
     )

@@ -197,7 +197,7 @@ def solve(torch: Any) -> str:
         ("eigh", multiply_eigh, tall.t() @ tall, 1e-12),
     ):
         got = by_the_library_itself(compute)
-        text = f"{name} is no longer made by it" if got is None else ""
+        text = f"{name} is left to the other library" if got is None else ""
         details.append(text or compare(name, got, wanted.tolist(), allowed))
     return "; ".join(details)
 

@@ -57,7 +57,8 @@ def _conda_compilers(view: View) -> list[Finding]:
     compiler = view.choice("CXX")
     linker = next(linkers, "")
     prefixes = _conda_prefixes(view)
-    compilers, linked = _conda_of(compiler, prefixes), _conda_of(linker, prefixes)
+    compilers = _conda_of(compiler, prefixes)
+    linked = _conda_of(linker, prefixes)
     findings: list[Finding] = []
     if compilers and not prefixes[compilers]:
         text = f"{compiler} is of the conda environment {compilers}, and torch is built for another Python"
