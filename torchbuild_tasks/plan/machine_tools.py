@@ -145,7 +145,7 @@ def describe_brought(question: Question, plan: BuildPlan) -> str:
     brought = next((choice for choice in plan.choices if choice.name == _BROUGHT), None)
     if brought is None or question.facts.tree.previous is not None:
         return ""
-    return f"from PyPI, for this build alone: {brought.value} ({brought.because})"
+    return f"from PyPI: {brought.value} ({brought.because})"
 
 
 def check_better(question: Question, python: Python, *, foreign: bool) -> Iterator[Finding]:

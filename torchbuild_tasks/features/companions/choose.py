@@ -59,7 +59,9 @@ def read_with(words: tuple[str, ...], catalog: Catalog) -> tuple[Wanted, ...]:
             next_step = f"Known are {', '.join(rows)}, each also as NAME=PATH or NAME=URL@REF."
             raise UsageError(f"--with {word!r}: no project of that name is known{hint}", next_step=next_step)
         if equals and not place:
-            raise UsageError(f"--with {word!r} has nothing after its =", next_step=f"Add --with {name}=PATH")
+            raise UsageError(
+                f"--with {word!r} has nothing after its =", next_step=f"Write --with {name}=PATH"
+            )
         wanted[name] = _read(rows[name], place)
     return tuple(wanted.values())
 

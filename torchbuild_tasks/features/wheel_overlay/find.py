@@ -18,6 +18,7 @@ from torchbuild_tasks.build.history import build_program, longest_build
 from torchbuild_tasks.build.ledger import last_manifest
 from torchbuild_tasks.build.work import Work
 from torchbuild_tasks.catalog import Catalog
+from torchbuild_tasks.catalog.match import parse_version
 from torchbuild_tasks.errors import ArchiveRefused, DownloadFailed, PlanRefused, UsageError
 from torchbuild_tasks.facts.wheel import VERSION_FILE, look_at_version, look_at_wheel
 from torchbuild_tasks.features.wheel_overlay.cheapest import about
@@ -309,19 +310,20 @@ def _find_release(work: Work) -> Iterator[Wheel]:
         if against := stand_against(work, reached):
             raise _refuse_compile(work, f"the release {version}", against)
     else:
-        version = stem(work)
+        version = release_of(work)
         work.report.note(
             f"No release's tag is an ancestor of this commit; so the wheel of {version} is compared with it."
         )
-    yield _look_in_index(work, in_index(version, work.request))
+    yield _look_in_index(work, indexed_version(version, work.request))
 
 
-def stem(work: Work | Scene) -> str:
+def release_of(work: Work | Scene) -> str:
     """Return the release that the checkout's version is of, or leads to: 2.6.0 of 2.6.0a0+git1234567."""
-    return str(work.facts.tree.version).partition("a")[0].partition("+")[0]
+    version = parse_version(work.facts.tree.version)
+    return version.base_version if version else str(work.facts.tree.version)
 
 
-def in_index(version: str, request: BuildRequest) -> str:
+def indexed_version(version: str, request: BuildRequest) -> str:
     """Return what is asked of the index for a release: PyPI's wheel, unless one without CUDA is asked for."""
     return f"{version}+cpu" if request.cpu else version
 

@@ -36,13 +36,13 @@ from torchbuild_tasks.features.wheel_overlay.find import (
     Scene,
     check_wheel,
     find_named_wheels,
-    in_index,
+    indexed_version,
     local_wheels,
     look_at_change,
     look_at_due,
     nearest_release,
+    release_of,
     stand_against,
-    stem,
 )
 from torchbuild_tasks.model import BuildPlan, Choice, Finding
 from torchbuild_tasks.model.wheel import Wheel
@@ -80,12 +80,15 @@ def _foresee_auto(scene: Scene, request: BuildRequest) -> BuildPlan:
             return _plan_with_wheel(scene, wheel)
     release = nearest_release(scene)
     if release is None:
-        return _with(scene.plan, Choice(name="wheel", value=in_index(stem(scene), request), because=_LATER))
+        return _with(
+            scene.plan,
+            Choice(name="wheel", value=indexed_version(release_of(scene), request), because=_LATER),
+        )
     version, reached = release
     if against := stand_against(scene, reached):
         return _refuse(scene.plan, *against)
     because = f"{_differs(scene.plan)} differs from this release; it would be downloaded"
-    return _with(scene.plan, Choice(name="wheel", value=in_index(version, request), because=because))
+    return _with(scene.plan, Choice(name="wheel", value=indexed_version(version, request), because=because))
 
 
 def _foresee_local(scene: Scene, wheels: list[Wheel], word: str) -> BuildPlan:
