@@ -81,7 +81,7 @@ STAGES: Final = (
         lambda work: work.plan.way.name != "install",  # else Ninja may find nothing to do
     ),
     Stage("try the compilers", "build.preflight:preflight", lambda work: work.plan.preflight),
-    Stage("check what is there", "build.prepare:make_fresh"),
+    Stage("check what is there", "build.prepare:refresh_tree"),
     Stage("prepare Python", "build.prepare:prepare_python"),
     Stage("patch the source", "features.patches.act:apply_patches", is_patched),
     Stage("build one target", "build.target:build_target", lambda work: work.request.target),
@@ -247,7 +247,9 @@ def run_stages(
     from torchbuild_tasks.features.manifest.act import Basis, complete_manifest, redact, start_manifest
     from torchbuild_tasks.verify.judge import require_passed
 
-    request, facts, catalog = question.request, question.facts, question.catalog
+    request = question.request
+    facts = question.facts
+    catalog = question.catalog
     root = Path(plan.source)
     basis = Basis(tool=writer(), request=request, settings=question.settings, facts=facts, plan=plan)
     outputs = (of_either_era if request.from_wheel else recordable)(catalog, plan.era)
@@ -326,7 +328,8 @@ def verify(request: BuildRequest, report: Reporter) -> VerifyReport:
     if running := question.facts.tree.running:
         report.note(running.said)
     report.stage("verify")
-    expectations, previous = plan.expectations, question.facts.tree.previous
+    expectations = plan.expectations
+    previous = question.facts.tree.previous
     if previous and "wheel" in previous.inputs:
         from torchbuild_tasks.features.wheel_overlay.choose import promise
 

@@ -41,6 +41,6 @@ def test_a_better_ninja_that_cannot_be_installed_is_left_out(monkeypatch: pytest
     monkeypatch.setattr(prepare, "install", install)
     said: list[str] = []
     assert PLAN.environment.better is not None
-    prepare._install_better(work(PLAN, said), PLAN.environment.better)
+    prepare._install_optional(work(PLAN, said), PLAN.environment.better)
     left_out = "Left out, because it is not available: ninja>=1.13"
     assert said == [f"{left_out} (--machine-tools does not ask for it)"]

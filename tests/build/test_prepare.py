@@ -9,7 +9,7 @@ import pytest
 
 from tests.support.machines import linux_facts, plan_of
 from tests.support.preflight import Said, ledger_of
-from torchbuild_tasks.build.prepare import prepare_python, uses_uv, ways_to_make
+from torchbuild_tasks.build.prepare import list_venv_commands, prepare_python, uses_uv
 from torchbuild_tasks.build.work import Fetching, Work
 from torchbuild_tasks.catalog import load_catalog
 from torchbuild_tasks.model import Command, Environment
@@ -28,14 +28,14 @@ def test_behind_uv_stands_the_module_of_python_for_the_same_folder() -> None:
         "/bin/python3.11",
         "/src/.torchbuild/venv",
     )
-    by_uv, by_module = ways_to_make(Command(argv=argv, cwd="/src", because="a test"))
+    by_uv, by_module = list_venv_commands(Command(argv=argv, cwd="/src", because="a test"))
     assert by_uv.argv == argv and uses_uv(argv)
     assert by_module.argv == ("/bin/python3.11", "-m", "venv", "/src/.torchbuild/venv")
 
 
 def test_pythons_own_module_stands_alone() -> None:
     create = Command(argv=("/bin/python3", "-m", "venv", "/v"), cwd="/src", because="a test")
-    assert ways_to_make(create) == (create,) and not uses_uv(create.argv)
+    assert list_venv_commands(create) == (create,) and not uses_uv(create.argv)
 
 
 @pytest.mark.parametrize("mode", ["develop", "wheel"])

@@ -24,7 +24,7 @@ from tests.support.capabilities import needs, needs_cmake, needs_linux_compiler
 from tests.support.driver import TORCHBUILD, Run, environment, torchbuild
 from tests.support.sample import ERAS, Era, materialise
 from torchbuild_tasks.build.install.due import Snapshot
-from torchbuild_tasks.build.install.inner_loop import leave_second
+from torchbuild_tasks.build.install.inner_loop import wait_for_next_second
 
 pytestmark = [pytest.mark.integration, needs_linux_compiler]
 
@@ -216,14 +216,14 @@ def test_nothing_is_of_the_second_of_the_last_install(tmp_path: Path) -> None:
         source.write_text(text, "utf-8")
         subprocess.run(["cmake", "-P", script], check=True)
         seen = source.stat()
-        leave_second(Snapshot(sources={str(source): (seen.st_size, seen.st_mtime_ns)}))
+        wait_for_next_second(Snapshot(sources={str(source): (seen.st_size, seen.st_mtime_ns)}))
     assert (place / source.name).read_text("utf-8") == "newer"
 
 
 def test_a_time_in_the_future_is_not_waited_for() -> None:
     began = time.monotonic()
-    leave_second(Snapshot(sources={"x": (1, time.time_ns() + 60 * 10**9)}))
-    leave_second(None)
+    wait_for_next_second(Snapshot(sources={"x": (1, time.time_ns() + 60 * 10**9)}))
+    wait_for_next_second(None)
     assert time.monotonic() - began < 30
 
 

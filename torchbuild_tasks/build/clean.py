@@ -77,7 +77,7 @@ def remove_patches(root: Path, report: Reporter, dry_run: bool) -> Removal:
 
 
 def uninstall_command(facts: Facts) -> Command | None:
-    """Return the pip call that takes the editable install of this checkout away, if one is there."""
+    """Return the pip command that uninstalls this checkout's editable install; None if there is none."""
     for python in facts.pythons:
         if python.torch_from and python.torch_from.rstrip("/") == facts.tree.root.rstrip("/"):
             argv = (python.executable, "-m", "pip", "uninstall", "--yes", "torch")
@@ -102,8 +102,8 @@ def remove_stale(work: Work) -> Work:
         return work
     previous = work.facts.tree.previous
     if work.up_to_date and previous is not None and previous.result == "ok":
-        return work  # nothing was installed since this was last looked at
-    if stale := (*leftovers.find_left_out(work.root, work.build_dir), *_dead(work)):
+        return work  # nothing was installed since the last check
+    if stale := (*leftovers.find_left_out(work.root, work.build_dir), *_list_dead_outputs(work)):
         outputs = recordable(work.catalog, work.plan.era)
         removal = ownership.plan_stale(work.root, work.build_dir, outputs, stale)
         removed = ownership.remove(removal)
@@ -119,20 +119,20 @@ def remove_stale(work: Work) -> Work:
 
 
 def set_foreign_files_aside(work: Work) -> None:
-    """Move what is of others out of the folders that the front end empties at each install.
+    """Move files that no build wrote out of the folders that the front end empties at each install.
 
-    scikit-build-core empties a folder that has its tag, with all that a person put there, and refuses one
-    without, as a clean that keeps a file leaves it or a kill between two files: for ever.
+    scikit-build-core empties a folder that has its tag file, including files that the user put there. It
+    fails at every install if the tag is missing, as after an incomplete clean or a kill between two files.
 
     Raises:
-        BuildFailed: it cannot be moved.
+        BuildFailed: a file cannot be moved.
     """
     inside = ownership.within(work.root, work.build_dir)
     for name, tag in find_emptied_folders(work.catalog) if inside else ():
         folder = work.build_dir / name
         if is_link(folder) or not folder.is_dir():
             continue
-        foreign = _foreign(work, folder, {folder / tag, folder / ".gitignore"})
+        foreign = _list_foreign_files(work, folder, {folder / tag, folder / ".gitignore"})
         with files.translate_errors(BuildFailed, folder):
             if foreign:
                 aside = free_name(folder)
@@ -145,12 +145,12 @@ def set_foreign_files_aside(work: Work) -> None:
                     f"{folder} is emptied at each install; "
                     f"files that no build made were moved to {aside}: {names}"
                 )
-            if not (folder / tag).exists():  # all that is left in it was installed there
+            if not (folder / tag).exists():  # only installed files are left in it
                 remove_tree(folder)
 
 
-def _foreign(work: Work, folder: Path, tags: Collection[Path]) -> list[Path]:
-    """Return the files of a folder that no build put there, and those that were changed since."""
+def _list_foreign_files(work: Work, folder: Path, tags: Collection[Path]) -> list[Path]:
+    """Return the files of a folder that no build wrote, or that were changed since a build wrote them."""
     recorded = ownership.read(work.root, ownership.OWNED) or {}
     paths = (path for path in folder.rglob("*") if path not in tags and (is_link(path) or not path.is_dir()))
     here = {path.relative_to(work.root).as_posix(): path for path in paths}
@@ -165,11 +165,11 @@ def free_name(folder: Path) -> Path:
     return next(path for path in names if not os.path.lexists(path))
 
 
-def _dead(work: Work) -> tuple[str, ...]:
-    """Return what stands in Ninja's log and is in its graph no longer, relative to the checkout.
+def _list_dead_outputs(work: Work) -> tuple[str, ...]:
+    """Return the outputs in Ninja's log that its graph no longer builds, relative to the checkout.
 
-    Asked where more than an edit of sources came before: Ninja reads its whole graph for it. Ninja before
-    1.10 cannot say it.
+    Skipped after a mere edit of sources, because Ninja reads its whole graph for it. Ninja before 1.10 has
+    no such tool.
     """
     if work.front_end_skipped and not work.plan.freshness.changes:
         return ()

@@ -1,11 +1,11 @@
-"""Build torch, on one page: what has to run, how it is run, what a failure quotes, what is remembered.
+"""Build torch: choose the commands, run them, report a failure, and record the times of the steps.
 
 `build_torch` chooses between Ninja with CMake's own install and PyTorch's Python front end, and runs the
 commands of that route. `run_build` runs one command again with less where memory or an old GNU make ends it.
 `_run_once` runs it with the jobserver and the monitor, and keeps the times of its steps. Below are the stages
 that follow: the wheel is installed, and torch is verified.
 
-What only a build that compiles needs is imported inside, so that one which finds nothing to do is quick.
+Modules that only a compiling build needs are imported inside functions, so that a no-op build starts fast.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ from torchbuild_tasks.values import replace
 if TYPE_CHECKING:
     from torchbuild_tasks.features.diagnosis.scan import LogScanner
 
-# Seconds between two looks of the time estimate at the output: reading every block twice would cost
-# what streaming does.
+# Seconds between two updates of the time estimate: parsing every block of output would double the cost
+# of streaming it.
 _PACE_EVERY: Final = 0.5
 _ALL_CHECKS: Final = "`verify` runs all checks."
 
@@ -74,10 +74,10 @@ def _note_cmake(work: Work) -> None:
 
 
 def run_build(work: Work, command: Command) -> Work:
-    """Run one command of the build; one that memory ends is run again with fewer jobs.
+    """Run one command of the build; repeat it with fewer jobs if memory ran out.
 
     Returns:
-        The work with the number of jobs, and with or without the jobserver, as it ran through.
+        The work, with the number of jobs and the jobserver that the successful run had.
 
     Raises:
         BuildFailed: it failed.
@@ -154,7 +154,7 @@ def _with_jobs(command: Command, jobs: str) -> tuple[str, ...]:
 
 
 def run_logged(work: Work, command: Command, environ: Mapping[str, str]) -> None:
-    """Run a command into the log of the build, as a build is run, without its jobserver and monitor.
+    """Run a command with its output in the log of the build, without jobserver and monitor.
 
     Raises:
         BuildFailed: it failed.
@@ -187,7 +187,8 @@ def install_wheel(work: Work) -> Work:
     """Install the new wheel of a build in wheel mode where it is verified, dependencies after it."""
     from torchbuild_tasks.build.prepare import install
 
-    wheel, python = require_wheel(work), work.plan.environment.python
+    wheel = require_wheel(work)
+    python = work.plan.environment.python
     for options in (("--force-reinstall", "--no-deps"), ()):
         argv = (python, "-m", "pip", "install", "--disable-pip-version-check", *options, str(wheel))
         install(work, Command(argv=argv, cwd=work.plan.source, because="the wheel is verified as installed"))
@@ -195,7 +196,7 @@ def install_wheel(work: Work) -> Work:
 
 
 def require_wheel(work: Work) -> Path:
-    """Return the wheel that the build made, and name it.
+    """Return the wheel that the build made, and report its path.
 
     Raises:
         BuildFailed: there is none.
@@ -210,10 +211,10 @@ def require_wheel(work: Work) -> Path:
 
 
 def verify_torch(work: Work) -> Work:
-    """Hold the built torch to what the plan promised, unless nothing was built since it passed.
+    """Compare the built torch with the plan's promises, unless nothing was built since it last passed.
 
-    After an edit that the front end was not needed for, whether torch imports and is the right one is
-    enough: all checks take many times what the edit took. A note names what was left out.
+    After an edit that did not need the front end, only the import and the identity of torch are checked:
+    all checks take many times longer than the edit's build. A note names the checks left out.
     """
     if work.request.target:
         return work

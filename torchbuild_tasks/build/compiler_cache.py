@@ -18,12 +18,12 @@ if TYPE_CHECKING:
 
 
 def start_cache(work: Work) -> Work:
-    """Start it, unless Ninja may find nothing to do: then a server is not worth its start."""
+    """Start the planned cache, unless Ninja may find nothing to do: a server would be started in vain."""
     return work if work.plan.way.name == "install" else begin_cache(work)
 
 
 def begin_cache(work: Work) -> Work:
-    """Have the cache of the plan work from here on, until `stop_cache` or the end of the run."""
+    """Start the planned cache; it runs until `stop_cache` or the end of the run."""
     if work.plan.cache is None:
         return work
     running = work.background.enter_context(_run_cache(work, work.plan.cache))
@@ -33,19 +33,19 @@ def begin_cache(work: Work) -> Work:
 
 
 def stop_cache(work: Work) -> Work:
-    """Stop what runs during the compile and report what the cache did; after a failure the run's end does."""
+    """Stop the cache's server and report its hits; after a failure the end of the run does so."""
     work.background.close()
     return work
 
 
 @contextlib.contextmanager
 def _run_cache(work: Work, plan: CachePlan) -> Iterator[Running]:
-    """Run the cache, and note its reports, which are there once it has stopped."""
+    """Run the cache during the body, then record its reports in the manifest."""
     from torchbuild_tasks.features.cache.run import cache_running
     from torchbuild_tasks.features.cluster.act import client_of
     from torchbuild_tasks.system import files
 
-    files.state_dir(work.root)  # ccache writes down there what it did
+    files.state_dir(work.root)  # ccache writes its statistics log there
     note = work.report.note
     previous = work.facts.tree.previous
     context = cache_running(
@@ -66,7 +66,7 @@ def _run_cache(work: Work, plan: CachePlan) -> Iterator[Running]:
 
 
 def _remove_launcher(work: Work) -> None:
-    """Have CMake run again, for a launcher that cannot run stands in what it remembers."""
+    """Set CMake's cache aside, because it names a launcher that cannot run."""
     from torchbuild_tasks.features.cache.choose import LAUNCHERS
 
     work.ledger.open()

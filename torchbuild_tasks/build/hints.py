@@ -1,4 +1,4 @@
-"""Hints to whoever waits for a build: what slows it down at this moment, and what can be done about it."""
+"""Hints shown during a build: what slows it down at this moment, and how to speed it up."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from torchbuild_tasks.catalog import GIB
 from torchbuild_tasks.features.cache.choose import NONE, NOTHING_HERE, SCCACHE, built_without
 from torchbuild_tasks.model import BuildPlan, Choice, Diagnosis, Finding, Tool
 
-_LONG: Final = 20 * 60.0  # seconds of compiling after which the next build is worth a thought
-_SWAP: Final = GIB // 2  # a system moves a little of unused memory out at any time
+_LONG: Final = 20 * 60.0  # seconds of compiling after which a cache for the next build is suggested
+_SWAP: Final = GIB // 2  # bytes; systems swap out a little unused memory at any time
 _ALONE: Final = 60.0  # seconds
 _WIDTH: Final = 300  # of an error; the log has all of it
 _CACHES: Final = ("ccache", "sccache")
@@ -33,7 +33,7 @@ _KINDS: Final = tuple(
 
 
 class Advice(msgspec.Struct, frozen=True, kw_only=True):
-    """Advice by the plan: `cache` and `linker` are "" where there is nothing.
+    """Advice from the plan about the compiler cache and the linker; "" for none.
 
     `jobs` is how many steps may run at once.
     """
@@ -60,7 +60,7 @@ class State(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def advice(plan: BuildPlan, tools: Sequence[Tool]) -> Advice:
-    """Return what can be done on this machine about a build that is slow.
+    """Return the ways to speed up a build on this machine.
 
     Args:
         plan: its choices say what the build has, and who decided it.
@@ -77,24 +77,24 @@ def advice(plan: BuildPlan, tools: Sequence[Tool]) -> Advice:
 
 
 def hint(state: State, can: Advice) -> tuple[str, str] | None:
-    """Return the name and the text of the most urgent hint that was not given yet and has a reason."""
+    """Return the name and the text of the most urgent hint that applies and was not shown yet."""
     urgent = (
         ("swap", state.swap - state.swap_at_start > _SWAP, _swap_text(can)),
         ("cache", bool(can.cache) and state.elapsed >= _LONG, _cache_text(can)),
-        ("alone", _waits(state, can), _alone_text(state, can)),
+        ("alone", _is_waiting_for_one_step(state, can), _alone_text(state, can)),
     )
     return next(((name, text) for name, due, text in urgent if due and name not in state.shown), None)
 
 
 def first_error_text(number: int, line: str, causes: Sequence[Diagnosis]) -> str:
-    """Return what to say of the first error of a build that still runs."""
+    """Return the message about the first error of a build that still runs."""
     error = f"First error, in line {number} of the log: {line.strip()[:_WIDTH]}"
     cause = f"{causes[0].cause} " if causes else ""
     return f"{error}\n{cause}What runs already is still waited for; Ctrl-C ends it now."
 
 
-def _waits(state: State, can: Advice) -> bool:
-    """Return whether one program has worked alone for a minute, with as long to go: not for the last link."""
+def _is_waiting_for_one_step(state: State, can: Advice) -> bool:
+    """Return whether one step has run alone for a minute with a minute or more left (not the last link)."""
     long = state.alone >= _ALONE and (state.seconds_left or 0.0) >= _ALONE
     return can.jobs > 1 and len(state.working) == 1 and long
 
@@ -123,13 +123,13 @@ def _alone_text(state: State, can: Advice) -> str:
 
 
 def _cache_advice(choice: Choice | None, here: set[str], findings: Sequence[Finding]) -> str:
-    """Return what to do about no cache; "" where there is one, or the user wants none."""
+    """Return how to get a compiler cache; "" if the build has one, or the user declined it."""
     if choice is None or choice.value != NONE or choice.source != "default":
         return ""
     tool = next((name for name in _CACHES if name in here), "")
     if built_without(choice):
         return f"{tool} is here: --clean takes it." if tool else _get_cache(findings)
-    # One that is here and not taken was declined (USE_CCACHE=0), or a launcher of the user's is.
+    # An installed cache that is not used was declined (USE_CCACHE=0), or the user set a launcher.
     return _get_cache(findings) if choice.because == NOTHING_HERE and not tool else ""
 
 
@@ -139,7 +139,7 @@ def _get_cache(findings: Sequence[Finding]) -> str:
 
 
 def _linker_advice(choice: Choice | None, here: set[str], findings: Sequence[Finding]) -> str:
-    """Return a faster linker, where the build has the compiler's own and no flag asked for that."""
+    """Return advice about a faster linker, if the compiler's own is used by default."""
     if choice is None or choice.value != "default" or choice.source != "default":
         return ""
     if option := next((flag for tool, flag in _LINKERS.items() if tool in here), ""):

@@ -1,4 +1,4 @@
-"""Remember builds on this machine: the times of their steps, and the memory that compiles took.
+"""The history of builds on this machine: the times of their steps, and the memory that compiles took.
 
 It is read for the time that is left of a build under way, and for the number of jobs of the next plan.
 """
@@ -44,7 +44,7 @@ _OLD: Final = ("jobs", "after")  # keys of 0.1: how many steps ran at once, and 
 T = TypeVar("T", History, PastPeaks)
 _EVERY: Final = 1.0  # seconds between two looks at Ninja's log
 _LONG: Final = 100  # steps from which on the graph is worth its half second
-_LONGEST_GRAPH: Final = 1 << 30  # bytes; that of a whole PyTorch has some ten millions
+_LONGEST_GRAPH: Final = 1 << 30  # bytes; PyTorch's has some ten millions
 _RELEASE: Final = re.compile(r"\d+\.\d+")
 _MAKE_PROGRAM: Final = re.compile(r"^CMAKE_MAKE_PROGRAM:[A-Z]+=(.+)$", re.MULTILINE)
 
@@ -62,17 +62,17 @@ def read_history(path: Path, source: Path, compiler: str) -> History:
 
 
 def write_history(path: Path, history: History) -> str:
-    """Write it; "" or why it could not be written, in a line."""
+    """Write it; return "", or why it could not be written."""
     return _write_value(path, history, "The step times are")
 
 
 def read_peaks(store: Path) -> PastPeaks:
-    """Return the memory that builds on this machine took; nothing where that cannot be read."""
+    """Return the memory that builds on this machine took; empty if the file cannot be read."""
     return _read_value(PastPeaks, store / PEAKS) or PastPeaks()
 
 
 def write_peaks(store: Path, peaks: PastPeaks) -> str:
-    """Write it; "" or why it could not be written, in a line."""
+    """Write it; return "", or why it could not be written."""
     return _write_value(store / PEAKS, peaks, "The memory that was taken is")
 
 
@@ -99,7 +99,7 @@ def _write_value(path: Path, value: History | PastPeaks, what: str) -> str:
 
 
 class Follower:
-    """Reads what Ninja appends to its log while it works.
+    """Reads the lines that Ninja appends to its log while it works.
 
     What the log held before is not returned again, also when Ninja rewrites it: at its start it makes a
     long log short.
@@ -114,7 +114,7 @@ class Follower:
 
     @property
     def built(self) -> frozenset[str]:
-        """Return the outputs that the log named before."""
+        """Return the outputs that the log named before this build."""
         fields = (line.split(b"\t") for line in self._old)
         return frozenset(each[3].decode(errors="surrogateescape") for each in fields if len(each) == 5)
 
@@ -126,7 +126,7 @@ class Follower:
         return ""
 
     def new(self) -> str:
-        """Return the whole lines that came since it was asked last."""
+        """Return the complete lines appended since the last call."""
         size = _size(self._path)
         if size == self._at:
             return ""
@@ -153,16 +153,16 @@ def _read(path: Path, start: int) -> bytes:
     return b""
 
 
-# ---- a build under way, and what is kept of it
+# ---- a running build, and what is recorded of it
 
 
 class Pace:
-    """The time left of one build: hand it the output, and ask.
+    """The estimate of the time left of one build, from its output and Ninja's log.
 
-    It reads Ninja's log as it grows, so it knows what each step took. A long build is looked up in Ninja's
-    graph once, for what no history knows. Without such a log, or without a history and rows, the answer is
-    None, and who shows it counts the steps. Two threads may use it: the one that reads the output, and the
-    one that watches.
+    It reads Ninja's log as it grows, so it knows how long each step took. For a long build, Ninja's graph
+    is read once for the steps that are not in the history. Without such a log, or without a history and
+    rows, the estimate is None, and the reporter counts the steps instead. Two threads may use it: the one
+    that reads the output, and the one that watches.
 
     Args:
         build_dir: the build tree.
@@ -193,7 +193,7 @@ class Pace:
         self._lock = threading.RLock()
 
     def read_output(self, block: bytes) -> float | None:
-        """Take in whole lines of output; return the seconds left, as of now."""
+        """Read complete lines of output; return the seconds left, as of now."""
         newest = self._parser.feed_block(block)
         with self._lock:
             if newest is not None and newest.total:
@@ -210,18 +210,18 @@ class Pace:
 
     @property
     def spread(self) -> float:
-        """Return how many times the answer the truth may be, or that part of it."""
+        """Return the factor by which the true value may be larger or smaller than the estimate."""
         with self._lock:
             return self._left.spread
 
     @property
     def steps(self) -> tuple[int, int]:
-        """Return how many steps ran and how many are to come; where nothing counts them, 0 and 1."""
+        """Return how many steps ran and how many are left; 0 and 1 if Ninja shows no count."""
         with self._lock:
             return self._left.steps
 
     def finish(self) -> None:
-        """Take in that the build has ended well: its last lines may not have been read."""
+        """Mark the build as successful: its last lines may not have been read."""
         with self._lock:
             self._left.finish()
 
@@ -239,7 +239,7 @@ class Pace:
         return (self.steps[0], sum(kind_of(output) in CACHEABLE for output in graph.outputs - built))
 
     def to_come(self) -> float:
-        """Return the part of the steps that have not ended; 1 before anything is counted."""
+        """Return the share of the steps that have not ended; 1 before anything is counted."""
         ended, remaining = self.steps
         return remaining / (ended + remaining)
 
@@ -261,7 +261,7 @@ class Pace:
 
 
 def recall(store: Path, source: Path, compiler: str) -> History:
-    """Return what this machine knows of building this checkout with this compiler."""
+    """Return the step times of earlier builds of this checkout with this compiler."""
     return read_history(history_file(store, source, compiler), source, compiler)
 
 
@@ -285,7 +285,7 @@ def _release(source: Path) -> str:
 
 
 def keep(store: Path, source: Path, compiler: str, build_dir: Path, *, started: float, finished: str) -> str:
-    """Take a build that has ended into the history; "" or, in a line, why it is not remembered.
+    """Add a finished build to the history; return "", or the reason why that failed.
 
     Args:
         store: the cache folder.
@@ -360,7 +360,7 @@ def read_build_file(build_dir: Path) -> BuildFile:
 def build_program(build_dir: Path, name: str, path: str | None = None) -> str:
     """Return the program that the tree was configured with, else the one on `path`, else "".
 
-    CMake's cache may have come with the checkout: a program in there counts in a venv of ours alone.
+    CMake's cache may have come with the checkout: a program that it names must be in a venv of ours.
     """
     with contextlib.suppress(OSError):
         match = _MAKE_PROGRAM.search(read_bytes(build_dir / "CMakeCache.txt").decode("utf-8", "replace"))

@@ -1,4 +1,4 @@
-"""Write what a run leaves behind: its log, the manifest in the build tree, the list of what it made.
+"""Write a run's log, the manifest in the build tree, and the record of the files it wrote.
 
 Nothing is written until a stage opens the ledger or uses the log, so a run that finds
 everything up to date leaves the last build's log and manifest as they are.
@@ -37,20 +37,20 @@ def now() -> str:
 
 
 def last_manifest(build_dir: Path) -> Path:
-    """Return the file that remembers the last build: the record of 0.1.0 until a newer build replaces it."""
+    """Return the manifest of the last build, or the record of 0.1.0 until a newer build replaces it."""
     record = build_dir / RECORD_FILE
     return record if record.is_file() else build_dir / MANIFEST_FILE
 
 
 class Ledger:
-    """One run's traces. Enter it around the stages; how they end is its last word.
+    """The log, manifest and file record of one run. Enter it around the stages; it records how they end.
 
     Args:
         manifest: the build that begins.
         root: the checkout.
         build_dir: its build tree.
-        outputs: which files builds make.
-        redact: takes the credentials out of what is written.
+        outputs: the files that builds write.
+        redact: removes credentials from the manifest.
     """
 
     def __init__(
@@ -63,7 +63,7 @@ class Ledger:
     ) -> None:
         self.manifest = manifest
         self.environ: Mapping[str, str] | None = None  # in which the commands of the build run
-        # What is gathered for the manifest once the build has ended.
+        # Completes the manifest after the build.
         self.epilogue: Callable[[], None] | None = None
         self._root = root
         self._build_dir = build_dir
@@ -82,7 +82,7 @@ class Ledger:
         return open_log(files.state_dir(self._root) / LOGS, LOG, self.manifest.argv)
 
     def open(self) -> None:
-        """From here on the tree changes: note what was there, and that a build is running."""
+        """Record the files of the tree before its first change, and that a build is running."""
         if self._build is None:
             log_time = self.log.previous_time
             self._build = ownership.begin(self._root, self._build_dir, self._outputs, log_time=log_time)
@@ -90,20 +90,20 @@ class Ledger:
             self.save()
 
     def note(self, **parts: Any) -> None:
-        """Put these parts into the manifest, which is written when it is saved and at the end."""
+        """Set these fields of the manifest, which is written by `save` and at the end."""
         self.manifest = replace(self.manifest, **parts)
 
     def forget_inputs(self, names: Collection[str]) -> None:
-        """Note that these inputs of the plan did not reach the build, so that the next plan sees it."""
+        """Remove inputs that did not reach the build, so that the next plan sees them as changed."""
         self.note(inputs={name: value for name, value in self.manifest.inputs.items() if name not in names})
 
     def note_command(self, command: Command, environ: Mapping[str, str] | None = None) -> None:
-        """Note a command that is about to run."""
+        """Record a command that is about to run."""
         self.environ = environ or self.environ
         self.note(commands=(*self.manifest.commands, Ran(argv=command.argv, cwd=command.cwd)))
 
     def note_peaks(self, peaks: Iterable[Peak]) -> None:
-        """Note what the processes of the build took, with what was noted before."""
+        """Merge the peak memory of the build's processes into the manifest."""
         known = {each.kind: each for each in self.manifest.peaks}
         for new in peaks:
             old = known.pop(new.kind, replace(new, count=0))
@@ -112,7 +112,7 @@ class Ledger:
 
     @contextlib.contextmanager
     def stage(self, title: str) -> Iterator[None]:
-        """Time one stage and note how it ended."""
+        """Time one stage and record how it ended."""
         start = time.monotonic()
         result = "failed"
         try:
@@ -133,7 +133,7 @@ class Ledger:
     ) -> None:
         if self._build is not None:
             result = "ok" if kind is None else "interrupted" if issubclass(kind, Interrupted) else "failed"
-            # The error under way is the one to report; a full disk that also stops the manifest is not.
+            # Report the error of the build, not a full disk that also prevents the manifest.
             with contextlib.suppress(TorchbuildError) if error else contextlib.nullcontext():
                 self.note(result=result, finished=now())
                 self.save()
@@ -158,7 +158,7 @@ class Ledger:
         place = os.path.realpath(self.manifest_path)
         with contextlib.suppress(UsageError):  # no state folder: `replay` then asks for `trust`
             trust.write_proof("manifests", place, digest(place))
-        # Only now: a run that is killed in between leaves the older word, and has changed nothing yet.
+        # Last: a run killed before this leaves the older manifest, and has changed nothing yet.
         record = self._build_dir / RECORD_FILE
         with files.translate_errors(BuildFailed, record):
             files.unlink(record, missing_ok=True)

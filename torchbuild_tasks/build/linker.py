@@ -1,4 +1,4 @@
-"""Make the linker of a plan callable, and try it: a library and a program are linked and run.
+"""Make the planned linker callable, and try it: link and run a library and a program.
 
 A compiler that cannot be given a linker's name finds it as `ld` in a folder of ours.
 """
@@ -18,7 +18,7 @@ from torchbuild_tasks.model import BuildPlan, LinkerPlan, LinkTrial
 from torchbuild_tasks.system import process
 from torchbuild_tasks.system.files import state_dir, translate_errors, unlink
 
-SECONDS: Final = 60.0  # for one command: what takes longer hangs
+SECONDS: Final = 60.0  # seconds for one command; a longer one hangs
 
 
 def try_linker(plan: BuildPlan, report: Reporter) -> str:
@@ -49,14 +49,14 @@ def try_linker(plan: BuildPlan, report: Reporter) -> str:
 
 
 def place_linker(plan: BuildPlan) -> None:
-    """Link the linker into the folder that the plan's LDFLAGS name, when it is called by its folder."""
+    """Create the linker's link in the folder that the plan's LDFLAGS name, if they name one."""
     if plan.linker and plan.linker.folder:
         program = Path(plan.linker.program).absolute()
         link_linker(Path(plan.source), Path(plan.linker.folder), program)
 
 
 def link_linker(root: Path, folder: Path, program: Path) -> None:
-    """Have `folder` (in the tool's own) hold a link called ld that leads to `program`.
+    """Create a link `ld` to `program` in `folder`, a folder of ours.
 
     Raises:
         PreflightFailed: the link cannot be made.
@@ -72,7 +72,7 @@ def link_linker(root: Path, folder: Path, program: Path) -> None:
 
 
 def _run_trial(trial: LinkTrial, folder: Path, report: Reporter) -> tuple[str, tuple[str, ...]]:
-    """Return why the trial failed ("" when it did not), and the end of its output."""
+    """Return why the trial failed ("" if it did not), and the end of its output."""
     for argv in (*trial.commands, trial.run):
         report.command(argv)
         captured = process.capture(argv, env=os.environ, cwd=folder, timeout=SECONDS)
@@ -88,7 +88,7 @@ def _run_trial(trial: LinkTrial, folder: Path, report: Reporter) -> tuple[str, t
 
 
 def _refuse(linker: LinkerPlan, reason: str, output: tuple[str, ...], report: Reporter) -> str:
-    """Raise where it was asked for by name, else note that the build continues without it."""
+    """Raise if the user named the linker, else report that the build continues without it."""
     if linker.demanded:
         raise PreflightFailed(
             f"The linker {linker.name} ({linker.program}) does not link here: {reason}.",

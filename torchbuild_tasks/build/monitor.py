@@ -1,4 +1,4 @@
-"""Watch a build while it runs: how long it still takes, what would make it faster, how much memory it takes.
+"""Watch a running build: its time left, hints that would make it faster, the memory of its processes.
 
 A thread looks at the processes now and then, for a hundredth of one core at most.
 """
@@ -29,12 +29,12 @@ _SOONEST: Final = 0.2
 _LATEST: Final = 5.0
 _GAP: Final = 30.0  # seconds between two looks, far above _LATEST
 _SHARE: Final = 0.01  # of a core
-_EVERY: Final = 1.0  # seconds between two answers of how much is left
+_EVERY: Final = 1.0  # seconds between two estimates of the time left
 
 
 @contextlib.contextmanager
 def monitor_build(work: Work, pace: Pace, first_error: Callable[[], str]) -> Iterator[None]:
-    """Watch the build of the body; what its processes took at most is in the ledger afterwards."""
+    """Watch the build in the body; afterwards its processes' peak memory is in the ledger."""
     can = advice(work.plan, work.facts.tools)
     processes = build_processes(work.env)
     monitor = Monitor(pace, Sizes(program_kind, processes), can, work.report, first_error)
@@ -43,16 +43,16 @@ def monitor_build(work: Work, pace: Pace, first_error: Callable[[], str]) -> Ite
             yield
     finally:
         work.ledger.note_peaks(monitor.sizes.peaks)
-        _remember(work, monitor.sizes.peaks, pace)
+        _save_peaks(work, monitor.sizes.peaks, pace)
 
 
-def _remember(work: Work, peaks: Sequence[Peak], pace: Pace) -> None:
-    """Keep it for the next plan on this machine, which reckons its jobs by it."""
+def _save_peaks(work: Work, peaks: Sequence[Peak], pace: Pace) -> None:
+    """Save the peak memory for the next plan on this machine, which computes its jobs from it."""
     if not peaks:
         return
     build_type = next((choice.value for choice in work.plan.choices if choice.name == "build type"), "")
     known = read_peaks(work.fetching.store)
-    # Beside a wheel's libraries the target is all that is ever built.
+    # With a wheel's libraries nothing but the target is ever built.
     steps = pace.steps if work.request.mixed else pace.steps_of_tree()
     new = add_peaks(known.peaks, work.plan.source, build_type, peaks, *steps)
     if problem := write_peaks(work.fetching.store, replace(known, peaks=new)):
@@ -60,7 +60,7 @@ def _remember(work: Work, peaks: Sequence[Peak], pace: Pace) -> None:
 
 
 class Monitor:
-    """The thread. Enter it around the build."""
+    """The thread that watches. Enter it around the build."""
 
     def __init__(
         self, pace: Pace, sizes: Sizes, can: Advice, report: Reporter, first_error: Callable[[], str] = str
@@ -96,7 +96,7 @@ class Monitor:
 
     def _look(self, now: float) -> None:
         working = self.sizes.look()
-        # After a gap (Ctrl-Z, a machine that slept) nobody knows how many worked meanwhile.
+        # After a gap (Ctrl-Z, a suspended machine) the number of running jobs is unknown.
         if len(working) != 1 or now - self._looked > _GAP:
             self._several = now
         self._looked = now
@@ -107,7 +107,7 @@ class Monitor:
             self._failed = True
             for line in words.splitlines():
                 self._report.note(line)
-        # After an error the rest is not built any more.
+        # After an error Ninja starts no further steps.
         seconds_left = None if self._failed else self._pace.seconds_left()
         self._report.left(seconds_left, self._pace.spread)
         self._state = replace(
@@ -127,18 +127,18 @@ class Monitor:
 
 
 class Seen(NamedTuple):
-    """One process: what it does, and the most memory it had."""
+    """One process: the kind of its work, and its peak memory."""
 
     kind: str
     bytes: int
 
 
 class Sizes:
-    """Call `look` every so often; `peaks` is what was seen until then.
+    """Measures the memory of processes: call `look` regularly, then read `peaks`.
 
     Args:
-        kind_of: what a program of this name does; "" for one that does not count.
-        processes: the processes of the build; all that descends from ours unless given.
+        kind_of: returns the kind of work of a program; "" for one that does not count.
+        processes: the processes of the build; without it, all descendants of this process.
     """
 
     def __init__(self, kind_of: Callable[[str], str], processes: Processes | None = None) -> None:
@@ -147,7 +147,7 @@ class Sizes:
         self._seen: dict[tuple[int, float], Seen] = {}
 
     def look(self) -> tuple[str, ...]:
-        """Return the kinds of those that work at this moment; "" for a program that does not count."""
+        """Return the kinds of the processes that work at this moment; "" for one that does not count."""
         busy = []
         for one in self._processes.look():
             # A shell becomes the compiler that it runs, so its name is asked for at each look.
@@ -160,7 +160,7 @@ class Sizes:
 
     @property
     def peaks(self) -> tuple[Peak, ...]:
-        """The largest of each kind, the largest kind first."""
+        """The largest process of each kind, the largest first."""
         sizes: dict[str, list[int]] = {}
         for one in self._seen.values():
             sizes.setdefault(one.kind, []).append(one.bytes)
@@ -180,7 +180,7 @@ def swap_used() -> int:
 
 
 def program_name(pid: int) -> str:
-    """Return its file name ("cl.exe"), on Linux at most the first 15 letters of it; "" where it has ended."""
+    """Return a process's file name ("cl.exe"), on Linux at most 15 letters; "" if it has ended."""
     if sys.platform == "win32":
         return _on_windows(pid).rpartition("\\")[2]
     with contextlib.suppress(OSError):

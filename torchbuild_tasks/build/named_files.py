@@ -1,4 +1,4 @@
-"""Find the files that a build itself names: in Ninja's graph, log and headers, in CMake's scripts and lists.
+"""Find the files that a build names: in Ninja's graph, log and dependencies, in CMake's scripts and lists.
 
 A person keeps notes and experiments in a build folder while a build runs there. What a build writes stands in
 one of these texts; what stands in none may be the user's, and is not claimed.
@@ -20,34 +20,34 @@ from torchbuild_tasks.system.reading import read_bytes
 
 _QUOTED: Final = re.compile(rb'"([^"\n]*)"')
 _TEMPLATE: Final = re.compile(rb"\.(?:in|cmakein|template|tmpl)$")
-# What linkers and compilers put beside an output whose name they share.
+# Suffixes of files that linkers and compilers write next to an output of the same name.
 _BESIDE: Final = frozenset((".pdb", ".ilk", ".exp", ".lib", ".manifest", ".dwo", ".gcno", ".gcda", ".d"))
-_MOST: Final = 1 << 30  # bytes; .ninja_deps of a whole PyTorch has some ten millions
-_BLANK: Final = b"\x00"  # stands for an escaped blank until the words are apart
+_MOST: Final = 1 << 30  # bytes; .ninja_deps of PyTorch has some ten millions
+_BLANK: Final = b"\x00"  # replaces an escaped blank until the words are split
 
 
 def find_named(root: Path, build_dir: Path, wanted: Set[str]) -> frozenset[str]:
-    """Return those of these files, relative to the checkout, that something of the build names."""
+    """Return those of `wanted` (relative to the checkout) that a file of the build names."""
     words = {word for text in _texts(build_dir) for word in text}
     templates = {
         _TEMPLATE.sub(b"", word).rpartition(b"/")[2] for word in words if _TEMPLATE.search(word) is not None
     }
-    named = {path for path in wanted if not words.isdisjoint(_forms(root, build_dir, path))}
+    named = {path for path in wanted if not words.isdisjoint(_spell_path(root, build_dir, path))}
     stems = {path.rpartition(".")[0] for path in named}
     for path in wanted:
         stem, _, suffix = path.rpartition(".")
-        configured = _plain(os.fsencode(path.rpartition("/")[2])) in templates
+        configured = _normalise(os.fsencode(path.rpartition("/")[2])) in templates
         if configured or (stem in stems and f".{suffix}" in _BESIDE):
             named.add(path)
     return frozenset(named | find_copies(root, build_dir, wanted - named))
 
 
 def find_copies(root: Path, build_dir: Path, wanted: Set[str]) -> set[str]:
-    """Return what an install that was broken off had copied: it lists what it wrote only at its end.
+    """Return the copies of an interrupted install, which would have listed them only at its end.
 
-    A copy has the name, the size and the time in seconds of what an install rule copies.
+    A copy has the name, the size and the time (in seconds) of a source of an install rule.
     """
-    own = {root / path for path in wanted}  # which may lie in a folder of which a rule copies other files
+    own = {root / path for path in wanted}  # which may be in a folder whose other files a rule copies
     sources: set[tuple[str, int, int]] = set()
     with contextlib.suppress(OSError):
         for rule in read_rules(build_dir) if wanted else ():
@@ -58,7 +58,7 @@ def find_copies(root: Path, build_dir: Path, wanted: Set[str]) -> set[str]:
 
 
 def _is_within(source: Path, *folders: Path) -> bool:
-    """Say whether this is a folder of the checkout or its build: a rule that copies `/` is not followed."""
+    """Say whether a folder is in the checkout or its build: a rule that copies `/` is ignored."""
     plain = Path(os.path.normpath(source))
     return any(plain.is_relative_to(folder) for folder in folders) and plain.is_dir()
 
@@ -70,32 +70,32 @@ def _sameness(file: Path) -> tuple[str, int, int] | None:
     return None
 
 
-def _forms(root: Path, build_dir: Path, path: str) -> set[bytes]:
-    """Return how a file may stand in those texts: absolute, relative to the build folder or the checkout."""
+def _spell_path(root: Path, build_dir: Path, path: str) -> set[bytes]:
+    """Return the ways to write a path: absolute, relative to the build folder, or to the checkout."""
     whole = root / path
     with contextlib.suppress(ValueError):  # on Windows: another drive
-        return {_plain(os.fsencode(form)) for form in (whole, os.path.relpath(whole, build_dir), path)}
-    return {_plain(os.fsencode(whole))}
+        return {_normalise(os.fsencode(form)) for form in (whole, os.path.relpath(whole, build_dir), path)}
+    return {_normalise(os.fsencode(whole))}
 
 
-def _plain(word: bytes) -> bytes:
-    """Return a path as all are compared: with `/`, a blank that parts no words, on Windows in one case."""
+def _normalise(word: bytes) -> bytes:
+    """Return a path in the form for comparisons: with `/`, blanks replaced, on Windows in lower case."""
     if sys.platform == "win32":
         word = word.replace(b"\\", b"/").lower()
     return word.replace(b" ", _BLANK)
 
 
 def _texts(build_dir: Path) -> Iterator[Iterable[bytes]]:
-    """Yield the words of every text; of one that is missing or cannot be read, none."""
+    """Yield the words of each text; none of one that cannot be read."""
     for name, read in (
         ("build.ninja", _graph),
         (".ninja_log", _log),
         (".ninja_deps", _headers),
         ("install_manifest.txt", _lines),
     ):
-        yield [_plain(word) for word in read(_content(build_dir / name))]
+        yield [_normalise(word) for word in read(_content(build_dir / name))]
     for script in _scripts(build_dir):
-        yield [_plain(word) for text in _QUOTED.findall(_content(script)) for word in text.split(b";")]
+        yield [_normalise(word) for text in _QUOTED.findall(_content(script)) for word in text.split(b";")]
 
 
 def _content(path: Path) -> bytes:
@@ -116,7 +116,7 @@ def _scripts(build_dir: Path) -> Iterator[Path]:
 
 
 def _graph(text: bytes) -> Iterable[bytes]:
-    """Return the words of build.ninja. Its escapes: https://ninja-build.org/manual.html#_lexical_syntax."""
+    """Return the words of build.ninja. For its escapes see https://ninja-build.org/manual.html#_lexical_syntax."""
     text = text.replace(b"$\r\n", b" ").replace(b"$\n", b" ").replace(b"$ ", _BLANK)
     return (word.rstrip(b":") for word in text.replace(b"$:", b":").replace(b"$$", b"$").split())
 
@@ -127,7 +127,7 @@ def _log(text: bytes) -> Iterable[bytes]:
 
 
 def _headers(data: bytes) -> Iterator[bytes]:
-    """Yield the paths in Ninja's list of headers: records of a size, a name, zeros to 4 bytes, a checksum.
+    """Yield the paths in .ninja_deps: records of a size, a name padded with zeros to 4 bytes, a checksum.
 
     Source: src/deps_log.cc of Ninja 1.12; the highest bit of a size marks a record that names nothing new.
     """
@@ -141,7 +141,7 @@ def _headers(data: bytes) -> Iterator[bytes]:
 
 
 def _lines(text: bytes) -> Iterable[bytes]:
-    """Return the lines of an install's list; CMake leaves `/./` in a path as its rule has it."""
+    """Return the lines of an install's list; CMake keeps `/./` in a path of a rule."""
     # As text: bytes that are not UTF-8 are an error of normpath on Windows.
     lines = (line.decode("utf-8", "surrogateescape") for line in text.splitlines() if line)
     return (os.path.normpath(line).encode("utf-8", "surrogateescape") for line in lines)

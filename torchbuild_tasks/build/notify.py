@@ -21,7 +21,7 @@ RESULT: Final = "TORCHBUILD_RESULT"
 TITLE: Final = "TORCHBUILD_TITLE"
 TEXT: Final = "TORCHBUILD_TEXT"
 _PATIENCE: Final = 10.0  # seconds
-# The text comes by the environment, so that nothing of it is read as PowerShell. A toast needs the id
+# The text is passed in the environment, so that none of it is parsed as PowerShell. A toast needs the id
 # of an installed program: PowerShell's own. UNCONFIRMED on a real Windows desktop.
 _TOAST: Final = f"""
 $ErrorActionPreference = 'Stop'
@@ -35,13 +35,13 @@ $lines = $toast.GetElementsByTagName('text')
 $program = '{{1AC14E77-02E7-4E5D-B744-2EB1AE5198B7}}\\WindowsPowerShell\\v1.0\\powershell.exe'
 $manager::CreateToastNotifier($program).Show($toast)
 """
-# Nobody leaves the room for less.
+# Seconds: shorter builds are not notified.
 LONG: Final = 120.0
 
 
 @contextlib.contextmanager
 def notify_when_over(request: BuildRequest, report: Reporter, root: Path) -> Iterator[None]:
-    """Notify when the body ends, however it ends; a notification that fails is a note."""
+    """Notify when the body ends, also by an error; report a notification that fails."""
     began = time.monotonic()
     result = "failed"
     try:
@@ -61,7 +61,7 @@ def notify_when_over(request: BuildRequest, report: Reporter, root: Path) -> Ite
 
 
 def notify_desktop(title: str, text: str, environ: Mapping[str, str] = os.environ) -> str:
-    """Show a notification where there is a desktop with the means; "" or why it was not shown."""
+    """Show a desktop notification; return "", or why it was not shown."""
     argv = _desktop(title, text, environ)
     return (
         _run(argv, {**environ, TITLE: title, TEXT: text}) if argv else "there is no notify-send or PowerShell"
@@ -69,7 +69,7 @@ def notify_desktop(title: str, text: str, environ: Mapping[str, str] = os.enviro
 
 
 def notify_command(command: str, result: str, text: str, environ: Mapping[str, str] = os.environ) -> str:
-    """Run the user's program with the result in its environment; "" or what went wrong.
+    """Run the user's program with the result in its environment; return "", or what went wrong.
 
     Args:
         command: a program and its words, split as a shell would but run without one; on Windows the
@@ -95,7 +95,7 @@ def _desktop(title: str, text: str, environ: Mapping[str, str]) -> tuple[str, ..
         shell = shutil.which("powershell", path=path)
         return (shell, "-NoProfile", "-NonInteractive", "-Command", _TOAST) if shell else ()
     if not (environ.get("DISPLAY") or environ.get("WAYLAND_DISPLAY")):
-        return ()  # no person could see it, and notify-send would wait for a bus
+        return ()  # it could not be seen, and notify-send would wait for a D-Bus
     send = shutil.which("notify-send", path=path)
     return (send, "--app-name=torchbuild", "--", title, text) if send else ()
 

@@ -1,4 +1,4 @@
-"""Was a compile ended for want of memory, and with what lower numbers does the build go on?
+"""Recognise a build that ran out of memory, and choose the lower number of jobs to go on with.
 
 Linux kills the largest process (signal 9, shown as exit code 137), and reports that in
 the kernel's log alone; compilers that are refused memory say it in words of their own.
@@ -12,7 +12,7 @@ from typing import Final
 
 import msgspec
 
-# How often a build goes on with lower numbers before it is a failure.
+# Attempts with fewer jobs before the build fails.
 ATTEMPTS: Final = 2
 # The user's Ctrl-C, as Python and as a shell show it.
 _INTERRUPTED: Final = (-2, 130)
@@ -20,11 +20,11 @@ _KILLED: Final = (-9, 137)
 _CUDA: Final = re.compile(r"\b(nvcc|cicc|ptxas|cudafe\+\+|nvlink|fatbinary)\b|\.cu\b")
 _LINK: Final = re.compile(r"\b(ld(\.\w+)?|collect2|lld|mold|link)\b|LNK\d")
 
-# A line of one of these shapes reports it. They are anchored, so that a source line quoted by a compiler,
-# a file's name or a command cannot be taken for one. Sources: gcc's libiberty (xmalloc) and gcc.c, clang's
+# Patterns of lines that report it. They are anchored, so that they do not match a source line quoted by a
+# compiler, a file's name or a command. Sources: gcc's libiberty (xmalloc) and gcc.c, clang's
 # Driver, sccache's commands.rs, binutils, NVIDIA's and EDG's messages, learn.microsoft.com (C1060, C1002,
 # C3859, LNK1102; ntstatus).
-_SAYINGS: Final = tuple(
+_REPORTS: Final = tuple(
     re.compile(pattern)
     for pattern in (
         r"^\S*(gcc|g\+\+|cc|c\+\+)[\w.+-]*: (fatal error|internal compiler error|error): "
@@ -60,19 +60,19 @@ class Killed(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Lowered(msgspec.Struct, frozen=True, kw_only=True):
-    """The compile jobs to go on with, and the sentence to say."""
+    """The number of jobs to go on with, and the reason as a sentence."""
 
     jobs: int
     because: str
 
 
 def find_killed(lines: Iterable[str], rc: int) -> Killed | None:
-    """Return whether a build that ended with `rc` and these lines, the first error's, wanted memory."""
+    """Return the step that ran out of memory, by the exit code and the first error's lines; else None."""
     if rc == 0 or rc in _INTERRUPTED:
         return None
     lines = [line.strip() for line in lines]
     for line in lines:
-        if any(saying.search(line) for saying in _SAYINGS):
+        if any(pattern.search(line) for pattern in _REPORTS):
             return Killed(kind=_kind(line, lines), line=line[:200])
     if rc in _KILLED:
         return Killed(kind="build", line=f"exit code {rc}")
@@ -80,7 +80,7 @@ def find_killed(lines: Iterable[str], rc: int) -> Killed | None:
 
 
 def lower_jobs(jobs: int, killed: Killed, attempt: int) -> Lowered | None:
-    """Return the jobs to go on with after failure number `attempt`; None when nothing is left to lower.
+    """Return the jobs to go on with after failure number `attempt`; None if they cannot be lowered.
 
     The pool of heavy kernels stands in CMake's cache, so only the jobs can be lowered here.
     """
@@ -93,7 +93,7 @@ def lower_jobs(jobs: int, killed: Killed, attempt: int) -> Lowered | None:
 
 
 def _kind(line: str, lines: list[str]) -> str:
-    """Return the kind by the line that reports it, else by the others: a bare "Killed" names no program."""
+    """Return the kind from the reporting line, else from the others: a bare "Killed" names no program."""
     for text in (line, *lines):
         if _CUDA.search(text):
             return "cuda"

@@ -146,7 +146,8 @@ class Outputs(msgspec.Struct, frozen=True, kw_only=True):
     ) -> tuple[tuple[str, ...], tuple[tuple[str, str], ...]]:
         """Return files that a clean may remove, and those it keeps, each with the reason."""
         tracked = frozenset(tracked)
-        remove, kept = [], []
+        remove = []
+        kept = []
         for path in sorted(path for path in owned if path in now and not path.endswith("/")):
             if path in tracked:
                 kept.append((path, TRACKED))

@@ -1,4 +1,4 @@
-"""Compile two small files as the build will compile, before hours are spent on the whole.
+"""Compile small files with the compilers and flags of the build, before hours are spent on it.
 
 The second half reads what the programs printed: an object's architectures, a cache's answer.
 The folder for it holds these files alone, and is removed afterwards; build/linker.py uses it as well.
@@ -24,7 +24,7 @@ from torchbuild_tasks.system.remove import is_folder, remove_tree
 from torchbuild_tasks.values import parse_json
 
 FOLDER: Final = "preflight"
-SECONDS: Final = 300.0  # for one command: what takes longer hangs
+SECONDS: Final = 300.0  # seconds for one command; a longer one hangs
 _CACHE_LOG: Final = "cache.log"
 _ADDS_FLAGS: Final = ("NVCC_PREPEND_FLAGS", "NVCC_APPEND_FLAGS")
 _WITHOUT: Final = "Build without it: " + " ".join(
@@ -44,7 +44,7 @@ def preflight(work: Work) -> Work:
         return work
     start = time.monotonic()
     with trial_folder(work.root, planned.sources) as folder:
-        bench = _Bench(work, folder)
+        bench = _TrialRunner(work, folder)
         for trial in planned.trials:
             bench.compile(trial)
         names = " and ".join(_name(trial.argv[0]) for trial in planned.trials)
@@ -55,7 +55,7 @@ def preflight(work: Work) -> Work:
 
 @contextlib.contextmanager
 def trial_folder(root: Path, sources: Mapping[str, str]) -> Iterator[Path]:
-    """Make a folder of ours in the checkout with these files (name to text) and nothing else.
+    """Make a folder of ours in the checkout with exactly these files (text by name).
 
     It has one name, so that what a killed run left is found and removed by the next; the
     checkout's lock keeps two from using it. It goes however the body ends.
@@ -85,7 +85,7 @@ def _remove(folder: Path) -> None:
             unlink(folder)
 
 
-class _Bench:
+class _TrialRunner:
     """Runs the commands of one pre-flight in its folder, and writes them to the log."""
 
     def __init__(self, work: Work, folder: Path) -> None:
@@ -94,7 +94,7 @@ class _Bench:
         self._environ = dict(work.env)
 
     def compile(self, trial: Trial) -> None:
-        """Compile one file, and not out of a cache."""
+        """Compile one file, bypassing caches."""
         again = ANEW.get(cache_of(trial.launcher))
         argv = (*trial.launcher, *trial.argv)
         captured = self._run(argv, {again: "1"} if again else {})
@@ -134,7 +134,7 @@ class _Bench:
         )
 
     def ask_caches(self, planned: Preflight) -> Iterator[str]:
-        """Compile again through each cache; a cache without an answer is warned about, no more."""
+        """Compile again through each cache; warn if a cache does not answer."""
         hits: dict[str, list[str]] = {}
         for trial in planned.trials:
             cache = cache_of(trial.launcher)
@@ -165,7 +165,7 @@ class _Bench:
         return ccache_answer(log.read_text("utf-8", "replace") if log.is_file() else "")
 
     def _run(self, argv: tuple[str, ...], changes: dict[str, str] | None = None) -> process.Captured:
-        """Run a command; it and its output are in the log, and shown with --verbose."""
+        """Run a command; log it with its output, and show them with --verbose."""
         log = self._work.ledger.log
         self._work.report.command(argv)
         log.write(f"$ {shlex.join(argv)}\n".encode(errors="replace"))
@@ -219,7 +219,7 @@ def _output(captured: process.Captured) -> str:
     return captured.output.replace("\r\n", "\n")
 
 
-# What makes each cache compile again and keep the result: the first pass has to compile really.
+# The variable that makes each cache compile and store the result: the first pass must really compile.
 ANEW: Final[Mapping[str, str]] = {"ccache": "CCACHE_RECACHE", "sccache": "SCCACHE_RECACHE"}
 CCACHE_LOG: Final = "CCACHE_LOGFILE"
 
@@ -236,7 +236,7 @@ _HIT: Final = re.compile(r"(direct|preprocessed)_cache_hit|cache hit \(")
 
 
 class Answer(NamedTuple):
-    """A cache's answer, whether it had the object; `reason` is why not, in the cache's own words."""
+    """Whether a cache had the object; `reason` is why not, in the cache's own words."""
 
     hit: bool
     reason: str = ""
@@ -246,7 +246,7 @@ class Answer(NamedTuple):
 
 
 def read_listed_archs(listing: str) -> tuple[str, ...]:
-    """Read what `cuobjdump --list-elf --list-ptx` lists: "sm_86" for machine code, "compute_90" for PTX."""
+    """Parse `cuobjdump --list-elf --list-ptx`: "sm_86" for machine code, "compute_90" for PTX."""
     archs = _LISTED.findall(listing)
     kinds = {"ELF": "sm", "PTX": "compute"}
     named = [f"{prefix}_{name}" for each, prefix in kinds.items() for kind, name in archs if kind == each]
@@ -254,10 +254,10 @@ def read_listed_archs(listing: str) -> tuple[str, ...]:
 
 
 def read_object_archs(data: bytes) -> tuple[str, ...]:
-    """Read the same out of an object file, ELF or COFF, that nvcc made: its fat binaries tell it themselves.
+    """Read the architectures from the fat binaries in an object file of nvcc's, ELF or COFF.
 
-    A fat binary is a header and one entry for each image (what nvcc 12.4 and 13.0 write, compressed or
-    not; NVIDIA has the layout in no document). An entry says its own size, its kind and its architecture.
+    A fat binary is a header and one entry for each image (as written by nvcc 12.4 and 13.0,
+    compressed or not; NVIDIA does not document the layout). An entry has its size, kind and architecture.
     """
     archs: list[str] = []
     at = data.find(_FATBIN)
@@ -283,7 +283,7 @@ def _images(data: bytes, at: int) -> Iterator[str]:
 
 
 def same_archs(planned: tuple[str, ...], built: tuple[str, ...]) -> bool:
-    """Say whether an object holds what was planned, and nothing else.
+    """Say whether an object holds exactly the planned architectures.
 
     Machine code of sm_120f is listed as sm_120; cuobjdump 12.4 also lists sm_90a of nvcc 13.0 as sm_90.
     """
@@ -300,7 +300,7 @@ def _bare(code: str) -> str:
 
 
 def cache_of(launcher: tuple[str, ...]) -> str:
-    """Return the cache that a launcher is, if its hits can be counted: ccache, sccache or ""."""
+    """Return the cache of a launcher whose hits can be counted: ccache, sccache, or ""."""
     program = re.split(r"[/\\]", launcher[0])[-1].lower() if launcher else ""
     name = program.removesuffix(".exe")
     return name if name in ANEW else ""
@@ -315,7 +315,7 @@ def ccache_answer(log: str) -> Answer:
 
 
 def sccache_answer(before: str, after: str) -> Answer:
-    """Compare two answers of `sccache --show-stats --stats-format json` say of the command in between.
+    """Tell from `sccache --show-stats --stats-format json` before and after a command whether it was a hit.
 
     One nvcc command is several entries in that cache, and all of them must be there.
     """

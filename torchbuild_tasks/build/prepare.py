@@ -1,4 +1,4 @@
-"""The stages around a compile: the environment, a tree that changed inputs reach, the Python of the build."""
+"""The stages before a compile: env files, a tree fit for changed inputs, the Python of the build."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ from torchbuild_tasks.text.words import as_word, shell_line
 from torchbuild_tasks.values import replace
 
 
-def make_fresh(work: Work) -> Work:
-    """Bring an existing build tree to where the changed inputs really reach it."""
+def refresh_tree(work: Work) -> Work:
+    """Reconfigure or clean an existing build tree if the changed inputs require it."""
     needs = work.plan.freshness.needs
     if needs == "reconfigure":
         work.ledger.open()  # before the first change, so that what is set aside counts as ours
@@ -42,12 +42,12 @@ def make_fresh(work: Work) -> Work:
             cache.replace(cache.with_suffix(".txt.old"))
         work.report.note(f"CMake runs again: {work.plan.freshness.because}")
     elif needs == "clean":
-        _clean_for(work)
+        _clean_for_inputs(work)
     return work
 
 
 def prepare_python(work: Work) -> Work:
-    """Create the venv that gets torch, and install what the build imports."""
+    """Create the venv that gets torch, and install the build requirements."""
     environment = work.plan.environment
     whole = venv.is_whole(environment.python) and venv.is_ours(environment.python)
     if environment.create and not whole:
@@ -65,13 +65,13 @@ def prepare_python(work: Work) -> Work:
     if work.plan.mode == "develop":
         _set_aside_half_torch(work)
     if environment.better:
-        _install_better(work, environment.better)
+        _install_optional(work, environment.better)
     environ = work.env
     return replace(work, environ={**environ, **_pip_variables(work)})
 
 
 def _set_aside_half_torch(work: Work) -> None:
-    """Move what a killed install left out of the way: it would be imported before the checkout, and fail."""
+    """Move what a killed install left aside: Python would import that instead of the checkout, and fail."""
     for python in work.facts.pythons:
         half = Path(python.half_torch or "")
         ours = python.executable == work.plan.environment.python and python.half_torch
@@ -87,12 +87,12 @@ def _set_aside_half_torch(work: Work) -> None:
 
 
 def _make_venv(work: Work, python: str, create: Command) -> None:
-    """Create the venv; what an earlier run left unfinished is cleared by the venv module itself."""
+    """Create the venv; the venv module itself clears an unfinished one."""
     if aside := venv.set_aside(python):
         work.report.note(f"{venv.folder_of(python)} was not made by torchbuild here; it was moved to {aside}")
     venv.begin(python)
     folder = venv.folder_of(python)
-    first, *rest = ways_to_make(create)
+    first, *rest = list_venv_commands(create)
     try:
         _make_in(work, folder, first)
     except RequirementsError:
@@ -108,10 +108,10 @@ def _make_in(work: Work, folder: Path, create: Command) -> None:
     install(work, replace(create, argv=(*create.argv, *clear)))
 
 
-def ways_to_make(create: Command) -> tuple[Command, ...]:
-    """Return the command that makes a venv, and behind one of uv the same by Python's own module.
+def list_venv_commands(create: Command) -> tuple[Command, ...]:
+    """Return the commands that can make the venv: that of the plan, then after uv's Python's own module.
 
-    uv takes the venv's pip from an index, which may be out of reach; Python brings one along.
+    uv downloads the venv's pip from an index, which may be unreachable; Python includes one.
     """
     if "--seed" not in create.argv:
         return (create,)
@@ -120,7 +120,7 @@ def ways_to_make(create: Command) -> tuple[Command, ...]:
 
 
 def _check_wheels(work: Work, command: Command | None) -> None:
-    """Report all that a folder of wheels lacks at once; pip stops at the first.
+    """Report all wheels that a folder lacks at once; pip stops at the first.
 
     Raises:
         RequirementsError: without a network, something that the build needs is not in it.
@@ -139,8 +139,8 @@ def _check_wheels(work: Work, command: Command | None) -> None:
         )
 
 
-def _install_better(work: Work, command: Command) -> None:
-    """Install what the build is only better with; where that is not available, it goes on without."""
+def _install_optional(work: Work, command: Command) -> None:
+    """Install an optional requirement; if it is not available, go on without it."""
     try:
         install(work, command)
     except RequirementsError:
@@ -150,7 +150,7 @@ def _install_better(work: Work, command: Command) -> None:
 
 
 def _pip_variables(work: Work) -> dict[str, str]:
-    """Return the variables by which the pip that builds torch gets the options of the plan's own installs.
+    """Return the variables that give the pip that builds torch the options of the plan's installs.
 
     A venv may be constrained to an earlier torch, which this build is to replace.
     """
@@ -167,11 +167,11 @@ def _pip_variables(work: Work) -> dict[str, str]:
 
 
 def keep_torch(work: Work) -> Work:
-    """Leave a constraint in a venv of ours, so that nothing installed later replaces the built torch."""
+    """Write a pip constraint into a venv of ours, so that no later install replaces the built torch."""
     environment = work.plan.environment
     if environment.foreign or work.request.target or not venv.is_whole(environment.python):
         return work
-    same = work.up_to_date or work.front_end_skipped  # pip installed nothing, so its version is what it was
+    same = work.up_to_date or work.front_end_skipped  # nothing was installed, so the version is unchanged
     if same and (venv.folder_of(environment.python) / venv.CONSTRAINTS).exists():
         return work
     ask = "import importlib.metadata as m; print(m.version('torch'))"
@@ -184,13 +184,13 @@ def keep_torch(work: Work) -> Work:
 
 
 def write_env_files(work: Work) -> Work:
-    """Write the env files whose text the plan holds; an unchanged file is left alone."""
+    """Write the plan's env files; leave an unchanged file alone."""
     write_envs(work.plan)
     return work
 
 
 def write_envs(plan: BuildPlan) -> None:
-    """Write the env files of a plan, and remember, outside of the checkout, that they are ours."""
+    """Write the env files of a plan, and record outside of the checkout that they are ours."""
     for env_file in plan.env_files:
         data = env_files.encode(env_file.shell, env_file.text)
         path = Path(env_file.path)
@@ -198,19 +198,19 @@ def write_envs(plan: BuildPlan) -> None:
             files.write_atomic(path, data, error=EnvFileError, private=True)
         proof = hashlib.sha256(data).hexdigest()
         if trust.read_proof(trust.state_folder(os.environ), "envs", str(path)) != proof:
-            with contextlib.suppress(EnvFileError):  # without it a build goes on; `run` says what it lacks
+            with contextlib.suppress(EnvFileError):  # not needed here; `run` reports if it is missing
                 trust.write_proof("envs", str(path), proof, EnvFileError)
 
 
 def source_env_file(work: Work) -> Work:
-    """Source the written file once; everything from here on runs in that environment."""
+    """Source the env file once; all later commands run in that environment."""
     own = work.plan.env_files[0]
     environ = shell.activate(Path(own.path), environ=os.environ)
     return replace(work, environ=counting(environ))
 
 
-def _clean_for(work: Work) -> None:
-    """Clean because an input demands it; deleting hours of work is asked for first."""
+def _clean_for_inputs(work: Work) -> None:
+    """Clean if a changed input requires it; ask before hours of work are deleted."""
     because = work.plan.freshness.because
     agreed = work.request.clean or is_agreed(work, f"{because}. Remove what the last build made?")
     if not agreed:
@@ -242,13 +242,13 @@ def uses_uv(argv: Sequence[str]) -> bool:
     return tuple(argv[1:4]) == ("pip", "install", "--python") or tuple(argv[1:3]) == ("venv", "--seed")
 
 
-def _uv_looks_as_pip(
+def _apply_pip_settings(
     work: Work, argv: Sequence[str], environ: Mapping[str, str]
 ) -> tuple[tuple[str, ...], dict[str, str]]:
-    """Return command and environment with which uv looks where pip would: it reads none of pip's settings."""
+    """Return command and environment that give uv pip's settings, which it does not read itself."""
     from torchbuild_tasks.system.net.pip import read_settings, uv_environment, uv_words
 
-    with contextlib.suppress(UsageError, DownloadFailed):  # no pip to ask, or one that cannot read its own
+    with contextlib.suppress(UsageError, DownloadFailed):  # pip is missing, or cannot read its settings
         settings = read_settings(environ)
         told = uv_environment(environ, settings, work.fetching.net)
         return (*argv, *uv_words(environ, settings)), told
@@ -260,9 +260,10 @@ def install(work: Work, command: Command) -> None:
     tail = process.Tail(work.report.block, 12)
     work.report.command(command.argv)
     work.ledger.note_command(command)
-    argv, environ = command.argv, {**os.environ, **_pip_variables(work)}
+    argv = command.argv
+    environ = {**os.environ, **_pip_variables(work)}
     if uses_uv(argv):
-        argv, environ = _uv_looks_as_pip(work, argv, environ)
+        argv, environ = _apply_pip_settings(work, argv, environ)
     try:
         rc = process.stream(
             argv,

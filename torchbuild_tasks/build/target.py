@@ -143,7 +143,8 @@ def files_of(target: str, output: str) -> tuple[str, ...]:
     for line in output.splitlines():
         text = line.strip()
         if text.startswith("input:"):
-            section, phony = True, text == "input: phony"
+            section = True
+            phony = text == "input: phony"
         elif text.startswith(("outputs:", "validations:")):
             section = False
         elif section and phony and text and not text.startswith("|"):

@@ -82,7 +82,8 @@ class TimeLeft:
         for output, row in new.items():
             if output not in self._usual:
                 part = f"{row.kind} {row.path}"
-                self._part[output], self._row[part] = part, row.seconds * scale
+                self._part[output] = part
+                self._row[part] = row.seconds * scale
                 self._usual[output] = row.seconds * scale
                 self._guessed.add(output)
         waiting = set(self._usual)

@@ -1,4 +1,4 @@
-"""The work that is handed from stage to stage: the plan, the front it reports to, the record it leaves."""
+"""The work, which stages pass on: the plan, the reporter, the ledger, and how far the build is."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ from torchbuild_tasks.values import repr_without
 
 
 class Fetching(msgspec.Struct, frozen=True, kw_only=True):
-    """The ways in which helpers are fetched: where they are kept, what pins them, how the network is reached.
+    """How helpers are fetched: the store, the lock file with their hashes, the network.
 
-    `git_mirrors` are pairs of beginnings of git addresses: what is written, and what is asked instead.
+    `git_mirrors` are pairs of prefixes of git addresses: the original, and its replacement.
     """
 
     store: Path
@@ -38,7 +38,7 @@ class Fetching(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Reporter(Protocol):
-    """The face of a front to the stages: all that is shown or asked goes through it."""
+    """The interface of a front for the stages: they show text and ask questions only through it."""
 
     def stage(self, title: str) -> None: ...
     def note(self, text: str, *, alone: bool = False) -> None: ...
@@ -53,7 +53,7 @@ class Reporter(Protocol):
 
 
 class Work(msgspec.Struct, frozen=True, kw_only=True):
-    """One build under way: what was asked for and decided, whom it uses, and how far it has come.
+    """One running build: the request, the plan, the services that it uses, and how far it is.
 
     Attributes:
         request, facts, plan, catalog: the flags, the machine and the tree, the decisions, the rows of data.
@@ -101,7 +101,7 @@ class Work(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def ninja(self) -> tuple[str, ...]:
-        """The first words of every call of Ninja: the one that is named, or the one that is found."""
+        """The start of every Ninja command: the named or the found program and the build folder."""
         return (self.env.get("CMAKE_MAKE_PROGRAM") or "ninja", "-C", str(self.build_dir))
 
     def __repr__(self) -> str:
@@ -109,7 +109,7 @@ class Work(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def is_agreed(work: Work, question: str) -> bool:
-    """Return whether the user lets this be done: by --yes, or when asked."""
+    """Say whether the user agrees: by --yes, or when asked."""
     return work.request.yes or work.report.confirm(question)
 
 
@@ -119,16 +119,17 @@ def built_wheel(root: Path) -> Path | None:
 
 
 def where_to_read(work: Work, line: int | None) -> str:
-    """Return the lines that name the log, and how to go on."""
+    """Return the lines that name the log and the next step."""
     at = f", line {line}" if line else ""
-    path, problem = work.ledger.log.path, work.ledger.log.problem
+    path = work.ledger.log.path
+    problem = work.ledger.log.problem
     at += f" (cut short: {problem})" if problem else ""
     on = "When that is fixed, the same command continues where it stopped."
     return f"The whole log: {path}{at}\n{on}"
 
 
 _LINES: Final = 12
-# Debian's packages, and git where a login is missing, would ask and wait for an answer.
+# Debian's packages, and git without a login, would ask and wait for an answer.
 _ENVIRON: Final = {"DEBIAN_FRONTEND": "noninteractive", "GIT_TERMINAL_PROMPT": "0"}
 
 

@@ -1,4 +1,4 @@
-"""Decide what a build has to do beyond Ninja's own work, from two snapshots of an editable install.
+"""Decide which steps a build needs beside Ninja, from two snapshots of an editable install.
 
 A snapshot is of the files that the editable install reads, and of what they were made from, as file times
 and names.
@@ -16,7 +16,7 @@ Stamp = tuple[int, int]
 
 
 class Folder(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """One folder of sources: when entries came or went (ns), its files that count, its folders."""
+    """One folder of sources: its time of modification (ns), its relevant files, its folders."""
 
     changed: int
     names: tuple[str, ...]
@@ -46,7 +46,7 @@ MODULES: Final = (".py", ".pyd", ".so")
 
 
 class Due(msgspec.Struct, frozen=True, kw_only=True):
-    """The step that is due and why; "" where nothing is."""
+    """The reason for each step that is needed; "" for a step that is not."""
 
     front_end: str = ""
     cmake: str = ""
@@ -54,11 +54,11 @@ class Due(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def find_due(before: Snapshot, now: Snapshot, *, lists_modules: bool) -> Due:
-    """Return what the changes of files since the last install ask for, before Ninja runs.
+    """Return the steps that changed files require since the last install, before Ninja runs.
 
     Args:
-        before: how the last complete install left it.
-        now: how it is.
+        before: the snapshot after the last complete install.
+        now: the present snapshot.
         lists_modules: the editable install holds a list of the modules (scikit-build-core's does).
     """
     removed = _find_removed(before.folders, now.folders, (".py",)) if lists_modules else ()
@@ -76,7 +76,7 @@ def find_due(before: Snapshot, now: Snapshot, *, lists_modules: bool) -> Due:
 
 
 def why_front_end(before: Snapshot, after: Snapshot, *, lists_modules: bool) -> str:
-    """Return why the front end is needed once Ninja and the install are through; "" when it is not."""
+    """Return why the front end must run after Ninja and the install; "" if it need not."""
     copied = [path for path, digest in after.copied.items() if before.copied.get(path) != digest]
     if copied:
         return f"the front end copies {copied[0]}, which is another now"

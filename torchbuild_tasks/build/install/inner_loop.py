@@ -1,4 +1,4 @@
-"""Choose the shortest correct route from an edit to an importable torch; the plan says which are open.
+"""Choose the shortest correct route from an edit to an importable torch, of those that the plan permits.
 
 Without the Python front end: Ninja, and then CMake's own install into the folder that the editable install
 reads from. The front end runs where the plan asks for it, where what is installed is not as it was left, and
@@ -48,7 +48,7 @@ class Route(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def choose_route(work: Work) -> Route | None:
-    """Return what is to be run, None when nothing is; a note names the route and the reason for it."""
+    """Return the commands to run, None if there are none; a note names the route and its reason."""
     way = work.plan.way
     if way.name == "front end" or way.ninja is None:
         return _front_end(work, way.because)
@@ -69,29 +69,29 @@ def choose_route(work: Work) -> Route | None:
 
 
 def confirm_route(work: Work, route: Route) -> Route:
-    """Return the route, or the front end where CMake's cache was set aside: only that fills it again."""
+    """Return the route, or the front end if CMake's cache was set aside: only that creates it again."""
     if route.front_end or (work.build_dir / "CMakeCache.txt").exists():
         return route
     return _front_end(work, "CMake has to be run again")
 
 
 def next_route(work: Work, route: Route) -> Route | None:
-    """Return None when torch is installed after a route, else the front end, which is needed after all."""
+    """Return None if torch is installed after a route, else the front end, which turned out to be needed."""
     if route.front_end:
-        _remember(work)
+        _save_snapshot(work)
         return None
     reason = why_front_end(
         route.before, snapshot.take(_places(work), route.before), lists_modules=_lists_modules(work)
     )
     if reason:
         return _front_end(work, reason)
-    _remember(work)
+    _save_snapshot(work)
     return None
 
 
 def _front_end(work: Work, because: str) -> Route:
     work.report.note(f"by setup.py or pip: {because}")
-    leave_second(snapshot.read(work.build_dir))
+    wait_for_next_second(snapshot.read(work.build_dir))
     snapshot.forget(work.build_dir)
     return Route(commands=(work.plan.compile,), front_end=True)
 
@@ -100,17 +100,17 @@ def _ninja(work: Work, ninja: Command, due: Due, before: Snapshot) -> Route:
     reasons = "; ".join(filter(None, (due.cmake, due.install))) or work.plan.way.because
     by = "by CMake, Ninja and install" if due.cmake else "by Ninja and install"
     work.report.note(f"{by}: {reasons}")
-    leave_second(before)
+    wait_for_next_second(before)
     install = replace(ninja, argv=(*ninja.argv, "install"))
     cmake = Command(argv=("cmake", str(work.build_dir)), cwd=ninja.cwd, because=due.cmake)
     return Route(commands=(cmake, install) if due.cmake else (install,), front_end=False, before=before)
 
 
-def leave_second(before: Snapshot | None) -> None:
-    """Wait until nothing that is made from now on is of the same second as what was installed last.
+def wait_for_next_second(before: Snapshot | None) -> None:
+    """Wait until the clock has left the second in which the newest installed file was written.
 
-    CMake's install gives a copy the time of its source in whole seconds, and takes one of that second
-    for the same, whatever its size (file(INSTALL) of CMake 3.25.1 and 4.4.4, tried): the old one would stay.
+    CMake's install gives a copy the time of its source in whole seconds, and skips a source with an equal
+    time, whatever its size (file(INSTALL) of CMake 3.25.1 and 4.4.4, tried): the old copy would stay.
     """
     newest = max((changed for _, changed in before.sources.values()), default=0) if before else 0
     remaining = newest // _SECOND + 1 - time.time()
@@ -118,8 +118,8 @@ def leave_second(before: Snapshot | None) -> None:
         time.sleep(remaining)
 
 
-def _remember(work: Work) -> None:
-    """Keep what is installed now for the next build; without Ninja no build would ask."""
+def _save_snapshot(work: Work) -> None:
+    """Save a snapshot of the install for the next build; only builds by Ninja read it."""
     if work.plan.mode != "develop" or not (work.build_dir / "build.ninja").exists():
         return
     try:
@@ -155,7 +155,7 @@ def _places(work: Work) -> snapshot.Places:
 
 
 def _snapshots(work: Work) -> tuple[Snapshot, Snapshot] | None:
-    """Return what the last complete install left, and what is there now; None when the first is not known."""
+    """Return the snapshot after the last complete install and the present one; None without the first."""
     before = snapshot.read(work.build_dir)
     return None if before is None else (before, snapshot.take(_places(work), before))
 
@@ -184,10 +184,10 @@ def _dry_run(work: Work, ninja: Command) -> str:
 
 
 def _single_step(work: Work, dry: bytes) -> str:
-    """Return the command of the only step that a dry run names, in the way Ninja runs it; empty for several.
+    """Return the command of the step of a dry run, as Ninja runs it; empty if it lists several steps.
 
-    A dry run names whatever depends on a step, too, for `restat` counts only where something was run
-    (Builder::FinishCommand of Ninja 1.13.2); so where it names one step, nothing follows from it.
+    A dry run also lists every dependent of a step, because `restat` has no effect in it
+    (Builder::FinishCommand of Ninja 1.13.2). So a step listed alone has no dependents.
     """
     steps = _STEP.findall(dry)
     if len(steps) != 1 or not steps[0]:
@@ -207,9 +207,9 @@ def _builds(output: bytes) -> bool:
 
 
 def _run_both(one: Callable[[], str], other: Callable[[], T]) -> tuple[str, T]:
-    """Call both at once: while Ninja works, this process has nothing else to do.
+    """Call both at the same time: this process is idle while Ninja works.
 
-    The second is called in a thread, for Ctrl-C comes to the first. Raises what either raises.
+    The second is called in a thread, because Ctrl-C is delivered to the first. Raises the errors of either.
     """
     results: list[T] = []
     failed: list[OSError] = []

@@ -1,4 +1,4 @@
-"""Remember what installs put into a checkout, so that what a later one leaves out is known.
+"""Keep a list of the files that installs wrote, to find those that a later install no longer writes.
 
 CMake's install lists what it copies and removes nothing: a library or header of another version stays.
 `.torchbuild/installed.json` holds every path that was listed since what was left out was last removed; it
@@ -34,26 +34,26 @@ def note_installed(root: Path, build_dir: Path) -> None:
 
 
 def find_left_out(root: Path, build_dir: Path) -> tuple[str, ...]:
-    """Return what earlier installs listed, the last one did not, and still exists, relative to the checkout.
+    """Return existing files that only earlier installs listed, not the last one, relative to the checkout.
 
-    Nothing when the last install put nothing into the checkout: a wheel is made elsewhere. Nothing either of
-    folders into which that install puts nothing: a wheel that was laid over the checkout lists more, and
-    what Ninja or setup.py writes there again, or finds as it should be, is this build's.
+    Empty if the last install wrote nothing into the checkout, because a wheel is built elsewhere. Folders
+    into which the last install wrote nothing are left out: a wheel laid over the checkout lists more
+    files, which Ninja or setup.py may have written again, or found up to date.
     """
     now = _read_listed(root, build_dir)
-    tops = {_top(path) for path in now} - {""}
+    tops = {_top_of(path) for path in now} - {""}
     return tuple(
-        sorted(path for path in _read(root) - now if _top(path) in tops and os.path.lexists(root / path))
+        sorted(path for path in _read(root) - now if _top_of(path) in tops and os.path.lexists(root / path))
     )
 
 
-def _top(path: str) -> str:
-    """Return `torch/lib` of what lies below it; "" of what lies in `torch` itself."""
+def _top_of(path: str) -> str:
+    """Return the second-level folder of a path, as `torch/lib`; "" for a file of `torch` itself."""
     return "/".join(path.split("/")[:2]) if path.count("/") > 1 else ""
 
 
 def forget_left_out(root: Path, build_dir: Path) -> None:
-    """Remember the last install's list alone, after the rest was removed.
+    """Reset the list to the last install's, after the other files were removed.
 
     Raises:
         UsageError: the checkout cannot be written.

@@ -1,4 +1,4 @@
-"""Read CMake's install scripts: which files an install copies to where, and what the last one listed.
+"""Read CMake's install scripts and manifest: the files that an install copies, and those it copied last.
 
 CMake writes cmake_install.cmake into every folder of a build tree, and `install` writes install_manifest.txt
 at its top. The patterns are for the scripts as CMake 3.31.10 writes them.

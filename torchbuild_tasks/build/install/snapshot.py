@@ -1,4 +1,4 @@
-"""Snapshot what an editable install consists of, and remember it from one complete install to the next.
+"""Snapshot the files of an editable install, and save that after each complete install.
 
 What is installed is compared with what was there after the last complete install, so that a library which
 was removed or replaced comes back, too. The comparison is in installed.py.
@@ -44,7 +44,7 @@ class Places(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def take(places: Places, before: Snapshot | None = None) -> Snapshot:
-    """Take a snapshot; folders that are as they were `before` are not read again.
+    """Take a snapshot; folders unchanged since `before` are not read again.
 
     Raises:
         OSError: the install scripts of the build tree cannot be read.
@@ -70,15 +70,15 @@ def _stamps(paths: Iterable[str]) -> dict[str, Stamp]:
     stamps: dict[str, Stamp] = {}
     for path in paths:
         with contextlib.suppress(OSError):
-            info = os.stat(path)  # noqa: PTH116 - thousands of them at every build
+            info = os.stat(path)  # noqa: PTH116 - faster; thousands at every build
             stamps[path] = (info.st_size, info.st_mtime_ns)
     return stamps
 
 
 def _sources(rules: Iterable[Rule]) -> Iterator[tuple[str, Stamp]]:
     for rule in rules:
-        wanted = _either(rule.wanted)
-        excluded = _either(rule.excluded)
+        wanted = _join_patterns(rule.wanted)
+        excluded = _join_patterns(rule.excluded)
         for source in rule.sources:
             try:
                 info = os.stat(source)  # noqa: PTH116
@@ -90,8 +90,8 @@ def _sources(rules: Iterable[Rule]) -> Iterator[tuple[str, Stamp]]:
                 yield from _inside(source.removesuffix("/.").rstrip("/"), wanted, excluded)
 
 
-def _either(patterns: tuple[str, ...]) -> re.Pattern[str] | None:
-    """Compile CMake's regular expressions, which are nearly Python's; one that is not matches everything."""
+def _join_patterns(patterns: tuple[str, ...]) -> re.Pattern[str] | None:
+    """Compile CMake's regular expressions, which are nearly Python's; on an error None, which matches all."""
     try:
         return re.compile("|".join(f"(?:{pattern})" for pattern in patterns)) if patterns else None
     except re.error:
@@ -138,7 +138,8 @@ def _folders(places: Places, known: Mapping[str, Folder]) -> Iterator[tuple[str,
 
 
 def _folder(places: Places, path: str, place: str, changed: int) -> Folder:
-    names, folders = [], []
+    names = []
+    folders = []
     for entry in _entries(place):
         name = entry.name
         if entry.is_dir(follow_symlinks=False):
@@ -155,7 +156,7 @@ def read(build_dir: Path) -> Snapshot | None:
 
 
 def write(build_dir: Path, snapshot: Snapshot, inputs: Mapping[str, str]) -> None:
-    """Remember a complete install and the inputs that it was made from.
+    """Save the snapshot of a complete install and the inputs of its build.
 
     Raises:
         BuildFailed: it cannot be written.
@@ -166,7 +167,7 @@ def write(build_dir: Path, snapshot: Snapshot, inputs: Mapping[str, str]) -> Non
 
 
 def forget(build_dir: Path) -> None:
-    """Forget the snapshot, before the front end runs: what is installed is no longer known."""
+    """Delete the snapshot before the front end runs, since it changes the install."""
     for name in (INSTALL_FILE, SNAPSHOT_FILE):
         with contextlib.suppress(OSError):
             unlink(build_dir / name, missing_ok=True)

@@ -25,11 +25,13 @@ from torchbuild_tasks.facts.machine import NO_LIMIT, cgroup_levels, number_in, p
 from torchbuild_tasks.facts.probe import Probe
 
 CAN_HOLD: Final = sys.platform == "linux" and Path("/proc/self/task").exists()
-# Without CPU for so long it waits for another: for a lock, a server, a network.
+# Seconds without CPU time after which a process counts as waiting: for a lock, a server, a network.
 _IDLE: Final = 2.0
 _PAGE: Final = os.sysconf("SC_PAGE_SIZE") if hasattr(os, "sysconf") else 4096
 _PREFIX: Final = "torchbuild-jobs-"
-_FIFO, _HELD, _LOCK = "tokens", "held", "lock"
+_FIFO = "tokens"
+_HELD = "held"
+_LOCK = "lock"
 
 
 if sys.platform != "win32":
@@ -72,12 +74,12 @@ class Tokens:
         return f"fifo:{self.folder / _FIFO}"
 
     def give_out(self, number: int) -> None:
-        """Give out so many."""
+        """Add tokens to the pool."""
         if self._pipe is not None and number > 0:
             os.write(self._pipe, b"+" * number)
 
     def take(self, timeout: float) -> bool:
-        """Take one back, if one gets free in time."""
+        """Take a token out of the pool; false if none was free in time."""
         if self._pipe is None or not select.select([self._pipe], [], [], timeout)[0]:
             return False
         with contextlib.suppress(BlockingIOError):  # a job was quicker
@@ -92,7 +94,7 @@ class Tokens:
         return count[0]
 
     def note_held(self, processes: tuple[tuple[int, float], ...]) -> None:
-        """Write down who is held (pid and start), so that a later run can let them go on."""
+        """Record the suspended processes (pid and start), so that a later run can resume them."""
         if processes == self._noted:
             return
         self._noted = processes
@@ -101,7 +103,7 @@ class Tokens:
             (self.folder / _HELD).write_text(text, "ascii")
 
     def close(self) -> None:
-        """Remove all of it."""
+        """Close and remove the pipe and its folder."""
         if self._pipe is not None:
             os.close(self._pipe)
             self._pipe = None
@@ -110,7 +112,7 @@ class Tokens:
 
 
 def sweep(parent: Path) -> None:
-    """Remove the folders of runs that were killed, and let go on what they had held."""
+    """Remove the folders of killed runs, and resume the processes that they had suspended."""
     for folder in parent.glob(_PREFIX + "*"):
         with contextlib.suppress(OSError):
             about = folder.lstat()
@@ -119,7 +121,7 @@ def sweep(parent: Path) -> None:
 
 
 def _sweep_one(folder: Path) -> None:
-    """Nobody holds the lock of a run that is over, however it ended."""
+    """Remove the folder of a run that is over; raises OSError while it runs, for it holds its lock."""
     lock = os.open(folder / _LOCK, os.O_RDWR)
     try:
         if sys.platform != "win32":
@@ -157,19 +159,19 @@ def _uid() -> int:
 
 
 class Processes:
-    """All that descends from us, and from other processes that work for us, and who of it we hold.
+    """All descendants of this process and of the `also` processes, and those of them that are suspended.
 
     Args:
-        also: asked at each look for the pids of those others; they are not counted themselves.
+        also: returns the pids of other processes that work for the build; they are not counted themselves.
     """
 
     def __init__(self, also: Callable[[], Sequence[int]] = tuple) -> None:
         self._also = also
         self._held: dict[int, float] = {}
-        self._busy: dict[int, tuple[int, float]] = {}  # pid -> CPU ticks, and since when so many
+        self._busy: dict[int, tuple[int, float]] = {}  # pid -> CPU ticks, and when they last changed
 
     def look(self) -> list[Running]:
-        """Return those without children, as they are now."""
+        """Return the processes without children, with their present state."""
         now = time.monotonic()
         running = [one for pid in self._leaves() if (one := self._read(pid, now))]
         alive = {one.pid for one in running}
@@ -178,7 +180,7 @@ class Processes:
         return running
 
     def hold(self, wanted: frozenset[int]) -> tuple[tuple[int, float], ...]:
-        """Hold exactly these of the last look, let others go on; returns who is held, with its start."""
+        """Suspend exactly these processes and resume all others; return those suspended (pid, start)."""
         for pid in self._held.keys() - wanted:
             _send(pid, "SIGCONT")
             self._busy.pop(pid, None)
@@ -200,7 +202,7 @@ class Processes:
             seen.add(pid)
             children = _children(pid)
             todo += children
-            # A held one that got children in between is still ours to let go on.
+            # A suspended process that has children by now must still be resumed.
             if not children or pid in self._held:
                 yield pid
 
@@ -210,10 +212,10 @@ class Processes:
             return None
         ticks = int(fields[11]) + int(fields[12])
         size = int(fields[21]) * _PAGE
-        if not size:  # on its way out: its memory is gone already, and with it how much that was at most
+        if not size:  # exiting: its memory, and the record of its peak, are released already
             return None
         before = self._busy.get(pid)
-        # It runs, or waits for a core or the disk: where others take the machine, ticks stand still for long.
+        # It runs, or waits for a core or the disk: on a busy machine its ticks can stay the same for long.
         works = fields[0] in {b"R", b"D"}
         if before is None or before[0] != ticks or works or pid in self._held:
             before = self._busy[pid] = (ticks, now)
@@ -288,7 +290,7 @@ _VERSIONS: Final = {
 
 
 class MemoryLook:
-    """Call it for the memory of this moment. `root` is a folder that plays the file system, for tests."""
+    """Reads the memory at each call. `root` replaces the root of the file system in tests."""
 
     def __init__(self, root: Path | None = None) -> None:
         self._probe = Probe(environ={}, root=root)
@@ -298,7 +300,7 @@ class MemoryLook:
         self._pressure = next(filter(self._probe.exists, pressures), "/proc/pressure/memory")
 
     def __call__(self) -> MemoryState:
-        """Read all of it again; the limits too, which can be changed any time."""
+        """Read memory and limits; limits can change at any time."""
         info = pairs_in(self._probe.read("/proc/meminfo"))
         limits = [pair for folder, names in self._levels for pair in self._limits(folder, names)]
         limit, used = min(limits, key=lambda pair: pair[0] - pair[1], default=(None, None))
@@ -312,7 +314,7 @@ class MemoryLook:
         )
 
     def _limits(self, folder: str, names: _Names) -> Iterator[tuple[int, int]]:
-        """Yield the limits of one group with what is used of each."""
+        """Yield each limit of one cgroup with the bytes in use."""
         values = [number_in(self._probe.read(f"{folder}/{name}")) for name in names.limits]
         limits = [value for value in values if value is not None and value < NO_LIMIT]
         if limits:

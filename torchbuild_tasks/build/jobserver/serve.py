@@ -1,4 +1,4 @@
-"""Serve the job tokens of a build from a thread, and hold compiles for which memory is short.
+"""Serve the job tokens of a build from a thread, and suspend compiles while memory is short.
 
 Ninja and make find the jobserver by the variable MAKEFLAGS. Source: gnu.org/software/make/manual/html_node/
 (Job-Slots.html, POSIX-Jobserver.html, Windows-Jobserver.html); Ninja reads it since 1.13
@@ -23,12 +23,12 @@ if sys.platform == "win32":
 else:
     from torchbuild_tasks.build.jobserver.posix import CAN_HOLD, MemoryLook, Processes, Tokens
 
-# Tokens that are missing so long while nothing of the build runs have died with whoever held them; for a
+# Seconds after which missing tokens count as lost with a killed client, if nothing of the build runs. For a
 # moment they are missing whenever a job is about to start.
 _QUIET: Final = 1.0  # seconds
-# What the user's own flags set about jobs: a number, or another jobserver.
+# Flags of the user's about jobs: a number, or another jobserver.
 _JOBS: Final = re.compile(r"-j\d*|--jobs(=\d+)?|--jobserver-(auth|fds|style)=\S*")
-# Each of these becomes a -j on Ninja's command line, and that switches the jobserver off.
+# Each of these variables becomes a -j on Ninja's command line, which disables the jobserver.
 SWITCH_OFF: Final = ("MAX_JOBS", "CMAKE_BUILD_PARALLEL_LEVEL")
 
 
@@ -41,13 +41,13 @@ def serve(
     processes: Processes | None = None,
     folder: Path | None = None,
 ) -> Iterator[Served]:
-    """Serve at most so many tokens until the end of the block; then all that is held goes on.
+    """Serve up to `tokens` job tokens during the body; then resume all suspended processes.
 
     Args:
-        tokens: one less than the jobs there may be, for the first needs no token.
-        policy: what to do, asked many times a second; such as TokenPolicy.
+        tokens: one less than the jobs that may run, because the first job needs no token.
+        policy: decides at each look, many times a second; such as TokenPolicy.
         look: reads the memory; this system's reader unless another is given.
-        processes: the processes of the build; all that descends from ours unless given.
+        processes: the processes of the build; without it, all descendants of this process.
         folder: where the named pipe is made (POSIX), instead of the folder for temporary files.
 
     Raises:
@@ -64,7 +64,7 @@ def serve(
 
 
 class Served:
-    """A jobserver at work. `held_seconds` and `fewest` say afterwards what it did about memory."""
+    """A running jobserver. `held_seconds` and `fewest` show afterwards what it did to save memory."""
 
     def __init__(
         self, tokens: int, pool: Tokens, policy: Policy, look: Callable[[], MemoryState], processes: Processes
@@ -82,16 +82,16 @@ class Served:
         self._thread = threading.Thread(target=self._run, name="jobserver", daemon=True)
 
     def environment(self, environ: Mapping[str, str]) -> dict[str, str]:
-        """Return the environment in which a build finds this jobserver, and no -j that switches it off."""
+        """Return the environment that names this jobserver and has no variable that adds -j."""
         return environment(self._pool.auth, environ)
 
     def start(self) -> None:
-        """Give the first tokens out before the build starts: Ninja looks for them when a job ends."""
+        """Add the first tokens before the build starts: Ninja reads them only when a job ends."""
         self._step()
         self._thread.start()
 
     def end(self) -> None:
-        """Stop, and let everything go on."""
+        """Stop the thread, and resume all processes."""
         self._over.set()
         if self._thread.ident is not None:
             self._thread.join()
@@ -105,7 +105,7 @@ class Served:
                     self._out -= self._pool.take(orders.wait)
                 else:
                     self._over.wait(orders.wait)
-        finally:  # also when something here is broken: the build goes on, unguarded
+        finally:  # after an error, too: the build goes on without protection
             self._processes.hold(frozenset())
             self._give_out_up_to(self.most)
 
@@ -131,7 +131,7 @@ class Served:
 
 
 def environment(auth: str, environ: Mapping[str, str]) -> dict[str, str]:
-    """Return the environment of a build that takes its tokens from the jobserver `auth`.
+    """Return the environment for a build that takes its tokens from the jobserver `auth`.
 
     The user's own MAKEFLAGS stay, less what they say about jobs; the variables that become a
     -j are left out. The first word of MAKEFLAGS holds single letters (`ks`), and where there

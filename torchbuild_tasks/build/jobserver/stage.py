@@ -1,4 +1,4 @@
-"""Serve a jobserver while a command of the build runs, and report in a line what it did."""
+"""Run a jobserver while a command of the build runs, and report its figures."""
 
 from __future__ import annotations
 
@@ -21,20 +21,20 @@ from torchbuild_tasks.model.record import JobserverUse
 from torchbuild_tasks.system import process
 from torchbuild_tasks.values import replace
 
-_EVERY: Final = 5.0  # seconds between two looks for the server
+_EVERY: Final = 5.0  # seconds between two searches for the server
 # GNU make before 4.4, called by something in the build, stops at a named pipe (jobserver_parse_auth).
 _NOT_UNDERSTOOD: Final = "invalid --jobserver-auth string"
 _VERSION: Final = re.compile(r"\d+(\.\d+)+")
 _PATIENCE: Final = 20.0
-# What is held for less than this, in seconds together, is not worth a line.
+# Seconds of suspension, in total, below which nothing is reported.
 _WORTH_TELLING: Final = 1.0
 
 
 @contextlib.contextmanager
 def jobserver(work: Work, to_come: Callable[[], float]) -> Iterator[Work]:
-    """Serve the jobs of a build, if the plan wants it; the work with the environment to build in.
+    """Run the planned jobserver during the body; yield the work with the environment for the build.
 
-    `to_come` says which part of the build has not begun.
+    `to_come` returns the share of the build's steps that have not ended.
     """
     planned = work.plan.jobserver
     if planned is None:
@@ -65,7 +65,7 @@ def jobserver(work: Work, to_come: Callable[[], float]) -> Iterator[Work]:
 
 
 def fewer_jobs(work: Work, jobs: int) -> Work:
-    """Return the same build with so many jobs at most, whoever limits them."""
+    """Return the build with at most `jobs` jobs, by the jobserver and by MAX_JOBS."""
     planned = work.plan.jobserver
     if planned is not None:
         planned = replace(planned, cores=jobs)
@@ -74,7 +74,7 @@ def fewer_jobs(work: Work, jobs: int) -> Work:
 
 
 def without_jobserver(work: Work, lines: Iterable[str]) -> Work | None:
-    """Return the build with the plan's number, if these lines show that a program in it broke on tokens."""
+    """Return the build without a jobserver, if these lines show a program that cannot use one."""
     line = next((line for line in lines if _NOT_UNDERSTOOD in line), None)
     if line is None or work.plan.jobserver is None:
         return None
@@ -103,7 +103,7 @@ def _tell(work: Work, served: Served) -> None:
 
 
 def _add_use(before: JobserverUse | None, use: JobserverUse) -> JobserverUse:
-    """With that of another command of the same build, or of an earlier try."""
+    """Return the sum of the uses of two commands of a build, or of two attempts."""
     if before is None:
         return use
     return JobserverUse(
@@ -114,9 +114,9 @@ def _add_use(before: JobserverUse | None, use: JobserverUse) -> JobserverUse:
 
 
 def _cannot_take(planned: Jobserver, build_dir: Path, environ: Mapping[str, str]) -> str:
-    """Return why a program that may build takes no tokens, or "". An older one would run without any limit.
+    """Return why a build program cannot take tokens, or "": an old one would start jobs without limit.
 
-    CMake calls the one that the tree was configured with, and the short way the one on PATH.
+    CMake starts the program that the tree was configured with; a route without CMake, the one on PATH.
     """
     path = next((value for name, value in environ.items() if name.upper() == "PATH"), None)
     here = shutil.which(planned.program, path=path) or ""
@@ -138,12 +138,12 @@ def _too_old(planned: Jobserver, program: str, environ: Mapping[str, str]) -> st
 
 
 def build_processes(environ: Mapping[str, str]) -> Processes:
-    """Return the processes of a build in this environment, with what its sccache server runs."""
+    """Return the processes of a build in this environment, including those of its sccache server."""
     return Processes(_CacheServer(environ))
 
 
 class _CacheServer:
-    """The pid of the server in which sccache compiles; another takes its place when a shared cache dies."""
+    """Finds the pid of the sccache server, which is restarted when a shared cache fails."""
 
     def __init__(self, environ: Mapping[str, str]) -> None:
         self._environ = environ
@@ -151,7 +151,7 @@ class _CacheServer:
         self._found: tuple[int, ...] = ()
 
     def __call__(self) -> tuple[int, ...]:
-        """Look for it, at most every few seconds."""
+        """Return the pid; it is looked up at most every few seconds."""
         if time.monotonic() - self._asked >= _EVERY:
             pid = server_of(self._environ)
             self._asked = time.monotonic()

@@ -1,4 +1,4 @@
-"""Decide how many jobs a build may run at this moment, and which compiles wait, by memory alone.
+"""Decide from the memory how many jobs a build may run at this moment, and which compiles to suspend.
 
 What is seen and what is ordered are plain tuples, for they are created many times a second while compilers
 run. While memory is short those that grow wait, and never the largest.
@@ -9,36 +9,37 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final, NamedTuple
 
-# The others may together take this part of what is left until the next look, so it never ends.
+# Share of the free memory that the other processes may together use until the next look.
 _SHARE: Final = 3
-# A rate that is not seen again is half forgotten after so many seconds: memory comes in steps.
+# Half-life of a rate in seconds: processes allocate in steps.
 _HALF: Final = 0.5
-# Below this (bytes a second) it is not growth.
+# Bytes a second below which a process counts as not growing.
 _STILL: Final = 1 << 20
 _MIB: Final = 1 << 20
-# A process that never had this much is a shell or a tool, and shows nothing of compiles.
+# Bytes: a process that stays smaller is a shell or a tool, and says nothing about compiles.
 _COMPILE: Final = 32 * _MIB
-# Where less memory is than the largest may take, so many are thought of as small beside it.
+# With less memory than the table's size, a typical job counts as at least 1/_FEW of the largest.
 _FEW: Final = 4
-# Compiles that must have ended before their sizes count more than the size that was tabled.
+# Compiles that must have ended before their sizes replace the size of the table.
 _KNOWN: Final = 4
-# As long as more than one part in so many is to come, a job of the tabled size may be in it.
+# While more than 1/_HEAVY of the build is left, a job of the table's size may be among it.
 _HEAVY: Final = 10
-# What is tabled is believed ever less, until so many have ended.
+# Compiles after which the table's size has no weight any more.
 _BELIEVED: Final = 16
-# After n compiles the next may be larger than all by this over n (of evenly spread sizes 1/n on average).
+# After n compiles the next may be larger than all by _UNSURE / n (1/n on average for uniform sizes).
 _UNSURE: Final = 1.5
-# A compile that parses headers has this share of what the largest takes when it optimises.
+# Size of a compile that parses headers, as a share of the largest one's when it optimises.
 _SMALL: Final = 8
-# Room for a job more than the average, for they do not all grow and end in turn.
+# Factor on the average size, because jobs do not grow and end evenly.
 _UNEVEN: Final = 1.2
-# Of the memory there is for the build, at most one part in so many is kept back.
+# The reserve is at most this part (1/n) of the memory of the build.
 _RESERVE: Final = 16
-# Of what is kept back, one part in so many may go at each look when nothing else is left.
+# Part (1/n) of the reserve that may be used at each look when no other memory is left.
 _SPARE: Final = 32
-# With compilers of a GB/s of growth: how long the free memory lasts decides the next look.
+# Compilers grow by up to a GB/s: the next look comes before the free memory can be used up.
 _FILL: Final = 2 << 30
-_SOONEST, _LATEST = 0.05, 0.5
+_SOONEST = 0.05
+_LATEST = 0.5
 
 
 class MemoryState(NamedTuple):
@@ -57,7 +58,7 @@ class MemoryState(NamedTuple):
 
     @property
     def room(self) -> int | None:
-        """Bytes that may still be taken: what is free, within the limit."""
+        """Bytes that may still be used: the free memory, within the limit."""
         if self.limit is None or self.used is None:
             return self.available
         inside = max(0, self.limit - self.used)
@@ -65,7 +66,7 @@ class MemoryState(NamedTuple):
 
 
 class Running(NamedTuple):
-    """A process of the build that has no children: a compiler, a linker, a generator.
+    """A process of the build without children: a compiler, a linker, a generator.
 
     `started` orders them by age, `size` is what it has now and `peak` the most it ever had, in
     bytes; `held` is true for one that we stopped, `idle` for one that has used no CPU lately.
@@ -80,22 +81,22 @@ class Running(NamedTuple):
 
 
 class Orders(NamedTuple):
-    """Orders until the next look, in `wait` seconds: tokens to have out, processes to hold."""
+    """The decision until the next look, in `wait` seconds: tokens to offer, processes to suspend."""
 
     tokens: int
     hold: frozenset[int] = frozenset()
     wait: float = 0.5
 
 
-# (memory, processes, tokens that are out, seconds on any steady clock) -> what to do
+# (memory, processes, tokens offered, seconds of a monotonic clock) -> decision
 Policy = Callable[[MemoryState, Sequence[Running], int, float], Orders]
 
 
 def usable(state: MemoryState) -> int | None:
-    """Return the bytes that may still be taken, less when the machine stands still for want of memory.
+    """Return the bytes that the build may still use; fewer under memory pressure.
 
-    Each percent of full pressure takes two from it: a machine that swaps has free memory,
-    too, but not for more jobs.
+    Each percent of full pressure subtracts two percent: a machine that swaps also has free memory,
+    but not for more jobs.
     """
     if state.room is None:
         return None
@@ -103,7 +104,7 @@ def usable(state: MemoryState) -> int | None:
 
 
 def wanted(state: MemoryState, *, cores: int, out: int, reserve: int, typical: int, in_use: int = 0) -> int:
-    """Return the number of tokens to have out; one job more can run, for the first needs no token.
+    """Return the number of tokens to offer; the first job needs none, so one more can run.
 
     Args:
         state: the memory now.
@@ -132,7 +133,7 @@ class _Life(NamedTuple):
 
 
 class TokenPolicy:
-    """The policy that a jobserver asks at each look; it learns from the compiles that end how much they take.
+    """The policy of a jobserver; it learns the memory of compiles from those that have ended.
 
     Args:
         cores: jobs that there may be at most.
@@ -164,7 +165,7 @@ class TokenPolicy:
         self._when = 0.0
 
     def __call__(self, state: MemoryState, running: Sequence[Running], tokens: int, now: float) -> Orders:
-        """Decide until the next look."""
+        """Return the decision until the next look."""
         self._learn(running, now)
         rates = self._growth.look(running, now)
         room = usable(state)
@@ -173,11 +174,11 @@ class TokenPolicy:
         in_use = sum(one.size for one in running)
         budget = room + in_use
         reserve = min(self._reserve, budget // _RESERVE)
-        # More than there is cannot be kept free for one, or there would never be another.
+        # Not more than there is: otherwise no second job would ever start.
         largest = min(self.largest, budget * 5 // 6)
         free = room - reserve
         typical = self.typical
-        if budget < self._tabled:  # not even one of the tabled size fits: one at a time, later a few
+        if budget < self._tabled:  # not even one job of the table's size fits: one at a time, later a few
             typical = self._tabled if self._ended < _KNOWN else max(typical, largest // _FEW)
         number = wanted(state, cores=self._cores, out=tokens, reserve=reserve, typical=typical, in_use=in_use)
         spare_room = free_beside(running, free, largest)
@@ -192,7 +193,7 @@ class TokenPolicy:
 
     @property
     def largest(self) -> int:
-        """Bytes that one compile may come to have: of few that ended little is known of the next."""
+        """Bytes that one compile may grow to; a larger margin while few compiles have ended."""
         known = int(self._peak * (1 + self._unsure))
         believed = max(0.0, 1 - self._ended / _BELIEVED, min(1.0, _HEAVY * self._to_come()))
         return max(known, int(self._peak + (self._tabled - self._peak) * believed))
@@ -207,7 +208,7 @@ class TokenPolicy:
 
     @property
     def typical(self) -> int:
-        """Bytes to reckon for one job: what it has on average, or at most where none can be held."""
+        """Bytes to count for one job: the average, or the maximum where processes cannot be suspended."""
         if not self._holds:
             return self.largest
         if self._ended < _KNOWN or not self._all.seconds:
@@ -237,7 +238,7 @@ class TokenPolicy:
 
 
 class Growth:
-    """The growth of each process, in bytes a second; a held one keeps the rate that it had."""
+    """The growth of each process in bytes a second; a suspended process keeps its last rate."""
 
     def __init__(self) -> None:
         self._seen: dict[tuple[int, float], Running] = {}
@@ -245,7 +246,7 @@ class Growth:
         self._when = 0.0
 
     def look(self, running: Sequence[Running], now: float) -> dict[int, float]:
-        """Take in one look; the rate of each process by its pid."""
+        """Return the rate of each process by its pid, from this look and the one before."""
         passed = max(0.001, now - self._when)
         self._when = now
         self._rates = {(one.pid, one.started): self._rate(one, passed) for one in running}
@@ -255,7 +256,7 @@ class Growth:
     def _rate(self, one: Running, passed: float) -> float:
         key = (one.pid, one.started)
         before = self._seen.get(key)
-        if before is None:  # it has got there in a second or less
+        if before is None:  # it reached that size within a second
             return float(one.size)
         if one.held or before.held:
             return self._rates[key]
@@ -264,9 +265,9 @@ class Growth:
 
 
 def free_beside(running: Sequence[Running], free: int, largest: int) -> int:
-    """Return the bytes of `free` that are left when the largest process grows to `largest`."""
+    """Return the bytes of `free` that are left after the largest process has grown to `largest`."""
     size = max((one.size for one in running if not one.idle), default=0)
-    # One that is larger than was thought is not done growing either.
+    # A process already larger than expected may grow further.
     return free - max(size // 10, largest - size)
 
 
@@ -282,12 +283,11 @@ def to_hold(
     """Return the processes that must wait until the next look.
 
     Args:
-        running: all processes of the build that have no children; those that use no CPU wait for
-            others, and are not counted.
-        free: bytes that may be taken, what is kept back already taken off. With none left all
-            but the largest wait.
-        largest: bytes that a process may come to have.
-        likely: bytes that one has had; what `largest` is above it is a margin, and may go to slow growth.
+        running: all processes of the build without children; idle ones wait for others, and are
+            not counted.
+        free: bytes that may be used, without the reserve. With none left, all but the largest wait.
+        largest: bytes that a process may grow to.
+        likely: the largest size seen; the difference to `largest` is a margin that slow growth may use.
         growth: by pid, bytes by which each is expected to grow until the next look.
         spare: bytes by which the others may grow while that margin lasts.
     """

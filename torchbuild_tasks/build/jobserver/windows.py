@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     import psutil
 
 CAN_HOLD: Final = sys.platform == "win32"
-# Without CPU for so long it waits for another: for a lock, a server, a network.
+# Seconds without CPU time after which a process counts as waiting: for a lock, a server, a network.
 _IDLE: Final = 2.0
 _MOST: Final = 1 << 15
 
@@ -47,16 +47,16 @@ class Tokens:
         self._counting = threading.Lock()
 
     def give_out(self, number: int) -> None:
-        """Give out so many."""
+        """Add tokens to the pool."""
         if number > 0 and not _kernel32().ReleaseSemaphore(self._handle, number, None):
             raise _error()
 
     def take(self, timeout: float) -> bool:
-        """Take one back, if one gets free in time."""
+        """Take a token out of the pool; false if none was free in time."""
         return bool(_kernel32().WaitForSingleObject(self._handle, int(timeout * 1000)) == 0)
 
     def free(self) -> int:
-        """Return how many are free: Windows reports that to whoever gives one back, so one is taken first."""
+        """Return how many tokens are free; only ReleaseSemaphore reports that, so one is taken first."""
         with self._counting:  # a second thread that counts would miss the one that this one holds
             if not self.take(0):
                 return 0
@@ -66,10 +66,10 @@ class Tokens:
             return before.value + 1
 
     def note_held(self, processes: tuple[tuple[int, float], ...]) -> None:
-        """Do nothing: the job object of the build ends with us, and with it what is held."""
+        """Do nothing: the build's job object, and every suspended process in it, ends with this process."""
 
     def close(self) -> None:
-        """Let go of it."""
+        """Close the semaphore."""
         if self._handle:
             _kernel32().CloseHandle(self._handle)
             self._handle = None
@@ -100,7 +100,7 @@ def _error() -> OSError:
 
 
 class Processes:
-    """All that descends from us, and from other processes that work for us, and who of it we hold.
+    """All descendants of this process and of the `also` processes, and those of them that are suspended.
 
     Args:
         also: asked at each look for the pids of those others; they are not counted themselves.
@@ -110,17 +110,17 @@ class Processes:
         self._also = also
         self._held: dict[int, psutil.Process] = {}
         self._seen: dict[int, psutil.Process] = {}
-        self._busy: dict[int, tuple[float, float]] = {}  # pid -> CPU seconds, and since when so many
+        self._busy: dict[int, tuple[float, float]] = {}  # pid -> CPU seconds, and when they last changed
 
     def look(self) -> list[Running]:
-        """Return those without children, as they are now."""
+        """Return the processes without children, with their present state."""
         now = time.monotonic()
         self._seen = {process.pid: process for process in self._leaves()}
         self._busy = {pid: seen for pid, seen in self._busy.items() if pid in self._seen}
         return [one for process in self._seen.values() if (one := self._read(process, now))]
 
     def hold(self, wanted: frozenset[int]) -> tuple[tuple[int, float], ...]:
-        """Hold exactly these of the last look, let others go on; returns who is held, with its start."""
+        """Suspend exactly these processes and resume all others; return those suspended (pid, start)."""
         import psutil
 
         for pid in self._held.keys() - wanted:
@@ -148,7 +148,7 @@ class Processes:
         return [each for pid, each in leaves.items() if pid not in parents or pid in self._held]
 
     def _read(self, process: psutil.Process, now: float) -> Running | None:
-        """Sizes are what commit is charged for, which psutil calls the page file."""
+        """Return the state of a process; its sizes are commit charge, which psutil calls the page file."""
         import psutil
 
         try:
@@ -177,10 +177,10 @@ class Processes:
 
 
 class MemoryLook:
-    """Call it for the memory of this moment."""
+    """Reads the memory at each call."""
 
     def __call__(self) -> MemoryState:
-        """Ask Windows; nothing is known where it does not answer."""
+        """Read the memory; all fields are None if Windows does not answer."""
         status = memory_status()
         if status is None:
             return MemoryState()
