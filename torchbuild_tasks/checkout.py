@@ -1,4 +1,4 @@
-"""Find the checkout that a verb is about; where there is none, the one that --torch names, fetched first.
+"""Find the checkout of a verb; without one, use or fetch the release that --torch names.
 
 Outside of a checkout `--torch 2.9.1` means a checkout of that version in the tool's own store.
 """
@@ -21,13 +21,13 @@ if TYPE_CHECKING:
 
 
 def use_stored_checkout(question: Question) -> Question:
-    """Look at the stored checkout of the torch that --torch names, where it was fetched before."""
+    """Add the stored checkout of the torch that --torch names to the question, if there is one."""
     stored = _find_stored_checkout(question)
     return _look_in(question, stored[1]) if stored and stored[1].is_dir() else question
 
 
 def fetch_checkout(question: Question, report: Reporter) -> Question:
-    """Look at the stored checkout of the torch that --torch names; fetch it first where it is absent."""
+    """Add the stored checkout of the torch that --torch names to the question; fetch it if it is absent."""
     stored = _find_stored_checkout(question)
     if stored is None:
         return question
@@ -45,7 +45,7 @@ def _look_in(question: Question, root: Path) -> Question:
 
 
 def _find_stored_checkout(question: Question) -> tuple[str, Path] | None:
-    """Return the ref that --torch means where there is no checkout, and its folder in the store."""
+    """Return the ref that --torch means outside of a checkout, and its folder in the store."""
     if question.facts.tree.version or question.given("source") or question.request.facts:
         return None
     if question.settings.build or not question.given("torch"):
@@ -61,7 +61,7 @@ def _find_stored_checkout(question: Question) -> tuple[str, Path] | None:
 
 
 def named_checkout(question: Question) -> Path | None:
-    """Return the checkout that `source` is about: the one that was named, else the current folder.
+    """Return the checkout for `source`: the one that was named, else the current folder.
 
     A new one goes into the current folder only when that was named.
     """
@@ -72,7 +72,7 @@ def named_checkout(question: Question) -> Path | None:
 
 
 def source_task(question: Question, report: Reporter) -> Task:
-    """Return what `source` is to do: where from, with which mirrors, and what a checkout's plan needs."""
+    """Return the task of `source`: the address, the mirrors, and the submodules that the plan needs."""
     from torchbuild_tasks.features.source.get import Task
     from torchbuild_tasks.plan.decisions import decide_build
     from torchbuild_tasks.plan.submodules import Needs

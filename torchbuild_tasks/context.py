@@ -1,4 +1,4 @@
-"""Prepare what every verb starts from: check the request, read the settings, look at the machine, decide."""
+"""Prepare every verb: check the request, read the settings, look at the machine, make the plan."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ def _dump(path: Path) -> bytes:
 
 
 def read_named_build(request: BuildRequest, settings: Settings | None = None) -> Named:
-    """Read the settings file; --name, or the worktree that we are in, says which of its builds counts.
+    """Read the settings file; --name, or the current worktree, selects one of its builds.
 
     `settings` are taken instead of those of a file, and then no build is named.
     """
@@ -97,7 +97,7 @@ def read_named_build(request: BuildRequest, settings: Settings | None = None) ->
 
 
 def take_default(request: BuildRequest, say: Callable[[str], None]) -> BuildRequest:
-    """Return the request with the build that `builds use` made the default of its checkout, and say so.
+    """Return the request with the default build of its checkout (`builds use`), and report it.
 
     Raises:
         UsageError: torchbuild.toml has no such build any more.
@@ -118,10 +118,10 @@ def take_default(request: BuildRequest, say: Callable[[str], None]) -> BuildRequ
 
 
 def read_trusted_settings(request: BuildRequest) -> Settings:
-    """Read the settings file of a run; of one that was found, only what counts."""
+    """Read the settings file of a run; of one found in a checkout, only the trusted part."""
     found = find_settings(config_of(request, note_of(request)), request.source or ".")
     settings = check_settings(found.path, found.data, found.lines) if found else Settings()
-    if request.config is None and found:  # a file that is named is the user's word
+    if request.config is None and found:  # the user named the file
         settings = _trusted_part(settings, place_of(found.path))
     wide = find_user_settings()
     if wide is None or wide.path == settings.path:
@@ -130,7 +130,7 @@ def read_trusted_settings(request: BuildRequest) -> Settings:
 
 
 def _trusted_part(settings: Settings, place: str) -> Settings:
-    """Return what counts of a file that was found: what is harmless, and the rest if it is trusted."""
+    """Return the effective settings of a file found in a checkout: the harmless ones; all if trusted."""
     clean, withheld = withhold(settings, load_catalog())
     if not withheld or is_trusted(place):
         return settings
@@ -138,7 +138,7 @@ def _trusted_part(settings: Settings, place: str) -> Settings:
 
 
 def with_templates(settings: Settings) -> Settings:
-    """Return the settings, with the env templates of the current folder withheld that nobody vouched for."""
+    """Return the settings without the current folder's env templates, unless the user trusts them."""
     here = Path(os.path.realpath("."))
     if not (here / TEMPLATES).is_dir():
         return settings
@@ -155,7 +155,7 @@ def with_templates(settings: Settings) -> Settings:
 
 @contextlib.contextmanager
 def hold_named_build(request: BuildRequest, report: Reporter) -> Iterator[None]:
-    """Hold the named build that is to be built, with its worktree there; nothing without a name."""
+    """Create the worktree of a named build and lock the build; do nothing without a name."""
     if request.dry_run or not (request.name or note_of(request)):
         yield
         return
@@ -182,7 +182,7 @@ def hold_named_build(request: BuildRequest, report: Reporter) -> Iterator[None]:
 
 
 def needed_submodules(question: Question) -> Callable[[str], bool]:
-    """Return what says of a submodule, by its path, whether a build as asked for needs it."""
+    """Return a function that says by a submodule's path whether the requested build needs it."""
     from torchbuild_tasks.plan.decisions import decide_build
     from torchbuild_tasks.plan.submodules import Needs
 
@@ -193,7 +193,7 @@ def needed_submodules(question: Question) -> Callable[[str], bool]:
 
 
 def before_it_is_there(facts: Facts, about: Named, catalog: Catalog) -> Facts:
-    """Return the facts with the tree that a worktree will have: that of the checkout it is made from.
+    """Return the facts with the tree of a worktree to come, which is that of its main checkout.
 
     With the version and the commit of its own ref, and with the submodules that the build itself brings.
     """
@@ -210,7 +210,7 @@ def before_it_is_there(facts: Facts, about: Named, catalog: Catalog) -> Facts:
 
 
 def _at(main: Path, ref: str) -> dict[str, str]:
-    """Return the version and the commit of a ref, as far as the checkout knows it."""
+    """Return the version and the commit of a ref, if the checkout has it."""
     from torchbuild_tasks.system.git.run import Git
 
     git = Git(folder=main)
@@ -222,7 +222,7 @@ def _at(main: Path, ref: str) -> dict[str, str]:
 
 
 def settings_of_main(settings: Settings, about: Named) -> Settings:
-    """Return the settings while a build's worktree is absent; the main checkout is not held to its torch."""
+    """Return the settings for a build without a worktree yet, without the torch version that it names."""
     ref = about.place.ref if about.place else "HEAD"
     seen = str(about.main) + ("" if ref == "HEAD" else f", and it will be at {ref}")
     values = {name: value for name, value in settings.values.items() if name != "torch"}
@@ -252,7 +252,7 @@ def look(
     if request.wheels:
         request = replace(request, wheels=os.path.realpath(Path(request.wheels).expanduser()))
     catalog = load_catalog()
-    if settings.failures:  # the user's own stand before ours
+    if settings.failures:  # the user's come before ours
         catalog = Catalog(failure=(*settings.failures, *catalog.failure))
     if request.facts:
         facts = read_facts(Path(request.facts))
@@ -268,7 +268,7 @@ def look(
 
 
 def _with_tree(facts: Facts, request: BuildRequest, catalog: Catalog) -> Facts:
-    """Return another machine's facts with the checkout that --source names here, not built there yet."""
+    """Return another machine's facts with the local checkout that --source names, not built yet."""
     front_end = tuple(row.path for row in catalog.front_end if row.role == "reads")
     probe = Probe(environ=dict(os.environ))
     tree = look_at_tree(probe, str(request.source), front_end, tags=bool(request.torch))
@@ -279,7 +279,7 @@ def _with_tree(facts: Facts, request: BuildRequest, catalog: Catalog) -> Facts:
 def _facts(
     request: BuildRequest, settings: Settings, catalog: Catalog, everything: bool, patience: float
 ) -> Facts:
-    """Look at the machine, the checkout, the companions that are built with it, and the scheduler."""
+    """Gather the facts of the machine, the checkout, its companions, and the scheduler."""
     source = request.source or settings.values.get("source") or "."
     facts = gather(
         source=str(Path(source).expanduser().resolve()),
@@ -302,7 +302,7 @@ def _facts(
 
 
 def _with_companions(facts: Facts, request: BuildRequest, settings: Settings, catalog: Catalog) -> Facts:
-    """Return the facts with what is built beside the checkout, or applied to it, as it is here."""
+    """Return the facts with the sources of the companions and the user's patches."""
     companions = request.with_ or settings.values.get("with_")
     extensions = request.with_extension or settings.values.get("with_extension")
     if companions or extensions:
@@ -319,7 +319,7 @@ def _with_companions(facts: Facts, request: BuildRequest, settings: Settings, ca
 
 
 def cluster_files(facts: Facts) -> ClusterFiles:
-    """Return where this user's files of clusters are."""
+    """Return the folder of this user's cluster files."""
     from torchbuild_tasks.features.cluster.ask import cluster_files as files_in
 
     return files_in(facts.store.folder if facts.store else str(Path(facts.tree.root) / files.STATE_DIR))
@@ -334,11 +334,12 @@ def _ask_scheduler(text: str, facts: Facts) -> Cluster:
 
 
 def fetching_of(question: Question) -> Fetching:
-    """Return how things are fetched in this run: flag, else environment, else torchbuild.toml."""
+    """Return how helpers are fetched in this run: flag, else environment, else torchbuild.toml."""
     from torchbuild_tasks.build.work import Fetching
     from torchbuild_tasks.system.net.client import Net, read_mirrors
 
-    values, store = question.settings.values, question.facts.store
+    values = question.settings.values
+    store = question.facts.store
     mirror = question.request.mirror or os.environ.get("TORCHBUILD_MIRROR") or values.get("mirror")
     root = Path(question.facts.tree.root)
     return Fetching(
@@ -356,7 +357,7 @@ def fetching_of(question: Question) -> Fetching:
 
 
 def cache_words(question: Question) -> str:
-    """Return the value of --cache with the passwords that neither plan nor manifest hold."""
+    """Return the value of --cache including passwords, which plan and manifest leave out."""
     return str(question.request.cache or question.settings.values.get("cache") or "")
 
 
@@ -379,7 +380,7 @@ def require_checkout(question: Question) -> Path:
 
 
 def check_request(request: BuildRequest) -> None:
-    """Refuse values that no machine can make right.
+    """Refuse values that are wrong on every machine.
 
     Raises:
         UsageError: a value is none of its choices, a job count is below 1, a --set is not KEY=VALUE.
@@ -392,7 +393,7 @@ def check_request(request: BuildRequest) -> None:
 
 
 def writer() -> str:
-    """Return the name and version of this tool, as they stand in what it writes."""
+    """Return the name and version of this tool, for the files that it writes."""
     return f"torchbuild_tasks {__version__}"
 
 
@@ -412,7 +413,7 @@ def decide(question: Question) -> BuildPlan:
 
 
 def settle_linker(question: Question, plan: BuildPlan, report: Reporter) -> BuildPlan:
-    """Try the planned linker; where it does not link here, plan again without it."""
+    """Try the planned linker; if it does not link here, plan again without it."""
     while plan.linker and (plan.linker.trial or plan.linker.folder):
         from torchbuild_tasks.build.linker import try_linker
 
@@ -425,10 +426,10 @@ def settle_linker(question: Question, plan: BuildPlan, report: Reporter) -> Buil
 
 
 def accept(plan: BuildPlan) -> BuildPlan:
-    """Return the plan itself when it can work.
+    """Return the plan, if its build can work.
 
     Raises:
-        PlanRefused: a finding is an error; all that are stand in it.
+        PlanRefused: a finding is an error; the exception has all of them.
     """
     if plan.verdict != "refuse":
         return plan

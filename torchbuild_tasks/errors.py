@@ -1,4 +1,4 @@
-"""Every way to fail: one class, one exit code, one paragraph to a person.
+"""The errors of this tool: one class has one exit code and prints one paragraph.
 
 The fronts hold the only `except TorchbuildError`. Exit code 1 is left to bugs, so a
 script can tell "the tool is broken" from each of the situations below.
@@ -16,7 +16,7 @@ INSTALL_GIT = "Install git: apt, dnf, zypper, pacman and apk call it git, winget
 
 
 class TorchbuildError(Exception):
-    """Base of everything a user can be told.
+    """Base class of all errors that are shown to the user.
 
     Args:
         what: what happened, as a sentence.
@@ -56,13 +56,13 @@ class EnvFileError(TorchbuildError):
 
 
 class RequirementsError(TorchbuildError):
-    """A need of the build could not be brought: its Python environment, or packages of the system."""
+    """The Python environment of the build, or packages of the system, could not be installed."""
 
     exit_code = 5
 
 
 class BuildFailed(TorchbuildError):
-    """A command of the build ended with an error; the first error block stands in `looked`."""
+    """A command of the build failed; the first error block is in `looked`."""
 
     exit_code = 6
 
@@ -91,55 +91,55 @@ class TreeBusy(TorchbuildError):
 
 
 class CleanRefused(TorchbuildError):
-    """Something would be deleted that must not be, or was not agreed to."""
+    """A file that must be kept, or whose removal the user declined, would be deleted."""
 
     exit_code = 9
 
 
 class DownloadFailed(TorchbuildError):
-    """A helper could not be fetched: no network, no such file, or --offline and not here."""
+    """A helper could not be fetched: no network, no such file, or --offline and not in the store."""
 
     exit_code = 10
 
 
 class HashRefused(TorchbuildError):
-    """A downloaded file is not the one that was pinned, published or had the first time."""
+    """A downloaded file does not have the hash that is pinned, published or recorded."""
 
     exit_code = 11
 
 
 class ArchiveRefused(TorchbuildError):
-    """An archive is broken, or holds what must not be unpacked (paths that leave its folder ...)."""
+    """An archive is broken, or has members that must not be unpacked (paths out of its folder ...)."""
 
     exit_code = 12
 
 
 class PreflightFailed(TorchbuildError):
-    """The planned compilers or linker cannot make of a few small files what is planned."""
+    """The planned compilers or linker failed with a few small files."""
 
     exit_code = 13
 
 
 class PatchRefused(TorchbuildError):
-    """A patch does not fit the source, or cannot be taken back out of it."""
+    """A patch cannot be applied to the source, or cannot be undone."""
 
     exit_code = 14
 
 
 class ClusterError(TorchbuildError):
-    """A scheduler or a server of distributed compiles cannot be run, reached or joined."""
+    """A scheduler or server of distributed compiles cannot be started, reached or joined."""
 
     exit_code = 15
 
 
 class SourceError(TorchbuildError):
-    """A checkout, a ref or a submodule cannot be got, updated or switched, or git is missing."""
+    """A checkout, a ref or a submodule cannot be fetched, updated or switched, or git is missing."""
 
     exit_code = 16
 
 
 class ManifestError(TorchbuildError):
-    """A manifest is damaged, is none, or is of a newer schema."""
+    """A file is no manifest, is damaged, or has a newer schema."""
 
     exit_code = 17
 
@@ -151,13 +151,13 @@ class Untrusted(TorchbuildError):
 
 
 class PackageRefused(TorchbuildError):
-    """A package would not work elsewhere, is not wanted or taken, or there is nothing to make it of."""
+    """A package would not work elsewhere, has no build to be made from, or is refused by its index."""
 
     exit_code = 19
 
 
 class ContainerError(TorchbuildError):
-    """An image cannot be made, had or run here."""
+    """A container image cannot be built, pulled or run here."""
 
     exit_code = 20
 

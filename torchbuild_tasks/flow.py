@@ -1,4 +1,4 @@
-"""A build on one page, from the first look to the proof. Read this first.
+"""A build on one page, from the first look at the machine to the verification. Read this first.
 
     request + facts + catalog -> plan -> stages -> manifest -> report
 
@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 
 
 class Stage(NamedTuple):
-    """One stage: its title, "module:function", which is read at its turn, and when it has anything to do."""
+    """One stage: its title, "module:function", which is imported at its turn, and when it has to run."""
 
     title: str
     run: str
@@ -99,19 +99,19 @@ STAGES: Final = (
 
 
 def _same(*titles: str) -> tuple[Stage, ...]:
-    """Return stages of `STAGES` by their titles."""
+    """Return the stages of `STAGES` with these titles."""
     by_title = {stage.title: stage for stage in STAGES}
     return tuple(by_title[title] for title in titles)
 
 
-# Of a wheel for one of several Pythons: what was built is only installed where nothing of its build is.
+# For a wheel for one of several Pythons: it is installed in a clean venv only.
 CLEAN_STAGES: Final = (
     *(each for each in STAGES if each.title not in ("install the wheel", "keep the built torch", "verify")),
     Stage("try the wheel in a clean venv", "features.pythons.act:try_wheel"),
 )
 _FIND_WHEEL: Final = Stage("find the wheel", "features.wheel_overlay.find:find_wheel")
 _LAY_WHEEL: Final = Stage("lay the wheel over the checkout", "features.wheel_overlay.act:lay_wheel")
-# With --from-wheel nothing of torch is compiled.
+# With --from-wheel torch is not compiled.
 WHEEL_STAGES: Final = (
     _FIND_WHEEL,
     *_same("fetch what is built beside torch", "prepare Python"),
@@ -138,7 +138,7 @@ MIXED_STAGES: Final = (
 
 
 def make_build_plan(request: BuildRequest) -> BuildPlan:
-    """Decide everything and do nothing; patches are tried in memory."""
+    """Make the plan and change nothing; patches are tried in memory."""
     question = use_stored_checkout(look(request, everything=False))
     plan = decide(question)
     here = not request.facts or request.source
@@ -215,7 +215,7 @@ def build_plan(question: Question, plan: BuildPlan, report: Reporter, *, clean_v
 
 
 def settle_helpers(question: Question, plan: BuildPlan, report: Reporter) -> tuple[Question, BuildPlan]:
-    """Fetch what a build does without; where it cannot be had, plan again without it and its variables."""
+    """Fetch optional helpers; plan again without those that are not available, and their variables."""
     from torchbuild_tasks.features.helpers.choose import artifact_id, list_optional, refuse_helper
 
     rows = list_optional(question, plan)
@@ -232,7 +232,7 @@ def settle_helpers(question: Question, plan: BuildPlan, report: Reporter) -> tup
 def run_stages(
     question: Question, plan: BuildPlan, report: Reporter, stages: tuple[Stage, ...] = ()
 ) -> Built:
-    """Run every stage, time it, and keep the manifest in the build tree true at each step.
+    """Run every stage, time it, and update the manifest in the build tree after each.
 
     `stages`: others than those of the request.
 
@@ -242,7 +242,7 @@ def run_stages(
     """
     from torchbuild_tasks.build.ledger import Ledger, now
     from torchbuild_tasks.build.notify import notify_when_over
-    from torchbuild_tasks.build.outputs import of_either_era, recordable
+    from torchbuild_tasks.build.outputs import outputs_of_both_eras, recordable_outputs
     from torchbuild_tasks.build.work import Work
     from torchbuild_tasks.features.manifest.act import Basis, complete_manifest, redact, start_manifest
     from torchbuild_tasks.verify.judge import require_passed
@@ -252,7 +252,7 @@ def run_stages(
     catalog = question.catalog
     root = Path(plan.source)
     basis = Basis(tool=writer(), request=request, settings=question.settings, facts=facts, plan=plan)
-    outputs = (of_either_era if request.from_wheel else recordable)(catalog, plan.era)
+    outputs = (outputs_of_both_eras if request.from_wheel else recordable_outputs)(catalog, plan.era)
     ledger = Ledger(start_manifest(basis, started=now()), root, Path(plan.build_dir), outputs, redact)
     work = Work(
         request=request,
@@ -286,7 +286,7 @@ def _stages(request: BuildRequest) -> tuple[Stage, ...]:
 
 
 def _sum_up(work: Work) -> Built:
-    """Return what the stages have come to."""
+    """Return the result of the stages."""
     from torchbuild_tasks.build.work import built_wheel
     from torchbuild_tasks.model.record import Built
 
@@ -311,7 +311,7 @@ def load_stage(stage: Stage) -> Callable[[Work], Work]:
 
 
 def verify(request: BuildRequest, report: Reporter) -> VerifyReport:
-    """Hold the torch that is installed to what the plan of this request promises."""
+    """Compare the installed torch with what the plan of this request promises."""
     from torchbuild_tasks.verify import session
 
     question = in_last_mode(use_stored_checkout(look(request)))

@@ -1,4 +1,4 @@
-"""The request of a user: one frozen value, one declaration per flag.
+"""The request of a user: one frozen value with one field per flag.
 
 Every field of `BuildRequest` is a command-line flag of the same name. Its metadata
 feeds both task runners, the help, `torchbuild.toml` and the reference in
@@ -86,7 +86,7 @@ class BuildRequest:
 
     @property
     def mixed(self) -> bool:
-        """One target is compiled against the libraries of a wheel, and all else is that wheel's."""
+        """Say whether only one target is compiled, against the libraries of a wheel."""
         return bool(self.from_wheel and self.target)
 
     actions: ClassVar[Mapping[str, str]] = {}
@@ -315,7 +315,7 @@ class BuildRequest:
         metavar="SCHEDULER",
     )
 
-    # ---------------- where things come from and go to, and how much is said and asked
+    # ---------------- sources and targets of files, and how much is printed and asked
 
     mirror: str | None = flag(
         "download from a mirror: OLD=NEW prefixes, or one NEW for everything",
@@ -433,16 +433,16 @@ def flag_name(field: str) -> str:
 
 
 def choices_of(flag: dataclasses.Field[Any]) -> tuple[str, ...]:
-    """Return the words that a flag takes: those declared with it, or the names of the rows of its table."""
+    """Return the choices of a flag: those declared with it, or the names of the rows of its table."""
     choices: tuple[str, ...] | str = flag.metadata["choices"]
     if isinstance(choices, str):
-        from torchbuild_tasks.catalog import load_catalog  # listing tasks does without
+        from torchbuild_tasks.catalog import load_catalog  # not needed to list tasks
 
         return tuple(dict.fromkeys(row.name for row in getattr(load_catalog(), choices)))
     return choices
 
 
-# Where a flag's variable would have the name of an older one: TORCHBUILD_CACHE is the folder of downloads,
+# Flags whose variable would have the name of an older one: TORCHBUILD_CACHE is the folder of downloads,
 # and TORCHBUILD_NAME says in a shell which build it has entered.
 _VARIABLES: Final = {"cache": "TORCHBUILD_COMPILER_CACHE", "name": "TORCHBUILD_BUILD"}
 
@@ -462,7 +462,7 @@ GROUPS: Final = (
 
 
 def group_of(name: str) -> str:
-    """Return the heading under which a flag of several verbs is shown."""
+    """Return the heading for a flag of several verbs."""
     if name in COMMON:
         return "Common"
     starts = dict(GROUPS)

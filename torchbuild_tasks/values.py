@@ -1,11 +1,10 @@
-"""Values: how one is changed, shown, turned into JSON and read back, checked.
+"""Change, show and write values, and read them back from JSON and TOML with checks.
 
-`parse_json` and `parse_toml` are the only readers of either: whatever wrote a text, it cannot take minutes,
-gigabytes or the whole stack, and holds no number that only Python knows.
+`parse_json` and `parse_toml` are the only parsers of either. They bound the time, memory and stack that a
+hostile text can use, and refuse numbers that only Python knows.
 
-Values, rows and decisions are frozen `msgspec.Struct`s; what a JSON file or a row may hold follows
-from their fields. What does not fit is refused with its place ("facts.cpu.cores"), so that a
-dump that was edited by hand does not fail three functions later.
+Values, rows and decisions are frozen `msgspec.Struct`s, whose fields define what a JSON file or a row may
+hold. An error names the place ("facts.cpu.cores"), so that a dump edited by hand is refused where it is read.
 """
 
 from __future__ import annotations
@@ -25,16 +24,16 @@ from torchbuild_tasks.text.visible import visible_json
 
 T = TypeVar("T")
 DEEPEST: Final = 64  # levels of nesting; what is read here has at most ten
-LONGEST: Final = 64 << 20  # characters of JSON: the listing of a built tree has 20 MiB
+LONGEST: Final = 64 << 20  # characters of JSON; the listing of a built tree has 20 MiB
 LONGEST_TOML: Final = 1 << 20  # tomllib (3.11) takes about a second for it
 _MOST: Final = 4_000_000  # commas and brackets, each of which can be 50 bytes of Python
-_DOTS: Final = 500  # in a line: tomllib takes the square of a key's parts
-_WHOLE: Final = range(-(2**63), 2**64)  # what TOML, msgspec and every file system know
-# What Python's decoder takes and JSON has not, or makes an infinity of.
+_DOTS: Final = 500  # in a line: tomllib is quadratic in the parts of a key
+_WHOLE: Final = range(-(2**63), 2**64)  # the integers of TOML, msgspec and file systems
+# Numbers that Python's decoder accepts and JSON does not allow, or that become infinite.
 _SUSPECT: Final = re.compile(r"\d{19}|[eE]\+?\d{3}|NaN|Infinity")
 _KEY_BEFORE: Final = re.compile(r'"([^"\\\n]{1,80})"\s*:\s*[\[\s-]*\Z')
-_KEY: Final = 500  # letters of a key of TOML: [mirrors] has addresses
-_DIGITS: Final = re.compile(r"[0-9_]{4301,}")  # of which Python makes no int: sys.int_info
+_KEY: Final = 500  # characters of a TOML key: keys of [mirrors] are addresses
+_DIGITS: Final = re.compile(r"[0-9_]{4301,}")  # longer than Python converts to an int: sys.int_info
 # The parts of a place as msgspec 0.22 writes it: `$.rows[1].set[...]`, where [...] is any key of a mapping.
 _STEP: Final = re.compile(r"\.[^.\[]+|\[[^]]+\]")
 _MISTYPED: Final = re.compile(r"Expected `([^`]+)`, got `([^`]+)`$")
@@ -58,13 +57,13 @@ def replace(value: T, /, **changes: Any) -> T:
 
 
 def repr_without(value: msgspec.Struct, *hidden: str) -> str:
-    """Return the `repr` of a value without its secrets, which belong into no log and no traceback."""
+    """Return the `repr` of a value without its secrets, for logs and tracebacks."""
     shown = (name for name in value.__struct_fields__ if name not in hidden)
     return f"{type(value).__name__}({', '.join(f'{name}={getattr(value, name)!r}' for name in shown)})"
 
 
 def to_json(value: object) -> Any:
-    """Turn a value into what `json.dumps` takes; the order of the fields is kept.
+    """Convert a value for `json.dumps`; the order of the fields is kept.
 
     `msgspec.to_builtins` keeps tuples, which are not equal to the lists that come back from a file.
     """
@@ -80,29 +79,29 @@ def to_json(value: object) -> Any:
 
 
 def dumps(value: object, *, ascii: bool = False) -> str:
-    """Write one JSON object as text, for people and programs: indented, Unicode as it is.
+    """Return a value as indented JSON with Unicode unescaped.
 
     A name that is not valid Unicode (a byte of an old file system), which `msgspec.json.encode` refuses,
-    is escaped, as is what no person would see; with `ascii` everything beyond ASCII is.
+    and invisible characters are escaped; with `ascii` everything beyond ASCII is.
     """
     return visible_json(json.dumps(to_json(value), indent=2, ensure_ascii=ascii)) + "\n"
 
 
 class Malformed(ValueError):
-    """A text that is not JSON or TOML, or is more than anybody writes; says why, and where."""
+    """A text that is not JSON or TOML, or exceeds a limit; the message has the reason and the place."""
 
 
 def parse_json(data: bytes | str) -> Any:
-    """Decode JSON, in the Unicode encoding that it has.
+    """Decode JSON in its own Unicode encoding.
 
     Raises:
-        Malformed: it is none, is too long or too deep, or holds a number that is none of JSON's or has
-            more than 64 bits; the text names its key.
+        Malformed: the text is not JSON, is too long or too deep, or has a number that JSON does not allow
+            or with more than 64 bits; the message names its key.
     """
     if len(data) > LONGEST:
         raise Malformed(f"it has more than {LONGEST >> 20} MiB")
     try:
-        # A lone surrogate stands for a byte of an old file system: `dumps` writes it so.
+        # A lone surrogate represents a byte of an old file system: `dumps` writes it so.
         text = data.decode(json.detect_encoding(data), "surrogatepass") if isinstance(data, bytes) else data
     except UnicodeDecodeError as error:
         raise Malformed(f"it is not UTF-8 text: {error.reason} at byte {error.start}") from None
@@ -142,10 +141,10 @@ def parse_toml(text: str) -> dict[str, Any]:
     """Decode TOML.
 
     Raises:
-        Malformed: it is none, is too long or too deep, or holds a number or letter that nothing here can
-            use; the text ends with the place in the file, or begins with the key.
+        Malformed: the text is not TOML, is too long or too deep, or has a number or character that is not
+            supported; the message ends with the place in the file, or begins with the key.
     """
-    import tomllib  # what reads only JSON does without
+    import tomllib  # not needed to read JSON
 
     if len(text) > LONGEST_TOML:
         raise Malformed(f"it has more than {LONGEST_TOML >> 20} MiB")
@@ -158,7 +157,7 @@ def parse_toml(text: str) -> dict[str, Any]:
         raise Malformed("it is nested too deep") from None
     except tomllib.TOMLDecodeError as error:
         raise Malformed(str(error)) from None
-    except ValueError:  # the only one that tomllib lets through is int's
+    except ValueError:  # only int() of too many digits raises it
         at = found.start() if (found := _DIGITS.search(text)) else 0
         word = found[0] if found else "a number"
         place = f" (at line {text.count(chr(10), 0, at) + 1}, column 1)"
@@ -181,7 +180,7 @@ def _unusable(value: object) -> str:
 
 
 def _leaves(value: object, key: str) -> Iterator[tuple[str, object]]:
-    """Yield every value with its dotted key; its keys, too, are texts."""
+    """Yield every value and every key with its dotted key."""
     if isinstance(value, dict):
         for name, item in value.items():
             if len(name) > _KEY:
@@ -196,7 +195,7 @@ def _leaves(value: object, key: str) -> Iterator[tuple[str, object]]:
 
 
 def _check_depth(value: object) -> None:
-    """Refuse what a function that calls itself could not walk; level by level, for that has no depth."""
+    """Refuse nesting too deep for recursion; walk level by level, without recursion."""
     level = [value]
     for _ in range(DEEPEST):
         level = [
@@ -211,12 +210,12 @@ def _check_depth(value: object) -> None:
 
 
 def from_json(kind: type[T], data: object, place: str = "") -> T:
-    """Make a value of decoded JSON or TOML.
+    """Convert decoded JSON or TOML to a value.
 
     Args:
-        kind: what it is: a Struct.
+        kind: the type of the value: a Struct.
         data: the decoded object.
-        place: what the data is called in an error: a file, a row, "facts".
+        place: the name of the data in errors: a file, a row, "facts".
 
     Raises:
         UsageError: a key is unknown or missing, or a value has the wrong type; the text names the place.
@@ -225,30 +224,33 @@ def from_json(kind: type[T], data: object, place: str = "") -> T:
         return msgspec.convert(data, kind)
     except msgspec.ValidationError as error:
         raise _refusal(kind, data, place or kind.__name__, str(error)) from None
-    except UnicodeEncodeError:  # half a letter where msgspec looks into a text: a number, a time, a key
+    except UnicodeEncodeError:  # a lone surrogate where msgspec parses a text: a number, a time, a key
         raise UsageError(f"{place or kind.__name__} holds a text that is not Unicode") from None
 
 
 def decode_json(kind: type[T], data: bytes) -> T:
-    """Make a value of JSON, at once where it is as it should be: a listing of a checkout has 20,000 lines.
+    """Decode JSON to a value; fast for valid data, such as a listing of 20,000 files.
 
     Raises:
         Malformed, UsageError: as for `parse_json` and `from_json`.
     """
     try:
         return msgspec.json.decode(data, type=kind)
-    except (msgspec.MsgspecError, RecursionError):  # also for names that are not Unicode, which ours may be
+    except (
+        msgspec.MsgspecError,
+        RecursionError,
+    ):  # also for names that are not Unicode, which are allowed here
         return from_json(kind, parse_json(data))
 
 
 def _refusal(kind: type, data: object, place: str, message: str) -> UsageError:
-    """Say what msgspec refused: with the value, with the names of a mapping's keys, with the known keys."""
+    """Return msgspec's refusal in our words: with the value, the keys of a mapping, the known keys."""
     text, _, at = message.partition(" - at ")
     steps = _STEP.findall(at.partition("$")[2].rstrip("`"))
     mistyped = _MISTYPED.match(text)
     found = list(_values_at(data, steps))
     word = text.split("`")[1] if "`" in text else ""
-    fitting = [each for each in found if _is_meant(text, word, each[1])]
+    fitting = [each for each in found if _can_be_about(text, word, each[1])]
     where, value = (fitting or found or [("".join(steps), None)])[0]
     place += where
     if text.startswith("Object contains unknown field"):
@@ -264,8 +266,8 @@ def _refusal(kind: type, data: object, place: str, message: str) -> UsageError:
     return UsageError(f"{place}: {text.replace('`', '')}")
 
 
-def _is_meant(text: str, word: str, value: object) -> bool:
-    """Say whether a message can be about this value, where msgspec leaves open which of a mapping it is."""
+def _can_be_about(text: str, word: str, value: object) -> bool:
+    """Say whether a message can be about this value: msgspec does not name the key of a mapping."""
     if mistyped := _MISTYPED.match(text):
         return _TYPES.get(type(value)) == mistyped[2]
     if text.startswith("Invalid enum value"):
@@ -283,7 +285,7 @@ def _unknown(place: str, key: str, known: Sequence[str]) -> UsageError:
 
 
 def _values_at(value: Any, steps: Sequence[str]) -> Iterator[tuple[str, object]]:
-    """Yield the places that a path may mean, and what is there."""
+    """Yield the places that a path may mean, each with its value."""
     if not steps:
         yield "", value
         return
@@ -291,13 +293,13 @@ def _values_at(value: Any, steps: Sequence[str]) -> Iterator[tuple[str, object]]
     keys = [step[1:]] if step[0] == "." else list(value) if step == "[...]" else [int(step[1:-1])]
     for key in keys:
         label = f"[{key}]" if isinstance(key, int) else f".{key}"
-        with contextlib.suppress(LookupError, TypeError):  # of another mapping than the one that is meant
+        with contextlib.suppress(LookupError, TypeError):  # the path fits another mapping
             for tail, found in _values_at(value[key], rest):
                 yield label + tail, found
 
 
 def _type_at(kind: type, steps: Sequence[str]) -> object:
-    """Return the type, as `msgspec.inspect` describes it, of what is at a path; of `X | None` that of X."""
+    """Return the type at a path, as `msgspec.inspect` describes it; of `X | None` that of X."""
     info: Any = msgspec.inspect.type_info(kind)
     for step in (*steps, ""):
         if isinstance(info, msgspec.inspect.UnionType):

@@ -1,4 +1,4 @@
-"""The verbs: where each is run, and what the runners' lists say of it. `nox -l` reads this and nothing else.
+"""The table of verbs, with the function and the summary of each. `nox -l` imports only this module.
 
 A verb is a function of a request and a reporter that returns an `Outcome`; the class that its first
 parameter is annotated with declares its flags (`options.py`). A line here is all that registers it.
@@ -24,14 +24,14 @@ class Verb(NamedTuple):
 
 
 class Outcome(NamedTuple):
-    """The result of a verb: `value` for a program (--json), `text` for a person, the process's exit code."""
+    """The result of a verb: `value` for --json, `text` for a person, the process's exit code."""
 
     value: Any
     text: str = ""
     exit_code: int = 0
 
 
-# Verbs, and actions of verbs, that only look: they go on where what was found is not trusted, without it.
+# Verbs, and actions of verbs, that only read: they ignore untrusted settings instead of failing.
 LOOKS: Final = (
     "doctor",
     "bootstrap",
@@ -198,7 +198,7 @@ class Session(NamedTuple):
     summary: str
 
 
-# What can be run by name, in every runner: the verbs, and a build with its device.
+# The names that every runner accepts: the verbs, and a build with its device.
 SESSIONS: Final[Mapping[str, Session]] = {
     "build_cpu": Session("build", {"cpu": True}, "Build torch without CUDA and verify it."),
     "build_cuda": Session("build", {"cuda": True}, "Build torch with CUDA and verify it."),
@@ -207,6 +207,6 @@ SESSIONS: Final[Mapping[str, Session]] = {
 
 
 def session_name(word: str) -> str | None:
-    """Return which of `SESSIONS` a word names, written with dashes (Invoke) or underscores (nox)."""
+    """Return the name in `SESSIONS` for a word, written with dashes (Invoke) or underscores (nox)."""
     spellings = (word, word.replace("-", "_"), word.replace("_", "-"))
     return next((name for name in spellings if name in SESSIONS), None)

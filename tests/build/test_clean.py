@@ -10,7 +10,7 @@ import pytest
 
 from tests.support.machines import base_python, linux_facts, python
 from torchbuild_tasks.build.clean import set_foreign_files_aside, uninstall_command
-from torchbuild_tasks.build.outputs import recordable
+from torchbuild_tasks.build.outputs import recordable_outputs
 from torchbuild_tasks.build.ownership import begin
 from torchbuild_tasks.build.work import Work
 from torchbuild_tasks.catalog import load_catalog
@@ -40,7 +40,7 @@ def work_of(root: Path, notes: list[str]) -> Work:
 
 
 def test_what_is_of_others_is_moved_out_before_the_folder_is_emptied(tmp_path: Path) -> None:
-    outputs = recordable(load_catalog(), "scikit-build-core")
+    outputs = recordable_outputs(load_catalog(), "scikit-build-core")
     claims = begin(tmp_path, "build", outputs, log_time=None)
     there = tmp_path / "build/editable"
     (there / "torch").mkdir(parents=True)

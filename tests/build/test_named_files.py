@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from torchbuild_tasks.build.named_files import find_copies, find_named
-from torchbuild_tasks.build.outputs import recordable
+from torchbuild_tasks.build.outputs import recordable_outputs
 from torchbuild_tasks.catalog import load_catalog
 
 GRAPH = """\
@@ -98,7 +98,7 @@ def test_a_copy_of_an_install_that_was_broken_off_is_known_by_its_source(tmp_pat
     ],
 )
 def test_what_needs_a_name(path: str, asked: bool) -> None:
-    outputs = recordable(load_catalog(), "setuptools")
+    outputs = recordable_outputs(load_catalog(), "setuptools")
     assert outputs.below("build/").needs_name(path) is asked
     if path.startswith("build/"):
         elsewhere = outputs.below("out/debug/")

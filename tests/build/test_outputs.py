@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from torchbuild_tasks.build.outputs import CHANGED, TRACKED, Outputs, patterns, recordable
+from torchbuild_tasks.build.outputs import CHANGED, TRACKED, Outputs, patterns, recordable_outputs
 from torchbuild_tasks.catalog import load_catalog
 
 SETUPTOOLS = patterns(load_catalog(), "setuptools").below("build/")
@@ -125,7 +125,7 @@ def test_a_clean_keeps_what_changed_and_what_git_tracks() -> None:
 
 
 def test_what_the_other_era_made_stays_owned_and_nothing_there_is_claimed_anew() -> None:
-    both = recordable(load_catalog(), "scikit-build-core").below("build/")
+    both = recordable_outputs(load_catalog(), "scikit-build-core").below("build/")
     library, mine = "torch/lib/libtorch.so", "torch/lib/mine.so"
     assert both.matches(library)
     assert both.reaches("torch/lib/")

@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.capabilities import needs_git
-from torchbuild_tasks.build.outputs import CHANGED, TRACKED, UNNAMED, Outputs, recordable
+from torchbuild_tasks.build.outputs import CHANGED, TRACKED, UNNAMED, Outputs, recordable_outputs
 from torchbuild_tasks.build.ownership import (
     Removed,
     begin,
@@ -412,7 +412,7 @@ def test_what_one_version_generates_and_the_next_tracks_stays(root: Path) -> Non
 
 # ---------------------------------------------------------------- what nothing names is somebody's
 
-STRICT = replace(recordable(load_catalog(), "scikit-build-core"), others=())
+STRICT = replace(recordable_outputs(load_catalog(), "scikit-build-core"), others=())
 
 
 def test_what_a_person_keeps_in_a_build_folder_meanwhile_stays_and_is_listed(root: Path) -> None:

@@ -19,7 +19,7 @@ from torchbuild_tasks.build import ownership
 from torchbuild_tasks.build.install import leftovers
 from torchbuild_tasks.build.ledger import LOG, LOGS
 from torchbuild_tasks.build.named_files import find_copies
-from torchbuild_tasks.build.outputs import find_emptied_folders, recordable
+from torchbuild_tasks.build.outputs import find_emptied_folders, recordable_outputs
 from torchbuild_tasks.build.work import Reporter, Work
 from torchbuild_tasks.catalog import Catalog
 from torchbuild_tasks.errors import BuildFailed, CleanRefused
@@ -46,7 +46,7 @@ def remove_build(request: BuildRequest, facts: Facts, catalog: Catalog, report: 
     """
     tree = facts.tree
     root = Path(facts.tree.root)
-    outputs = recordable(catalog, tree.era or "setuptools")
+    outputs = recordable_outputs(catalog, tree.era or "setuptools")
     log_time = last_write(root / files.STATE_DIR / LOGS, LOG)
     removal = ownership.plan_removal(root, Path(tree.build_dir or root / "build"), outputs, log_time=log_time)
     removal = replace(removal, uninstall=uninstall_command(facts))
@@ -104,7 +104,7 @@ def remove_stale(work: Work) -> Work:
     if work.up_to_date and previous is not None and previous.result == "ok":
         return work  # nothing was installed since the last check
     if stale := (*leftovers.find_left_out(work.root, work.build_dir), *_list_dead_outputs(work)):
-        outputs = recordable(work.catalog, work.plan.era)
+        outputs = recordable_outputs(work.catalog, work.plan.era)
         removal = ownership.plan_stale(work.root, work.build_dir, outputs, stale)
         removed = ownership.remove(removal)
         if removal.files:

@@ -210,7 +210,7 @@ class Pace:
 
     @property
     def spread(self) -> float:
-        """Return the factor by which the true value may be larger or smaller than the estimate."""
+        """Return the factor by which the true value may differ from the estimate."""
         with self._lock:
             return self._left.spread
 

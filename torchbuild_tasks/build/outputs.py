@@ -1,4 +1,4 @@
-"""Tell which files of a checkout are outputs of a build, by the rows of data/outputs.toml."""
+"""Decide which files of a checkout are outputs of a build, by the rows of data/outputs.toml."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ FILES: Final = (
     *("*.swp", "*.swo", "*.swx", "*~", ".#*", "#*#", "4913", ".*.kate-swp", ".goutputstream-*"),
     *("*___jb_tmp___", "*___jb_old___", "*.tmp", "*.TMP", "*.pyc", "*.log", "env_set.*", ".DS_Store"),
 )
-BUILD: Final = "build/"  # how the rows begin that are about the build folder
+BUILD: Final = "build/"  # the start of rows about the build folder
 
 
 def patterns(catalog: Catalog, era: str) -> Outputs:
@@ -38,24 +38,24 @@ def patterns(catalog: Catalog, era: str) -> Outputs:
     return Outputs(patterns=tuple(row.pattern for row in catalog.output if row.era in ("", era)))
 
 
-def recordable(catalog: Catalog, era: str) -> Outputs:
-    """Return the same patterns, and what a build of the other era may have left in this checkout before.
+def recordable_outputs(catalog: Catalog, era: str) -> Outputs:
+    """Return the patterns of this era, and those of the other for files of earlier builds.
 
-    Of these a build claims what it is named for, and what needs no name.
+    A build claims files of the other era if it names them, or if their pattern is sure.
     """
     others = tuple(row.pattern for row in catalog.output if row.era not in ("", era))
     sure = tuple(row.pattern for row in catalog.output if not row.named)
     return replace(patterns(catalog, era), others=others, sure=sure)
 
 
-def of_either_era(catalog: Catalog, era: str) -> Outputs:
-    """Return the outputs of builds of both eras, to be claimed: a wheel is laid in place in either."""
-    outputs = recordable(catalog, era)
+def outputs_of_both_eras(catalog: Catalog, era: str) -> Outputs:
+    """Return the outputs of both eras as claimable: a wheel is laid over a checkout of either."""
+    outputs = recordable_outputs(catalog, era)
     return replace(outputs, patterns=(*outputs.patterns, *outputs.others), others=())
 
 
 def find_emptied_folders(catalog: Catalog) -> tuple[tuple[str, str], ...]:
-    """Return the folders of a build folder that their maker empties, each with the tag that it looks for."""
+    """Return the folders that scikit-build-core empties, each with the name of its tag file."""
     rows = (row for row in catalog.output if row.tag)
     return tuple((row.pattern.removeprefix(BUILD).removesuffix("/**"), row.tag) for row in rows)
 
@@ -73,11 +73,11 @@ class Outputs(msgspec.Struct, frozen=True, kw_only=True):
     sure: tuple[str, ...] | None = None
 
     def below(self, folder: str) -> Outputs:
-        """Return the same with everything below `folder`, the build folder; "" when it lies elsewhere."""
+        """Return the outputs including everything below the build folder; "" for a build folder elsewhere."""
         return replace(self, build=folder)
 
     def matches(self, path: str) -> bool:
-        """Return whether a build may have made this file or folder."""
+        """Say whether a build may have written this file or folder."""
         return self._among(path, (*self.patterns, *self.others))
 
     def _among(self, path: str, patterns: tuple[str, ...]) -> bool:
@@ -86,7 +86,7 @@ class Outputs(msgspec.Struct, frozen=True, kw_only=True):
         return "/__pycache__/" not in path and _whole(patterns).fullmatch(path) is not None
 
     def needs_name(self, path: str) -> bool:
-        """Return whether matching a pattern alone does not show that a build made this."""
+        """Say whether a file that matches a pattern may also be someone else's, unless the build names it."""
         if self.sure is None:
             return False
         sure = self.sure
@@ -95,7 +95,7 @@ class Outputs(msgspec.Struct, frozen=True, kw_only=True):
         return _whole(sure).fullmatch(path) is None
 
     def reaches(self, folder: str) -> bool:
-        """Return whether anything below this folder could match."""
+        """Say whether anything below this folder could match."""
         if self.build and (folder.startswith(self.build) or self.build.startswith(folder)):
             return True
         patterns = (*self.patterns, *self.others)
@@ -104,10 +104,10 @@ class Outputs(msgspec.Struct, frozen=True, kw_only=True):
     def claim(
         self, before: Listing, after: Listing, earlier: Listing, *, until: int | None = None
     ) -> dict[str, Stamp]:
-        """Return what builds own after one that found `before` and left `after`.
+        """Return the files that builds own after one that found `before` and left `after`.
 
-        `earlier` is what builds owned already. `until` is set when the build was killed,
-        to the time (ns) of its last word: what was written later is not claimed.
+        `earlier` are the files that builds owned before. `until` is set for a killed build, to the time (ns)
+        of its last output: files written later are not claimed.
         """
         owned = {}
         for path, stamp in after.items():
@@ -122,20 +122,20 @@ class Outputs(msgspec.Struct, frozen=True, kw_only=True):
         return owned
 
     def _outlives(self, path: str) -> bool:
-        """Return whether what a killed build's compilers wrote after its last word is known as theirs."""
+        """Say whether a file written after a killed build's last output is known to be a compiler's."""
         return self.sure is not None and (path.startswith(self.build or "\0") or self.needs_name(path))
 
     def find_unnamed(
         self, claimed: Listing, earlier: Listing, find_named: Callable[[Set[str]], Iterable[str]]
     ) -> frozenset[str]:
-        """Return what of the claimed nothing names, so that something else may have made it.
+        """Return the claimed files that nothing names, so that something else may have written them.
 
         Args:
             claimed: what came while a build ran, as `claim` returns it.
             earlier: what builds owned before.
             find_named: returns those of some files that something of the build names.
         """
-        # A folder needs none: it goes only with nothing in it.
+        # A folder needs no name: only an empty one is removed.
         unknown = {
             path for path in claimed if not (path in earlier or path.endswith("/")) and self.needs_name(path)
         }
@@ -165,7 +165,7 @@ def _whole(patterns: tuple[str, ...]) -> re.Pattern[str]:
 
 @functools.lru_cache(maxsize=8)
 def _leading(patterns: tuple[str, ...]) -> re.Pattern[str]:
-    """Return an expression for the folders above what the patterns match."""
+    """Return a regular expression for the folders above what the patterns match."""
     folders = set()
     for pattern in patterns:
         parts = pattern.split("/")
@@ -184,11 +184,11 @@ def _regex(pattern: str) -> str:
     return "".join(tokens.get(piece) or re.escape(piece) for piece in pieces)
 
 
-# ---- which saves of a file start a build: those of all but outputs, and what editors and tools write
+# ---- which saves start a build: all but those of outputs and of files that editors and tools write
 
 
 def starts_build(path: str, outputs: Outputs) -> bool:
-    """Return whether the save of a file, relative to the checkout with `/`, is worth a build."""
+    """Say whether saving this file (relative to the checkout, with `/`) starts a build."""
     *folders, name = path.split("/")
     if FOLDERS.intersection(folders) or name in FOLDERS:
         return False

@@ -1,4 +1,4 @@
-"""The record of what builds own in a checkout: claimed by a build, removed by a clean, and nothing else.
+"""The record of the files that builds own in a checkout. A clean removes these files and no others.
 
 `before.json` lists the files from before a build, and names the log that the build writes; while it exists,
 a build runs or was killed. `made.json` is what builds own: each path with its stamp at the end of a build,
@@ -43,7 +43,7 @@ Reasons = tuple[tuple[str, str], ...]
 
 
 class Record(msgspec.Struct, frozen=True, kw_only=True):
-    """A listing as its file has it: with the log of the build, and of what builds own what nothing names."""
+    """A listing as stored: its files, the log of the build, and the owned files that nothing names."""
 
     log: str = ""
     paths: dict[str, Stamp] = {}
@@ -51,14 +51,14 @@ class Record(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Claimed(msgspec.Struct, frozen=True):
-    """Files that builds own, and those that came meanwhile and nothing names; each path with its stamp."""
+    """Files that builds own, and new files that nothing names; each path with its stamp."""
 
     owned: Listing
     unnamed: Listing
 
 
 def read(root: Path, name: str) -> dict[str, Stamp] | None:
-    """Return a listing; None when there is none that can be read, and then nothing is claimed by it."""
+    """Return a listing; None if there is none, or it cannot be read."""
     record = _read(root, name)
     return None if record is None else record.paths
 
@@ -68,13 +68,13 @@ def _read(root: Path, name: str) -> Record | None:
 
 
 def write(root: Path, name: str, listing: Listing, log: str = "", unnamed: Listing | None = None) -> None:
-    """Write a listing; raises UsageError when that is not possible."""
+    """Write a listing; raises UsageError if that fails."""
     data = {"log": log, "paths": listing, "unnamed": unnamed or {}}
     write_json(root / STATE_DIR / name, data, error=UsageError)
 
 
 def forget(root: Path, paths: set[str]) -> None:
-    """Take paths out of both listings: a clean within a build must not make them look foreign."""
+    """Remove paths from both listings: after a clean within a build they must not look foreign."""
     for name in (OWNED, BEFORE):
         if record := _read(root, name):
             remaining = {path: stamp for path, stamp in record.paths.items() if path not in paths}
@@ -82,11 +82,11 @@ def forget(root: Path, paths: set[str]) -> None:
 
 
 def announce(root: Path, staged: Path, names: Iterable[str]) -> None:
-    """Own files before they are moved into the checkout: a move that is killed leaves none that is foreign.
+    """Record files as owned before they are moved into the checkout, in case the move is killed.
 
     Args:
         root: the checkout.
-        staged: the folder that they still are in, below the same names.
+        staged: the folder that has them now, under the same names.
         names: the files, relative to both.
 
     Raises:
@@ -99,7 +99,7 @@ def announce(root: Path, staged: Path, names: Iterable[str]) -> None:
 
 
 def renew(root: Path, since: int) -> None:
-    """Note what builds own as it is now, where it was written since then by what Ninja does at every build.
+    """Update the stamps of owned files that steps which Ninja always runs have written since then.
 
     Args:
         root: the checkout.
@@ -119,17 +119,17 @@ def renew(root: Path, since: int) -> None:
 
 
 def is_recorded(root: Path) -> bool:
-    """Return whether a build of ours ever began here."""
+    """Say whether a build of ours ever began here."""
     return any((root / STATE_DIR / name).exists() for name in (OWNED, BEFORE))
 
 
 def find_claimed(
     root: Path, build_dir: Path | str, outputs: Outputs, now: Listing, log_time: int | None
 ) -> Claimed:
-    """Return what builds own, with what a killed build wrote before its log ends.
+    """Return the files that builds own, including those of a killed build up to the end of its log.
 
-    `log_time` is when the newest log was last written. That may be a later run's, which
-    ended before it built anything; so the log that the killed build had is asked as well.
+    `log_time` is when the newest log was last written. That log may be of a later run that ended before it
+    built anything, so the killed build's own log is looked up as well.
     """
     owned = _read(root, OWNED) or Record()
     earlier = owned.paths
@@ -140,27 +140,27 @@ def find_claimed(
     if begun.log:
         log_time = min(log_time, last_write_of(root / STATE_DIR, begun.log) or 0)
     claimed = outputs.claim(before, now, earlier, until=log_time)
-    # What it had started may have gone on until a later run ended it: of that what the build names.
+    # Programs of the killed build may have run until a later run ended them: claim files that it names.
     if (ended := _time_of_end(root)) > log_time:
         later = outputs.claim(before, now, earlier, until=ended)
         other = {path for path, stamp in later.items() if stamp != claimed.get(path)}
         named = find_named(root, Path(root, build_dir), other)
         claimed = {**claimed, **{path: later[path] for path in named}}
-    return _sort_claims(root, build_dir, outputs, claimed, earlier)
+    return _split_claims(root, build_dir, outputs, claimed, earlier)
 
 
 def _time_of_end(root: Path) -> int:
-    """Return when programs that the killed build had left were ended, in nanoseconds; 0 where none were."""
+    """Return when leftover programs of the killed build were ended, in nanoseconds; 0 if there were none."""
     with contextlib.suppress(OSError):
         ended = (root / STATE_DIR / ENDED).stat().st_mtime_ns
         return ended if ended > (root / STATE_DIR / BEFORE).stat().st_mtime_ns else 0
     return 0
 
 
-def _sort_claims(
+def _split_claims(
     root: Path, build_dir: Path | str, outputs: Outputs, claimed: Listing, earlier: Listing
 ) -> Claimed:
-    """Take apart what the build's own texts name and what came beside it."""
+    """Split the claimed files into those that the build names and the others."""
     unnamed = outputs.find_unnamed(
         claimed, earlier, lambda files: find_named(root, Path(root, build_dir), files)
     )
@@ -169,16 +169,16 @@ def _sort_claims(
 
 
 def within(root: Path, build_dir: Path | str) -> str:
-    """Return the build folder relative to the checkout, with a final `/`; "" when it is not in it."""
+    """Return the build folder relative to the checkout, with a final `/`; "" if it is elsewhere."""
     with contextlib.suppress(ValueError):
         parts = (root / build_dir).relative_to(root).parts
         if ".." not in parts:
-            return "".join(f"{part}/" for part in _as_there(root, parts))
+            return "".join(f"{part}/" for part in _spell_as_on_disk(root, parts))
     return ""
 
 
-def _as_there(folder: Path, parts: tuple[str, ...]) -> Iterator[str]:
-    """Yield the names as their folders have them: on Windows `Build` may be the `build` that is there."""
+def _spell_as_on_disk(folder: Path, parts: tuple[str, ...]) -> Iterator[str]:
+    """Yield the names as spelled on the disk: on Windows `Build` may be an existing `build`."""
     for part in parts:
         name = _name_there(folder, part) if sys.platform == "win32" else part
         yield name
@@ -194,7 +194,7 @@ def _name_there(folder: Path, name: str) -> str:
 
 
 class Removed(msgspec.Struct, frozen=True, kw_only=True):
-    """A clean's result; `failed` are files that are still there, each with the reason."""
+    """The result of a clean; `failed` are files that could not be removed, each with the reason."""
 
     count: int
     bytes: int
@@ -205,19 +205,19 @@ class Removed(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Build(msgspec.Struct, frozen=True, kw_only=True):
-    """A build under way, from `begin`."""
+    """A running build, from `begin`."""
 
     root: Path
     build_dir: Path | str
     outputs: Outputs
 
     def finish(self) -> int:
-        """Write down what the build made, however it ended; returns how many paths builds own now."""
+        """Record the files of the build, also of a failed one; return how many paths builds own now."""
         after = snapshot(self.root, self.outputs)
         before = read(self.root, BEFORE)
         earlier = read(self.root, OWNED)
         claimed = self.outputs.claim(after if before is None else before, after, earlier or {})
-        result = _sort_claims(self.root, self.build_dir, self.outputs, claimed, earlier or {})
+        result = _split_claims(self.root, self.build_dir, self.outputs, claimed, earlier or {})
         write(self.root, OWNED, result.owned, unnamed=result.unnamed)
         before_file = self.root / STATE_DIR / BEFORE
         with translate_errors(UsageError, before_file):
@@ -226,7 +226,7 @@ class Build(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def begin(root: Path, build_dir: Path | str, outputs: Outputs, *, log_time: int | None) -> Build:
-    """List what is there before a build writes anything.
+    """List the existing files before a build writes any.
 
     The build's own log is open already. A listing that is still there is that of a build
     which was killed; `log_time` (ns) is when the log before this one was last written.
@@ -241,7 +241,7 @@ def begin(root: Path, build_dir: Path | str, outputs: Outputs, *, log_time: int 
     mine = find_claimed(root, build_dir, outputs, now, log_time)
     if (state / BEFORE).exists():
         write(root, OWNED, mine.owned, unnamed=mine.unnamed)
-    # What nothing named may be of a build that was broken off before it wrote its names: asked again then.
+    # An interrupted build may not have written its names yet, so the unnamed files are checked again later.
     write(root, BEFORE, {path: now[path] for path in now if path not in mine.unnamed}, name_newest(state))
     return Build(root=root, build_dir=build_dir, outputs=outputs)
 
@@ -252,7 +252,7 @@ def begin(root: Path, build_dir: Path | str, outputs: Outputs, *, log_time: int 
 def plan_removal(
     root: Path, build_dir: Path | str, outputs: Outputs, *, log_time: int | None = None
 ) -> Removal:
-    """Find out what a clean would remove; changes nothing.
+    """Return what a clean would remove; change nothing.
 
     `log_time` is given when no build runs here, as for `begin`.
 
@@ -278,7 +278,7 @@ def plan_removal(
 
 
 def plan_stale(root: Path, build_dir: Path | str, outputs: Outputs, listed: Iterable[str]) -> Removal:
-    """Find out which of these files builds made and left as they are; changes nothing.
+    """Return which of these files are unchanged outputs of builds; change nothing.
 
     Raises:
         CleanRefused: git cannot say what is tracked.
@@ -295,9 +295,9 @@ def plan_stale(root: Path, build_dir: Path | str, outputs: Outputs, listed: Iter
 
 
 def _find_emptied(root: Path, files: Iterable[str], folders: Iterable[str]) -> tuple[str, ...]:
-    """Return those of the build's own folders that hold nothing else, deepest first."""
+    """Return the build's own folders that will be empty, deepest first."""
     going = set(files)
-    for folder in sorted(folders, reverse=True):  # what is below sorts after, so reversed before
+    for folder in sorted(folders, reverse=True):  # children sort after their folder; reversed, before it
         with contextlib.suppress(OSError):
             inside = [folder + path.name for path in (root / folder).iterdir()]
             if all(path in going or f"{path}/" in going for path in inside):
@@ -306,7 +306,7 @@ def _find_emptied(root: Path, files: Iterable[str], folders: Iterable[str]) -> t
 
 
 def _select_tracked(root: Path, paths: Iterable[str]) -> tuple[str, ...]:
-    """Return those that git tracks, in whatever case on Windows; none outside a repository."""
+    """Return the paths that git tracks (case ignored on Windows); none outside a repository."""
     if not (paths := tuple(paths)):
         return ()
     listed = Git(folder=root).ask("ls-files", "-z", timeout=None)
@@ -344,7 +344,7 @@ def _refuse_from_inside(root: Path, folders: Iterable[str]) -> None:
 
 
 def remove(removal: Removal) -> Removed:
-    """Remove the files one by one, then the folders that are empty, and forget both.
+    """Remove the files, then the empty folders, and take both off the record.
 
     No folder is entered through a link, so nothing outside the checkout can be reached.
     Raises UsageError when the record cannot be written.
@@ -371,11 +371,11 @@ def remove(removal: Removal) -> Removed:
 
 
 def _unlink(root: Path, path: str, planned: int, real: set[str], patience: Patience) -> int:
-    """Remove one file and return its size; OSError says why it stays."""
+    """Remove one file and return its size; raises OSError."""
     if not _is_real(root, path.rpartition("/")[0], real):
         raise OSError("a folder on the way to it is now a link")
     info = (root / path).lstat()
-    # Not the time of change of the inode: removing another hard link to it sets that.
+    # ctime is not compared: removing another hard link to the file changes it.
     if is_folder(info) or info.st_mtime_ns > planned:
         raise OSError("changed just now")
     patience.unlink(root / path)
@@ -383,7 +383,7 @@ def _unlink(root: Path, path: str, planned: int, real: set[str], patience: Patie
 
 
 def _is_real(root: Path, folder: str, real: set[str]) -> bool:
-    """Return whether every part of this path below the root is a folder and no link; `real` remembers."""
+    """Say whether every part of this path below the root is a folder and no link; `real` is a cache."""
     folder = folder.rstrip("/")
     if folder in real:
         return True

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from torchbuild_tasks.build import ownership
 from torchbuild_tasks.build.ledger import LOG, LOGS
-from torchbuild_tasks.build.outputs import recordable
+from torchbuild_tasks.build.outputs import recordable_outputs
 from torchbuild_tasks.build.work import Work, is_agreed
 from torchbuild_tasks.errors import (
     CleanRefused,
@@ -49,7 +49,7 @@ def refresh_tree(work: Work) -> Work:
 def prepare_python(work: Work) -> Work:
     """Create the venv that gets torch, and install the build requirements."""
     environment = work.plan.environment
-    whole = venv.is_whole(environment.python) and venv.is_ours(environment.python)
+    whole = venv.is_complete(environment.python) and venv.is_ours(environment.python)
     if environment.create and not whole:
         _make_venv(work, environment.python, environment.create)
     changes = [change for change in (environment.remove, environment.install) if change]
@@ -90,7 +90,7 @@ def _make_venv(work: Work, python: str, create: Command) -> None:
     """Create the venv; the venv module itself clears an unfinished one."""
     if aside := venv.set_aside(python):
         work.report.note(f"{venv.folder_of(python)} was not made by torchbuild here; it was moved to {aside}")
-    venv.begin(python)
+    venv.mark_unfinished(python)
     folder = venv.folder_of(python)
     first, *rest = list_venv_commands(create)
     try:
@@ -100,7 +100,7 @@ def _make_venv(work: Work, python: str, create: Command) -> None:
             raise
         work.report.note("uv could not make the venv; trying Python's venv module")
         _make_in(work, folder, rest[0])
-    venv.end(python)
+    venv.mark_complete(python)
 
 
 def _make_in(work: Work, folder: Path, create: Command) -> None:
@@ -169,7 +169,7 @@ def _pip_variables(work: Work) -> dict[str, str]:
 def keep_torch(work: Work) -> Work:
     """Write a pip constraint into a venv of ours, so that no later install replaces the built torch."""
     environment = work.plan.environment
-    if environment.foreign or work.request.target or not venv.is_whole(environment.python):
+    if environment.foreign or work.request.target or not venv.is_complete(environment.python):
         return work
     same = work.up_to_date or work.front_end_skipped  # nothing was installed, so the version is unchanged
     if same and (venv.folder_of(environment.python) / venv.CONSTRAINTS).exists():
@@ -218,7 +218,7 @@ def _clean_for_inputs(work: Work) -> None:
             f"The build tree has to be made again: {because}.",
             next_step="Add --clean (or --yes) to remove what the last build made, and continue.",
         )
-    outputs = recordable(work.catalog, work.plan.era)
+    outputs = recordable_outputs(work.catalog, work.plan.era)
     log_time = last_write(work.root / files.STATE_DIR / LOGS, LOG)
     removal = ownership.plan_removal(work.root, work.build_dir, outputs, log_time=log_time)
     removed = ownership.remove(removal)

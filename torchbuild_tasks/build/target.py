@@ -1,4 +1,4 @@
-"""The stage of `build --target`: build one target of Ninja, and report what of it torch reads."""
+"""The stage of `build --target`: build one target of Ninja, and report which of its files torch reads."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _SHOWN: Final = 8
 
 
 def build_target(work: Work) -> Work:
-    """Build the target that was asked for, if one was; installs nothing.
+    """Build the target of --target, if there is one; install nothing.
 
     Raises:
         UsageError: the build tree has no such target; the text lists those with a like name.
@@ -70,7 +70,7 @@ def _refuse_unknown(work: Work, ninja: Command, target: str) -> None:
 
 
 def _describe_files(work: Work, ninja: Command, target: str) -> list[str]:
-    """Return a line for each library of the target: where it is, and what torch reads instead."""
+    """Return a line for each library of the target: its path, and the file that torch reads."""
     captured = process.capture((*ninja.argv, "-t", "query", target), env=work.environ, cwd=ninja.cwd)
     files = [work.build_dir / name for name in files_of(target, captured.text)]
     try:
@@ -89,7 +89,7 @@ def _describe_files(work: Work, ninja: Command, target: str) -> list[str]:
 
 
 def _describe_use(file: Path, installed: Path | None) -> str:
-    """Return whether torch gets what was built; CMake's install keeps the time of a file, in seconds."""
+    """Say whether torch reads the new file; CMake's install keeps the time of a file, in seconds."""
     if installed is None:
         return "No install rule copies it: torch reads it from there, or not at all."
     if installed.is_file() and int(installed.stat().st_mtime) == int(file.stat().st_mtime):
@@ -110,12 +110,12 @@ def _installed_path(prefix: str, rule: Rule, file: Path) -> Path:
 
 
 def is_unknown(output: str) -> bool:
-    """Say whether Ninja says that it knows no such target."""
+    """Say whether Ninja's output means that there is no such target."""
     return _UNKNOWN.search(output) is not None
 
 
 def nearest_targets(target: str, listed: str) -> tuple[str, ...]:
-    """Return names out of `ninja -t targets all` that a mistyped one may have meant, the likeliest first.
+    """Return the names in `ninja -t targets all` that are nearest to a mistyped one, the likeliest first.
 
     Objects and CMake's own steps are left out.
     """
@@ -137,7 +137,7 @@ def nearest_targets(target: str, listed: str) -> tuple[str, ...]:
 
 
 def files_of(target: str, output: str) -> tuple[str, ...]:
-    """Return the files that a target stands for, out of `ninja -t query`: a phony one's inputs, or itself."""
+    """Return the files of a target from `ninja -t query`: the inputs of a phony one, else itself."""
     inputs: list[str] = []
     phony = section = False
     for line in output.splitlines():

@@ -1,4 +1,4 @@
-"""Seconds left of a build, from what its steps took on this machine before, else from what such steps cost.
+"""Estimate the seconds left of a build, from the history of its steps on this machine, else from rows.
 
     seconds so far * usual seconds of the steps that are left / seconds that the ended ones took
 
@@ -26,22 +26,22 @@ from torchbuild_tasks.ninja.log import Step, kind_of
 from torchbuild_tasks.ninja.progress import EARLY, short_path
 from torchbuild_tasks.ninja.step_times import CACHEABLE, costs
 
-_PRIOR: Final = 10.0  # mean steps by which a cost is believed before this build shows otherwise
-_HALF: Final = 600.0  # seconds after which what a step took counts half
-_LEAST: Final = 1.0  # seconds: until the end is there, there is something to do
+_PRIOR: Final = 10.0  # weight of the prior cost, in mean steps
+_HALF: Final = 600.0  # seconds: half-life of the weight of a step
+_LEAST: Final = 1.0  # seconds; the estimate is never less before the end
 _COMPILES, _OTHER = "compiles", "other"  # parts of what the history knows
-# What is left of a build may be so many times what costs by rows say, or that part of it, at its start.
+# At its start a build may take so many times longer or shorter than the rows' costs say.
 _SPREAD: Final = 2.0
-_SEEN_ENOUGH: Final = 0.5  # part of the work from which on the build itself has told what its steps cost
+_SEEN_ENOUGH: Final = 0.5  # share of the work after which the build's own times replace the rows' costs
 _NEARLY: Final = 0.9
 
 
 class TimeLeft:
-    """Feed it the steps that ended and the count that Ninja shows; ask it how long it takes still.
+    """The estimate of the time left, from the steps that have ended and Ninja's own count.
 
     Args:
-        history: what this machine knows; with an empty one there is no answer before `expect`.
-        rows: what a step costs that it does not know.
+        history: the step times on this machine; with an empty one there is no estimate before `expect`.
+        rows: the costs of steps that are not in the history.
     """
 
     def __init__(self, history: History, rows: Sequence[StepCostRow] = ()) -> None:
@@ -49,16 +49,16 @@ class TimeLeft:
         self._usual = costs(history)
         self._part = {output: _COMPILES if _is_compile(output) else _OTHER for output in self._usual}
         self._guessed: set[str] = set()
-        self._row: dict[str, float] = {}  # by part: what its row says of one step
+        self._row: dict[str, float] = {}  # by part: the row's cost of one step
         self._total = 0
         self._done = 0
         self._steps: dict[tuple[float, float, str], Step] = {}
         self._began: float | None = None  # `now` when Ninja began
         self._last = 0.0  # `now` when the last step ended
-        self._reckon(set(self._usual))
+        self._sum_up(set(self._usual))
 
-    def _reckon(self, waiting: set[str]) -> None:
-        """Count again, by part: usual seconds of what is left and of what ended, and what those took."""
+    def _sum_up(self, waiting: set[str]) -> None:
+        """Compute the sums of each part again: usual seconds left and ended, and actual seconds."""
         self._mean = sum(self._usual.values()) / len(self._usual) if self._usual else 0.0
         self._waiting = waiting
         self._left: dict[str, float] = defaultdict(float)
@@ -71,11 +71,11 @@ class TimeLeft:
             self._end(step)
 
     def expect(self, outputs: Iterable[str], built: Collection[str] = ()) -> None:
-        """Take what the whole build makes, so that what the history does not know is reckoned with.
+        """Set the outputs of the build, so that steps without a history are included by the rows.
 
         Args:
             outputs: of Ninja's graph; only those of compiles and links count.
-            built: what lay there when the build began. Where just the rest is built, that costs nothing more.
+            built: outputs that existed when the build began; not counted if only the rest is built.
         """
         new = {output: row for output in outputs if (row := _guess(output, self._rows))}
         scale = scale_of_rows(self._usual, self._rows)
@@ -90,28 +90,28 @@ class TimeLeft:
         unbuilt = waiting.difference(built)
         if self._total and self._total * _NEARLY <= len(unbuilt) and len(unbuilt) < len(waiting):
             waiting = unbuilt
-        self._reckon(waiting)
+        self._sum_up(waiting)
 
     def set_progress(self, done: int, total: int) -> None:
-        """Take in Ninja's `[done/total]`."""
+        """Set Ninja's `[done/total]`."""
         self._done = done
         self._total = total
 
     def finish(self) -> None:
-        """Take in that every step has ended."""
+        """Mark every step as ended."""
         self._done = self._total
 
     @property
     def steps(self) -> tuple[int, int]:
-        """Return how many steps ran and how many are to come; where nothing counts them, 0 and 1."""
+        """Return how many steps ran and how many are left; 0 and 1 if Ninja shows no count."""
         return (self._done, self._total - self._done) if self._total else (0, 1)
 
     def add_steps(self, steps: Iterable[Step], now: float) -> None:
-        """Take in steps that the log shows as ended; `now` is any clock in seconds."""
+        """Add steps that the log shows as ended; `now` is a time of any clock, in seconds."""
         for step in steps:
             key = (step.start, step.end, step.command)
             if key in self._steps:
-                continue  # the lines of a step with thousands of outputs come in pieces
+                continue  # a step with thousands of outputs has its lines appended in several writes
             self._steps[key] = step
             self._end(step)
             began = now - step.end
@@ -131,7 +131,7 @@ class TimeLeft:
         self._all_took += step.seconds
 
     def _forget(self, end: float) -> None:
-        """Let what was seen before count less, by the time that has passed since."""
+        """Reduce the weight of earlier steps, by the time that has passed since."""
         if end <= self._newest or not self._guessed:
             return
         weight = 0.5 ** ((end - self._newest) / _HALF)
@@ -142,7 +142,7 @@ class TimeLeft:
 
     @property
     def spread(self) -> float:
-        """Return how many times the answer the truth may be, or that part of it: 1 where it is known."""
+        """Return the factor by which the true value may differ from the estimate; 1 for known."""
         remaining = sum(self._usual[output] for output in self._waiting) or 1.0
         guessed = sum(self._usual[output] for output in self._waiting & self._guessed)
         seen = min(1.0, self._all_ended / (self._all_ended + remaining) / _SEEN_ENOUGH)
@@ -157,11 +157,11 @@ class TimeLeft:
         if not known or not self._usual or not took or self._began is None:
             return None
         whole = (self._last - self._began) * self._work_left() / took
-        # Since the last step ended, time has passed for those that run; so much of the answer is over.
+        # Subtract the time since the last step ended, which the running steps have used.
         return max(whole - max(0.0, now - self._last), _LEAST, 0.05 * whole)
 
     def _work_left(self) -> float:
-        """Return the seconds of all steps that are left, as this build goes.
+        """Return the seconds of all steps left, at the speed of this build.
 
         A build after an edit runs a few of the steps that are known: then each counts in part. A step
         that is not known costs what all do on average.
@@ -179,20 +179,20 @@ class TimeLeft:
         return known + unknown * self._mean * pace
 
     def _ratio(self, part: str, prior: float) -> float:
-        """Return the seconds now for a usual second; while such steps have shown little, the prior."""
+        """Return the actual seconds for a usual second; near the prior while few steps of the part ended."""
         weight = _PRIOR * self._row.get(part, self._mean)
         return (self._took[part] + prior * weight) / (self._ended[part] + weight)
 
 
 def cost_row(output: str, rows: Iterable[StepCostRow]) -> StepCostRow | None:
-    """Return the row that says what the step costs that makes this."""
+    """Return the row with the cost of the step that makes this output."""
     kind = kind_of(output)
     path = short_path(output)
     return next((row for row in rows if row.kind in ("", kind) and path.startswith(row.path)), None)
 
 
 def scale_of_rows(usual: Mapping[str, float], rows: Sequence[StepCostRow]) -> float:
-    """Return the seconds here for a second of the rows, by those steps whose usual seconds are known."""
+    """Return the seconds on this machine for a second of the rows, from the steps with a history."""
     known = {output: row for output in usual if (row := _guess(output, rows))}
     weight = sum(row.seconds for row in known.values())
     return sum(usual[output] for output in known) / weight if weight else 1.0
@@ -201,7 +201,7 @@ def scale_of_rows(usual: Mapping[str, float], rows: Sequence[StepCostRow]) -> fl
 def _guess(output: str, rows: Sequence[StepCostRow]) -> StepCostRow | None:
     kind = kind_of(output)
     if kind not in CACHEABLE and not (kind == "link" and "/" in output):
-        return None  # a file that is written, or another name of a library
+        return None  # a written file, or another name of a library
     return cost_row(output, rows)
 
 

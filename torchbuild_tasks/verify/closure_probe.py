@@ -1,4 +1,4 @@
-"""Print where torch is and how this process finds libraries, importing and loading nothing of it.
+"""Print the place of torch and the library search of this process, without importing torch.
 
     PYTHON -I closure_probe.py          in an empty folder
 
@@ -46,7 +46,7 @@ def main() -> None:
 
 
 def find_torch() -> tuple[str, str]:
-    """Return the folder of torch, and the file of torch._C; "" for what does not exist.
+    """Return the folder of torch and the file of torch._C; "" for each that does not exist.
 
     The finders are asked by hand: importlib.util.find_spec("torch._C") would import torch.
     """
@@ -59,7 +59,7 @@ def find_torch() -> tuple[str, str]:
 
 
 def find_spec(name: str, path: list[str] | None) -> Any:
-    """Return the spec of the first finder that knows a module; a folder without code is none."""
+    """Return the spec of a module from the first finder that has one; a namespace package counts as none."""
     for finder in sys.meta_path:
         find = getattr(finder, "find_spec", None)
         try:
@@ -72,7 +72,7 @@ def find_spec(name: str, path: list[str] | None) -> Any:
 
 
 def find_machine() -> str:
-    """Return the machine of this process, which differs from the kernel's where 32 bits run on 64."""
+    """Return the machine of this process; a 32-bit process on a 64-bit kernel has another."""
     name = platform.machine().lower()
     name = {"amd64": "x86_64", "arm64": "aarch64"}.get(name, name)
     return name if sys.maxsize > 2**32 else {"x86_64": "x86", "aarch64": "arm"}.get(name, name)
@@ -123,7 +123,8 @@ def windows_report(home: str, package: str) -> dict[str, Any]:
 
 
 def dll_folders(home: str, package: str) -> list[str]:
-    join, isdir = os.path.join, os.path.isdir
+    join = os.path.join
+    isdir = os.path.isdir
     userbase = sysconfig.get_config_var("userbase") or ""
     candidates = [
         join(home, "lib"),
@@ -141,7 +142,7 @@ def dll_folders(home: str, package: str) -> list[str]:
     if cuda and not any(glob.glob(join(f, "cudart64*.dll")) for f in folders):
         default = join(programs, "NVIDIA GPU Computing Toolkit", "CUDA", "v" + cuda)
         folder = join(os.environ.get("CUDA_PATH_V" + cuda.replace(".", "_"), default), "bin")
-        folders += [folder, join(folder, "x64")]  # the DLLs of CUDA 13 lie in the latter
+        folders += [folder, join(folder, "x64")]  # the latter holds the DLLs of CUDA 13
     return [folder for folder in folders if isdir(folder)]
 
 

@@ -1,4 +1,4 @@
-"""The checks of what is built beside torch: their compiled operators on real numbers, not the import.
+"""The checks of companions: run their compiled operators on real numbers, beyond the import.
 
 Loaded like `torch_checks.py`, and the same rules hold.
 """
@@ -34,7 +34,7 @@ def check_torchvision(torch: Any) -> Answer:
 
 
 def check_torchvision_cuda(torch: Any) -> Answer:
-    """Check nms on the GPU: a torchvision built without CUDA imports and has none."""
+    """Check nms on the GPU: a torchvision built without CUDA can be imported but lacks it."""
     if not torch.cuda.is_available():
         raise NotPossible("there is no GPU that torch can use")
     return compare_nms(torch, importlib.import_module("torchvision"), "cuda"), {}
@@ -45,7 +45,7 @@ def check_torchaudio(torch: Any) -> Answer:
     audio = importlib.import_module("torchaudio")
     values = module_values(audio, "torchaudio")
     functional = importlib.import_module("torchaudio.functional")
-    # Where its library is not loaded, torchaudio computes the same in Python.
+    # Without its library torchaudio computes the same in Python.
     operators = [name for name in ("_lfilter_core_loop", "_lfilter") if has_operator(torch, name)]
     if not operators:
         raise Wrong("torchaudio's compiled operators are not loaded", values)
@@ -137,7 +137,7 @@ def module_values(module: Any, name: str) -> dict[str, str]:
 def has_operator(torch: Any, name: str) -> bool:
     try:
         return bool(getattr(torch.ops.torchaudio, name))
-    except (AttributeError, RuntimeError):  # the latter in a torch before 1.13
+    except (AttributeError, RuntimeError):  # the latter in torch before 1.13
         return False
 
 
@@ -168,7 +168,7 @@ def nms_by_definition(boxes: Any, scores: Any, most: float) -> list[int]:
 
 
 def overlap(one: Any, other: Any) -> float:
-    """Return the area that two boxes share, of the area that they cover together."""
+    """Return the intersection of two boxes over their union."""
     wide = max(0.0, min(one[2], other[2]) - max(one[0], other[0]))
     high = max(0.0, min(one[3], other[3]) - max(one[1], other[1]))
     areas = sum((box[2] - box[0]) * (box[3] - box[1]) for box in (one, other))

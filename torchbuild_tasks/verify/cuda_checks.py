@@ -26,15 +26,15 @@ require_compiled = reasons.require_compiled
 require_device = reasons.require_device
 
 DEVICE = "cuda"
-TOO_MUCH = 64  # times the device's memory: more than Windows lends to it from the machine's
+TOO_MUCH = 64  # times the device's memory: more than Windows adds to it from the machine's memory
 
-# Integrated GPUs run no code of their desktop siblings, nor these theirs. Source: CUDA C++
+# Integrated and discrete GPUs of one generation do not run each other's code. Source: CUDA C++
 # programming guide, "Binary compatibility"; the same in torch/cuda/__init__.py, DEVICE_REQUIREMENT.
 TEGRA = ((3, 2), (5, 3), (6, 2), (7, 2), (8, 7), (10, 1))
 RENAMED = {(10, 1): (11, 0)}  # Thor, from CUDA 13.0 on
 
 
-# ---------------------------------------------------------------- what is there
+# ---------------------------------------------------------------- devices and architectures
 
 
 def check_cuda_available(torch: Any) -> Answer:
@@ -91,7 +91,7 @@ def runs_on(arch: str, capability: tuple[int, int]) -> bool:
 
 
 def devices(torch: Any) -> list[tuple[str, tuple[int, int]]]:
-    """Return each device in words, and its compute capability."""
+    """Return a description of each device, and its compute capability."""
     known = []
     for index in range(torch.cuda.device_count()):
         seen = torch.cuda.get_device_properties(index)
@@ -116,11 +116,11 @@ def check_cuda_devices(torch: Any) -> Answer:
 
 
 def check_cuda_driver(torch: Any) -> Answer:
-    """Let the driver alone fill memory and copy it back: a failure of that is no fault of torch."""
+    """Fill memory and copy it back with the driver alone: if that fails, torch is not the cause."""
     require_device(torch)
     try:
         driver = reasons.driver_library()
-    except OSError as error:  # yet torch has it, in another way
+    except OSError as error:  # torch still loads it, in another way
         raise NotPossible(f"the driver cannot be asked without torch: {error}") from error
     words = driver_fault(driver)
     if words:
@@ -130,7 +130,7 @@ def check_cuda_driver(torch: Any) -> Answer:
 
 
 def driver_fault(driver: Any) -> str:
-    """Say what goes wrong with 16 numbers on the first device; "" for nothing.
+    """Return the driver's error with 16 numbers on the first device; "" for none.
 
     The functions and their order are of the CUDA driver API; each returns a CUresult, 0 for success.
     """
@@ -168,7 +168,7 @@ def add_on_gpu(torch: Any) -> str:
 
 
 def check_cuda_kernels(torch: Any) -> Answer:
-    """Run a kernel on a GPU of each architecture that this torch was compiled for, where there is one."""
+    """Run a kernel on a GPU of each architecture that this torch was compiled for, if there is one."""
     require_device(torch)
     here = devices(torch)
     ran = []
@@ -189,7 +189,7 @@ def check_cuda_kernels(torch: Any) -> Answer:
 
 
 def check_cuda_exceptions(torch: Any) -> Answer:
-    """An exception of torch's CUDA libraries must arrive in Python as what it is, not end the process."""
+    """Check that an exception of torch's CUDA libraries reaches Python with its type, without a crash."""
     require_compiled(torch)
     if torch.cuda.is_available():
         require_device(torch)
@@ -205,7 +205,7 @@ def check_cuda_exceptions(torch: Any) -> Answer:
 
 
 def error_of(attempt: Any, kind: type[Exception]) -> str:
-    """Return the words of the error that `attempt` must end with."""
+    """Return the message of the error that `attempt` must raise."""
     try:
         attempt()
     except kind as error:
@@ -246,7 +246,7 @@ def check_cuda_pinned(torch: Any) -> Answer:
 
 
 def check_cuda_streams(torch: Any) -> Answer:
-    """One stream multiplies, another waits for it by an event and adds: the sum tells the order."""
+    """Check streams: one multiplies, another waits for its event and adds; the sum shows the order."""
     require_device(torch)
     first = torch.cuda.Stream()
     second = torch.cuda.Stream()
@@ -257,7 +257,7 @@ def check_cuda_streams(torch: Any) -> Answer:
     with torch.cuda.stream(first):
         start.record()
         y = x
-        for _ in range(50):  # the same numbers again: the matrix is its own square
+        for _ in range(50):  # the matrix is its own square, so the product has the same numbers
             y = y @ x
         end.record()
     second.wait_event(end)
@@ -304,6 +304,6 @@ def check_nccl(torch: Any) -> Answer:
 
 
 def nccl_version(torch: Any) -> str:
-    """Return it as text; a number such as 2708 before torch 1.11."""
+    """Return NCCL's version as text; torch before 1.11 has a number such as 2708."""
     seen = torch.cuda.nccl.version()
     return ".".join(map(str, seen)) if isinstance(seen, tuple) else str(seen)

@@ -1,4 +1,4 @@
-"""The checks that a CUDA torch computes, against plain Python, or the CPU in double precision.
+"""The checks of a CUDA torch's results, against plain Python or the CPU in double precision.
 
 Loaded like `cuda_checks.py`.
 """
@@ -27,13 +27,13 @@ compare = shared.compare
 require_compiled = reasons.require_compiled
 require_device = reasons.require_device
 
-# What one number of each kind may be off: products of 53 terms within [-1, 1], rounded once.
+# Tolerances for each type: products of 53 terms within [-1, 1], rounded once.
 PRECISIONS = (("float64", 1e-12), ("float32", 2e-5), ("float16", 2e-2), ("bfloat16", 1e-1))
 
 
 @contextlib.contextmanager
 def without_tf32(torch: Any) -> Iterator[None]:
-    """Leave out TF32, which rounds to 10 bits and is the default of convolutions."""
+    """Disable TF32, which rounds to 10 bits and is the default of convolutions."""
     switches = [torch.backends.cuda.matmul, torch.backends.cudnn]
     switches = [switch for switch in switches if hasattr(switch, "allow_tf32")]  # since torch 1.7
     before = [switch.allow_tf32 for switch in switches]
@@ -47,7 +47,7 @@ def without_tf32(torch: Any) -> Iterator[None]:
 
 
 def precisions(torch: Any) -> list[tuple[str, Any, float]]:
-    """Return the kinds of numbers that the first device multiplies; bfloat16 from capability 8.0 on."""
+    """Return the number types that the first device multiplies; bfloat16 from capability 8.0 on."""
     modern = torch.cuda.get_device_capability(0) >= (8, 0)
     names = [(name, allowed) for name, allowed in PRECISIONS if modern or name != "bfloat16"]
     return [(name, getattr(torch, name), allowed) for name, allowed in names]
@@ -77,7 +77,7 @@ def check_cublas(torch: Any) -> Answer:
     details = []
     with without_tf32(torch):
         for name, dtype, allowed in precisions(torch):
-            # By way of single precision, which is the default, sums in double precision would be exact.
+            # Rounded to single precision, the default, sums in double precision would be exact.
             a = torch.tensor(one, dtype=torch.float64).to(dtype)
             b = torch.tensor(other, dtype=torch.float64).to(dtype)
             wanted = torch.matmul(a.double(), b.double())
@@ -127,7 +127,8 @@ def check_cudnn(torch: Any) -> Answer:
     require_device(torch, **values)
     if not cudnn.enabled:
         raise Wrong("torch.backends.cudnn.enabled is False", values)
-    before, details = cudnn.enabled, []
+    before = cudnn.enabled
+    details = []
     try:
         for on in (True, False):
             cudnn.enabled = on
@@ -147,7 +148,8 @@ def check_cuda_linalg(torch: Any) -> Answer:
     require_compiled(torch)
     values = {"magma": "ON" if getattr(torch.cuda, "has_magma", False) else "OFF"}
     require_device(torch, **values)
-    served, details = [], ""
+    served = []
+    details = ""
     for library in prefer_each_library(torch):
         try:
             details = solve(torch)
@@ -158,7 +160,7 @@ def check_cuda_linalg(torch: Any) -> Answer:
 
 
 def prefer_each_library(torch: Any) -> Iterator[str]:
-    """Make torch prefer each of its libraries in turn; one that lacks a function leaves it to the other."""
+    """Make torch prefer each of its libraries in turn; for a function that one lacks it uses the other."""
     prefer = getattr(torch.backends.cuda, "preferred_linalg_library", None)  # since torch 1.11
     has_magma = bool(getattr(torch.cuda, "has_magma", False))
     if prefer is None:
@@ -196,14 +198,14 @@ def solve(torch: Any) -> str:
         ("svd", multiply_svd, tall, 1e-12),
         ("eigh", multiply_eigh, tall.t() @ tall, 1e-12),
     ):
-        got = by_the_library_itself(compute)
+        got = run_unless_replaced(compute)
         text = f"{name} is left to the other library" if got is None else ""
         details.append(text or compare(name, got, wanted.tolist(), allowed))
     return "; ".join(details)
 
 
-def by_the_library_itself(compute: Callable[[], Any]) -> Any:
-    """Return what `compute` gives, None where torch warns that it left this function to the other library.
+def run_unless_replaced(compute: Callable[[], Any]) -> Any:
+    """Return the result of `compute`; None if torch warns that it used the other library.
 
     torch 2.11 hands svd on to cuSOLVER where MAGMA is preferred (pytorch#172824), in MAGMA's memory
     layout: the factors come back mixed up (seen with 2.11.0+cu130 on an H200). The default is right.
@@ -244,7 +246,7 @@ def check_cuda_amp(torch: Any) -> Answer:
 
 
 def take_scaled_steps(torch: Any) -> str:
-    """Step a weight of 1 with the gradient 0.5 to 0.5; an infinite gradient must leave it at that."""
+    """Step a weight of 1 with the gradient 0.5 to 0.5; an infinite gradient must not change it."""
     modern = hasattr(getattr(torch, "amp", None), "GradScaler")  # since torch 2.3
     scaler = torch.amp.GradScaler(DEVICE) if modern else torch.cuda.amp.GradScaler()
     weight = torch.ones(1).to(DEVICE).requires_grad_()

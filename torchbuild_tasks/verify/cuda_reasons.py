@@ -1,4 +1,4 @@
-"""The reasons why no GPU can be used, each with what to do about it, asked of the driver itself.
+"""The reasons why no GPU can be used, from the driver itself, each with a fix.
 
 Loaded by `cuda_checks.py`, in the Python that holds the torch: the standard library and
 Python 3.7, as there. The driver's library is called by ctypes, so its answer does not depend on torch.
@@ -22,9 +22,9 @@ Wrong = shared.Wrong
 LIBRARY = "nvcuda.dll" if sys.platform == "win32" else "libcuda.so.1"
 KERNEL_MODULE = Path("/proc/driver/nvidia/version")
 
-BROKEN: list[str] = []  # what the driver failed at by itself, once that is known
+BROKEN: list[str] = []  # the failure of the driver without torch, if any
 
-# What the driver (cuInit) and the runtime (cudaGetDeviceCount) answer; both use the same numbers.
+# Error codes of the driver (cuInit) and of the runtime (cudaGetDeviceCount); both use the same numbers.
 # Source: cudaError_t, https://docs.nvidia.com/cuda/cuda-runtime-api/group__CUDART__TYPES.html;
 # 803 and 804: https://docs.nvidia.com/deploy/cuda-compatibility/.
 CODES = {
@@ -66,7 +66,7 @@ def require_compiled(torch: Any) -> None:
 
 
 def require_device(torch: Any, **values: str) -> None:
-    """Raise NotPossible, with the reason and what is known all the same, where no GPU can be used."""
+    """Raise NotPossible with the reason and the known versions if no GPU can be used."""
     require_compiled(torch)
     if BROKEN:
         raise NotPossible(BROKEN[0], values)
@@ -75,7 +75,7 @@ def require_device(torch: Any, **values: str) -> None:
 
 
 def why_not(torch: Any) -> str:
-    """Say why torch.cuda.is_available() is false in one sentence, and what to do in another.
+    """Return why torch.cuda.is_available() is false, and a fix, each as a sentence.
 
     Raises:
         Wrong: driver and GPU are fine, so it is torch.
@@ -90,7 +90,7 @@ def why_not(torch: Any) -> str:
     words = torch_error(torch)
     code = error_code(words) or int(library.cuInit(0))
     if code in (0, 100) and is_too_old(driver_cuda(library), str(torch.version.cuda)):
-        code = 35  # the runtime does not even look for devices then
+        code = 35  # then the runtime does not look for devices
     if code == 100 and "CUDA_VISIBLE_DEVICES" in os.environ:
         hidden = os.environ["CUDA_VISIBLE_DEVICES"]
         return f"CUDA_VISIBLE_DEVICES is {hidden!r}, which leaves no GPU to be seen. Unset it."
@@ -103,7 +103,7 @@ def why_not(torch: Any) -> str:
 
 
 def torch_error(torch: Any) -> str:
-    """Return the first line of the error when torch starts CUDA; the sample has no such function."""
+    """Return the first line of torch's error when it initialises CUDA; the sample has no such function."""
     try:
         getattr(torch.cuda, "init", int)()
     except (RuntimeError, AssertionError) as error:
@@ -168,9 +168,10 @@ def driver_version() -> str:
 
 
 def runtime_version(cuda: str) -> str:
-    """Return the release of the loaded libcudart: "13.0"; empty where torch holds it within itself."""
+    """Return the release of the loaded libcudart: "13.0"; empty if torch links it statically."""
     major, _, minor = cuda.partition(".")
-    windows, linux = "cudart64_{}.dll", "libcudart.so.{}"
+    windows = "cudart64_{}.dll"
+    linux = "libcudart.so.{}"
     ends = (major, f"{major}{minor}", f"{major}0") if sys.platform == "win32" else (major, cuda, f"{major}.0")
     for end in ends:
         with contextlib.suppress(OSError, AttributeError):
@@ -180,7 +181,7 @@ def runtime_version(cuda: str) -> str:
 
 
 def loaded_library(name: str) -> Any:
-    """Return a library that is in this process already.
+    """Return a library that this process has loaded.
 
     Raises:
         OSError: it is not.

@@ -1,4 +1,4 @@
-"""The verdict on a torch: what the plan promised against the answers of the probe. Pure.
+"""Compare the plan's promises with the answers of the probe. Pure.
 
 Each expectation becomes one row. A row is "passed" only when the probe reported that: what was
 not asked, not reported or could not be tried is "not possible", with the reason.
@@ -23,7 +23,7 @@ from torchbuild_tasks.errors import VerifyFailed
 from torchbuild_tasks.model import Expectation
 from torchbuild_tasks.model.record import CheckResult, Outcome, VerifyReport
 
-# Keys that ask in which folder a reported file lies, not for a text.
+# Keys that compare the folder of a reported file, not a text.
 FOLDERS: Final = {"inside": "file", "extension_inside": "extension"}
 
 SETS: Final = frozenset({"arch_list"})  # keys whose words may come in any order
@@ -42,14 +42,14 @@ class Seen(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Observed(msgspec.Struct, frozen=True, kw_only=True):
-    """All answers of the probe; `real` maps the paths in them, and those wanted, to paths without links."""
+    """All answers of the probe; `real` maps their paths, and the expected ones, to paths without links."""
 
     checks: Mapping[str, Seen]
     real: Mapping[str, str] = msgspec.field(default_factory=dict)
 
 
 def judge(expectations: Sequence[Expectation], observed: Observed) -> tuple[CheckResult, ...]:
-    """Give one row per expectation, in their order: "matmul", "config: USE_OPENMP" ..."""
+    """Return one result per expectation, in their order: "matmul", "config: USE_OPENMP" ..."""
     return tuple(_row(each, observed) for each in expectations)
 
 
@@ -80,7 +80,8 @@ def _no_answer(observed: Observed) -> str:
 
 
 def _compare(expectation: Expectation, seen: Seen, real: Mapping[str, str]) -> tuple[Outcome, str]:
-    key, wanted = expectation.key, expectation.wanted
+    key = expectation.key
+    wanted = expectation.wanted
     value = seen.values.get(FOLDERS.get(key, key))
     if value is None:
         return "not possible", _missing_value(expectation, seen)
@@ -102,7 +103,7 @@ def _compare(expectation: Expectation, seen: Seen, real: Mapping[str, str]) -> t
 
 
 def _difference(key: str, value: str, wanted: str) -> str:
-    """Say which words are missing and which are too many, where there may be a dozen."""
+    """Return which words of a list are missing and which are too many."""
     if key not in SETS:
         return ""
     has = set(value.split())
@@ -163,13 +164,13 @@ def lies_in(file: str, folder: str) -> bool:
 
 
 def _path(text: str) -> PurePath:
-    """Return a path as its own system compares it: Windows takes no notice of case and of the slashes."""
+    """Return a path as its system compares it: Windows ignores case and the kind of slash."""
     windows = text[1:2] == ":" or text.startswith("\\\\")
     return PureWindowsPath(text) if windows else PurePosixPath(text)
 
 
 def require_passed(report: VerifyReport | None, next_step: str = "") -> None:
-    """Turn a report with failed checks into the error that names them.
+    """Raise the error that names the failed checks of a report.
 
     Raises:
         VerifyFailed: a check failed.
@@ -183,9 +184,9 @@ def require_passed(report: VerifyReport | None, next_step: str = "") -> None:
         )
 
 
-# Torch's own libraries: of its package and nowhere else.
+# Torch's own libraries, which must come from its package.
 _OWN: Final = re.compile(r"(?:lib)?(?:c10|torch|caffe2|shm)(?:_\w+)?\.(?:so|dll)\b", re.IGNORECASE)
-# CUDA's, which come with the toolkit, the wheels or the system; the driver (libcuda) is always the system's.
+# CUDA's libraries, from the toolkit, the wheels or the system; the driver (libcuda) is always the system's.
 _CUDA: Final = re.compile(
     r"(?:lib)?(?:cudart|cudnn|cublas|cufft|curand|cusolver|cusparse|nccl|nvrtc|nvjitlink|cupti|nvtoolsext)",
     re.IGNORECASE,
@@ -196,7 +197,7 @@ _SYSTEM: Final = ("/lib", "/lib32", "/lib64", "/usr/lib", "/usr/lib64", "/usr/lo
 def misplaced(
     loaded: Sequence[str], package: Sequence[str], places: Sequence[str], built: Collection[str]
 ) -> tuple[list[str], list[str]]:
-    """Return what is wrong with where libraries were loaded from, and those of nowhere that was planned.
+    """Return the problem with the folders that libraries were loaded from, and the libraries concerned.
 
     Args:
         loaded: the files, without links.
@@ -204,7 +205,8 @@ def misplaced(
         places: the folders that the plan and its Python bring libraries from.
         built: those of `loaded` that lie in a tree that CMake builds in.
     """
-    wrong, elsewhere = [], []
+    wrong = []
+    elsewhere = []
     for file in loaded:
         name = re.split(r"[/\\]", file)[-1]
         if _inside(file, package):
@@ -223,7 +225,7 @@ def misplaced(
 def stray_folders(
     rpaths: Mapping[str, Sequence[str]], package: Sequence[str], checkout: str, built: Collection[str]
 ) -> Iterator[str]:
-    """Yield the RPATH entries that point out of the package into a build tree, or hang on the current folder.
+    """Yield the RPATH entries that point from the package into a build tree, or to the current folder.
 
     Args:
         rpaths: what each library has in RPATH and RUNPATH.
@@ -241,7 +243,7 @@ def stray_folders(
 
 
 def expand(text: str, file: str) -> str:
-    """Return the folder that an RPATH entry of a file means."""
+    """Return the folder of an RPATH entry of a file."""
     folder = re.sub(r"\$(?:ORIGIN\b|\{ORIGIN\})", lambda _: posixpath.dirname(file), text)
     return posixpath.normpath(folder) if folder.startswith("/") else folder
 

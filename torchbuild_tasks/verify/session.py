@@ -1,4 +1,4 @@
-"""The session with the probe: it runs in the Python that got torch, and a report comes back whatever happens.
+"""Run the probe in the Python that has torch, and return a report even if it crashes or hangs.
 
 A torch may take the interpreter down. The probe prints what it is about to do, so a crash
 is blamed on one check, and the probe is started again for the checks that are left. It
@@ -29,7 +29,7 @@ ALWAYS: Final = frozenset({"import", "config"})
 TORCH_VALUES: Final = (  # the checks whose values the report keeps; a later one wins
     *("import", "config", "cuda_available", "cuda_arch_list", "cuda_devices", "cudnn", "nccl", "cuda_linalg"),
 )
-# Who is to blame for no answer: what torch and the driver do between these is next to nothing.
+# Explanations for a check that hangs: in these checks torch itself does almost nothing.
 HANGS: Final[Mapping[str, str]] = {
     "cuda_available": "it is the driver that does not answer when CUDA is started; look for Xid in dmesg",
     "cuda_devices": "it is the driver that does not answer about its devices; look for Xid in dmesg",
@@ -37,7 +37,7 @@ HANGS: Final[Mapping[str, str]] = {
     "cuda_op": "a single addition hangs in the driver, which may be compiling PTX for a GPU that this torch "
     "has no machine code for; else look for Xid in dmesg",
 }
-NOT_TORCH: Final = frozenset({"cuda_driver"})  # a crash or hang there is not held against it
+NOT_TORCH: Final = frozenset({"cuda_driver"})  # a crash or hang in it fails no other check
 _DROPPED: Final = frozenset({"PYTHONPATH", "PYTHONHOME"})  # -I ignores them, but not for its children
 # Of a toolkit, below its folder.
 _LIBRARY_FOLDERS: Final = ("lib", "lib64", "bin", "targets/*/lib")
@@ -52,7 +52,7 @@ def verify(
     environ: Mapping[str, str],
     timeout: float = 600.0,
 ) -> VerifyReport:
-    """Hold the torch of `python` (an absolute path) to what the plan promised.
+    """Compare the torch of `python` (an absolute path) with the plan's promises.
 
     A bad torch is a report, not an error. Checks without an expectation are not run, but
     the report always says whether torch can be imported, and has a row "exit" when the
@@ -63,7 +63,7 @@ def verify(
     env = {name: value for name, value in environ.items() if name.upper() not in _DROPPED}
 
     def ask(names: Sequence[str], seconds: float) -> Captured:
-        import tempfile  # a build that has nothing to verify does not load it
+        import tempfile  # not imported by a build that verifies nothing
 
         argv = [python, "-I", str(PROBE), "--limit", str(min(LIMIT, timeout)), *names]
         with tempfile.TemporaryDirectory(prefix="torchbuild-verify-", ignore_cleanup_errors=True) as empty:
@@ -71,7 +71,7 @@ def verify(
 
     start = time.monotonic()
     seen, exit_detail = observe(ask, [name for name in CHECKS if name in requested], timeout)
-    # An interpreter that used up its time would not answer for its libraries either.
+    # An interpreter that timed out would not list its libraries either.
     if seen["import"].outcome == "failed" and time.monotonic() - start < timeout:
         seen["import"] = _explain_import(seen["import"], python, env)
     for name, look in (("libraries", _trace), ("rpath", _read_rpaths)):
@@ -85,14 +85,14 @@ def verify(
 
 
 def _explain_import(imported: Seen, python: str, env: Mapping[str, str]) -> Seen:
-    """Put the library that cannot be loaded before Python's own words, which may name another."""
+    """Put the library that cannot be loaded before Python's message, which may name another."""
     from torchbuild_tasks.features.closure.act import reason
 
     return replace(imported, detail=reason(python, env, imported.detail))
 
 
 def _trace(answer: Seen, places: Sequence[str]) -> Seen:
-    """Judge where the libraries of the process came from; the first of `places` is the checkout."""
+    """Check the folders of the process's libraries; the first of `places` is the checkout."""
     loaded, package, prefixes = (
         answer.values.get(key, "").splitlines() for key in ("loaded", "package", "prefixes")
     )
@@ -108,7 +108,7 @@ def _trace(answer: Seen, places: Sequence[str]) -> Seen:
 
 
 def _linked_libraries(folders: Sequence[str]) -> set[str]:
-    """Return the files elsewhere that a toolkit has links to, as one that is put together of wheels does."""
+    """Return the targets of a toolkit's links, such as those of one assembled from wheels."""
     places = (
         entry for folder in folders for at in _LIBRARY_FOLDERS for entry in Path(folder).glob(f"{at}/*")
     )
@@ -116,7 +116,7 @@ def _linked_libraries(folders: Sequence[str]) -> set[str]:
 
 
 def _read_rpaths(answer: Seen, places: Sequence[str]) -> Seen:
-    """Judge where the package's libraries look for others."""
+    """Check the folders in which the package's libraries look for others."""
     from torchbuild_tasks.features.closure.act import Files
 
     files = Files()
@@ -154,11 +154,11 @@ def _torch_values(seen: Mapping[str, Seen]) -> dict[str, str]:
     return {key: text for name in TORCH_VALUES if name in seen for key, text in seen[name].values.items()}
 
 
-# ---------------------------------------------------------------- asking until all is answered
+# ---------------------------------------------------------------- running the probe
 
 
 def observe(ask: Ask, names: Sequence[str], timeout: float) -> tuple[dict[str, Seen], str]:
-    """Ask for `names` until each has an answer, or time is up, or torch cannot be imported.
+    """Run the checks `names` until each has an answer, time is up, or torch cannot be imported.
 
     A check that took the interpreter down has "failed". Every round answers one check at
     least, so there are never more rounds than checks. The text is how the interpreter
@@ -187,7 +187,7 @@ def observe(ask: Ask, names: Sequence[str], timeout: float) -> tuple[dict[str, S
 
 
 def _still_possible(pending: Sequence[str], seen: dict[str, Seen], blamed: str) -> list[str]:
-    """Return what is still worth asking for; where a gate is closed, `seen` gets the checks behind it."""
+    """Return the checks that can still succeed; after a failed gate, mark those behind it in `seen`."""
     closed = next((g for g in GATES if g == blamed or (g in seen and seen[g].outcome == "failed")), "")
     if closed:
         why = f"not tried, because of {closed}: {seen[closed].detail}".partition("\n")[0]
@@ -198,7 +198,7 @@ def _still_possible(pending: Sequence[str], seen: dict[str, Seen], blamed: str) 
 
 
 def _add_stderr(seen: Mapping[str, Seen], captured: Captured) -> dict[str, Seen]:
-    """Add to a failed import what else was printed; it may be the loader's own words."""
+    """Add stderr to a failed import: it may hold the loader's message."""
     imported = seen.get("import")
     if imported is None or imported.outcome != "failed":
         return dict(seen)
@@ -206,7 +206,7 @@ def _add_stderr(seen: Mapping[str, Seen], captured: Captured) -> dict[str, Seen]
 
 
 def _blame(captured: Captured, name: str, at: str) -> Seen:
-    """Return the answer for the check that took the interpreter down, or kept it for too long."""
+    """Return the answer for the check that crashed the interpreter or took too long."""
     where = f" during {at}" if at else ", and printed nothing that can be read"
     hint = f": {HANGS[name]}" if name in HANGS and is_hang(captured) else ""
     shown = tail(captured.stderr if at else captured.stdout + captured.stderr)
@@ -222,7 +222,7 @@ def _exit_words(captured: Captured) -> str:
 
 
 class ProbeRun(msgspec.Struct, frozen=True, kw_only=True):
-    """One run of the probe: its answers, the check it was at, and how it ended.
+    """One run of the probe: its answers, its last check, and how it ended.
 
     `ended` is true when all was asked, `again` when it wants a fresh process for the rest.
     """
@@ -234,9 +234,11 @@ class ProbeRun(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def read_run(stdout: bytes) -> ProbeRun:
-    """Pick the probe's lines out of whatever else was printed."""
+    """Parse the probe's lines; ignore all other output."""
     seen: dict[str, Seen] = {}
-    at, ended, again = "", False, False
+    at = ""
+    ended = False
+    again = False
     for event in _events(stdout):
         if "check" in event:
             seen[str(event["check"])] = _answer(event)

@@ -1,4 +1,4 @@
-"""The checks of a torch on the CPU: each result is compared with plain Python's or with itself.
+"""The checks of a torch on the CPU: compare each result with plain Python or with a second result.
 
 `torch_probe.py` loads this file and runs it in the Python that holds the torch, so it
 keeps to the standard library and to Python 3.7, and imports nothing of this package.
@@ -28,11 +28,11 @@ if TYPE_CHECKING:
 
 
 class NotPossible(Exception):
-    """The check needs something that this machine lacks; values may come with the message."""
+    """The check needs something that this machine lacks; `values` are reported all the same."""
 
 
 class Wrong(Exception):
-    """Torch answered, and the answer is wrong; values may come with the message."""
+    """Torch returned a wrong result; `values` are reported all the same."""
 
 
 # ---------------------------------------------------------------- numbers to compare with
@@ -85,7 +85,7 @@ def distance_of(seen: Any, wanted: Any) -> float:
 
 
 def compare(what: str, seen: Any, wanted: Any, allowed: float) -> str:
-    """Say how far a tensor is from what is wanted; raise Wrong where that is more than allowed."""
+    """Return the distance of a tensor from the expected values; raise Wrong if it exceeds the tolerance."""
     distance = distance_of(seen.tolist(), wanted)
     text = f"{what} off by {distance:.1e}, allowed {allowed:.0e}"
     if not distance <= allowed:
@@ -109,7 +109,7 @@ def check_matmul(torch: Any) -> Answer:
         b = torch.tensor(right, dtype=dtype)
         details.append(compare(name, torch.matmul(a, b), wanted, allowed))
         compare(f"{name} @", a @ b, wanted, allowed)
-        if hasattr(a, "stride"):  # the same numbers, but not in one piece
+        if hasattr(a, "stride"):  # the same numbers, not contiguous
             a = torch.tensor(transpose(left), dtype=dtype).t()
             b = torch.tensor([[x for value in row for x in (value, 7.0)] for row in right], dtype=dtype)[
                 :, ::2
@@ -301,7 +301,7 @@ def consume(cmake: str, config: Path, package: Path) -> str:
 
 
 def run(argv: list[str], what: str, env: dict[str, str] | None = None) -> str:
-    """Return what a program printed; one that fails is wrong, with its last lines."""
+    """Return a program's output; raise Wrong with its last lines if it fails."""
     try:
         result = subprocess.run(  # noqa: TID251 - this file runs in the Python of torch
             argv, env=env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, errors="replace", timeout=500

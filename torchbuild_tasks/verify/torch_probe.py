@@ -1,4 +1,4 @@
-"""Ask a torch what it is and whether it computes; run by the Python that holds it.
+"""Report the properties of a torch and run its checks, in the Python that has it.
 
     PYTHON -I torch_probe.py [--limit SECONDS] [CHECK ...]     in an empty folder
 
@@ -36,11 +36,11 @@ LIMIT = 180.0
 FOLDER = os.path.dirname(os.path.abspath(__file__))  # noqa: PTH100, PTH120 - as tracebacks spell it
 
 CPU_CHECKS = (
-    *("import", "config"),  # what torch is: in this file
+    *("import", "config"),  # the properties of torch: in this file
     *("matmul", "threads", "autograd", "linalg", "conv", "save_load", "numpy"),
     *("libraries", "rpath", "cpp_extension", "cmake_consumer"),
 )
-# Where one of these fails, or ends the interpreter, no other check of CUDA is tried.
+# If one of these fails or crashes, no other CUDA check is run.
 GATES = ("cuda_available", "cuda_devices", "cuda_driver", "cuda_op")
 CUDA_CHECKS = (
     *("cuda_available", "cuda_arch_list", "cuda_devices", "cuda_driver", "cuda_op", "cuda_kernels"),
@@ -48,7 +48,7 @@ CUDA_CHECKS = (
     *("cuda_matmul", "cuda_conv", "cudnn", "cublas", "cuda_linalg", "cuda_amp"),
     *("cuda_pinned", "cuda_streams", "cuda_oom", "cuda_peer", "nccl"),
 )
-COMPANION_CHECKS = (  # of what is built with torch
+COMPANION_CHECKS = (  # of companions
     *("torchvision", "torchvision_cuda", "torchaudio"),
     *("torch_scatter", "flash_attn", "xformers", "vllm"),
 )
@@ -58,7 +58,7 @@ FILES = (
     "cuda_checks",
     "cuda_math",
     "companion_checks",
-)  # where the checks are
+)  # the files of the checks
 
 # Seconds that a check may take where that is less than LIMIT. The first call starts the driver:
 # some seconds for each GPU where nothing keeps it awake.
@@ -89,7 +89,7 @@ RUNTIMES = (  # by the name of the file, in small letters
 )
 
 
-# ---------------------------------------------------------------- what torch is
+# ---------------------------------------------------------------- properties of torch
 
 
 def check_import(torch: Any) -> Answer:
@@ -105,7 +105,7 @@ def check_import(torch: Any) -> Answer:
 
 
 def led_by(file: str) -> dict[str, str]:
-    """Return the .pth file that puts the folder of a package on the path, if one does."""
+    """Return the .pth file that adds a package's folder to sys.path, if there is one."""
     entry = os.path.normcase(Path(file).parent.parent)
     for folder in filter(os.path.isdir, sys.path):
         for path in sorted(Path(folder).glob("*.pth")):
@@ -117,7 +117,7 @@ def led_by(file: str) -> dict[str, str]:
 
 
 def distribution() -> dict[str, str]:
-    """Return the version that pip sees; it decides whether pip replaces this torch."""
+    """Return the version in the distribution's metadata, by which pip decides whether to replace torch."""
     try:
         return {"distribution": importlib.import_module("importlib.metadata").version("torch")}
     except ImportError:  # no such module before Python 3.8, or no such distribution
@@ -163,7 +163,7 @@ def loaded_dlls() -> set[str]:
 
 
 def check_libraries(torch: Any) -> Answer:
-    """Report what this process has loaded with torch; whoever asked knows where it should come from."""
+    """Report the libraries that this process has loaded with torch; `judge` checks their folders."""
     files = sorted({os.path.realpath(file) for file in mapped_libraries() | loaded_dlls()})
     if not files:
         raise import_sibling("torch_checks").NotPossible("this system does not show what a process loads")
@@ -173,7 +173,7 @@ def check_libraries(torch: Any) -> Answer:
 
 
 def check_rpath(torch: Any) -> Answer:
-    """Report the libraries of the package, for whoever asked to read."""
+    """Report the libraries of the package, whose RPATHs the session reads."""
     if sys.platform == "win32":
         raise import_sibling("torch_checks").NotPossible("a DLL has no RPATH")
     folders = package_folders(torch)
@@ -183,7 +183,7 @@ def check_rpath(torch: Any) -> Answer:
 
 
 def package_folders(torch: Any) -> dict[str, str]:
-    """Return the folders of torch: of its Python files and of its compiled part, which an editable parts."""
+    """Return the folders of torch's Python files and of its compiled part; an editable install has two."""
     files = [torch.__file__, getattr(torch._C, "__file__", None) or torch.__file__]
     return {"package": "\n".join(sorted({str(Path(os.path.realpath(file)).parent) for file in files}))}
 
@@ -226,7 +226,7 @@ def parse_lines(text: str, lines: Iterable[tuple[str, str]], start: str) -> dict
 def main(arguments: list[str]) -> None:
     faulthandler.enable()
     if sys.platform == "win32":
-        # A DLL that is missing and a crash are reported by us, not in a box that waits for a click:
+        # Report a missing DLL or a crash as text, not in a dialog that waits for a click:
         # SEM_FAILCRITICALERRORS, SEM_NOGPFAULTERRORBOX, SEM_NOOPENFILEERRORBOX.
         ctypes.WinDLL("kernel32").SetErrorMode(0x8003)
     limit = float(arguments[arguments.index("--limit") + 1]) if "--limit" in arguments else LIMIT
@@ -244,13 +244,13 @@ def main(arguments: list[str]) -> None:
         if name not in (
             "cpp_extension",
             "cmake_consumer",
-        ):  # their compilers would outlive us; whoever runs us ends them too
+        ):  # their compilers would outlive this process; the caller ends them too
             faulthandler.dump_traceback_later(min(limit, LIMITS.get(name, limit)), exit=True)
         result = ask(own.get(name) or find_check(files, name), files[0])
         faulthandler.cancel_dump_traceback_later()
         emit(check=name, **result)
         if result["outcome"] == "failed" and name in CUDA_CHECKS:
-            emit(again=True)  # its error may stick to every later call in this process
+            emit(again=True)  # its error may repeat in every later call of this process
             return
         if name == "import" and result["outcome"] != "passed":
             break
@@ -258,14 +258,14 @@ def main(arguments: list[str]) -> None:
 
 
 def find_check(files: list[Any], name: str) -> Callable[[Any], Answer]:
-    """Return the function of a check, from the file that has it."""
+    """Return the function of a check, from the file that defines it."""
     home = next(file for file in files if hasattr(file, "check_" + name))
     check: Callable[[Any], Answer] = getattr(home, "check_" + name)
     return check
 
 
 def import_sibling(name: str) -> Any:
-    """Import a file next to this one, leaving no trace; -I keeps its folder off the path."""
+    """Import a file next to this one without adding its folder to sys.path or writing bytecode."""
     written = sys.dont_write_bytecode
     sys.dont_write_bytecode = True
     sys.path.append(FOLDER)
@@ -297,7 +297,7 @@ def ask(check: Callable[[Any], Answer], computing: Any) -> dict[str, Any]:
 
 
 def describe_error(error: Exception) -> str:
-    """Return the error in its own words, shortened in the middle, and where it was raised."""
+    """Return the error's message, shortened in the middle, and where it was raised."""
     words = f"{type(error).__name__}: {error}"
     if len(words) > 2000:
         words = f"{words[:500]}\n...\n{words[-1500:]}"

@@ -27,7 +27,7 @@ from torchbuild_tasks.build.compile import run_build
 from torchbuild_tasks.build.install import leftovers
 from torchbuild_tasks.build.install.rules import MANIFEST
 from torchbuild_tasks.build.ledger import LOG, LOGS
-from torchbuild_tasks.build.outputs import Outputs, of_either_era
+from torchbuild_tasks.build.outputs import Outputs, outputs_of_both_eras
 from torchbuild_tasks.build.prepare import install
 from torchbuild_tasks.build.work import Work, is_agreed
 from torchbuild_tasks.errors import (
@@ -91,7 +91,7 @@ def lay_wheel(work: Work) -> Work:
     inputs = {**work.plan.inputs, **wheel_inputs(wheel, identify(wheel))}
     expectations = promise(work.catalog.check, work.plan.expectations, inputs, sample=work.facts.tree.sample)
     work = replace(work, plan=replace(work.plan, expectations=expectations))
-    outputs = of_either_era(work.catalog, work.plan.era)
+    outputs = outputs_of_both_eras(work.catalog, work.plan.era)
     members, unused = choose_members(wheel, _list_tracked(work), outputs.matches)
     work.ledger.note(inputs=inputs)  # also where nothing is laid: what is built with torch opens the manifest
     if _is_in_place(work, inputs, members):
@@ -185,7 +185,9 @@ def _check_way(work: Work, members: Sequence[Member]) -> None:
 
 def _list_owned(work: Work) -> ownership.Listing:
     """Return what builds own here, with what one that was killed wrote."""
-    outputs = of_either_era(work.catalog, work.plan.era).below(ownership.within(work.root, work.build_dir))
+    outputs = outputs_of_both_eras(work.catalog, work.plan.era).below(
+        ownership.within(work.root, work.build_dir)
+    )
     log_time = last_write(work.root / STATE_DIR / LOGS, LOG)
     now = snapshot(work.root, outputs)
     return ownership.find_claimed(work.root, work.build_dir, outputs, now, log_time).owned
