@@ -180,9 +180,9 @@ def test_where_uv_cannot_make_a_venv_python_does_and_a_failure_of_both_is_one(tm
 
     with pytest.raises(RequirementsError):
         make(str(tmp_path / "no python"))
-    assert not venv.is_whole(python)
+    assert not venv.is_complete(python)
     assert "uv could not make the venv" in make(sys.executable).report.notes[-1]  # type: ignore[attr-defined]
-    assert venv.is_whole(python) and Path(python).exists()
+    assert venv.is_complete(python) and Path(python).exists()
 
 
 def test_uv_brings_no_pip_from_where_the_checkout_says(

@@ -21,12 +21,12 @@ def python(tmp_path: Path) -> str:
 
 
 def test_a_venv_is_whole_only_when_it_was_ended(python: str) -> None:
-    assert venv.is_whole(python)
-    venv.begin(python)
-    assert not venv.is_whole(python)
-    venv.begin(python)  # a second run, after the first was killed
-    venv.end(python)
-    assert venv.is_whole(python)
+    assert venv.is_complete(python)
+    venv.mark_unfinished(python)
+    assert not venv.is_complete(python)
+    venv.mark_unfinished(python)  # a second run, after the first was killed
+    venv.mark_complete(python)
+    assert venv.is_complete(python)
 
 
 def test_the_constraint_is_rewritten_for_another_torch_only(python: str) -> None:

@@ -1,4 +1,4 @@
-"""A program that has the terminal: it reads what is typed, and Ctrl-C is its business, not ours.
+"""Run a program attached to the terminal: it reads the keyboard, and handles Ctrl-C itself.
 
 It stays in our own process group, which is the terminal's foreground: an interactive shell or debugger in a
 session of its own, as `process.py` starts programs, would be stopped at its first read.
@@ -58,7 +58,7 @@ def attach(argv: Sequence[str], *, env: Mapping[str, str], to_stderr: bool = Fal
 
 
 def _on(path: str, argv: Sequence[str]) -> Sequence[str]:
-    """Return argv with the program found on that PATH: Popen would look on ours first for nothing."""
+    """Return argv with the program's path from that PATH: Popen would search our own PATH."""
     if os.sep in argv[0]:
         return argv
     program = shutil.which(argv[0], path=path)

@@ -1,4 +1,4 @@
-"""Break connections of programs that were started from here: a server that hangs is gone to them (Linux)."""
+"""Break the connections of our descendants to a server that hangs, so that they see an error (Linux)."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def _connections(process: psutil.Process) -> list[Any]:
 
 
 def _address(text: str) -> str:
-    """Return an address as IPv4 where it is one in IPv6's form, as gRPC has it."""
+    """Return an IPv4-mapped IPv6 address, as gRPC uses it, as IPv4."""
     address = ipaddress.ip_address(text.partition("%")[0])
     return str(getattr(address, "ipv4_mapped", None) or address)
 

@@ -1,4 +1,4 @@
-"""Read an ELF library: its header, what it takes and gives; and what the cache of ld.so holds."""
+"""Read an ELF library: its header, its imported and exported symbols; and read the cache of ld.so."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from elftools.elf.elffile import ELFFile
 from torchbuild_tasks.model.closure import Image, Symbol
 from torchbuild_tasks.system.reading import open_file, read_bytes
 
-# What goes wrong in pyelftools when a header points to where nothing is.
+# Errors in pyelftools for a header that points outside of the file.
 BROKEN: Final = (
     *(ELFError, ELFParseError, ConstructError),
     *(ValueError, KeyError, IndexError, TypeError, AttributeError, AssertionError, OverflowError),
@@ -35,10 +35,11 @@ _MACHINES: Final = {
 }
 _64_BITS: Final = 2
 _LITTLE_END: Final = 1
-_ET_EXEC, _ET_DYN = 2, 3
+_ET_EXEC = 2
+_ET_DYN = 3
 _PT_LOAD: Final = 1
-# Elf64_Ehdr and Elf64_Phdr. They are looked at by hand first: pyelftools begins with the table of sections,
-# which stands last in the file, and is not there where that was cut short.
+# Elf64_Ehdr and Elf64_Phdr. They are read by hand first: pyelftools begins with the table of sections,
+# which is last in the file, and missing in a truncated one.
 _HEADER: Final = struct.Struct("<4sBB10xHHIQQQIHHHHHH")
 _PROGRAM: Final = struct.Struct("<IIQQQQQQ")
 _NO_DEFAULTS: Final = 0x800  # DF_1_NODEFLIB of DT_FLAGS_1
@@ -46,7 +47,7 @@ _WEAK: Final = 0x2  # VER_FLG_WEAK
 
 
 def read_elf(file: BinaryIO, real: str, size: int) -> Image:
-    """Return what the library of `size` bytes in `file` says; `damage` where it cannot be right."""
+    """Return the headers of the library of `size` bytes in `file`; `damage` is set if it is broken."""
     start = file.read(_HEADER.size)
     if len(start) < _HEADER.size:
         return Image(real=real, damage=f"cut short: {size:,} bytes are not a library")
@@ -55,7 +56,7 @@ def read_elf(file: BinaryIO, real: str, size: int) -> Image:
     if header[1] != _64_BITS or header[2] != _LITTLE_END:
         return Image(real=real, machine=machine)
     try:
-        mapped, end = _ends(file, header)
+        mapped, end = _measure(file, header)
         if mapped > size:
             return Image(real=real, machine=machine, damage=f"cut short: {size:,} of {end:,} bytes are there")
         if end > size:
@@ -69,7 +70,7 @@ def read_elf(file: BinaryIO, real: str, size: int) -> Image:
 
 
 def debug_size(path: Path) -> int:
-    """Return how many bytes of an ELF file are debug information, which nothing needs to run."""
+    """Return the bytes of debug information in an ELF file."""
     try:
         with open_file(path) as file:
             parts = ELFFile(file).iter_sections()
@@ -79,17 +80,17 @@ def debug_size(path: Path) -> int:
 
 
 def dynamic_of(elf: ELFFile) -> DynamicSegment | None:
-    """Return the dynamic section, by the table that the loader reads."""
+    """Return the dynamic section, from the program headers, which the loader reads."""
     return next((part for part in elf.iter_segments("PT_DYNAMIC") if isinstance(part, DynamicSegment)), None)
 
 
 def sections(elf: ELFFile, kind: str) -> Iterator[Any]:
-    """Yield the sections of a kind, each with what its class has; pyelftools' types know the base alone."""
+    """Yield the sections of a class, which pyelftools' annotations do not tell."""
     yield from elf.iter_sections(kind)
 
 
 def _machine(header: tuple[Any, ...]) -> str:
-    """Return the processor; where the file is of the other size or byte order, with words that say so."""
+    """Return the processor, with a remark for a file of 32 bits or big-endian."""
     _, bits, order, _, number, *_ = header
     name = _MACHINES.get(number, f"machine {number}")
     if bits != _64_BITS and number != _EM_386:
@@ -97,8 +98,8 @@ def _machine(header: tuple[Any, ...]) -> str:
     return name if order == _LITTLE_END else f"{name}, big end first"
 
 
-def _ends(file: BinaryIO, header: tuple[Any, ...]) -> tuple[int, int]:
-    """Return where the last byte is that the loader maps, and where the whole file ends."""
+def _measure(file: BinaryIO, header: tuple[Any, ...]) -> tuple[int, int]:
+    """Return the end of the last segment that the loader maps, and of the file, by its headers."""
     *_, programs, sections, _, _, program_size, count, section_size, section_count, _ = header
     file.seek(programs)
     table = file.read(program_size * count)
@@ -113,9 +114,7 @@ def _ends(file: BinaryIO, header: tuple[Any, ...]) -> tuple[int, int]:
 
 def _read(elf: ELFFile, real: str, machine: str) -> Image:
     dynamic = dynamic_of(elf)
-    tags: list[Any] = (
-        list(dynamic.iter_tags()) if dynamic else []
-    )  # their attributes are made as they are read
+    tags: list[Any] = list(dynamic.iter_tags()) if dynamic else []  # its attributes are created dynamically
     flags = next((tag.entry.d_val for tag in tags if tag.entry.d_tag == "DT_FLAGS_1"), 0)
     return Image(
         real=real,
@@ -150,17 +149,17 @@ def _read_wanted(elf: ELFFile) -> dict[str, tuple[str, ...]]:
     }
 
 
-# ---------------- the functions that a library of Linux takes and gives, found by its hash table
+# ---------------- the functions that an ELF library imports and exports, by its hash table
 
 
 _SYMBOL: Final = struct.Struct("<IBBHQQ")  # Elf64_Sym
 _WEAK_BINDING: Final = 2  # STB_WEAK
 _BROKEN: Final = (OSError, struct.error, *BROKEN)
-_HIDDEN: Final = 0x8000  # of an entry of DT_VERSYM: only by this version, never without one
+_HIDDEN: Final = 0x8000  # flag in DT_VERSYM: found only by its version
 
 
 def open_symbols(path: str) -> Symbols | None:
-    """Return the symbols of a library; None where it has none that can be read."""
+    """Return the symbols of a library; None if there are none, or they cannot be read."""
     try:
         with open_file(Path(path)) as file:
             return Symbols(file)
@@ -169,7 +168,7 @@ def open_symbols(path: str) -> Symbols | None:
 
 
 class Symbols:
-    """The symbols of one library of 64 bits, little end first.
+    """The symbols of one library, 64-bit little-endian.
 
     Raises:
         ValueError: it has no such tables.
@@ -185,7 +184,8 @@ class Symbols:
             tag: dynamic.get_table_offset(tag)[1]
             for tag in ("DT_SYMTAB", "DT_STRTAB", "DT_VERSYM", "DT_GNU_HASH", "DT_HASH")
         }
-        symbols, strings = tables["DT_SYMTAB"], tables["DT_STRTAB"]
+        symbols = tables["DT_SYMTAB"]
+        strings = tables["DT_STRTAB"]
         self._versym = tables["DT_VERSYM"]
         self._gnu = tables["DT_GNU_HASH"]
         self._sysv = tables["DT_HASH"]
@@ -198,21 +198,21 @@ class Symbols:
         self._gives = _read_defined_versions(elf)
 
     def wanted(self) -> tuple[Symbol, ...]:
-        """Return what it takes from others and cannot do without; nothing where a table is broken."""
+        """Return the symbols that it needs from other libraries; empty if a table is broken."""
         try:
             return tuple(self._read_undefined())
         except _BROKEN:
             return ()
 
     def exported(self, symbols: Collection[Symbol]) -> Collection[Symbol]:
-        """Those of these that it gives, each in the version asked for; all where a table is broken."""
+        """Return those of `symbols` that it exports in the wanted version; all if a table is broken."""
         try:
             return self._find_defined(symbols)
         except _BROKEN:
             return symbols
 
     def _read_undefined(self) -> Iterator[Symbol]:
-        for index in range(1, self._first_defined()):
+        for index in range(1, self._index_first_defined()):
             name, info, _, section, _, _ = self._symbol(index)
             if section == 0 and info >> 4 != _WEAK_BINDING and name:
                 library, version = self._needs.get(self._version(index), ("", ""))
@@ -225,8 +225,8 @@ class Symbols:
         find = self._finder(self._gnu)
         return {symbol for symbol in symbols if find(symbol)}
 
-    def _first_defined(self) -> int:
-        """Return the undefined stand before all that the GNU table holds; the other holds them all."""
+    def _index_first_defined(self) -> int:
+        """Return the index of the first symbol in the GNU hash table, or the count in the SysV one."""
         if self._gnu is None:
             return int(struct.unpack_from("<4xI", self._data, self._sysv or 0)[0])
         buckets, first, bloom = struct.unpack_from("<III", self._data, self._gnu)
@@ -271,7 +271,7 @@ class Symbols:
     def _defined_names(self) -> set[str]:
         return {
             self._text(name)
-            for name, _, _, section, _, _ in map(self._symbol, range(1, self._first_defined()))
+            for name, _, _, section, _, _ in map(self._symbol, range(1, self._index_first_defined()))
             if section != 0
         }
 
@@ -290,7 +290,7 @@ class Symbols:
 
 @functools.lru_cache(maxsize=100_000)
 def gnu_hash(name: str) -> int:
-    """Return the hash of a name, as DT_GNU_HASH has it (dl_new_hash of glibc)."""
+    """Return the hash of a name for DT_GNU_HASH (dl_new_hash of glibc)."""
     value = 5381
     for byte in name.encode():
         value = (value * 33 + byte) & 0xFFFFFFFF
@@ -298,7 +298,7 @@ def gnu_hash(name: str) -> int:
 
 
 def _read_needed_versions(elf: ELFFile) -> dict[int, tuple[str, str]]:
-    """By the number in DT_VERSYM: the library, and the version of it."""
+    """Return the library and its version by the number in DT_VERSYM."""
     return {
         aux["vna_other"] & ~_HIDDEN: (version.name, aux.name)
         for section in sections(elf, "SHT_GNU_verneed")
@@ -325,7 +325,7 @@ _FLAGS: Final = {"x86_64": 0x303, "aarch64": 0xA03, "ppc64le": 0x503, "s390x": 0
 
 
 def read_cache(path: Path, machine: str) -> dict[str, tuple[str, ...]]:
-    """Return the paths by name, best first; none where there is no cache, or a broken one.
+    """Return the paths by name, best first; empty without a cache, or with a broken one.
 
     Entries for other processors than the plain one (glibc-hwcaps) are left out: their folders are
     searched by name.

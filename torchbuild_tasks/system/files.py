@@ -1,4 +1,4 @@
-"""Writes, replaces and removes single files safely, and keeps the tool's own folder in a checkout.
+"""Write, replace and remove single files safely, and create the tool's own folder in a checkout.
 
 A file is there whole or not at all; until then it has a hidden name by which a later run knows what a killed
 one left. On Windows another program may hold it: then it is tried again for two seconds, and the error names
@@ -30,22 +30,22 @@ UNPACKING: Final = "unpacking"
 REMOVING: Final = "removing"
 DOWNLOADING: Final = "downloading"
 FOLDERS: Final = (UNPACKING, REMOVING, DOWNLOADING)
-WRITING: Final = "torchbuild-partial"  # a file, also in folders of others: no other program's has that name
+WRITING: Final = "torchbuild-partial"  # the pattern of our temporary names, also used in other folders
 _NAME: Final = re.compile(r"\.(?P<of>.+)\.(?P<pid>\d{1,9})\.(?P<doing>[a-z-]+)")
 
 
 def temporary_name(path: Path, doing: str) -> Path:
-    """Return the hidden name next to `path` of what this process fills, or removes."""
+    """Return the hidden name next to `path` for a file that this process is writing or removing."""
     return path.with_name(f".{path.name}.{os.getpid()}.{doing}")
 
 
 def list_abandoned(parent: Path, *doings: str, name: str | None = None) -> list[Path]:
-    """Return what has such a name in a folder and whose process is over, or is this one.
+    """Return the temporary files in a folder whose process is over, or is this one.
 
     Args:
-        parent: the folder; one that cannot be read holds nothing.
-        doings: what the process was at.
-        name: only of the path with this name.
+        parent: the folder; one that cannot be read counts as empty.
+        doings: the actions of the process.
+        name: only files for the path with this name.
     """
     found = []
     with contextlib.suppress(OSError):
@@ -59,13 +59,13 @@ def list_abandoned(parent: Path, *doings: str, name: str | None = None) -> list[
 
 
 def _is_over(pid: int) -> bool:
-    import psutil  # seldom needed
+    import psutil  # rarely needed
 
     return pid == os.getpid() or not psutil.pid_exists(pid)
 
 
 def owner_of(leftover: Path) -> str:
-    """Return the name of the path that a leftover was to become, or was."""
+    """Return the name of the path that a temporary file belongs to."""
     match = _NAME.fullmatch(leftover.name)
     return match["of"] if match else ""
 
@@ -79,7 +79,7 @@ MARKER_TEXT: Final = (
 
 
 def write_atomic(path: Path, data: bytes, *, error: type[TorchbuildError], private: bool = False) -> None:
-    """Write `path` so that a reader sees the old content or the new one, never a part.
+    """Write `path` atomically: a reader sees the old or the new content.
 
     Args:
         path, data: the file and all of its content.
@@ -105,20 +105,20 @@ def write_atomic(path: Path, data: bytes, *, error: type[TorchbuildError], priva
 
 
 def sweep(folder: Path, name: str | None = None) -> None:
-    """Remove what killed runs left of files there, or of the one with that name, as far as it goes."""
+    """Remove the temporary files of killed runs, all or those for one name; ignore errors."""
     for left in list_abandoned(folder, WRITING, name=name):
         with contextlib.suppress(OSError):
             left.unlink()
 
 
 def write_json(path: Path, value: object, *, error: type[TorchbuildError], private: bool = False) -> None:
-    """Write a value as JSON, as `write_atomic` does; `reading.read_value` reads it."""
+    """Write a value as JSON atomically; `reading.read_value` reads it."""
     data = json.dumps(value, default=to_json, separators=(",", ":")).encode()
     write_atomic(path, data, error=error, private=private)
 
 
 def create(path: Path, mode: int = 0o666) -> BinaryIO:
-    """Open a new file; what has its name, of a killed run or a link of a checkout, is removed first.
+    """Create a file; an existing one, of a killed run or a link of a checkout, is removed first.
 
     Raises:
         OSError: it cannot be made, or somebody else makes one at this moment.
@@ -130,7 +130,7 @@ def create(path: Path, mode: int = 0o666) -> BinaryIO:
 
 @contextlib.contextmanager
 def translate_errors(error: type[TorchbuildError], path: Path) -> Iterator[None]:
-    """Turn an OSError about `path` into `error`, in words, with the free space when that is why."""
+    """Turn an OSError about `path` into `error`, with the free space if the disk is full."""
     try:
         yield
     except OSError as problem:
@@ -138,11 +138,11 @@ def translate_errors(error: type[TorchbuildError], path: Path) -> Iterator[None]
         raise error(f"{path} cannot be written: {reason}.", next_step=_advice(problem, path)) from problem
 
 
-def refuse_leading_out(root: Path, *places: Path, error: type[TorchbuildError]) -> None:
-    """Refuse to write where a link has lead out of a folder: what lies there is somebody else's.
+def refuse_outside(root: Path, *places: Path, error: type[TorchbuildError]) -> None:
+    """Refuse to write to places that links lead out of a folder.
 
     Raises:
-        error: one of the places does; the text says which.
+        error: one of the places is outside; the message names it.
     """
     for place in places:
         if not (real := place.resolve()).is_relative_to(root.resolve()):
@@ -172,7 +172,7 @@ def _free(path: Path) -> int | str:
 
 
 def state_dir(root: Path) -> Path:
-    """Make sure of `<root>/.torchbuild/`: unseen by git, and marked as ours.
+    """Create `<root>/.torchbuild/` if needed: ignored by git, and marked as ours.
 
     Raises:
         UsageError: the checkout is not writable, or something else has that name.
@@ -188,30 +188,30 @@ def state_dir(root: Path) -> Path:
     return state
 
 
-# ---------------- files that other programs hold
+# ---------------- files that other programs have open
 
 _PATIENCE: Final = 2.0  # seconds
 # ERROR_ACCESS_DENIED, ERROR_SHARING_VIOLATION and ERROR_LOCK_VIOLATION:
 # https://learn.microsoft.com/windows/win32/debug/system-error-codes--0-499-
 _DENIED: Final = 5
-_BLOCKED: Final = (32, 33)  # by a program that has it open, or has locked a part of it
+_BLOCKED: Final = (32, 33)  # another program has it open, or has locked a part of it
 
 
 class InUse(PermissionError):
-    """Another program has the file open; `strerror` says which, if that can be found out."""
+    """Another program has the file open; `strerror` names it if it is known."""
 
 
 class Patience:
-    """Waits for files that other programs hold, two seconds in all, however many they are."""
+    """Retries on files that other programs have open, for two seconds in total."""
 
     def __init__(self, seconds: float = _PATIENCE) -> None:
         self._left = seconds
 
     def replace(self, source: Path, target: Path) -> None:
-        """Move a file over another or where none is; raises InUse for either, and OSError.
+        """Move a file to a path, over an existing one; raises InUse for either, and OSError.
 
-        A device, pipe or socket stays, and the system's names of such, which are links: whoever is root would
-        lose /dev/null to `--out /dev/null`.
+        A device, a pipe, a socket, or a link in a system folder is refused: root would otherwise replace
+        /dev/null by `--out /dev/null`.
         """
         with contextlib.suppress(FileNotFoundError):
             kind = stat.S_IFMT(target.lstat().st_mode)
@@ -221,12 +221,12 @@ class Patience:
         self._until_free(lambda: source.replace(target), target, source)
 
     def unlink(self, path: Path) -> None:
-        """Remove a file of ours, also a read-only one; raises InUse, and OSError."""
+        """Remove a file, also a read-only one; raises InUse, and OSError."""
         with _writable(path):
             self._until_free(path.unlink, path)
 
     def rmdir(self, path: Path) -> None:
-        """Remove an empty folder of ours; raises InUse, and OSError."""
+        """Remove an empty folder; raises InUse, and OSError."""
         with _writable(path):
             self._until_free(path.rmdir, path)
 
@@ -261,7 +261,7 @@ def unlink(path: Path, *, missing_ok: bool = False) -> None:
 
 
 def _in_use(error: PermissionError, code: int | None, paths: tuple[Path, ...]) -> PermissionError:
-    """Name the holders; access may also be denied because of rights, and then there is none."""
+    """Return InUse with the programs' names, or the error itself if no program has the file open."""
 
     who = [holder for path in paths for holder in holders(path)]
     if code == _DENIED and not who:
@@ -271,7 +271,7 @@ def _in_use(error: PermissionError, code: int | None, paths: tuple[Path, ...]) -
 
 
 def _is_read_only(path: Path) -> bool:
-    """Say whether it has the attribute with which Windows refuses to replace or remove it; no link."""
+    """Say whether a file (no link) has Windows' read-only attribute, which prevents a replacement."""
     with contextlib.suppress(OSError):
         attributes = getattr(path.lstat(), "st_file_attributes", 0)
         both = stat.FILE_ATTRIBUTE_READONLY | stat.FILE_ATTRIBUTE_REPARSE_POINT
@@ -281,7 +281,7 @@ def _is_read_only(path: Path) -> bool:
 
 @contextlib.contextmanager
 def _writable(path: Path) -> Iterator[None]:
-    """Without the read-only attribute; it comes back when the body fails."""
+    """Remove the read-only attribute during the body; set it again if that fails."""
     if not _is_read_only(path):
         yield
         return
@@ -294,11 +294,11 @@ def _writable(path: Path) -> Iterator[None]:
         raise
 
 
-# ---------------- the programs that hold a file on Windows
+# ---------------- the programs that have a file open on Windows
 
 _KEY_LENGTH: Final = 33  # CCH_RM_SESSION_KEY and the final 0
-_ROOM: Final = 16  # names; an error shows no more
-_LOOK_FOR: Final = 20.0  # seconds in which psutil looks for holders
+_ROOM: Final = 16  # names that an error shows
+_LOOK_FOR: Final = 20.0  # seconds for the search by psutil
 
 
 class _ProcessInfo(ctypes.Structure):
@@ -334,7 +334,7 @@ def by_restart_manager(path: Path) -> tuple[str, ...] | None:
         return None
     session = wintypes.DWORD()
     key = ctypes.create_unicode_buffer(_KEY_LENGTH)
-    # A session without a key is none: the manager is an empty shell of itself.
+    # Without a session key the Restart Manager is a stub.
     if manager.RmStartSession(ctypes.byref(session), 0, key) or not key.value:
         return None
     try:
@@ -357,7 +357,7 @@ def _list_names(manager: Any, session: wintypes.DWORD) -> tuple[str, ...] | None
 
 
 def by_open_files(path: Path) -> Iterator[str]:
-    """Yield the processes that psutil sees the file open in, the newest first, as far as a few seconds go.
+    """Yield the processes that have the file open, newest first, for a few seconds.
 
     It waits for each handle of each process, which takes a minute where there are many.
     """
@@ -374,6 +374,6 @@ def by_open_files(path: Path) -> Iterator[str]:
 
 
 def _name(process: Any) -> str:
-    with contextlib.suppress(OSError):  # psutil.Error is none
+    with contextlib.suppress(OSError):  # psutil.Error is not an OSError
         return f"{process.name()}, "
     return ""

@@ -1,4 +1,4 @@
-"""Find and end what a killed run has left running: known by a token of that run, and ended by the next.
+"""End the programs that a killed run left running: the next run finds them by a token.
 
 SIGKILL ends our process and nothing that it started: a Ninja goes on, without the checkout's lock. So each
 program gets the random token of the run in its environment, and its session is written down before anything
@@ -21,13 +21,13 @@ from torchbuild_tasks.system.reading import read_text
 
 VARIABLE: Final = "TORCHBUILD_RUN"
 FILE: Final = "running"
-ENDED: Final = "ended"  # its time is when programs that a killed run had left were ended
+ENDED: Final = "ended"  # its mtime is when leftover programs of a killed run were ended
 _STARTING: Final = "?"
-_LATE: Final = 1.0  # seconds between two clocks, the file system's and the kernel's
+_LATE: Final = 1.0  # seconds of difference between the clocks of the file system and the kernel
 
 
 class Run:
-    """The note of one run: its token, then a line for each session, after one that says that it begins."""
+    """The record of one run: its token, then two lines for each session: "starting", and its id."""
 
     def __init__(self, path: Path) -> None:
         self.token = os.urandom(16).hex()
@@ -36,18 +36,18 @@ class Run:
             file.write(f"{self.token}\n".encode("ascii"))
 
     def environ(self, env: Mapping[str, str] | None) -> Mapping[str, str] | None:
-        """Return the environment of a program that this run starts, by which it is known as this run's."""
+        """Return the environment for programs of this run, with its token."""
         if sys.platform == "win32":
             return env
         return {**(os.environ if env is None else env), VARIABLE: self.token}
 
     def note(self, line: str) -> None:
-        """Add a line; without it, nothing but what a kill leaves is the worse."""
+        """Add a line; errors are ignored, because only the clean-up after a kill needs it."""
         with contextlib.suppress(OSError), self._path.open("a", encoding="ascii") as file:
             file.write(f"{line}\n")
 
     def starting(self) -> None:
-        """Note that a session begins whose number is not known yet."""
+        """Record that a session is about to start, whose id is not known yet."""
         self.note(_STARTING)
 
 
@@ -55,17 +55,17 @@ _runs: list[Run] = []
 
 
 def current() -> Run | None:
-    """Return the innermost run that holds a checkout."""
+    """Return the innermost run that has locked a checkout."""
     return _runs[-1] if _runs else None
 
 
 @contextlib.contextmanager
 def note_started(state: Path) -> Iterator[None]:
-    """Note what is started meanwhile in `state`; at the end of the run nothing of it is left."""
+    """Record in `state` the programs started in the body; end those left at its end."""
     path = state / FILE
     try:
         run = Run(path)
-    except OSError:  # a full disk: whatever has to be written will say it
+    except OSError:  # a full disk: a later write will report it
         yield
         return
     _runs.append(run)
@@ -78,10 +78,10 @@ def note_started(state: Path) -> Iterator[None]:
 
 
 def end_leftovers(state: Path) -> tuple[tuple[str, ...], tuple[int, ...]]:
-    """End what a killed run left; its lock must be held.
+    """End the programs that a killed run left; the caller holds the lock.
 
     Returns:
-        The names of the programs that were ended, and the numbers of processes that would not end.
+        The names of the ended programs, and the pids of processes that did not end.
     """
     path = state / FILE
     try:
@@ -103,7 +103,7 @@ def end_leftovers(state: Path) -> tuple[tuple[str, ...], tuple[int, ...]]:
 
 
 def _sessions(token: str, known: set[int], since: float | None) -> dict[int, list[str]]:
-    """Return the sessions of that run with the names of their programs; those begun `since` need no note."""
+    """Return the sessions of a run, each with its programs' names; those begun `since` need no record."""
     import psutil
 
     sessions: dict[int, list[str]] = {}

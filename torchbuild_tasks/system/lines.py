@@ -1,4 +1,4 @@
-"""Cut the output of a program into whole lines, in flat memory."""
+"""Split the output of a program into complete lines, with bounded memory."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ LINE_LIMIT: Final = 8 * 1024  # bytes of a line that are kept
 
 
 class Blocks:
-    """Cut bytes into blocks of whole lines, in flat memory.
+    """Splits bytes into blocks of complete lines, with bounded memory.
 
     Each line of a block ends with a newline. Of a line longer than `LINE_LIMIT` bytes the rest is
     left out, so one without end costs nothing.
@@ -48,7 +48,7 @@ class Blocks:
 def _cut_long_lines(block: bytes) -> bytes:
     """Shorten the lines that are longer than the limit."""
     at = 0
-    while at < len(block):  # from the last line end within the limit to the next such
+    while at < len(block):  # from one line end within the limit to the next
         at = block.rfind(b"\n", at, at + LINE_LIMIT + 1) + 1
         if not at:
             return b"\n".join([line[:LINE_LIMIT] for line in block.split(b"\n")])

@@ -1,4 +1,4 @@
-"""One run per checkout: a lock that the OS releases when its holder dies."""
+"""Allow one run per checkout, by a lock that the system releases when its holder dies."""
 
 from __future__ import annotations
 
@@ -19,18 +19,19 @@ from torchbuild_tasks.system.reading import read_value
 
 @contextlib.contextmanager
 def hold(root: Path, what: str, note: Callable[[str], object] | None = None) -> Iterator[None]:
-    """Hold the checkout for one run of `what` (build, clean ...); does not wait.
+    """Lock the checkout for one run of `what` (build, clean ...); do not wait.
 
-    What a run that was killed left running there is ended first, and `note` is told its names.
+    Programs that a killed run left running there are ended first, and reported by `note`.
 
     Raises:
-        TreeBusy: another run holds it, or what a killed one left does not end; the text says which.
+        TreeBusy: another run has locked it, or a leftover program does not end.
         UsageError: the checkout cannot be written.
     """
     import filelock
 
     state = state_dir(root)
-    lock, about = filelock.FileLock(state / "lock"), state / "lock.json"
+    lock = filelock.FileLock(state / "lock")
+    about = state / "lock.json"
     with translate_errors(UsageError, state / "lock"):
         try:
             lock.acquire(timeout=0)
@@ -38,14 +39,14 @@ def hold(root: Path, what: str, note: Callable[[str], object] | None = None) -> 
             raise _busy(root, about) from None
     try:
         _end_leftovers(root, state, note)
-        sweep(root)  # what is as it should be is not written, so no write does it
+        sweep(root)  # writes would remove these only for files that change
         sweep(state)
-        with contextlib.suppress(UsageError):  # a full disk, for `clean` to empty: the holder stays unknown
+        with contextlib.suppress(UsageError):  # on a full disk `clean` must work; the holder stays unknown
             write_json(about, _myself(what), error=UsageError, private=True)
         with left_running.note_started(state):
             yield
     finally:
-        # First the note, then the lock: the note must never be of a run that is over.
+        # First the note, then the lock: a note must not outlive its run.
         with contextlib.suppress(OSError):
             unlink(about)
         lock.release()
@@ -76,7 +77,7 @@ def _user() -> str:
 
 
 def _busy(root: Path, about: Path) -> TreeBusy:
-    """Say who holds it, as far as the holder's note can be read."""
+    """Return the error with the holder's command, if its note can be read."""
     holder = read_value(Running, about) or "another process"
     return TreeBusy(
         f"{root} is in use by {holder}.",

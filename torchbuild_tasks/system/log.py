@@ -1,4 +1,4 @@
-"""Logs: written unbuffered while a build runs, the last few kept, and read again by their ends."""
+"""Write logs unbuffered, rotate the last few, and read their beginning and end."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from torchbuild_tasks.text.visible import visible
 MOST_LOGS: Final = 5
 HEAD: Final = 64 << 10  # bytes
 TAIL: Final = 1 << 20
-LONGEST: Final = 16 << 10  # characters of a line; what is longer is cut
+LONGEST: Final = 16 << 10  # characters of a line; longer ones are cut
 
 
 class Log:
@@ -31,14 +31,14 @@ class Log:
         self.path = path
         self.previous_time = previous_time
         self.problem: str | None = None
-        # Unbuffered: after a kill the time of the last write tells what the build made.
-        # For this user's eyes: a build prints what it was given. A file that is there keeps its rights.
+        # Unbuffered: after a kill the time of the last write separates the build's files from later ones.
+        # Readable for this user only: a build prints its settings. An existing file keeps its mode.
         path.unlink(missing_ok=True)
         path.touch(0o600)
         self._file = path.open("wb", buffering=0)
 
     def write(self, data: bytes, /) -> None:
-        """Write all of it; the first failure is kept in `problem` and the rest is dropped."""
+        """Write data; after the first failure, which is in `problem`, drop it."""
         if self.problem is not None:
             return
         try:
@@ -58,7 +58,7 @@ class Log:
 
 
 def open_log(folder: Path, name: str, argv: Sequence[str] = ()) -> Log:
-    """Open `<folder>/<name>.log` again; the older ones become `<name>.1.log` and so on.
+    """Open a new `<folder>/<name>.log`; older ones become `<name>.1.log` and so on.
 
     Its first line has the time and the command.
 
@@ -83,7 +83,7 @@ def _rotate(folder: Path, name: str) -> None:
             replace(folder / newer, folder / older)
 
 
-# ---------------- what a later run asks of the logs
+# ---------------- reading by later runs
 
 
 def last_write(folder: Path, name: str) -> int | None:
@@ -94,14 +94,14 @@ def last_write(folder: Path, name: str) -> int | None:
 
 
 def name_newest(folder: Path) -> str:
-    """Return a name of the newest log in any folder below, by which `last_word` finds it; "" without one."""
+    """Return a name by which `last_write_of` finds the newest log again; "" without one."""
     with contextlib.suppress(OSError, ValueError):
         return _identity(max(folder.glob("*/*.log"), key=lambda path: path.stat().st_mtime_ns))
     return ""
 
 
 def last_write_of(folder: Path, name: str) -> int | None:
-    """Return when that log was last written, in nanoseconds; None when it is no longer kept."""
+    """Return when that log was last written, in nanoseconds; None if it is gone."""
     with contextlib.suppress(OSError):
         named = (path for path in folder.glob("*/*.log") if _identity(path) == name)
         return next((path.stat().st_mtime_ns for path in named), None)
@@ -109,13 +109,13 @@ def last_write_of(folder: Path, name: str) -> int | None:
 
 
 def _identity(path: Path) -> str:
-    """Return the file itself and its first line: it keeps both when the next log moves it."""
+    """Return the file's id and its first line, which stay the same when it is rotated."""
     with path.open("rb") as file:
         return f"{path.stat().st_ino} {file.readline(200).decode(errors='replace')}"
 
 
 def log_ends(path: Path) -> tuple[str, str]:
-    """Return the first and the last lines; the last are empty where the first are all there is.
+    """Return the first and the last lines; the last are empty if the first are all.
 
     Raises:
         OSError: it cannot be read.
@@ -128,14 +128,14 @@ def log_ends(path: Path) -> tuple[str, str]:
         start = max(HEAD, size - TAIL)
         file.seek(start)
         tail = file.read(TAIL)
-    # A line that is cut could hold half of something that is only known whole.
+    # A cut line could hold half of a secret, which redaction would not recognise.
     first = head[: head.rfind(b"\n") + 1]
     rest = tail if start == HEAD else tail[tail.find(b"\n") + 1 :]
     return _text(first), _text(head[len(first) :] + rest if start == HEAD else rest)
 
 
 def _text(data: bytes) -> str:
-    """UTF-8, or UTF-16 as PowerShell writes it; every line at most `LONGEST` characters."""
+    """Decode UTF-8, or UTF-16 as PowerShell writes it; cut lines after `LONGEST` characters."""
     encoding = "utf-16" if data[:2] in (b"\xff\xfe", b"\xfe\xff") else "utf-8"
     text = data.replace(b"\0", b"").decode("utf-8", "replace") if encoding == "utf-8" else ""
     text = text or data.decode(encoding, "replace")

@@ -1,4 +1,4 @@
-"""The mark of an unpacked helper: whose it is, where it came from, and all that it holds."""
+"""The marker file of an unpacked helper: its origin and the list of its files."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ MARKER_SCHEMA: Final = 1
 
 
 class Origin(msgspec.Struct, frozen=True, kw_only=True):
-    """The origin of an unpacked folder: its name; sha256, address and bytes of its archive.
+    """The origin of an unpacked folder: its name, and the sha256, address and bytes of its archive.
 
     `final` is the address that redirects led to, where that is another, and `etag` the server's name for it.
     """
@@ -32,7 +32,7 @@ class Origin(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Marker(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The content of the mark.
+    """The content of the marker file.
 
     `files` gives the size in bytes of each file, `hashes` its sha256 as it was unpacked (none before
     0.2), `links` what each link says; all by path with `/`. `final` and `etag` are as in `Origin`. While
@@ -54,10 +54,10 @@ class Marker(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 
 
 def read_marker(folder: Path) -> Marker | None:
-    """Return the mark of a folder; None when it has none that can be read."""
+    """Return the marker of a folder; None if there is none, or it cannot be read."""
     return read_value(Marker, folder / MARKER)
 
 
 def write_marker(folder: Path, marker: Marker) -> None:
-    """Mark a folder; raises DownloadFailed when it cannot be written."""
+    """Write a folder's marker; raises DownloadFailed."""
     write_json(folder / MARKER, marker, error=DownloadFailed)

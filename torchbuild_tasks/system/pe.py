@@ -1,4 +1,4 @@
-"""Read what a Windows DLL exports from the file (Microsoft's "PE Format").
+"""Read the imports and exports of a Windows DLL (Microsoft's "PE Format").
 
 https://learn.microsoft.com/en-us/windows/win32/debug/pe-format
 """
@@ -23,16 +23,16 @@ _DIRECTORIES: Final = tuple(
 
 
 class _File(pefile.PE):  # type: ignore[misc]  # without types
-    """A DLL that is let go of without pefile's garbage collection of everything (up to 40 ms)."""
+    """A DLL that is closed without pefile's full garbage collection (up to 40 ms)."""
 
     def close(self) -> None:
-        """Let go of the file."""
+        """Close the file."""
         if data := self.__dict__.pop("__data__", None):
             data.close()
 
 
 def read_pe(path: str, real: str, size: int) -> tuple[Image, tuple[Symbol, ...]]:
-    """Return what the DLL says, and the functions that it takes; `damage` where it cannot be right."""
+    """Return the DLL's headers and imported functions; `damage` is set if it is broken."""
     try:
         pe = _File(path, fast_load=True)
     except (pefile.PEFormatError, ValueError) as error:
@@ -69,10 +69,12 @@ def _image(pe: pefile.PE, real: str, machine: str) -> Image:
 
 
 def _symbols(entries: Iterable[Any]) -> Iterator[Symbol]:
-    """Yield the functions that are taken by name; those by number say nothing of what they are."""
+    """Yield the functions imported by name; ordinals cannot be resolved to names."""
     for entry in entries:
         for function in entry.imports:
-            if function.name and len(function.name) < pefile.MAX_IMPORT_NAME_LENGTH:  # it cuts longer ones
+            if (
+                function.name and len(function.name) < pefile.MAX_IMPORT_NAME_LENGTH
+            ):  # pefile truncates longer ones
                 yield Symbol(_text(function.name), "", _text(entry.dll))
 
 
@@ -90,7 +92,7 @@ _MOST: Final = 100_000  # names; NVIDIA's largest library exports some thousands
 
 
 class Export(msgspec.Struct, frozen=True):
-    """One name; `hint` is its place in the DLL's list of names, `code` tells a function from data."""
+    """One exported name; `hint` is its index in the DLL's table, `code` tells functions from data."""
 
     name: str
     hint: int
@@ -105,7 +107,7 @@ class _Section(msgspec.Struct, frozen=True):
 
 
 def read_exports(path: Path) -> tuple[Export, ...]:
-    """Return the names that a DLL for x86_64 exports; none for one that exports none.
+    """Return the names that a DLL for x86_64 exports.
 
     Raises:
         ValueError: it is no such DLL, or a broken one.
@@ -138,7 +140,7 @@ def _exports(file: BinaryIO) -> Iterator[Export]:
 
 
 def _headers(file: BinaryIO) -> tuple[int, list[_Section]]:
-    """Return the address of the export directory (0: none), and where the sections lie."""
+    """Return the address of the export directory (0: none), and the sections."""
     (start,) = struct.unpack("<I", _at(file, 0x3C, 4))
     signature, machine, count, optional_size = struct.unpack("<4sHH12xH2x", _at(file, start, 24))
     optional = _at(file, start + 24, optional_size)

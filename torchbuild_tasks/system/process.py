@@ -1,9 +1,9 @@
-"""The only door to processes: `capture` for short questions, `stream` for the build.
+"""The only module that starts programs: `capture` for short ones, `stream` for the build.
 
-Every process leads a session of its own, on Windows a job, so that one thing can be ended: the
-whole tree, compilers and all. Output is bytes until it is shown, and memory stays flat however
-much of it there is. In this order: the two functions, how a process is started and waited for,
-how its pipes are read, and how its end is put into words.
+Every process leads a session of its own, on Windows a job, so that its whole tree can be ended,
+compilers included. Output is bytes until it is shown, and memory is bounded however much of it
+there is. In this order: the two functions, starting and waiting, reading the pipes, and messages
+about the end.
 """
 
 from __future__ import annotations
@@ -48,17 +48,17 @@ _CREATE_SUSPENDED: Final = 0x4
 
 
 class Sink(Protocol):
-    """Anything that takes the raw output: a `Log`, a binary file."""
+    """A receiver of raw output: a `Log`, a binary file."""
 
     def write(self, data: bytes, /) -> object: ...
 
 
 class Captured(msgspec.Struct, frozen=True, kw_only=True):
-    """The end of a short process.
+    """The result of a short process.
 
-    `rc` is its exit code, minus the signal's number when a signal ended it, 127 when it
-    could not start (`stderr` is then the reason) and 124 when we ended it: it was `timed_out`,
-    or `flooded` us with more bytes than the limit.
+    `rc` is its exit code, minus the signal's number if a signal ended it, 127 if it could not
+    start (`stderr` is then the reason) and 124 if we ended it, because it `timed_out` or because
+    it was `flooded`: it wrote more bytes than the limit.
     """
 
     rc: int
@@ -70,27 +70,27 @@ class Captured(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def text(self) -> str:
-        """Return what it printed."""
+        """Return its stdout."""
         return self.stdout.decode(errors="replace")
 
     @property
     def output(self) -> str:
-        """Return what it wrote to both streams."""
+        """Return its stdout, then its stderr."""
         return (self.stdout + self.stderr).decode(errors="replace")
 
     @property
     def error_text(self) -> str:
-        """Return what it wrote to stderr, without the blanks around."""
+        """Return its stderr, stripped."""
         return self.stderr.decode(errors="replace").strip()
 
     @property
     def answer(self) -> str:
-        """Return what it printed, without the blanks around, if it ended well; else ""."""
+        """Return its stdout, stripped, if it succeeded; else ""."""
         return self.text.strip() if self.rc == 0 else ""
 
 
 class Tail:
-    """Keeps the last lines of a program's output that are not blank; `show` gets every block of it, too."""
+    """Keeps the last non-blank lines of a program's output; `show` also gets every block."""
 
     def __init__(self, show: Callable[[bytes], object] | None = None, most: int = 20) -> None:
         self.lines: tuple[str, ...] = ()
@@ -119,15 +119,15 @@ def capture(
     Args:
         argv: the program and its arguments; no shell. On Windows it may be one string, the
             whole command line, for cmd.exe has quoting of its own.
-        env: its whole environment; ours without.
-        cwd: the folder that it starts in; ours without.
-        stdin: a file that it reads; nothing without.
-        timeout: seconds after which its tree is ended; its output until then is returned.
-        limit: bytes of one stream after which its tree is ended as well.
-        grace: seconds that the tree has to end itself once it is asked to; 0 kills unasked.
+        env: its environment; default: ours.
+        cwd: its working folder; default: ours.
+        stdin: a file for its input; default: empty.
+        timeout: seconds after which its tree is ended; the output until then is returned.
+        limit: bytes of one stream after which its tree is ended.
+        grace: seconds between the request to end and the kill; 0 kills at once.
 
     Returns:
-        How it ended; never raises for a program that is missing or fails.
+        The result; a program that is missing or fails raises nothing.
 
     Raises:
         Interrupted: Ctrl-C, once the whole tree is ended.
@@ -146,7 +146,9 @@ def capture(
             flooded = output.flooded
             end_tree(process.pid, grace, job=process.job)
             process.poll()
-            output.read_until(time.monotonic() + IDLE)  # not if something that left the tree holds a pipe
+            output.read_until(
+                time.monotonic() + IDLE
+            )  # not longer: a process outside of the tree may hold a pipe
             return Captured(
                 rc=TIMED_OUT,
                 stdout=output.stdout,
@@ -169,26 +171,26 @@ def stream(
 ) -> int:
     """Run a long process: every byte of stdout and stderr to `log`, every line to `on_block`.
 
-    A daemon that the build left behind (a compiler cache's server) may hold the pipe open: then the
-    exit of the process and half a second of silence are its end.
+    A daemon started by the build (a compiler cache's server) may keep the pipe open: then the exit of
+    the process and half a second without output end the call.
 
     Args:
         argv, env, cwd: as for `capture`.
-        log: takes every byte as it came; None keeps none of them.
-        on_block: takes the lines in blocks as `Blocks` cuts them, as many as one read brought.
-        on_idle: is called with its pid for every half second without output. What this or
-            `on_block` raises ends the whole tree.
+        log: receives every byte; None discards them.
+        on_block: receives the lines of each read as one block (see `Blocks`).
+        on_idle: is called with the pid after every half second without output. An exception of
+            this or of `on_block` ends the whole tree.
 
     Returns:
-        The exit code as in `Captured`; when the program cannot start, that is 127 and the reason
-        is its only line.
+        The exit code as in `Captured`; 127 if the program cannot start, with the reason as its
+        only line.
 
     Raises:
         Interrupted: Ctrl-C, once the whole tree is ended.
     """
     blocks = Blocks()
     try:
-        # The pipe is closed last, when whatever broke this off has ended the tree.
+        # The pipe is closed last, after an exception has ended the tree.
         with contextlib.ExitStack() as at_last, _start(argv, env, cwd, stderr=subprocess.STDOUT) as process:
             assert process.stdout is not None
             widen(process.stdout)
@@ -225,7 +227,7 @@ class _Process(subprocess.Popen[bytes]):  # noqa: TID251 - this is the door
 
 
 class _CannotStart(OSError):
-    """The program did not start; apart from an OSError of whoever takes the output."""
+    """The program did not start; distinct from an OSError of `log` or `on_block`."""
 
 
 @contextlib.contextmanager
@@ -237,7 +239,7 @@ def _start(
     stderr: int,
     stdin: Path | None = None,
 ) -> Iterator[_Process]:
-    """Start a process in a session of its own; whatever breaks off the body ends the whole tree."""
+    """Start a process in a session of its own; an exception in the body ends the whole tree."""
     process = None
     try:
         with signals_wait(deliver=True):  # a signal inside Popen would lose the pid
@@ -296,13 +298,13 @@ def _open(
 
 
 def with_path(argv: Sequence[str], env: Mapping[str, str]) -> Sequence[str]:
-    """Return argv with the program's path: CreateProcess searches our PATH, not the one of `env`."""
+    """Return argv with the program's full path: CreateProcess searches our PATH, not that of `env`."""
     if isinstance(argv, str):
         return argv
     path = next((value for name, value in env.items() if name.upper() == "PATH"), None)
-    if os.path.dirname(argv[0]):  # noqa: PTH120 - a text
+    if os.path.dirname(argv[0]):  # noqa: PTH120 - a string, not a path
         return [shutil.which(argv[0], path=path) or argv[0], *argv[1:]]
-    # Neither shutil.which nor CreateProcess may take a git.exe of the current folder: a checkout, perhaps.
+    # Unlike shutil.which and CreateProcess, ignore the current folder: a checkout may hold a git.exe.
     folders = (path if path is not None else os.environ.get("PATH", "")).split(os.pathsep)
     endings = os.environ.get("PATHEXT", ".COM;.EXE;.BAT;.CMD").split(os.pathsep)
     if argv[0].lower().endswith(tuple(ending.lower() for ending in endings if ending)):
@@ -363,7 +365,7 @@ def _wait(process: _Process, seconds: float) -> None:
 
 
 class _Output:
-    """The output of a process on both streams, as far as it is read."""
+    """The output of a process on both streams, as read so far."""
 
     def __init__(self, process: _Process, pipes: Reader, limit: float) -> None:
         self._process = process
@@ -384,32 +386,32 @@ class _Output:
         return max(map(len, self._streams)) > self._limit
 
     def read_until(self, deadline: float) -> bool:
-        """Read on; return whether both streams and the process ended in time, within the limit."""
+        """Read until the deadline; return whether streams and process ended in time, within the limit."""
         while self._pipes.open:
             remaining = deadline - time.monotonic()
             if remaining <= 0 or self.flooded:
                 break
             if chunk := self._pipes.read(remaining):
                 self._streams[chunk.pipe].extend(chunk.data)
-        # Not polled before both have ended: the number of a process that was reaped can be another's.
+        # Not polled before both have ended: the pid of a reaped process may be reused.
         return not self._pipes.open and not self.flooded and _wait_for_end(self._process, deadline)
 
 
 class Chunk(NamedTuple):
-    """The bytes of one read, and the number of their pipe; no bytes at the end of that pipe."""
+    """The bytes of one read, and the number of their pipe; no bytes mean its end."""
 
     pipe: int
     data: bytes
 
 
 def widen(pipe: IO[bytes]) -> None:
-    """Let a pipe hold more, so that a build goes on while a chunk is looked at.
+    """Enlarge a pipe's buffer, so that a build goes on while a chunk is processed.
 
     Not for short answers: the kernel gives every pipe of a user less once many are wide
     (pipe-user-pages-soft in pipe(7)).
     """
-    # glibc gives a freed chunk back to the kernel, and gets the next page by page, which is
-    # half of all the time; until a larger one, though never touched, was freed.
+    # glibc returns each freed chunk to the kernel and maps the next one page by page, which takes half
+    # of the time. Freeing one larger, untouched chunk raises its threshold.
     bytes(8 * _CHUNK)
     if sys.platform == "linux":
         with contextlib.suppress(OSError):  # the kernel may set a lower limit
@@ -417,7 +419,7 @@ def widen(pipe: IO[bytes]) -> None:
 
 
 class Threaded:
-    """Pipes that are read by a thread each: Windows has no poll for them.
+    """Pipes that are each read by a thread: Windows has no poll for them.
 
     A context that closes the pipes. Leave it after the process has been ended: whoever
     writes into a closed pipe dies, a Ninja that was asked to stop too, before it has
@@ -437,16 +439,16 @@ class Threaded:
     def __exit__(self, *_: object) -> None:
         self._over.set()
         with contextlib.suppress(queue.Empty):
-            while True:  # room for the reader, if it waits for some: it goes on, and ends
+            while True:  # makes room for a waiting reader, so that it can end
                 self._read.get_nowait()
 
     @property
     def open(self) -> bool:
-        """Say whether more can come."""
+        """Say whether any pipe is open."""
         return self._left > 0
 
     def read(self, seconds: float) -> Chunk | None:
-        """Return what came; None when nothing did for `seconds`, or for `IDLE`."""
+        """Return the next bytes; None after `seconds`, or `IDLE`, without any."""
         try:
             chunk = self._read.get(timeout=min(seconds, IDLE))
         except queue.Empty:
@@ -455,7 +457,7 @@ class Threaded:
         return chunk
 
     def _read_all(self, number: int, pipe: IO[bytes]) -> None:
-        """Read to the end. The pipe is closed here alone: to close it under a read waits for the read."""
+        """Read to the end, and close the pipe: closing it in another thread would wait for the read."""
         with pipe:
             while not self._over.is_set() and (data := os.read(pipe.fileno(), _CHUNK)):
                 self._read.put(Chunk(number, data))
@@ -484,11 +486,11 @@ if sys.platform != "win32":
 
         @property
         def open(self) -> bool:
-            """Say whether more can come."""
+            """Say whether any pipe is open."""
             return bool(self._numbers)
 
         def read(self, seconds: float) -> Chunk | None:
-            """Return what came; None when nothing did for `seconds`, or for `IDLE`."""
+            """Return the next bytes; None after `seconds`, or `IDLE`, without any."""
             if not self._ready:
                 self._ready = [found for found, _ in self._poll.poll(1000 * min(seconds, IDLE))]
             if not self._ready:
@@ -507,7 +509,7 @@ else:
     Reader = Polled
 
 
-# ---------------- its end in words
+# ---------------- messages about its end
 
 
 # Windows' exit statuses of a process that crashed. Source: ntstatus.h of the Windows SDK; the
@@ -537,7 +539,7 @@ _FATAL: Final = ("Fatal Python error", "Timeout (", "Windows fatal exception")
 
 
 def ending(captured: Captured) -> str:
-    """Say how an interpreter ended: by a signal on Linux, with a status of many digits on Windows."""
+    """Describe the end of an interpreter: by a signal on Linux, with a status code on Windows."""
     rc = captured.rc
     if captured.timed_out:
         return "the time was up"
@@ -552,7 +554,7 @@ def ending(captured: Captured) -> str:
 
 
 def is_hang(captured: Captured) -> bool:
-    """Say whether faulthandler, which the probe had set, ended it after too long a wait."""
+    """Say whether the probe's faulthandler ended it after its time limit."""
     return captured.rc == 1 and b"Timeout (" in captured.stderr
 
 
@@ -564,7 +566,7 @@ def _signal(number: int) -> str:
 
 
 def tail(output: bytes) -> str:
-    """Return the lines that explain most: the last, or the first that faulthandler wrote."""
+    """Return the most informative lines: the last, or the first of faulthandler."""
     lines = _text(output).strip().splitlines()
     fatal = [number for number, line in enumerate(lines) if line.startswith(_FATAL)]
     start = fatal[0] if fatal else max(len(lines) - _TAIL, 0)
@@ -572,7 +574,7 @@ def tail(output: bytes) -> str:
 
 
 def _text(output: bytes) -> str:
-    """Decode what a program printed: UTF-8, or else the machine's own code page."""
+    """Decode output: UTF-8, else the machine's code page."""
     try:
         return output.decode()
     except UnicodeDecodeError:

@@ -1,4 +1,4 @@
-"""Ends a process tree: the job on Windows, else the session and every descendant that left it."""
+"""End a process tree: the job on Windows, else the session and every descendant that left it."""
 
 from __future__ import annotations
 
@@ -31,10 +31,10 @@ def end_tree(pid: int, grace: float = GRACE, *, job: Job | None = None) -> tuple
     Windows it is in the `job` too, and ends.
     """
     if job is not None:
-        return job.end(grace if grace and _ask(pid) else 0.0)  # what was not asked is not waited for
+        return job.end(grace if grace and _ask(pid) else 0.0)  # the request was not sent, so do not wait
     tree: dict[int, psutil.Process] = {}
     _members(pid, tree)
-    # Python programs die of SIGTERM without tidying, so it comes second.
+    # SIGTERM ends Python programs without clean-up, so it comes second.
     rounds = [(None, grace)] if sys.platform == "win32" else [(None, grace / 2), (signal.SIGTERM, grace / 2)]
     if not grace:
         rounds = []
@@ -47,7 +47,7 @@ def end_tree(pid: int, grace: float = GRACE, *, job: Job | None = None) -> tuple
 
 
 def _ask(pid: int) -> bool:
-    """Return what Ctrl-C in a terminal does to the group; false when there is no such group or no console.
+    """Send the group what Ctrl-C in a terminal sends; return false without such a group or console.
 
     ninja and make delete the outputs they were writing, pip and setup.py their temporary
     folders. Not to each process: a ninja whose compilers die first leaves half an output.
@@ -61,7 +61,7 @@ def _ask(pid: int) -> bool:
 
 
 def _signal(pid: int, tree: dict[int, psutil.Process], number: int | None, seconds: float) -> bool:
-    """Send a signal (None: no signal) to every member, late comers too; true once none is left."""
+    """Send a signal (None: no signal) to every member, also new ones; true once none is left."""
     import psutil
 
     sent: set[psutil.Process] = set()
@@ -79,7 +79,7 @@ def _signal(pid: int, tree: dict[int, psutil.Process], number: int | None, secon
 
 
 def _members(pid: int, tree: dict[int, psutil.Process]) -> dict[int, psutil.Process]:
-    """Return the live processes of the tree; `tree` remembers those whose parents are gone by now."""
+    """Return the live processes of the tree; `tree` keeps those whose parents are gone."""
     import psutil
 
     children: dict[int, list[psutil.Process]] = {}
@@ -101,7 +101,7 @@ def _members(pid: int, tree: dict[int, psutil.Process]) -> dict[int, psutil.Proc
 
 
 def _is_child(child: psutil.Process, parent: psutil.Process) -> bool:
-    """Say whether it is a child; on Windows an older one is not: its parent's pid was reused."""
+    """Say whether it is a child; on Windows an older process is not: its parent's pid was reused."""
     import psutil
 
     if sys.platform != "win32":
@@ -112,7 +112,7 @@ def _is_child(child: psutil.Process, parent: psutil.Process) -> bool:
 
 
 def _session(pid: int) -> int:
-    """Return the session of a process; ids of sessions are not reused while one member lives."""
+    """Return the session id of a process, which is not reused while a member lives."""
     if sys.platform == "win32":
         return -1
     try:

@@ -1,4 +1,4 @@
-"""The one door to a file that is read whole: a regular file, up to a size; never a wait, never a flood.
+"""The only module that reads whole files: regular ones up to a size, so no read can block or fill the memory.
 
 Only reads, so what looks at a machine goes through it, too.
 """
@@ -19,7 +19,7 @@ from torchbuild_tasks.values import LONGEST, decode_json, parse_json
 
 T = TypeVar("T")
 MOST: Final = LONGEST  # bytes
-# A pipe without a writer would wait for one; Windows has neither, and ends of lines of its own.
+# Without O_NONBLOCK a pipe waits for a writer; Windows lacks the flag, and needs O_BINARY.
 _FLAGS: Final = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
 
 
@@ -41,13 +41,13 @@ def read_bytes(path: Path, *, most: int = MOST) -> bytes:
 
 
 def open_file(path: Path) -> BufferedReader:
-    """Open a regular file for those that read parts of it; raises OSError as `read_bytes` does."""
+    """Open a regular file to read parts of it; raises OSError as `read_bytes` does."""
     try:
         descriptor = os.open(path, _FLAGS)
     except ValueError:
         raise OSError(errno.EINVAL, "no file has such a name", str(path)) from None
     except PermissionError:
-        if path.is_dir():  # Windows denies to open one
+        if path.is_dir():  # on Windows open() of one is denied
             raise IsADirectoryError(errno.EISDIR, "it is a directory", str(path)) from None
         raise
     try:
@@ -63,8 +63,9 @@ def open_file(path: Path) -> BufferedReader:
 
 
 def _read(descriptor: int, most: int) -> bytes:
-    """Read one byte more than the most: what grows meanwhile, or has no size in /proc, ends there, too."""
-    parts, remaining = [], most + 1
+    """Read at most one byte more than the limit: a file may grow, or have no size (/proc)."""
+    parts = []
+    remaining = most + 1
     while remaining > 0 and (part := os.read(descriptor, min(remaining, 1 << 20))):
         parts.append(part)
         remaining -= len(part)
@@ -72,7 +73,7 @@ def _read(descriptor: int, most: int) -> bytes:
 
 
 def read_text(path: Path, *, most: int = MOST) -> str:
-    """Return a file as UTF-8, without a mark of an editor at its begin.
+    """Return a file decoded as UTF-8, without a byte order mark.
 
     Raises:
         OSError: as for `read_bytes`, and where it is not UTF-8.
@@ -95,7 +96,7 @@ def read_json(path: Path, *, most: int = MOST) -> Any:
 
 
 def read_value(kind: type[T], path: Path) -> T | None:
-    """Return the value that a JSON file holds; None where there is no file, or none that fits."""
+    """Return the value in a JSON file; None if it is missing or invalid."""
     with contextlib.suppress(OSError, ValueError, UsageError):
         return decode_json(kind, read_bytes(path))
     return None

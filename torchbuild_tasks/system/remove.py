@@ -1,4 +1,4 @@
-"""Lists and removes whole folders without ever following a link.
+"""List and remove folders without following links.
 
 `snapshot` lists what a build may have written in a checkout; the rest removes folders of this
 tool, and what its killed runs have left.
@@ -30,21 +30,21 @@ from torchbuild_tasks.system.files import (
 
 Stamp = tuple[int, int, int]
 _LIFTED: Final = "too-deep"
-# Characters; what lies deeper is moved up first: a path may have 4,096 bytes, and Python 1,000 calls.
-# Programs that try how deep a path may be (autoconf's for getcwd) leave such folders when they are killed.
+# Characters; deeper folders are moved up first: a path may have 4,096 bytes, a Python stack 1,000 calls.
+# Killed programs that test the depth of paths (autoconf's getcwd test) leave such folders.
 _DEEP: Final = 1000
 _LONGEST: Final = 4000  # bytes; Linux takes 4,096 for a path
 
 
 class Scope(Protocol):
-    """The paths that count, as `Outputs` of the plan decides it."""
+    """Selects paths; implemented by `Outputs`."""
 
     def matches(self, path: str) -> bool: ...
     def reaches(self, folder: str) -> bool: ...
 
 
 def snapshot(root: Path, scope: Scope) -> dict[str, Stamp]:
-    """Return every path of the scope with its stamp (see build/outputs.py), folders with a final `/`.
+    """Return every path in scope with its stamp (see build/outputs.py), folders with a final `/`.
 
     A folder that holds a `.git` is a repository of its own, and the user's: it is left
     out with all it holds, and so is a folder that cannot be read.
@@ -58,7 +58,7 @@ def snapshot(root: Path, scope: Scope) -> dict[str, Stamp]:
             found.pop(folder, None)
             continue
         for entry in entries:
-            with contextlib.suppress(OSError):  # gone meanwhile, or too deep for a path
+            with contextlib.suppress(OSError):  # removed meanwhile, or too deep for a path
                 info = entry.stat(follow_symlinks=False)
                 path = folder + entry.name + ("/" if is_folder(info) else "")
                 if scope.matches(path):
@@ -75,7 +75,7 @@ def _entries(folder: Path) -> list[os.DirEntry[str]]:
 
 
 def stamp(info: os.stat_result) -> Stamp:
-    """Modified, size, changed; a folder's own size and times say nothing about what is in it.
+    """Return mtime, size and ctime; for a folder only ctime: its size and mtime say nothing about its files.
 
     Windows keeps the time of creation where others keep that of the change: there the later
     one of this and the time of modification stands for it.
@@ -99,11 +99,11 @@ def is_link(path: Path) -> bool:
     return False
 
 
-# ---------------- folders of this tool, and what killed runs have left
+# ---------------- folders of this tool, and leftovers of killed runs
 
 
 def leftovers(parent: Path, name: str | None = None) -> list[Path]:
-    """Return the folders that killed runs left in `parent`; of one path, or of all."""
+    """Return the temporary folders of killed runs in `parent`, for one path or all."""
     return [
         path for path in list_abandoned(parent, *FOLDERS, name=name) if path.is_dir() and not is_link(path)
     ]
@@ -113,7 +113,7 @@ def leftovers(parent: Path, name: str | None = None) -> list[Path]:
 def unfinished_folder(
     path: Path, error: type[TorchbuildError], doing: str = UNPACKING, *, private: bool = False
 ) -> Iterator[Path]:
-    """Make the hidden folder in which `path` grows; what killed runs left of it goes before, it at the end.
+    """Create the hidden folder in which `path` is filled; remove those of killed runs before, and it after.
 
     Args:
         path, doing: as for `temporary_name`.
@@ -132,7 +132,7 @@ def unfinished_folder(
 
 
 def remove_tree(folder: Path, patience: Patience | None = None) -> int:
-    """Remove a folder and all in it; returns the bytes of its files. A link is removed, never followed.
+    """Remove a folder with its content; return the bytes of its files. Links are removed, not followed.
 
     Raises:
         OSError: something in it cannot be removed.
@@ -166,7 +166,7 @@ def _empty(folder: Path, patience: Patience, longest: int, top: Path) -> int:
 
 
 def discard(folder: Path) -> None:
-    """Remove what a failure left, as far as that goes: the error under way is the one to tell."""
+    """Remove a folder after a failure; ignore errors, so that the original one is reported."""
     if os.path.lexists(folder):
         with contextlib.suppress(OSError):
             remove_tree(folder)
@@ -174,7 +174,8 @@ def discard(folder: Path) -> None:
 
 def size_of(folder: Path) -> int:
     """Return the bytes of all files in a folder, without following links."""
-    size, todo = 0, [folder]
+    size = 0
+    todo = [folder]
     while todo:
         with os.scandir(todo.pop()) as entries:
             for entry in entries:
@@ -188,7 +189,7 @@ def size_of(folder: Path) -> int:
 
 
 def rename_and_remove(folder: Path) -> int:
-    """Remove a folder so that a kill on the way leaves nothing that looks whole: rename it first.
+    """Rename, then remove a folder, so that a kill leaves nothing that looks complete.
 
     Raises:
         OSError: it cannot be renamed or removed.

@@ -1,4 +1,4 @@
-"""Load the written env file once, in its own shell, and bring back what it made.
+"""Source an env file once, in its own shell, and return the resulting environment.
 
 So the build runs in exactly what a user gets by sourcing the file. How a shell is asked
 is in `shell_sh.py` and `shell_cmd.py`.
@@ -40,7 +40,7 @@ def activate(path: Path, *, environ: Mapping[str, str]) -> dict[str, str]:
         raise _shell_failure(
             path, captured, f"ended {shell.NAME} before its environment could be read"
         ) from None
-    after.pop(VARIABLE, None)  # the shell's, as a program of this run
+    after.pop(VARIABLE, None)  # added to the shell as a program of this run
     return shell.without_traces(after, environ)
 
 

@@ -1,4 +1,4 @@
-"""Calls an env file in cmd.exe, without the user's AutoRun and without `!` as a special character.
+"""Call an env file in cmd.exe, without the user's AutoRun and without delayed expansion of `!`.
 
 No path stands in the command line itself: cmd puts in the value of a variable once and
 as it is, so between quotes every character that a path can have is safe. `call` would
@@ -20,11 +20,11 @@ from torchbuild_tasks.values import parse_json
 NAME: Final = "cmd.exe"
 _FILE: Final = "TORCHBUILD__FILE"
 _PYTHON: Final = "TORCHBUILD__PYTHON"
-# Of the environment as Windows has it: os.environ has its names in capitals. ASCII, so
-# that no code page makes a difference.
+# Windows' own environment: os.environ upper-cases the names. ASCII, so that the code page
+# does not matter.
 _DUMP: Final = "import json,nt,sys;sys.stdout.write(json.dumps(dict(nt.environ)))"
-# What the file prints goes to stderr, so that stdout is the environment and nothing else.
-# Only `call` looks up ERRORLEVEL when it is run; the caret hides it until then.
+# The file's output goes to stderr, so that stdout is only the environment.
+# `call` expands ERRORLEVEL when it runs; the caret prevents the earlier expansion.
 _FAILED: Final = "call exit %^ERRORLEVEL%"
 _LINE: Final = (
     f'"%{_FILE}%" 1>&2 & (if errorlevel 1 {_FAILED}) & (if not errorlevel 0 {_FAILED})'
@@ -35,13 +35,13 @@ _TRACES: Final = frozenset({_FILE, _PYTHON, "PROMPT"})
 
 
 def load(path: Path, environ: Mapping[str, str], seconds: float) -> Captured:
-    """Call the file; stdout is the environment as JSON, stderr what was said."""
+    """Call the file; stdout is the environment as JSON, stderr the file's output."""
     env = {**environ, _FILE: str(path.absolute()), _PYTHON: sys.executable}
     return capture(f'"{_cmd()}" /d /e:on /v:off /s /c "{_LINE}"', env=env, timeout=seconds)
 
 
 def read(stdout: bytes) -> dict[str, str]:
-    """Return the environment that `load` got.
+    """Parse the environment in the output of `load`.
 
     Raises:
         ValueError, TypeError: the file ended cmd.exe before it was printed.
@@ -55,14 +55,14 @@ def _cmd() -> PureWindowsPath:
 
 
 def without_traces(after: Mapping[str, str], before: Mapping[str, str]) -> dict[str, str]:
-    """Undo what cmd.exe and we ourselves add; names, whose case says nothing here, stay as they were."""
+    """Remove the variables that cmd.exe and we add; keep the spelling of names, whose case is ignored."""
     known = {name.upper(): name for name in before}
     result = {known.get(name.upper(), name): value for name, value in after.items()}
     return {name: value for name, value in result.items() if name in before or name not in _TRACES}
 
 
 def text(output: bytes) -> str:
-    """Return what was said, for people: in UTF-8 or in the code page of consoles."""
+    """Return the output as text: UTF-8, else the console's code page."""
     try:
         return output.decode()
     except UnicodeDecodeError:
@@ -70,5 +70,5 @@ def text(output: bytes) -> str:
 
 
 def by_hand(path: Path) -> str:
-    """Return the command that a person would type."""
+    """Return the command to type by hand."""
     return f'call "{path}"'

@@ -1,4 +1,4 @@
-"""Sources an env file in sh, not as a login shell and not interactive: it reads no file of the user's."""
+"""Source an env file in sh, neither login nor interactive, so that it reads no startup file."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from typing import Final
 from torchbuild_tasks.system.process import Captured, capture
 
 NAME: Final = "/bin/sh"
-# What the file prints goes to stderr, so that stdout is the environment and nothing else. The
-# second line is no `. || exit`: there the shell would overlook a `set -e` of the file's.
+# The file's output goes to stderr, so that stdout is only the environment. The second line is
+# not `. || exit`, in which the shell would ignore a `set -e` in the file.
 _SCRIPT: Final = """\
 . "$1" >&2
 case $? in 0) exec /usr/bin/env -0 ;; *) exit ;; esac
@@ -22,25 +22,25 @@ _OF_THE_SHELL: Final = frozenset({"_", "SHLVL", "PWD", "OLDPWD"})
 
 
 def load(path: Path, environ: Mapping[str, str], seconds: float) -> Captured:
-    """Source the file; stdout is the environment, stderr what was said."""
+    """Source the file; stdout is the environment, stderr the file's output."""
     return capture((NAME, "-c", _SCRIPT, "sh", str(path.absolute())), env=environ, timeout=seconds)
 
 
 def read(stdout: bytes) -> dict[str, str]:
-    """Return the environment that `load` got.
+    """Parse the environment in the output of `load`.
 
     Raises:
         ValueError: the file ended the shell before it was printed.
     """
     if not stdout.endswith(b"\0"):
         raise ValueError("there is no environment")
-    # Decoded as this process decodes os.environ, whatever its locale is.
+    # Decoded as os.environ is, in any locale.
     entries = (os.fsdecode(entry).partition("=") for entry in stdout.split(b"\0"))
     return {name: value for name, equals, value in entries if equals}
 
 
 def without_traces(after: Mapping[str, str], before: Mapping[str, str]) -> dict[str, str]:
-    """Undo what a shell does unasked: it counts levels, and drops names that it cannot spell."""
+    """Undo the shell's own changes: it sets SHLVL, and drops variables with invalid names."""
     result = {name: value for name, value in after.items() if not _is_shells_own(name)}
     return result | {name: value for name, value in before.items() if _is_shells_own(name)}
 
@@ -50,10 +50,10 @@ def _is_shells_own(name: str) -> bool:
 
 
 def text(output: bytes) -> str:
-    """Return what the shell said, for people."""
+    """Return the shell's output as text."""
     return output.decode(errors="replace")
 
 
 def by_hand(path: Path) -> str:
-    """Return the command that a person would type."""
+    """Return the command to type by hand."""
     return f". {path}"

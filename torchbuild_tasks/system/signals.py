@@ -1,4 +1,4 @@
-"""Ctrl-C and SIGTERM: turned into Interrupted once, and kept from cutting the tidying short."""
+"""Turn Ctrl-C and SIGTERM into Interrupted once, and protect clean-up from further signals."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def interruptible() -> Iterator[None]:
 
 @contextlib.contextmanager
 def signals_wait(*, deliver: bool) -> Iterator[None]:
-    """Hold signals back while something must not be left half done; then deliver or drop them."""
+    """Defer signals during the body; then deliver or drop them."""
     came: list[int] = []
     try:
         with _handlers(lambda number, frame: came.append(number)):
@@ -53,7 +53,7 @@ def _handlers(handler: Callable[[int, Any], None]) -> Iterator[None]:
     if threading.current_thread() is not threading.main_thread():
         yield
         return
-    # What nohup or a background shell made us ignore stays ignored.
+    # A signal ignored from the start (nohup, background shell) stays ignored.
     handled = [number for number in _FATAL if signal.getsignal(number) is not signal.SIG_IGN]
     before = {number: signal.signal(number, handler) for number in handled}
     try:
@@ -64,7 +64,7 @@ def _handlers(handler: Callable[[int, Any], None]) -> Iterator[None]:
 
 
 def _ignore(number: int, frame: object) -> None:
-    """Do nothing. SIG_IGN would be inherited by every process started from here on."""
+    """Do nothing. Programs would inherit SIG_IGN, but not this handler."""
 
 
 def interrupted() -> Interrupted:

@@ -1,4 +1,4 @@
-"""Notices that a program which downloads or sends gets nowhere, and lets it be ended.
+"""Detect a stalled program that downloads or uploads, so that it can be ended.
 
 A time-out of pip's, uv's or twine's is for one wait: a byte every few seconds keeps a connection up for ever.
 What such a program reads and writes in all, and what it computes, tells whether anything still moves.
@@ -15,14 +15,16 @@ import msgspec
 
 from torchbuild_tasks.errors import UsageError
 
-# pip waits 15 s for an answer, six times: its own words say more than ours.
+# pip waits 15 s for a response, six times: its own message is more precise than ours.
 PATIENCE: Final = 180.0  # seconds
-_LEAST: Final = 1024.0  # bytes a second, as of our own downloads
-_SHARE: Final = 0.01  # of a processor: unpacking, resolving and compiling take far more, a drip far less
+_LEAST: Final = 1024.0  # bytes a second, as for our own downloads
+_SHARE: Final = (
+    0.01  # share of a processor: unpacking, resolving and compiling use far more, a trickle far less
+)
 
 
 def patience(usual: float) -> float:
-    """Return the seconds after which what gets nowhere is ended.
+    """Return the seconds after which a stalled program is ended: TORCHBUILD_STALL, else `usual`.
 
     Raises:
         UsageError: TORCHBUILD_STALL is not a number of seconds.
@@ -35,18 +37,18 @@ def patience(usual: float) -> float:
 
 
 class Stalled(Exception):
-    """A program moved nothing for too long; the text says how long."""
+    """A program made no progress for too long; the message says how long."""
 
 
 class _Work(msgspec.Struct, frozen=True, kw_only=True):
-    """The work of a program and all that it started: processor seconds, and bytes read and written."""
+    """The work of a program and its descendants: CPU seconds, and bytes read and written."""
 
     seconds: float
     bytes: int
 
 
 class Pace:
-    """The pace of one program; `look` is what `process.stream` calls when it is idle."""
+    """Measures one program's progress; pass `look` as `on_idle` to `process.stream`."""
 
     def __init__(self, usual: float = PATIENCE) -> None:
         self._seconds = patience(usual)
@@ -54,7 +56,7 @@ class Pace:
         self._before: _Work | None = None
 
     def look(self, pid: int) -> None:
-        """Compare what was done since the last look of this kind; raises Stalled."""
+        """Compare the work since the last look of this kind; raises Stalled."""
         now = time.monotonic()
         took = now - self._since
         if self._before is not None and took < self._seconds:
@@ -65,7 +67,7 @@ class Pace:
         self._since = now
         if before is None or work is None:
             return
-        # A part of it that has ended takes its figures along: that moved, too.
+        # The figures drop when a child ends: that is progress, too.
         computed = abs(work.seconds - before.seconds)
         moved = abs(work.bytes - before.bytes)
         if computed < _SHARE * took and moved < _LEAST * took:
@@ -75,21 +77,22 @@ class Pace:
 
 
 def _work(pid: int) -> _Work | None:
-    """Return what it has done so far; None where the system does not say."""
+    """Return the work so far; None if the system does not report it."""
     import psutil
 
-    seconds, count = 0.0, 0
+    seconds = 0.0
+    count = 0
     try:
         top = psutil.Process(pid)
         for each in (top, *top.children(recursive=True)):
             with contextlib.suppress(psutil.NoSuchProcess):
                 moved = each.io_counters()
-                # On Linux by the calls, for much never gets to a disk; on Windows sockets are "other".
+                # Linux: bytes of system calls, for much never reaches a disk. Windows: "other" has sockets.
                 of_calls = getattr(moved, "read_chars", 0) + getattr(moved, "write_chars", 0)
                 of_disk = moved.read_bytes + moved.write_bytes + getattr(moved, "other_bytes", 0)
                 count += of_calls or of_disk
                 seconds += sum(each.cpu_times()[:2])
     except (psutil.Error, OSError):
         return None
-    # Whatever has begun has read something. Wine counts nothing, and would have every long install ended.
+    # Every program has read something; wine counts nothing, so a zero means unknown.
     return _Work(seconds=seconds, bytes=count) if count else None

@@ -1,4 +1,4 @@
-"""Remember what the user trusts, and which venvs we made: outside of every checkout, by absolute path.
+"""Store what the user trusts and which venvs are ours, outside of every checkout, by absolute path.
 
 Nothing that a checkout brings can write here. An entry is a file of its own, so two runs never share one.
 """
@@ -20,13 +20,13 @@ from torchbuild_tasks.errors import TorchbuildError, Untrusted, UsageError
 from torchbuild_tasks.system.files import unlink, write_json
 from torchbuild_tasks.system.reading import read_value
 
-VARIABLE: Final = "TORCHBUILD_STATE"  # another folder than the system's for such files
-TRUSTED: Final = "TORCHBUILD_TRUST"  # folders whose files need no word, for machines that only build (CI)
-Kind = Literal["files", "venvs", "envs", "manifests"]  # the last two: those that builds wrote here
+VARIABLE: Final = "TORCHBUILD_STATE"  # replaces the system's folder for such files
+TRUSTED: Final = "TORCHBUILD_TRUST"  # folders whose files are trusted without asking, for CI
+Kind = Literal["files", "venvs", "envs", "manifests"]  # the last two: files that builds wrote here
 
 
 class Entry(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A place, and what must be found there again: a digest of files, or the token in a venv."""
+    """A path, and what it must contain: files with this digest, or a venv with this token."""
 
     place: str
     proof: str
@@ -43,17 +43,17 @@ def state_folder(environ: Mapping[str, str]) -> Path:
 
 
 def read_proof(state: Path, kind: Kind, place: str) -> str | None:
-    """Return the proof of a place; None when nothing was said of it."""
+    """Return the proof for a path; None without an entry."""
     entry = read_value(Entry, entry_path(state, kind, place))
     return entry.proof if entry and _key(entry.place) == _key(place) else None
 
 
 def write_proof(kind: Kind, place: str, proof: str, error: type[TorchbuildError] = UsageError) -> None:
-    """Remember a place; raises `error` when that is not possible."""
+    """Store the proof for a path; raises `error`."""
     path = entry_path(state_folder(os.environ), kind, place)
     try:
         path.parents[2].mkdir(parents=True, exist_ok=True)
-        for folder in (path.parents[1], path.parent):  # of parents made on the way `mkdir` forgets the mode
+        for folder in (path.parents[1], path.parent):  # `mkdir` ignores the mode for parents
             folder.mkdir(mode=0o700, exist_ok=True)
     except OSError as problem:
         raise error(
@@ -65,7 +65,7 @@ def write_proof(kind: Kind, place: str, proof: str, error: type[TorchbuildError]
 
 
 def forget(kind: Kind, place: str) -> bool:
-    """Forget a place; say whether anything was known of it."""
+    """Delete the entry of a path; return whether there was one."""
     path = entry_path(state_folder(os.environ), kind, place)
     known = path.exists()
     unlink(path, missing_ok=True)
@@ -73,32 +73,32 @@ def forget(kind: Kind, place: str) -> bool:
 
 
 def entries(kind: Kind) -> Iterator[Entry]:
-    """Yield all that is remembered, by place."""
+    """Yield all entries, by path."""
     remembered = (read_value(Entry, path) for path in (state_folder(os.environ) / kind).glob("*.json"))
     yield from sorted((entry for entry in remembered if entry), key=lambda entry: entry.place)
 
 
 def is_vouched(place: str) -> bool:
-    """Say whether `TORCHBUILD_TRUST` names a folder in which a place lies, given without links."""
+    """Say whether a path (without links) is in a folder that `TORCHBUILD_TRUST` names."""
     folders = os.environ.get(TRUSTED, "").split(os.pathsep)
     return any(Path(place).is_relative_to(os.path.realpath(folder)) for folder in folders if folder)
 
 
 def refuse_foreign(folder: Path, *below: Path) -> None:
-    """Refuse a shared folder, and those `below` it, in which another user can put other programs.
+    """Refuse a folder, and those `below` it, in which another user could replace programs.
 
-    A group that may write was given that right on purpose; Windows keeps its rights elsewhere.
+    Write access of a group is deliberate; Windows has other permissions.
 
     Raises:
-        Untrusted: it is another user's than root's, or everybody may write there.
+        Untrusted: another user than root owns it, or it is world-writable.
     """
     if sys.platform == "win32" or is_vouched(os.path.realpath(folder)):
         return
     mine = {0, os.geteuid(), *map(int, filter(str.isdecimal, (os.environ.get("SUDO_UID", ""),)))}
     for path in (folder, *below):
-        with contextlib.suppress(OSError):  # not there yet
+        with contextlib.suppress(OSError):  # it does not exist yet
             info = path.stat()
-            open_to_all = info.st_mode & 0o1002 == 0o002  # a sticky folder keeps each one's files
+            open_to_all = info.st_mode & 0o1002 == 0o002  # a sticky bit protects each user's files
             if info.st_uid in mine and not open_to_all:
                 continue
             who = "everybody may write in" if open_to_all else f"user {info.st_uid} owns"

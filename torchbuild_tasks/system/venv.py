@@ -1,4 +1,4 @@
-"""A venv of ours: made whole or made again, and with a constraint that keeps the torch that was built.
+"""A venv of ours: mark it as unfinished or complete, and constrain its pip to the built torch.
 
 While it is made, a file beside it says so (`venv-3.11.making`); what a killed run left is made again.
 pip reads `pip.conf` (`pip.ini`) of the venv that it runs in, whose constraint refuses whatever wants
@@ -21,7 +21,7 @@ from torchbuild_tasks.system.reading import read_bytes, read_text
 from torchbuild_tasks.system.remove import is_link
 
 CONSTRAINTS: Final = "torchbuild-constraints.txt"
-TOKEN: Final = "torchbuild-made-here"  # the word that is kept outside of the tree, too (facts/python.py)
+TOKEN: Final = "torchbuild-made-here"  # a token that is also stored outside of the tree (facts/python.py)
 NONE: Final = "torchbuild-no-constraints.txt"
 _MAKING: Final = ".making"
 _CONFIG: Final = "pip.ini" if sys.platform == "win32" else "pip.conf"
@@ -29,17 +29,17 @@ _HEAD: Final = "# Written by torchbuild_tasks: pip keeps the torch that was buil
 
 
 def folder_of(python: str) -> Path:
-    """Return the venv of an interpreter in its bin or Scripts."""
+    """Return the venv of an interpreter in its `bin` or `Scripts`."""
     return Path(python).parent.parent
 
 
-def is_whole(python: str) -> bool:
-    """Say whether the venv is there and was made to its end."""
+def is_complete(python: str) -> bool:
+    """Say whether the venv exists and was completed."""
     return Path(python).exists() and not _note(python).exists()
 
 
 def is_ours(python: str) -> bool:
-    """Say whether we made what is there, or began to: what came with the checkout is not."""
+    """Say whether this tool created the venv, or began to; one that came with the checkout is not ours."""
     folder = folder_of(python)
     token = trust.read_proof(trust.state_folder(os.environ), "venvs", str(folder))
     if token is None or is_link(folder):
@@ -51,14 +51,14 @@ def is_ours(python: str) -> bool:
 
 
 def adopt(folder: Path) -> None:
-    """Record a venv that is there as ours: the user says that it is."""
+    """Record an existing venv as ours, on the user's word."""
     token = os.urandom(16).hex()
     trust.write_proof("venvs", str(folder), token, RequirementsError)
     write_atomic(folder / TOKEN, token.encode(), error=RequirementsError)
 
 
 def set_aside(python: str) -> Path | None:
-    """Rename what stands where our venv is to be and is none of ours; return its new name."""
+    """Rename a foreign folder at the place of our venv; return its new name."""
     folder = folder_of(python)
     if is_ours(python) or not os.path.lexists(folder):
         return None
@@ -69,16 +69,16 @@ def set_aside(python: str) -> Path | None:
     return aside
 
 
-def begin(python: str) -> None:
-    """From here on the venv counts as half made; raises RequirementsError."""
+def mark_unfinished(python: str) -> None:
+    """Mark the venv as unfinished; raises RequirementsError."""
     with translate_errors(RequirementsError, _note(python)):
         _note(python).parent.mkdir(parents=True, exist_ok=True)
     trust.write_proof("venvs", str(folder_of(python)), os.urandom(16).hex(), RequirementsError)
     write_atomic(_note(python), b"", error=RequirementsError)
 
 
-def end(python: str) -> None:
-    """From here on it is whole; raises RequirementsError."""
+def mark_complete(python: str) -> None:
+    """Mark the venv as complete; raises RequirementsError."""
     folder = folder_of(python)
     token = trust.read_proof(trust.state_folder(os.environ), "venvs", str(folder)) or ""
     write_atomic(folder / NONE, b"", error=RequirementsError)
@@ -88,9 +88,10 @@ def end(python: str) -> None:
 
 
 def keep_torch(python: str, version: str) -> bool:
-    """Constrain the venv to this torch; false when it was, or when its pip.conf is the user's."""
+    """Constrain the venv's pip to this torch; false if it was, or if its pip.conf is the user's."""
     folder = folder_of(python)
-    config, constraints = folder / _CONFIG, folder / CONSTRAINTS
+    config = folder / _CONFIG
+    constraints = folder / CONSTRAINTS
     settings = f"{_HEAD}[install]\nconstraint = {constraints.as_uri()}\n".encode()
     line = f"{_HEAD}torch=={version}\n".encode()
     if config.exists() and not read_bytes(config).startswith(_HEAD.encode()):

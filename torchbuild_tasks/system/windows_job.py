@@ -1,4 +1,4 @@
-"""A Windows job object: what a process starts is in it too, so all of it can be ended.
+"""A Windows job object, which contains all descendants of a process, so that they can be ended.
 
 Facts: learn.microsoft.com/windows/win32/procthread/job-objects. No process may break out
 of this job, a detached one neither. As long as we hold it, the end of our own process,
@@ -20,7 +20,7 @@ _PIDS: Final = 3  # JobObjectBasicProcessIdList
 _KILL_ON_CLOSE: Final = 0x2000  # JOB_OBJECT_LIMIT_KILL_ON_JOB_CLOSE
 # https://learn.microsoft.com/windows/win32/procthread/process-security-and-access-rights
 _ACCESS: Final = 0x0100 | 0x0800 | 0x0001  # PROCESS_SET_QUOTA, _SUSPEND_RESUME, _TERMINATE
-_KILLED: Final = 1  # the exit code of what is ended by force
+_KILLED: Final = 1  # the exit code of a killed process
 
 
 class _Basic(ctypes.Structure):
@@ -46,7 +46,7 @@ class _Extended(ctypes.Structure):
 
 
 class _Pids(ctypes.Structure):
-    """JOBOBJECT_BASIC_PROCESS_ID_LIST with room for some; of more the system tells so many."""
+    """JOBOBJECT_BASIC_PROCESS_ID_LIST with a limited number of entries."""
 
     _fields_ = (
         ("NumberOfAssignedProcesses", wintypes.DWORD),
@@ -56,7 +56,7 @@ class _Pids(ctypes.Structure):
 
 
 class Job:
-    """A job that is empty at first. Raises OSError when the system refuses one."""
+    """A new, empty job. Raises OSError if the system refuses one."""
 
     def __init__(self) -> None:
         self._handle: int | None = _declare(_kernel32().CreateJobObjectW(None, None))
@@ -65,11 +65,11 @@ class Job:
             raise _error()
 
     def add(self, process: int) -> None:
-        """Put a process in, by its handle; what it starts from here on is in as well."""
+        """Add a process by its handle; its later children are included."""
         _declare(_kernel32().AssignProcessToJobObject(self._handle, process))
 
     def end(self, grace: float) -> tuple[int, ...]:
-        """Wait `grace` seconds for all to end, then kill; returns the pids that are there after two more."""
+        """Wait `grace` seconds for all to end, then kill; return the pids alive two seconds later."""
         if self._wait_for_members(grace):
             _kernel32().TerminateJobObject(self._handle, _KILLED)
         remaining = self._wait_for_members(2.0)
@@ -77,7 +77,7 @@ class Job:
         return remaining
 
     def release(self) -> None:
-        """Let what is still running, a compiler cache's server, run on without us."""
+        """Let remaining processes, such as a compiler cache's server, outlive us."""
         if self._handle is not None and self._limit(0):
             self._close()
 
@@ -88,7 +88,7 @@ class Job:
         return pids
 
     def members(self) -> tuple[int, ...]:
-        """Return the pids of all that run in the job."""
+        """Return the pids of all processes in the job."""
         if self._handle is None:
             return ()
         listed = _Pids()
@@ -109,7 +109,7 @@ class Job:
 
 
 def adopt(pid: int) -> Job | None:
-    """Put a process that was started suspended in a job of its own, and let it run.
+    """Put a suspended process in a job of its own, and resume it.
 
     None when the system refuses the job (one in a job could have no other before
     Windows 8). Raises OSError when the process cannot be made to run.
@@ -137,7 +137,7 @@ def _job_of(process: int) -> Job | None:
 
 
 def ask(pid: int) -> bool:
-    """Send Ctrl-Break to the group that a process leads; false when there is no console for it.
+    """Send Ctrl-Break to the group of a process; false without a console.
 
     Not os.kill: where this fails, that kills the process at once.
     """
@@ -145,7 +145,7 @@ def ask(pid: int) -> bool:
 
 
 def _resume(process: int) -> None:
-    """Let all of its threads run; Popen has closed the handle of the only one there is."""
+    """Resume the process, whose only thread's handle Popen has closed."""
     if sys.platform == "win32":
         resume = ctypes.WinDLL("ntdll").NtResumeProcess
         resume.argtypes = (wintypes.HANDLE,)

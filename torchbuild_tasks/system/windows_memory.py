@@ -1,4 +1,4 @@
-"""Ask Windows for its memory: for a look at the machine, and all through a build.
+"""Read the memory of a Windows machine.
 
 Not psutil (7.2.2): it passes on the first half of what the system says, and reckons what is left
 of page files by a performance counter; a program is refused memory when commit is used up.
@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 
 class MemoryStatus(NamedTuple):
-    """Bytes of memory, and of commit: what Windows may promise in all, memory and page files."""
+    """Bytes of memory, and of commit: the limit of allocations, memory plus page files."""
 
     total: int
     available: int
@@ -21,7 +21,7 @@ class MemoryStatus(NamedTuple):
 
 
 class _MemoryStatusEx(ctypes.Structure):
-    """MEMORYSTATUSEX; its "page file" is commit: learn.microsoft.com/windows/win32/api/sysinfoapi."""
+    """MEMORYSTATUSEX; its "page file" fields are commit: learn.microsoft.com/windows/win32/api/sysinfoapi."""
 
     _fields_ = (
         ("length", ctypes.c_uint32),
@@ -32,7 +32,7 @@ class _MemoryStatusEx(ctypes.Structure):
 
 
 def memory_status() -> MemoryStatus | None:
-    """Return what GlobalMemoryStatusEx says; None where it does not answer, and on other systems."""
+    """Return the result of GlobalMemoryStatusEx; None if it fails, and on other systems."""
     status = _MemoryStatusEx(length=ctypes.sizeof(_MemoryStatusEx))
     if sys.platform != "win32" or not ctypes.windll.kernel32.GlobalMemoryStatusEx(ctypes.byref(status)):
         return None

@@ -23,16 +23,16 @@ def begun(target: Path) -> Part:
     return part
 
 
-def recalled(target: Path) -> Part:
+def resumed(target: Path) -> Part:
     part = Part(target)
-    part.recall()
+    part.resume()
     return part
 
 
 def test_what_is_left_is_taken_up_and_finished(tmp_path: Path) -> None:
     target = tmp_path / "f"
     begun(target).give_up()
-    part = recalled(target)
+    part = resumed(target)
     assert (part.done, part.origin, part.pieced) == (3, ABOUT, True)
     part.add(b"def")
     assert part.sha256() == hashlib.sha256(b"abcdef").hexdigest()
@@ -46,7 +46,7 @@ def test_only_as_much_as_the_note_vouches_for(tmp_path: Path) -> None:
     begun(target).give_up()
     with Part(target).path.open("ab") as file:
         file.write(b"XYZXYZ")
-    part = recalled(target)
+    part = resumed(target)
     part.add(b"def")
     part.finish()
     assert target.read_bytes() == b"abcdef"
@@ -57,7 +57,7 @@ def test_nothing_of_a_part_that_its_note_does_not_fit(content: bytes, tmp_path: 
     target = tmp_path / "f"
     begun(target).give_up()
     Part(target).path.write_bytes(content)
-    part = recalled(target)
+    part = resumed(target)
     assert (part.done, part.origin) == (0, None)
     assert list(tmp_path.glob("f*")) == []
 
@@ -68,7 +68,7 @@ def test_no_note_that_makes_no_sense(note: str, tmp_path: Path) -> None:
     part = begun(target)
     part.give_up()
     part.note_path.write_text(note, "utf-8")
-    assert recalled(target).done == 0
+    assert resumed(target).done == 0
 
 
 def test_a_late_writer_changes_nothing(tmp_path: Path) -> None:
@@ -100,6 +100,6 @@ def test_a_note_that_cannot_be_written_leaves_the_one_before(tmp_path: Path) -> 
     (tmp_path / "f.part.json.new").mkdir()
     part.add(b"def")
     part.give_up()
-    part = recalled(tmp_path / "f")
+    part = resumed(tmp_path / "f")
     assert part.done == 3
     part.give_up()

@@ -88,7 +88,7 @@ def write_files(container: Container, folder: Path, writer: str) -> Written:
     with files.translate_errors(ContainerError, folder):
         folder.mkdir(parents=True, exist_ok=True)
         links = (path for path in folder.rglob("*") if path.is_symlink())
-        files.refuse_leading_out(folder, *links, error=ContainerError)
+        files.refuse_outside(folder, *links, error=ContainerError)
     before = _hashes(folder)
     tool = _write_tool(folder / TOOL, before)
     wanted = texts(container, writer)

@@ -200,7 +200,8 @@ def _needed_cuda(question: Question) -> str | None:
 
 def _fits_board(question: Question, row: BaseRow) -> bool:
     """Say whether the image is for this machine: a Jetson before Thor takes those of its L4T alone."""
-    known, tegra = board(question), question.cuda.tegra
+    known = board(question)
+    tegra = question.cuda.tegra
     if tegra is not None and not (known and known.sbsa) and is_cuda(question):
         return bool(row.l4t and admits(row.l4t, tegra.l4t))
     return not row.l4t
@@ -341,7 +342,8 @@ def choose_base(
         if plan.verdict != "refuse":
             return row, plan
         if first is None or len(_errors(plan)) < len(_errors(first)):
-            first, name = plan, row.image
+            first = plan
+            name = row.image
     assert first is not None
     raise PlanRefused(
         f"This build cannot work in any image that is known here, such as {name}. Nothing was written.",
@@ -448,7 +450,8 @@ def words_of(question: Question) -> Iterator[str]:
     """Yield the flags of the request that a build inside is given, too."""
     request = question.request
     for name in CARRIED:
-        value, flag = getattr(request, name), f"--{name.replace('_', '-')}"
+        value = getattr(request, name)
+        flag = f"--{name.replace('_', '-')}"
         if value is True:
             yield flag
         elif value not in (None, False, ()):

@@ -78,7 +78,7 @@ def make(request: ContainerRequest, report: Reporter) -> Outcome:
     """Decide the container, write its files, and do with them what was asked."""
     from torchbuild_tasks.context import look, require_checkout, writer
     from torchbuild_tasks.features.container import act
-    from torchbuild_tasks.system.files import refuse_leading_out
+    from torchbuild_tasks.system.files import refuse_outside
     from torchbuild_tasks.system.signals import interruptible
 
     question = look(request)
@@ -87,7 +87,7 @@ def make(request: ContainerRequest, report: Reporter) -> Outcome:
     container, plan = _decide(request, question, engine)
     folder = Path(request.out).expanduser().absolute() if request.out else root / act.FOLDER
     if not request.out:
-        refuse_leading_out(root, folder, error=ContainerError)
+        refuse_outside(root, folder, error=ContainerError)
     if request.dry_run:
         texts = act.texts(container, writer())
         text = "".join(f"# {folder / name}\n{data.decode()}\n" for name, data in texts.items())

@@ -14,7 +14,7 @@ from torchbuild_tasks.features.source.get import Task, git_dir, git_failure
 from torchbuild_tasks.plan.submodules import find_pins
 from torchbuild_tasks.system import files, lock
 from torchbuild_tasks.system.archive.unpack import unpack
-from torchbuild_tasks.system.git.fetch import Wish, bring
+from torchbuild_tasks.system.git.fetch import WantedCommit, bring
 from torchbuild_tasks.system.mark import read_marker
 from torchbuild_tasks.system.reading import read_text
 from torchbuild_tasks.system.remove import discard, remove_tree, unfinished_folder
@@ -173,7 +173,7 @@ def _bring(task: Task, root: Path, pin: PinRow) -> None:
         git.run("init", "--quiet")
         if task.facts.windows:
             git.run("config", "--local", "core.longpaths", "true")
-        wish = Wish(url=pin.url, what=pin.commit, into=_PIN_REF, commit=pin.commit)
+        wish = WantedCommit(url=pin.url, what=pin.commit, into=_PIN_REF, commit=pin.commit)
         outcome = bring(git, wish, task.access(root), target.name)
         if outcome.rc != 0:
             raise git_failure(f"{pin.path} could not be fetched.", outcome, pin.url)

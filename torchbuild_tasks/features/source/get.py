@@ -31,7 +31,7 @@ from torchbuild_tasks.system import files, lock
 from torchbuild_tasks.system.git import cut_off, submodules
 from torchbuild_tasks.system.git.checkout import InTheWay, changed_files
 from torchbuild_tasks.system.git.complete import complete
-from torchbuild_tasks.system.git.fetch import MIRRORS, Access, Wish, access_for, bring, mirror_of
+from torchbuild_tasks.system.git.fetch import MIRRORS, Access, WantedCommit, access_for, bring, mirror_of
 from torchbuild_tasks.system.git.run import Git
 from torchbuild_tasks.system.git.transfer import Outcome, Reason, advice, find_reason, run
 from torchbuild_tasks.system.reading import read_text
@@ -251,7 +251,7 @@ def _check_out(task: Task, watched: Path, git: Git, note: Note, before: Note | N
     # A branch may move on while it is fetched, so it is fetched by its commit.
     into = f"refs/remotes/origin/{note.ref.removeprefix('refs/heads/')}" if branch else note.ref
     what = note.commit if branch or not note.ref else note.ref
-    wish = Wish(
+    wish = WantedCommit(
         url=note.url,
         what=what,
         into=into or f"refs/torchbuild/{note.commit}",

@@ -13,7 +13,7 @@ from torchbuild_tasks.features.source.choose import check_room, least_room
 from torchbuild_tasks.features.source.get import Task, git_failure, resolve
 from torchbuild_tasks.system.git import submodules
 from torchbuild_tasks.system.git.complete import AT_ONCE
-from torchbuild_tasks.system.git.fetch import MIRRORS, Access, Wish, fill_mirror, mirror_of
+from torchbuild_tasks.system.git.fetch import MIRRORS, Access, WantedCommit, fill_mirror, mirror_of
 from torchbuild_tasks.system.git.transfer import Reason, advice, find_reason
 from torchbuild_tasks.values import replace
 
@@ -39,7 +39,7 @@ def fill_mirrors(task: Task, word: str | None) -> None:
     task.report.stage(f"mirror {resolved.name} of {task.url} into {folder}")
     access = replace(task.access(folder), mirrors=folder)
     what = resolved.commit if resolved.branch or not resolved.ref else resolved.ref
-    top = Wish(url=task.url, what=what, into="", commit=resolved.commit, full=task.request.full)
+    top = WantedCommit(url=task.url, what=what, into="", commit=resolved.commit, full=task.request.full)
     outcome = fill_mirror(mirror_of(folder, task.url), top, access, "pytorch")
     if outcome.rc != 0:
         raise git_failure(f"{resolved.name} of {task.url} could not be mirrored.", outcome, task.url)
@@ -73,7 +73,7 @@ def _mirror_submodules(task: Task, access: Access, folder: Path, top: _Wanted) -
 
 
 def _mirror_one(access: Access, folder: Path, wanted: _Wanted) -> Reason | None:
-    wish = Wish(url=wanted.url, what=wanted.commit, into="", commit=wanted.commit)
+    wish = WantedCommit(url=wanted.url, what=wanted.commit, into="", commit=wanted.commit)
     name = wanted.url.rpartition("/")[2]
     outcome = fill_mirror(mirror_of(folder, wanted.url), wish, access, name)
     if outcome.rc != 0 and find_reason(outcome.words).again:

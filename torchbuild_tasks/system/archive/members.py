@@ -1,4 +1,4 @@
-"""Judge what an archive may hold: names and links, by the same rules on Linux and Windows.
+"""Check the names, links and sizes of an archive's members, by the same rules on Linux and Windows.
 
 An archive that unpacks on one system must unpack on the other, so Windows' rules hold everywhere.
 A backslash separates folders.
@@ -35,13 +35,13 @@ _DEVICES: Final = frozenset(
 )
 _PART_LIMIT: Final = 255  # bytes in one name: ext4, xfs; NTFS has 255 UTF-16 units
 _NAME_LIMIT: Final = 1024
-_LINK_STEPS: Final = 40  # as many as Linux follows
+_LINK_STEPS: Final = 40  # the limit of Linux
 
 Kind = Literal["file", "folder", "link"]
 
 
 class Member(msgspec.Struct, frozen=True, kw_only=True):
-    """One member as the archive announces it; `size` in bytes."""
+    """One member as the archive lists it; `size` in bytes."""
 
     name: str
     kind: Kind = "file"
@@ -50,7 +50,7 @@ class Member(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def refusal(archive: str, what: str, member: str = "") -> ArchiveRefused:
-    """Return the error that says what is wrong with an archive, or with one member of it."""
+    """Return the error about an archive, or about one member of it."""
     return ArchiveRefused(
         f"{archive} is not unpacked: {f'its member {member!r} ' if member else 'it '}{what}.",
         next_step="Nothing of it was kept. Compare the file's sha256 with what its publisher says; "
@@ -68,7 +68,7 @@ def refuse(archive: str, what: str, member: str = "") -> NoReturn:
 
 
 def fault(name: str) -> str:
-    """Return what is wrong with a member's name, as the end of a sentence; "" when nothing is."""
+    """Return what is wrong with a member's name, as the end of a sentence; "" for nothing."""
     try:
         size = len(name.encode())
     except UnicodeEncodeError:
@@ -97,18 +97,18 @@ def _part_fault(part: str) -> str:
 
 
 def parts_of(name: str) -> list[str]:
-    """Return the folders and the file of a name, with what means nothing left out."""
+    """Return the parts of a name, without empty ones and `.`."""
     return [part for part in name.replace("\\", "/").split("/") if part not in ("", ".")]
 
 
 def _same(path: str) -> str:
-    """Return the same for all spellings that are one file on Windows (and on macOS)."""
+    """Return a key that is equal for all spellings of one file on Windows (and macOS)."""
     return unicodedata.normalize("NFC", unicodedata.normalize("NFC", path).upper().casefold())
 
 
 @dataclass(kw_only=True)
 class Tree:
-    """All that an archive has announced so far, by path with `/`; refuses what breaks a rule.
+    """All members of an archive so far, by path with `/`; refuses members that break a rule.
 
     `size` counts the bytes announced, a link as a copy of what it leads to.
     """
@@ -125,10 +125,10 @@ class Tree:
     _spelled: dict[str, str] = field(default_factory=dict)
 
     def admit(self, member: Member) -> str:
-        """Take a member in; returns its path, "" for the folder itself.
+        """Check and add a member; return its path, "" for the folder itself.
 
         Raises:
-            ArchiveRefused: its name, or that it collides, or that it is too much.
+            ArchiveRefused: its name is bad or collides, or the archive gets too large.
         """
         if rule := fault(member.name):
             refuse(self.archive, rule, member.name)
@@ -176,12 +176,12 @@ class Tree:
             refuse(self.archive, f"would grow past the limit of {self.limit} bytes")
 
     def lead(self, path: str) -> str | None:
-        """Return where a link ends: the path of a file or folder of the archive, through other links.
+        """Resolve a link: return the path of a file or folder of the archive, through other links.
 
-        None: at nothing in the archive, where `dangling` allows that.
+        None if it leads to nothing in the archive and `dangling` allows that.
 
         Raises:
-            ArchiveRefused: it leaves the folder, turns in a circle or leads to nothing.
+            ArchiveRefused: it leaves the folder, is a loop, or leads to nothing.
         """
         at = parts_of(path)
         pending = self._steps(path)
@@ -204,7 +204,7 @@ class Tree:
         return parts_of(target)
 
     def _walk(self, path: str, at: list[str], pending: list[str]) -> str | None:
-        """Go along `pending` from `at`, both changed on the way; stops behind a link and returns it."""
+        """Follow `pending` from `at`, and modify both; stop at a link and return it."""
         while pending:
             part = pending.pop(0)
             if part == "..":
@@ -223,7 +223,7 @@ class Tree:
 
 
 def check_wheel_names(wheel: Wheel) -> None:
-    """Refuse a wheel with names that leave it, collide, or are links, or that would be too large.
+    """Refuse a wheel with names that leave it or collide, with links, or with too large files.
 
     Raises:
         ArchiveRefused: for the first of them.
@@ -237,14 +237,14 @@ def check_wheel_names(wheel: Wheel) -> None:
             refuse(wheel.file, f"is not written as a wheel's are, which is {path!r}", each.name)
 
 
-# ---------------- a folder while an archive is unpacked into it: every byte is counted, nothing overwritten
+# ---------------- a folder filled from an archive: every byte is counted, no file is overwritten
 
 
 CHUNK: Final = 1 << 20
 
 
 class Filling:
-    """Announce members, write them, then `finish`.
+    """A folder that is filled from an archive: announce members, write them, then `finish`.
 
     Args:
         folder: an empty folder; its mode is what files get, executables with the x bits.
@@ -267,18 +267,18 @@ class Filling:
         return self.tree.admit(member)
 
     def create(self, path: str) -> BinaryIO:
-        """Open an announced file for `put`; the caller closes it."""
+        """Create an announced file for `put`; the caller closes it."""
         self._make(path.rpartition("/")[0])
         self._written.add(path)
         place = self.folder / path
         with translate_errors(DownloadFailed, place):
             try:
                 return place.open("xb")
-            except FileExistsError:  # a short name (PROGRA~1), or a system with rules of its own
+            except FileExistsError:  # an existing short name (PROGRA~1), or other rules of the system
                 refuse(self.tree.archive, "is another member's file on this system", path)
 
     def put(self, out: BinaryIO, data: bytes) -> None:
-        """Write to a file from `create`, within the limit of the archive."""
+        """Write to a file from `create`, within the size limit of the archive."""
         self.done += len(data)
         if self.done > self.tree.limit:
             refuse(self.tree.archive, f"grows past the limit of {self.tree.limit} bytes")
@@ -288,7 +288,7 @@ class Filling:
             self.tell()
 
     def tell(self) -> None:
-        """Say how far it is."""
+        """Report the progress."""
         self._reported = self.done
         self._tell(self.done, self.total)
 
@@ -300,18 +300,18 @@ class Filling:
                 self.put(out, data)
 
     def link(self, path: str, target: str) -> None:
-        """Note the target of an announced link; created at the end, so nothing is written through it."""
+        """Record the target of an announced link, which is created last: no file is written through it."""
         self.tree.links[path] = target
 
     def hard_link(self, path: str, other: str) -> None:
-        """Write an announced file that is another name of one that is written already."""
+        """Write an announced file as a copy of one that is already written."""
         if other not in self._written:
             refuse(self.tree.archive, f"is a hard link to {other!r}, which is not a file before it", path)
         with (self.folder / other).open("rb") as source:
             self.write(path, iter(lambda: source.read(CHUNK), b""))
 
     def finish(self) -> None:
-        """Make the links and the empty folders, and compare all with what was announced.
+        """Create the links and empty folders, and compare the result with the announced members.
 
         A symbolic link is kept as one; on Windows, which lets few users make any, it
         becomes a copy of the file that it leads to.
@@ -339,7 +339,7 @@ class Filling:
             self._made.add(path)
 
     def _set_modes(self) -> None:
-        """Give x bits to executables only; by the folder's mode, which the umask has shaped."""
+        """Set x bits on executables only, by the mode of the folder, which follows the umask."""
         mode = self.folder.stat().st_mode & 0o777
         for path in self.tree.files:
             with translate_errors(DownloadFailed, self.folder / path):
@@ -352,7 +352,7 @@ class Filling:
             if sys.platform != "win32":
                 place.symlink_to(self.tree.links[path].replace("\\", "/"))
                 return
-            if end is None:  # a copy of nothing
+            if end is None:  # of a missing file
                 del self.tree.links[path]
                 return
             if end not in self.tree.files:

@@ -1,4 +1,4 @@
-"""Reads archives: one function for each kind, which announces its members and writes them.
+"""Read archives: one function for each kind announces its members and writes them.
 
 Zip and tar are the standard library's, 7z is py7zr's. Every name, size and link goes through
 `Filling` (system/archive/members.py), which refuses what may not be unpacked; nothing is
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 
 
 _WHEEL_SCRIPT: Final = re.compile(r"[^/]+\.data/scripts/.")
-# Of a zip member: the system whose attributes hold a Unix mode, and the flags of encryption, of strong
+# For a zip member: the system whose attributes hold a Unix mode, and the flags of encryption, of strong
 # encryption (both as in zipfile.py of Python 3.11) and of an encrypted directory (UNCONFIRMED).
 _UNIX: Final = 3
 _ENCRYPTED: Final = 0x1 | 0x40 | 0x2000
@@ -49,7 +49,7 @@ _BETWEEN: Final = 4 << 20  # bytes of tar headers between two members
 
 
 class Readable(Protocol):
-    """A file open for reading, whatever unpacks it."""
+    """A file open for reading, of any decompressor."""
 
     def read(self, size: int = -1, /) -> bytes: ...
 
@@ -58,7 +58,7 @@ OpenPacked = Callable[[Path], contextlib.AbstractContextManager[Readable]]  # of
 
 
 def read_file(archive: Path, filling: Filling) -> None:
-    """Copy an "archive" that is the file itself: a program."""
+    """Copy an "archive" that is a program itself."""
     size = archive.stat().st_size
     path = filling.announce(Member(name=archive.name, size=size, executable=True))
     filling.total = size
@@ -85,7 +85,7 @@ def _kind(filling: Filling, name: str, mode: int) -> Kind:
 
 
 def read_zip(archive: Path, filling: Filling) -> None:
-    """Unpack a zip archive; in a wheel, what lies under `*.data/scripts/` is executable."""
+    """Unpack a zip archive; in a wheel, files below `*.data/scripts/` are executable."""
     with zipfile.ZipFile(archive) as opened:
         wheel = archive.suffix == ".whl"
         members = [(info, _zip_member(filling, info, wheel)) for info in opened.infolist()]
@@ -138,7 +138,7 @@ def read_conda(archive: Path, filling: Filling) -> None:
 
 
 class _Metered:
-    """A stream that gives only so much between two members: a header could ask for any amount."""
+    """A stream with a limit for the bytes between two members: a header could ask for any amount."""
 
     def __init__(self, file: Readable, archive: str) -> None:
         self._file = file
@@ -156,7 +156,7 @@ class _Metered:
 
 
 class _Strict(tarfile.TarInfo):
-    """Headers that are not a silent end of the archive when they are broken."""
+    """Tar headers that raise an error if they are broken, instead of ending the archive silently."""
 
     @classmethod
     def fromtarfile(cls, tar: tarfile.TarFile) -> _Strict:
@@ -174,14 +174,14 @@ def _read_tar(file: Readable, filling: Filling) -> None:
 
 
 def _tar_members(file: Readable, archive: str) -> Iterator[tuple[tarfile.TarFile, tarfile.TarInfo]]:
-    """Yield each member of a tar while the stream stands at it."""
+    """Yield each member of a tar while the stream is at its data."""
     metered = _Metered(file, archive)
     metered.left = _BETWEEN
     with tarfile.open(fileobj=metered, mode="r|", tarinfo=_Strict) as opened:  # type: ignore[call-overload]
         while (info := opened.next()) is not None:
             metered.left = None
             yield opened, info
-            opened.members.clear()  # it would remember them all
+            opened.members.clear()  # tarfile would keep all members in memory
             metered.left = _BETWEEN
         while metered.read(CHUNK):  # up to the checksum at the very end
             pass
@@ -205,10 +205,11 @@ def names_of_tar_gz(archive: Path) -> Iterator[str]:
 
 
 def _read_member(opened: tarfile.TarFile, info: tarfile.TarInfo, filling: Filling) -> None:
-    """Read one member of a tar, at which the stream stands."""
-    name, archive = info.name, filling.tree.archive
+    """Read one member of a tar, whose data is next in the stream."""
+    name = info.name
+    archive = filling.tree.archive
     if info.isdir():
-        # tarfile takes the slashes from the end of a folder's name, also where nothing is left then.
+        # tarfile strips the slashes at the end of a folder's name, even if nothing is left.
         filling.announce(Member(name=name or "/", kind="folder"))
     elif info.issym():
         path = filling.announce(Member(name=name, kind="link", size=len(info.linkname)))
@@ -244,7 +245,7 @@ def _open_archive(archive: Path, name: str) -> Iterator[SevenZipFile]:
     from py7zr.exceptions import PasswordRequired, UnsupportedCompressionMethodError
 
     try:
-        # Of a file that is open already one thread reads, so that memory stays bounded.
+        # A file object, not a path: py7zr then reads with one thread, which bounds the memory.
         with archive.open("rb") as file, SevenZipFile(file) as opened:
             if opened.needs_password():
                 refuse(name, "is encrypted")
@@ -260,7 +261,7 @@ def _open_archive(archive: Path, name: str) -> Iterator[SevenZipFile]:
 
 
 def read_7z(archive: Path, filling: Filling) -> None:
-    """Unpack a 7z archive; solid blocks are decompressed piece by piece, never whole."""
+    """Unpack a 7z archive; solid blocks are decompressed piece by piece."""
     with _open_archive(archive, filling.tree.archive) as opened:
         kinds = _announce(opened, filling)
         writer = _Writer(filling, kinds)
@@ -303,7 +304,7 @@ def _7z_kind(info: ArchiveFile, archive: str) -> Kind:
 
 
 class _Writer:
-    """Writes one member after the other, as py7zr comes to it."""
+    """Writes one member after the other, in py7zr's order."""
 
     def __init__(self, filling: Filling, kinds: Mapping[str, Kind]) -> None:
         self._filling = filling
@@ -312,7 +313,7 @@ class _Writer:
         self._out: BinaryIO | None = None
 
     def begin(self, place: str) -> None:
-        """Begin the member that py7zr calls by the place it would have."""
+        """Begin a member; py7zr names it by its path on the disk."""
         self.end()
         self._path = Path(place).relative_to(self._filling.folder).as_posix()
         kind = self._kinds[self._path]
@@ -320,7 +321,7 @@ class _Writer:
         self._out = self._filling.create(self._path) if kind == "file" else io.BytesIO()
 
     def write(self, data: bytes) -> None:
-        """Add to the member."""
+        """Write to the current member."""
         assert self._out is not None
         if not isinstance(self._out, io.BytesIO):
             self._filling.put(self._out, data)
@@ -328,7 +329,7 @@ class _Writer:
             refuse(self._filling.tree.archive, "is a link to an endless name", self._path)
 
     def end(self) -> None:
-        """End the member that was begun last."""
+        """End the current member."""
         out = self._out
         self._out = None
         if isinstance(out, io.BytesIO) and self._kinds[self._path] == "link":
@@ -338,7 +339,7 @@ class _Writer:
 
 
 def _factory(writer: _Writer) -> WriterFactory:
-    """Return the writer as py7zr wants it: an object for every member, made when its turn comes."""
+    """Return the factory that py7zr asks for a writer of each member."""
     from py7zr.io import Py7zIO, WriterFactory
 
     class Place(Py7zIO):

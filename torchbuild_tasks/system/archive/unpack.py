@@ -1,4 +1,4 @@
-"""Unpacks an archive into a folder that is there whole, or not at all; packs one in the same way.
+"""Unpack an archive into a folder completely or not at all, and pack a folder.
 
 It grows next to that folder under a hidden name, with our mark in it from the first, and
 gets its own name by one rename. Names and links are judged by system/archive/members.py.
@@ -55,7 +55,7 @@ def unpack(
     holds: Sequence[str] = (),
     dangling: bool = False,
 ) -> None:
-    """Unpack `archive` into `folder`, which must not be there yet.
+    """Unpack `archive` into `folder`, which must not exist yet.
 
     x bits are kept, other rights and times are not. A symbolic link is kept where it leads
     to something in the archive; on Windows it becomes a copy of the file that it leads to,
@@ -126,11 +126,11 @@ def _check_holds(tree: Tree, holds: Sequence[str]) -> None:
         raise refusal(tree.archive, f"does not hold what it is wanted for: {', '.join(lacking)}")
 
 
-# ---------------- the other way round
+# ---------------- packing
 
 
 def pack(folder: Path, target: Path, kind: Literal["7z", "tar.bz2"]) -> None:
-    """Pack all that is in `folder`; the same files give the same tar, whoever packs it, and when.
+    """Pack the content of `folder` reproducibly: equal files give equal bytes.
 
     Raises:
         DownloadFailed: it cannot be written.

@@ -1,4 +1,4 @@
-"""Checks out a commit so that nothing of the user's is lost, also after a checkout that was cut off.
+"""Check out a commit without losing changes of the user's, also after an interrupted checkout.
 
 git refuses to overwrite what differs from its index, and after a checkout that was killed half of the
 files do. Those are known by their content: what is in the way may be overwritten when it is what the wanted
@@ -19,7 +19,7 @@ from torchbuild_tasks.system.git.transfer import Outcome, Watch, run
 
 
 class InTheWay(Exception):
-    """Files of the user's would be overwritten; the argument names them."""
+    """Files of the user's would be overwritten; the argument lists them."""
 
     def __init__(self, files: tuple[str, ...]) -> None:
         super().__init__(files)
@@ -27,12 +27,12 @@ class InTheWay(Exception):
 
 
 def check_out(git: Git, commit: str, name: str, watch: Watch, *, also: Sequence[str] = ()) -> Outcome:
-    """Check out a commit, over what a move that was cut off left.
+    """Check out a commit, also over the files of an interrupted checkout.
 
     Args:
         git: a worktree.
-        commit: where it goes; its objects are in the repository.
-        name: what the progress is called.
+        commit: the commit; its objects are in the repository.
+        name: the name in progress messages.
         also: as `files_in_the_way`.
 
     Raises:
@@ -48,12 +48,12 @@ def check_out(git: Git, commit: str, name: str, watch: Watch, *, also: Sequence[
 
 
 def files_in_the_way(git: Git, commit: str, *also: str) -> tuple[str, ...]:
-    """Return the files that differ from git's index, are staged or in the way, and are not of `commit`.
+    """Return changed, staged or untracked files that a checkout of `commit` would overwrite.
 
     Args:
         git: a worktree.
-        commit: where it is to go; its objects are in the repository.
-        also: other commits whose content counts as ours: where a move that was cut off went.
+        commit: the commit to check out; its objects are in the repository.
+        also: other commits whose files may be overwritten: the target of an interrupted checkout.
     """
     wanted = ids_in_tree(git, commit, "blob")
     others = (ids_in_tree(git, each, "blob") for each in dict.fromkeys(also) if each)
@@ -63,22 +63,22 @@ def files_in_the_way(git: Git, commit: str, *also: str) -> tuple[str, ...]:
         staged = ("diff", "--cached", "--name-only", "--no-renames", "-z", "--ignore-submodules=all", "HEAD")
         suspects.update(_names(git, *staged))
     tracked = set(_names(git, "ls-files", "-z"))
-    standing = _standing(git.folder)
-    obstacles = (standing(path) for path in wanted if path not in tracked)
-    # A link or a file that git tracks, where the commit has a folder, goes with the move.
+    obstacle_at = _obstacle_finder(git.folder)
+    obstacles = (obstacle_at(path) for path in wanted if path not in tracked)
+    # A tracked link or file, where the commit has a folder, is removed by the checkout.
     suspects.update(path for path in obstacles if path and path not in tracked)
     return tuple(
         sorted(
             path
             for path in suspects
-            if standing(path) == path
+            if obstacle_at(path) == path
             and not any(_is_of(git, path, blob) for blob in {tree.get(path) for tree in trees})
         )
     )
 
 
 def files_not_of(git: Git, commit: str) -> tuple[str, ...]:
-    """Return the files of a worktree without an index that do not hold what `commit` holds there, sorted."""
+    """Return the files of a worktree without an index that differ from `commit`, sorted."""
     wanted = ids_in_tree(git, commit, "blob")
     paths = []
     for folder, folders, names in os.walk(git.folder):
@@ -91,7 +91,7 @@ def files_not_of(git: Git, commit: str) -> tuple[str, ...]:
 
 
 def changed_files(git: Git, *, deleted: bool = True, untracked: bool = True) -> tuple[str, ...]:
-    """Return files that were changed, staged or added (and are not ignored), by their paths in it, sorted.
+    """Return the changed, staged and added files (not ignored ones), relative to the worktree, sorted.
 
     Args:
         git: the worktree.
@@ -108,25 +108,25 @@ def _names(git: Git, *words: str) -> list[str]:
     return [name for name in output.split("\0") if name]
 
 
-def _standing(root: Path) -> Callable[[str], str | None]:
-    """Return what says which file stands at a path of the worktree, or above it; None for none.
+def _obstacle_finder(root: Path) -> Callable[[str], str | None]:
+    """Return a function from a path to the existing file or link at it or above it; None for none.
 
     A path through a link (`.jenkins -> .ci` of 2.0, where 1.10 has a folder) names a file elsewhere.
     """
 
     @functools.cache
-    def standing(path: str) -> str | None:
+    def obstacle_at(path: str) -> str | None:
         above = path.rpartition("/")[0]
-        if above and (obstacle := standing(above)):
+        if above and (obstacle := obstacle_at(above)):
             return obstacle
         place = root / path
         return path if place.is_symlink() or place.is_file() else None
 
-    return standing
+    return obstacle_at
 
 
 def _is_of(git: Git, path: str, blob: str | None) -> bool:
-    """Say whether a file holds this blob, or the beginning of it."""
+    """Say whether a file has the content of this blob, or the beginning of it."""
     if blob is None:
         return False
     place = git.folder / path
@@ -144,7 +144,7 @@ def _blob_id(data: bytes, like: str) -> str:
 
 
 def ids_in_tree(git: Git, commit: str, kind: Literal["blob", "commit"]) -> dict[str, str]:
-    """Return the ids of the files ("blob") or submodules ("commit") in the tree of a commit, by their paths.
+    """Return the ids of the files ("blob") or submodules ("commit") of a commit, by path.
 
     There are none where the repository lacks the commit.
     """

@@ -1,4 +1,4 @@
-"""Brings all submodules of a checkout to the commits that it wants.
+"""Check out all submodules of a checkout at the commits that it records.
 
 Several are fetched at once; those that fail are tried again one by one, and what still fails is named, all
 at once. A worktree borrows from the checkout that it belongs to before anything is fetched.
@@ -19,7 +19,7 @@ import msgspec
 from torchbuild_tasks.errors import SourceError
 from torchbuild_tasks.system.git import submodules
 from torchbuild_tasks.system.git.checkout import InTheWay
-from torchbuild_tasks.system.git.fetch import Access, Wish, borrow, bring
+from torchbuild_tasks.system.git.fetch import Access, WantedCommit, borrow, bring
 from torchbuild_tasks.system.git.run import Git
 from torchbuild_tasks.system.git.submodules import Module
 from torchbuild_tasks.system.git.transfer import Outcome, Reason, Watch, advice, find_reason, run
@@ -28,9 +28,9 @@ from torchbuild_tasks.values import replace
 AT_ONCE: Final = 8
 _WAITS: Final = (1.0, 3.0)  # seconds before each further try
 _SLICE: Final = 0.2  # seconds: Windows notices a Ctrl-C only between waits
-# No branch holds the commit: so the next fetch knows of it, and `keep_head` that it is not the user's.
+# A ref for the commit, which no branch has: the next fetch can use it, and `keep_head` knows it as ours.
 _COMMIT_REF: Final = "refs/torchbuild/commit"
-_NOTE_EVERY: Final = 10.0  # seconds between notes of how many are there
+_NOTE_EVERY: Final = 10.0  # seconds between two progress notes
 
 
 class _Failed(Exception):
@@ -42,7 +42,7 @@ class _Failed(Exception):
 
 
 class _Job(msgspec.Struct, frozen=True, kw_only=True):
-    """The means of checking out each submodule; `left_out` grows with those that nothing needs."""
+    """The parameters for each submodule; `left_out` collects those that are not needed."""
 
     access: Access
     sync: bool
@@ -51,7 +51,7 @@ class _Job(msgspec.Struct, frozen=True, kw_only=True):
     left_out: list[str]
 
     def list_needed(self, git: Git, prefix: str = "") -> list[Module]:
-        """Return the submodules of a worktree that are needed, with their addresses written down."""
+        """Return the needed submodules of a worktree, and write their addresses into its configuration."""
         modules = submodules.modules(git, prefix)
         self.left_out.extend(module.top for module in modules if not self.needed(module.top))
         modules = tuple(module for module in modules if self.needed(module.top))
@@ -63,7 +63,7 @@ class _Job(msgspec.Struct, frozen=True, kw_only=True):
 def complete(
     git: Git, access: Access, needed: Callable[[str], bool], *, sync: bool = False, main: Git | None = None
 ) -> tuple[str, ...]:
-    """Bring every submodule that is needed to the commit that its checkout wants.
+    """Check out every needed submodule at its recorded commit.
 
     Args:
         git: the checkout.
@@ -116,7 +116,7 @@ def _at_once(job: _Job, first: list[Module], tally: _Tally) -> list[tuple[Module
 
 
 def _one_by_one(job: _Job, failed: list[tuple[Module, Reason]], tally: _Tally) -> list[tuple[Module, Reason]]:
-    """Try the failed ones again, each alone: a server may take no more than so many at once."""
+    """Retry failed submodules one by one: a server may limit parallel connections."""
     for seconds in _WAITS:
         again = [(module, why) for module, why in failed if why.again]
         failed = [(module, why) for module, why in failed if not why.again]
@@ -134,7 +134,7 @@ def _one_by_one(job: _Job, failed: list[tuple[Module, Reason]], tally: _Tally) -
 
 
 def _update_module(job: _Job, module: Module) -> list[Module]:
-    """Have one submodule at its commit; return those of its own that are needed."""
+    """Check out one submodule; return the needed submodules inside it."""
     config = job.access.config
     git = Git(folder=module.folder, config=config)
     is_new = submodules.head(module, config) != module.commit
@@ -163,7 +163,7 @@ def _check_out(job: _Job, module: Module) -> None:
 
 
 def _lacks_ref(git: Git, commit: str) -> bool:
-    """Say whether a run was killed after it had a commit checked out and before it had the ref written.
+    """Say whether a run was killed between the checkout of a commit and the writing of its ref.
 
     A repository that the user's git fetched has refs of its own and none of ours.
     """
@@ -172,7 +172,7 @@ def _lacks_ref(git: Git, commit: str) -> bool:
 
 
 def _fetch_commit(git: Git, module: Module, job: _Job) -> Outcome:
-    """Fetch a submodule's commit: from the main checkout, from its address, then from the one listed.
+    """Fetch a submodule's commit: from the main checkout, its configured address, or the listed one.
 
     A server that hands out branches and tags only is asked for all of those.
     """
@@ -182,7 +182,7 @@ def _fetch_commit(git: Git, module: Module, job: _Job) -> Outcome:
     if module.foreign and module.url == module.listed and not git.has(module.commit):
         return Outcome(rc=128, words=(f"fatal: {module.url} is a place on this machine: {_FOREIGN}",))
     for url in dict.fromkeys((module.url, module.listed)):
-        wish = Wish(url=url, what=module.commit, into="", commit=module.commit)
+        wish = WantedCommit(url=url, what=module.commit, into="", commit=module.commit)
         outcome = bring(git, wish, job.access, module.top)
         if outcome.rc == 0 or find_reason(outcome.words).kind != "missing":
             break
@@ -201,7 +201,7 @@ _FOREIGN: Final = (
 
 
 def _lender(module: Module, job: _Job) -> Git | None:
-    """Return the repository of a submodule of the main checkout, even one that its present commit lacks."""
+    """Return a submodule's repository in the main checkout, even if its present commit lacks it."""
     if job.main is None:
         return None
     same = Git(folder=job.main.folder / module.top, config=job.main.config)
@@ -230,7 +230,7 @@ def _error(root: Path, failed: list[tuple[Module, Reason]]) -> SourceError:
 
 
 class _Tally:
-    """All submodules as one transfer: how many there are, how many are done, how much came."""
+    """The progress of all submodules as one transfer: their number, those done, the bytes received."""
 
     def __init__(self, watch: Watch) -> None:
         self._tell = watch.transfer
@@ -247,7 +247,7 @@ class _Tally:
             self._tell("submodules", sum(self._bytes.values()), total)
 
     def count_one(self) -> None:
-        """Count one that is laid out."""
+        """Count one finished submodule."""
         self.done += 1
         if time.monotonic() - self._noted > _NOTE_EVERY:
             self._noted = time.monotonic()

@@ -1,4 +1,4 @@
-"""Clears what a killed run left: git processes that still work for it, and the lock files of those that died.
+"""Clean up after a killed run: its running git processes, and the lock files of those that died.
 
 Called only with our lock on the checkout held. A git that the user started is never ended, and while one
 works in the checkout no lock file is removed.
@@ -26,7 +26,7 @@ _TEMPORARY: Final = ("tmp_pack_", "tmp_idx_", "tmp_obj_")
 
 @contextlib.contextmanager
 def mark_change(state: Path, tree: Path, git_dir: Path) -> Iterator[None]:
-    """Mark that we change a repository; what a run that was cut off left is cleared first.
+    """Mark that we change a repository; clean up after an interrupted run first.
 
     Args:
         state: the folder that holds the mark.
@@ -51,7 +51,7 @@ def mark_change(state: Path, tree: Path, git_dir: Path) -> Iterator[None]:
 
 
 def was_cut_off(state: Path) -> bool:
-    """Say whether a run changes the repository now, or was killed while it did."""
+    """Say whether a run is changing the repository, or was killed while it did."""
     return (state / MARK).exists()
 
 
@@ -64,7 +64,7 @@ def _gits() -> Iterator[psutil.Process]:
 
 
 def end_orphans(tree: str) -> None:
-    """End the git processes that a killed run of ours left at work on a checkout."""
+    """End the git processes that a killed run left running in a checkout."""
     import psutil
 
     for each in list(_gits()):
@@ -74,7 +74,7 @@ def end_orphans(tree: str) -> None:
 
 
 def remove_locks(tree: Path, git_dir: Path) -> None:
-    """Remove the lock files and the unfinished packs that killed git processes left.
+    """Remove the lock files and unfinished packs of killed git processes.
 
     Raises:
         SourceError: there are locks, and a git works there.
@@ -94,7 +94,7 @@ def remove_locks(tree: Path, git_dir: Path) -> None:
 
 
 def _below(git_dir: Path) -> Iterator[Path]:
-    """Yield the files of a repository and its submodules' where git puts locks or unfinished packs."""
+    """Yield the files of a repository and its submodules in folders with lock files or unfinished packs."""
     for folder, folders, names in os.walk(git_dir):
         if Path(folder).name == "objects":
             folders[:] = [name for name in folders if name == "pack"]

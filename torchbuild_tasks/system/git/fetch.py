@@ -1,4 +1,4 @@
-"""Brings one commit, or one ref, into a repository: from its address, or through the mirror store.
+"""Fetch one commit or ref into a repository, from its address or through the mirror store.
 
 The mirror store is a folder of bare repositories, one for each address. Where it exists, all that is
 fetched goes through it, so that a second checkout needs no network.
@@ -37,14 +37,14 @@ _PARTIAL: Final = ("--get-regexp", r"^remote\..*\.promisor$")
 _ANY_COMMIT: Final = "--upload-pack=git -c uploadpack.allowAnySHA1InWant=true upload-pack"
 
 
-class Wish(msgspec.Struct, frozen=True, kw_only=True):
-    """The commit that is wanted of a repository.
+class WantedCommit(msgspec.Struct, frozen=True, kw_only=True):
+    """A commit to fetch from a repository.
 
     Args:
-        url: where it is.
+        url: the address.
         what: a full ref ("refs/tags/v2.9.1") or a commit.
-        into: the ref that is to keep it.
-        commit: the commit that it is.
+        into: the local ref for it.
+        commit: its commit id.
         full: with all history.
     """
 
@@ -56,7 +56,7 @@ class Wish(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Access(msgspec.Struct, frozen=True, kw_only=True):
-    """The access to repositories: the settings that go with each git, the mirror store, the watch.
+    """The access to repositories: the settings for every git command, the mirror store, the watch.
 
     Args:
         config: NAME=VALUE settings, the mirrors of torchbuild.toml among them.
@@ -75,7 +75,7 @@ class Access(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class FetchReport(Protocol):
-    """A report of what is fetched."""
+    """Receives reports on fetches."""
 
     def note(self, text: str) -> None: ...
     def transfer(self, name: str, done: int, total: int | None) -> None: ...
@@ -84,7 +84,7 @@ class FetchReport(Protocol):
 def access_for(
     tree: Path, report: FetchReport, *, config: tuple[str, ...], store: Path, offline: bool
 ) -> Access:
-    """Return how repositories are reached for a checkout; the mirror store is used once it exists.
+    """Return the access to repositories for a checkout; the mirror store is used if it exists.
 
     Raises:
         UsageError: TORCHBUILD_STALL is not a number of seconds.
@@ -94,8 +94,8 @@ def access_for(
     return Access(config=config, mirrors=mirrors if mirrors.is_dir() else None, offline=offline, watch=watch)
 
 
-def bring(git: Git, wish: Wish, access: Access, name: str) -> Outcome:
-    """Fetch what is wanted, if it is not there.
+def bring(git: Git, wish: WantedCommit, access: Access, name: str) -> Outcome:
+    """Fetch a commit, unless it is present.
 
     A repository with all its history keeps it: only a new or a shallow one is fetched into shallowly.
     """
@@ -110,39 +110,39 @@ def bring(git: Git, wish: Wish, access: Access, name: str) -> Outcome:
     return outcome if outcome.rc else _fetch(git, wish, str(mirror), access, name)
 
 
-def _is_stored(git: Git, wish: Wish, ref: str) -> bool:
-    """Say whether the repository holds the commit, and that ref keeps it where one is given."""
+def _is_stored(git: Git, wish: WantedCommit, ref: str) -> bool:
+    """Say whether the repository has the commit, and the given ref points to it."""
     if not git.has(wish.commit) or (wish.full and is_shallow(git)):
         return False
     return not ref or git.output("rev-parse", "--verify", "--quiet", f"{ref}^{{commit}}") == wish.commit
 
 
 def borrow(git: Git, commit: str, lender: Git, access: Access, name: str) -> None:
-    """Take a commit from another repository on this machine, if it has it.
+    """Copy a commit from another repository on this machine, if that has it.
 
-    A new repository gets hard links to all objects: that takes no room, and, unlike git's alternates, still
-    holds when the other one is tidied up (`git gc`) or removed. What does not work is left to `bring`.
+    A new repository gets hard links to all objects, which take no space and, unlike git's alternates, stay
+    valid after `git gc` or removal of the other one. After a failure `bring` fetches the commit.
 
     Raises:
         SourceError: a file cannot be written.
     """
-    # A new one may hold the half that a killed run linked, so that it has the commit and not its files.
+    # In a new one a killed run may have linked only a part: the commit without its files.
     if not lender.has(commit) or (git.has(commit) and not is_new(git)):
         return
     shallow = is_shallow(lender)
     objects = lender.folder / (lender.output("rev-parse", "--git-path", "objects") or "")
-    # The objects of one that holds only a part would look like the whole.
+    # The objects of a partial repository would look complete.
     parts = shallow or (objects / _ALTERNATES).exists() or lender.output("config", *_PARTIAL) is not None
     if is_new(git) and not parts:
         _link_objects(objects, git.folder / "objects")
     if not git.has(commit):
-        wish = Wish(url=str(lender.folder), what=commit, into="", commit=commit)
+        wish = WantedCommit(url=str(lender.folder), what=commit, into="", commit=commit)
         options = (_ANY_COMMIT, *(("--update-shallow",) if shallow else ()))
         _fetch(git, wish, wish.url, access, name, *options)
 
 
 def _link_objects(source: Path, target: Path) -> None:
-    """Have each object and each pack of a repository in another one; an index comes after its pack."""
+    """Link each object and each pack of a repository into another one; an index after its pack."""
     for folder, folders, names in os.walk(source):
         folders[:] = [each for each in folders if each != "info"]
         place = target / Path(folder).relative_to(source)
@@ -159,23 +159,23 @@ def _link(source: Path, target: Path) -> None:
         os.link(source, target)
     except FileExistsError:
         raise
-    except OSError:  # another file system, or one without hard links
-        part = target.with_name(f"tmp_obj_{target.name}")  # as git calls what it has not written whole
+    except OSError:  # another file system, or no hard links
+        part = target.with_name(f"tmp_obj_{target.name}")  # git's name for an unfinished file
         shutil.copyfile(source, part)
         files.replace(part, target)
 
 
-def _fetch(git: Git, wish: Wish, address: str, access: Access, name: str, *options: str) -> Outcome:
+def _fetch(git: Git, wish: WantedCommit, address: str, access: Access, name: str, *options: str) -> Outcome:
     spec = f"+{wish.what}:{wish.into}" if wish.into else wish.what
     specs: tuple[str, ...] = (spec,)
     extra: tuple[str, ...] = ()
     if wish.full:
-        # A branch's place is filled by all branches; git refuses two sources for one place, and the commit is
-        # named apart, since the branch may move on before it is fetched.
+        # git refuses two sources for one destination, which `refs/heads/*` fills for a branch; the commit is
+        # named separately, because the branch may move before it is fetched.
         spec = wish.what if wish.into.startswith("refs/remotes/origin/") else spec
         specs = (spec, "+refs/heads/*:refs/remotes/origin/*", "+refs/tags/*:refs/tags/*")
         extra = ("--unshallow",) if is_shallow(git) else ()
-        if address == wish.url:  # a local mirror has all blobs, and need not be asked again later
+        if address == wish.url:  # a local mirror has all blobs, so no filter
             extra, address = (*extra, "--filter=blob:none"), "origin"
     elif is_shallow(git) or is_new(git):
         extra = ("--depth=1",)
@@ -184,12 +184,12 @@ def _fetch(git: Git, wish: Wish, address: str, access: Access, name: str, *optio
 
 
 def is_shallow(git: Git) -> bool:
-    """Say whether a repository holds only a part of its history."""
+    """Say whether a repository is shallow."""
     return git.output("rev-parse", "--is-shallow-repository") == "true"
 
 
 def shallow_commits(git: Git) -> frozenset[str]:
-    """Return the commits whose history was left out when they were fetched."""
+    """Return the commits at the boundary of a shallow repository."""
     place = git.output("rev-parse", "--git-path", "shallow")
     with contextlib.suppress(OSError):
         return frozenset((git.folder / (place or "")).read_text("ascii").split())
@@ -197,7 +197,7 @@ def shallow_commits(git: Git) -> frozenset[str]:
 
 
 def is_new(git: Git) -> bool:
-    """Say whether nothing was fetched into a repository yet."""
+    """Say whether a repository has no objects yet."""
     return (
         git.output("for-each-ref", "--count=1") == ""
         and git.output("rev-parse", "--verify", "-q", "HEAD") is None
@@ -208,15 +208,15 @@ def is_new(git: Git) -> bool:
 
 
 def mirror_of(mirrors: Path, url: str) -> Path:
-    """Return the folder of an address's mirror: host and path, and a few digits that tell addresses apart."""
+    """Return the folder of an address's mirror: host, path, and some digits of a hash."""
     parts = urlsplit(url.removesuffix("/").removesuffix(".git"))
     words = re.sub(r"[^\w.-]+", "-", f"{parts.hostname or 'local'}{parts.path[-60:]}".replace("/", "-"))
     digits = hashlib.sha256(url.removesuffix("/").removesuffix(".git").encode()).hexdigest()[:8]
     return mirrors / f"{words.strip('-.')}-{digits}.git"
 
 
-def fill_mirror(mirror: Path, wish: Wish, access: Access, name: str) -> Outcome:
-    """Make sure that the mirror holds what is wanted; one run at a time works on it.
+def fill_mirror(mirror: Path, wish: WantedCommit, access: Access, name: str) -> Outcome:
+    """Fetch a commit into the mirror unless it is there; one run at a time.
 
     Raises:
         SourceError: the mirror cannot be written.
@@ -241,23 +241,23 @@ def fill_mirror(mirror: Path, wish: Wish, access: Access, name: str) -> Outcome:
             return run(git, words, name, replace(access.watch, tree=str(mirror)))
 
 
-def _ref_to_keep(wish: Wish) -> str:
+def _ref_to_keep(wish: WantedCommit) -> str:
     return wish.what if wish.what.startswith("refs/") else f"refs/torchbuild/{wish.commit}"
 
 
-def _depth(git: Git, wish: Wish) -> tuple[str, ...]:
+def _depth(git: Git, wish: WantedCommit) -> tuple[str, ...]:
     if wish.full:
         return ("--unshallow",) if is_shallow(git) else ()
     return ("--no-tags", "--depth=1") if is_shallow(git) or is_new(git) else ("--no-tags",)
 
 
-def _specs(wish: Wish) -> tuple[str, ...]:
+def _specs(wish: WantedCommit) -> tuple[str, ...]:
     return (f"+{wish.what}:{_ref_to_keep(wish)}", *(_ALL if wish.full else ()))
 
 
 @contextlib.contextmanager
 def _lock_mirror(mirror: Path, access: Access, name: str) -> Iterator[None]:
-    """Hold the mirror; another thread of ours, or another run, that fetches into it is waited for."""
+    """Lock the mirror; wait for other threads and other runs."""
     import filelock
 
     folder = mirror.parent.parent / LOCKS
@@ -282,7 +282,7 @@ def _lock_mirror(mirror: Path, access: Access, name: str) -> Iterator[None]:
 
 
 def mirrors_in(mirrors: Path) -> tuple[tuple[str, Path], ...]:
-    """Return address and folder of each mirror in the store, sorted."""
+    """Return the address and folder of each mirror in the store, sorted."""
     known = []
     for folder in sorted(mirrors.iterdir()) if mirrors.is_dir() else ():
         if (folder / "HEAD").is_file() and (url := Git(folder=folder).output("config", "--local", _MARK)):
@@ -291,7 +291,7 @@ def mirrors_in(mirrors: Path) -> tuple[tuple[str, Path], ...]:
 
 
 def lost_alternates(git: Git) -> tuple[str, ...]:
-    """Return the folders of objects that a repository borrows from (git's alternates) and that are gone."""
+    """Return the missing folders among a repository's alternates."""
     place = git.output("rev-parse", "--git-path", f"objects/{_ALTERNATES}")
     lines: list[str] = []
     with contextlib.suppress(OSError):

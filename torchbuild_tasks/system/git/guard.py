@@ -1,4 +1,4 @@
-"""The settings that git gets with every command, so that those of a repository start no program.
+"""The settings for every git command by which those of a repository cannot start a program.
 
 A repository may come with a `.git/config` that another person wrote, and many of git's settings are command
 lines. What the user's own settings say (system, global, GIT_CONFIG_* of the environment) counts as ever;
@@ -15,15 +15,15 @@ from typing import Final
 
 Pairs = tuple[tuple[str, str], ...]
 
-# git-config(1) of 2.49 describes each. `core.fsmonitor` and hooks are in every repository's reach.
+# git-config(1) of 2.49 describes each. Any repository can set `core.fsmonitor` and hooks.
 _ALWAYS: Final[Pairs] = (
     ("core.fsmonitor", "false"),
-    ("core.hooksPath", "/dev/null"),  # Git for Windows knows it, too
+    ("core.hooksPath", "/dev/null"),  # Git for Windows accepts it, too
     ("core.askPass", ""),
     ("core.pager", "cat"),
     ("credential.interactive", "false"),
     ("protocol.ext.allow", "never"),
-    ("submodule.recurse", "false"),  # what is in a submodule is asked for there, with its own answer
+    ("submodule.recurse", "false"),  # a submodule is queried separately, with its own settings
     ("fetch.recurseSubmodules", "false"),
     ("status.submoduleSummary", "false"),
     ("log.showSignature", "false"),
@@ -38,12 +38,12 @@ _FIXED: Final = {
     "GIT_PAGER": "cat",
     "LC_ALL": "C",
 }
-# A repository may say that what it lacks is to be had from a server whenever something asks for it; a look
-# does without. The first is of git 2.44.
+# A repository can name a server for missing objects, which git then fetches on demand; reading commands
+# must not. The first variable is of git 2.44.
 WITHOUT_SERVERS: Final = {"GIT_NO_LAZY_FETCH": "1", "GIT_ALLOW_PROTOCOL": "none"}
-# The user's own word where it is there.
+# The user's own value wins.
 _UNLESS_SET: Final = {"GIT_ASKPASS": "", "SSH_ASKPASS_REQUIRE": "never", "GCM_INTERACTIVE": "never"}
-# What a hook sets for its own repository would send our commands there.
+# A hook sets these for its own repository; our commands would use that one.
 _SET_BY_HOOKS: Final = (
     "GIT_DIR",
     "GIT_WORK_TREE",
@@ -53,7 +53,7 @@ _SET_BY_HOOKS: Final = (
     "GIT_COMMON_DIR",
 )
 
-# Settings that are command lines (in git's lower case), and what takes the place of a repository's own.
+# Settings that are command lines (in git's lower case), and the value that replaces a repository's own.
 _PROGRAMS: Final[tuple[tuple[str, str], ...]] = (
     (r"filter\..*\.(?:clean|smudge|process)", ""),
     (r"core\.sshcommand", "ssh"),
@@ -68,17 +68,17 @@ _PROGRAMS: Final[tuple[tuple[str, str], ...]] = (
     (r"core\.gitproxy", ""),
     (r"gc\.recentobjectshook", ""),
 )
-# Of these git takes the first, or all, so nothing can be laid over them: instead they cannot be read.
+# git uses the first of these, or all, so they cannot be overridden; instead their use is disabled.
 _FIRST_COUNTS: Final[tuple[tuple[str, Pairs], ...]] = (
-    (".uploadpack", (("protocol.file.allow", "never"),)),  # elsewhere it runs on the server
-    (".receivepack", ()),  # nothing is pushed
+    (".uploadpack", (("protocol.file.allow", "never"),)),  # over other transports it runs on the server
+    (".receivepack", ()),  # we never push
     ("gc.recentobjectshook", (("gc.auto", "0"), ("maintenance.auto", "false"))),
     ("core.gitproxy", ()),  # GIT_PROXY_COMMAND
 )
 _REQUIRED: Final = r"filter\..*\.required"
-_MARK: Final = "torchbuild.guard"  # in the answer of every git that reads GIT_CONFIG_COUNT (2.31, 2021)
+_MARK: Final = "torchbuild.guard"  # in the output of every git that reads GIT_CONFIG_COUNT (2.31, 2021)
 _NEUTRAL: Final = tuple((re.compile(pattern, re.DOTALL), neutral) for pattern, neutral in _PROGRAMS)
-_OWN: Final = (b"local", b"worktree")  # scopes that the repository brings
+_OWN: Final = (b"local", b"worktree")  # scopes of the repository
 
 QUESTION: Final = (
     *("config", "--show-scope", "-z", "--get-regexp"),
@@ -100,17 +100,17 @@ def environment(environ: Mapping[str, str], answer: bytes | None = None) -> dict
         entries = tuple(_entries(answer))
         pairs += overrides(entries)
         if any(own and key == "core.gitproxy" for own, key, _ in entries):
-            env.setdefault("GIT_PROXY_COMMAND", "")  # the first of them counts, so none is laid over
+            env.setdefault("GIT_PROXY_COMMAND", "")  # git uses the first, so it cannot be overridden
         if answer and not any(key == _MARK for _, key, _ in entries):
             return _for_old(env, pairs)
     return _with_config(env, pairs)
 
 
 def overrides(entries: Iterable[tuple[bool, str, str]]) -> Pairs:
-    """Return what is laid over the repository's own command lines.
+    """Return the settings that override the command lines in a repository's configuration.
 
     Args:
-        entries: whether the repository says it, the key, the value; in git's order.
+        entries: whether it is the repository's, the key, the value; in git's order.
     """
     entries = tuple(entries)
     users = {key: value for own, key, value in entries if not own}
@@ -121,10 +121,12 @@ def overrides(entries: Iterable[tuple[bool, str, str]]) -> Pairs:
         if not own or neutral is None or (key.endswith(".update") and not value.startswith("!")):
             continue
         settings[key] = users.get(key, neutral)
-        if key.startswith("filter.") and key not in users:  # a filter that is required and empty is an error
+        if (
+            key.startswith("filter.") and key not in users
+        ):  # a required filter with an empty command is an error
             loose.append(key.rpartition(".")[0] + ".required")
     pairs = [*settings.items(), *((key, "false") for key in loose)]
-    if any(key.startswith("credential.") for key in settings):  # an empty one forgets all before it
+    if any(key.startswith("credential.") for key in settings):  # an empty value resets the list
         pairs = [
             (key, "" if key in settings and key.startswith("credential.") else value) for key, value in pairs
         ]
@@ -139,7 +141,7 @@ def _any_ends(keys: Iterable[str], ending: str) -> bool:
 
 
 def _entries(answer: bytes) -> Iterator[tuple[bool, str, str]]:
-    """Read `git config --show-scope -z`: scope NUL key LF value NUL."""
+    """Parse `git config --show-scope -z`: scope NUL key LF value NUL."""
     words = answer.split(b"\0")
     for scope, entry in zip(words[::2], words[1::2], strict=False):
         key, _, value = entry.decode("utf-8", "surrogateescape").partition("\n")
@@ -148,17 +150,18 @@ def _entries(answer: bytes) -> Iterator[tuple[bool, str, str]]:
 
 
 def _with_config(environ: Mapping[str, str], pairs: Pairs) -> dict[str, str]:
-    """Add settings to those that GIT_CONFIG_COUNT of the environment has."""
+    """Add settings to those in GIT_CONFIG_COUNT of the environment."""
     count = environ.get("GIT_CONFIG_COUNT", "")
     first = int(count) if count.isdecimal() and len(count) < 6 else 0
     env = {**environ, "GIT_CONFIG_COUNT": str(first + len(pairs))}
     for number, (key, value) in enumerate(pairs, first):
-        env[f"GIT_CONFIG_KEY_{number}"], env[f"GIT_CONFIG_VALUE_{number}"] = key, value
+        env[f"GIT_CONFIG_KEY_{number}"] = key
+        env[f"GIT_CONFIG_VALUE_{number}"] = value
     return env
 
 
 def _for_old(environ: Mapping[str, str], pairs: Pairs) -> dict[str, str]:
-    """Say the same to git before 2.31, as its `git -c` hands settings on to the gits that it starts."""
+    """Set GIT_CONFIG_PARAMETERS, by which `git -c` passes settings on; git before 2.31 reads only that."""
     words = (f"{key}={value}".replace("'", "'\\''").replace("!", "'\\!'") for key, value in pairs)
     words_before = [environ.get("GIT_CONFIG_PARAMETERS", ""), *(f"'{word}'" for word in words)]
     return {**environ, "GIT_CONFIG_PARAMETERS": " ".join(filter(None, words_before))}

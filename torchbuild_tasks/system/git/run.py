@@ -1,4 +1,4 @@
-"""Runs short git commands in one folder: their output, or git's own words as an error."""
+"""Run short git commands in one folder; return their output, or raise git's message as an error."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ from torchbuild_tasks.system import process
 from torchbuild_tasks.system.git import guard
 
 _LOGIN: Final = re.compile(r"(?P<scheme>https?://)(?P<login>[^/@\s]*:[^/\s]*)@(?P<host>[^/@\s?#=]+)")
-_COUNT: Final = "GIT_CONFIG_COUNT"  # of git 2.31; with _KEY_n and _VALUE_n, read behind all files
-# Commands that read settings and names, and start nothing whatever the settings say.
+_COUNT: Final = "GIT_CONFIG_COUNT"  # of git 2.31; with _KEY_n and _VALUE_n, read after all files
+# Commands that read settings and names, and start no program whatever the settings are.
 _READS: Final = ("config", "rev-parse", "check-ref-format")
-# Those that tell of what is there, and do so without asking a server for it.
+# Commands that read the repository, and must not fetch missing objects.
 _LOOKS: Final = (
     *("status", "diff", "log", "describe", "ls-files", "ls-tree", "cat-file", "for-each-ref"),
     *("rev-list", "rev-parse", "merge-base", "diff-index", "diff-tree", "diff-files"),
 )
-# Those that would show a file by a program that the settings name.
+# Commands that would show a file by a program of the settings.
 _SHOWS: Final = ("diff", "log", "show", "format-patch", "diff-index", "diff-tree", "diff-files")
 
 
@@ -43,9 +43,9 @@ class Git(msgspec.Struct, frozen=True, kw_only=True):
     bare: bool = False
 
     def argv(self, words: Sequence[str]) -> tuple[str, ...]:
-        """Return the whole command line of one git command."""
+        """Return the command line of a git command."""
         words = [without_login(word)[0] for word in words]
-        # git enters core.worktree, and fails where that is gone, unless another one is named.
+        # git changes to core.worktree, and fails if that is missing, unless another one is given.
         where = ("--work-tree=.",) if self.bare else ()
         place, command = _command(words)
         if command in _SHOWS:
@@ -53,7 +53,7 @@ class Git(msgspec.Struct, frozen=True, kw_only=True):
         return ("git", "-C", str(self.folder), *where, *words)
 
     def environment(self, words: Sequence[str]) -> dict[str, str]:
-        """Return the environment of one command, with `config`, in which the repository starts no program.
+        """Return the environment of a command, with `config` and without programs of the repository.
 
         Not as `-c`: anybody on the machine reads a command line, and an address can hold a login. One in the
         words goes this way, too: `argv` has the address without it.
@@ -69,16 +69,16 @@ class Git(msgspec.Struct, frozen=True, kw_only=True):
         return process.capture(self.argv(words), env=self.environment(words), timeout=timeout)
 
     def output(self, *words: str, timeout: float | None = 60.0) -> str | None:
-        """Return what a short command prints, without its last line end; None when it fails."""
+        """Return the output of a short command without the final newline; None if it fails."""
         captured = self.ask(*words, timeout=timeout)
         return captured.stdout.decode("utf-8", "surrogateescape").rstrip("\n") if captured.rc == 0 else None
 
     def has(self, commit: str) -> bool:
-        """Say whether the repository holds a commit; its files need not be checked out."""
+        """Say whether the repository has a commit, checked out or not."""
         return self.ask("--work-tree=.", "cat-file", "-e", f"{commit}^{{commit}}").rc == 0
 
     def run(self, *words: str, timeout: float | None = None) -> str:
-        """Run a command that must not fail; return what it prints, without its last line end.
+        """Run a command that must succeed; return its output without the final newline.
 
         Raises:
             SourceError: git is missing, fails, or takes longer than `timeout` seconds.
@@ -90,7 +90,7 @@ class Git(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def _command(words: Sequence[str]) -> tuple[int, str]:
-    """Return the command among git's own options and its place: `-c NAME=VALUE --no-pager log`."""
+    """Return the subcommand after git's own options, and its index: `-c NAME=VALUE --no-pager log`."""
     place = 0
     while place < len(words) and words[place].startswith("-"):
         place += 2 if words[place] == "-c" else 1
@@ -98,7 +98,7 @@ def _command(words: Sequence[str]) -> tuple[int, str]:
 
 
 def git_error(argv: Sequence[str], captured: process.Captured) -> SourceError:
-    """Return the error of a git command that did not end well, with git's own words."""
+    """Return the error of a failed git command, with git's message."""
     command = " ".join(argv)
     if captured.rc == process.CANNOT_START:
         return SourceError(
@@ -113,7 +113,7 @@ def git_error(argv: Sequence[str], captured: process.Captured) -> SourceError:
 
 
 def git_environment(folder: Path | None = None, question: Sequence[str] = ()) -> dict[str, str]:
-    """Return our environment for git: in the C locale, without questions, hooks or programs of a repository.
+    """Return the environment for git: C locale, no prompts, no hooks or programs of a repository.
 
     Args:
         folder: where the command will work; without it, it reads nothing but settings and names.
@@ -134,13 +134,13 @@ def git_environment(folder: Path | None = None, question: Sequence[str] = ()) ->
                 looked=(" ".join(argv),),
                 next_step="Install git 2.31 or newer.",
             )
-        if captured.rc == 0:  # no folder, no answer; one may be made there
+        if captured.rc == 0:  # without a folder there is nothing to cache; it may be created later
             _answers[key] = answer
     return guard.environment(os.environ, answer)
 
 
 def git_environment_of(folder: Path, below: Sequence[str]) -> dict[str, str]:
-    """Return the same for a git command that goes into submodules by itself.
+    """Return the environment for a git command that recurses into submodules.
 
     A submodule's repository may have come with the checkout, as the whole of .git may: what all of them bring
     is laid over for all.
@@ -162,19 +162,19 @@ def git_environment_of(folder: Path, below: Sequence[str]) -> dict[str, str]:
 
 
 def _repositories(modules: Path) -> Iterator[Path]:
-    """Yield the folders of repositories below .git/modules, nested ones too."""
+    """Yield the folders of repositories below .git/modules, including nested ones."""
     for parent, folders, names in os.walk(modules):
         if "config" in names and "HEAD" in names:
             folders[:] = [name for name in folders if name == "modules"]
             yield Path(parent)
 
 
-_NO_SUCH_OPTION: Final = 129  # of git's own reading of the command line; --show-scope is of 2.26
+_NO_SUCH_OPTION: Final = 129  # scope of git's command line; --show-scope is of git 2.26
 _answers: Final[dict[object, bytes]] = {}
 
 
 def _stamp(path: Path) -> tuple[int, int] | None:
-    """Return what changes when a file does; None without one."""
+    """Return a value that changes with a file; None without a file."""
     try:
         status = path.stat()
     except OSError:
@@ -183,12 +183,12 @@ def _stamp(path: Path) -> tuple[int, int] | None:
 
 
 def _counts(name: str) -> bool:
-    """Say whether a variable decides which settings git reads."""
+    """Say whether a variable affects which settings git reads."""
     return name.startswith("GIT_") or name in ("HOME", "XDG_CONFIG_HOME", "USERPROFILE", "PATH")
 
 
 def without_login(text: str) -> tuple[str, tuple[str, ...]]:
-    """Return an address, or a setting with one, without `user:password@`, and the setting that says those."""
+    """Return words of a command without logins: `user:password@` in addresses, and header settings."""
     match = _LOGIN.search(text)
     if not match:
         return text, ()
@@ -199,7 +199,7 @@ def without_login(text: str) -> tuple[str, tuple[str, ...]]:
 
 
 def with_settings(environ: Mapping[str, str], settings: Sequence[str]) -> dict[str, str]:
-    """Return an environment in which git has these NAME=VALUE settings, too.
+    """Return the environment with these NAME=VALUE settings added for git.
 
     Not as `-c`: anybody on the machine reads a command line, and `url.<base>.insteadOf` can hold a login,
     which git hands to its helper as a word.

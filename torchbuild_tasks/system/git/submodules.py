@@ -1,4 +1,4 @@
-"""Submodules of a repository: which it has, at which commits, how one is checked out and removed again."""
+"""Submodules of a repository: list them with their commits, check one out, and remove it."""
 
 from __future__ import annotations
 
@@ -65,11 +65,11 @@ class Module(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def is_present(self) -> bool:
-        """Say whether its files were checked out, or that was begun."""
+        """Say whether its checkout is complete, or was begun."""
         return os.path.lexists(self.folder / ".git")
 
 
-# ---------------- which a repository has
+# ---------------- listing
 
 
 def submodule_settings(git: Git, *where: str) -> dict[str, dict[str, str]]:
@@ -90,7 +90,7 @@ def submodule_settings(git: Git, *where: str) -> dict[str, dict[str, str]]:
 
 
 def modules(git: Git, prefix: str = "", *, commit: str = "") -> tuple[Module, ...]:
-    """Return the submodules that a worktree's index names, those of `update = none` left out.
+    """Return the submodules in a worktree's index, without those with `update = none`.
 
     Args:
         git: the worktree around them.
@@ -145,18 +145,18 @@ def _origin(git: Git) -> str:
 
 
 def _allows_local(git: Git) -> bool:
-    """Say whether the user's settings let a repository name places on this machine; its own do not count."""
+    """Say whether the user's settings (not the repository's) allow local submodule addresses."""
     settings = git.output("config", "--show-scope", "--get-all", "protocol.file.allow") or ""
     words = [line.split() for line in settings.splitlines() if line.split()[0] not in ("local", "worktree")]
     return bool(words) and words[-1][-1] == "always"
 
 
 def absolute(base: str, url: str) -> str:
-    """Return a submodule's address; one that begins with a dot counts from the repository around it."""
+    """Return a submodule's absolute address; a relative one is resolved against the parent repository's."""
     if not re.match(r"\.\.?/", url):
         return url
     if "://" in base:
-        scheme, _, rest = base.partition("://")  # urljoin knows no git:// and no ssh://
+        scheme, _, rest = base.partition("://")  # urljoin does not support git:// and ssh://
         return f"{scheme}://" + urljoin(f"http://{rest.rstrip('/')}/", url).removeprefix("http://")
     path = base.rstrip("/")
     while (step := re.match(r"(\.\.?)/", url)) is not None:
@@ -166,7 +166,7 @@ def absolute(base: str, url: str) -> str:
 
 
 def _links(git: Git) -> dict[str, str]:
-    """Return the index's submodules: path to commit."""
+    """Return the commit of each submodule in the index, by path."""
     links: dict[str, str] = {}
     conflicts: dict[str, list[str]] = {}
     for entry in git.run("ls-files", "--stage", "-z").split("\0"):
@@ -191,11 +191,11 @@ def _links(git: Git) -> dict[str, str]:
 
 
 def _check(git: Git, name: str, path: str) -> None:
-    """Refuse what git itself refuses, because it would lead out of the repository."""
+    """Refuse names and paths that git itself refuses, because they lead out of the repository."""
     for text in (name, path):
         parts = [
             part.rstrip(". ").lower() for part in text.replace("\\", "/").split("/")
-        ]  # as Windows reads it
+        ]  # the separator of Windows
         if not all(parts) or {".git", "git~1"} & {*parts} or text.startswith("-") or ":" in text:
             raise SourceError(
                 f"{git.folder / '.gitmodules'} has a submodule {text!r}, which is not a safe name."
@@ -203,7 +203,7 @@ def _check(git: Git, name: str, path: str) -> None:
 
 
 def _check_place(folder: Path, *parts: str) -> None:
-    """Refuse what a link has lead out of a repository: what lies there is not ours to change."""
+    """Refuse a submodule whose path leads out of the repository through a link."""
     place = folder.joinpath(*parts)
     real = os.path.realpath(place)
     if os.path.normcase(real) != os.path.normcase(folder.resolve().joinpath(*parts)):
@@ -214,7 +214,7 @@ def _check_place(folder: Path, *parts: str) -> None:
 
 
 def is_empty(module: Module) -> bool:
-    """Say whether a submodule's folder holds nothing, or nothing but git's link file."""
+    """Say whether a submodule's folder is empty except for git's link file."""
     try:
         return {path.name for path in module.folder.iterdir()} <= {".git"}
     except OSError:
@@ -222,7 +222,7 @@ def is_empty(module: Module) -> bool:
 
 
 def head(module: Module, config: tuple[str, ...]) -> str | None:
-    """Return the commit that is checked out whole; None when none is, or all its files were removed since."""
+    """Return the commit that is completely checked out; None if there is none, or its files were removed."""
     if is_empty(module) or not (module.repository / "index").exists():
         return None
     git = Git(folder=module.folder, config=config)
@@ -230,7 +230,7 @@ def head(module: Module, config: tuple[str, ...]) -> str | None:
 
 
 def _is_connected(module: Module, git: Git) -> bool:
-    """Say whether git's folder of a submodule is its own, and whether that has the files here as its own."""
+    """Say whether a submodule and its git folder refer to each other."""
     output = (git.output("rev-parse", "--show-toplevel", "--absolute-git-dir") or "").split("\n")
     if len(output) != 2 or not Path(output[0]).samefile(module.folder):
         return False
@@ -238,7 +238,7 @@ def _is_connected(module: Module, git: Git) -> bool:
 
 
 def walk(git: Git, prefix: str = "", *, commit: str = "") -> Iterator[Module]:
-    """Yield every submodule, and of those that are checked out their own, outermost first.
+    """Yield all submodules, recursively into those that are checked out, outermost first.
 
     Args:
         git: the worktree around them.
@@ -251,11 +251,11 @@ def walk(git: Git, prefix: str = "", *, commit: str = "") -> Iterator[Module]:
             yield from walk(Git(folder=module.folder, config=git.config), f"{module.top}/", commit=commit)
 
 
-# ---------------- what is the user's
+# ---------------- changes of the user's
 
 
 def changes(git: Git, prefix: str = "") -> Iterator[str]:
-    """Yield what was changed since HEAD in tracked files, in submodules and in their commits."""
+    """Yield the changes since HEAD in tracked files and submodules, recursively."""
     yield from (f"{prefix}{path}" for path in changed_files(git, untracked=False))
     for module in modules(git, prefix, commit="HEAD"):
         at = head(module, git.config)
@@ -267,7 +267,7 @@ def changes(git: Git, prefix: str = "") -> Iterator[str]:
 
 
 def files_overwritten(git: Git, commit: str, ends: Sequence[str], prefix: str = "") -> Iterator[str]:
-    """Yield the files, in submodules too, that a move to a commit would overwrite and that are the user's.
+    """Yield the user's files that a checkout of a commit would overwrite, also in submodules.
 
     Args:
         git: a worktree; its objects and those of its submodules may still lack the commit's.
@@ -295,7 +295,7 @@ def files_overwritten(git: Git, commit: str, ends: Sequence[str], prefix: str = 
 
 
 def keep_head(git: Git) -> None:
-    """Keep by a ref of ours the commit that is checked out, where it is the user's and no branch holds it.
+    """Create a ref for a checked-out commit of the user's that no branch contains.
 
     A commit that was fetched alone, without its history, came from a server.
     """
@@ -306,11 +306,11 @@ def keep_head(git: Git) -> None:
         git.run("update-ref", f"refs/torchbuild/kept/{commit}", commit)
 
 
-# ---------------- one of them
+# ---------------- one submodule
 
 
 def move(git: Git, commit: str, name: str, watch: Watch, *, also: Sequence[str] = ()) -> Outcome:
-    """Check out a commit; submodules that it does not have any more go, unless something in them was changed.
+    """Check out a commit, and remove unchanged submodules that it no longer has.
 
     Args:
         git: a worktree.
@@ -332,7 +332,7 @@ def move(git: Git, commit: str, name: str, watch: Watch, *, also: Sequence[str] 
 
 
 def _find_dropped(git: Git, commit: str) -> list[Module]:
-    """Return the unchanged submodules that HEAD has and a commit has not, or by another name."""
+    """Return unchanged submodules of HEAD that a commit lacks or has under another name."""
     if git.output("rev-parse", "--verify", "--quiet", "HEAD") is None:
         return []
     before = [module for module in modules(git, commit="HEAD") if (module.folder / ".git").is_file()]
@@ -343,7 +343,7 @@ def _find_dropped(git: Git, commit: str) -> list[Module]:
 
 
 def _obstacles(git: Git, commit: str, also: Sequence[str], dropped: Sequence[Module]) -> tuple[str, ...]:
-    """Return the files of the user's that stand where a commit has others, when some submodules are gone."""
+    """Return the user's files at paths where a commit has others, if these submodules are removed."""
     going = {
         f"{module.path}/{path}"
         for module in dropped
@@ -353,7 +353,7 @@ def _obstacles(git: Git, commit: str, also: Sequence[str], dropped: Sequence[Mod
 
 
 def _list_tracked(git: Git) -> Iterator[str]:
-    """Yield the files of a worktree that git tracks, and those of submodules in it."""
+    """Yield the tracked files of a worktree and of its submodules."""
     yield from filter(None, (git.output("ls-files", "-z") or "").split("\0"))
     for module in modules(git, commit="HEAD"):
         if module.is_present:
@@ -362,7 +362,7 @@ def _list_tracked(git: Git) -> Iterator[str]:
 
 
 def _is_users(git: Git, module: Module) -> bool:
-    """Say whether something in a submodule was changed; a deleted file holds nothing."""
+    """Say whether a submodule has changes of the user's; a deleted file is none."""
     inside = Git(folder=module.folder, config=git.config)
     if changed_files(inside, deleted=False, untracked=False):
         return True
@@ -370,7 +370,7 @@ def _is_users(git: Git, module: Module) -> bool:
 
 
 def remove_files(git: Git) -> None:
-    """Take a submodule's tracked files away, those of submodules in it first; what git does not track stays.
+    """Remove a submodule's tracked files, those of nested submodules first; keep untracked files.
 
     Raises:
         SourceError: a file cannot be removed.
@@ -388,14 +388,14 @@ def remove_files(git: Git) -> None:
                 with contextlib.suppress(FileNotFoundError):
                     patience.unlink(path)
             parents.update(parent for parent in path.parents if parent.is_relative_to(git.folder))
-        patience.unlink(git.folder / ".git")  # last: until then git knows what is left
+        patience.unlink(git.folder / ".git")  # last: until then the index lists the files that are left
     for folder in sorted(parents, key=lambda folder: len(folder.parts), reverse=True):
         with contextlib.suppress(OSError):
             folder.rmdir()
 
 
 def initialise(git: Git, listed: Sequence[Module], *, sync: bool) -> bool:
-    """Write addresses into the repository as git does, where there are none; `sync` renews all.
+    """Write missing submodule addresses into the configuration, as git does; `sync` rewrites all.
 
     Returns:
         Whether anything was written.
@@ -413,7 +413,7 @@ def initialise(git: Git, listed: Sequence[Module], *, sync: bool) -> bool:
 
 
 def open_repository(module: Module, config: tuple[str, ...]) -> Git:
-    """Return the submodule's repository, made if it is not there; commands in it know no worktree.
+    """Return the submodule's repository as a bare one; create it if needed.
 
     Raises:
         SourceError: git fails.
@@ -430,7 +430,7 @@ def open_repository(module: Module, config: tuple[str, ...]) -> Git:
 
 
 def connect(module: Module, git: Git) -> Git:
-    """Join the submodule's folder with its repository; return the worktree that it becomes.
+    """Connect the submodule's folder with its repository; return the resulting worktree.
 
     Raises:
         SourceError: the folder holds something else, belongs to another repository, or git fails.
@@ -449,7 +449,7 @@ def connect(module: Module, git: Git) -> Git:
 
 
 def remove_index(module: Module) -> None:
-    """Take away git's list of what it laid out, so that it lays out everything again.
+    """Remove git's index, so that the next checkout writes all files again.
 
     Raises:
         SourceError: it cannot be removed.

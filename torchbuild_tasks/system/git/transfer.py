@@ -1,4 +1,4 @@
-"""Runs a git command that takes its time: its progress is reported, a stalled one is ended.
+"""Run a git command that can take long: report its progress, and end it if it stalls.
 
 git prints its progress once a second while anything moves. Over HTTP it notices a stall itself
 (http.lowSpeedTime); over git:// and ssh it would wait forever for a silent server.
@@ -32,10 +32,10 @@ _COUNTED: Final = re.compile(r"(?:remote: )?(?:Enumerating|Counting|Total|Unpack
 
 
 def git_settings(mirrors: tuple[tuple[str, str], ...]) -> tuple[str, ...]:
-    """Return what goes with every git: mirrors of hosts, patience, packs that are whole or not there."""
+    """Return the settings for every git command: mirrors, time limits, checked packs."""
     return (
         *(f"url.{new}.insteadOf={old}" for old, new in mirrors),
-        "http.lowSpeedLimit=10",  # bytes a second: a server that counts objects sends more
+        "http.lowSpeedLimit=10",  # bytes a second: a server sends more than this even while it counts objects
         f"http.lowSpeedTime={int(patience(PATIENCE))}",
         "fetch.unpackLimit=1",
         "fetch.recurseSubmodules=false",
@@ -47,11 +47,11 @@ def git_settings(mirrors: tuple[tuple[str, str], ...]) -> tuple[str, ...]:
 
 
 def _ignore(*text: object) -> None:
-    """Report to nothing."""
+    """Ignore a report."""
 
 
 class Stopped(Exception):
-    """Another part of the work was interrupted, so this ends, too."""
+    """Another thread was interrupted, so this one ends, too."""
 
 
 class _Stalled(Exception):
@@ -59,7 +59,7 @@ class _Stalled(Exception):
 
 
 class Watch(msgspec.Struct, frozen=True, kw_only=True):
-    """The limit for a silent command, and where progress is reported.
+    """The time limit for a silent command, and the receiver of progress.
 
     Args:
         tree: the checkout, or the mirror, that this is about.
@@ -77,7 +77,7 @@ class Watch(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Outcome(msgspec.Struct, frozen=True, kw_only=True):
-    """The end of a command, and its last words without the progress."""
+    """The exit code of a command, and its last lines without progress."""
 
     rc: int
     words: tuple[str, ...] = ()
@@ -86,7 +86,7 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True):
 def run(
     git: Git, words: tuple[str, ...], name: str, watch: Watch, *, lines: list[str] | None = None
 ) -> Outcome:
-    """Run one command of git's that may take long.
+    """Run one git command that may take long.
 
     Args:
         name: what the progress is called ("third_party/fbgemm").
@@ -111,7 +111,7 @@ def run(
 
 
 class _Listener:
-    """Takes what one command prints, and notices when it prints nothing."""
+    """Receives a command's output, and notices when there is none."""
 
     def __init__(self, name: str, watch: Watch, lines: list[str] | None) -> None:
         self._name = name
@@ -123,7 +123,7 @@ class _Listener:
         self._cpu = 0.0
 
     def block(self, block: bytes) -> None:
-        """Take output of git's; a progress line ends with a carriage return there."""
+        """Process output of git's, whose progress lines end with a carriage return."""
         self._stop()
         self._heard = time.monotonic()
         lines = block.decode(errors="replace").splitlines()
@@ -137,7 +137,7 @@ class _Listener:
         del self.words[:-_LAST_LINES]
 
     def idle(self, pid: int) -> None:
-        """Note half a second without output; end the command when it also computes nothing for too long."""
+        """Count half a second without output; end the command if it has also used no CPU for too long."""
         self._stop()
         now = time.monotonic()
         if now - self._heard < _QUIET:
@@ -159,7 +159,7 @@ class _Listener:
         self._phase = phase
 
     def _tell(self, text: str) -> None:
-        """Report a line, the first time after two seconds and then every half minute."""
+        """Report a line, first after two seconds and then every half minute."""
         now = time.monotonic()
         if now - self._noted >= _QUIET:
             self._noted = now + 30.0 - _QUIET
@@ -171,7 +171,7 @@ class _Listener:
 
 
 def _cpu_seconds(pid: int) -> float:
-    """Return the CPU seconds that a command and all that it started have used."""
+    """Return the CPU seconds of a command and its descendants."""
     import psutil
 
     used = 0.0
@@ -188,18 +188,18 @@ Kind = Literal["unreachable", "stalled", "missing", "denied", "full", "long", "o
 
 
 class Reason(msgspec.Struct, frozen=True, kw_only=True):
-    """The kind of a failure, and git's line that shows it."""
+    """The kind of a failure, and the line of git's that shows it."""
 
     kind: Kind
     line: str
 
     @property
     def again(self) -> bool:
-        """Say whether another try may go better."""
+        """Say whether another attempt may succeed."""
         return self.kind in ("unreachable", "stalled", "other")
 
 
-# The first that fits counts. git 2.39's words and curl's, read off real failures.
+# The first that matches counts. Messages of git 2.39 and curl, from real failures.
 _PATTERNS: Final[tuple[tuple[Kind, str], ...]] = (
     ("full", r"No space left on device|Out of diskspace|[Dd]isk quota"),
     ("long", r"Filename too long|File name too long"),
@@ -220,7 +220,7 @@ _PATTERNS: Final[tuple[tuple[Kind, str], ...]] = (
 
 
 def find_reason(words: Sequence[str]) -> Reason:
-    """Return what kind of failure the last lines of a git that failed describe."""
+    """Return the kind of failure, from the last lines of a failed git command."""
     for kind, pattern in _PATTERNS:
         for line in words:
             if re.search(pattern, line):
@@ -231,7 +231,7 @@ def find_reason(words: Sequence[str]) -> Reason:
 
 
 def advice(reasons: Sequence[Reason], url: str) -> str:
-    """Return what to do next, for all failures of a run together."""
+    """Return the next steps for all failures of a run."""
     kinds = {each.kind for each in reasons}
     host = re.match(r"[a-z+]+://[^/]+/", url)
     lines = []

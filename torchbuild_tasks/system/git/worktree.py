@@ -1,4 +1,4 @@
-"""Adds, switches and removes worktrees of a checkout with all their submodules.
+"""Add, switch and remove worktrees of a checkout with all their submodules.
 
 An entry in the repository (`.git/torchbuild/worktrees`) records each worktree that is ours and how far
 it is: it is written before the first file and taken out after the last one, so that a run that was killed
@@ -29,7 +29,7 @@ from torchbuild_tasks.system.reading import read_json
 from torchbuild_tasks.system.remove import leftovers, remove_tree, rename_and_remove
 from torchbuild_tasks.text.words import as_word
 
-State = Literal["adding", "here"]  # "here": added whole; entries on disk have these words
+State = Literal["adding", "here"]  # "here": complete; these words are in files on disk
 
 _ENTRIES: Final = ("torchbuild", "worktrees")
 _SWITCH: Final = "torchbuild-switch.json"  # in the git directory of a checkout, while it is switched
@@ -46,7 +46,7 @@ class Entry(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def entries(git: Git) -> tuple[Entry, ...]:
-    """Return the worktrees that we made, unfinished ones included."""
+    """Return the worktrees that this tool created, including unfinished ones."""
     result = []
     for file in sorted((_common(git).joinpath(*_ENTRIES)).glob("*.json")):
         with contextlib.suppress(OSError, ValueError, KeyError, TypeError):
@@ -57,7 +57,7 @@ def entries(git: Git) -> tuple[Entry, ...]:
 
 
 def commit_of(git: Git, ref: str) -> str:
-    """Return the commit that a branch, tag or commit names; a branch may be the remote's.
+    """Return the commit of a branch (local or remote), tag or commit id.
 
     Raises:
         SourceError: the repository has none of that name.
@@ -78,7 +78,7 @@ def commit_of(git: Git, ref: str) -> str:
 
 
 def add(git: Git, folder: Path, ref: str, access: Access | None = None, *, modules: bool = True) -> None:
-    """Add a worktree at `ref` in `folder`, with its submodules; an unfinished one is added again.
+    """Add a worktree at `ref` in `folder` with its submodules; complete an unfinished one.
 
     Args:
         git: the checkout that it is a worktree of, whose submodules are borrowed.
@@ -97,7 +97,7 @@ def add(git: Git, folder: Path, ref: str, access: Access | None = None, *, modul
     access = access or _quiet(tree)
     if entry and entry.state == "adding":
         cut_off.end_orphans(access.watch.tree)
-        _take_down(git, entry)
+        _remove_parts(git, entry)
     elif os.path.lexists(folder) and not _is_empty(folder):
         raise SourceError(
             f"{folder} is there already; a worktree needs a folder of its own.",
@@ -111,7 +111,7 @@ def add(git: Git, folder: Path, ref: str, access: Access | None = None, *, modul
 
 
 def switch(git: Git, ref: str, access: Access | None = None, *, modules: bool = True) -> None:
-    """Check out `ref` in a checkout or worktree and move its submodules along.
+    """Check out `ref` in a checkout or worktree, including its submodules.
 
     Args:
         git: the checkout or worktree.
@@ -130,7 +130,7 @@ def switch(git: Git, ref: str, access: Access | None = None, *, modules: bool = 
         head = git.run("rev-parse", "HEAD")
         begun = _unfinished_switch(note)
         ends = tuple(dict.fromkeys((head, *begun)))
-        # Half of what a switch that was cut off did differs from HEAD, and is not a change of the user's.
+        # Files of an interrupted switch differ from HEAD, but are not changes of the user's.
         files = [*(() if begun else changes(git)), *submodules.files_overwritten(git, commit, ends)]
         if files:
             raise _dirty(f"{git.folder} cannot be switched to {ref}: it has changes.", sorted(set(files)))
@@ -151,12 +151,12 @@ def switch(git: Git, ref: str, access: Access | None = None, *, modules: bool = 
 
 
 def _quiet(git: Git) -> Access:
-    """Return an access to repositories that reports nothing."""
+    """Return the access to repositories without reports."""
     return Access(config=git.config, watch=Watch(tree=str(git.folder)))
 
 
 def _complete(git: Git, main: Git | None, access: Access) -> None:
-    """Bring every submodule that is needed, or was there, to where HEAD has it.
+    """Check out every submodule that is needed or was present, at the commit of HEAD.
 
     Where nothing says what is needed, what the main checkout left out is left out.
     """
@@ -176,7 +176,7 @@ def _complete(git: Git, main: Git | None, access: Access) -> None:
 
 
 def remove(git: Git, folder: Path, *, created: Collection[str] = ()) -> None:
-    """Remove a worktree that `add` added, with what was built in it.
+    """Remove a worktree of `add` with its builds.
 
     Args:
         git: the checkout that it is a worktree of.
@@ -196,10 +196,8 @@ def remove(git: Git, folder: Path, *, created: Collection[str] = ()) -> None:
         )
     if entry.state == "here" and os.path.lexists(folder) and (lost := losses(git, folder, created)):
         raise loss_error(folder, lost)
-    _write_entry(
-        git, folder, "adding", entry.commit
-    )  # from here on it is not whole, should this run be killed
-    _take_down(git, entry)
+    _write_entry(git, folder, "adding", entry.commit)  # incomplete from now on, in case this run is killed
+    _remove_parts(git, entry)
 
 
 def loss_error(folder: Path, lost: Sequence[str]) -> SourceError:
@@ -208,7 +206,7 @@ def loss_error(folder: Path, lost: Sequence[str]) -> SourceError:
 
 
 def losses(git: Git, folder: Path, created: Collection[str] = ()) -> tuple[str, ...]:
-    """Return what a removal of that worktree would lose: changes, files that git does not track, commits."""
+    """Return what the removal of a worktree would lose: changes, untracked files, commits."""
     tree = Git(folder=_absolute(folder), config=git.config)
     top = tree.output("rev-parse", "--show-toplevel")
     if top is None or not _same(Path(top), tree.folder):
@@ -222,7 +220,7 @@ def losses(git: Git, folder: Path, created: Collection[str] = ()) -> tuple[str, 
 
 
 def _unknown(tree: Git) -> list[str]:
-    """Return files that git neither tracks nor ignores, and commits of submodules that only they have."""
+    """Return untracked files, and commits that only a submodule's repository there has."""
     untracked = tree.run("ls-files", "--others", "--exclude-standard", "-z").split("\0")
     unknown = [name for name in untracked if name]
     for module in submodules.modules(tree, commit="HEAD"):
@@ -238,22 +236,22 @@ def _unknown(tree: Git) -> list[str]:
 
 
 def _unfinished_switch(note: Path) -> tuple[str, ...]:
-    """Return both commits of a switch that was cut off; none where none was."""
+    """Return the two commits of an interrupted switch; empty if there was none."""
     with contextlib.suppress(OSError, ValueError, KeyError, TypeError):
         data = read_json(note)
         return (str(data["from"]), str(data["to"]))
     return ()
 
 
-def _take_down(git: Git, entry: Entry) -> None:
-    """Remove folder, git's own notes and the entry, in an order that a killed run can go on with."""
+def _remove_parts(git: Git, entry: Entry) -> None:
+    """Remove the folder, git's metadata and the entry, in an order that can be resumed after a kill."""
     with translate_errors(SourceError, entry.folder):
         for old in leftovers(entry.folder.parent, entry.folder.name):
             remove_tree(old)
         if entry.folder.exists():
             rename_and_remove(entry.folder)
     captured = git.ask("worktree", "remove", "--force", "--force", str(entry.folder), timeout=None)
-    if captured.rc != 0:  # it had not come so far as to be known to git
+    if captured.rc != 0:  # git does not know it yet
         git.run("worktree", "prune")
     with translate_errors(SourceError, entry.file):
         unlink(entry.file, missing_ok=True)
@@ -271,7 +269,7 @@ def _dirty(what: str, files: Sequence[str]) -> SourceError:
 
 
 def _main(git: Git) -> Git:
-    """Return the checkout that the worktrees belong to: git lists it first."""
+    """Return the main checkout of the worktrees, which git lists first."""
     first = git.run("worktree", "list", "--porcelain").partition("\n")[0]
     return Git(folder=Path(first.removeprefix("worktree ")), config=git.config)
 

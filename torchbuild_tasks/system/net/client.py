@@ -1,4 +1,4 @@
-"""Reach the network: addresses and mirrors, failures in words, trying again, stopping.
+"""Access the network: mirrors, errors, retries, and stopping.
 
 requests and urllib3 are imported where something is really asked for, so that a build that
 downloads nothing does not pay for them.
@@ -26,15 +26,15 @@ if TYPE_CHECKING:
 WEB: Final = ("http", "https")
 _TO: Final = (*WEB, "file")
 _ENDING: Final = 1.0  # seconds
-_FURTHER: Final = 1 << 20  # bytes; who gets that much further has all attempts again
+_FURTHER: Final = 1 << 20  # bytes of progress after which the attempts are counted anew
 
 
 def _drop(text: str) -> None:
-    """Say nothing."""
+    """Ignore a report."""
 
 
 class Net(msgspec.Struct, frozen=True, kw_only=True):
-    """The network as this run reaches it.
+    """The network settings of this run.
 
     Args:
         mirrors: URL prefix -> replacement prefix, longest match wins; the prefix "" stands
@@ -74,8 +74,8 @@ class Net(msgspec.Struct, frozen=True, kw_only=True):
     say: Callable[[str], None] = _drop
 
     def address(self, url: str) -> str:
-        """Return the URL that is really asked for: `url`, or what the longest fitting mirror makes of it."""
-        plain = _plain(url)  # a user name and password are not for the mirror
+        """Return the URL to request: `url`, or its replacement by the longest matching mirror."""
+        plain = _plain(url)  # the login is not for the mirror
         for old, new in sorted(self.mirrors, key=lambda pair: len(pair[0]), reverse=True):
             if old and _starts_with(plain, old):
                 return _join(new, plain[len(_plain(old)) :])
@@ -84,7 +84,7 @@ class Net(msgspec.Struct, frozen=True, kw_only=True):
         return url
 
     def session(self) -> requests.Session:
-        """Return a new session: TLS always verified; proxies, certificates and netrc as the user has them.
+        """Return a new session: TLS is always verified; proxies, certificates and netrc are the user's.
 
         Raises:
             DownloadFailed: the variable for the certificates names nothing that is there.
@@ -93,18 +93,18 @@ class Net(msgspec.Struct, frozen=True, kw_only=True):
 
         from torchbuild_tasks.system.net.deadline import DeadlineAdapter
 
-        class ByHand(requests.Session):
-            """Follows no redirect: even told not to, requests would read the body of one into memory."""
+        class ManualRedirects(requests.Session):
+            """A session without redirects: requests would read the body of each into memory."""
 
             def resolve_redirects(self, *args: Any, **options: Any) -> Iterator[Any]:
                 return iter(())
 
-        session = ByHand()
+        session = ManualRedirects()
         for scheme in WEB:
             session.mount(f"{scheme}://", DeadlineAdapter(self.answer))
         # requests reads REQUESTS_CA_BUNDLE and CURL_CA_BUNDLE itself, and lets them win over this.
         session.verify = os.environ.get("SSL_CERT_FILE") or True
-        # Bytes as they are stored: a hash, a length and a range mean nothing of compressed ones.
+        # No compression: hash, length and range refer to the stored bytes.
         session.headers.update({"Accept-Encoding": "identity", "User-Agent": "torchbuild-tasks"})
         _certificates(session)
         return session
@@ -122,7 +122,7 @@ def _certificates(session: requests.Session) -> None:
         )
 
 
-# ---------------- addresses: mirrors, and what of a URL may be printed
+# ---------------- addresses: mirrors, and redaction
 
 
 def read_mirrors(text: str) -> tuple[tuple[str, str], ...]:
@@ -174,7 +174,7 @@ def _with_slash(prefix: str) -> str:
 
 
 def _starts_with(url: str, prefix: str) -> bool:
-    """Say whether `prefix` is a beginning of `url` that ends where a part of it ends."""
+    """Say whether `url` begins with `prefix`, up to the end of one of its parts."""
     prefix = _plain(prefix)
     rest = url[len(prefix) :]
     return url.startswith(prefix) and (prefix.endswith("/") or rest[:1] in ("", "/", "?"))
@@ -185,22 +185,22 @@ def _join(prefix: str, rest: str) -> str:
 
 
 def _plain(url: str) -> str:
-    """Return `url` without user and password, its host in small letters."""
+    """Return `url` without user and password, its host in lower case."""
     parts = urlsplit(url)
     return urlunsplit(parts._replace(netloc=parts.netloc.rpartition("@")[2].lower())) if parts.netloc else url
 
 
 def redact(url: str) -> str:
-    """Return `url` as it may be printed: without user, password, and the values of its query."""
+    """Return `url` for printing: without user, password, and the values of its query."""
     url = re.sub(r"(?<=//)[^/?#\s]*@", "", url)
     return re.sub(r"([?&;][^=&;#?\s]*)=[^&;#\s]*", r"\1=...", url)
 
 
-# ---------------- failures: what ends an address, what another attempt may fix
+# ---------------- failures: permanent ones, and those that another attempt may fix
 
 
 class Again(Exception):
-    """Something that another attempt may fix.
+    """A failure that another attempt may fix.
 
     Args:
         why: what happened, without secrets.
@@ -215,16 +215,16 @@ class Again(Exception):
 
 
 class Refused(Exception):
-    """This address does not give the file, and another attempt would not change that."""
+    """A failure of this address that another attempt would not fix."""
 
 
 class Halted(Exception):
-    """Another thread has failed or the user wants to stop: this one ends, and says nothing."""
+    """Another thread failed or the user stopped the run; this thread ends silently."""
 
 
 @contextlib.contextmanager
 def translate_network_errors() -> Iterator[None]:
-    """Turn what requests and urllib3 raise into Again or Refused.
+    """Turn exceptions of requests and urllib3 into Again or Refused.
 
     Nothing that writes a file may stand inside: the errors of requests are OSErrors, too.
     """
@@ -251,7 +251,7 @@ def _judge(problem: Exception) -> Again | Refused:
             return Refused(f"the proxy answered {status_text(int(tunnel[1]))}")
     if isinstance(problem, (requests.Timeout, urllib3.exceptions.TimeoutError)):
         return Again("no answer in time")
-    if isinstance(problem, ValueError):  # requests: an address or a header that makes no sense
+    if isinstance(problem, ValueError):  # requests: an invalid address or header
         return Refused(f"cannot be asked for: {redact(str(problem))}")
     return Again(f"the connection failed: {_innermost(inner)}")
 
@@ -270,7 +270,7 @@ def _innermost(inner: list[BaseException]) -> str:
 
 
 def _chain(error: BaseException) -> Iterator[BaseException]:
-    """Yield an exception and what it was raised from, from the outside in."""
+    """Yield an exception and its causes, the outermost first."""
     todo: list[object] = [error]
     seen: set[int] = set()
     while todo:
@@ -283,7 +283,7 @@ def _chain(error: BaseException) -> Iterator[BaseException]:
 
 
 def status_text(status: int) -> str:
-    """Return a status with its standard name, not with the server's."""
+    """Return a status with its standard phrase, not the server's."""
     import http
 
     with contextlib.suppress(ValueError):
@@ -291,11 +291,11 @@ def status_text(status: int) -> str:
     return str(status)
 
 
-# ---------------- trying again, and stopping at once
+# ---------------- retries, and stopping
 
 
 class Tries:
-    """Counts what went wrong with one address, and waits before each further attempt.
+    """Counts the failures of one address, and waits before each further attempt.
 
     How often and how long is urllib3's `Retry`. requests' adapter cannot be left to apply it: it
     would try again only up to an answer's headers, in silence, and in a sleep that nothing ends.
@@ -311,12 +311,12 @@ class Tries:
             total=net.attempts - 1,
             backoff_factor=net.back_off,
             backoff_max=net.longest_wait,
-            backoff_jitter=net.back_off,  # so that many who failed together do not come back together
+            backoff_jitter=net.back_off,  # jitter, so that clients that failed together do not retry together
         )
         self._furthest = 0
 
     def wait(self, trouble: Again, so_far: int) -> None:
-        """Wait as long as the server asked, or exponentially longer each time.
+        """Wait for as long as the server asked, or exponentially longer each time.
 
         Args:
             trouble: what happened.
@@ -341,7 +341,7 @@ class Tries:
 
 
 def retry_after(headers: Mapping[str, str]) -> float:
-    """Return the seconds that `Retry-After` asks for, 0 where there is none that makes sense."""
+    """Return the seconds of `Retry-After`, 0 without a valid one."""
     from urllib3 import Retry
     from urllib3.exceptions import InvalidHeader
 
@@ -352,7 +352,7 @@ def retry_after(headers: Mapping[str, str]) -> float:
 
 
 class Halt:
-    """Stops threads that wait or read from a connection."""
+    """Stops threads that sleep or read from a connection."""
 
     def __init__(self) -> None:
         self._event = threading.Event()
@@ -360,21 +360,21 @@ class Halt:
         self._open: list[requests.Response] = []
 
     def now(self) -> None:
-        """Stop: waits end, and connections that are read from come to their end."""
+        """Stop: end all sleeps, and shut down the connections being read."""
         self._event.set()
         with self._lock:
             for response in self._open:
-                # Without urllib3's shutdown (older than 2.3) the thread ends at its next block.
+                # Before urllib3 2.3 there is no shutdown(); the thread ends at its next block.
                 with contextlib.suppress(AttributeError, RuntimeError, ValueError, OSError):
                     response.raw.shutdown()
 
     def check(self) -> None:
-        """Raise Halted when it is time to end."""
+        """Raise Halted after a stop."""
         if self._event.is_set():
             raise Halted
 
     def sleep(self, seconds: float, net: Net) -> None:
-        """Wait, or raise Halted."""
+        """Sleep, or raise Halted."""
         if net.sleep is not None:
             net.sleep(seconds)
         else:
@@ -383,7 +383,7 @@ class Halt:
 
     @contextlib.contextmanager
     def reading(self, response: requests.Response) -> Iterator[None]:
-        """Let `response` be stopped while it is read, and close it in the end."""
+        """Make `response` stoppable while it is read, and close it at the end."""
         with self._lock:
             self._open.append(response)
         try:
@@ -396,7 +396,7 @@ class Halt:
 
 
 def join_all(threads: Iterable[threading.Thread]) -> None:
-    """Wait a moment for threads that were stopped; whichever comes later writes nothing any more."""
+    """Wait briefly for stopped threads; a later one writes nothing any more."""
     deadline = time.monotonic() + _ENDING
     for thread in threads:
         if thread.ident:

@@ -1,4 +1,4 @@
-"""Connections that are cut when the headers of an answer, or a piece of its body, take too long in all.
+"""Limit the total time for the headers of a response, or for one block of its body.
 
 A timeout of requests and urllib3 is for one wait: a byte every few seconds keeps it up for ever, in a TLS
 handshake, in a proxy's answer, in the headers, and in what stands around the chunks of a body. Here one timer
@@ -26,22 +26,22 @@ else:
 
 
 class _Deadline:
-    """Cuts one connection when its seconds are up; `is_cut` says that it did."""
+    """Shuts down one connection after a time; `is_cut` says whether it did."""
 
     def __init__(self, connection: socket.socket) -> None:
         self.is_cut = False
-        self._socket = connection.dup()  # TLS takes the first one over, and cannot be duplicated
+        self._socket = connection.dup()  # TLS detaches the first one, and cannot be duplicated
         self._timer: threading.Timer | None = None
         self._until = 0.0
 
     def start(self, seconds: float) -> None:
-        """Let the time run from here, unless it runs already."""
+        """Start the time, unless it is running."""
         if self._timer is None:
             self.renew(seconds)
             self._set_timer(seconds)
 
     def renew(self, seconds: float) -> None:
-        """Let the time that runs begin again."""
+        """Restart the running time."""
         self._until = time.monotonic() + seconds
 
     def _set_timer(self, seconds: float) -> None:
@@ -51,7 +51,7 @@ class _Deadline:
 
     def _cut_connection(self) -> None:
         remaining = self._until - time.monotonic()
-        if remaining > 0 and self._timer is not None:  # it was begun again meanwhile
+        if remaining > 0 and self._timer is not None:  # it was restarted meanwhile
             self._set_timer(remaining)
             return
         self.is_cut = True
@@ -59,24 +59,24 @@ class _Deadline:
             self._socket.shutdown(socket.SHUT_RDWR)
 
     def check(self) -> None:
-        """Raise TimeoutError when the connection was cut: to http.client, what ends so is whole."""
+        """Raise TimeoutError if the connection was cut: http.client would take the body for complete."""
         if self.is_cut:
             raise TimeoutError("an answer took too long")
 
     def stop_timing(self) -> None:
-        """Let the connection be used without haste."""
+        """Stop the time."""
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
 
     def close(self) -> None:
-        """Drop it; the connection is closed elsewhere."""
+        """Stop the time and close the duplicate socket; the connection is closed elsewhere."""
         self.stop_timing()
         self._socket.close()
 
 
 class _TimedConnection(_Connection):
-    """A connection of a pool whose class says how long an answer may take."""
+    """A connection of a pool, whose class has the time limit."""
 
     answer = 0.0
     deadline: _Deadline | None = None
@@ -89,7 +89,7 @@ class _TimedConnection(_Connection):
         return connection
 
     def getresponse(self) -> Any:
-        """Read an answer's status and headers, within the deadline."""
+        """Read a response's status and headers, within the deadline."""
         deadline = self.deadline
         if deadline is None:
             return super().getresponse()
@@ -109,7 +109,7 @@ class _TimedConnection(_Connection):
             self.deadline.check()
 
     def close(self) -> None:
-        """Close the connection, and the deadline with it."""
+        """Close the connection and the deadline."""
         self._drop()
         super().close()
 
@@ -120,7 +120,7 @@ class _TimedConnection(_Connection):
 
 
 class DeadlineAdapter(HTTPAdapter):
-    """An adapter of requests with such connections, also through proxies.
+    """A requests adapter with such connections, also through proxies.
 
     Args:
         answer: seconds from the making of a connection to the end of an answer's headers.
@@ -136,12 +136,12 @@ class DeadlineAdapter(HTTPAdapter):
         super().__init__()
 
     def init_poolmanager(self, *args: Any, **options: Any) -> None:
-        """Make the pools of direct connections."""
+        """Create the pools of direct connections."""
         super().init_poolmanager(*args, **options)
         self.poolmanager.pool_classes_by_scheme = self._pools
 
     def proxy_manager_for(self, proxy: str, **options: Any) -> Any:
-        """Return the pools of a proxy; a SOCKS proxy's connections are of their own kind, and stay so."""
+        """Return the pools of a proxy; those of a SOCKS proxy are left unchanged."""
         manager = super().proxy_manager_for(proxy, **options)
         if not urlsplit(proxy).scheme.lower().startswith("socks"):
             manager.pool_classes_by_scheme = self._pools

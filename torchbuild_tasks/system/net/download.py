@@ -1,4 +1,4 @@
-"""Downloads: one file to one path, whole and right or not at all; several of them at once.
+"""Download files: each completely and with the right hash or not at all; several at once.
 
 `fetch_all` runs a thread for each of a few jobs; a job goes through the addresses of its file,
 with as many attempts at each as are worth it, and moves the file to its path when the hash is right.
@@ -38,7 +38,7 @@ _BLOCK: Final = 1 << 20  # bytes
 
 
 def fetch(remote: Remote, target: Path, net: Net, tell: Tell) -> str:
-    """Download to `target`, whose folder exists; resumes what `<target>.part` holds.
+    """Download to `target`, whose folder exists; resume from `<target>.part`.
 
     No other process may fetch to the same target meanwhile.
 
@@ -81,7 +81,7 @@ def fetch_all(
     all_jobs = [_Job(remote, target, net, tell, halt) for remote, target in jobs]
     for each in enumerate(all_jobs):
         todo.put(each)
-    # Daemons: a thread that waits for a dead server must not keep the program from ending.
+    # Daemon threads: one that waits for a dead server must not prevent the exit.
     threads = [
         threading.Thread(target=_work, args=(todo, ended), name="download", daemon=True)
         for _ in jobs[:at_once]
@@ -120,12 +120,12 @@ def _work(
             try:
                 job.halt.check()
                 ended.put((index, job.run()))
-            except BaseException as problem:  # noqa: BLE001 - raised again in the thread that asked
+            except BaseException as problem:  # noqa: BLE001 - raised again in the calling thread
                 ended.put((index, problem))
 
 
 class _Job:
-    """One file on its way, through all its addresses."""
+    """The download of one file, over all its addresses."""
 
     def __init__(self, remote: Remote, target: Path, net: Net, tell: Tell, halt: Halt) -> None:
         self.remote = remote
@@ -133,7 +133,7 @@ class _Job:
         self.tell = tell
         self.halt = halt
         self.part = Part(target, every=net.note, room=net.room)
-        self._clean = False  # whether it was begun again because of a wrong hash
+        self._clean = False  # whether it was restarted because of a wrong hash
 
     def run(self) -> str:
         """Download the file; see `fetch`."""
@@ -143,7 +143,7 @@ class _Job:
             addresses = [address for address in addresses if address.startswith("file:")]
             if not addresses:
                 raise self._unavailable()
-        self.part.recall()
+        self.part.resume()
         try:
             for address in addresses:
                 try:
@@ -178,7 +178,7 @@ class _Job:
         self.tell(self.remote.name, done, size)
 
     def _finish(self, address: str, *, sure: bool) -> str:
-        """Move the complete part to its place if it is the right file."""
+        """Move the complete part to its target if it is the right file."""
         part = self.part
         wanted = (self.remote.sha256 or "").lower()
         got = self.part.sha256()
@@ -200,7 +200,8 @@ class _Job:
         return got
 
     def _unavailable(self) -> DownloadFailed:
-        name, hash_ = self.remote.name, self.remote.sha256
+        name = self.remote.name
+        hash_ = self.remote.sha256
         return DownloadFailed(
             f"{name} is not here, and with --offline nothing is downloaded.",
             looked=(*map(redact, self.remote.urls), *([f"sha256 {hash_}"] if hash_ else [])),
@@ -213,7 +214,7 @@ class _Job:
 
 
 class Receiver:
-    """Fills a part from one address, over as many attempts as its user makes."""
+    """Fills a part from one address, over several attempts."""
 
     def __init__(self, remote: Remote, address: str, part: Part, net: Net, tell: Tell, halt: Halt) -> None:
         self._remote = remote
@@ -223,7 +224,7 @@ class Receiver:
         self._tell = tell
         self._halt = halt
         self._session = net.session()
-        self.sure = True  # whether the last body could not have been cut short unseen
+        self.sure = True  # whether a truncated body would have been noticed
 
     def __enter__(self) -> Self:
         return self
@@ -234,7 +235,7 @@ class Receiver:
         self._session.close()
 
     def attempt(self, *, whole: bool = False) -> None:
-        """Bring the part to its end.
+        """Receive the rest of the part.
 
         Args:
             whole: take one answer from beginning to end; resume nothing.
@@ -244,7 +245,8 @@ class Receiver:
             Refused: this address will not do.
         """
         self._halt.check()
-        part, wanted = self._part, self._remote.size
+        part = self._part
+        wanted = self._remote.size
         same = not whole and part.origin is not None and part.origin.url == redact(self._address)
         if same and part.done == self._total() == (wanted or part.done):
             return  # killed between the last byte and the move
@@ -259,7 +261,7 @@ class Receiver:
         self._check_end()
 
     def _begin(self, response: requests.Response) -> None:
-        """Begin at zero: the whole file was asked for, or the rest is not available."""
+        """Begin at zero: the whole file was requested, or the rest is not available."""
         if response.status_code != 200:
             raise Again(f"answered {response.status_code} to a plain question", lied=True)
         about = origin(self._address, response)
@@ -275,7 +277,7 @@ class Receiver:
             raise Again(f"announced {size} bytes instead of {self._remote.size}", lied=True)
 
     def _check_largest(self, size: int) -> None:
-        """Refuse what has no size in its row and is larger than any file that we know of."""
+        """Refuse a file without a size in its row that is larger than any known one."""
         if self._remote.size is None and size > self._net.largest:
             self._part.forget()
             raise Refused(
@@ -283,7 +285,7 @@ class Receiver:
             )
 
     def _check_rest(self, response: requests.Response) -> None:
-        """Check that an answer to `Range` is of the same file, from where ours ends to the end."""
+        """Check that a response to `Range` is of the same file, from the end of our part to its end."""
         part = self._part
         about = origin(self._address, response)
         span = content_range(response)
@@ -304,7 +306,7 @@ class Receiver:
         part.pieced = True
 
     def _receive(self, response: requests.Response) -> None:
-        """Take the body."""
+        """Receive the body."""
         part = self._part
         size = self._total()
         self._tell(self._remote.name, part.done, size)
@@ -322,14 +324,14 @@ class Receiver:
         return self._part.origin.size if self._part.origin.size is not None else self._remote.size
 
     def _check_end(self) -> None:
-        self._halt.check()  # a stopped connection looks like one that has ended
+        self._halt.check()  # a stopped connection looks like a complete one
         size = self._total()
         if size is not None and self._part.done < size:
             raise Again(f"the connection ended after {self._part.done} of {size} bytes")
 
 
 def _range_headers(part: Part) -> dict[str, str]:
-    """Return the headers that ask for the rest, if it can be asked for safely."""
+    """Return the headers that request the rest, if that is safe."""
     if part.origin is None or not part.done or part.origin.size is None or not part.origin.validator:
         return {}
     return {"Range": f"bytes={part.done}-", "If-Range": part.origin.validator}
@@ -339,7 +341,7 @@ def _range_headers(part: Part) -> dict[str, str]:
 
 
 def copy(address: str, part: Part, size: int | None, moved: Callable[[int, int], None]) -> None:
-    """Fill `part` from a `file:` address.
+    """Copy `part` from a `file:` address.
 
     Args:
         size: bytes that it must have, if known.

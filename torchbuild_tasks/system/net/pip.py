@@ -1,4 +1,4 @@
-"""Wheels by project name: pip looks them up, downloads them and holds them to their hash.
+"""Download wheels by project name with pip, which also checks their hashes.
 
 A helper that is a wheel comes from wherever the user's own packages come from. It is pip that
 reads its files, variables, proxies, passwords and certificates, so nothing is set up twice.
@@ -32,8 +32,8 @@ from torchbuild_tasks.values import parse_json
 DEFAULT_INDEX: Final = "https://pypi.org/simple"
 SECONDS: Final = 60.0
 _SHOWN: Final = 8  # lines of pip's output that an error quotes
-# What `pip install` would go by, [install] over [global]: `pip download` does not read [install], and what
-# `pip config list` prints leaves open which of two files wins (pip 25). Tried with pip 21.3, 23 and 26.
+# A script that prints the settings of `pip install`, [install] over [global]: `pip download` does not read
+# [install], and `pip config list` does not tell which of two files wins (pip 25). Tried with 21.3, 23 and 26.
 _ASK: Final = """
 import json
 from pip._internal.commands import create_command
@@ -41,9 +41,9 @@ given, _ = create_command("install").parse_args([])
 names = ("index_url", "extra_index_urls", "find_links", "no_index", "cert", "trusted_hosts")
 print(json.dumps({name: getattr(given, name) for name in names}))
 """
-# One file of the wheel that `pip download` would take, by parts of it: pip's own way to read metadata
-# (--use-feature=fast-deps), whose parts are larger here, since torch's list of files alone has a megabyte.
-# Tried with pip 21.3, 23.2 and 26.3; where a pip has other names inside, the wheel is downloaded.
+# A script that prints one file of the wheel that `pip download` would take, read by ranges, as pip reads
+# metadata with --use-feature=fast-deps; the ranges are larger, since torch's list of files has a megabyte.
+# Tried with pip 21.3, 23.2 and 26.3; if a pip's internals differ, the wheel is downloaded.
 _READ_AHEAD: Final = """
 import json, sys, zipfile
 from pip._internal.cli.cmdoptions import make_target_python
@@ -62,11 +62,11 @@ with command.main_context():
         with LazyZipOverHTTP(link.url, session, chunk_size=1 << 20) as file, zipfile.ZipFile(file) as wheel:
             print(json.dumps([link.filename, wheel.read(name).decode()]))
 """
-_NOWHERE: Final = "http://127.0.0.1:9"  # the port of `discard`, RFC 863: a proxy that takes nothing
+_NOWHERE: Final = "http://127.0.0.1:9"  # the port of `discard`, RFC 863: a proxy that is not there
 
 
 class PipSettings(msgspec.Struct, frozen=True, kw_only=True):
-    """The places where pip looks.
+    """The indexes and folders of pip's settings.
 
     `index_urls` is index-url, then extra-index-url, and may hold passwords; empty with
     no-index. `find_links` are folders, pages or files; `cert` is a file of certificates.
@@ -79,7 +79,7 @@ class PipSettings(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class WheelWanted(msgspec.Struct, frozen=True, kw_only=True):
-    """One wheel: exactly this version, for the platform `tag` ("" for this machine's).
+    """A wheel to download: exactly this version, for the platform `tag` ("" for this machine's).
 
     `python` is the tag of the one Python that it is for ("cp311"), "" for every Python 3; `abi` its ABI's.
     """
@@ -100,13 +100,13 @@ class WheelWanted(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def read_settings(environ: Mapping[str, str]) -> PipSettings:
-    """Return what `pip install` would go by in this environment.
+    """Return the settings that `pip install` would use in this environment.
 
     Raises:
         UsageError: pip cannot read its own settings.
         DownloadFailed: there is no pip.
     """
-    # Only its output is put into UTF-8: UTF-8 mode would change how pip reads its files.
+    # Only its output is UTF-8: UTF-8 mode would change how pip reads its files.
     env = {**environ, "PYTHONIOENCODING": "utf-8"}
     captured = process.capture((*python_with_pip(), "-P", "-c", _ASK), env=env, timeout=SECONDS)
     if captured.rc != 0:
@@ -126,7 +126,7 @@ def read_settings(environ: Mapping[str, str]) -> PipSettings:
 
 
 def uv_environment(environ: Mapping[str, str], settings: PipSettings, net: Net) -> dict[str, str]:
-    """Return an environment in which uv takes packages from where pip would; what is set for uv itself wins.
+    """Return an environment that gives uv pip's indexes and folders; uv's own settings win.
 
     uv stops at the first index that has a name; pip takes the best version of all, and so does uv with
     `unsafe-best-match` (docs.astral.sh/uv/reference/environment, tried with 0.13.9).
@@ -142,27 +142,27 @@ def uv_environment(environ: Mapping[str, str], settings: PipSettings, net: Net) 
         "UV_OFFLINE": "1" if net.offline else "",
         "SSL_CERT_FILE": settings.cert,
     }
-    if "UV_INDEX_URL" in environ:  # the older name of the first, which must not meet the newer one
+    if "UV_INDEX_URL" in environ:  # the older name of the first, which must not be set together with it
         own.pop("UV_DEFAULT_INDEX")
     added = {name: value for name, value in own.items() if value and name not in environ}
     return {**environ, **added}
 
 
 def uv_words(environ: Mapping[str, str], settings: PipSettings) -> tuple[str, ...]:
-    """Return what uv is told on its command line: for pip's no-index it has no variable (as of 0.13.9)."""
+    """Return uv's options for pip's no-index, for which it has no variable (as of 0.13.9)."""
     own = {"UV_DEFAULT_INDEX", "UV_INDEX", "UV_INDEX_URL", "UV_EXTRA_INDEX_URL"} & environ.keys()
     return () if settings.index_urls or own else ("--no-index",)
 
 
 def python_with_pip() -> tuple[str, ...]:
-    """Return the command of a Python that has pip: our own, or one that uv puts together.
+    """Return the command of a Python that has pip: our own, or one made by uv.
 
     Raises:
         DownloadFailed: there is neither.
     """
     if importlib.util.find_spec("pip") is not None:
         return (sys.executable,)
-    if uv := shutil.which("uv"):  # its venvs have no pip, and it has no `pip download`
+    if uv := shutil.which("uv"):  # its venvs lack pip, and it has no `pip download`
         # Not in the current folder: a checkout's uv.toml may name an index, whose pip would run.
         run = (uv, "run", "--directory", Path(sys.executable).anchor, "--quiet", "--no-project")
         return (*run, "--python", sys.executable, "--with", "pip", "python")
@@ -176,7 +176,7 @@ def python_with_pip() -> tuple[str, ...]:
 def download_wheel(
     wanted: WheelWanted, folder: Path, settings: PipSettings, net: Net, tell: Tell
 ) -> tuple[Path, str]:
-    """Have pip download a wheel into `folder`, which exists, is empty, and is used by nothing else.
+    """Download a wheel by pip into `folder`, which is empty and private.
 
     Returns:
         The file and its sha256 in hex.
@@ -224,7 +224,7 @@ def download_wheel(
 def read_ahead(
     wanted: WheelWanted, member: str, folder: Path, settings: PipSettings, net: Net
 ) -> tuple[str, str] | None:
-    """Return the name of the wheel that pip would download, and the text of one file in it.
+    """Return the name of the wheel that pip would download, and the text of one of its files.
 
     None where that is not known without the whole wheel: offline, in a folder, or where the server gives no
     parts of a file.
@@ -251,13 +251,13 @@ def read_ahead(
 
 
 def _choosing(wanted: WheelWanted) -> list[str]:
-    """Return the words by which pip chooses among the wheels of a project."""
+    """Return the options by which pip selects among the wheels of a project."""
     words = ["--no-deps", "--only-binary=:all:"]
     if wanted.python:
         words += ["--implementation", "cp", "--python-version", wanted.python.removeprefix("cp")]
         words += ["--abi", wanted.abi or wanted.python]
     else:
-        # The tags py3-none-<platform>: nothing that is bound to one Python. It is unpacked, never imported.
+        # The tags py3-none-<platform>, independent of the Python: the wheel is unpacked, never imported.
         words += ["--implementation", "py", "--abi", "none", "--ignore-requires-python"]
     return words + (["--platform", wanted.tag] if wanted.tag else [])
 
@@ -265,7 +265,7 @@ def _choosing(wanted: WheelWanted) -> list[str]:
 def _environ(
     environ: Mapping[str, str], wanted: WheelWanted, settings: PipSettings, net: Net, folder: Path
 ) -> dict[str, str]:
-    """Return pip's variables: they win over its files, except where one is empty."""
+    """Return pip's variables, which override its files unless they are empty."""
     links = [
         *([_uri(net.wheels)] if net.wheels else []),
         *(_address(link, net) for link in settings.find_links),
@@ -279,17 +279,17 @@ def _environ(
         "PIP_PROGRESS_BAR": "off",
         "PIP_REQUIRE_VIRTUALENV": "0",
         "PIP_REQUIRE_HASHES": "1" if wanted.sha256 else "0",
-        # TLS is always verified; a host is trusted only without it, where there is nothing to verify.
+        # TLS is always verified; a trusted host is only accepted for plain HTTP.
         "PIP_TRUSTED_HOST": " ".join(trusted) or "none.invalid",
         "PYTHONIOENCODING": "utf-8",
-        # Where a killed pip leaves its files is ours, and goes with the next run.
+        # A folder of ours for temporary files: the next run removes those of a killed pip.
         **dict.fromkeys(("TMPDIR", "TMP", "TEMP"), str(folder / "temporary")),
     }
     if cert := settings.cert or environ.get("SSL_CERT_FILE"):
         own["PIP_CERT"] = cert
     dropped = {"PIP_CONSTRAINT", "PIP_REQUIREMENT"}
     if net.offline:
-        # An index on this machine goes on as a folder, for --no-index alone keeps pip from the others.
+        # A local index is passed as a folder, because only --no-index disables the other indexes.
         links += [f"{url.rstrip('/')}/{canonicalize_name(wanted.project)}/" for url in indexes]
         links = [link for link in links if not _is_web(link)]
         own |= {"PIP_NO_INDEX": "1", "PIP_PROXY": _NOWHERE, "PIP_RETRIES": "0"}
@@ -299,12 +299,14 @@ def _environ(
         own |= {"PIP_EXTRA_INDEX_URL": " ".join(indexes[1:])} if indexes[1:] else {}
     else:
         own["PIP_NO_INDEX"] = "1"
-    own["PIP_FIND_LINKS"] = " ".join(links) or (folder / "temporary").as_uri()  # empty would not count
+    own["PIP_FIND_LINKS"] = (
+        " ".join(links) or (folder / "temporary").as_uri()
+    )  # an empty value would be ignored
     return {**{name: value for name, value in environ.items() if name not in dropped}, **own}
 
 
 def _address(place: str, net: Net) -> str:
-    """Return what is asked: through the mirrors, a path with a space as an address."""
+    """Return the address for pip: through the mirrors; a path becomes a `file:` address."""
     if _is_web(place):
         return net.address(place)
     return place if place.lower().startswith("file:") else _uri(place)
@@ -319,9 +321,9 @@ def _is_web(place: str) -> bool:
 
 
 def _bytes_in(folder: Path) -> int:
-    """Return how far pip is: the size of what grows in its temporary folder."""
+    """Return pip's progress: the size of the growing file in its temporary folder."""
     size = 0
-    # os.walk passes over a folder that pip has just removed; Path.rglob (3.11) raises.
+    # os.walk skips a folder that pip has just removed; Path.rglob (3.11) raises.
     for parent, _, names in os.walk(folder):
         for name in names:
             if name.endswith(".whl"):
@@ -352,7 +354,7 @@ def _failure(wanted: WheelWanted, words: list[str], output: str) -> DownloadFail
 
 
 def _check(wanted: WheelWanted, path: Path) -> str:
-    """Hash the file again, here: what is kept is trusted from now on."""
+    """Check the hash again ourselves: the stored file is trusted from now on."""
     with translate_errors(DownloadFailed, path):
         got = hash_file(path)
     if wanted.sha256 not in (None, got):

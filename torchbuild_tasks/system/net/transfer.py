@@ -1,4 +1,4 @@
-"""The parts of a download: the file that is wanted, one answer of a server, and the unfinished file.
+"""The parts of a download: the remote file, one response of a server, and the partial file.
 
 `ask` puts one question to a server and checks the answer before its body is read, `blocks` reads
 the body, and a `Part` is the file that grows, with a note that the next run goes by.
@@ -62,7 +62,7 @@ class Remote(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Origin(msgspec.Struct, frozen=True, kw_only=True):
-    """The marks by which one version of a file is known.
+    """The headers that identify one version of a file.
 
     Args:
         url: its address, as it may be shown.
@@ -80,29 +80,31 @@ class Origin(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def validator(self) -> str:
-        """Return what `If-Range` takes."""
+        """Return the value for `If-Range`."""
         return self.etag or self.modified
 
     def changed(self, now: Origin) -> bool:
-        """Say whether a later answer names another version; one that names none is of the same."""
+        """Say whether a later response names another version; without a name it counts as the same."""
         if self.etag:
             return now.etag not in ("", self.etag)
         return now.modified not in ("", self.modified)
 
 
-# ---------------- one question to a server, and its answer
+# ---------------- one request to a server, and its response
 
 _HOPS: Final = 10
-_OK, _PART, _NO_SUCH_RANGE = 200, 206, 416
+_OK = 200
+_PART = 206
+_NO_SUCH_RANGE = 416
 _LATER: Final = (408, 429)  # and every 5xx
-_LARGEST: Final = 256 << 10  # bytes of one read; larger ones leave the CPU's cache
+_LARGEST: Final = 256 << 10  # bytes of one read; larger ones exceed the CPU's cache
 _USUAL: Final = Net()
 
 
 def ask(
     session: requests.Session, net: Net, url: str, headers: Mapping[str, str] | None = None
 ) -> requests.Response:
-    """GET `url`; the answer is 200, 206 or 416, and still to be read and closed.
+    """GET `url`; return the open response, whose status is 200, 206 or 416.
 
     Raises:
         Again: no answer, 408, 429, 5xx, or a body that was changed on the way.
@@ -127,7 +129,7 @@ def ask(
 def _follow(
     session: requests.Session, net: Net, url: str, headers: Mapping[str, str] | None
 ) -> requests.Response:
-    """Return the first answer that is not a redirect.
+    """Return the first response that is not a redirect.
 
     Each hop is a request of its own, so that requests looks up netrc for the new host and
     hands no other host what was meant for the first.
@@ -171,7 +173,7 @@ def _redirect(url: str, target: str) -> str:
 
 
 def blocks(raw: Any, net: Net = _USUAL) -> Iterator[bytes]:
-    """Yield the body as it came, in blocks of what one read of the connection brings.
+    """Yield the undecoded body, in the blocks that the connection returns.
 
     `iter_content` takes 2.4 to 3.5 times as long as this.
 
@@ -189,7 +191,7 @@ def blocks(raw: Any, net: Net = _USUAL) -> Iterator[bytes]:
             with translate_network_errors():
                 block: bytes = raw.read1(_LARGEST, decode_content=False)
                 if deadline and not block:
-                    deadline.check()  # what was cut may look whole
+                    deadline.check()  # a truncated body may look complete
             if not block:
                 return
             yield block
@@ -204,7 +206,7 @@ def blocks(raw: Any, net: Net = _USUAL) -> Iterator[bytes]:
 
 
 def origin(url: str, response: requests.Response) -> Origin:
-    """Return what an answer, also a 206, tells of the file as a whole."""
+    """Return the identifying headers of a response, also of a 206."""
     headers = response.headers
     etag = headers.get("ETag", "").strip()
     span = content_range(response)
@@ -221,7 +223,7 @@ def origin(url: str, response: requests.Response) -> Origin:
 
 
 def length(response: requests.Response) -> int | None:
-    """Return the Content-Length: bytes of this answer's body, or None."""
+    """Return the Content-Length, the bytes of this response's body, or None."""
     text = response.headers.get("Content-Length", "").strip()
     if text and not re.fullmatch(r"[0-9]{1,18}", text):
         raise Again("sent a Content-Length that makes no sense", lied=True)
@@ -229,7 +231,7 @@ def length(response: requests.Response) -> int | None:
 
 
 def content_range(response: requests.Response) -> tuple[int, int, int] | None:
-    """Return (first byte, last byte, bytes in all) of a 206, or None when it does not give them."""
+    """Return (first byte, last byte, total bytes) of a 206, or None if it lacks them."""
     if response.status_code != _PART:
         return None
     match = re.fullmatch(
@@ -241,7 +243,7 @@ def content_range(response: requests.Response) -> tuple[int, int, int] | None:
 
 
 def ends_visibly(response: requests.Response) -> bool:
-    """Say whether a body that was cut short differs visibly from a whole one."""
+    """Say whether a truncated body can be told from a complete one."""
     return _is_chunked(response) or length(response) is not None
 
 
@@ -250,7 +252,7 @@ def _is_chunked(response: requests.Response) -> bool:
 
 
 def _read_last_modified(headers: Mapping[str, str]) -> str:
-    """Return Last-Modified where the file cannot have changed twice in that second (RFC 9110, 8.8.2.2)."""
+    """Return Last-Modified if it is a strong validator (RFC 9110, 8.8.2.2)."""
     text = headers.get("Last-Modified", "").strip()
     when = http_date(text)
     now = http_date(headers.get("Date", "")) or datetime.now(UTC)
@@ -268,14 +270,14 @@ def http_date(text: str) -> datetime | None:
     return read if read.tzinfo else read.replace(tzinfo=UTC)
 
 
-# ---------------- the unfinished file, and the note that says how much of it is good
+# ---------------- the partial file, and its note with the verified length
 
 _BLOCK: Final = 256 << 10  # bytes
-_LOOK: Final = 16 << 20  # bytes between two looks at the disk
+_LOOK: Final = 16 << 20  # bytes between two checks of the disk
 
 
 class Part:
-    """`<target>.part`, its hash so far, and `<target>.part.json`, which vouches for its beginning.
+    """`<target>.part`, its hash so far, and `<target>.part.json`, which has the verified length and hash.
 
     The note holds a length and the hash of that many bytes. What an earlier run left behind
     is taken up as far as both still agree, so neither a kill nor a power cut between two
@@ -294,8 +296,8 @@ class Part:
         self.note_path = target.with_name(f"{target.name}.part.json")
         self._new_note_path = target.with_name(f"{target.name}.part.json.new")
         self.origin: Origin | None = None
-        self.done = 0  # bytes from the beginning that are there and hashed
-        self.pieced = False  # whether more than one answer of a server is in it
+        self.done = 0  # bytes from the beginning that are written and hashed
+        self.pieced = False  # whether it has bytes of more than one response
         self._hash = hashlib.sha256()
         self._file: BinaryIO | None = None
         self._every = every
@@ -306,19 +308,19 @@ class Part:
         self._lock = threading.RLock()
         self._given_up = False
 
-    def recall(self) -> None:
-        """Take up what an earlier run left, as far as its note vouches for it."""
+    def resume(self) -> None:
+        """Resume the part of an earlier run, up to the length in its note."""
         try:
             note = read_json(self.note_path)
             size = int(note["done"])
             origin = Origin(**note["origin"])
-            with self._mine():
+            with self._locked():
                 self._file = file = self.path.open("r+b", buffering=0)
         except (OSError, ValueError, KeyError, TypeError):
             return
         with translate_errors(DownloadFailed, self.path):
-            if self._absorb(size) and size > 0 and self.sha256() == note["sha256"]:
-                with self._mine():
+            if self._hash_up_to(size) and size > 0 and self.sha256() == note["sha256"]:
+                with self._locked():
                     file.truncate(size)
                 self.origin = origin
                 self.pieced = True
@@ -326,15 +328,15 @@ class Part:
         self.forget()
 
     def restart(self, origin: Origin) -> None:
-        """Begin at zero with a file of that origin."""
-        with self._mine(), translate_errors(DownloadFailed, self.path):
+        """Restart at zero with a file of that origin."""
+        with self._locked(), translate_errors(DownloadFailed, self.path):
             self._clear()
             self.origin = origin
             self._file = self.path.open("w+b", buffering=0)
 
     def add(self, block: bytes) -> None:
-        """Append a block; it is hashed on the way."""
-        with self._mine(), translate_errors(DownloadFailed, self.path):
+        """Append a block and hash it."""
+        with self._locked(), translate_errors(DownloadFailed, self.path):
             self._check_room()
             self._write(block)
             self._hash.update(block)
@@ -342,7 +344,7 @@ class Part:
             self._note_now_and_then()
 
     def _check_room(self) -> None:
-        """Look at the disk again every now and then: what else writes there takes its room meanwhile."""
+        """Check the free space regularly: other programs may fill the disk."""
         if not self._room or 0 < self.done < self._looked + _LOOK:
             return
         self._looked = self.done
@@ -359,8 +361,8 @@ class Part:
             )
 
     def note(self) -> None:
-        """Write down how far this is, for the next run."""
-        with self._mine():
+        """Write the note about the progress, for the next run."""
+        with self._locked():
             if self.done:
                 self._write_note()
 
@@ -369,22 +371,22 @@ class Part:
         return self._hash.hexdigest()
 
     def finish(self) -> None:
-        """Move the whole file to its place."""
-        with self._mine(), translate_errors(DownloadFailed, self.target):
+        """Move the complete file to its target."""
+        with self._locked(), translate_errors(DownloadFailed, self.target):
             self._close()
             files.replace(self.path, self.target)
-            with contextlib.suppress(OSError):  # nothing goes by a note without its part
+            with contextlib.suppress(OSError):  # a note without its part is ignored
                 self._remove_notes()
 
     def forget(self) -> None:
-        """Remove part and note: the next attempt begins at zero."""
-        with self._mine(), translate_errors(DownloadFailed, self.path):
+        """Remove part and note; the next attempt begins at zero."""
+        with self._locked(), translate_errors(DownloadFailed, self.path):
             self._clear()
             self._remove_notes()
             files.unlink(self.path, missing_ok=True)
 
     def give_up(self) -> None:
-        """Leave what the next run can take up; whoever still wants to write gets Halted."""
+        """Stop writing and keep what the next run can resume; later writers get Halted."""
         with self._lock:
             if self._file is not None and self.done:
                 self._write_note()
@@ -392,8 +394,8 @@ class Part:
             self._close()
 
     @contextlib.contextmanager
-    def _mine(self) -> Iterator[Any]:
-        """Lock the part, which must still be ours."""
+    def _locked(self) -> Iterator[Any]:
+        """Lock the part; raise Halted after `give_up`."""
         with self._lock:
             if self._given_up:
                 raise Halted
@@ -415,13 +417,13 @@ class Part:
     def _write(self, block: bytes) -> None:
         assert self._file is not None
         rest = memoryview(block)
-        while rest:  # an unbuffered file may take a part only
+        while rest:  # an unbuffered file may write only a part
             rest = rest[self._file.write(rest) :]
 
-    def _absorb(self, upto: int) -> bool:
-        """Hash the file from `done` up to there, block by block; return whether it is that long."""
+    def _hash_up_to(self, upto: int) -> bool:
+        """Hash the file from `done` to `upto`, block by block; return whether it is that long."""
         while self.done < upto:
-            with self._mine() as file:
+            with self._locked() as file:
                 file.seek(self.done)
                 block = file.read(min(_BLOCK, upto - self.done))
                 if not block:
@@ -437,10 +439,10 @@ class Part:
 
     def _remove_notes(self) -> None:
         files.unlink(self.note_path, missing_ok=True)
-        files.unlink(self._new_note_path, missing_ok=True)  # of a run that was killed while it wrote one
+        files.unlink(self._new_note_path, missing_ok=True)  # left by a run killed while writing one
 
     def _write_note(self) -> None:
-        """Replace the note in one step: a kill meanwhile leaves the one before, never half of one.
+        """Replace the note atomically.
 
         A note that cannot be written is not an error: a later run only begins further back.
         """
