@@ -1,4 +1,4 @@
-"""Libraries for BLAS and LAPACK, where PyTorch's CMake files look for them."""
+"""Find libraries for BLAS and LAPACK where PyTorch's CMake files search."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _LIBRARIES = ("lib", "lib64", "lib/intel64", "lib/x64", "")
 
 
 def look_for_blas(probe: Probe, rows: Sequence[BlasRow], prefixes: Sequence[str] = ()) -> tuple[Library, ...]:
-    """Return each library that can be linked, once, in the order of the rows.
+    """Return each linkable library once, in the order of the rows.
 
     Args:
         probe: the machine, with the variables that flags and settings name.
@@ -31,7 +31,7 @@ def look_for_blas(probe: Probe, rows: Sequence[BlasRow], prefixes: Sequence[str]
 
 
 def _places(probe: Probe, row: BlasRow, prefixes: Sequence[str]) -> Iterator[tuple[str, str]]:
-    """Yield how a folder was found, and the folder."""
+    """Yield each folder with how it was found."""
     separator = ";" if probe.windows else ":"
     for name in row.variables:
         if value := probe.variable(name):

@@ -1,4 +1,4 @@
-"""The C and C++ compilers: those the user names in CC and CXX, Visual Studio's, then those on PATH."""
+"""Find C and C++ compilers: those in CC and CXX, Visual Studio's, then those on PATH."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from torchbuild_tasks.model import Tool, Windows
 
 LAUNCHERS = frozenset({"ccache", "sccache", "distcc", "icecc", "buildcache"})
 PLAIN = ("g++", "gcc", "c++", "cc", "clang++", "clang")
-# On Windows c++ and cc mean nothing, and names with a number are not in use.
+# On Windows c++, cc and names with a number are not used.
 PLAIN_WINDOWS = ("cl", "clang-cl", "clang++", "clang", "g++", "gcc")
 MSVC_LIKE = ("cl", "clang-cl")  # one program for both languages
 HOST = "CUDAHOSTCXX"
 VARIABLES = {"CXX": "c++", "CC": "cc"}
-# Where dnf and yum put a GCC beside the system's (gcc-toolset-12, devtoolset-9), for `scl enable` alone.
+# Folders of dnf's and yum's additional GCCs (gcc-toolset-12, devtoolset-9), which only `scl enable` selects.
 COLLECTIONS = "/opt/rh"
 
 _NUMBERED = re.compile(r"(?:g\+\+|gcc|clang\+\+|clang)-(\d+(?:\.\d+)*)")
@@ -34,7 +34,7 @@ _NAMES = {
 
 
 class _Candidate(NamedTuple):
-    """A possible compiler: how it is called (`path`), and the program behind that.
+    """A possible compiler: its command (`path`), and the program behind it.
 
     `masked` is true when `path` is a link to a launcher; `real` is then the compiler that
     the launcher would start, or None when it finds none.
@@ -49,7 +49,7 @@ class _Candidate(NamedTuple):
 
 
 def look_for_compilers(probe: Probe, windows: Windows | None = None) -> tuple[Tool, ...]:
-    """Return every compiler once, as it was found first: CXX and CC, toolsets, PATH by name, PATH by number.
+    """Return every compiler once, in this order: CXX and CC, toolsets, PATH by name, PATH by number.
 
     A symbolic link and what it points to are one compiler, but its C and its C++ side are
     two. So are a compiler and a link called g++ that points to ccache. `found_via` is
@@ -59,7 +59,7 @@ def look_for_compilers(probe: Probe, windows: Windows | None = None) -> tuple[To
     named = tuple(item for variable in VARIABLES if (item := _look_up_named(probe, variable)))
     missing = [item for item in named if isinstance(item, Tool)]
     candidates = [item for item in named if isinstance(item, _Candidate)]
-    host = _look_up_named(probe, HOST)  # the last: it is nvcc's, and no choice for CXX where others are
+    host = _look_up_named(probe, HOST)  # last: it is nvcc's host compiler, and not preferred for CXX
     missing += [host] if isinstance(host, Tool) else []
     hosts = [host] if isinstance(host, _Candidate) else []
     distinct = _distinct(probe, [*candidates, *_in_toolsets(windows), *_on_path(probe), *hosts])
@@ -80,7 +80,7 @@ def _missing(probe: Probe, candidates: list[_Candidate], windows: Windows | None
 
 
 def _look_up_named(probe: Probe, variable: str) -> _Candidate | Tool | None:
-    """Return what CC or CXX names: a compiler, perhaps with launchers before it and options after it."""
+    """Return the compiler in CC or CXX, which may have launchers before and options after it."""
     words = _words(probe, probe.variable(variable))
     stem = probe.names.stem
     launchers = [word for word in words if stem(word) in LAUNCHERS]
@@ -91,7 +91,7 @@ def _look_up_named(probe: Probe, variable: str) -> _Candidate | Tool | None:
     path = _locate(probe, rest[0])
     cxx = _is_cxx(stem(rest[0]), variable != "CC") or variable == HOST
     if path is None and variable == HOST and probe.is_dir(rest[0]):
-        return None  # nvcc's -ccbin takes a folder, too
+        return None  # nvcc's -ccbin accepts a folder, too
     if path is None:
         is_place = probe.names.is_path(rest[0])
         looked = (probe.absolute(rest[0]),) if is_place else probe.path_folders
@@ -104,7 +104,7 @@ def _look_up_named(probe: Probe, variable: str) -> _Candidate | Tool | None:
 
 
 def _words(probe: Probe, value: str) -> list[str]:
-    """Split words as the shell does; the name of an existing file is one word, blanks and all."""
+    """Split words as the shell does; the name of an existing file is one word, even with blanks."""
     if probe.names.is_path(value) and probe.is_file(value.strip()):
         return [value.strip()]
     return probe.names.split_words(value)
@@ -117,7 +117,7 @@ def _locate(probe: Probe, word: str) -> str | None:
 
 
 def _in_toolsets(windows: Windows | None) -> Iterator[_Candidate]:
-    """Yield every cl of every Visual Studio, the newest first, found as its Visual Studio was."""
+    """Yield every cl.exe of every Visual Studio, the newest first."""
     via = {studio.path: studio.found_via for studio in windows.visual_studios} if windows else {}
     for toolset in windows.toolsets if windows else ():
         if toolset.cl:
@@ -146,7 +146,7 @@ def _newest_first(name: str) -> tuple[list[int], str]:
 
 
 def _candidate(probe: Probe, path: str, via: str, cxx: bool) -> _Candidate:
-    """Return a folder such as /usr/lib/ccache holds links g++ -> ccache: look behind them.
+    """Return the compiler behind a launcher: a folder such as /usr/lib/ccache has links g++ -> ccache.
 
     ccache itself takes the next program of that name on PATH, so we do the same.
     """
@@ -172,7 +172,7 @@ def _distinct(probe: Probe, candidates: Iterable[_Candidate]) -> list[_Candidate
 
 
 def _program(probe: Probe, candidate: _Candidate) -> str | None:
-    """Return what is asked: the compiler itself, not the launcher before it, which would count the call.
+    """Return the compiler itself to query, not the launcher, which would count the call in its statistics.
 
     clang++ is a link to clang, whose version does not depend on what it is called; starting it costs most
     of all programs.
@@ -182,7 +182,7 @@ def _program(probe: Probe, candidate: _Candidate) -> str | None:
 
 
 def _ask(probe: Probe, program: str | None) -> tuple[str, str | None]:
-    """Return what a compiler says, and the version in it."""
+    """Return a compiler's version output, and the version in it."""
     if program is None:
         return "", None
     if probe.names.stem(program) == "cl":
@@ -224,7 +224,7 @@ def _version_of_cl(probe: Probe, path: str) -> str | None:
 
 
 def _maker(text: str, stem: str) -> str:
-    """Return gcc, clang, or "" for another: by its own text, else by its name."""
+    """Return gcc, clang, or "" for another, by its version output, else by its name."""
     if "clang" in text.lower():
         return "clang"
     if "Free Software Foundation" in text:
@@ -234,12 +234,12 @@ def _maker(text: str, stem: str) -> str:
 
 
 def _generic_name(stem: str) -> str | None:
-    """Return the kind of compiler that a name speaks of: g++ for x86_64-linux-gnu-g++-12."""
+    """Return the generic name of a compiler: g++ for x86_64-linux-gnu-g++-12."""
     generic = _GENERIC.fullmatch(stem)
     return stem if stem in MSVC_LIKE else generic[1] if generic else None
 
 
 def _is_cxx(stem: str, otherwise: bool) -> bool:
-    """Say whether a program of this name compiles C++; `otherwise` when the name does not tell."""
+    """Say whether a program of this name compiles C++; `otherwise` if the name leaves it open."""
     called = _generic_name(stem)
     return called in MSVC_LIKE or (called.endswith("++") if called else otherwise)

@@ -1,4 +1,4 @@
-"""All looks at once: facts of the machine and the checkout. What follows from them is decided in `plan`."""
+"""Gather all facts of the machine and the checkout in parallel. `plan` decides what follows from them."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def gather(
     blas: Sequence[BlasRow] = (),
     around: tuple[Mapping[str, str], Mapping[str, str]] = ({}, {}),
 ) -> Facts:
-    """Look at the machine and the checkout; waits for the slowest program, not for all in turn.
+    """Gather the facts of the machine and the checkout; the programs run in parallel.
 
     Args:
         source, python: the checkout; the interpreter asked for (path, version or command), if any.
@@ -74,7 +74,7 @@ def gather(
             look_at_tree, plain, root, front_end, folders=folders, tags=tags, variables=variables
         )
         store = pool.submit(look_at_store, plain, door.join(root, LOCK_FILE))
-        # The GPUs at once: a driver that nothing uses takes seconds to wake up.
+        # The GPUs first: an idle driver takes seconds to start.
         before = (store, pythons, pool.submit(_look_for_gpus, door)) if cuda else None
         cuda_facts = pool.submit(_look_at_cuda, door, cuda_toolkit, *before) if before else None
         return Facts(
@@ -91,7 +91,7 @@ def gather(
             cuda=cuda_facts.result() if cuda_facts else None,
             blas=_look_for_blas(door, blas, pythons.result()) if blas else None,
             environ=environ,
-            cut=tuple(sorted(set(door.cut))),  # last, when all were asked
+            cut=tuple(sorted(set(door.cut))),  # last, after all probes
         )
 
 
@@ -110,7 +110,7 @@ def _look_for_blas(probe: Probe, rows: Sequence[BlasRow], pythons: Sequence[Pyth
     return look_for_blas(probe, rows, prefixes)
 
 
-# A build for the CPU imports nothing of facts/cuda that looks for it.
+# A build for the CPU does not import the searches in facts/cuda.
 
 
 def _look_for_gpus(probe: Probe) -> Gpus:
@@ -138,7 +138,7 @@ def look_at_cuda(
     pythons: Sequence[Python] = (),
     gpus: Gpus | None = None,
 ) -> Cuda:
-    """Look for toolkits, libraries, GPUs and their driver; an empty value names the places looked at.
+    """Look for toolkits, libraries, GPUs and their driver; an empty value lists the searched places.
 
     Args:
         probe: the machine.

@@ -1,4 +1,4 @@
-"""The machine itself: system, processor, memory, disk, and the variables that concern a build.
+"""Look at the machine: system, processor, memory, disk, and the variables that concern a build.
 
 Limits of containers count: memory and CPU quotas come from the cgroups of this process.
 """
@@ -92,7 +92,7 @@ def _quota_of(probe: Probe, level: CgroupLevel) -> tuple[str, int | None, int | 
 
 # ---------------- memory
 
-# Version 1 writes "no limit" as the largest number of pages in bytes, about 2**63.
+# cgroup v1 writes "no limit" as the largest multiple of a page, about 2**63.
 NO_LIMIT = 1 << 60
 
 
@@ -103,7 +103,7 @@ class _Limit(NamedTuple):
 
     @property
     def room(self) -> tuple[int, int]:
-        """Bytes left under it, and for equals the limit itself."""
+        """Bytes left below the limit, then the limit, as a key for sorting."""
         return self.bytes - (self.used or 0), self.bytes
 
 
@@ -130,7 +130,7 @@ def look_at_memory(probe: Probe) -> Memory:
 
 
 def _memory_of_windows(status: MemoryStatus) -> Memory:
-    """Return memory; Windows refuses more when commit is used up, however much is still unused."""
+    """Return memory; Windows refuses allocations beyond the commit limit, even with unused memory."""
     return Memory(
         total=status.total,
         available=status.available,
@@ -164,10 +164,12 @@ def _limits_of(probe: Probe, level: CgroupLevel) -> list[tuple[str, int]]:
 
 
 def _memory_in_use(probe: Probe, level: CgroupLevel) -> int | None:
-    """Return bytes in use, less page cache that was not used lately: the kernel drops that first."""
-    current, key = ("memory.current", "inactive_file")
+    """Return bytes in use, without inactive page cache, which the kernel drops first."""
+    current = "memory.current"
+    key = "inactive_file"
     if level.version == 1:
-        current, key = ("memory.usage_in_bytes", "total_inactive_file")
+        current = "memory.usage_in_bytes"
+        key = "total_inactive_file"
     used = number_in(probe.read(f"{level.folder}/{current}"))
     if used is None:
         return None
@@ -190,7 +192,7 @@ def _kib(info: dict[str, int], name: str) -> int | None:
 
 
 def number_in(text: str | None) -> int | None:
-    """Return the number that a text is; None for anything else."""
+    """Return a text as a number; None for anything else."""
     text = (text or "").strip()
     return int(text) if text.isascii() and text.isdigit() else None
 
@@ -199,7 +201,7 @@ def number_in(text: str | None) -> int | None:
 
 
 def look_at_disk(probe: Probe, path: str) -> Disk:
-    """Return the bytes of the file system that `path` is on, or will be on once it is created.
+    """Return the bytes of the file system of `path`, which need not exist yet.
 
     `free` is what this user may fill: file systems keep some for root. Sources:
     statvfs(3), /proc/self/mountinfo; on Windows GetDiskFreeSpaceEx, GetVolumePathName.
@@ -216,7 +218,7 @@ def look_at_disk(probe: Probe, path: str) -> Disk:
 
 
 def nearest_existing(probe: Probe, path: str) -> str:
-    """Return the deepest part of `path` that exists; its top when none does."""
+    """Return the deepest existing folder of `path`; its root if none exists."""
     top = path
     for folder in _upwards(probe, path):
         if probe.exists(folder):
@@ -248,7 +250,7 @@ def relevant_environ(
         spelling = {pattern.upper(): pattern for pattern in patterns}
         relevant = relevant_environ({name.upper(): value for name, value in environ.items()}, list(spelling))
         return dict(sorted((spelling.get(name, name), value) for name, value in relevant.items()))
-    # Nearly all patterns are plain names: looking them up keeps the matching to the few others.
+    # Nearly all patterns are plain names, which are looked up; only the others are matched.
     plain = set(patterns)
     wild = [pattern for pattern in patterns if any(mark in pattern for mark in "*?[")]
     return {
@@ -262,7 +264,7 @@ def relevant_environ(
 
 
 class Mount(NamedTuple):
-    """One mount: the folder of the file system that is seen (`root`) at `point`.
+    """One mount: the folder `root` of a file system is mounted at `point`.
 
     `options` are the file system's, `own` those of this mount.
     """
@@ -275,8 +277,8 @@ class Mount(NamedTuple):
 
 
 def read_mounts(probe: Probe) -> tuple[Mount, ...]:
-    """Return all mounts, oldest first; empty when the file cannot be read, or on Windows."""
-    # On Windows this path would mean a folder of the current drive, which any user can create.
+    """Return all mounts, oldest first; empty if the file cannot be read, or on Windows."""
+    # On Windows this path is a folder of the current drive, which any user can create.
     lines = [] if probe.windows else (probe.read("/proc/self/mountinfo") or "").splitlines()
     return tuple(mount for line in lines if (mount := _mount(line)))
 
@@ -305,7 +307,7 @@ def _mount(line: str) -> Mount | None:
 
 
 def _unescape(text: str) -> str:
-    """Decode octal numbers, which stand for blank, tab, newline and backslash; UTF-8 is as it is."""
+    """Decode octal escapes of blank, tab, newline and backslash; UTF-8 is not escaped."""
     return re.sub(r"\\([0-7]{3})", lambda match: chr(int(match[1], 8)), text)
 
 

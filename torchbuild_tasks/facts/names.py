@@ -13,7 +13,7 @@ from typing import Protocol
 
 
 class Names(Protocol):
-    """Satisfied by a module. Paths are texts, as the machine itself writes them."""
+    """The functions of such a module. Paths are strings, as the machine writes them."""
 
     @property
     def WINDOWS(self) -> bool:
@@ -29,7 +29,7 @@ class Names(Protocol):
         """Return the last part of a path."""
 
     def stem(self, path: str) -> str:
-        """Return the name that a program goes by: g++ for /usr/bin/g++, cl for C:\\x\\CL.EXE."""
+        """Return the name of a program: g++ for /usr/bin/g++, cl for C:\\x\\CL.EXE."""
 
     def parent(self, path: str) -> str:
         """Return the folder that holds `path`; the top is its own parent."""
@@ -41,10 +41,10 @@ class Names(Protocol):
         """Say whether a path does not depend on the current folder."""
 
     def is_path(self, word: str) -> bool:
-        """Say whether a word names a place rather than a command to be looked for on PATH."""
+        """Say whether a word is a path rather than a command to look up on PATH."""
 
     def key(self, path: str) -> str:
-        """Return what is equal for all spellings of one path."""
+        """Return a key that is equal for all spellings of one path."""
 
     def split_path(self, value: str) -> list[str]:
         """Return the entries of a variable such as PATH; empty ones are left out."""
@@ -59,16 +59,16 @@ class Names(Protocol):
         """Return the user's folder."""
 
     def program_files(self, path: str, environ: Mapping[str, str]) -> tuple[str, ...]:
-        """Return the files that a program called `path` may be, best first."""
+        """Return the possible files of a program called `path`, best first."""
 
     def is_program(self, file: Path) -> bool:
         """Say whether this user may start an existing file."""
 
     def file_of(self, root: Path, path: str) -> Path:
-        """Return where `path` stands in a folder that plays the whole machine."""
+        """Return the file for `path` below a folder that replaces the root of the machine."""
 
     def path_of(self, root: Path, file: Path) -> str:
-        """Return the reverse: what a file in that folder is called on the machine."""
+        """Return the path on the machine of a file below that folder: the reverse of `file_of`."""
 
 
 def native_names() -> Names:

@@ -1,4 +1,4 @@
-"""The one door to the machine: every other module of this room looks through it.
+"""The only access to the machine for the modules of this room.
 
 Nothing here raises because of what the machine does. A file that cannot be read and a
 program that does not start, hangs or floods its output are None, an empty answer or
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
 # Bytes that a program may print to one stream: a version is a line, a report some kilobytes.
 LIMIT: Final = 4 * 1024 * 1024
-_CLOCK: Final = 5.0  # seconds by which two readings of one moment may differ
+_CLOCK: Final = 5.0  # seconds by which two clocks may differ
 
 
 class Output(NamedTuple):
@@ -82,7 +82,7 @@ class Probe(msgspec.Struct, frozen=True, kw_only=True):
         return self.names.lookup(self.environ, name) or ""
 
     def with_settings(self, stronger: Mapping[str, str], weaker: Mapping[str, str]) -> Probe:
-        """Return the same machine, seen by a process that has the variables of flags and settings too.
+        """Return the machine as seen by a process with the variables of flags and settings added.
 
         Args:
             stronger, weaker: what stands over the environment (`--set`) and below it (`[set]`, presets).
@@ -95,7 +95,7 @@ class Probe(msgspec.Struct, frozen=True, kw_only=True):
     # ------------------------------------------------------------ programs
 
     def run(self, argv: Sequence[str], *, timeout: float = 10.0) -> Output | None:
-        """Run a program to its end in the C locale, with nothing to read from.
+        """Run a program to its end in the C locale, with empty stdin.
 
         Args:
             argv: the program's path and its arguments; no shell.
@@ -152,7 +152,7 @@ class Probe(msgspec.Struct, frozen=True, kw_only=True):
         return self.names.normal(path)
 
     def realpath(self, path: str) -> str:
-        """Return the path without links; unchanged where they run in a circle.
+        """Return the path without links; unchanged if they form a loop.
 
         A drive letter that stands for a folder (subst) or a share is kept: it was created
         because the path behind it is too long, or because cmd.exe cannot work in a share.
@@ -188,18 +188,18 @@ class Probe(msgspec.Struct, frozen=True, kw_only=True):
     # ------------------------------------------------------------ files
 
     def at(self, path: str) -> Path:
-        """Return where `path` is found: itself, or in the folder that plays the machine."""
+        """Return the file for `path`: itself, or below the folder that replaces the machine's root."""
         return self.names.file_of(self.root, path) if self.root else Path(path)
 
     def read_bytes(self, path: str) -> bytes | None:
-        """Return the content of a regular file; None for what is none, is too long or cannot be read."""
+        """Return the content of a regular file; None if it is none, is too long or cannot be read."""
         try:
             return read_bytes(self.at(path))
         except (OSError, ValueError):
             return None
 
     def read(self, path: str) -> str | None:
-        """Return the same as text; bytes that are not UTF-8 become replacement characters."""
+        """Return a regular file as text; bytes that are not UTF-8 become replacement characters."""
         data = self.read_bytes(path)
         return None if data is None else data.decode("utf-8", "replace")
 
@@ -211,7 +211,7 @@ class Probe(msgspec.Struct, frozen=True, kw_only=True):
             return None
 
     def ahead(self, path: str) -> float | None:
-        """Return seconds by which a file's time lies in the future; None when it does not."""
+        """Return the seconds by which a file's time is in the future; None if it is not."""
         try:
             seconds = self.at(path).stat().st_mtime - time.time()
         except (OSError, ValueError):
@@ -219,7 +219,7 @@ class Probe(msgspec.Struct, frozen=True, kw_only=True):
         return seconds if seconds > 0 else None
 
     def exists(self, path: str) -> bool:
-        """Say whether there is anything; a link into nothing is nothing."""
+        """Say whether a path exists; a dangling link does not."""
         return os.path.exists(self.at(path))  # noqa: PTH110 - false, too, for a name that no file system holds
 
     def is_file(self, path: str) -> bool:
@@ -235,7 +235,7 @@ class Probe(msgspec.Struct, frozen=True, kw_only=True):
         return self.is_file(path) and self.names.is_program(self.at(path))
 
     def writable(self, path: str) -> bool | None:
-        """Say whether this user may write there; None when there is nothing.
+        """Say whether this user may write to a path; None if it does not exist.
 
         None on Windows, too: access(2) looks at the read-only mark, and not at rights.
         """
@@ -260,22 +260,22 @@ class Probe(msgspec.Struct, frozen=True, kw_only=True):
         return system.volume(self.at(path))
 
     def cache_folder(self) -> str:
-        """Return where this system wants a cache of ours to be."""
+        """Return this system's folder for our cache."""
         from platformdirs import user_cache_dir
 
         return user_cache_dir("torchbuild-tasks", appauthor=False)
 
     def state_folder(self) -> Path:
-        """Return where is kept what the user trusts, and which venvs we made."""
+        """Return the folder of the entries about trusted files and our venvs."""
         named = self.variable(trust.VARIABLE)
         return self.at(self.absolute(named) if named else str(trust.state_folder({})))
 
     # ------------------------------------------------------------ machine
 
     def works(self, pid: int, host: str, since: float) -> bool:
-        """Say whether the process that was there at a moment (seconds since 1970) still is.
+        """Say whether a process that was running at a time (seconds since 1970) still runs.
 
-        One that began later only has its number. Nobody sees those of another machine, which count as there.
+        A process started later has reused its pid. Processes of another host count as running.
         """
         import psutil
 
@@ -294,7 +294,7 @@ class Probe(msgspec.Struct, frozen=True, kw_only=True):
         return os.cpu_count()
 
     def open_files(self) -> tuple[int, int] | None:
-        """Return files that this process may have open, and what it may raise that to."""
+        """Return the soft and hard limit of open files of this process."""
         return system.open_files()
 
     def administrator(self) -> bool | None:
@@ -306,7 +306,7 @@ class Probe(msgspec.Struct, frozen=True, kw_only=True):
         return system.file_system(path)
 
     def affinity(self) -> int | None:
-        """Return cores that this process may run on; None when the system does not tell."""
+        """Return the number of cores that this process may run on; None if unknown."""
         return system.affinity()
 
     def uname(self) -> Uname:
@@ -335,7 +335,7 @@ class Probe(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def multiarch_triplet(probe: Probe) -> str:
-    """Return what Debian calls the folder for libraries of this machine: x86_64-linux-gnu.
+    """Return Debian's name of the library folder for this machine: x86_64-linux-gnu.
 
     https://wiki.debian.org/Multiarch/Tuples
     """
@@ -356,7 +356,7 @@ def map_parallel(function: Callable[[T], R], items: Iterable[T]) -> tuple[R, ...
     todo = list(items)
     if len(todo) < 2:
         return tuple(function(item) for item in todo)
-    # Loading it costs as much as asking one tool for its version, and listing tasks needs neither.
+    # Importing it takes as long as one tool's --version, and listing tasks does not need it.
     from concurrent.futures import ThreadPoolExecutor
 
     with ThreadPoolExecutor(max_workers=min(WORKERS, len(todo))) as pool:

@@ -1,4 +1,4 @@
-"""The interpreters that could get torch: where they are looked for, and each asked by a script what it is."""
+"""Find the interpreters that could get torch, and query each by a script."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ TIMEOUT: Final = 20.0
 
 
 def look_for_pythons(probe: Probe, wanted: str | None, tree_root: str) -> tuple[Python, ...]:
-    """Return the interpreters to choose from, best first; at least one entry, which may be a miss.
+    """Return the possible interpreters, best first; at least one entry, which may be one not found.
 
     Args:
         probe: the machine.
@@ -53,13 +53,13 @@ def look_for_pythons(probe: Probe, wanted: str | None, tree_root: str) -> tuple[
 
 
 def _look_at_one(probe: Probe, wanted: str, tree_root: str) -> tuple[Python, ...]:
-    """Ask the interpreter at a path; with a base one also our venv on its version."""
+    """Query the interpreter at a path; for a base interpreter also our venv on its version."""
     python = _ask(probe, python_at(probe, wanted), tree_root)
     return (python, *_venvs_on(probe, python, tree_root))
 
 
 def _venvs_on(probe: Probe, python: Python, tree_root: str) -> tuple[Python, ...]:
-    """Return our venv on the version of a base interpreter, which gets torch in its place."""
+    """Return our venv on the version of a base interpreter, which gets torch instead of it."""
     if python.environment != "base" or python.version is None:
         return ()
     ours = find_managed(probe, ".".join(python.version.split(".")[:2]), tree_root)
@@ -67,7 +67,7 @@ def _venvs_on(probe: Probe, python: Python, tree_root: str) -> tuple[Python, ...
 
 
 def _is_wanted(python: Python, wanted: str | None) -> bool:
-    """Keep also one that cannot be read: that it is broken is what the user has to know."""
+    """Say whether to keep an interpreter; a broken one is kept for the error message."""
     if wanted is None or python.version is None or not is_version(wanted):
         return True
     threads = not wanted.endswith("t") or python.free_threaded
@@ -75,7 +75,7 @@ def _is_wanted(python: Python, wanted: str | None) -> bool:
 
 
 def _distinct(probe: Probe, pythons: Iterable[Python]) -> tuple[Python, ...]:
-    """Keep each once: a venv's interpreter is a link to another one, so the prefix counts as well."""
+    """Drop duplicates by program and prefix: a venv's interpreter is a link to another's."""
     first: dict[tuple[str, str | None], Python] = {}
     key = probe.names.key
     for python in pythons:
@@ -154,9 +154,9 @@ def _read(probe: Probe, data: Mapping[str, Any], place: Candidate, tree_root: st
         abi=_text(data, "abi"),
         bits=data["bits"] if isinstance(data.get("bits"), int) else None,
         environment=_environment(data),
-        # By where it is, not by how it was found: our env file may have activated it.
+        # By its path, not by how it was found: our env file may have activated it.
         managed=prefix is not None and _is_managed(probe, prefix, tree_root),
-        tool=prefix is not None and sys.prefix != sys.base_prefix and _is_tools(probe, prefix),
+        tool=prefix is not None and sys.prefix != sys.base_prefix and _is_own_environment(probe, prefix),
         externally_managed=data.get("externally_managed") is True,
         prefix=prefix,
         scripts=_text(data, "scripts"),
@@ -170,14 +170,14 @@ def _read(probe: Probe, data: Mapping[str, Any], place: Candidate, tree_root: st
     )
 
 
-def _is_tools(probe: Probe, prefix: str) -> bool:
-    """Say whether an environment is the one that we run in."""
+def _is_own_environment(probe: Probe, prefix: str) -> bool:
+    """Say whether an environment is the one that this process runs in."""
     key = probe.names.key
     return bool(key(probe.realpath(prefix)) == key(probe.realpath(sys.prefix)))
 
 
 def _is_managed(probe: Probe, prefix: str, tree_root: str) -> bool:
-    """Say whether a prefix, however it is spelled, is a venv that we made in this checkout."""
+    """Say whether a prefix, in any spelling, is a venv of ours in this checkout."""
     real = probe.names.key(probe.realpath(prefix))
     folder = probe.join(tree_root, MANAGED.split("/")[0])
     ours = (probe.join(folder, name) for name in probe.children(folder))
@@ -185,7 +185,7 @@ def _is_managed(probe: Probe, prefix: str, tree_root: str) -> bool:
 
 
 def _text(data: Mapping[str, Any], key: str) -> str | None:
-    """Return a text; bytes that the C locale could not read are read again as UTF-8."""
+    """Decode a string again as UTF-8 if the C locale could not decode it."""
     value = data.get(key)
     if not isinstance(value, str):
         return None
@@ -211,7 +211,7 @@ def _packages(data: Mapping[str, Any]) -> dict[str, str]:
     return {name: version for name, version in items if isinstance(version, str)}
 
 
-# ---------------- where interpreters are looked for, best first; nothing is started
+# ---------------- the places of interpreters, best first; no program is started
 
 MANAGED = ".torchbuild/venv-"
 TOKEN = "torchbuild-made-here"  # written into a venv that is ours (system/venv.py)
@@ -227,14 +227,14 @@ class Candidate(NamedTuple):
 
 
 def python_at(probe: Probe, wanted: str) -> Candidate:
-    """Return the interpreter at a path that the user gave; a venv or conda folder stands for its own."""
+    """Return the interpreter at a path of the user's, which may be a venv or conda folder."""
     path = probe.absolute(wanted)
     path = interpreter_of(probe, path) if probe.is_dir(path) else probe.program_at(path) or path
     return Candidate(path=path, found_via="given path")
 
 
 def find_environments(probe: Probe, wanted: str | None, tree_root: str) -> Iterator[Candidate]:
-    """Yield our venvs in this checkout, and the environments that are active.
+    """Yield our venvs in this checkout, and the active environments.
 
     What the user activated comes first, unless a version was asked for by number. A command
     asked for by name is looked for on PATH alone.
@@ -264,13 +264,13 @@ def find_managed(probe: Probe, wanted: str | None, tree_root: str) -> list[Candi
 
 
 def is_our_venv(probe: Probe, folder: str) -> bool:
-    """Say whether a venv holds the word that was kept outside of the tree when we made it there."""
+    """Say whether a venv has the token that was stored outside of the tree at its creation."""
     token = trust.read_proof(probe.state_folder(), "venvs", folder)
     return token is not None and probe.read(probe.join(folder, TOKEN)) == token
 
 
 def is_tracked(probe: Probe, tree_root: str, folder: str) -> bool:
-    """Say whether git knows files in a venv: then a pull may have changed them; True when git fails at it."""
+    """Say whether git tracks files in a venv, which a pull may have changed; True if git fails."""
     git = probe.which("git")
     if git is None or not probe.exists(probe.join(tree_root, ".git")):
         return False
@@ -281,7 +281,7 @@ def is_tracked(probe: Probe, tree_root: str, folder: str) -> bool:
 def _find_active(probe: Probe) -> Iterator[Candidate]:
     for variable in ("VIRTUAL_ENV", "CONDA_PREFIX"):
         if folder := probe.variable(variable):
-            # Many conda users have "base" active in every shell without having chosen it.
+            # conda activates "base" in every shell by default, without the user's choice.
             is_base = variable == "CONDA_PREFIX" and probe.variable("CONDA_DEFAULT_ENV") == "base"
             via = f"environment {variable}" + (" (base)" if is_base else "")
             yield Candidate(path=interpreter_of(probe, probe.absolute(folder)), found_via=via)
@@ -293,7 +293,7 @@ def find_on_path(probe: Probe, wanted: str | None) -> Iterator[Candidate]:
     first, *others = path_names(wanted, windows=probe.windows)
     for name in (first, *others):
         for path in probe.which_all(name):
-            if probe.windows and _opens_the_store(probe, path):
+            if probe.windows and _is_app_alias(probe, path):
                 continue
             if name != first and _is_shim(probe, path, name):
                 yield from _behind_shim(probe, name)
@@ -307,7 +307,7 @@ def find_on_path(probe: Probe, wanted: str | None) -> Iterator[Candidate]:
 
 
 def path_names(wanted: str | None, *, windows: bool = False) -> tuple[str, ...]:
-    """Return the commands to look for; a bare `wanted` that is not a version is a command itself.
+    """Return the commands to search for; a `wanted` that is not a version is a command.
 
     On Windows python.exe is of any version, and most have no other name.
     """
@@ -325,13 +325,13 @@ def path_names(wanted: str | None, *, windows: bool = False) -> tuple[str, ...]:
 
 
 def _is_shim(probe: Probe, path: str, name: str) -> bool:
-    """Say whether a program is pyenv's stand-in for the pythons of one series, python3.12 say."""
+    """Say whether a program is pyenv's shim for one series, such as python3.12."""
     shims = probe.join(_pyenv_folder(probe), "shims")
     return name.startswith("python3.") and probe.names.key(probe.names.parent(path)) == probe.names.key(shims)
 
 
 def _behind_shim(probe: Probe, name: str) -> Iterator[Candidate]:
-    """Yield the newest interpreter that pyenv keeps of a series.
+    """Yield pyenv's newest interpreter of a series.
 
     A shim starts dozens of shells, and fails for every series that is not switched on.
     """
@@ -341,8 +341,8 @@ def _behind_shim(probe: Probe, name: str) -> Iterator[Candidate]:
     yield from itertools.islice(places, 1)
 
 
-def _opens_the_store(probe: Probe, path: str) -> bool:
-    """Say whether a program is the empty link of Windows that only offers to install Python.
+def _is_app_alias(probe: Probe, path: str) -> bool:
+    """Say whether a program is Windows' app alias that only opens the store to install Python.
 
     The Python of Microsoft's store has such empty links as well, and a folder next to them.
     """
@@ -353,7 +353,7 @@ def _opens_the_store(probe: Probe, path: str) -> bool:
 
 
 def find_installed(probe: Probe, wanted: str | None) -> Iterator[Candidate]:
-    """Yield interpreters of the system's list: only Windows keeps one, and its PATH often has none."""
+    """Yield registered interpreters: only Windows registers them, and its PATH often has none."""
     if probe.windows and (wanted is None or is_version(wanted)):
         for place, version in list_windows_pythons(probe):
             if wanted is None or version is None or versions_agree(wanted, version):
@@ -361,7 +361,7 @@ def find_installed(probe: Probe, wanted: str | None) -> Iterator[Candidate]:
 
 
 def find_in_stores(probe: Probe, wanted: str | None) -> Iterator[Candidate]:
-    """Yield interpreters of a version that pyenv or uv keeps, though PATH does not lead to them."""
+    """Yield pyenv's and uv's interpreters of a version, which need not be on PATH."""
     if not wanted or not is_version(wanted):
         return
     for via, folder, prefix in _store_folders(probe):
@@ -397,7 +397,7 @@ def _is_store_of(name: str, prefix: str, wanted: str) -> bool:
 
 
 def interpreter_of(probe: Probe, folder: str) -> str:
-    """Return the interpreter of an environment; the usual name when there is none.
+    """Return the interpreter of an environment; the usual path if there is none.
 
     On Windows a venv has it in Scripts, conda and an installation at the top.
     """
@@ -416,7 +416,7 @@ _TAG_VERSION = re.compile(r"(?:^|\D)(\d+\.\d+(?:\.\d+)?)(t?)")
 
 
 def list_windows_pythons(probe: Probe) -> Iterator[tuple[Candidate, str | None]]:
-    """Yield each with the version of its entry, once; those of the py launcher come first."""
+    """Yield each interpreter once with the version of its entry; those of the py launcher come first."""
     seen = set()
     for place, tag in (*_list_of_launcher(probe), *_list_of_registry(probe)):
         key = probe.names.key(place.path)

@@ -1,9 +1,9 @@
-"""Prints what one interpreter is, as a line of JSON. Run by it: `python -I -B <this file>`.
+"""Print the facts of an interpreter as a line of JSON: `python -I -B <this file>`.
 
 Stands alone: it is never imported by the package, imports nothing of ours, and keeps to
 what Python 3.6 knows, because the interpreter that is asked may be any.
 """
-# pathlib would cost as much to load as everything else here.
+# Importing pathlib would take as long as everything else here.
 # ruff: noqa: PTH110, PTH112, PTH118, PTH122, PTH123, PTH208
 
 import importlib.util
@@ -20,7 +20,7 @@ _EGG_NAME = re.compile(r"(?P<name>.+?)-(?P<version>[0-9][^-]*)(-.+)?$")
 
 
 def report() -> "dict[str, object]":
-    """Return the facts of `model.Python` that only the interpreter itself can tell."""
+    """Return the facts of `model.Python` that only the interpreter itself knows."""
     base = getattr(sys, "real_prefix", None) or sys.base_prefix
     kind = _environment(base)
     stdlib = sysconfig.get_path("stdlib")
@@ -33,7 +33,7 @@ def report() -> "dict[str, object]":
         "abi": _abi(),
         "bits": 8 * struct.calcsize("P"),
         "environment": kind,
-        # pip heeds the mark only outside a venv, though a venv sees the same stdlib.
+        # pip applies EXTERNALLY-MANAGED only outside of a venv, although a venv has the same stdlib.
         "externally_managed": kind != "venv" and os.path.exists(os.path.join(stdlib, "EXTERNALLY-MANAGED")),
         "prefix": sys.prefix,
         "scripts": sysconfig.get_path("scripts"),
@@ -64,7 +64,7 @@ def _abi() -> "str | None":
 
 
 def _headers() -> "tuple[str, bool]":
-    """Return the folder that must hold Python.h; distributions patch the first way of asking."""
+    """Return the folder for Python.h; distributions patch the result of the first query."""
     folders = [sysconfig.get_path("include"), sysconfig.get_config_var("INCLUDEPY")]
     for folder in folders:
         if folder and os.path.exists(os.path.join(folder, "Python.h")):
@@ -73,7 +73,7 @@ def _headers() -> "tuple[str, bool]":
 
 
 def _debug_library(base: str) -> "bool | None":
-    """Say whether python3xx_d.lib exists, which a Debug build links; None on systems that have none."""
+    """Say whether python3xx_d.lib exists, which a Debug build links; None on other systems than Windows."""
     if os.name != "nt":
         return None
     threads = "t" if sysconfig.get_config_var("Py_GIL_DISABLED") else ""
@@ -82,7 +82,7 @@ def _debug_library(base: str) -> "bool | None":
 
 
 def _packages() -> "tuple[dict[str, str], str | None]":
-    """Return all distributions by folder names alone: reading their metadata would take seconds."""
+    """Return all distributions by folder names: reading their metadata would take seconds."""
     packages = {}  # type: dict[str, str]
     torch_from = None
     for folder in sys.path:
@@ -103,7 +103,7 @@ def _packages() -> "tuple[dict[str, str], str | None]":
 
 
 def _half_torch() -> "str | None":
-    """Return the folder of a torch that no distribution has: pip writes the files first, and was killed."""
+    """Return the folder of a torch without a distribution, as a killed pip leaves it."""
     for folder in (sysconfig.get_path("purelib"), sysconfig.get_path("platlib")):
         place = os.path.join(folder, "torch")
         names = os.listdir(folder) if os.path.isdir(place) else ["torch-"]
@@ -113,7 +113,7 @@ def _half_torch() -> "str | None":
 
 
 def _linked(site_packages: str) -> "str | None":
-    """Return where the torch of an egg-link is imported from; a package beside the link comes before it."""
+    """Return the folder of the torch of an egg-link; a package next to the link takes precedence."""
     for folder in sys.path:
         if os.path.exists(os.path.join(folder, "torch", "__init__.py")):
             return None if folder == site_packages else folder
@@ -123,7 +123,7 @@ def _linked(site_packages: str) -> "str | None":
 def _distribution(folder: str, name: str) -> "tuple[str, str] | None":
     """Return normalised name and version of a *.dist-info, *.egg-info or *.egg entry."""
     stem, kind = os.path.splitext(name)
-    # pip renames to ~ what it is about to remove, and leaves it when it is interrupted.
+    # pip renames folders to ~NAME before removal; an interrupted one leaves them.
     if kind not in (".dist-info", ".egg-info", ".egg") or name.startswith("~"):
         return None
     match = _EGG_NAME.match(stem)
@@ -136,7 +136,7 @@ def _distribution(folder: str, name: str) -> "tuple[str, str] | None":
 
 
 def _version_inside(path: str) -> str:
-    """Return a develop install's egg-info has no version in its name."""
+    """Return the version in an egg-info's PKG-INFO: a develop install's has none in its name."""
     try:
         with open(os.path.join(path, "PKG-INFO"), encoding="utf-8", errors="replace") as file:
             for line in file:
@@ -148,7 +148,7 @@ def _version_inside(path: str) -> str:
 
 
 def _editable(folder: str, name: str) -> "str | None":
-    """Return where an editable install points: PEP 610, or the source folder that a .pth put on the path."""
+    """Return the source of an editable install: by PEP 610, or by the folder in a .pth file."""
     if name.endswith(".egg-info"):
         installed = [sysconfig.get_path("purelib"), sysconfig.get_path("platlib")] + site.getsitepackages()
         return None if folder in installed else folder
@@ -166,7 +166,7 @@ def _editable(folder: str, name: str) -> "str | None":
         from urllib.request import url2pathname
 
         return url2pathname(path)
-    from urllib.parse import unquote  # all that url2pathname does elsewhere; it would load an HTTP client
+    from urllib.parse import unquote  # the same as url2pathname on POSIX, which would import an HTTP client
 
     return unquote(path)
 

@@ -1,4 +1,4 @@
-"""Read what a checkout asks for by its own files: of its builders, and of whoever installs what is built.
+"""Read a checkout's requirements: those of its build, and those of the installed package.
 
 Nothing of it is run: TOML and pip's format are read as such, setup.py and a metadata provider as syntax.
 """
@@ -12,7 +12,7 @@ from typing import Final
 
 from torchbuild_tasks.facts.probe import Probe
 
-# ---------------- what builders shall install: the group `dev` (from 2.9), else requirements.txt
+# ---------------- build requirements: the group `dev` (from 2.9), else requirements.txt
 
 REQUIREMENTS_GROUP: Final = "dev"
 REQUIREMENTS_FILE: Final = "requirements.txt"
@@ -20,7 +20,7 @@ _INCLUDES: Final = re.compile(r"(?:-r|--requirement)[\s=]*(\S.*)")
 
 
 def build_requirements(probe: Probe, root: str, pyproject: Mapping[str, object]) -> tuple[str, ...]:
-    """Return the requirements (PEP 508 texts) in their order, each once."""
+    """Return the build requirements (PEP 508) in their order, each once."""
     groups = pyproject.get("dependency-groups")
     if isinstance(groups, dict) and REQUIREMENTS_GROUP in groups:
         return tuple(dict.fromkeys(_requirements_of_group(groups, REQUIREMENTS_GROUP, ())))
@@ -40,7 +40,7 @@ def _requirements_of_group(groups: Mapping[str, object], name: str, above: tuple
 
 
 def _requirements_of_file(probe: Probe, root: str, name: str, above: tuple[str, ...]) -> list[str]:
-    """Read pip's format; of its options only `-r FILE` brings more to install."""
+    """Read a requirements file; of pip's options only `-r FILE` adds requirements."""
     requirements: list[str] = []
     text = "" if name in above else probe.read(probe.join(root, name)) or ""
     for line in text.splitlines():
@@ -52,14 +52,14 @@ def _requirements_of_file(probe: Probe, root: str, name: str, above: tuple[str, 
     return requirements
 
 
-# ---------------- what an installed torch asks for: [project], a provider of dynamic metadata, or setup.py
+# ---------------- requirements of the package: [project], a provider of dynamic metadata, or setup.py
 
 DEPENDENCIES: Final = "dependencies"
 _IN_SETUP: Final = "install_requires"
 _LISTED: Final = re.compile(r"(?i).*(dependenc|requires)")
 _OTHERWISE: Final = {"==": "!=", "!=": "==", "<": ">=", ">=": "<", ">": "<=", "<=": ">"}
 _SIGNS: Final = {ast.Eq: "==", ast.NotEq: "!=", ast.Lt: "<", ast.GtE: ">=", ast.Gt: ">", ast.LtE: "<="}
-# What setup.py asks before it names a requirement, by the marker of PEP 508 that says the same.
+# Conditions in setup.py, and the equivalent PEP 508 markers.
 _MARKERS: Final = {
     "sys.platform": "sys_platform",
     "os.name": "os_name",
@@ -69,7 +69,7 @@ _MARKERS: Final = {
 
 
 def install_requirements(probe: Probe, root: str, pyproject: Mapping[str, object]) -> tuple[str, ...] | None:
-    """Return the requirements (PEP 508 texts) of what is built, as its files write them.
+    """Return the requirements (PEP 508) of the built package, as its files write them.
 
     Returns:
         Each once; None where they are made by code that has to run.
@@ -89,7 +89,7 @@ def install_requirements(probe: Probe, root: str, pyproject: Mapping[str, object
 
 
 def _providers(pyproject: Mapping[str, object]) -> Iterator[str]:
-    """Yield the files of the providers of dynamic metadata that a checkout has itself.
+    """Yield the files of a checkout's own providers of dynamic metadata.
 
     Both ways of scikit-build-core: `[tool.scikit-build.metadata.dependencies]`, and from 1.0 on
     `[[tool.dynamic-metadata]]`.
@@ -102,7 +102,8 @@ def _providers(pyproject: Mapping[str, object]) -> Iterator[str]:
     new = tool.get("dynamic-metadata")
     for entry in (old, *(new if isinstance(new, list) else ())):
         provider = entry.get("provider") if isinstance(entry, dict) else None
-        folder, module = entry.get("provider-path", ".") if isinstance(entry, dict) else ".", provider
+        folder = entry.get("provider-path", ".") if isinstance(entry, dict) else "."
+        module = provider
         if isinstance(provider, dict):
             folder = provider.get("path", ".")
             module = provider.get("module")
@@ -118,7 +119,7 @@ def _parse(probe: Probe, root: str, name: str) -> ast.Module | None:
 
 
 def _lists_of(module: ast.Module) -> list[str]:
-    """Return the texts of a module's own lists of dependencies, by what they are called."""
+    """Return a module's dependency lists by their names."""
     texts: list[str] = []
     for node in module.body:
         target = node.targets[0] if isinstance(node, ast.Assign) else getattr(node, "target", None)
@@ -129,14 +130,14 @@ def _lists_of(module: ast.Module) -> list[str]:
 
 
 def _of_setup(module: ast.Module) -> tuple[str, ...] | None:
-    """Return what setup() is given, with every change of the list that it is given under a name."""
+    """Return the requirements passed to setup(), including changes of a list variable."""
     calls = [
         node
         for node in ast.walk(module)
         if isinstance(node, ast.Call) and ast.unparse(node.func) in ("setup", "setuptools.setup")
     ]
     if not calls or any(word.arg is None for call in calls for word in call.keywords):
-        return None  # none, or **words
+        return None  # no call, or **options
     arguments = [word.value for call in calls for word in call.keywords if word.arg == _IN_SETUP]
     lists: dict[str, list[tuple[ast.expr, str]]] = {}
     _collect(module.body, "", lists)
@@ -149,9 +150,9 @@ def _of_setup(module: ast.Module) -> tuple[str, ...] | None:
 
 
 def _collect(body: list[ast.stmt], marker: str, lists: dict[str, list[tuple[ast.expr, str]]]) -> None:
-    """Note by name what is put into lists, with the marker of the `if`s around it.
+    """Collect additions to lists by variable, with the marker of the surrounding `if`s.
 
-    What stands under a question that no marker asks is left out: whether it holds, only a run can say.
+    Additions under a condition that no marker expresses are left out, because only a run can evaluate it.
     """
     for node in body:
         if isinstance(node, ast.If):
@@ -166,14 +167,15 @@ def _collect(body: list[ast.stmt], marker: str, lists: dict[str, list[tuple[ast.
 
 
 def _read_addition(node: ast.stmt) -> tuple[str, ast.expr] | None:
-    """Return the name of a list and what this line puts into it."""
+    """Return the name of a list and what this statement adds to it."""
     if isinstance(node, ast.Assign) and len(node.targets) == 1 and isinstance(node.targets[0], ast.Name):
         return node.targets[0].id, node.value
     if isinstance(node, ast.AugAssign | ast.AnnAssign) and isinstance(node.target, ast.Name) and node.value:
         return node.target.id, node.value
     call = node.value if isinstance(node, ast.Expr) else None
     if isinstance(call, ast.Call) and isinstance(call.func, ast.Attribute) and len(call.args) == 1:
-        owner, value = call.func.value, call.args[0]
+        owner = call.func.value
+        value = call.args[0]
         if isinstance(owner, ast.Name) and call.func.attr == "append":
             return owner.id, ast.List(elts=[value])
         if isinstance(owner, ast.Name) and call.func.attr == "extend":
@@ -184,7 +186,7 @@ def _read_addition(node: ast.stmt) -> tuple[str, ast.expr] | None:
 def _texts_of(
     value: ast.expr, lists: Mapping[str, list[tuple[ast.expr, str]]], above: frozenset[str]
 ) -> Iterator[str]:
-    """Yield the texts that stand in an expression and in the lists that it names."""
+    """Yield the strings in an expression and in the lists that it names."""
     if isinstance(value, ast.List | ast.Tuple):
         for item in value.elts:
             if isinstance(item, ast.Constant) and isinstance(item.value, str):
@@ -206,7 +208,7 @@ def _with_marker(text: str, marker: str) -> str:
 
 
 def _marker(test: ast.expr, *, otherwise: bool) -> str | None:
-    """Return the marker of PEP 508 that asks the same, or the opposite; None where none does."""
+    """Return the PEP 508 marker equivalent to a condition, or its negation; None if there is none."""
     if ast.unparse(test) == "__name__ == '__main__'":
         return None if otherwise else ""
     if isinstance(test, ast.Compare) and len(test.ops) == 1:

@@ -1,4 +1,4 @@
-"""torchbuild.toml, found and read, with the line of every key.
+"""Find and read torchbuild.toml, with the line of every key.
 
 `plan/settings.py` judges whether a key is known and its value fits.
 """
@@ -37,7 +37,7 @@ class SettingsFile(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def find_settings(explicit: str | None, source: str) -> SettingsFile | None:
-    """Return the file that was named, else torchbuild.toml of the current folder, else the checkout's.
+    """Return the named file, else torchbuild.toml of the current folder, else the checkout's.
 
     Raises:
         UsageError: the file that was named does not exist, or the one found cannot be read.
@@ -52,13 +52,13 @@ def find_settings(explicit: str | None, source: str) -> SettingsFile | None:
             )
         return read_settings(path)
     for folder in (Path(), Path(source).expanduser()):
-        if (folder / NAME).exists():  # a folder or a pipe of that name is an error, and not no settings
+        if (folder / NAME).exists():  # a folder or a pipe of that name is an error, not an absent file
             return read_settings(folder / NAME)
     return None
 
 
 def user_settings_path() -> Path:
-    """Return where the user's own settings for all checkouts are, which need not exist.
+    """Return the path of the user's settings for all checkouts, which need not exist.
 
     XDG_CONFIG_HOME or ~/.config on Linux, %LOCALAPPDATA% on Windows (platformdirs).
     """
@@ -68,7 +68,7 @@ def user_settings_path() -> Path:
 
 
 def find_user_settings() -> SettingsFile | None:
-    """Return the user's own settings for all checkouts; None where there are none.
+    """Return the user's settings for all checkouts; None if there are none.
 
     Raises:
         UsageError: the file cannot be read.
@@ -100,7 +100,7 @@ def read_settings(path: Path) -> SettingsFile:
 
 
 def _broken(path: Path, text: str, message: str) -> UsageError:
-    """Say which line and key the decoder stumbled over; its text has the line at the end."""
+    """Return the decoder's error with the line and key; its message ends with the line."""
     lines = text.splitlines() or [""]
     place = re.search(r" \(at line (\d+), column \d+\)$", message)
     if not place and not message.endswith("(at end of document)"):
@@ -117,7 +117,7 @@ def _broken(path: Path, text: str, message: str) -> UsageError:
 
 
 def _lines(text: str, data: Mapping[str, object]) -> dict[str, int]:
-    """Return the line of each key of `data`; one that stands in no line of its own has its table's."""
+    """Return the line of each key of `data`; a key without a line of its own gets its table's."""
     keys = list(_keys("", data))
     seen = _find_key_lines(text, frozenset(keys))
     lines: dict[str, int] = {}
@@ -127,7 +127,7 @@ def _lines(text: str, data: Mapping[str, object]) -> dict[str, int]:
 
 
 def _keys(above: str, value: object) -> Iterator[str]:
-    """Yield every dotted key, tables before what they hold."""
+    """Yield every dotted key, tables before their keys."""
     items: list[tuple[str, object]] = list(value.items()) if isinstance(value, dict) else []
     if isinstance(value, list):
         items = [(str(number), item) for number, item in enumerate(value) if isinstance(item, dict)]
@@ -137,7 +137,7 @@ def _keys(above: str, value: object) -> Iterator[str]:
 
 
 def _find_key_lines(text: str, keys: frozenset[str]) -> dict[str, int]:
-    """Return the first line of every key, by the look of the lines; one not in `keys` only looks so."""
+    """Return the first line of every key in `keys`, recognised by patterns."""
     seen: dict[str, int] = {}
     counts: dict[str, int] = {}
     table: tuple[str, ...] = ()
@@ -159,7 +159,7 @@ def _find_key_lines(text: str, keys: frozenset[str]) -> dict[str, int]:
 
 
 def _resolve_header(parts: tuple[str, ...], counts: dict[str, int], *, listed: bool) -> tuple[str, ...]:
-    """Return a header's path with the numbers of list entries put in; `[[x]]` (listed) begins a new one."""
+    """Return a header's path including indexes of list entries; `[[x]]` (listed) begins a new entry."""
     path: tuple[str, ...] = ()
     for number, part in enumerate(parts, 1):
         path = (*path, part)
@@ -172,7 +172,7 @@ def _resolve_header(parts: tuple[str, ...], counts: dict[str, int], *, listed: b
 
 
 def _note(seen: dict[str, int], path: tuple[str, ...], number: int) -> None:
-    """A key is first seen where the first of its parts below it is."""
+    """Record the first line of a key and of the keys above it."""
     for length in range(1, len(path) + 1):
         seen.setdefault(".".join(path[:length]), number)
 

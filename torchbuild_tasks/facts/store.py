@@ -1,4 +1,4 @@
-"""The store of helpers: what it holds, and which hashes the checkout has pinned."""
+"""Look at the store of helpers, and at the hashes that the checkout has pinned."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ MARKER = ".torchbuild-helper.json"
 
 
 def look_at_store(probe: Probe, lock_file: str) -> Store:
-    """Look at the store that a build would use; a folder without a marker of ours is not in it.
+    """Look at the store for a build; folders without our marker are ignored.
 
     Raises:
         UsageError: the lock file cannot be understood.
@@ -40,7 +40,7 @@ def store_folder(probe: Probe) -> str:
 
 
 def _digest(probe: Probe, marker: str, name: str) -> str | None:
-    """Return the archive's hash in a marker; None for one that is broken, or of another folder.
+    """Return the archive's hash in a marker; None if the marker is broken, or of another folder.
 
     The marker of a folder that is still being unpacked has no time at which it was finished.
     """
@@ -54,7 +54,7 @@ def _digest(probe: Probe, marker: str, name: str) -> str | None:
 
 
 def _peaks(text: str | None) -> tuple[PastPeak, ...]:
-    """Return the peaks of earlier builds; none where the file is missing, damaged or of another version."""
+    """Return the peaks of earlier builds; empty if the file is missing, damaged or of another version."""
     try:
         peaks = from_json(PastPeaks, parse_json(text or "{}"))
     except (ValueError, RecursionError, UsageError):
@@ -64,7 +64,7 @@ def _peaks(text: str | None) -> tuple[PastPeak, ...]:
 
 def _pins(probe: Probe, lock_file: str) -> dict[str, str]:
     text = probe.read(lock_file)
-    if text is None and probe.exists(lock_file):  # no pins would be a reason to trust what is downloaded
+    if text is None and probe.exists(lock_file):  # treating it as no pins would trust any download
         raise UsageError(
             f"{lock_file} cannot be read: it is not a file, is too long, or is not yours to read."
         )

@@ -1,4 +1,4 @@
-"""Submodules: which folders hold nothing, which git can fetch, and which setup.py looks into itself."""
+"""Look at submodules: empty folders, those that git can fetch, and those that setup.py checks."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from typing import NamedTuple
 from torchbuild_tasks.facts.probe import Probe
 
 THIRD_PARTY = "third_party"
-# Submodules of submodules of submodules exist (tensorpipe); a link in a circle must end.
+# Submodules are nested three deep (tensorpipe); a limit stops at links that form a loop.
 MAX_DEPTH = 5
-# Names that setup.py of 0.4 to 2.13 gives to the functions that look, and to the one that lists the folders.
+# Names in setup.py of 0.4 to 2.13 of the checking functions, and of the one that lists the folders.
 CHECKS = ("check_file", "check_for_files")
 LISTS = ("get_submodule_folders", "check_submodules")
 
 
 class Submodules(NamedTuple):
-    """The part of `Tree` about them, by the same names."""
+    """The fields of `Tree` about submodules."""
 
     empty: tuple[str, ...] = ()
     absent: tuple[str, ...] = ()
@@ -42,12 +42,12 @@ def look_at_submodules(probe: Probe, root: str, folders: Sequence[str], *, git: 
     if not probe.is_file(probe.join(root, ".gitmodules")):
         missing = {path for path in folders if _holds_nothing(probe, probe.join(root, path))}
         absent = tuple(sorted(missing - set(empty)))
-    linkless = _linkless(probe, root, (*empty, *absent)) if git else ()
+    linkless = _list_not_in_index(probe, root, (*empty, *absent)) if git else ()
     return Submodules(empty, absent, linkless, checked)
 
 
 def empty_submodules(probe: Probe, root: str) -> tuple[str, ...]:
-    """Return the folders that .gitmodules files name and that hold nothing, sorted.
+    """Return the empty folders that .gitmodules files name, sorted.
 
     Paths are relative to `root`, with / on every system, as git writes them. A folder that
     does not exist, or holds only git's link file, holds nothing. Without .gitmodules (a
@@ -86,9 +86,9 @@ def _holds_nothing(probe: Probe, folder: str) -> bool:
 
 
 def _drop_unlinked(probe: Probe, root: str, empty: Sequence[str]) -> tuple[str, ...]:
-    """Return these folders without those inside of a submodule whose own git knows them no more.
+    """Return these folders without those that the git index of their own submodule lacks.
 
-    gloo's .gitmodules still names third-party/googletest, which gloo removed: nothing can bring it.
+    gloo's .gitmodules still names third-party/googletest, which gloo removed, so it cannot be fetched.
     """
     git = probe.which("git")
     return tuple(path for path in empty if git is None or not _is_stale(probe, git, root, path))
@@ -105,11 +105,11 @@ def _is_stale(probe: Probe, git: str, root: str, path: str) -> bool:
     return output is not None and output.rc == 0 and not output.stdout.startswith("160000 ")
 
 
-def _linkless(probe: Probe, root: str, missing: Sequence[str]) -> tuple[str, ...]:
-    """Return those that git's index knows no submodule for, themselves or around them.
+def _list_not_in_index(probe: Probe, root: str, missing: Sequence[str]) -> tuple[str, ...]:
+    """Return the folders that are neither a submodule in git's index nor inside one.
 
-    A repository made of an unpacked archive has none: `git submodule update` does nothing
-    there.
+    A repository created from an unpacked archive has no submodules in its index, so
+    `git submodule update` does nothing.
     """
     git = probe.which("git")
     if not missing or git is None:
@@ -123,18 +123,18 @@ def _linkless(probe: Probe, root: str, missing: Sequence[str]) -> tuple[str, ...
 
 
 def _has_link(probe: Probe, root: str, path: str, links: Sequence[str]) -> bool:
-    """Say whether a path is a submodule, or lies in one that is checked out."""
+    """Say whether a path is a submodule, or is inside a checked-out one."""
     if path in links:
         return True
     around = next((link for link in links if path.startswith(f"{link}/")), "")
     return around != "" and probe.exists(probe.join(root, around, ".git"))
 
 
-# ---------------- what setup.py insists on, whatever is switched off
+# ---------------- the submodules that setup.py requires in any build
 
 
 def find_checked_folders(probe: Probe, root: str) -> tuple[str, ...] | None:
-    """Return the folders that setup.py looks into before it builds; None where that cannot be read.
+    """Return the folders that setup.py checks before it builds; None if they cannot be determined.
 
     The list is read from the text of this very setup.py: up to 1.8 it names every folder, from 1.9 on it
     takes all of .gitmodules, and names nested ones and those for where there is no .gitmodules.
@@ -144,7 +144,7 @@ def find_checked_folders(probe: Probe, root: str) -> tuple[str, ...] | None:
         return None
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # of escapes in the strings of old ones
+            warnings.simplefilter("ignore")  # about invalid escapes in old files
             module = ast.parse(text)
     except (SyntaxError, ValueError, RecursionError):
         return None
@@ -170,7 +170,7 @@ def _find_in_calls(module: ast.Module) -> Iterator[str]:
 
 
 def _find_in_lists(function: ast.FunctionDef) -> Iterator[str]:
-    """Yield the folders of lists that a function goes through; plain names lie in third_party."""
+    """Yield the folders in lists that a function iterates over; plain names are in third_party."""
     for node in ast.walk(function):
         if isinstance(node, (ast.For, ast.comprehension)) and isinstance(node.iter, (ast.List, ast.Tuple)):
             for item in node.iter.elts:

@@ -1,4 +1,4 @@
-"""The programs around a compiler that a build uses or could use."""
+"""Find the programs beside a compiler that a build uses or could use."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from torchbuild_tasks.model import Tool, Windows
 
 
 class _Row(NamedTuple):
-    """A tool, the file names that it goes by (best first), and how its version is asked for.
+    """A tool: its file names (best first), and the arguments that print its version.
 
     `ask` is None when it is not asked. `studio` and `installed` are folders that are looked at
     when PATH has none, in each Visual Studio and in Program Files. One that is `numbered` may go by
@@ -28,8 +28,8 @@ class _Row(NamedTuple):
 
 
 _VS = "Common7/IDE/CommonExtensions/Microsoft/CMake"
-# A plain sh (dash) takes --version for a script's name; nothing depends on sh's version. 7-Zip
-# prints its version without arguments.
+# dash takes --version for the name of a script, and sh's version is not needed. 7-Zip prints its
+# version without arguments.
 TOOLS: tuple[_Row, ...] = (
     _Row("cmake", ("cmake", "cmake3"), studio=f"{_VS}/CMake/bin", installed="CMake/bin"),
     _Row("ninja", ("ninja", "ninja-build"), studio=f"{_VS}/Ninja"),
@@ -52,7 +52,7 @@ TOOLS: tuple[_Row, ...] = (
 
 
 def look_for_tools(probe: Probe, windows: Windows | None = None) -> tuple[Tool, ...]:
-    """Return every tool of `TOOLS` that is used on this system, in that order, found or not.
+    """Return every tool of `TOOLS` for this system, in that order, found or not.
 
     A miss lists the folders of PATH, and the others that were looked at.
     """
@@ -76,7 +76,7 @@ def _look(probe: Probe, row: _Row, windows: Windows | None) -> Tool:
 
 
 def _list_numbered(probe: Probe, name: str) -> list[str]:
-    """Return the names on PATH that end in a number, newest first; some distributions have no other."""
+    """Return the names on PATH with a number, newest first; some distributions have only those."""
     pattern = re.compile(re.escape(name) + r"-(\d+)")
     numbers = {
         int(match[1])
@@ -93,7 +93,7 @@ def _look_at_tool(probe: Probe, row: _Row, path: str, via: str) -> Tool:
 
 
 def _elsewhere(probe: Probe, row: _Row, windows: Windows | None) -> tuple[tuple[str, str], ...]:
-    """Return further folders, each with how it is called: where installers put what they leave off PATH."""
+    """Return further folders, each with its description: those of installers that are not on PATH."""
     if windows is None:
         return ()
     folders = []
@@ -112,7 +112,7 @@ _BRACKETS = re.compile(r"\([^()]*\)")
 
 
 def version_of(probe: Probe, path: str, ask: Sequence[str] = ("--version",)) -> str | None:
-    """Return the version that the program at `path` answers to --version; None when it has no answer."""
+    """Return the version in the --version output of the program at `path`; None without one."""
     output = probe.run((path, *ask))
     if output is None or output.rc != 0:
         return None
@@ -120,7 +120,7 @@ def version_of(probe: Probe, path: str, ask: Sequence[str] = ("--version",)) -> 
 
 
 def version_in(text: str) -> str | None:
-    """Return the first dotted number that starts a word and is not in brackets; looks at five lines.
+    """Return the first dotted number at the start of a word, not in brackets, in the first five lines.
 
     In brackets stands who packaged it: "GNU gold (GNU Binutils for Debian 2.40) 1.16". In
     the middle of a word it is part of a name: "g++-4.8 (Ubuntu) 4.8.5".

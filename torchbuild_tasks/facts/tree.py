@@ -1,4 +1,4 @@
-"""The source tree: whether it is a torch checkout, how it is built, and what earlier builds left in it."""
+"""Look at the source tree: whether it is a torch checkout, its build system, and earlier builds."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from torchbuild_tasks.values import Malformed, from_json, parse_json, parse_toml
 MARKS = ("version.txt", "CMakeLists.txt", "torch/__init__.py", "c10")
 DIGESTED = ("version.txt", "pyproject.toml", "setup.py", "requirements.txt", "CMakeLists.txt")
 SAMPLE_MARK = "__sample__"
-# Before 1.4 setup.py itself says it (PR 27149 made version.txt).
+# Before 1.4 the version is in setup.py (PR 27149 added version.txt).
 _SETUP_VERSION: Final = re.compile(r"""(?m)^version = ['"]([\w.+]{1,200})['"]$""")
 
 
@@ -39,7 +39,7 @@ def look_at_tree(
     tags: bool = False,
     variables: Sequence[str] = (),
 ) -> Tree:
-    """Look at everything about the folder `root`; `problem` when it is not a checkout that can be read.
+    """Look at the folder `root`; `problem` is set if it is not a readable checkout.
 
     `front_end` are the files, relative to it, that the Python front end reads (`*` in the last part);
     `folders` are those of submodules, for where no .gitmodules names them; with `tags` git is also asked
@@ -55,9 +55,7 @@ def look_at_tree(
     project = look_at_pyproject(probe, root)
     repository = look_at_git(probe, root, tags=tags)
     submodules = look_at_submodules(read_git(probe), root, folders, git=repository.is_top)
-    build_dir = project.build_dir or probe.join(
-        root, "build"
-    )  # where a plan puts it when the tree names none
+    build_dir = project.build_dir or probe.join(root, "build")  # the planned folder if the tree names none
     return Tree(
         root=root,
         problem=project.problem,
@@ -100,7 +98,7 @@ def _checkout_problem(probe: Probe, root: str) -> str | None:
 
 
 def _nearby_checkout(probe: Probe, root: str) -> str:
-    """Say where the checkout is, when the user named the folder above it or one inside it."""
+    """Return where the checkout is, if the user named its parent or a folder inside it."""
     for name in probe.children(root):
         if _is_checkout(probe, probe.join(root, name)):
             return f"; its folder {name} is one"
@@ -118,7 +116,7 @@ def _is_checkout(probe: Probe, folder: str) -> bool:
 
 def _missing_marks(probe: Probe, folder: str) -> list[str]:
     missing = [mark for mark in MARKS if not probe.exists(probe.join(folder, mark))]
-    # setup.py is read last: a folder that lacks more than version.txt is none.
+    # setup.py is read last: a folder that lacks more than version.txt is no checkout.
     return [] if missing == ["version.txt"] and _setup_version(probe, folder) else missing
 
 
@@ -126,7 +124,7 @@ def _version(probe: Probe, root: str) -> str | None:
     path = probe.join(root, "version.txt")
     if not probe.exists(path):
         return _setup_version(probe, root)
-    # Behind a link may lie any file, and its first word would be handed on with the facts.
+    # A link may lead to any file, whose first word would be in the facts.
     if not probe.inside(probe.realpath(path), root):
         return None
     words = (probe.read(path) or "").split()
@@ -155,7 +153,7 @@ def _digests(probe: Probe, root: str, front_end: Sequence[str]) -> dict[str, str
 
 
 def _files_of_pattern(probe: Probe, root: str, pattern: str) -> list[str]:
-    """Return the files that a pattern means, relative to the root."""
+    """Return the files that match a pattern, relative to the root."""
     folder, slash, last = pattern.rpartition("/")
     if "*" not in last:
         return [pattern]
@@ -170,7 +168,7 @@ def _files_of_pattern(probe: Probe, root: str, pattern: str) -> list[str]:
 
 
 class Project(NamedTuple):
-    """The `[build-system]` of a checkout; `era` is None for one that we do not know.
+    """The `[build-system]` of a checkout; `era` is None for an unknown one.
 
     `asks` are the requirements that it wants builders to install, `depends` those of what is built.
     """
@@ -226,7 +224,7 @@ def _era(backend: str | None, requires: tuple[str, ...], in_tree: bool, setup_py
 
 
 def _build_dir(data: Mapping[str, object], era: Era | None) -> str | None:
-    """Return the build folder as the file names it, relative to the root or absolute."""
+    """Return the build folder in pyproject.toml, relative to the root or absolute."""
     if era == "setuptools":
         return "build"
     folder = _table(_table(data, "tool"), "scikit-build").get("build-dir")
@@ -248,26 +246,26 @@ def _texts(value: object) -> tuple[str, ...]:
 
 
 def read_git(probe: Probe) -> Probe:
-    """Return the machine as git is to see it for a command that only reads names and settings."""
+    """Return the probe for git commands that only read names and settings."""
     return replace(probe, environ=guard.environment(probe.environ) | guard.WITHOUT_SERVERS)
 
 
 def hold_git(probe: Probe, ask: Sequence[str]) -> Probe | None:
-    """Return the machine as git is to see it, so that the settings of the repository start no program.
+    """Return the probe for git commands, in which the repository's settings start no program.
 
-    `ask` is git with the folder that it is asked in. Nothing is fetched for a look either (git 2.45). None
-    when git fails at its settings, or they have names that cannot be given back to it.
+    `ask` is git with the folder of the query. Missing objects are not fetched (git 2.45). None if git
+    cannot read the settings, or they have names that are not UTF-8.
     """
     answer = read_git(probe).run((*ask, *guard.QUESTION))
     if answer and (answer.rc != 0 or "\ufffd" in answer.stdout):
         return None
-    text = answer.stdout if answer else ""  # a git that did not start or end is not started again
+    text = answer.stdout if answer else ""  # do not start a git again that did not start or end
     environ = {**probe.environ, "GIT_NO_LAZY_FETCH": "1"}
     return replace(probe, environ=guard.environment(environ, text.encode()) | guard.WITHOUT_SERVERS)
 
 
 class Repository(NamedTuple):
-    """`is_top` when the folder is the top of a repository; None for what git would not tell."""
+    """`is_top` if the folder is the top of a repository; None for values that git did not report."""
 
     is_top: bool = False
     commit: str | None = None
@@ -276,7 +274,7 @@ class Repository(NamedTuple):
 
 
 def look_at_git(probe: Probe, root: str, *, tags: bool = False) -> Repository:
-    """Ask git, if `root` (a real path) itself is the top of a repository or worktree.
+    """Query git, if `root` (a real path) is the top of a repository or worktree.
 
     Which `tags` the commit has is asked on request only: PyTorch has a hundred thousand.
     git answers nothing about a folder that belongs to another user (safe.directory).
@@ -290,7 +288,7 @@ def look_at_git(probe: Probe, root: str, *, tags: bool = False) -> Repository:
     ask = (git, "--no-optional-locks", "-C", root)
     output = read_git(probe).run((*ask, "rev-parse", "--show-toplevel", "HEAD"))
     lines = output.stdout.splitlines() if output and output.rc == 0 else []
-    # A broken .git makes git answer for the repository around it.
+    # With a broken .git, git reports the repository around it.
     key = probe.names.key  # git for Windows writes C:/src
     if len(lines) != 2 or key(probe.realpath(probe.names.normal(lines[0]))) != key(root):
         return Repository(is_top=True)
@@ -302,7 +300,7 @@ def look_at_git(probe: Probe, root: str, *, tags: bool = False) -> Repository:
 
 
 def look_at_commit_time(probe: Probe, root: str) -> int | None:
-    """Return when HEAD was committed, in seconds since 1970; None where git does not say."""
+    """Return the commit time of HEAD, in seconds since 1970; None if git fails."""
     git = probe.which("git")
     words = ("--no-optional-locks", "-C", root, "cat-file", "commit", "HEAD")
     output = read_git(probe).run((git, *words)) if git else None
@@ -315,17 +313,17 @@ def _tags(probe: Probe, ask: tuple[str, ...]) -> tuple[str, ...] | None:
     return tuple(output.stdout.split()) if output and output.rc == 0 else None
 
 
-# ---------------- the last build of the tree: CMake's cache, our manifest, the editable install
+# ---------------- the last build: CMake's cache, our manifest, the editable install
 
-LOCK_NOTE = ".torchbuild/lock.json"  # of the door system/lock.py
+LOCK_NOTE = ".torchbuild/lock.json"  # written by system/lock.py
 INSTALL_FILE = "torchbuild-install.json"
 _LOG_VERSION: Final = re.compile(rb"# ninja log v(\d{1,3})\n")  # kFileSignature in Ninja's src/build_log.cc
-# In the order of trust: what PyTorch's own build passes in comes first.
+# By precedence: values that PyTorch's own build passes come first.
 PYTHON_KEYS = ("PYTHON_EXECUTABLE", "Python_EXECUTABLE", "Python3_EXECUTABLE")
 
 
 def look_at_cache(probe: Probe, build_dir: str | None) -> CMakeCache | None:
-    """Return the entries of CMakeCache.txt that tell whether the tree still fits; None without the file.
+    """Return the entries of CMakeCache.txt that show whether the tree still fits; None without the file.
 
     Paths are as CMake writes them: with / on Windows, too.
     """
@@ -351,14 +349,14 @@ def look_at_cache(probe: Probe, build_dir: str | None) -> CMakeCache | None:
 
 
 def _version_on_path(probe: Probe, program: str) -> str | None:
-    """Return the version of a program; only one in a folder of PATH is run: the cache may be another's."""
+    """Return the version of a program; run only one on PATH: the cache may have come with the checkout."""
     folder = probe.realpath(probe.names.parent(program))
     known = folder in map(probe.realpath, probe.path_folders)
     return version_of(probe, program) if known and probe.program_at(program) else None
 
 
 def _is_there(probe: Probe, program: str) -> bool:
-    """scikit-build-core names the Ninja of its Python without .exe, as Windows takes it, too."""
+    """Say whether a program exists; scikit-build-core names Ninja without .exe on Windows."""
     return probe.exists(program) or probe.exists(f"{program}.exe")
 
 
@@ -369,7 +367,7 @@ def _log_version(probe: Probe, build_dir: str | None) -> int | None:
 
 
 def _cache_entries(text: str) -> dict[str, str]:
-    """Read KEY:TYPE=VALUE lines that have a value; CMake writes X-NOTFOUND for what it did not find."""
+    """Parse KEY:TYPE=VALUE lines with a value; CMake writes X-NOTFOUND for an unsuccessful search."""
     entries = {}
     for line in text.splitlines():
         name, equals, value = line.partition("=")
@@ -380,7 +378,7 @@ def _cache_entries(text: str) -> dict[str, str]:
 
 
 def look_at_manifest(probe: Probe, build_dir: str | None) -> Previous | None:
-    """Return the last build by its manifest; None when there is none or it is broken.
+    """Return the last build by its manifest; None if there is none or it is broken.
 
     The record of 0.1.0 counts until a newer build replaces it; the manifest written with it has no inputs.
     """
@@ -408,7 +406,7 @@ def look_at_manifest(probe: Probe, build_dir: str | None) -> Previous | None:
 
 
 def look_at_running(probe: Probe, root: str) -> Running | None:
-    """Return the command that holds the checkout's lock, by its note, which a killed one leaves behind."""
+    """Return the running command, by the note of the checkout's lock, which a killed one leaves behind."""
     try:
         running = from_json(Running, parse_json(probe.read(probe.join(root, LOCK_NOTE)) or ""))
         since = datetime.fromisoformat(running.started).timestamp()
@@ -418,7 +416,7 @@ def look_at_running(probe: Probe, root: str) -> Running | None:
 
 
 def look_at_install(probe: Probe, build_dir: str | None) -> Mapping[str, str] | None:
-    """Return the inputs of the last editable install that this tool finished; None when there is none."""
+    """Return the inputs of the last editable install that this tool finished; None without one."""
     text = probe.read(probe.join(build_dir, INSTALL_FILE)) if build_dir else None
     try:
         inputs = parse_json(text or "")["inputs"]
@@ -437,7 +435,7 @@ def _is_verified(report: object) -> bool:
 
 
 def _skipped_checks(report: object) -> tuple[str, ...]:
-    """Return the checks that the verification left out, to be quick."""
+    """Return the checks that the verification left out to save time."""
     names = report.get("left_out") if isinstance(report, dict) else None
     return tuple(name for name in names if isinstance(name, str)) if isinstance(names, list) else ()
 

@@ -1,4 +1,4 @@
-"""Read what the build of this very checkout reads: its switches with their conditions, and its variables.
+"""Find the switches (with conditions) and variables that the build of this checkout reads.
 
 CMake's own files and the Python that starts them are read as text; nothing is run. The whole of 2.6.0 takes
 about 70 ms. Submodules are read only where a name was asked for that nothing else has.
@@ -14,11 +14,11 @@ from torchbuild_tasks.facts.probe import Probe
 from torchbuild_tasks.model import Switch, TreeReads
 
 THIRD_PARTY: Final = "third_party"
-# Folders with modules, read as a whole; further CMakeLists.txt are found by add_subdirectory.
+# Folders whose CMake modules are all read; further CMakeLists.txt are found by add_subdirectory.
 MODULES: Final = "cmake"
 PYTHON: Final = ("", "tools", "tools/setup_helpers", "pytorch_build_backend")
 
-# What both front ends hand on to CMake whatever its name is, so that CMake's files say whether it is read.
+# Prefixes that both front ends pass on to CMake, so CMake's files decide whether a name is read.
 FORWARDED: Final = ("USE_", "BUILD_")
 _SETTING: Final = re.compile(r"\w*[A-Z0-9]{2,}\w*")
 
@@ -42,7 +42,7 @@ _LISTED: Final = re.compile(r"CACHE\s+(\w+)\s+PROPERTY\s+STRINGS\b")
 _REFUSED: Final = re.compile(
     r'FATAL_ERROR\s+"(?i:Unknown|Unrecogni[sz]ed|Invalid|Unsupported) [^"$]*"?\s*\$\{(\w+)\}'
 )
-# A comparison from its middle on: few words of a file are one.
+# The second half of a comparison, because few words of a file are operators.
 _EQUAL: Final = re.compile(r'\bSTREQUAL\s+"?(\w+)')
 _LEFT: Final = re.compile(r'(\w+)\}?"?\s+$')
 _QUOTED: Final = re.compile(r"[\"']([A-Za-z_]\w{2,})[\"']")
@@ -50,7 +50,7 @@ _FLAG: Final = re.compile(r"check_(?:negative_)?env_flag\(\s*[\"'](\w+)[\"']")
 
 
 def look_at_reads(probe: Probe, root: str, asked: Iterable[str] = ()) -> TreeReads | None:
-    """Return what this checkout reads; None where its CMake files have no option().
+    """Return the switches and variables of this checkout; None if its CMake files have no option().
 
     Args:
         probe: reads the files.
@@ -87,12 +87,12 @@ def _read(probe: Probe, root: str, path: str) -> str | None:
     text = probe.read(probe.join(root, path))
     if text is None or "#" not in text:
         return text
-    # The number of lines stays, for the places of options.
+    # Keep the number of lines, for the places of options.
     return _COMMENT.sub(lambda found: "\n" * found[0].count("\n"), text)
 
 
 def _cmake_files(probe: Probe, root: str) -> Iterator[tuple[str, str]]:
-    """Yield the CMakeLists.txt and those of its folders, by their paths below the root."""
+    """Yield the CMakeLists.txt of a folder and its subfolders, as paths below the root."""
     todo = ["CMakeLists.txt"]
     seen = set[str]()
     while todo:
@@ -111,7 +111,7 @@ def _cmake_files(probe: Probe, root: str) -> Iterator[tuple[str, str]]:
 
 
 def _normal(path: str) -> str:
-    """Return a path below the root without `.` and `..`; empty for one that leads out of it."""
+    """Return a path below the root without `.` and `..`; empty for one outside."""
     parts: list[str] = []
     for part in path.split("/"):
         if part == "..":
@@ -142,7 +142,7 @@ def _python_files(probe: Probe, root: str) -> Iterator[tuple[str, str]]:
 
 
 def _names(text: str) -> set[str]:
-    """Return the variables that CMake code uses; what it only sets itself is none of them."""
+    """Return the variables that CMake code reads, without those that it only sets."""
     found = set(_READ.findall(text))
     for condition in _CONDITION.findall(text):
         found |= set(_NAME.findall(condition))
@@ -154,7 +154,7 @@ def _names(text: str) -> set[str]:
 
 
 def _submodule_names(probe: Probe, root: str, unknown: Collection[str]) -> set[str]:
-    """Return the variables that submodules use, of the files that have one of the unknown in them."""
+    """Return the variables that submodules read, from the files that contain one of the unknown names."""
     found: set[str] = set()
     top = probe.join(root, THIRD_PARTY)
     for name in probe.children(top):
@@ -174,13 +174,13 @@ def _switches(path: str, text: str) -> Iterator[Switch]:
             yield Switch(name=name, default=words[1] if len(words) > 1 else "OFF", place=place)
         elif len(words) >= 4:  # help, value, condition (perhaps several words), value where it does not hold
             before = text[max(0, found.start() - 200) : found.start()].rstrip()
-            free = before.endswith(f"if(NOT DEFINED {name})")  # set, it is as it is set
+            free = before.endswith(f"if(NOT DEFINED {name})")  # once set, its value is kept
             needs = "" if free else " ".join(words[2:-1])
             yield Switch(name=name, default=words[1], needs=needs, place=place)
 
 
 def _values(texts: Iterable[str]) -> dict[str, tuple[str, ...]]:
-    """Return the values that a variable with a list of them is compared with.
+    """Return the values that a variable with several choices is compared with.
 
     It has one where CMake is told so (BLAS, `PROPERTY STRINGS`), or stops at any other (ATEN_THREADING).
     """

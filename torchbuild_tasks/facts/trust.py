@@ -1,4 +1,4 @@
-"""Tell whether the user has vouched for the files that were found with a checkout, as they are now."""
+"""Decide whether the user trusts the present files of a checkout."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ from torchbuild_tasks.system.reading import hash_file, read_text
 
 TEMPLATES: Final = "env_templates"
 _LARGEST: Final = 4 << 30  # bytes
-_PROGRAMS: Final = ("", "bin", "Scripts")  # where the programs of an environment or a toolkit are
+_PROGRAMS: Final = ("", "bin", "Scripts")  # the program folders of an environment or a toolkit
 
 
 def place_of(path: str) -> str:
-    """Return what is trusted for a settings file: its folder, or the file itself when it has another name."""
+    """Return the place to trust for a settings file: its folder, or the file itself under another name."""
     file = Path(os.path.realpath(path))
     return str(file.parent if file.name == NAME else file)
 
 
 def is_trusted(place: str) -> bool:
-    """Say whether the user has said so of these files, and none of them was changed since."""
+    """Say whether the user trusts these files, and none has changed since."""
     state = os.path.realpath(trust.state_folder(os.environ))
     if is_within(state, place):
         return False
@@ -36,14 +36,14 @@ def is_trusted(place: str) -> bool:
 
 
 def is_believed(place: str) -> bool:
-    """Say whether a manifest is one that a build wrote here, or that the user trusts; as it is now."""
+    """Say whether an unchanged manifest was written by a build here, or is trusted by the user."""
     state = os.path.realpath(trust.state_folder(os.environ))
     own = None if is_within(state, place) else trust.read_proof(Path(state), "manifests", place)
     return own == digest(place) if own else is_trusted(place)
 
 
 def common_git_folder(source: Path) -> str:
-    """Return git's own folder where the checkout is a worktree of another one; "" where it is not.
+    """Return the main git folder if the checkout is a worktree of another; else "".
 
     A checkout may bring any `.git`, and what that names is believed, or handed to what is built: it counts
     where that folder names this worktree, too, as git there wrote it.
@@ -58,18 +58,18 @@ def common_git_folder(source: Path) -> str:
 
 
 def is_own_env_file(path: Path) -> bool:
-    """Say whether an env file is as it was written here: a shell runs it."""
+    """Say whether an env file is unchanged since it was written here; a shell runs it."""
     proof = trust.read_proof(trust.state_folder(os.environ), "envs", str(path))
     return proof is not None and proof.encode() == _hash_of(path)
 
 
 def is_within(state: str, place: str) -> bool:
-    """Say whether a checkout could bring what is remembered; a home with settings in it is not a checkout."""
+    """Say whether the entries are inside a checkout, which could forge them; the home folder is none."""
     return _is_below(state, place) and not _is_below(os.path.realpath(Path.home()), place)
 
 
 def digest(place: str) -> str:
-    """Return the hash of all files that count: settings, env templates, programs in the tree they name."""
+    """Return the hash of all relevant files: settings, env templates, programs in the tree that they name."""
     hashed = hashlib.sha256()
     for path in sorted(set(files_of(place))):
         name = os.path.relpath(path, place).encode("utf-8", "surrogateescape")
@@ -78,19 +78,19 @@ def digest(place: str) -> str:
 
 
 def files_of(place: str) -> Iterator[Path]:
-    """Yield the files that a trust of `place` is about."""
+    """Yield the files covered by the trust of `place`."""
     root = Path(place)
     settings = root / NAME if root.is_dir() else root
     if root.is_dir():
         yield from (root / TEMPLATES).glob("*.in")
     if settings.is_file():
         yield settings
-    if settings.is_file() and settings.suffix != ".json":  # a manifest names nothing that lies beside it
+    if settings.is_file() and settings.suffix != ".json":  # a manifest does not refer to files next to it
         yield from _find_named(settings.parent, read_settings(settings))
 
 
 def own_templates(folder: Path, ours: Mapping[str, str]) -> tuple[str, ...]:
-    """Return the env templates in a folder that are not the ones that this tool ships."""
+    """Return the env templates in a folder that differ from the shipped ones."""
     templates = []
     for path in sorted((folder / TEMPLATES).glob("*.in")):
         try:
@@ -103,7 +103,7 @@ def own_templates(folder: Path, ours: Mapping[str, str]) -> tuple[str, ...]:
 
 
 def _find_named(base: Path, file: SettingsFile) -> Iterator[Path]:
-    """Yield the files below `base` that texts of a settings file name; of a folder those of its programs."""
+    """Yield the files below `base` that strings of a settings file name; for a folder those in its bin."""
     root = os.path.realpath(base)
     for word in dict.fromkeys(_words(file.data)):
         try:
@@ -121,7 +121,7 @@ def _files(path: Path) -> Iterable[Path]:
 
 
 def _words(value: object) -> Iterator[str]:
-    """Yield each text below a value: whole, and by its words."""
+    """Yield each string in a value, and each of its words."""
     if isinstance(value, str):
         yield value
         try:
@@ -135,7 +135,7 @@ def _words(value: object) -> Iterator[str]:
 
 
 def _hash_of(path: Path) -> bytes:
-    """Return a file's hash; of one that is too large for a program, and would take hours, its time."""
+    """Return a file's hash, or its time if it is too large to be a program."""
     try:
         info = path.stat()
         return b"%d" % info.st_mtime_ns if info.st_size > _LARGEST else hash_file(path).encode()

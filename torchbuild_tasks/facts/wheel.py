@@ -1,4 +1,4 @@
-"""Read a wheel of torch: its names, what it was built from, what it asks for. Nothing of it is run.
+"""Read a wheel of torch: its metadata, commit, requirements and files. No code of it runs.
 
 A wheel may come from anywhere, so what later stands in a path, an argv or a file is held to its form here.
 """
@@ -36,9 +36,11 @@ _GROUPS: Final = ("console_scripts", "gui_scripts")
 # https://packaging.python.org/specifications/entry-points/: module, function, extras
 _FUNCTION: Final = re.compile(r"[\w.]+(?:\s*:\s*[\w.]+)?\s*(?:\[[^\]\n]*\])?")
 _PLACED: Final = re.compile(r"[^/]+\.data/(?:scripts|data/(?:bin|scripts))/([^/]+)", re.IGNORECASE)
-_PROGRAM: Final = re.compile(r"(?!python|pip)\w[\w.-]*", re.IGNORECASE)  # what pip makes a file of
+_PROGRAM: Final = re.compile(
+    r"(?!python|pip)\w[\w.-]*", re.IGNORECASE
+)  # the groups for which pip creates scripts
 
-# What zipfile raises for what is none, or is packed or locked as it cannot read; bz2 raises OSError.
+# zipfile's errors for other files, and for unsupported compression or encryption; bz2 raises OSError.
 BROKEN: Final = (
     *(zipfile.BadZipFile, zlib.error, lzma.LZMAError, struct.error, csv.Error),
     *(EOFError, ValueError, LookupError, RuntimeError, OSError),
@@ -46,17 +48,17 @@ BROKEN: Final = (
 
 
 def recorded_hash(digest: bytes) -> str:
-    """Return a SHA-256 as RECORD has it: https://packaging.python.org/specifications/binary-distribution-format"""
+    """Return a SHA-256 in the form of RECORD: https://packaging.python.org/specifications/binary-distribution-format"""
     return "sha256=" + base64.urlsafe_b64encode(digest).rstrip(b"=").decode()
 
 
 def record_row(name: str, data: bytes) -> tuple[str, str, str]:
-    """Return the line of RECORD that a file of a wheel has."""
+    """Return the line of RECORD for a file."""
     return (name, recorded_hash(hashlib.sha256(data).digest()), str(len(data)))
 
 
 def look_at_wheel(path: Path) -> Wheel:
-    """Return what a wheel says of itself; its `problem` says why it cannot be read."""
+    """Return the facts of a wheel; its `problem` says why it cannot be read."""
     try:
         with open_file(path) as file, zipfile.ZipFile(file) as archive:
             return _read(path, archive)
@@ -91,7 +93,7 @@ def _read(path: Path, archive: zipfile.ZipFile) -> Wheel:
 
 
 def look_at_version(path: str, version: str, text: str) -> Wheel:
-    """Return what a wheel is by its version and the text of its torch/version.py; no more is set."""
+    """Return the facts of a wheel from its version and torch/version.py alone."""
     values = {name: value for name, _, value in _ASSIGNED.findall(text)}
     wheel = Wheel(
         path=path,
@@ -105,7 +107,7 @@ def look_at_version(path: str, version: str, text: str) -> Wheel:
 
 
 def _wrong(wheel: Wheel) -> str:
-    """Say which value of a wheel has another form than every torch gives it."""
+    """Return the error about a value of a wheel with an invalid form; "" for none."""
     for what, version in (("METADATA", wheel.version), (VERSION_FILE, wheel.torch_version)):
         try:
             Version(version)
@@ -119,7 +121,7 @@ def _wrong(wheel: Wheel) -> str:
 
 
 def _wrong_requirement(lines: list[str]) -> str:
-    """Say which requirement names a server: only where a package comes from decides what it is."""
+    """Return the requirement with a direct URL, which would bypass the package index; "" for none."""
     for line in lines:
         try:
             requirement = Requirement(line)
@@ -131,7 +133,7 @@ def _wrong_requirement(lines: list[str]) -> str:
 
 
 def _wrong_program(text: str) -> str:
-    """Say which entry point would become a file elsewhere, or be taken for the environment's own."""
+    """Return the entry point whose script would be outside, or replace a program of the environment."""
     try:
         programs = [each for group in _GROUPS for each in read_programs(text, group).items()]
     except NoIni:
@@ -145,7 +147,7 @@ def _wrong_program(text: str) -> str:
 
 
 def _wrong_script(members: tuple[Member, ...]) -> str:
-    """Say which file would take the place of the environment's own program, as an entry point may not."""
+    """Return the script file that would replace a program of the environment, as entry points may not."""
     for each in members:
         match = _PLACED.fullmatch(each.name)
         if match and not _PROGRAM.fullmatch(match[1]):
@@ -154,7 +156,7 @@ def _wrong_script(members: tuple[Member, ...]) -> str:
 
 
 def read_programs(text: str, group: str) -> dict[str, str]:
-    """Return what a group of entry_points.txt names, with what each calls; raises configparser's `Error`."""
+    """Return the entry points of a group of entry_points.txt by name; raises configparser's `Error`."""
     parser = ConfigParser(delimiters=("=",), interpolation=None, strict=False)
     parser.optionxform = str  # type: ignore[assignment,method-assign]
     parser.read_string(text)
@@ -162,14 +164,14 @@ def read_programs(text: str, group: str) -> dict[str, str]:
 
 
 def members_of(archive: zipfile.ZipFile) -> tuple[Member, ...]:
-    """Return the files of an archive, as its list of files has them."""
+    """Return the files in an archive's directory."""
     return tuple(_member(info) for info in archive.infolist() if not info.is_dir())
 
 
 def _member(info: zipfile.ZipInfo) -> Member:
     mode = info.external_attr >> 16
     return Member(
-        # As the wheel says it: zipfile turns a backslash on Windows alone, and cuts at a NUL.
+        # The stored name: zipfile converts backslashes on Windows only, and truncates at a NUL.
         name=info.orig_filename,
         size=info.file_size,
         packed=info.compress_size,
@@ -195,6 +197,6 @@ def read_member(archive: zipfile.ZipFile, name: str, most: int = 64 << 20) -> by
 
 
 def identify(wheel: Wheel) -> str:
-    """Return what one content of a wheel is known by, from the checksums in its list of files."""
+    """Return an id of a wheel's content, from the checksums in its directory."""
     listed = sorted(f"{each.name} {each.size} {each.crc:08x}" for each in wheel.members)
     return hashlib.sha256("\n".join(listed).encode("utf-8", "surrogatepass")).hexdigest()[:16]

@@ -1,4 +1,4 @@
-"""All that only a Windows machine has: Visual Studio, its toolsets, SDKs, and settings of Windows.
+"""Look at Windows: Visual Studio, its toolsets, SDKs, and settings.
 
 Nothing is left out for its age. The range for vswhere in PyTorch's README, [15,17), can never find Visual
 Studio 2022 or later; which installation fits is decided in `plan`.
@@ -18,7 +18,7 @@ from torchbuild_tasks.values import parse_json
 
 
 def look_at_windows(probe: Probe, root: str) -> Windows:
-    """Look for Visual Studios, their toolsets and SDKs, and at settings that a build stumbles over."""
+    """Look for Visual Studios, their toolsets and SDKs, and at settings that can break a build."""
     studios, looked = look_for_visual_studios(probe)
     return Windows(
         visual_studios=studios,
@@ -35,7 +35,7 @@ def look_at_windows(probe: Probe, root: str) -> Windows:
 
 # ---------------- Visual Studio: vswhere, the active shell, the known folders
 
-# vswhere's documentation promises this place for good: every product's installer puts it there.
+# vswhere's documentation guarantees this path for every product.
 VSWHERE: Final = "Microsoft Visual Studio/Installer/vswhere.exe"
 QUESTION: Final = (
     *("-products", "*"),
@@ -43,13 +43,13 @@ QUESTION: Final = (
     *("-format", "json", "-utf8"),
 )
 VCVARSALL: Final = "VC/Auxiliary/Build/vcvarsall.bat"
-# 2026 installs into a folder called by its version, 18.
+# 2026 installs into a folder named by its version, 18.
 YEARS: Final = ("2026", "18", "2022", "2019")
 PRODUCTS: Final = ("BuildTools", "Community", "Professional", "Enterprise", "Preview")
 
 
 def look_for_visual_studios(probe: Probe) -> tuple[tuple[VisualStudio, ...], tuple[str, ...]]:
-    """Return every installation once, as it was found first, and all places that were looked at.
+    """Return every installation once, and all searched places.
 
     vswhere names only installations with the C++ compiler. One without it is found in the
     known folders all the same, and has no `vcvarsall`.
@@ -65,7 +65,7 @@ def look_for_visual_studios(probe: Probe) -> tuple[tuple[VisualStudio, ...], tup
 
 
 def _vswhere(probe: Probe) -> tuple[list[VisualStudio], tuple[str, ...]]:
-    """Return the installations that vswhere lists, and where it was looked for or how it failed."""
+    """Return the installations that vswhere lists, and where it was searched or how it failed."""
     home = probe.join(_program_files(probe)[0], VSWHERE)
     path = home if probe.is_program(home) else probe.which("vswhere")
     if path is None:
@@ -100,7 +100,7 @@ def _answer(probe: Probe, item: dict[str, Any]) -> VisualStudio | None:
 
 
 def _active(probe: Probe) -> Iterator[VisualStudio]:
-    """Yield the one whose vcvarsall.bat or developer prompt has run in this shell."""
+    """Yield the Visual Studio whose vcvarsall.bat or developer prompt has run in this shell."""
     for variable in ("VSINSTALLDIR", "VCINSTALLDIR"):
         folder = probe.variable(variable)
         if folder and probe.is_dir(folder):
@@ -125,7 +125,7 @@ def _in_folders(probe: Probe, folders: tuple[str, ...]) -> Iterator[VisualStudio
 
 
 def _studio(probe: Probe, path: str, *, via: str, **more: str | None) -> VisualStudio:
-    """Return the installation at `path`; `more` is version, release and product, as far as known."""
+    """Return the installation at `path`; `more` is version, release and product, if known."""
     path = probe.names.normal(path)
     vcvarsall = probe.join(path, VCVARSALL)
     exists = probe.is_file(vcvarsall)
@@ -133,7 +133,7 @@ def _studio(probe: Probe, path: str, *, via: str, **more: str | None) -> VisualS
 
 
 def _program_files(probe: Probe) -> tuple[str, str]:
-    """Return the 32-bit folder, where the installer and everything up to 2019 is, and the 64-bit one."""
+    """Return the 32-bit folder (the installer, and versions up to 2019) and the 64-bit one."""
     old = probe.variable("ProgramFiles(x86)") or "C:\\Program Files (x86)"
     new = probe.variable("ProgramW6432") or probe.variable("ProgramFiles") or "C:\\Program Files"
     return old, new
@@ -151,7 +151,7 @@ _SDK = re.compile(r"10\.0\.\d+\.\d+")
 
 
 def look_for_toolsets(probe: Probe, studios: Iterable[VisualStudio]) -> tuple[Toolset, ...]:
-    """Return the toolsets of all installations, newest first; one without `cl` has other targets only."""
+    """Return the toolsets of all installations, newest first; without `cl` they have other targets only."""
     binaries = BINARIES.get((probe.uname().machine or "").lower(), BINARIES["amd64"])
     toolsets = []
     for studio in studios:
@@ -189,7 +189,7 @@ def look_for_sdks(probe: Probe) -> tuple[str, ...]:
     return tuple(sorted(versions, key=numbers_in, reverse=True))
 
 
-# ---------------- Windows itself, and its settings that a build stumbles over
+# ---------------- Windows, and its settings that can break a build
 
 FILE_SYSTEM = "HKLM\\SYSTEM\\CurrentControlSet\\Control\\FileSystem"
 APP_MODEL = "HKLM\\SOFTWARE\\Microsoft\\Windows\\CurrentVersion\\AppModelUnlock"
@@ -221,7 +221,7 @@ def windows_name(probe: Probe) -> str | None:
 
 
 def long_paths(probe: Probe) -> bool | None:
-    """Say whether programs that ask for it may use paths above 260 characters."""
+    """Say whether programs that opt in may use paths above 260 characters."""
     return _switch(probe, FILE_SYSTEM, "LongPathsEnabled")
 
 
@@ -231,7 +231,7 @@ def developer_mode(probe: Probe) -> bool | None:
 
 
 def _switch(probe: Probe, key: str, name: str) -> bool | None:
-    """Return a setting that is off where it is not set; None when the registry cannot be read at all."""
+    """Return a setting, off if it is not set; None if the registry cannot be read."""
     value = probe.registry_value(key, name)
     if value is None and probe.registry_value(CURRENT_VERSION, "CurrentBuildNumber") is None:
         return None
@@ -239,7 +239,7 @@ def _switch(probe: Probe, key: str, name: str) -> bool | None:
 
 
 def git_long_paths(probe: Probe, root: str) -> bool | None:
-    """Return Git's core.longpaths for `root`; False when it is set nowhere, None without an answer."""
+    """Return Git's core.longpaths for `root`; False if it is not set, None if git fails."""
     git = probe.which("git")
     if git is None:
         return None
@@ -252,7 +252,7 @@ def git_long_paths(probe: Probe, root: str) -> bool | None:
 
 
 def shell(probe: Probe) -> str | None:
-    """Return cmd or powershell; None when the environment shows neither, or both.
+    """Return cmd or powershell; None if the environment is ambiguous.
 
     cmd.exe sets PROMPT for what it starts. Everyone has PSModulePath, but only a running
     PowerShell puts the user's own modules or its own into it (about_PSModulePath).

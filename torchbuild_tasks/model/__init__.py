@@ -1,4 +1,4 @@
-"""The values everything is made of: frozen, keyword-only, JSON both ways (`values.py`).
+"""The values of facts, plans and records: frozen, keyword-only, convertible to and from JSON (`values.py`).
 
 Facts are what the machine is, a plan is what will be done and why (what was done
 stands in `model/record.py`). Paths are strings in the style of the host that the facts describe, so a

@@ -1,4 +1,4 @@
-"""The libraries that `import torch` needs loaded, and how the loader of one process finds them.
+"""Values about the libraries that `import torch` loads, and how a process's loader finds them.
 
 Only `verify --closure` and a failed import make these, so `model` does not import them.
 """
@@ -16,7 +16,7 @@ State = Literal["found", "missing", "damaged", "other machine", "api set", "on d
 
 
 class Image(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A library by its own words.
+    """The header of a library.
 
     `real` is its path without links, `name` the SONAME. `versions` are those it defines, `wants`
     those it needs of each library. `delayed` is what Windows loads at the first call. `linker` and
@@ -43,7 +43,7 @@ class Image(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
 
 
 class Symbol(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A function or datum that one library takes from another.
+    """A function or variable that one library imports from another.
 
     On Linux `library` and `version` are set only where it is versioned; on Windows `library` is the DLL.
     """
@@ -54,7 +54,7 @@ class Symbol(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Loader(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The loader of one process, by the ways in which it looks for libraries.
+    """The loader of one process: the settings of its search for libraries.
 
     Args:
         system: whose rules.
@@ -88,7 +88,7 @@ class Loader(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 
 
 class Placed(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """One library of the closure: who needs it, and which rule found it where."""
+    """One library of the closure: its path, the rule that found it, and the library that needs it."""
 
     name: str
     state: State
@@ -98,7 +98,7 @@ class Placed(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 
 
 class Break(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A place where the closure does not close (an error), or may be the wrong one (a warning).
+    """A missing or broken library of the closure (an error), or a possibly wrong one (a warning).
 
     `library` is the leaf, `chain` the files from a root down to what needs it. `wanted` are versions
     or functions that are lacking, at most a few of `count`. `looked` are the folders that were searched,
@@ -122,7 +122,7 @@ class Break(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
 
 
 class Closure(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Every library that `import torch` needs, where it is found, and what is wrong with that.
+    """All libraries that `import torch` needs, with their paths and problems.
 
     `problem` says why there is nothing to walk, "" where there is. `seconds` is the time it took.
     """

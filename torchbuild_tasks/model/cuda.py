@@ -1,4 +1,4 @@
-"""Facts about CUDA: toolkits, GPUs and the driver, each with the probe that said so."""
+"""Facts about CUDA: toolkits, GPUs and the driver, each with its source."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from typing import Final
 
 import msgspec
 
-# Libraries that may lie outside of a toolkit, and what PyTorch's cmake modules and setup.py read about each:
+# Libraries that may be outside of a toolkit, and the variables of PyTorch's CMake modules and setup.py:
 # roots, then folders for headers, then folders or files of libraries (Find*.cmake of 1.10.0 to 2.6.0).
-NOTE: Final = ("info", "torchbuild.json")  # in a helper that was built from source: what for
+NOTE: Final = ("info", "torchbuild.json")  # in a helper built from source: its target
 LIBRARIES: Final = ("cudnn", "nccl", "magma", "cusparselt", "cudss")
 ROOTS: Final = ("{}_ROOT", "{}_ROOT_DIR", "{}_PATH", "{}_HOME")
 INCLUDES: Final = ("{}_INCLUDE_DIR", "{}_INCLUDE_PATH")
@@ -17,12 +17,12 @@ FILES: Final = ("{}_LIBRARY", "{}_LIB_DIR", "{}_LIBRARY_PATH", "{}_LIBRARY_DIR")
 
 
 def names_of(library: str) -> tuple[str, ...]:
-    """Return the variables that may name the folder of a library."""
+    """Return the variables that can name the folder of a library."""
     return tuple(text.format(library.upper()) for text in (*ROOTS, *INCLUDES, *FILES))
 
 
 class Toolkit(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """One folder that looks like a CUDA toolkit.
+    """One folder with a CUDA toolkit, complete or not.
 
     `version` is the toolkit's ("12.4.1" or "12.4"), `version_via` what said it (version.json,
     nvcc, cuda.h), `nvcc_version` that of the compiler ("12.4.131"). `nvcc` is None in a root
@@ -85,7 +85,7 @@ class Library(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
 
 
 class GpuSeen(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """One GPU as one probe saw it; what several say of the same is put together in `plan`.
+    """One GPU as one probe saw it; `plan` merges what several probes report.
 
     `probe` is nvml, nvidia-smi, pci, proc or device tree. `bus` is its PCI address
     ("0000:01:00.0"), `pci_id` vendor and device ("10de:2204"), `capability` its compute

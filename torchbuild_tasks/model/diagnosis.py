@@ -1,4 +1,4 @@
-"""The error that a log was found to end in, and its causes."""
+"""The first error of a log, and its causes."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import msgspec
 
 
 class Diagnosis(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """One cause that a row knows, fitted to this machine.
+    """One known cause of an error, with a fix for this machine.
 
     `command` is one of ours that does what `fix` says, "" where there is none; `see` is the
     address of the row's own place in the documentation. `component` is the part of the build that it
@@ -24,7 +24,7 @@ class Diagnosis(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
 
 
 class Reading(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A whole log as it was read.
+    """The result of reading a log.
 
     `clean`: no failure in it. `unknown`: the error is shown and no row knows it. `error_line`
     is the line as it stands in the log, `line_number` its number (from 1; 0 when clean),

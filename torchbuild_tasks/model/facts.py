@@ -1,4 +1,4 @@
-"""Facts: what the machine and the tree are, and nothing that was concluded from it."""
+"""Facts about the machine and the tree, without conclusions."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ FACTS_SCHEMA = 1
 
 
 class Tool(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A program that was looked for; `path` is None when it was not found.
+    """A program that was searched for; `path` is None if it was not found.
 
     `found_via` says how ("PATH", "environment CXX" ...), `looked` where, `aliases` other
     paths to it; `version` is None when it did not say one that could be read.
@@ -108,7 +108,7 @@ class Python(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 
     @property
     def machine(self) -> str:
-        """Return the processor that its ABI tag names (cp312-win_amd64), as the facts call it; else ""."""
+        """Return the processor in its ABI tag (cp312-win_amd64), by the name in the facts; else ""."""
         named = re.search(r"-(?:win_)?(x86_64|amd64|aarch64|arm64)(?:-|$)", self.abi or "")
         return {"amd64": "x86_64", "arm64": "aarch64"}.get(named[1], named[1]) if named else ""
 
@@ -119,7 +119,7 @@ class Python(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 
 
 class CMakeCache(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The memory that an existing build tree has of its making; `prefix` is where its install rules go.
+    """The relevant entries of an existing CMakeCache.txt; `prefix` is the target of its install rules.
 
     `cmake` is the version of the CMake that configured it, `make_program` the path of its Ninja, whose
     `make_version` is known where it lies in a folder of PATH; with `make_gone` it is no longer there.
@@ -140,7 +140,7 @@ class CMakeCache(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
 
 
 class Previous(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The last build's manifest, as far as the next plan needs it; `left_out` are checks not made."""
+    """The part of the last build's manifest that the next plan needs; `left_out` are checks not run."""
 
     result: str
     inputs: Mapping[str, str] = msgspec.field(default_factory=dict)
@@ -163,7 +163,7 @@ class Switch(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 
 
 class TreeReads(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Names that the checkout's own files read: CMake's variables, and those of the environment (`direct`).
+    """Variables that the checkout's files read: CMake's, and those of the environment (`direct`).
 
     `flags` are those that setup.py takes for true or false, `values` what a variable may be.
     """
@@ -176,7 +176,7 @@ class TreeReads(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
 
 
 class Running(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A command that works on a checkout, as its lock's note names it; `started` is in ISO 8601."""
+    """The command that is running in a checkout, by its lock's note; `started` is in ISO 8601."""
 
     command: str
     user: str
@@ -185,17 +185,17 @@ class Running(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     started: str
 
     def __str__(self) -> str:
-        """Name it as an error or a finding does."""
+        """Return its description for errors and findings."""
         return f"`{self.command}` of {self.user} on {self.host}, process {self.pid}, since {self.started}"
 
     @property
     def said(self) -> str:
-        """A sentence for whoever looks at the checkout meanwhile."""
+        """A sentence about it, for other commands in the checkout."""
         return f"{self} still works on this checkout: what is shown here may be unfinished"
 
 
 class Tree(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The source tree: `problem` is None when it is a torch checkout that can be read.
+    """The source tree: `problem` is None for a readable torch checkout.
 
     `installed` are the inputs of the last editable install that was finished, if that was ours.
 
@@ -241,7 +241,7 @@ class Tree(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
 
 
 class VisualStudio(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """One installation: `version` as vswhere says it ("16.7.30330.147"), `product` "Community" ...
+    """One installation: `version` from vswhere ("16.7.30330.147"), `product` "Community" ...
 
     `release` is what people call that version ("16.7.2": catalog.productDisplayVersion).
     `vcvarsall` is None when the C++ workload is not installed.
@@ -270,7 +270,7 @@ class Toolset(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
 
 
 class Windows(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The parts that only a Windows machine has; None fields could not be read.
+    """Facts of a Windows machine only; None fields could not be read.
 
     `looked` lists where Visual Studio was looked for. `active` is the VCToolsVersion of a
     shell in which a toolset is already active. `long_paths` is the registry's
@@ -302,7 +302,7 @@ class Store(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
 
 
 class OwnPatch(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A change to the source that the user wants: a file and its text, or why it cannot be read."""
+    """A patch of the user's: a file and its text, or why it cannot be read."""
 
     name: str
     path: str
@@ -311,7 +311,7 @@ class OwnPatch(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
 
 
 class CompanionSource(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A folder that --with names: `version` stands in its version.txt, `problem` says why it is none.
+    """A folder of --with: `version` is from its version.txt, `problem` says why it is no project.
 
     `builds_with` is what its pyproject.toml says that its build needs, `asks` what it will ask for (PEP 508),
     `forces` the variables without which its setup.py downloads a wheel instead of building one, or compiles
@@ -330,7 +330,7 @@ class CompanionSource(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_
 
 
 class Cluster(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A scheduler as it answered when it was asked.
+    """The state of a scheduler when it was queried.
 
     `conf` is the file that `cluster join` left for it ("" before that); `busy` are the jobs that
     it has under way. `problem` is why it cannot be used now; "" when it answered and took our token.
@@ -344,11 +344,11 @@ class Cluster(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     problem: str = ""
 
 
-# ---------------- what only the doctor looks at
+# ---------------- facts for the doctor only
 
 
 class Room(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Free bytes where something is written: `purpose` is source, build, store, cache or tmp.
+    """Free bytes of a folder for writing: `purpose` is source, build, store, cache or tmp.
 
     `mount` tells which of them share a file system. `kind` is the file system ("ext4", "nfs4",
     "NTFS"), `noexec` whether no program may be started from it; None fields are not known.
@@ -371,7 +371,7 @@ class OtherTree(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
 
 
 class Reached(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The answer of one host: `dns` and `https` say why they failed, "" for well, None for not asked.
+    """The reachability of a host: `dns` and `https` are errors, "" for success, None for not tried.
 
     `proxy` is the host of the proxy that it is asked through (its DNS is the one that counts then),
     `ahead` the seconds by which its clock is ahead of ours.
@@ -386,7 +386,7 @@ class Reached(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
 
 
 class Health(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The doctor's own looks; None and empty fields mean that it could not be looked at.
+    """Facts for the doctor only; None and empty fields could not be read.
 
     `open_files` is `ulimit -n`, `open_files_most` what it may be raised to. `locale` is the locale of
     messages and file names, `locale_known` whether the system has it. `newest` is a file of the
@@ -419,11 +419,11 @@ class Health(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     administrator: bool | None = None
 
 
-# ---------------- all of it
+# ---------------- all facts
 
 
 class Facts(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Everything that was looked at, and nothing that was concluded from it.
+    """All facts, without conclusions.
 
     `environ` holds only the variables of the user's environment that a PyTorch build
     reads (rows of data/variables.toml), so a dump never carries unrelated secrets.

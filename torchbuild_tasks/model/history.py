@@ -1,4 +1,4 @@
-"""The memory of a machine's builds: how long each step takes, and how much memory a process took."""
+"""The history of a machine's builds: the times of steps, and the memory of processes."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ PEAKS = "build-memory.json"
 
 
 class PastBuild(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """One build that Ninja finished or was stopped in: `seconds` of wall time, how many steps ran.
+    """One finished or stopped build: `seconds` of wall time, and the number of steps that ran.
 
     `work` is the seconds of all steps together; `hits` are the compiles that a cache must have answered.
     """
@@ -25,7 +25,7 @@ class PastBuild(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
 
 
 class Peak(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The most memory that one process of a kind was seen to have, in bytes, and how many were seen."""
+    """The peak memory of the processes of a kind, in bytes, and their number."""
 
     kind: str
     bytes: int
@@ -33,7 +33,7 @@ class Peak(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
 
 
 class PastPeak(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A `Peak` of the builds of one checkout with one build type, kept on the machine.
+    """A `Peak` of the builds of one checkout with one build type.
 
     `seen` counts the steps that these builds ran, `left` those that were to come when the last one ended.
     """
@@ -48,12 +48,12 @@ class PastPeak(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
 
     @property
     def share(self) -> float:
-        """The part of the steps that it speaks of; the rest may be heavier."""
+        """The share of the build's steps that ran; the others may need more memory."""
         return self.seen / (self.seen + self.left) if self.left else 1.0
 
 
 class PastPeaks(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The file in which the machine keeps them, the newest last."""
+    """The content of the file with these peaks, the newest last."""
 
     schema: int = HISTORY_SCHEMA
     peaks: tuple[PastPeak, ...] = ()

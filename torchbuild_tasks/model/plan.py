@@ -1,4 +1,4 @@
-"""The plan: what will be done, and why. No password and no token ever stands in these values."""
+"""The plan: what will be done, and why. These values never contain passwords or tokens."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Need = Literal["first", "nothing", "build", "reconfigure", "clean"]
 
 
 class Choice(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """One decision: its value, why, and which layer of the precedence decided it."""
+    """One decision: its value, its reason, and the layer of the precedence that decided it."""
 
     name: str
     value: str
@@ -24,9 +24,9 @@ class Choice(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 
 
 class Finding(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """One thing that was checked; `fix` says what to do when `status` is not ok.
+    """The result of one check; `fix` says what to do if `status` is not ok.
 
-    What could not be found out is unknown; what does not apply here, or was not asked, is skipped.
+    `unknown`: it could not be checked. `skipped`: it does not apply here, or was not requested.
     """
 
     id: str
@@ -69,7 +69,7 @@ class Command(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
 
 
 class Way(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The way to an importable torch: by the Python front end, round it, or from a wheel.
+    """The way to an importable torch: by the Python front end, by Ninja and install, or from a wheel.
 
     Round it, `ninja` is the command to which `-n` or a target is added, and what it builds is
     installed where the editable install reads from. `configure` makes the tree that one target is built in.
@@ -176,7 +176,7 @@ class Jobserver(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
 
 
 class Environment(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The Python that gets torch, and how it comes to be complete.
+    """The Python that gets torch, and the commands that create and complete it.
 
     `create` makes the managed venv when it is not there yet, `remove` takes away a torch
     that would be imported instead, `install` brings in missing requirements, `better` what the
@@ -208,7 +208,7 @@ class Change(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 
 
 class Freshness(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The step that makes the existing build tree right again."""
+    """The step that updates the existing build tree for the changed inputs."""
 
     needs: Need
     because: str
@@ -263,11 +263,11 @@ class LinkerPlan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     trial: LinkTrial | None = None
 
 
-# ---------------- the compiler cache, what it did in one build, and distributed compiles
+# ---------------- the compiler cache, its statistics, and distributed compiles
 
 
 class Distribution(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The use of a scheduler: `compiler` is what the first trial compiles with.
+    """The use of a scheduler: `compiler` is the compiler of the trial.
 
     `jobs` are the parallel jobs once that trial has come back from a server; before, and
     without it, they are as many as without a cluster.
@@ -294,7 +294,7 @@ class CacheTool(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
 
 
 class CachePlan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The plan by which the caches of a build run beside it.
+    """The plan for running the caches of a build.
 
     `remotes` are the addresses of shared caches, as they may be shown. `size` is the least number
     of bytes that a cache may fill. `memory` is the file in which our store keeps which settings a
@@ -310,7 +310,7 @@ class CachePlan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
 
 
 class CacheReport(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The figures of one cache in one build: hits and misses by language.
+    """The statistics of one cache in one build: hits and misses by language.
 
     `not_cached` are commands that it passed on, by the cache's own reason; `shared` are the hits
     that came from a shared cache; `errors` are failures of the cache, none of the compiler. `away` are
@@ -330,7 +330,7 @@ class CacheReport(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
 
 
 class CacheState(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """One cache as it lies there: bytes used and the most it fills (None where that is not known).
+    """The state of one cache: bytes used, and its limit (None if unknown).
 
     `made` says whether a build of ours made the folder.
     """
@@ -344,7 +344,7 @@ class CacheState(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     made: bool = False
 
 
-# ---------------- what is built after torch, against it
+# ---------------- companions, built after torch
 
 
 class Companion(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -373,11 +373,11 @@ class Companion(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     because: str = ""
 
 
-# ---------------- all of it
+# ---------------- the plan
 
 
 class BuildPlan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The whole decision. `verdict` is refuse when any finding is an error."""
+    """All decisions of a build. `verdict` is refuse if any finding is an error."""
 
     verdict: Literal["ok", "warn", "refuse"]
     findings: tuple[Finding, ...]

@@ -1,4 +1,4 @@
-"""The manifest of a build and the report of the verification: what was done (JSON both ways).
+"""The manifest of a build and the report of the verification, as JSON values.
 
 The manifest is a build's one memory: the next plan is made from it, and another person needs no more to make
 the same build again. So it may be handed on as it is written: it holds no credential.
@@ -19,7 +19,7 @@ Outcome = Literal["passed", "failed", "not possible"]
 # 1 was torchbuild_tasks 0.1.0, the record in a file of its own (features/manifest/read.py reads both).
 MANIFEST_SCHEMA: Final = 2
 MANIFEST_FILE: Final = "torchbuild-manifest.json"
-RECORD_FILE: Final = "torchbuild-record.json"  # of 0.1.0; the first manifest written beside it replaces it
+RECORD_FILE: Final = "torchbuild-record.json"  # of 0.1.0; the first manifest written next to it replaces it
 
 
 class StageTime(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -39,7 +39,7 @@ class CheckResult(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
 
 
 class VerifyReport(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Results of all checks; `torch` is what it says of itself, `left_out` what was not looked at."""
+    """Results of all checks; `torch` are the values that it reports, `left_out` the checks not run."""
 
     python: str
     checks: tuple[CheckResult, ...]
@@ -48,7 +48,7 @@ class VerifyReport(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
 
 
 class JobserverUse(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The work of the jobserver: `most` and `fewest` jobs at once, and how long compiles were held in all."""
+    """Statistics of the jobserver: `most` and `fewest` jobs, and the seconds that compiles were suspended."""
 
     most: int
     fewest: int
@@ -64,7 +64,7 @@ class FileSeen(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
 
 
 class Repository(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """torch itself (`path` is "") or one of its submodules, at any depth, as it was when the build began.
+    """torch (`path` is "") or one of its submodules, at any depth, in its state when the build began.
 
     `commit` is None where nothing is checked out. `diff` is what was changed against it, for `git apply`;
     `diff_sha256` is the hash of all of it ("" where nothing was changed) and `problem` says why `diff` is
@@ -92,7 +92,7 @@ class Program(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
 
 
 class HelperUsed(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A downloaded helper by artifact id, with the hash of its archive; None where none is known."""
+    """A downloaded helper by artifact id, with the hash of its archive; None if unknown."""
 
     id: str
     version: str
@@ -176,17 +176,17 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
 
     @property
     def torch(self) -> str:
-        """The version that the checkout gives itself."""
+        """The version in the checkout."""
         return str(self.facts.tree.version)
 
     @property
     def store(self) -> str:
-        """The folder of the helpers; "" where there was none."""
+        """The folder of the helpers; "" for none."""
         return self.facts.store.folder if self.facts.store else ""
 
 
 class Built(msgspec.Struct, frozen=True, kw_only=True):
-    """The outcome of one run of the stages.
+    """The result of one run of the stages.
 
     Attributes:
         plan: what was built; with another linker where the planned one does not link here.

@@ -1,4 +1,4 @@
-"""Checkouts of PyTorch as `source` finds and leaves them, and named builds as `builds` shows them."""
+"""Values of the verbs `source` (checkouts of PyTorch) and `builds` (named builds)."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ Kind = Literal["clone", "worktree", "submodule", "archive", "folder"]
 
 
 class ModuleState(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A submodule: where it lies, the commit that is wanted, the one that is there, what was changed in it.
+    """A submodule: its path, its recorded and its present commit, and its changes.
 
     `state` is ok, missing, unneeded (missing, and the plan does without), elsewhere (at another commit) or
     changed (files in it differ; then `changed` names them).
@@ -25,7 +25,7 @@ class ModuleState(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
 
 
 class Lacking(msgspec.Struct, frozen=True, kw_only=True):
-    """The submodules of a checkout that hold nothing, by what is planned.
+    """The empty submodules of a checkout, by whether the plan needs them.
 
     `missing` says for each that a build needs what needs it; `fix` is what brings those.
     """
@@ -70,7 +70,7 @@ class Checkout(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
 
 
 class SourceReport(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What a `source` action found or did.
+    """The result of a `source` action.
 
     Args:
         action: which.
@@ -89,11 +89,11 @@ class SourceReport(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     kept: tuple[tuple[str, tuple[str, ...]], ...] = ()
 
 
-# ---------------- named builds: what is known of one, how to enter it, what a removal takes, how two differ
+# ---------------- named builds: state, entering, removal, comparison
 
 
 class Last(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """How the last build in a folder ended, by its manifest; `python` is where torch went, `mode` how."""
+    """The end of the last build in a folder, by its manifest; `python` got torch, in `mode`."""
 
     result: str
     finished: str
@@ -103,7 +103,7 @@ class Last(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
 
 
 class Shown(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A named build, where it is and how far.
+    """A named build, its folder and its state.
 
     `values` are its fields, and its variables as `set.NAME`, each with the table that says it.
     """
@@ -119,7 +119,7 @@ class Shown(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
 
 
 class Away(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What a removal takes away: the folder, its bytes, and what is left behind elsewhere."""
+    """The effect of a removal: the folder, its bytes, and files left elsewhere."""
 
     name: str
     folder: str
@@ -138,7 +138,7 @@ class Entering(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
 
 
 class Difference(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """One choice, variable or command of two plans that differs; `reasons` are those of the two values."""
+    """One difference between two plans: a choice, variable or command; `reasons` explain both values."""
 
     name: str
     values: tuple[str, str]

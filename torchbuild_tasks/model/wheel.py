@@ -1,4 +1,4 @@
-"""A wheel of torch, as its file says: what it holds, what it was built from and for."""
+"""Facts of a wheel of torch, from its file: its content, its origin and its target."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import msgspec
 
 
 class Member(msgspec.Struct, frozen=True, kw_only=True):
-    """One file of a wheel, as its list says: `size` in bytes, `crc` the CRC-32 of its content.
+    """One file in the directory of a wheel: `size` in bytes, `crc` the CRC-32 of its content.
 
     `packed` is what it takes there; `kind` is link for all that is not a plain file.
     """
@@ -20,7 +20,7 @@ class Member(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Wheel(msgspec.Struct, frozen=True, kw_only=True):
-    """One wheel. `problem` says why it cannot be used ("" when it can be read), and then little else is set.
+    """One wheel. `problem` says why it cannot be used ("" if it is readable); then few other fields are set.
 
     `version` is that of its metadata, `torch_version` what its torch.__version__ will be (2.0.0, 2.0.0+cu117
     of the wheel on PyPI), `commit` its torch.version.git_version, `cuda` its torch.version.cuda,

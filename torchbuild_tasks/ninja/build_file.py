@@ -1,4 +1,4 @@
-"""Read build.ninja: its steps in their order, what each needs, and the pools that hold them back.
+"""Read build.ninja: its steps in order, their inputs, and the pools that limit them.
 
 `ninja -t graph` tells neither order nor pools, and by both Ninja decides what runs next. A file of 10 MB,
 as that of PyTorch 2.6.0, takes 0.4 s.
@@ -22,7 +22,7 @@ _BINDING: Final = re.compile(r"\s*([\w.-]+)\s*=\s*(.*?)\s*$")
 
 
 class Edge(msgspec.Struct, frozen=True, kw_only=True):
-    """One statement: what it makes of what; `explicit` of the inputs stand in the command.
+    """One build statement: its outputs and inputs; `explicit` of the inputs are in the command.
 
     `pool` is "" where it is in none; a `phony` one runs nothing.
     """
@@ -35,7 +35,7 @@ class Edge(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class BuildFile(msgspec.Struct, frozen=True, kw_only=True):
-    """All statements in the order in which Ninja counts them, the depths of pools, what is built unasked."""
+    """All build statements in Ninja's order, the depths of pools, and the default targets."""
 
     edges: tuple[Edge, ...] = ()
     depths: Mapping[str, int] = msgspec.field(default_factory=dict)
@@ -43,22 +43,22 @@ class BuildFile(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def targets(self) -> tuple[str, ...]:
-        """Return what Ninja builds when nothing is named: the default, else what nothing is made from."""
+        """Return Ninja's default targets: those declared, else all outputs that are no inputs."""
         made = {output for edge in self.edges for output in edge.outputs}
         return self.default or tuple(sorted(made.difference(*(edge.inputs for edge in self.edges))))
 
     @property
     def outputs(self) -> frozenset[str]:
-        """Return all that Ninja makes when nothing is named."""
+        """Return all outputs for the default targets."""
         return self.outputs_of(self.targets)
 
     def outputs_of(self, targets: Iterable[str]) -> frozenset[str]:
-        """Return all that Ninja makes for these."""
+        """Return all outputs for these targets."""
         needed = (self.edges[index] for index in self.find_needed_edges(targets))
         return frozenset(output for edge in needed for output in edge.outputs)
 
     def find_needed_edges(self, targets: Iterable[str]) -> list[int]:
-        """Return which edges these targets need, each after what it is made from.
+        """Return the edges that these targets need, each after its inputs.
 
         A target that nothing makes needs none.
         """
@@ -79,7 +79,7 @@ class BuildFile(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def find_command(build_file: bytes, description: str) -> str:
-    """Return the command of the one step that Ninja describes so; empty where none or several do.
+    """Return the command of the step with this description; empty if none or several have it.
 
     Args:
         build_file: build.ninja, which is searched and not parsed: that of PyTorch 2.6.0 has 10 MB.
@@ -93,7 +93,7 @@ def find_command(build_file: bytes, description: str) -> str:
 
 
 def parse_build_file(read: Callable[[str], str]) -> BuildFile:
-    """Return what build.ninja and the files that it includes say; `read` gives a file by its name there."""
+    """Return the content of build.ninja and its included files; `read` returns a file by its name there."""
     reader = _Reader(read)
     reader.take(_FIRST)
     reader.end()
@@ -101,7 +101,7 @@ def parse_build_file(read: Callable[[str], str]) -> BuildFile:
 
 
 class _Reader:
-    """Goes through the statements; what is bound below one is known when the next begins."""
+    """Collects the statements; the bindings of one are complete when the next begins."""
 
     def __init__(self, read: Callable[[str], str]) -> None:
         self.edges: list[Edge] = []
@@ -135,8 +135,9 @@ class _Reader:
             self._variables[match[1]] = self._expand(match[2])
 
     def end(self) -> None:
-        """Take in the statement whose bindings have been read."""
-        kind, bound = self._kind, self._bound
+        """Store the statement whose bindings have been read."""
+        kind = self._kind
+        bound = self._bound
         self._kind = ""
         self._bound = {}
         if kind == "build":
@@ -149,11 +150,11 @@ class _Reader:
     def _edge(self, bound: Mapping[str, str]) -> None:
         words = _WORD.findall(self._name)
         if ":" not in words[1:]:
-            return  # cut off
+            return  # truncated
         cut = words.index(":")
         rule = "".join(words[cut + 1 : cut + 2])
         behind = words[cut + 2 :]
-        behind = behind[: behind.index("|@")] if "|@" in behind else behind  # what only has to be valid
+        behind = behind[: behind.index("|@")] if "|@" in behind else behind  # validations
         bars = [index for index, word in enumerate(behind) if word in ("|", "||")]
         self.edges.append(
             Edge(

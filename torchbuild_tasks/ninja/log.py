@@ -1,4 +1,4 @@
-"""Read Ninja's log: the steps that ran, with their times, and the runs that they belong to."""
+"""Read Ninja's log: the steps that ran, with their times, grouped by run."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from torchbuild_tasks.values import replace
 VERSIONS: Final = (5, 6, 7)
 _HEADER: Final = re.compile(r"# ninja log v(\d+)")
 _STAMP_IS_START: Final = 6
-_SAME_RUN: Final = 2.0  # seconds between two reckonings of when the same run began
-_BY_CHANCE: Final = 8  # so many rising ends in any order: once in 8! times
+_SAME_RUN: Final = 2.0  # seconds by which two estimates of a run's start may differ
+_BY_CHANCE: Final = 8  # 8 rising ends in random order have the probability 1/8!
 
 
 class Step(msgspec.Struct, frozen=True):
@@ -36,7 +36,7 @@ class Step(msgspec.Struct, frozen=True):
 
     @property
     def seconds(self) -> float:
-        """Say how long it took."""
+        """Return the duration."""
         return self.end - self.start
 
 
@@ -48,7 +48,7 @@ class Run(msgspec.Struct, frozen=True):
 
 
 class NinjaLog(msgspec.Struct, frozen=True):
-    """A log that was read: its runs, the oldest first, and how many lines made no sense."""
+    """A parsed log: its runs, the oldest first, and the number of unreadable lines."""
 
     version: int
     runs: tuple[Run, ...]
@@ -56,7 +56,7 @@ class NinjaLog(msgspec.Struct, frozen=True):
 
 
 def parse_ninja_log(text: str) -> NinjaLog:
-    """Read a whole log; a last line that was cut off counts as unreadable.
+    """Parse a log; a truncated last line counts as unreadable.
 
     Raises:
         UsageError: the text is not a log of Ninja, or of a version with other columns.
@@ -94,12 +94,12 @@ def log_version(head: str) -> int:
 
 
 def parse_lines(text: str, version: int) -> tuple[Step, ...]:
-    """Return steps of a piece of a log without its first line, one for each edge, by their end."""
+    """Return the steps in lines of a log, without its first, one for each edge, sorted by end."""
     return join_outputs(_lines(text, version)[0])
 
 
 def join_outputs(steps: Iterable[Step]) -> tuple[Step, ...]:
-    """Return one step for each edge: lines that agree in times and command are its outputs."""
+    """Return one step for each edge: lines with equal times and command are its outputs."""
     edges: dict[tuple[float, float, str], list[Step]] = {}
     for step in steps:
         edges.setdefault((step.start, step.end, step.command), []).append(step)
@@ -115,7 +115,7 @@ def join_outputs(steps: Iterable[Step]) -> tuple[Step, ...]:
 
 
 def last_run(log: NinjaLog) -> Run | None:
-    """Return the last run that compiled or linked something, or else the last; None for an empty log."""
+    """Return the last run that compiled or linked something, else the last; None for an empty log."""
     real = [run for run in log.runs if any(kind_of(step.output) != "codegen" for step in run.steps)]
     return next(reversed(real or log.runs), None)
 
@@ -128,7 +128,8 @@ def steps_within(log: NinjaLog, started: float, finished: float) -> tuple[Step, 
         started: seconds since 1970; two more on each side count, because a manifest has whole seconds.
         finished: the same.
     """
-    early, late = started - _SAME_RUN, finished + _SAME_RUN
+    early = started - _SAME_RUN
+    late = finished + _SAME_RUN
     runs = [(run.began, run) for run in log.runs if run.began is not None and early <= run.began <= late]
     zero = min((began for began, _ in runs), default=0.0)
     moved = [
@@ -147,7 +148,7 @@ _LINKED: Final = ("so", "dll", "pyd", "exe", "dylib", "lib", "a")
 
 
 def kind_of(output: str) -> str:
-    """Return what made an output: a language, link, install or codegen; CMake keeps the source's suffix."""
+    """Return the kind of step for an output: a language, link, install or codegen, by its suffix."""
     name = output.replace("\\", "/").rpartition("/")[2].lower()
     parts = name.split(".")
     if parts[-1] in ("o", "obj"):
@@ -160,7 +161,8 @@ def kind_of(output: str) -> str:
 
 
 def _lines(body: str, version: int) -> tuple[list[Step], int]:
-    lines, unreadable = [], 0
+    lines = []
+    unreadable = 0
     for line in body.splitlines(keepends=True):
         step = _line(line, version) if line.endswith("\n") else None
         if step is not None:
@@ -189,7 +191,7 @@ def _rank(output: str) -> tuple[bool, int, str]:
 
 
 def _by_order(lines: Sequence[Step]) -> list[Run]:
-    """Ninja appends a line when a step ends: an end before the one above begins another run."""
+    """Split the steps into runs: Ninja appends lines as steps end, so an earlier end begins another run."""
     groups: list[list[Step]] = []
     for line in lines:
         if not groups or line.end < groups[-1][-1].end:
@@ -198,23 +200,23 @@ def _by_order(lines: Sequence[Step]) -> list[Run]:
     whole: list[list[Step]] = []
     for group in groups:
         whole += [[line] for line in group] if _is_torn(group) else [group]
-    return [Run(steps=tuple(group), began=_began(group)) for group in whole]
+    return [Run(steps=tuple(group), began=_start_of_run(group)) for group in whole]
 
 
 def _is_torn(group: Sequence[Step]) -> bool:
-    """Say whether a few lines are of several runs: in any order, ends that rise by chance are few."""
+    """Say whether a short group mixes several runs: in random order only a few ends rise by chance."""
     times = [line.began for line in group if line.began is not None]
     return len(group) < _BY_CHANCE and bool(times) and max(times) - min(times) > _SAME_RUN
 
 
-def _began(steps: Sequence[Step]) -> float | None:
-    """Return the middle of what the steps say: a generator that keeps an old file keeps its old time too."""
+def _start_of_run(steps: Sequence[Step]) -> float | None:
+    """Return the median start of the run by its steps: an unchanged output of a generator has an old time."""
     times = [step.began for step in steps if step.began is not None]
     return statistics.median(times) if times else None
 
 
 def _join_torn_runs(runs: list[Run]) -> list[Run]:
-    """Ninja rewrites a long log in any order, which tears its runs apart: join those of one beginning."""
+    """Join runs with the same start: Ninja rewrites a long log in random order, which splits runs."""
     timed = sorted((run.began, index) for index, run in enumerate(runs) if run.began is not None)
     joined: list[list[int]] = []
     last = float("-inf")
@@ -225,4 +227,4 @@ def _join_torn_runs(runs: list[Run]) -> list[Run]:
         last = began
     whole = [[index] for index, run in enumerate(runs) if run.began is None] + joined
     groups = [[step for index in sorted(indexes) for step in runs[index].steps] for indexes in whole]
-    return [Run(steps=tuple(group), began=_began(group)) for group in groups]
+    return [Run(steps=tuple(group), began=_start_of_run(group)) for group in groups]

@@ -1,4 +1,4 @@
-"""Reads how far a build is from the lines it prints: Ninja, Make, MSBuild, CMake, pip, setup.py."""
+"""Read the progress of a build from its output: Ninja, Make, MSBuild, CMake, pip, setup.py."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ Phase = Literal["configure", "codegen", "compile", "link", "install", "package"]
 
 
 class Progress(msgspec.Struct, frozen=True, kw_only=True):
-    """The point that the build has reached. `total` is 0 when it has no end yet; Make counts in percent.
+    """The progress of a build. `total` is 0 while unknown; Make counts in percent.
 
     `what` is short: a source file without the build folder's part of its path, a
     library's name, or a few words of the tool.
@@ -24,7 +24,7 @@ class Progress(msgspec.Struct, frozen=True, kw_only=True):
     what: str = ""
 
 
-# How a step of Ninja or Make begins. Other steps run a command: code generation.
+# The first words of steps of Ninja or Make. Other steps run a command: code generation.
 _STEPS: Final[tuple[tuple[str, Phase], ...]] = (
     ("Building ", "compile"),
     ("Linking ", "link"),
@@ -33,7 +33,7 @@ _STEPS: Final[tuple[tuple[str, Phase], ...]] = (
     ("Re-checking", "configure"),
     ("Built target", "compile"),
 )
-# How a line begins that starts a phase.
+# The beginnings of lines that start a phase.
 _PHASES: Final[tuple[tuple[str, Phase], ...]] = (
     ("-- Install configuration", "install"),
     ("-- Installing: ", "install"),
@@ -58,15 +58,15 @@ _MAKE: Final = re.compile(r"\[ *(\d+)%\] (.*)")
 _OUTPUT: Final = re.compile(r" [-/](?:o |Fo|out:)\s*(\S+)")
 _MSBUILD_PROJECT: Final = re.compile(r'Project ".+" \(\d+\) is building "(?:.*[\\/])?(.+?)"')
 _LINES: Final = 64
-# Before this part of the steps no time left is told: 2.6.0's first step, a file that is written, made 0:15 of
-# the hours that 1,766 took.
+# Share of the steps before which no time left is estimated: from 2.6.0's first step, a written file, it was
+# 0:15, where 1,766 steps took hours.
 EARLY: Final = 0.01
 _TAIL: Final = 16 * 1024
 _SOURCES: Final = (".cpp", ".cc", ".c", ".cxx", ".cu")
 
 
 def counting(environ: Mapping[str, str]) -> dict[str, str]:
-    """Return the environment with Ninja's count in front of a status that the user has asked for.
+    """Return the environment with Ninja's count before the user's own NINJA_STATUS.
 
     What the user wants to see stays in the log and on a terminal; without the count it could not be told
     how far the build is, nor that a dry run would build something.
@@ -78,7 +78,7 @@ def counting(environ: Mapping[str, str]) -> dict[str, str]:
 
 
 class ProgressParser:
-    """Feed it every line; it answers those that say something about progress."""
+    """Parses lines of output; returns the progress for lines that show any."""
 
     def __init__(self) -> None:
         self._configuring = True
@@ -88,11 +88,11 @@ class ProgressParser:
         return self.feed_lines((line,))
 
     def feed_block(self, block: bytes) -> Progress | None:
-        """Return the last answer of many lines, if the very last of them have one."""
+        """Return the last progress of a block, if its last lines show one."""
         return self._newest(_backwards(block))
 
     def feed_lines(self, lines: Sequence[str]) -> Progress | None:
-        """Return the last answer of many lines: those in between are too short to be seen."""
+        """Return the last progress of many lines."""
         return self._newest(reversed(lines))
 
     def _newest(self, backwards: Iterable[str]) -> Progress | None:
@@ -106,18 +106,18 @@ class ProgressParser:
                 return progress
             if not text and "-- " in line[:12] and line.lstrip().startswith("-- "):
                 text = line.strip("- ")
-        # A status line of some inner CMake does not bring a build back to the start.
+        # A status line of a nested CMake does not reset the progress.
         return Progress(phase="configure", what=text[:80]) if text and self._configuring else None
 
 
 def _backwards(block: bytes) -> Iterator[str]:
-    """Go through the last lines of a block, the very last first."""
+    """Yield the last lines of a block in reverse."""
     end = len(block) - 1
     least = len(block) - _TAIL
     for _ in range(_LINES):
         start = block.rfind(b"\n", max(least, 0), end) + 1
         if not start and least > 0:
-            return  # what is left of the tail is not a whole line
+            return  # the rest is not a complete line
         yield block[start:end].decode(errors="replace")
         end = start - 1
         if end < 0:
@@ -133,7 +133,7 @@ def _read(line: str) -> Progress | None:
 
 
 def eta(elapsed: float, done: int, total: int) -> float | None:
-    """Return seconds left if the rest goes like what is done; None while that is too little to tell."""
+    """Return the seconds left at the speed so far; None while too little is done."""
     if done <= 0 or total < done or done < EARLY * total:
         return None
     return elapsed / done * (total - done)
@@ -151,7 +151,7 @@ def _step(text: str) -> Progress | None:
         words = make[2]
     else:
         return None
-    # A status of the user's own may stand between the count and what the step does, with or without a space.
+    # The user's own status may be between the count and the description, with or without a space.
     phase: Phase | None = next((phase for start, phase in _STEPS if start in words), None)
     if phase is not None:
         return Progress(phase=phase, done=done, total=total, what=short_path(words.rpartition(" ")[2]))
@@ -159,7 +159,7 @@ def _step(text: str) -> Progress | None:
 
 
 def _command(done: int, total: int, words: str) -> Progress:
-    """Return a step shown as its command (`-v`), or in words of its own."""
+    """Return a step shown as its command (`-v`), or as another description."""
     output = _OUTPUT.search(words)
     if output is None:
         return Progress(phase="codegen", done=done, total=total, what=words[:80])
@@ -168,7 +168,7 @@ def _command(done: int, total: int, words: str) -> Progress:
 
 
 def short_path(path: str) -> str:
-    """Return an output as a person knows it; `__` is CMake's `..`.
+    """Return an output's path, shortened; `__` is CMake's `..`.
 
     `caffe2/CMakeFiles/x.dir/__/aten/a.cpp.o` -> `aten/a.cpp`
     """
@@ -184,7 +184,7 @@ def short_path(path: str) -> str:
 
 
 def _phase(text: str) -> Progress | None:
-    """Return a line that starts a phase, with what it is about."""
+    """Return a line that starts a phase, with its subject."""
     for start, phase in _PHASES:
         if text.startswith(start):
             return Progress(phase=phase, what=text.strip("*- ")[:80])
@@ -197,12 +197,12 @@ def _project(text: str) -> Progress | None:
 
 
 def _msbuild_file(text: str) -> Progress | None:
-    """MSBuild shows a compiled file as its bare name, indented."""
+    """Return the file that MSBuild compiles, which it prints as an indented name."""
     bare = " " not in text and "/" not in text
     return Progress(phase="compile", what=text) if bare else None
 
 
-# By the first character, so that a line which says nothing costs next to nothing.
+# By the first character, so that irrelevant lines cost little.
 _READERS: Final[dict[str, Callable[[str], Progress | None]]] = {
     "[": _step,
     "-": _phase,

@@ -1,4 +1,4 @@
-"""Simulate a run of Ninja: which job runs when, with so many cores, so much memory and so many servers.
+"""Simulate a run of Ninja: when each job runs, for given cores, memory and servers.
 
 Nothing is drawn by lot, so the same jobs give the same schedule. Jobs start in Ninja's own order (Plan of its
 build.cc): from 1.12 on the one with the most jobs behind it first, before that as they stand in build.ninja.
@@ -12,11 +12,12 @@ from collections.abc import Mapping, Sequence
 
 import msgspec
 
-_HERE, _AWAY = 0, 1
+_HERE = 0
+_AWAY = 1
 
 
 class Job(msgspec.Struct, frozen=True, kw_only=True):
-    """A step: `before` are the indexes of those that it waits for, each smaller than its own.
+    """A step: `before` are the indexes of its prerequisites, each smaller than its own.
 
     It takes `here` seconds of a core of this machine, then `away` of a server's, and `memory` bytes here
     meanwhile. `order` is Ninja's count of it, `pool` "" for none; a `phony` one takes nothing.
@@ -33,7 +34,7 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def seconds(self) -> float:
-        """Say how long it takes when nothing else does."""
+        """Return the duration without other jobs."""
         return self.here + self.away
 
 
@@ -52,7 +53,7 @@ class Machine(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Schedule(msgspec.Struct, frozen=True, kw_only=True):
-    """The end of it all; `memory` is the most that jobs took at once, `chain` the longest one, `ends` by job.
+    """The result: `memory` is the peak of all running jobs, `chain` the longest chain, `ends` by job.
 
     `bounds` are the seconds that each limit alone makes it take: critical path, cores, pools …
     """
@@ -78,7 +79,7 @@ def simulate(jobs: Sequence[Job], machine: Machine) -> Schedule:
 
 
 def longest_chain(jobs: Sequence[Job]) -> tuple[int, ...]:
-    """Return the jobs of which each waits for the one before and that take longest together."""
+    """Return the chain of jobs, each waiting for the one before, with the longest total time."""
     ends: list[float] = []
     for job in jobs:
         ends.append(job.seconds + max((ends[each] for each in job.before), default=0.0))
@@ -129,7 +130,7 @@ class _Run:
         self._count = 0
 
     def _ranks(self) -> list[tuple[int, int, int]]:
-        """Return what jobs are sorted by: how many are on the longest way to the end, then their order."""
+        """Return the sort key of each job: the length of its longest chain to the end, then its order."""
         weights = [0] * len(self._jobs)
         for index in range(len(self._jobs) - 1, -1, -1):
             behind = max((weights[each] for each in self._behind[index]), default=0)
@@ -163,10 +164,11 @@ class _Run:
             self._in_pool[pool] = self._in_pool.get(pool, 0) + 1
 
     def _start(self) -> None:
-        """Start what can: the first in the order, or nothing, as Ninja does; one may always run."""
+        """Start jobs in their order while cores and memory allow, as Ninja does; one may always run."""
         while self._ready and self._running < self._machine.jobs:
             index = self._ready[0][2]
-            job, limit = self._jobs[index], self._machine.memory
+            job = self._jobs[index]
+            limit = self._machine.memory
             if limit is not None and self._running and self._memory + job.memory > limit:
                 return
             heapq.heappop(self._ready)

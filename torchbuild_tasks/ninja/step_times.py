@@ -1,4 +1,4 @@
-"""The history of step times: what a step costs, which compiles a cache answered, and what changed since."""
+"""The history of step times: costs of steps, compiles that were cache hits, and changes."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ _MOST_BUILDS: Final = 10
 # A warm compiler cache takes 0.2 to 8 % of a compile (ccache, sccache; measured on 1.13.1), 34 % for
 # nvcc through sccache. A tenth tells a hit from a file that became smaller.
 _HIT: Final = 0.1
-TOO_SHORT: Final = 0.25  # seconds: below it, a hit and a small file look the same
+TOO_SHORT: Final = 0.25  # seconds: shorter times do not tell a hit from a small file
 
 
 class Difference(msgspec.Struct, frozen=True):
-    """One step in this build and the last time that it really ran; None where it never did."""
+    """One step in this build and its last real run; None without one."""
 
     output: str
     before: float | None
@@ -30,18 +30,18 @@ class Difference(msgspec.Struct, frozen=True):
 
 
 def is_hit(output: str, seconds: float, usual: float) -> bool:
-    """Say whether a compile took so little of its usual time that a cache must have answered."""
+    """Say whether a compile took so little of its usual time that it was a cache hit."""
     return kind_of(output) in CACHEABLE and usual >= TOO_SHORT and seconds < _HIT * usual
 
 
 def cost(output: str, times: Sequence[float]) -> float:
-    """Return seconds of a step that really runs: its newest time that was not a cache hit."""
+    """Return the seconds of a real run of a step: its newest time that was not a cache hit."""
     usual = max(times, default=0.0)
     return next((each for each in times if not is_hit(output, each, usual)), usual)
 
 
 def costs(history: History) -> dict[str, float]:
-    """Return what each step that is known takes when it really runs: the middle of its times.
+    """Return the seconds of a real run of each known step: the median of its times.
 
     The newest alone would carry on what other programs did to one build.
     """
@@ -57,7 +57,7 @@ def _middle(output: str, times: Sequence[float]) -> float:
 def remember(
     history: History, steps: Sequence[Step], build: PastBuild, *, graph: BuildFile | None
 ) -> History:
-    """Return the history with one more build; what a graph does not know any more is forgotten."""
+    """Return the history with one more build, without steps that the graph no longer has."""
     times = dict(history.steps)
     likely_hits = _first_hits(history, steps)
     for step in steps:
@@ -70,10 +70,10 @@ def remember(
 
 
 def _first_hits(history: History, steps: Sequence[Step]) -> set[str]:
-    """Return compiles that ran for the first time, and were as quick as the hits of this build.
+    """Return the compiles that are new in the history, and as fast as the hits of this build.
 
-    Their time says nothing about what a compile takes; what is left out costs what such steps do on
-    average. In a build that a cache mostly answered, that is most of them.
+    Their times are not those of real compiles. Steps left out get the average cost of such steps. In a build
+    with mostly cache hits, that is most of them.
     """
     usual = costs(history)
     known = [step for step in steps if kind_of(step.output) in CACHEABLE and step.output in usual]
@@ -86,7 +86,7 @@ def _first_hits(history: History, steps: Sequence[Step]) -> set[str]:
 
 
 def _merge_times(step: Step, times: tuple[float, ...]) -> tuple[float, ...]:
-    """Return the newest times, and one that was not a hit, however many hits came since."""
+    """Return the newest times, including one that was not a hit."""
     newest = (round(step.seconds, 3), *times)
     newest_times = newest[:_MOST_TIMES]
     real = cost(step.output, newest)
@@ -94,7 +94,7 @@ def _merge_times(step: Step, times: tuple[float, ...]) -> tuple[float, ...]:
 
 
 def differences(history: History, steps: Iterable[Step]) -> list[Difference]:
-    """Return what each step of a build took, and the last time it really ran; the greatest change first.
+    """Return the time of each step and of its last real run, the greatest change first.
 
     The build itself may or may not be in the history already: a time that is exactly this step's
     counts as this build's.
@@ -109,24 +109,24 @@ def differences(history: History, steps: Iterable[Step]) -> list[Difference]:
 
 
 def find_removed_outputs(history: History, graph: BuildFile | None) -> list[str]:
-    """Return outputs that the history knows and nothing makes any more; empty when the graph is not known."""
+    """Return outputs in the history that no step builds any more; empty if the graph is unknown."""
     made = graph.outputs if graph else frozenset()
     return sorted(output for output in history.steps if output not in made) if made else []
 
 
 def builds_before(history: History, started: str) -> tuple[PastBuild, ...]:
-    """Return the builds that ended before this one started; all but the newest where that is not known."""
+    """Return the builds that ended before this one started; all but the newest if that is unknown."""
     if not started:
         return history.builds[1:]
     return tuple(build for build in history.builds if build.finished < started)
 
 
 def hits(history: History, steps: Iterable[Step]) -> list[Step]:
-    """Return the steps that a compiler cache must have answered, by their usual time."""
+    """Return the steps that must have been cache hits, by their usual time."""
     usual = costs(history)
     return [step for step in steps if is_hit(step.output, step.seconds, usual.get(step.output, 0.0))]
 
 
 def compiler_of(choices: Mapping[str, str]) -> str:
-    """Return what tells two histories of a checkout apart: the plan's C++ compiler, and nvcc."""
+    """Return the key of a checkout's history: the plan's C++ compiler, and nvcc."""
     return " ".join(filter(None, (choices.get("CXX"), choices.get("CUDACXX"))))

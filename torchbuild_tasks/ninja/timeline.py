@@ -1,4 +1,4 @@
-"""A build over time: its steps in lanes, by kind, its longest chain, and as a trace for a browser."""
+"""A build over time: steps in lanes and by kind, the longest chain, and a trace for a browser."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _TOUCH: Final = 0.005  # seconds: Ninja's log has whole milliseconds, and starts
 
 
 class Placed(msgspec.Struct, frozen=True):
-    """A step and the lane that it is drawn in; no two of one lane overlap."""
+    """A step and the lane that it is drawn in; steps of a lane do not overlap."""
 
     step: Step
     lane: int
@@ -35,14 +35,14 @@ class Kind(msgspec.Struct, frozen=True):
 
 
 class Chain(msgspec.Struct, frozen=True):
-    """Steps of which each waited for the one before, and how that is known: the graph or the times."""
+    """Steps that each waited for the one before, by the graph or, without one, by their times."""
 
     steps: tuple[Step, ...]
     by: str
 
     @property
     def seconds(self) -> float:
-        """Say how long it takes with as many cores as one likes."""
+        """Return the duration with unlimited cores."""
         return sum(step.seconds for step in self.steps)
 
 
@@ -83,9 +83,11 @@ def by_kind(steps: Sequence[Step]) -> list[Kind]:
 
 
 def seconds_alone(steps: Sequence[Step]) -> float:
-    """Return seconds during which exactly one step ran: what more cores cannot make shorter."""
+    """Return the seconds with exactly one running step, which more cores cannot shorten."""
     changes = sorted([(step.start, 1) for step in steps] + [(step.end, -1) for step in steps])
-    seconds, running, last = 0.0, 0, 0.0
+    seconds = 0.0
+    running = 0
+    last = 0.0
     for at, change in changes:
         seconds += at - last if running == 1 else 0.0
         running, last = running + change, at
@@ -114,7 +116,7 @@ def _by_graph(steps: Sequence[Step], graph: BuildFile) -> tuple[Step, ...]:
         Job(
             name=edge.outputs[0],
             order=place,
-            # No circle, as Ninja wants it.
+            # The graph has no cycle; Ninja refuses one.
             before=tuple({at[name] for name in edge.inputs if at.get(name, place) < place}),
             here=step.seconds if step else 0.0,
         )

@@ -1,4 +1,4 @@
-"""Unified diffs as text: the part of each file, and what of a diff cannot be applied to a checkout here."""
+"""Parse unified diffs: the section of each file, and what prevents their application."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import msgspec
 
 _HUNK: Final = re.compile(r"@@ -\d+(?:,(\d+))? \+\d+(?:,(\d+))? @@")
 _NOWHERE: Final = "/dev/null"
-# Lines of git's extended header, and why what they announce is not applied.
+# Lines of git's extended header, and why such a change is not supported.
 _REFUSED: Final = (
     ("rename ", "renames a file; make it with git diff --no-renames"),
     ("copy ", "copies a file; make it with git diff --no-renames"),
@@ -24,7 +24,7 @@ _REFUSED: Final = (
 
 
 class Section(msgspec.Struct, frozen=True, kw_only=True):
-    """The part of a diff that is about one file; `path` is relative to the checkout, with `/`."""
+    """The part of a diff for one file; `path` is relative to the checkout, with `/`."""
 
     path: str
     text: str
@@ -32,7 +32,7 @@ class Section(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def sections(diff: str) -> tuple[Section, ...]:
-    """Return a unified diff, file by file, with nothing between."""
+    """Return the sections of a unified diff."""
     return tuple(_sections(diff))
 
 
@@ -56,7 +56,7 @@ def _sections(diff: str) -> Iterator[Section]:
 
 
 def _after(lines: list[str], at: int, old: int, new: int) -> int:
-    """Return where a hunk ends, by the counts in its head: what looks like a head may be a line of it."""
+    """Return the end of a hunk, by the counts in its header: a line in it may look like a header."""
     while at < len(lines) and (old > 0 or new > 0):
         kind = lines[at][:1]
         old -= kind not in "+\\"
@@ -68,13 +68,13 @@ def _after(lines: list[str], at: int, old: int, new: int) -> int:
 
 
 def _name(line: str) -> str:
-    """Return the name behind `--- ` or `+++ `, without a time and its first folder (a/, b/)."""
+    """Return the name after `--- ` or `+++ `, without its time and first folder (a/, b/)."""
     name = line[4:].rstrip("\n").partition("\t")[0].rstrip()
     return name if name == _NOWHERE else name.partition("/")[2]
 
 
 def problem(diff: str) -> str:
-    """Say why a diff cannot be applied to a checkout, whatever that holds; "" when it may be.
+    """Return why a diff cannot be applied to any checkout; "" if it may be.
 
     What it announces is refused whole: a part that was left out would be a different patch.
     """
@@ -109,7 +109,7 @@ def _path_problem(part: Section) -> str:
 
 
 def _between(diff: str, parts: tuple[Section, ...]) -> Iterator[str]:
-    """Go through the lines outside of the parts: git's extended headers, the words of a commit."""
+    """Yield the lines of git's extended headers between the sections."""
     rest = diff
     for part in parts:
         before, _, rest = rest.partition(part.text)
@@ -118,7 +118,7 @@ def _between(diff: str, parts: tuple[Section, ...]) -> Iterator[str]:
 
 
 def _headers(text: str) -> Iterator[str]:
-    """Of what stands between two parts, the lines from `diff --git` on: a commit may say anything."""
+    """Yield the lines from `diff --git` on; before that may be the message of a commit."""
     _, separator, headers = text.partition("diff --git ")
     if separator:
         yield from headers.split("\n")

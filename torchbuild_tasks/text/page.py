@@ -1,4 +1,4 @@
-"""Text for a person before it is known how wide the screen is, and whether it has colours.
+"""Text with marks for styles, before the width and the colours of the screen are known.
 
 What says something to people writes whole lines, and marks in them what is an error, what can be skipped and
 what matters. The front lays them out for the screen that is there: wrapped between words, in colours or none.
@@ -23,14 +23,14 @@ _END: Final = "\ufdef"
 _STYLE_OF: Final = {mark: style for style, mark in _OPEN.items()}
 _MARKS: Final = re.compile("[\ufdd0-\ufdef]")
 _WORDS: Final = re.compile(r" +|[^ ]+")
-# A command's words: blanks inside of quotes separate nothing.
+# A command's words: blanks in quotes do not separate.
 _COMMAND: Final = re.compile(r" +|(?:'[^']*'|\"[^\"]*\"|[^ ])+")
 _GAP: Final = re.compile(r"(?<=\S) {2,}(?=\S)")
-_LEAST: Final = 20  # cells that stay for the words of the last column
+_LEAST: Final = 20  # least cells for the last column
 
 
 def styled(style: Style, text: str) -> str:
-    """Return a text that is shown in a style where the screen has any."""
+    """Return a text with marks for a style."""
     return f"{_OPEN[style]}{text}{_END}" if text else ""
 
 
@@ -40,7 +40,7 @@ def plain(text: str) -> str:
 
 
 def wrap_text(text: str, *, width: int | None = None, colours: bool = False) -> str:
-    """Return a text as a screen shows it.
+    """Return a text wrapped to a width, with its marks turned into colours or removed.
 
     Args:
         text: whole lines; what acts on a terminal is made visible.
@@ -52,7 +52,7 @@ def wrap_text(text: str, *, width: int | None = None, colours: bool = False) -> 
 
 
 def cells(text: str) -> int:
-    """Return how many cells of a terminal a text takes (Unicode's annex 11); marks take none."""
+    """Return the cells of a terminal that a text takes (Unicode's annex 11); marks take none."""
     text = plain(text)
     if text.isascii():
         return len(text)
@@ -78,7 +78,7 @@ def _colour(line: str, colours: bool) -> str:
 
 
 def _wrap(line: str, width: int | None) -> Iterator[str]:
-    """Yield the lines that a line becomes; a word that is too long stays whole."""
+    """Yield the lines of a wrapped line; a word that is too long is not split."""
     if width is None or cells(line) <= width:
         yield line
         return
@@ -86,8 +86,11 @@ def _wrap(line: str, width: int | None) -> Iterator[str]:
     is_command = bare.lstrip().startswith("$ ") and not re.match(r"\s*\$ '?[A-Za-z]:", bare)
     indent = len(bare) - len(bare.lstrip())
     hang = indent + 4 if is_command else _hang(bare, indent, width)
-    more = " \\" if is_command else ""  # typed as shown, it is one command
-    now, at, style, gap = "", 0, "", ""
+    more = " \\" if is_command else ""  # so that the copied text is one command
+    now = ""
+    at = 0
+    style = ""
+    gap = ""
     for word in (_COMMAND if is_command else _WORDS).findall(line):
         if not word.strip(" "):
             gap = word
@@ -96,7 +99,8 @@ def _wrap(line: str, width: int | None) -> Iterator[str]:
         if at > hang and at + len(gap) + size + len(more) > width:
             yield now + more
             start = max(0, hang if hang + size <= width else min(hang, indent + 2))
-            now, at = " " * start + style, start
+            now = " " * start + style
+            at = start
         else:
             now, at = now + gap, at + len(gap)
         now, at, gap = now + word, at + size, ""
@@ -106,6 +110,6 @@ def _wrap(line: str, width: int | None) -> Iterator[str]:
 
 
 def _hang(bare: str, indent: int, width: int) -> int:
-    """Return where the lines after the first begin: under the last column that leaves room for words."""
+    """Return the indent of continuation lines: that of the last column that leaves enough room."""
     starts = [gap.end() for gap in _GAP.finditer(bare) if gap.end() <= width - _LEAST]
     return starts[-1] if starts else indent + (3 if bare.lstrip().startswith("-> ") else 2)

@@ -1,4 +1,4 @@
-"""Take out of every text what must not leave the machine in a report: rules by name.
+"""Redact texts: replace secrets and personal data by named rules before they leave in a report.
 
 A rule is a pattern over text, with what is put in its place; docs/support.md lists them. What the
 environment holds under a name that speaks of a secret is taken out wherever else it stands, too.
@@ -16,23 +16,23 @@ from typing import Any, Final, NamedTuple
 from torchbuild_tasks.catalog import load_catalog
 
 MASK: Final = "REDACTED"
-_SHORTEST: Final = 6  # a shorter value stands in too many places by accident
-# What such a variable says instead of a secret, and what stands everywhere else, too.
+_SHORTEST: Final = 6  # a shorter value would match too often by accident
+# Common values of such variables that are no secret.
 _SAYS_NOTHING: Final = frozenset(
     ("enabled", "disabled", "default", "required", "release", "system", "public")
 )
-# Values that a name is said to have, and that hide nothing.
+# Values that are no secret whatever the name is.
 _PLAIN: Final = frozenset(
     ("", "0", "1", "on", "off", "true", "false", "yes", "no", "none", "null", "success", "failed", "passed")
     + ("enabled", "disabled", "required", "optional", "set", "unset", "basic", "(set,", "***")
 )
 _A_PATH: Final = re.compile(r"(?:~|[A-Za-z]:)?(?:[\\/][\w@.+ -]+){2,}[\\/]?")
 
-_VALUED: Final = ("value", "before", "after")  # beside "name", in what a plan is made of
+_VALUED: Final = ("value", "before", "after")  # keys besides "name" in the values of a plan
 _SCHEME: Final = r"[A-Za-z][A-Za-z0-9+.-]{1,20}"
 _NAME: Final = r"[A-Za-z_](?:[A-Za-z0-9_.-]{0,100}[A-Za-z0-9_])?"
 _WORD: Final = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
-# Users that name no person, and would be found in half of all texts.
+# User names that name no person, and are common words.
 _GENERIC_USERS: Final = frozenset(
     ("root", "user", "users", "runner", "admin", "administrator", "ubuntu", "debian", "build", "builder")
     + ("jenkins", "vagrant", "docker", "nobody", "default", "public", "test", "torch", "pytorch", "python")
@@ -41,7 +41,7 @@ _GENERIC_USERS: Final = frozenset(
 
 
 class Rule(NamedTuple):
-    """One kind of thing that is taken out: its name, in words, the pattern, and what stands there then.
+    """One kind of redaction: its name, its description, the pattern, and the replacement.
 
     One that is about a person, and not a secret, goes only where a text is handed on. Where the pattern's
     first group is a name (`named`), what follows the second goes if that is a secret's.
@@ -57,7 +57,7 @@ class Rule(NamedTuple):
 
 @functools.cache
 def rules() -> tuple[Rule, ...]:
-    """Return the rules in the order in which they are applied."""
+    """Return the rules in the order of their application."""
     flags = {"": 0, "i": re.IGNORECASE, "m": re.MULTILINE}
     rows = [
         Rule(row.id, row.what, re.compile(row.pattern, flags[row.flags]), row.instead, row.about == "person")
@@ -86,15 +86,15 @@ def rules() -> tuple[Rule, ...]:
     return (*(row for row in rows if not row.person), *named, *people)
 
 
-# Names of people in paths; what is not a letter or digit stays, because it can matter to a build.
+# Names of people in paths; other characters than letters and digits are kept, because they can matter.
 _HOMES: Final = re.compile(
-    # Windows' may hold blanks and quotes, where another folder follows.
+    # On Windows they may contain blanks and quotes, if another folder follows.
     r"((?<=[A-Za-z]:)[\\/]{1,4}(?:Users|Documents and Settings)[\\/]{1,4})"
     r"([^\\/\r\n\":;<>|*?]+(?=[\\/])|[^\\/\s\"':;<>|*?,)\]}]+)"
     r"|(/home/|/Users/)([^\\/\s\"':;<>|*?,)\]}]+)",
     re.IGNORECASE,
 )
-# Rules that need to know this machine, with what they take out.
+# Rules with values of this machine, and their descriptions.
 OWN_RULES: Final[Mapping[str, str]] = {
     "known-value": "values known from the environment or --set by a name that speaks of a secret, and logins",
     "home": "the user's name in paths below /home, /Users and C:\\Users",
@@ -105,25 +105,25 @@ OWN_RULES: Final[Mapping[str, str]] = {
 
 
 def is_secret(name: str) -> bool:
-    """Say whether a name says that its value is a secret."""
+    """Say whether the value of a variable, key or flag of this name is a secret."""
     return _speaks(name.rpartition(" ")[2])  # the inputs of a build have keys such as "variable CC"
 
 
 @functools.lru_cache(maxsize=4096)
 def _speaks(name: str) -> bool:
     words = tuple(word.lower() for word in _WORD.findall(name))
-    whole, ends = _telling()
+    whole, ends = _secret_words()
     if whole.isdisjoint(words) and not any(word.endswith(ends) for word in words):
-        return False  # as of nearly all names: each row below wants one of these
+        return False  # true for nearly all names: each row below needs one of these
     rows = load_catalog().secret_name
-    if any(_takes(row.words, row.where, words) for row in rows if row.harmless):
+    if any(_matches_position(row.words, row.where, words) for row in rows if row.harmless):
         return False
-    return any(_takes(row.words, row.where, words) for row in rows if not row.harmless)
+    return any(_matches_position(row.words, row.where, words) for row in rows if not row.harmless)
 
 
 @functools.cache
-def _telling() -> tuple[frozenset[str], tuple[str, ...]]:
-    """Return the words of which each secret's name has one, and how the others end."""
+def _secret_words() -> tuple[frozenset[str], tuple[str, ...]]:
+    """Return the words, and the endings of words, of which each secret's name has one."""
     rows = [row for row in load_catalog().secret_name if not row.harmless]
     whole = {word for row in rows if row.where != "end" for each in row.words for word in each.split()}
     return frozenset(whole), tuple(word for row in rows if row.where == "end" for word in row.words)
@@ -132,8 +132,8 @@ def _telling() -> tuple[frozenset[str], tuple[str, ...]]:
 _WEAK: Final = frozenset(("key", "keys", "pass", "sig", "auth"))
 
 
-def _takes(wanted: Iterable[str], where: str, words: tuple[str, ...]) -> bool:
-    """Say whether a row's words stand in a name where it wants them."""
+def _matches_position(wanted: Iterable[str], where: str, words: tuple[str, ...]) -> bool:
+    """Say whether a row's words are at the row's position in a name."""
     joined = " ".join(words)
     if where == "whole":
         return joined in wanted
@@ -150,22 +150,22 @@ def _takes(wanted: Iterable[str], where: str, words: tuple[str, ...]) -> bool:
     return any(f" {each} " in f" {joined} " for each in wanted)
 
 
-# Words of English that end as a secret's do.
+# English words with the ending of a secret's name.
 _WHOLE_WORDS: Final = frozenset(
     ("bypass", "compass", "trespass", "surpass", "encompass", "underpass", "overpass", "multipass", "pass")
 )
 
 
 def _strong(words: tuple[str, ...]) -> bool:
-    """Say whether something in a name speaks of a secret beside the words that can mean other things."""
+    """Say whether a name is a secret's even without its ambiguous words."""
     rows = [row for row in load_catalog().secret_name if not row.harmless and row.where == "anywhere"]
     rest = tuple(word for word in words if word not in _WEAK)
-    pairs = any(_takes(row.words, row.where, words) for row in rows if " " in row.words[0])
-    return pairs or (bool(rest) and any(_takes(row.words, row.where, rest) for row in rows))
+    pairs = any(_matches_position(row.words, row.where, words) for row in rows if " " in row.words[0])
+    return pairs or (bool(rest) and any(_matches_position(row.words, row.where, rest) for row in rows))
 
 
 def without_forms(text: str, instead: str) -> str:
-    """Return a text without what looks like a secret by itself, `instead` in its place."""
+    """Return a text in which `instead` replaces everything with the form of a secret."""
     for rule in rules():
         if not rule.named and not rule.person:
             text = rule.pattern.sub(rule.instead.replace(MASK, instead), text)
@@ -173,7 +173,7 @@ def without_forms(text: str, instead: str) -> str:
 
 
 class Redactor:
-    """Takes out what the rules name, and counts how often each did.
+    """Applies the rules, and counts the replacements of each.
 
     Args:
         environ: the whole environment.
@@ -198,12 +198,12 @@ class Redactor:
         self._hosts = _words(name for name in hosts if name.lower() != "localhost")
 
     def learn(self, value: Any) -> None:
-        """Take the secrets that a value holds under such names for known: --set and files have some, too."""
-        self._values |= {text for text in _list_secret_values(value) if _is_telling(text)}
+        """Add the secrets in a value, such as those of --set and files, to the known ones."""
+        self._values |= {text for text in _list_secret_values(value) if _is_distinctive(text)}
         self._literal = _literals(self._values)
 
     def text(self, text: str) -> str:
-        """Return the text without them."""
+        """Return the redacted text."""
         if self._literal:
             text = self._replace("known-value", self._literal, MASK, text)
         for rule in rules():
@@ -241,8 +241,9 @@ class Redactor:
         return value
 
     def _list(self, items: list[Any]) -> list[Any]:
-        """Return words of a command: what follows --token is one."""
-        masked, before = [], ""
+        """Redact the words of a command, such as the one after --token."""
+        masked = []
+        before = ""
         for item in items:
             flag = before.startswith("-") and is_secret(before.lstrip("-")) and isinstance(item, str)
             masked.append(self._count_and_mask() if flag else self.value(item))
@@ -259,8 +260,9 @@ class Redactor:
         return text
 
     def _values_of_names(self, rule: Rule, text: str) -> str:
-        """Take out the values of secrets' names; behind any other name the search goes on at once."""
-        parts, at = [], 0
+        """Redact values after names of secrets; after any other name the search goes on at once."""
+        parts = []
+        at = 0
         while match := rule.pattern.search(text, at):
             value = match[0][match.end(2) - match.start() :]
             parts.append(text[at : match.end(2)])
@@ -274,21 +276,21 @@ class Redactor:
 
 
 def _secret_values(environ: Mapping[str, str]) -> set[str]:
-    """Return values of secret names, and the logins in addresses: each alone, for a log may repeat it so."""
+    """Return the values of secret names, and the parts of logins in addresses, to be replaced anywhere."""
     values = {value for name, value in environ.items() if is_secret(name)}
     for value in environ.values():
         for login in re.findall(rf"\b{_SCHEME}://([^\s/\"'<>]+)@", value):
             values |= {login, login.partition(":")[2]}
-    return {value.strip() for value in values if _is_telling(value.strip())}
+    return {value.strip() for value in values if _is_distinctive(value.strip())}
 
 
-def _is_telling(value: str) -> bool:
-    """Say whether a secret's value is sought elsewhere: not one that stands everywhere."""
+def _is_distinctive(value: str) -> bool:
+    """Say whether a secret's value is replaced in other texts, too: not a short or common one."""
     return len(value) >= _SHORTEST and value.lower() not in _SAYS_NOTHING and _A_PATH.fullmatch(value) is None
 
 
 def _has_secret_name(value: dict[str, Any]) -> bool:
-    """Say whether a choice, a variable or a key of a file is called as secrets are."""
+    """Say whether the name of a choice, a variable or a key of a file is a secret's."""
     return any(isinstance(name := value.get(each), str) and is_secret(name) for each in ("name", "variable"))
 
 
@@ -310,7 +312,7 @@ def _list_secret_values(value: Any) -> Iterable[str]:
 
 
 def _literals(values: Iterable[str]) -> re.Pattern[str] | None:
-    """Return the longest first, each also as JSON and an address spell it."""
+    """Return the values, longest first, each also as JSON and URLs escape it."""
     import json
     from urllib.parse import quote, unquote
 
@@ -331,5 +333,5 @@ def _words(names: Iterable[str]) -> re.Pattern[str] | None:
 
 
 def _mask_name(name: str) -> str:
-    """`Ada Lovelace` becomes `USER USER`: a blank, a quote or a letter beyond ASCII breaks other things."""
+    """Replace words of a name but not its blanks, quotes or letters beyond ASCII, which can break builds."""
     return re.sub(r"[A-Za-z0-9_.-]+", "USER", name)

@@ -1,4 +1,4 @@
-"""Values as text for a person: the plan, the findings, the facts, and what a verb did.
+"""Format values as text: the plan, the findings, the facts, and the results of verbs.
 
 Text in aligned columns, with marks (page.py) where a terminal has colours. Nothing is printed here.
 """
@@ -44,7 +44,7 @@ NEEDS: dict[str, str] = {
 VERDICT_STYLE: dict[str, Style] = {"ok": "good", "warn": "warning", "refuse": "error"}
 OUTCOME = {"passed": "passed      ", "failed": "FAILED      ", "not possible": "not possible"}
 STYLE_OF: dict[str, Style] = {"ok": "good", "warn": "warning", "error": "error", "unknown": "warning"}
-# The decisions of a plan in the order of the questions that they answer; the rest are build variables.
+# The groups of a plan's decisions in order; all others are build variables.
 GROUPS = (
     ("What is built", ("source", "torch", "era", "preset", "build type", "mode")),
     ("Where it goes", ("python", "from PyPI", "env shell")),
@@ -62,17 +62,17 @@ GROUPS = (
     ("How fast", ("jobs", "jobserver", "distribute")),
 )
 _ORDER = ("error", "warn", "unknown")
-_WIDEST = 20  # cells of a value that others are aligned to
+_WIDEST = 20  # cells of a value up to which others are aligned
 _OF_WINDOWS = re.compile(r"[A-Za-z]:[\\/]|.*\.(?:exe|bat|cmd)$", re.IGNORECASE)
 
 
 def shell_text(argv: Sequence[str]) -> str:
-    """Return a command as it could be typed into a shell of the system that its program is of."""
+    """Return a command line for a shell of its program's system."""
     return shell_line(argv, windows=bool(argv and _OF_WINDOWS.match(argv[0])))
 
 
 def finding_text(finding: Finding) -> str:
-    """Return one finding with its mark; what to do stands under it."""
+    """Return one finding with its mark, and its fix below."""
     fix = f"           -> {finding.fix}\n" if finding.fix else ""
     mark = MARK[finding.status]
     style = STYLE_OF.get(finding.status)
@@ -80,7 +80,7 @@ def finding_text(finding: Finding) -> str:
 
 
 def columns(rows: Sequence[Sequence[str]], indent: str = "  ") -> str:
-    """Return rows as aligned columns; the last one runs free."""
+    """Return rows as aligned columns, the last one unpadded."""
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)][:-1] if rows else []
     lines = (
         indent + "  ".join([*(cell.ljust(width) for cell, width in zip(row, widths, strict=False)), row[-1]])
@@ -90,7 +90,7 @@ def columns(rows: Sequence[Sequence[str]], indent: str = "  ") -> str:
 
 
 def plan_text(plan: BuildPlan, *, verbose: bool = False) -> str:
-    """Return the whole plan: choices in groups with value and reason, then what would be done."""
+    """Return the plan: choices in groups with value and reason, then the commands."""
     parts = [
         *_choices(plan),
         f"{styled('strong', 'Build tree')}: {plan.build_dir}\n",
@@ -119,7 +119,7 @@ def plan_text(plan: BuildPlan, *, verbose: bool = False) -> str:
 
 
 def _choices(plan: BuildPlan) -> Iterator[str]:
-    """Yield the decisions by group; a star marks what is not as in the last build."""
+    """Yield the decisions by group; a star marks changes since the last build."""
     before = {change.name.removeprefix("variable "): change.before for change in plan.freshness.changes}
     rest = list(plan.choices)
     for title, names in (*GROUPS, ("Build variables", ())):
@@ -132,7 +132,7 @@ def _choices(plan: BuildPlan) -> Iterator[str]:
 
 
 def _group(group: Sequence[Choice], before: Mapping[str, str]) -> Iterator[str]:
-    """Yield a line a decision: its value, who decided it if anybody did, and why."""
+    """Yield a line for each decision: value, source if not the default, and reason."""
     widest = max(len(choice.name) for choice in group)
     values = max((len(c.value) for c in group if len(c.value) <= _WIDEST), default=0)
     for choice in group:
@@ -149,7 +149,7 @@ def _say_expected(key: str, wanted: str) -> str:
 
 
 def commands(plan: BuildPlan) -> Iterable[Command]:
-    """Return the commands of a plan in their order; without its own build, those that come before it."""
+    """Return the commands of a plan in their order; of a plan without its own build, the ones before it."""
     environment = plan.environment
     compiling = plan.way.configure or (None if plan.way.name == "from-wheel" else plan.compile)
     steps = (
@@ -165,19 +165,19 @@ def commands(plan: BuildPlan) -> Iterable[Command]:
 
 
 def command_text(command: Command) -> str:
-    """Return a command as it could be typed, with its reason under it."""
+    """Return a command line with its reason below."""
     return f"  $ {shell_text(command.argv)}\n      {command.because}\n"
 
 
 def findings_text(findings: Sequence[Finding]) -> str:
-    """Return every finding with its mark; what to do stands under it."""
+    """Return every finding with its mark, and its fix below."""
     if not findings:
         return ""
     return f"\n{styled('strong', 'Findings')}\n" + "".join(map(finding_text, findings))
 
 
 def doctor_text(plan: BuildPlan, facts: Facts, *, verbose: bool = False) -> str:
-    """Return how things stand: the verdict, what is wrong and what to do about it, then what was seen."""
+    """Return the doctor's report: the verdict, the problems with fixes, then the facts."""
     bad = [each for each in plan.findings if each.status not in ("ok", "skipped")]
     fine = [each for each in plan.findings if each.status in ("ok", "skipped")]
     counts = [
@@ -193,7 +193,7 @@ def doctor_text(plan: BuildPlan, facts: Facts, *, verbose: bool = False) -> str:
 
 
 def facts_text(facts: Facts, *, verbose: bool = False) -> str:
-    """Return the facts as a page; with `verbose` also where missing tools were looked for."""
+    """Return the facts as a page; with `verbose` also the places searched for missing tools."""
     host = facts.host
     cpu = facts.cpu
     tree = facts.tree
@@ -278,7 +278,7 @@ def _python(executable: str, version: str | None, via: str, problem: str | None)
 
 
 def cuda_rows(cuda: Cuda, verbose: bool) -> Iterator[tuple[str, str]]:
-    """Go through name and text of each line; with `verbose` also where toolkits were looked for."""
+    """Yield name and text of each line; with `verbose` also the places searched for toolkits."""
     for toolkit in cuda.toolkits:
         yield "CUDA toolkit", _toolkit(toolkit)
     if not cuda.toolkits:
@@ -334,14 +334,14 @@ def _driver(driver: Driver) -> str:
 
 
 def env_text(plan: BuildPlan, dry_run: bool) -> str:
-    """Return what `env` wrote, or would write."""
+    """Return the text of `env`: the files that it wrote, or would write."""
     if dry_run:
         return "".join(f"# {env_file.path}\n{env_file.text}\n" for env_file in plan.env_files)
     return "".join(f"wrote {env_file.path}\n" for env_file in plan.env_files)
 
 
 def report_text(report: VerifyReport) -> str:
-    """Return the verification's result, a line a check."""
+    """Return the verification's result, one line for each check."""
     rows = [(OUTCOME[check.outcome], check.check, check.detail) for check in report.checks]
     head = f"Verification of {report.torch.get('version', 'torch')} by {report.python}"
     return f"{head}\n{columns(rows)}{_counts(report)}\n"
@@ -357,8 +357,9 @@ def _counts(report: VerifyReport) -> str:
 def built_text(
     built: Built, seconds: float, *, windows: bool, verbose: bool = False, target: str | None = None
 ) -> str:
-    """Return the end of a build: what it is and where, what took how long, and how it is used."""
-    verified, plan = built.verified, built.plan
+    """Return the summary of a build: its version and place, the times, and how to use it."""
+    verified = built.verified
+    plan = built.plan
     values = {choice.name: choice.value for choice in plan.choices}
     if built.up_to_date and verified is None:
         return f"torch {values.get('torch', '')} in {plan.source} is up to date ({took(seconds)})\n"
@@ -380,22 +381,22 @@ def built_text(
         ("log", built.log),
         ("report", "torchbuild report" if built.log else ""),
     ]
-    # What torch says of itself, which PYTORCH_BUILD_VERSION may have changed.
+    # The version that torch reports, which PYTORCH_BUILD_VERSION may have changed.
     version = (verified.torch.get("version") if verified else "") or values.get("torch", "")
     head = styled("good", f"Built {what}") + f" {version} ({parts}) in {took(seconds)}\n"
-    # A command of its own line is wrapped so that it can be copied.
+    # A command on a line of its own is wrapped so that it can be copied.
     use = "" if target else f"  use it\n  $ {_use(plan.environment.python, windows)}\n"
     return text + head + columns([row for row in rows if row[1]]) + use
 
 
 def _long_stages(built: Built) -> Iterator[str]:
-    """Yield the stages that took a second or more, the longest first."""
+    """Yield the stages of a second or more, the longest first."""
     longest = sorted(built.stages, key=lambda stage: -stage.seconds)
     return (f"{stage.stage} {took(stage.seconds)}" for stage in longest if stage.seconds >= 1)
 
 
 def took(seconds: float) -> str:
-    """Return a time as a person says it."""
+    """Return a duration as text for a person."""
     if seconds < 60:
         return f"{seconds:.1f} s"
     minutes, rest = divmod(round(seconds), 60)
@@ -410,12 +411,12 @@ def _hits(report: CacheReport) -> str:
 
 
 def _use(python: str, windows: bool) -> str:
-    """Return the line that runs the torch that was built."""
+    """Return the command that runs the built torch."""
     return shell_line((python, "-c", "import torch; print(torch.__version__)"), windows=windows)
 
 
 def removal_text(removal: Removal) -> str:
-    """Return what a clean would remove, by folder, and keep with the reason, or which patches it undoes."""
+    """Return the files that a clean would remove, by folder, and those it keeps, or the patches it undoes."""
     if removal.patches:
         return "".join(f"source patch {id}: would be undone\n" for id in removal.patches)
     counts: dict[str, int] = {}
@@ -432,7 +433,7 @@ def removal_text(removal: Removal) -> str:
 
 
 def size_text(count: int) -> str:
-    """Return bytes in decimal units, as disks and networks are sold."""
+    """Return bytes in decimal units, as for disks and networks."""
     for unit, factor in (("GB", 1e9), ("MB", 1e6), ("kB", 1e3)):
         if count >= factor:
             return f"{count / factor:.1f} {unit}"

@@ -1,4 +1,4 @@
-"""Show as what it is whatever no terminal, page or reader may act on: control characters, invisible letters.
+"""Escape control characters and invisible characters, which a terminal or reader would act on or hide.
 
 A log, a file's name, a version or a setting can hold a sequence that writes the clipboard, moves the cursor
 over what was said, or turns a line around (Trojan Source, CVE-2021-42574). Whatever leaves goes through here
@@ -27,9 +27,9 @@ _ONE: Final = (
     r"|[34]8[;:](?:5[;:]\d{1,3}|2(?:[;:]{1,2}\d{1,3}){3}))"
 )
 _COLOUR: Final = re.compile(rf"\x1b\[{_ONE}(?:;{_ONE})*m")
-_ERASE: Final = re.compile(r"\x1b\[0?K")  # to the end of the line: GCC writes one behind each colour
+_ERASE: Final = re.compile(r"\x1b\[0?K")  # erase to the end of the line: GCC writes one after each colour
 _RESET: Final = "\x1b[0m"
-# What a chunk may end within; the longest colour of three numbers has less than this.
+# An incomplete sequence at the end of a chunk; longer than any colour of three numbers.
 _CUT: Final = re.compile(r"(?:\r|\x1b(?:\[[0-9;:]{0,60})?)\Z")
 
 
@@ -44,19 +44,20 @@ def visible(text: str) -> str:
 
 
 def visible_json(text: str) -> str:
-    """Return JSON or TOML of the same meaning: such characters stand in their strings alone."""
+    """Return equivalent JSON or TOML: such characters are only in its strings."""
 
     def escaped(match: re.Match[str]) -> str:
         code = ord(match[0])
         pair = code >= 0x10000
-        high, low = 0xD800 + ((code - 0x10000) >> 10), 0xDC00 + (code & 0x3FF)
+        high = 0xD800 + ((code - 0x10000) >> 10)
+        low = 0xDC00 + (code & 0x3FF)
         return f"\\u{high:04x}\\u{low:04x}" if pair else f"\\u{code:04x}"
 
     return UNSEEN.sub(escaped, text)
 
 
 def visible_value(value: Any) -> Any:
-    """Return a value as JSON has it, with every text in it as `visible` shows it."""
+    """Return a JSON value with every string escaped by `visible`."""
     if isinstance(value, str):
         return visible(value)
     if isinstance(value, (list, tuple)):
@@ -67,7 +68,7 @@ def visible_value(value: Any) -> Any:
 
 
 def output(text: str, *, colours: bool) -> str:
-    """Return what a program printed: its colours, where they are wanted, and nothing else that acts.
+    """Return a program's output: with its colours if wanted, and without other control sequences.
 
     A lone carriage return, with which a program writes over its own line, begins a new line.
 
@@ -83,7 +84,8 @@ def _line(line: str, colours: bool) -> str:
     if "\x1b" not in line:
         return visible(line)
     parts: list[str] = []
-    at, last = 0, ""
+    at = 0
+    last = ""
     for match in _COLOUR.finditer(line):
         last = match[0] if colours else ""
         parts += (visible(line[at : match.start()]), last)
@@ -93,7 +95,7 @@ def _line(line: str, colours: bool) -> str:
 
 
 class Printed:
-    """Bytes of a running program, in chunks that end anywhere, as text to show.
+    """Converts a program's bytes, in arbitrary chunks, to visible text.
 
     Args:
         colours: as for `output`.
@@ -105,7 +107,7 @@ class Printed:
         self._held = ""
 
     def feed(self, data: bytes) -> str:
-        """Return what can be shown now; half a sequence waits for its other half."""
+        """Return the text of the complete sequences so far; keep an incomplete one."""
         text = self._held + self._decoder.decode(data)
         cut = _CUT.search(text)
         self._held = cut[0] if cut else ""

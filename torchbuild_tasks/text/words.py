@@ -1,4 +1,4 @@
-"""Words: a mistyped one and the one that was meant, and the words of a line of flags."""
+"""Words: nearest matches of mistyped ones, quoting, and the words of a line of flags."""
 
 from __future__ import annotations
 
@@ -7,15 +7,15 @@ import shlex
 from collections.abc import Iterable, Sequence
 from typing import Final
 
-# What cmd and PowerShell read as something else than a part of a word: `ninja>=1.13` would write a file.
+# Characters that are special in cmd and PowerShell: `ninja>=1.13` would write a file.
 _OF_SHELLS: Final = re.compile(r"[<>|&^();,'`{}@#*?\[\]]")
 _PLAIN: Final = re.compile(r"[\w./\\:+@=,-]+")
 _READ_IN_QUOTES: Final = re.compile(r"[$`\"!%\n]|\\\Z")
-_MOST: Final = 200  # letters of what another program or library says of an error
+_MOST: Final = 200  # characters of an error message of another program or library
 
 
 def shell_line(argv: Sequence[str], *, windows: bool) -> str:
-    """Return a command as it is typed: into a POSIX shell, or into cmd and PowerShell alike."""
+    """Return a command line for a POSIX shell, or for both cmd and PowerShell."""
     if not windows:
         return shlex.join(argv)
     from subprocess import list2cmdline
@@ -26,7 +26,7 @@ def shell_line(argv: Sequence[str], *, windows: bool) -> str:
 
 
 def as_word(text: object) -> str:
-    """Return a path or a value as one word of a command that a person copies into sh, cmd or PowerShell.
+    """Quote a path or value as one word of a command for sh, cmd or PowerShell.
 
     What is read within double quotes, too ($, `, quotes), stands in single ones, which cmd does not know.
     """
@@ -37,7 +37,7 @@ def as_word(text: object) -> str:
 
 
 def numbers_in(text: str) -> list[int]:
-    """Return the whole numbers of a version or a name, by which these are sorted."""
+    """Return the integers in a version or a name, as a key for sorting."""
     return [int(number) for number in re.findall(r"\d+", text)]
 
 
@@ -45,12 +45,12 @@ def flag_words(text: str) -> tuple[str, ...]:
     """Return the words of CXXFLAGS, LDFLAGS or CXX, as a shell splits them."""
     try:
         return tuple(shlex.split(text))
-    except ValueError:  # an open quote; the build itself will say so
+    except ValueError:  # an open quote, which the build itself reports
         return tuple(text.split())
 
 
 def nearest(word: str, known: Iterable[str]) -> str | None:
-    """Return the known word that a mistyped one most likely meant, case ignored."""
+    """Return the known word nearest to a mistyped one, ignoring case."""
     import difflib
 
     folded = {item.casefold(): item for item in known}
@@ -59,13 +59,13 @@ def nearest(word: str, known: Iterable[str]) -> str | None:
 
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:
-    """Return the end of a sentence, naming the known word that was likely meant; "" where none is near."""
+    """Return the end of a sentence with the nearest known word; "" if none is near."""
     near = nearest(word, known)
     return f"; did you mean {near}?" if near else ""
 
 
 def close_to(word: str, known: Iterable[str]) -> str | None:
-    """Return the known word that is nearly this one: a letter or two differ, or its beginning is missing.
+    """Return a known word that differs by one or two letters, or by a missing beginning.
 
     Stricter than `nearest`: it is for words that may well be right, of another program.
     """
@@ -87,12 +87,12 @@ def close_to(word: str, known: Iterable[str]) -> str | None:
 
 
 def first_few(names: Sequence[str], most: int = 6) -> str:
-    """Return the first names of a list, and how many more there are."""
+    """Return the first names of a list, and the number of the others."""
     more = len(names) - most
     return ", ".join(names[:most]) + (f" and {more} more" if more > 0 else "")
 
 
 def in_short(error: Exception | str) -> str:
-    """Return what an error says, in at most 200 letters: `zipfile` quotes whole headers of an archive."""
+    """Return an error's message, at most 200 characters: `zipfile` quotes headers of an archive."""
     text = str(error).strip() or type(error).__name__
     return text if len(text) <= _MOST else f"{text[:_MOST]} …"

@@ -1,4 +1,4 @@
-"""The GPUs and their driver, by every way that does not rely on another: NVML, nvidia-smi, files, the bus."""
+"""Find the GPUs and their driver by independent probes: NVML, nvidia-smi, files, the PCI bus."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Gpus(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def look_for_gpus(probe: Probe) -> Gpus:
-    """Ask the driver, and look at files meanwhile; nvidia-smi only where NVML saw nothing."""
+    """Query the driver, and read files meanwhile; run nvidia-smi only if NVML found nothing."""
     from concurrent.futures import ThreadPoolExecutor
 
     with ThreadPoolExecutor(max_workers=1) as pool:
@@ -43,7 +43,7 @@ def look_for_gpus(probe: Probe) -> Gpus:
 
 
 def _ask_driver(probe: Probe) -> tuple[Answer, Answer | None]:
-    """Ask NVML, then nvidia-smi, which asks NVML as well and so would hang with it."""
+    """Query NVML, then nvidia-smi unless NVML hung: it uses NVML as well."""
     first = ask_nvml(probe)
     return first, None if first.gpus or first.hung else ask_smi(probe)
 
@@ -75,7 +75,7 @@ def _combine(
 
 
 def _driver(nvml: Answer, smi: Answer | None, kernel: Kernel) -> Driver | None:
-    """Return the driver by the best source of its version; None when no source has one."""
+    """Return the driver by the best source of its version; None without one."""
     sources = (
         (nvml.driver, "nvml"),
         (smi.driver if smi else None, "nvidia-smi"),
@@ -97,7 +97,7 @@ def _driver(nvml: Answer, smi: Answer | None, kernel: Kernel) -> Driver | None:
 
 
 class Answer(msgspec.Struct, frozen=True, kw_only=True):
-    """The end of a probe that asks the driver (`summary`, for a person), and what it learnt.
+    """The result of a probe of the driver; `summary` is for a person.
 
     `problem` is an error of the driver itself, rather than that there is none; `hung` is true
     when it gave no answer.
@@ -136,11 +136,11 @@ NVML_LIBRARY_NOT_FOUND: Final = 12  # NVML_ERROR_LIBRARY_NOT_FOUND of nvml.h
 
 
 def ask_nvml(probe: Probe) -> Answer:
-    """Ask NVML in a process of its own, which can hang or crash, for at most `NVML_TIMEOUT` seconds."""
+    """Query NVML in a process of its own, since it can hang or crash, for at most `NVML_TIMEOUT` seconds."""
     folder = _pynvml_folder()
     if folder is None:
         return Answer(summary="the package nvidia-ml-py is not installed")
-    # Without -S Python would look at everything that is installed, which takes longer than NVML.
+    # Without -S Python would import site, which takes longer than NVML.
     output = probe.run((sys.executable, "-I", "-S", "-B", str(NVML_SCRIPT), folder), timeout=NVML_TIMEOUT)
     if output is None:
         summary = f"no answer within {NVML_TIMEOUT:g} s"
@@ -154,7 +154,7 @@ def ask_nvml(probe: Probe) -> Answer:
 
 
 def _pynvml_folder() -> str | None:
-    """Return the folder that pynvml is in, without loading it: a module, once a package."""
+    """Return the folder of pynvml without importing it; it was a package once."""
     spec = find_spec("pynvml")
     if spec is None or spec.origin is None:
         return None
@@ -163,7 +163,7 @@ def _pynvml_folder() -> str | None:
 
 
 def _json_object(stdout: str) -> Mapping[str, Any] | None:
-    """Return the last line, when it is a JSON object."""
+    """Return the last line if it is a JSON object."""
     lines = stdout.strip().splitlines()
     try:
         data = parse_json(lines[-1]) if lines else None
@@ -219,7 +219,7 @@ def _text(value: object) -> str | None:
     return value if isinstance(value, str) else None
 
 
-# ---------------- nvidia-smi, where NVML had no answer: the one source within WSL2, and of old drivers
+# ---------------- nvidia-smi, if NVML had no answer: the only source in WSL2, and for old drivers
 
 SMI_TIMEOUT = 5.0
 SMI_PLACES = ("/usr/lib/wsl/lib/nvidia-smi", "/usr/local/nvidia/bin/nvidia-smi")
@@ -231,7 +231,7 @@ _CAPABILITY = re.compile(r"\d+\.\d+")
 
 
 def ask_smi(probe: Probe) -> Answer:
-    """Ask the nvidia-smi on PATH, else in the folders where some systems hide it."""
+    """Run the nvidia-smi on PATH, else the one in the folders of some systems off PATH."""
     program = _find_smi(probe)
     if program is None:
         return Answer(summary="nvidia-smi was not found")
@@ -270,7 +270,7 @@ def _smi_command(program: str, fields: Sequence[str]) -> tuple[str, ...]:
 
 
 def _smi_rows(output: Output | None, fields: Sequence[str]) -> list[dict[str, str]]:
-    """Return one row for each GPU; empty when it failed or did not know a field."""
+    """Return one row for each GPU; empty if it failed or a field is unknown."""
     if output is None or output.rc != 0:
         return []
     lines = csv.reader(output.stdout.splitlines(), skipinitialspace=True)
@@ -309,7 +309,7 @@ def _smi_failure(output: Output | None) -> Answer:
 
 PROC_GPUS = "/proc/driver/nvidia/gpus"
 DRIVER_LIBRARIES = ("libcuda.so.1", "libnvidia-ml.so.1")
-# Containers, WSL and NixOS put the driver's libraries where only the loader's list leads.
+# Containers, WSL and NixOS have the driver's libraries in folders that only the loader's configuration names.
 DRIVER_FOLDERS = ("/usr/lib64", "/usr/lib", "/usr/local/nvidia/lib64", "/run/opengl-driver/lib")
 LD_CONF = "/etc/ld.so.conf.d"
 _NVRM = re.compile(r"^NVRM version:.*?\s(\d{3}\.\d+(?:\.\d+)?)\s", re.MULTILINE)
@@ -330,7 +330,7 @@ class Kernel(NamedTuple):
 
 
 def look_at_kernel(probe: Probe) -> Kernel:
-    """Look at the driver without asking it anything."""
+    """Look at the driver's files without calling it."""
     if probe.windows:
         return Kernel(library=_windows_version(probe))
     module, via = _kernel_module(probe)
@@ -347,7 +347,7 @@ def _kernel_module(probe: Probe) -> tuple[str | None, str]:
 
 
 def _library_version(probe: Probe) -> str | None:
-    """Return the version in the name behind a link: libcuda.so.1 is libcuda.so.535.104.05."""
+    """Return the version in the target's name of a link: libcuda.so.1 is libcuda.so.535.104.05."""
     for folder in _loader_folders(probe):
         for name in DRIVER_LIBRARIES:
             path = probe.join(folder, name)
@@ -358,7 +358,7 @@ def _library_version(probe: Probe) -> str | None:
 
 
 def _loader_folders(probe: Probe) -> list[str]:
-    """Return the folders that the loader looks at: LD_LIBRARY_PATH, its configuration, the usual ones."""
+    """Return the loader's search folders: LD_LIBRARY_PATH, its configuration, the default ones."""
     folders = probe.names.split_path(probe.variable("LD_LIBRARY_PATH"))
     for file in probe.children(LD_CONF):
         lines = (probe.read(probe.join(LD_CONF, file)) or "").splitlines()
@@ -375,7 +375,7 @@ def _kernel_gpu(probe: Probe, name: str) -> GpuSeen:
         probe="proc",
         bus=parse_bus(fields.get("Bus Location")) or parse_bus(name),
         name=fields.get("Model") or None,
-        # Question marks until a process has used the GPU.
+        # It consists of question marks until a process has used the GPU.
         uuid=uuid if uuid and "?" not in uuid else None,
     )
 

@@ -1,4 +1,4 @@
-"""cuDNN, NCCL, MAGMA, cuSPARSELt and cuDSS outside of any toolkit."""
+"""Find cuDNN, NCCL, MAGMA, cuSPARSELt and cuDSS outside of toolkits."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from torchbuild_tasks.model import Library, Python
 from torchbuild_tasks.model.cuda import FILES, INCLUDES, LIBRARIES, NOTE, ROOTS, BuiltFor
 from torchbuild_tasks.values import from_json, parse_json
 
-# What their files are called where that is not their name: libcusparseLt.so.
+# File names that differ from the library's name: libcusparseLt.so.
 FILE_NAMES = {"cusparselt": "cusparseLt"}
 SYSTEM_LIBRARIES = ("/usr/lib64", "/usr/local/lib", "/usr/lib")
 CUDNN_FOR_WINDOWS = "NVIDIA/CUDNN"  # NVIDIA's installer: v9.8\\include\\12.8, v9.8\\lib\\12.8\\x64
@@ -36,7 +36,7 @@ class Place(NamedTuple):
 
 
 def look_for_libraries(probe: Probe, pythons: Sequence[Python]) -> tuple[Library, ...]:
-    """Return each library that was found: by variable, in the system, conda, and NVIDIA's wheels."""
+    """Return the libraries found by variables, in the system, in conda, and in NVIDIA's wheels."""
     libraries: dict[tuple[str | None, ...], Library] = {}
     for place in _places(probe, pythons):
         if library := _look(probe, place):
@@ -66,7 +66,7 @@ def _look(probe: Probe, place: Place) -> Library | None:
 
 
 def _note(probe: Probe, root: str) -> BuiltFor | None:
-    """Return what a library was built for, where it is one of ours (`helpers build`)."""
+    """Return the target of a library that `helpers build` made; None for others."""
     try:
         return from_json(BuiltFor, parse_json(probe.read(probe.join(root, *NOTE)) or ""), "note")
     except (ValueError, RecursionError, UsageError):
@@ -74,7 +74,7 @@ def _note(probe: Probe, root: str) -> BuiltFor | None:
 
 
 def _version_of_file(probe: Probe, file: str | None) -> str | None:
-    """Return the version in the name behind the links: libcudnn.so is libcudnn.so.8.9.7."""
+    """Return the version in the target's name of links: libcudnn.so is libcudnn.so.8.9.7."""
     match = _IN_NAME.search(probe.realpath(file)) if file else None
     return match[1] if match else None
 
@@ -96,7 +96,7 @@ def _below(probe: Probe, name: str, found_via: str, root: str) -> Place:
 
 
 def _by_variables(probe: Probe, name: str) -> Iterator[Place]:
-    """Yield what variables name: a root, or headers and library (a folder, or the file) each by its own."""
+    """Yield the places in variables: a root, or separate headers and library (a folder or a file)."""
     for variable in (text.format(name.upper()) for text in ROOTS):
         if value := probe.variable(variable):
             yield _below(probe, name, variable, probe.absolute(value))
@@ -108,7 +108,7 @@ def _by_variables(probe: Probe, name: str) -> Iterator[Place]:
 
 
 def _values(probe: Probe, name: str, texts: Sequence[str]) -> tuple[tuple[str, ...], list[str]]:
-    """Return the values of those variables that are set, as paths, and their names."""
+    """Return the values of the variables that are set, as paths, and their names."""
     names = [variable for text in texts if probe.variable(variable := text.format(name.upper()))]
     return tuple(probe.absolute(probe.variable(variable)) for variable in names), names
 
@@ -123,7 +123,7 @@ def _of_linux(probe: Probe, name: str) -> Iterator[Place]:
 
 
 def _of_windows(probe: Probe, name: str) -> Iterator[Place]:
-    """Yield the folders of cuDNN's own installer: one for each of its versions and each CUDA."""
+    """Yield the folders of cuDNN's installer for Windows: one for each of its versions and each CUDA."""
     programs = probe.variable("ProgramW6432") or probe.variable("ProgramFiles") or "C:\\Program Files"
     installed = probe.join(programs, CUDNN_FOR_WINDOWS)
     for version in probe.children(installed) if name == "cudnn" else ():

@@ -1,4 +1,4 @@
-"""Asks NVIDIA's management library, in a process of its own, because it can hang or crash.
+"""Query NVIDIA's management library, in a process of its own, because it can hang or crash.
 
 Run as `python -I -S nvml_probe.py FOLDER`; prints one JSON object. FOLDER holds pynvml (of the package
 nvidia-ml-py); nothing else is imported but the standard library.
@@ -30,7 +30,7 @@ def report(nvml: Any) -> dict[str, Any]:
 
 
 def device(nvml: Any, answer: dict[str, Any], index: int) -> dict[str, Any]:
-    """Return one device; one that cannot be opened ("GPU is lost") is one all the same."""
+    """Return one device, also one that cannot be opened ("GPU is lost")."""
     handle = call(nvml, answer, "nvmlDeviceGetHandleByIndex", index)
     if handle is None:
         return {}
@@ -49,7 +49,7 @@ def device(nvml: Any, answer: dict[str, Any], index: int) -> dict[str, Any]:
 
 
 def call(nvml: Any, answer: dict[str, Any], function: str, *arguments: Any) -> Any:
-    """Return the result of a call; None when NVML refuses it.
+    """Return the result of a call; None if NVML refuses it.
 
     That a card or an old driver does not have something is no news and not among the errors.
     """
@@ -64,7 +64,7 @@ def call(nvml: Any, answer: dict[str, Any], function: str, *arguments: Any) -> A
 
 
 def error_text(nvml: Any, error: Any) -> str:
-    """Return NVML's own words, which people search for; the package's where the library is missing."""
+    """Return NVML's error message, or the package's if the library is missing."""
     try:
         return text(nvml.nvmlErrorString(error.value)) or str(error)
     except nvml.NVMLError:

@@ -1,4 +1,4 @@
-"""NVIDIA's GPUs on the PCI bus, which needs no driver: sysfs on Linux."""
+"""Find NVIDIA's GPUs on the PCI bus, which needs no driver: sysfs on Linux."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ CLASSES = ("0x0300", "0x0302", "0x0380")
 
 
 def look_at_pci(probe: Probe) -> tuple[GpuSeen, ...]:
-    """Return every display controller of NVIDIA's; chip and name where the system has a list of PCI ids."""
+    """Return every display controller of NVIDIA's, with chip and name if the system has a list of PCI ids."""
     devices = {bus: ids for bus in probe.children(DEVICES) if (ids := _device(probe, bus))}
     known = read_names(probe, set(devices.values())) if devices else {}
     return tuple(

@@ -1,4 +1,4 @@
-"""NVIDIA's GPUs on the PCI bus, which needs no driver: the registry on Windows."""
+"""Find NVIDIA's GPUs on the PCI bus, which needs no driver: the registry on Windows."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ DISPLAY = "{4d36e968-e325-11ce-bfc1-08002be10318}"  # GUID_DEVCLASS_DISPLAY of d
 
 _DEVICE = re.compile(r"VEN_10DE&DEV_([0-9A-F]{4})(?:&.*)?", re.IGNORECASE)
 _PLACE = re.compile(r"\((\d+),(\d+),(\d+)\)$")
-# What Windows calls a GPU for which no driver was ever installed.
+# Windows' name of a GPU without a driver.
 _UNKNOWN_GPU = re.compile(r"\b(?:3D|VGA|Video|Display)\b", re.IGNORECASE)
 
 
 def look_at_pci(probe: Probe) -> tuple[GpuSeen, ...]:
-    """Return every display controller of NVIDIA's that Windows has at present."""
+    """Return every display controller of NVIDIA's that is present."""
     return tuple(
         _gpu(probe, f"{DEVICES}\\{device}\\{instance}", match[1].lower())
         for device in probe.registry_keys(DEVICES)
@@ -36,13 +36,13 @@ def _gpu(probe: Probe, key: str, device: str) -> GpuSeen:
 
 
 def _is_gpu(probe: Probe, key: str) -> bool:
-    """Say whether its class is that of displays: such a card's sound is another device of the same vendor."""
+    """Say whether its class is display: a card's audio is another device of the same vendor."""
     kind = _text(probe, key, "ClassGUID").lower()
     return kind == DISPLAY if kind else bool(_UNKNOWN_GPU.search(_description(probe, key)))
 
 
 def _is_present(probe: Probe, key: str) -> bool:
-    """Say whether the device's driver lists it: cards that were taken out stay in the registry for ever.
+    """Say whether the device's driver lists it: removed cards stay in the registry.
 
     A device without a driver, and a driver that has no list, leave that open: it counts as present.
     """

@@ -1,4 +1,4 @@
-"""One folder that may be a CUDA toolkit: its files, its nvcc, the versions and limits in its headers."""
+"""Read a folder that may be a CUDA toolkit: its files, its nvcc, the versions and limits in its headers."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ PARTS: dict[str, tuple[str | None, str]] = {
     "cufile": ("cufile", "cufile.h"),
     "nvjitlink": ("nvJitLink", "nvJitLink.h"),
 }
-# What glibc declares since 2.41 and 2.42, too. CUDA 13 says __NV_IEC_60559_FUNCS_EXCEPTION_SPECIFIER behind
-# it, a corrected older one noexcept or throw().
+# Functions that glibc declares, too, since 2.41 and 2.42. CUDA 13 declares them with
+# __NV_IEC_60559_FUNCS_EXCEPTION_SPECIFIER, a corrected older toolkit with noexcept or throw().
 MATH = ("cospi", "rsqrt")
 _DECLARED = r"^extern[^;\n]*\b{}\(double [^)]*\)\s*(?:noexcept|throw|_\w+)"
 _TEXT = re.compile(r"CUDA Version (\d+(?:\.\d+)+)")
@@ -51,7 +51,7 @@ def read_toolkit(
     managed: bool = False,
     version: str | None = None,
 ) -> Toolkit:
-    """Return everything about the toolkit at `root`.
+    """Return all facts of the toolkit at `root`.
 
     Args:
         probe: the machine.
@@ -101,7 +101,7 @@ def _noexcept(probe: Probe, folders: Folders) -> tuple[str, ...]:
 
 
 def _problem(probe: Probe, root: str, program: str | None, runtime: str | None) -> str | None:
-    """Say what is wrong with a folder whose nvcc (if any) answers; to have no nvcc is no fault."""
+    """Return what is wrong with a folder whose nvcc, if it has one, works."""
     if program:
         return None
     nvcc = probe.join(root, "bin/nvcc")
@@ -138,7 +138,7 @@ def _cuobjdump(probe: Probe, root: str) -> str | None:
 
 
 def _parts(probe: Probe, folders: Folders) -> dict[str, str]:
-    """Return the parts that exist: the file of the library, else the header."""
+    """Return the existing parts: the library's file, else the header."""
     parts = {}
     for part, (library, header) in PARTS.items():
         path = find_library(probe, folders, library) if library else None
@@ -149,10 +149,10 @@ def _parts(probe: Probe, folders: Folders) -> dict[str, str]:
 
 # ---------------- the folders with headers and libraries
 
-# Below the root. CUDA 13 for Windows and older ones for Linux differ in lib and lib64 only.
+# Below the root. The layouts of releases and systems differ only in lib and lib64.
 INCLUDES = ("include", "extras/CUPTI/include")
 LIBRARIES = ("lib64", "lib", "lib/x64", "extras/CUPTI/lib64")
-# A toolkit that can compile for other machines has those targets, too.
+# A cross-compiling toolkit has other targets, too.
 TARGETS = {"x86_64": ("x86_64-linux",), "aarch64": ("aarch64-linux", "sbsa-linux")}
 # Debian's and Ubuntu's package nvidia-cuda-toolkit: programs here, the rest in the system's folders.
 DEBIAN = ("/usr/lib/nvidia-cuda-toolkit", "/usr/lib/cuda")
@@ -189,7 +189,7 @@ def find_header(probe: Probe, folders: Folders, *names: str) -> str | None:
 
 
 def find_library(probe: Probe, folders: Folders, name: str) -> str | None:
-    """Return the file of a library: the one to link, else one that programs load, else a static one."""
+    """Return the file of a library: the one to link, else the runtime one, else a static one."""
     return next(_library_files(probe, folders, name), None)
 
 
@@ -208,7 +208,7 @@ def _library_files(probe: Probe, folders: Folders, name: str) -> Iterator[str]:
 
 
 def runtime_folder(folders: Folders) -> str | None:
-    """Return the folder with the CUDA runtime to link; NVIDIA's wheels have only the one to load."""
+    """Return the folder with the linkable CUDA runtime; NVIDIA's wheels have only the runtime file."""
     return next((f for f, names in folders.libraries.items() if any(n in names for n in CUDART)), None)
 
 
@@ -218,13 +218,13 @@ NVCC_TIMEOUT = 10.0
 NVCC_PROFILE = "nvcc.profile"
 _RELEASE = re.compile(r"release (\d+\.\d+)(?:, V(\d+(?:\.\d+)+))?")
 _ARCH = re.compile(r"\bcompute_(\d+)(\d)[a-z]?\b")
-# CMake's FindCUDAToolkit asks in the same way; TOP is missing where the distribution changed the profile.
+# As CMake's FindCUDAToolkit does; TOP is missing if the distribution changed nvcc.profile.
 _TOP = re.compile(r"^#\$ TOP=(.+?)\s*$", re.MULTILINE)
 _HERE = re.compile(r"^#\$ _HERE_=(.+?)\s*$", re.MULTILINE)
 
 
 class NvccAnswer(NamedTuple):
-    """The release ("13.0"), the compiler's version ("13.0.88"), capabilities ("8.6"); or what is wrong."""
+    """The release ("13.0"), the compiler's version ("13.0.88"), capabilities ("8.6"); or the problem."""
 
     release: str | None = None
     version: str | None = None
@@ -233,7 +233,7 @@ class NvccAnswer(NamedTuple):
 
 
 def ask_nvcc(probe: Probe, nvcc: str) -> NvccAnswer:
-    """Ask for its version and its architectures; an nvcc before 11.0 cannot list them."""
+    """Query nvcc's version and architectures; an nvcc before 11.0 cannot list them."""
     commands = ((nvcc, "--version"), (nvcc, "--list-gpu-arch"))
     version, archs = map_parallel(lambda argv: probe.run(argv, timeout=NVCC_TIMEOUT), commands)
     match = _RELEASE.search(version.stdout) if version and version.rc == 0 else None
@@ -296,7 +296,7 @@ _DEFINES = {
 
 
 def defined_number(text: str, name: str) -> int | None:
-    """Return the number that a header defines `name` as."""
+    """Return the number of `#define name` in a header."""
     match = re.search(rf"^[ \t]*#[ \t]*define[ \t]+{name}[ \t]+(\d+)", text, re.MULTILINE)
     return int(match[1]) if match else None
 
@@ -317,7 +317,7 @@ def library_version(probe: Probe, folders: Folders, library: str) -> tuple[str |
     return None, seen
 
 
-# ---------------- which host compilers nvcc takes, from the header with which it refuses the others
+# ---------------- the supported host compilers, from the header by which nvcc refuses others
 
 # Read in crt/host_config.h of CUDA 11.7 to 13.5:
 #     #if __GNUC__ > 15
@@ -325,7 +325,7 @@ def library_version(probe: Probe, folders: Folders, library: str) -> tuple[str |
 #     #if (__clang_major__ >= 21) || (__clang_major__ < 3) || ...
 #     #if _MSC_VER < 1920 || _MSC_VER >= 1950
 _GCC = re.compile(r"^#\s*if\s+\(?\s*__GNUC__\s*(>=?)\s*(\d+)", re.MULTILINE)
-# Only under this condition: special clangs (Horizon's, Grace's) have limits of their own.
+# Only under this condition: special clangs (Horizon's, Grace's) have other limits.
 _CLANG = re.compile(
     r"^#\s*if\s+defined\(__clang__\)[^\n]*\s+#\s*if\s+\(*\s*__clang_major__\s*(>=?)\s*(\d+)", re.MULTILINE
 )

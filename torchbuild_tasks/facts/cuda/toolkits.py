@@ -1,4 +1,4 @@
-"""The search for CUDA toolkits: the steps in their order, and each folder read once."""
+"""Search for CUDA toolkits, step by step; each folder is read once."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _WHEELS: Final = re.compile(r"cu\d+")
 
 
 class Search(NamedTuple):
-    """The machine, and what the search is given: the toolkit asked for, our store, the interpreters."""
+    """The input of the search: the machine, the requested toolkit, our store, the interpreters."""
 
     probe: Probe
     wanted: str | None
@@ -36,7 +36,7 @@ class Search(NamedTuple):
 
 
 class Place(NamedTuple):
-    """A folder that may be a toolkit, as it is written where it was found.
+    """A folder that may be a toolkit, spelled as it was found.
 
     One that was `named` by the user is reported even when it is none.
     """
@@ -49,7 +49,7 @@ class Place(NamedTuple):
 
 
 class Looked(NamedTuple):
-    """One place that was looked at, in words, and the folders found in it."""
+    """One place of the search, as text, and the folders found in it."""
 
     where: str
     places: tuple[Place, ...] = ()
@@ -61,7 +61,7 @@ Step = Callable[[Search], Iterator[Looked]]
 def look_for_toolkits(
     probe: Probe, wanted: str | None, store: str | None, pythons: Sequence[Python]
 ) -> tuple[tuple[Toolkit, ...], tuple[str, ...]]:
-    """Return every toolkit once, in the order in which they would be taken, and where was looked."""
+    """Return every toolkit once, in the order of preference, and the searched places."""
     search = Search(probe, wanted, store, pythons)
     looked = [one for step in STEPS for one in step(search)]
     places = [place for one in looked for place in one.places]
@@ -70,7 +70,7 @@ def look_for_toolkits(
 
 
 def _distinct(probe: Probe, places: Iterable[Place]) -> dict[str, list[Place]]:
-    """Return the places by the folder that they mean, without links; what is not a toolkit is left out."""
+    """Return the places of toolkits by their real folders; leave others out."""
     first: dict[str, str] = {}
     by_folder: dict[str, list[Place]] = {}
     for place in places:
@@ -103,7 +103,7 @@ def find_named(search: Search) -> Iterator[Looked]:
 
 
 def find_by_variables(search: Search) -> Iterator[Looked]:
-    """Yield what the variables name, then CUDA_PATH_V12_4 and the like, which NVIDIA's installer sets."""
+    """Yield the folders in variables, then in CUDA_PATH_V12_4 and the like, which NVIDIA's installer sets."""
     numbered = filter(_NUMBERED_VARIABLE.fullmatch, search.probe.environ)
     for name in (*VARIABLES, *sorted(numbered, key=numbers_in, reverse=True)):
         value = search.probe.variable(name)
@@ -141,7 +141,7 @@ def find_in_conda(search: Search) -> Iterator[Looked]:
 
 
 def find_in_wheels(search: Search) -> Iterator[Looked]:
-    """Yield what NVIDIA's wheels (nvidia/cu13 ...) put into the site-packages of the interpreters."""
+    """Yield the folders of NVIDIA's wheels (nvidia/cu13 ...) in the site-packages of the interpreters."""
     for folder in site_folders(search.probe, search.pythons):
         wheels = search.probe.join(folder, "nvidia")
         places = _list_numbered_folders(search.probe, wheels, _WHEELS, "NVIDIA's wheels")
@@ -149,7 +149,7 @@ def find_in_wheels(search: Search) -> Iterator[Looked]:
 
 
 def find_managed(search: Search) -> Iterator[Looked]:
-    """Yield the complete ones of those that this tool put together."""
+    """Yield the complete toolkits that this tool assembled."""
     if not search.store:
         return
     probe = search.probe
@@ -165,7 +165,7 @@ def find_managed(search: Search) -> Iterator[Looked]:
     yield Looked(toolkits, tuple(places))
 
 
-# The order is that of preference: the first that fits the build is taken.
+# In order of preference: the first that fits the build is used.
 STEPS: Final[tuple[Step, ...]] = (
     find_named,
     find_by_variables,
@@ -195,7 +195,7 @@ def _mark(text: str | None) -> dict[str, Any]:
 
 
 def site_folders(probe: Probe, pythons: Sequence[Python]) -> tuple[str, ...]:
-    """Return the site-packages of each interpreter, each once; NVIDIA's wheels are in them."""
+    """Return the site-packages folders of the interpreters, each once."""
     folders = [folder for python in pythons for folder in _site_folders_of(probe, python)]
     return tuple(dict.fromkeys(folders))
 
@@ -206,7 +206,7 @@ def _site_folders_of(probe: Probe, python: Python) -> tuple[str, ...]:
     if probe.windows:
         return (probe.join(python.prefix, "Lib/site-packages"),)
     series = ".".join(python.version.split(".")[:2]) + ("t" if python.free_threaded else "")
-    # Fedora's Python puts into lib64 what holds binaries.
+    # Fedora's Python installs packages with binaries into lib64.
     return tuple(
         probe.join(python.prefix, lib, f"python{series}", "site-packages") for lib in ("lib", "lib64")
     )
