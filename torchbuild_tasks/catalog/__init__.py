@@ -1,4 +1,4 @@
-"""The rows of `data/*.toml`, read into frozen values: what is known and changes with releases.
+"""The rows of `data/*.toml` as frozen values: the knowledge that changes with releases.
 
 Everything that changes with a PyTorch release is a row: an unknown or missing column and a value of the
 wrong type are errors that name file, row and column. A row applies by fixed columns only (`era`, `torch`,
@@ -109,7 +109,7 @@ PHASES: Final = ("checkout", "python", "configure", "compile", "link", "install"
 
 
 class Table(Generic[R]):
-    """One table of the catalog: an attribute that reads its rows when it is first asked for.
+    """One table of the catalog: a descriptor that reads its rows at the first access.
 
     Args:
         kind: what a row is.
@@ -143,7 +143,7 @@ class Table(Generic[R]):
             rows = self.build(_content(self.files[0]))
         else:
             rows = tuple(row for file in self.files for row in _rows(self.kind, file, self.name))
-        catalog.__dict__[self.name] = rows  # from now on found before this attribute of the class
+        catalog.__dict__[self.name] = rows  # an instance attribute, which hides this descriptor from now on
         return rows
 
 
@@ -154,13 +154,13 @@ def _parts(tables: Mapping[str, Any]) -> tuple[PartRow, ...]:
 
 
 def _with_diffs(_: Mapping[str, Any]) -> tuple[PatchRow, ...]:
-    """Return the patches with the text of their diffs: who decides about them reads no files."""
+    """Return the patches with the text of their diffs, because decisions read no files."""
     rows = _rows(PatchRow, "patches.toml", "patch")
     return tuple(replace(row, text=_text(f"patches/{row.diff}")) for row in rows)
 
 
 class Catalog:
-    """All rows. A table is read when it is first asked for: a CPU build never reads those of CUDA.
+    """All rows. A table is read at the first access: a CPU build never reads those of CUDA.
 
     Raises:
         UsageError: when a table is asked for, a row of it is wrong; the text names file, row and column.
@@ -242,7 +242,7 @@ class Catalog:
     licence = Table(LicenceRow, "licences.toml")
 
     def __init__(self, **tables: tuple[Any, ...]) -> None:
-        """Tables that are given here are not read."""
+        """Set tables that are then not read."""
         self.__dict__.update(tables)
 
 

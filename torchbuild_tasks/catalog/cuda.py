@@ -1,4 +1,4 @@
-"""The rows about CUDA: toolkits, drivers, GPUs, boards, and the parts of a toolkit."""
+"""The rows about CUDA: toolkits, drivers, GPUs, boards, parts of toolkits."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from torchbuild_tasks.values import from_json, replace
 
 
 class CudaRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """One toolkit series: what its nvcc compiles, which host compilers it takes, which driver it wants.
+    """One toolkit series: its architectures, its host compilers, and the driver that it needs.
 
     `archs` are compute capabilities; `deprecated` ones still compile, with a warning. `gcc`
     and `clang` are the newest majors taken; MSVC has rows of its own (`MsvcRow`). `gcc_works` is the newest
@@ -61,7 +61,7 @@ class CudaTorchRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
 
 
 class CudaLibcRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Toolkits (`cuda`) whose headers declare `function` otherwise than the C library (`glibc`) does.
+    """Toolkits (`cuda`) whose headers declare `function` differently from the C library (`glibc`).
 
     Both are PEP 440; a toolkit whose header was corrected is none of them.
     """
@@ -86,7 +86,7 @@ class CudnnRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
 
 
 class DriverBranchRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The last driver branch for compute capabilities below `below`; that of `without` ignores the GPU."""
+    """The last driver branch for compute capabilities below `below`; branch `without` ignores the GPU."""
 
     below: str
     last: str
@@ -150,7 +150,7 @@ class FamilyRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
 
 
 class ArchRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A compute capability: the torch versions that know it, and what it is called before or after a rename.
+    """A compute capability: the torch versions that support it, and its name before or after a rename.
 
     `torch` are those whose extensions take it, `build` those whose own build can read it ("" for all).
     `cuda` limits the row to toolkits; `renamed` is the capability that those use instead.
@@ -166,7 +166,7 @@ class ArchRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
 
 
 class BoardRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A Jetson board, or what is known of any board with its chip (the last row of the chip).
+    """A Jetson board, or any board with its chip (the last row of the chip).
 
     `compatible` are patterns (fnmatch) of the names in the device tree, `models` parts of its model's
     text; `capability` is that of the chip. `launch_bounds` says that its registers do not
@@ -221,7 +221,7 @@ class FlagRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
 
 
 class PatchRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A change to the source for some machines; `diff` is a file of `data/patches/`, `text` what it holds.
+    """A patch of the source for some machines; `diff` is a file of `data/patches/`, `text` its content.
 
     It is for torch versions of `torch`, on `os` and `arch`, where `needs` says: launch-bounds
     (boards whose registers do not suffice for 1024 threads). One `of` a helper that is built from source is
@@ -269,7 +269,7 @@ class PartRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     holds: tuple[str, ...] = ()
 
 
-# ---------------- the parts of toolkits: what one is in all releases of a major, and its files in each
+# ---------------- the parts of toolkits: their kind in all releases of a major, and their files in each
 
 
 R = TypeVar("R")
@@ -279,7 +279,7 @@ REDIST: Final = "https://developer.download.nvidia.com/compute/cuda/redist"
 
 
 class _Kind(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A part as it is in all releases of the major `cuda`: wheels of `project`, or NVIDIA's `archive`.
+    """A part in all releases of the major `cuda`: wheels of `project`, or NVIDIA's `archive`.
 
     `needed` is compile (nvcc and what every compilation needs) or torch (libraries that PyTorch
     links). `folder` is the folder inside a wheel whose content belongs into the toolkit, `holds`
@@ -308,7 +308,7 @@ class _Toolkit(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
 
 
 class _Part(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """One part of a release; what is empty is as in its kind, or as in the release.
+    """One part of a release; empty fields have the values of its kind, or of the release.
 
     `project` makes it a wheel in a release whose other ones have an archive.
     """

@@ -1,4 +1,4 @@
-"""The rows of failures, compiled, so that lines of a log can be looked up in them.
+"""Compile the rows of failures, and look up lines of a log in them.
 
 A pattern must be safe and quick: it holds plain text that is searched for first, and none of ours can
 hang. One of the user's gets a time, by `regex`: `re` cannot be stopped.
@@ -22,9 +22,9 @@ from torchbuild_tasks.model import Facts
 if TYPE_CHECKING:
     import regex
 
-SHORTEST: Final = 4  # letters of plain text that a pattern must hold
-UNBOUNDED: Final = 4  # how many * and + one alternative may hold
-LONGEST: Final = 2000  # letters of a pattern
+SHORTEST: Final = 4  # characters of literal text that a pattern must have
+UNBOUNDED: Final = 4  # the most * and + in one alternative
+LONGEST: Final = 2000  # characters of a pattern
 PATIENCE: Final = 2.0  # seconds that a pattern of the user's may take for one text
 _TOKEN: Final = re.compile(
     r"(?P<class>\[\^?\]?(?:\\.|[^\]\\])*\])|(?P<escape>\\.)|(?P<quantifier>(?:[*+?]|\{\d*,?\d*\})\??)"
@@ -36,7 +36,7 @@ _FLAGS: Final = re.compile(r"\(\?[a-zA-Z]*[ix][a-zA-Z]*(?:-[a-zA-Z]+)?[:)]")
 
 
 def anchors(pattern: str) -> tuple[str, ...]:
-    """Return the longest plain text of every alternative: a line with none of them cannot match.
+    """Return the longest literal of every alternative: a line without any of them cannot match.
 
     Raises:
         ValueError: the pattern is none, could hang, or an alternative has too little plain text.
@@ -45,7 +45,7 @@ def anchors(pattern: str) -> tuple[str, ...]:
         raise ValueError(f"it has {len(pattern)} letters, and may have {LONGEST}")
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("error")  # of what will mean something else one day
+            warnings.simplefilter("error")  # about syntax that will change its meaning
             re.compile(pattern)
     except (re.error, OverflowError, RecursionError, Warning) as error:
         raise ValueError(f"it is not a regular expression: {error}") from None
@@ -63,10 +63,12 @@ def _tokens(pattern: str) -> Iterator[tuple[str, str]]:
 
 
 def _hazard(pattern: str) -> str:
-    """Say why a pattern might run for ever, or for very long; empty when it cannot."""
+    """Return why a pattern could take exponential time; empty if it cannot."""
     if match := _FLAGS.search(pattern):
         return f"with {match[0]} its plain text could not be looked for: it ignores case, or has comments"
-    before, unbounded, depth = "", 0, 0
+    before = ""
+    unbounded = 0
+    depth = 0
     for kind, text in _tokens(pattern):
         if kind == "quantifier":
             if before == "close" and not text.startswith("?"):
@@ -82,7 +84,7 @@ def _hazard(pattern: str) -> str:
 
 
 def _alternatives(pattern: str) -> list[list[str]]:
-    """Return the runs of plain text outside of groups, for each alternative of the whole pattern."""
+    """Return the literals outside of groups, for each alternative of the pattern."""
     every: list[list[str]] = [[""]]
     depth = 0
     for kind, text in _tokens(pattern):
@@ -107,20 +109,20 @@ def _alternatives(pattern: str) -> list[list[str]]:
 
 
 class UserFailureRow(FailureRow, frozen=True, kw_only=True):
-    """A row of the user's own, and the file and line of its patterns."""
+    """A row of the user's, with the file and line of its patterns."""
 
     place: str
 
 
 class Hit(msgspec.Struct, frozen=True):
-    """A row that a text matches, and what its groups hold ("" for one that took no part)."""
+    """A row that a text matches, and the values of its groups ("" for an unmatched one)."""
 
     row: FailureRow
     groups: tuple[str, ...]
 
 
 class FailureBook:
-    """All rows that have patterns, the user's own first.
+    """All rows with patterns, the user's first.
 
     Raises:
         ValueError: a pattern cannot be used; names the row and the reason.
@@ -136,7 +138,7 @@ class FailureBook:
         self.anchors: Final = frozenset(anchor for texts, _, _ in self._known for anchor in texts)
 
     def look_up(self, text: str) -> list[Hit]:
-        """Return the rows that this text matches, each once, in their order; white space is one blank.
+        """Return the rows that this text matches, each once, in order; white space counts as one blank.
 
         Raises:
             UsageError: a pattern of the user's takes too long; names its file and line.
@@ -180,7 +182,7 @@ def _search_in_time(row: UserFailureRow, pattern: regex.Pattern[str], text: str)
 
 
 def fitting_rows(rows: Iterable[FailureRow], facts: Facts) -> tuple[FailureRow, ...]:
-    """Return the rows that a build of this tree on this machine can meet."""
+    """Return the rows that apply to a build of this tree on this machine."""
     tree = facts.tree
     version = parse_version(facts.tree.version)
     return tuple(

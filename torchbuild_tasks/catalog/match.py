@@ -1,4 +1,4 @@
-"""Find the row that applies: by era, torch version, mode and name. Nothing else is compared."""
+"""Find the row that applies, by era, torch version, mode and name."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _LONGEST: Final = 200  # characters of a version
 
 @functools.lru_cache(maxsize=4096)
 def parse_version(text: str | None) -> Version | None:
-    """Read a version, or None when there is none or it is not PEP 440."""
+    """Parse a version; None without one, or if it is not PEP 440."""
     try:
         return Version(text) if text and len(text) <= _LONGEST else None
     except ValueError:  # also of int, which takes 4,300 digits
@@ -25,17 +25,17 @@ def parse_version(text: str | None) -> Version | None:
 
 @functools.lru_cache(maxsize=4096)
 def row_version(text: str) -> Version:
-    """Return the version that a row states; one plan asks for those of all rows again and again."""
+    """Return the version of a row; cached, because one plan needs those of all rows repeatedly."""
     return Version(text)
 
 
 def series(version: str | None) -> str:
-    """Return the first two numbers of a version: what an ABI and a folder name depend on."""
+    """Return the first two numbers of a version, on which ABIs and folder names depend."""
     return ".".join((version or "").split(".")[:2])
 
 
 def admits(specifier: str, version: str | Version | None) -> bool | None:
-    """Say whether a PEP 440 specifier takes a version; None when the version is not known.
+    """Say whether a PEP 440 specifier contains a version; None if the version is unknown.
 
     Pre-releases count, for a checkout says 2.14.0a0 for months before it is 2.14.
     """
@@ -47,12 +47,12 @@ def admits(specifier: str, version: str | Version | None) -> bool | None:
 
 @functools.lru_cache(maxsize=4096)
 def _contains(specifier: str, version: Version) -> bool:
-    """Say it; a plan that judges toolkits for its advice asks thousands of times, of few pairs."""
+    """Say whether a specifier contains a version; cached: a plan compares few pairs thousands of times."""
     return SpecifierSet(specifier).contains(version, prereleases=True)
 
 
 def applies(specifier: str, version: Version | None) -> bool:
-    """Say whether a row's `torch` column takes this version; an empty one takes all."""
+    """Say whether a row's `torch` column contains this version; an empty one contains all."""
     return not specifier or version is None or bool(admits(specifier, version))
 
 
@@ -66,20 +66,20 @@ def torch_row(catalog: Catalog, version: Version | None) -> tuple[TorchRow, bool
 
 
 def entry_row(catalog: Catalog, era: str, mode: str, version: Version | None) -> EntryRow:
-    """Say how a tree of this era and version is built in this mode."""
+    """Return the row of the command that builds a tree of this era and version in this mode."""
     return next(
         row for row in catalog.entry if row.era == era and row.mode == mode and applies(row.torch, version)
     )
 
 
 def configure_row(catalog: Catalog, era: str, version: Version | None) -> EntryRow | None:
-    """Say how CMake alone is run in a tree of this era and version; None where only a build runs it."""
+    """Return the row that runs only CMake in a tree of this era and version; None if only a build does."""
     rows = (row for row in catalog.entry if row.era == era and row.mode == "configure")
     return next((row for row in rows if applies(row.torch, version)), None)
 
 
 def variable_row(catalog: Catalog, name: str, era: str, version: Version | None) -> VariableRow | None:
-    """Return the first row that covers a variable's name in this era, or None: nothing reads it."""
+    """Return the first row for a variable's name in this era; None if nothing reads it."""
     for row in catalog.variable:
         if row.era in ("", era) and covers(row.name, name) and applies(row.torch, version):
             return row
@@ -87,12 +87,12 @@ def variable_row(catalog: Catalog, name: str, era: str, version: Version | None)
 
 
 def covers(pattern: str, name: str) -> bool:
-    """Say whether a row's name is a variable's, or a pattern that takes it; most are names."""
+    """Say whether a row's name is a variable's, or a pattern that matches it."""
     return pattern == name or (not pattern.isidentifier() and fnmatch.fnmatchcase(name, pattern))
 
 
 def preset_rows(catalog: Catalog, name: str, os: str) -> tuple[PresetRow, ...]:
-    """Return the preset and its overlay for this OS, in the order in which they are laid."""
+    """Return the preset and its overlay for this OS, in the order of their application."""
     return tuple(row for row in catalog.preset if row.name == name and row.os in ("", os))
 
 

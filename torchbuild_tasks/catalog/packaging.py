@@ -1,4 +1,4 @@
-"""Rows of where torch builds, and of what a wheel of it brings and expects, and how large it may be."""
+"""The rows about packages: wheels, their libraries and sizes, images, platforms."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import msgspec
 
 
 class WheelInputRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Files whose change asks something of a torch out of a wheel; wheel_inputs.toml explains the columns."""
+    """Files whose change has an effect on a torch from a wheel; wheel_inputs.toml explains the columns."""
 
     paths: tuple[str, ...]
     kind: Literal["native", "generated", "build", "python", "test", "docs"]
@@ -37,7 +37,7 @@ class SharedRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
 
 
 class RpathRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Folders where libraries of a wheel for a `cuda` major look for NVIDIA's, below site-packages."""
+    """RPATH folders to NVIDIA's libraries, below site-packages, for wheels of a `cuda` major."""
 
     cuda: str
     folders: tuple[str, ...]
@@ -45,7 +45,7 @@ class RpathRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
 
 
 class CompressRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The words to nvcc so that device code is small, for CUDA versions of `cuda` (a PEP 440 specifier)."""
+    """The options of nvcc that compress device code, for CUDA versions of `cuda` (a PEP 440 specifier)."""
 
     cuda: str
     flags: str
@@ -54,7 +54,7 @@ class CompressRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
 
 
 class IndexLimitRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The largest file, in bytes, that `place` takes; `hosts` are where it takes them."""
+    """The largest file, in bytes, that the index `place` accepts at `hosts`."""
 
     place: str
     hosts: tuple[str, ...] = ()
@@ -73,7 +73,7 @@ class SmallerRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
 
 
 class PlatformRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A system and processor that not every torch is built on.
+    """A system and processor that not every torch version supports.
 
     An empty `arch`, `libc`, `kernel` or `distribution` stands for every one; the latter three are the
     beginning of what the facts have. `torch` and `toolkit` are versions (PEP 440), `cuda` whether the row
@@ -96,7 +96,7 @@ class PlatformRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
 
 
 class CondaNameRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A `project` of the package index that conda-forge has by another `name`."""
+    """A `project` of the package index that has another `name` on conda-forge."""
 
     project: str
     name: str
@@ -104,7 +104,7 @@ class CondaNameRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
 
 
 class BaseRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """An image that a build can be made in, and what is in it; container.toml explains the columns."""
+    """An image for builds, and its content; container.toml explains the columns."""
 
     image: str
     archs: tuple[str, ...]
@@ -120,7 +120,7 @@ class BaseRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
 
 
 class EngineRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A program that builds images or runs them, and its words; container.toml explains the columns."""
+    """A program that builds or runs images, and its options; container.toml explains the columns."""
 
     name: str
     answer: tuple[str, ...]
@@ -146,7 +146,7 @@ class EngineRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
 
 
 class LicenceRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A licence by words of its text, in small letters and with single blanks; `id` is SPDX's."""
+    """A licence by words of its text, in lower case and with single blanks; `id` is SPDX's."""
 
     id: str
     says: tuple[str, ...]

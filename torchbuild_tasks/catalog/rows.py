@@ -1,4 +1,4 @@
-"""The rows of every table but those about CUDA: what each column means."""
+"""The rows of the tables, except those about CUDA, with the meaning of each column."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class TorchRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
 
 
 class EntryRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """How a build is started; `{python}` stands for the interpreter that gets torch."""
+    """A command that starts a build; `{python}` is replaced by the interpreter that gets torch."""
 
     era: str
     mode: str
@@ -55,7 +55,7 @@ class PresetRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
 
 
 class SwitchRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A value of a build variable that a preset may set, what that does, and what it was measured to save.
+    """A value of a build variable for presets: its effect, and its measured savings.
 
     `compiles` are the files that are not compiled then, `of` those of a CPU build of `torch` with upstream's
     defaults, `cpu` the per cent of their CPU time (0: not measured). Without `compiles` nothing is left out.
@@ -91,7 +91,7 @@ class VariableRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
 
 
 class ReaderRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Variables (names or patterns) that another program of a build reads, so that none is called unread.
+    """Variables (names or patterns) that another program of a build reads, which are not reported as unread.
 
     With `environment` they are known there only: set for a build, nothing of it reads them.
     """
@@ -103,7 +103,7 @@ class ReaderRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
 
 
 class OverruledRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Words of flags (or patterns) that torch's own build undoes or does not survive, and what to do."""
+    """Compiler flags (or patterns) that torch's own build overrides or fails with, and a fix."""
 
     names: tuple[str, ...]
     words: tuple[str, ...]
@@ -115,7 +115,7 @@ class OverruledRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
 
 
 class RenamedRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A name that recipes use and no torch reads, and what says the same."""
+    """A name in recipes that no torch reads, and its replacement."""
 
     old: str
     new: str
@@ -123,7 +123,7 @@ class RenamedRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
 
 
 class NeedRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A switch that PyTorch's build turns off by itself unless one of the switches `any` is on.
+    """A switch that PyTorch's build turns off unless one of the switches `any` is on.
 
     An "and" is two rows. `os` are the systems on which it can be on at all (none: every one), `against`
     the switches beside which it cannot be on. Each of `folders` may name what it links with, which the plan
@@ -140,7 +140,7 @@ class NeedRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
 
 
 class BlasRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A library for BLAS and LAPACK: what `BLAS=` and torch call it, and what must be in its folders."""
+    """A library for BLAS and LAPACK: its names for `BLAS=` and in torch, and its required files."""
 
     name: str
     info: str
@@ -152,7 +152,7 @@ class BlasRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
 
 
 class InputRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """An input of a build other than a variable, and what a change of it needs, in builds of `mode`."""
+    """An input of a build other than a variable, and the effect of its change, in builds of `mode`."""
 
     name: str
     needs: Need
@@ -208,7 +208,7 @@ class OutputRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
 
 
 class BackportRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A package that the Pythons of `python` have built in, so that it is never installed there."""
+    """A package that the Pythons of `python` include, so that it is not installed there."""
 
     name: str
     python: str
@@ -226,7 +226,7 @@ class GateRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
 
 
 class BringRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A program that PyPI has for these systems ("linux x86_64"), and that a build is better with.
+    """An optional build program that PyPI has for these systems ("linux x86_64").
 
     `fits` are the releases that do what is wanted, `python` the Pythons that their wheels install into.
     """
@@ -241,14 +241,14 @@ class BringRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
 
 
 class LeftOutRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A package that checkouts ask for and neither a build nor a test needs."""
+    """A package that checkouts require and neither a build nor a test needs."""
 
     name: str
     because: str
 
 
 class CharacterRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What the checkout's path must not hold; with `switch` in CUDA builds with that on, `unless` off."""
+    """A character not allowed in the checkout's path, in CUDA builds with `switch` on, `unless` off."""
 
     character: str
     breaks: str
@@ -262,7 +262,7 @@ class CharacterRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
 
 
 class MsvcRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A limit on MSVC toolsets: the CUDA versions that take one, or why one is `refused` or `doubted`."""
+    """A limit on MSVC toolsets: the CUDA versions that support one, or why one is `refused` or `doubted`."""
 
     toolset: str
     source: str
@@ -277,7 +277,7 @@ class MsvcRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
 
 
 class HelperRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """One artifact of one helper; of several that fit, the newest `version` is taken.
+    """One artifact of one helper; of several that fit, the newest `version` is used.
 
     `cuda` is a CUDA version in the digits that file names carry ("124"), `configuration`
     release or debug, where only such builds can use it, `archs` the GPU architectures that it has code for
@@ -317,12 +317,12 @@ class HelperRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
 
 
 def row_place(file: str, table: str, number: int, item: Mapping[str, Any]) -> str:
-    """Return how an error calls a row: by file, table, number from 1, and its id, name or first column."""
+    """Return the name of a row for errors: file, table, number from 1, and its id, name or first column."""
     own = item.get("id") or item.get("name") or next(iter(item.values()), "")
     return f"{file}, [[{table}]] row {number}" + (f" ({own})" if own else "")
 
 
-# ---------------- what makes builds fast and keeps them alive: memory, jobserver, caches, linkers
+# ---------------- memory, jobserver, caches, linkers
 
 
 class MemoryRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -334,7 +334,7 @@ class MemoryRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
 
 
 class StepCostRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What a step costs against the others: of a source whose path begins so, and of this kind."""
+    """The relative cost of steps of this kind, for sources whose path begins with `path`."""
 
     path: str
     kind: str
@@ -343,7 +343,7 @@ class StepCostRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
 
 
 class SwitchSourceRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What a build without this switch does not compile: sources whose path begins so, or a whole kind."""
+    """Sources that are not compiled without this switch: by the beginning of their path, or a kind."""
 
     variable: str
     path: str = ""
@@ -352,7 +352,7 @@ class SwitchSourceRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_
 
 
 class JobserverRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Which `program` (`version`: PEP 440) of a build takes its jobs from a jobserver, or why `off`."""
+    """A `program` (`version`: PEP 440) that takes jobs from a jobserver, or why that is `off`."""
 
     source: str
     era: str = ""
@@ -365,7 +365,7 @@ class JobserverRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
 
 
 class CacheRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """How a compiler cache does for one language (c++, which C is too, or cuda) on one system.
+    """The measurements of a compiler cache for one language (c++, which includes C, or cuda) on one system.
 
     `cold` and `warm` are the CPU time of a build that fills it and of one that finds everything, to
     the same build without (0 where it was not measured), `least` the seconds that a hit takes at least. `bad`
@@ -391,7 +391,7 @@ class CacheRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
 
 
 class LinkerRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A linker, and how a compiler is asked to call it.
+    """A linker, and the compiler options that select it.
 
     `tool` is its name among the facts' tools, `command` its program's name where a compiler can find it
     by `-fuse-ld=name`, which the versions of `gcc` and `clang` can be told (PEP 440). `library` and
@@ -416,7 +416,7 @@ class LinkerRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
 
 
 class InstallerRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """How a package, `{package}`, is installed where the distribution's name begins with one of these.
+    """The command that installs `{package}` on distributions whose name begins with one of these.
 
     `names` are packages (as in packages.toml) that this one calls otherwise than others with its manager.
     `gcc` are the majors of GCC (PEP 440) that it has a package of ("" where no row says so), `more` commands
@@ -430,7 +430,7 @@ class InstallerRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     more: Mapping[str, str] = msgspec.field(default_factory=dict)
 
 
-# ---------------- libraries: what a file is, and which package brings it
+# ---------------- libraries, and the packages that have them
 
 
 class LibraryRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -448,18 +448,18 @@ class LibraryRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     fix: str = ""
 
 
-# ---------------- what only the doctor and bootstrap read
+# ---------------- rows for the doctor and bootstrap
 
 
 class OptionRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Options of PyTorch's build by name; they are handed on by a pattern, so no variable row names them."""
+    """Names of build options that PyTorch passes on by a pattern, so that no variable row has them."""
 
     names: tuple[str, ...]
     source: str
 
 
 class ManagerRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """How a package manager is called: `install` stands before the names, `refresh` is called before it.
+    """The commands of a package manager: `install` precedes the names, `refresh` runs before it.
 
     One that is `single` takes one package a call; only `root` may call some.
     """
@@ -472,7 +472,7 @@ class ManagerRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
 
 
 class WantRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What `bootstrap` gets where none of `tools` is here, or that `part` of Python or Windows is missing."""
+    """A package that `bootstrap` installs if all `tools` are missing, or the `part` of Python or Windows."""
 
     package: str
     kind: Literal["needed", "faster"]
@@ -482,11 +482,11 @@ class WantRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     os: str = ""
 
 
-# ---------------- failures: what a log says, what that means, and what to do about it
+# ---------------- failures: patterns of logs, causes and fixes
 
 
 class FailureRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A failure that is known by what it says.
+    """A known failure, recognised by its messages.
 
     `patterns` are regular expressions over one line, or over a whole paragraph of CMake or of
     an exception. `cause` says what that means; of the sentences of `fix` (and of `command`, one of
@@ -529,7 +529,7 @@ class SecretNameRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
 
 
 class SecretFormRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What a secret looks like: a pattern of `re` (`flags`: its letters), and what stands there then.
+    """The form of a secret: a pattern of `re` (`flags`: its letters), and the replacement.
 
     One that is `about` a person goes only where a text is handed on. In `samples` {S} is a secret.
     """
@@ -557,7 +557,7 @@ class KindRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
 
 
 class ShapeRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """How a program words a kind of errors."""
+    """A program's message for a kind of errors."""
 
     kind: str
     program: str
@@ -565,7 +565,7 @@ class ShapeRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
 
 
 class MessageRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A message of a program, as a template of printf, and what it is in other languages."""
+    """A message of a program, as a template of printf, and its translations."""
 
     program: str
     english: str
@@ -573,7 +573,7 @@ class MessageRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
 
 
 class ComponentRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A part that builds take, and what brings it. The columns are explained in data/components.toml."""
+    """A dependency of builds, and its packages. The columns are explained in data/components.toml."""
 
     name: str
     headers: tuple[str, ...] = ()
@@ -591,7 +591,7 @@ class ComponentRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
 
 
 class PackageRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What each package manager calls a thing, with `options` for it; `*` stands for a version ("g++-*")."""
+    """The name of a package in each package manager, with `options` for it; `*` is a version ("g++-*")."""
 
     name: str
     names: Mapping[str, str] = msgspec.field(default_factory=dict)

@@ -1,4 +1,4 @@
-"""The rows of source: a checkout's submodules, their commits in a release, and what is built beside torch."""
+"""The rows about source: submodules, their commits in releases, companions, and recipes of helpers."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class SubmoduleRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
 
 
 class HelperSourceRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The place of a helper's source on `os`: an archive by `urls`, or the commit `ref` of a git `url`.
+    """The source of a helper on `os`: an archive at `urls`, or the commit `ref` of a git `url`.
 
     `archive` is what the built one is called ("{cuda}": 130), and `holds` are the paths that it must hold.
     """
@@ -42,7 +42,7 @@ class HelperSourceRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_
 
 
 class RecipeRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The build of a source of the helper `name` in whose CMakeLists.txt the word `reads` stands.
+    """The build of a source of the helper `name` whose CMakeLists.txt contains the word `reads`.
 
     `options` are CMake's; {archs} are the architectures, each by `cubin` and `ptx` ({0}: 90), with
     `separator` between. Where the file `generated` is missing, `generate` makes it and the other precisions,

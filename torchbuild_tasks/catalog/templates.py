@@ -1,4 +1,4 @@
-"""The env-file templates: found, read and checked once; a user's own copy wins.
+"""Find, read and check the env-file templates; the user's own copy wins.
 
 A template is text in which `@{name}` stands for a field. Every other @ is text (cmd's
 `@echo off`), `@@` is one @ where `@{` would be meant literally.
@@ -21,7 +21,7 @@ FIELDS: Final = frozenset({"writer", "checkout", "ops"})
 
 
 class EnvTemplate(msgspec.Struct, frozen=True, kw_only=True):
-    """A template that was read and holds nothing but known fields."""
+    """A template with only known fields."""
 
     shell: str
     text: str
@@ -36,7 +36,7 @@ class _Text(string.Template):
 
 
 def fill(text: str, fields: Mapping[str, str]) -> str:
-    """Put the fields into a template; what they hold is not read again.
+    """Fill the fields into a template; their values are not expanded again.
 
     Raises:
         EnvFileError: the text names a field that there is not.
@@ -50,7 +50,7 @@ def fill(text: str, fields: Mapping[str, str]) -> str:
 
 
 def load_templates(cwd: Path | None = None) -> Mapping[str, EnvTemplate]:
-    """Read the template of every shell: cwd's env_templates first, then the one we ship.
+    """Read the template of every shell: from ./env_templates, else the one in the package.
 
     Without `cwd` only ours are looked at.
 
@@ -80,7 +80,7 @@ def _load(shell: str, cwd: Path | None) -> EnvTemplate:
 
 def _read(path: Path) -> str:
     try:
-        return read_text(path).replace("\r\n", "\n").replace("\r", "\n")  # as Windows' editors end lines
+        return read_text(path).replace("\r\n", "\n").replace("\r", "\n")  # line ends of Windows' editors
     except OSError as error:
         raise EnvFileError(
             f"The env template {path} cannot be read: {error}", next_step="Make it readable, as UTF-8."

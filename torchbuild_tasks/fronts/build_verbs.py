@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from torchbuild_tasks.model import BuildPlan
     from torchbuild_tasks.model.record import Removal
 
-# What a verb runs is imported in it: this file is also read for the flags alone.
+# Imports for running a verb are inside it, because this module is also imported for the flags alone.
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -160,7 +160,7 @@ def _build_once(request: BuildRequest, report: Reporter, *, first: bool = False)
 
     try:
         outcome = _build(request, report)
-        report.stream()  # takes the live line away: the text, and then nothing, comes where it is
+        report.stream()  # removes the live line, where the text is printed
         show_outcome(outcome, as_json=False)
     except Interrupted:
         raise
@@ -172,7 +172,7 @@ def _build_once(request: BuildRequest, report: Reporter, *, first: bool = False)
 
 
 def verify(request: VerifyRequest, report: Reporter) -> Outcome:
-    """Hold the installed torch to what the plan promises."""
+    """Compare the installed torch with the plan's promises."""
     if request.closure:
         from torchbuild_tasks.features.closure.verb import list_libraries
 
@@ -213,7 +213,7 @@ def remove(request: BuildRequest, report: Reporter) -> Removal:
     root = require_checkout(question)
     if request.dry_run and (running := question.facts.tree.running):
         report.note(running.said)
-    # What only lists needs no lock, and says who works here.
+    # A dry run needs no lock, and reports a running command.
     alone = contextlib.nullcontext() if request.dry_run else lock.hold(root, "clean", report.note)
     with interruptible(), alone:
         if request.patches:

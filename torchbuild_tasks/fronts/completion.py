@@ -22,7 +22,7 @@ SHELLS: Final = ("bash", "zsh", "fish", "powershell")
 BUILDS: Final = "builds"
 COMMANDS: Final = ("torchbuild", "invoke", "inv", "nox")
 _ASK: Final = f"torchbuild completion {BUILDS}"
-# What shtab's own command would run while zsh reads the script.
+# Code in shtab's output that zsh would run while it reads the script.
 _ZSH_BUILDS: Final = f'_torchbuild_builds() {{ compadd -- ${{(f)"$({_ASK} 2>/dev/null)"}} }}'
 
 
@@ -46,7 +46,7 @@ class CompletionRequest(BuildRequest):
 
 
 def run(request: CompletionRequest, report: Reporter) -> Outcome:
-    """Print the script of a shell, or the names of the builds here, which the scripts ask for."""
+    """Print the script of a shell, or the names of the builds, which the scripts request."""
     if request.action == BUILDS:
         names = _builds(request)
         return Outcome({"builds": names}, "".join(f"{name}\n" for name in names))
@@ -55,7 +55,7 @@ def run(request: CompletionRequest, report: Reporter) -> Outcome:
 
 
 def _builds(request: CompletionRequest) -> list[str]:
-    """Return the names of the builds; none where the settings file is broken, for the user is typing."""
+    """Return the names of the builds; none if the settings file is broken, since the user is typing."""
     from torchbuild_tasks.context import read_named_build
 
     try:
@@ -74,7 +74,7 @@ def script(shell: str, command: str) -> str:
 
 
 def _nox() -> argparse.ArgumentParser:
-    """Return nox's flags that a build needs, and the sessions that are verbs."""
+    """Return nox's flags for a build, and the sessions that are verbs."""
     parser = argparse.ArgumentParser("nox")
     sessions = parser.add_argument("-s", "-e", "--session", "--sessions", nargs="*", help="sessions to run")
     sessions.choices = tuple(SESSIONS)
@@ -96,14 +96,14 @@ def _verbs(command: str) -> argparse.ArgumentParser:
         own = verbs.add_parser(shown, help=session.summary)
         choices = {field.name: choices_of(field) for field in flags(session.verb)}
         choices["action"] = tuple(request_class(session.verb).actions)
-        for action in Parser(session.verb, command)._actions:  # argparse has no list of them for others
+        for action in Parser(session.verb, command)._actions:  # argparse lists choices for these only
             _complete(action, choices[action.dest] or values.get(action.dest) or _hint(str(action.metavar)))
             own._add_action(action)
     return parser
 
 
 def _complete(action: argparse.Action, how: Any) -> None:
-    """Say how an action's value is completed: one of these words, or as shtab has it."""
+    """Set the completion of an action's value: one of these words, or a function of shtab."""
     if isinstance(how, Mapping):
         vars(action)["complete"] = how
     elif how and action.nargs != 0:
@@ -111,7 +111,7 @@ def _complete(action: argparse.Action, how: Any) -> None:
 
 
 def _hint(metavar: str) -> Mapping[str, Any] | None:
-    """Return how a value of this kind is completed; None for what only people know."""
+    """Return the completion of a value of this kind; None if it cannot be completed."""
     import shtab
 
     kinds = set(metavar.split("|"))
@@ -121,7 +121,7 @@ def _hint(metavar: str) -> Mapping[str, Any] | None:
 
 
 def _values() -> dict[str, Sequence[str] | Mapping[str, Any]]:
-    """Return the values that rows and settings know, by field."""
+    """Return the values from rows and settings, by field."""
     import shtab
 
     from torchbuild_tasks.catalog import load_catalog

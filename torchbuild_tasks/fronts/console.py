@@ -25,12 +25,12 @@ torchbuild --version [--verbose]  show the version, and what it runs on
 """
 
 
-SIGPIPE_CODE = 141  # what a shell shows for a program that ended by SIGPIPE
+SIGPIPE_CODE = 141  # a shell's exit code for a program ended by SIGPIPE
 SIGINT_CODE = 130  # and by Ctrl-C
 
 
 def _tell_bug(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
-    """Print the traceback of a bug; the error in it may hold another person's name."""
+    """Print the traceback of a bug, with control characters escaped."""
     import traceback
 
     from torchbuild_tasks.text.visible import visible
@@ -39,7 +39,7 @@ def _tell_bug(kind: type[BaseException], error: BaseException, trace: TracebackT
 
 
 def _open_streams() -> None:
-    """Give the standard streams that are closed a place: the next file would be in it, and get our output."""
+    """Open closed standard streams on the null device: else the next opened file would get our output."""
     while (number := os.open(os.devnull, os.O_RDWR)) < 3:
         os.set_inheritable(number, True)
     os.close(number)
@@ -67,7 +67,7 @@ def main() -> None:
         if error.errno != errno.EPIPE:
             code = UsageError.exit_code
             sys.stderr.write(f"\nerror: what this prints cannot be written: {error.strerror}.\n")
-    except KeyboardInterrupt:  # before a verb was begun: nothing is to be ended or said
+    except KeyboardInterrupt:  # before a verb has started: nothing to end or report
         code = SIGINT_CODE
     sys.exit(code)
 
@@ -90,12 +90,12 @@ def run(argv: Sequence[str]) -> int:
     return _run_verb(words[0], ["--help"] if asks_help else words[1:])
 
 
-# What a report of a bug must say: on what it runs.
+# What a bug report needs.
 PARTS = ("nox", "invoke", "msgspec", "rich", "packaging")
 
 
 def _versions(words: Sequence[str]) -> str:
-    """Return the version; what it runs on comes in a second line, all that matters with --verbose."""
+    """Return the version, and a line about Python and the system; with --verbose all details."""
     import platform
     from importlib.metadata import PackageNotFoundError
     from importlib.metadata import version as version_of
@@ -119,7 +119,7 @@ def _versions(words: Sequence[str]) -> str:
 
 
 def overview() -> str:
-    """Return the list of verbs, by what they are for."""
+    """Return the list of verbs, grouped by purpose."""
     from torchbuild_tasks.fronts.output import on_screen
 
     width = max(map(len, SESSIONS))

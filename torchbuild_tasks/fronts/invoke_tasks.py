@@ -91,7 +91,7 @@ def make_namespace() -> Collection:
 
 
 def run(verb: str, values: dict[str, Any]) -> None:
-    """Run a verb for Invoke; an error becomes Invoke's own way to end with a code."""
+    """Run a verb for Invoke; turn an error into Invoke's Exit."""
     from torchbuild_tasks.fronts.run import run_verb, show_error
 
     try:
@@ -126,17 +126,17 @@ def _argument(field: dataclasses.Field[Any], verb: str, positional: bool) -> Arg
 
 
 def _one(verb: str, name: str, value: Any) -> Any:
-    """Return the last of the values that were given for a flag that takes one."""
+    """Return the last of a flag's values, if it takes only one."""
     several = next(field.default == () for field in flags(verb) if field.name == name)
     return value if several or not isinstance(value, list) else value[-1] if value else None
 
 
-# What Invoke reads settings of its own from: https://docs.pyinvoke.org/en/stable/concepts/configuration.html
+# Invoke's configuration files: https://docs.pyinvoke.org/en/stable/concepts/configuration.html
 _CONFIGS = (".yaml", ".yml", ".json", ".py")
 
 
 def _check_own_config(argv: Sequence[str]) -> None:
-    """Refuse a file of Invoke's own -f that Invoke would show a traceback for.
+    """Refuse a file of Invoke's own -f that would end in a traceback of Invoke.
 
     Raises:
         UsageError: there is none, or its name has none of the endings that Invoke knows.
@@ -151,7 +151,7 @@ def _check_own_config(argv: Sequence[str]) -> None:
 
 
 def _objects(verb: str, words: Sequence[str]) -> list[str]:
-    """Return the fields whose words follow an action; of those that may be left out, what is there."""
+    """Return the fields whose words follow an action, of optional ones those present."""
     objects = request_class(verb).objects
     fields = [name for name in [request_class(verb).optional.get("")] if name and _has_word(verb, words)]
     for word, after in itertools.pairwise([*words, ""]):
@@ -168,16 +168,16 @@ def _has_word(verb: str, words: Sequence[str]) -> bool:
 
 
 def _optional(verb: str, action: str, after: str) -> str:
-    """Return the field that the word after an action is the value of; "" for a flag and for the next verb."""
+    """Return the field for the optional word after an action; "" if that is a flag or the next verb."""
     is_value = verb in VERBS and after and not _is_flag(after) and after not in VERBS
     return request_class(verb).optional.get(action, "") if is_value else ""
 
 
-# ---------------- whose words are whose
+# ---------------- splitting the command line
 
 
 def words_by_verb(argv: Sequence[str]) -> list[tuple[str, list[str]]]:
-    """Return each verb on a command line with the words up to the next task.
+    """Return each verb of a command line with its words up to the next task.
 
     A value is not taken for a verb: in `plan --source build` the folder is called build.
     """
@@ -206,18 +206,18 @@ def words_by_verb(argv: Sequence[str]) -> list[tuple[str, list[str]]]:
 
 
 def _name_of(word: str) -> str:
-    """Return the name under which a task is known here: `torch.build-cpu` is build_cpu."""
+    """Return the verb's name of a task: `torch.build-cpu` is build_cpu."""
     last = word.rpartition(".")[2]
     return session_name(last) or last
 
 
 def _is_flag(word: str) -> bool:
-    """Say whether a word is a flag; a dash alone stands for what comes in by a pipe."""
+    """Say whether a word is a flag; a lone dash means stdin."""
     return word.startswith("-") and word != "-"
 
 
 def _words_due(name: str, after: str) -> int:
-    """Return how many words follow a verb: those that must, and the next one where it may."""
+    """Return the number of words that follow a verb: the required ones, and an optional one if present."""
     if name not in SESSIONS:
         return 0
     request = request_class(SESSIONS[name].verb)
@@ -231,7 +231,7 @@ def _value_follows(name: str, word: str) -> bool:
 
 
 def _without_core(verb: str, words: Sequence[str]) -> list[str]:
-    """Return the words without flags of Invoke itself, which may stand after a task's name."""
+    """Return the words without flags of Invoke itself, which are allowed after a task's name."""
     known = {spelling for field in flags(verb) for spelling in spellings(field)}
     own, trailing = apart(words)
     others = [word for word in own if word in known or word.partition("=")[0] not in _core_flags() - known]
@@ -240,7 +240,7 @@ def _without_core(verb: str, words: Sequence[str]) -> list[str]:
 
 @functools.cache
 def _core_flags() -> frozenset[str]:
-    """Return the flags of Invoke itself; not --dry, which would be taken for --dry-run and then build."""
+    """Return the flags of Invoke itself; not --dry, which users mistake for --dry-run."""
     from invoke.program import Program
 
     program = Program()

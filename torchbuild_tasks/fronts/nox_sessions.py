@@ -39,7 +39,7 @@ def register(
 
 
 def _words(names: str | Iterable[str | Iterable[str]]) -> tuple[str, ...]:
-    """Return names that were given as one word, as words, or as lists of words."""
+    """Return names given as one string, as several, or as lists."""
     if isinstance(names, str):
         return (names,)
     return tuple(word for each in names for word in _words(each))
@@ -77,7 +77,7 @@ def run(name: str, posargs: tuple[str, ...]) -> None:
 
 
 def _quiet_libraries() -> None:
-    """Show of what libraries log only warnings: nox's handlers show all, an SBOM's are 800 lines."""
+    """Limit libraries' logs to warnings: nox's handlers show all, 800 lines for an SBOM."""
     for handler in logging.getLogger().handlers:
         handler.addFilter(_is_shown)
 

@@ -1,4 +1,4 @@
-"""Print text for a person, laid out for the screen that is there, and JSON for a program.
+"""Print text for a person, wrapped to the screen, and JSON for a program.
 
 A screen has colours where it is a terminal, is not CI's, and NO_COLOR is not set (no-color.org);
 FORCE_COLOR (force-color.org) has them anywhere. Lines are wrapped on a terminal, at COLUMNS where that is
@@ -30,22 +30,22 @@ def json_text(value: object) -> str:
 
 
 def out(text: str) -> None:
-    """Print a result; what acts on a terminal is escaped, and a letter that the code page of a pipe lacks."""
+    """Print a result; escape control characters, and letters that the pipe's code page lacks."""
     _write(sys.stdout, visible(plain(text)))
 
 
 def show(text: str) -> None:
-    """Print a result for a person, laid out for the screen."""
+    """Print a result for a person, wrapped to the screen."""
     _write(sys.stdout, on_screen(sys.stdout, text))
 
 
 def err(text: str) -> None:
-    """Print an error, as `show` does; stderr escapes letters that it lacks by itself."""
+    """Print an error, as `show` does; stderr itself escapes letters that it lacks."""
     sys.stderr.write(on_screen(sys.stderr, text))
 
 
 def on_screen(stream: TextIO, text: str) -> str:
-    """Return a text as this stream is to show it."""
+    """Return a text for this stream: wrapped, and with or without colours."""
     return wrap_text(text, width=width_of(stream), colours=shows_colours(stream))
 
 
@@ -70,7 +70,7 @@ def shows_colours(stream: TextIO) -> bool:
 
 
 def width_of(stream: TextIO) -> int | None:
-    """Return the cells of a line; None where lines are not wrapped."""
+    """Return the width of a line in cells; None if lines are not wrapped."""
     if not stream.isatty():
         return None
     columns = os.environ.get("COLUMNS", "")
@@ -83,7 +83,7 @@ def width_of(stream: TextIO) -> int | None:
 
 
 def _takes_sequences(stream: TextIO) -> bool:
-    """Let a console of Windows read colours, which it does when asked.
+    """Enable colours in a console of Windows; return whether that worked.
 
     https://learn.microsoft.com/windows/console/setconsolemode (ENABLE_VIRTUAL_TERMINAL_PROCESSING = 4)
     """
@@ -100,8 +100,8 @@ def _takes_sequences(stream: TextIO) -> bool:
 # ---------------- errors and findings as paragraphs to a person, or as an object for a program
 
 
-_MOST_LINES = 6  # of what a failing build printed
-# A line that starts the compiler, which the log has whole.
+_MOST_LINES = 6  # lines of a failed build's output
+# A command line of the compiler, which the log has in full.
 _COMPILE = re.compile(r"\S*/(?:ccache|sccache|c\+\+|cc|g\+\+|gcc|clang\S*|nvcc)(?:-\d+)? .* -")
 
 
@@ -126,7 +126,7 @@ def error_text(error: TorchbuildError) -> str:
 
 
 def _select_lines(lines: Sequence[str]) -> tuple[str, ...]:
-    """Return the lines of a failing command that say most: without its own command line, and not too many."""
+    """Return the most informative lines of a failed command, without its own command line."""
     shown = [line for line in lines if not _COMPILE.match(line)]
     more = len(shown) - _MOST_LINES
     return (*shown[:_MOST_LINES], f"({more} more lines)") if more > 0 else tuple(shown)
@@ -147,11 +147,11 @@ def error_object(error: TorchbuildError) -> dict[str, Any]:
     }
 
 
-# ---------------- commands of printed advice: for the checkout that this run is about
+# ---------------- commands in printed advice, completed for the checkout of this run
 
-# What says where things are; of all other flags the advice knows itself which it needs.
+# Flags that name places; the advice itself has all others that it needs.
 _PLACES: Final = ("source", "name", "config")
-# Verbs that ask no checkout, and actions whose --source is a folder that they make.
+# Verbs without a checkout, and actions whose --source is a new folder.
 _ELSEWHERE: Final = ("trust", "cache", "cluster", "completion", "compare", "versions", "get", "mirror")
 _COMMAND: Final = re.compile(
     r"\btorchbuild (?P<verb>[a-z][a-z-]+)(?: (?P<action>[a-z]+)\b)?(?P<rest>(?:(?!\btorchbuild )[^\n])*)"
@@ -166,7 +166,8 @@ def complete_commands(text: str, request: BuildRequest) -> str:
 
 
 def _complete(found: re.Match[str], given: dict[str, str]) -> str:
-    verb, action = found["verb"], found["action"]
+    verb = found["verb"]
+    action = found["action"]
     if verb not in VERBS or verb in _ELSEWHERE or action in _ELSEWHERE:
         return found[0]
     head = f"torchbuild {verb}"

@@ -1,4 +1,4 @@
-"""The words of a command line as a request: the same flags and the same errors for every runner.
+"""Parse a command line to a request: the same flags and errors for every runner.
 
 `torchbuild` and nox have their words read here. Invoke has a parser of its own; what it is given for that,
 and where it asks here, is in invoke_tasks.py.
@@ -37,7 +37,7 @@ HELP = ("-h", "--help")
 
 @functools.cache
 def load(verb: str) -> Callable[[Any, Reporter], Outcome]:
-    """Return the function of a verb; its module is read only now."""
+    """Import and return the function of a verb."""
     module, _, name = VERBS[verb].run.partition(":")
     run: Callable[[Any, Reporter], Outcome] = getattr(
         importlib.import_module(f"torchbuild_tasks.{module}"), name
@@ -47,7 +47,7 @@ def load(verb: str) -> Callable[[Any, Reporter], Outcome]:
 
 @functools.cache
 def request_class(verb: str) -> type[BuildRequest]:
-    """Return the class of a verb's requests: what the first parameter of its function is annotated with."""
+    """Return the class of a verb's requests: the annotation of its function's first parameter."""
     run = load(verb)
     declared: type[BuildRequest] = run.__globals__[run.__annotations__["request"]]
     return declared
@@ -68,7 +68,7 @@ def flags(verb: str) -> tuple[dataclasses.Field[Any], ...]:
 
 
 def spellings(field: dataclasses.Field[Any]) -> list[str]:
-    """Return how a flag is written: `--jobs` and `-j`."""
+    """Return the option strings of a flag: `--jobs` and `-j`."""
     return [flag_name(field.name), *(f"-{short}" for short in [SHORT.get(field.name)] if short)]
 
 
@@ -83,7 +83,7 @@ def help_text(field: dataclasses.Field[Any], verb: str | None = None) -> str:
     return str(field.metadata["help"]) + (f" [{'|'.join(choices)}]" if choices else "")
 
 
-# ---------------- from words to a request
+# ---------------- parsing
 
 
 _OPPOSITE = {"cpu": "cuda", "cuda": "cpu"}
@@ -95,7 +95,7 @@ def parse(
     command: str = "",
     fixed: Mapping[str, Any] = {},
 ) -> BuildRequest:
-    """Read the words that follow a verb.
+    """Parse the words after a verb.
 
     Args:
         verb: one of `VERBS`.
@@ -119,7 +119,7 @@ def parse(
     except argparse.ArgumentError as error:
         raise _value_error(verb, error) from None
     for word in rest:
-        if word.startswith("-") and word != "-":  # a dash alone stands for what comes in by a pipe
+        if word.startswith("-") and word != "-":  # a lone dash means stdin
             raise _unknown_flag(verb, word.partition("=")[0])
     values = vars(known)
     for name, value in values.items():
@@ -158,11 +158,12 @@ def make_request(verb: str, values: dict[str, Any], fixed: Mapping[str, Any] = {
     return request_class(verb)(**clean)
 
 
-_YES, _NO = ("1", "true", "yes", "on"), ("0", "false", "no", "off")
+_YES = ("1", "true", "yes", "on")
+_NO = ("0", "false", "no", "off")
 
 
 def read_environment(verb: str, environ: Mapping[str, str], given: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the values of the flags that TORCHBUILD_ variables give, and their names as `said` and `denied`.
+    """Return the flags' values from TORCHBUILD_ variables, and their names as `said` and `denied`.
 
     A variable that is empty says nothing; neither does one whose flag was given, or whose opposite was.
 
@@ -213,7 +214,7 @@ def _from_variable(field: dataclasses.Field[Any], variable: str, text: str) -> A
 
 
 def apart(words: Sequence[str]) -> tuple[list[str], tuple[str, ...] | None]:
-    """Return the words up to a `--`, and those behind it, which are for another program; None without one."""
+    """Return the words before `--`, and those after it for another program; None without `--`."""
     if "--" not in words:
         return list(words), None
     end = list(words).index("--")
@@ -221,10 +222,10 @@ def apart(words: Sequence[str]) -> tuple[list[str], tuple[str, ...] | None]:
 
 
 class _WholeWords(argparse.HelpFormatter):
-    """Wrap help between words alone: `flash-attn==2.8.3` and a list of values can be copied."""
+    """Wrap help between words only, so that `flash-attn==2.8.3` and lists of values can be copied."""
 
     def _split_lines(self, text: str, width: int) -> list[str]:
-        import textwrap  # as argparse does: most runs show no help
+        import textwrap  # imported late, as argparse does: most runs show no help
 
         return textwrap.wrap(" ".join(text.split()), width, break_long_words=False, break_on_hyphens=False)
 
@@ -233,7 +234,7 @@ class _WholeWords(argparse.HelpFormatter):
 
 
 class Parser(argparse.ArgumentParser):
-    """The flags of a verb. With `command` also the words that follow it: that one is for its help."""
+    """The parser of a verb's flags; with `command` also of its words, for the help."""
 
     def __init__(self, verb: str, command: str = "") -> None:
         super().__init__(
@@ -268,7 +269,7 @@ class Parser(argparse.ArgumentParser):
             group.add_argument(*spellings(field), dest=field.name, action=how, metavar=metavar, help=text)
 
     def error(self, message: str) -> NoReturn:
-        """Refuse what argparse itself cannot make sense of; it would end the process."""
+        """Raise UsageError for argparse's errors, where it would end the process."""
         raise UsageError(message)
 
 
@@ -276,12 +277,12 @@ _EPILOG = (
     "A flag may also be given by a variable (--jobs: TORCHBUILD_JOBS) or in torchbuild.toml (jobs = 8); "
     "`torchbuild config` shows what applies here, and why."
 )
-# What a verb is asked for most.
+# Flags that are used most.
 _OFTEN = ("cpu", "cuda", "preset", "torch", "jobs", "set", "clean", "dry_run", "arch", "build_type")
 
 
 def _groups(verb: str, due: Collection[str]) -> dict[str, list[dataclasses.Field[Any]]]:
-    """Return the flags under their headings: words, the verb's own, what is used often, the rest, common."""
+    """Return the flags by heading: words, the verb's own, often used, other, common."""
     shared = {field.name for field in dataclasses.fields(BuildRequest)}
     order = ["Words", f"Only for {verb}", "Often used", *(title for _, title in GROUPS), "Common"]
     groups: dict[str, list[dataclasses.Field[Any]]] = {title: [] for title in order}
@@ -322,14 +323,14 @@ def _usage(verb: str, command: str) -> str:
 
 
 def _words_of(verb: str) -> set[str]:
-    """Return the fields whose values are words without a flag."""
+    """Return the fields whose values are positional words."""
     request = request_class(verb)
     after = (name for names in request.objects.values() for name in names)
     return {*request.positionals, *after, *request.optional.values()}
 
 
 def _words(verb: str, words: Sequence[str], given: dict[str, Any]) -> dict[str, str]:
-    """Say which field each word is the value of.
+    """Assign the positional words to their fields.
 
     Raises:
         UsageError: an unknown action, a word too few or too many.
@@ -345,7 +346,9 @@ def _words(verb: str, words: Sequence[str], given: dict[str, Any]) -> dict[str, 
     if request.actions and action not in request.actions:
         raise _action_error(verb, f"{verb} cannot {action}{did_you_mean(action, tuple(request.actions))}")
     due = [name for name in request.objects.get(action, request.positionals) if name not in given]
-    told = rest.index("") if "" in rest else len(rest)  # of a variable that is not set: as a folder, this one
+    told = (
+        rest.index("") if "" in rest else len(rest)
+    )  # from an unset variable; as a path it would mean the current folder
     if told < len(due):
         raise _missing_word(verb, action, due[told])
     may = [name for name in filter(None, [request.optional.get(action)]) if name not in given]
@@ -359,11 +362,11 @@ def _words(verb: str, words: Sequence[str], given: dict[str, Any]) -> dict[str, 
     return fields | dict(zip([*due, *may], rest, strict=False))
 
 
-# ---------------- what was wrong with the words
+# ---------------- errors
 
 
 def _value_error(verb: str, error: argparse.ArgumentError) -> UsageError:
-    """Say whether the flag lacks a value or was given one that it does not take."""
+    """Return the error about a flag without a value, or with one that it does not take."""
     what = "needs a value" if "expected" in str(error) else "takes no value"
     if error.argument_name == "--set":
         what += " such as USE_DISTRIBUTED=0, without CMake's -D"
@@ -371,7 +374,7 @@ def _value_error(verb: str, error: argparse.ArgumentError) -> UsageError:
 
 
 def _help_command(verb: str) -> str:
-    """Return what shows a verb's words and flags, whichever runner is at work."""
+    """Return the command that shows a verb's help, for the present runner."""
     return f"torchbuild {verb} --help"
 
 
@@ -400,9 +403,10 @@ def _unknown_flag(verb: str, name: str) -> UsageError:
 
 
 def unknown_verb(word: str, known: Sequence[str]) -> UsageError:
-    """Return the error for a word in the place of a verb that is none."""
+    """Return the error for an unknown verb."""
     if word.startswith("-"):
-        what, hint = f"there is no flag {word} before the verb; a verb's flags follow it", ""
+        what = f"there is no flag {word} before the verb; a verb's flags follow it"
+        hint = ""
     else:
         hint = did_you_mean(word, tuple(known))
         what = f"there is no verb {word or repr(word)}{hint}"
@@ -411,7 +415,7 @@ def unknown_verb(word: str, known: Sequence[str]) -> UsageError:
 
 
 def did_you_mean(word: str, known: Sequence[str]) -> str:
-    """Return the end of a sentence that names the known word that a mistyped one most likely meant."""
+    """Return the end of a sentence with the known word nearest to a mistyped one."""
     from torchbuild_tasks.text import words
 
     return words.did_you_mean(word, known)

@@ -1,4 +1,4 @@
-"""Says what goes on while a verb works: a live line on a terminal, plain lines elsewhere.
+"""Report the progress of a verb: a live line on a terminal, plain lines elsewhere.
 
 A stage's heading is printed once it has something to say, so one that does nothing is not heard of.
 A terminal means stderr is one and CI is not set (output.py has the rules of colours and widths). Plain
@@ -35,16 +35,16 @@ if TYPE_CHECKING:
 PLAIN_FIRST = 2.0
 PLAIN_EVERY = 30.0
 PLAIN_LEAST = 2.0
-SILENT_FOR = 1.0  # seconds after which a terminal says which stage it is that says nothing
+SILENT_FOR = 1.0  # seconds after which a terminal shows the title of a silent stage
 MEMORY_EVERY = 2.0
 
 
-_KNOWN: Final = 1.1  # a spread below it is not shown
+_KNOWN: Final = 1.1  # smaller spreads are not shown
 
 
 @dataclass
 class _One:
-    """One file under way: when it began (seconds), when it was last reported, and how much there is."""
+    """One file in transfer: its start and last report (seconds), and its bytes."""
 
     began: float
     reported: float
@@ -57,7 +57,7 @@ class _One:
 
 @dataclass
 class Transfers:
-    """Every file of one stage.
+    """The transfers of one stage.
 
     Args:
         say: prints one plain line.
@@ -71,7 +71,7 @@ class Transfers:
     _bar: Bar | None = None
 
     def tell(self, name: str, done: int, total: int | None) -> None:
-        """`done` of `total` bytes (None: not known) of a file are there."""
+        """Report that `done` of `total` bytes (None: unknown) of a file are transferred."""
         now = time.monotonic()
         with self._lock:
             one = self._files.setdefault(
@@ -90,7 +90,7 @@ class Transfers:
             one.ended = complete
 
     def end(self) -> None:
-        """Take the live lines away."""
+        """Remove the live lines."""
         with self._lock:
             if self._bar is not None:
                 self._bar.stop()
@@ -143,7 +143,7 @@ def _time_left(one: _One, now: float) -> str:
 
 
 def clock(seconds: float | None) -> str:
-    """Seconds as h:mm:ss or m:ss; a dash when not known."""
+    """Return seconds as h:mm:ss or m:ss; a dash if unknown."""
     if seconds is None:
         return "-"
     minutes, rest = divmod(int(seconds), 60)
@@ -152,7 +152,7 @@ def clock(seconds: float | None) -> str:
 
 
 def between(seconds: float, spread: float) -> str:
-    """An estimate's two bounds of seconds, in whole minutes; seconds that are known as they are."""
+    """Return an estimate's bounds in minutes, or exact seconds if they are known."""
     if spread < _KNOWN:
         return clock(seconds)
     minutes = [max(1, round(each / 60)) for each in (seconds / spread, seconds * spread)]
@@ -160,7 +160,7 @@ def between(seconds: float, spread: float) -> str:
 
 
 class Flushed:
-    """A stream that shows each piece of a program's output at once."""
+    """A stream that flushes after each write."""
 
     def __init__(self, stream: TextIO) -> None:
         self._stream = stream
@@ -200,7 +200,7 @@ class ConsoleReporter:
         self._left: float | None = None
         self._spread = 1.0
         self._newest: Progress | None = None
-        self._lock = threading.RLock()  # what watches a build beside it says things too
+        self._lock = threading.RLock()  # the thread that watches a build prints, too
         self._transfers: Transfers | None = None  # none yet
 
     def __enter__(self) -> Self:
@@ -212,7 +212,7 @@ class ConsoleReporter:
         self._end_bar()
 
     def stage(self, title: str) -> None:
-        """Take that a stage begins; it is shown once it says something, or takes its time."""
+        """Begin a stage; its title is shown with its first message, or after some time."""
         self._end_bar()
         self._phase = ""
         self._total = 0
@@ -226,12 +226,12 @@ class ConsoleReporter:
             self._wait_for_words()
 
     def begin(self, title: str) -> None:
-        """Take that a verb without stages works; a terminal shows its title while it says nothing."""
+        """Begin a verb without stages; a terminal shows its title until its first output."""
         self._title = title
         self._wait_for_words()
 
     def end(self) -> None:
-        """Take the live line away: something else is about to write."""
+        """Remove the live line before other output."""
         self._end_bar()
 
     def _wait_for_words(self) -> None:
@@ -241,7 +241,7 @@ class ConsoleReporter:
             self._waiting.start()
 
     def note(self, text: str, *, alone: bool = False) -> None:
-        """Show one line that a person wants to know; `alone` if it says all without its stage's heading."""
+        """Show one line; with `alone` without the heading of its stage."""
         self._say(f"   {text}", headed=not alone)
 
     def command(self, argv: tuple[str, ...]) -> None:
@@ -249,11 +249,11 @@ class ConsoleReporter:
         self._say(styled("dim", f"   $ {shell_text(argv)}"))
 
     def inner(self, title: str) -> Inner:
-        """Return a reporter for a whole build that is one line of something larger."""
+        """Return a reporter for a build inside this operation."""
         return Inner(self, title)
 
     def block(self, block: bytes) -> None:
-        """Take output of a running command, whole lines of it."""
+        """Process complete lines of a running command's output."""
         if self.verbose:
             text = self.redactor.text(block.decode(errors="replace"))
             self._write(output(text, colours=shows_colours(sys.stderr)), safe=True)
@@ -263,15 +263,15 @@ class ConsoleReporter:
             self._show(newest)
 
     def stream(self) -> Flushed:
-        """Return where another program's output goes: with --json stderr, for stdout holds one object."""
+        """Return the stream for another program's output: with --json stderr, as stdout has one object."""
         self._end_bar()
         return Flushed(sys.stderr if self._silent else sys.stdout)
 
     def left(self, seconds: float | None, spread: float = 1.0) -> None:
-        """Take the seconds that are left as far as this machine knows; None where it cannot tell.
+        """Set the estimate of the seconds left; None if it is unknown.
 
-        The truth may be `spread` times as much, or that part of it. Called from any thread; the time that
-        is shown goes on also while the build says nothing.
+        `spread` is the factor of its uncertainty. Called from any thread; the display is updated also while
+        the build prints nothing.
         """
         self._left = seconds
         self._spread = spread
@@ -279,20 +279,20 @@ class ConsoleReporter:
             self._show(self._newest)
 
     def transfer(self, name: str, done: int, total: int | None) -> None:
-        """Take how many bytes of a file were downloaded or unpacked; called from any thread."""
+        """Set the bytes of a file that are downloaded or unpacked; called from any thread."""
         with self._lock:
             if self._transfers is None:
                 self._transfers = Transfers(say=self.note, live=self._live)
         self._transfers.tell(name, done, total)
 
     def removal(self, removal: Removal) -> None:
-        """List what a clean is about to remove; also when quiet, for it is asked about."""
+        """List what a clean will remove; also with --quiet, because a question follows."""
         self._end_bar()
         if not self._silent:
             sys.stderr.write(visible(removal_text(removal)))
 
     def confirm(self, question: str) -> bool:
-        """Ask; without a terminal the answer is no."""
+        """Ask the user; without a terminal the answer is no."""
         if not sys.stdin.isatty() or os.environ.get("CI"):
             return False
         self._end_bar()
@@ -302,17 +302,17 @@ class ConsoleReporter:
 
     @functools.cached_property
     def redactor(self) -> Redactor:
-        """Takes secrets out of all that this run prints; created when the first line is printed."""
+        """The redactor of all output of this run, created with the first line."""
         return Redactor(os.environ, people=False)
 
     @functools.cached_property
     def _parser(self) -> ProgressParser:
-        from torchbuild_tasks.ninja.progress import ProgressParser  # for what prints how far it is
+        from torchbuild_tasks.ninja.progress import ProgressParser  # for functions that print their progress
 
         return ProgressParser()
 
     def _head(self) -> None:
-        """Print the heading of the stage, unless it stands already."""
+        """Print the heading of the stage, unless it is printed already."""
         if not self._headed:
             self._headed = True
             self._say(styled("strong", f"== {self._title}"))
@@ -324,7 +324,7 @@ class ConsoleReporter:
             if headed:
                 self._head()
             text = self.redactor.text(text)
-            is_command = plain(text).startswith("   $ ")  # stays as it can be copied
+            is_command = plain(text).startswith("   $ ")  # not wrapped, so that it can be copied
             line = (
                 wrap_text(text, colours=shows_colours(sys.stderr))
                 if is_command
@@ -338,7 +338,7 @@ class ConsoleReporter:
                 self._write(f"{line}\n", safe=True)
 
     def _write(self, text: str, *, safe: bool = False) -> None:
-        """Write, unless quiet; a reader that has gone (`| head`) must not end the build."""
+        """Write, unless quiet; a closed pipe (`| head`) must not end the build."""
         if self._quiet:
             return
         try:
@@ -374,7 +374,7 @@ class ConsoleReporter:
         return f"{counts}, {clock(elapsed)} elapsed, {left} left{memory}  {what}"
 
     def _first_step(self, now: Progress, elapsed: float) -> float:
-        """Return when the count that is shown began: configuring before it tells nothing about its pace."""
+        """Return the start of the present count, without the configuration before it."""
         if now.total != self._total:
             self._total = now.total
             self._total_start = elapsed
@@ -382,7 +382,7 @@ class ConsoleReporter:
         return self._total_start
 
     def _wait(self) -> None:
-        """Show the stage on the live line: nothing was heard of it yet."""
+        """Show the stage on the live line until its first message."""
         with self._lock:
             if self._waiting is not None and self._bar is None and self._newest is None:
                 self._update(self._title, None, None)
@@ -412,7 +412,7 @@ class ConsoleReporter:
             self._bar.start()
             self._task = self._bar.add_task("", total=None)
             self._counts = done is not None
-        if not self._counts and done is not None:  # what said nothing begins to count
+        if not self._counts and done is not None:  # a silent stage begins to count
             self._bar.stop()
             self._bar = None
             self._update(text, done, total)
@@ -420,7 +420,7 @@ class ConsoleReporter:
         self._bar.update(self._task, description=visible(text), completed=done, total=total)
 
     def _free_memory(self) -> str:
-        """Return how much memory a further compile could take, looked at now and then."""
+        """Return the free memory, updated every few seconds."""
         from torchbuild_tasks.build.jobserver.serve import MemoryLook
 
         now = time.monotonic()
@@ -443,7 +443,7 @@ class ConsoleReporter:
 
 
 class Inner:
-    """Reports a build that is a step of something larger: on the live line, and else nothing.
+    """The reporter of a build inside another operation: it uses only the live line.
 
     Args:
         outer: whose step it is.
@@ -461,19 +461,19 @@ class Inner:
         self.stream = outer.stream
 
     def stage(self, title: str) -> None:
-        """Take that a stage of the step begins."""
+        """Begin a stage of the inner build."""
         self._outer.stage(f"{self._title}: {title}")
 
     def note(self, text: str, *, alone: bool = False) -> None:
-        """Show a line to who wants to see all."""
+        """Show a line with --verbose."""
         if self._outer.verbose:
             self._outer.note(text)
 
     def command(self, argv: tuple[str, ...]) -> None:
-        """Show a command to who wants to see all."""
+        """Show a command with --verbose."""
         if self._outer.verbose:
             self._outer.command(argv)
 
     def inner(self, title: str) -> Inner:
-        """Return a reporter for a step of this one."""
+        """Return a reporter for a build inside this one."""
         return Inner(self._outer, f"{self._title}: {title}")

@@ -1,4 +1,4 @@
-"""Run a verb for either runner: the only `except TorchbuildError`.
+"""Run a verb for every runner; the only `except TorchbuildError`.
 
 Results go to stdout, everything else to stderr; with --json stdout holds one JSON object and nothing else.
 """
@@ -34,7 +34,7 @@ _NOT_YOURS: Final = (
     "checkouts share."
 )
 _LATER: Final = "Run the same command again once that disk or server answers."
-# What to do about an error of the system that is no mistake of ours.
+# Fixes for system errors that are not bugs.
 _ADVICE_BY_NAME: Final = {
     **dict.fromkeys(("EACCES", "EPERM", "EROFS", "ENOTDIR"), _NOT_YOURS),
     **dict.fromkeys(("EIO", "ESTALE", "ETIMEDOUT", "ENOTCONN", "ENODEV", "ENXIO"), _LATER),
@@ -46,17 +46,17 @@ _ADVICE_BY_NAME: Final = {
     "ENAMETOOLONG": "Work in a folder with a shorter path.",
     "ELOOP": "Links lead around in a circle there: remove the one that is wrong.",
 }
-# By number: on Windows some are lacking, and to `errno.errorcode` others have the names of sockets' errors.
+# By number: Windows lacks some names, and `errno.errorcode` has names of socket errors for others.
 _ADVICE: Final = {getattr(errno, name, 0): text for name, text in _ADVICE_BY_NAME.items()}
 
-# What gives its terminal to another program, or runs until Ctrl-C. Of every other verb a terminal shows after
-# a second what it is about, until a stage has a title of its own.
+# Verbs that give the terminal to another program, or run until Ctrl-C. For all others a terminal shows the
+# summary after a second, until a stage has a title.
 _ATTACHED: Final = ("run", "shell", "python", "container", "cluster", "cache", "completion")
 
-# What is about no build, or about all.
+# Verbs about no build, or about all.
 _WITHOUT_DEFAULT: Final = ("builds", "completion", "trust", "cache", "cluster", "versions", "compare")
 
-# Whose results advise commands.
+# Verbs whose results recommend commands.
 _ADVISING: Final = ("doctor", "plan", "build", "replay", "diagnose", "verify", "debug-config")
 
 
@@ -66,7 +66,7 @@ def run_verb(verb: str, request: BuildRequest) -> int:
     Returns:
         The exit code: 0, or that of the error (errors.py).
     """
-    # What a folder of PATH that is not absolute holds depends on the current folder: a checkout, perhaps.
+    # Relative folders of PATH depend on the current folder, which may be a checkout.
     folders = os.environ.get("PATH", os.defpath).split(os.pathsep)
     os.environ["PATH"] = os.pathsep.join(each for each in folders if Path(each.strip('"')).is_absolute())
     report = ConsoleReporter(quiet=request.quiet, verbose=request.verbose, silent=request.json)
@@ -111,7 +111,7 @@ def _with_default(verb: str, request: BuildRequest, report: ConsoleReporter) -> 
     try:
         return take_default(request, report.note)
     except UsageError:
-        if verb != "support":  # what a report is made of may well be settings that cannot be read
+        if verb != "support":  # a report may be about settings that cannot be read
             raise
         return request
 
@@ -123,7 +123,7 @@ def show_outcome(
     as_json: bool,
     request: BuildRequest | None = None,
 ) -> None:
-    """Print the value for a program, or the text for a person, without what is or looks like a secret."""
+    """Print the value for a program, or the text for a person, redacted."""
     redactor = redactor or Redactor(os.environ, people=False)
     value = to_json(outcome.value)
     for known in (value, to_json(request)):
