@@ -205,11 +205,11 @@ def before_it_is_there(facts: Facts, about: Named, catalog: Catalog) -> Facts:
         tree = replace(tree, root=root, build_dir=build_dir, dirty=False, cache=None)
         tree = replace(tree, previous=None, installed=None, running=None, empty=(), absent=(), linkless=())
         if about.place.ref != "HEAD":
-            tree = replace(tree, **_at(about.main, about.place.ref))
+            tree = replace(tree, **_version_at(about.main, about.place.ref))
     return replace(facts, tree=tree)
 
 
-def _at(main: Path, ref: str) -> dict[str, str]:
+def _version_at(main: Path, ref: str) -> dict[str, str]:
     """Return the version and the commit of a ref, if the checkout has it."""
     from torchbuild_tasks.system.git.run import Git
 

@@ -121,7 +121,7 @@ def test_after_a_kill_nothing_later_than_the_log_is_claimed() -> None:
 def test_a_clean_keeps_what_changed_and_what_git_tracks() -> None:
     owned = {"build/": A, "a": A, "b": A, "c": A, "gone": A}
     now = {"build/": A, "a": (1, 1, 9), "b": B, "c": A, "foreign": A}
-    assert SETUPTOOLS.sort_out(owned, now, ["c"]) == (("a",), (("b", CHANGED), ("c", TRACKED)))
+    assert SETUPTOOLS.split_removable(owned, now, ["c"]) == (("a",), (("b", CHANGED), ("c", TRACKED)))
 
 
 def test_what_the_other_era_made_stays_owned_and_nothing_there_is_claimed_anew() -> None:

@@ -81,7 +81,7 @@ def hint(state: State, can: Advice) -> tuple[str, str] | None:
     urgent = (
         ("swap", state.swap - state.swap_at_start > _SWAP, _swap_text(can)),
         ("cache", bool(can.cache) and state.elapsed >= _LONG, _cache_text(can)),
-        ("alone", _is_waiting_for_one_step(state, can), _alone_text(state, can)),
+        ("alone", _is_waiting_for_one_step(state, can), _single_step_text(state, can)),
     )
     return next(((name, text) for name, due, text in urgent if due and name not in state.shown), None)
 
@@ -112,7 +112,7 @@ def _cache_text(can: Advice) -> str:
     )
 
 
-def _alone_text(state: State, can: Advice) -> str:
+def _single_step_text(state: State, can: Advice) -> str:
     if "link" not in state.working:
         return (
             "One program of the build works now, and all other steps wait for what it makes, or for memory. "

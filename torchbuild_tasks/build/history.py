@@ -271,12 +271,12 @@ def longest_build(store: Path, source: Path) -> PastBuild | None:
     for path in sorted((store / HISTORY).glob("*.json")):
         history = read_history(path, source, "")
         own = history.source == str(source)
-        if own or _release(Path(history.source)) == _release(source) != "":
+        if own or _release_series(Path(history.source)) == _release_series(source) != "":
             known[own] += (build for build in history.builds if build.steps)
     return max(known[True] or known[False], key=lambda build: build.seconds, default=None)
 
 
-def _release(source: Path) -> str:
+def _release_series(source: Path) -> str:
     """Return the two numbers of a checkout's release, as in 2.6; "" where it does not say them."""
     with contextlib.suppress(OSError):
         match = _RELEASE.match(read_bytes(source / "version.txt").decode("utf-8", "replace"))

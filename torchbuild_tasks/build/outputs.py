@@ -83,7 +83,7 @@ class Outputs(msgspec.Struct, frozen=True, kw_only=True):
     def _among(self, path: str, patterns: tuple[str, ...]) -> bool:
         if self.build and path.startswith(self.build):
             return True
-        return "/__pycache__/" not in path and _whole(patterns).fullmatch(path) is not None
+        return "/__pycache__/" not in path and _any_of(patterns).fullmatch(path) is not None
 
     def needs_name(self, path: str) -> bool:
         """Say whether a file that matches a pattern may also be someone else's, unless the build names it."""
@@ -92,14 +92,14 @@ class Outputs(msgspec.Struct, frozen=True, kw_only=True):
         sure = self.sure
         if self.build not in ("", BUILD):
             sure = (*sure, *(self.build + row.removeprefix(BUILD) for row in sure if row.startswith(BUILD)))
-        return _whole(sure).fullmatch(path) is None
+        return _any_of(sure).fullmatch(path) is None
 
     def reaches(self, folder: str) -> bool:
         """Say whether anything below this folder could match."""
         if self.build and (folder.startswith(self.build) or self.build.startswith(folder)):
             return True
         patterns = (*self.patterns, *self.others)
-        return not folder.endswith("/__pycache__/") and _leading(patterns).fullmatch(folder) is not None
+        return not folder.endswith("/__pycache__/") and _parents_of(patterns).fullmatch(folder) is not None
 
     def claim(
         self, before: Listing, after: Listing, earlier: Listing, *, until: int | None = None
@@ -141,7 +141,7 @@ class Outputs(msgspec.Struct, frozen=True, kw_only=True):
         }
         return frozenset(unknown).difference(find_named(unknown)) if unknown else frozenset()
 
-    def sort_out(
+    def split_removable(
         self, owned: Listing, now: Listing, tracked: Iterable[str]
     ) -> tuple[tuple[str, ...], tuple[tuple[str, str], ...]]:
         """Return files that a clean may remove, and those it keeps, each with the reason."""
@@ -159,12 +159,12 @@ class Outputs(msgspec.Struct, frozen=True, kw_only=True):
 
 
 @functools.lru_cache(maxsize=8)
-def _whole(patterns: tuple[str, ...]) -> re.Pattern[str]:
+def _any_of(patterns: tuple[str, ...]) -> re.Pattern[str]:
     return re.compile("|".join(_regex(pattern) for pattern in patterns), re.DOTALL)
 
 
 @functools.lru_cache(maxsize=8)
-def _leading(patterns: tuple[str, ...]) -> re.Pattern[str]:
+def _parents_of(patterns: tuple[str, ...]) -> re.Pattern[str]:
     """Return a regular expression for the folders above what the patterns match."""
     folders = set()
     for pattern in patterns:

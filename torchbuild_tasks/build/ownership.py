@@ -268,7 +268,7 @@ def plan_removal(
         _refuse_unrecorded(root, now)
     claimed = find_claimed(root, build_dir, outputs, now, log_time)
     owned = claimed.owned
-    files, kept = outputs.sort_out(owned, now, _select_tracked(root, owned))
+    files, kept = outputs.split_removable(owned, now, _select_tracked(root, owned))
     kept = (*kept, *((path, UNNAMED) for path in sorted(claimed.unnamed) if not path.endswith("/")))
     if inside and is_link(root / inside):
         kept = (*kept, (inside, "a symbolic link; what is behind it is not followed"))
@@ -289,7 +289,7 @@ def plan_stale(root: Path, build_dir: Path | str, outputs: Outputs, listed: Iter
     now = snapshot(root, outputs)
     recorded = read(root, OWNED) or {}
     stale = {path: stamp for path, stamp in recorded.items() if path in wanted}
-    files, kept = outputs.sort_out(stale, now, _select_tracked(root, stale))
+    files, kept = outputs.split_removable(stale, now, _select_tracked(root, stale))
     folders = _find_emptied(root, files, [path for path in recorded if path in now and path.endswith("/")])
     return Removal(root=str(root), files=files, folders=folders, kept=kept, planned=planned)
 
@@ -363,7 +363,7 @@ def remove(removal: Removal) -> Removed:
             failed.append((path, error.strerror or str(error)))
     for folder in removal.folders:
         with contextlib.suppress(OSError):
-            if _is_real(root, folder, real):
+            if _has_no_link(root, folder, real):
                 patience.rmdir(root / folder)
                 removed.add(folder)
     forget(root, removed)
@@ -372,7 +372,7 @@ def remove(removal: Removal) -> Removed:
 
 def _unlink(root: Path, path: str, planned: int, real: set[str], patience: Patience) -> int:
     """Remove one file and return its size; raises OSError."""
-    if not _is_real(root, path.rpartition("/")[0], real):
+    if not _has_no_link(root, path.rpartition("/")[0], real):
         raise OSError("a folder on the way to it is now a link")
     info = (root / path).lstat()
     # ctime is not compared: removing another hard link to the file changes it.
@@ -382,12 +382,12 @@ def _unlink(root: Path, path: str, planned: int, real: set[str], patience: Patie
     return info.st_size
 
 
-def _is_real(root: Path, folder: str, real: set[str]) -> bool:
+def _has_no_link(root: Path, folder: str, real: set[str]) -> bool:
     """Say whether every part of this path below the root is a folder and no link; `real` is a cache."""
     folder = folder.rstrip("/")
     if folder in real:
         return True
-    known = _is_real(root, folder.rpartition("/")[0], real) and is_folder((root / folder).lstat())
+    known = _has_no_link(root, folder.rpartition("/")[0], real) and is_folder((root / folder).lstat())
     if known:
         real.add(folder)
     return known

@@ -130,7 +130,7 @@ class _TrialRunner:
                 *(f"{name}={self._environ[name]}" for name in _ADDS_FLAGS if self._environ.get(name)),
             ),
             next_step="A launcher or a script around nvcc that drops or adds -gencode does this, and so do "
-            f"{' and '.join(_ADDS_FLAGS)}.\n{self._where()}",
+            f"{' and '.join(_ADDS_FLAGS)}.\n{self._log_hint()}",
         )
 
     def ask_caches(self, planned: Preflight) -> Iterator[str]:
@@ -189,10 +189,10 @@ class _TrialRunner:
         raise PreflightFailed(
             f"The planned compilers do not work: {_name(argv[0])} {how}.",
             looked=(*lines, f"$ {shlex.join(argv)}"),
-            next_step="\n".join(filter(None, (*why, self._where()))),
+            next_step="\n".join(filter(None, (*why, self._log_hint()))),
         )
 
-    def _where(self) -> str:
+    def _log_hint(self) -> str:
         path = self._work.ledger.log.path
         return f"The whole output: {path}\n--no-preflight goes on without this check."
 

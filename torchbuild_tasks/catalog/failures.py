@@ -51,7 +51,7 @@ def anchors(pattern: str) -> tuple[str, ...]:
         raise ValueError(f"it is not a regular expression: {error}") from None
     if reason := _hazard(pattern):
         raise ValueError(reason)
-    texts = tuple(max(runs, key=len, default="") for runs in _alternatives(pattern))
+    texts = tuple(max(runs, key=len, default="") for runs in _literals_by_alternative(pattern))
     if any(len(text) < SHORTEST for text in texts):
         raise ValueError(f"each alternative needs {SHORTEST} letters of plain text, outside of brackets")
     return texts
@@ -83,7 +83,7 @@ def _hazard(pattern: str) -> str:
     return ""
 
 
-def _alternatives(pattern: str) -> list[list[str]]:
+def _literals_by_alternative(pattern: str) -> list[list[str]]:
     """Return the literals outside of groups, for each alternative of the pattern."""
     every: list[list[str]] = [[""]]
     depth = 0

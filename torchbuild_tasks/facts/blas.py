@@ -53,7 +53,7 @@ def _look(probe: Probe, row: BlasRow, via: str, root: str) -> Library | None:
         libraries = tuple(probe.join(root, part) if part else root for part in _LIBRARIES)
     if via == "system" and root == "/usr":
         libraries = (probe.join(root, "lib", multiarch_triplet(probe)), *libraries)
-    folder = next((each for each in libraries if _holds(probe, row, each)), None)
+    folder = next((each for each in libraries if _has_files(probe, row, each)), None)
     if folder is None:
         return None
     includes = [probe.join(root, part) if part else root for part in _INCLUDES]
@@ -64,7 +64,7 @@ def _look(probe: Probe, row: BlasRow, via: str, root: str) -> Library | None:
     return Library(name=row.name, include=include, library=folder, found_via=via)
 
 
-def _holds(probe: Probe, row: BlasRow, folder: str) -> bool:
+def _has_files(probe: Probe, row: BlasRow, folder: str) -> bool:
     endings = (".lib", "_dll.lib") if probe.windows else (".so", ".a")
     start = "" if probe.windows else "lib"
     names = (f"{start}{name}{ending}" for name in row.libraries for ending in endings)

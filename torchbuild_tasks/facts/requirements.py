@@ -85,7 +85,7 @@ def install_requirements(probe: Probe, root: str, pyproject: Mapping[str, object
     if texts := tuple(dict.fromkeys(text for texts in lists for text in texts)):
         return texts
     setup = _parse(probe, root, "setup.py")
-    return _of_setup(setup) if setup else None
+    return _parse_setup(setup) if setup else None
 
 
 def _providers(pyproject: Mapping[str, object]) -> Iterator[str]:
@@ -129,7 +129,7 @@ def _lists_of(module: ast.Module) -> list[str]:
     return texts
 
 
-def _of_setup(module: ast.Module) -> tuple[str, ...] | None:
+def _parse_setup(module: ast.Module) -> tuple[str, ...] | None:
     """Return the requirements passed to setup(), including changes of a list variable."""
     calls = [
         node

@@ -67,7 +67,7 @@ def _look(probe: Probe, row: _Row, windows: Windows | None) -> Tool:
     path = next((found for file in files if (found := probe.which(file))), None)
     if path is not None:
         return _look_at_tool(probe, row, path, "PATH")
-    others = _elsewhere(probe, row, windows)
+    others = _other_folders(probe, row, windows)
     for folder, via in others:
         for file in row.files:
             if path := probe.program_at(probe.join(folder, file)):
@@ -92,7 +92,7 @@ def _look_at_tool(probe: Probe, row: _Row, path: str, via: str) -> Tool:
     return Tool(name=row.name, path=path, version=version, found_via=via)
 
 
-def _elsewhere(probe: Probe, row: _Row, windows: Windows | None) -> tuple[tuple[str, str], ...]:
+def _other_folders(probe: Probe, row: _Row, windows: Windows | None) -> tuple[tuple[str, str], ...]:
     """Return further folders, each with its description: those of installers that are not on PATH."""
     if windows is None:
         return ()

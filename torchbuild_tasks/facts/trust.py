@@ -35,7 +35,7 @@ def is_trusted(place: str) -> bool:
     return proof is not None and proof == digest(place)
 
 
-def is_believed(place: str) -> bool:
+def is_trusted_manifest(place: str) -> bool:
     """Say whether an unchanged manifest was written by a build here, or is trusted by the user."""
     state = os.path.realpath(trust.state_folder(os.environ))
     own = None if is_within(state, place) else trust.read_proof(Path(state), "manifests", place)

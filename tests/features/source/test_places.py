@@ -35,7 +35,7 @@ def test_a_checkout_is_published_over_nothing_or_an_empty_folder_alone(tmp_path:
         if exists:
             target.mkdir()
         assert places.is_free(target)
-        tree = places.growing_folder(target) / "tree"
+        tree = places.temporary_checkout(target) / "tree"
         tree.mkdir(parents=True)
         (tree / "version.txt").write_text("2.9.1", "utf-8")
         places.publish(tree, target)
@@ -52,7 +52,7 @@ def test_a_checkout_is_published_over_nothing_or_an_empty_folder_alone(tmp_path:
 
 def test_the_store_lists_whole_checkouts_and_unfinished_ones_apart(tmp_path: Path) -> None:
     sources = tmp_path / places.SOURCES
-    growing = places.growing_folder(sources / "main")
+    growing = places.temporary_checkout(sources / "main")
     for folder in (sources / "v2.9.1", sources / "other", growing):
         folder.mkdir(parents=True)
     places.write_note(sources / "v2.9.1", NOTE)

@@ -60,7 +60,7 @@ def jobserver(work: Work, to_come: Callable[[], float]) -> Iterator[Work]:
             work.report.note(f"Without a jobserver, with {environ.get('MAX_JOBS')} jobs: {error}.")
             yield work
             return
-        at_end.callback(_tell, work, served)
+        at_end.callback(_report_use, work, served)
         yield replace(work, environ=served.environment(environ))
 
 
@@ -91,7 +91,7 @@ def jobs_at_once(work: Work) -> int:
     return int(jobs) if jobs.isdecimal() else 1
 
 
-def _tell(work: Work, served: Served) -> None:
+def _report_use(work: Work, served: Served) -> None:
     use = JobserverUse(
         most=served.most + 1, fewest=served.fewest + 1, held_seconds=round(served.held_seconds, 1)
     )

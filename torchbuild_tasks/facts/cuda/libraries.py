@@ -61,11 +61,11 @@ def _look(probe: Probe, place: Place) -> Library | None:
         include=parent(header) if header else None,
         library=parent(file) if file else None,
         found_via=place.found_via,
-        built_for=_note(probe, parent(parent(header))) if header and place.name == "magma" else None,
+        built_for=_built_for(probe, parent(parent(header))) if header and place.name == "magma" else None,
     )
 
 
-def _note(probe: Probe, root: str) -> BuiltFor | None:
+def _built_for(probe: Probe, root: str) -> BuiltFor | None:
     """Return the target of a library that `helpers build` made; None for others."""
     try:
         return from_json(BuiltFor, parse_json(probe.read(probe.join(root, *NOTE)) or ""), "note")
@@ -81,8 +81,8 @@ def _version_of_file(probe: Probe, file: str | None) -> str | None:
 
 def _places(probe: Probe, pythons: Sequence[Python]) -> Iterator[Place]:
     for name in LIBRARIES:
-        yield from _by_variables(probe, name)
-        yield from _of_windows(probe, name) if probe.windows else _of_linux(probe, name)
+        yield from _places_in_variables(probe, name)
+        yield from _places_of_installer(probe, name) if probe.windows else _of_linux(probe, name)
         if prefix := probe.variable("CONDA_PREFIX"):
             root = probe.join(prefix, "Library") if probe.windows else prefix
             yield _below(probe, name, "CONDA_PREFIX", root)
@@ -95,7 +95,7 @@ def _below(probe: Probe, name: str, found_via: str, root: str) -> Place:
     return Place(name, found_via, (probe.join(root, "include"),), libraries)
 
 
-def _by_variables(probe: Probe, name: str) -> Iterator[Place]:
+def _places_in_variables(probe: Probe, name: str) -> Iterator[Place]:
     """Yield the places in variables: a root, or separate headers and library (a folder or a file)."""
     for variable in (text.format(name.upper()) for text in ROOTS):
         if value := probe.variable(variable):
@@ -122,7 +122,7 @@ def _of_linux(probe: Probe, name: str) -> Iterator[Place]:
     yield Place(name, "system", includes, (f"/usr/lib/{arch}", *SYSTEM_LIBRARIES))
 
 
-def _of_windows(probe: Probe, name: str) -> Iterator[Place]:
+def _places_of_installer(probe: Probe, name: str) -> Iterator[Place]:
     """Yield the folders of cuDNN's installer for Windows: one for each of its versions and each CUDA."""
     programs = probe.variable("ProgramW6432") or probe.variable("ProgramFiles") or "C:\\Program Files"
     installed = probe.join(programs, CUDNN_FOR_WINDOWS)

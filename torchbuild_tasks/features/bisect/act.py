@@ -1,4 +1,4 @@
-"""`bisect`: builds one commit after the other in a worktree of its own and lets a command judge each.
+"""Run a bisect: build one commit after the other in a worktree of its own and test each by a command.
 
 All that is known stands in one file, written whole after each verdict; which commit comes next follows from
 it, so a run that was killed at any moment goes on from the last verdict.
@@ -52,7 +52,7 @@ _SECONDS: Final = 600.0
 
 
 class Advice(msgspec.Struct, frozen=True, kw_only=True):
-    """The answer of git: the commit to try and how many are left, or the first bad one, or why there is none.
+    """The answer of git: the next commit and how many are left, or the first bad one, or an error.
 
     Where skipped commits hide it, `first_bad` are all that it can be, the oldest last.
     """
@@ -64,7 +64,7 @@ class Advice(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def next_commit(git: Git, log: Path, text: str) -> Advice:
-    """Let git judge all that is known, which `text` tells as `git bisect replay` reads it."""
+    """Ask git for the next commit; `text` are the steps so far, in the format of `git bisect replay`."""
     write_atomic(log, text.encode(), error=SourceError)
     captured = git.ask("bisect", "replay", str(log), timeout=_SECONDS)
     output = captured.stdout.decode("utf-8", "surrogateescape")
@@ -84,7 +84,7 @@ def next_commit(git: Git, log: Path, text: str) -> Advice:
 
 
 def commits_of(git: Git, words: str) -> tuple[str, ...]:
-    """Return the commits of a ref, or of a range `A..B`, as `git bisect skip` takes it.
+    """Return the commits of a ref, or of a range `A..B`, as for `git bisect skip`.
 
     Raises:
         SourceError: there is no such ref.
@@ -98,16 +98,16 @@ def commit_title(git: Git, commit: str) -> str:
     return git.output("log", "-1", "--format=%s", commit) or ""
 
 
-def whole_message(git: Git, commit: str) -> str:
-    """Return who made a commit, when, and its whole message."""
+def full_message(git: Git, commit: str) -> str:
+    """Return a commit's author, date and full message."""
     return git.run("log", "-1", "--format=commit %H%nAuthor: %an <%ae>%nDate:   %ad%n%n%w(0,4,4)%B", commit)
 
 
-# ---------------- one step: the commit that is checked out is built, and the command judges it
+# ---------------- one step: build the checked-out commit, and run the command
 
 
 class Built(msgspec.Struct, frozen=True, kw_only=True):
-    """The subject of the command: the folder `source`, and the torch that was built from it.
+    """The input of the command: the checkout `source`, and the torch built from it.
 
     `env_file` is the build's, "" where nothing was built; `python` is the Python that was chosen, "" for
     none; `imports` says whether it got a torch.
@@ -126,7 +126,7 @@ _TAIL: Final = 12  # lines of a command that stopped the bisect
 
 
 def require_own_python(plan: BuildPlan, agreed: bool) -> None:
-    """Refuse to install each torch into an environment of the user's, unless that is agreed to.
+    """Refuse to install each torch into an environment of the user's, unless they agree.
 
     Raises:
         UsageError: it is not.
@@ -140,7 +140,7 @@ def require_own_python(plan: BuildPlan, agreed: bool) -> None:
 
 
 def try_commit(memory: Bisection, title: str, logs: Path, build: Build, report: Reporter) -> Step:
-    """Build what is checked out and let the command judge it.
+    """Build the checked-out commit and test it by the command.
 
     Raises:
         BuildFailed: the machine, not the commit, made the build fail, or the command says stop.
@@ -160,7 +160,8 @@ def try_commit(memory: Bisection, title: str, logs: Path, build: Build, report: 
         verdict = "skip"
         because = " ".join(("it cannot be built here:", error.what, *reasons))
     except PatchRefused as error:
-        verdict, because = "skip", f"it cannot be patched: {error.what}"
+        verdict = "skip"
+        because = f"it cannot be patched: {error.what}"
     else:
         path = logs / f"{len(memory.steps) + 1:03}-{commit[:10]}.log"
         verdict, because = _run_command(memory, built, path, report)
@@ -182,13 +183,13 @@ def _run_command(memory: Bisection, built: Built, log: Path, report: Reporter) -
         log.parent.mkdir(parents=True, exist_ok=True)
     tail = process.Tail(report.block, _TAIL)
     environ = _environ(memory, built)
-    # On Windows a process's working folder cannot be removed; what is left of it is the system's to clear.
+    # On Windows a process's working folder cannot be removed; the system clears leftovers.
     with (
         tempfile.TemporaryDirectory(prefix="torchbuild-bisect-", ignore_cleanup_errors=True) as empty,
         translate_errors(SourceError, log),
         log.open("wb", buffering=0) as sink,
     ):
-        # A command that uses torch would end with 1 and blame the commit for what another one has left.
+        # A command that uses torch would end with 1, and the commit would wrongly be bad.
         if built.imports and (reason := _import_error(built.python, environ, empty)):
             return "skip", f"the built torch cannot be imported: {reason}"
         report.command(memory.command)
@@ -205,7 +206,7 @@ def _run_command(memory: Bisection, built: Built, log: Path, report: Reporter) -
 
 
 def _import_error(python: str, environ: Mapping[str, str], empty: str) -> str:
-    """Return why the built Python does not import torch; "" when it does."""
+    """Return why the built Python cannot import torch; "" if it can."""
     captured = process.capture((python, "-c", "import torch"), env=environ, cwd=empty)
     output = captured.error_text.splitlines()
     return "" if captured.rc == 0 else output[-1] if output else f"exit code {captured.rc}"
@@ -230,13 +231,16 @@ def _environ(memory: Bisection, built: Built) -> Mapping[str, str]:
 
 
 FOLDER: Final = "bisect"  # in .torchbuild of the checkout
-_STATE, _LOG, _FOR_GIT, _STEPS = "bisect.json", "log.txt", "for-git.txt", "steps"
+_STATE = "bisect.json"
+_LOG = "log.txt"
+_FOR_GIT = "for-git.txt"
+_STEPS = "steps"
 
 _BEGIN: Final = "Write: bisect --good REF --bad REF -- COMMAND   or, to go on: bisect --resume"
 
 
 class Session(msgspec.Struct, frozen=True, kw_only=True):
-    """A bisect's places: the user's checkout, and our folder with the worktree and the memory."""
+    """The folders of a bisect: the user's checkout, and ours with the worktree and the state."""
 
     git: Git
     folder: Path
@@ -248,12 +252,12 @@ class Session(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def log(self) -> Path:
-        """Return the file that lists for a person what was tried."""
+        """Return the file with the log for a person."""
         return self.folder / _LOG
 
 
 class BisectResult(msgspec.Struct, frozen=True, kw_only=True):
-    """The end of a bisect: the first bad commit, or all that it can be, with their messages."""
+    """The result of a bisect: the first bad commit, or the candidates, with their messages."""
 
     first_bad: tuple[str, ...]
     messages: tuple[str, ...]
@@ -262,7 +266,7 @@ class BisectResult(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def open_session(root: Path, config: tuple[str, ...] = ()) -> Session:
-    """Return the bisect of a checkout and make its folder.
+    """Return the bisect of a checkout, and create its folder.
 
     Raises:
         SourceError: the checkout is not a git repository.
@@ -277,19 +281,21 @@ def open_session(root: Path, config: tuple[str, ...] = ()) -> Session:
 
 
 def read_memory(session: Session) -> Bisection | None:
-    """Read what is known of the bisect in this checkout; None when there is none."""
+    """Read the state of the bisect in this checkout; None without one."""
     path = session.folder / _STATE
     return read_bisection(read_bytes(path), str(path)) if path.is_file() else None
 
 
 def begin(session: Session, request: BisectRequest) -> Bisection:
-    """Return the memory of a bisect that begins.
+    """Return the state of a new bisect.
 
     Raises:
         UsageError: a part of the question is missing.
         SourceError: there is no such ref.
     """
-    good, bad, command = request.good, request.bad, request.words
+    good = request.good
+    bad = request.bad
+    command = request.words
     missing = [
         word for word, value in (("--good", good), ("--bad", bad), ("-- COMMAND", command)) if not value
     ]
@@ -311,14 +317,14 @@ def begin(session: Session, request: BisectRequest) -> Bisection:
 
 
 def _absolute_word(start: Path, word: str, *, first: bool) -> str:
-    """Return a word that names a file as its whole path, for the command runs in an empty folder."""
+    """Return a word that names a file as an absolute path, because the command runs in an empty folder."""
     if first and not any(mark in word for mark in (os.sep, os.altsep or os.sep)):
         return word  # a program on PATH
     return str(start / word) if (start / word).is_file() else word
 
 
 def memory_of(session: Session, request: BisectRequest) -> Bisection:
-    """Return the bisect to work on: the one under way, when it is to go on or asks the same, else a new one.
+    """Return the running bisect if it is continued or repeated, else a new one.
 
     Raises:
         UsageError: none is under way, or another one.
@@ -347,13 +353,13 @@ def _with_skips(session: Session, memory: Bisection, skip: tuple[str, ...]) -> B
 
 
 def flags_of(memory: Bisection, request: BisectRequest, session: Session, config: str | None) -> BuildRequest:
-    """Return the flags of each build; the worktree is ours, so nothing in it is asked about."""
+    """Return the flags of each build, without questions, because the worktree is ours."""
     flags = request_again(memory.request, request, str(session.tree.folder))
     return replace(flags, words=(), yes=True, torch=None, name=None, json=False, config=config)
 
 
 def write_memory(session: Session, memory: Bisection) -> Bisection:
-    """Write the memory, and the log of it for a person."""
+    """Write the state, and the log for a person."""
     files.write_atomic(session.folder / _STATE, dumps(memory).encode(), error=SourceError, private=True)
     files.write_atomic(session.log, log_text(memory).encode("utf-8", "backslashreplace"), error=SourceError)
     return memory
@@ -388,21 +394,21 @@ def run(
         step_report = report.inner(f"bisect step {number}, {advice.commit[:10]}, {advice.remaining}")
         step_report.stage(title)
         memory = write_memory(session, replace(memory, testing=advice.commit))
-        patches.bring(session.tree.folder, ())  # a build may have applied them; they would stand in the way
+        patches.bring(session.tree.folder, ())  # a build may have applied them, which prevents the checkout
         _check_out(session, advice.commit, access, memory)
         step = try_commit(memory, title, session.folder / _STEPS, build, step_report)
         memory = write_memory(session, replace(memory, steps=(*memory.steps, step), testing=""))
         report.note(f"{number}  {step_line(step)}", alone=True)
     return BisectResult(
         first_bad=memory.first_bad,
-        messages=tuple(whole_message(session.git, commit) for commit in memory.first_bad),
+        messages=tuple(full_message(session.git, commit) for commit in memory.first_bad),
         steps=memory.steps,
         log=str(session.log),
     )
 
 
 def _prepare(session: Session, memory: Bisection, report: Reporter, access: Access | None) -> None:
-    """Add or finish the worktree; remove the locks of a git that was killed in it."""
+    """Add or complete the worktree; remove the locks of a killed git in it."""
     known = [each for each in worktree.entries(session.git) if each.folder == session.tree.folder.resolve()]
     if known and known[0].state == "here":
         _break_locks(session.tree)
@@ -412,7 +418,7 @@ def _prepare(session: Session, memory: Bisection, report: Reporter, access: Acce
 
 
 def _check_out(session: Session, commit: str, access: Access | None, memory: Bisection) -> None:
-    """Move the worktree to a commit; one of which a submodule is not available can be left out.
+    """Check out a commit in the worktree; one with an unavailable submodule can be skipped.
 
     Raises:
         SourceError: it cannot be moved; the way round it is named.
@@ -426,7 +432,7 @@ def _check_out(session: Session, commit: str, access: Access | None, memory: Bis
 
 
 def _break_locks(tree: Git) -> None:
-    """Remove the locks of a git that was killed; the caller's lock keeps other runs out."""
+    """Remove the locks of a killed git; the caller's lock excludes other runs."""
     cut_off.remove_locks(tree.folder, Path(tree.run("rev-parse", "--absolute-git-dir")))
 
 
@@ -438,7 +444,7 @@ def _no_end_error(session: Session, problem: str) -> SourceError:
 
 
 def reset(session: Session, report: Reporter) -> None:
-    """Remove the worktree of the bisect and all that is remembered of it.
+    """Remove the worktree and the state of the bisect.
 
     Raises:
         SourceError: something in the worktree would be lost.
@@ -459,7 +465,7 @@ def reset(session: Session, report: Reporter) -> None:
 
 
 def _remove_env_files(tree: Path) -> None:
-    """Remove the files that a build of ours writes into a checkout and that git does not know."""
+    """Remove the untracked files that a build of ours writes into a checkout."""
     for path in (*tree.glob("env_set.*"), tree / "torchbuild.lock"):
         if path.is_file() and b"torchbuild" in path.read_bytes()[:400]:
             files.unlink(path)

@@ -1,4 +1,4 @@
-"""The memory of a bisect, what an exit code means in it, and how it is written for git and for a person.
+"""The state of a bisect, the meaning of exit codes, and the state's forms for git and for a person.
 
 Which commit comes next is git's to say: all that was found out is written as the log that `git bisect
 replay` reads, so nothing but this memory has to survive a kill.
@@ -17,12 +17,12 @@ from torchbuild_tasks.values import from_json, parse_json
 BISECT_SCHEMA: Final = 1
 Verdict = Literal["good", "bad", "skip"]
 
-# Causes that lie with the machine (ids of data/failures.toml): they would skip one commit after another.
+# Causes in the machine (ids of data/failures.toml), which would fail one commit after another.
 _OF_THE_MACHINE: Final = ("oom", "disk-full")
 
 
 class Step(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """One commit that was tried; `because` is the reason in words, `log` the command's output."""
+    """One tested commit; `because` is the reason as text, `log` the command's output."""
 
     commit: str
     title: str
@@ -34,7 +34,7 @@ class Step(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
 
 
 class Bisection(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The whole memory. `good` and `bad` are commits, `asked` how they were named, `start` where.
+    """The state of a bisect. `good` and `bad` are commits, `asked` their names by the user.
 
     `testing` is the commit that is being tried. In the end `first_bad` holds the first bad commit, or
     all that it can be where skipped ones hide it.
@@ -54,7 +54,7 @@ class Bisection(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
 
     @property
     def builds(self) -> bool:
-        """Say whether each commit is built before the command judges it."""
+        """Say whether each commit is built before the command runs."""
         return not self.request.get("no_build")
 
     def asks_the_same(self, other: Bisection) -> bool:
@@ -63,7 +63,7 @@ class Bisection(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
 
 
 def read_bisection(data: bytes, path: str) -> Bisection:
-    """Read the memory of a bisect.
+    """Parse the state of a bisect.
 
     Raises:
         UsageError: it is damaged, or of a newer version.
@@ -82,7 +82,7 @@ def read_bisection(data: bytes, path: str) -> Bisection:
 
 
 def judge(code: int) -> tuple[Verdict, str] | None:
-    """Return what an exit code of the command means, as in `git bisect run`; None for "stop".
+    """Return the verdict of an exit code, as in `git bisect run`; None for "stop".
 
     126 and 127 are a shell's "cannot run" and "not found", and minus a signal's number is a kill: neither
     says anything about a commit.
@@ -97,12 +97,12 @@ def judge(code: int) -> tuple[Verdict, str] | None:
 
 
 def is_machines_fault(diagnoses: Sequence[str]) -> bool:
-    """Say whether the causes of a failed build would make any other commit fail on this machine too."""
+    """Say whether the causes of a failed build would make any other commit fail here, too."""
     return any(name.startswith(_OF_THE_MACHINE) for name in diagnoses[:1])
 
 
 def git_log(bisection: Bisection) -> str:
-    """Return everything that is known, as `git bisect replay` reads it.
+    """Return all steps in the format of `git bisect replay`.
 
     The ends stand in lines of their own: where a good one is no ancestor of the bad one (a release's tag),
     git asks about the commit where they part, and `start` with both ends would end the replay there (2.39).
@@ -121,7 +121,7 @@ def step_line(step: Step) -> str:
 
 
 def log_text(bisection: Bisection) -> str:
-    """Return the log for a person: what was asked, and a line for each step."""
+    """Return the log for a person: the request, and a line for each step."""
     lines = [f"bisect {bisection.asked} -- {' '.join(bisection.command)}"]
     for number, step in enumerate(bisection.steps, 1):
         lines.append(f"{number:3}  {step.verdict:4}  {step.commit[:10]}  {step.title}")

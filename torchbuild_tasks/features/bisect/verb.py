@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def bisect_text(result: BisectResult) -> str:
-    """Name the first bad commit, or those among which skipped ones hide it; each step was told before."""
+    """Return the first bad commit, or the candidates if some were skipped; each step was shown before."""
     if len(result.first_bad) == 1:
         head = f"{result.first_bad[0]} is the first bad commit\n"
     else:
@@ -34,7 +34,7 @@ def run(request: BisectRequest, report: Reporter) -> Outcome:
 
 
 def find_first_bad(request: BisectRequest, report: Reporter) -> BisectResult | None:
-    """Build one commit after the other in a worktree and let a command judge; None after --reset."""
+    """Build and test one commit after the other in a worktree; return None after --reset."""
     from torchbuild_tasks.context import fetching_of, look, needed_submodules, require_checkout
     from torchbuild_tasks.features.bisect import act
     from torchbuild_tasks.system import lock
@@ -62,7 +62,7 @@ def find_first_bad(request: BisectRequest, report: Reporter) -> BisectResult | N
 
 
 def _try_build(flags: BuildRequest, agreed: bool, report: Reporter) -> Built:
-    """Build what is checked out now; what the verification says is left to the bisect's command.
+    """Build the checked-out commit; the bisect's command decides, not the verification.
 
     Raises:
         BuildFailed: it cannot be built, or has no such target.

@@ -1,4 +1,4 @@
-"""The parts that a build misses on this machine, and the commands of a package manager that install them."""
+"""Decide which missing packages a build needs, and the commands that install them."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from torchbuild_tasks.values import replace
 
 
 class Missing(msgspec.Struct, frozen=True, kw_only=True):
-    """One part that is missing; `name` is its name for the package manager, "" where it has none."""
+    """One missing package; `name` is its name in the package manager, "" if it has none."""
 
     package: str
     kind: Literal["needed", "faster"]
@@ -26,7 +26,7 @@ class Missing(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Bootstrap(msgspec.Struct, frozen=True, kw_only=True):
-    """The missing parts and the commands for them; once these `ran`, the parts that are `left`."""
+    """The missing packages and the commands for them; after these `ran`, the packages that are `left`."""
 
     manager: str
     missing: tuple[Missing, ...]
@@ -52,7 +52,7 @@ def plan_bootstrap(question: Question, *, administrator: bool) -> Bootstrap:
 
 
 def require_commands(plan: Bootstrap) -> None:
-    """Refuse a plan that cannot install everything that is needed.
+    """Refuse a plan that cannot install all needed packages.
 
     Raises:
         UsageError: no package manager is known here, or it has no name for what is needed.

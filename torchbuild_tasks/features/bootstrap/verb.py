@@ -1,4 +1,4 @@
-"""`bootstrap`: say what the machine lacks and which commands bring it; --yes runs them."""
+"""`bootstrap`: list missing packages and the commands that install them; --yes runs them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from torchbuild_tasks.verbs import Outcome
 
 
 def bootstrap_text(plan: Bootstrap) -> str:
-    """List what is missing, then what was or could be run."""
+    """Return the missing packages, then the commands, run or not."""
     if not plan.missing:
         return "Nothing is missing.\n"
     lines = ["Missing", *map(_line, plan.missing)]
@@ -35,14 +35,14 @@ def _line(each: Missing) -> str:
 
 
 def run(request: BuildRequest, report: Reporter) -> Outcome:
-    """Say what the machine lacks and which commands bring it; --yes runs them and looks again."""
+    """List missing packages and the commands that install them; --yes runs these and checks again."""
     bootstrap = install_missing(request, report)
     lacks = any(each.kind == "needed" for each in bootstrap.left)
     return Outcome(bootstrap, bootstrap_text(bootstrap), RequirementsError.exit_code if lacks else 0)
 
 
 def install_missing(request: BuildRequest, report: Reporter) -> Bootstrap:
-    """Plan the commands; with --yes run them, and say what is missing still."""
+    """Plan the commands; with --yes run them, and report what is still missing."""
 
     from torchbuild_tasks.features.bootstrap.choose import require_commands
     from torchbuild_tasks.system.signals import interruptible
@@ -67,7 +67,7 @@ def _plan(request: BuildRequest) -> Bootstrap:
 
 
 def install(plan: Bootstrap, report: Reporter) -> None:
-    """Run its commands, one after the other.
+    """Run the commands, one after the other.
 
     Raises:
         RequirementsError: one ended with an error; the message has the last lines that it printed.

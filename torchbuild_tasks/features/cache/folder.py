@@ -1,4 +1,4 @@
-"""The folder of a cache, looked at before hours of compiling depend on it, and what is remembered of it.
+"""Check a cache's folder before hours of compiling depend on it, and record its settings.
 
 The memory is a file outside of it: sccache takes every file in its folder for an entry to evict.
 """
@@ -18,12 +18,12 @@ from torchbuild_tasks.errors import UsageError
 from torchbuild_tasks.system.files import write_json
 from torchbuild_tasks.system.reading import read_json
 
-# With less than this (bytes) a cache would only evict, and the build needs the space itself.
+# Bytes: with less space a cache would only evict, and the build itself needs it.
 LEAST: Final = 256 << 20
 
 
 class Folder(msgspec.Struct, frozen=True, kw_only=True):
-    """A folder as it was found: `created` by us just now; `problem` is why it is no use.
+    """The state of a folder: `created` by us just now; `problem` is why it cannot be used.
 
     `read_only`: what is in it can be used, and nothing be added.
     """
@@ -35,7 +35,7 @@ class Folder(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def look_into(path: Path, least: int = LEAST) -> Folder:
-    """Make the folder if it is not there, and write a byte into it.
+    """Create the folder if it is missing, and test that it can be written.
 
     Args:
         path: the cache's folder.
@@ -60,7 +60,7 @@ def look_into(path: Path, least: int = LEAST) -> Folder:
 
 
 def _write(folder: Path) -> None:
-    """Write a whole block: a full disk still takes an empty file."""
+    """Write a block: on a full disk an empty file can still be created."""
     probe = folder / f".torchbuild-probe.{os.getpid()}"
     try:
         probe.write_bytes(b"\0" * 4096)
@@ -70,7 +70,7 @@ def _write(folder: Path) -> None:
 
 
 class Memory:
-    """One JSON file; one that cannot be read or written only costs a warning that is not given."""
+    """The record of a folder in a JSON file; if it cannot be read or written, only a warning is lost."""
 
     def __init__(self, path: Path | None) -> None:
         self._path = path
@@ -82,22 +82,22 @@ class Memory:
             self._made = [str(folder) for folder in data.get("made", [])]
 
     def list_settings(self, folder: Path) -> Sequence[Mapping[str, str]]:
-        """Return the combinations of settings that builds have used with this folder, the newest last."""
+        """Return the combinations of settings of builds with this folder, the newest last."""
         return self._seen.get(str(folder), [])
 
     def is_ours(self, folder: Path) -> bool:
-        """Return whether a build of ours made the folder, so that it may be emptied."""
+        """Say whether a build of ours created the folder, so that it may be emptied."""
         return str(folder) in self._made
 
     def keep(self, folder: Path, seen: Sequence[Mapping[str, str]], *, created: bool) -> None:
-        """Remember; at once on disk."""
+        """Write the record."""
         self._seen[str(folder)] = [dict(each) for each in seen]
         if created and str(folder) not in self._made:
             self._made.append(str(folder))
         self._write()
 
     def forget(self, folder: Path) -> None:
-        """After the folder was emptied: nothing it was filled with counts any more."""
+        """Reset the record after the folder was emptied."""
         self._seen.pop(str(folder), None)
         self._write()
 

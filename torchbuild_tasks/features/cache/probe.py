@@ -1,4 +1,4 @@
-"""Ask shared caches whether they answer, before a build and while it runs.
+"""Test whether shared caches respond, before and during a build.
 
 One that dies while sccache uses it would hold up every miss for a minute.
 """
@@ -18,11 +18,11 @@ from torchbuild_tasks.features.cache.address import REAPI, Remote
 SECONDS: Final = 3.0
 _REFUSED: Final = ("-NOAUTH", "-WRONGPASS", "-ERR invalid password", "-ERR AUTH")
 _SETTINGS: Final = b"\0\0\0\4\0\0\0\0\0"  # an empty frame of type 4 (RFC 9113, 4.1 and 6.5)
-EVERY: Final = 3.0  # seconds between two looks
+EVERY: Final = 3.0  # seconds between two tests
 
 
 def why_unreachable(remote: Remote, seconds: float = SECONDS) -> str:
-    """Return "" when the shared cache answers within `seconds`, else why it cannot be used. Never raises."""
+    """Return "" if the shared cache responds within `seconds`, else why it cannot be used. Never raises."""
     try:
         if remote.web:
             return _web(remote, seconds)
@@ -36,10 +36,12 @@ def why_unreachable(remote: Remote, seconds: float = SECONDS) -> str:
 
 
 class _Connection:
-    """A socket with one deadline for everything."""
+    """A socket with one deadline for all operations."""
 
     def __init__(self, plain: socket.socket, deadline: float) -> None:
-        self._socket, self._deadline, self._rest = plain, deadline, b""
+        self._socket = plain
+        self._deadline = deadline
+        self._rest = b""
 
     def __enter__(self) -> _Connection:
         return self
@@ -93,7 +95,7 @@ def _connect(remote: Remote, seconds: float) -> _Connection:
 
 
 def _redis(connection: _Connection, remote: Remote) -> str:
-    """AUTH where there is a password, then PING, in Redis's own protocol."""
+    """Send AUTH if there is a password, then PING, in Redis's protocol."""
     if remote.password:
         connection.send(_command("AUTH", *filter(None, (remote.user, remote.password))))
         if not (reply := connection.line()).startswith("+OK"):
@@ -111,7 +113,7 @@ def _command(*words: str) -> bytes:
 
 
 def _probe_memcached(connection: _Connection, remote: Remote) -> str:
-    """Ask for the version; one with a login speaks another protocol, so it is only connected to."""
+    """Query the version; with a login the protocol is another, so only connect."""
     if remote.user:
         return ""
     connection.send(b"version\r\n")
@@ -120,13 +122,13 @@ def _probe_memcached(connection: _Connection, remote: Remote) -> str:
 
 
 def _grpc(connection: _Connection, remote: Remote) -> str:
-    """Begin HTTP/2 (RFC 9113, 3.4): each side opens with its settings, and a server that hangs sends none."""
+    """Start HTTP/2 (RFC 9113, 3.4): each side sends its settings; a server that hangs sends none."""
     connection.send(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + _SETTINGS)
     return "" if connection.bytes(len(_SETTINGS))[3] == _SETTINGS[3] else "it does not speak HTTP/2"
 
 
 def _web(remote: Remote, seconds: float) -> str:
-    """Send a HEAD request: any answer will do but a server's failure and, for WebDAV, a refused login."""
+    """Send a HEAD request; accept any response but a server error and, for WebDAV, a refused login."""
     import requests
 
     auth = (remote.user, remote.password) if remote.level == "webdav" and remote.user else None
@@ -142,7 +144,7 @@ def _web(remote: Remote, seconds: float) -> str:
 
 
 class Watch:
-    """A thread that asks each shared cache every few seconds, and reports once when one is gone.
+    """A thread that tests each shared cache every few seconds, and reports once if one fails.
 
     Args:
         probes: by name, a function that returns "" while the shared cache answers, else why not.
@@ -156,7 +158,9 @@ class Watch:
         on_lost: Callable[[str, str], None],
         every: float = EVERY,
     ) -> None:
-        self._probes, self._on_lost, self._every = probes, on_lost, every
+        self._probes = probes
+        self._on_lost = on_lost
+        self._every = every
         self._over = threading.Event()
         self._thread = threading.Thread(target=self._look, name="shared cache", daemon=True)
 
@@ -175,7 +179,7 @@ class Watch:
     def _look(self) -> None:
         while not self._over.wait(self._every):
             for name, probe in self._probes.items():
-                # A second time, for a server that is busy for a moment is not gone.
+                # Test again: a server may be busy for a moment.
                 if (probe() and not self._over.is_set()) and (reason := probe()):
                     if not self._over.is_set():
                         self._on_lost(name, reason)

@@ -1,4 +1,4 @@
-"""Run the compiler caches of a build: prepared before CMake, watched, counted and stopped at the end."""
+"""Run the compiler caches of a build: start them before CMake, watch, count and stop them."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from torchbuild_tasks.system.remove import remove_tree
 from torchbuild_tasks.values import replace
 
 Say = Callable[[str], None]
-# How each tool is set to pass everything on, and to read only.
+# The settings by which each tool is bypassed, or only read.
 PASS: Final = {
     "ccache": {"CCACHE_DISABLE": "1"},
     "sccache": {"SCCACHE_NO_CACHE": "1"},
@@ -32,14 +32,14 @@ PASS: Final = {
 }
 READ_ONLY: Final = {"ccache": {"CCACHE_READONLY": "1"}, "sccache": {"SCCACHE_LOCAL_RW_MODE": "READ_ONLY"}}
 _SIZE: Final = {"ccache": "CCACHE_MAXSIZE", "sccache": "SCCACHE_CACHE_SIZE"}
-_SELDOM: Final = 10  # how much rarer our own server is looked at, which takes a program
-_LOGIN: Final = ("_USERNAME", "_PASSWORD", "_TOKEN")  # how variables of one end
+_SELDOM: Final = 10  # our own server is tested so much more rarely, since that starts a program
+_LOGIN: Final = ("_USERNAME", "_PASSWORD", "_TOKEN")  # suffix of such variables
 _LAUNCHERS: Final = tuple(f"CMAKE_{name}_COMPILER_LAUNCHER" for name in ("C", "CXX", "CUDA"))
 
 
 @dataclasses.dataclass(kw_only=True)
 class Running:
-    """The caches of a build under way: `environ` is the build's; `reports` stand there at the end.
+    """The running caches of a build: `environ` is the build's; `reports` are set at the end.
 
     `unlaunched`: the launcher had to be taken out of it, so that CMake has to run again.
     """
@@ -50,7 +50,7 @@ class Running:
 
 
 class Distributor(Protocol):
-    """Sends compiles to other machines through sccache's server; features/cluster has it."""
+    """Sends compiles to other machines through sccache's server; implemented in features/cluster."""
 
     def server_settings(self, root: Path, say: Say, /) -> dict[str, str]: ...
     def sending(
@@ -79,7 +79,7 @@ def cache_running(
     whole: bool = True,
     goes_on: bool = False,
 ) -> Iterator[Running]:
-    """Have the caches of a plan work while the body runs; then count, say and stop.
+    """Run the caches of a plan during the body; then count, report and stop.
 
     Args:
         plan: None for a build without a cache: nothing happens then.
@@ -128,7 +128,11 @@ class _One:
     ) -> None:
         self._whole = whole
         self._goes_on = goes_on
-        self._tool, self._plan, self._running, self._memory, self._say = tool, plan, running, memory, say
+        self._tool = tool
+        self._plan = plan
+        self._running = running
+        self._memory = memory
+        self._say = say
         self._server: server.Server | None = None
         self._logged, self._before = Path(), ""
         home = server.HOMES.get(tool.name)
@@ -137,11 +141,12 @@ class _One:
         self._changes: tuple[str, ...] = ()
         if 0 < size < plan.size and _SIZE[tool.name] not in running.environ:
             running.environ[_SIZE[tool.name]] = str(plan.size)
-        self._look()
+        self._check_folder()
 
-    def _look(self) -> None:
-        """Say before the build what would make the cache useless, and have the tool pass everything on."""
-        name, folder = self._tool.name, self._folder
+    def _check_folder(self) -> None:
+        """Check the cache's folder and settings before the build; bypass it if the folder is unusable."""
+        name = self._tool.name
+        folder = self._folder
         if folder is None:
             return
         if folder.problem:
@@ -164,11 +169,11 @@ class _One:
         distributor: Distributor | None,
         at_end: contextlib.ExitStack,
     ) -> None:
-        """Start the server, with the shared caches that answer, and watch these."""
+        """Start the server with the shared caches that respond, and watch these."""
         environ, self._running.environ = self._running.environ, server.disk_only(self._running.environ)
         remotes = tuple(_with_login(remote, environ) for remote in remotes)
         remotes = tuple(remote for remote in remotes if self._answers(remote))
-        if remotes:  # those named by --cache alone, with a login that the environment has for them
+        if remotes:  # only those of --cache, with logins from the environment
             environ = {k: v for k, v in environ.items() if not server.REMOTE.match(k) or k.endswith(_LOGIN)}
         away = distributor.server_settings(root, self._say) if distributor else {}
         started = server.Server(self._tool.program, own_place(root, name), environ | away)
@@ -177,7 +182,8 @@ class _One:
         if problem:
             if remotes or any(server.REMOTE.match(name) for name in environ):
                 self._say(f"Warning: the shared cache is left out: {problem}.")
-            remotes, problem = (), started.start_alone(away.get("SCCACHE_CONF", os.devnull))
+            remotes = ()
+            problem = started.start_alone(away.get("SCCACHE_CONF", os.devnull))
         if problem:
             self._drop_launchers(problem)
             return
@@ -188,13 +194,14 @@ class _One:
         at_end.enter_context(self._watch(remotes, every))
         at_end.enter_context(self._watch_own(started, every))
         if away and distributor:
-            program, environ = self._tool.program, self._running.environ
+            program = self._tool.program
+            environ = self._running.environ
             at_end.enter_context(distributor.sending(started, program, environ, away, self._say, every))
 
     def connect(
         self, root: Path, remotes: tuple[Remote, ...], every: float, at_end: contextlib.ExitStack
     ) -> None:
-        """Have recc use its server, or pass everything on: at once, or from the moment that it is gone.
+        """Make recc use its server, or bypass it if it does not respond, now or later.
 
         recc has no server of its own here: each compile speaks with the remote one, and reads recc.conf.
         """
@@ -211,13 +218,13 @@ class _One:
             "RECC_LOG_DIRECTORY": str(folder),
         }
         self._say(f"shared cache: {remotes[0].shown}")
-        if "RECC_CONFIG_DIRECTORY" in environ:  # yours; recc reads one
+        if "RECC_CONFIG_DIRECTORY" in environ:  # the user's; recc reads only one
             return
         environ["RECC_CONFIG_DIRECTORY"] = str(folder)
 
         def pass_on(shown: str, reason: str) -> None:
             (folder / "recc.conf").write_text("passthrough=1\n", "utf-8")
-            for each in remotes:  # else a compile that was sent away waits for a server that hangs
+            for each in remotes:  # otherwise a distributed compile waits for a server that hangs
                 break_connections(each.host, each.port)
             self._say(f"Warning: the build continues without its shared cache. {shown} is gone: {reason}.")
 
@@ -229,7 +236,7 @@ class _One:
         return not reason
 
     def _drop_launchers(self, problem: str) -> None:
-        """Without a server sccache compiles nothing, so it must not stand before the compilers."""
+        """Remove sccache from the compilers' launchers: without a server it compiles nothing."""
         self._say(f"Warning: the build goes on without sccache, whose server does not start: {problem}.")
         for name in _LAUNCHERS:
             if self._running.environ.get(name, "") == self._tool.program.replace("\\", "/"):
@@ -256,7 +263,7 @@ class _One:
         return Watch({"sccache's server": running.why_stuck}, replace_server, _SELDOM * every)
 
     def log(self, root: Path) -> None:
-        """Have each ccache write down what it did; older ones cannot, so their counters are read."""
+        """Make ccache write a statistics log; for older versions read the counters."""
         self._logged = root / ".torchbuild" / server.LOG
         with contextlib.suppress(OSError):
             self._logged.unlink(missing_ok=True)
@@ -279,7 +286,7 @@ class _One:
         return stats.ccache_difference(self._before, after) if self._before and after else None
 
     def finish(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> None:
-        """Stop, count, say, remember."""
+        """Stop the server, count and report hits, and record the settings."""
         if self._server is not None:
             cut = kind is not None and issubclass(kind, (Interrupted, KeyboardInterrupt))
             self._server.stop(at_once=cut)
@@ -291,11 +298,11 @@ class _One:
             report = stats.add_reports(report, each)
         if not stats.report_lines(report):
             return
-        self._tell(report, whole=self._whole and kind is None)
+        self._report(report, whole=self._whole and kind is None)
         self._running.reports += (report,)
 
-    def _tell(self, report: CacheReport, *, whole: bool) -> None:
-        """Say what it did; only a whole build has filled it, so that the next one may expect to find all."""
+    def _report(self, report: CacheReport, *, whole: bool) -> None:
+        """Report the statistics; only a complete build fills the cache for the next one."""
         for line in stats.report_lines(report):
             self._say(line)
         folder = self._folder
@@ -311,7 +318,7 @@ class _One:
 
 
 def _with_login(remote: Remote, environ: Mapping[str, str]) -> Remote:
-    """sccache's own variables say the login where the address does not."""
+    """Return the address with the login of sccache's own variables, if it has none."""
     prefix = f"SCCACHE_{remote.level.upper()}"
     user = remote.user or environ.get(f"{prefix}_USERNAME", "")
     return replace(remote, user=user, password=remote.password or environ.get(f"{prefix}_PASSWORD", ""))

@@ -1,4 +1,4 @@
-"""The programs of compiler caches: a build's own sccache server, and what ccache reports.
+"""Run a build's own sccache server, and query ccache.
 
 The server is started before CMake, stopped with the build, and replaced when it must be. Its address is one
 of the checkout, so that two builds never share a server.
@@ -30,10 +30,10 @@ from torchbuild_tasks.system.process_tree import end_tree
 from torchbuild_tasks.values import parse_json
 
 _LONGEST: Final = 100  # bytes; a socket's path may have 107
-STOP: Final = 20.0  # seconds; it waits 10 s for what is being compiled
-ANSWER: Final = 10.0  # seconds that it has to tell its statistics
-DRAIN: Final = 60.0  # seconds that a server has for the compiles it waits for, when another takes over
-# Variables that name a shared cache, with those for their passwords; none of them goes to clients of ours.
+STOP: Final = 20.0  # seconds; it waits 10 s for running compiles
+ANSWER: Final = 10.0  # seconds for its statistics
+DRAIN: Final = 60.0  # seconds for a replaced server to finish its compiles
+# Variables of shared caches and their passwords; our clients get none of them.
 REMOTE: Final = re.compile(
     r"SCCACHE_(REDIS|MEMCACHED|WEBDAV|GCS|AZURE|GHA|OSS|COS|S3|MULTILEVEL)(_|$)"
     r"|SCCACHE_(BUCKET|ENDPOINT|REGION)$"
@@ -51,7 +51,7 @@ _BINARY: Final = {"Ki": 1 << 10, "Mi": 1 << 20, "Gi": 1 << 30, "Ti": 1 << 40}
 
 
 class SocketPlace:
-    """The sockets of one checkout's servers (`name` tells apart what may run at the same time)."""
+    """The sockets of one checkout's servers; `name` distinguishes those that may run at the same time."""
 
     def __init__(self, root: Path, name: str = "build") -> None:
         key = hashlib.sha256(f"{root}\0{name}".encode(errors="surrogateescape")).hexdigest()[:12]
@@ -60,22 +60,22 @@ class SocketPlace:
 
     @property
     def clients(self) -> dict[str, str]:
-        """Return what leads a client to the server."""
+        """Return the variable by which clients reach the server."""
         return {"SCCACHE_SERVER_UDS": f"{self._stem}.sock"}
 
     @property
     def server(self) -> dict[str, str]:
-        """Return what the server listens on to which clients are led."""
+        """Return the address that clients are connected to."""
         return {"SCCACHE_SERVER_UDS": str(self._socket(self._number))}
 
     def next(self) -> dict[str, str]:
-        """Another address for another server; a dead socket there is removed."""
+        """Return an address for another server; remove a dead socket there."""
         with contextlib.suppress(OSError):
             self._socket(1 - self._number).unlink()
         return {"SCCACHE_SERVER_UDS": str(self._socket(1 - self._number))}
 
     def lead(self) -> None:
-        """Lead clients to the server at that other address, from one moment to the next."""
+        """Switch clients to the server at the other address atomically."""
         self._number = 1 - self._number
         link = Path(f"{self._stem}.sock")
         new = Path(f"{self._stem}.new")
@@ -85,12 +85,12 @@ class SocketPlace:
         new.replace(link)
 
     def leftovers(self) -> tuple[int, ...]:
-        """Return the pids of servers that a killed build has left listening here."""
+        """Return the pids of servers that a killed build left running."""
         pids = (_listener(self._socket(number)) for number in (0, 1))
         return tuple(pid for pid in pids if pid is not None)
 
     def pid(self, address: dict[str, str]) -> int | None:
-        """Return the process that listens on an address; None when none does."""
+        """Return the pid that listens on an address; None without one."""
         return _listener(Path(address["SCCACHE_SERVER_UDS"]))
 
     def clear(self) -> None:
@@ -104,7 +104,7 @@ class SocketPlace:
 
 
 class PortPlace:
-    """One port of the loopback; a replaced server listens on the same one."""
+    """One loopback port; a replacing server listens on the same one."""
 
     def __init__(self) -> None:
         with socket.socket() as probe:
@@ -113,46 +113,46 @@ class PortPlace:
 
     @property
     def clients(self) -> dict[str, str]:
-        """Return what leads a client to the server."""
+        """Return the variable by which clients reach the server."""
         return {"SCCACHE_SERVER_PORT": self._port}
 
     server = clients
 
     def next(self) -> dict[str, str]:
-        """Return the same address, which another server can have once the old one has ended."""
+        """Return the same address, which another server can use after the old one has ended."""
         return self.clients
 
     def lead(self) -> None:
-        """Clients are there already."""
+        """Do nothing: the address is the same."""
 
     def leftovers(self) -> tuple[int, ...]:
         """Return none: the port was free when it was chosen."""
         return ()
 
     def pid(self, address: dict[str, str]) -> int | None:
-        """Return None: Windows does not report it without rights."""
+        """Return None: Windows reports it only to administrators."""
         return None
 
     def clear(self) -> None:
-        """Do nothing: nothing is left of a port."""
+        """Do nothing: a port leaves no files."""
 
 
 Place = SocketPlace | PortPlace
 
 
 def own_place(root: Path, name: str = "build") -> Place:
-    """Return the address for the server of one checkout."""
+    """Return the place of the server of one checkout."""
     return PortPlace() if sys.platform == "win32" else SocketPlace(root, name)
 
 
 def server_of(environ: Mapping[str, str]) -> int | None:
-    """Return the pid of the server to which an environment leads clients; None where that is not known."""
+    """Return the pid of the server that clients in this environment use; None if unknown."""
     address = environ.get("SCCACHE_SERVER_UDS")
     return _listener(Path(address)) if address else None
 
 
 def _private_folder() -> Path:
-    """Return a folder of this user with a short path; a stranger's folder of that name is not entered."""
+    """Return a folder of this user with a short path; refuse another user's folder of that name."""
     for base in filter(None, (os.environ.get("XDG_RUNTIME_DIR"), "/tmp")):
         folder = Path(base) / f"torchbuild-{_user()}"
         if len(os.fsencode(folder)) + len("/0123456789ab-0.sock") > _LONGEST:
@@ -172,7 +172,7 @@ def _user() -> int:
 
 
 def _listener(path: Path) -> int | None:
-    """Return the process that listens on a socket, as the kernel names it to a client (SO_PEERCRED)."""
+    """Return the pid that listens on a socket, from SO_PEERCRED."""
     if sys.platform == "win32":
         return None
     with contextlib.suppress(OSError), socket.socket(socket.AF_UNIX) as client:
@@ -187,12 +187,12 @@ def _listener(path: Path) -> int | None:
 
 
 def disk_only(environ: Mapping[str, str]) -> dict[str, str]:
-    """Return an environment that names no shared cache and no server."""
+    """Return the environment without shared caches and servers."""
     return {k: v for k, v in environ.items() if not REMOTE.match(k) and k not in _ADDRESS}
 
 
 class _Old(msgspec.Struct, frozen=True):
-    """A server that ends its work while another has taken over."""
+    """A server that finishes its work after another has replaced it."""
 
     pid: int
     address: Mapping[str, str]
@@ -201,25 +201,26 @@ class _Old(msgspec.Struct, frozen=True):
 
 
 class Server:
-    """The server of one build. `answers` holds its statistics, before and after, of each server there was."""
+    """The server of one build. `answers` has the statistics of each of its servers, before and after."""
 
     def __init__(self, program: str, place: Place, environ: Mapping[str, str]) -> None:
         self.answers: list[tuple[str, str]] = []
-        self._program, self._place = program, place
+        self._program = program
+        self._place = place
         self._environ = {k: v for k, v in environ.items() if k not in _ADDRESS}
         self._levels: Mapping[str, str] = {}
         self._old: list[_Old] = []
-        self._changing = threading.Lock()  # more than one thread may find a reason for another server
+        self._changing = threading.Lock()  # several threads may request another server
         self._before = ""
         self._running = False
 
     @property
     def clients(self) -> dict[str, str]:
-        """Return what a compiler's environment needs to reach it."""
+        """Return the variables by which compilers reach the server."""
         return self._place.clients
 
     def start(self, levels: Mapping[str, str] | None = None) -> str:
-        """Start it.
+        """Start the server.
 
         Args:
             levels: variables of a shared cache; None leaves those of the environment.
@@ -237,7 +238,7 @@ class Server:
         return ""
 
     def start_alone(self, conf: str = os.devnull) -> str:
-        """Start it without any shared cache, whatever the environment or sccache's own file say.
+        """Start the server without shared caches, ignoring the environment and sccache's own file.
 
         `conf` is a file of ours that is read instead of that one.
         """
@@ -245,7 +246,7 @@ class Server:
         return self.start({})
 
     def replace(self, levels: Mapping[str, str]) -> str:
-        """Put another server in its place while compilers run; those that wait for it go on alone."""
+        """Replace the server while compilers run; clients that wait for it compile locally."""
         with self._changing:
             return self._replace(levels)
 
@@ -263,7 +264,7 @@ class Server:
         return ""
 
     def hand_over(self, without: Collection[str]) -> str:
-        """Lead clients to another server that lacks these variables, and let the old one end its work.
+        """Switch clients to a new server without these variables, and let the old one finish its work.
 
         Nobody is sent off to compile alone, as with `replace`: where many wait for other machines, that
         would be more compilers at once than this machine has memory for. Whoever still waits after
@@ -277,7 +278,7 @@ class Server:
             if problem := self._run_next():
                 return problem
             if pid is not None:
-                with contextlib.suppress(OSError):  # Windows tells no pid
+                with contextlib.suppress(OSError):  # Windows reports no pid
                     os.kill(pid, getattr(signal, "SIGCONT", 0))
                 old = _Old(pid, address, self._before, threading.Timer(DRAIN, end_tree, (pid, 0.5)))
                 old.timer.daemon = True
@@ -287,7 +288,7 @@ class Server:
         return ""
 
     def _run_next(self) -> str:
-        """Start one; not by `capture`, for on Windows the server keeps our pipe as long as it lives."""
+        """Start a server; not by `capture`, because on Windows the server would keep our pipe open."""
         environ = {**self._environ, "SCCACHE_IDLE_TIMEOUT": "0", **self._place.next(), **self._levels}
         output: list[bytes] = []
         rc = process.stream((self._program, "--start-server"), env=environ, cwd=None, on_block=output.append)
@@ -299,11 +300,11 @@ class Server:
         self.count_anew()
 
     def count_anew(self) -> None:
-        """Leave out of `answers` what the server has done up to now."""
+        """Exclude the server's work up to now from `answers`."""
         self._before = self.statistics()
 
     def _start_again(self, levels: Mapping[str, str]) -> str:
-        """On the same port, as soon as it is free; a client may have started one there, which is as good."""
+        """Start a server on the same port once it is free; one started there by a client is equivalent."""
         self._environ = disk_only(self._environ)
         deadline = time.monotonic() + STOP
         while problem := self.start(levels):
@@ -313,11 +314,11 @@ class Server:
         return ""
 
     def statistics(self) -> str:
-        """Return its statistics as JSON; "" when it does not answer."""
+        """Return its statistics as JSON; "" if it does not respond."""
         return self._statistics(self._place.server)
 
     def why_stuck(self) -> str:
-        """Return "" when it answers, or is gone, which its clients notice; else why they wait for ever."""
+        """Return why the server hangs; "" if it responds, or has ended, which its clients notice."""
         return "" if self.statistics() else f"it has not answered for {ANSWER:g} s"
 
     def _statistics(self, address: Mapping[str, str]) -> str:
@@ -325,13 +326,13 @@ class Server:
         return process.capture((self._program, *_STATS), env=environ, timeout=ANSWER).answer
 
     def stop(self, *, at_once: bool = False) -> None:
-        """End it; `at_once` also ends what it is compiling, which no client waits for any more."""
+        """Stop the server; `at_once` also ends its compiles, for which no client waits."""
         if not self._running:
             return
         self._running = False
         for old in self._old:
             if old.timer.finished.is_set():
-                continue  # its time was over, and its pid may be another's by now
+                continue  # it timed out, and its pid may be reused
             old.timer.cancel()
             if after := self._statistics(old.address):
                 self.answers.append((old.before or _EMPTY, after))
@@ -354,9 +355,9 @@ class Server:
 
 
 def sccache_home(program: str, environ: Mapping[str, str]) -> tuple[Path | None, int]:
-    """Return the folder that sccache would use and its limit in bytes; None and 0 when not reported."""
-    # An address without a server: it then reports its settings and starts nothing. None that can be made, or
-    # removed: one that did start would put its socket there.
+    """Return the folder that sccache would use and its limit in bytes; None and 0 if unknown."""
+    # An address without a server: sccache then reports its settings and starts none. It cannot be created or
+    # removed, in case a server does start.
     nowhere = f"{os.devnull}/none"
     no_server = {"SCCACHE_SERVER_UDS": nowhere} if os.name == "posix" else {"SCCACHE_SERVER_PORT": "9"}
     captured = process.capture((program, *_STATS), env={**disk_only(environ), **no_server}, timeout=15.0)
@@ -369,7 +370,7 @@ def sccache_home(program: str, environ: Mapping[str, str]) -> tuple[Path | None,
 
 
 def hidden(text: str, secrets: Mapping[str, str]) -> str:
-    """Return a text without the values of variables that hold a login."""
+    """Return a text without the values of login variables."""
     for name, value in secrets.items():
         if value and re.search("PASSWORD|USERNAME|TOKEN|SECRET|KEY_ID", name):
             text = text.replace(value, "***")
@@ -377,7 +378,7 @@ def hidden(text: str, secrets: Mapping[str, str]) -> str:
 
 
 def _reason(rc: int, output: bytes) -> str:
-    """Return the innermost cause: the last line that sccache prints of an error."""
+    """Return the innermost cause: the last line of sccache's error."""
     lines = [line.strip() for line in output.decode(errors="replace").splitlines() if line.strip()]
     lines = [line for line in lines if not line.startswith(("Run with SCCACHE_LOG", "sccache: Starting"))]
     return (lines[-1] if lines else f"it ended with exit code {rc}").removeprefix("sccache: error: ")
@@ -387,13 +388,13 @@ def _reason(rc: int, output: bytes) -> str:
 
 
 def ccache_home(program: str, environ: Mapping[str, str]) -> tuple[Path | None, int]:
-    """Return the folder that ccache uses and its limit in bytes; 0 for no limit, or one that is not known."""
+    """Return the folder that ccache uses and its limit in bytes; 0 for no or an unknown limit."""
     folder = _setting(program, "cache_dir", environ)
     return (Path(folder) if folder else None), read_size(_setting(program, "max_size", environ))
 
 
 def read_size(text: str) -> int:
-    """ccache's own spelling of a size: "5.0 GB", "5.0 GiB", "0"."""
+    """Return the bytes of ccache's sizes: "5.0 GB", "5.0 GiB", "0"."""
     match = re.fullmatch(r"([0-9.]+)\s*([kKMGT]i?)?B?", text.strip())
     if match is None:
         return 0
@@ -404,12 +405,12 @@ def read_size(text: str) -> int:
 
 
 def statistics(program: str, environ: Mapping[str, str]) -> str:
-    """Return the counters of its whole folder (--print-stats); "" when it does not report them."""
+    """Return the counters of its folder (--print-stats); "" if it fails."""
     return process.capture((program, "--print-stats"), env=environ, timeout=_SECONDS).answer
 
 
 def clear(program: str, environ: Mapping[str, str]) -> str:
-    """Empty its folder by its own command; returns why it failed."""
+    """Empty its folder by its own command; return why that failed, or ""."""
     captured = process.capture((program, "--clear"), env=environ)
     return "" if captured.rc == 0 else captured.error_text
 
@@ -418,5 +419,5 @@ def _setting(program: str, name: str, environ: Mapping[str, str]) -> str:
     return process.capture((program, "--get-config", name), env=environ, timeout=_SECONDS).answer
 
 
-# How each cache that has a folder reports it, with its limit in bytes.
+# Functions that return a cache's folder and its limit in bytes.
 HOMES: Final = {"ccache": ccache_home, "sccache": sccache_home}

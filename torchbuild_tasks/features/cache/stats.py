@@ -1,4 +1,4 @@
-"""Reckon what a cache did in one build, from its counters before and after, with the lines for a person."""
+"""Compute a cache's statistics of one build from its counters before and after, and format them."""
 
 from __future__ import annotations
 
@@ -14,39 +14,39 @@ from torchbuild_tasks.values import parse_json
 POOR: Final = 0.5
 ENOUGH: Final = 20
 
-# ccache's counters (--print-stats, CCACHE_STATSLOG): what each line means for us.
+# ccache's counters (--print-stats, CCACHE_STATSLOG) by their meaning.
 _HITS: Final = ("direct_cache_hit", "preprocessed_cache_hit")
 _MISS: Final = "cache_miss"
 _SHARED: Final = "remote_storage_hit"
-# Neither a hit, a miss nor a reason: counters of its levels, and of what each lookup went through.
+# Neither a hit, a miss nor a reason: counters of its levels and of the steps of a lookup.
 _INNER: Final = ("local_storage_", "remote_storage_", "direct_cache_", "preprocessed_cache_", "primary_")
 _NO_COMPILATION: Final = ("called_for_link", "called_for_preprocessing", "no_input_file", "disabled")
 _ERRORS: Final = ("internal_error", "missing_cache_file", "error_hashing_extra_file")
 _BY_LANGUAGE: Final = {".cu": "CUDA", ".c": "C/C++", ".cpp": "C/C++", ".cc": "C/C++", ".cxx": "C/C++"}
 OTHER: Final = "other"
-# A counter of recc's, or the time that a query took ("recc.query_action_cache:71|ms"), which counts as one.
+# A counter of recc's, or the time of a query ("recc.query_action_cache:71|ms"), which counts as one.
 _COUNTER: Final = re.compile(r"recc\.(\w+):(\d{1,9})\|(c|ms)")
 
 
 def sccache_report(before: str, after: str) -> CacheReport | None:
-    """Return the difference of two answers of `sccache --show-stats` in JSON; None if unreadable."""
+    """Return the difference of two outputs of `sccache --show-stats` in JSON; None if unreadable."""
     try:
         old, new = (parse_json(text)["stats"] for text in (before, after))
         return CacheReport(
             tool="sccache",
-            hits=_less(new["cache_hits"]["counts"], old["cache_hits"]["counts"]),
-            misses=_less(new["cache_misses"]["counts"], old["cache_misses"]["counts"]),
-            not_cached=_less(new["not_cached"], old["not_cached"]),
+            hits=_subtract(new["cache_hits"]["counts"], old["cache_hits"]["counts"]),
+            misses=_subtract(new["cache_misses"]["counts"], old["cache_misses"]["counts"]),
+            not_cached=_subtract(new["not_cached"], old["not_cached"]),
             shared=_shared_hits(new) - _shared_hits(old),
             errors=_errors(new) - _errors(old),
-            away=_less(new.get("dist_compiles") or {}, old.get("dist_compiles") or {}),
+            away=_subtract(new.get("dist_compiles") or {}, old.get("dist_compiles") or {}),
             given_back=int(new.get("dist_errors") or 0) - int(old.get("dist_errors") or 0),
         )
     except (ValueError, TypeError, KeyError, AttributeError):
         return None
 
 
-def _less(new: Mapping[str, int], old: Mapping[str, int]) -> dict[str, int]:
+def _subtract(new: Mapping[str, int], old: Mapping[str, int]) -> dict[str, int]:
     counts = {name: count - old.get(name, 0) for name, count in new.items()}
     return {name: count for name, count in counts.items() if count > 0}
 
@@ -57,18 +57,19 @@ def _shared_hits(stats: Mapping[str, Any]) -> int:
 
 
 def _errors(stats: Mapping[str, Any]) -> int:
-    """Failed lookups; failed writes cost nothing, but they say that the cache does not fill."""
+    """Return the number of failed lookups and writes; after failed writes the cache does not fill."""
     counted = sum(stats["cache_errors"]["counts"].values())
     return int(counted) + int(stats.get("cache_write_errors", 0)) + int(stats.get("cache_timeouts", 0))
 
 
 def recc_report(metrics: str) -> CacheReport:
-    """Return what RECC_METRICS_FILE holds: lines of statsd, one process after the other."""
+    """Return the statistics in RECC_METRICS_FILE: lines of statsd, one process after the other."""
     counts = Counter[str]()
     for line in metrics.splitlines():
         if match := _COUNTER.fullmatch(line):
             counts[match[1]] += int(match[2]) if match[3] == "c" else 1
-    hits, misses = counts["action_cache_hit"], counts["action_cache_miss"]
+    hits = counts["action_cache_hit"]
+    misses = counts["action_cache_miss"]
     links = counts["link_action_cache_hit"]
     answered = hits + misses + links + counts["link_action_cache_miss"]
     return CacheReport(
@@ -82,11 +83,13 @@ def recc_report(metrics: str) -> CacheReport:
 
 
 def ccache_report(log: str) -> CacheReport:
-    """Return what a CCACHE_STATSLOG holds: for each command its source after `#`, then its counters."""
+    """Return the statistics in CCACHE_STATSLOG: for each command its source after `#`, then its counters."""
     hits = Counter[str]()
     misses = Counter[str]()
     others = Counter[str]()
-    language, shared, errors = OTHER, 0, 0
+    language = OTHER
+    shared = 0
+    errors = 0
     for line in log.splitlines():
         if line.startswith("#"):
             language = _language(line)
@@ -106,10 +109,10 @@ def ccache_report(log: str) -> CacheReport:
 
 
 def ccache_difference(before: str, after: str) -> CacheReport:
-    """Return the same from two answers of `ccache --print-stats`, for versions without a log (before 4.3)."""
+    """Return the statistics from two outputs of `ccache --print-stats`, for versions before 4.3."""
     now = _counters(after)
     then = _counters(before)
-    counts = _less(now, then)
+    counts = _subtract(now, then)
     hits = sum(counts.get(name, 0) for name in _HITS)
     errors = sum(counts.get(name, 0) for name in _ERRORS)
     known = (*_HITS, _MISS, *_NO_COMPILATION, *_ERRORS)
@@ -140,7 +143,7 @@ def _language(line: str) -> str:
 
 
 def add_reports(one: CacheReport, other: CacheReport) -> CacheReport:
-    """Return two reports of one tool as one, for a server that was replaced during the build."""
+    """Return the sum of two reports of one tool, for a server replaced during the build."""
     return CacheReport(
         tool=one.tool,
         hits=Counter(one.hits) + Counter(other.hits),
@@ -155,14 +158,14 @@ def add_reports(one: CacheReport, other: CacheReport) -> CacheReport:
 
 
 def hit_rate(report: CacheReport) -> float | None:
-    """Return the share of what was looked up that was there; None when nothing was looked up."""
+    """Return the share of hits among the lookups; None without lookups."""
     hits = sum(report.hits.values())
     misses = sum(report.misses.values())
     return hits / (hits + misses) if hits + misses else None
 
 
 def report_lines(report: CacheReport) -> tuple[str, ...]:
-    """Return what one cache did, as lines for people; none when nothing was looked up."""
+    """Return one cache's statistics as lines; empty without lookups."""
     rate = hit_rate(report)
     if rate is None and not report.not_cached and not report.errors:
         return ()
@@ -177,7 +180,7 @@ def report_lines(report: CacheReport) -> tuple[str, ...]:
         line += f"; {report.links} links too"
     lines = [line]
     if report.away or report.given_back:
-        lines.append(_away(report))
+        lines.append(_servers_text(report))
     if report.not_cached:
         lines.append(f"{report.tool}: not kept: {_say_count(report.not_cached)}")
     if report.errors:
@@ -185,8 +188,8 @@ def report_lines(report: CacheReport) -> tuple[str, ...]:
     return tuple(lines)
 
 
-def _away(report: CacheReport) -> str:
-    """Return who compiled for this machine; an address without its port is enough for a person."""
+def _servers_text(report: CacheReport) -> str:
+    """Return the servers that compiled for this machine, without ports."""
     each = ", ".join(f"{count} by {address.rpartition(':')[0]}" for address, count in report.away.items())
     line = f"compiled on other machines: {sum(report.away.values())}" + (f" ({each})" if each else "")
     return line + (f"; {report.given_back} more were compiled here instead" if report.given_back else "")
@@ -204,7 +207,7 @@ def _say_count(counts: Mapping[str, int], most: int = 5) -> str:
 
 
 def hint(report: CacheReport, *, first: bool, drifted: bool, whole: bool = True) -> str:
-    """Return why so little was found, when it was little; "" when there is nothing to say.
+    """Return a hint about a low hit rate; "" for none.
 
     Args:
         report: one cache's.

@@ -1,4 +1,4 @@
-"""`cache`: tell how full the compiler caches are, empty them, or serve one for builds by hand."""
+"""`cache`: show how full the compiler caches are, empty them, or serve one for builds by hand."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from torchbuild_tasks.text.show import columns, size_text
 
 
 def cache_text(states: Sequence[CacheState]) -> str:
-    """Write a line a cache: program, how full, where."""
+    """Return one line for each cache: program, size, folder."""
     head = ("cache", "version", "filled", "at most", "folder")
     rows = [
         (
@@ -46,14 +46,14 @@ class CacheRequest(BuildRequest):
 
 
 def run(request: CacheRequest, report: Reporter) -> Outcome:
-    """Tell how full the compiler caches of a build are, empty them, or serve one for builds by hand."""
+    """Show how full the compiler caches of a build are, empty them, or serve one for builds by hand."""
     states = run_action(request, report)
     text = cache_text(states) if request.action == "stats" else ""
     return Outcome({"action": request.action, "caches": states}, text)
 
 
 def run_action(request: CacheRequest, report: Reporter) -> tuple[CacheState, ...]:
-    """Run the action that was asked for.
+    """Run the requested action.
 
     Returns:
         The caches as they are; after clear as they were before; after serve none.

@@ -1,4 +1,4 @@
-"""The closure of one torch on this machine: its process asked, its libraries read, none of them loaded.
+"""Find the libraries of an installed torch: query its interpreter and read the files, without loading them.
 
 Last is its loader: where that looks for libraries, on Windows and by ld.so's own file.
 """
@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from torchbuild_tasks.catalog import load_catalog
-from torchbuild_tasks.features.closure.choose import close, looked_words
+from torchbuild_tasks.features.closure.choose import close, searched_text
 from torchbuild_tasks.model.closure import Break, Closure, Image, Loader, Symbol
 from torchbuild_tasks.system.elf import Symbols, read_cache
 from torchbuild_tasks.system.process import Captured, capture, ending, tail
@@ -36,7 +36,7 @@ class Files:
         self._exports: dict[str, frozenset[str] | None] = {}
 
     def image(self, path: str) -> Image | None:
-        """Return the header of a library; None where there is no such file."""
+        """Return the header of a library; None without such a file."""
         if path not in self._images:
             self._images[path] = self._look(path)
         return self._images[path]
@@ -49,7 +49,7 @@ class Files:
         return symbols.wanted() if symbols else ()
 
     def exported(self, path: str, symbols: Collection[Symbol]) -> Collection[Symbol]:
-        """Return those of `symbols` that it exports; all of them where its tables cannot be read."""
+        """Return those of `symbols` that it exports; all if its tables cannot be read."""
         if path in self._imports:
             names = self._names(path)
             return symbols if names is None else {symbol for symbol in symbols if symbol.name in names}
@@ -111,7 +111,7 @@ def _is_text(start: bytes) -> bool:
 
 
 PROBE: Final = Path(__file__).parents[2] / "verify/closure_probe.py"
-_LIMIT: Final = 60.0  # seconds; a Python that starts at all has answered in one
+_LIMIT: Final = 60.0  # seconds; a working Python needs one
 
 
 def find_closure(python: str, environ: Mapping[str, str]) -> Closure:
@@ -130,7 +130,7 @@ def find_closure(python: str, environ: Mapping[str, str]) -> Closure:
 def find_breaks(
     python: str, environ: Mapping[str, str], libraries: Sequence[str]
 ) -> dict[str, tuple[Break, ...]]:
-    """Return what would keep each library from being loaded after `import torch`, by its path.
+    """Return the breaks that would prevent loading each library after `import torch`, by its path.
 
     Each is walked alone: what one of a package lacks, another may be there to do without.
     """
@@ -148,7 +148,7 @@ def find_breaks(
 
 
 def _look_at_loader(python: str, environ: Mapping[str, str]) -> tuple[Loader | None, str]:
-    """Return how the process that imports torch looks for libraries; None and a problem without a torch."""
+    """Return the loader of the process that imports torch; None and a problem without a torch."""
     with tempfile.TemporaryDirectory(prefix="torchbuild-closure-", ignore_cleanup_errors=True) as empty:
         captured = capture([python, "-I", str(PROBE)], env=environ, cwd=empty, timeout=_LIMIT)
     report = _read_report(captured)
@@ -158,7 +158,7 @@ def _look_at_loader(python: str, environ: Mapping[str, str]) -> tuple[Loader | N
 
 
 def reason(python: str, environ: Mapping[str, str], error: str) -> str:
-    """Say why `import torch` failed, where its libraries show it; else return Python's own `error`."""
+    """Return why `import torch` failed, if its libraries show it; else Python's own `error`."""
     closure = find_closure(python, environ)
     if not closure.breaks:
         return error
@@ -166,14 +166,14 @@ def reason(python: str, environ: Mapping[str, str], error: str) -> str:
     more = len(closure.breaks) - 1
     lines = [first.text if first.status == "error" else f"It may be this: {first.text}"]
     lines += [f"  needed by: {' > '.join(first.chain)}"] if first.chain else []
-    lines += [f"  looked in: {looked_words(first)}"] if first.looked else []
+    lines += [f"  looked in: {searched_text(first)}"] if first.looked else []
     lines += [f"  {first.fix}"] if first.fix else []
     lines += [f"  {more} more: torchbuild verify --closure"] if more else []
     return "\n".join([*lines, f"  Python says: {error}"])
 
 
 def _read_report(captured: Captured) -> Mapping[str, Any]:
-    """Return what the probe printed about its process; a `problem` where it printed nothing."""
+    """Return the probe's report on its process; with a `problem` if it printed nothing."""
     for line in captured.text.splitlines():
         if MARK in line:
             report: dict[str, Any] = parse_json(line.partition(MARK)[2])
@@ -181,7 +181,7 @@ def _read_report(captured: Captured) -> Mapping[str, Any]:
     return {"problem": f"{ending(captured)} before it printed anything{tail(captured.stderr)}"}
 
 
-# The folders of the system are one block in ld.so's data (system_dirs in elf/dl-load.c of glibc).
+# The default folders are one block in ld.so's data (system_dirs in elf/dl-load.c of glibc).
 _SYSTEM_DIRS: Final = re.compile(rb"(?:/[\w.+/-]{1,200}/\0){2,8}")
 # Processor flags of /proc/cpuinfo by level; each needs those before it (psABI of x86-64, table 3.1).
 _LEVELS: Final = (
@@ -192,7 +192,7 @@ _LEVELS: Final = (
 
 
 def read_loader(report: Mapping[str, Any], environ: Mapping[str, str]) -> Loader:
-    """Return the loader of the process that `verify/closure_probe.py` reported on, in this environment."""
+    """Return the loader of the process in the report of `verify/closure_probe.py`."""
     return _windows_loader(report, environ) if report["windows"] else _linux_loader(report, environ)
 
 
@@ -235,12 +235,12 @@ def _linux_loader(report: Mapping[str, Any], environ: Mapping[str, str]) -> Load
 
 
 def _split(text: str) -> tuple[str, ...]:
-    """Split a variable of folders; an empty one among them is the current folder."""
+    """Split a variable of folders; an empty entry is the current folder."""
     return tuple(re.split("[:;]", text)) if text else ()
 
 
 def _system_folders(executable: str) -> tuple[str, ...]:
-    """Return the folders that the interpreter's own ld.so knows; a distribution has its own, conda's too."""
+    """Return the default folders of the interpreter's ld.so, which differ by distribution, as conda's do."""
     from elftools.elf.elffile import ELFFile
 
     from torchbuild_tasks.system.elf import BROKEN

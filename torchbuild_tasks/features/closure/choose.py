@@ -1,4 +1,4 @@
-"""The closure of one process: walked, checked, and explained by the rows of data/libraries.toml."""
+"""Compute the closure of a process, check it, and explain breaks by the rows of data/libraries.toml."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from torchbuild_tasks.values import replace
 
 
 def row_of(name: str, rows: Sequence[LibraryRow]) -> LibraryRow | None:
-    """Return the first row that knows a file of this name; DLLs are compared in small letters."""
+    """Return the first row that matches a file name; names of DLLs are compared in lower case."""
     known = name.lower() if name.lower().endswith((".dll", ".pyd")) else name
     return next((row for row in rows if any(fnmatchcase(known, pattern) for pattern in row.files)), None)
 
 
-# ---------------- a break in sentences, and what to do about it
+# ---------------- messages and fixes of breaks
 
 
 _VARIABLES: Final = ("LD_LIBRARY_PATH", "PATH")
@@ -31,25 +31,25 @@ _FOLDERS: Final = 12
 
 
 def explain(broken: Break, rows: Sequence[LibraryRow]) -> Break:
-    """Return the break with its sentence, its fix and the packages that bring what is lacking."""
+    """Return the break with its message, its fix and the packages with the missing library."""
     row = row_of(broken.library, rows) if broken.library else None
     packages = _packages(broken, row) if row and broken.kind not in ("twice", "shadowed") else {}
     return replace(broken, text=_text(broken, row), fix=_fix(broken, row, packages), packages=packages)
 
 
 def _packages(broken: Break, row: LibraryRow) -> dict[str, str]:
-    """Return what brings it on the system that the file is of."""
+    """Return the packages that have a library, for the file's system."""
     elsewhere = ("apt", "dnf") if broken.library.lower().endswith(".dll") else ("winget",)
     return {manager: name for manager, name in row.packages.items() if manager not in elsewhere}
 
 
 def base(path: str) -> str:
-    """Return the name of a file, of either system."""
+    """Return the name in a path of either system."""
     return re.split(r"[/\\]", path)[-1]
 
 
 def folder(path: str) -> str:
-    """Return the folder of a file, of either system."""
+    """Return the folder in a path of either system."""
     return path[: len(path) - len(base(path))].rstrip("/\\") or "/"
 
 
@@ -82,13 +82,13 @@ def _text(broken: Break, row: LibraryRow | None) -> str:
             return f"{name} is old:{at} is {broken.detail} {base(broken.chain[-1])}."
 
 
-def looked_words(broken: Break) -> str:
-    """Return the folders in which it was looked for, the first dozen by name."""
+def searched_text(broken: Break) -> str:
+    """Return the searched folders as text, the first dozen by name."""
     return first_few(broken.looked, _FOLDERS)
 
 
 def _fix(broken: Break, row: LibraryRow | None, packages: Mapping[str, str]) -> str:
-    """Say how to take away what comes first wrongly; else how to bring what is lacking."""
+    """Return how to remove a wrong library that is found first; else how to install a missing one."""
     if broken.kind == "twice":
         return "Keep one of them: two in one process can crash it or slow it down."
     if broken.how in _VARIABLES and broken.kind != "missing":
@@ -106,7 +106,7 @@ def _package_words(packages: Mapping[str, str]) -> str:
     return f"It comes with {'; '.join(names)}." if names else ""
 
 
-# ---------------- what loads, and may be the wrong one all the same
+# ---------------- libraries that load but may be the wrong ones
 
 
 def check_twice(graph: Graph, rows: Sequence[LibraryRow]) -> None:
@@ -123,7 +123,7 @@ def check_twice(graph: Graph, rows: Sequence[LibraryRow]) -> None:
 
 
 def check_shadowed(graph: Graph, loader: Loader, files: LibraryFiles) -> None:
-    """Warn of a library from LD_LIBRARY_PATH or PATH where torch brings one of that name."""
+    """Warn of a library from LD_LIBRARY_PATH or PATH that hides torch's own of that name."""
     ours = {posixpath.dirname(node.path) for node in graph.roots}
     for node in walk_needs(graph.roots):
         if node.how != "LD_LIBRARY_PATH":
@@ -142,7 +142,7 @@ def check_shadowed(graph: Graph, loader: Loader, files: LibraryFiles) -> None:
 def close(
     loader: Loader, files: LibraryFiles, rows: Sequence[LibraryRow]
 ) -> tuple[tuple[Placed, ...], tuple[Break, ...]]:
-    """Return every library that the roots need, and the breaks: first the one that the loader reports.
+    """Return every library that the roots need, and the breaks, first the one that the loader reports.
 
     Symbols are looked for only where no library is missing: else those of the missing one would be.
     """

@@ -1,4 +1,4 @@
-"""The graph of libraries in a process, as its loader would build it; both systems fill one."""
+"""The graph of libraries in a process, as its loader would build it, for both systems."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from torchbuild_tasks.model.closure import Break, Image, Kind, Placed, State, Sy
 ROOT: Final = "what `import torch` loads"
 ALREADY_LOADED: Final = "in the process already"
 PRELOADED: Final = "LD_PRELOAD"
-MAX_NAMES: Final = 3  # of lacking symbols that are named in a break
+MAX_NAMES: Final = 3  # the most missing symbols named in a break
 
 
 class LibraryFiles(Protocol):
     """The libraries on a machine, by path."""
 
     def image(self, path: str) -> Image | None:
-        """Return the header of a library; None where there is no such file."""
+        """Return the header of a library; None without such a file."""
 
     def wanted(self, path: str) -> Sequence[Symbol]:
         """Return the symbols that it needs from other libraries."""
@@ -40,11 +40,11 @@ class Node:
     needs: list[Node] = field(default_factory=list)
 
     def chain(self) -> tuple[str, ...]:
-        """Return the files from the root down to this one."""
+        """Return the files from the root to this one."""
         return (*self.above(), self.path)
 
     def above(self) -> tuple[str, ...]:
-        """Return the files from the root down to what needed this one first."""
+        """Return the files from the root to the first library that needed this one."""
         return self.loader.chain() if self.loader else ()
 
     def break_at(
@@ -74,16 +74,18 @@ class Node:
 
 @dataclass
 class Graph:
-    """The libraries found, and where the closure breaks; `program` is the executable of the process."""
+    """The libraries found, and the breaks; `program` is the executable of the process."""
 
     program: Node | None = None
     nodes: list[Node] = field(default_factory=list)
     roots: list[Node] = field(default_factory=list)
-    others: list[Placed] = field(default_factory=list)  # what has no file: missing, API sets, on demand
+    others: list[Placed] = field(
+        default_factory=list
+    )  # libraries without a file: missing, API sets, on demand
     breaks: list[Break] = field(default_factory=list)
 
     def entries(self) -> tuple[Placed, ...]:
-        """Return each library once, in the order of loading, then what has no file."""
+        """Return each library once, in the order of loading, then those without a file."""
         loaded = tuple(
             Placed(name=n.name, state="found", path=n.path, how=n.how, by=n.loader.path if n.loader else "")
             for n in self.nodes
@@ -93,7 +95,7 @@ class Graph:
     def add_missing(
         self, name: str, path: str = "", chain: tuple[str, ...] = (), looked: tuple[str, ...] = ()
     ) -> None:
-        """Record a library that is nowhere."""
+        """Record a library that was not found."""
         broken = Break(kind="missing", status="error", library=name, path=path, chain=chain, looked=looked)
         self.add_broken("missing", broken)
 
@@ -105,7 +107,7 @@ class Graph:
 
 
 def walk_needs(roots: Sequence[Node]) -> Iterator[Node]:
-    """Yield these and all that they need, nearest first, each once."""
+    """Yield these nodes and all that they need, nearest first, each once."""
     seen: set[int] = set()
     queue = deque(roots)
     while queue:

@@ -1,4 +1,4 @@
-"""The closure of libraries on Linux: the search of ld.so, on paper, then the checks of versions and symbols.
+"""Simulate ld.so's search for libraries on Linux, then check versions and symbols.
 
 Python loads with RTLD_NOW, so a symbol that no library exports fails at once. Sources of the
 checks: _dl_check_map_versions in elf/dl-version.c and _dl_lookup_symbol_x in elf/dl-lookup.c of glibc.
@@ -53,7 +53,7 @@ def search_paths(name: str, needer: Node, program: Node | None, loader: Loader) 
 
 
 def _folders(needer: Node, program: Node | None, loader: Loader) -> Iterator[tuple[str, str]]:
-    """Yield RPATH (of all that led to it, unless the library has a RUNPATH), LD_LIBRARY_PATH, RUNPATH."""
+    """Yield RPATH (of the whole chain, unless the library has a RUNPATH), LD_LIBRARY_PATH, RUNPATH."""
     if not needer.image.runpath:
         above: Node | None = needer
         while above is not None:
@@ -67,7 +67,7 @@ def _folders(needer: Node, program: Node | None, loader: Loader) -> Iterator[tup
 
 
 def _tag_folders(node: Node, loader: Loader, tag: str) -> Iterator[tuple[str, str]]:
-    """Yield the folders of a tag. Where a library has a RUNPATH, its RPATH does not count."""
+    """Yield the folders of a tag. A library's RPATH is ignored if it has a RUNPATH."""
     image = node.image
     folders = image.runpath if tag == "RUNPATH" else () if image.runpath else image.rpath
     for folder in folders:
@@ -76,7 +76,7 @@ def _tag_folders(node: Node, loader: Loader, tag: str) -> Iterator[tuple[str, st
 
 
 def _expand(text: str, node: Node, loader: Loader) -> str:
-    """Put in what $ORIGIN, $LIB and $PLATFORM stand for, with or without braces."""
+    """Expand $ORIGIN, $LIB and $PLATFORM, with or without braces."""
     values = {
         "ORIGIN": posixpath.dirname(node.path),
         "LIB": loader.lib,
@@ -89,14 +89,14 @@ def _expand(text: str, node: Node, loader: Loader) -> str:
 
 @dataclass
 class _Search:
-    """The files that a search passed over, and the folders without the library."""
+    """The files that a search rejected, and the folders without the library."""
 
     passed: list[Image] = field(default_factory=list)
     looked: list[str] = field(default_factory=list)
 
 
 def walk_elf(loader: Loader, files: LibraryFiles) -> Graph:
-    """Load, on paper, what the process has, then each root with all that it needs, nearest first."""
+    """Simulate loading the process's libraries, then each root with all that it needs, nearest first."""
     walk = _Walk(loader, files)
     for path in loader.loaded:
         walk.put(
@@ -119,7 +119,7 @@ class _Walk:
         self.missing: set[str] = set()
 
     def put(self, name: str, path: str, how: str, by: Node | None) -> Node | None:
-        """Take a file into the process, unless it is in it under another name."""
+        """Add a file to the process, unless it is there under another name."""
         image = self.files.image(path)
         if image is None or image.damage:
             return None
@@ -138,7 +138,7 @@ class _Walk:
         return node
 
     def link(self, node: Node) -> None:
-        """Link a library of the process to those in it that it needs."""
+        """Connect a library of the process with those that it needs."""
         node.needs = [self.by_name[name] for name in node.image.needed if name in self.by_name]
 
     def load_root(self, path: str) -> None:
@@ -171,7 +171,7 @@ class _Walk:
             self._note_damaged(name, path, image, ROOT, ())
 
     def _find(self, name: str, needer: Node) -> Node | None:
-        """Search as ld.so does: another machine's file is passed over, a broken one ends the search."""
+        """Search as ld.so does: skip a file of another machine, stop at a broken one."""
         if name in self.missing:
             return None
         search = _Search()
@@ -186,7 +186,7 @@ class _Walk:
         return None
 
     def _candidates(self, name: str, needer: Node, search: _Search) -> Iterator[tuple[str, str, Image]]:
-        """Yield the files that the loader would open for it, in order, without those that it passes over."""
+        """Yield the files that the loader would open, in order, without those that it skips."""
         for path, how in search_paths(name, needer, self.graph.program, self.loader):
             image = self.files.image(path)
             if image is None:
@@ -204,7 +204,7 @@ class _Walk:
         self.graph.add_missing(name, chain=needer.chain(), looked=looked)
 
     def _is_foreign(self, image: Image) -> bool:
-        """Say whether it is for another machine, which the loader sees before all else."""
+        """Say whether a file is for another machine, which the loader checks first."""
         return image.machine not in ("", self.loader.machine)
 
     def _note_cut_off(self, node: Node) -> None:
@@ -240,14 +240,14 @@ class _Walk:
 
 
 def check_versions(graph: Graph, loader: Loader, files: LibraryFiles) -> None:
-    """Hold the versions that each library needs of another against those that one defines.
+    """Check that the versions that each library needs of another are defined there.
 
     Each library that lacks some is reported once, with the first that needs them, as ld.so reports it.
     """
     reported: set[int] = set()
     for node in walk_needs(graph.roots):
         for name, versions in node.image.wants.items():
-            giver = _giver(node, name)
+            giver = _loaded_as(node, name)
             if giver is None or not giver.image.versions or id(giver) in reported:
                 continue
             lacking = [version for version in versions if version not in giver.image.versions]
@@ -260,7 +260,7 @@ def check_versions(graph: Graph, loader: Loader, files: LibraryFiles) -> None:
 
 
 def check_symbols(graph: Graph, loader: Loader, files: LibraryFiles) -> None:
-    """Hold the symbols that each library needs against those that the process exports."""
+    """Check that the symbols that each library needs are exported in the process."""
     everywhere = [
         *walk_needs([graph.program] if graph.program else []),
         *walk_needs(graph.roots[: loader.shared]),
@@ -277,7 +277,7 @@ def check_symbols(graph: Graph, loader: Loader, files: LibraryFiles) -> None:
 
 
 def _lacking(node: Node, scope: Sequence[Node], files: LibraryFiles) -> dict[str, list[Symbol]]:
-    """Return what `node` needs and no library exports, by the library that it names; "" for none."""
+    """Return the symbols of `node` that no library exports, by the library that should; "" if unknown."""
     missing = set(files.wanted(node.path))
     named = {symbol.library for symbol in missing}
     for giver in sorted(scope, key=lambda each: each.name not in named):
@@ -292,8 +292,8 @@ def _lacking(node: Node, scope: Sequence[Node], files: LibraryFiles) -> dict[str
 def _explain(
     library: str, lacking: Sequence[Symbol], node: Node, graph: Graph, loader: Loader, files: LibraryFiles
 ) -> Iterator[Break]:
-    """Yield the break at what ought to export these: found by name, by another copy, by its own name."""
-    giver = _giver(node, library)
+    """Yield the break at the library that should export these symbols: by name, another copy, or itself."""
+    giver = _loaded_as(node, library)
     better = ""
     names = [symbol.name for symbol in lacking]
     if giver is not None and _is_reported(giver, graph):
@@ -301,7 +301,8 @@ def _explain(
     for need in [giver] if giver else node.needs:
         for path, image in _copies(need.name, node, graph, loader, files):
             if not better and image.real != need.image.real and files.exported(path, lacking):
-                giver, better = need, path
+                giver = need
+                better = path
     if giver is None:
         giver = next((need for need in node.needs if need.image.name not in ("", need.name)), None)
     if giver is None or not _is_reported(giver, graph):
@@ -312,15 +313,15 @@ def _is_reported(giver: Node, graph: Graph) -> bool:
     return any(each.path == giver.path and each.status == "error" for each in graph.breaks)
 
 
-def _giver(node: Node, name: str) -> Node | None:
-    """Return the library that `node` got by this name."""
+def _loaded_as(node: Node, name: str) -> Node | None:
+    """Return the library that was loaded for `node` by this name."""
     return next((each for each in node.needs if name and name in (each.name, each.image.name)), None)
 
 
 def _copies(
     name: str, needer: Node, graph: Graph, loader: Loader, files: LibraryFiles
 ) -> Iterator[tuple[str, Image]]:
-    """Yield the files of this name that the search would meet, the one that it takes first."""
+    """Yield the files of this name on the search path, in order."""
     for path, _ in search_paths(name, needer, graph.program, loader):
         image = files.image(path)
         if image is not None and not image.damage and image.machine == loader.machine:

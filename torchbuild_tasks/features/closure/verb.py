@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from torchbuild_tasks.errors import VerifyFailed
-from torchbuild_tasks.features.closure.choose import looked_words
+from torchbuild_tasks.features.closure.choose import searched_text
 from torchbuild_tasks.options import BuildRequest
 from torchbuild_tasks.text.show import columns
 from torchbuild_tasks.verbs import Outcome
@@ -18,7 +18,7 @@ _MARK = {"error": "x", "warn": "!"}
 
 
 def closure_text(closure: Closure) -> str:
-    """Write a line a library, in the order of loading; then what is wrong, with its chain and fix."""
+    """Return one line for each library in the order of loading; then the breaks with chain and fix."""
     if closure.problem:
         return f"Nothing to follow: {closure.problem}.\n"
     shown = [each for each in closure.libraries if each.state not in ("api set", "on demand")]
@@ -32,7 +32,7 @@ def _lines(broken: Break) -> Iterable[str]:
     for depth, path in enumerate(broken.chain):
         yield f"    {'  ' * depth}{path}\n"
     if broken.looked:
-        yield f"  looked in: {looked_words(broken)}\n"
+        yield f"  looked in: {searched_text(broken)}\n"
     if broken.fix:
         yield f"  -> {broken.fix}\n"
 
@@ -56,7 +56,7 @@ _OTHERS = {
 
 
 def list_libraries(request: BuildRequest) -> Outcome:
-    """List every library that `import torch` loads and where it is found, without loading one."""
+    """List every library that `import torch` loads and its path, without loading any."""
     closure = find_libraries(request)
     broken = closure.problem or any(each.status == "error" for each in closure.breaks)
     return Outcome(closure, closure_text(closure), VerifyFailed.exit_code if broken else 0)

@@ -1,4 +1,4 @@
-"""The closure of DLLs on Windows: its loader's search, on paper, then the checks of imports and runtime."""
+"""Simulate Windows' search for DLLs, then check imports and the runtime."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _API_SETS = ("api-ms-", "ext-ms-")
 
 
 def walk_pe(loader: Loader, files: LibraryFiles) -> Graph:
-    """Load, on paper, what the process has, then each root with all that it needs."""
+    """Simulate loading the process's DLLs, then each root with all that it needs."""
     walk = _Walk(loader, files)
     for path in loader.loaded:
         walk.put(ntpath.basename(path), path, ALREADY_LOADED, None)
@@ -46,7 +46,7 @@ class _Walk:
         self.without_file: set[str] = set()  # names that have been reported
 
     def put(self, name: str, path: str, how: str, by: Node | None) -> Node | None:
-        """Take a file into the process, under the name that all will find it by."""
+        """Add a file to the process, under the name by which others find it."""
         image = self.files.image(path)
         if image is None or image.damage:
             return None
@@ -58,7 +58,7 @@ class _Walk:
         return node
 
     def load_runtime(self, name: str) -> None:
-        """Load what torch loads by name before its own; without it torch prints a warning and goes on."""
+        """Load the DLLs that torch loads before its own; torch only warns if they are missing."""
         if name in self.by_name:
             return
         for path, how in self._search_paths(name, ""):
@@ -69,7 +69,7 @@ class _Walk:
                 return
 
     def load_root(self, path: str) -> None:
-        """Load one root with all that it needs, unless an earlier one has brought it."""
+        """Load one root with all that it needs, unless it is loaded already."""
         name = ntpath.basename(path)
         if name.lower() in self.by_name:
             node = self.by_name[name.lower()]
@@ -164,12 +164,12 @@ class _Walk:
 # ---------------- the checks
 
 
-_RUNTIME: Final = "msvcp140.dll"  # what std::mutex is in 14.40 crashes with an older one
+_RUNTIME: Final = "msvcp140.dll"  # std::mutex of 14.40 crashes with an older runtime
 _MICROSOFT: Final = 14  # the major of the linker and of the runtime, from Visual Studio 2015 on
 
 
 def check_imports(graph: Graph, loader: Loader, files: LibraryFiles) -> None:
-    """Hold the functions that each DLL imports by name against the exports of the DLL that it gets.
+    """Check that the functions that each DLL imports by name are exported by the found DLL.
 
     The known DLLs are Windows itself, and no copy of them is ever wrong.
     """
@@ -193,7 +193,7 @@ def _check(graph: Graph, node: Node, giver: Node, symbols: Sequence[Symbol], fil
 
 
 def check_runtime(graph: Graph) -> None:
-    """Warn of a runtime that is older than the toolset that linked what uses it.
+    """Warn of a runtime older than the toolset of a DLL that uses it.
 
     Source: learn.microsoft.com, "C++ binary compatibility between Visual Studio versions": the
     Redistributable must be at least as new as the newest toolset.

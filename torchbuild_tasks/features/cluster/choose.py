@@ -1,4 +1,4 @@
-"""Decide whether a build sends compiles away; read and write its configuration and its log."""
+"""Decide whether a build distributes compiles; parse and format configurations and logs."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ from torchbuild_tasks.values import parse_json
 
 NAME: Final = "distributed compiles"
 LINKS: Final = "torchbuild_link"
-# What a compile costs the machine that sends it away is 0.05 of what it costs to compile it there
-# (measured: preprocessing, packing, waiting), so one core feeds some 20.
+# Distributing a compile costs this machine 0.05 of a local compile (measured: preprocessing, packing,
+# waiting), so one core supplies some 20 jobs.
 FED: Final = 20
 # Linux allows a process 1,024 open files unless told otherwise; Ninja 1.13 at -j1300 ends with "pipe: Too
 # many open files" (tried).
@@ -72,7 +72,7 @@ BUSY: Final = "every server was busy"
 
 
 class ChosenDistribution(msgspec.Struct, frozen=True, kw_only=True):
-    """The decision; nothing at all for a build that was not asked to distribute.
+    """The decision; empty for a build without --distribute.
 
     `choices` are build variables, below every layer of the user's.
     """
@@ -86,7 +86,7 @@ class ChosenDistribution(msgspec.Struct, frozen=True, kw_only=True):
 def choose_distribution(
     question: Question, *, launcher: str, compiler: str, generator: str, jobs: Choice
 ) -> ChosenDistribution:
-    """Decide what --distribute comes to.
+    """Decide the distribution of a build with --distribute.
 
     Args:
         question: its facts hold the scheduler's answer.
@@ -122,7 +122,7 @@ def choose_distribution(
 
 
 def _impossible(question: Question, launcher: str, needed: str) -> tuple[str, str] | None:
-    """Return what asking another scheduler would not change."""
+    """Return the problem of a build that no scheduler could distribute; "" for none."""
     if question.facts.host.os == "windows":
         text = "servers of sccache-dist run Linux and cannot run cl.exe, so nothing is sent from Windows"
         return text, "Leave --distribute out here; a shared cache (--cache redis://…) works on Windows."
@@ -161,7 +161,7 @@ def _without(question: Question, text: str, fix: str, choices: tuple[Choice, ...
 
 
 def _jobs(question: Question, cluster: Cluster, jobs: Choice) -> tuple[int, str]:
-    """Return the number of jobs: as many as the servers take and this machine can feed."""
+    """Return the number of jobs: as many as the servers accept and this machine can supply."""
     if jobs.source != "default" and jobs.value.isdecimal():
         return int(jobs.value), jobs.because
     accepted = cluster.cpus + cluster.servers
@@ -175,7 +175,7 @@ def _jobs(question: Question, cluster: Cluster, jobs: Choice) -> tuple[int, str]
 
 
 def jobs_away(local: int, cores: int, servers: int, cpus: int) -> int:
-    """Return how many jobs run at once with servers, `local` without them.
+    """Return the number of parallel jobs with servers; `local` are those without.
 
     Args:
         local: without servers.
@@ -192,7 +192,7 @@ def _describe(cluster: Cluster) -> str:
 
 
 def _link_pool(question: Question, generator: str) -> tuple[Choice, ...]:
-    """Return choices that limit links, which are not sent away, to the cores of this machine.
+    """Return choices that limit links, which are local, to the cores of this machine.
 
     Not where PyTorch makes a pool of its own (CUDA from 2.14 on): CMake then ignores
     CMAKE_JOB_POOLS, and Ninja would refuse a link in a pool that does not exist.
@@ -208,7 +208,7 @@ def _link_pool(question: Question, generator: str) -> tuple[Choice, ...]:
     )
 
 
-# ---- addresses, as a person writes them and as sccache wants them
+# ---- addresses, in the user's and in sccache's form
 
 
 def scheduler_url(text: str) -> str:
@@ -220,7 +220,8 @@ def scheduler_url(text: str) -> str:
     full = text if "://" in text else f"http://{text}"
     try:
         parts = urlsplit(full)
-        host, port = parts.hostname, parts.port
+        host = parts.hostname
+        port = parts.port
     except ValueError as error:
         raise _wrong(text, str(error)) from None
     if parts.scheme not in ("http", "https"):
@@ -238,14 +239,14 @@ def scheduler_url(text: str) -> str:
 
 
 def file_name(url: str) -> str:
-    """Return a scheduler's address as a part of a file's name."""
+    """Return a scheduler's address in the form for file names."""
     parts = urlsplit(url)
     host = (parts.hostname or "").replace(":", "_")
     return f"{host}-{parts.port or 443}"
 
 
 def listening(text: str, port: int, flag: str) -> str:
-    """Return where a program listens, or what a token is for: IP address and port, as sccache writes them.
+    """Return an address for listening or for a token: IP address and port, as sccache writes them.
 
     Args:
         text: `10.0.0.2`, `10.0.0.2:10501` or `[fd00::2]:10501`.
@@ -270,7 +271,7 @@ def listening(text: str, port: int, flag: str) -> str:
 
 
 def host_and_port(address: str) -> tuple[str, int]:
-    """Return both parts of what `listening` gives."""
+    """Return host and port of an address from `listening`."""
     host, _, port = address.rpartition(":")
     return host.strip("[]"), int(port)
 
@@ -292,11 +293,11 @@ def _wrong(text: str, why: str) -> UsageError:
     )
 
 
-# ---- configuration files of sccache-dist: TOML with tokens in it, so they are for one user's eyes
+# ---- configuration files of sccache-dist: TOML with tokens, private to one user
 
 
 def scheduler_file(*, listen: str, client_token: str, secret_key: str) -> str:
-    """scheduler.conf: clients show a token that all share, servers one of their own."""
+    """Return scheduler.conf: clients share one token, servers have tokens of their own."""
     return (
         f"{_FIRST}public_addr = {_text(listen)}\n\n"
         f'[client_auth]\ntype = "token"\ntoken = {_text(client_token)}\n\n'
@@ -307,7 +308,7 @@ def scheduler_file(*, listen: str, client_token: str, secret_key: str) -> str:
 def server_file(
     *, address: str, listen: str, url: str, token: str, cache_dir: str, build_dir: str, bubblewrap: str
 ) -> str:
-    """server.conf.
+    """Return server.conf.
 
     Args:
         address: where clients and the scheduler reach this server; its token is for that.
@@ -328,7 +329,7 @@ def server_file(
 
 
 def client_file(*, url: str, token: str, cache_dir: str) -> str:
-    """sccache's own configuration for a build that distributes; toolchains are packed by itself."""
+    """Return sccache's configuration for a distributing build; sccache packs toolchains itself."""
     return (
         f"{_FIRST}[dist]\nscheduler_url = {_text(url)}\ncache_dir = {_text(cache_dir)}\ntoolchains = []\n\n"
         f'[dist.auth]\ntype = "token"\ntoken = {_text(token)}\n'
@@ -336,7 +337,7 @@ def client_file(*, url: str, token: str, cache_dir: str) -> str:
 
 
 def address_in(token: str) -> str:
-    """Return the address that a server's token is for; "" when it is no such token."""
+    """Return the address in a server's token; "" if it is no such token."""
     parts = token.split(".")
     if len(parts) != 3:
         return ""
@@ -349,15 +350,15 @@ def address_in(token: str) -> str:
 
 
 def _text(value: str) -> str:
-    """Quote a basic string of TOML, whose escapes JSON shares."""
+    """Quote a basic string of TOML, which has JSON's escapes."""
     return json.dumps(value, ensure_ascii=False)
 
 
-# ---- the log of sccache-dist, in plain words; lines that no person needs are left out
+# ---- the log of sccache-dist, rephrased; irrelevant lines are left out
 
 
-def plainly(line: str, secrets: Iterable[str] = ()) -> str:
-    """Return one line in plain words; "" for one that means nothing to a person.
+def rephrase(line: str, secrets: Iterable[str] = ()) -> str:
+    """Return a line of the log rephrased; "" for an irrelevant one.
 
     Args:
         line: as sccache-dist wrote it.
@@ -376,6 +377,6 @@ def plainly(line: str, secrets: Iterable[str] = ()) -> str:
 
 
 def why_compiled_here(log: str) -> str:
-    """Return why most compiles that were to be sent away were made here, by the log; "" if none was."""
+    """Return the most frequent reason for local compiles, by the log; "" if there were none."""
     text = (BUSY if _BUSY in reason else reason for reason in _BACK.findall(log))
     return next((reason for reason, _ in Counter(text).most_common(1)), "")

@@ -9,7 +9,7 @@ from torchbuild_tasks.options import BuildRequest, flag
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class ClusterRequest(BuildRequest):
-    """What `cluster` is asked for."""
+    """The request of `cluster`."""
 
     actions = {
         "scheduler": "run the scheduler; --allow makes a token for a server",

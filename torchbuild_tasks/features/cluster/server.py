@@ -1,4 +1,4 @@
-"""Find what a scheduler or server of sccache-dist needs on this machine: program, sandbox, a free port."""
+"""Start sccache-dist as scheduler or server, and check its needs: program, sandbox, a free port."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ OLDEST: Final = (0, 3, 0)
 
 
 def dist_next_to(program: str) -> str:
-    """Return the sccache-dist that came with an sccache; "" where there is none."""
+    """Return the sccache-dist next to an sccache; "" without one."""
     path = Path(program).resolve().with_name(NAME)
     return str(path) if program and path.is_file() and os.access(path, os.X_OK) else ""
 
 
 def version(program: str) -> str:
-    """Return its version ("0.16.0"); "" when it does not start."""
+    """Return sccache-dist's version ("0.16.0"); "" if it does not start."""
     captured = process.capture((program, "--version"), timeout=_SECONDS)
     return (captured.answer.split() or [""])[-1]
 
@@ -45,7 +45,7 @@ def secret_key(program: str) -> str:
 
 
 def server_token(program: str, scheduler_conf: Path, address: str) -> str:
-    """Return the token of the server at an address, signed by the key in a scheduler's file.
+    """Return the token for a server's address, signed by the key in a scheduler's file.
 
     The key goes by file, for arguments of processes can be seen by everybody.
     """
@@ -92,7 +92,7 @@ def serve(program: str, kind: str, conf: Path, log: str, on_line: Callable[[str]
 
 
 class Sandbox(msgspec.Struct, frozen=True, kw_only=True):
-    """Bubblewrap as it was found, and what is missing: each problem with what to do about it."""
+    """The path of bubblewrap, and the problems with the sandbox, each with a fix."""
 
     bubblewrap: str = ""
     version: str = ""
@@ -100,7 +100,7 @@ class Sandbox(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def find_sandbox(folder: Path) -> Sandbox:
-    """Try everything that a server with its builds in `folder` needs."""
+    """Test everything that a server with its builds in `folder` needs."""
     program = shutil.which("bwrap") or ""
     installed = version(program) if program else ""
     problems = [*_user_problems(), *_bubblewrap_problems(program, installed)]
@@ -128,7 +128,7 @@ def _bubblewrap_problems(program: str, version: str) -> list[tuple[str, str]]:
 
 
 def _overlay_problems(folder: Path) -> list[tuple[str, str]]:
-    """Mount one, as a server does for each compile, in a name space that ends with the command."""
+    """Test an overlay mount, as a server makes it for each compile, in a temporary namespace."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=folder) as place:
@@ -149,15 +149,15 @@ def _overlay_problems(folder: Path) -> list[tuple[str, str]]:
     ]
 
 
-# ---- the port, asked before the start, for sccache-dist itself panics
+# ---- the port, tested before the start, because sccache-dist panics
 
 
 def why_not_listen(host: str, port: int) -> str:
-    """Return "" when a program can listen there, else why not, in a few words."""
+    """Return "" if a program can listen at this address, else the reason."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     try:
         with socket.socket(family) as probe:
-            if sys.platform != "win32":  # there it would take the port away from whoever has it
+            if sys.platform != "win32":  # on Windows it would take the port from another program
                 probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             probe.bind((host, port))
             probe.listen()

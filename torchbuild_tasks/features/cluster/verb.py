@@ -1,4 +1,4 @@
-"""`cluster`: run a scheduler or a server of distributed compiles, join one, or say how they are."""
+"""`cluster`: run a scheduler or a server of distributed compiles, join one, or show their state."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from torchbuild_tasks.text.show import columns
 
 
 def clusters_text(clusters: tuple[Cluster, ...]) -> str:
-    """One line a scheduler: what it has, or why it cannot be used now."""
+    """Return one line for each scheduler: its state, or why it cannot be used."""
     if not clusters:
         return "No scheduler was joined: torchbuild cluster join URL --token-file FILE\n"
     head = ("scheduler", "servers", "cores", "jobs", "")
@@ -31,7 +31,7 @@ def _row(cluster: Cluster) -> tuple[str, ...]:
 
 
 def run(request: ClusterRequest, report: Reporter) -> Outcome:
-    """Run a scheduler or a server of distributed compiles, join one, or say how they are."""
+    """Run a scheduler or a server of distributed compiles, join one, or show their state."""
     clusters = run_action(request, report)
     text = clusters_text(clusters) if request.action in ("join", "status") else ""
     unusable = any(cluster.problem for cluster in clusters)
@@ -40,7 +40,7 @@ def run(request: ClusterRequest, report: Reporter) -> Outcome:
 
 
 def run_action(request: ClusterRequest, report: Reporter) -> tuple[Cluster, ...]:
-    """Run the action that was asked for; a scheduler or a server until Ctrl-C."""
+    """Run the requested action; a scheduler or a server until Ctrl-C."""
     from torchbuild_tasks.context import cluster_files, fetching_of, look
     from torchbuild_tasks.features.cluster import act
     from torchbuild_tasks.system.signals import interruptible

@@ -1,4 +1,4 @@
-"""The stages for what is built beside torch, torchvision or any extension: get the sources first, build last.
+"""The stages for companions (torchvision or any extension): fetch the sources first, build last.
 
 The source of one is cloned once by git, a single ref without its history, or is the sdist of an index. Each
 becomes a wheel, built against the torch of this build; only one that passes its trial is installed
@@ -33,7 +33,7 @@ from torchbuild_tasks.verify.torch_probe import COMPANION_CHECKS
 if TYPE_CHECKING:
     from torchbuild_tasks.system.git.run import Git
 
-# What builds leave in a project's folder, whatever its name.
+# Outputs of builds in a project's folder.
 _BUILD_OUTPUT: Final = frozenset(
     {".git", "__pycache__", "build", "dist", ".eggs", ".mypy_cache", ".pytest_cache"}
 )
@@ -41,7 +41,7 @@ _COMPILED: Final = (".so", ".pyd", ".dll", ".o", ".obj", ".pyc")
 
 
 def fetch_companions(work: Work) -> Work:
-    """Get every source, before an hour is spent on torch.
+    """Fetch every source, before an hour is spent on torch.
 
     Raises:
         SourceError: one is not available.
@@ -63,7 +63,8 @@ def fetch_companions(work: Work) -> Work:
     files.state_dir(work.root)
     for companion in cloned:
         git = Git(folder=Path(companion.folder), config=git_settings(work.fetching.git_mirrors))
-        offline, say = work.fetching.net.offline, work.report.note
+        offline = work.fetching.net.offline
+        say = work.report.note
         clone_source(git, companion.url, companion.ref, offline=offline, say=say)
     return work
 
@@ -71,7 +72,7 @@ def fetch_companions(work: Work) -> Work:
 def clone_source(
     git: Git, url: str, ref: str, *, offline: bool, say: Callable[[str], None], ways: str = ""
 ) -> None:
-    """Clone into git's folder, which gets its name only when it is whole; one that is there is kept as it is.
+    """Clone into a folder that is renamed when it is complete; keep an existing one.
 
     `ways` says how else it can be had.
 
@@ -97,20 +98,22 @@ def clone_source(
 
 
 def _fetch(git: Git, url: str, ref: str, say: Callable[[str], None]) -> None:
-    """Fetch one ref: `git clone` takes no commit, and for a missing ref it takes the default branch."""
+    """Fetch one ref: `git clone` accepts no commit, and uses the default branch for a missing ref."""
     from torchbuild_tasks.system.git.complete import complete
     from torchbuild_tasks.system.git.fetch import Access
     from torchbuild_tasks.system.git.transfer import Watch
 
     git.run("init", "--quiet")
-    git.run("config", "--local", "remote.origin.url", url)  # what relative addresses of submodules count from
+    git.run(
+        "config", "--local", "remote.origin.url", url
+    )  # relative addresses of submodules are resolved against it
     git.run("fetch", "--quiet", "--depth", "1", "--no-tags", "--", url, ref)
     git.run("checkout", "--quiet", "--detach", "FETCH_HEAD")
     complete(git, Access(config=git.config, watch=Watch(tree=str(git.folder), note=say)), lambda path: True)
 
 
 def build_companions(work: Work) -> Work:
-    """Build each against the torch that is installed now, and run its checks.
+    """Build each companion against the torch that was installed, and run its checks.
 
     pip is kept from building in an environment of its own, where it would put another torch. What was built
     for just this torch is not built again.
@@ -130,13 +133,13 @@ def build_companions(work: Work) -> Work:
         return work
     torch = _torch_version(work)
     if work.up_to_date and (began := _torch_began(work)):
-        work.ledger.note(started=began)  # the manifest goes on speaking of the torch that is there
+        work.ledger.note(started=began)  # the manifest keeps describing the present torch
     from torchbuild_tasks.verify.judge import require_passed
     from torchbuild_tasks.verify.session import ALWAYS
 
-    for companion in due:  # one that fails leaves those before it built, verified and remembered
+    for companion in due:  # those before a failed one stay built, verified and recorded
         tried = _build(work, companion, torch)
-        checks = [each for each in COMPANION_CHECKS if _is_of(companion.name, each)]
+        checks = [each for each in COMPANION_CHECKS if _belongs_to(companion.name, each)]
         report = _verify(work, (*ALWAYS, *checks))
         report = replace(report, checks=(*report.checks, tried))
         require_passed(report, where_to_read(work, None))
@@ -145,13 +148,13 @@ def build_companions(work: Work) -> Work:
     return work
 
 
-def _is_of(name: str, check: str) -> bool:
-    """Say whether a check is one of a companion: torchvision_cuda is of torchvision."""
+def _belongs_to(name: str, check: str) -> bool:
+    """Say whether a check belongs to a companion: torchvision_cuda to torchvision."""
     return check.removesuffix("_cuda") == canonicalize_name(name).replace("-", "_")
 
 
 def _torch_failed(report: VerifyReport | None) -> bool:
-    """Return whether torch failed a check: nothing is built against it, and the end of the run reports it."""
+    """Say whether torch failed a check: then companions are not built, and the end of the run reports it."""
     return report is not None and any(check.outcome == "failed" for check in report.checks)
 
 
@@ -163,7 +166,7 @@ def _verify(work: Work, checks: tuple[str, ...]) -> VerifyReport:
 
 
 def _torch_version(work: Work) -> str:
-    """Return the version that pip sees of the torch to build against."""
+    """Return the version of torch in pip's metadata."""
     from torchbuild_tasks.verify.judge import require_passed
 
     report = work.verified or _verify(work, ("import",))
@@ -172,7 +175,7 @@ def _torch_version(work: Work) -> str:
 
 
 def _build(work: Work, companion: Companion, torch: str) -> CheckResult:
-    """Make a wheel of one, hold it to this torch, install it, and return what its trial showed."""
+    """Build a companion's wheel, check it against this torch, install it, and return the checks' results."""
     from torchbuild_tasks.features.companions import trial
 
     version = companion.version or companion.ref or companion.requirement
@@ -205,7 +208,7 @@ def _mark(work: Work, companion: Companion) -> Path:
 
 
 def _torch_began(work: Work) -> str:
-    """Return when the build of the torch that is there began; "" where that is not known.
+    """Return when the build of the present torch began; "" if unknown.
 
     A build of torch that finds nothing to do leaves the manifest as it is, with that time.
     """
@@ -216,7 +219,7 @@ def _torch_began(work: Work) -> str:
 
 
 def _build_inputs(work: Work, companion: Companion) -> dict[str, str]:
-    """Return what one is built from, but for the torch."""
+    """Return the inputs of a companion's build, except torch."""
     state = companion.state or stamp_files(Path(companion.folder), _makes(work, companion))
     variables = json.dumps(dict(companion.set), sort_keys=True)
     return {"state": state, "argv": " ".join(companion.argv), "set": variables}
@@ -229,7 +232,7 @@ def _makes(work: Work, companion: Companion) -> frozenset[str]:
 
 
 def stamp_files(folder: Path, makes: Collection[str] = ()) -> str:
-    """Return what tells one state of a folder that git cannot speak for from another: its files and times."""
+    """Return a fingerprint of a folder without git: its files and times."""
     seen = hashlib.sha256()
     for top, folders, names in os.walk(folder):
         folders[:] = sorted(

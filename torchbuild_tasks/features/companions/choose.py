@@ -1,4 +1,4 @@
-"""Decide what --with and --with-extension build with torch: which release, from where, and if it fits."""
+"""Decide the companions of --with and --with-extension: release, source, and whether it fits."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ _URL = re.compile(r"[a-z+]+://|[\w.-]+@[\w.-]+:")
 _NAMED = re.compile(r"([A-Za-z0-9][\w.-]*)=(?!=)(.*)")
 _PATH = re.compile(r"[.~]|.*[/\\]")
 NAME = "torchvision"
-# What setuptools and torch.utils.cpp_extension build with where a project says nothing (PEP 518 asks for the
-# first two; without ninja the latter compiles one file at a time).
+# Build requirements if a project declares none (PEP 518 defines the first two; without ninja
+# torch.utils.cpp_extension compiles one file at a time).
 BUILDS_WITH = ("setuptools", "wheel", "ninja", "packaging")
 
 
@@ -45,7 +45,7 @@ class Wanted(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def read_with(words: tuple[str, ...], catalog: Catalog) -> tuple[Wanted, ...]:
-    """Read the words of --with; of one project the last word counts.
+    """Parse the words of --with; of one project the last word counts.
 
     Raises:
         UsageError: a word names no project that is known, or has nothing after its =.
@@ -67,7 +67,7 @@ def read_with(words: tuple[str, ...], catalog: Catalog) -> tuple[Wanted, ...]:
 
 
 def read_extensions(words: tuple[str, ...], catalog: Catalog) -> tuple[Wanted, ...]:
-    """Read the words of --with-extension: NAME, NAME==VERSION, PATH, URL@REF, or the latter two by a name.
+    """Parse the words of --with-extension: NAME, NAME==VERSION, PATH, URL@REF, or the latter two by a name.
 
     Raises:
         UsageError: a word is none of these.
@@ -106,7 +106,7 @@ def _read_extension(word: str, catalog: Catalog) -> Wanted:
 
 
 def _row_of(name: str, catalog: Catalog) -> CompanionRow:
-    """Return the row of a project, by any spelling of its name (PEP 503), or one that says nothing."""
+    """Return the row of a project, by any spelling of its name (PEP 503), or an empty one."""
     called = canonicalize_name(name)
     rows = (row for row in catalog.companion if called in (canonicalize_name(row.name), row.sdist))
     return next(rows, CompanionRow(name=name, url="", source="", extension=True))
@@ -127,7 +127,7 @@ def read_place(place: str) -> tuple[str, str, str]:
 
 
 def wanted_companions(question: Question) -> tuple[Wanted, ...]:
-    """Return what --with and --with-extension, else torchbuild.toml, ask for."""
+    """Return the companions of --with and --with-extension, else of torchbuild.toml."""
     fields = (question.given("with_"), question.given("with_extension"))
     words, extensions = (tuple(field[0]) if field else () for field in fields)
     return read_wanted(words, extensions, question.catalog)
@@ -140,7 +140,7 @@ def read_wanted(words: tuple[str, ...], extensions: tuple[str, ...], catalog: Ca
 
 
 def companion_requires(question: Question) -> tuple[str, ...]:
-    """Return what their builds and imports need in the Python that gets torch (PEP 508)."""
+    """Return the requirements of the companions' builds and imports (PEP 508)."""
     texts: list[str] = []
     for wanted in wanted_companions(question):
         source = source_of(question, wanted.row.name)
@@ -151,7 +151,7 @@ def companion_requires(question: Question) -> tuple[str, ...]:
 
 
 def without_torch(texts: tuple[str, ...], others: Iterable[str] = ()) -> tuple[str, ...]:
-    """Return requirements (PEP 508) without torch, which is there, and without what cannot be read.
+    """Return requirements (PEP 508) without torch and without unreadable ones.
 
     `others` are projects that are left out, too.
     """
@@ -161,7 +161,7 @@ def without_torch(texts: tuple[str, ...], others: Iterable[str] = ()) -> tuple[s
 
 
 def requirement_of(text: str) -> Requirement | None:
-    """Return a requirement (PEP 508); None where it is none."""
+    """Parse a requirement (PEP 508); None if it is invalid."""
     try:
         return Requirement(text)
     except InvalidRequirement:
@@ -175,7 +175,7 @@ def applies(requirement: Requirement, python: str) -> bool:
 
 
 def find_other_torch(texts: tuple[str, ...], torch: str, python: str = "") -> str:
-    """Return the first requirement that wants another torch than this version; "" where none does."""
+    """Return the first requirement that excludes this version of torch; "" for none."""
     for text in texts:
         each = requirement_of(text)
         if each is None or canonicalize_name(each.name) != "torch":
@@ -186,7 +186,7 @@ def find_other_torch(texts: tuple[str, ...], torch: str, python: str = "") -> st
 
 
 def choose_companions(question: Question, python: str) -> tuple[Companion, ...]:
-    """Return what `python` will build against this torch; a finding names what cannot be and is left out."""
+    """Return the companions that `python` will build; findings name those that cannot be built."""
     chosen = (_choose_one(question, wanted, python) for wanted in wanted_companions(question))
     return tuple(companion for companion in chosen if companion)
 
@@ -221,7 +221,7 @@ def _choose_one(question: Question, wanted: Wanted, python: str) -> Companion | 
         because = "its sdist, as the package index has it"
         companion = _companion(question, wanted, python, folder, wanted.requirement, because)
         return replace(companion, requirement=wanted.requirement)
-    if wanted.row.extension and not wanted.ref:  # of which no row says what belongs to which torch
+    if wanted.row.extension and not wanted.ref:  # without a row about matching versions of torch
         wanted = replace(wanted, ref="HEAD")
     release = newest_release(question.catalog, name, question.version)
     if not (wanted.ref or release):
@@ -238,7 +238,7 @@ def _choose_one(question: Question, wanted: Wanted, python: str) -> Companion | 
 def _companion(
     question: Question, wanted: Wanted, python: str, folder: str, state: str, because: str
 ) -> Companion:
-    """Never with build isolation or dependencies: either would bring another torch.
+    """Return a companion, built without isolation and dependencies: either would install another torch.
 
     Nor with pip's cache: from a folder called name-version it gives the wheel that was built there for the
     torch before (pip's should_cache).
@@ -267,7 +267,7 @@ def _companion(
 
 
 def _jobs(question: Question, row: CompanionRow) -> dict[str, str]:
-    """Return what setuptools and CMake take their jobs from: as many as the memory holds of its compiles."""
+    """Return the variables with the jobs of setuptools and CMake, limited by the memory of its compiles."""
     if not row.extension:
         return {}
     kind = row.job if row.job and is_cuda(question) else "nvcc" if is_cuda(question) else "c++"
@@ -278,13 +278,13 @@ def _jobs(question: Question, row: CompanionRow) -> dict[str, str]:
 
 
 def _value(question: Question, name: str, value: str) -> str:
-    """Return a row's variable; where nothing of it follows from the build, the user's own value wins."""
+    """Return a row's variable; the user's value wins unless the row's depends on the build."""
     own = decide(question, name) if "{" not in value else None
     return own.value if own else value
 
 
 def source_of(question: Question, name: str) -> CompanionSource | None:
-    """Return what is in the folder that --with names for a project."""
+    """Return the source in the folder that --with names for a project."""
     return next((each for each in question.facts.companions if each.name == name), None)
 
 
@@ -292,15 +292,15 @@ def source_of(question: Question, name: str) -> CompanionSource | None:
 
 
 def check_companions(question: Question) -> tuple[Finding, ...]:
-    """Return whether each belongs to the torch that is built, one finding each."""
+    """Return a finding for each companion: whether it fits the torch of this build."""
     return tuple(
-        _of_folder(question, wanted) if wanted.path else _of_release(question, wanted)
+        _check_folder(question, wanted) if wanted.path else _check_release(question, wanted)
         for wanted in wanted_companions(question)
-    ) + tuple(_of_blank(question))
+    ) + tuple(_check_blank(question))
 
 
-def _of_blank(question: Question) -> Iterator[Finding]:
-    """Report headers of Python behind a blank, which torchvision's build on Windows splits at it."""
+def _check_blank(question: Question) -> Iterator[Finding]:
+    """Report a blank in the path of Python's headers, at which torchvision's build on Windows splits it."""
     python = first_python(question)
     include = python.include or "" if python else ""
     named = any(wanted.row.name == NAME for wanted in wanted_companions(question))
@@ -310,8 +310,9 @@ def _of_blank(question: Question) -> Iterator[Finding]:
         yield Finding(id=NAME, status="warn", text=text, fix=fix)
 
 
-def _of_release(question: Question, wanted: Wanted) -> Finding:
-    name, torch = wanted.row.name, question.version
+def _check_release(question: Question, wanted: Wanted) -> Finding:
+    name = wanted.row.name
+    torch = question.version
     if wanted.row.cuda and not (is_cuda(question) or question.request.from_wheel):
         text = f"{name} supports only NVIDIA GPUs, and this torch is built without CUDA"
         return Finding(id=name, status="error", text=text, fix=f"Add --cuda, or leave out {name}.")
@@ -331,15 +332,17 @@ def _of_release(question: Question, wanted: Wanted) -> Finding:
     return Finding(id=name, status="error", text=text, fix=fix)
 
 
-def _of_folder(question: Question, wanted: Wanted) -> Finding:
-    name, torch, source = wanted.row.name, question.version, source_of(question, wanted.row.name)
+def _check_folder(question: Question, wanted: Wanted) -> Finding:
+    name = wanted.row.name
+    torch = question.version
+    source = source_of(question, wanted.row.name)
     if source is None:
         return Finding(id=name, status="unknown", text=f"{wanted.path} was not inspected on that machine")
     if source.problem:
         fix = f"Name the folder of {name}'s source: --with {name}=PATH"
         return Finding(id=name, status="error", text=f"{source.path}: {source.problem}", fix=fix)
     if wanted.row.extension:
-        return _of_extension(question, wanted, source)
+        return _check_extension(question, wanted, source)
     version = parse_version(source.version)
     rows = [
         row
@@ -364,9 +367,10 @@ def _of_folder(question: Question, wanted: Wanted) -> Finding:
     )
 
 
-def _of_extension(question: Question, wanted: Wanted, source: CompanionSource) -> Finding:
-    """Hold what its pyproject.toml says of torch to this one; the build holds its metadata to it."""
-    name, version = wanted.row.name, question.version
+def _check_extension(question: Question, wanted: Wanted, source: CompanionSource) -> Finding:
+    """Check the torch requirement in an extension's pyproject.toml; the build checks its metadata."""
+    name = wanted.row.name
+    version = question.version
     called = f"{source.path} is {name} {source.version or ''}".rstrip()
     own = (str(version), version.base_version) if version else ()
     pins = [find_other_torch(source.asks, each) for each in own]
@@ -378,7 +382,7 @@ def _of_extension(question: Question, wanted: Wanted, source: CompanionSource) -
 
 
 def newest_release(catalog: Catalog, name: str, torch: Version | None) -> CompanionReleaseRow | None:
-    """Return the newest release of a project that builds against this torch; None when none is known to."""
+    """Return the newest release of a project for this torch; None if none is known."""
     return next((row for row in reversed(releases_of(catalog, name)) if admits(row.torch, torch)), None)
 
 
@@ -388,11 +392,11 @@ def releases_of(catalog: Catalog, name: str) -> list[CompanionReleaseRow]:
     return sorted(rows, key=lambda row: Version(row.version))
 
 
-# ---- a torch that calls itself an alpha: pip sorts it below the release, and would replace it
+# ---- a torch with an alpha version: pip sorts it below the release, and would replace it
 
 
 def check_development(question: Question, called: str) -> tuple[Finding, ...]:
-    """Return what the version of a development build means for pip and torchvision; nothing for a release.
+    """Return the effects of a development version on pip and torchvision; empty for a release.
 
     Args:
         question: what is decided from.

@@ -36,7 +36,7 @@ _ONE_THREAD = {"NVCC_APPEND_FLAGS": "--threads=1"}
 def with_companions(
     facts: Facts, words: tuple[str, ...], extensions: tuple[str, ...], catalog: Catalog
 ) -> Facts:
-    """Return the facts with what lies in the folders that the words of --with and --with-extension name.
+    """Return the facts with the sources in the folders of --with and --with-extension.
 
     Raises:
         UsageError: a word cannot be understood.
@@ -50,7 +50,7 @@ def with_companions(
 def look_at_companions(
     folders: Iterable[tuple[str, str]], probe: Probe | None = None, any_package: Iterable[str] = ()
 ) -> tuple[CompanionSource, ...]:
-    """Return what each folder holds.
+    """Return the source in each folder.
 
     Args:
         folders: pairs of the project's name and its path.
@@ -90,10 +90,10 @@ def _look(probe: Probe, name: str, path: str, *, any_package: bool) -> Companion
 
 
 def _project(text: str) -> dict[str, Any]:
-    """Return what a pyproject.toml says of its version, its build and its requirements (PEP 518 and 621)."""
+    """Return version, build requirements and requirements from a pyproject.toml (PEP 518 and 621)."""
     try:
         data = parse_toml(text)
-    except ValueError:  # the build will say so, in its own words
+    except ValueError:  # the build will report it
         data = {}
     project = data.get("project", {})
     version = project.get("version") if isinstance(project, dict) else None
@@ -110,7 +110,7 @@ def _texts(table: object, key: str) -> tuple[str, ...]:
 
 
 def _places(probe: Probe, root: str) -> tuple[str, ...]:
-    """Return the folders where packages may lie: what its build files say, else its top and src."""
+    """Return the folders that may contain packages: by its build files, else the top and src."""
     texts = (probe.read(probe.join(root, file)) or "" for file in (*BUILDS, "setup.cfg"))
     named = (place.strip("./") for text in texts for place in _PLACES.findall(text))
     return tuple(dict.fromkeys(("", *filter(None, named), "src")))

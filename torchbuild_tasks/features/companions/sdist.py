@@ -1,4 +1,4 @@
-"""The sdist of a project, from where pip would take it: pip itself cannot get one without building it.
+"""Download a project's sdist from pip's indexes: pip itself would also prepare its metadata.
 
 `pip download` prepares the metadata of an sdist, for which most extensions import torch, and that is to be
 built only later. So the page of the index is read here (PEP 503, which every index serves).
@@ -35,13 +35,13 @@ from torchbuild_tasks.system.remove import unfinished_folder
 if TYPE_CHECKING:
     from torchbuild_tasks.build.work import Reporter
 
-# What a page may lead to, by its own kind: none of a server's to a file here, of https to http.
+# Allowed links by the page's scheme: none from a server to a local file, none from https to http.
 _LEADS: Final = {"file": ("file", "http", "https"), "http": ("http", "https"), "https": ("https",)}
 _KINDS: Final = {".tar.gz": "tar.gz", ".zip": "zip"}
 
 
 class Sdist(msgspec.Struct, frozen=True, kw_only=True):
-    """One file of an index or a folder; `yanked` ones count only where their version is named."""
+    """One file of an index or a folder; a `yanked` one is used only if its version is requested."""
 
     file: str
     url: str
@@ -52,7 +52,7 @@ class Sdist(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def fetch_sdist(companion: Companion, python: str, net: Net, report: Reporter) -> None:
-    """Unpack the newest sdist that fits into the companion's folder; one that is there is kept as it is.
+    """Unpack the newest matching sdist into the companion's folder; keep an existing folder.
 
     Args:
         companion: what is wanted, and where it is to lie.
@@ -103,7 +103,7 @@ def fetch_sdist(companion: Companion, python: str, net: Net, report: Reporter) -
 
 
 def choose_sdist(offered: Iterable[Sdist], wanted: Requirement, python: str) -> Sdist | None:
-    """Return the newest that is asked for and says that it is for this Python; releases before others."""
+    """Return the newest requested sdist for this Python; releases before pre-releases."""
     exact = any(each.operator in ("==", "===") for each in wanted.specifier)
     fits = [
         each
@@ -124,7 +124,7 @@ def _for_python(specifier: str, python: str) -> bool:
 
 
 def _search(wanted: Requirement, net: Net, beside: Path) -> tuple[list[Sdist], tuple[str, ...]]:
-    """Return all sdists of a project, and where was looked: --wheels, find-links, then each index."""
+    """Return all sdists of a project, and the searched places: --wheels, find-links, each index."""
     settings = read_settings(os.environ)
     name = canonicalize_name(wanted.name)
     offered: list[Sdist] = []
@@ -156,7 +156,7 @@ def _folder(place: str) -> Path | None:
 
 
 def _page(url: str) -> str:
-    """Return the address of a page; a folder that is an index holds it as a file (PEP 503 on a disk)."""
+    """Return the address of a project's page; a local index has it as a file (PEP 503)."""
     return f"{url}index.html" if url.lower().startswith("file:") else url
 
 
@@ -173,14 +173,15 @@ class _Links(HTMLParser):
 
 
 def read_page(text: str, base: str, name: str) -> Iterator[Sdist]:
-    """Yield the sdists of a project that the page of an index links to."""
+    """Yield the sdists of a project on the page of an index."""
     reader = _Links()
     reader.feed(text)
     for link in reader.links:
         url = urljoin(base, link.get("href", ""))
         sdist = _sdist(url, name)
         if sdist is not None and urlsplit(url).scheme in _LEADS.get(urlsplit(base).scheme, ()):
-            python, yanked = link.get("data-requires-python", ""), "data-yanked" in link
+            python = link.get("data-requires-python", "")
+            yanked = "data-yanked" in link
             yield msgspec.structs.replace(sdist, python=python, yanked=yanked)
 
 

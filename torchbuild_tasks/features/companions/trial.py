@@ -1,4 +1,4 @@
-"""The trial of a wheel that was built beside torch: nothing is installed that this torch cannot load.
+"""Build, test and install the wheel of a companion: none is installed that this torch cannot load.
 
 Its metadata, then the symbols of its libraries, then its import from a folder apart. Until it has passed,
 only what it asks for is installed; an earlier one of that name stays as it is.
@@ -38,9 +38,9 @@ from torchbuild_tasks.system import files, process
 from torchbuild_tasks.text.words import shell_line
 from torchbuild_tasks.values import parse_json
 
-_LIMIT: Final = 300.0  # seconds of an import: a package may compile kernels then
+_LIMIT: Final = 300.0  # seconds for an import, which may compile kernels
 _LIBRARY: Final = re.compile(r"\.so(\.\d+)*$|\.pyd$|\.dll$")
-# A line apart, since a package may print whatever it likes while it is imported.
+# A line of its own, since a package may print during its import.
 _IMPORT: Final = """
 import importlib, sys
 sys.path.insert(0, sys.argv[1])
@@ -56,7 +56,7 @@ _HAVE: Final = (
 
 
 class Built(msgspec.Struct, frozen=True, kw_only=True):
-    """A wheel: its name and version, what it asks for (PEP 508), what of it is imported, its libraries."""
+    """A wheel: its name and version, its requirements (PEP 508), its modules, its libraries."""
 
     name: str
     version: str
@@ -69,7 +69,7 @@ class Built(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def build_environment(work: Work, companion: Companion, torch: str) -> dict[str, str]:
-    """Return the environment of its build: that of torch's, with the variables that it reads itself.
+    """Return the environment of a companion's build: that of torch's, with the companion's own variables.
 
     `{torch}` and `{archs}` in its row stand for what is known only now; one whose list is empty is left out.
     """
@@ -84,11 +84,11 @@ def build_environment(work: Work, companion: Companion, torch: str) -> dict[str,
             value = value.replace(word, meaning)
         else:
             environ[name] = value
-    if work.wheel:  # no env file was sourced, which would have put the environment's CMake and Ninja first
+    if work.wheel:  # without a sourced env file, which would put the environment's CMake and Ninja first
         programs = str(Path(work.plan.environment.python).parent)
         environ["PATH"] = os.pathsep.join(filter(None, (programs, environ.get("PATH"))))
     if companion.extension:
-        # CMake's own list of architectures, for a project that does not take it from find_package(Torch).
+        # CMake's own list of architectures, for a project that does not get it from find_package(Torch).
         environ |= {"CUDAARCHS": cmake_archs(archs)} if archs and "CUDAARCHS" not in environ else {}
         environ |= _constrain_torch(work, torch)
         (source,) = look_at_companions([(companion.name, companion.folder)], any_package=(companion.name,))
@@ -107,7 +107,7 @@ def _row_of(work: Work, companion: Companion) -> CompanionRow | None:
 
 
 def plain_archs(archs: str, known: Sequence[str] = ()) -> str:
-    """Return TORCH_CUDA_ARCH_LIST as most extensions spell their own: "8.0;9.0a+PTX" is "80;90a".
+    """Return TORCH_CUDA_ARCH_LIST in the form of most extensions' own variables: "8.0;9.0a+PTX" is "80;90a".
 
     Args:
         archs: the list.
@@ -123,27 +123,27 @@ def plain_archs(archs: str, known: Sequence[str] = ()) -> str:
 
 
 def cmake_archs(archs: str) -> str:
-    """Return TORCH_CUDA_ARCH_LIST as CMake has it: code for each, and PTX too where that is asked for."""
+    """Return TORCH_CUDA_ARCH_LIST in CMake's form: machine code for each, and PTX if requested."""
     words = [word for word in re.split("[; ]+", archs) if word]
     kinds = ((plain_archs(word), "" if word.endswith("+PTX") else "-real") for word in words)
     return ";".join(f"{number}{kind}" for number, kind in kinds)
 
 
 def _constraints(work: Work, torch: str) -> Path:
-    """Write the file that holds pip and uv to this torch."""
+    """Write the constraints file that keeps this torch."""
     path = work.root / files.STATE_DIR / "companions" / "constraints.txt"
     files.write_atomic(path, f"torch=={torch}\n".encode(), error=RequirementsError)
     return path
 
 
 def _constrain_torch(work: Work, torch: str) -> dict[str, str]:
-    """Return the variables that hold every pip and uv which a build starts to this torch."""
+    """Return the variables that make every pip and uv of a build keep this torch."""
     path = _constraints(work, torch)
     return {"PIP_CONSTRAINT": path.as_uri(), "UV_CONSTRAINT": str(path)}
 
 
 def prepare_extension(work: Work, companion: Companion, torch: str, environ: Mapping[str, str]) -> None:
-    """Hold its source to this torch as far as that says anything, and install what its build imports.
+    """Check the source's requirements against this torch, and install its build requirements.
 
     Raises:
         RequirementsError: it asks for another torch, or its build needs what is not available here.
@@ -183,7 +183,7 @@ def _refuse_another_torch(
 
 
 def _install(work: Work, companion: Companion, asks: tuple[str, ...], torch: str) -> None:
-    """Install what is missing of these requirements, holding torch where it is."""
+    """Install the missing requirements, keeping torch."""
     python = work.plan.environment.python
     missing = _missing(python, work.plan.environment.version or "", asks)
     if not missing:
@@ -203,7 +203,7 @@ def _install(work: Work, companion: Companion, asks: tuple[str, ...], torch: str
 
 
 def _missing(python: str, version: str, asks: Iterable[str]) -> tuple[str, ...]:
-    """Return which requirements the environment of a Python of this version lacks, as it is now."""
+    """Return the requirements that the Python's environment lacks."""
     captured = process.capture((python, "-I", "-X", "utf8", "-c", _HAVE), timeout=_LIMIT)
     try:
         installed: dict[str, str] = parse_json(captured.stdout)
@@ -225,7 +225,7 @@ def _missing(python: str, version: str, asks: Iterable[str]) -> tuple[str, ...]:
 
 
 def admit(work: Work, companion: Companion, torch: str) -> CheckResult:
-    """Hold the wheel to this torch, try it apart, and install it; return what the trial showed.
+    """Check the wheel against this torch, test it in a separate folder, and install it; return the results.
 
     Raises:
         RequirementsError: it asks for another torch.
@@ -268,7 +268,7 @@ def _wheel_of(companion: Companion) -> Path:
 
 
 def read_wheel(wheel: Path, companion: Companion) -> Built:
-    """Return what a wheel says of itself; of a companion that has no `module`, what is called as it is.
+    """Return the facts of a wheel; without `module` its modules are those named like the project.
 
     Raises:
         BuildFailed: it is none.
@@ -290,7 +290,7 @@ def read_wheel(wheel: Path, companion: Companion) -> Built:
 
 
 def modules_of(names: Iterable[str], project: str) -> tuple[str, ...]:
-    """Return what of a wheel is to be imported: what is called as the project, else all at its top."""
+    """Return the modules of a wheel to import: those named like the project, else all at its top."""
     modules: dict[str, None] = {}
     for name in names:
         parts = re.sub(r"^[^/]+\.data/(?:pure|plat)lib/", "", name).split("/")
@@ -305,7 +305,7 @@ def modules_of(names: Iterable[str], project: str) -> tuple[str, ...]:
 
 
 def _check_symbols(work: Work, companion: Companion, place: Path, built: Built, torch: str) -> None:
-    """Refuse libraries that take from torch what this one does not give; Python would end at the first."""
+    """Refuse libraries that need symbols which this torch lacks; the import would stop at the first."""
     there = [str(path) for path in sorted(place.rglob("*")) if _LIBRARY.search(path.name) and path.is_file()]
     breaks = find_breaks(work.plan.environment.python, work.env, there)
     lacking = [
@@ -326,7 +326,7 @@ def _check_symbols(work: Work, companion: Companion, place: Path, built: Built, 
 
 
 def _try_import(work: Work, companion: Companion, place: Path, built: Built) -> None:
-    """Import it from the folder apart, after torch, as any program would."""
+    """Import it from the separate folder, after torch, as any program would."""
     python = work.plan.environment.python
     argv = (python, "-I", "-c", _IMPORT, str(place), *built.modules)
     seen = process.capture(argv, env=work.env, cwd=str(place.parent), timeout=_LIMIT)

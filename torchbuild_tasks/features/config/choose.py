@@ -1,4 +1,4 @@
-"""List every key of the settings, its value and where from; a commented file of them, and its JSON schema."""
+"""List the keys of the settings with values and sources; format a commented file, and a JSON schema."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _TABLES: Final = {
 
 
 class Key(msgspec.Struct, frozen=True, kw_only=True):
-    """One key: its value as TOML has it ("" where none is set), where it is set, and what it means."""
+    """One key: its value in TOML ("" for none), its source, and its meaning."""
 
     key: str
     value: str
@@ -58,12 +58,14 @@ def name_of(field: dataclasses.Field[Any]) -> str:
 def _key(field: dataclasses.Field[Any], request: BuildRequest, settings: Settings) -> Key:
     requested = getattr(request, field.name)
     variable = variable_name(field.name)
-    value, source = "", f"default: {default_of(field)}"
+    value = ""
+    source = f"default: {default_of(field)}"
     if requested not in (None, False, ()):
         value = toml_value(requested)
         source = variable if field.name in request.said else flag_name(field.name)
     elif field.name in request.denied:
-        value, source = "false", variable
+        value = "false"
+        source = variable
     elif field.name in settings.values:
         value = toml_value(settings.values[field.name])
         source = settings.place(field.name)
@@ -72,18 +74,18 @@ def _key(field: dataclasses.Field[Any], request: BuildRequest, settings: Setting
 
 
 def default_of(field: dataclasses.Field[Any]) -> str:
-    """Return the default, in words."""
+    """Return the default as text."""
     match = _DEFAULT.search(str(field.metadata["help"]))
     return match[1] if match else "no" if field.default is False else "none"
 
 
 def toml_value(value: object) -> str:
-    """Return a value as TOML writes it; JSON's texts, lists, numbers and truths are TOML's, too."""
+    """Return a value in TOML, whose strings, lists, numbers and booleans are JSON's."""
     return json.dumps(list(value) if isinstance(value, tuple) else value, ensure_ascii=False)
 
 
 def keys_text(keys: tuple[Key, ...], files: Mapping[str, bool]) -> str:
-    """Return what counts, with the defaults dimmed below it."""
+    """Return the effective settings, with the defaults dimmed below."""
     widest = max(len(key.key) for key in keys)
     set_lines = [f"  {key.key:<{widest}}  {key.value}  {key.source}\n" for key in keys if key.value]
     rest = [styled("dim", f"  {key.key:<{widest}}  {key.source}") + "\n" for key in keys if not key.value]
@@ -94,7 +96,7 @@ def keys_text(keys: tuple[Key, ...], files: Mapping[str, bool]) -> str:
 
 
 def file_text(keys: tuple[Key, ...], schema: str) -> str:
-    """Return a torchbuild.toml with every key: what is set stands, the rest is commented out."""
+    """Return a torchbuild.toml with every key; unset ones are commented out."""
     by_key = {key.key: key for key in keys}
     lines = [
         f"#:schema {schema}\n",

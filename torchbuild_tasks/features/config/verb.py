@@ -1,4 +1,4 @@
-"""`config`: every key of the settings, its value and where that comes from; a file of them."""
+"""`config`: list every key of the settings with value and source, or write a file of them."""
 
 from __future__ import annotations
 
@@ -36,12 +36,12 @@ class ConfigRequest(BuildRequest):
 
 
 def run(request: ConfigRequest, report: Reporter) -> Outcome:
-    """List every key of the settings, its value, and where that comes from."""
+    """List every key of the settings, its value, and its source."""
     return Outcome(*answer(request))
 
 
 def answer(request: ConfigRequest) -> tuple[dict[str, Any], str]:
-    """List or write the settings, or give their schema; return it for a program and for a person."""
+    """List or write the settings, or return their schema; as value and as text."""
     from torchbuild_tasks.facts.settings import find_settings, user_settings_path
     from torchbuild_tasks.features.config import choose
     from torchbuild_tasks.values import dumps
@@ -70,7 +70,7 @@ _REPOSITORY = "torchbuild/torchbuild-tasks/main"
 
 
 def _write(path: Path, text: str) -> None:
-    """Write the file; one that is there stays."""
+    """Write the file, unless it exists."""
     from torchbuild_tasks.system.files import translate_errors, write_atomic
 
     if path.exists():

@@ -1,4 +1,4 @@
-"""Write a container's files, make its image, run it, and move images by files."""
+"""Write a container's files, build its image, run it, save and load images."""
 
 from __future__ import annotations
 
@@ -38,10 +38,10 @@ _WRITTEN: Final = ".written.json"
 _IGNORE: Final = ".gitignore"
 _PACKAGE: Final = Path(__file__).resolve().parents[2]
 _SUFFIXES: Final = (".py", ".toml", ".diff", ".in", ".css", ".js", ".html", ".typed", ".json")
-# Without -P the checkout that one stands in would be looked through for modules first.
+# Without -P Python would import modules of the current folder, a checkout, first.
 _LAUNCHER: Final = '#!/bin/sh\nexec /opt/torchbuild/bin/python -P -m torchbuild_tasks "$@"\n'
 _INSPECT: Final = ("inspect", "--type", "image")
-# What engines say when a registry cannot be asked, or does not have the image.
+# Messages of engines if a registry is unreachable, or does not have the image.
 _UNREACHED: Final = (
     "dial tcp",
     "no such host",
@@ -68,7 +68,7 @@ class Written(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def texts(container: Container, writer: str) -> dict[str, bytes]:
-    """Return the files that are written, by name, without those of this tool."""
+    """Return the texts of the files by name, without those of this tool."""
     written = {
         CONTAINERFILE: containerfile(container, writer),
         DEVCONTAINER: devcontainer(container),
@@ -78,7 +78,7 @@ def texts(container: Container, writer: str) -> dict[str, bytes]:
 
 
 def write_files(container: Container, folder: Path, writer: str) -> Written:
-    """Write the files of a container; one that the user edited is left as it is.
+    """Write the files of a container; keep those that the user edited.
 
     Git does not see the folder: it has a .gitignore of its own.
 
@@ -112,7 +112,7 @@ def _digest(data: bytes) -> str:
 
 
 def _hashes(folder: Path) -> Mapping[str, str]:
-    """Return what was written there the last time, by name."""
+    """Return the hashes of the files written last, by name."""
     try:
         hashes = parse_json(read_bytes(folder / _WRITTEN))
     except (OSError, ValueError):
@@ -126,7 +126,7 @@ def _write(path: Path, data: bytes) -> None:
 
 
 def _write_tool(folder: Path, before: Mapping[str, str]) -> dict[str, str]:
-    """Copy this tool as it runs here, with what it needs, so that both sides are the same one.
+    """Copy this tool with its dependencies, so that the container runs the same version.
 
     Args:
         folder: where it goes; what an earlier tool wrote there and this one lacks is removed.
@@ -150,7 +150,7 @@ def _write_tool(folder: Path, before: Mapping[str, str]) -> dict[str, str]:
                 next_step="Name another folder, --out FOLDER, or move that one away.",
             )
         written = {f"{folder.name}/{name}": _digest(data) for name, data in wanted.items()}
-        # Said before the first file is there: a run that is killed here leaves what the next one knows.
+        # Written before the first file, so that the next run knows the files of a killed one.
         _write(folder.parent / _WRITTEN, msgspec.json.encode({**before, **written}))
         for path in present:
             if known[path] and path.relative_to(folder).as_posix() not in wanted:
@@ -174,7 +174,7 @@ def _own_files() -> Iterator[tuple[Path, str]]:
 
 
 def own_requirements() -> tuple[str, ...]:
-    """Return what this tool needs of the package index, without its extras."""
+    """Return this tool's requirements, without its extras."""
     try:
         project = parse_toml(read_text(_PACKAGE.parent / "pyproject.toml"))["project"]
         texts = project["dependencies"] if project["name"] == "torchbuild-tasks" else None
@@ -190,7 +190,7 @@ def own_requirements() -> tuple[str, ...]:
 
 
 def image_name(folder: Path) -> str:
-    """Return the name of the image of a folder: it changes with every file that goes into it."""
+    """Return the name of the image of a folder: it changes with the files of the image."""
     digest = hashlib.sha256()
     for path in sorted(folder.rglob("*")):
         if path.is_file() and (path.name == CONTAINERFILE or path.is_relative_to(folder / TOOL)):
@@ -206,7 +206,7 @@ def has_image(engine: Engine, image: str) -> bool:
 def build_image(
     engine: Engine, container: Container, folder: Path, image: str, report: Reporter, *, offline: bool
 ) -> None:
-    """Make the image of a folder.
+    """Build the image of a folder.
 
     Raises:
         ContainerError: the base is not available, or a step of the Containerfile failed.
@@ -216,7 +216,7 @@ def build_image(
         and container.base in read_text(folder / CONTAINERFILE)
         and not has_image(engine, container.base)
     ):
-        raise ContainerError(  # docker would ask the registry all the same
+        raise ContainerError(  # docker would query the registry anyway
             f"{container.base}, the base of the image, is not here, and --offline pulls nothing.",
             next_step=_advice("", container, offline=True),
         )
@@ -255,7 +255,7 @@ def _advice(output: str, container: Container, *, offline: bool) -> str:
 def runnable(
     engine: Engine, container: Container, image: str, words: tuple[str, ...], report: Reporter
 ) -> Iterator[tuple[str, tuple[str, ...]]]:
-    """Yield what the engine runs: the image, or a container of it that lasts as long; and the command in it.
+    """Yield the image to run, or a temporary container of it, and the command in it.
 
     Raises:
         ContainerError: no container can be made of the image.
@@ -287,7 +287,7 @@ def _own_command(engine: Engine, image: str) -> tuple[str, ...]:
 
 
 def run_container(argv: Sequence[str], *, to_stderr: bool) -> int:
-    """Run a container with our terminal; return the exit code of what ran in it.
+    """Run a container attached to our terminal; return its exit code.
 
     Raises:
         ContainerError: the engine itself failed, before anything ran in it (exit code 125).
@@ -307,7 +307,7 @@ def run_container(argv: Sequence[str], *, to_stderr: bool) -> int:
 
 
 def save_image(engine: Engine, image: str, file: Path, report: Reporter) -> None:
-    """Write an image into a file, whole or not at all.
+    """Write an image into a file atomically.
 
     Raises:
         ContainerError: the engine cannot, or the file is there already.
@@ -322,7 +322,7 @@ def save_image(engine: Engine, image: str, file: Path, report: Reporter) -> None
 
 
 def load_image(engine: Engine, file: Path, report: Reporter) -> None:
-    """Take the image of a file.
+    """Load the image in a file.
 
     Raises:
         ContainerError: there is no such file, or the engine does not take it.

@@ -1,4 +1,4 @@
-"""Decide the container of a build: its image, what a plan says of a build in it, and what it is given."""
+"""Decide the container of a build: its image, the plan in it, its mounts and variables."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ CACHE: Final = f"/home/{USER}/.cache"
 CERTIFICATES: Final = "/etc/torchbuild-certificates.pem"
 _TOOLKIT: Final = "/usr/local/cuda"
 _BESIDE: Final = ("ca-certificates", "gdb")
-# What stands in lists of mounts, and cannot be written in them by every engine.
+# Characters that separate mount options, which not every engine can escape.
 _ODD: Final = re.compile(r'[,:"\\\x00-\x1f\x7f]')
 _NOT_CARRIED: Final = (
     "source",
@@ -52,12 +52,12 @@ _NOT_CARRIED: Final = (
     "wheels",
     "facts",
 )
-# Flags that mean the same inside; the others name places of this machine, or are none of a build's.
+# Flags that mean the same question_inside; all others name places of this machine, or are not for builds.
 CARRIED: Final = ("cpu", "cuda", "arch", "preset", "build_type", "mode", "set", "linker", "jobs", "jobserver")
 
 
 class Engine(msgspec.Struct, frozen=True, kw_only=True):
-    """A program that was looked for: why it cannot be used, and whether its user has ids to give away."""
+    """A container engine: why it cannot be used, and whether its user has subordinate ids."""
 
     row: EngineRow
     path: str = ""
@@ -67,7 +67,7 @@ class Engine(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Mount(msgspec.Struct, frozen=True, kw_only=True):
-    """What a container sees: a folder or file of the machine, or a volume that is kept."""
+    """A mount: a folder or file of the machine, or a permanent volume."""
 
     source: str
     target: str
@@ -76,7 +76,7 @@ class Mount(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Host(msgspec.Struct, frozen=True, kw_only=True):
-    """What the container is told of the machine: ids of the user (None on Windows), files, variables by name.
+    """Facts of the machine for the container: ids of the user (None on Windows), files, variables.
 
     `common` is the folder of git that a worktree belongs to, `pip` pip's own settings.
     """
@@ -91,7 +91,7 @@ class Host(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Container(msgspec.Struct, frozen=True, kw_only=True):
-    """The whole decision: the image and its reasons, what is installed in it, and how it is run."""
+    """All decisions: the image with reasons, the packages in it, and how it is run."""
 
     base: str
     choices: tuple[Choice, ...]
@@ -112,7 +112,7 @@ class Container(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def run_as_root(self) -> bool:
-        """Say whether root runs it anyway, on the machine as well."""
+        """Say whether root runs it, also on the machine."""
         return self.uid == 0
 
 
@@ -120,7 +120,7 @@ class Container(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def choose_engine(engines: Sequence[Engine], wanted: str | None) -> Engine:
-    """Return the engine that is named, else the first that answers.
+    """Return the named engine, else the first that works.
 
     Raises:
         ContainerError: there is none, it does not answer, or its user has no ids to give away.
@@ -152,7 +152,7 @@ def choose_engine(engines: Sequence[Engine], wanted: str | None) -> Engine:
 
 
 def fitting_bases(question: Question, image: str | None = None) -> tuple[BaseRow, ...]:
-    """Return the images that a build could be made in, the best first.
+    """Return the images that fit a build, the best first.
 
     Args:
         question: what is built, and on which machine.
@@ -184,7 +184,7 @@ def fitting_bases(question: Question, image: str | None = None) -> tuple[BaseRow
 
 
 def _needed_cuda(question: Question) -> str | None:
-    """Return the CUDA that the image has to have: a version, "" for any; None for none."""
+    """Return the CUDA that the image must have: a version, "" for any; None for none."""
     if not is_cuda(question):
         return None
     toolkit = question.value("cuda_toolkit", "")
@@ -199,7 +199,7 @@ def _needed_cuda(question: Question) -> str | None:
 
 
 def _fits_board(question: Question, row: BaseRow) -> bool:
-    """Say whether the image is for this machine: a Jetson before Thor takes those of its L4T alone."""
+    """Say whether the image is for this machine: a Jetson before Thor needs one for its L4T."""
     known = board(question)
     tegra = question.cuda.tegra
     if tegra is not None and not (known and known.sbsa) and is_cuda(question):
@@ -208,10 +208,10 @@ def _fits_board(question: Question, row: BaseRow) -> bool:
 
 
 def _order(question: Question, image: str | None) -> Callable[[BaseRow], tuple[bool, ...]]:
-    """Order rows: the named one, what the driver runs, upstream's CUDA or JetPack's, the system here."""
+    """Return the sort key for images: the named one, CUDA of the driver, the best CUDA, this system."""
     best = next((row.best for row in torch_rows(question) if row.best), "") if is_cuda(question) else ""
     if pack := jetpack(question):
-        best = pack.cuda  # a Jetson's driver is that of its JetPack
+        best = pack.cuda  # a Jetson's driver is part of its JetPack
     driver = question.cuda.driver.cuda if question.cuda.driver else None
     here = question.facts.host.distribution or ""
 
@@ -316,14 +316,14 @@ def _cuda(question: Question, row: BaseRow) -> Cuda | None:
     return replace(seen, toolkits=(toolkit,), libraries=())
 
 
-def inside(question: Question, row: BaseRow, memory: int) -> Question:
-    """Return the question that is answered in a container of this image."""
+def question_inside(question: Question, row: BaseRow, memory: int) -> Question:
+    """Return the question for a container of this image."""
     request = replace(question.request, offline=False, **dict.fromkeys(_NOT_CARRIED))
     values = {name: value for name, value in question.settings.values.items() if name != "offline"}
     toolkit = question.value("cuda_toolkit", "")
     if toolkit.startswith("pypi:"):
         request = replace(request, cuda_toolkit=toolkit)
-    settings = replace(question.settings, values=values)  # offline is about the image
+    settings = replace(question.settings, values=values)  # --offline is about the image
     return replace(question, request=request, settings=settings, facts=facts_inside(question, row, memory))
 
 
@@ -338,7 +338,7 @@ def choose_base(
     first: BuildPlan | None = None
     name = ""
     for row in fitting_bases(question, image):
-        plan = decide(inside(question, row, memory))
+        plan = decide(question_inside(question, row, memory))
         if plan.verdict != "refuse":
             return row, plan
         if first is None or len(_errors(plan)) < len(_errors(first)):
@@ -357,7 +357,7 @@ def _errors(plan: BuildPlan) -> tuple[Finding, ...]:
 
 
 def find_mirror(image: str, mirrors: Sequence[str]) -> str:
-    """Return where an image comes from: OLD=NEW for a registry, NEW alone for all.
+    """Return the registry of an image through mirrors: OLD=NEW for one registry, NEW alone for all.
 
     Raises:
         UsageError: an address stands there with its scheme, as no engine takes one.
@@ -377,11 +377,11 @@ def find_mirror(image: str, mirrors: Sequence[str]) -> str:
     return image
 
 
-# ---------------- how much memory, and what it sees
+# ---------------- memory, mounts, variables
 
 
 def choose_memory(facts: Facts, size: int, engine: EngineRow) -> Choice:
-    """Decide the bytes that a container may use: an eighth of the machine, at least a GiB, stays outside.
+    """Decide the memory of a container in bytes: an eighth of the machine, at least a GiB, is kept free.
 
     A build that takes more is then ended in it, instead of the desktop; its job count is made for this.
 
@@ -410,7 +410,7 @@ def choose_memory(facts: Facts, size: int, engine: EngineRow) -> Choice:
 
 
 def check_path(path: str) -> None:
-    """Refuse a path that no list of mounts can carry.
+    """Refuse a path with characters that mount options do not allow.
 
     Raises:
         ContainerError: it has a comma, a colon, a quote or a control character.
@@ -423,7 +423,7 @@ def check_path(path: str) -> None:
 
 
 def choose_mounts(source: str, host: Host, uid: int, cache: str = "") -> tuple[Mount, ...]:
-    """Return the checkout, git's own folder of a worktree, the caches, and how this machine gets packages.
+    """Return the mounts: the checkout, a worktree's git folder, the caches, the package settings.
 
     `cache` is the folder of the caches where the engine has no volumes.
     """
@@ -441,13 +441,13 @@ def choose_mounts(source: str, host: Host, uid: int, cache: str = "") -> tuple[M
 
 
 def choose_environ(host: Host) -> dict[str, str]:
-    """Return the variables of a container; those of a build stand in its env file."""
+    """Return the variables of a container; those of a build are in its env file."""
     names = ("PIP_CERT", "REQUESTS_CA_BUNDLE", "SSL_CERT_FILE", "CURL_CA_BUNDLE", "GIT_SSL_CAINFO")
     return dict.fromkeys(names, CERTIFICATES) if host.certificates else {}
 
 
 def words_of(question: Question) -> Iterator[str]:
-    """Yield the flags of the request that a build inside is given, too."""
+    """Yield the flags of the request for the build question_inside."""
     request = question.request
     for name in CARRIED:
         value = getattr(request, name)
@@ -462,7 +462,7 @@ def words_of(question: Question) -> Iterator[str]:
 
 
 def choose_packages(question: Question, row: BaseRow) -> tuple[str, ...]:
-    """Return what apt installs: Python, what `bootstrap` wants on Linux, a debugger, certificates."""
+    """Return the packages for apt: Python, those of `bootstrap`, a debugger, certificates."""
     wants = (w for w in question.catalog.want if w.os in ("", "linux") and w.tools)
     named = (package_name(question.catalog, "apt", want.package) for want in wants)
     return tuple(sorted({*row.install, *filter(None, named), *_BESIDE}))
@@ -543,7 +543,7 @@ def _notes(question: Question, row: BaseRow, image: str | None, base: str) -> tu
         notes.append(f"What {base} holds is not known: the plan is made as for {row.image}, with apt.")
     path = question.settings.path
     if path and PurePath(path).is_absolute() and not path.startswith(question.facts.tree.root):
-        notes.append(f"A build inside does not read {path}, which is not in the checkout.")
+        notes.append(f"A build question_inside does not read {path}, which is not in the checkout.")
     if question.facts.environ:
         names = ", ".join(sorted(question.facts.environ))
         notes.append(f"Not given to the container, because they are of this machine: {names} (--set does).")

@@ -1,4 +1,4 @@
-"""Look at what runs containers here, and at what a container is told of the machine."""
+"""Look at the container engines, and at the facts of the machine for a container."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _CDI: Final = ("/etc/cdi", "/var/run/cdi")
 
 
 def look_at_engines(rows: Iterable[EngineRow], probe: Probe, root: Path = Path("/")) -> tuple[Engine, ...]:
-    """Return each engine with what it answers; `root` has the files of ids."""
+    """Return the state of each engine; `root` replaces the root of the file system in tests."""
     return tuple(_engine(row, probe, root) for row in rows)
 
 
@@ -38,7 +38,7 @@ def _engine(row: EngineRow, probe: Probe, root: Path) -> Engine:
 
 
 def has_subids(root: Path = Path("/")) -> bool:
-    """Say whether our user has ids of its own for containers (subuid(5)); unknown is yes."""
+    """Say whether the user has subordinate ids (subuid(5)); True if unknown."""
     if os.name == "nt":
         return True
     import pwd
@@ -61,7 +61,7 @@ def has_subids(root: Path = Path("/")) -> bool:
 
 
 def look_at_host(source: str, environ: Mapping[str, str], root: Path = Path("/")) -> Host:
-    """Return what a container is told of this machine; `root` has its system's files."""
+    """Return the facts of this machine for a container; `root` replaces the file system's root in tests."""
     windows = os.name == "nt"
     return Host(
         uid=None if windows else os.getuid(),
@@ -84,7 +84,7 @@ def _files(folder: Path) -> list[Path]:
 
 
 def _pip_settings(environ: Mapping[str, str], root: Path) -> str:
-    """Return the file of pip's settings that says where packages come from; "" for none.
+    """Return pip's settings file that names an index; "" for none.
 
     https://pip.pypa.io/en/stable/topics/configuration/
     """

@@ -1,4 +1,4 @@
-"""The texts of a container: Containerfile, devcontainer.json, compose.yaml, and the words of an engine."""
+"""Format a container's files: Containerfile, devcontainer.json, compose.yaml; and an engine's commands."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ DEVCONTAINER: Final = "devcontainer.json"
 COMPOSE: Final = "compose.yaml"
 TOOL: Final = "tool"  # the folder beside them with this tool
 _HOME: Final = "/opt/torchbuild"
-# What pip's settings and certificates are called while an image is made: neither stays in it.
+# Names of the secrets with pip's settings and certificates; they do not stay in the image.
 PIP_SECRET: Final = "pip"
 CERTIFICATES_SECRET: Final = "certificates"
 
 
 def containerfile(container: Container, writer: str) -> str:
-    """Return the text of the Containerfile: what a build needs, a user with ids, this tool."""
+    """Return the Containerfile: packages for builds, the user, this tool."""
     packages = " \\\n        ".join(container.packages)
     python = f"{_HOME}/bin/python"
     lines = [
@@ -60,7 +60,7 @@ def containerfile(container: Container, writer: str) -> str:
 
 
 def _user(container: Container) -> list[str]:
-    """Return the lines that make the user; root's stay root's."""
+    """Return the lines that create the user; none for root."""
     if container.run_as_root:
         return [f"RUN mkdir -p {CACHE} {WORKSPACE}", f"ENV HOME=/home/{USER}"]
     return [
@@ -79,7 +79,7 @@ def _user(container: Container) -> list[str]:
 
 
 def devcontainer(container: Container) -> str:
-    """Return devcontainer.json, as https://containers.dev/implementors/json_reference/ explains it."""
+    """Return devcontainer.json (https://containers.dev/implementors/json_reference/)."""
     checkout, *others = container.mounts
     data: dict[str, Any] = {
         "name": "PyTorch, built from this checkout",
@@ -102,7 +102,7 @@ def devcontainer(container: Container) -> str:
 
 
 def compose(container: Container) -> str:
-    """Return compose.yaml: JSON is YAML, but for what a person reads and edits it is written out."""
+    """Return compose.yaml in block style, for people to edit."""
     service: dict[str, Any] = {
         "image": IMAGE,
         "build": {"context": ".", "dockerfile": CONTAINERFILE, **_build_secrets(container.mounts)},
@@ -146,7 +146,7 @@ def _build_secrets(mounts: Iterable[Mount]) -> dict[str, Any]:
 
 
 def _secret_files(mounts: Iterable[Mount]) -> dict[str, str]:
-    """Return the files of the machine that the making of an image reads, by the secret's name."""
+    """Return the machine's files that the build of an image reads, by the secret's name."""
     files = {each.target: each.source for each in mounts if each.read_only}
     names = {
         PIP_SECRET: files.get("/etc/pip.conf"),
@@ -161,7 +161,7 @@ def _secrets(mounts: Iterable[Mount]) -> Iterator[str]:
 
 
 def _csv(mount: Mount, engine: EngineRow | None = None) -> str:
-    """Return a mount as devcontainer.json has it, or as an engine's own words."""
+    """Return a mount as devcontainer.json or an engine's --mount has it."""
     if engine and engine.bind and not mount.read_only:
         return engine.bind.format(source=mount.source, target=mount.target)
     kind = "volume" if mount.volume else "bind"
@@ -176,7 +176,7 @@ def _long(mount: Mount) -> dict[str, Any]:
 
 
 def _list_access(container: Container) -> Iterator[str]:
-    """Yield what a container of this machine is given: its user, debuggers, memory, GPUs."""
+    """Yield the options of a container: user, ptrace, memory, GPUs."""
     yield from container.engine.given
     if container.rootless:
         yield from container.engine.user
@@ -188,7 +188,7 @@ def _list_access(container: Container) -> Iterator[str]:
 
 
 def _yaml(value: Mapping[str, Any], depth: int = 0) -> Iterator[str]:
-    """Yield the lines of a mapping of texts, numbers, lists and mappings in YAML."""
+    """Yield the lines of a mapping of strings, numbers, lists and mappings in YAML."""
     space = "  " * depth
     for name, each in value.items():
         if isinstance(each, Mapping) and each:
@@ -207,24 +207,24 @@ def _yaml(value: Mapping[str, Any], depth: int = 0) -> Iterator[str]:
             yield f"{space}{name}: {'' if each is None else json.dumps(each, ensure_ascii=False)}".rstrip()
 
 
-# ---------------- the words of an engine
+# ---------------- commands of an engine
 
 
 def build_argv(program: str, container: Container, image: str, folder: str, *, offline: bool) -> list[str]:
-    """Return the command that makes the image of a folder with a Containerfile."""
+    """Return the command that builds the image of a folder with a Containerfile."""
     engine = container.engine
     words = [program, *engine.build, "--tag", image, "--file", f"{folder}/{CONTAINERFILE}"]
     words += engine.offline if offline else ()
     words += _secrets(container.mounts)
     for name in container.passed:
-        words += ("--build-arg", name)  # its value is the environment's
+        words += ("--build-arg", name)  # its value is in the environment
     return [*words, folder]
 
 
 def run_argv(
     program: str, container: Container, image: str, command: Iterable[str], *, tty: bool
 ) -> list[str]:
-    """Return the command that runs one in a container; without words its own."""
+    """Return the command that runs a command in a container; by default the image's own."""
     words = [program, *container.engine.run, *(("-t",) if tty else ())]
     words += _list_access(container)
     for mount in container.mounts:

@@ -1,4 +1,4 @@
-"""`container`: the files of a container for the planned build; make its image, build, run and work in it."""
+"""`container`: write a container's files for the planned build; build its image, run builds or a shell."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ class ContainerRequest(BuildRequest):
 
 
 def run(request: ContainerRequest, report: Reporter) -> Outcome:
-    """Write a container's files from the plan; make its image, run the build or a shell in it."""
+    """Write a container's files from the plan; build its image, run the build or a shell in it."""
     from torchbuild_tasks.features.container import act
     from torchbuild_tasks.system.signals import interruptible
 
@@ -75,7 +75,7 @@ def run(request: ContainerRequest, report: Reporter) -> Outcome:
 
 
 def make(request: ContainerRequest, report: Reporter) -> Outcome:
-    """Decide the container, write its files, and do with them what was asked."""
+    """Decide the container, write its files, and run the requested action."""
     from torchbuild_tasks.context import look, require_checkout, writer
     from torchbuild_tasks.features.container import act
     from torchbuild_tasks.system.files import refuse_outside
@@ -128,7 +128,7 @@ def _run(
 
 
 def _engine(request: ContainerRequest, *, must: bool = True) -> Engine:
-    """Return what runs containers here; for files alone the first that is known and reads them will do."""
+    """Return the container engine; to write files only, any engine that supports them."""
     from torchbuild_tasks.catalog import load_catalog
     from torchbuild_tasks.facts.probe import Probe
     from torchbuild_tasks.features.container import choose
@@ -181,7 +181,7 @@ def _value(container: Container, folder: Path) -> dict[str, object]:
 
 
 def _text(container: Container, plan: BuildPlan, written: Written) -> str:
-    """Say what was written, decided, and what a build in it will warn about."""
+    """Return the files, the decisions, and the warnings of a build in it."""
     from torchbuild_tasks.text.show import columns, size_text
 
     rows = [

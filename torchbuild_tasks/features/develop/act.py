@@ -40,7 +40,7 @@ COPIED: Final = "compile_commands.sha256"
 
 
 class Written(msgspec.Struct, frozen=True, kw_only=True):
-    """One file of VS Code. `problem` is the reason why it was left as it is; `entries` are then to paste."""
+    """One file of VS Code. `problem` is why it was not changed; then `entries` are for pasting."""
 
     path: str
     problem: str = ""
@@ -48,7 +48,7 @@ class Written(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class DebugConfig(msgspec.Struct, frozen=True, kw_only=True):
-    """The result of `debug-config`: the files, a sentence on compile_commands.json, and the findings."""
+    """The result of `debug-config`: the files, a sentence about compile_commands.json, and findings."""
 
     files: tuple[Written, ...]
     commands: str
@@ -56,7 +56,7 @@ class DebugConfig(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def write_debug_config(root: Path, debugging: Debugging, *, dry_run: bool) -> DebugConfig:
-    """Give .vscode/launch.json and tasks.json our entries, link compile_commands.json, and check.
+    """Add our entries to .vscode/launch.json and tasks.json, link compile_commands.json, and check.
 
     Raises:
         UsageError: something cannot be written.
@@ -74,7 +74,7 @@ def write_debug_config(root: Path, debugging: Debugging, *, dry_run: bool) -> De
 
 
 def _write_entries(path: Path, empty: Mapping[str, Any], lists: Lists, dry_run: bool) -> Written:
-    place = path.resolve()  # a link to a file of the checkout stays one
+    place = path.resolve()  # keep a link to a file of the checkout
     if not place.is_relative_to(path.parents[1].resolve()):  # it may have come with the checkout
         return Written(path=str(path), problem=f"it leads to {place}", entries=_plain(lists))
     try:
@@ -101,7 +101,7 @@ def _plain(lists: Lists) -> dict[str, Any]:
 
 
 def _link_commands(root: Path, source: str | None, dry_run: bool) -> str:
-    """Put the build's compile_commands.json where clangd looks; the user's own file is kept."""
+    """Link the build's compile_commands.json where clangd searches it; keep the user's own file."""
     place = root / COMMANDS
     if source is None:
         return f"{COMMANDS}: the build tree has none; build with --set CMAKE_EXPORT_COMPILE_COMMANDS=ON"
@@ -112,7 +112,7 @@ def _link_commands(root: Path, source: str | None, dry_run: bool) -> str:
     if dry_run:
         return f"{place} would lead to {source}"
     with translate_errors(UsageError, place):
-        if sys.platform == "win32":  # a link needs a right there that few have
+        if sys.platform == "win32":  # on Windows a link needs a privilege that few users have
             shutil.copyfile(source, place)
             write_atomic(state_dir(root) / COPIED, hash_file(place).encode(), error=UsageError)
             return f"{place} is a copy of {source}; run this again after a build"
@@ -122,7 +122,7 @@ def _link_commands(root: Path, source: str | None, dry_run: bool) -> str:
 
 
 def _is_ours(root: Path, place: Path, source: Path) -> bool:
-    """Say whether this is a link to that file, or the copy that we made, unchanged."""
+    """Say whether this is a link to that file, or an unchanged copy of ours."""
     if place.is_symlink():
         return place.resolve() == source.resolve()
     note = root / STATE_DIR / COPIED
@@ -201,7 +201,7 @@ def _torch(python: str, folder: Path, environ: Mapping[str, str]) -> str:
 
 
 def _pin(environ: Mapping[str, str], say: Say) -> tuple[str, ...]:
-    """Return numactl's words, if it is installed and may do that: a container may forbid it."""
+    """Return the numactl command, if it is installed and permitted: containers may forbid it."""
     numactl = shutil.which("numactl")
     if not numactl or not hasattr(os, "sched_getaffinity"):
         return ()

@@ -1,4 +1,4 @@
-"""Decide the entries for VS Code, what keeps a debugger away, and how upstream's own tests are started."""
+"""Decide VS Code's entries, obstacles to debugging, and the commands of upstream's tests."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from torchbuild_tasks.model import Finding
 
 
 class Debugging(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """All that attaching a debugger to the built torch depends on.
+    """The facts on which attaching a debugger to the built torch depends.
 
     `python` is the interpreter of `environment` without links, `gdb` the debugger's path, `install_gdb` how
     one gets it. `ptrace_scope` is
@@ -34,7 +34,9 @@ class Debugging(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
 # ---------------- VS Code and a debugger
 
 OURS: Final = "torchbuild: "
-PYTHON, NATIVE, BOTH = f"{OURS}Python file", f"{OURS}attach to C++", f"{OURS}Python file and C++"
+PYTHON = f"{OURS}Python file"
+NATIVE = f"{OURS}attach to C++"
+BOTH = f"{OURS}Python file and C++"
 PORT: Final = 5678  # debugpy's own
 LAUNCH: Final = {"version": "0.2.0", "configurations": [], "compounds": []}
 TASKS: Final = {"version": "2.0.0", "tasks": []}
@@ -96,7 +98,7 @@ def _cppvsdbg() -> dict[str, Any]:
 
 
 def task_lists(argv: tuple[str, ...], windows: bool) -> Lists:
-    """Return the list of tasks.json: build, and the test file that is open. `argv` starts this tool."""
+    """Return the list of tasks.json: build, and test the open file. `argv` starts this tool."""
     program, *words = argv
     matcher = "$msCompile" if windows else "$gcc"
 
@@ -115,7 +117,7 @@ def task_lists(argv: tuple[str, ...], windows: bool) -> Lists:
 
 
 def findings(debugging: Debugging, windows: bool) -> tuple[Finding, ...]:
-    """Find what would keep a debugger from attaching, or from showing more than addresses."""
+    """Return findings that would prevent a debugger from attaching, or from showing source lines."""
     checks = (_symbols(debugging),) if windows else (_gdb(debugging), _scope(debugging), _symbols(debugging))
     return (*(each for check in checks for each in check), *_debugpy(debugging))
 
@@ -180,8 +182,8 @@ def _debugpy(debugging: Debugging) -> Iterator[Finding]:
 
 # ---------------- upstream's tests and benchmarks
 
-# Relative to the checkout: where each is run, so that Python finds the files there first, and not the
-# source's torch/ as from the checkout itself.
+# The working folders, relative to the checkout: in the checkout itself Python would import the source's
+# torch/.
 TESTS: Final = "test"
 BENCHMARKS: Final = "benchmarks/operator_benchmark"
 
@@ -205,7 +207,7 @@ def nodes(hardware: str) -> dict[int, frozenset[int]]:
 
 
 def pin_to_node(numactl: str, hardware: str, allowed: Collection[int]) -> tuple[str, ...]:
-    """Return the words before a command that keep it and its memory on one node; none without NUMA.
+    """Return the prefix that binds a command and its memory to one node; empty without NUMA.
 
     The node is the one with most of the cores that this process may use: what crosses to another node's
     memory is slower, and two runs on different nodes cannot be compared.

@@ -1,4 +1,4 @@
-"""Add entries to lists of JSON with comments, as VS Code writes it, and keep all other text byte for byte.
+"""Add entries to lists in JSON with comments, as VS Code uses it, and keep all other bytes.
 
 `read` gives every value with its place in the text; `with_entries` puts entries in by these places.
 """
@@ -17,17 +17,17 @@ from torchbuild_tasks.values import parse_json
 
 _BLANK: Final = re.compile(r"(?:\s|//[^\n]*|/\*.*?\*/)*", re.DOTALL)
 _SCALAR: Final = re.compile(r'"(?:[^"\\\n]|\\.)*"|true|false|null|-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?')
-# A comment behind an item, on the same line.
+# A comment after an item, on the same line.
 _BEHIND: Final = re.compile(r"[ \t]*(?://[^\r\n]*|/\*[^\r\n]*?\*/[ \t]*)(?=\r?\n)")
 DEEPEST: Final = 100
 
 
 class NotEditable(Exception):
-    """The text is not JSON with comments, or cannot be edited without a loss; the message is the reason."""
+    """The text is not JSON with comments, or editing would lose something; the message is the reason."""
 
 
 class Value(msgspec.Struct, frozen=True, kw_only=True):
-    """A value and where it stands: `text[start:end]`. `comma` says whether one follows the last of its items.
+    """A value and its place, `text[start:end]`. `comma` says whether one follows its last item.
 
     `members` are those of an object, `items` those of a list, in their order.
     """
@@ -54,7 +54,7 @@ class _Reader:
         return value
 
     def skip(self) -> str:
-        """Pass over blanks and comments, and return the next character."""
+        """Skip blanks and comments, and return the next character."""
         match = _BLANK.match(self.text, self.at)
         self.at = match.end() if match else self.at
         return self.text[self.at : self.at + 1]
@@ -124,7 +124,7 @@ class _Reader:
 
 
 def read(text: str) -> Value:
-    """Read a whole text.
+    """Parse a text.
 
     Raises:
         NotEditable: it is not JSON with comments.
@@ -133,7 +133,7 @@ def read(text: str) -> Value:
 
 
 def with_entries(text: str, lists: Mapping[str, tuple[str, Sequence[Mapping[str, Any]]]]) -> str:
-    """Return the text with these entries in its lists, everything else as it was.
+    """Return the text with these entries in its lists, and everything else unchanged.
 
     Args:
         text: an object.
@@ -156,7 +156,7 @@ def with_entries(text: str, lists: Mapping[str, tuple[str, Sequence[Mapping[str,
 def _others(
     root: Value, lists: Mapping[str, tuple[str, Any]], ours: Mapping[str, set[Any]]
 ) -> list[tuple[str, Any]]:
-    """Return what the text holds apart from our entries; a list that holds nothing else does not count."""
+    """Return the text's content without our entries and lists of only these."""
     others: list[tuple[str, Any]] = []
     for name, value in root.members:
         if name not in lists:
@@ -199,7 +199,7 @@ def _get_member(value: object, key: str) -> object:
 def _append_item(
     text: str, holder: Value, places: Sequence[Value], indent: str, newline: str, body: str
 ) -> str:
-    """Add an item behind the last of the holder; a comment behind that one stays with it."""
+    """Append an item to a list; a comment after the last item stays with that."""
     if not places:
         at = holder.start + 1
         rest = text[at : holder.end - 1]
@@ -210,7 +210,8 @@ def _append_item(
         match = _BLANK.match(text, last)
         last = (match.end() if match else last) + 1
     end = last + len(behind[0]) if (behind := _BEHIND.match(text, last)) else last
-    before, comma = text[:last] + ("" if holder.comma else ","), "," if holder.comma else ""
+    before = text[:last] + ("" if holder.comma else ",")
+    comma = "," if holder.comma else ""
     return f"{before}{text[last:end]}{newline}{indent}{body}{comma}{text[end:]}"
 
 

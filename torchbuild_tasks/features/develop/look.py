@@ -1,4 +1,4 @@
-"""Look for what a debugger needs: the program, the right to attach, debug information in the libraries."""
+"""Look at the requirements of a debugger: the program, the right to attach, debug information."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def _libraries(probe: Probe, root: str, build_dir: str) -> list[str]:
 
 
 def _has_debug_info(probe: Probe, path: str) -> bool | None:
-    """Say whether a library has a .debug_info section (ELF) or a .pdb next to it; None when it is neither.
+    """Say whether a library has .debug_info (ELF) or a .pdb next to it; None for other files.
 
     Offsets are those of Elf64_Ehdr and Elf64_Shdr in elf(5).
     """
@@ -62,7 +62,7 @@ def _has_debug_info(probe: Probe, path: str) -> bool | None:
 
 
 def _table(head: bytes) -> tuple[int, int, int, int]:
-    """Return of an ELF header e_shoff, e_shentsize, e_shnum and e_shstrndx."""
+    """Return e_shoff, e_shentsize, e_shnum and e_shstrndx of an ELF header."""
     (table,) = struct.unpack_from("<Q", head, 0x28)
     size, count, names = struct.unpack_from("<HHH", head, 0x3A)
     return table, size, count, names

@@ -27,7 +27,7 @@ from torchbuild_tasks.values import replace
 
 
 def debug_text(config: DebugConfig, *, dry_run: bool) -> str:
-    """Name the files that have the entries; the entries themselves for a file that was left as it is."""
+    """Return the names of the written files, and the entries for files that were not changed."""
     lines = []
     for file in config.files:
         if file.problem:
@@ -39,7 +39,7 @@ def debug_text(config: DebugConfig, *, dry_run: bool) -> str:
 
 
 def debugging(question: Question, python: str) -> Debugging:
-    """Look at the debugger, the right to attach, and the debug information of what this Python got."""
+    """Look at the debugger, the right to attach, and the debug information of this Python's torch."""
     tree = question.facts.tree
     probe = Probe(environ=dict(os.environ))
     packages = (each.packages for each in question.facts.pythons if each.executable == python)
@@ -63,7 +63,7 @@ def debug_config(request: BuildRequest, report: Reporter) -> Outcome:
 
 
 def write_entries(request: BuildRequest) -> DebugConfig:
-    """Write what a debugger needs, and check what is missing for one."""
+    """Write the entries for a debugger, and check what is missing for one."""
     from torchbuild_tasks.context import decide, look, require_checkout
     from torchbuild_tasks.features.develop.act import write_debug_config
 
@@ -74,7 +74,7 @@ def write_entries(request: BuildRequest) -> DebugConfig:
 
 
 def test(request: UpstreamRequest, report: Reporter) -> Outcome:
-    """Run upstream's own tests with the built torch; words behind a -- of their own are passed on."""
+    """Run upstream's tests with the built torch; words after -- are passed on."""
     from torchbuild_tasks.features.develop.act import run_tests
 
     code = run_upstream(request, report, run_tests)
@@ -82,7 +82,7 @@ def test(request: UpstreamRequest, report: Reporter) -> Outcome:
 
 
 def bench(request: UpstreamRequest, report: Reporter) -> Outcome:
-    """Run upstream's operator benchmarks with the built torch; words behind a -- are passed on."""
+    """Run upstream's operator benchmarks with the built torch; words after -- are passed on."""
     from torchbuild_tasks.features.develop.act import run_benchmarks
 
     code = run_upstream(request, report, run_benchmarks)

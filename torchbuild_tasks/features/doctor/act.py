@@ -1,4 +1,4 @@
-"""The acts of the doctor: asking the hosts that the plan needs, for a moment only, and running repairs.
+"""The effects of the doctor: test the hosts that the plan needs, and run repairs.
 
 Names are looked up and servers are asked in threads that are not waited for at the end: a lookup of a name
 cannot be broken off, and must not hold up a look at the machine.
@@ -32,21 +32,21 @@ _PROXY_LOGIN: Final = 407
 
 
 def ask_hosts(plan: BuildPlan, facts: Facts, net: Net) -> tuple[Reached, ...] | None:
-    """Ask the hosts that the plan needs; None with --offline."""
+    """Test the hosts that the plan needs; None with --offline."""
     if net.offline:
         return None
     if not needed_addresses(plan, facts, (DEFAULT_INDEX,)):
         return ()
     try:
         indexes = read_settings(os.environ).index_urls
-    except (UsageError, DownloadFailed):  # pip itself reports it when it is needed
+    except (UsageError, DownloadFailed):  # pip reports it when it is needed
         indexes = (DEFAULT_INDEX,)
     addresses = needed_addresses(plan, facts, indexes)
     return reach([(address.url, address.why) for address in addresses], net)
 
 
 def reach(addresses: Sequence[tuple[str, str]], net: Net, *, limit: float = LIMIT) -> tuple[Reached, ...]:
-    """Ask each host, all at once.
+    """Test all hosts in parallel.
 
     Args:
         addresses: an address of the host, and what it is needed for.
@@ -61,7 +61,7 @@ def reach(addresses: Sequence[tuple[str, str]], net: Net, *, limit: float = LIMI
 
 
 class _Asking(threading.Thread):
-    """Asks one host; `answer` returns what is known of it at that moment."""
+    """Tests one host; `answer` returns the result so far."""
 
     def __init__(self, url: str, why: str, net: Net, limit: float) -> None:
         super().__init__(daemon=True)
@@ -78,7 +78,7 @@ class _Asking(threading.Thread):
         self.start()
 
     def run(self) -> None:
-        """Look up the name first: that of the proxy, where there is one, for it looks up the others."""
+        """Look up the name first, that of a proxy if there is one, since it resolves the others."""
         try:
             self._proxy = _proxy_of(self._url)
             self._dns = _look_up(self._proxy or self._host)
@@ -101,7 +101,7 @@ class _Asking(threading.Thread):
         )
 
     def _ask(self) -> str:
-        """Ask the host; "" when it answers anything: whether a file exists is for the download to see."""
+        """Send a request; return "" for any response, because a download checks whether its file exists."""
         root = "{0.scheme}://{0.netloc}/".format(urlsplit(self._url))
         try:
             with self._net.session() as session, translate_network_errors():
@@ -118,7 +118,7 @@ class _Asking(threading.Thread):
 
 
 def _proxy_of(url: str) -> str:
-    """Return the host of the proxy that this address is asked through; "" without one."""
+    """Return the host of the proxy for this address; "" without one."""
     from requests.utils import get_environ_proxies, select_proxy
 
     proxy = select_proxy(url, get_environ_proxies(url))
@@ -148,7 +148,7 @@ def written_folders(plan: BuildPlan, facts: Facts, temporary: str) -> dict[str, 
 
 
 def _cache_folder(plan: BuildPlan) -> str:
-    """Return the folder of the plan's first compiler cache, else the one that its program answers."""
+    """Return the folder of the plan's first compiler cache: the planned one, else its program's."""
     if plan.cache is None or not plan.cache.tools:
         return ""
     tool = plan.cache.tools[0]
@@ -159,7 +159,7 @@ def _cache_folder(plan: BuildPlan) -> str:
 
 
 def repair(todo: Sequence[Repair], report: Reporter, *, yes: bool) -> bool:
-    """Run each repair that the user agrees to, and report it; say whether any was done."""
+    """Run each repair that the user agrees to, and report it; return whether any ran."""
     repaired = False
     for each in todo:
         line = shell_text(each.command.argv)

@@ -1,4 +1,4 @@
-"""The values that every check of the doctor is given and returns."""
+"""The input and output of the doctor's checks."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class View(msgspec.Struct, frozen=True, dict=True):
         return is_cuda(self.question)
 
     def choice(self, name: str) -> str:
-        """Return the value of a choice of the plan; "" where it has none."""
+        """Return the value of a choice of the plan; "" without it."""
         return next((choice.value for choice in self.plan.choices if choice.name == name), "")
 
     @cached_property
@@ -49,5 +49,5 @@ class View(msgspec.Struct, frozen=True, dict=True):
 
 
 def one_finding(id: str, status: Status, text: str, fix: str = "") -> Findings:
-    """Return one finding, as a check does."""
+    """Return one finding as a tuple."""
     return (Finding(id=id, status=status, text=text, fix=fix),)

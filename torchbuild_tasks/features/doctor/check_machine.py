@@ -1,4 +1,4 @@
-"""Checks of the machine: room where a build writes, memory, limits, locale, clock."""
+"""Checks of the machine: disk space, memory, limits, locale, clock."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from torchbuild_tasks.model import Finding, Room
 from torchbuild_tasks.plan.fit import TEMPORARY, needed_disk, temporary_names
 from torchbuild_tasks.plan.jobs import gib_of_job, usable_memory
 
-# Times the size of an archive, for it and what it unpacks to: an estimate on the safe side.
+# Factor on the size of an archive, for it and its unpacked files: a safe estimate.
 _UNPACKED: Final = 3
 _UNSIZED: Final = 0.3  # GiB, for a helper whose row has no size
 # Ninja holds a pipe or two for each job, a linker may hold the objects of an archive open.
@@ -20,24 +20,24 @@ _FILES: Final = 256
 _FILES_EACH_JOB: Final = 8
 _CLOCK: Final = 5.0  # seconds; file systems keep times no finer than two
 _SHARED: Final = ("nfs", "nfs4", "cifs", "smb3", "9p", "fuse.sshfs", "drvfs", "virtiofs")
-_PLAIN: Final = ("exfat", "vfat", "msdos", "fat32")  # of sticks and cameras
+_PLAIN: Final = ("exfat", "vfat", "msdos", "fat32")  # file systems of memory cards
 _IN_MEMORY: Final = ("tmpfs", "ramfs")
-# A folder that must be written to, and what names another one.
+# Folders that must be writable, and how to choose another one.
 _NAMED: Final = {"store": "TORCHBUILD_CACHE", "cache": "--cache-dir", "tmp": ""}
 
 
 def check_disk(view: View) -> Findings:
-    """Judge the room on each file system, against all that this build writes there together."""
+    """Check the free space of each file system for everything that this build writes there."""
     needs = _needs(view)
     mounts: dict[str, list[Room]] = {}
     for room in view.health.rooms:
-        # In a chroot no mount is known; what has as many bytes free is taken for the same file system.
+        # In a chroot no mount is known; folders with the same free bytes count as one file system.
         mounts.setdefault(room.mount or f"free: {room.free}", []).append(room)
     return tuple(_check_mount(view, rooms, needs) for rooms in mounts.values())
 
 
 def _needs(view: View) -> Mapping[str, float]:
-    """Return GiB by purpose; the source is in place, or the finding `submodules` reports it."""
+    """Return GiB by purpose; missing source is reported by the finding `submodules`."""
     artifacts = view.plan.artifacts
     store = (
         sum((a.size or _UNSIZED * GIB) for a in artifacts if not _is_stored(view, a.stored_as))
@@ -53,8 +53,9 @@ def _is_stored(view: View, artifact: str) -> bool:
 
 
 def _check_mount(view: View, rooms: list[Room], needs: Mapping[str, float]) -> Finding:
-    """Judge one file system: without the compiler cache it must fit, with a full cache it should."""
-    mount, free = rooms[0].mount or f"the file system of {rooms[0].path}", rooms[0].free
+    """Check one file system: an error if the build does not fit, a warning if a full cache does not."""
+    mount = rooms[0].mount or f"the file system of {rooms[0].path}"
+    free = rooms[0].free
     parts = [(room.purpose, needs[room.purpose]) for room in rooms if needs.get(room.purpose)]
     if free is None:
         return Finding(id="disk", status="unknown", text=f"free space on {mount} is not known")
@@ -73,7 +74,7 @@ def _check_mount(view: View, rooms: list[Room], needs: Mapping[str, float]) -> F
 
 
 def check_places(view: View) -> Findings:
-    """Judge whether what must be written can be; whether what is built can be started, the plan says."""
+    """Check that the folders can be written; the plan checks whether built programs can be started."""
     findings: list[Finding] = []
     for room in view.health.rooms:
         if room.writable is False and room.purpose in _NAMED:
@@ -81,7 +82,7 @@ def check_places(view: View) -> Findings:
             names = _NAMED[room.purpose] or temporary_names(view.question)
             fix = f"Make it yours, or name another: {names}."
             findings += one_finding("places", "error", text, fix)
-        if slow := _what_is_slow(view, room):
+        if slow := _file_system_problem(view, room):
             text = f"{room.path} ({room.purpose}) is on {room.kind}, {slow[0]}"
             findings += one_finding("places", "warn", text, slow[1])
     return tuple(findings) or one_finding(
@@ -89,8 +90,8 @@ def check_places(view: View) -> Findings:
     )
 
 
-def _what_is_slow(view: View, room: Room) -> tuple[str, str] | None:
-    """Say what a build suffers from on a file system, and what to do; None for one that is fit."""
+def _file_system_problem(view: View, room: Room) -> tuple[str, str] | None:
+    """Return the problem of a build on a file system, and a fix; None if it is suitable."""
     if room.kind in _SHARED and room.purpose in ("build", "cache"):
         return "which is shared, and slow", "A local disk is several times as fast for many small files."
     if room.kind in _PLAIN and room.purpose in ("source", "build") and not view.windows:
@@ -107,7 +108,7 @@ def _what_is_slow(view: View, room: Room) -> tuple[str, str] | None:
 
 
 def check_memory(view: View) -> Findings:
-    """Judge whether one compile of this build fits into memory; swap is counted apart."""
+    """Check whether one compile of this build fits into memory; swap is reported separately."""
     memory = view.facts.memory
     room = usable_memory(memory)
     if room is None:
@@ -126,8 +127,9 @@ def check_memory(view: View) -> Findings:
 
 
 def check_open_files(view: View) -> Findings:
-    """Judge `ulimit -n` against what the jobs of the plan and one link may hold open."""
-    soft, most = view.health.open_files, view.health.open_files_most
+    """Check `ulimit -n` against the open files of the plan's jobs and one link."""
+    soft = view.health.open_files
+    most = view.health.open_files_most
     if soft is None:
         why = (
             "open files: Windows has no such limit"
@@ -145,7 +147,7 @@ def check_open_files(view: View) -> Findings:
 
 
 def check_locale(view: View) -> Findings:
-    """Judge whether names and messages are UTF-8, in a locale that the system has."""
+    """Check whether names and messages are UTF-8, in an installed locale."""
     if view.windows:
         return one_finding("locale", "skipped", "locale: Windows has none of that kind")
     name = view.health.locale
@@ -165,7 +167,7 @@ def check_locale(view: View) -> Findings:
 
 
 def check_clock(view: View) -> Findings:
-    """Judge this clock by the times of files and of the servers that were asked."""
+    """Check the clock by the times of files and of servers."""
     health = view.health
     if health.ahead is not None and health.ahead > _CLOCK:
         text = (

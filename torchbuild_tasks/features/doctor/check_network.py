@@ -1,4 +1,4 @@
-"""Checks of the network: which hosts the plan needs, how they answered, and the variables of proxies."""
+"""Checks of the network: the hosts that the plan needs, their reachability, and proxy variables."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ _PROXIES: Final = ("http_proxy", "https_proxy", "all_proxy")
 
 
 class Address(msgspec.Struct, frozen=True, kw_only=True):
-    """An address whose host the plan needs, and for what."""
+    """An address whose host the plan needs, and its purpose."""
 
     url: str
     why: str
 
 
 def needed_addresses(plan: BuildPlan, facts: Facts, indexes: Sequence[str]) -> tuple[Address, ...]:
-    """Return one address a host, for what is not in the store yet.
+    """Return one address for each host, for files that are not in the store yet.
 
     Args:
         plan: what will be fetched.
@@ -49,7 +49,7 @@ def _is_web(url: str) -> bool:
 
 
 def proxy_problems(environ: Mapping[str, str]) -> tuple[str, ...]:
-    """Say what is wrong with the variables of proxies; no value is repeated, for it may hold a login."""
+    """Return problems with proxy variables, without their values, which may hold a login."""
     problems = []
     for name in _PROXIES:
         lower = environ.get(name)
@@ -63,7 +63,7 @@ def proxy_problems(environ: Mapping[str, str]) -> tuple[str, ...]:
 
 
 def check_proxy(view: View) -> Findings:
-    """Judge the variables of proxies."""
+    """Check the proxy variables."""
     if view.health.proxies is None:
         return one_finding("proxy", "skipped", "it was not looked at")
     findings: list[Finding] = []
@@ -78,7 +78,7 @@ def _proxy_words(view: View) -> str:
 
 
 def check_dns(view: View) -> Findings:
-    """Judge whether the names of the hosts that the plan needs are known."""
+    """Check whether the names of the hosts that the plan needs can be resolved."""
     if why := _why_not_checked(view):
         return one_finding("dns", "skipped", f"network: {why}")
     fix = "Ask the owner of the network, or use a proxy."
@@ -86,7 +86,7 @@ def check_dns(view: View) -> Findings:
 
 
 def check_https(view: View) -> Findings:
-    """Judge whether those hosts answer, with a certificate that is trusted; asked where the name is known."""
+    """Check whether the resolved hosts respond, with a trusted certificate."""
     fix = (
         "--mirror, --offline with a filled store, or HTTPS_PROXY; a company's own certificate: SSL_CERT_FILE"
     )

@@ -1,4 +1,4 @@
-"""Checks of what surrounds a build and can get into it: conda, variables, other torches and CUDAs."""
+"""Checks of the surroundings that can affect a build: conda, variables, other torches and CUDAs."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from torchbuild_tasks.model import Finding
 from torchbuild_tasks.plan.names import unread
 from torchbuild_tasks.text.words import as_word
 
-# setup.py did without compiler_compat from these Pythons on (README of 1.8.1).
+# From these Pythons on setup.py does not need compiler_compat (README of 1.8.1).
 _NEEDED_COMPAT: Final = parse_version("3.8.1")
-# conda's environments by name lie in the folder that it is installed in itself.
+# conda's named environments are in its installation folder.
 _NAMED: Final = re.compile(r"(.+)[\\/]envs[\\/][^\\/]+")
 _SEARCHED: Final = ("LD_LIBRARY_PATH", "LIBRARY_PATH", "CPATH", "C_INCLUDE_PATH", "CPLUS_INCLUDE_PATH")
 
 
 def check_conda(view: View) -> Findings:
-    """Find compilers, linkers and libraries of a conda environment that the build is not for."""
+    """Find compilers, linkers and libraries of a conda environment other than the build's."""
     findings = [*_conda_compilers(view), *_conda_paths(view), *_conda_linker(view)]
     if findings:
         return tuple(findings)
@@ -33,7 +33,7 @@ def check_conda(view: View) -> Findings:
 
 
 def _conda_prefixes(view: View) -> dict[str, bool]:
-    """Return conda's folders, its own among them, and whether the Python that gets torch is of that one."""
+    """Return conda's folders, including its base, and whether each is the environment that gets torch."""
     own = view.python.prefix if view.python and view.python.environment == "conda" else None
     folders = [python.prefix for python in view.facts.pythons if python.environment == "conda"]
     folders.append(view.health.environ.get("CONDA_PREFIX"))
@@ -42,7 +42,7 @@ def _conda_prefixes(view: View) -> dict[str, bool]:
 
 
 def _conda_of(path: str, prefixes: Iterable[str]) -> str:
-    """Return which of conda's folders a path is in: the innermost one; "" for none."""
+    """Return the innermost of conda's folders that holds a path; "" for none."""
     return max((prefix for prefix in prefixes if _inside(path, prefix)), key=len, default="")
 
 
@@ -52,7 +52,7 @@ def _inside(path: str, folder: str) -> bool:
 
 
 def _conda_compilers(view: View) -> list[Finding]:
-    """Find a mix: conda's compilers bring a C library, so compiler and linker are both its, or neither."""
+    """Find a mix of compilers: conda's have their own C library, so all must be conda's, or none."""
     linkers = (tool.path for tool in view.facts.tools if tool.name == "ld" and tool.path)
     compiler = view.choice("CXX")
     linker = next(linkers, "")
@@ -85,7 +85,7 @@ def _conda_paths(view: View) -> list[Finding]:
 
 
 def _conda_linker(view: View) -> list[Finding]:
-    """Find compiler_compat/ld, which that Python's own build of extensions calls."""
+    """Find compiler_compat/ld, which conda's Python uses to link extensions."""
     python = view.python
     version = parse_version(python.version) if python else None
     linkers = [ld for ld in view.health.conda_linkers if python and _inside(ld, python.prefix or "\0")]
@@ -101,12 +101,13 @@ def _conda_linker(view: View) -> list[Finding]:
 
 
 def check_names(view: View) -> Findings:
-    """Find variables of the environment that look like the build's, and that nothing reads in this era."""
-    question, findings = view.question, list[Finding]()
+    """Find environment variables with names like build variables that this era does not read."""
+    question = view.question
+    findings = list[Finding]()
     plain = [row.name for row in question.catalog.variable if "*" not in row.name]
     for name in (*view.facts.environ, *view.health.strangers):
         problem = unread(question, name)
-        if problem and problem[1] and name in view.facts.environ:  # the plan's own `variable` says it
+        if problem and problem[1] and name in view.facts.environ:  # the plan's finding `variable` reports it
             continue
         if problem and (problem[1] or name in plain):  # any other name belongs to another program
             findings += one_finding("names", "warn", problem[0], problem[1] or f"unset {name}")
@@ -116,7 +117,7 @@ def check_names(view: View) -> Findings:
 
 
 def check_shadow(view: View) -> Findings:
-    """Find a torch that `import torch` finds before the one that is built."""
+    """Find a torch that `import torch` would find before the built one."""
     root = view.facts.tree.root
     editable = view.plan.mode == "develop"
     others = [file for file in view.health.shadows if not (editable and _inside(file, root))]
@@ -132,7 +133,7 @@ def check_shadow(view: View) -> Findings:
 
 
 def check_stubs(view: View) -> Findings:
-    """Find the stubs of the driver where programs look for it when they run."""
+    """Find stubs of the driver in folders that programs search at run time."""
     stubs = [entry for entry in _entries(view, "LD_LIBRARY_PATH") if entry.rstrip("/").endswith("/stubs")]
     if not stubs:
         return one_finding("stubs", "ok", "LD_LIBRARY_PATH has no stub of the CUDA driver")
@@ -145,13 +146,13 @@ def check_stubs(view: View) -> Findings:
 
 
 def check_cudas(view: View) -> Findings:
-    """Judge whether all that names a CUDA toolkit names the one of the plan."""
+    """Check whether all settings that name a CUDA toolkit name the planned one."""
     if not view.cuda:
         return one_finding("cudas", "skipped", "other CUDAs: this is a CPU build")
     toolkits = view.question.cuda.toolkits
     used = next((t for t in toolkits if view.choice("CUDA toolkit") in (t.path, *t.aliases)), None)
     findings: list[Finding] = []
-    for name in ("CUDA_HOME", "CUDA_PATH", *_SEARCHED[1:]):  # of the first one the plan says it
+    for name in ("CUDA_HOME", "CUDA_PATH", *_SEARCHED[1:]):  # the plan reports the first one
         for entry in _entries(view, name):
             other = next((t for t in toolkits if any(_inside(entry, p) for p in (t.path, *t.aliases))), None)
             if used and other and other.version != used.version:
@@ -166,18 +167,19 @@ def check_cudas(view: View) -> Findings:
 
 
 def _entries(view: View, name: str) -> list[str]:
-    """Return the folders of a variable that is a list of them."""
+    """Return the folders in a path variable."""
     value = {**view.facts.environ, **view.health.environ}.get(name, "")
     return [entry for entry in value.split(";" if view.windows else ":") if entry]
 
 
 def check_trees(view: View) -> Findings:
-    """Find build trees that were moved or copied, or are not that of the plan."""
+    """Find build trees that were moved or copied, or are not the planned one."""
     findings: list[Finding] = []
-    cache, root = view.facts.tree.cache, view.facts.tree.root
+    cache = view.facts.tree.cache
+    root = view.facts.tree.root
     if cache is not None and cache.home and not _is_same_folder(cache.home, root):
         text = f"{view.plan.build_dir} was configured for {cache.home}, not for {root}"
-        # `build --clean` keeps what is not as a build left it, so all of a copy that lost its files' times.
+        # `build --clean` keeps files changed since a build, so all files of a copy with new times.
         remove = "rmdir /s /q" if view.windows else "rm -r"
         fix = f"If nothing in it is yours: {remove} {as_word(str(view.plan.build_dir))} && torchbuild build"
         findings += one_finding("trees", "warn", text, fix)
@@ -198,12 +200,13 @@ def _is_same_folder(one: str, other: str) -> bool:
 
 
 def check_git(view: View) -> Findings:
-    """Find settings of git that change what a checkout holds."""
+    """Find git settings that change the files of a checkout."""
     git = view.health.git
     if not any(tool.name == "git" and tool.path for tool in view.facts.tools):
         text = "git is not installed: no submodules, no commit in the version, no patches"
         return one_finding("git", "warn", text, "torchbuild bootstrap says how to install it.")
-    root, findings = view.facts.tree.root, list[Finding]()
+    root = view.facts.tree.root
+    findings = list[Finding]()
     place = as_word(root)
     if view.health.git_refuses:
         text = f"{root} belongs to another user, and git refuses to answer about it"
@@ -225,7 +228,7 @@ def check_git(view: View) -> Findings:
 
 
 def check_dev_drive(view: View) -> Findings:
-    """Advise only: on Windows 11 a Dev Drive (ReFS) makes many small files cheaper."""
+    """Advise a Dev Drive (ReFS) on Windows 11, which is faster with many small files."""
     if not view.windows:
         return one_finding("dev-drive", "skipped", "Dev Drive: only Windows has them")
     kinds = {room.kind for room in view.health.rooms if room.purpose == "build"}

@@ -1,4 +1,4 @@
-"""The doctor's table of checks, the findings on one plan, and the repairs that `doctor --fix` may run."""
+"""The doctor's table of checks, its findings on a plan, and the repairs of `doctor --fix`."""
 
 from __future__ import annotations
 
@@ -35,12 +35,12 @@ CHECKS: Final[Mapping[str, Callable[[View], Findings]]] = {
     "https": check_network.check_https,
 }
 _OF_THE_PLAN: Final = ("disk", "memory")
-# Without a checkout there is no plan to hold the machine against.
+# Without a checkout there is no plan to check the machine for.
 _WITHOUT_TREE: Final = ("disk", "names", "trees", "shadow", "cudas")
 
 
 def diagnose(question: Question, plan: BuildPlan) -> BuildPlan:
-    """Return the plan with the findings of the doctor, and the verdict on them all."""
+    """Return the plan with the doctor's findings, and the verdict on all."""
     if question.facts.health is None:  # a dump that no doctor made
         return plan
     findings = _findings(View(question, plan, question.facts.health))
@@ -55,11 +55,11 @@ def _findings(view: View) -> tuple[Finding, ...]:
     return (*own, *(finding for check in checks for finding in check(view)))
 
 
-# ---------------- repairs: commands that harm nothing, in the checkout that the user named
+# ---------------- repairs: harmless commands, in the checkout that the user named
 
 
 class Repair(msgspec.Struct, frozen=True, kw_only=True):
-    """A command that puts a finding right; `id` is the finding's."""
+    """A command that fixes a finding; `id` is the finding's."""
 
     id: str
     command: Command
@@ -71,7 +71,7 @@ def _git(question: Question, *words: str, because: str) -> Command:
 
 
 def _submodules(question: Question) -> Command | None:
-    """Fill the checkout's own that are empty; the others, which may be on commits of the user's, stay."""
+    """Return the command that fills empty submodules; others may be at commits of the user's."""
     tree = question.facts.tree
     empty = [path for path in tree.empty if path.count("/") == 1 and path not in tree.linkless]
     if not tree.git or not empty:
@@ -92,7 +92,7 @@ REPAIRS: Final[Mapping[str, Callable[[Question], Command | None]]] = {
 
 
 def repairs(question: Question, plan: BuildPlan) -> tuple[Repair, ...]:
-    """Return what can be put right of the findings, each once."""
+    """Return the repairs for the findings, each once."""
     wrong = dict.fromkeys(finding.id for finding in plan.findings if finding.status in ("warn", "error"))
     repairs = ((id, REPAIRS[id](question)) for id in wrong if id in REPAIRS)
     return tuple(Repair(id=id, command=command) for id, command in repairs if command is not None)

@@ -1,4 +1,4 @@
-"""The looks of the doctor, bootstrap and support that no build needs."""
+"""Gather facts for doctor, bootstrap and support that builds do not need."""
 
 from __future__ import annotations
 
@@ -16,20 +16,21 @@ from torchbuild_tasks.plan.question import Question
 from torchbuild_tasks.plan.variables import layers_around_environment
 from torchbuild_tasks.values import replace
 
-# Seconds that the doctor waits for a program. Compilers and the like print their version in hundredths;
-# a build, which has to be right about a machine that just woke up, waits for longer.
+# Seconds that the doctor waits for a program. Compilers print their version within hundredths; a build
+# waits for longer, since a machine may have just been resumed.
 PATIENCE: Final = 5.0
 
 
 def examine(question: Question, made_plan: BuildPlan) -> Question:
-    """Return the same with the build's surroundings, and how the hosts that the plan needs answer."""
+    """Return the question with facts of the surroundings, and of the hosts that the plan needs."""
     from concurrent.futures import ThreadPoolExecutor
 
     from torchbuild_tasks.features.doctor.act import ask_hosts, written_folders
     from torchbuild_tasks.features.doctor.check_network import proxy_problems
     from torchbuild_tasks.features.doctor.look import look_at_health, temporary_folder
 
-    facts, net = question.facts, fetching_of(question).net
+    facts = question.facts
+    net = fetching_of(question).net
     around = layers_around_environment(
         question.request, question.settings, question.catalog, windows=facts.host.os == "windows"
     )
@@ -47,7 +48,7 @@ def examine(question: Question, made_plan: BuildPlan) -> Question:
 
 
 def look_without_settings(request: BuildRequest) -> Question:
-    """Look at the machine and the checkout alone, where settings or flags cannot be understood."""
+    """Gather the facts of machine and checkout without settings, if these or the flags are invalid."""
     root = str(Path(request.source or ".").expanduser().resolve())
     catalog = load_catalog()
     patterns = tuple(row.name for row in catalog.variable)

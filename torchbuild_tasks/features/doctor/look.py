@@ -1,4 +1,4 @@
-"""The surroundings of a build that can mislead it, or the import after it; only the doctor looks at them."""
+"""Look at surroundings that can break a build or the import of its torch, for the doctor."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from torchbuild_tasks.facts.probe import Probe
 from torchbuild_tasks.facts.tree import look_at_cache, read_git
 from torchbuild_tasks.model import Facts, Health, OtherTree, Room, Tree
 
-# What changes which compilers, headers and libraries are found. No row of data/variables.toml
-# needs to know them, and none of them holds a login.
+# Variables that affect which compilers, headers and libraries are found. They are not in
+# data/variables.toml, and hold no login.
 ENVIRON: Final = (
     *("CONDA_PREFIX", "VIRTUAL_ENV", "PYTHONPATH", "PYTHONHOME"),
     *("LD_LIBRARY_PATH", "LIBRARY_PATH", "CPATH", "C_INCLUDE_PATH", "CPLUS_INCLUDE_PATH"),
     *("CMAKE_PREFIX_PATH", "CUDA_HOME", "CUDA_PATH"),
 )
-# How the names of build variables begin; most others belong to other programs.
+# Prefixes of build variables; most other names belong to other programs.
 _BUILD_LIKE: Final = ("USE_", "BUILD_", "NO_", "WITH_", "CMAKE_", "TORCH_CUDA_", "PYTORCH_BUILD_")
 
 
@@ -65,13 +65,13 @@ def _strangers(probe: Probe, patterns: Sequence[str]) -> tuple[str, ...]:
 
 
 def _locale(probe: Probe) -> str:
-    """Return what decides about characters, by POSIX's precedence; "" on Windows."""
+    """Return the locale for characters, by POSIX's precedence; "" on Windows."""
     names = () if probe.windows else ("LC_ALL", "LC_CTYPE", "LANG")
     return next((value for name in names if (value := probe.variable(name))), "")
 
 
 def _is_known_locale(probe: Probe) -> bool | None:
-    """Say whether the system has that locale, by `locale -a`; it spells UTF-8 as utf8."""
+    """Say whether a locale is installed, by `locale -a`, which spells UTF-8 as utf8."""
     wanted = _locale(probe)
     program = probe.which("locale")
     output = probe.run((program, "-a")) if wanted and program else None
@@ -88,7 +88,7 @@ def _plain(locale: str) -> str:
 
 
 def look_at_rooms(probe: Probe, places: Mapping[str, str]) -> tuple[Room, ...]:
-    """Return the room for each purpose; a folder that does not exist yet is where its parent is."""
+    """Return the free space for each purpose; for a missing folder that of its nearest parent."""
     table = read_mounts(probe)
     return tuple(_room(probe, purpose, path, table) for purpose, path in places.items())
 
@@ -116,14 +116,14 @@ def _room(probe: Probe, purpose: str, path: str, table: tuple[Mount, ...]) -> Ro
     )
 
 
-# ---------------- git's settings that decide whether a checkout is what upstream has
+# ---------------- git's settings that can change a checkout's files
 
 # None of these can hold a login, as url.*.insteadOf and http.extraHeader do.
 GIT_SETTINGS: Final = ("core.autocrlf", "core.longpaths", "core.symlinks", "http.sslverify")
 
 
 def git_settings(probe: Probe, root: str) -> dict[str, str]:
-    """Return what git would use in the checkout, by lower-case name; empty without git."""
+    """Return git's settings for the checkout, by lower-case name; empty without git."""
     git = probe.which("git")
     if git is None or not probe.is_dir(root):
         return {}
@@ -136,7 +136,7 @@ def git_settings(probe: Probe, root: str) -> dict[str, str]:
 
 
 def git_refuses(probe: Probe, tree: Tree) -> bool:
-    """Say whether git will not answer about this checkout because it belongs to another user."""
+    """Say whether git refuses this checkout because it belongs to another user."""
     git = probe.which("git")
     if not tree.git or tree.commit or git is None:
         return False
@@ -153,21 +153,21 @@ _TREES: Final = ("build", "cmake-build", "out", "_build")
 
 
 def newest_file(probe: Probe, root: str, build_dir: str) -> tuple[str, float] | None:
-    """Return the file with a time in the future, and by how many seconds; the one that is furthest."""
+    """Return the file with the time furthest in the future, and by how many seconds."""
     files = [probe.join(root, name) for name in _TIMED] + [probe.join(build_dir, name) for name in _BUILT]
     ahead = [(seconds, file) for file in files if (seconds := probe.ahead(file))]
     return (max(ahead)[1], max(ahead)[0]) if ahead else None
 
 
 def other_trees(probe: Probe, root: str, build_dir: str) -> tuple[OtherTree, ...]:
-    """Return the build trees directly in the checkout, without that of the plan."""
+    """Return the build trees directly in the checkout, except the planned one."""
     folders = (probe.join(root, name) for name in probe.children(root) if name.startswith(_TREES))
     caches = ((folder, look_at_cache(probe, folder)) for folder in folders if folder != build_dir)
     return tuple(OtherTree(path=folder, home=cache.home) for folder, cache in caches if cache is not None)
 
 
 def shadowing_torches(probe: Probe) -> tuple[str, ...]:
-    """Return what `import torch` finds before an installed torch: in the current folder, or by PYTHONPATH."""
+    """Return the torches in the current folder or PYTHONPATH, which `import torch` finds first."""
     entries = probe.names.split_path(probe.variable("PYTHONPATH"))
     folders = [probe.current_folder() or "", *(probe.absolute(entry) for entry in entries if entry)]
     files = (
@@ -179,7 +179,7 @@ def shadowing_torches(probe: Probe) -> tuple[str, ...]:
 
 
 def conda_linkers(probe: Probe, facts: Facts) -> tuple[str, ...]:
-    """Return the ld of each conda environment with a Python, whose own link commands name its folder."""
+    """Return the ld of each conda environment with a Python, whose link commands use it."""
     prefixes = [python.prefix for python in facts.pythons if python.environment == "conda" and python.prefix]
     if active := probe.variable("CONDA_PREFIX"):
         prefixes.append(active)

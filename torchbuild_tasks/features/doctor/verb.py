@@ -1,4 +1,4 @@
-"""`doctor`: look at the machine and the checkout, and say what is wrong."""
+"""`doctor`: check the machine and the checkout, and report problems."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class DoctorRequest(BuildRequest):
 
 
 def run(request: DoctorRequest, report: Reporter) -> Outcome:
-    """Look at the machine, the tree and their surroundings, and say what is wrong with them."""
+    """Check the machine, the tree and their surroundings, and report problems."""
     from torchbuild_tasks.text.show import doctor_text
 
     facts, plan = examine(request, report)
@@ -39,7 +39,7 @@ def run(request: DoctorRequest, report: Reporter) -> Outcome:
 
 
 def examine(request: DoctorRequest, report: Reporter) -> tuple[Facts, BuildPlan]:
-    """Look at everything; with --fix put right what can be, and look again.
+    """Gather all facts and check them; with --fix run repairs, and check again.
 
     Returns:
         What was seen, and the plan with everything that is wrong among its findings.

@@ -1,4 +1,4 @@
-"""Give a program the environment of the last build, and find the shell that one enters it with."""
+"""Prepare the environment of the last build for a program, and find the user's shell."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _SHELLS: Final = ("pwsh.exe", "powershell.exe", "cmd.exe")
 
 
 def with_python(environ: Mapping[str, str], python: str, venv: str, separator: str) -> dict[str, str]:
-    """Return the environment in which `python` means the Python of the build.
+    """Return the environment with the build's Python as `python`.
 
     Args:
         environ: what the env file gives.
@@ -38,7 +38,7 @@ def with_python(environ: Mapping[str, str], python: str, venv: str, separator: s
 
 
 def shell_of(environ: Mapping[str, str], parents: Sequence[str], *, windows: bool) -> tuple[str, ...]:
-    """Return the command of an interactive shell: the one that we were started from, else the user's.
+    """Return the command of an interactive shell: the one that started us, else the user's.
 
     Args:
         environ: our own environment.
@@ -54,7 +54,7 @@ def shell_of(environ: Mapping[str, str], parents: Sequence[str], *, windows: boo
 
 
 class Entered(msgspec.Struct, frozen=True, kw_only=True):
-    """The env file of a checkout, the Python that got torch, and how; "" where no build is recorded."""
+    """The env file of a checkout, the Python that got torch, and the mode; "" without a build."""
 
     env_file: Path
     python: str
@@ -62,7 +62,7 @@ class Entered(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def look_at_build(root: Path, name: str) -> Entered:
-    """Return what a program in the environment of the checkout's build is to get.
+    """Return the last build of a checkout: its env file, Python and mode.
 
     Args:
         root: the checkout.

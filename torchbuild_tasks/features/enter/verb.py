@@ -52,7 +52,7 @@ def python(request: EnterRequest, report: Reporter) -> Outcome:
             next_step="Build it: torchbuild build",
         )
     beside = request.words[:1] in ((), ("-c",), ("-m",)) and Path("torch/__init__.py").is_file()
-    if entered.mode == "wheel" and beside:  # Python looks first where it is started
+    if entered.mode == "wheel" and beside:  # Python imports from the current folder first
         report.note(
             "`import torch` takes the folder torch that is here, not the wheel: go elsewhere, or say -P"
         )
@@ -60,7 +60,7 @@ def python(request: EnterRequest, report: Reporter) -> Outcome:
 
 
 def enter(request: BuildRequest) -> tuple[Entered, dict[str, str]]:
-    """Return the build of the checkout that a request is about, and its environment."""
+    """Return the build of the request's checkout, and its environment."""
     from torchbuild_tasks.context import read_named_build
     from torchbuild_tasks.features.builds.choose import ACTIVE, UV
     from torchbuild_tasks.features.enter.act import look_at_build, with_python
@@ -86,7 +86,7 @@ def enter(request: BuildRequest) -> tuple[Entered, dict[str, str]]:
 
 
 def start(request: BuildRequest, argv: Sequence[str], environ: dict[str, str]) -> Outcome:
-    """Run it with our terminal; its exit code is the answer."""
+    """Run a program attached to our terminal; return its exit code."""
     from torchbuild_tasks.system.attached import attach
 
     code = attach(argv, env=environ, to_stderr=request.json)
@@ -94,7 +94,7 @@ def start(request: BuildRequest, argv: Sequence[str], environ: dict[str, str]) -
 
 
 def _parents() -> tuple[str, ...]:
-    """Return the names of the programs that started us, the nearest first."""
+    """Return the names of our parent processes, the nearest first."""
     import psutil
 
     try:

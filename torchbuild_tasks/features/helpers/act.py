@@ -1,4 +1,4 @@
-"""Helpers: the stage that fetches them, and what the `helpers` verb does with the store."""
+"""The stage that fetches helpers, and the actions of `helpers`."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ CHECK_SECONDS = 60.0
 
 
 def fetch_helpers(work: Work) -> Work:
-    """Have every helper of the plan in the store: the first thing, so that a failure costs nothing."""
+    """Fetch every helper of the plan first, so that a failure costs no time."""
     needed = tuple(artifact for artifact in work.plan.artifacts if not artifact.optional)
     if needed:
         fetch(needed, work.fetching, work.report)
@@ -44,7 +44,7 @@ def fetch_helpers(work: Work) -> Work:
 
 
 def why_missing(artifact: Artifact, fetching: Fetching, report: Reporter) -> str:
-    """Fetch one that a build does without; say why it is not available, "" when it is."""
+    """Fetch an optional helper; return why it is not available, "" if it is."""
     try:
         fetch((artifact,), fetching, report)
     except (DownloadFailed, HashRefused, ArchiveRefused) as error:
@@ -53,14 +53,14 @@ def why_missing(artifact: Artifact, fetching: Fetching, report: Reporter) -> str
 
 
 def _fetch_optional(artifact: Artifact, work: Work) -> None:
-    """Fetch what the build is only better with; what starts it later does without, too."""
+    """Fetch optional programs; ignore failures."""
     if reason := why_missing(artifact, work.fetching, work.report):
         work.report.note(f"{reason}; the build continues without it")
 
 
 def fetch(artifacts: tuple[Artifact, ...], fetching: Fetching, report: Reporter) -> Mapping[str, Path]:
-    """Fetch and unpack what is missing; the folder of each artifact by its id."""
-    from torchbuild_tasks.features.helpers.fetch import obtain  # all that downloads and unpacks
+    """Fetch and unpack missing artifacts; return the folder of each by its id."""
+    from torchbuild_tasks.features.helpers.fetch import obtain  # imports of downloading and unpacking
 
     return obtain(
         artifacts,
@@ -77,7 +77,7 @@ def fetch(artifacts: tuple[Artifact, ...], fetching: Fetching, report: Reporter)
 def choose_wanted(
     question: Question, action: str
 ) -> tuple[HelperReport, tuple[Artifact, ...], frozenset[str]]:
-    """Return what the `helpers` verb works on: the list, what a build wants of it, and the ids to keep.
+    """Return the input of `helpers`: the list, the helpers of the build, and the ids to keep.
 
     Raises:
         PlanRefused: a helper that is wanted is not available.
@@ -98,7 +98,7 @@ def choose_wanted(
 
 
 def count_unfinished(before: HelperReport, fetching: Fetching) -> HelperReport:
-    """Add the downloads that were cut, whose bytes are of no use until they are gone on with."""
+    """Add the unfinished downloads to the report."""
     from torchbuild_tasks.system.remove import size_of
 
     return replace(before, unfinished={str(path): size_of(path) for path in store.unfinished(fetching.store)})
@@ -111,7 +111,7 @@ def fetch_wanted(
     request: BuildRequest,
     report: Reporter,
 ) -> HelperReport:
-    """Fetch what the plan wants, unless --dry-run."""
+    """Fetch the planned artifacts, unless --dry-run."""
     if request.dry_run:
         return before
     report.stage("fetch helpers")
@@ -121,7 +121,7 @@ def fetch_wanted(
 
 
 def verify_helpers(before: HelperReport, question: Question, fetching: Fetching) -> HelperReport:
-    """Compare what is unpacked with its own listing, then run each row's check command."""
+    """Compare unpacked helpers with their listings, then run each row's check command."""
     findings = list(store.verify(fetching.store))
     for helper in (make_helper(question, row) for row in machine_rows(question)):
         command = helper_check(question, helper)
@@ -149,7 +149,7 @@ def prune_helpers(
     request: BuildRequest,
     report: Reporter,
 ) -> HelperReport:
-    """Remove what the plan does not want; lists first, --dry-run stops there."""
+    """List what the plan does not need, then remove it, unless --dry-run."""
     partial = {store.partial_of(fetching.store, artifact) for artifact in artifacts}
     removable = store.prune(fetching.store, keep, partial=partial, dry_run=True)
     if not removable.paths or request.dry_run:

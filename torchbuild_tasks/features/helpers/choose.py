@@ -1,4 +1,4 @@
-"""Decides which helpers a build gets, what they set, and what the `helpers` verb lists of them."""
+"""Decide the helpers of a build and their variables, and list helpers for `helpers`."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ NONE = "none"
 
 
 class Helper(msgspec.Struct, frozen=True, kw_only=True):
-    """A helper that this build gets: its row, what is downloaded, and its folder."""
+    """A helper of this build: its row, its artifact, and its folder."""
 
     row: HelperRow
     artifact: Artifact
@@ -37,26 +37,26 @@ class Helper(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Helpers(msgspec.Struct, frozen=True, kw_only=True):
-    """The helpers of a plan; `without` says which variable turns off what no helper exists for."""
+    """The helpers of a plan; `without` are variables that turn off features without a helper."""
 
     chosen: tuple[Helper, ...] = ()
     without: tuple[Choice, ...] = ()
 
     @property
     def artifacts(self) -> tuple[Artifact, ...]:
-        """Return what has to be in the store, downloaded or not."""
+        """Return the artifacts that must be in the store, downloaded or not."""
         return tuple(helper.artifact for helper in self.chosen)
 
     @property
     def requires(self) -> tuple[str, ...]:
-        """Return what they want in the Python that gets torch."""
+        """Return the requirements of helpers in the Python that gets torch."""
         return tuple(dict.fromkeys(text for helper in self.chosen for text in helper.row.requires))
 
 
 def choose_helpers(
     question: Question, build_type: str, cuda: Version | None = None, archs: ChosenArchs | None = None
 ) -> Helpers:
-    """Return the newest row of every helper that this build wants, in the order of the rows.
+    """Return the newest row of every helper of this build, in the order of the rows.
 
     `cuda` is the version of the toolkit that is planned for, if it is known, `archs` what it compiles for.
     """
@@ -75,21 +75,21 @@ def choose_helpers(
 
 
 def machine_rows(question: Question) -> tuple[HelperRow, ...]:
-    """Return the rows for this system and processor, whatever is planned."""
+    """Return the rows for this system and processor, whatever the plan is."""
     host = question.facts.host
     rows = (*question.settings.helpers, *question.catalog.helper)
     return tuple(row for row in rows if row.os == host.os and row.arch in ("", host.arch))
 
 
 def make_helper(question: Question, row: HelperRow) -> Helper:
-    """Return a row as a helper of the machine that is planned for."""
+    """Return a row as a helper of the planned machine."""
     requested = question.given("with_helper")
     spared = (
         row.name == machine_tools.CACHE
         and not question.given("distribute")
         and not (requested and row.name in requested[0])
     )
-    # Without it CMake builds without it (FindMAGMA), which is not for who has asked for it.
+    # Without MAGMA, CMake builds without it (FindMAGMA), which is wrong if the user requested it.
     spared = spared or (row.name == "magma" and not decide(question, "USE_MAGMA"))
     artifact = replace(artifact_of(question, row, artifact_id(row), row.because), optional=spared)
     return Helper(
@@ -101,13 +101,13 @@ def make_helper(question: Question, row: HelperRow) -> Helper:
 
 
 def list_optional(question: Question, plan: BuildPlan) -> tuple[HelperRow, ...]:
-    """Return the rows of helpers that a build can do without, and then must not set a variable to."""
+    """Return the rows of optional helpers, whose variables are set only if they are available."""
     spared = {artifact.id for artifact in plan.artifacts if artifact.optional}
     return tuple(row for row in machine_rows(question) if row.set and artifact_id(row) in spared)
 
 
 def refuse_helper(question: Question, refused: HelperRow, reason: str) -> Question:
-    """Return the question without a helper, and with the reason for those who ask where it is."""
+    """Return the question without a helper, and with the reason."""
 
     def without(rows: tuple[HelperRow, ...]) -> tuple[HelperRow, ...]:
         return tuple(replace(row, refused=reason) if row == refused else row for row in rows)
@@ -118,13 +118,13 @@ def refuse_helper(question: Question, refused: HelperRow, reason: str) -> Questi
 
 
 def artifact_id(row: HelperRow) -> str:
-    """Return what a row is called for good: name, version, and what else distinguishes it."""
+    """Return the permanent id of a row: name, version, and further distinctions."""
     cuda = f"cuda{row.cuda}" if row.cuda else ""
     return "-".join(filter(None, (row.name, row.version, cuda, row.configuration, row.tag)))
 
 
 def helper_decisions(question: Question, helpers: Helpers) -> tuple[Choice, ...]:
-    """Return each helper as a choice, with what it is for, and who asked for it."""
+    """Return each helper as a choice, with its purpose and source."""
     requested = question.given("with_helper")
     decided = []
     for helper in helpers.chosen:
@@ -138,7 +138,7 @@ def helper_decisions(question: Question, helpers: Helpers) -> tuple[Choice, ...]
 
 
 def helper_choices(question: Question, helpers: Helpers) -> tuple[Choice, ...]:
-    """Return the variables that helpers set, where no other layer has decided them."""
+    """Return the variables that helpers set, unless another layer has decided them."""
     choices = [
         Choice(
             name=name,
@@ -153,7 +153,7 @@ def helper_choices(question: Question, helpers: Helpers) -> tuple[Choice, ...]:
 
 
 def helper_paths(question: Question, helpers: Helpers) -> tuple[EnvOp, ...]:
-    """Return the lists that helpers stand in front of."""
+    """Return the path variables to which helpers are prepended."""
     return tuple(
         EnvOp(
             op="prepend",
@@ -167,12 +167,12 @@ def helper_paths(question: Question, helpers: Helpers) -> tuple[EnvOp, ...]:
 
 
 def helper_check(question: Question, helper: Helper) -> tuple[str, ...]:
-    """Return the command that proves a helper; empty when its row has none."""
+    """Return the command that checks a helper; empty if its row has none."""
     return tuple(_filled(question, helper, word) for word in helper.row.check)
 
 
 def requested_helpers(question: Question) -> tuple[str, ...]:
-    """Return the names given with --with-helper; --distribute asks for an sccache where there is none."""
+    """Return the names of --with-helper; --distribute adds sccache if it is missing."""
     requested = question.given("with_helper")
     names = tuple(requested[0]) if requested else ()
     here = any(tool.name == "sccache" and tool.path for tool in question.facts.tools)
@@ -183,7 +183,7 @@ def requested_helpers(question: Question) -> tuple[str, ...]:
 
 
 def _brings_cache(question: Question) -> bool:
-    """Say whether sccache is taken because the machine has no compiler cache, into an environment of ours."""
+    """Say whether sccache is installed into our venv because the machine has no compiler cache."""
     rows = [row for row in machine_rows(question) if row.name == machine_tools.CACHE]
     here = any(is_unpacked(question, artifact_id(row)) for row in rows)
     return bool(rows) and machine_tools.brings_cache(question, here=here) and is_own(question)
@@ -195,13 +195,13 @@ def _wanted(question: Question, row: HelperRow) -> bool:
     if any(is_called(row, name) for name in requested):
         return True
     if row.name == "magma" and is_cuda(question) and not decide(question, "USE_MAGMA"):
-        from torchbuild_tasks.plan.cuda.variables import needless  # a CPU build does without
+        from torchbuild_tasks.plan.cuda.variables import needless  # a CPU build does not need it
 
         if needless(question, "USE_MAGMA"):
             return False
     if NONE in requested or any(_is_declined(question, row, name) for name in row.unless):
         return False
-    # The sample needs none, and hundreds of megabytes for it would surprise.
+    # The sample needs none, and downloads of hundreds of megabytes would surprise.
     if question.facts.tree.sample:
         return False
     return {
@@ -213,7 +213,7 @@ def _wanted(question: Question, row: HelperRow) -> bool:
 
 
 def _is_declined(question: Question, row: HelperRow, name: str) -> bool:
-    """Say whether the user has this already, or wants none of it, by a variable.
+    """Say whether the user has set a variable that provides or declines this helper.
 
     USE_MAGMA=1 and BLAS=MKL ask for the helper instead.
     """
@@ -224,7 +224,7 @@ def _is_declined(question: Question, row: HelperRow, name: str) -> bool:
 
 
 def is_called(row: HelperRow, name: str) -> bool:
-    """Say whether --with-helper means this row: `mkl` means every part of it: mkl-static, mkl-include."""
+    """Say whether --with-helper selects this row: `mkl` selects all its parts, mkl-static and mkl-include."""
     return row.name == name or row.name.startswith(f"{name}-")
 
 
@@ -243,7 +243,7 @@ def _fits(question: Question, row: HelperRow, build_type: str, cuda: Version | N
 
 
 def _lacks(question: Question, row: HelperRow, archs: ChosenArchs | None) -> str:
-    """Say why a row that is for the CUDA version does not serve what is compiled for; "" when it does."""
+    """Return why a row for the CUDA version does not fit the build's architectures; "" if it does."""
     if archs is None or not row.archs:
         return ""
     from torchbuild_tasks.plan.cuda.variables import why_unfit
@@ -255,7 +255,7 @@ def _lacks(question: Question, row: HelperRow, archs: ChosenArchs | None) -> str
 
 
 def _digits(cuda: Version | None) -> str:
-    """12.4 as file names have it: 124."""
+    """Return 12.4 in the form of file names: 124."""
     return f"{cuda.major}{cuda.minor}" if cuda else ""
 
 
@@ -266,7 +266,7 @@ def _age(row: HelperRow) -> Version:
 def _without_magma(
     rows: list[HelperRow], best: dict[str, HelperRow], cuda: Version | None, unfit: Mapping[str, str]
 ) -> Iterator[Choice]:
-    """MAGMA is built for one CUDA version; where there is none for it, torch is built without."""
+    """Yield USE_MAGMA=0 if no MAGMA exists for the build's CUDA version."""
     known = sorted({row.cuda for row in rows if row.name == "magma" and row.cuda}, key=int)
     if not known or "magma" in best:
         return
@@ -287,16 +287,16 @@ def _dotted(digits: str) -> str:
 
 
 def _filled(question: Question, helper: Helper, text: str) -> str:
-    """`{folder}` filled in, with the separators of the machine that is planned for."""
+    """Return a value with `{folder}` filled in, with the separators of the planned machine."""
     filled = text.replace("{folder}", helper.folder)
     return filled.replace("/", question.separator)
 
 
-# ---------------- what `helpers` lists, and what a plan reports
+# ---------------- the list of `helpers`, and findings
 
 
 class HelperLine(msgspec.Struct, frozen=True, kw_only=True):
-    """One line of `helpers list`: what it is, whether this build wants it, whether it is there."""
+    """One line of `helpers list`: the helper, whether this build needs it, whether it is stored."""
 
     id: str
     because: str
@@ -308,7 +308,7 @@ class HelperLine(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class HelperReport(msgspec.Struct, frozen=True, kw_only=True):
-    """The result of a `helpers` verb.
+    """The result of `helpers`.
 
     `findings` come of verify; `removed` of prune, `removable` of prune --dry-run (paths). `unfinished`
     are the bytes of each download that was cut, by its path. `built` is the archive that `build` made, `row`
@@ -326,14 +326,14 @@ class HelperReport(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def helper_lines(question: Question, helpers: Helpers) -> tuple[HelperLine, ...]:
-    """Return every helper that this machine could get; those that the plan wants are marked."""
+    """Return every helper for this machine; mark those of the plan."""
     wanted = {helper.artifact.id for helper in helpers.chosen}
     known = (make_helper(question, row).artifact for row in machine_rows(question))
     return tuple(_line(question, artifact, artifact.id in wanted) for artifact in known)
 
 
 def part_lines(question: Question, parts: tuple[Artifact, ...]) -> tuple[HelperLine, ...]:
-    """Return the parts of the CUDA toolkit that is asked for, all of them wanted."""
+    """Return the parts of the requested CUDA toolkit, all marked as needed."""
     return tuple(_line(question, part, True) for part in parts)
 
 
@@ -350,7 +350,7 @@ def _line(question: Question, artifact: Artifact, wanted: bool) -> HelperLine:
 
 
 def check_helpers(question: Question, helpers: Helpers) -> tuple[Finding, ...]:
-    """Names that are not helper's, unpinned ones where hashes are required, and what is still to come."""
+    """Return findings about unknown names, unpinned helpers if hashes are required, and missing downloads."""
     names = sorted({row.name for row in machine_rows(question)})
     findings = [
         Finding(
@@ -389,7 +389,7 @@ def _unpinned(helper: Helper) -> Finding:
 
 
 def _is_plain(helper: Helper) -> bool:
-    """Say whether a helper would come unprotected: whoever is on the way can put another in its place."""
+    """Say whether a helper would be downloaded without protection: an attacker could replace it."""
     artifact = helper.artifact
     plain = artifact.urls and all(url.lower().startswith("http:") for url in artifact.urls)
     return bool(plain) and not (helper.here or artifact.sha256)
@@ -407,7 +407,7 @@ def _is_broken_by_blank(helper: Helper) -> bool:
 
 
 def _blank(helper: Helper) -> Finding:
-    """FindOpenMP.cmake passes the folder on as -I without quotes (1.13.1)."""
+    """Return a finding about a blank in the folder: FindOpenMP.cmake does not quote it for -I (1.13.1)."""
     text = f"{helper.folder} has a blank in it, with which PyTorch's FindOpenMP does not find Intel's OpenMP"
     fix = "Set TORCHBUILD_CACHE to a folder without blanks, such as C:\\torchbuild."
     return Finding(id="helper-blank", status="warn", text=text, fix=fix)

@@ -1,4 +1,4 @@
-"""Has every artifact in the store: looked up, found or downloaded, checked, unpacked, pinned.
+"""Bring artifacts into the store: look them up, find or download, check, unpack and pin them.
 
 `obtain` is the whole of it, and the rest stands in the order in which it calls it: what is
 missing, archives that need no download, downloads, downloads with --offline, and the lock file
@@ -41,7 +41,7 @@ AT_ONCE: Final = 4  # downloads
 
 
 class Wanted(msgspec.Struct, frozen=True, kw_only=True):
-    """An artifact with the hash that its archive must have (None: not known yet), and who asks for it."""
+    """An artifact with the required hash of its archive (None: unknown), and the hash's source."""
 
     artifact: Artifact
     sha256: str | None
@@ -67,7 +67,7 @@ def obtain(
     tell: Tell,
     note: Callable[[str], None],
 ) -> Mapping[str, Path]:
-    """Return the folder of every artifact by its id, once all are unpacked in the store.
+    """Unpack all artifacts in the store; return the folder of each by its id.
 
     Args:
         folder: the store's; made when it is missing.
@@ -94,20 +94,20 @@ def obtain(
     missing = _missing(folder, wanted, net)
     if missing:
         with store.hold(folder, {one.artifact.stored_as for one in missing}, note):
-            # Looked at again: another run may have unpacked it while this one waited.
+            # Check again: another run may have unpacked it while this one waited.
             missing = _missing(folder, wanted, net)
-            means = _Means(folder=folder, net=net, tell=tell, allow_http=allow_http)
+            means = _Settings(folder=folder, net=net, tell=tell, allow_http=allow_http)
             for archive in _bring_archives(missing, means, note=note):
                 _unpack(archive, folder, tell)
     _pin(folder, lock_file, unpinned, {one.artifact.id for one in missing}, note)
     return {one.artifact.id: store.folder_of(folder, one.artifact.stored_as) for one in wanted}
 
 
-# ---------------- what is wanted, what is missing
+# ---------------- required and missing artifacts
 
 
 def _with_hash(artifact: Artifact, pin: Pin | None, lock_file: Path) -> Wanted:
-    """Return an artifact with its hash, by its row or by the lock file; both must agree."""
+    """Return an artifact with its hash from its row or the lock file, which must agree."""
     own = artifact.sha256 and artifact.sha256.lower()
     pinned = pin and pin.sha256
     if own and pinned and own != pinned:
@@ -135,7 +135,7 @@ def _missing(folder: Path, wanted: Sequence[Wanted], net: Net) -> list[Wanted]:
 
 
 def _is_unpacked(folder: Path, one: Wanted, net: Net) -> bool:
-    """Say whether an artifact is unpacked, from the archive that it must come from.
+    """Say whether an artifact is unpacked, from an archive with the required hash.
 
     Where no hash says which that is, its address does: what another server gave is not what is wanted here.
     """
@@ -158,9 +158,9 @@ def _is_unpacked(folder: Path, one: Wanted, net: Net) -> bool:
 
 
 def _bring_archives(
-    missing: Sequence[Wanted], means: _Means, *, note: Callable[[str], None]
+    missing: Sequence[Wanted], means: _Settings, *, note: Callable[[str], None]
 ) -> list[Archive]:
-    """Return all archives, in their order; their artifacts must be held (`store.hold`).
+    """Return all archives in order; the artifacts must be locked (`store.hold`).
 
     Raises:
         DownloadFailed: one is not available; without network, all those are named.
@@ -197,7 +197,7 @@ def _unpack(archive: Archive, folder: Path, tell: Tell) -> None:
 
 
 def _stored(folder: Path, one: Wanted) -> Archive | None:
-    """Return a file where one with this hash belongs, whoever put it there."""
+    """Return the file stored under this hash, if there is one."""
     if one.sha256 is None:
         return None
     with contextlib.suppress(OSError):
@@ -218,7 +218,7 @@ def _incoming(folder: Path, one: Wanted, note: Callable[[str], None]) -> Archive
 
 
 def _wheel_name(folder: Path, artifact: Artifact) -> str:
-    """Return the name of the fitting wheel in a folder; "" when there is none."""
+    """Return the name of the matching wheel in a folder; "" if there is none."""
     wanted = (canonicalize_name(artifact.project), Version(artifact.version))
     for path in sorted(folder.glob("*.whl")):
         with contextlib.suppress(InvalidWheelFilename):
@@ -230,7 +230,7 @@ def _wheel_name(folder: Path, artifact: Artifact) -> str:
 
 
 def _file_name(artifact: Artifact) -> str:
-    """Return the name of the file at the first address; raises UsageError when that is not a name."""
+    """Return the name of the file at the first address; raises UsageError if that is not a name."""
     name = unquote(urlsplit(artifact.urls[0]).path.rpartition("/")[2]) if artifact.urls else ""
     if fault(name) or parts_of(name) != [name] or name.startswith("."):
         raise UsageError(f"The address of {artifact.id} names no file: {', '.join(artifact.urls[:1])}")
@@ -238,7 +238,7 @@ def _file_name(artifact: Artifact) -> str:
 
 
 def _check(one: Wanted, path: Path) -> Origin:
-    """Hash a file; raises HashRefused when it is not the one that is wanted."""
+    """Check a file's hash; raises HashRefused if it differs."""
     with translate_errors(DownloadFailed, path):
         size = path.stat().st_size
         got = hash_file(path)
@@ -256,7 +256,7 @@ def _check(one: Wanted, path: Path) -> Origin:
 
 
 def _move_in(folder: Path, one: Wanted, path: Path, origin: Origin) -> Archive:
-    """Move a checked file to where its content belongs."""
+    """Move a checked file to the place for its hash."""
     target = store.file_of(folder, origin.sha256, path.name)
     with translate_errors(DownloadFailed, target):
         target.parent.mkdir(parents=True, exist_ok=True)
@@ -267,8 +267,8 @@ def _move_in(folder: Path, one: Wanted, path: Path, origin: Origin) -> Archive:
 # ---------------- downloads: files from their addresses, several at once; wheels by pip, one by one
 
 
-class _Means(msgspec.Struct, frozen=True, kw_only=True):
-    """What the downloads of one run go by: the store's folder, the network, progress, pip's settings."""
+class _Settings(msgspec.Struct, frozen=True, kw_only=True):
+    """The settings of a run's downloads: the store's folder, the network, progress, pip's settings."""
 
     folder: Path
     net: Net
@@ -278,14 +278,14 @@ class _Means(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class _Job(msgspec.Struct, frozen=True, kw_only=True):
-    """One download and its target: the same for the next run, which goes on with what is there."""
+    """One download and its target, which stays the same, so that the next run can resume it."""
 
     wanted: Wanted
     remote: Remote
     target: Path
 
 
-def _download(rest: Sequence[Wanted], means: _Means) -> list[Archive]:
+def _download(rest: Sequence[Wanted], means: _Settings) -> list[Archive]:
     jobs = [_job(one, means) for one in rest if not one.artifact.project]
     seen: dict[Path, Seen] = {}
     try:
@@ -300,9 +300,9 @@ def _download(rest: Sequence[Wanted], means: _Means) -> list[Archive]:
     return [*archives, *(_download_wheel(one, means) for one in rest if one.artifact.project)]
 
 
-def _job(one: Wanted, means: _Means) -> _Job:
+def _job(one: Wanted, means: _Settings) -> _Job:
     artifact = one.artifact
-    urls = artifact.urls if one.sha256 or means.allow_http else _protected(artifact, means.net)
+    urls = artifact.urls if one.sha256 or means.allow_http else _select_secure_urls(artifact, means.net)
     remote = Remote(name=_file_name(artifact), urls=urls, sha256=one.sha256, size=artifact.size)
     target = store.partial_of(means.folder, artifact) / remote.name
     with translate_errors(DownloadFailed, target):
@@ -310,8 +310,8 @@ def _job(one: Wanted, means: _Means) -> _Job:
     return _Job(wanted=one, remote=remote, target=target)
 
 
-def _protected(artifact: Artifact, net: Net) -> tuple[str, ...]:
-    """Return the addresses whose content is not authenticated on the way, the only ones without a hash.
+def _select_secure_urls(artifact: Artifact, net: Net) -> tuple[str, ...]:
+    """Return the addresses that are not plain http, the only ones allowed without a hash.
 
     Raises:
         HashRefused: there is none.
@@ -329,7 +329,7 @@ def _protected(artifact: Artifact, net: Net) -> tuple[str, ...]:
 
 
 def _finish(job: _Job, sha256: str, seen: Seen, folder: Path) -> Archive:
-    """Move a downloaded file in, and remove the folder that it grew in."""
+    """Move a downloaded file into the store, and remove its temporary folder."""
     with translate_errors(DownloadFailed, job.target):
         size = job.target.stat().st_size
     name = job.wanted.artifact.stored_as
@@ -341,13 +341,13 @@ def _finish(job: _Job, sha256: str, seen: Seen, folder: Path) -> Archive:
 
 
 def _with_sources(error: HashRefused, rest: Sequence[Wanted]) -> HashRefused:
-    """Add who asks for which hash: there the user changes it, when the new file is the right one."""
+    """Add the source of the required hash, where the user can change it if the new file is right."""
     sources = [f"{one.sha256} is asked for by {one.hash_source}" for one in rest if one.sha256]
     return HashRefused(error.what, looked=(*error.looked, *sources), next_step=error.next_step)
 
 
-def _download_wheel(one: Wanted, means: _Means) -> Archive:
-    """Have pip download a wheel, into a folder of this process: pip resumes nothing of a killed run's."""
+def _download_wheel(one: Wanted, means: _Settings) -> Archive:
+    """Download a wheel by pip into a folder of this process: pip cannot resume a killed run's download."""
     artifact = one.artifact
     wanted = pip.WheelWanted(
         project=artifact.project,
@@ -367,8 +367,8 @@ def _download_wheel(one: Wanted, means: _Means) -> Archive:
 # ---------------- downloads with --offline: from a mirror or an index on this machine
 
 
-def _download_offline(rest: Sequence[Wanted], means: _Means) -> list[Archive]:
-    """Download one after the other, to name all that is not available."""
+def _download_offline(rest: Sequence[Wanted], means: _Settings) -> list[Archive]:
+    """Download one after the other, to report all that are not available."""
     archives: list[Archive] = []
     missing: list[str] = []
     for one in rest:
@@ -388,7 +388,7 @@ def _download_offline(rest: Sequence[Wanted], means: _Means) -> list[Archive]:
 
 
 def _missing_lines(one: Wanted, folder: Path) -> list[str]:
-    """Say what is missing, where it can be had, and where a user can put it."""
+    """Return what is missing, its addresses, and where the user can put it."""
     artifact = one.artifact
     size = f", {artifact.size} bytes" if artifact.size else ""
     sources = [f"from {redact(url)}" for url in artifact.urls]
@@ -404,7 +404,7 @@ def _missing_lines(one: Wanted, folder: Path) -> list[str]:
 
 
 def _expected_path(folder: Path, one: Wanted) -> Path:
-    """Return where a user can put an archive; a wheel's name is known in part only."""
+    """Return the path where the user can put an archive; of a wheel's name only a part is known."""
     artifact = one.artifact
     if artifact.project:
         project = artifact.project.replace("-", "_")
@@ -414,7 +414,7 @@ def _expected_path(folder: Path, one: Wanted) -> Path:
 
 
 def _reason_lines(one: Wanted, error: DownloadFailed, net: Net) -> list[str]:
-    """Say what went wrong with an address on this machine; the others were not asked."""
+    """Return the problems with local addresses; others were not tried."""
     local = any(net.address(url).startswith("file:") for url in one.artifact.urls)
     return [f"  {line}" for line in error.looked or (error.what,)] if local else []
 
@@ -438,7 +438,7 @@ def _pin(
     fetched: Set[str],
     note: Callable[[str], None],
 ) -> None:
-    """Write down the hashes of what was trusted at first use, leaving all other entries as they are."""
+    """Add the hashes of artifacts that were trusted at first use to the lock file; keep all other entries."""
     if not unpinned:
         return
     markers: dict[str, Marker] = {}
@@ -448,7 +448,7 @@ def _pin(
         for one in unpinned:
             artifact_id = one.artifact.id
             marker = read_marker(store.folder_of(folder, one.artifact.stored_as))
-            assert marker is not None  # it was unpacked, or found, just now
+            assert marker is not None  # it has just been unpacked or found
             markers[artifact_id] = marker
             known = pins.setdefault(
                 artifact_id, Pin(id=artifact_id, sha256=marker.sha256, size=marker.size, url=marker.url)

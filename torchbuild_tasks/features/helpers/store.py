@@ -49,7 +49,7 @@ _SHA256: Final = re.compile(r"[0-9a-f]{64}")
 
 
 class Entry(msgspec.Struct, frozen=True, kw_only=True):
-    """One helper that is unpacked: where, how many bytes, and its mark (None: unreadable)."""
+    """One unpacked helper: its folder, its bytes, and its marker (None: unreadable)."""
 
     id: str
     folder: str
@@ -58,7 +58,7 @@ class Entry(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Pruned(msgspec.Struct, frozen=True, kw_only=True):
-    """What was removed, or would be: paths and bytes; `kept` are paths with the reason they stay."""
+    """The result of a removal or dry run: paths and bytes; `kept` are paths with the reason."""
 
     paths: tuple[str, ...] = ()
     bytes: int = 0
@@ -66,7 +66,7 @@ class Pruned(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ToolkitMarker(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The content of the mark: the folder's name, the release, the ids of the parts, when it was finished."""
+    """The content of a toolkit's marker: the folder's name, the release, the ids of the parts, the time."""
 
     schema: int = 1
     id: str
@@ -79,7 +79,7 @@ class ToolkitMarker(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
 
 
 def folder_of(store: Path, artifact_id: str) -> Path:
-    """Return where an artifact is unpacked; raises UsageError for an id that is not a folder's name."""
+    """Return the folder for an artifact; raises UsageError for an id that is no folder name."""
     if fault(artifact_id) or parts_of(artifact_id) != [artifact_id] or artifact_id.startswith("."):
         raise UsageError(
             f"{artifact_id!r} cannot be the name of a folder, so no helper can have it as its id."
@@ -88,18 +88,18 @@ def folder_of(store: Path, artifact_id: str) -> Path:
 
 
 def file_of(store: Path, sha256: str, name: str) -> Path:
-    """Return where a download with this content is kept."""
+    """Return the folder for a download with this hash."""
     return store / FILES / sha256[:2] / sha256 / name
 
 
 def partial_of(store: Path, artifact: Artifact) -> Path:
-    """Return the folder in which a download grows: the same for the next run, which goes on with it."""
+    """Return the temporary folder of a download, which stays the same, so that the next run can resume it."""
     key = "\n".join((*artifact.urls[:1], artifact.stored_as))
     return store / PARTIAL / hashlib.sha256(key.encode()).hexdigest()
 
 
 def find(store: Path, artifact: Artifact) -> Path | None:
-    """Return the folder of an artifact that is unpacked and has all that it is wanted for."""
+    """Return the folder of an artifact that is unpacked and complete."""
     folder = folder_of(store, artifact.stored_as)
     marker = read_marker(folder)
     if marker is None or marker.finished is None or marker.id != artifact.stored_as:
@@ -108,7 +108,7 @@ def find(store: Path, artifact: Artifact) -> Path | None:
 
 
 def refuse_foreign(store: Path, ids: Collection[str]) -> None:
-    """Refuse a store in which another user can change what these artifacts, or toolkits, would run.
+    """Refuse a store in which another user could change programs of these artifacts or toolkits.
 
     Raises:
         Untrusted: there is such a folder; the text says which.
@@ -120,7 +120,7 @@ def refuse_foreign(store: Path, ids: Collection[str]) -> None:
 
 
 def listing(store: Path) -> tuple[Entry, ...]:
-    """Return all that is unpacked and marked as ours, by id."""
+    """Return all unpacked folders with our marker, by id."""
     return tuple(
         Entry(id=path.name, folder=str(path), bytes=size_of(path), marker=read_marker(path))
         for path in _folders(store / UNPACKED)
@@ -129,7 +129,7 @@ def listing(store: Path) -> tuple[Entry, ...]:
 
 
 def _folders(parent: Path) -> list[Path]:
-    """Folders that are not links, by name, the hidden ones left out; none below a link."""
+    """Yield the folders by name, without links and hidden ones; none if the parent is a link."""
     with contextlib.suppress(OSError):
         if is_folder(parent.lstat()):
             paths = [path for path in parent.iterdir() if not path.name.startswith(".")]
@@ -144,7 +144,7 @@ def _is_ours(folder: Path) -> bool:
 
 
 def discard(store: Path, artifact_id: str) -> None:
-    """Take away an unpacked folder of ours, to make it again; one without our mark stays.
+    """Remove an unpacked folder of ours, to create it again; keep one without our marker.
 
     Raises:
         DownloadFailed: it cannot be removed.
@@ -156,12 +156,12 @@ def discard(store: Path, artifact_id: str) -> None:
 
 
 def read_toolkit_marker(folder: Path) -> ToolkitMarker | None:
-    """Return the mark of a folder; None when it has none that can be read."""
+    """Return the marker of a folder; None if there is none, or it cannot be read."""
     return read_value(ToolkitMarker, folder / TOOLKIT_MARKER)
 
 
 def write_toolkit_marker(folder: Path, marker: ToolkitMarker) -> None:
-    """Mark a folder; raises DownloadFailed when it cannot be written."""
+    """Write a folder's marker; raises DownloadFailed."""
     write_json(folder / TOOLKIT_MARKER, marker, error=DownloadFailed)
 
 
@@ -169,7 +169,7 @@ def write_toolkit_marker(folder: Path, marker: ToolkitMarker) -> None:
 
 
 def verify(store: Path) -> tuple[Finding, ...]:
-    """Compare all that is unpacked with its mark; return a finding for each."""
+    """Compare all unpacked helpers with their markers; return a finding for each."""
     return tuple(_verify(path) for path in _folders(store / UNPACKED))
 
 
@@ -200,7 +200,7 @@ def _verify(folder: Path) -> Finding:
 
 
 def _is_same(path: Path, size: int, digest: str | None) -> bool:
-    """Say whether a file is as it was unpacked."""
+    """Say whether a file is unchanged since it was unpacked."""
     with contextlib.suppress(OSError):
         info = path.lstat()
         is_file = stat.S_ISREG(info.st_mode) and info.st_size == size
@@ -209,7 +209,7 @@ def _is_same(path: Path, size: int, digest: str | None) -> bool:
 
 
 def _leads_to(link: Path, target: str) -> bool:
-    """Say whether a link is one to that target; where links became copies, those are among the files."""
+    """Say whether a link has this target; links that became copies are among the files."""
     with contextlib.suppress(OSError):
         return link.readlink() == Path(target)
     return False
@@ -221,7 +221,7 @@ def _leads_to(link: Path, target: str) -> bool:
 def prune(
     store: Path, keep: Collection[str], *, partial: Collection[Path] | None = None, dry_run: bool = False
 ) -> Pruned:
-    """Remove what no kept artifact uses: marked folders, leftovers of killed runs, downloads.
+    """Remove everything that kept artifacts do not use: marked folders, leftovers, downloads.
 
     A download of a kept artifact that was cut stays: the next run goes on with it.
 
@@ -263,7 +263,7 @@ def prune(
 
 
 def unfinished(store: Path) -> tuple[Path, ...]:
-    """Return the folders of downloads that were cut."""
+    """Return the folders of unfinished downloads."""
     return tuple(folder for folder in _folders(store / PARTIAL) if _SHA256.fullmatch(folder.name))
 
 
@@ -276,7 +276,7 @@ def _prune_downloads(removal: _Removal, store: Path, keep: Collection[str], *, b
 
 
 def _downloads(store: Path) -> Iterator[Path]:
-    """Yield the folders of downloads, each named by its sha256, and what a killed prune left of one."""
+    """Yield the folders of downloads, named by sha256, and leftovers of a killed prune."""
     for parent in _folders(store / FILES):
         for folder in (*_folders(parent), *leftovers(parent)):
             sha256 = owner_of(folder) or folder.name
@@ -285,10 +285,11 @@ def _downloads(store: Path) -> Iterator[Path]:
 
 
 class _Removal:
-    """Removes, or only counts, and remembers both."""
+    """Removes or only counts files, and collects the result."""
 
     def __init__(self, dry_run: bool) -> None:
-        self._dry_run, self._bytes = dry_run, 0
+        self._dry_run = dry_run
+        self._bytes = 0
         self._paths: list[str] = []
         self._kept: list[tuple[str, str]] = []
 
@@ -311,7 +312,7 @@ class _Removal:
 
 @contextlib.contextmanager
 def hold(store: Path, ids: Collection[str], note: Callable[[str], None]) -> Iterator[None]:
-    """Hold artifacts against other runs; wait for a run that holds one, after a note.
+    """Lock artifacts against other runs; report and wait for a run that has locked one.
 
     All runs take them in the same order, so none waits for the other in a circle.
 
@@ -328,7 +329,7 @@ def hold(store: Path, ids: Collection[str], note: Callable[[str], None]) -> Iter
 
 @contextlib.contextmanager
 def hold_lock(path: Path, waiting: Callable[[], None]) -> Iterator[None]:
-    """Hold one lock; calls `waiting` once when it has to wait.
+    """Acquire one lock; call `waiting` once if it must wait.
 
     Raises:
         DownloadFailed: the lock's file cannot be written.
@@ -351,13 +352,13 @@ def hold_lock(path: Path, waiting: Callable[[], None]) -> Iterator[None]:
 
 @contextlib.contextmanager
 def _try_lock(path: Path) -> Iterator[bool]:
-    """Hold a lock if it is free; yield whether it is held."""
+    """Acquire a lock if it is free; yield whether it was."""
     import filelock
 
     lock = filelock.FileLock(path)
     try:
         lock.acquire(timeout=0)
-    except OSError:  # held, or not ours to open: then it may be
+    except OSError:  # locked, or no permission to open it: then it may be locked
         yield False
         return
     try:

@@ -46,7 +46,7 @@ def _row(line: HelperLine) -> tuple[str, ...]:
 
 
 def _where(report: HelperReport) -> str:
-    """Only what is wanted; a folder that is not there yet is said to be so."""
+    """Return the folders of the needed helpers, and mark missing ones."""
     rows = [
         (x.id, x.folder if x.here else f"{x.folder}  (not fetched yet)") for x in report.lines if x.wanted
     ]
@@ -66,7 +66,7 @@ def _prune(report: HelperReport) -> str:
 
 
 def _build(report: HelperReport) -> str:
-    """Say how builds take what was built; `row` is what goes into torchbuild.toml."""
+    """Return how builds use the built helper; `row` is for torchbuild.toml."""
     if not report.built:
         return f"would build:\n{report.row}"
     return (
@@ -118,7 +118,7 @@ def run(request: HelpersRequest, report: Reporter) -> Outcome:
 
 
 def run_action(request: HelpersRequest, report: Reporter) -> HelperReport:
-    """Run the action that was asked for."""
+    """Run the requested action."""
     from torchbuild_tasks.context import fetching_of, look
     from torchbuild_tasks.features.helpers.act import (
         choose_wanted,
@@ -146,11 +146,11 @@ def run_action(request: HelpersRequest, report: Reporter) -> HelperReport:
 
 
 def build_wanted(question: Question, request: HelpersRequest, report: Reporter) -> HelperReport:
-    """Build a helper from source, in the environment of torch's build; --dry-run says what would be done."""
+    """Build a helper from source, in the environment of torch's build; --dry-run only lists the steps."""
     from torchbuild_tasks.context import decide, fetching_of
     from torchbuild_tasks.features.recipes import act
     from torchbuild_tasks.features.recipes.choose import accept_compilers, configure_argv, make_order
-    from torchbuild_tasks.features.toolkit.act import bring_toolkit
+    from torchbuild_tasks.features.toolkit.act import assemble_planned
     from torchbuild_tasks.system.net.client import redact
 
     order = make_order(question, str(request.what))
@@ -165,6 +165,6 @@ def build_wanted(question: Question, request: HelpersRequest, report: Reporter) 
         argv = configure_argv(order, job.recipe, str(job.tree), str(job.build))
         steps = (*(f"patch {patch.id}: {patch.because}" for patch in job.patches), " ".join(argv))
         return HelperReport(action="build", lines=(), row="\n".join((*steps, str(job.archive), "")))
-    bring_toolkit(plan, question.catalog, fetching, report)
+    assemble_planned(plan, question.catalog, fetching, report)
     built = act.build(job, plan, report)
     return HelperReport(action="build", lines=(), built=built.archive, row=built.row)

@@ -1,4 +1,4 @@
-"""Keep the manifest of a build as it goes on: begin it, note the source, complete it at the end."""
+"""Write the manifest of a build: start it, record the source, complete it at the end."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ from torchbuild_tasks.plan.jobs import decisive_peaks
 from torchbuild_tasks.plan.settings import Settings
 from torchbuild_tasks.values import replace, to_json
 
-# Every build imports this module. What looks at git and at programs, or knows the patterns of credentials, is
-# imported where it is used, so that a build which finds nothing to do is quick.
+# Every build imports this module. Modules that query git and programs, or redact credentials, are imported
+# where they are used, so that a no-op build starts fast.
 
 
 class Basis(msgspec.Struct, frozen=True, kw_only=True):
-    """The parts that a build is made of: the flags, torchbuild.toml, the machine and the plan."""
+    """The input of a manifest: the flags, torchbuild.toml, the machine and the plan."""
 
     tool: str
     request: BuildRequest
@@ -36,7 +36,7 @@ class Basis(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def start_manifest(basis: Basis, *, started: str, result: str = "running") -> Manifest:
-    """Return the manifest of a build that begins; that of the build before is not carried along."""
+    """Return the manifest of a new build, without data of the one before."""
     plan = basis.plan
     return Manifest(
         tool=basis.tool,
@@ -60,7 +60,7 @@ def start_manifest(basis: Basis, *, started: str, result: str = "running") -> Ma
 
 
 def note_source(work: Work) -> None:
-    """Look at the checkout before the first command of the build, since it may be edited meanwhile."""
+    """Record the checkout's state before the first command, since it may be edited during the build."""
     noted = work.ledger.manifest
     if not noted.repositories and not noted.source_problem:
         work.ledger.note(**_source(work.facts, work.plan))
@@ -68,7 +68,7 @@ def note_source(work: Work) -> None:
 
 
 def complete_manifest(work: Work) -> None:
-    """Gather what is known at the end; a failure to write it is one line, for torch is built all the same."""
+    """Add the data that is known at the end; report a failure in one line, since torch is built."""
     try:
         note_source(work)  # of a build that was ended before its first command
         work.ledger.note(**_tools_used(work.facts, work.plan, work.ledger.environ or os.environ))
@@ -78,7 +78,7 @@ def complete_manifest(work: Work) -> None:
 
 
 def plan_manifest(basis: Basis) -> Manifest:
-    """Return the manifest that a build of this plan would have, as far as that is known before it."""
+    """Return the manifest that a build of this plan would have, as far as it is known before."""
     folders = [op.value for op in basis.plan.env if (op.op, op.name) == ("prepend", "PATH")]
     path = os.pathsep.join((*reversed(folders), os.environ.get("PATH", "")))
     source = _source(basis.facts, basis.plan)
@@ -87,14 +87,14 @@ def plan_manifest(basis: Basis) -> Manifest:
 
 
 def redact(manifest: Manifest) -> Manifest:
-    """Return the manifest as it may be written and handed on."""
+    """Return the manifest without secrets."""
     from torchbuild_tasks.features.manifest.choose import without_secrets
 
     return without_secrets(manifest)
 
 
 def _source(facts: Facts, plan: BuildPlan) -> dict[str, Any]:
-    """Return what git says, or why it says nothing, as parts of a manifest."""
+    """Return git's data, or why there is none, as fields of a manifest."""
     from torchbuild_tasks.features.manifest.state import look_at_repositories
 
     root = Path(plan.source)
@@ -109,7 +109,7 @@ def _source(facts: Facts, plan: BuildPlan) -> dict[str, Any]:
 
 
 def _tools_used(facts: Facts, plan: BuildPlan, environ: Mapping[str, str]) -> dict[str, Any]:
-    """Return the programs, helpers and packages of a build in `environ`, as parts of a manifest."""
+    """Return the programs, helpers and packages of a build in `environ`, as fields of a manifest."""
     from torchbuild_tasks.features.manifest.state import list_installed
 
     packages = list_installed(plan.environment.python)
@@ -128,7 +128,7 @@ def flags_set(request: BuildRequest) -> Mapping[str, object]:
 
 
 def _facts_to_record(facts: Facts, plan: BuildPlan) -> Facts:
-    """Return the facts without the build before, and without the memory that builds elsewhere took."""
+    """Return the facts without the build before, and without the peak memory of other builds."""
     tree = replace(facts.tree, previous=None, installed=None, running=None)
     store = facts.store
     if store is not None:
@@ -138,7 +138,7 @@ def _facts_to_record(facts: Facts, plan: BuildPlan) -> Facts:
 
 
 def _settings(settings: Settings) -> Mapping[str, object]:
-    """Return torchbuild.toml without rows about failures, which decide nothing of a build."""
+    """Return torchbuild.toml without rows about failures, which do not affect a build."""
     path = settings.path or next(iter(settings.places.values()), None)
     if path is None:
         return {}
@@ -157,7 +157,7 @@ def _sha(data: bytes) -> str:
 def _programs(
     facts: Facts, plan: BuildPlan, environ: Mapping[str, str], packages: tuple[Installed, ...]
 ) -> Iterator[Program]:
-    """Yield compilers, CMake and Ninja as the build's PATH has them, the cache, the linker, git."""
+    """Yield compilers, CMake and Ninja on the build's PATH, the cache, the linker, git."""
     from torchbuild_tasks.features.manifest.state import program
 
     chosen = {choice.name: choice.value for choice in plan.choices}
@@ -186,13 +186,13 @@ def _programs(
 
 
 def _cl(facts: Facts, chosen: Mapping[str, str]) -> str | None:
-    """Return MSVC's compiler by its toolset: on PATH it is only where vcvarsall.bat was run."""
+    """Return MSVC's compiler by its toolset: it is on PATH only after vcvarsall.bat."""
     toolsets = facts.windows.toolsets if facts.windows else ()
     return next((each.cl for each in toolsets if each.version == chosen.get("toolset")), None)
 
 
 def _helpers(plan: BuildPlan, store: Path) -> Iterator[HelperUsed]:
-    """Yield the helpers of the plan and the parts of a toolkit, each with the hash of what was unpacked."""
+    """Yield the helpers of the plan and the parts of a toolkit, each with its archive's hash."""
     from torchbuild_tasks.features.helpers.store import folder_of
     from torchbuild_tasks.system.mark import read_marker
 

@@ -1,4 +1,4 @@
-"""Takes credentials out of a manifest, and reads from one what a replay asks for again.
+"""Redact credentials in a manifest, and derive the request, settings and facts of a replay.
 
 Credentials go at every write, since a manifest is made to be handed on. A diff is changed only where an
 address in it carries a login, since a changed diff no longer applies; its `problem` then says so.
@@ -29,15 +29,15 @@ HIDDEN: Final = "***"
 
 _LOGIN: Final = re.compile(r"(?<=://)[^/\s'\"@]+@")
 _ASSIGNED: Final = re.compile(r"([-\w.]+)=(.+)", re.DOTALL)
-_LEAST: Final = 4  # letters: a shorter value is found by chance in any text
+_LEAST: Final = 4  # characters: a shorter value would match any text by accident
 
 
 def without_secrets(manifest: Manifest) -> Manifest:
-    """Return the manifest as it may be written and handed on; `redacted` lists what was taken out."""
+    """Return the manifest without credentials; its `redacted` lists what was removed."""
     parts = {each: getattr(manifest, each) for each in manifest.__struct_fields__}
     for apart in ("repositories", "inputs"):
         del parts[apart]
-    # Of the facts only the variables: names of packages and files (tokenizers, auth.h) speak of no secret.
+    # Of the facts only the variables: names such as tokenizers or auth.h are no secrets.
     named = {**parts, "facts": manifest.facts.environ}
     pairs = [each for part in named.values() for each in _secrets(part)]
     secrets = dict(pairs)
@@ -49,7 +49,7 @@ def without_secrets(manifest: Manifest) -> Manifest:
 
 
 def conceal_inputs(inputs: Mapping[str, str], secrets: Mapping[str, str] | None = None) -> dict[str, str]:
-    """Return the fingerprint with a short hash for each value that is or holds a secret.
+    """Return the inputs with a short hash in place of each value with a secret.
 
     Args:
         inputs: as the plan has them; only its variables can be secret by their own names.
@@ -63,7 +63,7 @@ def conceal_inputs(inputs: Mapping[str, str], secrets: Mapping[str, str] | None 
 
 
 def _secrets(value: object) -> Iterator[tuple[str, str]]:
-    """Yield every value that its own name makes a secret, with that name."""
+    """Yield every value that is a secret by its name, with that name."""
     if isinstance(value, str):  # --set NAME=VALUE
         if (assigned := _ASSIGNED.fullmatch(value)) and is_secret(assigned[1].lstrip("-")):
             yield assigned[2], assigned[1]
@@ -121,7 +121,7 @@ def _repository(repository: Repository, names: list[str]) -> Repository:
 # ---------------- the request, the settings and the facts from which a recorded build is planned again
 
 
-# Fields of a request that say how one run goes, or where; they are never taken from a manifest.
+# Fields of a request about one run or its place, which are never taken from a manifest.
 _OF_ONE_RUN: Final = frozenset(
     (
         *("action", "auto", "clean", "watch", "notify", "dry_run", "facts", "config", "json", "quiet"),
@@ -132,7 +132,7 @@ _OF_ONE_RUN: Final = frozenset(
 
 
 def withhold(manifest: Manifest, catalog: Catalog) -> tuple[Manifest, tuple[str, ...]]:
-    """Return an untrusted manifest without what names programs, servers and remote places.
+    """Return an untrusted manifest without names of programs, servers and remote places.
 
     Returns:
         The manifest with harmless values alone, and what was taken out of it.
@@ -142,7 +142,8 @@ def withhold(manifest: Manifest, catalog: Catalog) -> tuple[Manifest, tuple[str,
         for name, value in manifest.request.items()
         if name == "set" or is_harmless(name, _value(value))
     }
-    recorded, environ = manifest.settings, manifest.facts.environ
+    recorded = manifest.settings
+    environ = manifest.facts.environ
     values, variables = (as_table(recorded.get(part)) for part in ("values", "variables"))
     settings = {
         "path": str(recorded.get("path")),
@@ -171,7 +172,7 @@ def withhold(manifest: Manifest, catalog: Catalog) -> tuple[Manifest, tuple[str,
 
 
 def as_table(value: object) -> Mapping[str, Any]:
-    """Return a mapping of decoded JSON; an empty one for what is none."""
+    """Return a mapping of decoded JSON; an empty one for other values."""
     return value if isinstance(value, Mapping) else {}
 
 
@@ -187,12 +188,12 @@ def _harmless_set(value: object, catalog: Catalog) -> list[str]:
 
 
 def request_of(manifest: Manifest, request: BuildRequest, source: str) -> BuildRequest:
-    """Return what was asked for then; what is asked for now wins."""
+    """Return the recorded request; present flags win."""
     return request_again(manifest.request, request, source)
 
 
 def request_again(recorded: Mapping[str, object], request: BuildRequest, source: str) -> BuildRequest:
-    """Return the flags of a build of then; those that are given now win, but for a verb's own."""
+    """Return the recorded flags; present ones win, except a verb's own."""
     repeated = {name: _value(value) for name, value in recorded.items() if _is_repeated(name, value)}
     now = {
         field.name: getattr(request, field.name)
@@ -204,7 +205,7 @@ def request_again(recorded: Mapping[str, object], request: BuildRequest, source:
 
 
 def not_carried(manifest: Manifest) -> tuple[str, ...]:
-    """Return what was asked for then and cannot be asked for again: unknown now, or a credential."""
+    """Return recorded flags that cannot be repeated: unknown ones, and credentials."""
     known = {field.name for field in dataclasses.fields(BuildRequest)}
     names = [name for name in manifest.request if name not in known]
     return (*(f"flag {name}" for name in names), *manifest.redacted)
@@ -217,14 +218,14 @@ def _is_repeated(name: str, value: object) -> bool:
 
 
 def _value(value: object) -> Any:
-    """Return a recorded value as a request holds it: lists are tuples, and a hidden --set is left out."""
+    """Return a recorded value as a request's field: lists become tuples, hidden --set values are left out."""
     if isinstance(value, (list, tuple)):
         return tuple(item for item in value if HIDDEN not in str(item))
     return value
 
 
 def settings_of(manifest: Manifest) -> Settings:
-    """Return torchbuild.toml as it was.
+    """Return the recorded torchbuild.toml.
 
     Raises:
         UsageError: it has a key that this torchbuild_tasks does not know.
@@ -248,7 +249,7 @@ def _row(row: Mapping[str, object]) -> dict[str, object]:
 
 
 def pin_facts(facts: Facts, manifest: Manifest) -> Facts:
-    """Return the facts with the user's build variables of then, and its free memory where it can be."""
+    """Return the facts with the recorded build variables, and the recorded free memory if possible."""
     then = manifest.facts
     environ = {name: value for name, value in then.environ.items() if HIDDEN not in value}
     secrets = {name: value for name, value in facts.environ.items() if is_secret(name)}
@@ -260,13 +261,14 @@ def pin_facts(facts: Facts, manifest: Manifest) -> Facts:
 
 
 def is_as_large(facts: Facts, manifest: Manifest) -> bool:
-    """Say whether this machine has the cores, the memory and the limits of that one."""
-    one, other = facts.memory, manifest.facts.memory
+    """Say whether this machine has at least the recorded cores, memory and limits."""
+    one = facts.memory
+    other = manifest.facts.memory
     return facts.cpu == manifest.facts.cpu and (one.total, one.limit) == (other.total, other.limit)
 
 
 def pins(manifest: Manifest, plan: BuildPlan, facts: Facts) -> tuple[str, ...]:
-    """Return the variables, as --set takes them, that bring a plan made here nearer to the recorded one.
+    """Return --set values that bring a plan made here nearer to the recorded one.
 
     A value that is a path is taken only where it is a program of this machine.
     """

@@ -1,4 +1,4 @@
-"""Say what differs between two recorded builds, group by group, and what would remove a difference."""
+"""Compare two recorded builds, group by group, and find remedies for differences."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ from torchbuild_tasks.text.words import as_word
 from torchbuild_tasks.values import replace
 
 ABSENT: Final = "-"
-# In the order in which they are shown. What stands last differs between any two builds.
+# In the order of display. The last ones differ between any two builds.
 GROUPS: Final = (
     *("source", "machine", "toolchain", "python", "requirements", "helpers", "asked for", "decided"),
     *("environment", "env file", "commands", "result", "cache", "times"),
 )
-# Gathered when a build has ended: one that was killed, or a record of 0.1.0, has nothing there.
+# Recorded at the end: a killed build, or a record of 0.1.0, lacks them.
 _LATE: Final = ("toolchain", "requirements", "env file", "commands")
 _NOT_THERE: Final = "not checked out"  # that is a state, which is compared
 _HASH: Final = 12  # hex digits that are shown
 
 
 class Difference(msgspec.Struct, frozen=True, kw_only=True):
-    """One thing that differs; `remedy` is the command or the step that would remove it ("" for none)."""
+    """One difference; `remedy` is the command or the step that would remove it ("" for none)."""
 
     group: str
     name: str
@@ -34,14 +34,14 @@ class Difference(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Comparison(msgspec.Struct, frozen=True, kw_only=True):
-    """The differences between two builds, and what of them cannot be compared, each with the reason."""
+    """The differences between two builds, and groups that cannot be compared, each with the reason."""
 
     differences: tuple[Difference, ...]
     not_compared: tuple[str, ...] = ()
 
 
 def differences(there: Manifest, here: Manifest, groups: Iterable[str] = GROUPS) -> tuple[Difference, ...]:
-    """Return what differs between two builds, group by group.
+    """Return the differences between two builds, group by group.
 
     The checkout's own place does not count, nor a group of which one of them knows nothing.
     """
@@ -59,7 +59,7 @@ def differences(there: Manifest, here: Manifest, groups: Iterable[str] = GROUPS)
 
 
 def not_compared(there: Manifest, here: Manifest, groups: Iterable[str] = GROUPS) -> tuple[str, ...]:
-    """Return what cannot be known of two builds, each with why: what one of them does not know may differ."""
+    """Return the groups that cannot be compared, each with the reason: one manifest lacks them."""
     reasons: dict[str, None] = {}
     for manifest, other in ((there, here), (here, there)):
         lines = _lines(manifest, other)
@@ -78,7 +78,7 @@ def not_compared(there: Manifest, here: Manifest, groups: Iterable[str] = GROUPS
 
 
 def short(digest: str | None) -> str:
-    """Return the first digits of a hash, as they are shown."""
+    """Return the first digits of a hash."""
     return (digest or "")[:_HASH]
 
 
@@ -132,7 +132,9 @@ def _repository(repository: Repository) -> dict[str, str]:
 
 
 def _machine(manifest: Manifest) -> dict[str, str]:
-    host, cpu, memory = manifest.facts.host, manifest.facts.cpu, manifest.facts.memory.total
+    host = manifest.facts.host
+    cpu = manifest.facts.cpu
+    memory = manifest.facts.memory.total
     texts = {"system": host.os, "arch": host.arch, "distribution": host.distribution, "libc": host.libc}
     texts |= {"kernel": host.kernel, "cores": str(cpu.affinity or cpu.cores)}
     texts["memory"] = f"{memory / (1 << 30):.1f} GiB" if memory else None
@@ -149,7 +151,7 @@ def _python(manifest: Manifest) -> dict[str, str]:
 
 
 def _installed(installed: Installed) -> str:
-    """Return version, origin and the archive's hash where it is known.
+    """Return version, origin and the archive's hash if known.
 
     The hash of a RECORD does not count, for it also differs by the folder of the scripts.
     """
@@ -172,7 +174,7 @@ def _flat(value: object) -> str:
 
 
 def _decided(manifest: Manifest) -> dict[str, str]:
-    """Return the choices that are not variables of the environment: those have a group of their own."""
+    """Return the choices that are not environment variables, which have a group of their own."""
     variables = {op.name for op in manifest.env}
     lines = {choice.name: choice.value for choice in manifest.choices if choice.name not in variables}
     if "linker" in lines:  # its version stands among the programs, and in a choice only before the first link
@@ -190,7 +192,7 @@ def _environment(manifest: Manifest) -> dict[str, str]:
 
 
 def _env_file(file: EnvText, counterpart: Manifest) -> str:
-    """Return its hash, and the first line that the other lacks or has otherwise, be it a mere reason."""
+    """Return an env file's hash, and its first line that differs in the other."""
     other = next((each for each in counterpart.env_files if each.shell == file.shell), None)
     if other is None or other.sha256 == file.sha256:
         return short(file.sha256)
@@ -213,7 +215,7 @@ def _cache(manifest: Manifest) -> dict[str, str]:
     }
 
 
-# What a plan can know before the build: not what it ran, and how that ended.
+# Groups known before the build: not the commands that ran, and their end.
 KNOWN_BEFORE: Final = (
     *("source", "machine", "toolchain", "python", "requirements", "helpers"),
     *("decided", "environment", "env file"),
@@ -230,7 +232,7 @@ class Place(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def with_remedies(items: tuple[Difference, ...], manifest: Manifest, place: Place) -> tuple[Difference, ...]:
-    """Return the differences, each with what would remove it, where something does."""
+    """Return the differences with their remedies."""
     makers = {
         "source": _source_remedy,
         "toolchain": _toolchain,

@@ -1,4 +1,4 @@
-"""Reads a manifest from the text of a file, or says why it is none.
+"""Parse a manifest from the text of a file.
 
 torchbuild_tasks 0.1.0 (schema 1) had two files: a manifest without the fingerprint and with parts of the
 facts, and a record with all facts and without the source, the programs and the packages. Both are read.
@@ -67,7 +67,7 @@ def _convert(content: Mapping[str, Any], place: str) -> Manifest:
 
 
 def _known_part(data: Any, kind: Any) -> Any:
-    """Return decoded JSON without the keys that a type (of `msgspec.inspect`) does not have."""
+    """Return decoded JSON without keys that a type (of `msgspec.inspect`) lacks."""
     inspect = msgspec.inspect
     if isinstance(kind, inspect.UnionType):  # `X | None`: the structs of a manifest stand in no other union
         kind = next((each for each in kind.types if not isinstance(each, inspect.NoneType)), kind)
@@ -82,7 +82,7 @@ def _known_part(data: Any, kind: Any) -> Any:
 
 
 def _first_manifest(content: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a manifest of 0.1.0 as one of today."""
+    """Convert a manifest of 0.1.0."""
     moved = (*_OF_FACTS, "torch", "store", "peaks")
     rest = {name: value for name, value in content.items() if name not in moved}
     facts = {name: content[name] for name in _OF_FACTS if name in content}
@@ -96,7 +96,7 @@ def _first_manifest(content: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _first_record(content: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a record of 0.1.0 as a manifest; what it never held is empty."""
+    """Convert a record of 0.1.0 to a manifest; fields that it lacks are empty."""
     facts, inputs, request = (as_table(content.get(name)) for name in ("facts", "inputs", "request"))
     root = inputs.get("source")
     commit = inputs.get("commit")

@@ -14,7 +14,7 @@ import msgspec
 
 from torchbuild_tasks.catalog import Catalog
 from torchbuild_tasks.errors import ManifestError
-from torchbuild_tasks.facts.trust import is_believed
+from torchbuild_tasks.facts.trust import is_trusted_manifest
 from torchbuild_tasks.features.builds.named_build import Named, place_of
 from torchbuild_tasks.features.diagnosis.machine import Machine
 from torchbuild_tasks.features.manifest.act import Basis, plan_manifest
@@ -39,7 +39,7 @@ from torchbuild_tasks.values import replace
 
 
 class Replay(msgspec.Struct, frozen=True, kw_only=True):
-    """A recorded build planned again: the plan, what differs all the same, what could not be carried.
+    """A recorded build planned again: the plan, the remaining differences, flags that could not be repeated.
 
     `not_compared` may differ as well: it is not recorded there, or not known here.
     """
@@ -84,7 +84,7 @@ def load(name: str) -> Manifest:
 
 
 def load_named(word: str, about: Named) -> Manifest:
-    """Read the last manifest of the build that a word names, else the one in the file of this name.
+    """Read the last manifest of the named build, else the one in the file of this name.
 
     Raises:
         ManifestError: as `load`; a build that was not built yet has none.
@@ -96,30 +96,30 @@ def load_named(word: str, about: Named) -> Manifest:
 
 
 def believe(manifest: Manifest, name: str, catalog: Catalog) -> tuple[Manifest, tuple[str, ...]]:
-    """Return what of a manifest counts: all of one that was written here or is trusted.
+    """Return the manifest, reduced unless it was written here or is trusted.
 
     Returns:
         The manifest, and a line on what does not count.
     """
     place = os.path.realpath(Path(name).expanduser())
-    if is_believed(place):
+    if is_trusted_manifest(place):
         return manifest, ()
     clean, out = withhold(manifest, catalog)
     if not os.path.normcase(place).startswith(os.path.normcase(f"{os.path.realpath(manifest.root)}{os.sep}")):
-        clean = replace(clean, root="")  # a build in a folder that it names is not what was asked for
+        clean = replace(clean, root="")  # the user did not name its folders
     command = f"torchbuild trust {as_word(place)}"
     note = f"{', '.join(out)} (the manifest is not trusted; if you believe it: {command})"
     return clean, (note,) if out else ()
 
 
 def source_of(manifest: Manifest, named: str | None) -> str:
-    """Return the checkout to replay in: the one that is named, else that of then if it is here, else `.`."""
+    """Return the checkout for a replay: the named one, else the recorded one if it exists, else `.`."""
     return named or (manifest.root if manifest.root and Path(manifest.root).is_dir() else ".")
 
 
 @contextlib.contextmanager
-def variables_of(manifest: Manifest, catalog: Catalog) -> Iterator[None]:
-    """Set the user's build variables of then in place of those of now; credentials stay as they are."""
+def use_recorded_variables(manifest: Manifest, catalog: Catalog) -> Iterator[None]:
+    """Replace the build variables by the recorded ones during the body; keep credentials."""
     patterns = tuple(row.name for row in catalog.variable)
     now = {
         name: value
@@ -146,7 +146,7 @@ def compare_plan(
     written: tuple[str, ...],
     withheld: tuple[str, ...] = (),
 ) -> Replay:
-    """Compare the plan that was made here with the manifest."""
+    """Compare the plan made here with the manifest."""
     facts: Facts = basis.facts
     planned = plan_manifest(basis)
     differing = differences(manifest, planned, KNOWN_BEFORE)
@@ -167,7 +167,7 @@ def compare_plan(
 
 
 def write_diffs(manifest: Manifest, folder: Path) -> tuple[str, ...]:
-    """Write the diffs of torch and its submodules as files for `git apply`; those that are whole.
+    """Write the complete diffs of torch and its submodules as files for `git apply`.
 
     Raises:
         ManifestError: a file cannot be written.

@@ -1,4 +1,4 @@
-"""Looks at what a build is made of: the repositories, the programs, the packages of its Python.
+"""Look at the inputs of a build: the repositories, the programs, the packages of its Python.
 
 Looked at only when something was built: the hash of a compiler takes milliseconds, the packages a start
 of the Python that has them.
@@ -23,7 +23,7 @@ from torchbuild_tasks.values import parse_json
 
 _SECONDS: Final = 120.0
 _MOST_DIFF: Final = 16 << 20  # bytes that are kept of one diff
-_MOST_HASHED: Final = 4 << 20  # bytes of an untracked file that is worth a hash
+_MOST_HASHED: Final = 4 << 20  # bytes of an untracked file that is hashed
 _MOST_UNTRACKED: Final = 1000  # files of one repository
 _DEPTH: Final = 8
 _STATUS: Final = ("status", "--porcelain=v2", "--branch", "-z", "--untracked-files=all")
@@ -34,7 +34,7 @@ _DIFF: Final = (
 
 
 def look_at_repositories(root: Path, own_files: frozenset[str]) -> tuple[Repository, ...]:
-    """Return the state of torch and its submodules, each after the one that holds it.
+    """Return the state of torch and its submodules, parents first.
 
     Args:
         root: the checkout.
@@ -63,7 +63,7 @@ def _walk(root: Path, path: str, url: str, own_files: frozenset[str], depth: int
 
 
 def _look(git: Git, path: str, url: str, own_files: frozenset[str]) -> Repository:
-    # --ignore-submodules: each is looked at itself. No optional locks: the user's git may be at work.
+    # --ignore-submodules: each is queried itself. No optional locks: the user's git may be running.
     words = (*_STATUS, "--ignore-submodules=all")
     commit, changed, names = _status(_output(git, "--no-optional-locks", *words))
     files = sorted(name for name in names if name not in own_files and not name.startswith(".torchbuild/"))
@@ -96,7 +96,9 @@ def _output(git: Git, *words: str) -> bytes:
 
 def _status(output: bytes) -> tuple[str | None, bool, list[str]]:
     """Return the commit, whether a tracked file is changed, and the untracked files."""
-    commit, changed, untracked = None, False, []
+    commit = None
+    changed = False
+    untracked = []
     for line in output.decode("utf-8", "surrogateescape").split("\0"):
         if line.startswith("# branch.oid "):
             commit = None if line.endswith("(initial)") else line.rpartition(" ")[2]
@@ -119,7 +121,7 @@ def _seen(folder: Path, name: str) -> FileSeen:
 
 
 def _submodules(git: Git) -> list[tuple[str, str]]:
-    """Return path and address of each, as .gitmodules has them."""
+    """Return the path and address of each submodule, from .gitmodules."""
     answer = submodule_settings(git, "--file", str(git.folder / ".gitmodules")).values()
     pairs = [(each["path"], each.get("url", "")) for each in answer if "path" in each]
     return sorted((path, url) for path, url in pairs if ".." not in Path(path).parts)
@@ -154,7 +156,7 @@ NO_RECORD: Final = "it has no RECORD: not installed from a wheel"
 
 
 def program(name: str, path: str, version: str | None, environ: Mapping[str, str]) -> Program:
-    """Return a program as a build in `environ` finds it; without a hash where it cannot be read."""
+    """Return a program on the PATH of `environ`; without a hash if it cannot be read."""
     search = next((value for key, value in environ.items() if key.upper() == "PATH"), None)
     located = shutil.which(path, path=search) or path
     try:
@@ -171,7 +173,7 @@ def program(name: str, path: str, version: str | None, environ: Mapping[str, str
 
 
 def list_installed(python: str) -> tuple[Installed, ...]:
-    """Return what is installed in a Python, by name; nothing when it does not answer."""
+    """Return the installed distributions of a Python, by name; empty if it fails."""
     if not Path(python).is_file():
         return ()
     answer = process.capture((python, "-c", _LIST), cwd=Path(python).parent, timeout=_TOOL_SECONDS)

@@ -1,4 +1,4 @@
-"""`replay` and `compare`: build what a manifest recorded again, and say what differs."""
+"""`replay` and `compare`: repeat a recorded build, and list differences."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ _PATH = 70  # letters of a value before it gets a line of its own
 
 
 def compare_text(differing: Sequence[Difference], names: tuple[str, str], unknown: Sequence[str] = ()) -> str:
-    """List every difference by group; `-` stands for what one of them lacks."""
+    """Return every difference by group; `-` marks a missing value."""
     head = f"- {names[0]}\n+ {names[1]}\n"
     same = _SAME_OF_KNOWN if unknown else _SAME
     return head + ("".join(_groups(differing)) if differing else same) + _unknown(unknown)
@@ -49,7 +49,7 @@ def _unknown(unknown: Sequence[str]) -> str:
 
 
 def replay_text(replay: Replay) -> str:
-    """List what the replay could not make the same, each with what would."""
+    """Return the differences that the replay could not remove, with remedies."""
     number = len(replay.differences)
     if number:
         what = "One difference is" if number == 1 else f"{number} differences are"
@@ -78,7 +78,7 @@ def _lines(each: Difference) -> Iterator[str]:
 
 
 def look_again(request: BuildRequest, manifest: Manifest, source: str) -> tuple[Question, BuildPlan]:
-    """Look at this machine for a recorded build; make a plan as near to the recorded one as can be."""
+    """Gather the facts for a recorded build; make a plan as near to the recorded one as possible."""
     question = look(request_of(manifest, request, source), settings_of(manifest))
     question = replace(question, facts=pin_facts(question.facts, manifest))
     plan = decide(question)
@@ -132,7 +132,7 @@ class CompareRequest(BuildRequest):
 
 
 def replay(request: ReplayRequest, report: Reporter) -> Outcome:
-    """Plan a recorded build again here, and say what differs all the same; --yes builds it."""
+    """Plan a recorded build again here, and list the remaining differences; --yes builds it."""
     from torchbuild_tasks.text.show import plan_text, report_text
 
     replayed, verified = replay_build(request, report)
@@ -151,7 +151,7 @@ def replay(request: ReplayRequest, report: Reporter) -> Outcome:
 
 
 def replay_build(request: ReplayRequest, report: Reporter) -> tuple[Replay, VerifyReport | None]:
-    """Plan a recorded build again here, with all that differs in spite of it; --yes also builds it."""
+    """Plan a recorded build again here, with the remaining differences; --yes also builds it."""
     from torchbuild_tasks import flow
     from torchbuild_tasks.catalog import load_catalog
     from torchbuild_tasks.context import accept, writer
@@ -163,7 +163,7 @@ def replay_build(request: ReplayRequest, report: Reporter) -> tuple[Replay, Veri
     recorded = replay.load(name)
     written = replay.write_diffs(recorded, Path(request.out).expanduser()) if request.out else ()
     believed, withheld = replay.believe(recorded, name, catalog)
-    with replay.variables_of(believed, catalog):
+    with replay.use_recorded_variables(believed, catalog):
         question, plan = look_again(request, believed, replay.source_of(believed, request.source))
         basis = Basis(
             tool=writer(),
@@ -181,7 +181,7 @@ def replay_build(request: ReplayRequest, report: Reporter) -> tuple[Replay, Veri
 
 
 def compare(request: CompareRequest, report: Reporter) -> Outcome:
-    """Say what differs between the manifests of two builds, or between the bytes of two files."""
+    """List the differences between the manifests of two builds, or the bytes of two files."""
     names = (str(request.manifest), str(request.other))
     if request.bits:
         from torchbuild_tasks.features.reproducible.bits import bits_text, compare_bits

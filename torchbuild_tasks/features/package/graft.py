@@ -1,4 +1,4 @@
-"""The libraries of an unpacked wheel: read, completed from this machine, stripped, and told where to look."""
+"""Process the libraries of an unpacked wheel: read them, bundle others, strip, and set RPATHs."""
 
 from __future__ import annotations
 
@@ -21,10 +21,12 @@ _DEFAULTS: Final = ("/lib64", "/usr/lib64", "/lib", "/usr/lib")
 
 
 class Search:
-    """Where libraries of this machine are looked for: the build's own folders, then the loader's."""
+    """The search for libraries of this machine: the build's folders, then the loader's."""
 
     def __init__(self, folders: Sequence[str], cache: dict[str, tuple[str, ...]], machine: str) -> None:
-        self.folders, self.cache, self.machine = folders, cache, machine
+        self.folders = folders
+        self.cache = cache
+        self.machine = machine
 
     @classmethod
     def here(cls, folders: Sequence[str], windows: bool, machine: str) -> Search:
@@ -48,7 +50,7 @@ class Search:
 
 
 def read_image(path: Path) -> Image | None:
-    """Return what a library says of itself; None for any other file."""
+    """Return the header of a library; None for other files."""
     try:
         with open_file(path) as file:
             start = file.read(4)
@@ -73,7 +75,9 @@ class Libraries:
     """
 
     def __init__(self, tree: Path, windows: bool, machine: str, patchelf: str) -> None:
-        self.tree, self.windows, self.patchelf = tree, windows, patchelf
+        self.tree = tree
+        self.windows = windows
+        self.patchelf = patchelf
         self.images: dict[str, Image] = {}
         self.grafted: dict[str, str] = {}
         self.seen: dict[str, str] = {}
@@ -81,7 +85,7 @@ class Libraries:
         for path in sorted(tree.rglob("*")):
             image = None if path.is_dir() or path.is_symlink() else read_image(path)
             if image is None or image.machine not in ("", machine):
-                continue  # device code is ELF, too
+                continue  # files with device code are ELF, too
             if image.damage.startswith("an object"):
                 continue
             name = path.relative_to(tree).as_posix()
@@ -93,7 +97,7 @@ class Libraries:
             self.images[name] = image
 
     def graft(self, wanted: Wanted, search: Search) -> tuple[Outside, ...]:
-        """Copy what is to be brought into torch/lib, and what that needs; return what is left outside.
+        """Copy bundled libraries, and those that they need, into torch/lib; return the external ones.
 
         Raises:
             PackageRefused: one is nowhere on this machine.
@@ -135,14 +139,15 @@ class Libraries:
             self.grafted[name] = str(source.resolve())
 
     def _folders(self, each: Outside) -> list[str]:
-        """Return where those that need it look, as the build left it; nothing inside of the wheel."""
+        """Return the RPATH folders, outside of the wheel, of the libraries that need it."""
         images = (self.images[path] for path in each.users)
         folders = (folder for image in images for folder in (*image.rpath, *image.runpath))
         return list(dict.fromkeys(folder for folder in folders if folder.startswith("/")))
 
     def strip(self) -> int:
-        """Take debug information out, before patchelf moves anything; return how many bytes."""
-        program, removed = shutil.which("strip"), 0
+        """Remove debug information, before patchelf moves sections; return the bytes saved."""
+        program = shutil.which("strip")
+        removed = 0
         for name in self.images:
             path = self.tree / name
             size = debug_size(path)
@@ -155,7 +160,7 @@ class Libraries:
         return removed
 
     def set_rpaths(self, cuda: Sequence[str]) -> None:
-        """Have libraries look where the wheel's and NVIDIA's are, by DT_RPATH, which counts for all below.
+        """Set the DT_RPATH of libraries, which also counts for dependencies: the wheel and NVIDIA wheels.
 
         Args:
             cuda: folders of NVIDIA's wheels below site-packages.

@@ -13,7 +13,7 @@ from torchbuild_tasks.model.wheel import Wheel as Content
 
 
 class Wheel(msgspec.Struct, frozen=True, kw_only=True):
-    """A wheel of torch: what its name, METADATA and torch/version.py say. `cuda` is "" for none."""
+    """A wheel of torch, by its name, METADATA and torch/version.py. `cuda` is "" for none."""
 
     path: Path
     project: str
@@ -23,7 +23,7 @@ class Wheel(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def torch(self) -> str:
-        """Return what torch.__version__ will be."""
+        """Return torch.__version__."""
         return self.content.torch_version
 
     @property
@@ -43,7 +43,7 @@ class Wheel(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def look_at_wheel(path: Path) -> Wheel:
-    """Read what a wheel is.
+    """Return the facts of a wheel.
 
     Raises:
         PackageRefused: it is not a wheel of torch, broken, or for another system than Linux and Windows.

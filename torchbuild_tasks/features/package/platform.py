@@ -1,4 +1,4 @@
-"""Tell which machines have what a wheel needs: manylinux by auditwheel's tables, Windows by delvewheel's."""
+"""Determine the platform of a wheel: manylinux by auditwheel's tables, Windows by delvewheel's."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def provided_by(wheel: Wheel, images: Iterable[Image]) -> frozenset[str]:
 
 
 def _of_windows(machine: str) -> frozenset[str]:
-    """Return the DLLs of Windows and of Python, in small letters."""
+    """Return the DLLs of Windows and of Python, in lower case."""
     from delvewheel import _dll_list as known
 
     names = known.ignore_names_arm64 if machine == "aarch64" else known.ignore_names_x64
@@ -58,7 +58,7 @@ def platform_of(wheel: Wheel, tree: Path, scratch: Path, external: tuple[str, ..
     folder = scratch / "check"
     folder.mkdir()
     copy = folder / wheel.path.name
-    rewrite_record(tree)  # auditwheel reads what it lists: also what was brought
+    rewrite_record(tree)  # auditwheel reads the files in RECORD, so bundled ones must be listed
     dir2zip(tree, copy, zlib.Z_NO_COMPRESSION, None)
     analysis = analyze_wheel_abi(
         None,

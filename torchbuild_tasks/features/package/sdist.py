@@ -1,4 +1,4 @@
-"""Make a source distribution: the files that git tracks, those of all submodules too, as they are here."""
+"""Make a source distribution: the tracked files of the checkout and all submodules, as they are now."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _COMPLETE: Final = "torchbuild source update --full, or: git submodule update --
 
 
 class Sdist(msgspec.Struct, frozen=True, kw_only=True):
-    """What was written.
+    """The written source distribution.
 
     `files` and `submodules` are counted. `changed` are files that differ from the commit and went in as they
     are, `left_out` those that git neither tracks nor ignores.
@@ -50,7 +50,7 @@ class Sdist(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class _Seen(msgspec.Struct, frozen=True, kw_only=True):
-    """What was found in a checkout: each file's git mode by its path, the rest as lists of paths."""
+    """The files of a checkout: the git mode of each by its path; further lists of paths."""
 
     modes: dict[str, str] = {}
     present: list[str] = []
@@ -68,7 +68,7 @@ def make_sdist(
     *,
     max_size: int = 0,
 ) -> Sdist:
-    """Write `torch-<version>.tar.gz` of a checkout, from which pip builds without git and without a network.
+    """Write `torch-<version>.tar.gz` of a checkout, which pip can build without git and network.
 
     Args:
         root: the checkout.
@@ -120,7 +120,7 @@ def make_sdist(
 
 
 def _stamp(text: str) -> int:
-    """Return the time of all files of the archive; gzip's header holds 32 bits of it."""
+    """Return the time for all files of the archive; gzip's header has 32 bits for it."""
     if not re.fullmatch(r"[0-9]{1,10}", text) or int(text) >> 32:
         raise UsageError(
             f"SOURCE_DATE_EPOCH is {text[:40]!r}, which is not a number of seconds since 1970.",
@@ -130,7 +130,7 @@ def _stamp(text: str) -> int:
 
 
 def _look(git: Git, prefix: str, unused: Sequence[str], seen: _Seen) -> None:
-    """Add what git says of one worktree, and of the submodules in it."""
+    """Add the files of one worktree and its submodules."""
     for entry in filter(None, git.run("ls-files", "--stage", "-z").split("\0")):
         words, _, path = entry.partition("\t")
         if (mode := words.split(" ")[0]) != _SUBMODULE:
@@ -164,7 +164,7 @@ def _refuse_incomplete(root: Path, seen: _Seen) -> None:
             next_step="Bring them back (git checkout -- FILE, git sparse-checkout disable), or git rm them.",
         )
     outer = [path for path, mode in seen.modes.items() if mode == _LINK and _leaves(root, path)]
-    inside = {root.joinpath(path).parent for path in seen.modes}  # of which one may be a link by now
+    inside = {root.joinpath(path).parent for path in seen.modes}  # one of which may have become a link
     outer += [str(each) for each in sorted(inside) if not each.resolve().is_relative_to(root.resolve())]
     if outer:
         raise PackageRefused(
@@ -174,19 +174,19 @@ def _refuse_incomplete(root: Path, seen: _Seen) -> None:
 
 
 def _leaves(root: Path, path: str) -> bool:
-    """Say whether a link leads out of the tree; pip refuses to unpack such a one."""
+    """Say whether a link leads out of the tree; pip refuses to unpack such links."""
     to = _target(root / path)
     whole = posixpath.normpath(posixpath.join(posixpath.dirname(path), to))
     return posixpath.isabs(to) or whole == ".." or whole.startswith("../")
 
 
 def _target(path: Path) -> str:
-    """Return where a link leads; on Windows git may have written that into a plain file."""
+    """Return the target of a link; on Windows git may have written it into a plain file."""
     return str(path.readlink() if path.is_symlink() else path.read_text("utf-8")).replace("\\", "/")
 
 
 def _write(path: Path, root: Path, seen: _Seen, version: str, stamp: int) -> None:
-    """Write the archive, whose bytes depend on nothing but the files, the version and the time."""
+    """Write the archive, whose bytes depend only on the files, the version and the time."""
     top = path.name.removesuffix(".tar.gz")
     with (
         path.open("wb") as raw,
@@ -210,7 +210,7 @@ def _write(path: Path, root: Path, seen: _Seen, version: str, stamp: int) -> Non
 
 
 def _members(root: Path, seen: _Seen, version: str) -> Iterator[tuple[str, str, bytes | None]]:
-    """Yield each file's path and mode, and its bytes where they are not those of the file here.
+    """Yield each file's path and mode, and its bytes if they differ from the file's.
 
     Without git upstream's builds take the version from version.txt, later ones first from PKG-INFO
     (tools/generate_torch_version.py, 2.6.0 and 2.9.0). With metadata 2.1 pip and uv ask the build for more.

@@ -1,4 +1,4 @@
-"""`package`: make of a built wheel one that works elsewhere, or libtorch for C++; pack the source."""
+"""`package`: make a portable wheel or libtorch from a built wheel, or a source distribution."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ class PackageRequest(BuildRequest):
 
 
 def run(request: PackageRequest, report: Reporter) -> Outcome:
-    """Make a wheel that works elsewhere, libtorch, or a source distribution."""
+    """Make a portable wheel, libtorch, or a source distribution."""
     from torchbuild_tasks.features.package.act import as_value
 
     if request.action == "uv":
@@ -77,7 +77,7 @@ def run(request: PackageRequest, report: Reporter) -> Outcome:
 
 
 def make(request: PackageRequest, report: Reporter) -> Package:
-    """Find the wheel, check that it is the last build's, and make the package of it."""
+    """Find the wheel, check that it is the last build's, and make its package."""
     from torchbuild_tasks.catalog import load_catalog
     from torchbuild_tasks.features.package.act import Order, make_package
     from torchbuild_tasks.features.package.look import look_at_wheel
@@ -106,7 +106,7 @@ def make(request: PackageRequest, report: Reporter) -> Package:
 
 
 def _state(package: Package, wheel: Path, order: Order, key: str | None) -> Package:
-    """Write the statement of the package's provenance; without one, its notes say why."""
+    """Write the statement of the package's provenance; if that is not possible, add a note."""
     import msgspec
 
     from torchbuild_tasks.features.provenance.act import write_package_statement
@@ -123,7 +123,7 @@ def _state(package: Package, wheel: Path, order: Order, key: str | None) -> Pack
 
 
 def _look(request: PackageRequest) -> tuple[Question, Path]:
-    """Look at the checkout, on which no other command may work now; return its folder, too."""
+    """Return the facts of the checkout and its folder; refuse while another command runs there."""
     from torchbuild_tasks.context import look, require_checkout
 
     question = look(request, everything=False)
@@ -159,7 +159,7 @@ def _sdist(request: PackageRequest, report: Reporter) -> Sdist:
 
 
 def _uv(request: PackageRequest) -> Outcome:
-    """Say what another project's pyproject.toml needs so that uv takes the newest package, else the wheel."""
+    """Return the lines of another project's pyproject.toml by which uv uses the newest package or wheel."""
     from torchbuild_tasks.features.package.choose import uv_settings
     from torchbuild_tasks.features.package.look import look_at_wheel
 
@@ -173,7 +173,7 @@ def _uv(request: PackageRequest) -> Outcome:
 
 
 def _folder(request: PackageRequest, root: Path) -> Path:
-    """Return the folder that the package goes to."""
+    """Return the folder for the package."""
     out = Path(request.out).expanduser().absolute() if request.out else root / FOLDER
     if out.exists() and not out.is_dir():
         raise UsageError(f"{out} is a file; --out names the folder that the package goes to.")
@@ -213,7 +213,7 @@ def _named_wheel(request: PackageRequest) -> tuple[Path, list[str], Path]:
 
 
 def _last_built_wheel(request: PackageRequest) -> tuple[Path, list[str], Path]:
-    """Return the wheel of the last build, the folders of libraries that it was built with, the checkout."""
+    """Return the last build's wheel, the library folders of its build, and the checkout."""
     from torchbuild_tasks.build.ledger import last_manifest
     from torchbuild_tasks.features.manifest.read import read_manifest
     from torchbuild_tasks.system.reading import read_bytes
@@ -239,7 +239,7 @@ def _last_built_wheel(request: PackageRequest) -> tuple[Path, list[str], Path]:
 
 
 def _of_last_build(wheels: list[Path], manifest: Manifest, own: str) -> Path:
-    """Return the wheel that the recorded build made and installed; its hash is in the manifest."""
+    """Return the wheel of the recorded build, checked by the hash in the manifest."""
     mode = next((choice.value for choice in manifest.choices if choice.name == "mode"), "")
     when = f"The last build, of {manifest.started},"
     if manifest.result != "ok":
@@ -268,7 +268,7 @@ def _of_last_build(wheels: list[Path], manifest: Manifest, own: str) -> Path:
 
 
 def _folders(operations: Iterable[EnvOp]) -> Iterable[str]:
-    """Yield the folders of libraries that the build's environment named."""
+    """Yield the library folders in the build's environment."""
     import os
 
     for operation in operations:
@@ -281,7 +281,7 @@ def _folders(operations: Iterable[EnvOp]) -> Iterable[str]:
 
 
 def package_text(package: Package) -> str:
-    """Say what was made, what it brings, expects and weighs, and what makes it smaller."""
+    """Return the package, its bundled and external libraries, its size, and ways to reduce it."""
     from torchbuild_tasks.text.show import columns, size_text
 
     size = package.size
@@ -306,7 +306,7 @@ def package_text(package: Package) -> str:
 
 
 def sdist_text(sdist: Sdist) -> str:
-    """Say what was written, and how it differs from the commit."""
+    """Return the written file, and its differences from the commit."""
     from torchbuild_tasks.text.show import columns, size_text
     from torchbuild_tasks.text.words import first_few
 

@@ -1,4 +1,4 @@
-"""Bring the patches of the source to what a plan wants, and remember what they changed.
+"""Apply the planned patches to the source, undo others, and record the changes.
 
 git decides whether a patch fits: every line of its context must be there as it stands in the diff. Where it
 is may have moved, for it does with every release; a note names the lines. git works on a copy of one file in
@@ -34,13 +34,13 @@ from torchbuild_tasks.values import dumps, from_json
 
 
 def try_patches(work: Work) -> Work:
-    """Apply all of them in memory, so that one which does not fit ends the build before it began."""
+    """Try all patches in memory, so that one that does not fit ends the build at its start."""
     require_fit(work.plan)
     return work
 
 
 def require_fit(plan: BuildPlan) -> None:
-    """Make sure that every patch of the plan fits, and that none which it does without is in the way.
+    """Check that every planned patch fits, and that others can be undone.
 
     Nothing is known of a source that is still to be got.
 
@@ -52,8 +52,9 @@ def require_fit(plan: BuildPlan) -> None:
 
 
 def apply_patches(work: Work) -> Work:
-    """Take back what an earlier plan wanted and this one does not, and apply what it wants."""
-    planned, say = work.plan.patches, work.report.note
+    """Undo patches that are no longer planned, and apply the planned ones."""
+    planned = work.plan.patches
+    say = work.report.note
     outcome = bring(work.root, planned)
     because = {patch.id: patch.because for patch in planned}
     for id in outcome.undone:
@@ -69,7 +70,7 @@ def apply_patches(work: Work) -> Work:
 
 
 def undo_patches(root: Path, report: Reporter, dry_run: bool) -> tuple[str, ...]:
-    """Take back every patch that is recorded in a checkout, or only say which; their ids.
+    """Undo every patch recorded in a checkout, or only list them; return their ids.
 
     Raises:
         PatchRefused: the same lines have been changed since; no file was changed.
@@ -81,7 +82,7 @@ def undo_patches(root: Path, report: Reporter, dry_run: bool) -> tuple[str, ...]
 
 
 ABSENT = ""
-# Whatever the user has set for whitespace or line ends would change what fits, or what is written.
+# The user's settings for whitespace or line ends would change what fits, or what is written.
 _PLAIN: Final = (
     *("-c", "core.autocrlf=false", "-c", "core.safecrlf=false", "-c", f"core.attributesFile={os.devnull}"),
     *("-c", "apply.whitespace=nowarn", "-c", "apply.ignoreWhitespace=no"),
@@ -92,14 +93,14 @@ _OFFSET: Final = re.compile(r"^Hunk #\d+ succeeded at (\d+ \(offset .*\))\.$", r
 
 
 class FileChange(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The sha256 of a file before and after a patch; the same where the change stood there already."""
+    """The sha256 of a file before and after a patch; equal if the change was there already."""
 
     before: str
     after: str
 
 
 class Applied(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """One patch that is in the source: `files` are all that it changes, by their path."""
+    """One applied patch: `files` are the changed files by path."""
 
     id: str
     sha256: str
@@ -109,24 +110,24 @@ class Applied(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
 
     @property
     def ours(self) -> bool:
-        """Return whether this tool changed anything for it; else all of it was there."""
+        """Say whether this tool changed a file for it; else the change was there already."""
         return any(change.before != change.after for change in self.files.values())
 
 
 class Record(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Patches that are applied, in that order. `replaced` is what was before, while files are written."""
+    """The applied patches, in order. `replaced` is the earlier record while files are written."""
 
     patches: tuple[Applied, ...] = ()
     replaced: tuple[tuple[Applied, ...], ...] = ()
 
     @property
     def chains(self) -> tuple[tuple[Applied, ...], ...]:
-        """All that a file may have been left by, the latest first."""
+        """The records that may have changed a file, the latest first."""
         return (self.patches, *self.replaced)
 
 
 class Outcome(msgspec.Struct, frozen=True, kw_only=True):
-    """Ids of patches: newly applied, taken back, those whose change the source has by itself.
+    """Ids of patches: newly applied, undone, and already part of the source.
 
     `moved` has, by patch, where its parts were found when not on the lines that it names.
     """
@@ -138,7 +139,7 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def read_record(root: Path) -> Record:
-    """Return what this tool has applied here.
+    """Return the patches that this tool has applied here.
 
     Raises:
         PatchRefused: the record cannot be read.
@@ -157,7 +158,7 @@ def read_record(root: Path) -> Record:
 
 
 def bring(root: Path, wanted: Sequence[Patch], *, dry_run: bool = False) -> Outcome:
-    """Have these patches and no others in the source; without any, take back all that is recorded.
+    """Apply exactly these patches to the source, and undo all others on record.
 
     Raises:
         PatchRefused: one does not fit or cannot be taken back, or a file cannot be written; no file was
@@ -190,7 +191,7 @@ def bring(root: Path, wanted: Sequence[Patch], *, dry_run: bool = False) -> Outc
 
 
 def _are_applied(files: PatchedFiles, recorded: Sequence[Applied], wanted: Sequence[Patch]) -> bool:
-    """Return whether just these are recorded and their files are unchanged, so that git need not be asked."""
+    """Say whether exactly these are on record with unchanged files, so that git is not needed."""
     if [(each.id, each.diff) for each in recorded] != [(each.id, each.diff) for each in wanted]:
         return False
     expected = {path: change.after for each in recorded for path, change in each.files.items()}
@@ -198,12 +199,14 @@ def _are_applied(files: PatchedFiles, recorded: Sequence[Applied], wanted: Seque
 
 
 def _revert(record: Record, files: PatchedFiles) -> frozenset[str]:
-    """Make the files in memory what they were before us; ids of patches of which a part was gone already."""
+    """Undo all recorded patches in memory; return ids of those already undone in part."""
     restored: set[str] = set()
     for path in dict.fromkeys(path for each in itertools.chain(*record.chains) for path in each.files):
         now = sha(files.get(path))
         changes = _changes_of(record, path, now)
-        if changes and changes[0][0].files[path].before == now:  # git has restored it, or we never came to it
+        if (
+            changes and changes[0][0].files[path].before == now
+        ):  # git has restored it, or it was never changed
             restored.update(applied.id for applied, _ in changes)
             continue
         for applied, section in reversed(changes):
@@ -213,7 +216,7 @@ def _revert(record: Record, files: PatchedFiles) -> frozenset[str]:
 
 
 def _changes_of(record: Record, path: str, now: str) -> list[tuple[Applied, Section]]:
-    """Return the changes of one file to take back: of a killed run, those that it had come to."""
+    """Return the changes of one file to undo: for a killed run, those that it has made."""
     chains = [
         [(applied, section) for applied in chain for section in _sections(applied) if section.path == path]
         for chain in record.chains
@@ -230,7 +233,7 @@ def _sections(applied: Applied) -> Iterator[Section]:
 
 
 def _reverse(applied: Applied, section: Section, files: PatchedFiles) -> bool:
-    """Take one change back; False when it is undone already."""
+    """Undo one change; return False if it is undone already."""
     content = files.get(section.path)
     change = applied.files[section.path]
     if sha(content) == change.before:
@@ -245,7 +248,7 @@ def _reverse(applied: Applied, section: Section, files: PatchedFiles) -> bool:
 
 
 def _apply(patch: Patch, files: PatchedFiles, moved: dict[str, tuple[str, ...]]) -> Applied:
-    """Make the patch's changes in memory, as far as they are not there already."""
+    """Apply a patch's changes in memory, unless they are there already."""
     changes: dict[str, FileChange] = {}
     for section in sections(patch.diff):
         path = section.path
@@ -292,12 +295,12 @@ def _write_record(root: Path, record: Record) -> None:
 
 
 def sha(content: bytes | None) -> str:
-    """Return the sha256 of a file's content; "" for no file."""
+    """Return the sha256 of a file's content; "" without a file."""
     return ABSENT if content is None else hashlib.sha256(content).hexdigest()
 
 
 class PatchedFiles:
-    """The files of one checkout as they will be; None is not a file."""
+    """The future files of a checkout; None for a missing file."""
 
     def __init__(self, root: Path) -> None:
         self._root = root
@@ -306,17 +309,17 @@ class PatchedFiles:
         self._new: dict[str, bytes | None] = {}
 
     def get(self, path: str) -> bytes | None:
-        """Return the content as it is so far."""
+        """Return the present content of a file."""
         if path not in self._old:
             self._old[path] = self._read(path)
         return self._new.get(path, self._old[path])
 
     def set(self, path: str, content: bytes | None) -> None:
-        """Set what the file shall hold."""
+        """Set the future content of a file."""
         self._new[path] = content
 
     def obstacle(self, path: str) -> str:
-        """Return why this path cannot be read, changed or made as a file of the checkout; "" when it can."""
+        """Return why this path cannot be read or written as a file of the checkout; "" if it can."""
         file = self._root / path
         try:
             real = file.resolve()
@@ -334,11 +337,11 @@ class PatchedFiles:
 
     @property
     def changes(self) -> dict[str, bytes | None]:
-        """Return what has to be written: the files that are not as they shall be."""
+        """Return the files to write: those with a changed content."""
         return {path: content for path, content in self._new.items() if content != self._old[path]}
 
     def check(self) -> None:
-        """Refuse before the first file is written when one of them cannot be.
+        """Raise before the first file is written if one cannot be.
 
         Raises:
             PatchRefused: a file or its folder is not writable.
@@ -354,7 +357,7 @@ class PatchedFiles:
                 )
 
     def write(self) -> None:
-        """Replace the files, each at once, with the rights that they have.
+        """Replace the files atomically, keeping their modes.
 
         Raises:
             PatchRefused: one cannot be written.
@@ -374,7 +377,7 @@ class PatchedFiles:
                     file.chmod(stat.S_IMODE(mode))
 
     def _drop_empty(self, folder: Path) -> None:
-        """git knows no empty folder, so one that a patch made goes with its last file."""
+        """Remove folders that a patch created and that are empty now."""
         with contextlib.suppress(OSError):
             while folder != self._root:
                 folder.rmdir()
@@ -385,7 +388,7 @@ class PatchedFiles:
 
 
 class DoesNotApply(Exception):
-    """The change does not fit the file; the text is git's."""
+    """The change does not fit the file; the message is git's."""
 
 
 def apply_section(
@@ -395,7 +398,7 @@ def apply_section(
     reverse: bool = False,
     on_moved: Callable[[str], None] = lambda line: None,
 ) -> bytes | None:
-    """Return what git makes of the file's content; None is no file. One whose lines end in CRLF keeps that.
+    """Apply a section to a file's content by git; None is no file. Line ends in CRLF are kept.
 
     Args:
         content: the file as it is.
@@ -421,7 +424,7 @@ def apply_section(
         for line in _OFFSET.findall(_git(root, reverse)):
             on_moved(line)
         result = file.read_bytes() if file.exists() else None
-    if result == plain:  # git leaves out, with exit code 0, what it takes to be outside of its folder
+    if result == plain:  # git skips, with exit code 0, paths that it considers outside of its folder
         raise DoesNotApply("git apply changed nothing")
     return result.replace(b"\n", b"\r\n") if crlf and result is not None else result
 
@@ -442,7 +445,7 @@ def _git(root: Path, reverse: bool) -> str:
 
 
 def _outside_of_git(environ: Mapping[str, str], root: Path) -> Iterator[tuple[str, str]]:
-    """Yield the environment without what git sets inside a hook, and with a border above the folder."""
+    """Yield the environment without git's variables for hooks, and with a ceiling above the folder."""
     for name, value in environ.items():
         if not name.startswith("GIT_") or name == "GIT_EXEC_PATH":
             yield name, value
@@ -451,12 +454,12 @@ def _outside_of_git(environ: Mapping[str, str], root: Path) -> Iterator[tuple[st
 
 
 def _is_crlf(content: bytes) -> bool:
-    """Return whether every line ends in CRLF; a file of both kinds is taken as it is."""
+    """Say whether every line ends in CRLF; a file with mixed line ends is used unchanged."""
     return b"\r\n" in content and content.count(b"\n") == content.count(b"\r\n")
 
 
 def fits(content: bytes | None, section: Section, *, reverse: bool = False) -> bool:
-    """Return whether git takes the change, forward or back."""
+    """Say whether git can apply or reverse the change."""
     try:
         apply_section(content, section, reverse=reverse)
     except DoesNotApply:

@@ -1,4 +1,4 @@
-"""Decide which changes to the source a build gets, and why: those of the rows, and the user's own."""
+"""Choose the patches of a build, with reasons: those of rows, and the user's own."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from torchbuild_tasks.text.words import first_few
 
 LAUNCH_BOUNDS = "launch-bounds"
 
-PATCH_RECORD: Final = "patches.json"  # in the tool's folder of a checkout: the patches that were applied
+PATCH_RECORD: Final = "patches.json"  # in the tool's folder of a checkout: the record of applied patches
 
 
 def choose_patches(question: Question) -> tuple[Patch, ...]:
-    """Return the patches of this build in the order of their use: ours, then the user's by name."""
+    """Return the patches of this build in the order of application: ours, then the user's by name."""
     if question.given("no_patches"):
         return ()
     return (*_of_rows(question), *(_own(patch) for patch in question.facts.patches))
@@ -37,7 +37,7 @@ def _own(patch: OwnPatch) -> Patch:
 
 
 def check_patches(question: Question) -> tuple[Finding, ...]:
-    """Return what will be changed in the source, what cannot be, and whether git, which does it, is there."""
+    """Return findings about the patches: those to apply, unusable ones, a missing git."""
     chosen = choose_patches(question)
     if not chosen:
         return ()
@@ -62,7 +62,7 @@ def _fine(chosen: tuple[Patch, ...]) -> Iterator[Finding]:
 
 
 def _broken(question: Question) -> Iterator[Finding]:
-    """Yield the user's own files that are not patches of a checkout, and names that stand for two of them."""
+    """Yield findings about the user's unusable patches, and about equal names."""
     from torchbuild_tasks.text.diffs import problem
 
     paths: dict[str, str] = {}
@@ -83,7 +83,7 @@ def _applies(question: Question, row: PatchRow) -> bool:
 
 
 def _needs(question: Question, needs: str) -> bool:
-    """Return whether the machine is one that the row means."""
+    """Say whether the row is for this machine."""
     if needs == LAUNCH_BOUNDS and is_cuda(question):
         known = _board(question)
         return known is not None and known.launch_bounds

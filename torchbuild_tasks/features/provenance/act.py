@@ -1,4 +1,4 @@
-"""Finish a built wheel: put its bill of materials into it, and beside it the statement of how it was made."""
+"""Finish a built wheel: add its bill of materials, and write its statement of provenance."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _BLOCK: Final = 1 << 20
 
 
 def finish_wheel(work: Work) -> Work:
-    """Put the bill of materials into the wheel that was just built; where asked, write the same bytes again.
+    """Add the bill of materials to the built wheel; if requested, normalise it to reproducible bytes.
 
     Raises:
         BuildFailed: the wheel is none, or the disk is full.
@@ -69,21 +69,21 @@ def finish_wheel(work: Work) -> Work:
 
 
 def _lead_from_here(archive: zipfile.ZipFile, root: str) -> dict[str, bytes]:
-    """Return the CMake files of a wheel that name the checkout, with paths from themselves instead."""
+    """Return the CMake files of a wheel that name the checkout, with relative paths instead."""
     texts = {name: archive.read(name) for name in archive.namelist() if name.endswith(".cmake")}
     moved = {name: lead_from_here(name, text, root) for name, text in texts.items()}
     return {name: text for name, text in moved.items() if text != texts[name]}
 
 
 def _of(archive: zipfile.ZipFile) -> tuple[str, str]:
-    """Return the name of a wheel's .dist-info, and the version in it."""
+    """Return the name of a wheel's .dist-info, and its version."""
     name = next(name for name in archive.namelist() if name.endswith(".dist-info/RECORD"))
     info = name.rpartition("/")[0]
     return info, info.removesuffix(".dist-info").partition("-")[2]
 
 
 def rewrite(wheel: Path, added: Mapping[str, bytes], epoch: int | None) -> None:
-    """Write a wheel again with these files, and its RECORD with them.
+    """Write a wheel again with these files added, and its RECORD.
 
     Args:
         wheel, added: its file; what comes into it, by name.
@@ -124,7 +124,7 @@ def _member(
 ) -> zipfile.ZipInfo:
     info = zipfile.ZipInfo(name, time)
     info.compress_type = zipfile.ZIP_DEFLATED
-    info.create_system = 3  # Unix, also where it is written elsewhere
+    info.create_system = 3  # Unix, on every system
     info.external_attr = (stat.S_IFREG | (0o755 if executable else 0o644)) << 16
     return info
 
@@ -135,7 +135,7 @@ def _time(epoch: int | None) -> tuple[int, int, int, int, int, int]:
 
 
 def _record(text: str, added: Mapping[str, bytes], own: str, *, sort: bool) -> str:
-    """Return RECORD with what was added; its own line is the last."""
+    """Return RECORD with the added files; its own line is the last."""
     rows = [row for row in csv.reader(text.splitlines()) if row and row[0] not in (*added, own)]
     rows += [list(record_row(name, data)) for name, data in sorted(added.items())]
     out = io.StringIO()
@@ -143,11 +143,11 @@ def _record(text: str, added: Mapping[str, bytes], own: str, *, sort: bool) -> s
     return out.getvalue()
 
 
-# ---------------- beside it
+# ---------------- statements
 
 
 def write_statement(root: Path, work: Work) -> Path | None:
-    """Write the statement of the wheel's provenance beside it, signed where a key is given.
+    """Write the statement of the wheel's provenance next to it, signed if a key is given.
 
     Raises:
         PackageRefused: it cannot be written, or the key signs nothing.
@@ -169,7 +169,7 @@ def write_statement(root: Path, work: Work) -> Path | None:
 
 
 def write_package_statement(wheel: Path, package: Path, order: Mapping[str, Any], key: str | None) -> str:
-    """Write the statement of a package that was made of a wheel, if that wheel has one; sign it with a key.
+    """Write the statement of a package from a wheel, if that wheel has one; sign it with a key.
 
     Returns:
         why there is none, "" where it was written.
@@ -198,7 +198,7 @@ def write_package_statement(wheel: Path, package: Path, order: Mapping[str, Any]
 
 
 def sign(path: Path, key: Path) -> None:
-    """Sign a file with an SSH key; FILE.sig lies beside it. ssh-agent is asked where it has the key.
+    """Sign a file with an SSH key, by ssh-agent if it has the key, into FILE.sig.
 
     Raises:
         PackageRefused: ssh-keygen is missing or could not.
@@ -215,7 +215,7 @@ def sign(path: Path, key: Path) -> None:
 
 
 def require_key(text: str, product: str, instead: str) -> None:
-    """Check that there will be something to sign, and that the key is there, before an hour is spent.
+    """Check that there will be something to sign, and that the key exists, before the build.
 
     Args:
         text: what --sign says.

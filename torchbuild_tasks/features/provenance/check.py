@@ -1,4 +1,4 @@
-"""Hold a wheel to the statement beside it: the hash, what is in it, the commit, the signature."""
+"""Check a wheel against its statement: the hash, the content, the commit, the signature."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _SIGNED: Final = re.compile(r'^Good "[^"]*" signature (?:for (?P<who>.*) )?with 
 
 
 def check_wheel(wheel: Path, signers: Path | None) -> tuple[CheckResult, ...]:
-    """Return what each check of a wheel and its statement says.
+    """Return the result of each check of a wheel and its statement.
 
     Args:
         wheel: its file; the statement lies beside it.
@@ -89,7 +89,7 @@ def _result(check: str, passed: bool, detail: str, problem: str) -> CheckResult:
 
 
 def _wrong_members(wheel: Path) -> str:
-    """Name the files that differ from RECORD, or stand in only one of the two."""
+    """Return the files that differ from RECORD, or are in only one of the two."""
     with zipfile.ZipFile(wheel) as archive:
         record = next(name for name in archive.namelist() if name.endswith(".dist-info/RECORD"))
         lines = read_member(archive, record).decode().splitlines()
@@ -109,7 +109,7 @@ def _wrong_members(wheel: Path) -> str:
 
 
 def _sources(wheel: Path, statement: Any) -> Iterator[CheckResult]:
-    """Hold the commits of the statement to what the wheel says of itself and of its parts."""
+    """Compare the commits of the statement with those in the wheel and its bill of materials."""
     depends = statement["predicate"].get("buildDefinition", {}).get("resolvedDependencies", ())
     commits = {
         each.get("name"): each["digest"]["gitCommit"]
@@ -139,7 +139,7 @@ def _sources(wheel: Path, statement: Any) -> Iterator[CheckResult]:
 
 
 def _signature(path: Path, signers: Path | None) -> CheckResult:
-    """Say who has signed the statement, and whether that counts."""
+    """Return who signed the statement, and whether the signature is valid."""
     signature = path.with_name(path.name + SIGNATURE)
     if not signature.is_file():
         if signers:

@@ -1,4 +1,4 @@
-"""Say how a wheel was made, as a statement of in-toto with SLSA's predicate; name licences by their texts."""
+"""Format the provenance of a wheel as an in-toto statement with SLSA's predicate; identify licences."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from torchbuild_tasks.model.record import Manifest
 
 HOME: Final = "https://github.com/torchbuild/torchbuild-tasks"
 BUILD_TYPE: Final = f"{HOME}/blob/main/docs/provenance.md#build-type"
-# Who vouches is the machine's user: no service built it, so it is level 1 of SLSA's build track.
+# The machine's user attests it, not a build service, so it is level 1 of SLSA's build track.
 BUILDER: Final = f"{HOME}/blob/main/docs/provenance.md#builder"
 STATEMENT: Final = "https://in-toto.io/Statement/v1"
 PREDICATE: Final = "https://slsa.dev/provenance/v1"
@@ -22,23 +22,23 @@ SUFFIX: Final = ".provenance.json"  # behind the wheel's name
 
 
 class Licence(msgspec.Struct, frozen=True, kw_only=True):
-    """A licence's file: its path in the checkout, and its SPDX identifier, "" where no row knows the text."""
+    """A licence file: its path in the checkout, and its SPDX identifier, "" if unknown."""
 
     file: str
     id: str = ""
 
 
 def identify_licence(text: str, rows: Iterable[LicenceRow]) -> str:
-    """Return the SPDX identifier of the first row whose words all stand in the text, else ""."""
+    """Return the SPDX identifier of the first row whose words are all in the text, else ""."""
     plain = " ".join(text.lower().split())
     return next((row.id for row in rows if all(words in plain for words in row.says)), "")
 
 
-# ---------------- how it was made
+# ---------------- the statement
 
 
 def statement(manifest: Manifest, wheel: str, digest: str, manifest_digest: str) -> str:
-    """Return the statement of a wheel's provenance, made from the manifest of its build.
+    """Return the statement of a wheel's provenance, from the manifest of its build.
 
     Plain JSON: in-toto-attestation 0.9 wraps the same four keys in protobuf, which every build would import,
     and checks no more than that they are there.
@@ -72,7 +72,7 @@ def statement(manifest: Manifest, wheel: str, digest: str, manifest_digest: str)
 def package_statement(
     built: Any, wheel: str, digest: str, made_of: tuple[str, str], order: Mapping[str, Any]
 ) -> str:
-    """Return the statement of a package: that of the wheel it was made of, and how it was made of it.
+    """Return the statement of a package: that of its wheel, and the step of packaging.
 
     Args:
         built: the statement of that wheel.
@@ -102,7 +102,7 @@ def _time(text: str | None) -> str:
 
 
 def _dependencies(manifest: Manifest) -> Iterator[dict[str, Any]]:
-    """Yield what the build was made from, as ResourceDescriptors of in-toto."""
+    """Yield the inputs of the build as in-toto ResourceDescriptors."""
     for each in manifest.repositories:
         if each.commit:
             source: dict[str, Any] = {"name": each.path or "torch", "digest": {"gitCommit": each.commit}}

@@ -1,4 +1,4 @@
-"""Look at the licences of a checkout and its submodules, and at the statement beside a wheel."""
+"""Look at the licences of a checkout and its submodules, and at the statement of a wheel."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _TOO_LONG: Final = 1 << 20  # bytes
 
 
 def look_at_licences(root: Path, path: str, rows: Iterable[LicenceRow]) -> tuple[Licence, ...]:
-    """Return what the files of licences say that lie at the top of a repository, by name."""
+    """Return the texts of the licence files at the top of a repository, by name."""
     rows, licences = tuple(rows), []
     for file in sorted((root / path).iterdir()):
         if file.name.lower().startswith(_NAMES) and file.is_file() and file.stat().st_size < _TOO_LONG:
@@ -28,7 +28,7 @@ def look_at_licences(root: Path, path: str, rows: Iterable[LicenceRow]) -> tuple
 
 
 def read_statement(path: Path) -> Any:
-    """Return what a statement of provenance says, as JSON has it.
+    """Return a statement of provenance as JSON.
 
     Raises:
         PackageRefused: it is not one.

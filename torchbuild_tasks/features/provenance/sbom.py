@@ -1,4 +1,4 @@
-"""Say what a wheel is made of, as CycloneDX: torch, its submodules, their commits and licences."""
+"""Format a wheel's bill of materials as CycloneDX: torch, its submodules, their commits and licences."""
 
 from __future__ import annotations
 
@@ -113,7 +113,7 @@ def edit_sbom(text: str, version: str, libraries: Iterable[str]) -> str:
 
 
 def _licences(licences: Iterable[Licence]) -> list[DisjunctiveLicense]:
-    """Return each licence once, one that no row knows by the name of its file."""
+    """Return each licence once, an unknown one by its file name."""
     known = dict.fromkeys(each.id or each.file for each in licences)
     ids = {each.id for each in licences}
     return [

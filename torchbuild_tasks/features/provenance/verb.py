@@ -1,4 +1,4 @@
-"""`verify --provenance`: say of a wheel what the statement beside it promises, point by point."""
+"""`verify --provenance`: check a wheel against its statement, point by point."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Send packages to a folder or an index: whole files, those that are there are left, none is replaced."""
+"""Publish packages to a folder or an index; existing files are never replaced."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ _TYPES: Final = "application/vnd.pypi.simple.v1+json, text/html;q=0.5"
 
 
 def look_at_file(path: Path) -> File:
-    """Return what a package is.
+    """Return the facts of a package.
 
     Raises:
         PackageRefused: it is not a package, or is damaged.
@@ -54,7 +54,7 @@ def look_at_file(path: Path) -> File:
     try:
         project, version = _subdir_of(path) if path.suffix == CONDA else project_of(path.name)
         if path.suffix == CONDA:
-            pass  # all that a channel says of it is read from it there
+            pass  # a channel's metadata is read from the file there
         elif path.suffix == ".whl":
             with zipfile.ZipFile(path) as archive:
                 name = next(each for each in archive.namelist() if each.endswith(".dist-info/METADATA"))
@@ -84,7 +84,7 @@ def look_at_file(path: Path) -> File:
 
 
 def _subdir_of(path: Path) -> tuple[str, str]:
-    """Return the folder of a channel that a conda package belongs into ("linux-64"), and its version."""
+    """Return the channel's folder of a conda package ("linux-64"), and its version."""
     need("rattler", "A channel is written with py-rattler", "conda")
     from rattler import IndexJson
     from rattler.exceptions import ExtractError, IoError
@@ -99,7 +99,7 @@ def _subdir_of(path: Path) -> tuple[str, str]:
 
 
 def need(module: str, what: str, extra: str) -> None:
-    """Refuse to go on without a module of an extra.
+    """Raise if a module of an extra is missing.
 
     Raises:
         PackageRefused: this Python does not have it.
@@ -116,14 +116,14 @@ def need(module: str, what: str, extra: str) -> None:
 
 
 def files_in(folder: Path, project: str) -> tuple[File, ...]:
-    """Return the packages of a project that a folder index has."""
+    """Return the packages of a project in a folder index."""
     place = folder / project
     paths = sorted(place.iterdir()) if place.is_dir() else []
     return tuple(look_at_file(path) for path in paths if path.name.endswith(_ENDS))
 
 
 def publish_to_folder(folder: Path, steps: Sequence[tuple[Path, Step]], report: Reporter) -> None:
-    """Copy packages into a folder index and write its pages, the last once all files are there.
+    """Copy packages into a folder index, then write its pages.
 
     Raises:
         PackageRefused: it cannot be written.
@@ -152,7 +152,7 @@ def publish_to_folder(folder: Path, steps: Sequence[tuple[Path, Step]], report: 
 
 
 def _index_channel(folder: Path) -> None:
-    """Write repodata.json of each folder of a channel; one without noarch is none."""
+    """Write repodata.json of each folder of a channel, which must include noarch."""
     import asyncio
 
     from rattler.index import index_fs
@@ -162,7 +162,7 @@ def _index_channel(folder: Path) -> None:
 
 
 def _copy(source: Path, place: Path, file: File) -> None:
-    """Copy a file whole: under another name, checked, then moved; what a killed run left is written over."""
+    """Copy a file atomically: under a temporary name, check it, then move it."""
     place.parent.mkdir(parents=True, exist_ok=True)
     if place.exists():  # since it was looked at
         raise PackageRefused(f"{place} exists by now, and nothing is overwritten.")
@@ -192,7 +192,7 @@ def _write(path: Path, data: bytes) -> None:
 
 
 def files_at(url: str, index: str, projects: Sequence[str]) -> dict[str, str]:
-    """Return the files of projects that an index has, with their hashes.
+    """Return the files of projects in an index, with their hashes.
 
     Args:
         url: where packages are sent; the login of the environment is for its host alone.
@@ -228,7 +228,7 @@ def files_at(url: str, index: str, projects: Sequence[str]) -> dict[str, str]:
 
 
 def publish_to_index(url: str, path: Path, report: Reporter) -> None:
-    """Send one package with twine: its login is the environment's, or the keyring's.
+    """Upload one package with twine; its login is from the environment or the keyring.
 
     Raises:
         PackageRefused: twine is missing, or the index refuses the file.

@@ -1,4 +1,4 @@
-"""Decide what of a set of packages goes to an index, and what the pages of a folder index say."""
+"""Decide which packages to send to an index, and format the pages of a folder index."""
 
 from __future__ import annotations
 
@@ -44,14 +44,14 @@ class File(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Step(msgspec.Struct, frozen=True, kw_only=True):
-    """What happens to a file: it is sent, or is there already with the same bytes."""
+    """One step: a file is sent, or is there already with the same bytes."""
 
     file: File
     what: Literal["send", "there"]
 
 
 def project_of(name: str) -> tuple[str, str]:
-    """Return the project and the version that the name of a wheel or a source distribution says.
+    """Return the project and the version in the name of a wheel or a source distribution.
 
     Raises:
         PackageRefused: it is neither.
@@ -69,7 +69,7 @@ def project_of(name: str) -> tuple[str, str]:
 
 
 def steps(files: Sequence[File], there: Mapping[str, str], place: str) -> tuple[Step, ...]:
-    """Return what is to be done with each file.
+    """Return the step for each file.
 
     Args:
         files: what is to be published.
@@ -100,7 +100,7 @@ def steps(files: Sequence[File], there: Mapping[str, str], place: str) -> tuple[
 
 
 def check_address(url: str, files: Sequence[File]) -> None:
-    """Refuse an address that a login stands in or would be read from on the way, and what PyPI refuses.
+    """Refuse an address with a login or without encryption, and one that PyPI refuses.
 
     Raises:
         UsageError: the address.
@@ -130,7 +130,7 @@ def check_address(url: str, files: Sequence[File]) -> None:
 
 
 def too_large(url: str, files: Sequence[File], limits: Sequence[IndexLimitRow]) -> tuple[str, ...]:
-    """Say which files the index at an address is not known to take; it may have been asked for more."""
+    """Return the files above the known limit of the index at an address, which may have been raised."""
     host = urlsplit(url).hostname
     return tuple(
         f"{file.name} is {size_text(file.size)}, more than the {size_text(limit.size)} of {limit.place}"
@@ -141,7 +141,7 @@ def too_large(url: str, files: Sequence[File], limits: Sequence[IndexLimitRow]) 
 
 
 def index_address(url: str) -> str:
-    """Return where what was sent to an address is read: PyPI's two hosts, else simple/ below it."""
+    """Return the index for reading files sent to an address: PyPI's two hosts, else simple/ below it."""
     host = urlsplit(url).hostname
     if host in PYPI:
         return f"https://{'pypi.org' if host == PYPI[0] else host}/simple/"

@@ -1,4 +1,4 @@
-"""`publish`: send packages to a folder that pip reads, or to an index; never over what is there."""
+"""`publish`: send packages to a folder that pip reads, or to an index; existing files are never replaced."""
 
 from __future__ import annotations
 
@@ -43,13 +43,13 @@ class PublishRequest(BuildRequest):
 
 
 def run(request: PublishRequest, report: Reporter) -> Outcome:
-    """Send packages to a folder index or to an index, after showing what would be sent."""
+    """Send packages to a folder or an index, after showing what would be sent."""
     planned, sent = send(request, report)
     return _outcome(request, planned, sent=sent)
 
 
 def send(request: PublishRequest, report: Reporter) -> tuple[tuple[Step, ...], bool]:
-    """Decide what goes there, ask, and send it; return what was planned, and whether it was done."""
+    """Decide what to send, ask, and send it; return the plan, and whether it was carried out."""
     from torchbuild_tasks.catalog import load_catalog
     from torchbuild_tasks.features.publish import act
     from torchbuild_tasks.features.publish.choose import check_address, steps, too_large
@@ -81,7 +81,7 @@ def send(request: PublishRequest, report: Reporter) -> tuple[tuple[Step, ...], b
         if sent and not (request.yes or report.confirm(f"Publish {len(sent)} files to {place}?")):
             raise PackageRefused("Nothing was sent.", next_step="Add --yes to send what is listed.")
         if online:
-            # The largest first: what an index does not take is refused before anything else is there.
+            # The largest first: an index refuses too large files before any other is there.
             pairs = zip(paths, planned, strict=True)
             for path, step in sorted(pairs, key=lambda pair: -pair[1].file.size):
                 if step.what == "send":
@@ -92,7 +92,7 @@ def send(request: PublishRequest, report: Reporter) -> tuple[tuple[Step, ...], b
 
 
 def _packages(request: PublishRequest) -> list[Path]:
-    """Return the files that are named, else the packages of the checkout."""
+    """Return the named files, else the packages of the checkout."""
     if request.file:
         paths = [*dict.fromkeys(Path(each).expanduser().absolute() for each in request.file)]
         if missing := [str(path) for path in paths if not path.is_file()]:

@@ -1,4 +1,4 @@
-"""Build a helper from source, pack it as upstream packs its own, and write the row that takes it.
+"""Build a helper from source, pack it like upstream's archives, and write its row.
 
 Everything happens in a folder of the store that is named by what is built: a run that was killed is gone on
 with by the same command. The source is a copy, whole or not there; the archive is moved to its place last.
@@ -52,7 +52,7 @@ _LINES: Final = 30
 
 
 class Built(msgspec.Struct, frozen=True, kw_only=True):
-    """The archive, the file with the row that takes it, and that row."""
+    """The archive, the file with its row, and that row."""
 
     archive: str
     row_file: str
@@ -60,7 +60,7 @@ class Built(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Job(msgspec.Struct, frozen=True, kw_only=True):
-    """One build: the order, its source and how that is built, the folder for it, where the archive goes."""
+    """One build: the order, its source and recipe, its folder, the folder for the archive."""
 
     order: Order
     source: Path
@@ -87,7 +87,7 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def prepare(order: Order, catalog: Catalog, fetching: Fetching, out: str | None, report: Reporter) -> Job:
-    """Have the source, and say all that follows from what it is; nothing of it is changed.
+    """Fetch the source, and return the job for it; the source is not changed.
 
     Raises:
         DownloadFailed, HashRefused, ArchiveRefused, SourceError: the source is not available.
@@ -119,7 +119,7 @@ def prepare(order: Order, catalog: Catalog, fetching: Fetching, out: str | None,
 
 
 def name_missing(order: Order, fetching: Fetching) -> str:
-    """Return where the source would be got from; empty where it is here."""
+    """Return the address of a source that must be fetched; empty if it is here."""
     if order.path:
         return ""
     if order.url:
@@ -136,7 +136,7 @@ def _clone_folder(order: Order, fetching: Fetching) -> Path:
 
 
 def _get_source(order: Order, fetching: Fetching, report: Reporter) -> tuple[Path, str]:
-    """Return the folder of the source, and what tells this source from another."""
+    """Return the folder of the source, and its fingerprint."""
     row = order.row
     if order.path:
         folder = Path(order.path).expanduser().absolute()
@@ -156,7 +156,7 @@ def _get_source(order: Order, fetching: Fetching, report: Reporter) -> tuple[Pat
         git = Git(folder=folder, config=git_settings(fetching.git_mirrors))
         ways = f"Name a folder that has it: torchbuild helpers build {row.name}=PATH, or {row.name}=URL@REF"
         clone_source(git, order.url, order.ref, offline=fetching.net.offline, say=report.note, ways=ways)
-        files.state_dir(folder)  # by which `helpers prune` knows it
+        files.state_dir(folder)  # by which `helpers prune` recognises it
         return folder, f"{order.url}@{order.ref} {git.run('rev-parse', 'HEAD')}"
     artifact = order.artifact
     assert artifact is not None  # there is neither a folder nor an address
@@ -166,7 +166,7 @@ def _get_source(order: Order, fetching: Fetching, report: Reporter) -> tuple[Pat
 
 
 def build(job: Job, plan: BuildPlan | None, report: Reporter) -> Built:
-    """Build, lay out and pack; what is there already is only named.
+    """Build and pack, unless the archive exists.
 
     `plan` is torch's, in whose environment it is built; None: in ours.
 
@@ -199,7 +199,7 @@ def build(job: Job, plan: BuildPlan | None, report: Reporter) -> Built:
 
 
 def _compile(job: Job, runner: _Runner, report: Reporter) -> None:
-    """Have the library in the build tree; Ninja goes on with what a run before has compiled."""
+    """Compile the library; Ninja continues an earlier run."""
     _copy_source(job, runner, report)
     for id in bring(job.tree, job.patches).applied:
         because = next(patch.because for patch in job.patches if patch.id == id)
@@ -211,7 +211,7 @@ def _compile(job: Job, runner: _Runner, report: Reporter) -> None:
 
 
 def _find_built(job: Job) -> Built | None:
-    """Return what an earlier run has made of the same, with the hash that it had then."""
+    """Return an earlier run's archive of the same inputs, if its hash is unchanged."""
     try:
         row = read_text(job.row_file)
         same = f'helpers build, {job.note.key}"' in row and f'"{hash_file(job.archive)}"' in row
@@ -231,7 +231,7 @@ def _environment(job: Job, plan: BuildPlan | None) -> Mapping[str, str]:
 
 
 class _Runner:
-    """Runs the commands of one build into its log, and says what failed."""
+    """Runs the commands of one build with their output in its log."""
 
     def __init__(self, job: Job, environ: Mapping[str, str], log: Log, report: Reporter) -> None:
         self._name = job.note.helper
@@ -254,7 +254,7 @@ class _Runner:
 
 
 def _copy_source(job: Job, runner: _Runner, report: Reporter) -> None:
-    """Have a copy of the source with all its precisions; it gets its name when it is whole."""
+    """Copy the source and generate all precisions; the copy is renamed when it is complete."""
     if job.tree.is_dir():
         return
     recipe = job.recipe
@@ -271,7 +271,7 @@ def _copy_source(job: Job, runner: _Runner, report: Reporter) -> None:
 
 
 def _pack(job: Job) -> Built:
-    """Lay out what was built as upstream's archives are, pack it, and write its row beside it."""
+    """Pack the built library in the layout of upstream's archives, and write its row."""
     package = job.folder / "package"
     discard(package)
     with files.translate_errors(SourceError, package):

@@ -1,4 +1,4 @@
-"""Decide which helper is built from source, of which source, for what, how, and what it is called."""
+"""Decide the build of a helper from source: source, target, recipe, and the archive's name."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 class Order(msgspec.Struct, frozen=True, kw_only=True):
-    """The thing to build: the helper's row, where its source is (a folder, else a git address), and for what.
+    """The order for a build: the helper's row, its source (a folder, else a git address), its target.
 
     `because` says that this torch profits. `configuration` is release or debug, `system` "linux x86_64".
     """
@@ -42,7 +42,7 @@ class Order(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def arch_words(self) -> tuple[str, ...]:
-        """Return the architectures as --arch has them."""
+        """Return the architectures in the form of --arch."""
         return tuple(map(str, self.archs))
 
     @property
@@ -52,7 +52,7 @@ class Order(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def artifact(self) -> Artifact | None:
-        """Return the archive of the source, where it is neither a folder nor in git."""
+        """Return the archive of the source, if it is neither a folder nor in git."""
         if self.path or self.url:
             return None
         row = self.row
@@ -68,7 +68,7 @@ class Order(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def make_order(question: Question, word: str) -> Order:
-    """Return what `helpers build WORD` builds for the planned torch.
+    """Return the order of `helpers build WORD` for the planned torch.
 
     Raises:
         UsageError: there is no such recipe, or no CUDA in the plan.
@@ -99,7 +99,8 @@ def make_order(question: Question, word: str) -> Order:
 
 
 def _row(question: Question, name: str) -> HelperSourceRow:
-    rows, system = question.catalog.helper_source, question.facts.host.os
+    rows = question.catalog.helper_source
+    system = question.facts.host.os
     names = sorted({row.name for row in rows})
     if name not in names:
         raise UsageError(
@@ -113,7 +114,7 @@ def _row(question: Question, name: str) -> HelperSourceRow:
 
 
 def _profits(question: Question, name: str) -> str:
-    """Say why this torch is served by it; raises PlanRefused where it is not, unless insisted on."""
+    """Return why the planned torch uses the helper; raise PlanRefused if it does not, unless forced."""
     from torchbuild_tasks.plan.cuda.variables import needless
 
     switch = f"USE_{name.upper()}"
@@ -130,8 +131,8 @@ def _profits(question: Question, name: str) -> str:
     )
 
 
-# What counts of all that a plan of torch checks: not torch's own Python, submodules and packages, nor that
-# the helper itself is missing.
+# Findings of a torch plan that matter for a helper: not those about torch's Python, submodules and packages,
+# nor the missing helper itself.
 _COUNTS: Final = (
     *("compiler", "host-compiler", "toolset", "windows-sdk", "cuda-toolkit", "cuda-libc", "architectures"),
     *("arch", "noexec", "trust", "probe", "variable", "env-file"),
@@ -139,7 +140,7 @@ _COUNTS: Final = (
 
 
 def accept_compilers(plan: BuildPlan, name: str) -> BuildPlan:
-    """Return the plan when what a helper takes of it can work: compilers, CUDA, architectures, env file.
+    """Return the plan if its parts for a helper can work: compilers, CUDA, architectures, env file.
 
     Raises:
         PlanRefused: it cannot.
@@ -153,11 +154,11 @@ def accept_compilers(plan: BuildPlan, name: str) -> BuildPlan:
     return plan
 
 
-# ---------------- how a source is built
+# ---------------- recipes
 
 
 def choose_recipe(catalog: Catalog, name: str, cmake: str, place: str) -> RecipeRow:
-    """Return how a source is built, by what its CMakeLists.txt reads.
+    """Return the recipe of a source, by the variables in its CMakeLists.txt.
 
     Raises:
         UsageError: none of the recipes is for it.
@@ -174,7 +175,7 @@ def choose_recipe(catalog: Catalog, name: str, cmake: str, place: str) -> Recipe
 
 
 def spell_archs(recipe: RecipeRow, archs: tuple[Arch, ...]) -> str:
-    """Return the architectures as a recipe's CMake has them: a cubin each, and PTX where it is asked for."""
+    """Return the architectures in a recipe's form: machine code for each, and PTX if requested."""
     words = []
     for arch in archs:
         code = f"{arch.capability.major}{arch.capability.minor}{arch.capability.kind}"
@@ -192,12 +193,12 @@ def configure_argv(order: Order, recipe: RecipeRow, source: str, build: str) -> 
 
 
 def build_argv(order: Order, recipe: RecipeRow, build: str) -> tuple[str, ...]:
-    """Return the command that compiles it, and none of the testers that belong to `all`."""
+    """Return the command that compiles the library, without the tests in `all`."""
     return ("cmake", "--build", build, "--target", recipe.target, "--parallel", order.jobs)
 
 
 def choose_source_patches(catalog: Catalog, order: Order, version: str) -> tuple[Patch, ...]:
-    """Return what is changed in this version of the source for this CUDA."""
+    """Return the patches of this version of the source for this CUDA."""
     return tuple(
         Patch(id=row.id, diff=row.text, because=row.because)
         for row in catalog.patch
@@ -205,17 +206,17 @@ def choose_source_patches(catalog: Catalog, order: Order, version: str) -> tuple
     )
 
 
-# ---------------- what it is called, and the row that takes it
+# ---------------- the archive's name and row
 
 
 def archive_name(order: Order, version: str) -> str:
-    """Return the name that upstream's archives have: magma-cuda130-2.9.0-1.tar.bz2."""
+    """Return the archive's name, in upstream's form: magma-cuda130-2.9.0-1.tar.bz2."""
     digits = order.cuda.replace(".", "")
     return order.row.archive.format(version=version, cuda=digits, configuration=order.configuration)
 
 
 def make_note(order: Order, version: str, key: str) -> BuiltFor:
-    """Return the note inside of the archive: what it was built for."""
+    """Return the note inside of the archive: the target of its build."""
     return BuiltFor(
         helper=order.row.name,
         version=version,
@@ -228,7 +229,7 @@ def make_note(order: Order, version: str, key: str) -> BuiltFor:
 
 
 def row_text(order: Order, note: BuiltFor, url: str, sha256: str, size: int) -> str:
-    """Return the [[helper]] row of torchbuild.toml with which builds take the archive."""
+    """Return the [[helper]] row of torchbuild.toml for the archive."""
     os, _, arch = note.system.partition(" ")
     values: Mapping[str, object] = {
         "name": note.helper,

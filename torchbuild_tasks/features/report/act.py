@@ -1,4 +1,4 @@
-"""Write the report of the last build: one HTML page, and the same as a trace for Perfetto.
+"""Write the report of the last build: one HTML page, and a trace for Perfetto.
 
 Ninja's log is all that is needed. The manifest adds the stages, the history what changed, Ninja itself
 which step needs which; the page names what is missing.
@@ -44,7 +44,7 @@ PAGE: Final = "report.html"
 
 
 class ReportFiles(msgspec.Struct, frozen=True, kw_only=True):
-    """The files that were written, how many steps they show, and the notes that are on the page, too."""
+    """The written files, the number of steps in them, and the notes of the page."""
 
     page: Path
     trace: Path | None
@@ -123,7 +123,7 @@ def _report(
 
 
 def _steps(log: NinjaLog, manifest: Manifest | None, build_dir: Path) -> tuple[tuple[Step, ...], list[str]]:
-    """Return the steps of the recorded build, or else of Ninja's last run that made something.
+    """Return the steps of the recorded build, else of Ninja's last run that built something.
 
     Raises:
         UsageError: the log has no steps.
@@ -154,7 +154,7 @@ def _damage(log: NinjaLog, build_dir: Path) -> list[str]:
 
 
 def _manifest(path: Path) -> tuple[Manifest | None, list[str]]:
-    """Return the manifest of the last build; None with a note when there is none that can be read."""
+    """Return the manifest of the last build; None, with a note, if it cannot be read."""
     try:
         return read_manifest(read_bytes(path), str(path)), []
     except FileNotFoundError:
@@ -184,7 +184,7 @@ def _machine(facts: Facts) -> str:
 
 
 def _version(root: Path) -> str:
-    """Return the version in the checkout, where no manifest says what was built."""
+    """Return the version in the checkout, if there is no manifest."""
     with contextlib.suppress(OSError):
         return read_text(root / "version.txt").strip()[:40] or "of unknown version"
     return "of unknown version"

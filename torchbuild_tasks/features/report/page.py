@@ -1,4 +1,4 @@
-"""Write the report of a build as one HTML page: no network, no framework, and every name escaped.
+"""Format the report of a build as one HTML page, without network or framework; every name is escaped.
 
 The tables are whole without JavaScript; the script draws the timeline, sorts and finds.
 """
@@ -52,7 +52,7 @@ class Page(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Report(msgspec.Struct, frozen=True, kw_only=True):
-    """All that the page shows. Times are seconds, memory is bytes.
+    """The content of the page. Times are in seconds, memory in bytes.
 
     `stages` are the tool's own, with how each ended; `caches` what each compiler cache did, `hits` the
     compiles that one must have answered, by their times; `peaks` are the largest processes;
@@ -79,7 +79,7 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def part(self) -> bool:
-        """Say whether the build has not run to its end, so that no figure speaks of a whole one."""
+        """Say whether the build did not run to its end, so that its figures are incomplete."""
         return self.result not in ("ok", "")
 
 
@@ -170,14 +170,14 @@ def _this(report: Report) -> str:
 
 
 def _of_all(report: Report) -> str:
-    """Return what the wall time is of; stages that have not ended are not recorded."""
+    """Return the stages that the wall time includes, as text; unfinished ones are not recorded."""
     if report.part:
         return f"of a part: {report.result}"
     return f"of {took(sum(row[1] for row in report.stages))} in all" if report.stages else ""
 
 
 def _hits(report: Report, steps: int) -> tuple[str, str, str] | None:
-    """Return the caches' own figures, or else what the times show."""
+    """Return the caches' own hits, else those estimated from the times."""
     rates = [rate for each in report.caches if (rate := hit_rate(each)) is not None]
     if rates:
         hits = sum(sum(each.hits.values()) for each in report.caches)
@@ -282,7 +282,7 @@ def _kinds(steps: Sequence[Step]) -> str:
 
 
 def short_name(source: str, output: str) -> str:
-    """Return an output as a person knows it, relative to the checkout."""
+    """Return an output's path for display, relative to the checkout."""
     return short_path(output).removeprefix(f"{source.replace(chr(92), '/').rstrip('/')}/")
 
 
@@ -302,7 +302,7 @@ def _size(size: int) -> str:
 
 
 def cache_table(caches: Sequence[CacheReport], hits: int) -> str:
-    """Return the table of the compiler caches' own figures; without any, what the times show."""
+    """Return the table of the compiler caches' statistics, else the estimate from the times."""
     rows = [row for report in caches for row in _cache_rows(report)]
     if rows:
         table = html_table(("What", "#Hits", "#Misses"), rows)
@@ -317,7 +317,7 @@ def cache_table(caches: Sequence[CacheReport], hits: int) -> str:
 
 
 def _cache_rows(report: CacheReport) -> list[tuple[str, ...]]:
-    """Return rows by language; then what was not kept, with the reason, which has one number only."""
+    """Return rows by language, then rows for compiles that were not cached, by reason."""
     rows = []
     for language in sorted({*report.hits, *report.misses}):
         hits = report.hits.get(language, 0)
@@ -358,7 +358,7 @@ def builds_table(
 
 
 def changes_table(differences: Sequence[Difference], gone: int, source: str) -> str:
-    """Return the table of steps that took longer or less than the last time that they really ran."""
+    """Return the table of steps whose time changed since their last real run."""
     both = [(each, each.before, each.now) for each in differences]
     known = [(each, before, now) for each, before, now in both if before is not None and now is not None]
     new = sum(before is None for _, before, _ in both)
@@ -392,13 +392,13 @@ def changes_table(differences: Sequence[Difference], gone: int, source: str) -> 
 
 
 def script_json(value: object) -> str:
-    """Return JSON for a script element: nothing in it can end the element or begin markup."""
+    """Return JSON that is safe in a script element."""
     data = json.dumps(visible_value(value), separators=(",", ":"))
     return data.replace("&", "\\u0026").replace("<", "\\u003c").replace(">", "\\u003e")
 
 
 def took(seconds: float) -> str:
-    """Return seconds as a person reads them: 0.12 s, 12.3 s, 4:05 min, 1:02:03 h."""
+    """Return a duration for display: 0.12 s, 12.3 s, 4:05 min, 1:02:03 h."""
     if seconds < 9.95:
         return f"{seconds:.2f} s"
     if seconds < 99.95:
@@ -407,19 +407,19 @@ def took(seconds: float) -> str:
 
 
 def clock(seconds: float) -> str:
-    """Return a moment of the build, given in seconds: 4:05, 1:02:03."""
+    """Return a time of the build, in seconds, for display: 4:05, 1:02:03."""
     minutes, rest = divmod(round(seconds), 60)
     hours, minutes = divmod(minutes, 60)
     return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"
 
 
 def escape(words: str) -> str:
-    """Return words as HTML, for an element or an attribute."""
+    """Escape text for an HTML element or attribute."""
     return html.escape(visible(words), quote=True)
 
 
 def section(id: str, title: str, inside: str, control: str = "") -> str:
-    """Return a section with its head; `inside` and `control` (to the right of the head) are HTML already."""
+    """Return a section with its heading; `inside` and `control` (right of the heading) are HTML."""
     head = f'<h2 id="h-{id}">{escape(title)}</h2>'
     head = f'<div class="bar">{head}{control}</div>' if control else head
     return f'<section aria-labelledby="h-{id}">\n{head}\n{inside}\n</section>'
@@ -442,7 +442,7 @@ def html_table(heads: Sequence[str], rows: Iterable[Sequence[str]], *, sorts: st
 
 
 def paragraph(words: str) -> str:
-    """Return a paragraph in grey; nothing for no words."""
+    """Return a grey paragraph; empty for no text."""
     return f'<p class="note">{escape(words)}</p>' if words else ""
 
 
@@ -458,7 +458,7 @@ def name_cell(path: str) -> str:
 
 
 def number(words: str, value: object, kind: str = "") -> str:
-    """Return a cell with a number: the words that are read, and the value that sorts it."""
+    """Return a cell with a number: its text, and its value for sorting."""
     return f'<td class="{f"num {kind}".strip()}" data-value="{escape(str(value))}">{escape(words)}</td>'
 
 

@@ -1,4 +1,4 @@
-"""Write what CMake reads first in a build that gives the same bytes again."""
+"""Write the CMake file of a reproducible build."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def write_cmake_file(work: Work) -> Work:
 
 
 def write_cmake(plan: BuildPlan) -> None:
-    """Write the file that CMake reads behind project(Torch); an unchanged one is left alone."""
+    """Write the file that CMake includes after project(Torch); keep an unchanged one."""
     files.state_dir(Path(plan.source))
     path = Path(plan.inputs[f"variable {INCLUDE}"])
     data = _TEXT.read_bytes()

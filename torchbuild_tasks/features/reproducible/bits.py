@@ -1,4 +1,4 @@
-"""Explain file by file why two wheels, archives or libraries are not the same bytes: `compare --bits`."""
+"""Explain, file by file, why two wheels, archives or libraries differ: `compare --bits`."""
 
 from __future__ import annotations
 
@@ -29,8 +29,10 @@ _SECONDS: Final = 600.0
 _STRING: Final = re.compile(rb"[\x20-\x7e]{6,200}")
 _MOST: Final = 5  # strings or lines that are shown of one file
 _LARGEST: Final = 4 << 30  # bytes of a file that is looked into
-_MOST_LINES: Final = 40_000  # of a text: what difflib does with two takes the product of both
-_UNSAFE: Final = re.compile(r"[^A-Za-z0-9]")  # in a name that an archive may have from anybody
+_MOST_LINES: Final = 40_000  # lines of a text: difflib's time is the product of both
+_UNSAFE: Final = re.compile(
+    r"[^A-Za-z0-9]"
+)  # characters that are unsafe in the name of an untrusted archive's member
 _LONGEST: Final = 100
 _DIFFOSCOPE: Final = (
     *("--no-progress", "--exclude-directory-metadata", "recursive"),  # those of our own folders
@@ -39,7 +41,7 @@ _DIFFOSCOPE: Final = (
 
 
 class FileDifference(msgspec.Struct, frozen=True, kw_only=True):
-    """One file that is not the same: what about it, and what can be seen inside."""
+    """One file that differs: the kinds of difference, and details."""
 
     name: str
     what: str
@@ -47,7 +49,7 @@ class FileDifference(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Bits(msgspec.Struct, frozen=True, kw_only=True):
-    """Two files, their SHA-256, what differs, and what diffoscope says of it (None where it is not there)."""
+    """Two files, their SHA-256, the differences, and diffoscope's output (None if it is not installed)."""
 
     there: str
     here: str
@@ -56,7 +58,7 @@ class Bits(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def same(self) -> bool:
-        """Say whether they are the same bytes."""
+        """Say whether the bytes are equal."""
         return self.there == self.here
 
 
@@ -107,7 +109,7 @@ def _differences(there: Path, here: Path, scratch: Path) -> Iterator[FileDiffere
 
 
 def _headers(one: zipfile.ZipInfo, other: zipfile.ZipInfo) -> Iterator[FileDifference]:
-    """Compare what the archive says of a file, beside its content."""
+    """Compare the archive's metadata of a file."""
     headers: Mapping[str, tuple[object, object]] = {
         "time": (one.date_time, other.date_time),
         "mode": (oct(one.external_attr >> 16), oct(other.external_attr >> 16)),
@@ -122,7 +124,7 @@ def _headers(one: zipfile.ZipInfo, other: zipfile.ZipInfo) -> Iterator[FileDiffe
 
 
 def _content(name: str, one: bytes, other: bytes, scratch: Path) -> FileDifference:
-    """Say what is not the same in one file, and lay both out for diffoscope."""
+    """Return the difference of one file's content, and extract both for diffoscope."""
     for side, data in (("first", one), ("second", other)):
         path = scratch / side / f"_{_UNSAFE.sub('_', name)[-_LONGEST:]}"
         path.parent.mkdir(exist_ok=True)
@@ -141,7 +143,7 @@ def _content(name: str, one: bytes, other: bytes, scratch: Path) -> FileDifferen
 
 
 def _sections(one: bytes, other: bytes) -> str:
-    """Name the sections of two libraries that differ."""
+    """Return the names of the sections that differ between two libraries."""
     try:
         first, second = (
             {s.name: s.data() for s in ELFFile(io.BytesIO(d)).iter_sections()} for d in (one, other)
@@ -153,7 +155,7 @@ def _sections(one: bytes, other: bytes) -> str:
 
 
 def _strings(one: bytes, other: bytes) -> Iterator[str]:
-    """Yield texts that only one of them has: paths, names of temporary files, dates."""
+    """Yield strings that only one of them has: paths, names of temporary files, dates."""
     texts = [dict.fromkeys(match.decode() for match in _STRING.findall(data)) for data in (one, other)]
     for sign, mine, theirs in (("-", texts[0], texts[1]), ("+", texts[1], texts[0])):
         own = [text for text in mine if text not in theirs]
@@ -170,7 +172,7 @@ def _cause(text: str) -> str:
 
 
 def _diffoscope(scratch: Path) -> str | None:
-    """Return what diffoscope says of the files that differ in content; None where it is not installed."""
+    """Return diffoscope's output on the files that differ in content; None if it is not installed."""
     if not (scratch / "first").is_dir():
         return ""
     if (program := shutil.which("diffoscope")) is None:
@@ -185,7 +187,7 @@ def _diffoscope(scratch: Path) -> str | None:
 
 
 def bits_text(bits: Bits, names: tuple[str, str]) -> str:
-    """List what differs, file by file."""
+    """Return the differences, file by file."""
     if bits.same:
         return f"The same bytes: sha256 {bits.there}\n"
     head = f"- {names[0]}  sha256 {bits.there}\n+ {names[1]}  sha256 {bits.here}\n"

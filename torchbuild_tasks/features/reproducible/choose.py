@@ -1,4 +1,4 @@
-"""Decide what a build needs so that it gives the same bytes again, elsewhere and at another time."""
+"""Decide the settings of a reproducible build: equal bytes on other machines and at other times."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from torchbuild_tasks.values import replace
 INCLUDE: Final = "CMAKE_PROJECT_Torch_INCLUDE"
 MAPS: Final = "TORCHBUILD_PREFIX_MAPS"
 FILE: Final = "reproducible.cmake"  # in .torchbuild of the checkout
-# The first time that a zip can hold; taken where no commit says one.
+# The first time that a zip can hold; used without the time of a commit.
 FIRST: Final = 315_532_800  # seconds: 1980-01-01
 _ERROR: Final[Status] = "error"
 _WARN: Final[Status] = "warn"
@@ -23,19 +23,19 @@ _SHARED: Final = ("/usr/",)  # the same on every machine of a distribution: left
 
 
 def is_requested(question: Question) -> bool:
-    """Say whether the same bytes are asked for."""
+    """Say whether a reproducible build is requested."""
     return question.given("reproducible") is not None
 
 
 def is_reproducible(plan: BuildPlan) -> bool:
-    """Say whether a plan is for the same bytes."""
+    """Say whether a plan is reproducible."""
     return plan.inputs.get(f"variable {INCLUDE}", "").endswith(FILE)
 
 
 def repeat_choices(
     question: Question, python: Python | None, toolkit: str | None, cc: Choice | None
 ) -> tuple[Choice, ...]:
-    """Return the variables that such a build sets; `python` and `toolkit` lie in folders of this machine."""
+    """Return the variables of a reproducible build; `python` and `toolkit` are in folders of this machine."""
     if not is_requested(question):
         return ()
     epoch, because = _epoch(question)
@@ -66,7 +66,7 @@ def repeat_choices(
 
 
 def forced_flags(choices: Iterable[Choice]) -> tuple[Choice, ...]:
-    """Return of these what is added to a value of the user's, so that it stands over that value."""
+    """Return the flags that must be appended to the user's value, so that they take precedence."""
     return tuple(choice for choice in choices if choice.name == "CPPFLAGS")
 
 
@@ -78,7 +78,7 @@ def _epoch(question: Question) -> tuple[int, str]:
 
 
 def path_maps(question: Question, python: Python | None, toolkit: str | None) -> tuple[str, ...]:
-    """Return OLD=NEW for every folder of this machine, the longest last: compilers take the last fit."""
+    """Return OLD=NEW for every folder of this machine, the longest last: compilers use the last match."""
     store = question.facts.store
     include = (python.include if python else None) or ""
     named = {
@@ -92,7 +92,7 @@ def path_maps(question: Question, python: Python | None, toolkit: str | None) ->
 
 
 def lead_from_here(name: str, text: bytes, root: str) -> bytes:
-    """Return the text of a CMake file of a wheel with paths that lead from that file, not into the checkout.
+    """Return the text of a wheel's CMake file with relative paths instead of paths into the checkout.
 
     So `ATenConfig.cmake` of PyTorch names the folder of its headers (aten/src/ATen/CMakeLists.txt of 2.6.0).
     """
@@ -101,10 +101,11 @@ def lead_from_here(name: str, text: bytes, root: str) -> bytes:
 
 
 def check_repeat(question: Question, mode: str) -> tuple[Finding, ...]:
-    """Check that the same bytes can be had, and say what they hang on."""
+    """Return findings about whether the build can be reproducible, and on what that depends."""
     if not is_requested(question):
         return ()
-    tree, epoch = question.facts.tree, decide(question, "SOURCE_DATE_EPOCH")
+    tree = question.facts.tree
+    epoch = decide(question, "SOURCE_DATE_EPOCH")
     return tuple(
         Finding(id="reproducible", status=status, text=f"--reproducible: {text}", fix=fix)
         for applies, status, text, fix in (

@@ -1,4 +1,4 @@
-"""The `source` verb: does what its action says, and describes the checkouts that are there."""
+"""Run the actions of `source`, and describe checkouts."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from torchbuild_tasks.values import replace
 
 
 def run_source(task: Task, named: Path | None) -> SourceReport:
-    """Do what the action of the request says.
+    """Run the action of the request.
 
     Args:
         task: the action.
@@ -65,8 +65,8 @@ def _report_on(task: Task, root: Path) -> SourceReport:
 
 
 def _status(task: Task, named: Path | None) -> SourceReport:
-    if named is not None and not named.is_dir() and places.growing_folder(named).is_dir():
-        return SourceReport(action="status", unfinished=(str(places.growing_folder(named)),))
+    if named is not None and not named.is_dir() and places.temporary_checkout(named).is_dir():
+        return SourceReport(action="status", unfinished=(str(places.temporary_checkout(named)),))
     if named is not None:
         _require_folder(named)
         parent = (named.parent, *((task.store / places.SOURCES,)))
@@ -103,11 +103,11 @@ def _require_folder(named: Path | None) -> Path:
     )
 
 
-# ---------------- `source status`: what a checkout is, where it is from, and what is wrong with it
+# ---------------- `source status`: the kind, origin and problems of a checkout
 
 
 def describe(task: Task, root: Path, *, whole: bool = True) -> Checkout:
-    """Look at a checkout; `whole` also looks into every submodule for changes."""
+    """Look at a checkout; with `whole` also for changes in every submodule."""
     git = task.git(root)
     note = places.read_note(root)
     version = None
@@ -147,7 +147,7 @@ def _is_top(git: Git) -> bool:
 
 
 def _kind(git: Git) -> Kind:
-    """Return the kind; `.git` as a file means a worktree, or a submodule of a repository around it."""
+    """Return the kind of checkout; `.git` as a file means a worktree, or a submodule."""
     if (git.folder / ".git").is_dir():
         return "clone"
     around = git.output("rev-parse", "--show-superproject-working-tree")
@@ -163,7 +163,7 @@ def _at(git: Git) -> str:
 
 
 def _states(task: Task, git: Git, lacking: Lacking) -> tuple[ModuleState, ...]:
-    """Return every submodule; of those that hold nothing what the plan says."""
+    """Return the state of every submodule; of empty ones by the plan."""
     needed = task.needs(git.folder)
     states = {module.top: _state(git, module, needed) for module in submodules.walk(git)}
     for state in _empty(lacking):

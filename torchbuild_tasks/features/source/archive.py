@@ -1,4 +1,4 @@
-"""Checkouts without git: unpack a release archive, and fill in the submodules that one lacks."""
+"""Create checkouts without git: unpack a release archive, and add missing submodules."""
 
 from __future__ import annotations
 
@@ -49,11 +49,11 @@ def unpack_archive(task: Task, word: str, folder: Path | None) -> Path:
     if not places.is_free(target):
         raise SourceError(f"{target} is there already.", next_step="Name another folder: --source PATH")
     task.report.stage(f"unpack {archive.name} into {target}")
-    growing = places.make_growing_folder(target)
+    growing = places.make_temporary_checkout(target)
     outer = growing / "unpacked"
     with contextlib.ExitStack() as after, lock.hold(growing, "source get"), _remove_around(outer):
-        after.callback(places.remove_growing_folder, growing)
-        # A release that a distribution packs again lacks files that links of it name.
+        after.callback(places.remove_temporary_checkout, growing)
+        # An archive repacked by a distribution lacks targets of its links.
         unpack(archive, ARCHIVES[end], outer, tell=task.report.transfer, name=archive.name, dangling=True)
         tree = _tree(outer, archive)
         places.write_note(tree, places.Note(url=str(archive), word=word))
@@ -63,7 +63,7 @@ def unpack_archive(task: Task, word: str, folder: Path | None) -> Path:
 
 @contextlib.contextmanager
 def _remove_around(folder: Path) -> Iterator[None]:
-    """Have no such folder before, where a run was cut off, nor after."""
+    """Remove the temporary folder before the body (of an interrupted run), and after it."""
 
     def remove() -> None:
         with files.translate_errors(SourceError, folder):
@@ -101,7 +101,7 @@ def _links(outer: Path) -> Iterable[str]:
 
 
 def _stays(link: Path, tree: Path) -> bool:
-    """Say whether a link leads into the tree, which alone becomes the checkout."""
+    """Say whether a link stays inside of the tree, which becomes the checkout."""
     return link.resolve().is_relative_to(tree.resolve()) or not link.is_relative_to(tree)
 
 
@@ -110,15 +110,15 @@ def _has_submodules(tree: Path) -> bool:
     return any(any(folder.iterdir()) for folder in folders)
 
 
-# ---------------- submodules of a release without git, each at the commit that a row has
+# ---------------- submodules of a release without git, each at the commit of its row
 
 
-_DEPTH: Final = 3  # submodules of submodules of submodules
+_DEPTH: Final = 3  # three levels of submodules
 _PIN_REF: Final = "refs/torchbuild/pin"
 
 
 def fill_submodules(task: Task, root: Path) -> Path:
-    """Bring what this folder's plan needs of third_party and the folder lacks.
+    """Add the submodules that the plan needs and the folder lacks.
 
     Raises:
         SourceError: nothing is missing, so that only git could do something here; or no row has the commit
@@ -127,7 +127,7 @@ def fill_submodules(task: Task, root: Path) -> Path:
     """
     lacking = task.lacking(root)
     if not lacking.missing:
-        git_dir(task.git(root))  # says that this is not a checkout
+        git_dir(task.git(root))  # reports that this is no checkout
     version = None
     with contextlib.suppress(OSError):
         version = read_text(root / "version.txt").strip()
@@ -166,7 +166,7 @@ def _bring_all(task: Task, root: Path, pins: Sequence[PinRow]) -> None:
 
 
 def _bring(task: Task, root: Path, pin: PinRow) -> None:
-    """Lay out one, which is there whole or not at all."""
+    """Add one submodule, completely or not at all."""
     target = root / pin.path
     with unfinished_folder(target, SourceError) as part:
         git = task.git(part)

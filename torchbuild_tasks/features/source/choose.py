@@ -1,4 +1,4 @@
-"""Finds the ref that a word means, and the room and the path lengths that a checkout takes, before any fetch.
+"""Resolve a word to a ref, and estimate space and path lengths of a checkout, before any fetch.
 
 Measured on the sources of 1.13.1 (Debian's archive): 35,970 files, 656 MiB as they lie on ext4, 236 MiB as a
 pack, longest path 175 characters. All history was 3.8 GiB in a mirror of 2026. Later releases are larger, so
@@ -33,12 +33,12 @@ class Revision(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def branch(self) -> bool:
-        """Say whether it is a branch, which moves on."""
+        """Say whether it is a branch, which can move."""
         return self.ref.startswith("refs/heads/")
 
 
 def parse_listing(text: str) -> dict[str, str]:
-    """Return full ref to commit from the output of `git ls-remote`; tags stand for their commits."""
+    """Return the commit of each full ref in the output of `git ls-remote`; tags are dereferenced."""
     refs: dict[str, str] = {}
     for line in text.splitlines():
         commit, tab, ref = line.partition("\t")
@@ -48,7 +48,7 @@ def parse_listing(text: str) -> dict[str, str]:
 
 
 def find(word: str, refs: Mapping[str, str], url: str) -> Revision:
-    """Return the ref that `word` means among those of a repository.
+    """Return the ref for `word` among those of a repository.
 
     Raises:
         SourceError: nothing; the nearest tags are named.
@@ -77,7 +77,7 @@ def _read_source(ref: str, refs: Mapping[str, str]) -> Revision:
 
 
 def _commit(word: str, refs: Mapping[str, str], url: str) -> Revision:
-    """Return a commit; a whole one is taken as it is, a short one must be where a branch or a tag is."""
+    """Return a commit: a full id, or a short one of a branch's or tag's commit."""
     if len(word) >= 40:
         return Revision(ref="", commit=word, name=word[:12])
     matches = sorted({commit for commit in refs.values() if commit.startswith(word)})
@@ -94,7 +94,7 @@ def _tags(refs: Mapping[str, str]) -> list[str]:
 
 
 def _near(word: str, refs: Mapping[str, str]) -> tuple[str, ...]:
-    """Return the nearest tags: by version where the word is one, else by spelling."""
+    """Return the nearest tags, by version or by spelling."""
     tags = _tags(refs)
     wanted = parse_version(word)
     if wanted is not None:
@@ -107,7 +107,7 @@ def _near(word: str, refs: Mapping[str, str]) -> tuple[str, ...]:
     return (f"nearest: {', '.join(near)}",) if near else ()
 
 
-# ---------------- the room and the path lengths that a checkout takes
+# ---------------- space and path lengths of a checkout
 
 
 MIB: Final = 1 << 20
@@ -120,7 +120,7 @@ _PYTORCH: Final = re.compile(r"[/:]pytorch/pytorch(\.git)?/?$")
 
 
 def least_room(url: str, *, full: bool, mirrored: bool) -> int | None:
-    """Return the bytes that a new checkout takes at least; None for a repository that is not PyTorch's.
+    """Return the minimal bytes of a new checkout; None for a repository that is not PyTorch's.
 
     Args:
         url: the repository.
@@ -134,7 +134,7 @@ def least_room(url: str, *, full: bool, mirrored: bool) -> int | None:
 
 
 def check_room(need: int | None, free: int | None, folder: str) -> str:
-    """Return a sentence on the room; empty when the need is not known.
+    """Return a sentence about the space; empty if the need is unknown.
 
     Raises:
         SourceError: there is less than the least.
@@ -154,7 +154,7 @@ def check_room(need: int | None, free: int | None, folder: str) -> str:
 
 
 def long_path(folder: str) -> str:
-    """Return, for Windows without long paths, what to know about a folder that is too long; else ""."""
+    """Return a warning about a too long folder for Windows without long paths; else ""."""
     longest = len(folder) + 1 + LONGEST_PATH
     if longest <= _LIMIT_WINDOWS:
         return ""

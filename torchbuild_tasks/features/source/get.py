@@ -1,4 +1,4 @@
-"""Gets a new checkout, which appears whole or not at all, and moves an existing one to another version."""
+"""Fetch a new checkout, completely or not at all, and update an existing one to another version."""
 
 from __future__ import annotations
 
@@ -71,13 +71,13 @@ class Task(msgspec.Struct, frozen=True, kw_only=True):
         return Git(folder=folder, config=self.config)
 
     def access(self, tree: Path) -> Access:
-        """Return how repositories are reached for a checkout."""
+        """Return the access to repositories for a checkout."""
         offline = self.request.offline
         return access_for(tree, self.report, config=self.config, store=self.store, offline=offline)
 
 
 def resolve(task: Task, word: str, url: str) -> Revision:
-    """Ask the repository, or offline its mirror, which ref a word means.
+    """Resolve a word to a ref, by the repository or, offline, its mirror.
 
     Raises:
         SourceError: it cannot be reached, or it means nothing there.
@@ -111,7 +111,7 @@ def resolve(task: Task, word: str, url: str) -> Revision:
 
 
 def _by_table(word: str) -> str:
-    """Return the ref that our table of versions has for a word, as for --torch; "" for none."""
+    """Return the ref for a version word, as for --torch, by our rows; "" for none."""
     try:
         return read_word(word, load_catalog()).ref
     except UsageError:
@@ -119,14 +119,14 @@ def _by_table(word: str) -> str:
 
 
 def git_failure(what: str, outcome: Outcome, url: str) -> SourceError:
-    """Return the error for a git that failed: its words, and what helps against it."""
+    """Return the error of a failed git command: its message, and a fix."""
     why: Reason = find_reason(outcome.words)
     return SourceError(what, looked=outcome.words[-6:], next_step=advice((why,), url))
 
 
 @contextlib.contextmanager
 def lock_checkout(tree: Path, what: str, git_dir: Path) -> Iterator[None]:
-    """Hold a checkout for one action, after what a killed one left was cleared.
+    """Lock a checkout for one action, and clean up after a killed one.
 
     Raises:
         TreeBusy: another command works on it.
@@ -137,7 +137,7 @@ def lock_checkout(tree: Path, what: str, git_dir: Path) -> Iterator[None]:
 
 
 def git_dir(git: Git) -> Path:
-    """Return the repository of a worktree, wherever it lies.
+    """Return the repository of a worktree.
 
     Raises:
         SourceError: the folder is not the top of a worktree, or of a repository that does not know it.
@@ -161,7 +161,7 @@ def git_dir(git: Git) -> Path:
 
 
 def _knows(own: Path, git: Git) -> bool:
-    """Say whether a repository elsewhere names this checkout, as a worktree or as the one it has."""
+    """Say whether another repository refers to this checkout as its worktree."""
     with contextlib.suppress(OSError):
         if Path(read_text(own / "gitdir", most=4096).strip()).samefile(git.folder / ".git"):
             return True
@@ -175,7 +175,7 @@ def _knows(own: Path, git: Git) -> bool:
 
 
 def get(task: Task, word: str | None, folder: Path | None) -> Path:
-    """Have a checkout: in `folder`, or one of ours in the store; an existing one is completed, or moved.
+    """Fetch a checkout into `folder` or the store; complete or update an existing one.
 
     Raises:
         SourceError: it is not available; what was fetched stays, and the same command continues from there.
@@ -196,18 +196,18 @@ def get(task: Task, word: str | None, folder: Path | None) -> Path:
     )
     _report_room(task, target)
     task.report.stage(f"get {source.name} into {target}")
-    growing = places.make_growing_folder(target)
+    growing = places.make_temporary_checkout(target)
     with lock_checkout(growing, "source get", growing / "tree" / ".git"):
         if not places.is_free(target):  # another run was quicker
             return target
         tree = _grow(task, growing, note)
         places.publish(tree, target)
-    places.remove_growing_folder(growing)
+    places.remove_temporary_checkout(growing)
     return target
 
 
 def store_folder(store: Path, url: str, name: str) -> Path:
-    """Return the folder in the store for a ref; a digest names a repository other than PyTorch's own."""
+    """Return the folder in the store for a ref, with a digest for other repositories than PyTorch's."""
     from hashlib import sha256
 
     plain = name.removeprefix("tags/").removeprefix("heads/").replace("/", "-")
@@ -226,7 +226,7 @@ def _report_room(task: Task, target: Path) -> None:
 
 
 def _grow(task: Task, growing: Path, note: Note) -> Path:
-    """Fetch and lay out everything, from where a run before stopped."""
+    """Fetch and check out everything; resume an interrupted run."""
     tree = growing / "tree"
     with files.translate_errors(SourceError, tree):
         tree.mkdir(exist_ok=True)
@@ -246,9 +246,9 @@ def _grow(task: Task, growing: Path, note: Note) -> Path:
 
 
 def _check_out(task: Task, watched: Path, git: Git, note: Note, before: Note | None) -> None:
-    """Fetch the commit of a note and lay it out."""
+    """Fetch and check out the commit of a note."""
     branch = note.ref.startswith("refs/heads/")
-    # A branch may move on while it is fetched, so it is fetched by its commit.
+    # A branch may move while it is fetched, so it is fetched by its commit.
     into = f"refs/remotes/origin/{note.ref.removeprefix('refs/heads/')}" if branch else note.ref
     what = note.commit if branch or not note.ref else note.ref
     wish = WantedCommit(
@@ -284,7 +284,7 @@ def _complete(task: Task, root: Path, full: bool, *, managed: bool) -> None:
 
 
 def update(task: Task, word: str | None, root: Path) -> Path:
-    """Move a checkout to another version, or a branch to its newest commit, and complete its submodules.
+    """Update a checkout to another version, or to a branch's newest commit, with its submodules.
 
     Without a word a checkout that was not got by a branch's name stays at its commit.
 
@@ -306,12 +306,12 @@ def update(task: Task, word: str | None, root: Path) -> Path:
 
 
 def _note_of_move(task: Task, git: Git, word: str | None, before: Note | None) -> Note | None:
-    """Return the note of where a checkout is to go; None when it stays."""
+    """Return the note with the target of an update; None if there is nothing to do."""
     known = before.url if before else git.output("remote", "get-url", "origin")
     url = task.request.url or known or task.url
     head = git.output("rev-parse", "--verify", "--quiet", "HEAD")
     if word is None and before and before.moving and before.moving != head:
-        word = before.word  # a move that was cut off is finished
+        word = before.word  # finish an interrupted update
     if word is None and before and before.ref.startswith("refs/heads/") and head == before.commit:
         word = before.ref.removeprefix("refs/heads/")
     full = task.request.full or bool(before and before.full)
@@ -336,7 +336,7 @@ def _move(task: Task, root: Path, note: Note, before: Note | None) -> None:
 
 
 def changes_error(git: Git, changed: tuple[str, ...]) -> SourceError:
-    """Return the refusal to move a checkout over changes of the user's, with the ways out."""
+    """Return the error about an update that would overwrite the user's changes, with fixes."""
     more = (f"and {len(changed) - 10} more",) if len(changed) > 10 else ()
     return SourceError(
         f"{git.folder} has changes that are not committed, so it is not moved to another version.",

@@ -1,4 +1,4 @@
-"""Fills the mirror store with the repositories of a version and of its submodules."""
+"""Fill the mirror store with the repositories of a version and of its submodules."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def _mirror_one(access: Access, folder: Path, wanted: _Wanted) -> Reason | None:
 
 
 def _submodules_of(task: Task, folder: Path, top: _Wanted) -> Iterator[_Wanted]:
-    """Yield the submodules that a commit in a mirror names, by their addresses."""
+    """Yield the submodules of a commit in a mirror, by their addresses."""
     git = task.git(mirror_of(folder, top.url))
     for module in submodules.modules(git, commit=top.commit):
         if module.listed:

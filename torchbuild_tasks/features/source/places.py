@@ -1,4 +1,4 @@
-"""The folders of checkouts that we get, and the note that each carries: what was got, from where.
+"""The folders of fetched checkouts, and the note in each about its origin.
 
 A new checkout grows in `.NAME.getting`, next to its final folder, and gets its name by one rename when it is
 whole; the next run goes on with what a killed one left in it.
@@ -46,21 +46,21 @@ class Note(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     moving: str = ""
 
 
-def growing_folder(folder: Path) -> Path:
-    """Return the folder where a new checkout grows; its worktree is `tree` in there."""
+def temporary_checkout(folder: Path) -> Path:
+    """Return the temporary folder of a new checkout; its worktree is `tree` in it."""
     return folder.with_name(f".{folder.name}{_GETTING}")
 
 
-def make_growing_folder(folder: Path) -> Path:
-    """Have that folder there, empty or as a killed run left it; raises SourceError when it cannot be made."""
-    growing = growing_folder(folder)
+def make_temporary_checkout(folder: Path) -> Path:
+    """Create the temporary folder, or reuse that of a killed run; raises SourceError."""
+    growing = temporary_checkout(folder)
     with files.translate_errors(SourceError, growing):
         growing.mkdir(parents=True, exist_ok=True)
     return growing
 
 
 def unfinished_folders(parent: Path) -> tuple[Path, ...]:
-    """Return the folders in a folder where checkouts grow, or did when a run was cut off."""
+    """Return the temporary folders of running and interrupted fetches."""
     with contextlib.suppress(OSError):
         folders = [path for path in parent.iterdir() if path.name.endswith(_GETTING)]
         return tuple(sorted(path for path in folders if (path / files.STATE_DIR / files.MARKER).is_file()))
@@ -68,14 +68,14 @@ def unfinished_folders(parent: Path) -> tuple[Path, ...]:
 
 
 def checkouts(store: Path) -> tuple[Path, ...]:
-    """Return the checkouts in the store that were got whole."""
+    """Return the complete checkouts in the store."""
     with contextlib.suppress(OSError):
         return tuple(sorted(path for path in (store / SOURCES).iterdir() if read_note(path)))
     return ()
 
 
 def is_free(folder: Path) -> bool:
-    """Say whether a checkout can get this name: nothing has it, or an empty folder.
+    """Say whether a path is free for a checkout: it does not exist, or is an empty folder.
 
     Raises:
         SourceError: the folder cannot be read.
@@ -85,7 +85,7 @@ def is_free(folder: Path) -> bool:
 
 
 def publish(tree: Path, folder: Path) -> None:
-    """Give a whole checkout its name.
+    """Rename a complete checkout to its final name.
 
     Raises:
         SourceError: something is there by now, or the rename fails.
@@ -96,8 +96,8 @@ def publish(tree: Path, folder: Path) -> None:
         files.replace(tree, folder)
 
 
-def remove_growing_folder(place: Path) -> None:
-    """Remove the empty place where a checkout grew; what is left of it does no harm."""
+def remove_temporary_checkout(place: Path) -> None:
+    """Remove the empty temporary folder; leftovers are harmless."""
     state = place / files.STATE_DIR
     with contextlib.suppress(OSError):
         for path in state.iterdir():
@@ -107,7 +107,7 @@ def remove_growing_folder(place: Path) -> None:
 
 
 def read_note(folder: Path) -> Note | None:
-    """Return the note of a checkout; None where there is none that can be read."""
+    """Return the note of a checkout; None if it cannot be read."""
     try:
         return from_json(Note, read_json(folder / files.STATE_DIR / NOTE))
     except (OSError, ValueError, UsageError):
@@ -121,7 +121,7 @@ def write_note(folder: Path, note: Note) -> None:
 
 
 def free_bytes(folder: Path) -> int | None:
-    """Return the bytes that are free where a folder is, or will be; None when the system does not know."""
+    """Return the free bytes for a folder, existing or not; None if unknown."""
     import shutil
 
     for each in (folder, *folder.parents):

@@ -1,4 +1,4 @@
-"""Gets the submodules of a checkout again: their files removed, their addresses renewed, all laid out."""
+"""Check out all submodules again: remove their files, update their addresses, fetch."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Changed = tuple[tuple[str, tuple[str, ...]], ...]
 
 
 def reset_third_party(task: Task, root: Path) -> tuple[tuple[str, ...], Changed]:
-    """Get every submodule again, but those that hold changes of the user's.
+    """Check out every submodule again, except those with changes of the user's.
 
     Returns:
         The submodules that were got again (with --dry-run: would be), and those kept with their changes.
@@ -66,7 +66,7 @@ def _within(path: str, tops: Sequence[str]) -> bool:
 
 
 def _changes(git: Git, module: Module) -> tuple[str, ...]:
-    """Return the files of a submodule, and of those in it, that are not as its commit has them.
+    """Return the files of a submodule (recursively) that differ from its commit.
 
     A file that was deleted holds nothing that could be lost.
     """
@@ -82,7 +82,7 @@ def _changes(git: Git, module: Module) -> tuple[str, ...]:
 
 
 def _without_head(git: Git, module: Module) -> tuple[str, ...]:
-    """Return the files in a folder that was never checked out whole, and that are not of its commit.
+    """Return the files in an incompletely checked-out folder that are not of its commit.
 
     Where the repository cannot say what its commit holds, every file counts.
     """
@@ -94,11 +94,11 @@ def _without_head(git: Git, module: Module) -> tuple[str, ...]:
 
 
 def _remove(task: Task, root: Path, module: Module) -> None:
-    """Take a submodule's worktree away; its repository stays, unless it is broken: then it is put aside."""
+    """Remove a submodule's worktree; keep its repository, but set a broken one aside."""
     repository = Git(folder=module.repository, config=task.config, bare=True)
     with files.translate_errors(SourceError, module.folder):
         if (module.folder / ".git").is_dir():
-            return  # a repository of the user's own making: its only copy is in there
+            return  # a repository created by the user, whose only copy this is
         if submodules.head(module, task.config) is not None:
             submodules.keep_head(Git(folder=module.folder, config=task.config))
         submodules.remove_index(module)
@@ -109,19 +109,19 @@ def _remove(task: Task, root: Path, module: Module) -> None:
 
 
 def _empty(folder: Path) -> None:
-    """Remove what is in a submodule's folder; the folder itself belongs to the checkout around it."""
+    """Remove the content of a submodule's folder; the folder belongs to the parent's checkout."""
     for path in folder.iterdir():
         if path.is_dir() and not path.is_symlink():
             remove_tree(path)
         elif path.name != ".git":
             files.unlink(path)
     link = folder / ".git"
-    if os.path.lexists(link):  # last: until then a run that is cut off leaves a checkout that git knows
+    if os.path.lexists(link):  # last: until then an interrupted run leaves a checkout that git recognises
         files.unlink(link)
 
 
 def _is_readable(git: Git) -> bool:
-    """Say whether a repository's objects can be read as far as its commit goes."""
+    """Say whether all objects of a repository's commit can be read."""
     if git.output("rev-parse", "--git-dir") is None:
         return False
     head = git.output("rev-parse", "--verify", "--quiet", "HEAD")

@@ -19,7 +19,7 @@ _SHOWN = 12
 
 
 def source_text(report: SourceReport, *, dry_run: bool) -> str:
-    """Write the report of one action as text."""
+    """Return the report of an action as text."""
     if report.action == "reset":
         return _reset(report, dry_run)
     if report.action == "mirror":
@@ -121,7 +121,7 @@ def run(request: SourceRequest, report: Reporter) -> Outcome:
 
 
 def run_action(request: SourceRequest, report: Reporter) -> SourceReport:
-    """Run the action that was asked for."""
+    """Run the requested action."""
     from torchbuild_tasks.checkout import named_checkout, source_task
     from torchbuild_tasks.context import look
     from torchbuild_tasks.features.source.act import run_source

@@ -1,4 +1,4 @@
-"""Write the archive of `support`: all that another person needs to see of a build, without secrets and names.
+"""Write the archive of `support`: the data of a build for another person, without secrets and names.
 
 It is written most of all when something is broken, so what fails on the way is noted in it.
 """
@@ -50,7 +50,7 @@ _HOMES: Final = ("HOME", "USERPROFILE")
 
 
 class SupportFile(msgspec.Struct, frozen=True, kw_only=True):
-    """The archive, its members, how much was taken out (by rule), and what could not be read."""
+    """The archive, its members, the number of redactions by rule, and failures."""
 
     path: str
     members: tuple[str, ...]
@@ -60,7 +60,7 @@ class SupportFile(msgspec.Struct, frozen=True, kw_only=True):
 
 @dataclass
 class Attempts:
-    """Try one thing after another; what fails is remembered and holds nothing up."""
+    """Runs functions one after another; failures are collected."""
 
     problems: list[str] = field(default_factory=list)
 
@@ -156,7 +156,7 @@ def _members(
 
 
 def _redact_file(text: str, redactor: Redactor) -> str:
-    """Return a file without secrets; JSON stays JSON."""
+    """Return a redacted file; JSON stays valid."""
     try:
         return dumps(redactor.value(parse_json(text)))
     except Malformed:
@@ -164,7 +164,7 @@ def _redact_file(text: str, redactor: Redactor) -> str:
 
 
 def _environ(catalog: Catalog, redactor: Redactor) -> dict[str, str]:
-    """Return all names; the values only of those that explain a failed build."""
+    """Return the names of all variables, and the values of those relevant to a failed build."""
     patterns = [row.name for row in catalog.variable]
     shown = {}
     for name, value in sorted(os.environ.items()):
@@ -184,7 +184,7 @@ def _settings(request: BuildRequest, root: Path) -> Path:
 
 
 def _own(path: Path, root: Path, build_dir: Path) -> Path:
-    """Return a file that is to be handed on; a checkout may bring links to private files.
+    """Return a file's content, unless it is a link: a checkout could contain links to private files.
 
     Raises:
         UsageError: it is a link, or lies behind one. The build folder itself may be one.

@@ -1,4 +1,4 @@
-"""`support`: write one archive for somebody else to look at, without secrets."""
+"""`support`: write one archive for another person to examine, without secrets."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def support_text(archive: SupportFile) -> str:
-    """Say where it is, what is in it, what was taken out and what could not be fetched."""
+    """Return the archive's path, its members, the redactions, and the failures."""
     redacted = ", ".join(f"{rule} ({count})" for rule, count in archive.redacted.items()) or "nothing"
     lines = [f"wrote {archive.path}", f"  in it: {', '.join(archive.members)}", f"  taken out: {redacted}"]
     lines += [f"  could not be fetched: {problem}" for problem in archive.problems]
@@ -22,13 +22,13 @@ def support_text(archive: SupportFile) -> str:
 
 
 def run(request: BuildRequest, report: Reporter) -> Outcome:
-    """Write one archive for somebody else to look at."""
+    """Write one archive for another person to examine."""
     written = write_archive(request)
     return Outcome(written, support_text(written))
 
 
 def write_archive(request: BuildRequest) -> SupportFile:
-    """Write the archive; what is not available is noted in it."""
+    """Write the archive; it lists what is not available."""
     from torchbuild_tasks.catalog import load_catalog
     from torchbuild_tasks.context import decide, writer
     from torchbuild_tasks.features.doctor import health

@@ -1,4 +1,4 @@
-"""Put a CUDA toolkit together from its parts, in a folder that is there whole, or not at all.
+"""Assemble a CUDA toolkit from its parts, completely or not at all.
 
 The files are hard links to those of the parts, for gigabytes need not be there twice.
 """
@@ -37,13 +37,13 @@ from torchbuild_tasks.system.remove import is_folder, rename_and_remove, unfinis
 
 
 def assemble_toolkit(work: Work) -> Work:
-    """Have the toolkit of the plan, when it is one of ours and not there yet."""
-    bring_toolkit(work.plan, work.catalog, work.fetching, work.report)
+    """Assemble the planned toolkit, if it is a managed one and not there yet."""
+    assemble_planned(work.plan, work.catalog, work.fetching, work.report)
     return work
 
 
-def bring_toolkit(plan: BuildPlan, catalog: Catalog, fetching: Fetching, report: Reporter) -> None:
-    """Have the toolkit of a plan, when it is one of ours and not there yet."""
+def assemble_planned(plan: BuildPlan, catalog: Catalog, fetching: Fetching, report: Reporter) -> None:
+    """Assemble the toolkit of a plan, if it is a managed one and not there yet."""
     wanted = plan.toolkit
     if wanted is None or wanted.here:
         return
@@ -58,13 +58,13 @@ def bring_toolkit(plan: BuildPlan, catalog: Catalog, fetching: Fetching, report:
     )
 
 
-# What the packing of a wheel left behind, and is not a part of a toolkit.
+# Files of wheels that are not part of a toolkit.
 _SKIPPED: Final = frozenset(("__init__.py", "__pycache__", ".metadata", RESERVED))
 LICENSES: Final = "licenses"
 
 
 class Merged:
-    """A toolkit's folder while it is filled.
+    """The folder of a toolkit during its assembly.
 
     Args:
         folder: an empty folder on the file system of the parts, or the files are copied.
@@ -75,7 +75,7 @@ class Merged:
         self._from: dict[Path, Path] = {}
 
     def add(self, part: Path, inside: str) -> None:
-        """Lay the content of one folder of a part into the toolkit.
+        """Merge the content of one folder of a part into the toolkit.
 
         Raises:
             ArchiveRefused: another part has brought one of its files, with another content.
@@ -107,7 +107,7 @@ class Merged:
 
 
 def _files(folder: Path) -> Iterator[Path]:
-    """Yield all files and links below a folder, in an order that is always the same."""
+    """Yield all files and links below a folder, in a fixed order."""
     for path in sorted(folder.iterdir()):
         if path.name in _SKIPPED:
             continue
@@ -151,7 +151,7 @@ else:
 def assemble(
     parts: Sequence[tuple[Path, str]], folder: Path, *, version: str, note: Callable[[str], None]
 ) -> Path:
-    """Have the toolkit in its folder; one that is there, of the same parts, is left alone.
+    """Assemble the toolkit in its folder; keep an existing one of the same parts.
 
     Args:
         parts: the folder of each part in the store, and the folder inside it whose content
@@ -168,7 +168,7 @@ def assemble(
     ids = tuple(part.name for part, _ in parts)
     mark = ToolkitMarker(id=folder.name, version=version, parts=ids, finished="")
     with contextlib.ExitStack() as stack:
-        # The parts are held as well: a prune in another run leaves them alone.
+        # Lock the parts as well, so that a prune in another run keeps them.
         for name in sorted({folder.name, *ids}):
             path = folder.parent.parent / store.LOCKS / f"{name}.lock"
             waiting = functools.partial(note, f"another run is working on {name}; waiting for it")
@@ -213,7 +213,7 @@ def _grow(
 
 
 def _write_version(folder: Path, version: str) -> None:
-    """Write the file by which CMake and others tell a toolkit's release, as NVIDIA's installers do."""
+    """Write the file from which CMake and others read a toolkit's release, as NVIDIA's installers do."""
     if not (folder / "version.json").exists():
         release = {"cuda": {"name": "CUDA SDK", "version": version}}
         (folder / "version.json").write_text(json.dumps(release, indent=1), "utf-8")

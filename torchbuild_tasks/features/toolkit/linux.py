@@ -1,4 +1,4 @@
-"""Completes a toolkit on Linux: links, the right to run programs, stub libraries of the driver.
+"""Complete a toolkit on Linux: links, x bits of programs, stub libraries of the driver.
 
 With the stubs a machine without a driver can link. NVIDIA's archives bring them, its wheels do
 not. They are built of the functions that the headers declare; each returns the error that
@@ -25,7 +25,7 @@ _PROGRAMS: Final = ("bin", "nvvm/bin")
 
 
 def complete(folder: Path, note: Callable[[str], None]) -> None:
-    """Make `lib64`, the names that a linker looks for (`libX.so`), stubs, and programs that can be run.
+    """Create `lib64`, the linker's names (`libX.so`) and stubs, and make programs executable.
 
     Raises:
         OSError: something cannot be written.
@@ -50,7 +50,7 @@ def _name_plainly(folder: Path) -> None:
 
 
 def _make_executable(folder: Path) -> None:
-    """Programs have no suffix; `nvcc.profile` next to them has."""
+    """Set the x bits of programs, which have no suffix, unlike `nvcc.profile` next to them."""
     if not folder.is_dir():
         return
     for path in folder.iterdir():
@@ -58,7 +58,7 @@ def _make_executable(folder: Path) -> None:
             continue
         mode = path.stat().st_mode
         if mode & 0o111 == 0:
-            # A copy: the file is the store's, too, and stays there as it was unpacked.
+            # Copy it: it is hard-linked with the store's file, which must not change.
             copy = path.with_name(f"{path.name}.copy")
             shutil.copyfile(path, copy)
             copy.chmod((mode & 0o777) | ((mode & 0o444) >> 2))
@@ -98,7 +98,7 @@ STUBS: Final = (
 
 
 def add_stubs(folder: Path, note: Callable[[str], None], compilers: tuple[str, ...] = COMPILERS) -> None:
-    """Make `lib/stubs/lib*.so` where a header is there and no stub.
+    """Create `lib/stubs/lib*.so` for each header without a stub.
 
     Without a C compiler there is none, and what is linked with the driver needs the driver.
 
@@ -139,7 +139,7 @@ def _make(folder: Path, stub: Stub, compiler: str, note: Callable[[str], None]) 
             errors = captured.error_text[-200:]
             note(f"no stub of lib{stub.library}.so can be made of {stub.header} with {compiler}: {errors}")
             return
-        # It may lie on another file system, from which nothing can be renamed.
+        # It may be on another file system, from which a rename fails.
         partial = _place(folder, stub).with_suffix(".partial")
         shutil.copyfile(built, partial)
         partial.chmod(0o755)

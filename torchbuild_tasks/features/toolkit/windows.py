@@ -1,4 +1,4 @@
-"""Completes a toolkit on Windows: import libraries, with which a linker links its DLLs.
+"""Complete a toolkit on Windows: create import libraries for its DLLs.
 
 NVIDIA's wheels bring most DLLs without. The format of an import library: Microsoft's "PE Format", sections
 "Archive (Library) File Format" and "Import Library Format"; the three objects at its
@@ -25,7 +25,7 @@ LIBRARIES: Final = "lib/x64"
 
 
 def complete(folder: Path, note: Callable[[str], None]) -> None:
-    """Make `lib/x64/X.lib` for every DLL that came without.
+    """Create `lib/x64/X.lib` for every DLL without one.
 
     Raises:
         OSError: something cannot be written.
@@ -45,7 +45,7 @@ def complete(folder: Path, note: Callable[[str], None]) -> None:
 
 
 def _list_dlls(folder: Path) -> Iterator[tuple[Path, str]]:
-    """Yield every DLL, and the name under which it is linked with."""
+    """Yield every DLL, and the name of its import library."""
     for inside in _FOLDERS:
         if (folder / inside).is_dir():
             for path in sorted((folder / inside).iterdir()):
@@ -59,13 +59,15 @@ _AMD64: Final = 0x8664
 _ADDR32NB: Final = 3  # IMAGE_REL_AMD64_ADDR32NB
 _EXTERNAL, _STATIC, _SECTION = 2, 3, 104  # storage classes
 _DATA: Final = 0xC0000040  # initialized, readable, writable
-_ALIGN_2, _ALIGN_4, _ALIGN_8 = 0x200000, 0x300000, 0x400000
+_ALIGN_2 = 0x200000
+_ALIGN_4 = 0x300000
+_ALIGN_8 = 0x400000
 _BY_NAME: Final = 1 << 2
 _NULL_DESCRIPTOR: Final = "__NULL_IMPORT_DESCRIPTOR"
 
 
 class _Piece(msgspec.Struct, frozen=True):
-    """A section of an object: its name, flags, content, and (offset, symbol) of what is filled in."""
+    """A section of an object: its name, flags, content, and relocations (offset, symbol)."""
 
     name: str
     flags: int
@@ -74,7 +76,7 @@ class _Piece(msgspec.Struct, frozen=True):
 
 
 class _Member(msgspec.Struct, frozen=True):
-    """A member of the library, and the symbols that it is found by."""
+    """A member of the library, and the symbols that it defines."""
 
     data: bytes
     symbols: tuple[str, ...]
@@ -83,7 +85,8 @@ class _Member(msgspec.Struct, frozen=True):
 def import_library(dll: str, exports: Sequence[Export]) -> bytes:
     """Return the bytes of the import library of `dll` (its file name) with these exports."""
     stem = dll.rpartition(".")[0]
-    descriptor, thunk = f"__IMPORT_DESCRIPTOR_{stem}", f"\x7f{stem}_NULL_THUNK_DATA"
+    descriptor = f"__IMPORT_DESCRIPTOR_{stem}"
+    thunk = f"\x7f{stem}_NULL_THUNK_DATA"
     members = [
         _Member(_descriptor(dll, descriptor, thunk), (descriptor,)),
         _Member(_null_descriptor(), (_NULL_DESCRIPTOR,)),
@@ -121,12 +124,12 @@ def _descriptor(dll: str, name: str, thunk: str) -> bytes:
 
 
 def _null_descriptor() -> bytes:
-    """Return the end of the import directory."""
+    """Return the null entry that ends the import directory."""
     return _object((_Piece(".idata$3", _DATA | _ALIGN_4, bytes(20)),), ((_NULL_DESCRIPTOR, 1, _EXTERNAL),))
 
 
 def _null_thunk(name: str) -> bytes:
-    """Return the end of the DLL's two lists of addresses."""
+    """Return the null terminators of the DLL's two address tables."""
     pieces = tuple(_Piece(section, _DATA | _ALIGN_8, bytes(8)) for section in (".idata$5", ".idata$4"))
     return _object(pieces, ((name, 1, _EXTERNAL),))
 
@@ -134,7 +137,8 @@ def _null_thunk(name: str) -> bytes:
 def _object(pieces: Sequence[_Piece], symbols: Sequence[tuple[str, int, int]]) -> bytes:
     """Return a COFF object of these sections and symbols (name, section, storage class)."""
     at = 20 + 40 * len(pieces)
-    headers, bodies = b"", b""
+    headers = b""
+    bodies = b""
     for piece in pieces:
         fills = b"".join(struct.pack("<IIH", offset, symbol, _ADDR32NB) for offset, symbol in piece.fills)
         data_at = at + len(bodies)
@@ -148,8 +152,9 @@ def _object(pieces: Sequence[_Piece], symbols: Sequence[tuple[str, int, int]]) -
 
 
 def _symbols(symbols: Sequence[tuple[str, int, int]]) -> bytes:
-    """Return the table of symbols, and behind it the strings of those whose names are long."""
-    table, strings = b"", b""
+    """Return the symbol table, followed by the string table for long names."""
+    table = b""
+    strings = b""
     for text, section, storage in symbols:
         name = text.encode("ascii")
         if len(name) > 8:
@@ -162,7 +167,7 @@ def _symbols(symbols: Sequence[tuple[str, int, int]]) -> bytes:
 
 
 def _archive(dll: str, members: Sequence[_Member]) -> bytes:
-    """Return the members behind two lists of their symbols: by place, and by name."""
+    """Return the archive: two indexes of symbols, by position and by name, then the members."""
     pairs = [(symbol, number) for number, member in enumerate(members) for symbol in member.symbols]
     names = b"".join(symbol.encode("ascii") + b"\0" for symbol, _ in pairs)
     title = f"{dll}/"

@@ -1,4 +1,4 @@
-"""Remember and forget what the user trusts: the files of a folder, and the venvs of a checkout."""
+"""Add and remove trust of the user's: the files of a folder, and the venvs of a checkout."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from torchbuild_tasks.system.files import STATE_DIR
 
 
 class Trusted(msgspec.Struct, frozen=True, kw_only=True):
-    """A place, what of it the trust is about, and whether that still is as it was."""
+    """A trusted place, the kind of trust, and whether it is unchanged."""
 
     place: str
     files: tuple[str, ...] = ()
@@ -27,7 +27,7 @@ class Trusted(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def say(path: str) -> Trusted:
-    """Trust the files of a folder, or one settings file, as they are now; adopt the venvs of a checkout.
+    """Trust the present files of a folder, or one settings file; adopt the venvs of a checkout.
 
     Raises:
         UsageError: there is nothing of the kind, or it cannot be remembered.
@@ -55,18 +55,18 @@ def say(path: str) -> Trusted:
 
 
 def trust_all(places: Iterable[str]) -> None:
-    """Trust the files of several places; the venvs there stay as they are."""
+    """Trust the files of several places, but not the venvs there."""
     for place in places:
         trust.write_proof("files", place, digest(place))
 
 
 def revoke(path: str) -> bool:
-    """Forget a place; say whether it was trusted."""
+    """Remove the trust of a place; return whether there was any."""
     return trust.forget("files", _place(path, gone=True))
 
 
 def listed() -> tuple[Trusted, ...]:
-    """Return every trusted place, and whether its trust still holds."""
+    """Return every trusted place, and whether it is unchanged."""
     return tuple(
         Trusted(place=entry.place, holds=is_trusted(entry.place), when=entry.when)
         for entry in trust.entries("files")
@@ -81,7 +81,7 @@ def _place(path: str, *, gone: bool = False) -> str:
 
 
 def _strange_venvs(place: str) -> tuple[str, ...]:
-    """Return the venvs of a checkout that are not recorded as made here; those that git tracks never are."""
+    """Return the venvs of a checkout that are not recorded as ours; those that git tracks never are."""
     probe = Probe(environ=dict(os.environ))
     folders = (folder for folder in sorted(Path(place).glob(f"{STATE_DIR}/venv-*")) if folder.is_dir())
     return tuple(

@@ -1,4 +1,4 @@
-"""`trust`: say once that the files which came with a checkout may name programs and servers."""
+"""`trust`: permit the files of a checkout to name programs and servers."""
 
 from __future__ import annotations
 
@@ -29,17 +29,17 @@ class TrustRequest(BuildRequest):
     revoke: bool = flag("no longer trust it", default=False, in_file=False)
 
 
-# Those that show what is not believed among their findings.
+# Verbs that show untrusted files among their findings.
 _SHOWING: Final = ("plan", "doctor", "support", "bootstrap")
 
 
 def run(request: TrustRequest, report: Reporter) -> Outcome:
-    """Trust the files that came with a checkout as they are now; any change of them takes it back."""
+    """Trust the present files of a checkout; any change to them revokes it."""
     return Outcome(*answer(request))
 
 
 def answer(request: TrustRequest) -> tuple[dict[str, object], str]:
-    """Remember, forget or list; return it for a program and for a person."""
+    """Add, remove or list trust; return the result as value and as text."""
     from torchbuild_tasks.features.trust import act
 
     if request.list:
@@ -65,7 +65,7 @@ def _default(request: BuildRequest) -> str:
 
 
 def settle(verb: str, request: BuildRequest, report: Reporter) -> None:
-    """Before a verb acts, ask at a terminal whether what was found is trusted; --yes does not answer that.
+    """Ask at a terminal, before a verb acts, whether found files are trusted; --yes is no answer to that.
 
     Raises:
         Untrusted: there is no terminal, or the answer was no.
@@ -77,7 +77,7 @@ def settle(verb: str, request: BuildRequest, report: Reporter) -> None:
 
     try:
         settings = with_templates(read_trusted_settings(request))
-    except UsageError:  # whoever needs the file says it
+    except UsageError:  # reported by the code that needs the file
         return
     lines = tuple(f"{place}: {withheld_text(names)}" for place, names in settings.withheld.items())
     commands = "\n".join(f"torchbuild trust {as_word(place)}" for place in settings.withheld)
@@ -103,5 +103,5 @@ def settle(verb: str, request: BuildRequest, report: Reporter) -> None:
 
 
 def looks(verb: str, request: BuildRequest) -> bool:
-    """Say whether this run only looks."""
+    """Say whether this run only reads."""
     return verb in LOOKS or f"{verb} {request.action}" in LOOKS or request.dry_run

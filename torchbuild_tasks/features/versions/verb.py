@@ -22,7 +22,7 @@ HEAD = (
 
 
 def versions_text(lines: Sequence[VersionLine], *, detail: bool = False) -> str:
-    """Write the table; with `detail` every line in full. `*` marks the checkout's series."""
+    """Return the table; with `detail` every line in full. `*` marks the checkout's series."""
     if detail:
         return "\n".join(map(_detail, lines))
     rows = [
@@ -72,13 +72,13 @@ def _verdict(line: VersionLine) -> str:
 
 
 def run(request: BuildRequest, report: Reporter) -> Outcome:
-    """Show the torch versions, each held against this machine; with --torch the row of that one."""
+    """Show the torch versions, each compared with this machine; with --torch only that one."""
     lines = list_versions(request)
     return Outcome({"versions": lines}, versions_text(lines, detail=bool(request.torch)))
 
 
 def list_versions(request: BuildRequest) -> tuple[VersionLine, ...]:
-    """Return the table of torch versions, or the row of the one that was asked for."""
+    """Return the table of torch versions, or the row of the requested one."""
     from torchbuild_tasks.context import look
     from torchbuild_tasks.plan.torch_ref import read_word
     from torchbuild_tasks.plan.versions import version_lines

@@ -1,4 +1,4 @@
-"""Watch a checkout for `build --watch`: which files count, and the wait for the next save."""
+"""Watch a checkout for `build --watch`: select relevant files, and wait for the next save."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _START: Final = 50
 
 
 class Saves:
-    """Watch a folder from now on. `counts` says whether a path, relative with `/`, matters.
+    """Watches a folder from its creation on. `counts` says whether a path (relative, with `/`) is relevant.
 
     Raises:
         UsageError: the system does not let so many folders be watched.
@@ -44,11 +44,11 @@ class Saves:
             step=_STEP,
             rust_timeout=_START,
             yield_on_timeout=True,
-            # Left to itself watchfiles looks at every file again and again under WSL, where that
-            # is needed for Windows' drives only; who has a checkout there says so.
+            # Under WSL watchfiles polls every file by default, which only Windows' drives need;
+            # users with a checkout there set its variable.
             force_polling=None if "WATCHFILES_FORCE_POLLING" in os.environ else False,
         )
-        self._next()  # the first question starts the watching
+        self._next()  # the first call starts watching
 
     def wait(self) -> tuple[str, ...]:
         """Wait for a save; return the files saved since the last answer, sorted.
@@ -63,7 +63,7 @@ class Saves:
     def _next(self) -> Set[tuple[Change, str]]:
         try:
             return next(self._changes)
-        except (OSError, RuntimeError) as error:  # the second is how watchfiles reports a limit
+        except (OSError, RuntimeError) as error:  # watchfiles raises the second for a limit
             raise UsageError(
                 f"{self._root} cannot be watched: {error}",
                 next_step="On Linux each folder takes one of fs.inotify.max_user_watches; raise it with\n"
@@ -77,7 +77,7 @@ class Saves:
 
 
 class Watch:
-    """The saves in a checkout from now on."""
+    """Watches the saves in a checkout from its creation on."""
 
     def __init__(self, root: Path, tree: Tree, catalog: Catalog) -> None:
         within = ownership.within(root, Path(tree.build_dir or root / "build"))

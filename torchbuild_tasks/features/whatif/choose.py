@@ -1,4 +1,4 @@
-"""Decide what a build would take elsewhere: the jobs of its graph, under the conditions that were named."""
+"""Simulate a build under other conditions: the jobs of its graph, by rows and history."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from torchbuild_tasks.text.words import did_you_mean
 from torchbuild_tasks.values import replace
 
 FLAG: Final = "--what-if"
-# Each key with its least and its greatest value, and what it is.
+# Each key with its smallest and largest value, and its meaning.
 _KEYS: Final = {
     "cores": (1, 1_000_000, "how many cores this machine has"),
     "memory": (0.1, 1_000_000, "GiB that its jobs may take"),
@@ -55,7 +55,7 @@ class Scenario(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Tree(msgspec.Struct, frozen=True, kw_only=True):
-    """What is known of a build: its graph, this machine's history, the seconds of the tree's own log.
+    """The input of a simulation: the graph, this machine's history, the times in the tree's log.
 
     `at_once` is how many steps ran at once in that log; `chains` says how this Ninja sorts.
     """
@@ -68,7 +68,7 @@ class Tree(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Figures(msgspec.Struct, frozen=True, kw_only=True):
-    """What a simulated build takes; of memory it is an upper bound: a job counts as its kind's largest.
+    """The result of a simulation; memory is an upper bound: each job counts as the largest of its kind.
 
     `limited_by` is the longest of the bounds, `chain` has the outputs along the longest chain.
     """
@@ -87,7 +87,7 @@ class Figures(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Answer(msgspec.Struct, frozen=True, kw_only=True):
-    """Both builds, and what they are reckoned from: `known` counts steps by where their seconds are from."""
+    """Both simulated builds; `known` counts the steps by the source of their times."""
 
     here: Scenario
     what_if: Scenario
@@ -97,11 +97,11 @@ class Answer(msgspec.Struct, frozen=True, kw_only=True):
     notes: tuple[str, ...] = ()
 
 
-# ---------------- what was asked
+# ---------------- scenarios
 
 
 def scenario_here(question: Question) -> Scenario:
-    """Return the conditions of a build on this machine as it is, from nothing and without a cache."""
+    """Return the conditions of a full build on this machine without a cache."""
     cores = usable_cores(question.facts.cpu)[0]
     room = usable_memory(question.facts.memory)
     cluster = question.facts.cluster
@@ -110,7 +110,7 @@ def scenario_here(question: Question) -> Scenario:
 
 
 def parse_scenario(text: str, here: Scenario) -> Scenario:
-    """Return the conditions that were named; the others are those of here.
+    """Return the named conditions; others are as on this machine.
 
     Raises:
         UsageError: a word, a value, or one thing twice.
@@ -152,11 +152,11 @@ def _wrong(what: str) -> UsageError:
     return UsageError(f"{FLAG}: {what}", next_step=_EXAMPLE)
 
 
-# ---------------- what is simulated
+# ---------------- simulation
 
 
 class Build(msgspec.Struct, frozen=True, kw_only=True):
-    """All steps of a build, each after those that it is made from; `sizes` are bytes by kind of step."""
+    """All steps of a build, each after its inputs; `sizes` are bytes by kind of step."""
 
     edges: tuple[Edge, ...]
     order: tuple[int, ...]
@@ -166,7 +166,7 @@ class Build(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def answer(question: Question, tree: Tree, choices: Mapping[str, str], text: str) -> Answer:
-    """Return what a whole build takes here, and under other conditions.
+    """Return the simulations of a full build here, and under other conditions.
 
     Args:
         question: the request, the facts, the rows.
@@ -187,7 +187,7 @@ def answer(question: Question, tree: Tree, choices: Mapping[str, str], text: str
         before=tuple(
             tuple(
                 {producers[name] for name in edge.inputs if producers.get(name, at) < at}
-            )  # no circle, as Ninja wants it
+            )  # the graph has no cycle; Ninja refuses one
             for at, edge in enumerate(edges)
         ),
         seconds=seconds,
@@ -204,7 +204,7 @@ def answer(question: Question, tree: Tree, choices: Mapping[str, str], text: str
 
 
 def targets(file: BuildFile, named: str | None) -> tuple[str, ...]:
-    """Return what such a build makes: what is named, else what is installed, else Ninja's default."""
+    """Return the targets of the build: the named one, else `install`, else Ninja's default."""
     outputs = {output for edge in file.edges for output in edge.outputs}
     if named and named not in outputs:
         raise UsageError(
@@ -219,7 +219,7 @@ def targets(file: BuildFile, named: str | None) -> tuple[str, ...]:
 def step_seconds(
     edges: Sequence[Edge], tree: Tree, rows: Sequence[StepCostRow], cores: float
 ) -> tuple[tuple[float, ...], dict[str, int]]:
-    """Return what each step takes when it really runs, and how many of these are known from where.
+    """Return the time of a real run of each step, and the number of steps by source of their time.
 
     Where more steps ran at once than there are cores, each had only its share of one.
     """
@@ -229,7 +229,8 @@ def step_seconds(
     share = min(1.0, cores / tree.at_once) if tree.at_once else 1.0
     logged = {name: each * share for name, each in tree.logged.items()}
     scale = scale_of_rows({**logged, **history}, rows)
-    seconds, known = [], dict.fromkeys(("history", "log", "rows"), 0)
+    seconds = []
+    known = dict.fromkeys(("history", "log", "rows"), 0)
     for edge in edges:
         name = next((each for each in edge.outputs if each in history or each in logged), edge.outputs[0])
         source = "history" if name in history else "log" if name in logged else "rows"
@@ -241,7 +242,7 @@ def step_seconds(
 
 
 def _sizes(question: Question, edges: Iterable[Edge], build_type: str) -> dict[str, int]:
-    """Return the bytes of the largest job of each kind; nothing is known of what only writes files."""
+    """Return the bytes of the largest job of each kind; unknown for steps that only write files."""
     sizes = {}
     for kind in {kind_of(edge.outputs[0]) for edge in edges}:
         row = "nvcc" if kind in ("CUDA", "HIP") else "c++"
@@ -253,8 +254,9 @@ def _sizes(question: Question, edges: Iterable[Edge], build_type: str) -> dict[s
 def find_skipped_steps(
     question: Question, build: Build, switches: Mapping[str, str]
 ) -> tuple[frozenset[int], tuple[str, ...]]:
-    """Return the steps that are not run when these switches change, as far as rows know, and what to say."""
-    notes, out = [], set[int]()
+    """Return the steps that the changed switches leave out, by rows, and notes."""
+    notes = []
+    out = set[int]()
     for name, value in switches.items():
         skipped = _find_reached_steps(question, build, name) if value == "0" else set[int]()
         out |= skipped
@@ -283,7 +285,8 @@ def _find_reached_steps(question: Question, build: Build, name: str) -> set[int]
     producers = {output: at for at, edge in enumerate(build.edges) for output in edge.outputs}
     out: set[int] = set()
     for at, edge in enumerate(build.edges):
-        kind, explicit = kind_of(edge.outputs[0]), edge.inputs[: edge.explicit]
+        kind = kind_of(edge.outputs[0])
+        explicit = edge.inputs[: edge.explicit]
         if kind in CACHEABLE and explicit:
             source = explicit[0].removeprefix(root)
             leaves = any(which in ("", kind) and source.startswith(path) for path, which in unneeded)
@@ -318,7 +321,8 @@ def _figures(
     answered = _Hit(question.catalog.cache, tree.history, scenario, choices)
     jobs = []
     for at, edge in enumerate(edges):
-        left_out, seconds = at in out, build.seconds[at]
+        left_out = at in out
+        seconds = build.seconds[at]
         here = answered.seconds(edge, seconds) if at in hits else seconds / FED if at in sent else seconds
         jobs.append(
             Job(
@@ -339,13 +343,13 @@ def _figures(
 
 
 def choose_hits(compiles: Iterable[int], edges: Sequence[Edge], share: float) -> set[int]:
-    """Return which compiles a cache answers: always the same ones, and with a larger share these and more."""
+    """Return the compiles that are cache hits: a fixed choice, of which a larger share is a superset."""
     ranked = sorted(compiles, key=lambda at: (zlib.crc32(edges[at].outputs[0].encode(errors="replace")), at))
     return set(ranked[: round(share * len(ranked))])
 
 
 class _Hit:
-    """What a hit takes: what it took here before, else the row's share of compiling."""
+    """The time of a hit: as measured here before, else the row's share of the compile."""
 
     def __init__(
         self, rows: Sequence[CacheRow], history: History, scenario: Scenario, choices: Mapping[str, str]
@@ -365,7 +369,7 @@ class _Hit:
 
 
 def _machine(question: Question, tree: Tree, scenario: Scenario) -> Machine:
-    """Return the machine as Ninja is run there: with servers the jobs are those that `--distribute` takes."""
+    """Return the simulated machine; with servers it has the jobs of `--distribute`."""
     away = scenario.servers * scenario.server_cores
     jobs = jobs_away(scenario.cores, scenario.cores, scenario.servers, away)
     reserve = memory_row(question.catalog, "reserve").gib

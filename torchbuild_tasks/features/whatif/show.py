@@ -1,4 +1,4 @@
-"""Say what a build would take elsewhere."""
+"""Format the result of a simulation."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _WHY: Final = {
 
 
 def answer_text(answer: Answer) -> str:
-    """Return both builds side by side, the longest chain of the second, and what the figures are made of."""
+    """Return both builds side by side, the longest chain of the second, and the sources of the figures."""
     rows = [("", "as it is", "what if")]
     rows += [
         (name, here, there) for (name, here), (_, there) in zip(*map(_rows, _cases(answer)), strict=True)

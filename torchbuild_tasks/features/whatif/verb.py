@@ -14,12 +14,12 @@ if TYPE_CHECKING:
     from torchbuild_tasks.options import BuildRequest
     from torchbuild_tasks.plan.question import Question
 
-# Ninja 1.12 writes logs of version 6, and is the first that starts first what most waits for.
+# Ninja 1.12 writes logs of version 6, and is the first to start steps on the critical path first.
 _BY_CHAINS: Final = 6
 
 
 def foresee(request: BuildRequest, text: str) -> Outcome:
-    """Say what a build takes as it is, and with what was named.
+    """Simulate the build as it is, and under the named conditions.
 
     Args:
         request: the flags of `plan`.
@@ -29,7 +29,7 @@ def foresee(request: BuildRequest, text: str) -> Outcome:
     from torchbuild_tasks.features.whatif.choose import answer, parse_scenario, scenario_here
 
     question = look(request, everything=False)
-    parse_scenario(text, scenario_here(question))  # a wrong word is said before a missing tree
+    parse_scenario(text, scenario_here(question))  # report a wrong word before a missing tree
     root = require_checkout(question)
     plan = decide(question)
     choices = {choice.name: choice.value for choice in plan.choices}
@@ -44,7 +44,7 @@ def _text(answer: Answer) -> str:
 
 
 def read_tree(question: Question, plan: BuildPlan, root: Path) -> Tree:
-    """Return what is known of the build tree of a plan.
+    """Return the input of a simulation from the build tree of a plan.
 
     Raises:
         UsageError: it was not configured, or not for Ninja, or its build.ninja is damaged.
@@ -84,7 +84,7 @@ def read_tree(question: Question, plan: BuildPlan, root: Path) -> Tree:
 
 
 def _say_remembered(history: History) -> tuple[str, ...]:
-    """Say what is known of builds without their graph, from which nothing can be simulated."""
+    """Return the history of builds as text, without a graph for a simulation."""
     from torchbuild_tasks.text.show import took
 
     return tuple(
