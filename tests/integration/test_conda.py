@@ -142,7 +142,7 @@ def test_a_damaged_one_is_not_published(package: Path, tmp_path: Path) -> None:
     damaged.write_bytes(package.read_bytes()[:-200])
     done = torchbuild("publish", tmp_path / "channel", "--file", damaged, "--yes")
     assert (done.code, (tmp_path / "channel").exists()) == (19, False)
-    assert "is not a whole package" in done.err
+    assert "is not a complete package" in done.err
 
 
 @pytest.mark.parametrize("subdir", ["../../out", "/out", "a\nb", ".."])

@@ -229,11 +229,11 @@ def test_an_index_that_cannot_be_reached_gets_nothing(wheels: list[Path]) -> Non
     assert (done.code, "Nothing was sent." in done.err, "--index" in done.err) == (19, True, True)
 
 
-def test_what_is_no_whole_package_is_refused(wheels: list[Path], tmp_path: Path) -> None:
+def test_what_is_no_complete_package_is_refused(wheels: list[Path], tmp_path: Path) -> None:
     cut = tmp_path / "cut" / wheels[0].name
     cut.parent.mkdir()
     cut.write_bytes(wheels[0].read_bytes()[:-40])
-    for path, says in ((cut, "not a whole package"), (tmp_path / "gone.whl", "There is no")):
+    for path, says in ((cut, "not a complete package"), (tmp_path / "gone.whl", "There is no")):
         done = publish(tmp_path / "index", path)
         assert (done.code, says in done.err) == (19, True), done.err
     assert not (tmp_path / "index").exists()

@@ -55,7 +55,7 @@ def _run_cache(work: Work, plan: CachePlan) -> Iterator[Running]:
         work.root,
         note,
         distributor=client_of(plan.distribution),
-        whole=not work.request.target,
+        complete=not work.request.target,
         goes_on=previous is not None and previous.result != "ok",
     )
     try:

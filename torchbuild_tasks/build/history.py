@@ -205,8 +205,8 @@ class Pace:
         if not self._looked_up and total >= _LONG:
             self._looked_up = True
             if graph := ninja_graph(self._build_dir):
-                asked = graph.outputs_of((self._target,)) if self._target else graph.outputs
-                self._left.expect(asked, self._follower.built)
+                outputs = graph.outputs_of((self._target,)) if self._target else graph.outputs
+                self._left.expect(outputs, self._follower.built)
 
     @property
     def spread(self) -> float:

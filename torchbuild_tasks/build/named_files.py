@@ -72,10 +72,12 @@ def _sameness(file: Path) -> tuple[str, int, int] | None:
 
 def _spell_path(root: Path, build_dir: Path, path: str) -> set[bytes]:
     """Return the ways to write a path: absolute, relative to the build folder, or to the checkout."""
-    whole = root / path
+    absolute = root / path
     with contextlib.suppress(ValueError):  # on Windows: another drive
-        return {_normalise(os.fsencode(form)) for form in (whole, os.path.relpath(whole, build_dir), path)}
-    return {_normalise(os.fsencode(whole))}
+        return {
+            _normalise(os.fsencode(form)) for form in (absolute, os.path.relpath(absolute, build_dir), path)
+        }
+    return {_normalise(os.fsencode(absolute))}
 
 
 def _normalise(word: bytes) -> bytes:

@@ -49,8 +49,8 @@ def refresh_tree(work: Work) -> Work:
 def prepare_python(work: Work) -> Work:
     """Create the venv that gets torch, and install the build requirements."""
     environment = work.plan.environment
-    whole = venv.is_complete(environment.python) and venv.is_ours(environment.python)
-    if environment.create and not whole:
+    complete = venv.is_complete(environment.python) and venv.is_ours(environment.python)
+    if environment.create and not complete:
         _make_venv(work, environment.python, environment.create)
     changes = [change for change in (environment.remove, environment.install) if change]
     if environment.foreign and changes and not is_agreed(work, _question(environment.python, changes)):
@@ -250,8 +250,8 @@ def _apply_pip_settings(
 
     with contextlib.suppress(UsageError, DownloadFailed):  # pip is missing, or cannot read its settings
         settings = read_settings(environ)
-        told = uv_environment(environ, settings, work.fetching.net)
-        return (*argv, *uv_words(environ, settings)), told
+        uv_environ = uv_environment(environ, settings, work.fetching.net)
+        return (*argv, *uv_words(environ, settings)), uv_environ
     return tuple(argv), dict(environ)
 
 

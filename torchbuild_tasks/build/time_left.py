@@ -156,9 +156,9 @@ class TimeLeft:
         known = max(self._done, len(self._steps)) >= EARLY * self._total
         if not known or not self._usual or not took or self._began is None:
             return None
-        whole = (self._last - self._began) * self._work_left() / took
+        total = (self._last - self._began) * self._work_left() / took
         # Subtract the time since the last step ended, which the running steps have used.
-        return max(whole - max(0.0, now - self._last), _LEAST, 0.05 * whole)
+        return max(total - max(0.0, now - self._last), _LEAST, 0.05 * total)
 
     def _work_left(self) -> float:
         """Return the seconds of all steps left, at the speed of this build.

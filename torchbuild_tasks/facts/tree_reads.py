@@ -184,10 +184,10 @@ def _values(texts: Iterable[str]) -> dict[str, tuple[str, ...]]:
 
     It has one where CMake is told so (BLAS, `PROPERTY STRINGS`), or stops at any other (ATEN_THREADING).
     """
-    whole = "\n".join(texts)
-    found: dict[str, set[str]] = {name: set() for name in (*_LISTED.findall(whole), *_REFUSED.findall(whole))}
-    for equal in _EQUAL.finditer(whole):
-        left = _LEFT.search(whole, max(0, equal.start() - 100), equal.start())
+    code = "\n".join(texts)
+    found: dict[str, set[str]] = {name: set() for name in (*_LISTED.findall(code), *_REFUSED.findall(code))}
+    for equal in _EQUAL.finditer(code):
+        left = _LEFT.search(code, max(0, equal.start() - 100), equal.start())
         if left and left[1] in found:
             found[left[1]].add(equal[1])
     return {name: tuple(sorted(values)) for name, values in found.items() if values}

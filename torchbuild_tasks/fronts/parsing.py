@@ -346,11 +346,10 @@ def _words(verb: str, words: Sequence[str], given: dict[str, Any]) -> dict[str, 
     if request.actions and action not in request.actions:
         raise _action_error(verb, f"{verb} cannot {action}{did_you_mean(action, tuple(request.actions))}")
     due = [name for name in request.objects.get(action, request.positionals) if name not in given]
-    told = (
-        rest.index("") if "" in rest else len(rest)
-    )  # from an unset variable; as a path it would mean the current folder
-    if told < len(due):
-        raise _missing_word(verb, action, due[told])
+    # An empty word is from an unset variable; as a path it would mean the current folder.
+    filled = rest.index("") if "" in rest else len(rest)
+    if filled < len(due):
+        raise _missing_word(verb, action, due[filled])
     may = [name for name in filter(None, [request.optional.get(action)]) if name not in given]
     if len(rest) > len(due) + len(may):
         command = f"{verb} {action}".rstrip()

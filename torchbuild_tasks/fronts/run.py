@@ -70,7 +70,7 @@ def run_verb(verb: str, request: BuildRequest) -> int:
     folders = os.environ.get("PATH", os.defpath).split(os.pathsep)
     os.environ["PATH"] = os.pathsep.join(each for each in folders if Path(each.strip('"')).is_absolute())
     report = ConsoleReporter(quiet=request.quiet, verbose=request.verbose, silent=request.json)
-    asked = request
+    original = request
     try:
         with report, interruptible():
             settle(verb, request, report)
@@ -81,11 +81,11 @@ def run_verb(verb: str, request: BuildRequest) -> int:
             outcome = load(verb)(request, report)
             report.end()
             if verb in _ADVISING:
-                outcome = outcome._replace(text=complete_commands(outcome.text, asked))
+                outcome = outcome._replace(text=complete_commands(outcome.text, original))
             show_outcome(outcome, report.redactor, as_json=request.json, request=request)
             return outcome.exit_code
     except TorchbuildError as error:
-        show_error(error, as_json=request.json, redactor=report.redactor, request=asked)
+        show_error(error, as_json=request.json, redactor=report.redactor, request=original)
         return error.exit_code
     except (MemoryError, RuntimeError) as error:
         if "can't start new thread" not in str(error) and not isinstance(error, MemoryError):

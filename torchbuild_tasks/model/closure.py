@@ -87,7 +87,7 @@ class Loader(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     lib: str = "lib"
 
 
-class Placed(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class FoundLibrary(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """One library of the closure: its path, the rule that found it, and the library that needs it."""
 
     name: str
@@ -129,6 +129,6 @@ class Closure(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
 
     python: str
     problem: str = ""
-    libraries: tuple[Placed, ...] = ()
+    libraries: tuple[FoundLibrary, ...] = ()
     breaks: tuple[Break, ...] = ()
     seconds: float = 0.0

@@ -17,7 +17,7 @@ from torchbuild_tasks.ninja.schedule import Job, longest_chain
 _TOUCH: Final = 0.005  # seconds: Ninja's log has whole milliseconds, and starts a step a little later
 
 
-class Placed(msgspec.Struct, frozen=True):
+class LaneStep(msgspec.Struct, frozen=True):
     """A step and the lane that it is drawn in; steps of a lane do not overlap."""
 
     step: Step
@@ -46,18 +46,18 @@ class Chain(msgspec.Struct, frozen=True):
         return sum(step.seconds for step in self.steps)
 
 
-def lanes(steps: Sequence[Step]) -> list[Placed]:
+def lanes(steps: Sequence[Step]) -> list[LaneStep]:
     """Put each step into the first lane that is free when it starts."""
     busy: list[tuple[float, int]] = []
     free: list[int] = []
-    placed = []
+    drawn = []
     for step in sorted(steps, key=lambda each: (each.start, each.end)):
         while busy and busy[0][0] <= step.start:
             heapq.heappush(free, heapq.heappop(busy)[1])
         lane = heapq.heappop(free) if free else len(busy)
         heapq.heappush(busy, (step.end, lane))
-        placed.append(Placed(step, lane))
-    return placed
+        drawn.append(LaneStep(step, lane))
+    return drawn
 
 
 def wall_seconds(steps: Sequence[Step]) -> float:
@@ -134,18 +134,20 @@ def _by_times(steps: Sequence[Step]) -> list[Step]:
     return chain[::-1]
 
 
-def trace_events(placed: Sequence[Placed], title: str, stages: Sequence[tuple[str, float]]) -> dict[str, Any]:
+def trace_events(
+    drawn: Sequence[LaneStep], title: str, stages: Sequence[tuple[str, float]]
+) -> dict[str, Any]:
     """Return the build as Chrome's trace: complete events in microseconds, a thread for each lane.
 
     Args:
-        placed: the steps in their lanes.
+        drawn: the steps in their lanes.
         title: what the process is called.
         stages: the tool's own stages with their seconds, one after the other, as a second process.
     """
     events: list[dict[str, Any]] = [_meta("process_name", 1, 0, title), _meta("process_name", 2, 0, "stages")]
-    count = max((each.lane for each in placed), default=-1) + 1
+    count = max((each.lane for each in drawn), default=-1) + 1
     events += [_meta("thread_name", 1, lane, f"lane {lane + 1}") for lane in range(count)]
-    zero = min((each.step.start for each in placed), default=0.0)
+    zero = min((each.step.start for each in drawn), default=0.0)
     events += [
         {
             "name": short_path(each.step.output),
@@ -157,7 +159,7 @@ def trace_events(placed: Sequence[Placed], title: str, stages: Sequence[tuple[st
             "dur": round(each.step.seconds * 1e6),
             "args": {"output": each.step.output},
         }
-        for each in placed
+        for each in drawn
     ]
     at = 0.0
     for name, seconds in stages:

@@ -210,19 +210,19 @@ def run_unless_replaced(compute: Callable[[], Any]) -> Any:
     torch 2.11 hands svd on to cuSOLVER where MAGMA is preferred (pytorch#172824), in MAGMA's memory
     layout: the factors come back mixed up (seen with 2.11.0+cu130 on an H200). The default is right.
     """
-    with warnings.catch_warnings(record=True) as said:
+    with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         try:
             got = compute()
         except Exception:
             got = None
-            if not is_left_to_the_other(said):
+            if not is_left_to_the_other(caught):
                 raise
-    return None if is_left_to_the_other(said) else got
+    return None if is_left_to_the_other(caught) else got
 
 
-def is_left_to_the_other(said: Sequence[warnings.WarningMessage]) -> bool:
-    return any(re.search(r"MAGMA.* deprecated.* cuSOLVER", str(each.message), re.DOTALL) for each in said)
+def is_left_to_the_other(caught: Sequence[warnings.WarningMessage]) -> bool:
+    return any(re.search(r"MAGMA.* deprecated.* cuSOLVER", str(each.message), re.DOTALL) for each in caught)
 
 
 def check_cuda_amp(torch: Any) -> Answer:

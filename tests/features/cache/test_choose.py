@@ -189,7 +189,7 @@ def test_zi_is_warned_about_with_sccache() -> None:
     assert any("/Zi" in finding.text for finding in check_cache(question, chosen(question)))
 
 
-def test_nothing_here_is_said_with_a_way_out() -> None:
+def test_no_installed_cache_is_reported_with_a_fix() -> None:
     question = ask_cache(linux_facts())
     (finding,) = check_cache(question, chosen(question))
     assert finding.status == "unknown"
@@ -300,7 +300,7 @@ def test_recc_also_finds_links_and_runs_none_elsewhere() -> None:
     assert linker not in values(chosen(ask_cache(having(CCACHE))))
 
 
-def test_it_is_not_used_unless_asked_for() -> None:
+def test_it_is_not_used_unless_requested() -> None:
     assert values(chosen(ask_cache(having(RECC)))) == values(chosen(ask_cache(having()))) == {}
 
 

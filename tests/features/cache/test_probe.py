@@ -94,7 +94,7 @@ def test_the_web(kind: str, status: str, reason: str) -> None:
 
 
 @pytest.mark.parametrize("kind", ["redis", "memcached", "webdav", "s3"])
-def test_nobody_there_and_silence(kind: str) -> None:
+def test_no_server_and_silence(kind: str) -> None:
     closed = free_port()
     web = "http://127.0.0.1:{}/" if kind in ("webdav", "s3") else ""
     assert asked(closed, kind, web=web.format(closed))

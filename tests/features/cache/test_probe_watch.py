@@ -24,7 +24,7 @@ class Gone:
         self.happened.set()
 
 
-def test_one_that_is_gone_is_said_once() -> None:
+def test_one_that_is_gone_is_reported_once() -> None:
     gone = Gone()
     with Watch({"far": answers(""), "near": answers("", "", "dead")}, gone, every=0.01) as watch:
         assert gone.happened.wait(10)

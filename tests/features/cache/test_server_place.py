@@ -42,7 +42,7 @@ def test_a_deep_checkout_has_a_short_socket_in_a_private_folder(tmp_path: Path) 
 
 
 @needs_unix_sockets
-def test_checkouts_and_names_are_told_apart(tmp_path: Path) -> None:
+def test_checkouts_and_names_are_distinct(tmp_path: Path) -> None:
     places = (SocketPlace(tmp_path), SocketPlace(tmp_path / "other"), SocketPlace(tmp_path, "serve"))
     assert len({place.clients["SCCACHE_SERVER_UDS"] for place in places}) == 3
 

@@ -148,7 +148,7 @@ def test_the_hint(report: CacheReport, first: bool, drifted: bool, said: str) ->
     text = hint(report, first=first, drifted=drifted)
     assert said in text
     assert bool(text) is bool(said)
-    assert "filled" not in hint(report, first=first, drifted=drifted, whole=False)
+    assert "filled" not in hint(report, first=first, drifted=drifted, complete=False)
 
 
 def test_recc_counts_each_process_for_itself() -> None:

@@ -126,7 +126,7 @@ def test_an_unreadable_library_is_passed_over() -> None:
     assert (found.kind, found.detail) == ("damaged", "cannot be read: Permission denied")
 
 
-def test_each_missing_library_is_told_once_the_nearest_first() -> None:
+def test_each_missing_library_is_reported_once_the_nearest_first() -> None:
     graph = walk(lib(ROOT, "liba.so", "libx.so", "liby.so"), lib("/cached/liba.so", "libz.so", "libx.so"))
     assert [each.library for each in graph.breaks] == ["libx.so", "liby.so", "libz.so"]
     assert graph.breaks[2].chain == (ROOT, "/cached/liba.so")

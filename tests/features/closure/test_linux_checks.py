@@ -25,7 +25,7 @@ def breaks(
     return close(process, Values(shelf(*images), takes or {}, gives or {}), ())[1]
 
 
-def test_an_older_libstdcxx_first_is_told_with_the_one_that_would_do() -> None:
+def test_an_older_libstdcxx_first_is_reported_with_the_one_that_would_do() -> None:
     [found] = breaks(
         lib(ROOT, "libstdc++.so.6", "libc10.so", wants=WANTS),
         lib("/lib/libc10.so", "libstdc++.so.6", wants=WANTS),
@@ -44,7 +44,7 @@ def test_a_library_without_versions_is_taken_as_the_loader_takes_it() -> None:
     assert not breaks(lib(ROOT, "libstdc++.so.6", wants=WANTS), lib("/lib/libstdc++.so.6"))
 
 
-def test_a_function_that_nobody_has() -> None:
+def test_a_function_that_no_library_exports() -> None:
     [found] = breaks(
         *(lib(ROOT, "libc10.so"), lib("/lib/libc10.so")),
         takes={ROOT: [Symbol("one"), Symbol("two")]},

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from torchbuild_tasks.features.closure.verb import closure_text
-from torchbuild_tasks.model.closure import Break, Closure, Placed
+from torchbuild_tasks.model.closure import Break, Closure, FoundLibrary
 
-FOUND = Placed(name="_C.so", state="found", path="/t/_C.so", how="what `import torch` loads")
-MISSING = Placed(name="libc10.so", state="missing", by="/t/_C.so")
+FOUND = FoundLibrary(name="_C.so", state="found", path="/t/_C.so", how="what `import torch` loads")
+MISSING = FoundLibrary(name="libc10.so", state="missing", by="/t/_C.so")
 BREAK = Break(
     kind="missing",
     status="error",
@@ -33,7 +33,7 @@ def test_a_broken_closure_with_its_chain_and_its_fix() -> None:
 
 
 def test_what_has_no_file_is_counted_and_not_listed() -> None:
-    api = Placed(name="api-ms-win-crt-math-l1-1-0.dll", state="api set")
+    api = FoundLibrary(name="api-ms-win-crt-math-l1-1-0.dll", state="api set")
     text = closure_text(Closure(python="/p", libraries=(FOUND, api)))
     assert "api-ms" not in text
     assert "1 API sets of Windows: it closes." in text

@@ -9,7 +9,7 @@ import pytest
 
 from tests.support.closures import Values, lib
 from torchbuild_tasks.features.closure.choose import close
-from torchbuild_tasks.model.closure import Break, Image, Loader, Placed, Symbol
+from torchbuild_tasks.model.closure import Break, FoundLibrary, Image, Loader, Symbol
 
 LIB = "C:\\p\\torch\\lib"
 SYSTEM = "C:\\Windows\\System32"
@@ -22,7 +22,7 @@ def closed(
     takes: Mapping[str, Sequence[Symbol]] | None = None,
     gives: Mapping[str, Collection[str]] | None = None,
     **loader: object,
-) -> tuple[tuple[Placed, ...], tuple[Break, ...]]:
+) -> tuple[tuple[FoundLibrary, ...], tuple[Break, ...]]:
     values: dict[str, object] = {
         "executable": PYTHON,
         "roots": (f"{LIB}\\torch_cpu.dll",),

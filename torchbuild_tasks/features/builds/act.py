@@ -160,10 +160,10 @@ def _last(folder: Path) -> Last | None:
 def show_build(settings: Settings, name: str, main: Path) -> tuple[Shown, ...]:
     """Return one build with all its fields and variables, and the table that sets each."""
     build = pick(settings.builds, name, settings.path)
-    whole = settings.of(build)
-    table = {**whole.values, **{f"set.{key}": value for key, value in whole.variables.items()}}
+    effective = settings.of(build)
+    table = {**effective.values, **{f"set.{key}": value for key, value in effective.variables.items()}}
     shown = _describe(place_of(settings, build, main), Git(folder=main))
-    values = {key: (value, whole.place(key)) for key, value in sorted(table.items())}
+    values = {key: (value, effective.place(key)) for key, value in sorted(table.items())}
     return (replace(shown, values=values),)
 
 

@@ -76,7 +76,7 @@ def cache_running(
     name: str = "build",
     every: float = EVERY,
     distributor: Distributor | None = None,
-    whole: bool = True,
+    complete: bool = True,
     goes_on: bool = False,
 ) -> Iterator[Running]:
     """Run the caches of a plan during the body; then count, report and stop.
@@ -90,7 +90,7 @@ def cache_running(
         name: tells servers of one checkout apart that may run at the same time.
         every: seconds between two looks at a shared cache.
         distributor: has compiles sent to other machines; None compiles all of them here.
-        whole: whether all of torch is compiled once the body has ended well.
+        complete: whether all of torch is compiled once the body has ended well.
         goes_on: whether an earlier run that did not end well has compiled some of it.
     """
     running = Running(environ=dict(environ))
@@ -101,7 +101,7 @@ def cache_running(
     remotes = read_remotes(addresses, read_only=plan.read_only) if plan.remotes else ()
     with contextlib.ExitStack() as at_end:
         for tool in plan.tools:
-            one = _One(tool, plan, running, memory, say, whole=whole, goes_on=goes_on)
+            one = _One(tool, plan, running, memory, say, complete=complete, goes_on=goes_on)
             at_end.push(one.finish)
             if tool.name == "sccache":
                 one.serve(root, name, remotes, every, distributor, at_end)
@@ -123,10 +123,10 @@ class _One:
         memory: Memory,
         say: Say,
         *,
-        whole: bool,
+        complete: bool,
         goes_on: bool,
     ) -> None:
-        self._whole = whole
+        self._complete = complete
         self._goes_on = goes_on
         self._tool = tool
         self._plan = plan
@@ -298,10 +298,10 @@ class _One:
             report = stats.add_reports(report, each)
         if not stats.report_lines(report):
             return
-        self._report(report, whole=self._whole and kind is None)
+        self._report(report, complete=self._complete and kind is None)
         self._running.reports += (report,)
 
-    def _report(self, report: CacheReport, *, whole: bool) -> None:
+    def _report(self, report: CacheReport, *, complete: bool) -> None:
         """Report the statistics; only a complete build fills the cache for the next one."""
         for line in stats.report_lines(report):
             self._say(line)
@@ -309,11 +309,11 @@ class _One:
         if folder is None or folder.problem:
             return
         seen = self._memory.list_settings(folder.path)
-        all_of_it = whole and not self._goes_on
-        if hint := stats.hint(report, first=not seen, drifted=bool(self._changes), whole=all_of_it):
+        all_of_it = complete and not self._goes_on
+        if hint := stats.hint(report, first=not seen, drifted=bool(self._changes), complete=all_of_it):
             self._say(hint)
         if stats.hit_rate(report) is not None:
-            now = remember_settings(seen, self._tool.settings) if whole else list(seen)
+            now = remember_settings(seen, self._tool.settings) if complete else list(seen)
             self._memory.keep(folder.path, now, created=folder.created)
 
 

@@ -206,14 +206,14 @@ def _say_count(counts: Mapping[str, int], most: int = 5) -> str:
     return ", ".join(f"{count} x {name}" for name, count in list(ordered)[:most])
 
 
-def hint(report: CacheReport, *, first: bool, drifted: bool, whole: bool = True) -> str:
+def hint(report: CacheReport, *, first: bool, drifted: bool, complete: bool = True) -> str:
     """Return a hint about a low hit rate; "" for none.
 
     Args:
         report: one cache's.
         first: no build with these settings has used the folder before.
         drifted: a setting that it compares has changed (reported before the build).
-        whole: all of torch was compiled in this run; of a part nothing follows.
+        complete: all of torch was compiled in this run; of a part nothing follows.
     """
     rate = hit_rate(report)
     looked = sum(report.hits.values()) + sum(report.misses.values())
@@ -221,7 +221,7 @@ def hint(report: CacheReport, *, first: bool, drifted: bool, whole: bool = True)
     if passed > ENOUGH and passed > looked:
         reason = max(report.not_cached.items(), key=lambda item: item[1])[0]
         return f"Most commands were passed on by {report.tool}, which cannot keep them: {reason}."
-    if rate is None or rate >= POOR or looked < ENOUGH or drifted or not whole:
+    if rate is None or rate >= POOR or looked < ENOUGH or drifted or not complete:
         return ""
     if first:
         return (

@@ -12,7 +12,7 @@ from torchbuild_tasks.catalog.rows import LibraryRow
 from torchbuild_tasks.features.closure.graph import Graph, LibraryFiles, Node, walk_needs
 from torchbuild_tasks.features.closure.linux import check_symbols, check_versions, walk_elf
 from torchbuild_tasks.features.closure.windows import check_imports, check_runtime, walk_pe
-from torchbuild_tasks.model.closure import Break, Loader, Placed
+from torchbuild_tasks.model.closure import Break, FoundLibrary, Loader
 from torchbuild_tasks.text.words import first_few
 from torchbuild_tasks.values import replace
 
@@ -141,7 +141,7 @@ def check_shadowed(graph: Graph, loader: Loader, files: LibraryFiles) -> None:
 
 def close(
     loader: Loader, files: LibraryFiles, rows: Sequence[LibraryRow]
-) -> tuple[tuple[Placed, ...], tuple[Break, ...]]:
+) -> tuple[tuple[FoundLibrary, ...], tuple[Break, ...]]:
     """Return every library that the roots need, and the breaks, first the one that the loader reports.
 
     Symbols are looked for only where no library is missing: else those of the missing one would be.

@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Final, Literal, Protocol
 
-from torchbuild_tasks.model.closure import Break, Image, Kind, Placed, State, Symbol
+from torchbuild_tasks.model.closure import Break, FoundLibrary, Image, Kind, State, Symbol
 
 ROOT: Final = "what `import torch` loads"
 ALREADY_LOADED: Final = "in the process already"
@@ -79,15 +79,17 @@ class Graph:
     program: Node | None = None
     nodes: list[Node] = field(default_factory=list)
     roots: list[Node] = field(default_factory=list)
-    others: list[Placed] = field(
+    others: list[FoundLibrary] = field(
         default_factory=list
     )  # libraries without a file: missing, API sets, on demand
     breaks: list[Break] = field(default_factory=list)
 
-    def entries(self) -> tuple[Placed, ...]:
+    def entries(self) -> tuple[FoundLibrary, ...]:
         """Return each library once, in the order of loading, then those without a file."""
         loaded = tuple(
-            Placed(name=n.name, state="found", path=n.path, how=n.how, by=n.loader.path if n.loader else "")
+            FoundLibrary(
+                name=n.name, state="found", path=n.path, how=n.how, by=n.loader.path if n.loader else ""
+            )
             for n in self.nodes
         )
         return (*loaded, *self.others)
@@ -102,7 +104,9 @@ class Graph:
     def add_broken(self, state: State, broken: Break) -> None:
         """Record a library that cannot be loaded."""
         by = broken.chain[-1] if broken.chain else ""
-        self.others.append(Placed(name=broken.library, state=state, path=broken.path, how=broken.how, by=by))
+        self.others.append(
+            FoundLibrary(name=broken.library, state=state, path=broken.path, how=broken.how, by=by)
+        )
         self.breaks.append(broken)
 
 

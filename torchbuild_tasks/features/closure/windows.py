@@ -14,7 +14,7 @@ from torchbuild_tasks.features.closure.graph import (
     Node,
     walk_needs,
 )
-from torchbuild_tasks.model.closure import Break, Image, Loader, Placed, Symbol
+from torchbuild_tasks.model.closure import Break, FoundLibrary, Image, Loader, Symbol
 
 # torch/__init__.py loads these before its own.
 _RUNTIMES = ("vcruntime140.dll", "msvcp140.dll", "vcruntime140_1.dll")
@@ -143,7 +143,9 @@ class _Walk:
         if name.lower() not in self.without_file:
             self.without_file.add(name.lower())
             self.graph.others.append(
-                Placed(name=name, state="api set" if state == "api set" else "on demand", by=needer.path)
+                FoundLibrary(
+                    name=name, state="api set" if state == "api set" else "on demand", by=needer.path
+                )
             )
 
     def _note_damaged(self, name: str, path: str, image: Image, how: str, chain: tuple[str, ...]) -> None:

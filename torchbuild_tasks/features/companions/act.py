@@ -198,9 +198,9 @@ def _add_checks(work: Work, report: VerifyReport, own: Collection[str]) -> Work:
     if work.verified is None:
         return replace(work, verified=report)
     added = tuple(row for row in report.checks if row.check in own or row.check.partition(":")[0] in own)
-    whole = replace(work.verified, checks=(*work.verified.checks, *added))
-    work.ledger.note(verify=whole)
-    return replace(work, verified=whole)
+    verified = replace(work.verified, checks=(*work.verified.checks, *added))
+    work.ledger.note(verify=verified)
+    return replace(work, verified=verified)
 
 
 def _mark(work: Work, companion: Companion) -> Path:

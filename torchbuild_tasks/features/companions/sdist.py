@@ -123,7 +123,7 @@ def _for_python(specifier: str, python: str) -> bool:
         return True
 
 
-def _search(wanted: Requirement, net: Net, beside: Path) -> tuple[list[Sdist], tuple[str, ...]]:
+def _search(wanted: Requirement, net: Net, target: Path) -> tuple[list[Sdist], tuple[str, ...]]:
     """Return all sdists of a project, and the searched places: --wheels, find-links, each index."""
     settings = read_settings(os.environ)
     name = canonicalize_name(wanted.name)
@@ -134,7 +134,7 @@ def _search(wanted: Requirement, net: Net, beside: Path) -> tuple[list[Sdist], t
             urls = [path.as_uri() for path in sorted(folder.iterdir())]
             offered += (each for url in urls if (each := _sdist(url, name)))
             looked.append(str(folder))
-    page = beside.with_name(f"{name}.html")
+    page = target.with_name(f"{name}.html")
     for index in settings.index_urls:
         url = f"{index.rstrip('/')}/{name}/"
         looked.append(redact(url))

@@ -168,8 +168,8 @@ def _own_files() -> Iterator[tuple[Path, str]]:
     for path in sorted(_PACKAGE.rglob("*")):
         if path.suffix in _SUFFIXES and path.is_file() and "__pycache__" not in path.parts:
             yield path, path.relative_to(_PACKAGE).as_posix()
-    beside = _PACKAGE.parent / "env_templates"  # in a checkout; in a wheel they are inside
-    for path in sorted(beside.glob("*.in")) if beside.is_dir() else ():
+    templates = _PACKAGE.parent / "env_templates"  # in a checkout; in a wheel they are inside
+    for path in sorted(templates.glob("*.in")) if templates.is_dir() else ():
         yield path, f"env_templates/{path.name}"
 
 

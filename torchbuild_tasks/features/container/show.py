@@ -122,10 +122,10 @@ def compose(container: Container) -> str:
     if container.gpu:
         service |= _compose_gpu(container)
     volumes = {each.source: {"name": each.source} for each in container.mounts if each.volume}
-    whole: dict[str, Any] = {"services": {"torch": service}, "volumes": volumes}
+    document: dict[str, Any] = {"services": {"torch": service}, "volumes": volumes}
     if secrets := _secret_files(container.mounts):
-        whole["secrets"] = {name: {"file": file} for name, file in secrets.items()}
-    return "\n".join(_yaml(whole)) + "\n"
+        document["secrets"] = {name: {"file": file} for name, file in secrets.items()}
+    return "\n".join(_yaml(document)) + "\n"
 
 
 IMAGE: Final = "localhost/torchbuild"

@@ -51,8 +51,8 @@ def python(request: EnterRequest, report: Reporter) -> Outcome:
             looked=(f"recorded: {entered.python}",) if entered.python else (),
             next_step="Build it: torchbuild build",
         )
-    beside = request.words[:1] in ((), ("-c",), ("-m",)) and Path("torch/__init__.py").is_file()
-    if entered.mode == "wheel" and beside:  # Python imports from the current folder first
+    in_source = request.words[:1] in ((), ("-c",), ("-m",)) and Path("torch/__init__.py").is_file()
+    if entered.mode == "wheel" and in_source:  # Python imports from the current folder first
         report.note(
             "`import torch` takes the folder torch that is here, not the wheel: go elsewhere, or say -P"
         )

@@ -73,14 +73,14 @@ def _look(git: Git, path: str, url: str, own_files: frozenset[str]) -> Repositor
     if not changed or commit is None:
         return Repository(path=path, commit=commit, url=url, untracked=untracked, problem=problem)
     diff = _output(git, "--no-optional-locks", *_DIFF)
-    whole = len(diff) <= _MOST_DIFF
-    if not whole:
+    complete = len(diff) <= _MOST_DIFF
+    if not complete:
         problem = f"the diff has {len(diff)} bytes, too many to keep"
     return Repository(
         path=path,
         commit=commit,
         url=url,
-        diff=diff.decode("utf-8", "surrogateescape") if whole else "",
+        diff=diff.decode("utf-8", "surrogateescape") if complete else "",
         diff_sha256=hashlib.sha256(diff).hexdigest() if diff else "",
         untracked=untracked,
         problem=problem,

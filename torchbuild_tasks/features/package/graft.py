@@ -123,10 +123,10 @@ class Libraries:
                 next_step=f"Install it, or put its folder on {variable}.",
             )
         self._add(each.name, source)
-        for beside in sorted(source.parent.iterdir()) if each.row and each.row.also else ():
-            known = beside.name.lower() if self.windows else beside.name
-            if each.row and fits(known, each.row.also) and f"{LIB}/{beside.name}" not in self.images:
-                self._add(beside.name, beside)
+        for sibling in sorted(source.parent.iterdir()) if each.row and each.row.also else ():
+            known = sibling.name.lower() if self.windows else sibling.name
+            if each.row and fits(known, each.row.also) and f"{LIB}/{sibling.name}" not in self.images:
+                self._add(sibling.name, sibling)
 
     def _add(self, name: str, source: Path) -> None:
         target = self.tree / LIB / name

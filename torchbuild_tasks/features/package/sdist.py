@@ -176,8 +176,8 @@ def _refuse_incomplete(root: Path, seen: _Seen) -> None:
 def _leaves(root: Path, path: str) -> bool:
     """Say whether a link leads out of the tree; pip refuses to unpack such links."""
     to = _target(root / path)
-    whole = posixpath.normpath(posixpath.join(posixpath.dirname(path), to))
-    return posixpath.isabs(to) or whole == ".." or whole.startswith("../")
+    path_in_tree = posixpath.normpath(posixpath.join(posixpath.dirname(path), to))
+    return posixpath.isabs(to) or path_in_tree == ".." or path_in_tree.startswith("../")
 
 
 def _target(path: Path) -> str:

@@ -66,11 +66,11 @@ def look_at_file(path: Path) -> File:
             first = itertools.islice(names_of_tar_gz(path), _MOST_MEMBERS)
             if not any(name.endswith("/PKG-INFO") for name in first):
                 raise StopIteration("it has no PKG-INFO")
-        with path.open("rb") as whole:
-            digest = hashlib.file_digest(whole, "sha256").hexdigest()
+        with path.open("rb") as file:
+            digest = hashlib.file_digest(file, "sha256").hexdigest()
     except (*BROKEN, *TAR_BROKEN, StopIteration) as error:
         raise PackageRefused(
-            f"{path} is not a whole package: {in_short(error) if str(error) else 'it has no METADATA'}.",
+            f"{path} is not a complete package: {in_short(error) if str(error) else 'it has no METADATA'}.",
             next_step="Make it again: torchbuild package",
         ) from None
     return File(

@@ -65,8 +65,8 @@ def send(request: PublishRequest, report: Reporter) -> tuple[tuple[Step, ...], b
         if online:
             check_address(place, files)
             there = act.files_at(place, request.index or "", projects)
-            for said in too_large(place, files, load_catalog().index_limit):
-                report.note(said)
+            for warning in too_large(place, files, load_catalog().index_limit):
+                report.note(warning)
         else:
             if folder.exists() and not folder.is_dir():
                 raise PackageRefused(f"{folder} is a file; a folder becomes the index.")

@@ -19,7 +19,7 @@ from torchbuild_tasks.model.history import PastBuild, Peak
 from torchbuild_tasks.ninja.log import Step, kind_of
 from torchbuild_tasks.ninja.progress import short_path
 from torchbuild_tasks.ninja.step_times import Difference, is_hit
-from torchbuild_tasks.ninja.timeline import Chain, Placed, by_kind, seconds_alone, slowest, wall_seconds
+from torchbuild_tasks.ninja.timeline import Chain, LaneStep, by_kind, seconds_alone, slowest, wall_seconds
 from torchbuild_tasks.text.visible import visible, visible_value
 
 _SLOWEST: Final = 25
@@ -66,7 +66,7 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
     machine: str
     source: str
     log: str
-    timeline: Sequence[Placed]
+    timeline: Sequence[LaneStep]
     chain: Chain
     stages: Sequence[tuple[str, float, str]] = ()
     caches: Sequence[CacheReport] = ()
@@ -138,18 +138,18 @@ def _payload(report: Report) -> dict[str, Any]:
 
 
 def _figures(report: Report, steps: Sequence[Step]) -> str:
-    whole = wall_seconds(steps)
+    total = wall_seconds(steps)
     part = report.part
     work = sum(step.seconds for step in steps)
     lanes = max((each.lane for each in report.timeline), default=-1) + 1
     rows = [
         ("Steps", f"{len(steps):,}", f"at most {lanes} at once" if lanes > 1 else "one at a time"),
-        ("Wall time", took(whole), _of_all(report)),
-        ("Work", took(work), f"{work / whole:.1f} at once on average" if whole else ""),
+        ("Wall time", took(total), _of_all(report)),
+        ("Work", took(work), f"{work / total:.1f} at once on average" if total else ""),
         (
             "Longest chain",
             took(report.chain.seconds),
-            f"{report.chain.seconds / whole:.0%} of the wall time" if whole else "",
+            f"{report.chain.seconds / total:.0%} of the wall time" if total else "",
         ),
         ("One step alone", took(seconds_alone(steps)), "" if part else "more cores would not help here"),
     ]
@@ -157,7 +157,7 @@ def _figures(report: Report, steps: Sequence[Step]) -> str:
         rows.append(hits)
     if report.builds:
         before = report.builds[0].seconds
-        ratio = f"{whole / before:.2f} of it now" if before and not part else ""
+        ratio = f"{total / before:.2f} of it now" if before and not part else ""
         rows.append(("The build before", took(before), ratio))
     return "\n".join(
         f"<div><dt>{escape(name)}</dt><dd>{escape(value)}<small>{escape(more)}</small></dd></div>"
@@ -197,9 +197,9 @@ def _swatch(kind: str) -> str:
 
 
 def _stages(stages: Sequence[tuple[str, float, str]]) -> str:
-    whole = sum(seconds for _, seconds, _ in stages)
+    total = sum(seconds for _, seconds, _ in stages)
     listed = [stage for stage in stages if stage[1] >= 0.05 or stage[2] != "ok"]
-    if not whole or not listed:
+    if not total or not listed:
         return ""
     parts = "".join(
         f'<span style="flex:{seconds:.3f};opacity:{(1, 0.45)[index % 2]}" title="{escape(name)}"></span>'
@@ -210,7 +210,7 @@ def _stages(stages: Sequence[tuple[str, float, str]]) -> str:
             name_cell(name),
             cell(result, "bad" if result != "ok" else ""),
             seconds_cell(seconds),
-            share(seconds / whole),
+            share(seconds / total),
         )
         for name, seconds, result in listed
     ]
@@ -238,13 +238,13 @@ def _slowest(report: Report, steps: Sequence[Step]) -> str:
     return section("slow", "Slowest steps", paragraph(note) + table, control=_FIND)
 
 
-def _chain(report: Report, whole: float) -> str:
+def _chain(report: Report, total: float) -> str:
     chain = report.chain
     which = f"this part of the build ({report.result})" if report.part else "this build"
     if chain.by == "graph":
         note = (
             "Each step needs what the one before it made (as Ninja's graph says). However many cores there "
-            f"are, {which} takes {took(chain.seconds)} at least; it took {took(whole)}."
+            f"are, {which} takes {took(chain.seconds)} at least; it took {took(total)}."
         )
     else:
         note = (

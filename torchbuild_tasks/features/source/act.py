@@ -61,7 +61,7 @@ def _update(task: Task, root: Path) -> Path:
 
 
 def _report_on(task: Task, root: Path) -> SourceReport:
-    return SourceReport(action=str(task.request.action), checkouts=(describe(task, root, whole=False),))
+    return SourceReport(action=str(task.request.action), checkouts=(describe(task, root, details=False),))
 
 
 def _status(task: Task, named: Path | None) -> SourceReport:
@@ -80,7 +80,7 @@ def _status(task: Task, named: Path | None) -> SourceReport:
         )
     return SourceReport(
         action="status",
-        checkouts=tuple(describe(task, path, whole=False) for path in places.checkouts(task.store)),
+        checkouts=tuple(describe(task, path, details=False) for path in places.checkouts(task.store)),
         mirrors=_mirrors(task),
         unfinished=tuple(str(path) for path in places.unfinished_folders(task.store / places.SOURCES)),
     )
@@ -106,14 +106,14 @@ def _require_folder(named: Path | None) -> Path:
 # ---------------- `source status`: the kind, origin and problems of a checkout
 
 
-def describe(task: Task, root: Path, *, whole: bool = True) -> Checkout:
-    """Look at a checkout; with `whole` also for changes in every submodule."""
+def describe(task: Task, root: Path, *, details: bool = True) -> Checkout:
+    """Look at a checkout; with `details` also for changes in every submodule."""
     git = task.git(root)
     note = places.read_note(root)
     version = None
     with contextlib.suppress(OSError):
         version = read_text(root / "version.txt").strip()[:200] or None
-    lacking = task.lacking(root) if whole else Lacking()
+    lacking = task.lacking(root) if details else Lacking()
     if not _is_top(git):
         return Checkout(
             path=str(root),
@@ -132,8 +132,8 @@ def describe(task: Task, root: Path, *, whole: bool = True) -> Checkout:
         commit=git.output("rev-parse", "--verify", "--quiet", "HEAD"),
         at=_at(git),
         shallow=is_shallow(git),
-        changed=changed_files(git) if whole else (),
-        modules=_states(task, git, lacking) if whole else (),
+        changed=changed_files(git) if details else (),
+        modules=_states(task, git, lacking) if details else (),
         fix=lacking.fix,
         cut_off=cut_off.was_cut_off(root / files.STATE_DIR) or bool(note and note.moving),
         lost=lost_alternates(git),
