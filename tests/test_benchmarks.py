@@ -23,7 +23,7 @@ FIGURE = Figure(title="start-up", values=[1.0, 1.3, 1.1], unit="x", goal="<= 1.1
         ("none: see the seconds", None),
     ],
 )
-def test_a_goal_is_held_against_the_median(goal: str, met: bool | None) -> None:
+def test_a_goal_is_compared_with_the_median(goal: str, met: bool | None) -> None:
     assert Figure(title="", values=[1.0, 1.3, 1.1], unit="x", goal=goal).met is met
 
 

@@ -88,7 +88,7 @@ def test_every_finding_is_in_the_doctors_table() -> None:
     assert [id for id in re.findall(r"^\| `([a-z-]+)` \|", own, re.MULTILINE) if id in CHECKS] == list(CHECKS)
 
 
-def test_every_check_and_every_helper_is_told_of() -> None:
+def test_every_check_and_every_helper_is_documented() -> None:
     rows = load_catalog()
     for page, names in (
         ("verify", [row.check for row in rows.check if not row.companion]),
@@ -99,7 +99,7 @@ def test_every_check_and_every_helper_is_told_of() -> None:
         assert [name for name in names if name not in words] == [], page
 
 
-def test_every_rule_of_redaction_is_told_of() -> None:
+def test_every_rule_of_redaction_is_documented() -> None:
     page = (ROOT / "docs/support.md").read_text("utf-8")
     told = re.findall(r"^\| `([a-z-]+)` \|", page.partition("## What is taken out")[2], re.MULTILINE)
     assert told == [rule.id for rule in rules()] + list(OWN_RULES)
@@ -141,7 +141,7 @@ def test_the_design_has_ten_files_to_read_and_few_words_of_our_own() -> None:
     assert len(re.findall(r"^\d+\. ", files, re.MULTILINE)) == 10
 
 
-def test_what_is_told_to_be_edited_is_there() -> None:
+def test_files_that_the_docs_tell_to_edit_exist() -> None:
     page = (ROOT / "CONTRIBUTING.md").read_text("utf-8").partition("## To add")[2]
     folder, missing = ROOT, []
     for named in re.findall(r"`([\w/.-]+\.(?:py|toml))`", page):

@@ -78,7 +78,7 @@ DECODERS = {
 LAST = {name.rpartition(".")[2] for name in DECODERS}
 
 
-def test_nobody_else_decodes() -> None:
+def test_only_one_module_decodes() -> None:
     """A reader of its own would have no limits."""
     found = []
     for path in PACKAGE.rglob("*.py"):
@@ -117,7 +117,7 @@ NINES = "9" * 5000
     ],
     ids=lambda text: str(text[:12]),
 )
-def test_json_that_nobody_writes(text: str | bytes, said: str) -> None:
+def test_absurd_json_is_refused(text: str | bytes, said: str) -> None:
     began = time.process_time()
     with pytest.raises(Malformed, match=said) as refused:
         parse_json(text)
@@ -156,7 +156,7 @@ def test_json_that_is_fine(value: object) -> None:
     ],
     ids=lambda text: str(text[:12]),
 )
-def test_toml_that_nobody_writes(text: str, said: str) -> None:
+def test_absurd_toml_is_refused(text: str, said: str) -> None:
     began = time.process_time()
     with pytest.raises(Malformed, match=said) as refused:
         parse_toml(text)
@@ -449,7 +449,7 @@ MAY_READ = {
 }
 
 
-def test_nobody_else_reads_a_whole_file() -> None:
+def test_only_one_module_reads_complete_files() -> None:
     """`system/reading.py` neither waits for a pipe nor reads a device to its end."""
     found = set()
     for path in PACKAGE.rglob("*.py"):

@@ -121,7 +121,7 @@ def test_a_missing_key_is_named() -> None:
         from_json(Facts, data, "facts")
 
 
-def test_whole_numbers_are_numbers_and_lists_are_tuples() -> None:
+def test_integers_are_numbers_and_lists_are_tuples() -> None:
     inner = from_json(Inner, {"share": 3, "words": ["a"], "pair": [1, 2], "anything": {"x": [1]}})
     assert (inner.share, inner.words, inner.pair, inner.anything) == (3.0, ("a",), (1, 2), {"x": [1]})
     assert isinstance(inner.share, float)

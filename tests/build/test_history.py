@@ -91,7 +91,7 @@ def test_what_cannot_be_read_counts_as_not_there(tmp_path: Path, text: str) -> N
     assert read_history(path, SOURCE, "g++") == History(source=str(SOURCE), compiler="g++")
 
 
-def test_a_folder_that_cannot_be_made_is_said_in_a_line(tmp_path: Path) -> None:
+def test_a_folder_that_cannot_be_made_is_reported_in_a_line(tmp_path: Path) -> None:
     (tmp_path / "store").write_text("a file", "utf-8")
     problem = write_history(history_file(tmp_path / "store", SOURCE, "g++"), history())
     assert problem.startswith("The step times are not remembered: ") and "\n" not in problem
@@ -182,7 +182,7 @@ def test_after_one_target_the_rest_of_the_tree_is_to_come(
     assert pace.steps_of_tree() == (2, left)
 
 
-def test_a_tree_that_cannot_be_asked_tells_nothing_by_one_target(
+def test_a_tree_that_cannot_be_queried_says_nothing_by_one_target(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("torchbuild_tasks.build.history.ninja_graph", lambda folder: None)

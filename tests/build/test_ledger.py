@@ -43,7 +43,7 @@ def test_a_run_that_changes_nothing_leaves_what_was_there(ledger: Ledger, tmp_pa
     assert last_manifest(tmp_path / "build").name == RECORD_FILE
 
 
-def test_a_build_that_is_killed_has_said_what_it_was_about_to_do(ledger: Ledger, tmp_path: Path) -> None:
+def test_a_killed_build_has_recorded_its_next_command(ledger: Ledger, tmp_path: Path) -> None:
     with ledger:
         ledger.open()
         ledger.note_command(Command(argv=("ninja", f"-DX_TOKEN={SECRET}"), cwd="/b", because=""))

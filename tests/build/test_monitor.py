@@ -143,5 +143,5 @@ def test_swap_is_what_the_kernel_says() -> None:
     assert abs(swap_used() - wanted) < 64 * MIB
 
 
-def test_swap_can_be_asked_for_anywhere() -> None:
+def test_swap_can_be_read_anywhere() -> None:
     assert swap_used() >= 0

@@ -58,7 +58,7 @@ def test_a_quote_that_never_ends_is_a_line() -> None:
 
 
 @needs(POSIX, "notify-send of a test's own")
-def test_the_desktop_is_told_where_there_is_one(tmp_path: Path) -> None:
+def test_the_desktop_is_notified_where_there_is_one(tmp_path: Path) -> None:
     send, told = tmp_path / "notify-send", tmp_path / "told"
     send.write_text(f'#!/bin/sh\nprintf "%s|" "$@" > {told}\n', "utf-8")
     send.chmod(0o755)

@@ -173,7 +173,7 @@ def test_hard_links_of_each_other_all_go(root: Path) -> None:
     assert clean(root) == Removed(count=2, bytes=2)
 
 
-def test_a_repository_within_the_build_folder_is_somebodys(root: Path) -> None:
+def test_a_repository_within_the_build_folder_is_foreign(root: Path) -> None:
     build(root, "build/a.o", "build/clone/.git/HEAD", "build/clone/src.cpp")
     assert clean(root).count == 1
     assert (root / "build/clone/src.cpp").exists()
@@ -265,7 +265,7 @@ def test_a_build_folder_in_another_case_is_the_same(root: Path) -> None:
     assert not (root / "build").exists()
 
 
-def test_a_file_that_is_held_stays_and_the_holder_is_named(root: Path) -> None:
+def test_a_file_in_use_is_kept_and_the_program_is_named(root: Path) -> None:
     """All else goes; and once it is free, the next clean takes it too."""
     claims = begin(root, "build", OUTPUTS, log_time=None)
     write(root, "build/a.o", "build/z.o")

@@ -71,7 +71,7 @@ def test_the_same_architectures(planned: str, found: str, same: bool) -> None:
         ((), ""),
     ],
 )
-def test_which_caches_can_be_asked(launcher: tuple[str, ...], cache: str) -> None:
+def test_caches_whose_hits_can_be_counted(launcher: tuple[str, ...], cache: str) -> None:
     assert cache_of(launcher) == cache
 
 

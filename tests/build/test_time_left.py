@@ -102,7 +102,7 @@ def test_it_counts_down_while_a_step_runs() -> None:
     assert left.seconds_left(500.0) == pytest.approx(1.5)  # it takes longer than it ever did, and is not over
 
 
-def test_steps_that_nobody_knows_cost_what_the_others_do() -> None:
+def test_unknown_steps_cost_the_average() -> None:
     past = dict.fromkeys((f"{n}.cpp.o" for n in range(10)), 2.0)
     assert begun(past, 16).seconds_left(2.0) == pytest.approx(30.0)
 
@@ -133,7 +133,7 @@ def test_the_end_is_zero_and_before_it_is_not() -> None:
     assert left.seconds_left(3.9) == pytest.approx(1.0)
 
 
-def test_a_step_that_is_told_twice_counts_once() -> None:
+def test_a_step_that_is_reported_twice_counts_once() -> None:
     """Its lines come in pieces when it has thousands of outputs."""
     step = Step(output="gen.h", start=0.0, end=4.0, command="c")
     once, twice = (TimeLeft(known({"gen.h": 1.0, "a.o": 10.0})) for _ in range(2))

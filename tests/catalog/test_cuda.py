@@ -131,7 +131,7 @@ def test_gpu_rows(row: GpuRow) -> None:
         assert any(span(ids)[0] <= span(text)[0] and span(text)[1] <= span(ids)[1] for ids in row.ids)
 
 
-def test_chips_are_told_apart() -> None:
+def test_chips_are_distinct() -> None:
     chips = [row.chip for row in CATALOG.gpu]
     assert len(set(chips)) == len(chips)
     ranges = sorted((*span(text), row.chip) for row in CATALOG.gpu for text in row.ids)

@@ -29,7 +29,7 @@ NAMES = {
 }
 
 
-def test_rows_are_told_apart() -> None:
+def test_rows_are_distinct() -> None:
     ids = [row.id for row in ROWS]
     assert len(ids) == len(set(ids))
     assert all(re.fullmatch(r"[\w.-]+", name) for name in ids), "an anchor of a page"
@@ -61,7 +61,7 @@ def test_the_names_in_a_row_are_known(row: FailureRow) -> None:
 
 
 @pytest.mark.parametrize("row", WITH_SAMPLES, ids=lambda row: row.id)
-def test_a_sample_is_matched_by_its_own_row_first_and_told_without_gaps(row: FailureRow) -> None:
+def test_a_sample_is_matched_by_its_own_row_first_and_explained_without_gaps(row: FailureRow) -> None:
     for sample in row.samples:
         reading = read(sample)
         told = (reading.diagnoses if row.severity == "error" else reading.notes)[0]
@@ -134,7 +134,7 @@ def test_a_row_that_cannot_be_used_is_named() -> None:
         FailureBook((bad,))
 
 
-def test_the_first_row_that_knows_a_line_is_told() -> None:
+def test_the_first_row_that_knows_a_line_is_reported() -> None:
     mine = FailureRow(
         id="mine", phase="compile", cause="Ours.", source="us", patterns=("Killed signal terminated",)
     )

@@ -230,7 +230,7 @@ def helper_id(row: HelperRow) -> str:
     return "-".join(filter(None, helper_key(row)))
 
 
-def test_helper_rows_are_told_apart() -> None:
+def test_helper_rows_are_distinct() -> None:
     keys = [helper_key(row) for row in HELPERS]
     assert len(keys) == len(set(keys))
     # What is downloaded is called by these alone, on whichever system.
@@ -297,7 +297,7 @@ def test_helper_paths_stay_inside_and_are_written_one_way(row: HelperRow) -> Non
         assert not text.startswith("/")
 
 
-def test_a_helper_that_the_user_has_is_said_by_a_variable_that_we_read() -> None:
+def test_a_helper_that_the_user_has_is_named_by_a_variable_that_we_read() -> None:
     names = {name for row in HELPERS for name in row.unless}
     assert names
     for name in names:

@@ -87,7 +87,7 @@ def test_cxx_of_the_environment_comes_first_and_is_called_by_its_family(tmp_path
         ("  gcc ", "environment CC"),
     ],
 )
-def test_a_launcher_and_options_are_told_apart_from_the_compiler(
+def test_a_launcher_and_options_are_distinguished_from_the_compiler(
     tmp_path: Path, value: str, via: str
 ) -> None:
     door = debian(tmp_path, {"/usr/bin/ccache": "ccache version 4.7.5"}, CC=value)
@@ -212,7 +212,7 @@ def test_a_compiler_that_does_not_answer_is_there_without_a_version(
     assert tools["/usr/bin/cc"].name == "gcc"
 
 
-def test_gcc_without_a_version_in_its_first_lines_is_asked_the_other_way(tmp_path: Path) -> None:
+def test_gcc_without_a_version_in_its_first_lines_is_queried_the_other_way(tmp_path: Path) -> None:
     door = machine(tmp_path, programs={"/usr/bin/g++": "wrapped g++, Free Software Foundation"})
     door.outputs["/usr/bin/g++ -dumpfullversion -dumpversion"] = Output(0, "13.2.1\n")
     assert look_for_compilers(door)[0].version == "13.2.1"

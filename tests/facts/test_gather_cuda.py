@@ -36,7 +36,7 @@ def test_everything_is_found_once(tmp_path: Path) -> None:
     assert len(door.asked) == len(set(door.asked))
 
 
-def test_nothing_is_asked_for(tmp_path: Path) -> None:
+def test_nothing_is_requested(tmp_path: Path) -> None:
     cuda = gather(source="/src", python=None, patterns=[], probe=workstation(tmp_path)).cuda
     assert cuda is not None
     assert [one.found_via for one in cuda.toolkits] == ["NVIDIA's wheels", "managed"]

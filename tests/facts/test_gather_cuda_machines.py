@@ -177,7 +177,7 @@ def test_a_library_that_does_not_match_its_module(tmp_path: Path) -> None:
     assert seen.probes["nvml"] == words
 
 
-def test_a_driver_that_hangs_is_not_asked_twice(tmp_path: Path) -> None:
+def test_a_driver_that_hangs_is_not_queried_twice(tmp_path: Path) -> None:
     door = machine(tmp_path, files={VERSION: "550.54.14\n"}, programs={"/usr/bin/nvidia-smi": None})
     nvml_says(door, None)
     seen = look(door)
@@ -206,7 +206,7 @@ def test_a_machine_without_any(tmp_path: Path, windows: bool) -> None:
     assert seen.looked
 
 
-def test_a_folder_that_was_asked_for(tmp_path: Path) -> None:
+def test_a_folder_that_was_requested(tmp_path: Path) -> None:
     door = machine(tmp_path)
     no_nvml(door)
     (one,) = look(door, toolkit="/none").toolkits

@@ -46,7 +46,7 @@ def test_everything_else_is_no_limit(tmp_path: Path, text: str) -> None:
     assert (cpu.quota, cpu.quota_via) == (None, None)
 
 
-def test_cores_and_affinity_are_told_apart(tmp_path: Path) -> None:
+def test_cores_and_affinity_are_distinct(tmp_path: Path) -> None:
     door = FakeProbe(environ={}, root=tmp_path, many=64, allowed=4)
     cpu = look_at_cpu(door)
     assert (cpu.cores, cpu.affinity) == (64, 4)

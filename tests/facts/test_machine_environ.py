@@ -23,7 +23,7 @@ def test_without_patterns_nothing_is_kept() -> None:
     assert relevant_environ(ENVIRON, []) == {}
 
 
-def test_plain_names_match_whole() -> None:
+def test_plain_names_match_completely() -> None:
     assert relevant_environ({"CCC": "", "CC_": "", "C": ""}, ["CC"]) == {}
 
 

@@ -142,7 +142,7 @@ def test_absolute_knows_the_drives_of_windows(tmp_path: Path) -> None:
     assert door.absolute("\\\\server\\share\\x\\..\\y") == "\\\\server\\share\\y"
 
 
-def test_inside_is_told_by_whole_names(tmp_path: Path) -> None:
+def test_inside_is_recognised_by_complete_names(tmp_path: Path) -> None:
     linux, windows = machine(tmp_path), windows_machine(tmp_path)
     assert linux.inside("/a/b", "/a")
     assert linux.inside("/a", "/")

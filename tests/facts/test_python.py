@@ -71,7 +71,7 @@ def test_the_report_becomes_facts(tmp_path: Path) -> None:
 
 
 @needs_symlinks
-def test_an_editable_install_is_told_by_its_real_folder(tmp_path: Path) -> None:
+def test_an_editable_install_is_recognised_by_its_real_folder(tmp_path: Path) -> None:
     said = report("/v/bin/python", torch_from="/links/src")
     door = machine(tmp_path, programs={"/v/bin/python": said}, files={"/src/pytorch/": ""})
     link(tmp_path, "/links/src", "../src/pytorch")
@@ -96,7 +96,7 @@ def test_a_given_base_interpreter_brings_the_venv_that_we_made_on_its_version(tm
     assert [found[0] for found in look(door, "/v")] == ["/v/bin/python"]
 
 
-def test_so_does_one_that_was_asked_for_by_its_command(tmp_path: Path) -> None:
+def test_so_does_one_that_was_requested_by_its_command(tmp_path: Path) -> None:
     ours = f"{TREE}/.torchbuild/venv-3.12/bin/python"
     base = report("/usr/bin/python3", environment="base", prefix="/usr")
     door = machine(
@@ -173,7 +173,7 @@ def test_with_an_environment_the_path_is_not_looked_at(tmp_path: Path) -> None:
     assert look(door) == [("/v/bin/python", "environment VIRTUAL_ENV", None)]
 
 
-def test_a_broken_environment_is_told_and_passed_over(tmp_path: Path) -> None:
+def test_a_broken_environment_is_reported_and_skipped(tmp_path: Path) -> None:
     door = machine(
         tmp_path, programs={"/usr/bin/python3": report("/usr/bin/python3")}, environ={"VIRTUAL_ENV": "/gone"}
     )
@@ -218,7 +218,7 @@ def test_an_environment_of_the_wanted_version_is_enough(tmp_path: Path) -> None:
     assert "/usr/bin/python3.12" not in " ".join(door.asked)
 
 
-def test_a_failing_shim_is_told_and_the_store_behind_it_is_found(tmp_path: Path) -> None:
+def test_a_failing_shim_is_reported_and_the_store_behind_it_is_found(tmp_path: Path) -> None:
     kept = "/home/me/.pyenv/versions/3.12.1/bin/python"
     shim = Output(127, "", "pyenv: python3.12: command not found\n\nThe `python3.12' command exists in")
     door = machine(

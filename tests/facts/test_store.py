@@ -78,6 +78,6 @@ def test_a_damaged_file_of_them_counts_as_none(tmp_path: Path, text: str) -> Non
     assert look_at_store(machine(tmp_path, files={PEAKS: text}), LOCK).peaks == ()
 
 
-def test_a_broken_lock_file_is_told_and_not_passed_over(tmp_path: Path) -> None:
+def test_a_broken_lock_file_is_reported_not_ignored(tmp_path: Path) -> None:
     with pytest.raises(UsageError):
         look_at_store(machine(tmp_path, files={LOCK: "[[helper"}), LOCK)

@@ -152,7 +152,7 @@ def test_a_setup_py_that_does_not_tell(tmp_path: Path, setup: str) -> None:
     assert find_checked_folders(machine(tmp_path / "no"), ROOT) is None
 
 
-def test_a_tree_without_gitmodules_is_held_to_the_folders_of_rows(tmp_path: Path) -> None:
+def test_a_tree_without_gitmodules_is_checked_by_the_folders_of_rows(tmp_path: Path) -> None:
     files = {f"{ROOT}/third_party/fmt/x.h": "", f"{ROOT}/setup.py": LISTED}
     seen = look_at_submodules(
         machine(tmp_path, files=files), ROOT, ("third_party/fmt", "third_party/gone"), git=False
@@ -167,7 +167,7 @@ def test_where_git_names_its_own_rows_add_nothing(tmp_path: Path) -> None:
     assert (seen.empty, seen.absent) == ((), ())
 
 
-def test_what_git_has_no_submodule_for_is_told_apart(tmp_path: Path) -> None:
+def test_what_git_has_no_submodule_for_is_distinguished(tmp_path: Path) -> None:
     files = {f"{ROOT}/.gitmodules": modules("third_party/a", "third_party/b")}
     staged = f"160000 {'0' * 40} 0\tthird_party/a\x00100644 {'0' * 40} 0\tsetup.py\x00"
     door = machine(tmp_path, files=files, programs={"/usr/bin/git": Output(0, staged)})

@@ -61,7 +61,7 @@ def test_the_real_machine_has_a_shell() -> None:
     assert tools["sh"].path in ("/usr/bin/sh", "/bin/sh")
 
 
-def test_windows_is_asked_for_its_own_tools(tmp_path: Path) -> None:
+def test_windows_is_searched_for_its_own_tools(tmp_path: Path) -> None:
     tools = by_name(look_for_tools(windows_machine(tmp_path)))
     assert {"cmake", "ninja", "git", "lld-link", "ccache", "sccache", "uv", "7z"} == set(tools)
     assert "7z" not in by_name(look_for_tools(machine(tmp_path)))

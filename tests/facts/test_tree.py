@@ -125,7 +125,7 @@ def test_an_empty_third_party_in_a_clone_is_listed_and_no_problem_here(tmp_path:
     assert (tree.problem, tree.git, tree.empty) == (None, True, ("third_party/fmt",))
 
 
-def test_an_unpacked_archive_is_read_whole_and_what_it_lacks_is_listed(tmp_path: Path) -> None:
+def test_an_unpacked_archive_is_read_completely_and_what_it_lacks_is_listed(tmp_path: Path) -> None:
     root = "/tmp/pytorch-2.8.0"
     files = {**checkout(root, without="third_party"), f"{root}/third_party/fmt/": ""}
     tree = look_at_tree(machine(tmp_path, files=files), root)

@@ -44,7 +44,7 @@ def test_the_cache_is_read_by_exact_names(tmp_path: Path) -> None:
         ("/usr/bin/ninja-1.9", None, True),
     ],
 )
-def test_the_ninja_of_the_tree_is_asked_where_path_would_find_it(
+def test_the_ninja_of_the_tree_is_queried_where_path_would_find_it(
     tmp_path: Path, program: str, version: str | None, gone: bool
 ) -> None:
     files = {
@@ -144,7 +144,7 @@ def test_the_record_of_0_1_0_counts_until_it_is_replaced(tmp_path: Path) -> None
     assert found == Previous(result="failed", inputs={"compiler": "g++ 11"})
 
 
-def test_who_works_on_the_checkout_is_told_from_who_was_killed(tmp_path: Path) -> None:
+def test_a_running_command_is_distinguished_from_a_killed_one(tmp_path: Path) -> None:
     """A killed holder leaves its note; its number may be another process's by then."""
     now, here = datetime.now(UTC), socket.gethostname()
     cases = (

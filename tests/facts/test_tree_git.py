@@ -33,7 +33,7 @@ def test_commit_and_changes(tmp_path: Path, git: str, status: str, dirty: bool) 
     assert look_at_git(door, "/src") == Repository(is_top=True, commit=HASH, dirty=dirty)
 
 
-def test_a_folder_without_git_is_not_asked_about(tmp_path: Path) -> None:
+def test_a_folder_without_git_is_not_queried(tmp_path: Path) -> None:
     door = repository(tmp_path, Output(0, f"/\n{HASH}\n"), git="/elsewhere/.git/")
     assert look_at_git(door, "/src") == Repository()
     assert door.asked == []
@@ -130,7 +130,7 @@ def test_git_for_windows_writes_its_paths_with_slashes(tmp_path: Path) -> None:
         (None, None),
     ],
 )
-def test_tags_are_asked_for_on_request_only(
+def test_tags_are_read_on_request_only(
     tmp_path: Path, said: Output | None, tags: tuple[str, ...] | None
 ) -> None:
     door = repository(tmp_path, Output(0, f"/src\n{HASH}\n"), Output(0, ""))

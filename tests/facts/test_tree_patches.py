@@ -30,7 +30,7 @@ def test_line_ends_of_a_windows_checkout_are_not_the_patchs(tmp_path: Path) -> N
     assert [patch.text for patch in look_at_patches([str(tmp_path)])] == ["x\ny\n", "x\r\ny\n"]
 
 
-def test_what_is_no_text_is_said(tmp_path: Path) -> None:
+def test_a_patch_that_is_no_text_is_reported(tmp_path: Path) -> None:
     (tmp_path / "a.patch").write_bytes(b"\xff\xfe")
     (tmp_path / "b.patch").mkdir()
     first, second = look_at_patches([str(tmp_path)])

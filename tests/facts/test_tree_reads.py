@@ -66,7 +66,7 @@ def test_names_switches_and_values(tmp_path: Path) -> None:
     assert reads.values == {"BLAS": ("Eigen", "MKL"), "X_THREADS": ("NATIVE", "OMP")}
 
 
-def test_submodules_are_searched_for_what_was_asked(tmp_path: Path) -> None:
+def test_submodules_are_searched_for_requested_names(tmp_path: Path) -> None:
     door = machine(tmp_path, files=FILES)
     found = look_at_reads(door, "/src", ("USE_REDIS", "USE_REDES"))
     assert found

@@ -30,7 +30,7 @@ def folder(tmp_path: Path) -> Path:
     return root
 
 
-def test_what_is_said_holds_until_it_is_revoked(folder: Path) -> None:
+def test_trust_holds_until_it_is_revoked(folder: Path) -> None:
     assert not is_trusted(str(folder))
     said = act.say(str(folder / "torchbuild.toml"))
     assert said.place == str(folder) == place_of(str(folder / "torchbuild.toml"))
@@ -134,7 +134,7 @@ def test_a_venv_that_was_moved_with_its_checkout_is_adopted(tmp_path: Path) -> N
 
 
 @needs(sys.platform != "win32", "a umask")
-def test_nobody_else_can_write_what_is_remembered(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_other_user_can_write_what_is_remembered(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Else another user of the machine could trust a file in our name, where our umask lets others write."""
     monkeypatch.setenv(trust.VARIABLE, str(tmp_path / "a" / "state"))
     before = os.umask(0)

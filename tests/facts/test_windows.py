@@ -23,7 +23,7 @@ def test_the_dump_of_a_windows_11_is_what_is_found_there(tmp_path: Path) -> None
     assert len(door.asked) == len(set(door.asked))
 
 
-def test_an_active_toolset_is_told(tmp_path: Path) -> None:
+def test_an_active_toolset_is_recognised(tmp_path: Path) -> None:
     door = windows_machine(tmp_path, environ={"VCToolsVersion": "14.38.33130\\"})
     assert look_at_windows(door, "C:\\none").active == "14.38.33130"
 

@@ -80,7 +80,7 @@ POWERSHELL_7 = (
         ("", "", None),
     ],
 )
-def test_the_shell_is_told_only_where_the_environment_proves_it(
+def test_the_shell_is_known_only_where_the_environment_proves_it(
     tmp_path: Path, prompt: str, modules: str, expected: str | None
 ) -> None:
     door = windows_machine(tmp_path, environ={"PROMPT": prompt, "PSModulePath": modules})

@@ -18,7 +18,7 @@ def found(door: FakeProbe) -> list[tuple[str, str]]:
     return [(studio.path, studio.found_via) for studio in look_for_visual_studios(door)[0]]
 
 
-def test_vswhere_is_asked_for_all_versions_with_the_compiler(tmp_path: Path) -> None:
+def test_vswhere_is_run_for_all_versions_with_the_compiler(tmp_path: Path) -> None:
     door = windows_11(tmp_path)
     studios, looked = look_for_visual_studios(door)
     assert studios == (
@@ -65,7 +65,7 @@ def test_vswhere_may_be_on_path(tmp_path: Path) -> None:
     ],
     ids=["hangs", "fails", "rubbish", "deep", "another kind", "entries of other kinds"],
 )
-def test_a_vswhere_that_cannot_be_used_is_told(tmp_path: Path, said: Output | None, words: str) -> None:
+def test_a_vswhere_that_cannot_be_used_is_reported(tmp_path: Path, said: Output | None, words: str) -> None:
     studios, looked = look_for_visual_studios(windows_machine(tmp_path, programs={VSWHERE: said}))
     assert studios == ()
     assert words in looked[0]

@@ -123,7 +123,7 @@ def test_all_flags_at_once_mean_the_same_everywhere(verb: str, inv: Run, torchbu
     assert ran == [(verb, parse(verb, words))] * 3
 
 
-def test_no_words_mean_nothing_said(inv: Run, ran: Ran) -> None:
+def test_no_words_set_no_field(inv: Run, ran: Ran) -> None:
     assert inv(["plan"]) == 0
     assert ran == [("plan", BuildRequest())]
 
@@ -225,7 +225,7 @@ def test_dashes_and_underscores_of_a_name_are_the_same(torchbuild: Run, ran: Ran
     assert [verb for verb, _ in ran] == ["build", "debug-config"]
 
 
-def test_an_error_before_any_verb_is_json_when_asked_for(
+def test_an_error_before_any_verb_is_json_when_requested(
     torchbuild: Run, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert torchbuild(["--json"]) == 2
@@ -292,7 +292,7 @@ def test_what_stands_behind_two_dashes_belongs_to_another_program(
     )
 
 
-def test_words_behind_two_dashes_are_refused_where_nobody_reads_them(
+def test_words_behind_two_dashes_are_refused_where_no_verb_reads_them(
     inv: Run, torchbuild: Run, ran: Ran, capsys: pytest.CaptureFixture[str]
 ) -> None:
     refused = [inv(["plan", "--", "x"]), inv(["test", "plan", "--", "x"]), torchbuild(["plan", "--", "x"])]
@@ -365,7 +365,7 @@ def test_a_session_that_is_there_already_stays() -> None:
 
 @pytest.mark.usefixtures("registry")
 @pytest.mark.parametrize("which", ["names", "leave_out"])
-def test_a_name_that_is_no_session_is_told(which: str) -> None:
+def test_a_name_that_is_no_session_is_reported(which: str) -> None:
     with pytest.raises(ValueError, match=r"no sessions of torchbuild_tasks: buidl; it has build_cpu, "):
         torchbuild_tasks.register(**{which: ("buidl", "build_cpu")})  # type: ignore[arg-type]
     assert set(nox.registry.get()) == set()
@@ -485,7 +485,7 @@ def test_the_command_lists_its_verbs(torchbuild: Run, capsys: pytest.CaptureFixt
     assert capsys.readouterr().out.splitlines()[0] == f"torchbuild {torchbuild_tasks.version()}"
 
 
-def test_an_error_of_the_words_is_json_when_asked_for(capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_error_of_the_words_is_json_when_requested(capsys: pytest.CaptureFixture[str]) -> None:
     assert through_nox("plan", ["--json", "--cuad"]) == 2
     said = capsys.readouterr()
     assert '"exit_code": 2' in said.out

@@ -86,7 +86,7 @@ def test_phases_that_alternate_quickly_do_not_flood_a_log(capsys: pytest.Capture
     assert len(capsys.readouterr().err.splitlines()) <= 2
 
 
-def test_nobody_knows_the_time_left_after_the_first_step(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_time_left_is_unknown_after_the_first_step(capsys: pytest.CaptureFixture[str]) -> None:
     with ConsoleReporter() as report:
         report.block(block(NINJA[0]))
     assert "- left" in capsys.readouterr().err
@@ -201,7 +201,7 @@ def test_the_live_line_is_one_line(columns: int, monkeypatch: pytest.MonkeyPatch
     assert max(map(len, lines)) <= columns
 
 
-def test_what_is_said_beside_a_live_line_stays(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_note_next_to_a_live_line_stays(monkeypatch: pytest.MonkeyPatch) -> None:
     screen = terminal(monkeypatch)
     with ConsoleReporter() as report:
         report.block(block(NINJA[0]))
@@ -209,7 +209,7 @@ def test_what_is_said_beside_a_live_line_stays(monkeypatch: pytest.MonkeyPatch) 
     assert "[bold]not markup[/bold] :smile:" in ESCAPE.sub("", screen.getvalue())
 
 
-def test_a_long_command_beside_a_live_line_is_not_broken(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_long_command_next_to_a_live_line_is_not_broken(monkeypatch: pytest.MonkeyPatch) -> None:
     screen = terminal(monkeypatch)
     argv = ("pip", "install", *(f"requirement{number}" for number in range(40)))
     with ConsoleReporter() as report:
@@ -264,7 +264,7 @@ def test_on_a_terminal_only_yes_is_yes(answer: str, agreed: bool, monkeypatch: p
     assert "Remove these? [y/N]" in screen.getvalue()
 
 
-def test_ci_is_never_asked(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_ci_is_never_prompted(monkeypatch: pytest.MonkeyPatch) -> None:
     terminal(monkeypatch)
     monkeypatch.setenv("CI", "1")
     monkeypatch.setattr(sys, "stdin", Screen("y\n"))
@@ -298,9 +298,9 @@ def test_the_time_left_is_that_of_the_history_while_it_knows_one(
     ("seconds", "spread", "text"),
     [(7200.0, 2.0, "1:00 h to 4:00 h"), (4500.0, 1.5, "50 min to 1:52 h"), (20.0, 2.0, "1 min to 1 min")],
 )
-def test_a_time_that_nobody_knows_well_is_two_bounds(seconds: float, spread: float, text: str) -> None:
+def test_an_uncertain_time_is_two_bounds(seconds: float, spread: float, text: str) -> None:
     assert between(seconds, spread) == text
 
 
-def test_a_time_that_is_known_is_said_as_it_is() -> None:
+def test_a_known_time_is_shown_as_it_is() -> None:
     assert between(7205.0, 1.0) == between(7205.0, 1.05) == "2:00:05"

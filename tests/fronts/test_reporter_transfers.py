@@ -41,7 +41,7 @@ def test_after_two_seconds_there_is_a_line_then_one_every_half_minute(clock: lis
     ]
 
 
-def test_the_end_is_said_once(clock: list[float]) -> None:
+def test_the_end_is_reported_once(clock: list[float]) -> None:
     lines = said([(0, 0, 10), (2, 5, 10), (4, 10, 10), (4, 10, 10)], clock)
     assert lines == ["mkl.7z: 5 bytes of 10 bytes, 2 bytes/s, 2 s left", "mkl.7z: 10 bytes, 2 bytes/s"]
 

@@ -80,7 +80,7 @@ def test_who_wants_no_colours_gets_none(variables: dict[str, str], monkeypatch: 
     assert "\x1b" not in shown(monkeypatch, PLAN, Screen())
 
 
-def test_a_pipe_gets_whole_lines_without_colours_unless_they_are_asked_for(
+def test_a_pipe_gets_complete_lines_without_colours_unless_they_are_requested(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     class Pipe(Screen):

@@ -259,7 +259,7 @@ def test_every_action_of_builds(
         ({"sh": "cd /d"}, ("fish",), 'torchbuild env --name d --env-shell SHELL --source "/my co"'),
     ],
 )
-def test_what_a_used_build_still_needs_is_said_for_its_checkout(
+def test_what_a_used_build_still_needs_is_reported_for_its_checkout(
     lines: dict[str, str], missing: tuple[str, ...], says: str, give: Give, capsys: pytest.CaptureFixture[str]
 ) -> None:
     give("builds", Entering(name="d", folder="/d", lines=lines, missing=missing))
@@ -293,7 +293,7 @@ def test_of_an_unknown_error_nothing_is_made_up(give: Give, capsys: pytest.Captu
     assert "No row knows this error" in capsys.readouterr().out
 
 
-def test_a_log_without_a_failure_is_said_to_be_so(give: Give, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_log_without_a_failure_is_reported_as_such(give: Give, capsys: pytest.CaptureFixture[str]) -> None:
     give("diagnose", Reading(status="clean", notes=(TOLD,)))
     assert run_verb("diagnose", request_of("diagnose", log="-")) == 0
     assert capsys.readouterr().out.startswith("No failure in this log.\nIt does say: Memory ran out.\n")
@@ -349,7 +349,7 @@ def test_what_a_build_offers_at_its_end_is_for_its_checkout(
 
 
 @pytest.mark.parametrize("as_json", [True, False])
-def test_a_failed_check_ends_with_7_and_the_whole_report(
+def test_a_failed_check_ends_with_7_and_the_full_report(
     as_json: bool, give: Give, capsys: pytest.CaptureFixture[str]
 ) -> None:
     give("verify", BAD)
@@ -552,7 +552,7 @@ def helpers_said(capsys: pytest.CaptureFixture[str], give: Give, report: HelperR
         (HelperReport(action="prune", lines=()), 0, "Nothing to remove."),
     ],
 )
-def test_what_is_said_of_helpers(
+def test_the_text_about_helpers(
     report: HelperReport, code: int, says: str, give: Give, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert says in (said := helpers_said(capsys, give, report))[1]

@@ -168,7 +168,7 @@ def test_the_checkout_and_a_bisect_of_the_users_stay_as_they_are(tmp_path: Path,
 
 
 @pytest.mark.parametrize(("parted", "first_bad"), [("g", "the change"), ("b", "")])
-def test_a_good_commit_beside_the_line_of_the_bad_one(
+def test_a_good_commit_next_to_the_line_of_the_bad_one(
     tmp_path: Path, judge: list[str], parted: str, first_bad: str
 ) -> None:
     root = tmp_path / "torch"

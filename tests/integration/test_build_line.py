@@ -208,7 +208,7 @@ def test_the_env_file_is_what_the_build_ran_in(line: Line) -> None:
 
 
 @in_one_era("line")
-def test_a_second_build_is_told_who_holds_the_tree(line: Line) -> None:
+def test_a_second_build_names_the_run_that_holds_the_tree(line: Line) -> None:
     _slow_to_compile(line.tree / "aten/src/ATen/matmul.cpp", 0)
     argv = [*TORCHBUILD, "build", "--source", str(line.tree), "--python", str(line.python)]
     first = subprocess.Popen(argv, env=environment(), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)

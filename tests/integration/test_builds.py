@@ -130,7 +130,7 @@ def test_an_unmade_build_is_planned_with_the_version_of_its_own_ref(home: Home) 
     assert not [each for each in plan["findings"] if each["id"] == "submodules"]
 
 
-def test_two_builds_are_held_against_one_another(home: Home) -> None:
+def test_two_builds_are_compared(home: Home) -> None:
     found = {
         each["name"]: each["values"]
         for each in home("builds", "diff", "base", "debug", "--json").json["answer"]
@@ -150,7 +150,7 @@ def test_a_build_that_was_never_named_is_refused(home: Home) -> None:
 @needs_linux_compiler
 @pytest.mark.slow
 @needs_ccache
-def test_builds_stand_beside_one_another_and_share_their_objects(home: Home, target: Path) -> None:
+def test_builds_exist_side_by_side_and_share_their_objects(home: Home, target: Path) -> None:
     words = ("build", "--cache", "ccache", "--python", str(target), "--yes")
     records = []
     for name in ("base", "other"):

@@ -138,7 +138,7 @@ def test_a_build_that_asks_for_nothing_says_nothing(bench: Bench) -> None:
 
 
 @each_cache
-def test_a_changed_setting_is_said_before_it_happens(bench: Bench) -> None:
+def test_a_changed_setting_is_reported_before_it_happens(bench: Bench) -> None:
     root = bench.checkout("one")
     bench.build(root)
     tool = bench.plan.tools[0]

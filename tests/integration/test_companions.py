@@ -87,7 +87,7 @@ def test_what_is_there_for_this_torch_is_not_built_again(beside: Beside) -> None
     assert "built for this torch and verified before" in done.err
 
 
-def test_a_folder_of_the_users_is_built_where_it_is_and_its_failure_is_told(beside: Beside) -> None:
+def test_a_folder_of_the_users_is_built_where_it_is_and_its_failure_is_reported(beside: Beside) -> None:
     beside.write("setup.py", SETUP + "raise SystemExit('fatal error: png.h: No such file or directory')\n")
     done = beside.build(f"torchvision={beside.source}")
     assert done.code == 6, done.out + done.err

@@ -88,6 +88,6 @@ def test_a_host_compiler_that_is_too_new(tree: Path, tmp_path: Path) -> None:
     assert "takes GCC up to 4" in done.err
 
 
-def test_a_release_that_nobody_has(tree: Path) -> None:
+def test_a_cuda_release_that_does_not_exist(tree: Path) -> None:
     done = refused(tree, "--cuda-toolkit", "pypi:99.9", "--arch", "8.6")
     assert "99.9" in done.err

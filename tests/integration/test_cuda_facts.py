@@ -122,7 +122,7 @@ def test_a_package_that_is_not_there_ends_at_once(tmp_path: Path) -> None:
     assert "No module named 'pynvml'" in output.stderr
 
 
-def test_the_whole_look_at_this_machine() -> None:
+def test_the_full_look_at_this_machine() -> None:
     seen = look_at_cuda(door(CUDA_VISIBLE_DEVICES="0"), toolkit=None, store=None)
     assert seen.visible == "0"
     assert set(seen.probes) >= {"nvml", "pci"}

@@ -97,7 +97,7 @@ def line(
     subprocess.run([str(target), "-m", "pip", "uninstall", "-q", "-y", "torch"], check=True)
 
 
-def test_the_toolkit_is_the_one_asked_for(line: CudaLine) -> None:
+def test_the_toolkit_is_the_one_requested(line: CudaLine) -> None:
     (choice,) = [c for c in line.record["choices"] if c["name"] == "CUDA toolkit"]
     made = str(line.store / "toolkits")
     assert choice["value"].startswith(made) == (MADE in line.words)

@@ -88,7 +88,7 @@ def test_a_dry_run_writes_nothing(tree: Path) -> None:
 
 
 @needs_symlinks
-def test_the_commands_lead_to_the_build_tree_and_somebodys_own_stay(tree: Path) -> None:
+def test_the_commands_lead_to_the_build_tree_and_the_users_own_stay(tree: Path) -> None:
     (tree / "build").mkdir()
     (tree / "build/compile_commands.json").write_text("[]", "utf-8")
     place = tree / "compile_commands.json"

@@ -179,7 +179,7 @@ def test_nvcc_for_two_architectures(tmp_path: Path, hosts: ClusterOfHosts) -> No
     assert objects(root) == away
 
 
-def test_a_cluster_as_it_is_asked(hosts: ClusterOfHosts) -> None:
+def test_a_cluster_is_queried(hosts: ClusterOfHosts) -> None:
     """What status tells; a token of another cluster; a scheduler's token that is not a server's."""
     keep_their_secrets(hosts)
     client, path = hosts.client, hosts.path

@@ -73,7 +73,7 @@ def test_a_program_that_hangs_is_ended_and_named(tmp_path: Path, checkout: Path)
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="no setting of git is wrong there")
-def test_nothing_is_put_right_unasked_and_then_it_is(checkout: Path) -> None:
+def test_nothing_is_put_right_unrequested_and_then_it_is(checkout: Path) -> None:
     words = ("doctor", "--source", str(checkout), "--offline")
     asked = run(*words, "--fix", **FROM_FOLDERS)
     assert "submodules: not done; the command would be" in asked.stderr

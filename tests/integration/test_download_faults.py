@@ -193,7 +193,7 @@ def test_a_damaged_part_is_not_gone_by(damage: str, target: Path) -> None:
     assert left(target) == {target.name}
 
 
-def test_a_wrong_hash_is_told_and_nothing_kept(target: Path) -> None:
+def test_a_wrong_hash_is_reported_and_nothing_kept(target: Path) -> None:
     with WebServer({"file.bin": DATA[:-1] + b"!"}) as server:
         with pytest.raises(HashRefused) as caught:
             get(target, server.url("file.bin"))
@@ -204,14 +204,14 @@ def test_a_wrong_hash_is_told_and_nothing_kept(target: Path) -> None:
     assert left(target) == set()
 
 
-def test_pieces_that_do_not_fit_are_fetched_once_more_as_a_whole(target: Path) -> None:
+def test_pieces_that_do_not_fit_are_fetched_once_more_completely(target: Path) -> None:
     faults = [Fault(kind="cut"), Fault(kind="flip")]
     with WebServer({"file.bin": DATA}, faults=faults) as server:
         assert get(target, server.url("file.bin")) == SHA
         assert [bool(asked) for asked in ranges_asked(server)] == [False, True, False]
 
 
-def test_a_body_without_a_length_is_not_trusted_to_be_whole(target: Path) -> None:
+def test_a_body_without_a_length_is_not_trusted_as_complete(target: Path) -> None:
     """HTTP/1.0 without Content-Length: only a size or a hash says whether it was cut short."""
     with WebServer({"file.bin": DATA}, faults=[Fault(kind="no_length")]) as server:
         with pytest.raises(DownloadFailed, match="could not be downloaded"):
@@ -222,7 +222,7 @@ def test_a_body_without_a_length_is_not_trusted_to_be_whole(target: Path) -> Non
         assert get(target, server.url("file.bin"), pinned=False) == SHA
 
 
-def test_retry_after_is_obeyed_up_to_a_bound_and_told(target: Path) -> None:
+def test_retry_after_is_obeyed_up_to_a_bound_and_reported(target: Path) -> None:
     waits, told = list[float](), list[str]()
     net = Net(read=2, back_off=0.0, longest_wait=0.7, sleep=waits.append, say=told.append)
     faults = [Fault(kind="busy_429"), Fault(kind="busy_until"), Fault(kind="busy_500")]
@@ -242,7 +242,7 @@ def test_no_name_or_password_reaches_another_host(target: Path) -> None:
         assert ["Authorization" in headers for _, headers in other.state.seen] == [False]
 
 
-def test_netrc_is_asked_for_each_host(target: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_netrc_is_read_for_each_host(target: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     netrc = tmp_path / "netrc"
     netrc.write_text("machine 127.0.0.1 login user password secret\n", "utf-8")
     monkeypatch.setenv("NETRC", str(netrc))
@@ -295,7 +295,7 @@ def test_over_tls(kind: str, target: Path, certificate: Path, monkeypatch: pytes
 
 
 @needs_dev_full
-def test_a_full_disk_is_told_with_the_free_space(target: Path) -> None:
+def test_a_full_disk_is_reported_with_the_free_space(target: Path) -> None:
     target.with_name("file.bin.part").symlink_to("/dev/full")
     with (
         WebServer({"file.bin": DATA}) as server,
@@ -325,7 +325,7 @@ def test_several_at_once_stop_promptly_with_the_first_error(target: Path) -> Non
     assert not any(path.name in "0123" for path in target.parent.iterdir())
 
 
-def test_several_at_once_come_in_the_order_asked(target: Path) -> None:
+def test_several_downloads_return_in_the_order_of_the_request(target: Path) -> None:
     files = {f"{n}.bin": random.Random(n).randbytes(100_000 + n) for n in range(7)}
     with WebServer(files, faults=faults_of(3, ("cut", "busy_503", "slow"))) as server:
         jobs = [(Remote(name=name, urls=(server.url(name),)), target.with_name(f"t{name}")) for name in files]

@@ -26,7 +26,7 @@ def teller(tmp_path: Path) -> Path:
     return program
 
 
-def test_a_program_is_told_how_a_build_ended(tree: Path, target: Path, tmp_path: Path) -> None:
+def test_a_program_is_notified_of_the_end_of_a_build(tree: Path, target: Path, tmp_path: Path) -> None:
     told, store = tmp_path / "tell.told", tmp_path / "store"
     told_to = f"{teller(tmp_path)} word"
     # What a cache answers is over before anybody could see how much memory it takes.
@@ -49,7 +49,7 @@ def test_a_program_is_told_how_a_build_ended(tree: Path, target: Path, tmp_path:
     assert told.read_text("utf-8") == "failed word\n"
 
 
-def test_one_that_cannot_be_told_costs_a_line(tree: Path, target: Path) -> None:
+def test_a_failed_notification_costs_a_line(tree: Path, target: Path) -> None:
     done = torchbuild("build", "--source", tree, "--python", target, "--yes", "--notify", "/no/such/program")
     assert done.code == 0, done.err
     assert "--notify /no/such/program" in done.err

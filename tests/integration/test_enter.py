@@ -86,7 +86,7 @@ def test_a_shell_is_entered_and_left(tree: Path) -> None:
     assert ("numpy=0" in done.stdout, done.returncode) == (True, 4), done.stderr
 
 
-def test_what_cannot_start_is_said(tree: Path) -> None:
+def test_what_cannot_start_is_reported(tree: Path) -> None:
     done = torchbuild("run", "--source", tree, "--", "no-such-program")
     assert done.code == 127
     assert "cannot start no-such-program: it is in no folder of PATH" in done.err

@@ -42,7 +42,7 @@ class Tells(Said):
             self.flag.touch()
 
 
-def test_the_first_error_is_said_while_other_steps_run(tmp_path: Path) -> None:
+def test_the_first_error_is_reported_while_other_steps_run(tmp_path: Path) -> None:
     work, _ = work_on(tmp_path, STEPS)
     said = Tells(tmp_path / "build/told")
     with work.ledger, pytest.raises(BuildFailed) as failed:

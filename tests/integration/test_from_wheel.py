@@ -263,7 +263,7 @@ def test_a_change_in_a_submodule_counts(tree: Path, wheel: Path, target: Path) -
 
 
 @in_one_era("era")
-def test_files_of_somebody_else_are_not_overwritten(tree: Path, wheel: Path, target: Path) -> None:
+def test_foreign_files_are_not_overwritten(tree: Path, wheel: Path, target: Path) -> None:
     (tree / "torch/version.py").write_text("mine = True\n", "utf-8")
     done = build(tree, target, wheel)
     assert done.code == 9, done.out + done.err

@@ -122,7 +122,7 @@ def an_empty_folder(tree: Path, folder: Path) -> Path:
 
 
 @pytest.mark.parametrize(("words", "wanted"), [((), "2.8.0"), (("--cpu",), "2.8.0+cpu")])
-def test_auto_asks_for_the_variant_without_cuda_where_that_is_said(
+def test_auto_selects_the_variant_without_cuda_on_request(
     old_tree: Path, target: Path, words: tuple[str, ...], wanted: str
 ) -> None:
     done = build(old_tree, target, "auto", "--json", *words, verb="plan")
@@ -132,7 +132,7 @@ def test_auto_asks_for_the_variant_without_cuda_where_that_is_said(
 
 
 @pytest.mark.parametrize("parts", [True, False])
-def test_a_wheel_of_another_commit_is_told_before_it_is_downloaded(
+def test_a_wheel_of_another_commit_is_reported_before_it_is_downloaded(
     old_tree: Path, target: Path, tmp_path: Path, parts: bool
 ) -> None:
     """Where a server gives parts of a file, some of 6 MB are asked for; from another the whole wheel is."""

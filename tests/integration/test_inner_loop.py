@@ -345,7 +345,7 @@ def test_one_target_is_built_and_not_installed(loop: Loop) -> None:
     ],
 )
 @in_one_era
-def test_what_cannot_be_asked_for(loop: Loop, words: tuple[str, ...], told: str) -> None:
+def test_what_cannot_be_requested(loop: Loop, words: tuple[str, ...], told: str) -> None:
     if "USE_OPENMP=0" in words and loop.era == "setuptools":
         pytest.skip("setup.py configures for one target, too")
     done = loop(*words)

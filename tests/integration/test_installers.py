@@ -150,7 +150,7 @@ def test_uv_asks_no_index_where_pip_asks_none(
 
 
 @pytest.mark.slow
-def test_what_neither_finds_is_an_error_and_pip_was_asked_too(tmp_path: Path, configured: None) -> None:
+def test_what_neither_finds_is_an_error_and_pip_was_queried_too(tmp_path: Path, configured: None) -> None:
     subprocess.run([sys.executable, "-m", "venv", str(tmp_path / "venv")], check=True)
     python = str(tmp_path / "venv/bin/python")
     begin = (str(UV), "pip", "install", "--python", python)

@@ -128,7 +128,7 @@ SEQUENCES = [["SIGINT"], ["SIGTERM"], ["SIGHUP"], ["SIGBREAK"], ["SIGINT"] * 5, 
 
 
 @pytest.mark.parametrize("signals", SEQUENCES, ids="+".join)
-def test_a_whole_tree_ends_within_five_seconds(
+def test_a_process_tree_ends_within_five_seconds(
     tmp_path: Path, start: Callable[..., subprocess.Popen[bytes]], signals: list[str]
 ) -> None:
     if not all(hasattr(signal, name) for name in signals):

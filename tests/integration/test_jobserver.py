@@ -132,7 +132,7 @@ BEATS = "import sys, time\nwhile True: open(sys.argv[1], 'a').write('.'); sum(ra
 
 
 @needs(CAN_HOLD, "way to hold a process")
-def test_a_process_is_held_and_goes_on(tmp_path: Path) -> None:
+def test_a_process_is_suspended_and_continues(tmp_path: Path) -> None:
     beats, processes = tmp_path / "beats", Processes()
 
     def size() -> int:
@@ -198,7 +198,7 @@ def alive_in(folder: Path) -> list[int]:
 @needs_ninja_1_13
 @needs_proc
 @needs_fifo
-def test_killed_it_leaves_nothing_that_is_held_or_lies_about(tmp_path: Path) -> None:
+def test_a_killed_run_leaves_no_suspended_process_and_no_file(tmp_path: Path) -> None:
     """Ninja ends of its broken pipe, the kernel wakes what was stopped, and the next run sweeps."""
     tree, scratch = tmp_path / "tree", tmp_path / "scratch"
     for folder in (tree, scratch):

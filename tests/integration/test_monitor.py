@@ -45,7 +45,7 @@ def build(tmp_path: Path) -> Pace:
     return pace
 
 
-def test_a_build_that_says_nothing_is_told_of(build: Pace, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_build_that_says_nothing_is_reported(build: Pace, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(monitor, "_EVERY", 0.1)
     told, began = Told(), time.monotonic()
     with Monitor(build, sizes := Sizes(python_or_nothing), Advice(cache="Get one.", jobs=2), told):
@@ -57,7 +57,7 @@ def test_a_build_that_says_nothing_is_told_of(build: Pace, monkeypatch: pytest.M
     assert peak.kind == "Python" and peak.count == 1 and peak.bytes > 1 << 20
 
 
-def test_each_hint_is_said_once(build: Pace, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_each_hint_is_reported_once(build: Pace, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(monitor, "_EVERY", 0.05)
     told, now = Told(), time.monotonic
     pace = Monitor(build, Sizes(python_or_nothing), Advice(cache="Get one.", jobs=2), told)

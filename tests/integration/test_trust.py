@@ -293,7 +293,7 @@ def test_what_acts_says_the_command_and_does_nothing(checkout: Path, words: str)
     assert ran(checkout) == []
 
 
-def test_once_it_is_said_it_counts_until_a_file_changes(checkout: Path) -> None:
+def test_trust_counts_until_a_file_changes(checkout: Path) -> None:
     """The command that the error says works; afterwards the programs of the file are asked."""
     assert run(checkout, "trust", str(checkout.resolve())).returncode == 0
     said = run(checkout, "plan")

@@ -52,7 +52,7 @@ def test_without_a_driver() -> None:
     assert {"cudnn", "nccl", "magma"} <= set(report.torch)
 
 
-def test_the_planned_architectures_are_held_against_it_without_a_gpu() -> None:
+def test_the_planned_architectures_are_compared_with_it_without_a_gpu() -> None:
     archs = verify(dict(os.environ)).torch["arch_list"].split()
     turned = Expectation(check="cuda_arch_list", key="arch_list", wanted=" ".join(reversed(archs)))
     less = Expectation(check="cuda_arch_list", key="arch_list", wanted=" ".join(archs[1:]))

@@ -113,7 +113,7 @@ def test_of_a_tree_that_was_not_configured_nothing_is_simulated(tmp_path: Path) 
 
 
 @pytest.mark.parametrize("text", ["include build.ninja\n", "pool links\n  depth = many\n"])
-def test_a_damaged_graph_is_said(tmp_path: Path, text: str) -> None:
+def test_a_damaged_graph_is_reported(tmp_path: Path, text: str) -> None:
     checkout = materialise(tmp_path / "tree", era="setuptools")
     (checkout / "build").mkdir()
     (checkout / "build" / "build.ninja").write_text(text, "utf-8")
@@ -121,7 +121,7 @@ def test_a_damaged_graph_is_said(tmp_path: Path, text: str) -> None:
         foresee(BuildRequest(source=str(checkout)), "cores=2")
 
 
-def test_of_a_configured_tree_both_builds_are_told(tmp_path: Path) -> None:
+def test_of_a_configured_tree_both_builds_are_reported(tmp_path: Path) -> None:
     """Without a log and a history the seconds are those of rows; nothing is run, nothing written."""
     checkout = materialise(tmp_path / "tree", era="setuptools")
     build = checkout / "build"

@@ -31,7 +31,7 @@ def learned(*builds: dict[str, float], graph: BuildFile | None = None) -> Histor
     return history
 
 
-def test_one_build_beside_other_work_is_no_new_usual_time() -> None:
+def test_one_build_next_to_other_work_is_no_new_usual_time() -> None:
     history = History(
         steps={"a.cpp.o": (90.0, 9.0, 0.1, 10.0), "lib.so": (50.0, 5.0), "b.cpp.o": (0.01, 4.0)}
     )

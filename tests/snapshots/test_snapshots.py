@@ -55,7 +55,7 @@ def test_every_dump_is_planned_for(path: Path, mode: str) -> None:
 
 
 @pytest.mark.parametrize("path", DUMPS, ids=lambda path: path.stem)
-def test_every_dump_comes_back_whole(path: Path) -> None:
+def test_every_dump_comes_back_complete(path: Path) -> None:
     """Nothing of it is lost or changed; fields that were added since have their defaults."""
     data = raw(path)
     assert holds(to_json(read(path)), data.get("facts", data))
@@ -90,7 +90,7 @@ def test_a_jetson_is_short_of_memory_and_of_a_new_cmake() -> None:
     assert plan.compile.argv[1:] == ("setup.py", "develop")
 
 
-def test_a_container_is_held_to_its_cgroup() -> None:
+def test_a_container_is_limited_by_its_cgroup() -> None:
     plan = plan_for("container-cgroup")
     chosen = {choice.name: choice for choice in plan.choices}
     assert (chosen["jobs"].value, chosen["jobs"].source) == ("1", "environment")
@@ -110,7 +110,7 @@ def test_a_container_without_max_jobs_reckons_with_its_cgroup() -> None:
     assert "/sys/fs/cgroup/cpu.max" in jobs.because
 
 
-def test_a_bare_debian_is_told_everything_at_once() -> None:
+def test_a_bare_debian_gets_all_findings_at_once() -> None:
     plan = plan_for("debian-bare")
     assert plan.verdict == "refuse"
     assert "python3.13-dev" in found(plan.findings, "python-headers").fix

@@ -108,7 +108,7 @@ def test_a_folder_and_nothing(tmp_path: Path) -> None:
     assert Files().image(str(tmp_path / "none")) is None
 
 
-def test_another_machine_is_told_before_all_else(pair: tuple[Path, Path], tmp_path: Path) -> None:
+def test_another_machine_is_reported_before_all_else(pair: tuple[Path, Path], tmp_path: Path) -> None:
     data = bytearray(pair[0].read_bytes())
     data[4] = 1
     strange = tmp_path / "strange.so"

@@ -88,7 +88,7 @@ def test_free_is_counted_on_the_disk_that_is_full(folder: Path, monkeypatch: pyt
     assert str(caught.value.next_step).startswith("7 bytes are free")
 
 
-def test_write_atomic_replaces_the_whole_file(folder: Path) -> None:
+def test_write_atomic_replaces_the_file(folder: Path) -> None:
     path = folder / "env.sh"
     write_atomic(path, b"old and long", error=EnvFileError)
     write_atomic(path, b"new", error=EnvFileError)
@@ -138,12 +138,12 @@ def test_a_link_of_the_systems_is_not_replaced_by_a_file(folder: Path) -> None:
 
 
 @pytest.mark.parametrize("path", [Path(), Path("/")])
-def test_a_folder_without_a_name_is_told(path: Path) -> None:
+def test_a_folder_without_a_name_is_reported(path: Path) -> None:
     with pytest.raises(EnvFileError, match="it is a folder"):
         write_atomic(path, b"", error=EnvFileError)
 
 
-def test_a_missing_folder_is_told(folder: Path) -> None:
+def test_a_missing_folder_is_reported(folder: Path) -> None:
     with pytest.raises(EnvFileError, match="cannot be written") as caught:
         write_atomic(folder / "no" / "env.sh", b"", error=EnvFileError)
     assert isinstance(caught.value.__cause__, FileNotFoundError)
@@ -201,7 +201,7 @@ def no_time(monkeypatch: pytest.MonkeyPatch) -> list[float]:
 
 
 @pytest.mark.parametrize("code", [5, 32, 33])
-def test_a_file_that_is_held_for_a_moment_is_waited_for(
+def test_a_file_in_use_for_a_moment_is_waited_for(
     folder: Path, monkeypatch: pytest.MonkeyPatch, no_time: list[float], code: int
 ) -> None:
     held = Held(3, code)
@@ -226,7 +226,7 @@ def test_two_seconds_are_for_all_files_together(
     assert held.calls == len(no_time) + 3
 
 
-def test_who_holds_a_file_is_told(
+def test_the_program_that_has_a_file_open_is_named(
     folder: Path, monkeypatch: pytest.MonkeyPatch, no_time: list[float]
 ) -> None:
     monkeypatch.setattr(Path, "replace", Held(10_000, 5))
@@ -238,7 +238,7 @@ def test_who_holds_a_file_is_told(
     assert "Close that program" in caught.value.next_step
 
 
-def test_denied_access_to_what_nobody_holds_is_not_called_in_use(
+def test_denied_access_to_an_unused_file_is_not_called_in_use(
     folder: Path, monkeypatch: pytest.MonkeyPatch, no_time: list[float]
 ) -> None:
     monkeypatch.setattr(Path, "unlink", Held(10_000, 5))
@@ -305,7 +305,7 @@ def test_a_real_holder_is_waited_for(folder: Path, held: subprocess.Popen[bytes]
 
 
 @pytest.mark.integration
-def test_a_real_holder_that_stays_is_told(folder: Path, held: subprocess.Popen[bytes]) -> None:
+def test_a_real_program_that_keeps_a_file_open_is_named(folder: Path, held: subprocess.Popen[bytes]) -> None:
     with pytest.raises(EnvFileError, match=f"process {held.pid}"):
         write_atomic(folder / "held", b"new", error=EnvFileError)
     with pytest.raises(InUse, match=f"process {held.pid}"):

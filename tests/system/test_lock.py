@@ -31,7 +31,7 @@ def test_the_lock_is_free_again_afterwards(tmp_path: Path) -> None:
         assert not (tmp_path / ".torchbuild/lock.json").exists()
 
 
-def test_the_second_is_told_who_holds_it(tmp_path: Path) -> None:
+def test_the_second_run_names_the_first(tmp_path: Path) -> None:
     with hold(tmp_path, "build"):
         with pytest.raises(TreeBusy, match=rf"`build` of .*process {os.getpid()}, since 20") as caught:
             hold(tmp_path, "clean").__enter__()
@@ -48,7 +48,7 @@ def test_another_checkout_is_another_lock(tmp_path: Path) -> None:
         pass
 
 
-def test_a_checkout_that_is_not_there_is_told(tmp_path: Path) -> None:
+def test_a_checkout_that_is_not_there_is_reported(tmp_path: Path) -> None:
     with pytest.raises(UsageError):
         hold(tmp_path / "nowhere", "build").__enter__()
 
@@ -68,7 +68,7 @@ def test_the_lock_goes_with_a_holder_that_is_killed(tmp_path: Path) -> None:
         pass
 
 
-def test_a_note_that_cannot_be_written_holds_nobody_up(tmp_path: Path) -> None:
+def test_a_note_that_cannot_be_written_delays_no_run(tmp_path: Path) -> None:
     """A disk that a build has filled is emptied by `clean`, which writes its note there, too."""
     (tmp_path / ".torchbuild/lock.json/x").mkdir(parents=True)
     with hold(tmp_path, "clean"), pytest.raises(TreeBusy, match="another process"), hold(tmp_path, "build"):

@@ -64,7 +64,7 @@ def test_a_full_disk_stops_the_log_and_not_the_build(folder: Path) -> None:
         assert log.problem == "No space left on device"
 
 
-def test_a_log_that_cannot_be_opened_is_told(folder: Path) -> None:
+def test_a_log_that_cannot_be_opened_is_reported(folder: Path) -> None:
     (folder / "logs").write_text("a file of the user")
     with pytest.raises(UsageError, match=r"logs.*cannot be written"):
         open_log(folder / "logs", "build")

@@ -90,13 +90,13 @@ def test_a_program_is_looked_for_on_the_path_that_is_passed_on(tmp_path: Path) -
 
 
 @pytest.mark.parametrize("argv", [["/no/such/program"], ["/"], ["a\0b"], [PY + "x", "-c", ""]])
-def test_what_cannot_start_is_told_not_raised(argv: list[str]) -> None:
+def test_what_cannot_start_is_reported_not_raised(argv: list[str]) -> None:
     done = capture(argv)
     assert (done.rc, done.started) == (CANNOT_START, False)
     assert argv[0].encode() in done.stderr or b"null " in done.stderr
 
 
-def test_a_missing_folder_is_told(tmp_path: Path) -> None:
+def test_a_missing_folder_is_reported(tmp_path: Path) -> None:
     done = capture([PY], cwd=tmp_path / "nowhere")
     assert done.rc == CANNOT_START
     assert PY.encode() in done.stderr
@@ -107,7 +107,7 @@ def test_a_signal_shows_as_a_negative_code() -> None:
     assert capture(["sh", "-c", "kill -9 $$"]).rc == -9
 
 
-def test_a_timeout_ends_the_whole_tree_and_keeps_what_was_said() -> None:
+def test_a_timeout_ends_the_process_tree_and_keeps_the_output() -> None:
     start = time.monotonic()
     done = capture([PY, "-c", TREE], timeout=1.5)
     assert (done.rc, done.timed_out) == (TIMED_OUT, True)
@@ -133,7 +133,7 @@ def test_what_is_within_the_limit_is_no_flood(count: int) -> None:
 
 @needs_sh
 @pytest.mark.parametrize(("grace", "asked"), [(3.0, b"asked\n"), (0, b"")])
-def test_without_grace_a_late_program_is_not_asked_but_killed(grace: float, asked: bytes) -> None:
+def test_without_grace_a_late_program_is_killed_at_once(grace: float, asked: bytes) -> None:
     argv = ["sh", "-c", "trap 'echo asked; exit' INT; echo ready; while :; do sleep 0.1; done"]
     done = capture(argv, timeout=3.0, grace=grace)
     assert (done.stdout, done.timed_out) == (b"ready\n" + asked, True)
@@ -267,7 +267,7 @@ def test_what_breaks_in_on_block_ends_the_build(way: object, monkeypatch: pytest
 
 
 @pytest.mark.parametrize("way", WAYS)
-def test_ctrl_c_in_stream_ends_the_tree_and_is_told(way: object, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_ctrl_c_in_stream_ends_the_tree_and_is_reported(way: object, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(process, "Reader", way)
     tree = Shown()
 
@@ -291,7 +291,7 @@ def press_ctrl_c() -> None:
 
 
 @pytest.mark.parametrize("silent", [True, False])
-def test_ctrl_c_while_nothing_is_said_is_noticed(silent: bool) -> None:
+def test_ctrl_c_without_output_is_noticed(silent: bool) -> None:
     """The wait is broken off, whether for output or for a short answer."""
     argv, start = [PY, "-c", "import time; time.sleep(60)"], time.monotonic()
     threading.Timer(1.0, press_ctrl_c).start()

@@ -20,7 +20,7 @@ def python(tmp_path: Path) -> str:
     return str(python)
 
 
-def test_a_venv_is_whole_only_when_it_was_ended(python: str) -> None:
+def test_a_venv_is_complete_only_after_mark_complete(python: str) -> None:
     assert venv.is_complete(python)
     venv.mark_unfinished(python)
     assert not venv.is_complete(python)

@@ -141,7 +141,7 @@ def test_what_is_no_process_cannot_be_adopted() -> None:
 
 
 @needs_jobs
-def test_asking_without_a_console_kills_nobody() -> None:
+def test_a_ctrl_break_without_a_console_kills_no_process() -> None:
     flags = 0x208  # DETACHED_PROCESS: it has no console that an event could come through
     with subprocess.Popen([PY, "-c", SLEEP], creationflags=flags) as it:
         ask(it.pid)

@@ -75,7 +75,7 @@ def test_a_time_behind_the_name_and_another_first_folder() -> None:
         (ONE + "diff --git a/x b/x\nBinary files a/x and b/x differ\n", "binary"),
     ],
 )
-def test_what_cannot_be_applied_whole(text: str, told: str) -> None:
+def test_what_cannot_be_applied_completely(text: str, told: str) -> None:
     assert told in problem(text)
 
 

@@ -80,7 +80,7 @@ KEY = "\n".join(["-----BEGIN RSA PRIVATE KEY-----", *[S * 2] * 3, "-----END RSA 
         f"before\n{KEY.replace('RSA', 'OPENSSH')}\nafter",
     ],
 )
-def test_a_private_key_goes_whole_or_cut(text: str) -> None:
+def test_a_private_key_is_replaced_complete_or_cut(text: str) -> None:
     said = redactor().text(text)
     assert S not in said
     assert ("before" in said) == ("before" in text)
@@ -136,7 +136,7 @@ def test_names_of_people_and_machines(text: str, expected: str) -> None:
     assert redactor().text(text) == expected
 
 
-def test_a_user_who_is_nobody_is_left() -> None:
+def test_a_common_user_name_is_kept() -> None:
     assert redactor(users=("root", "user")).text("root user build") == "root user build"
 
 
@@ -302,7 +302,7 @@ def test_json_stays_json() -> None:
 
 
 @pytest.mark.parametrize("named", ["name", "variable"])
-def test_a_value_beside_a_secret_name_goes_however_the_name_is_called(named: str) -> None:
+def test_a_value_next_to_a_secret_name_goes_however_the_name_is_called(named: str) -> None:
     row = {named: "DEPLOY_TOKEN", "value": '"Zq9xK3vT7Zq9"'}
     redactor = Redactor({}, people=False)
     redactor.learn([row])

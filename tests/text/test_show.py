@@ -150,16 +150,16 @@ def test_the_facts_of_a_machine() -> None:
 
 
 @pytest.mark.parametrize("memory", [Memory(), Memory(total=GIB)])
-def test_what_is_unknown_is_said(memory: Memory) -> None:
+def test_what_is_unknown_is_reported(memory: Memory) -> None:
     assert "unknown" in row(linux_facts(memory=memory), "memory")
 
 
-def test_uncommitted_changes_and_problems_are_said() -> None:
+def test_uncommitted_changes_and_problems_are_reported() -> None:
     assert "uncommitted" in row(with_tree(linux_facts(), dirty=True), "commit")
     assert "no such folder" in row(with_tree(linux_facts(), problem="no such folder"), "source")
 
 
-def test_a_missing_tool_lists_where_was_looked_when_asked() -> None:
+def test_a_missing_tool_lists_where_was_looked_on_request() -> None:
     facts = linux_facts(tools=(Tool(name="ninja", looked=("/usr/bin", "/opt/bin")),))
     assert "not found" in row(facts, "ninja")
     assert "/opt/bin" not in row(facts, "ninja")

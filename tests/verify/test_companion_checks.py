@@ -55,7 +55,7 @@ def test_the_right_boxes_pass() -> None:
     assert "the right ones" in companion_checks.compare_nms(torch(), right, "cpu")
 
 
-def test_a_wrong_box_is_told_of() -> None:
+def test_a_wrong_box_is_reported() -> None:
     wrong = vision(lambda boxes, scores, most: Numbers([0]))
     with pytest.raises(Wrong, match=r"nms on cpu kept \[0\], by its definition"):
         companion_checks.compare_nms(torch(), wrong, "cpu")
@@ -77,7 +77,7 @@ def test_a_torchaudio_that_computes_in_python_is_not_taken_for_a_built_one(
 
 
 @pytest.mark.parametrize("right", [True, False])
-def test_torchaudio_is_held_to_the_definition(monkeypatch: pytest.MonkeyPatch, right: bool) -> None:
+def test_torchaudio_is_compared_with_the_definition(monkeypatch: pytest.MonkeyPatch, right: bool) -> None:
     def lfilter(wave: Any, back: Any, ahead: Any, clamp: bool) -> Any:
         answer = companion_checks.filter_by_definition(wave[0], ahead, back)
         return [Numbers(answer if right else answer[::-1])]
@@ -128,7 +128,7 @@ class Groups:
 
 
 @pytest.mark.parametrize("wrong", [0.0, 1e-3])
-def test_sums_by_group_are_held_to_their_definition(wrong: float, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_sums_by_group_are_checked_by_their_definition(wrong: float, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(importlib, "import_module", lambda name: Groups(wrong))
     seen = torch()
     seen.ops.torch_scatter = Groups

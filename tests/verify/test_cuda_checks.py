@@ -47,7 +47,7 @@ def test_a_promised_cuda_torch_that_is_none() -> None:
         cuda_checks.check_cuda_available(torch)
 
 
-def test_what_is_installed_is_told_whether_it_works_or_not(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_is_installed_is_reported_whether_it_works_or_not(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(
         cuda_reasons, "installed_versions", lambda cuda: {"driver": "580.65.06", "runtime": cuda}
     )
@@ -117,7 +117,7 @@ def test_no_kernel_image_is_seen_before_one_is_run() -> None:
     assert values == {"arch_list": "sm_80 sm_90"}
 
 
-def test_without_a_gpu_the_list_is_told_and_nothing_has_passed() -> None:
+def test_without_a_gpu_the_list_is_reported_and_nothing_has_passed() -> None:
     with pytest.raises(NotPossible) as caught:
         cuda_checks.check_cuda_arch_list(torch_with(flags="sm_75 sm_120"))
     assert caught.value.args == ("sm_75 sm_120: no GPU to hold them against", {"arch_list": "sm_75 sm_120"})
@@ -166,7 +166,7 @@ def test_available_and_no_device_contradict() -> None:
         cuda_checks.check_cuda_devices(torch)
 
 
-def test_a_driver_that_torch_has_and_nobody_else(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_driver_that_only_torch_finds(monkeypatch: pytest.MonkeyPatch) -> None:
     def missing() -> None:
         raise OSError("no libcuda.so.1")
 

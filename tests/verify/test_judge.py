@@ -33,7 +33,7 @@ def one(expectation: Expectation, seen: Observed) -> CheckResult:
 
 
 @pytest.mark.parametrize("outcome", ["passed", "failed", "not possible"])
-def test_without_a_key_the_row_is_what_the_check_said(outcome: Outcome) -> None:
+def test_without_a_key_the_row_is_the_result_of_the_check(outcome: Outcome) -> None:
     row = one(Expectation(check="matmul"), observed("matmul", outcome=outcome, detail="off by 2e-06"))
     assert row == CheckResult(check="matmul", outcome=outcome, detail="off by 2e-06")
 
@@ -176,7 +176,7 @@ def test_inside_follows_links_on_both_sides() -> None:
     assert one(Expectation(check="import", key="inside", wanted="/home/me/pytorch"), seen).outcome == "passed"
 
 
-def test_the_compiled_half_is_asked_for_by_itself() -> None:
+def test_the_compiled_half_is_requested_by_itself() -> None:
     seen = observed("import", {"file": "/src/torch/__init__.py", "extension": "/old/torch/_C.so"})
     row = one(Expectation(check="import", key="extension_inside", wanted="/src"), seen)
     assert (row.outcome, row.detail) == ("failed", "/old/torch/_C.so, wanted it inside /src")

@@ -87,7 +87,7 @@ def test_one_round_when_all_goes_well() -> None:
     assert ask.rounds == [["import", "matmul"]]
 
 
-def test_a_death_is_blamed_on_its_check_and_the_rest_is_asked_again() -> None:
+def test_a_death_is_blamed_on_its_check_and_the_rest_is_queried_again() -> None:
     ask = Interpreter(conv=Captured(rc=-11, stderr=b"Fatal Python error\n"), linalg=Captured(rc=0xC0000005))
     seen, farewell = session.observe(ask, ["import", "linalg", "conv", "numpy"], 60)
     assert ask.rounds == [["import", "linalg", "conv", "numpy"], ["conv", "numpy"], ["numpy"]]
@@ -97,13 +97,13 @@ def test_a_death_is_blamed_on_its_check_and_the_rest_is_asked_again() -> None:
     assert seen["conv"].detail.endswith("(Segmentation fault) during conv\n  Fatal Python error")
 
 
-def test_after_the_death_of_the_last_check_nothing_is_asked() -> None:
+def test_after_the_death_of_the_last_check_nothing_is_queried() -> None:
     ask = Interpreter(numpy=Captured(rc=-11))
     seen, farewell = session.observe(ask, ["import", "numpy"], 60)
     assert (len(ask.rounds), seen["numpy"].outcome, farewell) == (1, "failed", "")
 
 
-def test_when_import_is_fatal_nothing_else_is_asked() -> None:
+def test_when_import_is_fatal_nothing_else_is_queried() -> None:
     ask = Interpreter(**{"import": Captured(rc=-4)})
     seen, _ = session.observe(ask, ["import", "conv"], 60)
     assert list(seen) == ["import"]
@@ -160,7 +160,7 @@ def test_an_interpreter_that_says_nothing(captured: Captured, words: str) -> Non
     assert farewell == ""
 
 
-def test_a_failed_import_keeps_what_was_printed_beside_it() -> None:
+def test_a_failed_import_keeps_what_was_printed_next_to_it() -> None:
     captured = Captured(
         rc=0, stdout=answer("import", "failed", detail="ImportError") + END, stderr=b"loader\n"
     )
@@ -171,7 +171,7 @@ def test_a_failed_import_keeps_what_was_printed_beside_it() -> None:
 # ---------------------------------------------------------------- a GPU that is not what it should be
 
 
-def test_the_rest_is_asked_of_a_fresh_process() -> None:
+def test_the_rest_is_queried_of_a_fresh_process() -> None:
     """After a fault on the GPU its error may stick to the process."""
     rounds = iter(
         [
@@ -247,7 +247,7 @@ def test_a_crash_there_is_no_hang() -> None:
 
 
 @pytest.mark.parametrize("death", [Captured(rc=-6), Captured(rc=1, stderr=b"Timeout (0:00:20)!\n")])
-def test_what_the_driver_does_alone_is_not_held_against_torch(death: Captured) -> None:
+def test_a_failure_of_the_driver_alone_is_no_failure_of_torch(death: Captured) -> None:
     seen, _ = session.observe(Interpreter(cuda_driver=death), ["import", "cuda_driver", "nccl"], 60)
     assert (seen["cuda_driver"].outcome, seen["nccl"].outcome) == ("not possible", "not possible")
 
@@ -348,7 +348,7 @@ def test_an_interpreter_that_dies_after_its_last_check(monkeypatch: pytest.Monke
     assert report.checks[-1].detail.endswith("(Segmentation fault) after the last check\n  double free")
 
 
-def test_the_limit_of_a_check_is_never_longer_than_the_whole(calls: list[dict[str, Any]]) -> None:
+def test_the_limit_of_a_check_is_never_longer_than_the_total(calls: list[dict[str, Any]]) -> None:
     run(timeout=7.0)
     assert calls[0]["argv"][3:5] == ["--limit", "7.0"]
     assert calls[0]["timeout"] <= 7.0

@@ -224,7 +224,7 @@ def test_an_answer() -> None:
 
 
 @pytest.mark.usefixtures("any_torch")
-def test_what_torch_gets_wrong_is_told_without_ornament() -> None:
+def test_what_torch_gets_wrong_is_reported_without_ornament() -> None:
     result = answer(torch_checks.Wrong("float32 off by 1.0e-01"))
     assert (result["outcome"], result["detail"]) == ("failed", "float32 off by 1.0e-01")
 
@@ -243,7 +243,7 @@ def test_what_is_not_possible_may_still_bring_values() -> None:
 
 
 @pytest.mark.usefixtures("any_torch")
-def test_an_error_is_told_with_its_kind_and_its_place() -> None:
+def test_an_error_is_reported_with_its_kind_and_its_place() -> None:
     detail = str(answer(RuntimeError("LAPACK is missing"))["detail"])
     assert detail.startswith("RuntimeError: LAPACK is missing\n  at ")
     assert "test_torch_probe.py" in detail

@@ -53,7 +53,7 @@ def test_both_forms_of_a_value(said: str) -> None:
     assert "-subsystem:windows" in words
 
 
-def test_a_whole_archive_and_only_that_one() -> None:
+def test_whole_archive_applies_to_one_archive_only() -> None:
     words = link("x.o --whole-archive all.a y.o --no-whole-archive some.a")
     assert words[-4:] == ["x.o", "-wholearchive:all.a", "y.o", "some.a"]
 

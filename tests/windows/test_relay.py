@@ -42,7 +42,7 @@ def test_exit_codes(code: int, seen: int) -> None:
     assert python(f"import os; os._exit({code})").returncode == seen
 
 
-def test_the_streams_stay_apart_and_whole() -> None:
+def test_the_streams_stay_separate_and_complete() -> None:
     done = python("import sys; sys.stdout.buffer.write(bytes(range(256)) * 999); sys.stderr.write('told')")
     assert done.stdout == bytes(range(256)) * 999
     assert done.stderr == b"told"

@@ -37,7 +37,7 @@ def test_what_the_next_install_leaves_out(root: Path) -> None:
     assert leftovers.find_left_out(root, root / "build") == ()
 
 
-def test_what_a_wheel_lists_beside_installs_is_the_next_builds(root: Path) -> None:
+def test_what_a_wheel_lists_next_to_installs_is_the_next_builds(root: Path) -> None:
     """Ninja and setup.py write it there, too; a script that found it as it should be left it untouched."""
     install(root, "torch/version.py", "torch/_C.so", "torch/testing/generated/x.py", "torch/lib/a.so")
     leftovers.note_installed(root, root / "build")

@@ -101,7 +101,7 @@ def test_one_that_cannot_be_read_is_none(tmp_path: Path, text: str) -> None:
     assert read(tmp_path) is None
 
 
-def test_rules_that_cannot_be_read_are_told(places: Places) -> None:
+def test_rules_that_cannot_be_read_are_reported(places: Places) -> None:
     (places.build_dir / "cmake_install.cmake").unlink()
     with pytest.raises(OSError, match="cmake_install"):
         take(places)

@@ -30,7 +30,7 @@ def test_what_is_put_can_be_taken_by_anybody_once(scratch: Path) -> None:
     tokens.close()
 
 
-def test_nothing_is_left_behind_and_nobody_else_can_look_in(scratch: Path) -> None:
+def test_nothing_is_left_behind_and_no_other_user_can_look_in(scratch: Path) -> None:
     tokens = Tokens(scratch)
     assert tokens.folder.parent == scratch and tokens.folder.stat().st_mode & 0o777 == 0o700
     tokens.note_held(((1, 2.0),))

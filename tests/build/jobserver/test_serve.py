@@ -105,7 +105,7 @@ def test_a_token_that_is_taken_a_moment_before_its_job_is_seen_is_not_given_twic
     assert free == 4
 
 
-def test_what_was_held_goes_on_at_the_end(scratch: Path) -> None:
+def test_suspended_processes_continue_at_the_end(scratch: Path) -> None:
     processes, policy = Nobody(ONE), Says(4)
     policy.orders = Orders(tokens=4, hold=frozenset({1}), wait=0.01)
     served, pool = made(scratch, policy, processes)

@@ -23,7 +23,7 @@ OURS = f"--jobserver-auth={AUTH}"
         ("s -j3 --jobs=4 --jobserver-style=pipe --jobserver-auth=fifo:/y -w", f"s -w {OURS}"),
     ],
 )
-def test_our_jobserver_replaces_what_was_said_about_jobs(given: str, expected: str) -> None:
+def test_our_jobserver_replaces_the_users_job_flags(given: str, expected: str) -> None:
     assert environment(AUTH, {"MAKEFLAGS": given})["MAKEFLAGS"] == expected
 
 

@@ -185,7 +185,7 @@ def test_with_plenty_of_memory_it_is_plain_ninja() -> None:
         assert outcome(24, 40, shape) == plain(jobs(24, shape=shape), 40 * GIB, 8)
 
 
-def test_where_nothing_can_be_held_it_is_careful_and_ends() -> None:
+def test_where_nothing_can_be_suspended_it_is_careful_and_ends() -> None:
     for gib in (2, 4, 8):
         assert not any(ours(jobs(seed), gib * GIB, 8, holds=False).died for seed in SEEDS)
 

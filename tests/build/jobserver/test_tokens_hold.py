@@ -33,7 +33,7 @@ def running(*sizes: int) -> list[Running]:
 
 
 @given(running=JOBS, free=FREE, largest=BYTES, likely=BYTES, growth=RATES, spare=BYTES)
-def test_somebody_who_works_always_runs(
+def test_one_active_process_always_runs(
     running: list[Running], free: int, largest: int, likely: int, growth: dict[int, float], spare: int
 ) -> None:
     """The largest of those that work is never held, and nobody who waits for another is."""
@@ -45,7 +45,7 @@ def test_somebody_who_works_always_runs(
 
 
 @given(running=JOBS, free=st.integers(1, 1 << 42), largest=BYTES, growth=RATES)
-def test_what_is_not_held_grows_less_than_is_left(
+def test_what_is_not_suspended_grows_less_than_is_left(
     running: list[Running], free: int, largest: int, growth: dict[int, float]
 ) -> None:
     """Beside what the largest may need, until the next look; so the largest gets what it needs."""
@@ -55,7 +55,7 @@ def test_what_is_not_held_grows_less_than_is_left(
     assert grows <= max(0, free_beside(running, free, largest)) + 1
 
 
-def test_one_that_does_not_grow_is_not_held() -> None:
+def test_one_that_does_not_grow_is_not_suspended() -> None:
     assert to_hold(
         running(100, 900, 600), 10, largest=1000, likely=1000, growth={0: 5, 1: 5}, spare=0
     ) == frozenset({0})
@@ -98,7 +98,7 @@ def test_growth_is_bytes_a_second_and_fades() -> None:
     assert growth.look(one(200), 26.0) == {1: 0}
 
 
-def test_one_that_is_held_keeps_the_rate_that_it_had() -> None:
+def test_one_that_is_suspended_keeps_the_rate_that_it_had() -> None:
     growth = Growth()
     growth.look(one(100), 1.0)
     growth.look(one(400), 2.0)

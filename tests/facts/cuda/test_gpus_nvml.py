@@ -52,7 +52,7 @@ def test_two_gpus(tmp_path: Path) -> None:
     )
 
 
-def test_it_is_asked_alone_in_a_python_that_sees_nothing_else(tmp_path: Path) -> None:
+def test_nvml_is_queried_in_an_isolated_python(tmp_path: Path) -> None:
     door = machine(tmp_path)
     ask_nvml(door)
     (command,) = door.asked
@@ -128,7 +128,7 @@ def test_what_is_unknown_of_a_device_stays_so(tmp_path: Path) -> None:
     assert answer.gpus == (GpuSeen(probe="nvml"), GpuSeen(probe="nvml"))
 
 
-def test_a_lost_gpu_is_one_and_told(tmp_path: Path) -> None:
+def test_a_lost_gpu_is_one_and_reported(tmp_path: Path) -> None:
     error = "nvmlDeviceGetHandleByIndex: GPU is lost"
     answer = asked(tmp_path, Output(0, json.dumps({"devices": [device(), {}], "errors": [error]})))
     assert (answer.summary, answer.problem) == (f"2 GPUs; {error}", error)

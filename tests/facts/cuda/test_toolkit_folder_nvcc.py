@@ -50,7 +50,7 @@ def test_one_that_crashes_hangs_or_prints_rubbish(
     assert ask_nvcc(door, NVCC) == NvccAnswer(problem=f"{NVCC} --version {problem}")
 
 
-def test_the_toolkit_beside_it(tmp_path: Path) -> None:
+def test_the_toolkit_next_to_it(tmp_path: Path) -> None:
     files = {"/usr/local/cuda-12.4/bin/nvcc.profile": ""}
     door = machine(tmp_path, files=files, programs={"/usr/local/cuda-12.4/bin/nvcc": None})
     assert root_of_nvcc(door, "/usr/local/cuda-12.4/bin/nvcc") == "/usr/local/cuda-12.4"
@@ -65,7 +65,7 @@ def test_a_link_leads_to_the_toolkit(tmp_path: Path) -> None:
     assert root_of_nvcc(door, "/usr/local/bin/nvcc") == "/usr/local/cuda-12.4"
 
 
-def test_a_script_is_asked_where_it_leads(tmp_path: Path) -> None:
+def test_a_script_is_resolved_to_its_nvcc(tmp_path: Path) -> None:
     said = (
         "#$ _HERE_=/opt/x/bin\n#$ TOP=/opt/x/bin/..\n#$ PATH=/usr/bin\nnvcc fatal   : Don't know what to do"
     )

@@ -69,7 +69,7 @@ def test_what_is_no_path_is_not_looked_for(tmp_path: Path, asked: str | None) ->
 
 
 @pytest.mark.parametrize("asked", ["/file", "/none", "none", "./12.6"])
-def test_what_is_asked_for_and_is_none_is_told(tmp_path: Path, asked: str) -> None:
+def test_what_is_requested_and_is_none_is_reported(tmp_path: Path, asked: str) -> None:
     door = machine(tmp_path, files={"/file": ""})
     (seen,) = found(door, asked)
     assert seen.found_via == "--cuda-toolkit"
@@ -80,7 +80,7 @@ def test_what_is_asked_for_and_is_none_is_told(tmp_path: Path, asked: str) -> No
     assert asked in (seen.path, *seen.aliases)
 
 
-def test_a_variable_that_leads_nowhere_is_told(tmp_path: Path) -> None:
+def test_a_variable_that_leads_nowhere_is_reported(tmp_path: Path) -> None:
     (seen,) = found(machine(tmp_path, environ={"CUDA_HOME": "/none", "CUDA_PATH": ""}))
     assert (seen.path, seen.found_via, seen.problem) == ("/none", "CUDA_HOME", "it does not exist")
 

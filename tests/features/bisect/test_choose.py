@@ -51,7 +51,7 @@ def test_a_command_that_a_signal_ends_judges_nothing() -> None:
     assert judge(-9) is None
 
 
-def test_git_is_told_everything_each_time() -> None:
+def test_git_gets_all_steps_each_time() -> None:
     steps = (STEP, replace(STEP, commit="e" * 40, verdict="bad"))
     assert git_log(replace(ONE, steps=steps)).splitlines() == [
         "git bisect start '--no-checkout'",

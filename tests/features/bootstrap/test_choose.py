@@ -96,7 +96,7 @@ def test_one_call_a_package_where_the_manager_takes_one() -> None:
     ]
 
 
-def test_what_nobody_has_a_word_for_is_said() -> None:
+def test_what_no_package_manager_has_is_reported() -> None:
     made = planned(bare("Some Linux 1"))
     assert (made.manager, made.commands) == ("", ())
     with pytest.raises(UsageError, match=r"g\+\+"):

@@ -15,7 +15,7 @@ def test_the_same_build_in_another_folder_does_not_differ() -> None:
     assert differences(one, other) == ()
 
 
-def test_choices_variables_and_the_command_are_held_against_one_another() -> None:
+def test_choices_variables_and_the_command_are_compared() -> None:
     one = plan_of(linux_facts())
     other = plan_of(linux_facts(), build_type="Debug", mode="wheel", set=("BUILD_TEST=1",))
     found = {each.name: each for each in differences(one, other)}

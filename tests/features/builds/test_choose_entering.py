@@ -25,7 +25,7 @@ def test_folders_are_quoted_as_each_shell_wants_it() -> None:
     assert entry_line("bat", "C:\\a b", "x").startswith('cd /d "C:\\a b" && ')
 
 
-def test_uv_is_told_of_the_constraint_where_its_list_can_hold_the_path() -> None:
+def test_uv_gets_the_constraint_where_its_list_can_hold_the_path() -> None:
     assert entry_line("sh", "/a", "x", "/a/c.txt").endswith(
         "export TORCHBUILD_NAME='x' UV_CONSTRAINT='/a/c.txt'"
     )

@@ -72,7 +72,7 @@ def test_what_is_no_scheduler(reply: bytes) -> None:
         assert ask(url, seconds=1).problem
 
 
-def test_nobody_there() -> None:
+def test_no_server_listens() -> None:
     assert ask(f"http://127.0.0.1:{free_port()}").problem
 
 

@@ -49,7 +49,7 @@ def test_jobs_for_every_core_of_the_servers() -> None:
     assert made.choice.source == "flag"
 
 
-def test_one_of_each_is_said_as_one() -> None:
+def test_one_of_each_is_written_in_the_singular() -> None:
     made = chosen(facts(replace(ALIVE, servers=1, cpus=1)))
     assert made.choice and made.choice.value == "http://big:10600: 1 server, 1 core"
 

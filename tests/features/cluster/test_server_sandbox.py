@@ -78,7 +78,7 @@ def test_where_one_can_listen() -> None:
     assert why_not_listen("203.0.113.7", port) == "this machine has no such address"
 
 
-def test_the_program_beside_another(tmp_path: Path) -> None:
+def test_the_program_next_to_another(tmp_path: Path) -> None:
     sccache = program(tmp_path, "sccache", "true")
     assert dist_next_to(str(sccache)) == dist_next_to("") == ""
     dist = program(tmp_path, "sccache-dist", "echo sccache-dist 0.16.0")

@@ -57,7 +57,7 @@ def test_just_that_ref_is_cloned(origin: Path, ref: str, version: str) -> None:
     assert names(folder) == [folder.name]
 
 
-def test_a_mirror_is_asked_instead(origin: Path) -> None:
+def test_a_mirror_is_used_instead(origin: Path) -> None:
     folder = origin.parent / "companions" / "torchvision-main"
     there = Git(folder=folder, config=(f"url.{origin.as_uri()}.insteadOf=https://nowhere.invalid/vision",))
     clone_source(there, "https://nowhere.invalid/vision", "main", offline=False, say=lambda text: None)
@@ -79,7 +79,7 @@ def test_a_ref_that_does_not_exist_is_an_error_and_never_the_default_branch(orig
     assert list((origin.parent / "companions").iterdir()) == []
 
 
-def test_offline_asks_nobody(origin: Path) -> None:
+def test_offline_contacts_no_server(origin: Path) -> None:
     with pytest.raises(SourceError, match="--offline prevents downloading it"):
         clone(origin, "main", offline=True)
 

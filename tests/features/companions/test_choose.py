@@ -153,7 +153,7 @@ def test_a_release_with_the_stable_abi_fits_every_later_torch() -> None:
         (None, "unknown", "was not inspected"),
     ],
 )
-def test_a_folder_is_held_to_the_torch(seen: CompanionSource | None, status: str, text: str) -> None:
+def test_a_folder_is_checked_against_the_torch(seen: CompanionSource | None, status: str, text: str) -> None:
     sources = (seen,) if seen else ()
     finding = found(
         plan_of(facts("2.8.0a0", *sources), with_=("torchvision=/src/vision",)).findings, "torchvision"
@@ -201,7 +201,7 @@ def test_a_wheel_of_the_stable_abi_takes_a_later_development_version() -> None:
     assert "asks for torch>=2.14.0, which it is" in development("2.15.0a0")
 
 
-def test_a_torchvision_built_beside_it_asks_for_just_this_torch() -> None:
+def test_a_torchvision_built_next_to_it_asks_for_just_this_torch() -> None:
     assert "asks for exactly this torch" in development("2.8.0a0", with_=("torchvision",))
 
 
@@ -210,7 +210,7 @@ def test_a_release_is_not_spoken_of() -> None:
     assert development("2.8.0a0", set=("PYTORCH_BUILD_VERSION=2.8.0", "PYTORCH_BUILD_NUMBER=1")) == ""
 
 
-def test_where_no_torchvision_is_known_that_of_pip_is_still_said() -> None:
+def test_where_no_torchvision_is_known_that_of_pip_is_still_reported() -> None:
     assert development("0.4.1a0").endswith("where a package asks for the release")
 
 

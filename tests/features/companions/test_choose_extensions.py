@@ -111,7 +111,7 @@ def test_a_folder_that_pins_another_torch_is_refused_before_an_hour_is_spent(
     assert found(plan.findings, "my-ext").status == status
 
 
-def test_beside_a_wheel_of_torch_it_is_planned_and_refused_just_so() -> None:
+def test_next_to_a_wheel_of_torch_it_is_planned_and_refused_just_so() -> None:
     plan = plan_of(facts(asks=("torch==2.9.0",)), with_extension=("/src/my-ext",), from_wheel="auto")
     assert found(plan.findings, "my-ext").status == "error" and plan.verdict == "refuse"
     fits = plan_of(facts(asks=()), with_extension=("/src/my-ext",), from_wheel="auto")

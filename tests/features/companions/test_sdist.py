@@ -88,7 +88,9 @@ def test_a_folder_serves_without_a_network(tmp_path: Path, settings: None) -> No
     assert {path.name for path in tmp_path.iterdir()} - {"home"} == {"files", "my-ext"}
 
 
-def test_where_none_fits_what_is_there_is_said_and_nothing_is_left(tmp_path: Path, settings: None) -> None:
+def test_where_none_fits_what_is_there_is_reported_and_nothing_is_left(
+    tmp_path: Path, settings: None
+) -> None:
     lay_sdist(tmp_path / "files")
     net = Net(offline=True, wheels=str(tmp_path / "files"))
     with pytest.raises(SourceError) as missing:

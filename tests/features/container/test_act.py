@@ -15,7 +15,7 @@ from torchbuild_tasks.features.container.act import write_files
 from torchbuild_tasks.features.container.show import CONTAINERFILE, TOOL
 
 
-def test_a_folder_of_somebodys_keeps_its_files(tmp_path: Path) -> None:
+def test_a_folder_of_the_users_keeps_its_files(tmp_path: Path) -> None:
     """`--out .` in a project: its .gitignore is not ours, and neither is its Containerfile."""
     for name in (".gitignore", CONTAINERFILE):
         (tmp_path / name).write_text("mine\n", "utf-8")

@@ -153,7 +153,7 @@ def test_a_plan_that_no_image_helps_is_refused() -> None:
         (linux_facts(tree=tree(root="/src/a,b")), {}, "has ',' in its name"),
     ],
 )
-def test_what_cannot_be_is_said(facts: Facts, flags: dict[str, Any], says: str) -> None:
+def test_what_cannot_be_is_reported(facts: Facts, flags: dict[str, Any], says: str) -> None:
     with pytest.raises(ContainerError, match=says):
         contain(facts, **flags)
 
@@ -191,7 +191,7 @@ def test_a_mirror_has_no_scheme() -> None:
         find_mirror("docker.io/library/debian:bookworm", ("docker.io=https://here",))
 
 
-def test_a_named_image_is_said_to_be_unknown() -> None:
+def test_a_named_image_is_reported_as_unknown() -> None:
     container = contain(linux_facts(), image="example.org/own:1")
     assert container.base == "example.org/own:1"
     assert "What example.org/own:1 holds is not known" in container.notes[0]
@@ -253,7 +253,7 @@ def test_buildah_gets_what_it_can_give() -> None:
     assert "--jobs N" in refused.value.next_step
 
 
-def test_who_has_no_ids_to_give_is_told_how_to_get_some() -> None:
+def test_a_user_without_subordinate_ids_gets_the_fix() -> None:
     poor = Engine(row=ROWS["podman"], path="/usr/bin/podman", rootless=True, subids=False)
     with pytest.raises(ContainerError, match="no ids") as refused:
         choose_engine((poor,), None)

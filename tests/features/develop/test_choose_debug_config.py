@@ -31,7 +31,7 @@ def test_the_compound_names_entries_that_are_there(windows: bool, kind: str) -> 
     assert attached["processId"] == "${command:pickProcess}"
 
 
-def test_gdb_is_told_the_program_without_links_and_pytorchs_commands() -> None:
+def test_gdb_gets_the_program_without_links_and_pytorchs_commands() -> None:
     """gdb attaches to the interpreter itself, not to the link of a venv."""
     (native,) = [e for e in launch_lists(READY, "/src/pytorch", False)["configurations"][1] if "MIMode" in e]
     assert (native["program"], native["MIMode"]) == ("/usr/bin/python3.11", "gdb")
@@ -73,7 +73,7 @@ def test_what_stands_in_the_way_is_a_warning_with_its_cure(
 
 
 @pytest.mark.parametrize("seen", [(), (("/x/libc10.so", None),)])
-def test_what_is_not_known_is_said(seen: tuple[tuple[str, bool | None], ...]) -> None:
+def test_what_is_not_known_is_reported(seen: tuple[tuple[str, bool | None], ...]) -> None:
     known = replace(READY, debug_info=seen)
     assert found(findings(known, False), "debug-info").status == "unknown"
 

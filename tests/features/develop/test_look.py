@@ -70,7 +70,7 @@ def test_the_newer_eras_libraries_lie_in_the_build_tree(tmp_path: Path) -> None:
     assert seen.commands == "/src/pt/build/compile_commands.json"
 
 
-def test_on_windows_the_symbols_lie_beside_the_library(tmp_path: Path) -> None:
+def test_on_windows_the_symbols_lie_next_to_the_library(tmp_path: Path) -> None:
     names = ("c10.dll", "c10.pdb", "torch_cpu.dll")
     files = {f"C:\\pt\\torch\\lib\\{name}": "" for name in names}
     probe = windows_machine(tmp_path, files=files)

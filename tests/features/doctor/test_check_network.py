@@ -28,7 +28,7 @@ def installs() -> list[str]:
     return [word.partition(">")[0].partition("<")[0].partition("=")[0] for word in words]
 
 
-def test_only_what_is_missing_is_asked_for() -> None:
+def test_only_what_is_missing_is_requested() -> None:
     facts = linux_facts(pythons=(python(packages={"pip": "24.0"}),))
     (address,) = needed_addresses(plan_of(facts), facts, INDEX)
     assert address.url == INDEX[0]
@@ -38,7 +38,7 @@ def test_only_what_is_missing_is_asked_for() -> None:
     assert hosts == ["https://github.com/", INDEX[0]]
 
 
-def test_names_and_servers_are_told_apart() -> None:
+def test_names_and_servers_are_distinct() -> None:
     seen = health(reached=(reached("a"), reached("b", dns="its name does not resolve", https=None)))
     assert [finding.status for finding in checks("dns", seen=seen)] == ["warn"]
     assert check("https", seen=seen).status == "ok"
@@ -47,7 +47,7 @@ def test_names_and_servers_are_told_apart() -> None:
     assert "a, needed for a helper: the proxy" in check("https", seen=late).text
 
 
-def test_offline_is_said_once() -> None:
+def test_offline_is_reported_once() -> None:
     gone = tuple(reached(host, dns="its name does not resolve", https=None) for host in ("a", "b", "c"))
     found = check("dns", seen=health(reached=gone))
     assert found.text == "no host can be reached: its name does not resolve (a, b, c)"

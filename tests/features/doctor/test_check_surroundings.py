@@ -146,7 +146,7 @@ def test_settings_of_git(settings: dict[str, str], id: str, status: str) -> None
     assert (found.id, found.status) == (id, status)
 
 
-def test_no_git_and_a_checkout_of_somebody_else() -> None:
+def test_no_git_and_a_checkout_of_another_user() -> None:
     assert "bootstrap" in check("git").fix
     found = check("git", linux_facts(tools=GIT), health(git_refuses=True))
     assert "safe.directory" in found.fix

@@ -40,7 +40,7 @@ def test_a_check_speaks_in_its_own_name() -> None:
     assert set(CHECKS) - {"git", "https"} <= ids  # no host was needed
 
 
-def test_a_program_that_hung_is_told_of() -> None:
+def test_a_program_that_hung_is_reported() -> None:
     plan = plan_of(replace(linux_facts(), cut=("/opt/bin/nvcc",)))
     (found,) = [finding for finding in plan.findings if finding.id == "probe"]
     assert "/opt/bin/nvcc" in found.text

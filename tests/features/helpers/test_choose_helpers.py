@@ -100,12 +100,12 @@ def test_none_declines_all_but_those_named() -> None:
     assert ids(machine(), with_helper=("none", "mkl")) == ["mkl-2020.2.254"]
 
 
-def test_the_sample_downloads_nothing_unasked() -> None:
+def test_the_sample_downloads_nothing_unrequested() -> None:
     assert ids(machine(sample=True)) == []
     assert ids(machine(sample=True), with_helper=("mkl",)) == ["mkl-2020.2.254"]
 
 
-def test_on_linux_a_helper_comes_only_when_asked() -> None:
+def test_on_linux_a_helper_comes_only_on_request() -> None:
     assert ids(linux_facts()) == []
     assert [name.split("-")[0] for name in ids(linux_facts(), with_helper=("sccache",))] == ["sccache"]
 
@@ -144,7 +144,7 @@ def test_hashes_can_be_required() -> None:
     assert "error" not in statuses(plan_of(pinned, require_hashes=True).findings, "helper")
 
 
-def test_what_is_still_to_come_is_said() -> None:
+def test_what_is_still_to_come_is_reported() -> None:
     assert "to be downloaded: mkl-2020.2.254" in found(plan_of(machine()).findings, "helper").text
     unpacked = {artifact.id: "ab" * 32 for artifact in plan_of(machine()).artifacts}
     here = windows_facts(store=Store(folder=STORE, unpacked=unpacked), tree=tree(root=ROOT, version="2.3.0"))
@@ -213,7 +213,7 @@ def test_what_torch_imports_of_a_helper_goes_into_its_python() -> None:
     assert without is None or "intel-openmp==2024.2.0" not in without.argv
 
 
-def test_a_blank_in_the_caches_path_is_told_where_it_breaks_something() -> None:
+def test_a_blank_in_the_caches_path_is_reported_where_it_breaks_something() -> None:
     store = Store(folder=r"C:\Users\Ada Lovelace\Cache")
     old = windows_facts(store=store, tree=tree(root=ROOT, version="2.3.0"))
     assert statuses(plan_of(old).findings, "helper-blank") == ["warn"]
@@ -221,7 +221,7 @@ def test_a_blank_in_the_caches_path_is_told_where_it_breaks_something() -> None:
     assert statuses(plan_of(new).findings, "helper-blank") == []
 
 
-def test_a_helper_is_a_choice_with_its_reason_and_who_asked() -> None:
+def test_a_helper_is_a_choice_with_its_reason_and_source() -> None:
     def sources(**flags: Any) -> dict[str, tuple[str, str]]:
         plan = plan_of(machine(), **flags)
         return {c.name: (c.value, c.source) for c in plan.choices if c.name.startswith("helper ")}

@@ -398,7 +398,7 @@ def test_what_was_in_the_store_is_no_first_download(world: World) -> None:
     assert f"was in the store, downloaded from {artifact.urls[0]}" in world.notes[0]
 
 
-def test_plain_http_without_a_hash_is_refused_before_anything_is_asked(world: World) -> None:
+def test_plain_http_without_a_hash_is_refused_before_any_request(world: World) -> None:
     artifact = replace(world.serve("mkl-1"), urls=("http://127.0.0.1:9/mkl-1.zip",))
     with pytest.raises(HashRefused, match="plain http") as refused:
         world.obtain([artifact])
@@ -416,7 +416,7 @@ def test_a_mirror_over_plain_http_is_no_better(world: World) -> None:
         world.obtain([artifact], net=Net(mirrors=(("", "http://127.0.0.1:9/"),)))
 
 
-def test_prune_takes_unfinished_downloads_that_nobody_goes_on_with(world: World) -> None:
+def test_prune_takes_unfinished_downloads_that_no_run_resumes(world: World) -> None:
     kept, other = world.serve("mkl-1"), world.serve("magma-1")
     for artifact in (kept, other):
         folder = shelf.partial_of(world.store, artifact)

@@ -16,7 +16,7 @@ from torchbuild_tasks.values import replace
 ONE = read_manifest(Path(__file__).with_name("schema-1.json").read_bytes(), "x.json")
 
 
-def test_what_was_asked_for_is_asked_for_again_and_flags_of_now_win() -> None:
+def test_recorded_flags_are_repeated_and_present_ones_win() -> None:
     recorded = {"preset": "debug", "set": ["USE_A=1"], "jobs": 7, "yes": True, "source": "/x", "clean": True}
     asked = request_of(replace(ONE, request=recorded), BuildRequest(jobs=2, set=("USE_B=1",)), "/here")
     assert asked == request_of(
@@ -26,7 +26,7 @@ def test_what_was_asked_for_is_asked_for_again_and_flags_of_now_win() -> None:
     assert asked == wanted
 
 
-def test_what_cannot_be_asked_for_again_is_named() -> None:
+def test_what_cannot_be_repeated_is_named() -> None:
     recorded = {"warp": 9, "cache": "redis://***@h", "set": ["A_TOKEN=***", "USE_A=1"]}
     manifest = replace(ONE, request=recorded, redacted=("A_TOKEN",))
     assert not_carried(manifest) == ("flag warp", "A_TOKEN")

@@ -96,7 +96,7 @@ def test_what_holds_none_is_left_as_it_is() -> None:
     assert without_secrets(plain) == plain
 
 
-def test_a_diff_with_a_login_says_that_it_is_not_whole() -> None:
+def test_a_diff_with_a_login_says_that_it_is_not_complete() -> None:
     (repository,) = without_secrets(leaky("diff")).repositories
     assert repository.diff == "+ url = https://***@host/x\n"
     assert "login" in repository.problem

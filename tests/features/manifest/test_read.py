@@ -55,7 +55,7 @@ def test_a_record_of_the_first_schema_is_read_as_a_manifest_without_its_secrets(
     assert read_manifest(text.encode(), "b.json") == manifest
 
 
-def test_the_two_files_of_a_first_build_differ_in_nothing_that_one_never_held() -> None:
+def test_the_two_files_of_a_first_build_differ_in_nothing_that_one_never_had() -> None:
     found = differences(read_manifest(RECORD, "a.json"), read_manifest(DATA, "b.json"))
     assert {"toolchain", "requirements", "env file"}.isdisjoint(each.group for each in found)
     here = Place(root="/src", python="/p", manifest="m.json", install=lambda name: name)
@@ -117,7 +117,7 @@ def test_keys_of_a_newer_version_are_left_out_wherever_they_stand() -> None:
         assert read_manifest(json.dumps(newer).encode(), "b.json") == read_manifest(data, "a.json")
 
 
-def test_a_value_that_does_not_fit_is_refused_beside_unknown_keys() -> None:
+def test_a_value_that_does_not_fit_is_refused_next_to_unknown_keys() -> None:
     data = json.loads(dumps(read_manifest(DATA, "a.json")))
     data["facts"]["cpu"] = {"cores": "two", "new": 1}
     with pytest.raises(ManifestError, match=r"manifest\.facts\.cpu\.cores is \"two\""):

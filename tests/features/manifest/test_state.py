@@ -35,7 +35,7 @@ def git(folder: Path, *words: str) -> str:
     return done.stdout.strip()
 
 
-def test_every_commit_is_told_also_of_nested_submodules(root: Path) -> None:
+def test_every_commit_is_reported_also_of_nested_submodules(root: Path) -> None:
     seen = look(root)
     assert list(seen) == ["", SUB, INNER]
     for path, repository in seen.items():
@@ -63,7 +63,7 @@ def test_a_diff_of_torch_or_a_submodule_applies_elsewhere(root: Path, tmp_path: 
     assert (other / INNER / "CMakeLists.txt").read_text("utf-8") == "# changed\n"
 
 
-def test_untracked_files_are_told_by_their_hash_and_ours_and_ignored_ones_are_not(root: Path) -> None:
+def test_untracked_files_are_listed_with_their_hash_but_not_ours_or_ignored_ones(root: Path) -> None:
     (root / "aten/new.h").write_bytes(b"x\n")
     (root / "env_set.sh").write_bytes(b"ours")
     (root / "build").mkdir()

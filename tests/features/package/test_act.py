@@ -43,7 +43,7 @@ def wheel(tmp_path: Path) -> Path:
     return make_wheel(tmp_path / "dist", files, platform="win_amd64", requires=("filelock",))
 
 
-def test_a_wheel_is_written_whole_with_its_record(wheel: Path, tmp_path: Path) -> None:
+def test_a_wheel_is_written_completely_with_its_record(wheel: Path, tmp_path: Path) -> None:
     made = make(wheel, order(tmp_path / "out", local="mine.1"))
     assert made.path.name == "torch-2.6.0+mine.1-cp311-cp311-win_amd64.whl"
     assert wrong_members(made.path) == []

@@ -68,7 +68,7 @@ def test_a_library_of_the_wheel_is_not_outside_by_its_file_or_its_soname() -> No
 
 
 @pytest.mark.parametrize(("how", "way"), [("depend", "depend"), ("bundle", "graft"), ("system", "system")])
-def test_nvidias_libraries_go_as_asked(how: str, way: str) -> None:
+def test_nvidias_libraries_are_treated_as_requested(how: str, way: str) -> None:
     names = ("libcudart.so.12", "libcudnn.so.9", "libnccl.so.2")
     assert set(ways(*names, want=wanted("12", how)).values()) == {way}
 
@@ -114,7 +114,7 @@ def test_every_file_finds_torch_lib(path: str, folders: tuple[str, ...]) -> None
     assert rpath_of(path, ()) == folders
 
 
-def test_nvidias_wheels_are_looked_for_beside_torch_first() -> None:
+def test_nvidias_wheels_are_looked_for_next_to_torch_first() -> None:
     thirteen = cuda_folders(CATALOG.rpath, "13")
     assert rpath_of("torch/lib/libc10_cuda.so", thirteen)[-2:] == ("$ORIGIN/../../nvidia/cu13/lib", "$ORIGIN")
     assert rpath_of("torch/_C.so", thirteen)[0] == "$ORIGIN/../nvidia/cudnn/lib"
@@ -170,7 +170,7 @@ def test_a_local_part_that_is_none_is_refused() -> None:
         ("2.6.0+cpu", "", False),
     ],
 )
-def test_a_label_that_lies_is_said(version: str, cuda: str, says: bool) -> None:
+def test_a_wrong_label_is_reported(version: str, cuda: str, says: bool) -> None:
     assert bool(mislabelled(version, cuda)) is says
 
 
@@ -229,7 +229,7 @@ def test_nvidias_requirements_go_where_nothing_looks_into_those_wheels() -> None
 
 
 @pytest.mark.parametrize("line", ["__version__ = '2.6.0'", '__version__: str = "2.6.0"'])
-def test_version_py_is_told_too(line: str) -> None:
+def test_version_py_is_edited_too(line: str) -> None:
     text = edit_version(f"{line}\ndebug = False\n", "2.6.0+mine")
     assert "2.6.0+mine" in text.splitlines()[0]
     assert text.splitlines()[1] == "debug = False"
@@ -282,7 +282,7 @@ def test_the_local_part_stands_in_condas_build_string(version: str, cuda: str, b
     assert (made.build, made.version) == (build, version.partition("+")[0])
 
 
-def test_conda_is_asked_for_what_the_wheel_needs_there() -> None:
+def test_conda_gets_the_requirements_of_the_wheel() -> None:
     """Markers are those of the target, names conda-forge's; what it has no words for is named."""
     requires = (
         "typing-extensions>=4.10.0",

@@ -150,7 +150,7 @@ def test_a_dry_run_says_and_does_nothing(tmp_path: Path) -> None:
 # ---------------------------------------------------------------- others change the source too
 
 
-def test_one_that_somebody_else_applied_is_neither_applied_again_nor_taken_back(tmp_path: Path) -> None:
+def test_one_that_another_tool_applied_is_neither_applied_again_nor_taken_back(tmp_path: Path) -> None:
     root = lay_out(tmp_path)
     apply(root, [BOUNDS])
     (root / files.STATE_DIR / PATCH_RECORD).unlink()
@@ -385,7 +385,7 @@ def test_a_new_file_is_not_made_through_a_link(tmp_path: Path) -> None:
     assert list(elsewhere.iterdir()) == []
 
 
-def test_one_that_the_source_has_already_is_left_out_and_said(tmp_path: Path) -> None:
+def test_one_that_the_source_has_already_is_left_out_and_reported(tmp_path: Path) -> None:
     root = lay_out(tmp_path)
     apply(root, [FIRST])
     (root / files.STATE_DIR / PATCH_RECORD).unlink()
@@ -411,7 +411,7 @@ def test_one_that_the_source_had_and_lost_is_applied(tmp_path: Path) -> None:
     assert contents(root) == before
 
 
-def test_lines_that_moved_are_found_and_said(tmp_path: Path) -> None:
+def test_lines_that_moved_are_found_and_reported(tmp_path: Path) -> None:
     root = lay_out(tmp_path)
     edit(root, KERNELS, "#pragma once", "// a\n// b\n#pragma once")
     outcome = patches.bring(root, [BOUNDS])
@@ -511,7 +511,7 @@ def test_a_killed_undo_is_finished_by_the_next(
 
 
 @pytest.mark.parametrize("text", ["", "{", "[]", '{"patches": [{"id": 3}]}', '{"other": 1}'])
-def test_a_record_that_cannot_be_read_is_said(tmp_path: Path, text: str) -> None:
+def test_a_record_that_cannot_be_read_is_reported(tmp_path: Path, text: str) -> None:
     root = lay_out(tmp_path)
     apply(root, [BOUNDS])
     path = root / files.STATE_DIR / PATCH_RECORD

@@ -66,7 +66,7 @@ def test_a_program_stays_one(tmp_path: Path) -> None:
         assert archive.getinfo("torch/bin/basic").external_attr >> 16 == 0o100755
 
 
-def test_a_key_that_is_not_there_is_said_before_the_build(tmp_path: Path) -> None:
+def test_a_key_that_is_not_there_is_reported_before_the_build(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="no such file"):
         require_key(os.fspath(tmp_path / "id_ed25519"), "wheel", "Add --mode wheel.")
     with pytest.raises(UsageError, match="can be signed") as refused:

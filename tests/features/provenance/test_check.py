@@ -80,7 +80,7 @@ def test_a_wheel_as_it_was_built(wheel: Path) -> None:
     }
 
 
-def test_a_wheel_that_was_changed_is_told_by_hash_and_file(wheel: Path) -> None:
+def test_a_wheel_that_was_changed_is_recognised_by_hash_and_file(wheel: Path) -> None:
     with zipfile.ZipFile(wheel, "a") as archive:
         archive.writestr("torch/evil.py", b"")
     found = {each.check: each for each in check_wheel(wheel, None)}
@@ -88,13 +88,13 @@ def test_a_wheel_that_was_changed_is_told_by_hash_and_file(wheel: Path) -> None:
     assert "torch/evil.py" in found["contents"].detail
 
 
-def test_one_that_was_packed_again_with_its_record_is_told_by_its_hash(wheel: Path) -> None:
+def test_one_that_was_packed_again_with_its_record_is_recognised_by_its_hash(wheel: Path) -> None:
     rewrite(wheel, {"torch/evil.py": b""}, None)
     found = outcomes(wheel)
     assert (found["hash"], found["contents"]) == ("failed", "passed")
 
 
-def test_another_commit_is_told(wheel: Path) -> None:
+def test_another_commit_is_reported(wheel: Path) -> None:
     other = [{"name": "torch", "digest": {"gitCommit": "f" * 40}}]
     say(wheel, predicate={"buildDefinition": {"resolvedDependencies": other}})
     found = outcomes(wheel)

@@ -64,7 +64,7 @@ def test_two_files_of_one_name_are_refused_before_one_is_sent() -> None:
         ("https://example.org/pypi/", 200 << 20, 0),
     ],
 )
-def test_what_pypi_does_not_take_unasked_is_said(url: str, size: int, files: int) -> None:
+def test_files_above_pypis_default_limit_are_reported(url: str, size: int, files: int) -> None:
     large = msgspec.structs.replace(ONE, size=size)
     assert len(too_large(url, [large], load_catalog().index_limit)) == files
 

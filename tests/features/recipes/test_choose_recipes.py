@@ -105,7 +105,7 @@ def test_the_clock_is_patched_where_cuda_has_none(version: str, cuda: str, ids: 
     assert [patch.id for patch in found] == ids
 
 
-def test_a_torch_that_does_without_refuses_until_somebody_insists() -> None:
+def test_a_torch_that_does_without_refuses_unless_forced() -> None:
     with pytest.raises(PlanRefused, match="torch 2.14.1 does not need magma") as refused:
         linux(version="2.14.1")
     assert "--set USE_MAGMA=1" in refused.value.next_step

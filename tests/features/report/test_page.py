@@ -203,7 +203,7 @@ def test_the_caches_own_figures_come_before_guesses() -> None:
 
 
 @pytest.mark.parametrize("result", ["still running", "cut off", "failed", "interrupted"])
-def test_a_part_of_a_build_is_not_taken_for_the_whole(result: str) -> None:
+def test_a_part_of_a_build_is_not_taken_for_a_complete_one(result: str) -> None:
     before = [PastBuild(finished="2025-12-31T23:00:00+00:00", seconds=35.5, steps=3)]
     words = " ".join(read(result=result, stages=[("plan", 0.13, "ok")], builds=before).words)
     for said in ("of 0.13 s in all", "more cores would not", "this build takes", "of it now"):

@@ -31,7 +31,7 @@ def seen(one: Path, other: Path) -> dict[str, str]:
     return {each.name: each.what for each in compare_bits(one, other).differences}
 
 
-def test_the_same_bytes_are_said_to_be(tmp_path: Path) -> None:
+def test_equal_bytes_are_reported_as_equal(tmp_path: Path) -> None:
     one = archive(tmp_path / "a.whl", ("x", b"1"))
     other = archive(tmp_path / "b.whl", ("x", b"1"))
     assert compare_bits(one, other).same
@@ -52,7 +52,7 @@ def test_a_changed_line_is_shown(tmp_path: Path) -> None:
     assert "torch/version.py: text\n    -debug = False\n    +debug = True\n" in text
 
 
-def test_what_is_no_text_is_told_by_its_size(tmp_path: Path) -> None:
+def test_binary_content_is_described_by_its_size(tmp_path: Path) -> None:
     one, other = tmp_path / "a", tmp_path / "b"
     one.write_bytes(b"\xff\x00")
     other.write_bytes(b"\xff\x00\x01")
@@ -96,6 +96,6 @@ def test_libraries_whose_tables_lie_are_compared_by_their_size(tmp_path: Path) -
     assert seen(one, other) == {"l.so": "library, 307 and 308 bytes"}
 
 
-def test_a_diffoscope_is_not_asked_for_where_no_content_differs(tmp_path: Path) -> None:
+def test_diffoscope_is_not_suggested_where_no_content_differs(tmp_path: Path) -> None:
     pair = [archive(tmp_path / str(day), ("x", b"1"), time=(2026, 1, day, 0, 0, 0)) for day in (1, 2)]
     assert "diffoscope" not in bits_text(compare_bits(pair[0], pair[1]), ("a", "b"))

@@ -85,7 +85,7 @@ def test_a_folder_inside_another_is_mapped_after_it_and_the_systems_own_is_left(
     ],
     ids=["fine", "editable", "the file is taken", "changed files", "no commit", "a time is said", "no time"],
 )
-def test_what_stands_in_the_way_is_said(facts: Facts, flags: dict[str, Any], said: list[str]) -> None:
+def test_what_stands_in_the_way_is_reported(facts: Facts, flags: dict[str, Any], said: list[str]) -> None:
     assert statuses(plan_of(facts, **{**WHEEL, **flags}).findings, "reproducible") == said
 
 

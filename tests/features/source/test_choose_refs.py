@@ -59,7 +59,7 @@ def test_what_is_not_there_names_the_nearest(word: str, near: str) -> None:
     assert raised.value.looked == (near,)
 
 
-def test_a_short_commit_that_nothing_stands_at_cannot_be_asked_for() -> None:
+def test_a_short_commit_that_nothing_stands_at_cannot_be_requested() -> None:
     with pytest.raises(SourceError, match="40 digits"):
         find("abcdef0", REFS, URL)
 

@@ -50,7 +50,7 @@ def test_a_checkout_is_published_over_nothing_or_an_empty_folder_alone(tmp_path:
     assert (target / "mine.py").is_file()
 
 
-def test_the_store_lists_whole_checkouts_and_unfinished_ones_apart(tmp_path: Path) -> None:
+def test_the_store_lists_complete_checkouts_and_unfinished_ones_apart(tmp_path: Path) -> None:
     sources = tmp_path / places.SOURCES
     growing = places.temporary_checkout(sources / "main")
     for folder in (sources / "v2.9.1", sources / "other", growing):

@@ -221,7 +221,7 @@ def test_prune_leaves_what_another_run_is_making(tmp_path: Path) -> None:
 
 @needs_hard_links
 @needs(sys.platform != "win32", "x bits")
-def test_prune_of_the_parts_leaves_the_toolkit_whole(tmp_path: Path) -> None:
+def test_prune_of_the_parts_leaves_the_toolkit_complete(tmp_path: Path) -> None:
     folder = put_together(tmp_path)
     for name in CONTENT:
         (tmp_path / "unpacked" / name / MARKER).write_text("{}", "utf-8")

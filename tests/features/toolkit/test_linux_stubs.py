@@ -60,7 +60,7 @@ def test_a_header_that_declares_nothing_makes_none_and_says_so(tmp_path: Path) -
     assert not (tmp_path / "lib/stubs/libcuda.so").exists()
 
 
-def test_without_a_compiler_there_is_none_and_that_is_said(tmp_path: Path) -> None:
+def test_without_a_compiler_there_is_none_and_that_is_reported(tmp_path: Path) -> None:
     headers(tmp_path)
     said: list[str] = []
     add_stubs(tmp_path, said.append, ("no-such-compiler",))

@@ -118,7 +118,7 @@ def test_a_library_that_a_part_brought_stays(tmp_path: Path) -> None:
     assert len(list((tmp_path / "lib/x64").iterdir())) == 1
 
 
-def test_a_broken_dll_is_said_and_no_hindrance(tmp_path: Path) -> None:
+def test_a_broken_dll_is_reported_and_no_hindrance(tmp_path: Path) -> None:
     said: list[str] = []
     lay(tmp_path, "bin/a64_1.dll", b"MZ")
     lay(tmp_path, "bin/b64_1.dll", dll("f"))

@@ -11,7 +11,7 @@ from torchbuild_tasks.errors import UsageError
 from torchbuild_tasks.features.watch.act import Saves
 
 
-def test_what_is_saved_while_nobody_waits_is_told(tmp_path: Path) -> None:
+def test_what_is_saved_between_two_waits_is_reported(tmp_path: Path) -> None:
     saves = Saves(tmp_path, lambda path: not path.startswith("build/"))
     (tmp_path / "build").mkdir()
     (tmp_path / "build/a.o").write_text("", "utf-8")

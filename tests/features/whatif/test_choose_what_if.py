@@ -178,7 +178,7 @@ def test_a_submodule_leaves_with_its_switch() -> None:
     assert asked("USE_XNNPACK=0", tree).notes[0].startswith("USE_XNNPACK=0: 1 steps")
 
 
-def test_what_nobody_knows_of_a_switch_is_said_and_all_is_kept() -> None:
+def test_a_switch_without_rows_is_reported_and_all_is_kept() -> None:
     found = asked("USE_DISTRIBUTD=0,USE_NCCL=1")
     assert found.then == found.now
     assert "all are kept; did you mean USE_DISTRIBUTED?" in found.notes[0]
@@ -204,7 +204,7 @@ def test_steps_that_shared_cores_count_for_their_share() -> None:
     assert asked("cores=1", tree, away, cpu=two).then.wall_seconds == pytest.approx(24 * 30)
 
 
-def test_the_whole_build_is_what_is_installed_or_else_the_default() -> None:
+def test_the_full_build_is_what_is_installed_or_else_the_default() -> None:
     file = graph()
     assert targets(file, None) == ("install",) and targets(file, "c10.o") == ("c10.o",)
     without = replace(file, edges=file.edges[:-2])

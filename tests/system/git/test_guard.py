@@ -171,7 +171,7 @@ def test_what_the_environment_says_of_settings_is_kept() -> None:
     assert "GIT_DIR" not in guard.environment({"GIT_DIR": "/elsewhere"})
 
 
-def test_a_git_without_that_variable_is_told_as_its_own_c_option_tells() -> None:
+def test_a_git_without_that_variable_is_reported_as_its_own_c_option_tells() -> None:
     """The mark is not in the answer of git before 2.31."""
     env = guard.environment({}, b"local\0filter.x.clean\nrm -rf '!'\0")
     assert "'core.fsmonitor=false'" in env["GIT_CONFIG_PARAMETERS"]

@@ -42,14 +42,14 @@ def test_a_hook_around_us_does_not_send_git_elsewhere(git: Git, monkeypatch: pyt
     assert git.output("rev-parse", "--abbrev-ref", "HEAD") == "main"
 
 
-def test_what_fails_says_what_git_said(git: Git) -> None:
+def test_a_failure_has_gits_message(git: Git) -> None:
     assert git.output("rev-parse", "--verify", "nothing") is None
     with pytest.raises(SourceError) as raised:
         git.run("checkout", "nothing")
     assert any("pathspec 'nothing'" in line for line in raised.value.looked)
 
 
-def test_no_git_is_said(git: Git, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_git_is_reported(git: Git, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", str(git.folder))
     with pytest.raises(SourceError, match="does not start") as raised:
         git.run("status")
@@ -84,7 +84,7 @@ def test_no_login_stands_in_a_command_line(git: Git, monkeypatch: pytest.MonkeyP
 
 
 @pytest.mark.parametrize("way", ["address", "mirror"])
-def test_a_server_is_told_a_login_that_no_child_of_gits_has_in_its_words(
+def test_a_server_is_reported_a_login_that_no_child_of_gits_has_in_its_words(
     git: Git, monkeypatch: pytest.MonkeyPatch, way: str
 ) -> None:
     """git hands addresses to its helper for http; GIT_TRACE writes down what it starts."""

@@ -41,7 +41,7 @@ def fake(folder: Path, monkeypatch: pytest.MonkeyPatch, lines: list[str], then: 
     return Git(folder=folder)
 
 
-def test_bytes_are_told_and_the_words_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_bytes_are_reported_and_the_words_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     came: list[tuple[str, int, int | None]] = []
     watch = Watch(tree="t", patience=60, transfer=lambda *each: came.append(each), note=lambda text: None)
     moved = run(fake(tmp_path, monkeypatch, LINES, "sys.exit(128)"), ("fetch",), "pytorch", watch)

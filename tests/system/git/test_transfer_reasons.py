@@ -38,7 +38,7 @@ def test_reasons(line: str, kind: Kind, again: bool) -> None:
     assert (found.kind, found.line, found.again) == (kind, line, again)
 
 
-def test_a_git_that_said_nothing() -> None:
+def test_a_git_without_output() -> None:
     assert find_reason(()).line == "git said nothing"
 
 

@@ -218,7 +218,7 @@ def _stopped_removal(folder: Path) -> None:
     raise KeyboardInterrupt
 
 
-def test_somebody_elses_worktree_is_not_removed(trees: Trees) -> None:
+def test_a_foreign_worktree_is_not_removed(trees: Trees) -> None:
     trees.git.run("worktree", "add", "--quiet", "--detach", str(trees.folder))
     with pytest.raises(SourceError, match="not made by torchbuild_tasks"):
         worktree.remove(trees.git, trees.folder)

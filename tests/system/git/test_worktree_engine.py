@@ -97,7 +97,7 @@ def test_objects_are_linked_and_not_copied(trees: Trees) -> None:
     assert all(path.stat().st_nlink > 1 for path in packs)
 
 
-def test_a_part_of_a_history_is_not_taken_for_the_whole(trees: Trees, tmp_path: Path) -> None:
+def test_a_part_of_a_history_is_not_taken_for_a_complete_one(trees: Trees, tmp_path: Path) -> None:
     store = trees.git.folder / OUTER
     shutil.rmtree(store / "third_party")
     (store / ".git").unlink()
@@ -251,7 +251,7 @@ def test_a_repository_that_the_users_git_fetched_gets_no_ref_of_ours(trees: Tree
     assert outer.output("for-each-ref") == refs
 
 
-def test_what_a_killed_run_linked_half_is_linked_whole(trees: Trees, tmp_path: Path) -> None:
+def test_objects_that_a_killed_run_linked_in_part_are_completed(trees: Trees, tmp_path: Path) -> None:
     """The commit is there and its files are not."""
     worktree.switch(trees.tree, trees.second)
     late = trees.folder / "third_party/late"

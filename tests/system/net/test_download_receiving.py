@@ -38,7 +38,7 @@ def content(part: Part) -> bytes:
     return part.path.read_bytes()
 
 
-def test_the_rest_is_asked_for_if_the_file_is_the_same(part: Part) -> None:
+def test_the_rest_is_requested_if_the_file_is_the_same(part: Part) -> None:
     script = in_turn((206, REST, b"def"))
     attempt(part, script)
     assert script.asked[0].headers["Range"] == "bytes=3-"
@@ -47,7 +47,7 @@ def test_the_rest_is_asked_for_if_the_file_is_the_same(part: Part) -> None:
 
 
 @pytest.mark.parametrize("about", [Origin(url=URL, size=6), Origin(url="https://h/g", etag='"1"', size=6)])
-def test_no_rest_of_what_cannot_be_told_apart(about: Origin, part: Part) -> None:
+def test_no_range_request_without_a_validator(about: Origin, part: Part) -> None:
     """Neither without a validator, nor of what came from another address."""
     part.restart(about)
     part.add(b"abc")
@@ -87,7 +87,7 @@ def test_a_lie_about_the_rest_makes_it_begin_anew(headers: Mapping[str, str], pa
     assert not part.path.exists()
 
 
-def test_the_whole_file_in_place_of_the_rest(part: Part) -> None:
+def test_the_full_file_in_place_of_the_rest(part: Part) -> None:
     attempt(part, in_turn((200, {"Content-Length": "6", "ETag": '"2"'}, b"uvwxyz")))
     assert (part.pieced, part.origin and part.origin.etag, content(part)) == (False, '"2"', b"uvwxyz")
 
@@ -132,7 +132,7 @@ def test_more_than_announced_is_not_kept(part: Part) -> None:
     assert not part.path.exists()
 
 
-def test_a_whole_file_is_asked_for_as_one(part: Part) -> None:
+def test_a_full_file_is_requested_without_a_range(part: Part) -> None:
     script = in_turn((200, {"Content-Length": "6", "ETag": '"1"'}, b"abcdef"))
     attempt(part, script, whole=True)
     assert "Range" not in script.asked[0].headers

@@ -89,7 +89,7 @@ def test_again(answer: Any, told: str, wait: float) -> None:
     assert "secret" not in str(caught.value)
 
 
-def test_the_innermost_reason_is_told() -> None:
+def test_the_innermost_reason_is_reported() -> None:
     inner = urllib3.exceptions.MaxRetryError(None, "/f?token=secret", ConnectionRefusedError(111, "refused"))  # type: ignore[arg-type]
     with pytest.raises(Again, match="^the connection failed: refused$"):
         asked(requests.exceptions.ConnectionError(inner))

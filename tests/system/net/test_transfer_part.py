@@ -88,7 +88,7 @@ def test_a_late_writer_changes_nothing(tmp_path: Path) -> None:
     assert json.loads(part.note_path.read_bytes())["done"] == 3
 
 
-def test_a_folder_that_is_gone_is_told(tmp_path: Path) -> None:
+def test_a_folder_that_is_gone_is_reported(tmp_path: Path) -> None:
     with pytest.raises(DownloadFailed, match="cannot be written"):
         Part(tmp_path / "none" / "f").restart(ABOUT)
 
