@@ -2,10 +2,11 @@
 
     request + facts + catalog -> plan -> stages -> manifest -> report
 
-`look` (context.py) gathers what decides, `decide` makes the plan of it (plan/make.py), and the stages below
-do what the plan says. A stage takes the build as it stands (build/work.py) and returns it as it then is; none
-decides anything. One that fails raises, and the manifest is written either way: planning again is how a build
-resumes. Nothing here prints: a verb returns a value, and the reporter is told what goes on meanwhile.
+`look` (context.py) gathers the input of the decision, `decide` makes the plan (plan/make.py), and the
+stages below carry it out. A stage takes the present state of the build (build/work.py) and returns the
+next; none decides anything. A stage that fails raises, and the manifest is written in any case: a build is
+resumed by planning again. Nothing here prints: a verb returns a value, and stages report progress to the
+reporter.
 """
 
 from __future__ import annotations

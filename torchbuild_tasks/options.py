@@ -1,11 +1,11 @@
 """The request of a user: one frozen value with one field per flag.
 
-Every field of `BuildRequest` is a command-line flag of the same name. Its metadata
-feeds both task runners, the help, `torchbuild.toml` and the reference in
-`docs/flags.md`; nothing about a flag is written anywhere else.
+Every field of `BuildRequest` is a command-line flag of the same name. Its metadata feed both task runners,
+the help, `torchbuild.toml` and the reference in `docs/flags.md`; nothing about a flag is written anywhere
+else.
 
-This leaf stands apart from `model` for start-up: listing tasks needs the flags
-and nothing else, and making one frozen dataclass costs about a millisecond.
+This module is separate from `model` for the start-up time: listing tasks needs only the flags, and creating
+one frozen dataclass takes about a millisecond.
 """
 
 from __future__ import annotations

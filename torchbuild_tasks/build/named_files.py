@@ -1,7 +1,7 @@
 """Find the files that a build names: in Ninja's graph, log and dependencies, in CMake's scripts and lists.
 
-A person keeps notes and experiments in a build folder while a build runs there. What a build writes stands in
-one of these texts; what stands in none may be the user's, and is not claimed.
+Users keep notes and experiments in a build folder, also while a build runs there. A file that the build
+wrote is named in one of these texts; a file that is named in none may be the user's, and is not claimed.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Recognise a build that ran out of memory, and choose the lower number of jobs to go on with.
 
-Linux kills the largest process (signal 9, shown as exit code 137), and reports that in
-the kernel's log alone; compilers that are refused memory say it in words of their own.
+Linux kills the largest process (signal 9, exit code 137), and reports that only in the kernel's log;
+compilers whose allocation fails print messages of their own.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """The record of the files that builds own in a checkout. A clean removes these files and no others.
 
-`before.json` lists the files from before a build, and names the log that the build writes; while it exists,
-a build runs or was killed. `made.json` is what builds own: each path with its stamp at the end of a build,
-and apart from these what came meanwhile and nothing names: that is kept, until a later build names it.
-Which files may be claimed and which must be kept is decided by build/outputs.py, handed in.
+`before.json` lists the files from before a build, and names the build's log; it exists while a build runs,
+and after one was killed. `made.json` has the files that builds own, each with its stamp at the end of a
+build, and separately new files that nothing names, which are kept until a later build names them.
+build/outputs.py decides which files may be claimed and which must be kept.
 """
 
 from __future__ import annotations

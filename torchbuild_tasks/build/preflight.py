@@ -1,7 +1,7 @@
 """Compile small files with the compilers and flags of the build, before hours are spent on it.
 
-The second half reads what the programs printed: an object's architectures, a cache's answer.
-The folder for it holds these files alone, and is removed afterwards; build/linker.py uses it as well.
+The second half parses the programs' output: an object's architectures, a cache's answer. The trial's folder
+holds only these files, and is removed afterwards; build/linker.py uses it, too.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Find, read and check the env-file templates; the user's own copy wins.
 
-A template is text in which `@{name}` stands for a field. Every other @ is text (cmd's
-`@echo off`), `@@` is one @ where `@{` would be meant literally.
+In a template `@{name}` is a field. Every other @ is text (cmd's `@echo off`); `@@` is one @ before a
+literal `{`.
 """
 
 from __future__ import annotations

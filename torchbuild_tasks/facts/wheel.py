@@ -1,6 +1,7 @@
 """Read a wheel of torch: its metadata, commit, requirements and files. No code of it runs.
 
-A wheel may come from anywhere, so what later stands in a path, an argv or a file is held to its form here.
+A wheel may come from anywhere, so values that are later part of a path, an argv or a file are validated
+here.
 """
 
 from __future__ import annotations

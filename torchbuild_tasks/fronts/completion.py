@@ -1,7 +1,7 @@
 """`completion`: a script with which a shell completes verbs, words, flags and their values.
 
-The scripts are shtab's: static, so that a shell that reads one starts no Python. Only the names of
-builds, which stand in a settings file, are asked for while the user types.
+The scripts are shtab's: static, so that a shell that reads one starts no Python. Only the names of builds,
+which are in a settings file, are queried while the user types.
 """
 
 from __future__ import annotations

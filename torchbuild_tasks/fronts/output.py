@@ -1,8 +1,8 @@
 """Print text for a person, wrapped to the screen, and JSON for a program.
 
-A screen has colours where it is a terminal, is not CI's, and NO_COLOR is not set (no-color.org);
-FORCE_COLOR (force-color.org) has them anywhere. Lines are wrapped on a terminal, at COLUMNS where that is
-set; into a pipe or a file they go whole, whatever COLUMNS says, so that a search finds them.
+A screen has colours if it is a terminal, not CI's, and NO_COLOR is not set (no-color.org); FORCE_COLOR
+(force-color.org) enables them anywhere. Lines are wrapped on a terminal, at COLUMNS if that is set; in a
+pipe or a file they are not wrapped, whatever COLUMNS is, so that a search finds them.
 """
 
 from __future__ import annotations

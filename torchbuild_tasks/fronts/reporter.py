@@ -1,9 +1,9 @@
 """Report the progress of a verb: a live line on a terminal, plain lines elsewhere.
 
-A stage's heading is printed once it has something to say, so one that does nothing is not heard of.
-A terminal means stderr is one and CI is not set (output.py has the rules of colours and widths). Plain
-lines come when the phase changes and every half minute, so a CI log stays readable. First stand downloads
-and unpacking: a live line a file, or plain lines now and then.
+A stage's heading is printed with its first message, so a stage that does nothing is not shown. "Terminal"
+means that stderr is one and CI is not set (output.py has the rules of colours and widths). Plain lines are
+printed when the phase changes and every half minute, so that a CI log stays readable. First come downloads
+and unpacking: a live line for each file, or plain lines now and then.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """The values of facts, plans and records: frozen, keyword-only, convertible to and from JSON (`values.py`).
 
-Facts are what the machine is, a plan is what will be done and why (what was done
-stands in `model/record.py`). Paths are strings in the style of the host that the facts describe, so a
-plan for one machine can be made and tested on another. Sizes are bytes, times seconds.
+Facts describe the machine, a plan the decisions with their reasons (`model/record.py` has the results).
+Paths are strings in the style of the host of the facts, so that a plan for one machine can be made and
+tested on another. Sizes are bytes, times seconds.
 """
 
 from torchbuild_tasks.model.cuda import Cuda, Driver, GpuSeen, Library, Tegra, Toolkit

@@ -1,7 +1,7 @@
 """The manifest of a build and the report of the verification, as JSON values.
 
-The manifest is a build's one memory: the next plan is made from it, and another person needs no more to make
-the same build again. So it may be handed on as it is written: it holds no credential.
+The manifest is the only record of a build: the next plan reads it, and another person can repeat the build
+with it. It holds no credentials, so it can be passed on.
 """
 
 from __future__ import annotations

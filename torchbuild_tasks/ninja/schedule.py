@@ -1,8 +1,8 @@
 """Simulate a run of Ninja: when each job runs, for given cores, memory and servers.
 
-Nothing is drawn by lot, so the same jobs give the same schedule. Jobs start in Ninja's own order (Plan of its
-build.cc): from 1.12 on the one with the most jobs behind it first, before that as they stand in build.ninja.
-A pool counts a job from when it could start, as Ninja does.
+There is no randomness, so the same jobs have the same schedule. Jobs start in Ninja's order (Plan of its
+build.cc): from 1.12 on the job with the most dependents first, before that in the order of build.ninja. A
+pool counts a job from the time when it could start, as Ninja does.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """Write, replace and remove single files safely, and create the tool's own folder in a checkout.
 
-A file is there whole or not at all; until then it has a hidden name by which a later run knows what a killed
-one left. On Windows another program may hold it: then it is tried again for two seconds, and the error names
-that program. The Restart Manager knows it best (learn.microsoft.com/windows/win32/rstmgr); where it does not
-work, psutil looks through the open files of every process that it may look at.
+A file exists completely or not at all; until then it has a hidden name by which a later run recognises the
+leftovers of a killed one. On Windows another program may have it open: then the operation is repeated for
+two seconds, and the error names that program, by the Restart Manager
+(learn.microsoft.com/windows/win32/rstmgr) or, if that does not work, by psutil's list of open files.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """End the programs that a killed run left running: the next run finds them by a token.
 
-SIGKILL ends our process and nothing that it started: a Ninja goes on, without the checkout's lock. So each
-program gets the random token of the run in its environment, and its session is written down before anything
-else happens. The next run ends a session only if one of its processes has that token: a number may be another
-program's by then, and a cache's server that left the session is not the build's. On Windows the job ends all.
+SIGKILL ends our process but not its children: a Ninja continues, without the checkout's lock. So each
+program gets the random token of the run in its environment, and its session is recorded first. The next run
+ends a session only if one of its processes has that token: a session id may be another program's by then,
+and a cache's server that left the session is not part of the build. On Windows the job object ends all.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """List and remove folders without following links.
 
-`snapshot` lists what a build may have written in a checkout; the rest removes folders of this
-tool, and what its killed runs have left.
+`snapshot` lists the possible outputs of builds in a checkout; the other functions remove folders of this
+tool, and leftovers of its killed runs.
 """
 
 from __future__ import annotations

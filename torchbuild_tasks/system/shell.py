@@ -1,7 +1,7 @@
 """Source an env file once, in its own shell, and return the resulting environment.
 
-So the build runs in exactly what a user gets by sourcing the file. How a shell is asked
-is in `shell_sh.py` and `shell_cmd.py`.
+So the build runs in exactly the environment that a user gets by sourcing the file. `shell_sh.py` and
+`shell_cmd.py` call the shells.
 """
 
 from __future__ import annotations

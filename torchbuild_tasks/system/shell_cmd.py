@@ -1,9 +1,8 @@
 """Call an env file in cmd.exe, without the user's AutoRun and without delayed expansion of `!`.
 
-No path stands in the command line itself: cmd puts in the value of a variable once and
-as it is, so between quotes every character that a path can have is safe. `call` would
-put in a second time (a folder `100%`, a folder `a^b`); a batch file that is named alone on
-the command line comes back without it.
+The command line itself has no path: cmd expands a variable once, so between quotes every character of a
+path is safe. `call` would expand a second time (a folder `100%`, a folder `a^b`); a batch file that is
+alone on the command line returns without `call`.
 """
 
 from __future__ import annotations

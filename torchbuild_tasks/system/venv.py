@@ -1,8 +1,8 @@
 """A venv of ours: mark it as unfinished or complete, and constrain its pip to the built torch.
 
-While it is made, a file beside it says so (`venv-3.11.making`); what a killed run left is made again.
-pip reads `pip.conf` (`pip.ini`) of the venv that it runs in, whose constraint refuses whatever wants
-another torch. Only venvs that we made have it.
+While a venv is created, a file next to it marks it (`venv-3.11.making`); one left by a killed run is
+created again. pip reads `pip.conf` (`pip.ini`) of its venv, whose constraint refuses packages that require
+another torch. Only venvs of ours have it.
 """
 
 from __future__ import annotations

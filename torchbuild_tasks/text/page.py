@@ -1,8 +1,8 @@
 """Text with marks for styles, before the width and the colours of the screen are known.
 
-What says something to people writes whole lines, and marks in them what is an error, what can be skipped and
-what matters. The front lays them out for the screen that is there: wrapped between words, in colours or none.
-The marks are noncharacters (Unicode 16, 23.7), which no text of others may hold; one that does gets a colour.
+Functions that write text for people return unwrapped lines, with marks for errors, details and important
+parts. The front lays them out for the screen: wrapped between words, with or without colours. The marks are
+noncharacters (Unicode 16, 23.7), which valid text does not contain; text that does gets a colour.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Redact texts: replace secrets and personal data by named rules before they leave in a report.
 
-A rule is a pattern over text, with what is put in its place; docs/support.md lists them. What the
-environment holds under a name that speaks of a secret is taken out wherever else it stands, too.
-Replacements are words that a path can hold, so that facts without names can still be planned for.
+A rule is a pattern over text, with its replacement; docs/support.md lists them. The values of environment
+variables with a secret's name are replaced wherever else they occur, too. Replacements are words that are
+valid in paths, so that redacted facts can still be planned for.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Escape control characters and invisible characters, which a terminal or reader would act on or hide.
 
 A log, a file's name, a version or a setting can hold a sequence that writes the clipboard, moves the cursor
-over what was said, or turns a line around (Trojan Source, CVE-2021-42574). Whatever leaves goes through here
-once, where it leaves. Of what a running program prints, a terminal gets the colours, and nothing else.
+over earlier output, or reverses a line (Trojan Source, CVE-2021-42574). All output is escaped here once,
+where it is written. Of a running program's output a terminal gets the colours, and no other sequence.
 """
 
 from __future__ import annotations

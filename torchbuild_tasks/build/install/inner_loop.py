@@ -1,8 +1,8 @@
 """Choose the shortest correct route from an edit to an importable torch, of those that the plan permits.
 
-Without the Python front end: Ninja, and then CMake's own install into the folder that the editable install
-reads from. The front end runs where the plan asks for it, where what is installed is not as it was left, and
-after an install that changed what only the front end copies or lists.
+Without the Python front end: Ninja, then CMake's own install into the folder of the editable install. The
+front end runs if the plan requires it, if the install was changed since, and after an install that changed
+files which only the front end copies or lists.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Memory, processes and tokens of a jobserver on Windows.
 
-The tokens are a named semaphore, which is gone with the last handle to it. Windows gives a released token to
-whoever waits already, so one that we wait for is ours. Source:
-learn.microsoft.com/windows/win32/sync/semaphore-objects. A process is held by suspending it, through psutil.
+The tokens are a named semaphore, which disappears with its last handle. Windows gives a released token to a
+thread that waits already, so a token that we wait for is ours. Source:
+learn.microsoft.com/windows/win32/sync/semaphore-objects. Processes are suspended through psutil.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Run a bisect: build one commit after the other in a worktree of its own and test each by a command.
 
-All that is known stands in one file, written whole after each verdict; which commit comes next follows from
-it, so a run that was killed at any moment goes on from the last verdict.
+The state is one file, written atomically after each verdict. The next commit follows from it, so a killed
+run continues from the last verdict.
 """
 
 from __future__ import annotations

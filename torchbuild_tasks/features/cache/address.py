@@ -1,8 +1,8 @@
 """Parse addresses of shared caches: redis://…, s3://…, webdav+https://…, memcached://…, reapi://….
 
-An address becomes variables of sccache's server. Those with a password are kept apart from the
-others, and both only ever stand in the environment of that server: no client, no env file, no
-record and no log has them. That of a Remote Execution API is recc's, which has no server, and holds no login.
+An address becomes variables of sccache's server. Those with a password are kept separate from the others,
+and both are only ever in the environment of that server: no client, env file, record or log has them. The
+address of a Remote Execution API is for recc, which has no server, and holds no login.
 """
 
 from __future__ import annotations

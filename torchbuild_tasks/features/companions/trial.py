@@ -1,7 +1,7 @@
 """Build, test and install the wheel of a companion: none is installed that this torch cannot load.
 
-Its metadata, then the symbols of its libraries, then its import from a folder apart. Until it has passed,
-only what it asks for is installed; an earlier one of that name stays as it is.
+First its metadata are checked, then the symbols of its libraries, then its import from a separate folder.
+Until it has passed, only its requirements are installed, and an earlier version is kept.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """Bring artifacts into the store: look them up, find or download, check, unpack and pin them.
 
-`obtain` is the whole of it, and the rest stands in the order in which it calls it: what is
-missing, archives that need no download, downloads, downloads with --offline, and the lock file
-of the checkout. An archive counts only once its hash is checked, and an artifact only once it is
-unpacked to its end, so a run that is killed anywhere leaves nothing that looks whole.
+`obtain` does it all; the other functions follow in the order of its calls: missing artifacts, archives that
+need no download, downloads, downloads with --offline, and the lock file of the checkout. An archive is used
+only after its hash was checked, and an artifact only after it was completely unpacked, so a killed run
+leaves nothing that looks complete.
 """
 
 from __future__ import annotations

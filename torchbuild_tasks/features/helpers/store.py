@@ -1,9 +1,9 @@
 """The store: the cache of helpers and toolkits, below one folder that all checkouts share.
 
-`files/` holds archives by their sha256, `unpacked/` the artifacts, `toolkits/` what is put
-together from them, `incoming/` what a user brings, `partial/` unfinished downloads, `locks/` a lock
-for each artifact, `building/` helpers that are being built from source, `built/` the archives of those.
-What is unpacked carries a mark; a folder without one is never removed.
+`files/` has archives by their sha256, `unpacked/` the artifacts, `toolkits/` toolkits assembled from them,
+`incoming/` files of the user, `partial/` unfinished downloads, `locks/` a lock for each artifact,
+`building/` helpers that are being built from source, `built/` the archives of those. Unpacked folders have
+a marker; a folder without one is never removed.
 """
 
 from __future__ import annotations

@@ -1,11 +1,11 @@
 """Apply the planned patches to the source, undo others, and record the changes.
 
-git decides whether a patch fits: every line of its context must be there as it stands in the diff. Where it
-is may have moved, for it does with every release; a note names the lines. git works on a copy of one file in
-a folder of its own. The copy keeps its name and place, so that git's words name the file; no repository above
-it, no setting of the user's and no variable of a git hook has an effect.
+git decides whether a patch fits: every line of its context must exist as in the diff. Its place may have
+moved, as it does with every release; a note names the lines. git works on a copy of one file in a separate
+folder. The copy keeps its name and path, so that git's messages name the file; no outer repository, no
+setting of the user's and no variable of a git hook has an effect.
 
-First the stages: the patches are tried first of all, and applied before the build.
+First come the stages: the patches are tried before everything else, and applied before the build.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Build a helper from source, pack it like upstream's archives, and write its row.
 
-Everything happens in a folder of the store that is named by what is built: a run that was killed is gone on
-with by the same command. The source is a copy, whole or not there; the archive is moved to its place last.
+All files are in a folder of the store that is named after the inputs, so that the same command resumes a
+killed run. The source is a copy, complete or absent; the archive is moved to its place last.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Format the report of a build as one HTML page, without network or framework; every name is escaped.
 
-The tables are whole without JavaScript; the script draws the timeline, sorts and finds.
+The tables are complete without JavaScript; the script draws the timeline, sorts and searches.
 """
 
 from __future__ import annotations

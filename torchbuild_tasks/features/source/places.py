@@ -1,7 +1,7 @@
 """The folders of fetched checkouts, and the note in each about its origin.
 
-A new checkout grows in `.NAME.getting`, next to its final folder, and gets its name by one rename when it is
-whole; the next run goes on with what a killed one left in it.
+A new checkout is created in `.NAME.getting`, next to its final folder, and renamed when it is complete; the
+next run resumes that of a killed one.
 """
 
 from __future__ import annotations

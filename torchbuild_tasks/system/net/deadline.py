@@ -1,9 +1,9 @@
 """Limit the total time for the headers of a response, or for one block of its body.
 
-A timeout of requests and urllib3 is for one wait: a byte every few seconds keeps it up for ever, in a TLS
-handshake, in a proxy's answer, in the headers, and in what stands around the chunks of a body. Here one timer
-runs from the making of a connection to the end of an answer's headers, then for each piece of the body, and
-shuts the connection down.
+A timeout of requests and urllib3 is for one wait: a server that sends a byte every few seconds evades it,
+in the TLS handshake, in a proxy's answer, in the headers, and between the chunks of a body. Here one timer
+runs from the connection to the end of the response's headers, then for each block of the body, and shuts
+the connection down.
 """
 
 from __future__ import annotations
