@@ -43,7 +43,7 @@ SUPPORT_FACTS: Final = "facts.json"  # in the archive of `support`
 
 
 def read_facts(path: Path) -> Facts:
-    """Read a `doctor --json` dump, whole or its facts alone, or the archive of `support`.
+    """Read a `doctor --json` dump, complete or only its facts, or the archive of `support`.
 
     Raises:
         UsageError: no such file, no JSON, or not such a dump.
@@ -241,7 +241,7 @@ def look(
     Args:
         request: the flags.
         settings: taken instead of those of a file.
-        everything: without it, nobody looks for what the request has no use for.
+        everything: also gather facts that the request does not need.
         patience: no program is waited for longer, seconds.
     """
     check_request(request)

@@ -66,7 +66,7 @@ def flag(
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class BuildRequest:
-    """The flags as given; `None` and `False` mean the user said nothing.
+    """The flags as given; `None` and `False` mean that a flag was not set.
 
     `set` holds `KEY=VALUE` strings in the order given; a later one wins.
 

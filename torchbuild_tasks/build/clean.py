@@ -159,7 +159,7 @@ def _list_foreign_files(work: Work, folder: Path, tags: Collection[Path]) -> lis
 
 
 def free_name(folder: Path) -> Path:
-    """Return the first free name of the kind `editable.kept-1` beside a folder."""
+    """Return the first free name such as `editable.kept-1` next to a folder."""
     numbers = itertools.count(1)
     names = (folder.with_name(f"{folder.name}.kept-{number}") for number in numbers)
     return next(path for path in names if not os.path.lexists(path))

@@ -167,7 +167,7 @@ class Pace:
     Args:
         build_dir: the build tree.
         history: from `recall`.
-        rows: what a step costs that the history does not know.
+        rows: the costs of steps that are not in the history.
         target: what Ninja is asked to make; "" for all.
         clock: seconds.
     """
@@ -228,7 +228,7 @@ class Pace:
     def steps_of_tree(self) -> tuple[int, int]:
         """Return how many steps ran and how many the build tree still lacks, which are more than a target's.
 
-        Where that cannot be told, 0 and 1: what ran says nothing of the rest.
+        If that is unknown, 0 and 1: the steps that ran say nothing about the others.
         """
         if not self._target:
             return self.steps

@@ -32,7 +32,7 @@ LOG: Final = "build"
 
 
 def now() -> str:
-    """Return the time as the manifest has it: ISO 8601, UTC, whole seconds."""
+    """Return the time in the manifest's format: ISO 8601, UTC, in seconds."""
     return datetime.now(UTC).isoformat(timespec="seconds")
 
 

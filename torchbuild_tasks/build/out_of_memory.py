@@ -82,7 +82,7 @@ def find_killed(lines: Iterable[str], rc: int) -> Killed | None:
 def lower_jobs(jobs: int, killed: Killed, attempt: int) -> Lowered | None:
     """Return the jobs to go on with after failure number `attempt`; None if they cannot be lowered.
 
-    The pool of heavy kernels stands in CMake's cache, so only the jobs can be lowered here.
+    The pool of heavy kernels is fixed in CMake's cache, so only the number of jobs can be lowered.
     """
     if attempt > ATTEMPTS or jobs < 2:
         return None

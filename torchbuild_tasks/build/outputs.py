@@ -61,7 +61,7 @@ def find_emptied_folders(catalog: Catalog) -> tuple[tuple[str, str], ...]:
 
 
 class Outputs(msgspec.Struct, frozen=True, kw_only=True):
-    """Patterns of what a build writes. `build` is the build folder in the checkout, ending in `/`.
+    """Patterns of a build's outputs. `build` is the build folder in the checkout, ending in `/`.
 
     `others` are those of builds of the other era: owned while they are there, never claimed again. What no
     pattern of `sure` matches is claimed only when something of the build names it; None: everything is sure.

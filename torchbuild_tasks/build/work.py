@@ -57,7 +57,7 @@ class Work(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         request, facts, plan, catalog: the flags, the machine and the tree, the decisions, the rows of data.
-        report: the front, which shows what goes on.
+        report: the front, which shows the progress.
         ledger: the log, the manifest and the list of what the build writes.
         fetching: how helpers are fetched.
         cache_addresses: the words of --cache, with the passwords that the plan does not hold.

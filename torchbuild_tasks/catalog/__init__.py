@@ -112,7 +112,7 @@ class Table(Generic[R]):
     """One table of the catalog: a descriptor that reads its rows at the first access.
 
     Args:
-        kind: what a row is.
+        kind: the class of its rows.
         files: where its rows stand, in `data/`, as `[[name of the attribute]]`.
         build: builds the rows where they are more than what stands in the file; it gets the content of
             the first file.

@@ -178,7 +178,7 @@ class CheckRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     itself must pass. `sample` says why the sample cannot show it. A row with `when`, a
     build variable, is there only where that is planned on; `unless` makes the check not
     possible where a variable is planned off. One of a `companion` is there only where that
-    is built beside torch.
+    is a companion's.
     """
 
     check: str
@@ -284,7 +284,7 @@ class HelperRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     ("8.0", "9.0+PTX"), where that is known. `needed` says which builds want it
     (build: every one; cuda; distributed; asked: only with --helper), `unless` names
     variables with which a user says to have it already. In `set`, `prepend` and `check`
-    (a command that proves it) `{folder}` is where it lies. `holds` are paths inside that
+    (a command that checks it) `{folder}` is its folder. `holds` are paths inside that
     must be there. `requires` (PEP 508) goes into the Python that gets torch: what torch
     needs of the helper when it is imported. `refused` says why it is not taken, where a build
     has found that it cannot be had.

@@ -63,7 +63,7 @@ class Probe(msgspec.Struct, frozen=True, kw_only=True):
     Paths are absolute and as the machine names them. `root` is None for the real file
     system; in a test it is a folder that plays one: with a `proc`, `sys` ... of its own, or
     with a `C`, `D` ... for the drives of a Windows machine, which `names` makes of it.
-    No program is waited for longer than `patience` seconds; those that had to be ended stand in `cut`.
+    A program is ended after `patience` seconds; `cut` lists those that were.
     """
 
     environ: Mapping[str, str]
@@ -85,7 +85,7 @@ class Probe(msgspec.Struct, frozen=True, kw_only=True):
         """Return the machine as seen by a process with the variables of flags and settings added.
 
         Args:
-            stronger, weaker: what stands over the environment (`--set`) and below it (`[set]`, presets).
+            stronger, weaker: variables above the environment (`--set`) and below it (`[set]`, presets).
         """
         spell = str.upper if self.windows else str
         layers = (weaker, self.environ, stronger)

@@ -1,4 +1,4 @@
-"""Find the programs beside a compiler that a build uses or could use."""
+"""Find the programs other than compilers that a build uses or could use."""
 
 from __future__ import annotations
 
@@ -122,7 +122,7 @@ def version_of(probe: Probe, path: str, ask: Sequence[str] = ("--version",)) -> 
 def version_in(text: str) -> str | None:
     """Return the first dotted number at the start of a word, not in brackets, in the first five lines.
 
-    In brackets stands who packaged it: "GNU gold (GNU Binutils for Debian 2.40) 1.16". In
+    Brackets contain the packager: "GNU gold (GNU Binutils for Debian 2.40) 1.16". In
     the middle of a word it is part of a name: "g++-4.8 (Ubuntu) 4.8.5".
     """
     for line in text.splitlines()[:5]:

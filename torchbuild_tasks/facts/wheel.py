@@ -190,7 +190,7 @@ def read_member(archive: zipfile.ZipFile, name: str, most: int = 64 << 20) -> by
     """Return a file of an archive.
 
     Raises:
-        ValueError: it has more than `most` bytes; or what stands in `BROKEN`.
+        ValueError: it has more than `most` bytes; also the exceptions in `BROKEN`.
     """
     if archive.getinfo(name).file_size > most:
         raise ValueError(f"{name} in it is longer than {most >> 20} MiB")

@@ -103,7 +103,7 @@ def _build(request: BuildRequest, report: Reporter) -> Outcome:
 def _build_each(request: BuildRequest, report: Reporter) -> Outcome:
     """Build a wheel for each Python of a list, one after the other in the same build tree.
 
-    All are planned before the first is built, so that a Python that is missing is said at once.
+    All are planned before the first is built, so that a missing Python is reported at once.
     """
     from torchbuild_tasks import flow
     from torchbuild_tasks.features.pythons.act import made_wheel

@@ -141,7 +141,7 @@ def make_request(verb: str, values: dict[str, Any], fixed: Mapping[str, Any] = {
         fixed: what the verb's name says (`build_cpu`); it wins over both.
 
     Raises:
-        UsageError: --jobs is not a whole number, or a TORCHBUILD_ variable says what its flag cannot.
+        UsageError: --jobs is not an integer, or a TORCHBUILD_ variable has an invalid value.
     """
     values = {**values, **fixed}
     values = {**read_environment(verb, os.environ, values), **values}

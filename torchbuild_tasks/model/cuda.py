@@ -73,7 +73,7 @@ class BuiltFor(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
 class Library(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A library outside of any toolkit (`LIBRARIES`); the folders of its headers and of its files.
 
-    `built_for` is the note of what a helper of ours was built for, where there is one.
+    `built_for` is the target of a helper that we built.
     """
 
     name: str
@@ -107,7 +107,7 @@ class GpuSeen(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
 class Driver(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The NVIDIA driver: `module` is the loaded kernel module's version, `library` that of the
     user-space library; they must be the same. `cuda` is the newest CUDA that it runs ("13.0").
-    `problem` is what the driver itself said when it was asked.
+    `problem` is the driver's own error message.
     """
 
     version: str | None = None

@@ -122,7 +122,7 @@ class CMakeCache(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     """The relevant entries of an existing CMakeCache.txt; `prefix` is the target of its install rules.
 
     `cmake` is the version of the CMake that configured it, `make_program` the path of its Ninja, whose
-    `make_version` is known where it lies in a folder of PATH; with `make_gone` it is no longer there.
+    `make_version` is known if the program is on PATH; with `make_gone` the program is missing.
     `ninja_log` is the version of the format of Ninja's log.
     """
 
@@ -165,7 +165,7 @@ class Switch(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 class TreeReads(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Variables that the checkout's files read: CMake's, and those of the environment (`direct`).
 
-    `flags` are those that setup.py takes for true or false, `values` what a variable may be.
+    `flags` are boolean variables of setup.py, `values` the choices of a variable.
     """
 
     names: tuple[str, ...] = ()

@@ -127,7 +127,7 @@ class ManagedToolkit(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
 
 
 class Patch(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A change to the source that this build needs: `id` names it, `diff` is its whole text.
+    """A change to the source that this build needs: `id` names it, `diff` is its text.
 
     `path` is the user's file that it comes from; "" for one of ours.
     """
@@ -139,7 +139,7 @@ class Patch(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
 
 
 class Trial(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """One small file that is compiled: `launcher` stands before `argv`, whose object file is `output`."""
+    """One small file that is compiled: `launcher` precedes `argv`, whose object file is `output`."""
 
     argv: tuple[str, ...]
     output: str

@@ -25,7 +25,7 @@ def attach(argv: Sequence[str], *, env: Mapping[str, str], to_stderr: bool = Fal
 
     Args:
         argv: the program, found on the PATH of `env`, and its words.
-        env: its whole environment.
+        env: its environment.
         to_stderr: what it prints goes to stderr: stdout is for our own answer.
 
     Returns:

@@ -121,7 +121,7 @@ def create(path: Path, mode: int = 0o666) -> BinaryIO:
     """Create a file; an existing one, of a killed run or a link of a checkout, is removed first.
 
     Raises:
-        OSError: it cannot be made, or somebody else makes one at this moment.
+        OSError: it cannot be created, or another process has just created it.
     """
     path.unlink(missing_ok=True)
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)

@@ -118,7 +118,7 @@ def capture(
 
     Args:
         argv: the program and its arguments; no shell. On Windows it may be one string, the
-            whole command line, for cmd.exe has quoting of its own.
+            command line, because cmd.exe has quoting of its own.
         env: its environment; default: ours.
         cwd: its working folder; default: ours.
         stdin: a file for its input; default: empty.

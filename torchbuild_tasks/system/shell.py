@@ -27,7 +27,7 @@ def activate(path: Path, *, environ: Mapping[str, str]) -> dict[str, str]:
     """Return the environment after `path` was sourced in `environ`.
 
     Raises:
-        EnvFileError: the file does not load; the shell's words stand in `looked`.
+        EnvFileError: the file does not load; `looked` has the shell's messages.
     """
     captured = shell.load(path, environ, _SECONDS)
     if captured.timed_out:

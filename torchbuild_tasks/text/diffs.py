@@ -76,7 +76,7 @@ def _name(line: str) -> str:
 def problem(diff: str) -> str:
     """Return why a diff cannot be applied to any checkout; "" if it may be.
 
-    What it announces is refused whole: a part that was left out would be a different patch.
+    An unsupported change refuses the whole diff, since a part of it would be a different patch.
     """
     parts = sections(diff)
     for line in _between(diff, parts):

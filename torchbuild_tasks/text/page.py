@@ -43,7 +43,7 @@ def wrap_text(text: str, *, width: int | None = None, colours: bool = False) -> 
     """Return a text wrapped to a width, with its marks turned into colours or removed.
 
     Args:
-        text: whole lines; what acts on a terminal is made visible.
+        text: complete lines; control characters are escaped.
         width: cells of a line; None for lines as long as they are.
         colours: whether the marks become colours.
     """

@@ -176,10 +176,10 @@ class Redactor:
     """Applies the rules, and counts the replacements of each.
 
     Args:
-        environ: the whole environment.
+        environ: the environment.
         users: names of the user.
         hosts: names of the machine.
-        people: whether what speaks of a person goes, too.
+        people: whether to redact personal data, too.
     """
 
     def __init__(

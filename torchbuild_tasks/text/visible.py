@@ -73,7 +73,7 @@ def output(text: str, *, colours: bool) -> str:
     A lone carriage return, with which a program writes over its own line, begins a new line.
 
     Args:
-        text: whole lines, or all but what `Printed` holds back.
+        text: complete lines, or the text from `Printed`.
         colours: whether they stay; a line that leaves one on is ended without it.
     """
     lines = _ERASE.sub("", text).replace("\r\n", "\n").replace("\r", "\n").split("\n")

@@ -15,7 +15,7 @@ from typing import Any
 def report(nvml: Any) -> dict[str, Any]:
     """Return driver, CUDA and all devices.
 
-    `error` is there where NVML as a whole does not work; `errors` are those of single calls.
+    `error` is set if NVML does not work at all; `errors` are those of single calls.
     """
     try:
         nvml.nvmlInit()

@@ -379,7 +379,7 @@ def run(
 
     Raises:
         BuildFailed: the machine, not the commit, made a build fail, or the command says stop.
-        TorchbuildError: whatever else is not a commit's fault; the same command goes on from there.
+        TorchbuildError: any other error that is not a commit's fault; the same command resumes the bisect.
     """
     _prepare(session, memory, report, access)
     while not memory.first_bad:

@@ -20,7 +20,7 @@ Say = Callable[[str], None]
 
 
 def cache_environ(plan: BuildPlan, environ: Mapping[str, str]) -> dict[str, str]:
-    """Return the environment with the plan's variables for caches, without the whole env file."""
+    """Return the environment with the plan's variables for caches, without the rest of the env file."""
     ours = {op.name: op.value for op in plan.env if op.op == "set" and op.name.startswith(PREFIXES)}
     return {**environ, **ours}
 

@@ -203,7 +203,7 @@ class _One:
     ) -> None:
         """Make recc use its server, or bypass it if it does not respond, now or later.
 
-        recc has no server of its own here: each compile speaks with the remote one, and reads recc.conf.
+        recc has no local server: each compile connects to the remote one, and reads recc.conf.
         """
         environ = self._running.environ
         remotes = tuple(replace(each, ca=environ.get("RECC_SERVER_CERT", "")) for each in remotes)

@@ -92,7 +92,7 @@ class Client:
             launcher: sccache.
             environ: the build's; it gets the jobs once the first compile has come back.
             settings: as `server_settings` gave them.
-            say: hears what a person wants to know, from any thread.
+            say: receives messages for the user, from any thread.
             every: seconds between two looks at the scheduler.
         """
         url = self._plan.url

@@ -120,7 +120,7 @@ def build_companions(work: Work) -> Work:
 
     Raises:
         BuildFailed: one cannot be built, or cannot be loaded with this torch.
-        RequirementsError: one asks for another torch, or for something that is not available beside this one.
+        RequirementsError: a companion requires another torch, or something that is not available.
         VerifyFailed: one was built and does not compute with this torch.
     """
     if work.request.target or not work.plan.companions or _torch_failed(work.verified):
@@ -210,7 +210,7 @@ def _mark(work: Work, companion: Companion) -> Path:
 def _torch_began(work: Work) -> str:
     """Return when the build of the present torch began; "" if unknown.
 
-    A build of torch that finds nothing to do leaves the manifest as it is, with that time.
+    A no-op build of torch does not change the manifest, and so not this time.
     """
     try:
         return str(read_json(last_manifest(work.build_dir))["started"])

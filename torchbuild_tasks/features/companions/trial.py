@@ -71,7 +71,7 @@ class Built(msgspec.Struct, frozen=True, kw_only=True):
 def build_environment(work: Work, companion: Companion, torch: str) -> dict[str, str]:
     """Return the environment of a companion's build: that of torch's, with the companion's own variables.
 
-    `{torch}` and `{archs}` in its row stand for what is known only now; one whose list is empty is left out.
+    `{torch}` and `{archs}` in its row are filled in; a variable whose list is empty is left out.
     """
     environ = dict(work.env)
     archs = environ.get("TORCH_CUDA_ARCH_LIST", "")
@@ -146,7 +146,7 @@ def prepare_extension(work: Work, companion: Companion, torch: str, environ: Map
     """Check the source's requirements against this torch, and install its build requirements.
 
     Raises:
-        RequirementsError: it asks for another torch, or its build needs what is not available here.
+        RequirementsError: it requires another torch, or a build requirement is not available.
     """
     source = look_at_companions([(companion.name, companion.folder)], any_package=(companion.name,))[0]
     if source.problem:
@@ -228,7 +228,7 @@ def admit(work: Work, companion: Companion, torch: str) -> CheckResult:
     """Check the wheel against this torch, test it in a separate folder, and install it; return the results.
 
     Raises:
-        RequirementsError: it asks for another torch.
+        RequirementsError: it requires another torch.
         BuildFailed: it needs what this torch does not have, or cannot be imported with it.
     """
     python = work.plan.environment.python

@@ -133,7 +133,7 @@ def _write_tool(folder: Path, before: Mapping[str, str]) -> dict[str, str]:
         before: what was written the last time.
 
     Returns:
-        What was written, by name, as it is remembered.
+        The hashes of the written files by name, for the record.
     """
     wanted = {
         "requirements.txt": "".join(f"{each}\n" for each in own_requirements()).encode(),

@@ -360,7 +360,7 @@ def find_mirror(image: str, mirrors: Sequence[str]) -> str:
     """Return the registry of an image through mirrors: OLD=NEW for one registry, NEW alone for all.
 
     Raises:
-        UsageError: an address stands there with its scheme, as no engine takes one.
+        UsageError: an address has a scheme, which no engine accepts.
     """
     for entry in mirrors:
         old, equals, new = entry.rpartition("=")
@@ -483,7 +483,7 @@ def make_container(
     Args:
         question: what is built, asked on this machine.
         engine: what builds and runs it.
-        host: what it is told of the machine.
+        host: the facts of the machine.
         decide: makes the plan of a question.
         image: the one that was named (--base).
         registry: mirrors of registries.

@@ -215,7 +215,7 @@ def _wanted(question: Question, row: HelperRow) -> bool:
 def _is_declined(question: Question, row: HelperRow, name: str) -> bool:
     """Say whether the user has set a variable that provides or declines this helper.
 
-    USE_MAGMA=1 and BLAS=MKL ask for the helper instead.
+    USE_MAGMA=1 and BLAS=MKL request the helper instead.
     """
     value = _value(question, name)
     if value is None or value.lower() == row.name.partition("-")[0]:

@@ -82,7 +82,7 @@ def obtain(
         HashRefused: a file is not the pinned one, or has no pin and must have.
         ArchiveRefused: an archive is broken, or holds what may not be unpacked.
         UsageError: the lock file cannot be read or written.
-        Untrusted: another user can change what lies in the store.
+        Untrusted: another user can change files in the store.
     """
     store.refuse_foreign(folder, [artifact.stored_as for artifact in artifacts])
     pins = _read_lock(lock_file)

@@ -223,7 +223,7 @@ def prune(
 ) -> Pruned:
     """Remove everything that kept artifacts do not use: marked folders, leftovers, downloads.
 
-    A download of a kept artifact that was cut stays: the next run goes on with it.
+    An unfinished download of a kept artifact is kept, so that the next run can resume it.
 
     What another run holds stays, and as long as any is under way, all downloads do.
 

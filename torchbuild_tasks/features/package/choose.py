@@ -177,7 +177,7 @@ def source_version(
         commit: what is checked out.
         variables: PYTORCH_BUILD_VERSION and PYTORCH_BUILD_NUMBER go before version.txt.
         local: none, or one's own local part; None and auto leave upstream's.
-        changed: files differ from the commit: what upstream does not say stands in it.
+        changed: files differ from the commit, which the version then says.
 
     Raises:
         UsageError: it is not a version (PEP 440).
@@ -236,9 +236,9 @@ def edit_metadata(
     """Return METADATA with another version and other requirements of NVIDIA's libraries.
 
     Args:
-        text: METADATA as it is; what stands below the first empty line is the description, and stays.
+        text: the present METADATA; the description below the first empty line is kept.
         version: what it says then.
-        add: requirements to add; one on a project that is asked for already is left as it is.
+        add: requirements to add; an existing requirement of a project is kept.
         shared: the rows, which name NVIDIA's projects.
         keep: NVIDIA's requirements stay; else they go, since nothing is looked for in those wheels.
     """
@@ -380,7 +380,7 @@ def conda_package(
         tags: the wheel's for Python and its ABI ("cp311", "cp311").
         machine: x86_64 or aarch64.
         platform: the tag that its libraries allow.
-        requires: what its METADATA asks for.
+        requires: the requirements in its METADATA.
         rows: where conda's name is another than the package index's.
     """
     number = re.fullmatch(r"cp(\d)(\d+)", tags[0])

@@ -401,7 +401,7 @@ def apply_section(
     """Apply a section to a file's content by git; None is no file. Line ends in CRLF are kept.
 
     Args:
-        content: the file as it is.
+        content: the present content of the file.
         section: the change; all its context must be there, though it may be on other lines.
         reverse: take the change back.
         on_moved: called for each part that was found on other lines.

@@ -32,7 +32,7 @@ def check_wheel(wheel: Path, signers: Path | None) -> tuple[CheckResult, ...]:
     """Return the result of each check of a wheel and its statement.
 
     Args:
-        wheel: its file; the statement lies beside it.
+        wheel: its file; the statement is next to it.
         signers: whose signature counts: a public key, or ssh-keygen's file of allowed signers.
 
     Raises:

@@ -92,7 +92,7 @@ def prepare(order: Order, catalog: Catalog, fetching: Fetching, out: str | None,
     Raises:
         DownloadFailed, HashRefused, ArchiveRefused, SourceError: the source is not available.
         UsageError: it is none, or no recipe is for it.
-        Untrusted: another user can change what lies in the store.
+        Untrusted: another user can change files in the store.
     """
     store.refuse_foreign(fetching.store, ())
     source, what = _get_source(order, fetching, report)

@@ -57,7 +57,7 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
     `stages` are the tool's own, with how each ended; `caches` what each compiler cache did, `hits` the
     compiles that one must have answered, by their times; `peaks` are the largest processes;
     `differences` compare with the time before, `builds` are those before, the newest first; `notes` are
-    what a reader must know about what is missing.
+    notes about missing data.
     """
 
     torch: str
@@ -84,7 +84,7 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def render(page: Page, report: Report) -> str:
-    """Return the whole page."""
+    """Return the page."""
     steps = [each.step for each in report.timeline]
     return fill(
         page.html,

@@ -187,7 +187,7 @@ def _own(path: Path, root: Path, build_dir: Path) -> Path:
     """Return a file's content, unless it is a link: a checkout could contain links to private files.
 
     Raises:
-        UsageError: it is a link, or lies behind one. The build folder itself may be one.
+        UsageError: it is a link, or its folder is one, except the build folder.
     """
     within = [path, *(each for each in path.parents if each.is_relative_to(root))]
     if any(each.is_symlink() for each in within if each not in (root, build_dir)):

@@ -31,7 +31,7 @@ def mark_change(state: Path, tree: Path, git_dir: Path) -> Iterator[None]:
     Args:
         state: the folder that holds the mark.
         tree: the checkout, or the mirror: the name its git processes carry.
-        git_dir: its repository; that of submodules lies in it.
+        git_dir: its repository, which contains those of submodules.
 
     Raises:
         SourceError: a git of the user's works there, and lock files of a run that was cut off are left.

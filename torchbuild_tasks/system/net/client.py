@@ -49,7 +49,7 @@ class Net(msgspec.Struct, frozen=True, kw_only=True):
         room: bytes that are left free on the disk.
         attempts: how often one address is tried without getting further.
         back_off: s; the second wait before another attempt is twice that, and each later one doubles.
-        longest_wait: no wait is longer, s, whatever a server asks for with Retry-After.
+        longest_wait: seconds of the longest wait, whatever Retry-After says.
         note: seconds between two notes of how far a download is.
         sleep: waits in the place of ours, which ends at once when a download is stopped.
         wheels: a folder of wheels that pip is sent to as well.
@@ -226,7 +226,7 @@ class Halted(Exception):
 def translate_network_errors() -> Iterator[None]:
     """Turn exceptions of requests and urllib3 into Again or Refused.
 
-    Nothing that writes a file may stand inside: the errors of requests are OSErrors, too.
+    The body must not write files: the errors of requests are OSErrors, too.
     """
     import requests
     import urllib3

@@ -238,7 +238,7 @@ class Receiver:
         """Receive the rest of the part.
 
         Args:
-            whole: take one answer from beginning to end; resume nothing.
+            whole: receive one response from beginning to end, without resuming.
 
         Raises:
             Again: the part holds what may be resumed.
@@ -261,7 +261,7 @@ class Receiver:
         self._check_end()
 
     def _begin(self, response: requests.Response) -> None:
-        """Begin at zero: the whole file was requested, or the rest is not available."""
+        """Begin at zero: the full file was requested, or the rest is not available."""
         if response.status_code != 200:
             raise Again(f"answered {response.status_code} to a plain question", lied=True)
         about = origin(self._address, response)

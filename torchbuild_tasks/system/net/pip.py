@@ -226,7 +226,7 @@ def read_ahead(
 ) -> tuple[str, str] | None:
     """Return the name of the wheel that pip would download, and the text of one of its files.
 
-    None where that is not known without the whole wheel: offline, in a folder, or where the server gives no
+    None if that needs the complete wheel: offline, in a folder, or where the server gives no
     parts of a file.
 
     Args:

@@ -243,7 +243,7 @@ def content_range(response: requests.Response) -> tuple[int, int, int] | None:
 
 
 def ends_visibly(response: requests.Response) -> bool:
-    """Say whether a truncated body can be told from a complete one."""
+    """Say whether a truncated body can be distinguished from a complete one."""
     return _is_chunked(response) or length(response) is not None
 
 
@@ -285,7 +285,7 @@ class Part:
     other process may use the same target; its methods may be called from several threads.
 
     Args:
-        target: where the whole file goes.
+        target: the path of the complete file.
         every: seconds between two notes.
         room: bytes that must stay free on the disk.
     """
