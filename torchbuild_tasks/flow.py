@@ -62,7 +62,7 @@ STAGES: Final = (
     Stage("try the patches", "features.patches.act:try_patches", is_patched),
     Stage("fetch helpers", "features.helpers.act:fetch_helpers", lambda work: work.plan.artifacts),
     Stage(
-        "fetch what is built beside torch",
+        "fetch companions",
         "features.companions.act:fetch_companions",
         lambda work: work.plan.companions,
     ),
@@ -82,7 +82,7 @@ STAGES: Final = (
         lambda work: work.plan.way.name != "install",  # else Ninja may find nothing to do
     ),
     Stage("try the compilers", "build.preflight:preflight", lambda work: work.plan.preflight),
-    Stage("check what is there", "build.prepare:refresh_tree"),
+    Stage("check the build tree", "build.prepare:refresh_tree"),
     Stage("prepare Python", "build.prepare:prepare_python"),
     Stage("patch the source", "features.patches.act:apply_patches", is_patched),
     Stage("build one target", "build.target:build_target", lambda work: work.request.target),
@@ -93,9 +93,7 @@ STAGES: Final = (
     Stage("keep the built torch", "build.prepare:keep_torch"),
     Stage("stop the compiler cache", "build.compiler_cache:stop_cache", lambda work: not work.up_to_date),
     Stage("verify", "build.compile:verify_torch"),
-    Stage(
-        "build beside torch", "features.companions.act:build_companions", lambda work: work.plan.companions
-    ),
+    Stage("build companions", "features.companions.act:build_companions", lambda work: work.plan.companions),
 )
 
 
@@ -115,9 +113,9 @@ _LAY_WHEEL: Final = Stage("lay the wheel over the checkout", "features.wheel_ove
 # With --from-wheel torch is not compiled.
 WHEEL_STAGES: Final = (
     _FIND_WHEEL,
-    *_same("fetch what is built beside torch", "prepare Python"),
+    *_same("fetch companions", "prepare Python"),
     _LAY_WHEEL,
-    *_same("keep the built torch", "verify", "build beside torch"),
+    *_same("keep the built torch", "verify", "build companions"),
 )
 # With --target, too, torch_python is compiled against the wheel's libraries.
 MIXED_STAGES: Final = (
@@ -128,7 +126,7 @@ MIXED_STAGES: Final = (
         "write env files",
         "source the env file",
         "try the compilers",
-        "check what is there",
+        "check the build tree",
         "prepare Python",
     ),
     _LAY_WHEEL,

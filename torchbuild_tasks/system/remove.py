@@ -53,7 +53,7 @@ def snapshot(root: Path, scope: Scope) -> dict[str, Stamp]:
     todo = [""]
     while todo:
         folder = todo.pop()
-        entries = _entries(root / folder)
+        entries = list_entries(root / folder)
         if folder and any(entry.name == ".git" for entry in entries):
             found.pop(folder, None)
             continue
@@ -68,7 +68,8 @@ def snapshot(root: Path, scope: Scope) -> dict[str, Stamp]:
     return found
 
 
-def _entries(folder: Path) -> list[os.DirEntry[str]]:
+def list_entries(folder: Path | str) -> list[os.DirEntry[str]]:
+    """Return the entries of a folder; empty if it cannot be listed."""
     with contextlib.suppress(OSError), os.scandir(folder) as entries:
         return list(entries)
     return []

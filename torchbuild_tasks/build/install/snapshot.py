@@ -21,6 +21,7 @@ from torchbuild_tasks.build.install.rules import Rule, read_manifest, read_rules
 from torchbuild_tasks.errors import BuildFailed
 from torchbuild_tasks.system.files import unlink, write_json
 from torchbuild_tasks.system.reading import hash_file, read_value
+from torchbuild_tasks.system.remove import list_entries
 
 INSTALL_FILE: Final = "torchbuild-install.json"
 SNAPSHOT_FILE: Final = "torchbuild-placed.json"
@@ -103,7 +104,7 @@ def _inside(
 ) -> Iterator[tuple[str, Stamp]]:
     todo = [folder]
     while todo:
-        for entry in _entries(todo.pop()):
+        for entry in list_entries(todo.pop()):
             path = entry.path.replace("\\", "/")
             if excluded and excluded.search(path):
                 continue
@@ -113,12 +114,6 @@ def _inside(
                 with contextlib.suppress(OSError):
                     info = os.stat(entry.path)  # noqa: PTH116 - an entry of Windows knows old times
                     yield path, (info.st_size, info.st_mtime_ns)
-
-
-def _entries(folder: str) -> list[os.DirEntry[str]]:
-    with contextlib.suppress(OSError), os.scandir(folder) as entries:
-        return list(entries)
-    return []
 
 
 def _folders(places: Places, known: Mapping[str, Folder]) -> Iterator[tuple[str, Folder]]:
@@ -140,7 +135,7 @@ def _folders(places: Places, known: Mapping[str, Folder]) -> Iterator[tuple[str,
 def _folder(places: Places, path: str, place: str, changed: int) -> Folder:
     names = []
     folders = []
-    for entry in _entries(place):
+    for entry in list_entries(place):
         name = entry.name
         if entry.is_dir(follow_symlinks=False):
             if name != "__pycache__" and not places.is_output(f"{path}/{name}/x"):
