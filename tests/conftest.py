@@ -32,7 +32,7 @@ SLOW_SECONDS = 3600  # the bound of a long test; that of every other is `timeout
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
-    """Leave files out of which no test is asked for, and under Windows what says the same everywhere."""
+    """Skip files without a requested test, and under Windows tests whose result is the same everywhere."""
     if not (collection_path.name.startswith("test_") and collection_path.suffix == ".py"):
         return None
     if runs.has_none(config, collection_path):
@@ -116,17 +116,17 @@ XDG = ("XDG_CACHE_HOME", "XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_STATE_HOME")  
 
 
 @pytest.fixture(scope="session")
-def nobodys_home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """The home of all tests that asked for no folder; none may leave anything there for the next."""
+def shared_home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """The home of all tests without a folder of their own; none may leave files there for the next."""
     home = tmp_path_factory.mktemp("nobody")
     yield home
     assert list(home.iterdir()) == [], "a test without tmp_path wrote into the home of all"
 
 
 @pytest.fixture(autouse=True)
-def locked_doors(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch, nobodys_home: Path) -> None:
+def locked_doors(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch, shared_home: Path) -> None:
     """Give a test with a folder a home in it; close the doors for all but integration tests."""
-    home = nobodys_home
+    home = shared_home
     if "tmp_path" in request.fixturenames or request.node.get_closest_marker("integration"):
         home = request.getfixturevalue("tmp_path") / "home"
         home.mkdir()

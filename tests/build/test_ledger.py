@@ -1,4 +1,4 @@
-"""What a run leaves in the build tree: one manifest, at every moment whole and without secrets."""
+"""The files of a run in the build tree: one manifest, always complete and without secrets."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def written(ledger: Ledger) -> Any:
 
 
 def test_a_run_that_changes_nothing_leaves_what_was_there(ledger: Ledger, tmp_path: Path) -> None:
-    with ledger, ledger.stage("check what is there"):
+    with ledger, ledger.stage("check the build tree"):
         ledger.save()
     assert [path.name for path in (tmp_path / "build").iterdir()] == [RECORD_FILE]
     assert last_manifest(tmp_path / "build").name == RECORD_FILE

@@ -84,7 +84,7 @@ def test_one_that_waits_for_a_core_or_the_disk_works(
     assert sizes.look() == working
 
 
-class Told:
+class FakeReporter:
     """The reporter and the pace that a monitor asks; an hour is left."""
 
     spread = None
@@ -113,7 +113,7 @@ class Scripted:
 def test_a_build_that_was_stopped_meanwhile_did_not_wait_for_one_program(
     times: tuple[int, ...], hints: int
 ) -> None:
-    told = Told()
+    told = FakeReporter()
     monitor = Monitor(cast(Any, told), cast(Any, Scripted()), Advice(jobs=2), cast(Any, told))
     began = time.monotonic()
     for later in times:

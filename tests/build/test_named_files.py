@@ -1,4 +1,4 @@
-"""What the build's own texts name, and what a person put beside it."""
+"""The files that the build's own texts name, and files of the user's next to them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the programs of a pre-flight said; every text here was said by one, unless noted."""
+"""The outputs of the programs of a pre-flight; all are real, unless noted."""
 
 from __future__ import annotations
 

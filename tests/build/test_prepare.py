@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tests.support.machines import linux_facts, plan_of
-from tests.support.preflight import Said, ledger_of
+from tests.support.preflight import RecordingReporter, ledger_of
 from torchbuild_tasks.build.prepare import list_venv_commands, prepare_python, uses_uv
 from torchbuild_tasks.build.work import Fetching, Work
 from torchbuild_tasks.catalog import load_catalog
@@ -43,7 +43,7 @@ def test_what_a_killed_install_left_is_moved_out_of_the_way_of_a_checkout(tmp_pa
     half = tmp_path / "site-packages/torch"
     half.mkdir(parents=True)
     (half / "__init__.py").write_text("", "utf-8")
-    facts, request, said = linux_facts(), BuildRequest(), Said()
+    facts, request, said = linux_facts(), BuildRequest(), RecordingReporter()
     facts = replace(facts, pythons=(replace(facts.pythons[0], half_torch=str(half)),))
     environment = Environment(python=facts.pythons[0].executable, version="3.11.7")
     plan = replace(plan_of(facts), environment=environment, mode=mode)

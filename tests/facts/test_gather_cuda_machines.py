@@ -1,4 +1,4 @@
-"""Whole machines, as people have them."""
+"""Complete machines, as users have them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is said on the way: a live line on a terminal, plain lines elsewhere, nothing when quiet."""
+"""Progress reports: a live line on a terminal, plain lines elsewhere, nothing with --quiet."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is said of downloads where no line can be redrawn."""
+"""Progress reports of downloads without a live line."""
 
 from __future__ import annotations
 

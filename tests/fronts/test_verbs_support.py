@@ -1,4 +1,4 @@
-"""One archive for somebody else: what is in it, nothing secret in it, and always one, whatever is broken."""
+"""The archive for another person: its content, without secrets, and written whatever is broken."""
 
 from __future__ import annotations
 

@@ -81,5 +81,5 @@ def sccache(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 @pytest.fixture
 def kills(request: pytest.FixtureRequest) -> int:
-    """How many kills were asked for."""
+    """Return the number of kills."""
     return int(request.config.getoption("--kills"))

@@ -1,4 +1,4 @@
-"""The compiler cache in a whole build of the sample: two machines, a secret, a server that never starts."""
+"""The compiler cache in a full build of the sample: two machines, a secret, a server that never starts."""
 
 from __future__ import annotations
 

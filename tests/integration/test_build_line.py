@@ -1,4 +1,4 @@
-"""The whole line on the sample, in both eras, as a user goes it: plan, build, change, fail, clean."""
+"""All steps on the sample, in both eras, as a user takes them: plan, build, change, fail, clean."""
 
 from __future__ import annotations
 

@@ -41,7 +41,7 @@ def programs(sccache: str) -> dict[str, str]:
 
 
 class Bench:
-    """A cache folder and what builds with it have said."""
+    """A cache folder and the output of builds with it."""
 
     def __init__(self, name: str, program: str, tmp_path: Path) -> None:
         self.name, self.program, self.tmp_path = name, program, tmp_path

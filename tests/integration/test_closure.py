@@ -1,4 +1,4 @@
-"""A torch of small real libraries, broken in each way, beside what the real loader says of it."""
+"""A torch of small real libraries, broken in each way, compared with the real loader's errors."""
 
 from __future__ import annotations
 

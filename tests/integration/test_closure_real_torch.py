@@ -1,4 +1,4 @@
-"""The closure of real torch 2.13.0, sound and broken, beside what `import torch` says of it.
+"""The closure of real torch 2.13.0, sound and broken, compared with the errors of `import torch`.
 
 TORCHBUILD_TEST_TORCH names a venv of Python 3.11 that has torch 2.13.0; without it one is made, which
 downloads torch. TORCHBUILD_TEST_TORCH_WINDOWS names a folder into which the wheel for win_amd64 was unpacked.

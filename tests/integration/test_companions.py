@@ -1,4 +1,4 @@
-"""What --with builds beside the sample's torch, by the real command line: built, kept, refused, failed.
+"""Companions of the sample's torch, by the real command line: built, kept, refused, failed.
 
 The source is a stand-in with torchvision's contract: a setup.py that imports torch and reads
 PYTORCH_VERSION. The sample cannot show its operators; tests/verify has them, and real ones are tried by hand.
@@ -32,7 +32,7 @@ setup(name="torchvision", version="0.29.0", packages=["torchvision"], install_re
 """
 
 
-class Beside:
+class World:
     """The sample, the Python that gets its torch, and the source of the stand-in, a repository with a tag."""
 
     def __init__(self, folder: Path, python: Path) -> None:
@@ -65,37 +65,37 @@ class Beside:
 
 
 @pytest.fixture(scope="module")
-def beside(tmp_path_factory: pytest.TempPathFactory, target: Path) -> Iterator[Beside]:
-    yield Beside(tmp_path_factory.mktemp("beside"), target)
+def world(tmp_path_factory: pytest.TempPathFactory, target: Path) -> Iterator[World]:
+    yield World(tmp_path_factory.mktemp("world"), target)
     gone = [str(target), "-m", "pip", "uninstall", "-q", "-y", "torch", "torchvision", "own-ext"]
     subprocess.run(gone, check=True)
 
 
-def test_a_clone_is_built_against_the_torch_just_built_and_asks_for_no_other(beside: Beside) -> None:
-    done = beside.build(f"torchvision={beside.source.as_uri()}")
+def test_a_clone_is_built_against_the_torch_just_built_and_asks_for_no_other(world: World) -> None:
+    done = world.build(f"torchvision={world.source.as_uri()}")
     assert done.code == 0, done.out + done.err
     assert "torchvision 0.29.0 is built against torch 2.14.0a0" in done.err
     assert "0 failed" in done.out and "torchvision" in done.out
-    requires, version = beside.built_for().rsplit(" ", 1)
+    requires, version = world.built_for().rsplit(" ", 1)
     assert version in requires and version.startswith("2.14.0a0")
-    assert (beside.tree / ".torchbuild/companions/torchvision-v0.29.0/setup.py").exists()
+    assert (world.tree / ".torchbuild/companions/torchvision-v0.29.0/setup.py").exists()
 
 
-def test_what_is_there_for_this_torch_is_not_built_again(beside: Beside) -> None:
-    done = beside.build(f"torchvision={beside.source.as_uri()}")
+def test_what_is_there_for_this_torch_is_not_built_again(world: World) -> None:
+    done = world.build(f"torchvision={world.source.as_uri()}")
     assert done.code == 0, done.out + done.err
     assert "built for this torch and verified before" in done.err
 
 
-def test_a_folder_of_the_users_is_built_where_it_is_and_its_failure_is_reported(beside: Beside) -> None:
-    beside.write("setup.py", SETUP + "raise SystemExit('fatal error: png.h: No such file or directory')\n")
-    done = beside.build(f"torchvision={beside.source}")
+def test_a_folder_of_the_users_is_built_where_it_is_and_its_failure_is_reported(world: World) -> None:
+    world.write("setup.py", SETUP + "raise SystemExit('fatal error: png.h: No such file or directory')\n")
+    done = world.build(f"torchvision={world.source}")
     assert done.code == 6, done.out + done.err
     assert "fatal error: png.h" in done.err
-    record = json.loads((beside.tree / "build/torchbuild-manifest.json").read_text("utf-8"))
+    record = json.loads((world.tree / "build/torchbuild-manifest.json").read_text("utf-8"))
     assert record["verify"] is not None  # torch itself stays built and verified
-    beside.write("setup.py", SETUP)
-    done = beside.build(f"torchvision={beside.source}")
+    world.write("setup.py", SETUP)
+    done = world.build(f"torchvision={world.source}")
     assert done.code == 0, done.out + done.err
 
 
@@ -114,13 +114,13 @@ PyMODINIT_FUNC PyInit__C(void) { return PyModule_Create(&module); }
 
 @needs((Path(sysconfig.get_path("include")) / "Python.h").is_file(), "Python.h")
 def test_an_extension_is_tried_and_installed_and_what_wants_another_torch_replaces_nothing(
-    beside: Beside, tmp_path: Path
+    world: World, tmp_path: Path
 ) -> None:
     source = tmp_path / "own-ext"
     (source / "own_ext").mkdir(parents=True)
     (source / "own.c").write_text(OWN, "utf-8")
     (source / "own_ext/__init__.py").write_text("from . import _C\n", "utf-8")
-    flags = ("--source", beside.tree, "--python", beside.python, "--yes", "--with-extension", source)
+    flags = ("--source", world.tree, "--python", world.python, "--yes", "--with-extension", source)
 
     def build(version: str, asks: str) -> Run:
         text = EXTENSION.replace("VERSION", repr(version)).replace("ASKS", asks)
@@ -129,7 +129,7 @@ def test_an_extension_is_tried_and_installed_and_what_wants_another_torch_replac
 
     def version() -> str:
         code = "import importlib.metadata as m, torch, own_ext._C; print(m.version('own-ext'))"
-        argv = [str(beside.python), "-I", "-c", code]
+        argv = [str(world.python), "-I", "-c", code]
         return subprocess.run(argv, capture_output=True, text=True, check=True).stdout.strip()
 
     done = build("1.0", "[]")
@@ -142,8 +142,8 @@ def test_an_extension_is_tried_and_installed_and_what_wants_another_torch_replac
     assert version() == "1.0"
 
 
-def test_a_ref_that_is_missing_costs_no_build(beside: Beside) -> None:
-    done = beside.build(f"torchvision={beside.source.as_uri()}@v9", "--clean")
+def test_a_ref_that_is_missing_costs_no_build(world: World) -> None:
+    done = world.build(f"torchvision={world.source.as_uri()}@v9", "--clean")
     assert done.code == 16, done.out + done.err
     assert "v9" in done.err and "== compile" not in done.err
-    assert (beside.tree / "build/CMakeCache.txt").exists()
+    assert (world.tree / "build/CMakeCache.txt").exists()

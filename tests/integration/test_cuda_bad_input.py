@@ -1,4 +1,4 @@
-"""What is wrong with a CUDA build is said at once: exit code 3, a fix, and nothing written."""
+"""Problems of a CUDA build are reported at once: exit code 3, a fix, and no file written."""
 
 from __future__ import annotations
 

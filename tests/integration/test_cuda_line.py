@@ -1,4 +1,4 @@
-"""The whole line with CUDA: the sample's kernel by a real nvcc, in both eras, without any GPU.
+"""All steps with CUDA: the sample's kernel by a real nvcc, in both eras, without any GPU.
 
 One era has the toolkit of the machine (skipped where there is none), the other one that is put
 together from NVIDIA's wheels; with --slow each era has both.

@@ -109,7 +109,7 @@ def operations(drawn: tuple[Drawn, ...]) -> list[EnvOp]:
 
 
 def is_refusable(op: EnvOp) -> bool:
-    """Said again in other words than env_limits.py: what this test lets cmd's file refuse."""
+    """Independent of env_limits.py: what this test lets cmd's file refuse."""
     if not op.value or refusal("bat", EnvOp(op="unset", name=op.name)):
         return True
     if re.search("[\0-\x08\n-\x1f\x7f\ud800-\udfff]", op.value):

@@ -205,7 +205,7 @@ def operations(drawn: tuple[list[Drawn], ...]) -> list[EnvOp]:
 
 
 def is_refusable(shell: Shell, op: EnvOp) -> bool:
-    """Said again in other words than env_limits.py: what this test lets a shell refuse."""
+    """Independent of env_limits.py: what this test lets a shell refuse."""
     no_text = "\0" in op.value or not op.value.isascii() and any(0xD800 <= ord(c) <= 0xDFFF for c in op.value)
     if no_text or refusal(shell.kind, EnvOp(op="unset", name=op.name)):
         return True

@@ -1,4 +1,4 @@
-"""The first error of a build is said while the rest of it runs: real Ninja, steps that wait for the word."""
+"""The first error of a build is reported while other steps run: real Ninja, steps that wait for it."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 
 from tests.integration.test_jobserver import needs_ninja_1_13
 from tests.integration.test_jobserver_build import work_on
-from tests.support.preflight import Said
+from tests.support.preflight import RecordingReporter
 from torchbuild_tasks.build.compile import run_build
 from torchbuild_tasks.errors import BuildFailed
 from torchbuild_tasks.values import replace
@@ -29,7 +29,7 @@ name.write_text("told" if told.exists() else "nobody was told", "utf-8")
 """
 
 
-class Tells(Said):
+class Tells(RecordingReporter):
     """Lets the other steps end when it hears of the error."""
 
     def __init__(self, flag: Path) -> None:

@@ -13,7 +13,7 @@ import pytest
 from tests.support.cuda import cuda_facts, gpu, toolkit
 from tests.support.git_servers import git
 from tests.support.machines import ask, plan_of_question, settings, tree
-from tests.support.sources import Said
+from tests.support.sources import RecordingReporter
 from torchbuild_tasks.build.work import Fetching
 from torchbuild_tasks.catalog import HelperRow, load_catalog
 from torchbuild_tasks.errors import BuildFailed, PatchRefused
@@ -83,7 +83,7 @@ void magma_print( Prop prop, int dev ) {
 
 
 @dataclass
-class Heard(Said):
+class Heard(RecordingReporter):
     """A reporter that keeps what the programs print, too."""
 
     text: str = ""
@@ -114,12 +114,12 @@ def fetching(tmp_path: Path, offline: bool = True) -> Fetching:
     )
 
 
-def prepare(tmp_path: Path, what: Order, said: Said, offline: bool = True) -> act.Job:
+def prepare(tmp_path: Path, what: Order, said: RecordingReporter, offline: bool = True) -> act.Job:
     return act.prepare(what, load_catalog(), fetching(tmp_path, offline), None, said)
 
 
 def test_it_is_generated_patched_compiled_and_packed(tmp_path: Path) -> None:
-    folder, said = source(tmp_path), Said()
+    folder, said = source(tmp_path), RecordingReporter()
     job = prepare(tmp_path, order(folder), said)
     made = act.build(job, None, said)
     archive = Path(made.archive)
@@ -137,14 +137,14 @@ def test_it_is_generated_patched_compiled_and_packed(tmp_path: Path) -> None:
     assert any("source patched (magma-clock-rate)" in note for note in said.notes)
     assert not (folder / "CMake.src.cuda").exists() and not (folder / "make.inc").exists()  # a copy was built
     assert not job.folder.exists()
-    again = Said()
+    again = RecordingReporter()
     assert act.build(prepare(tmp_path, order(folder), again), None, again) == made
     assert any("exists already, built for exactly this" in note for note in again.notes)
 
 
 def test_the_row_has_the_plan_take_it_and_refuse_it_for_another_gpu(tmp_path: Path) -> None:
     """The wrong architecture and the wrong CUDA are told when it is planned, not by the linker."""
-    said = Said()
+    said = RecordingReporter()
     made = act.build(prepare(tmp_path, order(source(tmp_path)), said), None, said)
     (item,) = tomllib.loads(made.row)["helper"]
     own = replace(settings(), helpers=(from_json(HelperRow, item, "row"),))
@@ -176,7 +176,7 @@ def test_the_row_has_the_plan_take_it_and_refuse_it_for_another_gpu(tmp_path: Pa
 
 def test_its_source_comes_as_a_release_or_from_git(tmp_path: Path) -> None:
     """The release has all precisions, so no make is needed; a git tree is cloned, and gone afterwards."""
-    folder, said = source(tmp_path, **{"CMake.src.cuda": "set( sources src/zfoo.cpp )"}), Said()
+    folder, said = source(tmp_path, **{"CMake.src.cuda": "set( sources src/zfoo.cpp )"}), RecordingReporter()
     (folder / "Makefile").unlink()
     with tarfile.open(tmp_path / "magma-2.9.0.tar.gz", "w:gz") as archive:
         archive.add(folder, "magma-2.9.0")
@@ -224,7 +224,7 @@ def test_a_killed_run_is_gone_on_with(tmp_path: Path) -> None:
 
 def test_a_source_that_the_patch_does_not_fit_is_not_compiled(tmp_path: Path) -> None:
     folder = source(tmp_path, **{"interface_cuda/interface.cpp": "int clockRate;\n"})
-    said = Said()
+    said = RecordingReporter()
     with pytest.raises(PatchRefused):
         act.build(prepare(tmp_path, order(folder), said), None, said)
     assert not list((tmp_path / "store" / "built").rglob("*.bz2"))

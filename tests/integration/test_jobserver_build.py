@@ -13,7 +13,7 @@ import pytest
 from tests.integration.test_jobserver import NINJA, needs_ninja_1_13
 from tests.support.capabilities import needs_fifo
 from tests.support.machines import linux_facts, plan_of, tool
-from tests.support.preflight import Said, ledger_of
+from tests.support.preflight import RecordingReporter, ledger_of
 from torchbuild_tasks.build.compile import run_build
 from torchbuild_tasks.build.work import Fetching, Work
 from torchbuild_tasks.catalog import load_catalog
@@ -25,7 +25,7 @@ from torchbuild_tasks.values import replace
 pytestmark = [pytest.mark.integration, needs_ninja_1_13]
 
 
-def work_on(tree: Path, program: str) -> tuple[Work, Said]:
+def work_on(tree: Path, program: str) -> tuple[Work, RecordingReporter]:
     """A planned build of three steps, each of which runs the Python program with its output as argument."""
     build = tree / "build"
     build.mkdir()
@@ -33,7 +33,7 @@ def work_on(tree: Path, program: str) -> tuple[Work, Said]:
     command = f'"{sys.executable}" "{tree / "step.py"}" $out'
     lines = ["rule one", f"  command = {command}", *(f"build {number}.o: one" for number in range(3))]
     (build / "build.ninja").write_text("\n".join(lines) + "\n", "utf-8")
-    request, facts, said = BuildRequest(), linux_facts(tools=(tool("ninja", "1.13.2"),)), Said()
+    request, facts, said = BuildRequest(), linux_facts(tools=(tool("ninja", "1.13.2"),)), RecordingReporter()
     plan = replace(
         plan_of(facts),
         source=str(tree),

@@ -14,7 +14,7 @@ import pytest
 from tests.support.capabilities import needs, needs_gcc, needs_linux_compiler, needs_lld, needs_mold
 from tests.support.driver import environment, torchbuild
 from tests.support.machines import linux_facts, plan_of, tool
-from tests.support.preflight import CXX, Said
+from tests.support.preflight import CXX, RecordingReporter
 from tests.support.sample import materialise
 from torchbuild_tasks.build.linker import try_linker
 from torchbuild_tasks.errors import PreflightFailed
@@ -29,11 +29,11 @@ VERSION = "12.2.0"
 
 
 @pytest.fixture
-def tried(tmp_path: Path) -> Callable[..., tuple[str, Said]]:
+def tried(tmp_path: Path) -> Callable[..., tuple[str, RecordingReporter]]:
     """Plan with the linkers of this machine (or these) and try the one that is chosen."""
 
-    def run(*tools: Tool, **flags: Any) -> tuple[str, Said]:
-        said = Said()
+    def run(*tools: Tool, **flags: Any) -> tuple[str, RecordingReporter]:
+        said = RecordingReporter()
         return try_linker(plan(tmp_path, *tools, **flags), said), said
 
     return run
@@ -67,7 +67,9 @@ def script(folder: Path, name: str, text: str) -> str:
         "bfd",
     ],
 )
-def test_each_links_and_is_really_called(tried: Callable[..., tuple[str, Said]], name: str) -> None:
+def test_each_links_and_is_really_called(
+    tried: Callable[..., tuple[str, RecordingReporter]], name: str
+) -> None:
     problem, said = tried(linker=name)
     assert problem == ""
     (note,) = said.notes
@@ -77,7 +79,9 @@ def test_each_links_and_is_really_called(tried: Callable[..., tuple[str, Said]],
 
 @needs_gcc
 @needs_lld
-def test_one_in_a_place_of_its_own(tried: Callable[..., tuple[str, Said]], tmp_path: Path) -> None:
+def test_one_in_a_place_of_its_own(
+    tried: Callable[..., tuple[str, RecordingReporter]], tmp_path: Path
+) -> None:
     """A compiler that is told -B where there is no ld takes its own linker and says nothing."""
     place = tmp_path / "place/ld.lld-99"
     place.parent.mkdir()
@@ -90,7 +94,9 @@ def test_one_in_a_place_of_its_own(tried: Callable[..., tuple[str, Said]], tmp_p
 
 
 @needs_gcc
-def test_one_that_is_another_is_seen(tried: Callable[..., tuple[str, Said]], tmp_path: Path) -> None:
+def test_one_that_is_another_is_seen(
+    tried: Callable[..., tuple[str, RecordingReporter]], tmp_path: Path
+) -> None:
     other = tmp_path / "place/ld.mold"
     other.parent.mkdir()
     other.symlink_to(Path(str(shutil.which("ld"))).resolve())
@@ -102,7 +108,7 @@ def test_one_that_is_another_is_seen(tried: Callable[..., tuple[str, Said]], tmp
 
 @needs_gcc
 @needs_lld
-def test_flags_that_it_cannot_do(tried: Callable[..., tuple[str, Said]]) -> None:
+def test_flags_that_it_cannot_do(tried: Callable[..., tuple[str, RecordingReporter]]) -> None:
     """lld cannot read what GCC leaves for its own link-time optimisation."""
     problem, said = tried(environ={"CXXFLAGS": "-flto -fno-fat-lto-objects"})
     assert "it does not link here" in problem
@@ -111,7 +117,7 @@ def test_flags_that_it_cannot_do(tried: Callable[..., tuple[str, Said]]) -> None
 
 
 @needs_gcc
-def test_one_that_fails(tried: Callable[..., tuple[str, Said]], tmp_path: Path) -> None:
+def test_one_that_fails(tried: Callable[..., tuple[str, RecordingReporter]], tmp_path: Path) -> None:
     broken = script(tmp_path / "bin", "ld.lld-7", "import sys; sys.exit('ld.lld: error: cannot map this')")
     problem, said = tried(tool("ld.lld", "7.0.1", broken))
     assert problem.startswith("it does not link here (g++ ended with exit code 1: ld.lld: error: cannot map")

@@ -50,8 +50,8 @@ on_linux = needs(sys.platform == "linux", "Linux")
 on_windows = needs(sys.platform == "win32", "Windows")
 
 
-class Said:
-    """A front that remembers what it was told."""
+class RecordingReporter:
+    """A reporter that records its messages."""
 
     def __init__(self) -> None:
         self.notes: list[str] = []
@@ -82,7 +82,7 @@ def put_together(
     """Run the stage for a plan that wants this toolkit; its folder, and what was said."""
     assert made.toolkit is not None, made.problem
     plan = replace(plan_of(), toolkit=made.toolkit, artifacts=made.artifacts)
-    said = Said()
+    said = RecordingReporter()
     work = Work(
         request=BuildRequest(),
         facts=facts(store),

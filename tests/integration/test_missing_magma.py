@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.machines import ask, plan_of_question, tree
-from tests.support.sources import Said
+from tests.support.sources import RecordingReporter
 from tests.support.webserver import WebServer
 from tests.support.windows import windows_facts
 from torchbuild_tasks.errors import DownloadFailed
@@ -38,7 +38,7 @@ def test_without_the_archive_the_build_goes_on_without_magma(tmp_path: Path) -> 
         asked = question(tmp_path, server.url(""))
         before = plan_of_question(asked)
         assert "MAGMA_HOME" in variables(before)
-        report = Said()
+        report = RecordingReporter()
         _, plan = settle_helpers(asked, before, report)
     assert variables(plan) == {"USE_MAGMA": "0"}
     (choice,) = [each for each in plan.choices if each.name == "USE_MAGMA"]
@@ -55,9 +55,9 @@ def test_who_asks_for_magma_is_not_left_without(tmp_path: Path) -> None:
         plan = plan_of_question(asked)
         (artifact,) = [each for each in plan.artifacts if each.name == "magma"]
         assert not artifact.optional
-        assert settle_helpers(asked, plan, Said())[1] is plan
+        assert settle_helpers(asked, plan, RecordingReporter())[1] is plan
         from torchbuild_tasks.context import fetching_of
         from torchbuild_tasks.features.helpers.act import fetch
 
         with pytest.raises(DownloadFailed):
-            fetch((artifact,), fetching_of(asked), Said())
+            fetch((artifact,), fetching_of(asked), RecordingReporter())

@@ -1,4 +1,4 @@
-"""What is told where submodules are missing is followed to the letter, and then none is missing."""
+"""The fix for missing submodules is followed to the letter, and then none is missing."""
 
 from __future__ import annotations
 

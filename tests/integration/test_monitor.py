@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.preflight import Said
+from tests.support.preflight import RecordingReporter
 from torchbuild_tasks.build import monitor
 from torchbuild_tasks.build.hints import Advice
 from torchbuild_tasks.build.history import Pace
@@ -20,7 +20,7 @@ pytestmark = pytest.mark.integration
 WORK = "import time; end = time.monotonic() + 1.5\nwhile time.monotonic() < end: pass"
 
 
-class Told(Said):
+class TimedReporter(RecordingReporter):
     """Keeps also how much was left."""
 
     def __init__(self) -> None:
@@ -47,7 +47,7 @@ def build(tmp_path: Path) -> Pace:
 
 def test_a_build_that_says_nothing_is_reported(build: Pace, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(monitor, "_EVERY", 0.1)
-    told, began = Told(), time.monotonic()
+    told, began = TimedReporter(), time.monotonic()
     with Monitor(build, sizes := Sizes(python_or_nothing), Advice(cache="Get one.", jobs=2), told):
         subprocess.run([sys.executable, "-c", WORK], check=True)
     assert time.monotonic() - began >= 1.5
@@ -59,7 +59,7 @@ def test_a_build_that_says_nothing_is_reported(build: Pace, monkeypatch: pytest.
 
 def test_each_hint_is_reported_once(build: Pace, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(monitor, "_EVERY", 0.05)
-    told, now = Told(), time.monotonic
+    told, now = TimedReporter(), time.monotonic
     pace = Monitor(build, Sizes(python_or_nothing), Advice(cache="Get one.", jobs=2), told)
     monkeypatch.setattr(time, "monotonic", lambda: now() + 1300)
     with pace:

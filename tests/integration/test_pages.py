@@ -1,4 +1,4 @@
-"""Every command of the pages that needs nothing special, run as it stands on a built copy of the sample."""
+"""Every command of the pages that needs nothing special, run unchanged on a built copy of the sample."""
 
 from __future__ import annotations
 

@@ -29,8 +29,8 @@ needs_pytorch = needs(
 )
 
 
-class Said:
-    """A reporter that remembers its notes."""
+class RecordingReporter:
+    """A reporter that records its notes."""
 
     def __init__(self) -> None:
         self.notes: list[str] = []
@@ -39,7 +39,7 @@ class Said:
         self.notes.append(text)
 
 
-def work(root: Path, version: str, report: Said, **flags: Any) -> Work:
+def work(root: Path, version: str, report: RecordingReporter, **flags: Any) -> Work:
     """A build of this checkout on a TX2, as far as this stage looks at it."""
     facts = with_tree(tx2(), root=str(root), version=version)
     plan = plan_of(facts, **flags)
@@ -57,7 +57,7 @@ def work(root: Path, version: str, report: Said, **flags: Any) -> Work:
 
 
 def test_the_stage_applies_once_and_takes_back_what_no_plan_wants(tmp_path: Path) -> None:
-    root, report = lay_out(tmp_path), Said()
+    root, report = lay_out(tmp_path), RecordingReporter()
     before = contents(root)
     planned = work(root, "1.13.0a0", report, cuda=True)
     assert apply_patches(planned) == planned
@@ -73,7 +73,7 @@ def test_the_stage_applies_once_and_takes_back_what_no_plan_wants(tmp_path: Path
 
 
 def test_clean_patches(tmp_path: Path) -> None:
-    root, report = lay_out(tmp_path, "1.1.0"), Said()
+    root, report = lay_out(tmp_path, "1.1.0"), RecordingReporter()
     before = contents(root)
     apply_patches(work(root, "1.1.0", report, cuda=True))
     after = contents(root)

@@ -1,4 +1,4 @@
-"""The doctor's door to the network: servers that answer, refuse, hang, or whose name nobody knows."""
+"""The doctor's network tests: servers that answer, refuse, hang, or have an unknown name."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The report of a tree that a real Ninja built, and what is said when something is missing."""
+"""The report of a tree that a real Ninja built, and its notes about missing data."""
 
 from __future__ import annotations
 

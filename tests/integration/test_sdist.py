@@ -1,4 +1,4 @@
-"""Source distributions of real checkouts: whole, built without git and without a network, or refused."""
+"""Source distributions of real checkouts: complete, buildable without git and network, or refused."""
 
 from __future__ import annotations
 

@@ -18,7 +18,7 @@ import pytest
 from tests.support import git_servers as gits
 from tests.support.capabilities import needs_git
 from tests.support.git_servers import ALL, NEXT, TAG, GitServer, git, silent
-from tests.support.sources import Said, act, content
+from tests.support.sources import RecordingReporter, act, content
 from torchbuild_tasks.errors import ArchiveRefused, SourceError, TreeBusy, UsageError
 from torchbuild_tasks.features.source import places
 
@@ -119,7 +119,7 @@ def test_one_fails_one_stalls_one_vanishes_and_all_are_had(
 ) -> None:
     monkeypatch.setenv("TORCHBUILD_STALL", "1")
     server.faults = {"one": ["fail"], "two": ["stall"], "deep": ["vanish"]}
-    said = Said()
+    said = RecordingReporter()
     root = Path(act(store, server.url, "get", TAG, said=said).checkouts[0].path)
     assert content(root)["changes"] == ""
     assert {note.partition(":")[0] for note in said.notes if "once more" in note} == set(ALL) - {ALL[2]}

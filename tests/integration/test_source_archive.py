@@ -9,7 +9,7 @@ import pytest
 
 from tests.support.capabilities import needs_git
 from tests.support.git_servers import git
-from tests.support.sources import Said
+from tests.support.sources import RecordingReporter
 from torchbuild_tasks.catalog import PinRow
 from torchbuild_tasks.errors import SourceError
 from torchbuild_tasks.features.source import archive
@@ -55,7 +55,7 @@ def task(folder: Path, wanted: tuple[str, ...]) -> tuple[Task, Path]:
     made = Task(
         request=request,
         facts=SimpleNamespace(windows=None),  # type: ignore[arg-type]
-        report=Said(),
+        report=RecordingReporter(),
         store=folder / "store",
         url="",
         config=(),

@@ -1,4 +1,4 @@
-"""`git switch` between versions in one checkout: what is rebuilt, what goes, what is asked for first."""
+"""`git switch` between versions in one checkout: rebuilds, removals, and questions."""
 
 from __future__ import annotations
 

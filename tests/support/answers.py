@@ -1,4 +1,4 @@
-"""Answers of a server without a network: an adapter of requests that says what a test wants said."""
+"""A server without a network: an adapter of requests that returns the responses of a test."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from requests.adapters import BaseAdapter
 from torchbuild_tasks.system.net.client import Net
 
 Answer = tuple[int, Mapping[str, str], bytes] | Exception
-"""(status, headers, body), or what is raised instead."""
+"""(status, headers, body), or an exception to raise."""
 
 
 class Scripted(BaseAdapter):
-    """Answers by a function of the request; `asked` are the requests so far."""
+    """Responds by a function of the request; `asked` are the requests so far."""
 
     def __init__(self, answer: Callable[[requests.PreparedRequest], Answer]) -> None:
         super().__init__()

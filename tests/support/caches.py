@@ -91,7 +91,7 @@ def environ_for(name: str, folder: Path, root: Path) -> dict[str, str]:
 
 
 def recc_environ(root: Path, program: str, **flags: str) -> dict[str, str]:
-    """What a plan with these flags (cache or distribute, an address) sets for recc."""
+    """Return the variables for recc of a plan with these flags (cache or distribute, an address)."""
     facts = linux_facts()
     facts = replace(facts, tools=(*facts.tools, replace(tool("recc", "1.4.30"), path=program)))
     facts = replace(facts, tree=replace(facts.tree, root=str(root)))
@@ -137,7 +137,7 @@ def ninja(root: Path, environ: Mapping[str, str], jobs: int = 2) -> subprocess.C
 
 
 def clean(root: Path) -> None:
-    """Away with everything that was compiled, so that all of it is asked for again."""
+    """Remove all outputs, so that everything is compiled again."""
     subprocess.run(["ninja", "-C", str(root / "build"), "-t", "clean"], capture_output=True, check=True)
 
 
@@ -147,7 +147,7 @@ def objects(root: Path) -> list[bytes]:
 
 
 def free_port() -> int:
-    """A port at which nobody listens."""
+    """Return a port without a listener."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return int(probe.getsockname()[1])
@@ -191,7 +191,7 @@ def casd(folder: Path) -> Iterator[tuple[int, subprocess.Popen[bytes]]]:
 
 
 def wait_for_port(port: int) -> None:
-    """Wait until somebody listens there."""
+    """Wait until a program listens at the port."""
     end = time.monotonic() + 20
     while True:
         with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), timeout=1):

@@ -1,4 +1,4 @@
-"""What this machine can do, each as a skip mark that names what is missing.
+"""The capabilities of this machine, each as a skip mark that names what is missing.
 
 @needs_symlinks
 def test_links(): ...
@@ -31,7 +31,7 @@ NEED: Final = "TORCHBUILD_TESTS_NEED"
 
 
 def needs(present: bool, capability: str) -> pytest.MarkDecorator:
-    """Return a mark that skips where the capability is not present, naming it and who brings it.
+    """Return a mark that skips if the capability is missing, naming it and its package.
 
     A machine that is there to try something says so in TORCHBUILD_TESTS_NEED (names with ; between
     them), and nothing is skipped for lack of that.
@@ -140,7 +140,7 @@ needs_winreg = needs(sys.platform == "win32", "Windows registry")
 
 
 def answers(*argv: str) -> bool:
-    """Whether a program does what it is told: to end with exit code 7. Wine's powershell.exe does nothing."""
+    """Say whether a program can end with exit code 7: wine's powershell.exe does nothing."""
     try:
         done = subprocess.run(argv, stdin=subprocess.DEVNULL, capture_output=True, timeout=120, check=False)
     except (OSError, subprocess.TimeoutExpired):

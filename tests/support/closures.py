@@ -10,7 +10,7 @@ from torchbuild_tasks.model.closure import Image, Symbol
 
 @dataclass
 class Values:
-    """Libraries by path, what they take and what they give; a library not named in `gives` gives all."""
+    """Libraries by path, with their imports and exports; a library not named in `gives` exports all."""
 
     images: Mapping[str, Image]
     takes: Mapping[str, Sequence[Symbol]] = field(default_factory=dict)

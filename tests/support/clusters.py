@@ -42,7 +42,7 @@ print(json.dumps({"rc": ninja.returncode, "jobs": number, **made}))
 
 @dataclass
 class ClusterOfHosts:
-    """They, those beside that have no part in it, and where the scheduler is."""
+    """The hosts of the cluster, other hosts, and the scheduler's address."""
 
     scheduler: Host
     servers: list[Host]
@@ -59,7 +59,7 @@ class ClusterOfHosts:
 
     @property
     def conf(self) -> Path:
-        """What joining left on the client."""
+        """Return the files of `cluster join` on the client."""
         folder = self.client.folder / ".config" / "torchbuild-tasks" / "cluster"
         return folder / f"client-of-{self.scheduler.address}-10600.conf"
 
@@ -72,7 +72,7 @@ class ClusterOfHosts:
         return self.client.start(log, *python, *words)
 
     def ended_build(self, process: subprocess.Popen[bytes], log: Path) -> dict[str, Any]:
-        """How it ended; what it said is in the log."""
+        """Return its exit code; its output is in the log."""
         code = process.wait(timeout=400)
         said = log.read_text("utf-8", "replace")
         assert code == 0, said
@@ -81,7 +81,7 @@ class ClusterOfHosts:
 
 
 def said(host: Host) -> str:
-    """What the program that runs on a host has said so far."""
+    """Return the output so far of the program on a host."""
     return (host.folder / "log").read_text("utf-8", "replace")
 
 

@@ -1,4 +1,4 @@
-"""cmd itself, for tests: write an env file, call it, and see what it leaves.
+"""Run the real cmd in tests: write an env file, call it, and read the resulting environment.
 
 What it leaves is written as JSON by a Python that cmd starts, which no code page touches.
 """
@@ -27,7 +27,7 @@ with open(sys.argv[1], "w") as file:
 
 
 class Done(NamedTuple):
-    """What cmd came to: exit code, both streams, and, if it got so far, what programs then get."""
+    """The result of cmd: exit code, both streams, and, if it got so far, the environment of programs."""
 
     rc: int
     out: str
@@ -37,7 +37,7 @@ class Done(NamedTuple):
 
 
 def hidden() -> int:
-    """The flag that gives a process a console of its own, which nobody sees."""
+    """Return the flag that gives a process an invisible console of its own."""
     if sys.platform == "win32":
         return subprocess.CREATE_NO_WINDOW
     return 0
@@ -52,7 +52,7 @@ def write(folder: Path, ops: Sequence[EnvOp], *, shell: str = "bat", checkout: s
 
 
 def run(folder: Path, *script: str, environ: Mapping[str, str | None] | None = None, flags: int = 0) -> Done:
-    """Run these lines and look at what they leave; a name with None is taken out beforehand."""
+    """Run these lines and return the result; a name with None is unset before."""
     dump, seen = folder / "dump.py", folder / "seen.json"
     dump.write_text(_DUMP, encoding="utf-8")
     seen.unlink(missing_ok=True)
@@ -85,7 +85,7 @@ def start(
 def after(
     folder: Path, *before: str, times: int = 1, environ: Mapping[str, str | None] | None = None
 ) -> Done:
-    """What is left once the env file in `folder` was called, `times` times."""
+    """Return the result after the env file in `folder` was called `times` times."""
     done = run(folder, *before, *[CALL] * times, environ=environ)
     assert done.rc == 0, done.err[-2_000:]
     return done

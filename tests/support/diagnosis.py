@@ -22,7 +22,7 @@ FOLDERS = (TESTS / "logs", TESTS / "ninja/logs")
 
 
 class Label(msgspec.Struct, frozen=True, kw_only=True):
-    """What a log says: the line of its first real error (0 for none), and the row that knows it.
+    """The expected diagnosis of a log: the line of its first real error (0 for none), and its row.
 
     `kind` is that of data/kinds.toml, `component` whose its subject is; "" where that was not asked.
     `also` are other lines that are as good an answer, `words` what is wrong, for a person.
@@ -43,7 +43,7 @@ class Label(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def labels(folder: Path = FOLDERS[0]) -> list[Label]:
-    """The labels that stand beside the logs of a folder."""
+    """Return the labels of the logs of a folder."""
     rows = tomllib.loads((folder / "labels.toml").read_text("utf-8"))["log"]
     return [Label(**{**row, "also": tuple(row.get("also", ()))}) for row in rows]
 
@@ -62,7 +62,7 @@ def machine(*, built: bool = True) -> Machine:
 
 
 def read(text: str | bytes) -> Reading:
-    """What a log of this text says."""
+    """Return the diagnosis of a log with this text."""
     scanner = LogScanner(book())
     data = text.encode() if isinstance(text, str) else text
     scanner.feed_block(data if data.endswith(b"\n") else data + b"\n")
@@ -70,5 +70,5 @@ def read(text: str | bytes) -> Reading:
 
 
 def read_file(path: Path) -> Reading:
-    """What a log on the disk says."""
+    """Return the diagnosis of a log file."""
     return diagnose_log(str(path), book(), machine())

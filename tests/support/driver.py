@@ -17,7 +17,7 @@ TORCHBUILD = (sys.executable, "-m", "torchbuild_tasks.fronts.console")
 
 
 class Run(msgspec.Struct, frozen=True, kw_only=True):
-    """How a command ended and what it said."""
+    """The exit code and the output of a command."""
 
     code: int
     out: str
@@ -48,7 +48,7 @@ def make_venv(folder: Path, *packages: str) -> Path:
 
 
 def environment(changes: Mapping[str, str] | None = None) -> dict[str, str]:
-    """The tests' environment without what would decide a build: active venvs and build variables."""
+    """Return the tests' environment without active venvs and build variables."""
     drop = ("VIRTUAL_ENV", "CONDA_PREFIX", "PYTHONPATH", "CC", "CXX", "MAX_JOBS")
     prefixes = ("USE_", "BUILD_", "CMAKE_", "PYTORCH_", "SKBUILD", "CUDA", "TORCH_", "NVCC_")
     kept = {k: v for k, v in os.environ.items() if k not in drop and not k.startswith(prefixes)}

@@ -11,7 +11,7 @@ SLOW: Final = 500
 
 
 def load_profile(slow: bool) -> None:
-    """Set what a property gets that says nothing itself.
+    """Set the number of examples of properties without a setting of their own.
 
     A quick run judges a change by the same values each time; the long runs look for new ones.
     """

@@ -5,10 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from tests.support.preflight import Said
+from tests.support.preflight import RecordingReporter
 
 
-class Telling(Said):
+class Telling(RecordingReporter):
     """A reporter that remembers its notes, and the output of the programs."""
 
     def __init__(self) -> None:

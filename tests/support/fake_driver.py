@@ -1,4 +1,4 @@
-"""A libcuda.so.1 of our own: the driver of a machine that has none, answering as it is told.
+"""A fake libcuda.so.1 for machines without a driver, with configured answers.
 
 FAKE_CODE is the answer of cuInit, FAKE_CUDA the CUDA it runs (13000). FAKE_AT names a function that
 fails (FAKE_HOW=999, an error), hangs (FAKE_HOW=hang) or crashes (FAKE_HOW=crash). The memory that it

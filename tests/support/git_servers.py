@@ -33,7 +33,7 @@ _GIT = ("git", "-c", "protocol.file.allow=always", "-c", "init.defaultBranch=mai
 
 
 def git(folder: Path, *words: str) -> str:
-    """Run git with settings of no user; what it prints."""
+    """Run git without the user's settings; return its output."""
     env = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
     done = subprocess.run(
         [*_GIT, *words], cwd=folder, env=env | _ENV, check=True, capture_output=True, text=True

@@ -17,7 +17,7 @@ CONFIG: Final = (
 
 
 def repository(folder: Path, **files: str) -> Git:
-    """A repository with one commit; `__` in a name stands for a dot."""
+    """A repository with one commit; `__` in a name is a dot."""
     folder.mkdir(parents=True, exist_ok=True)
     git = Git(folder=folder, config=CONFIG)
     git.run("init", "-q")
@@ -64,7 +64,7 @@ def _to_newest(git: Git) -> None:
 
 
 def contents(folder: Path) -> dict[str, str]:
-    """Every file of a checkout with its text, without git's own and what it ignores."""
+    """Return every file of a checkout with its text, without git's own and ignored ones."""
     return {
         path.relative_to(folder).as_posix(): path.read_text("utf-8")
         for path in sorted(folder.rglob("*"))

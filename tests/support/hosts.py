@@ -35,7 +35,7 @@ needs_bubblewrap = needs(has("bwrap"), "bubblewrap")
 
 
 class Host:
-    """One of them. Programs run in it by `argv`; what `start` started ends with the hosts."""
+    """One host. Programs run in it by `argv`; those of `start` end with the hosts."""
 
     def __init__(self, name: str, number: int, folder: Path) -> None:
         self.name, self.folder = name, folder
@@ -71,7 +71,7 @@ class Host:
         )
 
     def start(self, log: Path, *words: str | Path) -> subprocess.Popen[bytes]:
-        """Start one that goes on, what it says into a file."""
+        """Start a program in the background, with its output in a file."""
         with log.open("wb") as out:
             process = subprocess.Popen(
                 self.argv(*words), env=self.environ, stdout=out, stderr=out, stdin=subprocess.DEVNULL

@@ -94,7 +94,7 @@ def inside(group: Path, *argv: str) -> list[str]:
 
 
 def build(folder: Path, ninja: str, jobs: int, ours: bool) -> dict[str, float]:
-    """Build, with the jobserver or with -jN; returns exit code, seconds, and what was held."""
+    """Build, with the jobserver or with -jN; return exit code, seconds, and the suspended time."""
     start = time.monotonic()
     if not ours:
         rc = subprocess.run(

@@ -1,4 +1,4 @@
-"""Facts of machines that do not exist, for tests of what is decided from them."""
+"""Facts of imaginary machines, for tests of decisions."""
 
 from __future__ import annotations
 
@@ -112,7 +112,7 @@ def settings(values: Mapping[str, Any] | None = None, variables: Mapping[str, st
 
 
 def ask(facts: Facts | None = None, said: Settings | None = None, **flags: Any) -> Question:
-    """What is decided from: these facts (else the workstation), settings and flags."""
+    """Return a question of these facts (else the workstation), settings and flags."""
     return Question(BuildRequest(**flags), facts or linux_facts(), load_catalog(), said or Settings())
 
 
@@ -134,7 +134,7 @@ def plan_of_question(question: Question) -> BuildPlan:
 
 
 def built(facts: Facts | None = None, result: str = "ok", **flags: Any) -> Facts:
-    """The same machine after a build with these flags; what was installed stands in its first Python."""
+    """Return the machine after a build with these flags, installed in its first Python."""
     facts = facts or linux_facts()
     inputs = dict(plan_of(facts, **flags).inputs)
     first = replace(facts.pythons[0], torch_from=facts.tree.root)
@@ -169,7 +169,7 @@ def request_of(verb: str, **values: Any) -> BuildRequest:
 
 
 def example(name: str, verb: str = "build") -> Any:
-    """A value that the flag takes; what an action may be is up to the verb."""
+    """Return a value that the flag accepts; actions depend on the verb."""
     if name == "action":
         return next(iter(request_class(verb).actions))
     (flag,) = [flag for flag in dataclasses.fields(request_class(verb)) if flag.name == name]
@@ -181,7 +181,7 @@ def example(name: str, verb: str = "build") -> Any:
 
 
 def spelled(name: str, value: Any, verb: str = "build") -> list[str]:
-    """The words that give a flag this value; an action, and what a verb is about, is a word of its own."""
+    """Return the words that set a field: a flag with its value, or a positional word."""
     if name == "action" or name in request_class(verb).positionals:
         return [str(value)]
     word = flag_name(name)
@@ -192,7 +192,7 @@ def spelled(name: str, value: Any, verb: str = "build") -> list[str]:
 
 
 def actions(verb: str) -> dict[str, Any]:
-    """The fields without which a verb does not know what to do, and a value for each."""
+    """Return the required fields of a verb, with a value for each."""
     asked = request_class(verb)
     if asked.positionals:
         return {field: f"some.{field}" for field in asked.positionals}

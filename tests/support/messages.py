@@ -41,13 +41,13 @@ def sites(tree: ast.AST, errors: frozenset[str]) -> Iterator[ast.Call]:
 
 
 def name_of(call: ast.Call) -> str:
-    """Return the last word of what is called."""
+    """Return the last name of the called function."""
     function = call.func
     return function.attr if isinstance(function, ast.Attribute) else getattr(function, "id", "")
 
 
 def texts(call: ast.Call) -> list[ast.expr]:
-    """Return the arguments that hold words of their own; the others hand on what is worded elsewhere."""
+    """Return the arguments with literal text; others pass on text from elsewhere."""
     given = [*call.args, *(each.value for each in call.keywords)]
     return [each for each in given if any(_is_words(part) for part in ast.walk(each))]
 
@@ -59,7 +59,7 @@ def _is_words(node: ast.AST) -> bool:
 
 
 def error_classes() -> frozenset[str]:
-    """Return the names of the errors that a person can be told."""
+    """Return the names of the errors that are shown to users."""
     tree = ast.parse((ROOT / PACKAGE / "errors.py").read_text("utf-8"))
     return frozenset(node.name for node in tree.body if isinstance(node, ast.ClassDef))
 
@@ -82,7 +82,7 @@ def shown(value: Any) -> str:
 
 
 class _Watched(ast.NodeTransformer):
-    """Hand what each place makes to `__met__`, which hands it back."""
+    """Wrap the text of each place in `__met__`, which records and returns it."""
 
     def __init__(self, path: str, errors: frozenset[str]) -> None:
         self._path, self._errors = path, errors
@@ -134,7 +134,7 @@ if folder := os.environ.get(_FOLDER):
 
 
 def pytest_sessionfinish() -> None:
-    """Leave what this process met."""
+    """Write the texts that this process recorded."""
     if folder := os.environ.get(_FOLDER):
         Path(folder, f"{os.getpid()}.json").write_text(json.dumps(_met), "utf-8")
 

@@ -1,4 +1,4 @@
-"""NVIDIA's archives of nvcc 12.4.131, made again of what Debian and the package index have of it.
+"""NVIDIA's archives of nvcc 12.4.131, rebuilt from the packages of Debian and the package index.
 
 The archives themselves lie on a host that not every test machine reaches. Debian's package
 has the same programs, at other places; NVIDIA's wheels have the headers and the libraries.
@@ -124,7 +124,7 @@ def _package(path: Path, wanted: frozenset[str]) -> Iterator[tuple[str, bytes]]:
 
 
 def _folder(root: Path) -> dict[str, bytes]:
-    """The files of a part of a wheel, without what only Python wants."""
+    """Return the files of a part of a wheel, without those for Python."""
     every = (path for path in root.rglob("*") if path.is_file() and path.name != "__init__.py")
     return {path.relative_to(root).as_posix(): path.read_bytes() for path in every}
 

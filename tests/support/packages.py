@@ -1,4 +1,4 @@
-"""Who brings a tool that tests look for: the text of their skips, and what `.ci/run` installs.
+"""The packages of tools that tests need: for the text of skips, and for `.ci/run`.
 
 python3 -m tests.support.packages      the Debian packages that bring what is missing here
 

@@ -37,7 +37,7 @@ _FOUND: Final = re.compile(
 
 
 class Block(NamedTuple):
-    """A block of a page, with what the comments before it say."""
+    """A block of a page, with the conditions in the comments before it."""
 
     line: int
     language: str

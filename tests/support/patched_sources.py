@@ -91,7 +91,7 @@ def lay_out(root: Path, version: str = "1.13.0a0", *, crlf: bool = False) -> Pat
 
 
 def contents(root: Path) -> dict[str, bytes]:
-    """Every file of the source, without what this tool keeps there and git's own."""
+    """Return every file of the source, without this tool's and git's own."""
     files = (path for path in (root / "aten").rglob("*") if path.is_file())
     return {path.relative_to(root).as_posix(): path.read_bytes() for path in files}
 

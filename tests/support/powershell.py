@@ -1,4 +1,4 @@
-"""PowerShell's grammar, as tree-sitter has it: what a script says, where no PowerShell can run it."""
+"""Parse PowerShell scripts by tree-sitter's grammar, where there is no PowerShell to run them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A pre-flight without the rest of a build: its work, what it says, and the real programs it may need."""
+"""A pre-flight without the rest of a build: its work, its messages, and the real programs it needs."""
 
 from __future__ import annotations
 
@@ -43,11 +43,11 @@ NVCC = _newest_nvcc()
 needs_nvcc = needs(bool(NVCC), "nvcc")
 
 
-class Said:
-    """A reporter that keeps what is said and agrees to nothing."""
+class RecordingReporter:
+    """A reporter that records messages and agrees to nothing."""
 
     def stream(self) -> Sink:
-        """Nobody reads it."""
+        """Ignore it."""
         return io.BytesIO()
 
     def __init__(self) -> None:
@@ -109,9 +109,9 @@ def ledger_of(request: BuildRequest, facts: Facts, plan: BuildPlan, tree: Path) 
     return Ledger(manifest, tree, tree / "build", patterns(load_catalog(), plan.era), redact)
 
 
-def run(tree: Path, what: Preflight | None, environ: Mapping[str, str] | None = None) -> Said:
+def run(tree: Path, what: Preflight | None, environ: Mapping[str, str] | None = None) -> RecordingReporter:
     """Run the stage for a checkout `tree`."""
-    request, facts, catalog, said = BuildRequest(), linux_facts(), load_catalog(), Said()
+    request, facts, catalog, said = BuildRequest(), linux_facts(), load_catalog(), RecordingReporter()
     plan = replace(plan_of(facts), source=str(tree), build_dir=str(tree / "build"), preflight=what)
     ledger = ledger_of(request, facts, plan, tree)
     work = Work(

@@ -1,4 +1,4 @@
-"""What a record of a run of the tests says; `runs` writes it. Imports nothing that a bare Python lacks."""
+"""The record of a run of the tests; `runs` writes it. Imports nothing that a bare Python lacks."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ ENDS: Final = ("passed", "failed", "skipped")
 
 @dataclass(frozen=True)
 class Past:
-    """What a record says."""
+    """The content of a record."""
 
     ended: dict[str, str]  # the id of a test -> the last way it ended
     open: tuple[str, ...]  # what began and did not end
@@ -19,7 +19,7 @@ class Past:
 
 
 def read_record(file: Path) -> Past:
-    """Return what the record says; one that is not there says nothing. A line cut short is not a line."""
+    """Parse the record; a missing one is empty. A truncated line is ignored."""
     ended: dict[str, str] = {}
     began: dict[str, None] = {}
     code: int | None = None

@@ -24,7 +24,7 @@ from torchbuild_tasks.system.process import Sink
 
 
 @dataclass
-class Said:
+class RecordingReporter:
     """A reporter that keeps what it is told."""
 
     notes: list[str] = field(default_factory=list)
@@ -70,7 +70,7 @@ def act(
     ref: str | None = None,
     folder: Path | None = None,
     *,
-    said: Said | None = None,
+    said: RecordingReporter | None = None,
     mirrors: tuple[tuple[str, str], ...] = (),
     needs: Callable[[Path], Callable[[str], bool]] = everything,
     **flags: Any,
@@ -79,7 +79,7 @@ def act(
     task = Task(
         request=BuildRequest(action=action, ref=ref, **flags),
         facts=machines.linux_facts(),
-        report=said or Said(),
+        report=said or RecordingReporter(),
         store=store,
         url=url,
         config=git_settings(mirrors),

@@ -15,8 +15,8 @@ from torchbuild_tasks.build.jobserver.tokens import MemoryState, Orders, Running
 HANG = 20.0  # a guard, not a measure
 
 
-class Nobody:
-    """Processes of which one compiler runs, or none, and which remembers who was held."""
+class FakeProcesses:
+    """Processes with one running compiler or none, which record the suspended ones."""
 
     def __init__(self, *running: Running) -> None:
         self.running, self.held = list(running), [frozenset[int]()]
@@ -37,8 +37,8 @@ def until(true: Callable[[], bool]) -> None:
         time.sleep(0.01)
 
 
-class Says:
-    """A policy that says what it is told to say."""
+class FixedPolicy:
+    """A policy with configured decisions."""
 
     def __init__(self, tokens: int) -> None:
         self.orders = Orders(tokens=tokens, wait=0.01)
@@ -47,7 +47,9 @@ class Says:
         return self.orders
 
 
-def made(scratch: Path, policy: Says, processes: Nobody, most: int = 4) -> tuple[Served, Tokens]:
+def made(
+    scratch: Path, policy: FixedPolicy, processes: FakeProcesses, most: int = 4
+) -> tuple[Served, Tokens]:
     pool = Tokens(scratch)
     return Served(most, pool, policy, MemoryState, processes), pool  # type: ignore[arg-type]
 
@@ -56,15 +58,15 @@ ONE = Running(1, 1.0, 100, 100)
 
 
 def test_the_first_tokens_are_there_before_the_build_starts(scratch: Path) -> None:
-    with serve(4, policy=Says(3), look=MemoryState, folder=scratch) as served:
+    with serve(4, policy=FixedPolicy(3), look=MemoryState, folder=scratch) as served:
         assert served.environment({})["MAKEFLAGS"].startswith(" --jobserver-auth=")
         assert served._out == 3
     assert list(scratch.iterdir()) == []
 
 
 def test_free_tokens_are_taken_back_and_given_again(scratch: Path) -> None:
-    policy = Says(4)
-    served, pool = made(scratch, policy, Nobody(ONE))
+    policy = FixedPolicy(4)
+    served, pool = made(scratch, policy, FakeProcesses(ONE))
     served.start()
     assert pool.free() == 4
     policy.orders = Orders(tokens=1, wait=0.01)
@@ -77,8 +79,8 @@ def test_free_tokens_are_taken_back_and_given_again(scratch: Path) -> None:
 
 
 def test_tokens_that_died_with_a_client_are_given_again_once_nothing_runs(scratch: Path) -> None:
-    processes = Nobody(ONE)
-    served, pool = made(scratch, Says(4), processes)
+    processes = FakeProcesses(ONE)
+    served, pool = made(scratch, FixedPolicy(4), processes)
     served.start()
     assert pool.take(0.0) and pool.take(0.0)
     time.sleep(0.1)
@@ -90,8 +92,8 @@ def test_tokens_that_died_with_a_client_are_given_again_once_nothing_runs(scratc
 
 
 def test_a_token_that_is_taken_a_moment_before_its_job_is_seen_is_not_given_twice(scratch: Path) -> None:
-    processes = Nobody()
-    served, pool = made(scratch, Says(4), processes)
+    processes = FakeProcesses()
+    served, pool = made(scratch, FixedPolicy(4), processes)
     served.start()
     time.sleep(1.2)  # as while Ninja loads its files
     assert pool.take(0.0)
@@ -106,7 +108,7 @@ def test_a_token_that_is_taken_a_moment_before_its_job_is_seen_is_not_given_twic
 
 
 def test_suspended_processes_continue_at_the_end(scratch: Path) -> None:
-    processes, policy = Nobody(ONE), Says(4)
+    processes, policy = FakeProcesses(ONE), FixedPolicy(4)
     policy.orders = Orders(tokens=4, hold=frozenset({1}), wait=0.01)
     served, pool = made(scratch, policy, processes)
     served.start()
@@ -120,7 +122,7 @@ def test_when_it_breaks_the_build_goes_on_with_all_tokens(
     scratch: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(threading, "excepthook", lambda _: None)
-    processes, policy = Nobody(ONE), Says(1)
+    processes, policy = FakeProcesses(ONE), FixedPolicy(1)
     served, pool = made(scratch, policy, processes)
     policy.orders = Orders(tokens=1, hold=frozenset({1}), wait=0.01)
     served.start()

@@ -1,4 +1,4 @@
-"""The policy of the jobserver: its properties, and whole builds in numbers."""
+"""The policy of the jobserver: its properties, and simulated builds."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def test_more_memory_is_never_fewer_tokens(
 
 @given(room=BYTES, typical=st.integers(1, 1 << 40), held=st.integers(0, 63))
 def test_what_was_just_given_is_kept_when_nothing_changes(room: int, typical: int, held: int) -> None:
-    """No flapping: asked again with what it said, it says the same."""
+    """No flapping: with its own decision as input, it decides the same."""
     once = wanted(state(room), cores=64, out=held, reserve=0, typical=typical)
     assert wanted(state(room), cores=64, out=once, reserve=0, typical=typical) == once
 
@@ -120,7 +120,7 @@ def test_tools_that_are_no_compilers_teach_nothing() -> None:
 
 
 def test_what_a_job_takes_is_learned_from_the_time_that_it_ran() -> None:
-    """100 MiB for three seconds and 500 for one are 200 on average; held seconds do not count."""
+    """100 MiB for three seconds and 500 for one are 200 on average; suspended seconds do not count."""
     policy = TokenPolicy(cores=8, reserve=GIB, largest=2 * GIB)
     assert policy.typical == 256 * MIB
     clock = 0.0

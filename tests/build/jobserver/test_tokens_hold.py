@@ -1,4 +1,4 @@
-"""Which compiles are held: never the largest, never one that waits, and only those that grow."""
+"""Which compiles are suspended: never the largest, never a waiting one, and only those that grow."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def running(*sizes: int) -> list[Running]:
 def test_one_active_process_always_runs(
     running: list[Running], free: int, largest: int, likely: int, growth: dict[int, float], spare: int
 ) -> None:
-    """The largest of those that work is never held, and nobody who waits for another is."""
+    """The largest active process is never suspended, nor one that waits for another."""
     held = to_hold(running, free, largest=largest, likely=likely, growth=growth, spare=spare)
     working = {job.pid: job for job in running if not job.idle}
     assert held <= working.keys()
@@ -48,7 +48,7 @@ def test_one_active_process_always_runs(
 def test_what_is_not_suspended_grows_less_than_is_left(
     running: list[Running], free: int, largest: int, growth: dict[int, float]
 ) -> None:
-    """Beside what the largest may need, until the next look; so the largest gets what it needs."""
+    """In addition to the largest one's need until the next look, which is reserved for it."""
     held = to_hold(running, free, largest=largest, likely=largest, growth=growth, spare=0)
     working = sorted((job for job in running if not job.idle), key=lambda job: (-job.size, job.started))
     grows = sum(growth.get(job.pid, 0) for job in working[1:] if job.pid not in held)

@@ -1,4 +1,4 @@
-"""Shared caches that answer, refuse, talk nonsense or say nothing: asked over real sockets."""
+"""Shared caches that answer, refuse, send garbage or nothing, over real sockets."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A shared cache that is gone is said once; one that only stumbles is not."""
+"""A lost shared cache is reported once; a single failure is not."""
 
 from __future__ import annotations
 

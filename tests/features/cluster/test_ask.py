@@ -1,4 +1,4 @@
-"""Schedulers that answer, refuse, talk nonsense or say nothing: asked over real sockets."""
+"""Schedulers that answer, refuse, send garbage or nothing, over real sockets."""
 
 from __future__ import annotations
 

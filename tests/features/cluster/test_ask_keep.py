@@ -1,4 +1,4 @@
-"""Files with tokens: whole, for one user's eyes, and refused when they hold something else."""
+"""Files with tokens: complete, private to one user, and refused with another content."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What --distribute comes to: how many jobs, and one line for everything that stands in its way."""
+"""The decision about --distribute: the number of jobs, and one line for each obstacle."""
 
 from __future__ import annotations
 

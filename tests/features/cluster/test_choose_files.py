@@ -1,4 +1,4 @@
-"""The files of sccache's distribution: TOML that says what was asked, whatever stands in a path."""
+"""The files of sccache's distribution: correct TOML for any path."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A clone of one ref of a real repository: whole or not there."""
+"""A clone of one ref of a real repository: complete or absent."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What --with builds: which release or folder, by which command, and what is said of it."""
+"""The companions of --with: the release or folder, the command, and the findings."""
 
 from __future__ import annotations
 

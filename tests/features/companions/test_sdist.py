@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from packaging.requirements import Requirement
 
-from tests.support.preflight import Said
+from tests.support.preflight import RecordingReporter
 from torchbuild_tasks.errors import SourceError
 from torchbuild_tasks.features.companions import sdist
 from torchbuild_tasks.features.companions.sdist import choose_sdist, fetch_sdist, read_page
@@ -76,7 +76,7 @@ def companion(root: Path, requirement: str) -> Companion:
     return Companion(name="my-ext", version="", folder=str(root / "my-ext"), requirement=requirement, argv=())
 
 
-class Reporter(Said):
+class Reporter(RecordingReporter):
     def transfer(self, name: str, done: int, total: int | None) -> None: ...
 
 

@@ -1,4 +1,4 @@
-"""What runs containers here, and what a container is told of the machine."""
+"""The container engines, and the facts of the machine for a container."""
 
 from __future__ import annotations
 

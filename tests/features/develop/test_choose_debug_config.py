@@ -1,4 +1,4 @@
-"""The entries for VS Code on each system, and what is said to stand in the way."""
+"""The entries for VS Code on each system, and the findings."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A list of somebody's file gets entries, and every other byte stays."""
+"""A list in a user's file gets entries, and every other byte is kept."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which hosts are asked, and what is said about how they answered."""
+"""The tested hosts, and the findings about their answers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The doctor's findings as a whole: nothing said twice, the verdict on all of them."""
+"""All findings of the doctor: no duplicates, and the verdict."""
 
 from __future__ import annotations
 

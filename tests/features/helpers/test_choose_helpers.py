@@ -1,4 +1,4 @@
-"""Which helpers a plan takes, what they export, and what is said of them."""
+"""The helpers of a plan, their variables, and the findings."""
 
 from __future__ import annotations
 

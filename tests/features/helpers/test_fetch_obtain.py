@@ -25,7 +25,7 @@ from torchbuild_tasks.values import replace
 
 @dataclass
 class World:
-    """A server's folder, a store and a checkout; `notes` is what a person was told."""
+    """A server's folder, a store and a checkout; `notes` are the messages to the user."""
 
     root: Path
     notes: list[str] = field(default_factory=list)

@@ -1,4 +1,4 @@
-"""A manifest is read whole or refused with the reason."""
+"""A manifest is read completely or refused with the reason."""
 
 from __future__ import annotations
 

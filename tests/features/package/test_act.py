@@ -1,4 +1,4 @@
-"""Wheels written: whole, right, or not at all."""
+"""Wheels are written completely and correctly, or not at all."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.sources import Said
+from tests.support.sources import RecordingReporter
 from tests.support.wheels import make_wheel, wrong_members
 from torchbuild_tasks.catalog import load_catalog
 from torchbuild_tasks.errors import ArchiveRefused, PackageRefused
@@ -33,7 +33,7 @@ def order(out: Path, kind: str = "wheel", **columns: object) -> act.Order:
 
 
 def make(path: Path, wanted: act.Order) -> act.Package:
-    return act.make_package(look_at_wheel(path), wanted, load_catalog(), Said())
+    return act.make_package(look_at_wheel(path), wanted, load_catalog(), RecordingReporter())
 
 
 @pytest.fixture

@@ -1,4 +1,4 @@
-"""Patches are applied whole or not at all, remembered, and taken back, whatever happened in between."""
+"""Patches are applied completely or not at all, recorded, and undone, whatever happened in between."""
 
 from __future__ import annotations
 

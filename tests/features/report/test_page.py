@@ -1,4 +1,4 @@
-"""The page: whole without a script, and nothing in a name becomes markup."""
+"""The page: complete without a script, and no name becomes markup."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A checkout gets its name when it is whole, and carries a note of what it is."""
+"""A checkout is renamed when it is complete, and has a note about its origin."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A toolkit is put together whole or not at all, of parts that agree."""
+"""A toolkit is assembled completely or not at all, from consistent parts."""
 
 from __future__ import annotations
 

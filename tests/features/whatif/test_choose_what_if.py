@@ -1,4 +1,4 @@
-"""`plan --what-if`: what may be asked, which steps it is reckoned from, and what is said."""
+"""`plan --what-if`: the conditions, the simulated steps, and the notes."""
 
 from __future__ import annotations
 
