@@ -15,7 +15,7 @@ from typing import Any, NoReturn
 
 import pytest
 
-from tests.support import runs, skips
+from tests.support import early, runs, skips
 from tests.support.everywhere import is_same_everywhere
 from tests.support.examples import load_profile
 
@@ -28,6 +28,8 @@ for name in ("SIGINT", "SIGHUP"):
         signal.signal(number, signal.default_int_handler if name == "SIGINT" else signal.SIG_DFL)
 
 
+# A file of which every test is an integration test: with `-m "not integration"` it need not be read.
+ALL_REAL = re.compile(r"^pytestmark = (?:\[\s*)?pytest\.mark\.integration\b", re.MULTILINE)
 SLOW_SECONDS = 3600  # the bound of a long test; that of every other is `timeout` in pyproject.toml
 
 
@@ -36,6 +38,10 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
     if not (collection_path.name.startswith("test_") and collection_path.suffix == ".py"):
         return None
     if runs.has_none(config, collection_path):
+        return True
+    if config.getoption("markexpr") == "not integration" and ALL_REAL.search(
+        collection_path.read_text("utf-8")
+    ):
         return True
     windows = sys.platform == "win32" and not config.getoption("--slow")
     return True if windows and is_same_everywhere(collection_path) else None
@@ -71,9 +77,10 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 @pytest.hookimpl(tryfirst=True)
-def pytest_collection() -> None:
+def pytest_collection(session: pytest.Session) -> None:
     """Ten thousand tests are a million values that live to the end: no collection looks at them."""
     gc.disable()
+    early.import_in_turn(session.config, lambda file: pytest_ignore_collect(file, session.config))
 
 
 def pytest_collection_finish() -> None:

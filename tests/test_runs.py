@@ -15,6 +15,7 @@ import pytest
 
 from tests.conftest import SLOW_SECONDS
 from tests.support.capabilities import needs_posix_paths
+from tests.support.early import rotated
 from tests.support.packages import DEBIAN, ELSEWHERE, OF_CI, without
 from tests.support.record import Past, read_record
 from tests.windows.watch import STILL, STILL_SLOW
@@ -96,6 +97,23 @@ def test_only_what_is_left_or_was_skipped_is_run(tmp_path: Path) -> None:
         done = pytest_of(tmp_path, "-n0", "-v", option, "record")
         assert "collected 7 items / 6 deselected / 1 selected" in done.stdout
         assert ("1 passed" if option == "--only-skipped" else "1 failed") in done.stdout
+
+
+@pytest.mark.integration
+def test_a_file_of_integration_tests_alone_is_not_read_where_none_is_asked_for(tmp_path: Path) -> None:
+    head = "import pytest\npytestmark = [\n    pytest.mark.integration,\n]\n"
+    (tmp_path / "test_other.py").write_text(f"{head}raise AssertionError('this file is read')\n", "utf-8")
+    text = "import pytest\ndef test_right(): ...\n@pytest.mark.integration\ndef test_wrong(): assert 0\n"
+    done = pytest_of(tmp_path, "-n0", "-m", "not integration", text=text)
+    assert (done.returncode, "1 passed, 1 deselected" in done.stdout) == (0, True), done.stdout
+    assert "this file is read" in pytest_of(tmp_path, "-n0", text=text).stdout
+
+
+def test_each_worker_begins_with_files_of_its_own() -> None:
+    files = [Path(f"test_{number}.py") for number in range(5)]
+    orders = [rotated(files, number, 3) for number in range(3)]
+    assert [order[0] for order in orders] == [files[0], files[1], files[3]]
+    assert all(sorted(order) == files for order in orders)
 
 
 @pytest.mark.integration

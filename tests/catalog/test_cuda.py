@@ -9,6 +9,7 @@ import pytest
 from packaging.specifiers import SpecifierSet
 from packaging.version import Version
 
+from tests.support.for_each import for_each
 from torchbuild_tasks.catalog import ArchRow, CudaRow, CudaTorchRow, FamilyRow, GpuRow, load_catalog
 from torchbuild_tasks.catalog.match import admits
 
@@ -24,7 +25,7 @@ def number(capability: str) -> tuple[int, int]:
     return int(major), int(minor)
 
 
-@pytest.mark.parametrize("row", CATALOG.cuda, ids=lambda row: row.version)
+@for_each(CATALOG.cuda, lambda row: row.version)
 def test_toolkit_rows(row: CudaRow) -> None:
     assert len(Version(row.version).release) == 2
     assert row.source
@@ -77,7 +78,7 @@ def torch_id(row: CudaTorchRow) -> str:
     return f"{row.torch}-{row.cuda}"
 
 
-@pytest.mark.parametrize("row", CATALOG.cuda_torch, ids=torch_id)
+@for_each(CATALOG.cuda_torch, torch_id)
 def test_torch_rows(row: CudaTorchRow) -> None:
     for specifier in (row.torch, row.cuda, row.cudnn):
         SpecifierSet(specifier)
@@ -90,7 +91,7 @@ def test_torch_rows(row: CudaTorchRow) -> None:
     assert not (row.best and row.refuse)
 
 
-@pytest.mark.parametrize("series", SERIES)
+@for_each(SERIES, str)
 def test_every_torch_has_one_best_toolkit_which_every_row_takes(series: str) -> None:
     rows = [row for row in CATALOG.cuda_torch if admits(row.torch, series)]
     (best,) = [row.best for row in rows if row.best]
@@ -117,7 +118,7 @@ def span(text: str) -> tuple[int, int]:
     return int(first, 16), int(last or first, 16)
 
 
-@pytest.mark.parametrize("row", CATALOG.gpu, ids=lambda row: row.chip)
+@for_each(CATALOG.gpu, lambda row: row.chip)
 def test_gpu_rows(row: GpuRow) -> None:
     assert CAPABILITY.fullmatch(row.capability)
     assert row.capability[-1].isdigit()
@@ -148,7 +149,7 @@ def test_the_family_of_a_chip_has_a_name() -> None:
     assert {row.family for row in CATALOG.gpu} <= {row.name for row in CATALOG.family}
 
 
-@pytest.mark.parametrize("row", CATALOG.family, ids=lambda row: f"{row.name}-{row.torch}")
+@for_each(CATALOG.family, lambda row: f"{row.name}-{row.torch}")
 def test_family_rows(row: FamilyRow) -> None:
     SpecifierSet(row.torch)
     assert row.source
@@ -182,7 +183,7 @@ def knows(series: str, capability: str) -> bool:
     return any(not row.torch or admits(row.torch, series) is True for row in rows)
 
 
-@pytest.mark.parametrize("row", CATALOG.arch, ids=lambda row: f"{row.capability}{row.cuda}")
+@for_each(CATALOG.arch, lambda row: f"{row.capability}{row.cuda}")
 def test_arch_rows(row: ArchRow) -> None:
     for specifier in (row.torch, row.build, row.cuda):
         SpecifierSet(specifier)

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from tests.support.diagnosis import book
 from tests.support.examples import examples
+from tests.support.for_each import for_each
 from tests.support.steps import steps
 from torchbuild_tasks.catalog import FailureRow, failures
 from torchbuild_tasks.catalog.failures import anchors
@@ -99,7 +100,7 @@ def adversaries(row: FailureRow, pattern: str, size: int) -> list[str]:
     return [(piece * (size // max(1, len(piece)) + 1))[:size] for piece in filter(None, pieces)]
 
 
-@pytest.mark.parametrize("row", [row for row in book().rows if row.patterns], ids=lambda row: row.id)
+@for_each([row for row in book().rows if row.patterns], lambda row: row.id)
 def test_the_work_on_a_line_grows_as_the_line_does(row: FailureRow) -> None:
     """Three times the line: at most six times the steps, or two a letter. A bad pattern takes nine times."""
     for pattern in row.patterns:

@@ -9,6 +9,7 @@ import pytest
 from packaging.specifiers import SpecifierSet
 
 from tests.support.diagnosis import book, machine, read
+from tests.support.for_each import for_each
 from tests.support.machines import linux_facts, with_tree
 from torchbuild_tasks.catalog import FailureRow, KindRow, load_catalog
 from torchbuild_tasks.catalog.failures import FailureBook, fitting_rows
@@ -35,7 +36,7 @@ def test_rows_are_distinct() -> None:
     assert all(re.fullmatch(r"[\w.-]+", name) for name in ids), "an anchor of a page"
 
 
-@pytest.mark.parametrize("row", ROWS, ids=lambda row: row.id)
+@for_each(ROWS, lambda row: row.id)
 def test_a_row_says_what_it_has_to(row: FailureRow) -> None:
     assert row.cause.endswith((".", "}")), "a sentence"
     assert row.fix, "something to do"
@@ -46,7 +47,7 @@ def test_a_row_says_what_it_has_to(row: FailureRow) -> None:
     assert bool(row.patterns) == bool(row.samples), "a pattern without a sample proves nothing"
 
 
-@pytest.mark.parametrize("row", ROWS, ids=lambda row: row.id)
+@for_each(ROWS, lambda row: row.id)
 def test_the_names_in_a_row_are_known(row: FailureRow) -> None:
     groups = max((re.compile(pattern).groups for pattern in row.patterns), default=0)
     for sentence in (row.cause, *row.fix, *row.command):
@@ -60,7 +61,7 @@ def test_the_names_in_a_row_are_known(row: FailureRow) -> None:
         assert all(int(number) <= groups for number in re.findall(r"\{(\d)\}", sentence))
 
 
-@pytest.mark.parametrize("row", WITH_SAMPLES, ids=lambda row: row.id)
+@for_each(WITH_SAMPLES, lambda row: row.id)
 def test_a_sample_is_matched_by_its_own_row_first_and_explained_without_gaps(row: FailureRow) -> None:
     for sample in row.samples:
         reading = read(sample)
@@ -72,7 +73,7 @@ def test_a_sample_is_matched_by_its_own_row_first_and_explained_without_gaps(row
         assert told.command or not row.command or "{" in row.command[-1]
 
 
-@pytest.mark.parametrize("row", [row for row in ROWS if row.near], ids=lambda row: row.id)
+@for_each([row for row in ROWS if row.near], lambda row: row.id)
 def test_what_only_looks_alike_is_not_matched(row: FailureRow) -> None:
     for near in row.near:
         assert row.id not in [hit.row.id for hit in book().look_up(near)]
@@ -86,7 +87,7 @@ HARMLESS = [
 ]
 
 
-@pytest.mark.parametrize("row", WITH_SAMPLES, ids=lambda row: row.id)
+@for_each(WITH_SAMPLES, lambda row: row.id)
 def test_a_message_that_is_only_quoted_is_no_failure(row: FailureRow) -> None:
     sample = row.samples[0].split("\n")[-1].strip()
     log = "".join(f"{form.format(sample)}\n[4/9] Building CXX object b.o\n" for form in HARMLESS)
@@ -97,7 +98,7 @@ EVERY: tuple[FailureRow | KindRow, ...] = (*ROWS, *load_catalog().kind)
 WITH_COMMAND = [row for row in EVERY if row.command]
 
 
-@pytest.mark.parametrize("row", WITH_COMMAND, ids=lambda row: row.id)
+@for_each(WITH_COMMAND, lambda row: row.id)
 def test_a_command_is_one_of_ours(row: FailureRow | KindRow) -> None:
     for sentence in row.command:
         words = shlex.split(re.sub(r"\{[^{}]*(?:\{\d\})?[^{}]*\}", "1", sentence))

@@ -12,6 +12,7 @@ from packaging.requirements import Requirement
 from packaging.specifiers import SpecifierSet
 from packaging.version import Version
 
+from tests.support.for_each import for_each
 from torchbuild_tasks.catalog import (
     TABLES,
     CheckRow,
@@ -80,7 +81,7 @@ def test_no_table_is_empty() -> None:
     assert all(getattr(CATALOG, table) for table in TABLES)
 
 
-@pytest.mark.parametrize("row", CATALOG.torch, ids=lambda row: row.version)
+@for_each(CATALOG.torch, lambda row: row.version)
 def test_torch_rows(row: TorchRow) -> None:
     assert len(Version(row.version).release) == 2
     for specifier in (row.python, row.gcc, row.cmake):
@@ -109,7 +110,7 @@ def test_every_era_and_mode_has_an_entry() -> None:
         assert [row for row in CATALOG.entry if (row.era, row.mode) == (era, mode)]
 
 
-@pytest.mark.parametrize("row", CATALOG.entry, ids=lambda row: f"{row.era}-{row.mode}-{row.torch}")
+@for_each(CATALOG.entry, lambda row: f"{row.era}-{row.mode}-{row.torch}")
 def test_entry_rows(row: EntryRow) -> None:
     assert row.era in ERAS
     assert row.mode in (*MODES, "configure")
@@ -117,7 +118,7 @@ def test_entry_rows(row: EntryRow) -> None:
     SpecifierSet(row.torch)
 
 
-@pytest.mark.parametrize("row", CATALOG.preset, ids=lambda row: row.name + row.os)
+@for_each(CATALOG.preset, lambda row: row.name + row.os)
 def test_preset_rows(row: PresetRow) -> None:
     assert row.build_type in BUILD_TYPES
     assert row.disk > 0
@@ -133,7 +134,7 @@ def test_every_switch_of_a_preset_has_its_reason() -> None:
     assert wanted == rows
 
 
-@pytest.mark.parametrize("row", CATALOG.variable, ids=lambda row: row.name + row.era + row.torch)
+@for_each(CATALOG.variable, lambda row: row.name + row.era + row.torch)
 def test_variable_rows(row: VariableRow) -> None:
     assert row.era in ("", *ERAS)
     assert row.needs in ("nothing", "build", "reconfigure", "clean")
@@ -152,7 +153,7 @@ def test_variable_rows_are_unique() -> None:
     assert len(keys) == len(set(keys))
 
 
-@pytest.mark.parametrize("row", CATALOG.check, ids=lambda row: f"{row.check}-{row.key}")
+@for_each(CATALOG.check, lambda row: f"{row.check}-{row.key}")
 def test_check_rows(row: CheckRow) -> None:
     assert row.because
     assert bool(row.key) == bool(row.wanted not in ("", "{places}") or row.variable)
@@ -161,7 +162,7 @@ def test_check_rows(row: CheckRow) -> None:
     row.wanted.format_map(dict.fromkeys(promises, ""))
 
 
-@pytest.mark.parametrize("row", CATALOG.output, ids=lambda row: row.era + row.pattern)
+@for_each(CATALOG.output, lambda row: row.era + row.pattern)
 def test_output_rows(row: OutputRow) -> None:
     assert row.era in ("", *ERAS)
     assert row.what
@@ -238,7 +239,7 @@ def test_helper_rows_are_distinct() -> None:
     assert len(ids) == len(set(ids))
 
 
-@pytest.mark.parametrize("row", HELPERS, ids=helper_id)
+@for_each(HELPERS, helper_id)
 def test_helper_rows(row: HelperRow) -> None:
     Version(row.version)
     SpecifierSet(row.torch)
@@ -253,7 +254,7 @@ def test_helper_rows(row: HelperRow) -> None:
     assert bool(row.cuda) == bool(row.configuration) == (row.name == "magma")
 
 
-@pytest.mark.parametrize("row", [row for row in HELPERS if row.urls], ids=helper_id)
+@for_each([row for row in HELPERS if row.urls], helper_id)
 def test_downloaded_helpers(row: HelperRow) -> None:
     files = {url.rpartition("/")[2] for url in row.urls}
     assert len(files) == 1, "all addresses are of one file"
@@ -267,7 +268,7 @@ def test_downloaded_helpers(row: HelperRow) -> None:
     assert row.unpack == "file" or file.endswith(ENDINGS[row.unpack])
 
 
-@pytest.mark.parametrize("row", [row for row in HELPERS if row.project], ids=helper_id)
+@for_each([row for row in HELPERS if row.project], helper_id)
 def test_wheel_helpers(row: HelperRow) -> None:
     assert row.unpack == "zip", "a wheel is a zip"
     assert re.fullmatch(TAGS[row.os, row.arch], row.tag)
@@ -283,7 +284,7 @@ def test_wheel_helpers(row: HelperRow) -> None:
         assert value.startswith(f"{{folder}}/{folder}")
 
 
-@pytest.mark.parametrize("row", HELPERS, ids=helper_id)
+@for_each(HELPERS, helper_id)
 def test_helper_paths_stay_inside_and_are_written_one_way(row: HelperRow) -> None:
     exported = (*row.set.values(), *row.prepend.values(), *row.check[:1])
     for text in (*exported, *row.check[1:], *row.holds):
@@ -321,7 +322,7 @@ def test_no_helper_row_is_hidden_by_a_newer_one() -> None:
     assert {key: versions for key, versions in same.items() if len(versions) > 1} == {}
 
 
-@pytest.mark.parametrize("series", [row.version for row in CATALOG.torch])
+@for_each([row.version for row in CATALOG.torch], str)
 def test_every_torch_series_gets_exactly_one_mkl_on_windows(series: str) -> None:
     rows = [row for row in HELPERS if row.os == "windows" and row.needed == "build"]
     names = {row.name for row in rows if admits(row.torch, series)}

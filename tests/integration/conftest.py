@@ -4,24 +4,50 @@ from __future__ import annotations
 
 import os
 import shutil
+import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from filelock import FileLock
 
 from tests.support import visual_studio
 from tests.support.caches import install_cache
 from tests.support.capabilities import skip_without
-from tests.support.driver import make_venv
+from tests.support.driver import copy_venv, make_venv, torchbuild
+from tests.support.sample import materialise
+
+WANTED = (
+    *("scikit-build-core>=1.0", "build", "setuptools>=70.1,<80", "wheel", "numpy", "cmake<4", "ninja"),
+    *("pyyaml", "typing_extensions", "filelock", "sympy", "networkx", "jinja2", "fsspec", "requests", "six"),
+)
 
 
 @pytest.fixture(scope="session")
-def target(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The Python that gets torch: a venv of the user's, complete for both eras."""
-    wanted = ["scikit-build-core>=1.0", "build", "setuptools>=70.1,<80", "wheel", "numpy", "cmake<4", "ninja"]
-    wanted += ["pyyaml", "typing_extensions", "filelock", "sympy", "networkx", "jinja2", "fsspec"]
-    return make_venv(tmp_path_factory.mktemp("target") / "venv", *wanted)
+def target(tmp_path_factory: pytest.TempPathFactory, shared_ccache: Path) -> Path:
+    """The Python that gets torch: a venv of the user's, complete for both eras.
+
+    Of several workers one makes it, and builds once with it: what it compiles then, byte code and objects,
+    each of them would compile for itself. The others wait for that, and copy it.
+    """
+    folder = tmp_path_factory.mktemp("target") / "venv"
+    if "PYTEST_XDIST_WORKER" not in os.environ or sys.platform == "win32":
+        return make_venv(folder, *WANTED)
+    model = shared_ccache.parent / "target-model"
+    with FileLock(shared_ccache.parent / "target-model.lock"):
+        if not model.exists():
+            build_once(make_venv(model, *WANTED), tmp_path_factory.mktemp("once"))
+    return copy_venv(model, folder)
+
+
+def build_once(python: Path, folder: Path) -> None:
+    """Build the sample and uninstall its torch; how that goes, the tests say."""
+    tree = materialise(folder / "minitorch")
+    environ = {"HOME": str(folder), "TORCHBUILD_STATE": str(folder / "state")}
+    torchbuild("build", "--source", tree, "--python", python, "--yes", environ=environ)
+    argv = [str(python), "-m", "pip", "uninstall", "-q", "-y", "torch"]
+    subprocess.run(argv, check=False, capture_output=True)
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -54,8 +80,8 @@ def able(tmp_path: Path) -> dict[str, str]:
 
 
 @pytest.fixture(scope="session", autouse=True)
-def shared_ccache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """One ccache for all builds of a run, since most of them compile the same files.
+def shared_ccache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """One ccache for all builds of a run, since most of them compile the same files; its folder.
 
     A machine without ccache gets PyPI's, for builds alone: what is tested of ccache itself is skipped there.
     """
@@ -67,7 +93,7 @@ def shared_ccache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
         missing = sys.platform == "linux" and not shutil.which("ccache")
         if missing and (program := install_cache("ccache", tmp_path_factory.mktemp("ccache"))):
             patch.setenv("PATH", str(Path(program).parent), prepend=os.pathsep)
-        yield
+        yield folder / "ccache"
 
 
 @pytest.fixture(scope="session")

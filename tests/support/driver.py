@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 import sysconfig
@@ -45,6 +46,19 @@ def make_venv(folder: Path, *packages: str) -> Path:
     pip = [sys.executable, "-m", "pip", "--python", str(python), "install", "-q", "--no-compile"]
     subprocess.run([*pip, "pip", *packages], check=True)
     return python
+
+
+def copy_venv(model: Path, folder: Path) -> Path:
+    """Copy a venv by links to its files, which pip replaces and never writes into; its Python is returned."""
+    shutil.copytree(model, folder, symlinks=True, copy_function=os.link)
+    for program in (folder / "bin").iterdir():
+        data = program.read_bytes() if not program.is_symlink() else b""
+        if data.startswith(b"#!") and os.fsencode(model) in data:
+            mode = program.stat().st_mode
+            program.unlink()
+            program.write_bytes(data.replace(os.fsencode(model), os.fsencode(folder)))
+            program.chmod(mode)
+    return in_venv(folder, "python")
 
 
 def environment(changes: Mapping[str, str] | None = None) -> dict[str, str]:

@@ -57,11 +57,13 @@ class Job:
 
 def ramp(part: float, low: float, high: float) -> float:
     """From 0 at `low` to 1 at `high`."""
-    return min(1.0, max(0.0, (part - low) / (high - low)))
+    if part <= low:
+        return 0.0
+    return 1.0 if part >= high else (part - low) / (high - low)
 
 
 class Outcome(msgspec.Struct, frozen=True, kw_only=True):
-    """Simulated seconds, and the least room there ever was; `died` when it was less than none."""
+    """Simulated seconds, and the least room there ever was; where it is less than none, it ended there."""
 
     seconds: float
     least: int
@@ -123,6 +125,8 @@ def _run(todo: list[Job], limit: int, parallel: int, policy: TokenPolicy | None)
     while waiting or running:
         room = limit - sum(job.size for job in running)
         least = min(least, room)
+        if least < 0:
+            break
         if policy and clock >= next_look:
             state = MemoryState(available=limit * 4, limit=limit, used=limit - room)
             for job in running:

@@ -9,6 +9,7 @@ import re
 import pytest
 
 from tests.support.diagnosis import machine, read
+from tests.support.for_each import for_each
 from torchbuild_tasks.catalog import KindRow, load_catalog
 from torchbuild_tasks.features.diagnosis.answer import answer
 from torchbuild_tasks.features.diagnosis.block import Line
@@ -156,7 +157,7 @@ ABOUT = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("row", CATALOG.kind, ids=lambda row: row.id)
+@for_each(CATALOG.kind, lambda row: row.id)
 def test_a_kind_has_words_where_nothing_else_is_known(row: KindRow) -> None:
     kind = Kind(row=row, program="it", line=Line(1, "", "x says"), groups={})
     assert answer(kind, machine()).cause

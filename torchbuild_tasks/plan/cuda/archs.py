@@ -267,9 +267,10 @@ def is_known(question: Question, code: Capability, column: Literal["torch", "bui
 
 def is_tegra(question: Question, wanted: Capability) -> bool:
     """Say whether only Jetson boards have a capability, under any of its names."""
+    word = str(wanted)
     boards = {row.capability for row in question.catalog.board}
-    names = {row.renamed for row in question.catalog.arch if row.capability == str(wanted)}
-    return bool({str(wanted), *names} & boards)
+    names = {row.renamed for row in question.catalog.arch if row.capability == word}
+    return bool({word, *names} & boards)
 
 
 def missing_devices(

@@ -19,7 +19,7 @@ from torchbuild_tasks.plan.env_files import encode
 from torchbuild_tasks.plan.make import make_plan
 from torchbuild_tasks.values import replace
 
-GOLDEN = Path(__file__).parents[1] / "golden"
+GOLDEN = Path(__file__).parent / "golden"
 PROGRAMS = r"C:\Program Files\NVIDIA GPU Computing Toolkit\CUDA"
 
 

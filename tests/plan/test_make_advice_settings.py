@@ -69,7 +69,7 @@ MEANT = re.compile(r"Did you mean ([A-Z][A-Z_0-9]+)\?")
 OLD = re.compile(r"([A-Za-z]\w+) is ")
 OPEN = re.compile(r"…|^(PATH|FOLDER|N|VERSION|TYPE|NAME)$|=(FOLDER|PATH)$")
 # Where another finding is quoted in it, or what is to be left out.
-# So does what names a Python that is installed first, which test_advice_machine follows.
+# So does what names a Python that is installed first, which test_make_advice_machine follows.
 QUOTED = re.compile(
     r"--[a-z-]+ on the command line| in place of --cpu|python install \S+, and name it: --python \S+"
 )
