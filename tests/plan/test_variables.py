@@ -237,3 +237,20 @@ def test_a_flag_that_does_nothing_in_this_build_is_told_of(flags: dict[str, Any]
     assert finding.status == "warn"
     assert f"--{name.replace('_', '-')} {value} does nothing" in finding.text
     assert not statuses(check_variables(ask(said=settings(flags))), "device")
+
+
+@pytest.mark.parametrize(
+    "flags",
+    [
+        {"cuda": True, "arch": "8.0", "set": ("TORCH_CUDA_ARCH_LIST=9.0",)},
+        {"jobs": 4, "set": ("MAX_JOBS=8",)},
+        {"toolset": "14.38", "set": ("CMAKE_GENERATOR_TOOLSET_VERSION=14.29",)},
+    ],
+)
+def test_a_flag_and_a_set_that_say_different_things_are_refused(flags: dict[str, Any]) -> None:
+    findings = [f for f in plan_of(**flags).findings if "contradict each other" in f.text]
+    assert [f.status for f in findings] == ["error"]
+    name, _, _ = flags["set"][0].partition("=")
+    same = next(value for field, value in flags.items() if field not in ("set", "cuda"))
+    alike = plan_of(**{**flags, "set": (f"{name}={same}",)})
+    assert not [f for f in alike.findings if "contradict" in f.text]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from typing import Final
 
 from torchbuild_tasks.catalog import Catalog
 from torchbuild_tasks.catalog.match import preset_rows, variable_row
@@ -17,6 +18,13 @@ from torchbuild_tasks.values import replace
 DECIDED_APART = frozenset(
     ("CC", "CXX", "CMAKE_BUILD_TYPE", "CMAKE_GENERATOR", "DEBUG", "MAX_JOBS", "REL_WITH_DEB_INFO")
 )
+
+# A flag, and the variable that says the same.
+SAID_TWICE: Final = {
+    "arch": "TORCH_CUDA_ARCH_LIST",
+    "jobs": "MAX_JOBS",
+    "toolset": "CMAKE_GENERATOR_TOOLSET_VERSION",
+}
 
 
 def is_off(value: str | None) -> bool:
@@ -52,6 +60,7 @@ def check_variables(question: Question) -> tuple[Finding, ...]:
     findings += [
         *check_values(question),
         _check_device(question),
+        *_check_twice(question),
         *_check_idle(question),
         *check_build_type(question),
         _check_version_pair(question),
@@ -102,6 +111,15 @@ def _check_device(question: Question) -> Finding | None:
             text = f"{name} and --set USE_CUDA={wanted} contradict each other"
             return Finding(id="device", status="error", text=text, fix="Give one of them.")
     return None
+
+
+def _check_twice(question: Question) -> Iterator[Finding]:
+    """Report a flag and a --set that say different things of the same: which one is meant is not known."""
+    for field, name in SAID_TWICE.items():
+        given, said = question.given(field), decide(question, name)
+        if given and said and given[1] == said.source == "flag" and str(given[0]) != said.value:
+            text = f"{flag_name(field)} {given[0]} and --set {name}={said.value} contradict each other"
+            yield Finding(id="variable", status="error", text=text, fix="Give one of them.")
 
 
 def _check_idle(question: Question) -> Iterator[Finding]:

@@ -16,6 +16,11 @@ from torchbuild_tasks.text.words import as_word
 _NEEDED_COMPAT: Final = parse_version("3.8.1")
 # conda's environments by name lie in the folder that it is installed in itself.
 _NAMED: Final = re.compile(r"(.+)[\\/]envs[\\/][^\\/]+")
+# Where its installers put it, so that a path tells of one that is neither active nor on PATH.
+_USUAL: Final = re.compile(
+    r"(.*[\\/](?:(?:ana|mini)?conda\d?|mini(?:forge|mamba)\d?|mambaforge|micromamba))(?:[\\/]|$)",
+    re.IGNORECASE,
+)
 _SEARCHED: Final = ("LD_LIBRARY_PATH", "LIBRARY_PATH", "CPATH", "C_INCLUDE_PATH", "CPLUS_INCLUDE_PATH")
 
 
@@ -37,6 +42,8 @@ def _conda_prefixes(view: View) -> dict[str, bool]:
     own = view.python.prefix if view.python and view.python.environment == "conda" else None
     folders = [python.prefix for python in view.facts.pythons if python.environment == "conda"]
     folders.append(view.health.environ.get("CONDA_PREFIX"))
+    entries = (entry for name in _SEARCHED for entry in _entries(view, name))
+    folders += [usual[1] for entry in entries if (usual := _USUAL.match(entry))]
     folders += [named[1] for folder in folders if folder and (named := _NAMED.fullmatch(folder))]
     return {folder: folder == own for folder in folders if folder}
 
