@@ -223,6 +223,14 @@ def test_variables_are_listed_by_name() -> None:
     assert len(names) == len(set(names))
 
 
+def test_a_use_cuda_that_is_no_word_of_cmakes_is_said_once_and_asks_for_no_toolkit() -> None:
+    """CMake's if() takes a word that it does not know for false."""
+    plan = plan_of(linux_facts(environ={"USE_CUDA": "maybe"}))
+    told = [finding for finding in plan.findings if finding.status in ("warn", "error")]
+    assert [(finding.id, finding.status) for finding in told] == [("variable", "warn")]
+    assert "USE_CUDA=maybe" in told[0].text
+
+
 def test_cuda_contradicts_cuda_switched_off() -> None:
     finding = found(check_variables(ask(cuda=True, set=("USE_CUDA=0",))), "device")
     assert finding.status == "error"

@@ -9,7 +9,7 @@ from torchbuild_tasks.catalog import Catalog
 from torchbuild_tasks.catalog.match import preset_rows, variable_row
 from torchbuild_tasks.model import Choice, EnvOp, Finding
 from torchbuild_tasks.options import BuildRequest, flag_name
-from torchbuild_tasks.plan.names import FALSE_WORDS, check_values, unread
+from torchbuild_tasks.plan.names import FALSE_WORDS, check_values, is_switch_word, unread
 from torchbuild_tasks.plan.question import DEFAULT_PRESET, LAYERS, Question
 from torchbuild_tasks.plan.settings import Settings, split_assignment
 from torchbuild_tasks.values import replace
@@ -116,7 +116,8 @@ def _check_device(question: Question) -> Finding | None:
 def _check_twice(question: Question) -> Iterator[Finding]:
     """Report a flag and a --set that say different things of the same: which one is meant is not known."""
     for field, name in SAID_TWICE.items():
-        given, said = question.given(field), decide(question, name)
+        given = question.given(field)
+        said = decide(question, name)
         if given and said and given[1] == said.source == "flag" and str(given[0]) != said.value:
             text = f"{flag_name(field)} {given[0]} and --set {name}={said.value} contradict each other"
             yield Finding(id="variable", status="error", text=text, fix="Give one of them.")
@@ -159,10 +160,10 @@ def _check_version_pair(question: Question) -> Finding | None:
 def is_cuda(question: Question) -> bool:
     """Say whether CUDA is built: --cuda, USE_CUDA, torchbuild.toml or the preset say so.
 
-    An empty USE_CUDA is false for CMake.
+    An empty USE_CUDA is false for CMake, and so is a word that it does not know.
     """
     asked = decide(question, "USE_CUDA")
-    return asked is not None and asked.value != "" and not is_off(asked.value)
+    return asked is not None and is_switch_word(asked.value) and not is_off(asked.value)
 
 
 def may_be_cuda(

@@ -162,9 +162,9 @@ def check_cudas(view: View) -> Findings:
         for entry in _entries(view, name):
             other = next((t for t in toolkits if any(_inside(entry, p) for p in (t.path, *t.aliases))), None)
             if used and other and other.version != used.version:
-                text = f"{name} leads to CUDA {other.version} ({entry}), and the build uses {used.version}"
+                text = f"{name} leads to {other.name} ({entry}), and the build uses {used.name}"
                 findings += one_finding(
-                    "cudas", "warn", text, f"unset {name}, or --cuda-toolkit {other.version}"
+                    "cudas", "warn", text, f"unset {name}, or --cuda-toolkit {other.path}"
                 )
     if findings:
         return tuple(findings)
