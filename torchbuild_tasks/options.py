@@ -170,7 +170,7 @@ class BuildRequest:
     )
     reproducible: bool = flag(
         "with --mode wheel: make the same bytes from the same commit and tools, anywhere and at any time",
-        verbs=("plan", "env", "build"),
+        verbs=("doctor", "plan", "env", "build"),
         default=False,
     )
     what_if: str | None = flag(
@@ -273,7 +273,7 @@ class BuildRequest:
     )
     no_patches: bool = flag(
         "apply no patches to the source",
-        verbs=("plan", "build", "bisect"),
+        verbs=("doctor", "plan", "build", "bisect"),
         default=False,
     )
     patches: bool = flag(
@@ -319,7 +319,7 @@ class BuildRequest:
 
     mirror: str | None = flag(
         "download from a mirror: OLD=NEW prefixes, or one NEW for everything",
-        verbs=("doctor", "build", "helpers", "replay", "bisect"),
+        verbs=(*PLANNING, "helpers"),
         metavar="URL",
     )
     registry: tuple[str, ...] = flag(
@@ -332,7 +332,7 @@ class BuildRequest:
     installer: str | None = flag(
         "program that makes venvs and installs packages: auto uses uv if it is installed, and pip if uv "
         "fails (default: auto)",
-        verbs=("doctor", "plan", "build"),
+        verbs=PLANNING,
         metavar="NAME",
         choices=INSTALLERS,
     )
@@ -360,7 +360,7 @@ class BuildRequest:
     )
     wheels: str | None = flag(
         "folder of wheels to install Python packages from first (with --offline: only from it)",
-        verbs=("doctor", "plan", "build"),
+        verbs=PLANNING,
         metavar="FOLDER",
     )
     require_hashes: bool = flag("refuse downloads without a known hash", verbs=FETCHING, default=False)

@@ -18,6 +18,13 @@ def test_names_of_a_debian(tmp_path: Path) -> None:
     assert host.distribution == "Debian GNU/Linux 12 (bookworm)"
 
 
+def test_what_a_system_is_made_from(tmp_path: Path) -> None:
+    release = 'PRETTY_NAME="Zorin OS 17.2"\nID=zorin\nID_LIKE="ubuntu debian"\n'
+    host = look_at_host(machine(tmp_path, files={"/etc/os-release": release}))
+    assert host.like == ("zorin", "ubuntu", "debian")
+    assert look_at_host(machine(tmp_path, files={"/etc/os-release": "ID=arch\n"})).like == ("arch",)
+
+
 @pytest.mark.parametrize("text", ["NAME=x\n", "PRETTY_NAME=\n", ""])
 def test_a_nameless_system(tmp_path: Path, text: str) -> None:
     assert look_at_host(machine(tmp_path, files={"/etc/os-release": text})).distribution is None

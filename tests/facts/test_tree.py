@@ -8,7 +8,7 @@ import pytest
 
 from tests.facts.fakes import link, machine, windows_machine, write
 from tests.support.capabilities import needs_enforced_permissions, needs_symlinks
-from torchbuild_tasks.facts.tree import look_at_tree
+from torchbuild_tasks.facts.tree import look_at_tree, look_at_version
 
 ROOT = "/src/pytorch"
 CHECKOUT = {
@@ -107,6 +107,7 @@ def test_before_1_4_setup_py_says_the_version(tmp_path: Path) -> None:
     door = machine(tmp_path, files={**checkout(without="version.txt"), f"{ROOT}/setup.py": text})
     tree = look_at_tree(door, ROOT)
     assert (tree.problem, tree.version, tree.era) == (None, "1.1.0a0", "setuptools")
+    assert look_at_version(ROOT, door) == "1.1.0a0"
     assert (look_at_tree(door, "/src").problem or "").endswith("; its folder pytorch is one")
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.machines import linux_facts, plan_of, python, settings, tree, with_tree
+from tests.support.machines import found, linux_facts, plan_of, python, settings, tree, with_tree
 from torchbuild_tasks.model import BuildPlan, Facts, Library, TreeReads
 
 CONDA = python(executable="/env/bin/python", prefix="/env", environment="conda")
@@ -41,8 +41,23 @@ def test_without_any_there_is_a_word_and_the_advice_works() -> None:
 
 def test_one_that_is_named_is_looked_for() -> None:
     assert blas(plan_of(with_blas(OPEN), set=("BLAS=OpenBLAS",))) == ("", "open", [])
-    assert blas(plan_of(with_blas(OPEN), set=("BLAS=MKL",))) == ("", "mkl", ["warn"])
     assert blas(plan_of(with_blas(MKL, OPEN), set=("BLAS=Eigen", "WITH_BLAS=open")))[0] == "OpenBLAS"
+
+
+def test_one_that_is_named_and_not_here_is_refused_and_the_advice_names_what_brings_it() -> None:
+    """Dependencies.cmake of 1.11 to 2.4 has find_package(OpenBLAS REQUIRED), and the same of MKL."""
+    plan = plan_of(with_blas(OPEN), set=("BLAS=MKL",))
+    assert blas(plan) == ("", "mkl", ["error"])
+    assert "--with-helper mkl" in found(plan.findings, "blas").fix
+    assert blas(plan_of(with_blas(OPEN), set=("BLAS=MKL",), with_helper=("mkl",))) == ("", "mkl", [])
+    missing = plan_of(with_blas(MKL), set=("BLAS=OpenBLAS",))
+    assert "apt install libopenblas-dev" in found(missing.findings, "blas").fix
+
+
+def test_one_that_no_release_knows_is_refused_also_where_the_checkout_was_not_read() -> None:
+    plan = plan_of(with_tree(with_blas(OPEN), reads=None), set=("BLAS=Goto",))
+    assert "OpenBLAS" in found(plan.findings, "variable").text
+    assert plan.verdict == "refuse"
 
 
 def test_one_that_nobody_looks_for_is_said_to_be_so() -> None:

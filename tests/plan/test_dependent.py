@@ -8,6 +8,7 @@ import pytest
 
 from tests.support.cuda import cuda_facts, gpu, toolkit
 from tests.support.machines import ask, linux_facts, plan_of, settings, tree, with_tree
+from tests.support.windows import windows_facts
 from torchbuild_tasks.model import BuildPlan, Finding, Host, Switch, TreeReads
 from torchbuild_tasks.plan.dependent import _State
 from torchbuild_tasks.values import replace
@@ -130,3 +131,15 @@ def test_a_device_that_nothing_is_planned_for_is_told_of(name: str) -> None:
     assert finding.status == "warn"
     assert f"{name}=1" in finding.text
     assert not told(plan_of(linux_facts(environ={name: "0"})))
+
+
+@pytest.mark.parametrize("needs", ["USE_DISTRIBUTED", ""])
+def test_what_cmake_switches_off_on_windows_is_off_whatever_its_own_condition_says(needs: str) -> None:
+    """CMakeLists.txt itself sets USE_TENSORPIPE to off there, behind its option."""
+    switches = (*READS.switches, Switch(name="USE_TENSORPIPE", default="ON", needs=needs, place="x"))
+    reads = replace(READS, names=(*READS.names, "USE_TENSORPIPE"), switches=switches)
+    facts = with_tree(windows_facts(), reads=reads)
+    (finding,) = told(plan_of(facts, set=("USE_TENSORPIPE=1",)))
+    assert (finding.status, "needs Linux" in finding.text) == ("error", True)
+    assert told(plan_of(with_tree(linux_facts(), reads=reads), set=("USE_TENSORPIPE=1",))) == []
+    assert told(plan_of(facts)) == []

@@ -170,7 +170,7 @@ PLAIN: dict[str, tuple[Facts, str, str]] = {
     "-march of this one": (linux_facts(environ={"CXXFLAGS": "-march=x86-64-v3"}), "ok", ""),
     "a generator of Windows": (
         linux_facts(environ={"CMAKE_GENERATOR": "Visual Studio 17 2022"}),
-        "warn",
+        "refuse",
         "CMAKE_GENERATOR",
     ),
     "DEBUG beside another type": (

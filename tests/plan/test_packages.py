@@ -119,3 +119,20 @@ def test_a_gcc_that_the_system_has_no_package_of_comes_from_elsewhere(
     distribution: str, majors: tuple[int, ...], line: str
 ) -> None:
     assert how_to_install_gcc(of(distribution), CATALOG, majors) == line
+
+
+@pytest.mark.parametrize(
+    ("like", "command"),
+    [
+        (("tuxedo", "ubuntu", "debian"), "sudo apt install g++"),
+        (("ultramarine", "fedora"), "sudo dnf install gcc-c++"),
+        (("circle", "rhel", "centos", "fedora"), "sudo dnf install gcc-c++"),
+        (("artix", "arch"), "sudo pacman -S gcc"),
+        (("gecko", "opensuse-tumbleweed", "opensuse", "suse"), "sudo zypper install gcc-c++"),
+        (("postmarketos", "alpine"), "sudo apk add g++"),
+        (("gentoo",), "the package of this system for g++"),
+    ],
+)
+def test_a_system_that_no_row_names_goes_by_what_it_is_made_from(like: tuple[str, ...], command: str) -> None:
+    facts = linux_facts(host=Host(os="linux", arch="x86_64", distribution="Some OS 1", like=like))
+    assert how_to_install(facts, load_catalog(), "g++") == command

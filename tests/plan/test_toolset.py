@@ -124,9 +124,15 @@ def refused(facts: Facts, **flags: Any) -> tuple[str, str]:
 
 
 def test_none_installed_says_where_was_looked_and_what_to_install() -> None:
-    text, fix = refused(machine(toolset(T44, cl=None)))
+    text, fix = refused(machine(toolset(T44), visual_studios=(studio(vcvarsall=None),)))
     assert "vswhere.exe" in text
     assert "Microsoft.VisualStudio.Workload.VCTools" in fix
+
+
+def test_one_for_other_processors_only_names_the_part_that_it_lacks() -> None:
+    text, fix = refused(machine(toolset(T44, cl=None)))
+    assert f"MSVC {T44}" in text and "x64" in text
+    assert "Microsoft.VisualStudio.Component.VC.Tools.x86.x64" in fix
 
 
 def test_none_that_fits_cuda_names_the_component_to_add() -> None:

@@ -223,6 +223,14 @@ def test_variables_are_listed_by_name() -> None:
     assert len(names) == len(set(names))
 
 
+def test_a_use_cuda_that_is_no_word_of_cmakes_is_said_once_and_asks_for_no_toolkit() -> None:
+    """CMake's if() takes a word that it does not know for false."""
+    plan = plan_of(linux_facts(environ={"USE_CUDA": "maybe"}))
+    told = [finding for finding in plan.findings if finding.status in ("warn", "error")]
+    assert [(finding.id, finding.status) for finding in told] == [("variable", "warn")]
+    assert "USE_CUDA=maybe" in told[0].text
+
+
 def test_cuda_contradicts_cuda_switched_off() -> None:
     finding = found(check_variables(ask(cuda=True, set=("USE_CUDA=0",))), "device")
     assert finding.status == "error"
@@ -237,3 +245,20 @@ def test_a_flag_that_does_nothing_in_this_build_is_told_of(flags: dict[str, Any]
     assert finding.status == "warn"
     assert f"--{name.replace('_', '-')} {value} does nothing" in finding.text
     assert not statuses(check_variables(ask(said=settings(flags))), "device")
+
+
+@pytest.mark.parametrize(
+    "flags",
+    [
+        {"cuda": True, "arch": "8.0", "set": ("TORCH_CUDA_ARCH_LIST=9.0",)},
+        {"jobs": 4, "set": ("MAX_JOBS=8",)},
+        {"toolset": "14.38", "set": ("CMAKE_GENERATOR_TOOLSET_VERSION=14.29",)},
+    ],
+)
+def test_a_flag_and_a_set_that_say_different_things_are_refused(flags: dict[str, Any]) -> None:
+    findings = [f for f in plan_of(**flags).findings if "contradict each other" in f.text]
+    assert [f.status for f in findings] == ["error"]
+    name, _, _ = flags["set"][0].partition("=")
+    same = next(value for field, value in flags.items() if field not in ("set", "cuda"))
+    alike = plan_of(**{**flags, "set": (f"{name}={same}",)})
+    assert not [f for f in alike.findings if "contradict" in f.text]

@@ -73,10 +73,10 @@ class SwitchRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
 class VariableRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A variable, or a pattern of names, that a PyTorch build reads.
 
-    `needs` says what an existing build tree needs when it changes. `refused` gives the
-    reason why it must not be in the environment of a build. `kind` and `values` say what it may
-    be: a switch (on or off), a whole number (`count`) or one above 0, a version, a word that leads to
-    nothing, options of compilers, or one of these words in any case, `windows` only there.
+    `needs` says what an existing build tree needs when it changes. `refused` gives the reason why it must not
+    be in the environment of a build. `kind` and `values` say what it may be: a switch (on or off), a whole
+    number (`count`) or one above 0, a version, a word that leads to nothing, options of compilers, or one of
+    these words in any case, `windows` only there; with `stops` a build ends at any other.
     """
 
     name: str
@@ -87,6 +87,7 @@ class VariableRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     kind: Literal["", "switch", "number", "count", "version", "word", "flags"] = ""
     values: tuple[str, ...] = ()
     windows: tuple[str, ...] = ()
+    stops: bool = False
     source: str = ""
 
 
@@ -418,13 +419,14 @@ class LinkerRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
 class InstallerRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The command that installs `{package}` on distributions whose name begins with one of these.
 
-    `names` are packages (as in packages.toml) that this one calls otherwise than others with its manager.
-    `gcc` are the majors of GCC (PEP 440) that it has a package of ("" where no row says so), `more` commands
-    that bring other majors.
+    Whoever is made from one of `like` (identifiers of os-release) does so, too. `names` are packages (as
+    in packages.toml) that this one calls otherwise than others with its manager. `gcc` are the majors of
+    GCC (PEP 440) that it has a package of ("" for unknown), `more` commands that bring other majors.
     """
 
     distributions: tuple[str, ...]
     command: str
+    like: tuple[str, ...] = ()
     names: Mapping[str, str] = msgspec.field(default_factory=dict)
     gcc: str = ""
     more: Mapping[str, str] = msgspec.field(default_factory=dict)

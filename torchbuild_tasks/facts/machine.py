@@ -29,6 +29,7 @@ def look_at_host(probe: Probe) -> Host:
         os=_SYSTEMS.get(uname.system, uname.system),
         arch=_ARCHS.get(machine, machine),
         distribution=_distribution(probe),
+        like=_like(probe),
         kernel=uname.release,
         libc=None if probe.windows else probe.glibc() or _musl(probe),
     )
@@ -43,12 +44,21 @@ def _distribution(probe: Probe) -> str | None:
         from torchbuild_tasks.facts.windows import windows_name
 
         return windows_name(probe)
+    return _os_release(probe).get("PRETTY_NAME") or None
+
+
+def _os_release(probe: Probe) -> dict[str, str]:
+    """Return what os-release(5) says; nothing on Windows."""
+    if probe.windows:
+        return {}
     text = probe.read("/etc/os-release") or probe.read("/usr/lib/os-release") or ""
-    for line in text.splitlines():
-        name, _, value = line.partition("=")
-        if name.strip() == "PRETTY_NAME":
-            return value.strip().strip("\"'") or None
-    return None
+    lines = (line.partition("=") for line in text.splitlines())
+    return {name.strip(): value.strip().strip("\"'") for name, _, value in lines}
+
+
+def _like(probe: Probe) -> tuple[str, ...]:
+    said = _os_release(probe)
+    return tuple(dict.fromkeys(f"{said.get('ID', '')} {said.get('ID_LIKE', '')}".split()))
 
 
 def _musl(probe: Probe) -> str | None:

@@ -61,7 +61,7 @@ def look_at_tree(
         problem=project.problem,
         looked=looked,
         sample=SAMPLE_MARK in (probe.read(probe.join(root, "torch/__init__.py")) or ""),
-        version=_version(probe, root),
+        version=look_at_version(root, probe),
         era=project.era,
         backend=project.backend,
         build_dir=project.build_dir,
@@ -120,7 +120,9 @@ def _missing_marks(probe: Probe, folder: str) -> list[str]:
     return [] if missing == ["version.txt"] and _setup_version(probe, folder) else missing
 
 
-def _version(probe: Probe, root: str) -> str | None:
+def look_at_version(root: str, probe: Probe | None = None) -> str | None:
+    """Return the version that a checkout gives itself; None where it says none."""
+    probe = probe or Probe(environ=dict(os.environ))
     path = probe.join(root, "version.txt")
     if not probe.exists(path):
         return _setup_version(probe, root)

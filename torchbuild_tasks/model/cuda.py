@@ -57,6 +57,11 @@ class Toolkit(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     problem: str | None = None
     noexcept: tuple[str, ...] = ()
 
+    @property
+    def name(self) -> str:
+        """Return what to call it in a sentence."""
+        return f"CUDA {self.version or 'of unknown version'}"
+
 
 class BuiltFor(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The target of a built helper: a CUDA version ("13.0"), architectures ("8.0", "9.0+PTX") …"""

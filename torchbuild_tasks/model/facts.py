@@ -32,11 +32,16 @@ class Tool(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
 
 
 class Host(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The machine: `os` is linux or windows, `arch` x86_64, aarch64 or what uname says."""
+    """The machine: `os` is linux or windows, `arch` x86_64, aarch64 or what uname says.
+
+    `like` are the identifiers (os-release) of the distribution and of those that it is made from, the nearest
+    first.
+    """
 
     os: str
     arch: str
     distribution: str | None = None
+    like: tuple[str, ...] = ()
     kernel: str | None = None
     libc: str | None = None
 

@@ -12,6 +12,7 @@ from torchbuild_tasks.catalog import BlasRow
 from torchbuild_tasks.features.helpers.choose import Helpers
 from torchbuild_tasks.model import Choice, Finding, Library
 from torchbuild_tasks.plan.environment import ChosenPython
+from torchbuild_tasks.plan.packages import install_line
 from torchbuild_tasks.plan.question import Question
 from torchbuild_tasks.plan.variables import decide
 
@@ -84,8 +85,15 @@ def _hold_named(
         (*rows[name].variables, PREFIX_PATH, "CMAKE_LIBRARY_PATH", "conda, the system's folders")
     )
     text = f"BLAS={name} ({asked.because}), and no {name} that can be linked was found (looked in {looked})"
-    fix = f"Name its folder: --set {PREFIX_PATH}=FOLDER; or drop BLAS, and CMake uses what is installed."
-    return ChosenBlas(problems=(Finding(id="blas", status="warn", text=text, fix=fix),))
+    text += ": CMake stops at that"
+    fetched = name == "MKL" and question.facts.host.arch == "x86_64"
+    line = install_line(question.facts, question.catalog, name)
+    ways = [f"Install it: {line}"] if line else ["Have it fetched: --with-helper mkl"] if fetched else []
+    ways += [f"name its folder: --set {PREFIX_PATH}=FOLDER", "drop BLAS, and CMake uses what is installed"]
+    fix = "; or ".join(ways)
+    return ChosenBlas(
+        problems=(Finding(id="blas", status="error", text=text, fix=f"{fix[0].upper()}{fix[1:]}."),)
+    )
 
 
 def _none(question: Question) -> ChosenBlas:

@@ -159,10 +159,10 @@ class _State:
                 continue
             if on := [each for each in row.against if self.of(each, above)]:
                 return f"{' and '.join(on)} off", row.source, ()
-            if switch and switch.needs:  # the checkout's own condition says the rest
-                continue
             if row.os and row.os != self.os:
                 return row.os.capitalize(), row.source, ()
+            if switch and switch.needs:  # the checkout's own condition says the rest
+                continue
             if row.any and all(self.of(each, above) is False for each in row.any):
                 return " or ".join(row.any), row.source, tuple(row.any)
         return None

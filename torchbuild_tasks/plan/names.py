@@ -101,7 +101,7 @@ def check_values(question: Question) -> Iterator[Finding]:
     for choice in question.decided.values():
         if choice.source in ("flag", "environment", "torchbuild.toml") and (why := _wrong(question, choice)):
             text = f"{choice.name}={choice.value} ({choice.because}) cannot be: {why}"
-            sure = choice.source != "environment" or _kind(question, choice.name) == "version"
+            sure = choice.source != "environment" or _stops(question, choice.name)
             status: Status = "error" if sure else "warn"
             fix = f"Correct {choice.name}, or drop it."
             yield Finding(id="variable", status=status, text=text, fix=fix)
@@ -186,9 +186,10 @@ def _wrong(question: Question, choice: Choice) -> str:
     return ""
 
 
-def _kind(question: Question, name: str) -> str:
+def _stops(question: Question, name: str) -> bool:
+    """Say whether a build ends at a value that is none; versions are read by code that stops at any other."""
     row = variable_row(question.catalog, name, question.era, question.version)
-    return row.kind if row else ""
+    return row is not None and (row.stops or row.kind == "version")
 
 
 def _is_switch(question: Question, name: str, row: VariableRow | None) -> bool:

@@ -12,7 +12,10 @@ from torchbuild_tasks.model import Facts
 
 def _installer_row(facts: Facts, catalog: Catalog) -> InstallerRow | None:
     named = facts.host.distribution or ""
-    return next((row for row in catalog.installer if named.startswith(row.distributions)), None)
+    if known := next((row for row in catalog.installer if named.startswith(row.distributions)), None):
+        return known
+    made_from = (row for each in facts.host.like for row in catalog.installer if each in row.like)
+    return next(made_from, None)
 
 
 def installer(facts: Facts, catalog: Catalog) -> str:

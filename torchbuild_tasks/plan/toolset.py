@@ -23,6 +23,11 @@ from torchbuild_tasks.values import replace
 # Remembers what vcvarsall.bat was called with, so that loading the env file twice calls it once.
 LOADED = "TORCHBUILD_VCVARS"
 TARGETS = {"x86_64": "x64", "aarch64": "arm64"}
+# learn.microsoft.com/visualstudio/install/workload-component-id-vs-build-tools
+COMPONENTS = {
+    "x64": "Microsoft.VisualStudio.Component.VC.Tools.x86.x64",
+    "arm64": "Microsoft.VisualStudio.Component.VC.Tools.ARM64",
+}
 INSTALL = (
     'winget install Microsoft.VisualStudio.2022.BuildTools --override "--passive --add '
     'Microsoft.VisualStudio.Workload.VCTools --includeRecommended"'
@@ -152,6 +157,8 @@ def _doubts(question: Question, toolset: Toolset, limits: HostLimits) -> list[st
 def _none_fits(question: Question, chosen: ChosenToolset, limits: HostLimits) -> Finding:
     windows, have = question.facts.windows, usable_toolsets(question)
     looked = f" (looked for: {'; '.join(windows.looked)})" if windows and windows.looked else ""
+    if not have and (without := _without_compiler(question)):
+        return without
     if not have:
         text = f"no MSVC toolset was found{looked}"
         return Finding(id="toolset", status="error", text=text, fix=f"Install one: {INSTALL}")
@@ -161,6 +168,19 @@ def _none_fits(question: Question, chosen: ChosenToolset, limits: HostLimits) ->
         return Finding(id="toolset", status="error", text=text, fix=fix)
     text = f"no installed MSVC toolset fits: {'; '.join(chosen.passed_over)}"
     return Finding(id="toolset", status="error", text=text, fix=_to_install(question, limits))
+
+
+def _without_compiler(question: Question) -> Finding | None:
+    """Report a Visual Studio whose toolsets compile for other processors only: a part of it is missing."""
+    windows = question.facts.windows
+    there = [toolset for toolset in (windows.toolsets if windows else ()) if _studio(question, toolset)]
+    if not there:
+        return None
+    target = TARGETS.get(target_machine(question), "x64")
+    text = f"MSVC {there[0].version} in {there[0].visual_studio} has no compiler for {target}"
+    component = COMPONENTS[target]
+    fix = f"In the Visual Studio Installer (Modify, Individual components) add {component}."
+    return Finding(id="toolset", status="error", text=text, fix=fix)
 
 
 def _to_install(question: Question, limits: HostLimits) -> str:

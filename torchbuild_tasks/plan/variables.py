@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from typing import Final
 
 from torchbuild_tasks.catalog import Catalog
 from torchbuild_tasks.catalog.match import preset_rows, variable_row
 from torchbuild_tasks.model import Choice, EnvOp, Finding
 from torchbuild_tasks.options import BuildRequest, flag_name
-from torchbuild_tasks.plan.names import FALSE_WORDS, check_values, unread
+from torchbuild_tasks.plan.names import FALSE_WORDS, check_values, is_switch_word, unread
 from torchbuild_tasks.plan.question import DEFAULT_PRESET, LAYERS, Question
 from torchbuild_tasks.plan.settings import Settings, split_assignment
 from torchbuild_tasks.values import replace
@@ -17,6 +18,13 @@ from torchbuild_tasks.values import replace
 DECIDED_APART = frozenset(
     ("CC", "CXX", "CMAKE_BUILD_TYPE", "CMAKE_GENERATOR", "DEBUG", "MAX_JOBS", "REL_WITH_DEB_INFO")
 )
+
+# A flag, and the variable that says the same.
+SAID_TWICE: Final = {
+    "arch": "TORCH_CUDA_ARCH_LIST",
+    "jobs": "MAX_JOBS",
+    "toolset": "CMAKE_GENERATOR_TOOLSET_VERSION",
+}
 
 
 def is_off(value: str | None) -> bool:
@@ -52,6 +60,7 @@ def check_variables(question: Question) -> tuple[Finding, ...]:
     findings += [
         *check_values(question),
         _check_device(question),
+        *_check_twice(question),
         *_check_idle(question),
         *check_build_type(question),
         _check_version_pair(question),
@@ -104,6 +113,16 @@ def _check_device(question: Question) -> Finding | None:
     return None
 
 
+def _check_twice(question: Question) -> Iterator[Finding]:
+    """Report a flag and a --set that say different things of the same: which one is meant is not known."""
+    for field, name in SAID_TWICE.items():
+        given = question.given(field)
+        said = decide(question, name)
+        if given and said and given[1] == said.source == "flag" and str(given[0]) != said.value:
+            text = f"{flag_name(field)} {given[0]} and --set {name}={said.value} contradict each other"
+            yield Finding(id="variable", status="error", text=text, fix="Give one of them.")
+
+
 def _check_idle(question: Question) -> Iterator[Finding]:
     """Report flags of the command line that do nothing in this build; a file serves builds of every kind."""
     cpu = not is_cuda(question) and not question.request.cuda
@@ -141,10 +160,10 @@ def _check_version_pair(question: Question) -> Finding | None:
 def is_cuda(question: Question) -> bool:
     """Say whether CUDA is built: --cuda, USE_CUDA, torchbuild.toml or the preset say so.
 
-    An empty USE_CUDA is false for CMake.
+    An empty USE_CUDA is false for CMake, and so is a word that it does not know.
     """
     asked = decide(question, "USE_CUDA")
-    return asked is not None and asked.value != "" and not is_off(asked.value)
+    return asked is not None and is_switch_word(asked.value) and not is_off(asked.value)
 
 
 def may_be_cuda(

@@ -48,6 +48,18 @@ def test_search_paths_into_conda() -> None:
     assert check("conda", linux_facts(), own).status == "warn"
 
 
+@pytest.mark.parametrize(
+    "entry", ["/opt/conda/lib", "/home/ada/miniforge3/envs/t/lib", "/home/ada/Anaconda3/lib", "/x/micromamba"]
+)
+def test_a_conda_that_is_not_active_is_known_by_its_folder(entry: str) -> None:
+    seen = health(environ={"LD_LIBRARY_PATH": f"/usr/lib:{entry}"})
+    finding = check("conda", linux_facts(), seen)
+    assert finding.status == "warn"
+    assert "LD_LIBRARY_PATH" in finding.text
+    other = health(environ={"LD_LIBRARY_PATH": "/opt/secondary/lib:/home/ada/anacondas/lib"})
+    assert check("conda", linux_facts(), other).status == "ok"
+
+
 def test_condas_own_folder_is_not_that_of_the_environment() -> None:
     """pytorch#16904: headers of an older torch in Anaconda's root came first."""
     root = health(environ={"CONDA_PREFIX": CONDA, "CMAKE_PREFIX_PATH": "/opt/conda"})

@@ -30,6 +30,17 @@ def test_a_cpu_build_has_none() -> None:
     assert choose_toolkit(ask(cuda_facts(toolkit()))) == ChosenToolkit()
 
 
+@pytest.mark.parametrize("arch", ["auto", "all", "common", "native", "8.6", "12.0", "3.5+PTX", "9.0a"])
+def test_one_of_unknown_version_is_called_so_in_every_sentence(arch: str) -> None:
+    other = replace(toolkit("12.4"), version=None, path="/opt/other")
+    facts = cuda_facts(replace(toolkit("12.8"), version=None), other, gpus=(gpu("8.6"),))
+    facts = replace(facts, environ={"LD_LIBRARY_PATH": "/opt/other/lib64"})
+    plan = plan_of(facts, cuda=True, arch=arch)
+    said = [*(f"{f.text} {f.fix}" for f in plan.findings), *(choice.because for choice in plan.choices)]
+    assert not [text for text in said if "None" in text]
+    assert [text for text in said if "CUDA of unknown version" in text]
+
+
 def test_the_first_that_was_found() -> None:
     first, second = toolkit("12.8"), toolkit("12.6")
     choice = chosen(first, second).choice

@@ -16,6 +16,11 @@ from torchbuild_tasks.text.words import as_word
 _NEEDED_COMPAT: Final = parse_version("3.8.1")
 # conda's named environments are in its installation folder.
 _NAMED: Final = re.compile(r"(.+)[\\/]envs[\\/][^\\/]+")
+# Where its installers put it, so that a path tells of one that is neither active nor on PATH.
+_USUAL: Final = re.compile(
+    r"(.*[\\/](?:(?:ana|mini)?conda\d?|mini(?:forge|mamba)\d?|mambaforge|micromamba))(?:[\\/]|$)",
+    re.IGNORECASE,
+)
 _SEARCHED: Final = ("LD_LIBRARY_PATH", "LIBRARY_PATH", "CPATH", "C_INCLUDE_PATH", "CPLUS_INCLUDE_PATH")
 
 
@@ -37,6 +42,8 @@ def _conda_prefixes(view: View) -> dict[str, bool]:
     own = view.python.prefix if view.python and view.python.environment == "conda" else None
     folders = [python.prefix for python in view.facts.pythons if python.environment == "conda"]
     folders.append(view.health.environ.get("CONDA_PREFIX"))
+    entries = (entry for name in _SEARCHED for entry in _entries(view, name))
+    folders += [usual[1] for entry in entries if (usual := _USUAL.match(entry))]
     folders += [named[1] for folder in folders if folder and (named := _NAMED.fullmatch(folder))]
     return {folder: folder == own for folder in folders if folder}
 
@@ -156,9 +163,9 @@ def check_cudas(view: View) -> Findings:
         for entry in _entries(view, name):
             other = next((t for t in toolkits if any(_inside(entry, p) for p in (t.path, *t.aliases))), None)
             if used and other and other.version != used.version:
-                text = f"{name} leads to CUDA {other.version} ({entry}), and the build uses {used.version}"
+                text = f"{name} leads to {other.name} ({entry}), and the build uses {used.name}"
                 findings += one_finding(
-                    "cudas", "warn", text, f"unset {name}, or --cuda-toolkit {other.version}"
+                    "cudas", "warn", text, f"unset {name}, or --cuda-toolkit {other.path}"
                 )
     if findings:
         return tuple(findings)

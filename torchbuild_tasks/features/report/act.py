@@ -6,9 +6,9 @@ which step needs which; the page names what is missing.
 
 from __future__ import annotations
 
-import contextlib
 import importlib.resources
 import json
+import os
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
@@ -20,6 +20,7 @@ from torchbuild_tasks.build.history import NINJA_LOG, ninja_graph, read_ninja_lo
 from torchbuild_tasks.build.ledger import last_manifest
 from torchbuild_tasks.catalog import GIB, Catalog
 from torchbuild_tasks.errors import ManifestError, UsageError
+from torchbuild_tasks.facts.tree import look_at_version
 from torchbuild_tasks.features.manifest.read import read_manifest
 from torchbuild_tasks.features.report.page import Page, Report, render
 from torchbuild_tasks.model import Facts, Running
@@ -36,7 +37,7 @@ from torchbuild_tasks.ninja.step_times import (
 )
 from torchbuild_tasks.ninja.timeline import critical_path, lanes, trace_events
 from torchbuild_tasks.system.files import STATE_DIR, state_dir, translate_errors, write_atomic
-from torchbuild_tasks.system.reading import read_bytes, read_text
+from torchbuild_tasks.system.reading import read_bytes
 from torchbuild_tasks.text.visible import visible_json
 from torchbuild_tasks.values import replace
 
@@ -103,7 +104,9 @@ def _report(
 ) -> Report:
     started = manifest.started if manifest else ""
     return Report(
-        torch=(manifest and _choices(manifest).get("torch")) or _version(root),
+        torch=(manifest and _choices(manifest).get("torch"))
+        or look_at_version(os.path.realpath(root))
+        or "of unknown version",
         result=manifest.result if manifest else "",
         when=started.replace("T", " ").replace("+00:00", " UTC"),
         machine=_machine(manifest.facts) if manifest else "",
@@ -181,13 +184,6 @@ def _machine(facts: Facts) -> str:
         f"{total / GIB:.0f} GiB" if total else "",
     )
     return ", ".join(part for part in parts if part)
-
-
-def _version(root: Path) -> str:
-    """Return the version in the checkout, if there is no manifest."""
-    with contextlib.suppress(OSError):
-        return read_text(root / "version.txt").strip()[:40] or "of unknown version"
-    return "of unknown version"
 
 
 def _moment(value: str | None) -> float | None:

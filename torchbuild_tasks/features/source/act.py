@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import contextlib
+import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from torchbuild_tasks.errors import SourceError
+from torchbuild_tasks.facts.tree import look_at_version
 from torchbuild_tasks.features.source import places
 from torchbuild_tasks.features.source.archive import ARCHIVES, fill_submodules, unpack_archive
 from torchbuild_tasks.features.source.get import Task, get, update
@@ -18,7 +19,6 @@ from torchbuild_tasks.system.git import cut_off, submodules
 from torchbuild_tasks.system.git.checkout import changed_files
 from torchbuild_tasks.system.git.fetch import MIRRORS, is_shallow, lost_alternates, mirrors_in
 from torchbuild_tasks.system.git.run import Git
-from torchbuild_tasks.system.reading import read_text
 from torchbuild_tasks.values import replace
 
 
@@ -110,9 +110,7 @@ def describe(task: Task, root: Path, *, details: bool = True) -> Checkout:
     """Look at a checkout; with `details` also for changes in every submodule."""
     git = task.git(root)
     note = places.read_note(root)
-    version = None
-    with contextlib.suppress(OSError):
-        version = read_text(root / "version.txt").strip()[:200] or None
+    version = look_at_version(os.path.realpath(root))
     lacking = task.lacking(root) if details else Lacking()
     if not _is_top(git):
         return Checkout(

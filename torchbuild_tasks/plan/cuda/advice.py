@@ -257,9 +257,7 @@ def _instead(first: ChosenToolkit, best: Toolkit, against: tuple[Finding, ...]) 
     worst = min(against, key=lambda each: each.status != "error")
     passed = (*first.passed_over, f"{first.root}: {worst.text}")
     assert first.choice is not None
-    text = (
-        f"CUDA {best.version or 'of unknown version'}, found via {best.found_via}; passed over {passed[-1]}"
-    )
+    text = f"{best.name}, found via {best.found_via}; passed over {passed[-1]}"
     return ChosenToolkit(
         choice=replace(first.choice, value=best.path, because=text),
         toolkit=best,

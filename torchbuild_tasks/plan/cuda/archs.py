@@ -193,7 +193,7 @@ def _decide_archs(
         return _choice_of(archs, because, source)
     if word in ("common", "all"):
         archs = _common(question, chosen, every=word == "all")
-        return _choice_of(archs, f"{because}: {word} of CUDA {chosen.version} that this torch knows", source)
+        return _choice_of(archs, f"{because}: {word} of {chosen.name} that this torch knows", source)
     seen = visible_devices(question, gpus)
     if gpus and not seen:
         hidden = f"CUDA_VISIBLE_DEVICES={question.cuda.visible} hides every GPU that is here"
@@ -252,7 +252,7 @@ def _common(question: Question, chosen: ChosenToolkit, *, every: bool = False) -
         and is_known(question, each, "torch")
     ]
     if not archs:
-        raise UnknownArch(f"CUDA {chosen.version} and torch {question.row.version} have none in common")
+        raise UnknownArch(f"{chosen.name} and torch {question.row.version} have none in common")
     return tuple(Arch(capability=each, ptx=each == archs[-1]) for each in archs)
 
 

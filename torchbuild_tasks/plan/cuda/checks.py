@@ -85,7 +85,7 @@ def check_archs(
         fix = "Name that of the GPU which will run it, and save most of the time: --arch 8.6"
         found.append(Finding(id=ARCHS_ID, status="warn", text=text, fix=fix))
     if not found:
-        text = f"CUDA {chosen.version} compiles for {archs.choice.value}"
+        text = f"{chosen.name} compiles for {archs.choice.value}"
         found.append(Finding(id=ARCHS_ID, status="ok", text=text))
     return tuple(found)
 
@@ -97,7 +97,7 @@ def _check_one(question: Question, chosen: ChosenToolkit, arch: Arch) -> Iterato
         return
     row = cuda_row(question, chosen.version)
     if row and str(code.plain) in row.deprecated:
-        text = f"CUDA {chosen.version} compiles for {code.plain} with a warning, and a later one will not"
+        text = f"{chosen.name} compiles for {code.plain} with a warning, and a later one will not"
         fix = "Keep this toolkit as long as that GPU is used."
         yield Finding(id=ARCHS_ID, status="warn", text=text, fix=fix)
     if not is_known(question, code, "build"):
@@ -122,7 +122,7 @@ def _older(question: Question, known: tuple[Capability, ...], code: Capability) 
 def _refuse_uncompiled(
     question: Question, chosen: ChosenToolkit, code: Capability, known: tuple[Capability, ...]
 ) -> Finding:
-    span = f"CUDA {chosen.version} compiles for {', '.join(map(str, known))}"
+    span = f"{chosen.name} compiles for {', '.join(map(str, known))}"
     able = _able(question, code)
     if not able:
         text = f"no CUDA toolkit that is known compiles for {code}; {span}"
@@ -131,7 +131,7 @@ def _refuse_uncompiled(
         )
     asked = asked_archs(question)
     said = f" ({asked})" if asked not in WORDS and str(code.plain) not in asked else ""
-    text = f"CUDA {chosen.version} does not compile for {code}{said}; CUDA {able[0]} to {able[-1]} do. {span}"
+    text = f"{chosen.name} does not compile for {code}{said}; CUDA {able[0]} to {able[-1]} do. {span}"
     fix = f"{ADVISED} Or name another --arch."
     if code.plain < known[-1]:
         return Finding(id=ARCHS_ID, status="error", text=text, fix=fix)
@@ -176,7 +176,7 @@ def _check_code(
         own = capability_for(question, capability(device.capability), chosen.version).plain
         if own in known and is_known(question, own, "build"):
             continue
-        what = f"torch {question.row.version}" if own in known else f"CUDA {chosen.version}"
+        what = f"torch {question.row.version}" if own in known else f"{chosen.name}"
         near = [a for a in archs.archs if _runs_as_it_is(question, a.capability, own)]
         how = (
             f"it runs the code of {near[-1].capability}"
@@ -231,7 +231,7 @@ def check_toolkit(
         return (_none(question, chosen),)
     findings = [*_contradictions(question, chosen), *_check_torch(question, chosen)]
     if not findings:
-        text = f"CUDA {chosen.version or 'of unknown version'} ({chosen.choice.value})"
+        text = f"{chosen.name} ({chosen.choice.value})"
         findings.append(Finding(id=TOOLKIT_ID, status="ok", text=text))
     return (
         *findings,
@@ -296,7 +296,7 @@ def _other_nvcc(question: Question, chosen: ChosenToolkit) -> Iterator[Finding]:
     for named, other in named_nvcc(question):
         if other.path == chosen.root:
             continue
-        text = f"{named.name}={named.value} ({named.because}) is the nvcc of CUDA {other.version}"
+        text = f"{named.name}={named.value} ({named.because}) is the nvcc of {other.name}"
         text += f", and the toolkit is {chosen.root}"
         fix = f"Drop {named.name}, or take its toolkit: {question.line('--cuda-toolkit', other.path)}"
         status: Status = "error" if named.source == "flag" else "warn"
@@ -315,8 +315,8 @@ def _other_libraries(question: Question, chosen: ChosenToolkit) -> Iterator[Find
             inside = any(f"{entry}/".startswith(f"{path}/") for path in folders)
             version = series_of(other.version)
             if inside and other.path != chosen.root and version != chosen.version:
-                text = f"LD_LIBRARY_PATH leads to CUDA {other.version} ({entry}), and the build uses "
-                text += f"{chosen.version}: a library that both have under one name comes from there"
+                text = f"LD_LIBRARY_PATH leads to {other.name} ({entry}), and the build uses "
+                text += f"{chosen.name}: a library that both have under one name comes from there"
                 fix = "Remove that entry from LD_LIBRARY_PATH, or build with its toolkit: "
                 fix += question.line("--cuda-toolkit", other.path)
                 yield Finding(id=TOOLKIT_ID, status="warn", text=text, fix=fix)
@@ -363,7 +363,7 @@ def _check_libc(question: Question, chosen: ChosenToolkit) -> list[Finding]:
             continue
         if chosen.toolkit and row.function in chosen.toolkit.noexcept:
             continue
-        text = f"CUDA {chosen.version} does not compile with this system's glibc {version}: {row.because}"
+        text = f"{chosen.name} does not compile with this system's glibc {version}: {row.because}"
         fix = f"{ADVISED} Or correct the declarations in its crt/math_functions.h: noexcept behind each."
         return [Finding(id=LIBC_ID, status="error", text=text, fix=fix)]
     return []
@@ -398,7 +398,7 @@ def _check_cudnn(question: Question, chosen: ChosenToolkit, gpus: tuple[Device, 
         return []
     rows = [each for each in question.catalog.cudnn if chosen.version and admits(each.cuda, chosen.version)]
     fit = " or ".join(each.cudnn for each in rows if not (old and _is_below(old[0], each.oldest)))
-    wanted = f"{spec or 'any'} (for this torch), {fit or 'any'} (for CUDA {chosen.version} and the GPUs here)"
+    wanted = f"{spec or 'any'} (for this torch), {fit or 'any'} (for {chosen.name} and the GPUs here)"
     fix = f"Name the folder of a cuDNN {wanted}: --set CUDNN_ROOT=FOLDER; or do without it: --set USE_CUDNN=0"
     return [Finding(id="cudnn", status=status, text=text, fix=fix + OR_ADVISED)]
 

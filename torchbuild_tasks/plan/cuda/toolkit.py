@@ -144,7 +144,7 @@ def _choose_named(question: Question, named: Choice) -> ChosenToolkit:
 def _choose_found(question: Question, toolkit: Toolkit, because: str, source: Source) -> ChosenToolkit:
     if reason := why_unusable(toolkit):
         return ChosenToolkit(problem=f"{toolkit.path} ({because}) cannot be used: {reason}")
-    text = f"CUDA {toolkit.version or 'of unknown version'}, found via {toolkit.found_via}; {because}"
+    text = f"{toolkit.name}, found via {toolkit.found_via}; {because}"
     choice = Choice(name="CUDA toolkit", value=toolkit.path, because=text, source=source)
     return ChosenToolkit(choice=choice, toolkit=toolkit, version=series_of(toolkit.version))
 
@@ -158,7 +158,7 @@ def _first_that_fits(question: Question) -> ChosenToolkit:
         return ChosenToolkit(passed_over=passed_over)
     best = next((toolkit for toolkit in able if not reasons[toolkit.path]), able[0])
     skipped = f"; passed over {'; '.join(passed_over)}" if passed_over and best is not able[0] else ""
-    text = f"CUDA {best.version or 'of unknown version'}, found via {best.found_via}{skipped}"
+    text = f"{best.name}, found via {best.found_via}{skipped}"
     choice = Choice(name="CUDA toolkit", value=best.path, because=text)
     return ChosenToolkit(
         choice=choice, toolkit=best, version=series_of(best.version), passed_over=passed_over

@@ -35,6 +35,11 @@ class ChosenToolkit(msgspec.Struct, frozen=True, kw_only=True):
     passed_over: tuple[str, ...] = ()
 
     @property
+    def name(self) -> str:
+        """Return what to call it in a sentence."""
+        return f"CUDA {self.version or 'of unknown version'}"
+
+    @property
     def root(self) -> str:
         """Its folder; empty without one."""
         return self.toolkit.path if self.toolkit else self.managed.folder if self.managed else ""

@@ -33,7 +33,7 @@ def toolkit_variables(question: Question, chosen: ChosenToolkit) -> tuple[Choice
     root = chosen.root
     if not root or chosen.choice is None:
         return ()
-    because, source = f"CUDA {chosen.version}, the toolkit of this build", chosen.choice.source
+    because, source = f"{chosen.name}, the toolkit of this build", chosen.choice.source
     values = {"CUDA_HOME": root, "CUDA_PATH": root, "CUDAToolkit_ROOT": root}
     other = [named.name for named, toolkit in named_nvcc(question) if toolkit.path != root]
     if other or not any(decide(question, name) for name in NVCC_NAMES):
@@ -55,7 +55,7 @@ def toolkit_path(question: Question, chosen: ChosenToolkit) -> tuple[EnvOp, ...]
         folders.insert(0, rf"{folder}\x86_64")
     elif question.facts.host.os == "windows" and chosen.version and chosen.version.major >= 13:
         folders.insert(0, rf"{folder}\x64")
-    because = f"nvcc of CUDA {chosen.version}"
+    because = f"nvcc of {chosen.name}"
     return tuple(EnvOp(op="prepend", name="PATH", value=each, because=because) for each in folders)
 
 
