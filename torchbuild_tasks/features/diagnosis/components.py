@@ -84,7 +84,7 @@ def component_of(look: str, subject: str, rows: Sequence[ComponentRow]) -> Compo
     subject = subject.replace("\\", "/")
     if look in ("header", "path") and (row := _of_path(subject, rows)):
         return row
-    return _nearest(look, _INSIDE.sub("", subject) if look == "path" else _plain(look, subject), rows)
+    return _nearest(look, _INSIDE.sub("", subject) if look == "path" else bare_name(look, subject), rows)
 
 
 def _of_path(path: str, rows: Sequence[ComponentRow]) -> ComponentRow | None:
@@ -94,7 +94,7 @@ def _of_path(path: str, rows: Sequence[ComponentRow]) -> ComponentRow | None:
     return max(held, key=lambda row: len(row.submodule), default=None)
 
 
-def _plain(look: str, subject: str) -> str:
+def bare_name(look: str, subject: str) -> str:
     """Return the name as the rows write it."""
     if look == "library":
         name = subject.removeprefix("-l").rpartition("::")[2].lstrip(":").rpartition("/")[2]
