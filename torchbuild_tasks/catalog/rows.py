@@ -586,6 +586,7 @@ class ComponentRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     pip: str = ""
     names: Mapping[str, str] = msgspec.field(default_factory=dict)
     link: str = ""
+    wheel: str = ""
     like: str = ""
     systems: tuple[str, ...] = ()
     fix: tuple[str, ...] = ()

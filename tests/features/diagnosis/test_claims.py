@@ -47,7 +47,7 @@ GFLAGS = MISSING.format("gflags/x.h", "<gflags/x.h>")
         ("AttributeError: module 'numpy' has no attribute 'float'.", "'numpy<1.24'"),
         ("ModuleNotFoundError: No module named 'torch.nn.attention.flex_attention'", "from 2.5 on"),
         ("ImportError: cannot import name 'RMSNorm' from 'torch.nn' (/x.py)", "from 2.4 on"),
-        ("a.cpp:1:10: fatal error: torch/csrc/stable/library.h: No such file", "a torch that has"),
+        (MISSING.format("torch/csrc/stable/tensor.h", "<t>"), "a torch that has it (from 2.8 on)"),
         ("ImportError: /l/libstdc++.so.6: version `GLIBCXX_3.4.30' not found (required by /x)", "GCC 12"),
         ("RuntimeError: module compiled against API version 0xf but this one of numpy is 0xe", "numpy>=1.22"),
     ],

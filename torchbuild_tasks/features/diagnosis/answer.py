@@ -21,6 +21,17 @@ _NOT_THERE: Final = (
 # A file that a package or a toolkit brought, and no build made.
 _INSTALLED: Final = re.compile(r"/(?:usr|opt|lib\d*)/|.*-packages[/\\]|[A-Za-z]:[/\\]Program Files")
 _ABSOLUTE: Final = re.compile(r"/|[A-Za-z]:[/\\]")
+# What a file is that may not be used, by its path.
+_PLACES: Final = {
+    "installs into": re.compile(r"^/usr/(?:local/)?(?:lib|bin|share)\d*/|/(?:dist|site)-packages\b"),
+    "program file": re.compile(
+        r"^(?!/usr/|/dev/|/var/|.*-packages).*(?:\.(?:sh|py|pl|run|bin)|bin/[\w.+-]+)$"
+    ),
+    "place": re.compile(r"^(?:[A-Za-z]:)?[\w.~+-]*/[^\s:]*$"),
+    "socket": re.compile(r"docker(?:d|\.sock)"),
+}
+_PLAIN_NAMES: Final = 13  # from this CUDA on most of its wheels have no number in their names
+_NUMBER: Final = re.compile(r"\.so\.(1[1-9])\b")
 _OF_TORCH: Final = ("torch", "ATen/", "c10/", "caffe2/", "functorch")
 _FROM_SUBMODULE: Final = ("missing-header", "missing-source", "missing-package")
 
@@ -35,8 +46,19 @@ _LINKS: Final = re.compile(
 NOTHING: Final[Mapping[str, str]] = dict.fromkeys(
     (
         *("?component", "?state", "?file", "component", "brings", "installs", "bundled"),
-        *("own source", "vendored", "finds", "link", "linked", "unlinked", "torch has", "gone", "take"),
-        *("numpy", "gcc"),
+        *(
+            "own source",
+            "vendored",
+            "packaged",
+            "finds",
+            "link",
+            "linked",
+            "unlinked",
+            "torch has",
+            "gone",
+            "take",
+        ),
+        *("numpy", "gcc", "header since", "its cuda", "its wheel"),
     ),
     "",
 )
@@ -60,15 +82,26 @@ def names(kind: Kind, machine: Machine) -> Mapping[str, str]:
         "component": row.name if row else "",
         "brings": _brings(kind, row, machine) if row else "",
         "installs": _installs(row, machine) if row and not subject.endswith(".dylib") else "",
+        "its cuda": (major := _its_cuda(row, subject)),
+        "its wheel": f"{row.wheel}-cu{major}"
+        if row and major and int(major) < _PLAIN_NAMES
+        else row.wheel
+        if row and major
+        else "",
         "vendored": row.name if row and row.submodule and not machine.builds_torch else "",
+        "packaged": _packaged(kind, machine) if row and row.submodule else "",
         "bundled": row.submodule if row and machine.builds_torch else "",
         "installed": subject if _INSTALLED.match(subject) else "",
         "path": subject if kind.row.look == "tool" and _ABSOLUTE.match(subject) else "",
+        **{name: subject if form.search(subject) else "" for name, form in _PLACES.items()},
         "own source": own,
         "finds": "" if row or own or _ABSOLUTE.match(subject) else _finds(kind, machine),
         **_linking(row, machine),
         **_since(kind, machine),
         **_versions(machine),
+        "header since": next(
+            (row.version for row in machine.catalog.stands_for if row.text == f"<{subject}>"), ""
+        ),
         "?state": _state(kind, row, machine),
         "?subject": f": {subject}" if subject else "",
         "?component": f", of {row.name}" if row else "",
@@ -92,6 +125,12 @@ def _own(kind: Kind, row: ComponentRow | None, machine: Machine) -> str:
     quoted = shown is not None and shown["own"] is not None
     beside = "/" in name and f"/{name.partition('/')[0]}/" in f"/{file}"
     return name.rpartition("/")[2] if quoted or beside or name.startswith(".") else ""
+
+
+def _packaged(kind: Kind, machine: Machine) -> str:
+    """Return the command that installs a part which torch builds from a submodule, where it has a package."""
+    row = machine.packaged(kind.row.look, kind.looked_up)
+    return machine.brings(row) if row else ""
 
 
 def _finds(kind: Kind, machine: Machine) -> str:
@@ -205,9 +244,15 @@ def _brings(kind: Kind, row: ComponentRow, machine: Machine) -> str:
         )
     elif row.pip and kind.row.id in ("missing-module", "missing-tool", "missing-header"):
         said.append(f"Run: {machine.value('python')} -m pip install {row.pip}")
-    if fix := machine.fix_of(row):
+    if (fix := machine.fix_of(row)) and (machine.builds_torch or not said):
         said.append(fix)
     return " ".join(each if each.endswith(".") else f"{each}." for each in said)
+
+
+def _its_cuda(row: ComponentRow | None, subject: str) -> str:
+    """Return the release of CUDA that a shared library is of, by the number in its name."""
+    number = _NUMBER.search(subject)
+    return number[1] if row and row.wheel and number else ""
 
 
 def _installs(row: ComponentRow, machine: Machine) -> str:

@@ -40,7 +40,10 @@ _TORCH: Final = re.compile(
 _SYSTEMS: Final = (
     (
         "windows",
-        re.compile(r"-w64-mingw32-|\b[A-Za-z]:\\\w|WinError|DLL load failed|\bLNK\d{4}\b|error C\d{4}"),
+        re.compile(
+            r"-w64-mingw32-|\b[A-Za-z]:\\\w|(?<![\w/])[A-Z]:/\w|WinError|DLL load failed"
+            r"|\bLNK\d{4}\b|error C\d{4}"
+        ),
     ),
     (
         "mac",

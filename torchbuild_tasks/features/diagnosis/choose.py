@@ -147,7 +147,8 @@ def _groups(book: FailureBook, row: FailureRow, line: str) -> tuple[str, ...]:
 def _diagnosis(hit: Hit, machine: Machine, known: Mapping[str, str] = NOTHING) -> Diagnosis:
     row = hit.row
     see = f"{PAGE}#{row.id}"
-    commands = machine.helpful(row.command) if row.phase in _OF_BUILD else row.command
+    kept = row.phase not in _OF_BUILD and machine.has_tree
+    commands = row.command if kept else machine.helpful(row.command)
     if isinstance(row, UserFailureRow):  # it may be the checkout's, and is not to be taken for our words
         see = f"so says {row.place}"
     return Diagnosis(

@@ -135,5 +135,8 @@ def _fits(look: str, each: str, name: str) -> bool:
         case "tool":
             return name == each or name.startswith(f"{each}-")
         case "package":  # CMake's NUMA is numa elsewhere
-            return name.lower().startswith(each.lower())
+            if not name.lower().startswith(each.lower()):
+                return False
+            rest = name[len(each) :]
+            return not rest or each[-1] in "_:" or rest[0] in "_:." or rest[0].isdigit() or rest[0].isupper()
     return name.startswith(each)

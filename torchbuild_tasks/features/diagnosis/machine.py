@@ -40,6 +40,8 @@ _READ_BY: Final = (
     (re.compile(r"--jobs (?=\d)"), "MAX_JOBS="),
     (re.compile(r"--jobs\b"), "MAX_JOBS"),
     (re.compile(r"with --clean\b"), "with its build folder deleted"),
+    (re.compile(r"--build-type (?=\w)"), "CMAKE_BUILD_TYPE="),
+    (re.compile(r" \(--python\)|: --python (?:PATH|[\w./\\:-]*\w)"), ""),
 )
 # How a person calls a package manager, and how it is asked which package has a file.
 _TYPED: Final = {
@@ -50,6 +52,7 @@ _TYPED: Final = {
     "apk": ("apk", "add"),
     "conda": ("conda", "install", "-c", "conda-forge"),
     "brew": ("brew", "install"),
+    "winget": ("winget", "install", "--id"),
 }
 _SEARCHES: Final[Mapping[str, Mapping[str, str]]] = {
     "apt": {
@@ -144,9 +147,12 @@ class Machine:
     @property
     def builds_torch(self) -> bool:
         """Say whether a build of torch failed, or may have: only that takes our flags and commands."""
-        doing = self.audience.doing
-        here = self._built or self._facts.tree.problem is None
-        return doing == "torch" or (here and not self.audience.has_no_flags)
+        return self.audience.doing == "torch" or (self.has_tree and not self.audience.has_no_flags)
+
+    @property
+    def has_tree(self) -> bool:
+        """Say whether there is a checkout of torch here, on which our commands work."""
+        return self._built or self._facts.tree.problem is None
 
     def helpful(self, commands: Sequence[str]) -> Sequence[str]:
         """Return those of these commands that help what failed, which may be another package than torch."""
@@ -158,13 +164,12 @@ class Machine:
         """Return the part of a build that a header, library, symbol ... belongs to."""
         if not look:
             return None
-        if (row := component_of(look, subject, self.catalog.component)) or look in (
-            "symbol",
-            "module",
-            "path",
-        ):
-            return row
-        return component_of(look, subject, self.catalog.packaged)
+        return component_of(look, subject, self.catalog.component) or self.packaged(look, subject)
+
+    def packaged(self, look: str, subject: str) -> ComponentRow | None:
+        """Return the package of Debian that has a header, library, package of CMake or program."""
+        known = look in ("header", "library", "package", "tool")
+        return component_of(look, subject, self.catalog.packaged) if known else None
 
     def submodule_state(self, path: str) -> str:
         """Say how a submodule's folder is here: "empty", "here", or "" outside of a checkout."""
@@ -184,6 +189,8 @@ class Machine:
         """Return the package manager of the log's system, which may be another one; "" if unknown."""
         here = system_manager(self._facts, self.catalog) if self._is_here else ""
         named = self.audience.manager if not self._built or self.audience.manager == "conda" else ""
+        if self.audience.system == "windows" and not self._is_here:
+            return "winget"
         return here if here.replace("yum", "dnf") == named else named or here
 
     def _how_to_call(self, manager: str) -> str:
