@@ -21,6 +21,7 @@ _NOT_THERE: Final = (
 # A file that a package or a toolkit brought, and no build made.
 _INSTALLED: Final = re.compile(r"/(?:usr|opt|lib\d*)/|.*-packages[/\\]|[A-Za-z]:[/\\]Program Files")
 _ABSOLUTE: Final = re.compile(r"/|[A-Za-z]:[/\\]")
+_ASKED: Final = re.compile(r"\btorch(?:==| \()v?(\d+\.\d+)[\d.]*(?:\+(cu\d{2,3}|cpu|rocm[\d.]{1,5}))?")
 # What a file is that may not be used, by its path.
 _PLACES: Final = {
     "installs into": re.compile(r"^/usr/(?:local/)?(?:lib|bin|share)\d*/|/(?:dist|site)-packages\b"),
@@ -58,6 +59,7 @@ NOTHING: Final[Mapping[str, str]] = dict.fromkeys(
             "gone",
             "take",
         ),
+        *("torch series", "torch python", "torch build"),
         *("numpy", "gcc", "header since", "its cuda", "its wheel"),
     ),
     "",
@@ -99,6 +101,7 @@ def names(kind: Kind, machine: Machine) -> Mapping[str, str]:
         **_linking(row, machine),
         **_since(kind, machine),
         **_versions(machine),
+        **_wheels(machine),
         "header since": next(
             (row.version for row in machine.catalog.stands_for if row.text == f"<{subject}>"), ""
         ),
@@ -161,6 +164,15 @@ def _versions(machine: Machine) -> Mapping[str, str]:
         if (found := re.search(rf"\b{re.escape(row.text)}(?![\w.])", said))
     ]
     return {row.name: row.version for _, row in sorted(met, key=lambda each: each[0], reverse=True)}
+
+
+def _wheels(machine: Machine) -> Mapping[str, str]:
+    """Return the series of torch that was asked for, the Pythons that it takes, and its build (cu124)."""
+    asked = _ASKED.search(machine.audience.said)
+    series = asked[1] if asked else ""
+    row = next((row for row in machine.catalog.torch if row.version == series), None)
+    build = (asked[2] or "") if asked else ""
+    return {"torch series": series, "torch python": row.python if row else "", "torch build": build}
 
 
 def _since(kind: Kind, machine: Machine) -> Mapping[str, str]:
