@@ -26,7 +26,7 @@ NAMES = {
     *("built TORCH_CUDA_ARCH_LIST", "built USE_CUDA", "built CXXFLAGS", "built cuda toolkit"),
     *("planned jobs", "free memory", "archs"),
     *("checkout", "release", "beside", "torch cuda"),
-    *("extension", "importer", "torch itself"),
+    *("extension", "importer", "own", "program", "torch itself", "not torch"),
 }
 
 
@@ -52,7 +52,7 @@ def test_the_names_in_a_row_are_known(row: FailureRow) -> None:
     groups = max((re.compile(pattern).groups for pattern in row.patterns), default=0)
     for sentence in (row.cause, *row.fix, *row.command):
         flat = re.sub(r"\{(\d)\}", lambda match: f"<{match[1]}>", sentence)
-        for name in re.findall(r"\{([^{}]+)\}", flat):
+        for name in re.findall(r"\{!?([^{}]+)\}", flat):
             assert (
                 name in {*NAMES, *NOTHING}
                 or name.startswith(("package:", "offered:"))

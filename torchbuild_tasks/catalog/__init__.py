@@ -57,6 +57,7 @@ from torchbuild_tasks.catalog.rows import (
     FailureRow,
     FrontEndRow,
     GateRow,
+    GoneRow,
     HelperRow,
     InputRow,
     InstallerRow,
@@ -80,9 +81,11 @@ from torchbuild_tasks.catalog.rows import (
     SecretFormRow,
     SecretNameRow,
     ShapeRow,
+    StandsForRow,
     StepCostRow,
     SwitchRow,
     SwitchSourceRow,
+    TorchNameRow,
     TorchRow,
     VariableRow,
     WantRow,
@@ -159,6 +162,32 @@ def _with_diffs(_: Mapping[str, Any]) -> tuple[PatchRow, ...]:
     return tuple(replace(row, text=_text(f"patches/{row.diff}")) for row in rows)
 
 
+def _table(file: str, columns: int) -> list[list[str]]:
+    """Return the lines of a table with tabs, each with so many columns; one with # is a remark."""
+    lines = (line.split("\t") for line in _text(file).splitlines() if not line.startswith("#"))
+    return [[*line, *[""] * (columns - len(line))] for line in lines]
+
+
+def _packaged(_: Mapping[str, Any]) -> tuple[ComponentRow, ...]:
+    """Return the parts that are known only as a package of Debian; others have the same .pc file."""
+    return tuple(
+        ComponentRow(
+            name=package,
+            headers=tuple(each if each.endswith("/") else f"{each}$" for each in headers.split()),
+            libs=tuple(f"{each}$" for each in libs.split()),
+            packages=tuple(f"{each}$" for each in (*cmake.split(), *pc.split())),
+            tools=tuple(f"{each}$" for each in programs.split()),
+            names={"apt": package}
+            | ({each: f"'pkgconfig({pc.split()[0]})'" for each in ("dnf", "zypper")} if pc else {}),
+        )
+        for package, pc, headers, libs, cmake, programs in _table("packages_of.tsv", 6)
+    )
+
+
+def _torch_names(_: Mapping[str, Any]) -> tuple[TorchNameRow, ...]:
+    return tuple(TorchNameRow(*line) for line in _table("torch_names.tsv", 3))
+
+
 class Catalog:
     """All rows. A table is read at the first access: a CPU build never reads those of CUDA.
 
@@ -223,6 +252,10 @@ class Catalog:
     shape = Table(ShapeRow, "kinds.toml")
     message = Table(MessageRow, "messages.toml")
     component = Table(ComponentRow, "components.toml")
+    packaged = Table(ComponentRow, "components.toml", build=_packaged)
+    gone = Table(GoneRow, "gone.toml")
+    stands_for = Table(StandsForRow, "gone.toml")
+    torch_name = Table(TorchNameRow, "components.toml", build=_torch_names)
     package = Table(PackageRow, "packages.toml")
     companion = Table(CompanionRow, "companions.toml")
     companion_release = Table(CompanionReleaseRow, "companions.toml")

@@ -587,9 +587,37 @@ class ComponentRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     submodule: str = ""
     pip: str = ""
     names: Mapping[str, str] = msgspec.field(default_factory=dict)
+    link: str = ""
+    wheel: str = ""
     like: str = ""
     systems: tuple[str, ...] = ()
     fix: tuple[str, ...] = ()
+
+
+class GoneRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Names of a Python package that came or went with a release; data/gone.toml has the columns."""
+
+    part: str
+    names: tuple[str, ...]
+    has: str
+    take: str
+    source: str
+
+
+class StandsForRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Which version of what (`numpy`, `gcc`) a name of an interface came with."""
+
+    text: str
+    name: str
+    version: str
+
+
+class TorchNameRow(msgspec.Struct, frozen=True):
+    """A module, name or header of torch, the first and the last series that has it ("" for no such limit)."""
+
+    name: str
+    first: str
+    last: str
 
 
 class PackageRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

@@ -62,3 +62,4 @@ def test_a_mark_is_never_shown() -> None:
     assert told.heard(("[program] a", "[mac] b", "[linux mac] c", "[torch] d", "e")) == ("c", "d", "e")
     assert told.heard(("[our words] a",)) == ("[our words] a",)
     assert plain("[linux mac] c") == "(linux, mac) c"
+    assert plain("{!not torch}c {1}") == "(not torch) c {1}"

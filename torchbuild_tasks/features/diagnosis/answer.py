@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 from torchbuild_tasks.catalog import ComponentRow
-from torchbuild_tasks.features.diagnosis.components import readable
+from torchbuild_tasks.features.diagnosis.components import bare_name, readable
 from torchbuild_tasks.features.diagnosis.kinds import Kind
 from torchbuild_tasks.features.diagnosis.machine import Machine
 from torchbuild_tasks.model import Diagnosis
@@ -21,23 +21,62 @@ _NOT_THERE: Final = (
 # A file that a package or a toolkit brought, and no build made.
 _INSTALLED: Final = re.compile(r"/(?:usr|opt|lib\d*)/|.*-packages[/\\]|[A-Za-z]:[/\\]Program Files")
 _ABSOLUTE: Final = re.compile(r"/|[A-Za-z]:[/\\]")
+_ASKED: Final = re.compile(r"\btorch(?:==| \()v?(\d+\.\d+)[\d.]*(?:\+(cu\d{2,3}|cpu|rocm[\d.]{1,5}))?")
+# What a file is that may not be used, by its path.
+_PLACES: Final = {
+    "installs into": re.compile(r"^/usr/(?:local/)?(?:lib|bin|share)\d*/|/(?:dist|site)-packages\b"),
+    "program file": re.compile(
+        r"^(?!/usr/|/dev/|/var/|.*-packages).*(?:\.(?:sh|py|pl|run|bin)|bin/[\w.+-]+)$"
+    ),
+    "place": re.compile(r"^(?:[A-Za-z]:)?[\w.~+-]*/[^\s:]*$"),
+    "socket": re.compile(r"docker(?:d|\.sock)"),
+}
+_PLAIN_NAMES: Final = 13  # from this CUDA on most of its wheels have no number in their names
+_NUMBER: Final = re.compile(r"\.so\.(1[1-9])\b")
+_OF_TORCH: Final = ("torch", "ATen/", "c10/", "caffe2/", "functorch")
 _FROM_SUBMODULE: Final = ("missing-header", "missing-source", "missing-package")
 
 
+# A source line as GCC and clang show it below their message, with a header in quotes or in brackets.
+_SHOWN: Final = re.compile(r"#\s*include\s*(?:\"(?P<own>[^\"]{1,200})\"|<[^>]{1,200}>)")
+_LINKS: Final = re.compile(
+    r"(?:^|\s)(?:-shared|-o \S{1,200}(?:\.so\b|\.exe|\s)|/OUT:|/DLL)|collect2|\bld\b", re.MULTILINE
+)
+
+
 NOTHING: Final[Mapping[str, str]] = dict.fromkeys(
-    ("?component", "?state", "?file", "component", "brings", "installs", "bundled"), ""
+    (
+        *("?component", "?state", "?file", "component", "brings", "installs", "bundled"),
+        *(
+            "own source",
+            "vendored",
+            "packaged",
+            "finds",
+            "link",
+            "linked",
+            "unlinked",
+            "torch has",
+            "gone",
+            "take",
+        ),
+        *("torch series", "torch python", "torch build"),
+        *("numpy", "gcc", "header since", "its cuda", "its wheel"),
+    ),
+    "",
 )
 
 
 def whose(kind: Kind, machine: Machine) -> ComponentRow | None:
-    """Return the part of the build that an error of this kind is about."""
-    return machine.component(kind.row.look, kind.looked_up)
+    """Return the part of the build that an error of this kind is about; a source's own file is of none."""
+    row = machine.component(kind.row.look, kind.looked_up)
+    return None if _own(kind, row, machine) else row
 
 
 def names(kind: Kind, machine: Machine) -> Mapping[str, str]:
     """Return the names that sentences about this error may use, for rows that know its very words too."""
     row = whose(kind, machine)
     subject = _subject(kind)
+    own = _own(kind, row, machine)
     return {
         **{name: value for name, value in kind.groups.items() if name != "subject"},
         "subject": subject,
@@ -45,15 +84,124 @@ def names(kind: Kind, machine: Machine) -> Mapping[str, str]:
         "component": row.name if row else "",
         "brings": _brings(kind, row, machine) if row else "",
         "installs": _installs(row, machine) if row and not subject.endswith(".dylib") else "",
-        "bundled": row.submodule if row and not machine.audience.has_no_flags else "",
+        "its cuda": (major := _its_cuda(row, subject)),
+        "its wheel": f"{row.wheel}-cu{major}"
+        if row and major and int(major) < _PLAIN_NAMES
+        else row.wheel
+        if row and major
+        else "",
+        "vendored": row.name if row and row.submodule and not machine.builds_torch else "",
+        "packaged": _packaged(kind, machine) if row and row.submodule else "",
+        "bundled": row.submodule if row and machine.builds_torch else "",
         "installed": subject if _INSTALLED.match(subject) else "",
         "path": subject if kind.row.look == "tool" and _ABSOLUTE.match(subject) else "",
+        **{name: subject if form.search(subject) else "" for name, form in _PLACES.items()},
+        "own source": own,
+        "finds": "" if row or own or _ABSOLUTE.match(subject) else _finds(kind, machine),
+        **_linking(row, machine),
+        **_since(kind, machine),
+        **_versions(machine),
+        **_wheels(machine),
+        "header since": next(
+            (row.version for row in machine.catalog.stands_for if row.text == f"<{subject}>"), ""
+        ),
         "?state": _state(kind, row, machine),
         "?subject": f": {subject}" if subject else "",
         "?component": f", of {row.name}" if row else "",
         "?file": f" ({kind.groups['file']})" if kind.groups.get("file") else "",
         "?what": f" ({kind.groups['what']})" if kind.groups.get("what") else "",
     }
+
+
+def _own(kind: Kind, row: ComponentRow | None, machine: Machine) -> str:
+    """Return the name of a header that is the source's own: no package has it.
+
+    That is shown by its path, a folder that the including file lies in too, or the quotes around it.
+    """
+    if kind.row.look != "header" or (row and row not in machine.catalog.packaged):
+        return ""
+    name = kind.subject.replace("\\", "/")
+    file = kind.line.text.strip().partition(":")[0].replace("\\", "/")
+    if "-packages/" in file or file.startswith("/usr/"):
+        return ""
+    shown = next((match for match in _SHOWN.finditer(machine.audience.said) if name in match[0]), None)
+    quoted = shown is not None and shown["own"] is not None
+    beside = "/" in name and f"/{name.partition('/')[0]}/" in f"/{file}"
+    return name.rpartition("/")[2] if quoted or beside or name.startswith(".") else ""
+
+
+def _packaged(kind: Kind, machine: Machine) -> str:
+    """Return the command that installs a part which torch builds from a submodule, where it has a package."""
+    row = machine.packaged(kind.row.look, kind.looked_up)
+    return machine.brings(row) if row else ""
+
+
+def _finds(kind: Kind, machine: Machine) -> str:
+    return machine.finds(kind.row.look, bare_name(kind.row.look, kind.subject.replace("\\", "/")))
+
+
+def _linking(row: ComponentRow | None, machine: Machine) -> Mapping[str, str]:
+    """Return the library that defines a symbol, and whether the command that failed names it."""
+    if row is None or not row.link:
+        return dict.fromkeys(("link", "linked", "unlinked"), "")
+    link = row.link if machine.audience.system != "windows" else re.sub(r"-l(\S+)", r"\1.lib", row.link)
+    names = [each.removeprefix("-l") for each in row.link.split() if each.startswith("-l")]
+    said = machine.audience.said
+    linked = any(
+        re.search(rf"(?:-l|[/\\](?:lib)?){re.escape(each)}(?:\.(?:so|a|lib|dylib)|\s)", said)
+        for each in names
+    )
+    unlinked = bool(names) and not linked and _LINKS.search(said) is not None
+    return {"link": link, "linked": link if linked else "", "unlinked": link if unlinked else ""}
+
+
+def _versions(machine: Machine) -> Mapping[str, str]:
+    """Return the versions that names of interfaces in this error stand for, the first of each."""
+    said = machine.audience.said
+    met = [
+        (found.start(), row)
+        for row in machine.catalog.stands_for
+        if (found := re.search(rf"\b{re.escape(row.text)}(?![\w.])", said))
+    ]
+    return {row.name: row.version for _, row in sorted(met, key=lambda each: each[0], reverse=True)}
+
+
+def _wheels(machine: Machine) -> Mapping[str, str]:
+    """Return the series of torch that was asked for, the Pythons that it takes, and its build (cu124)."""
+    asked = _ASKED.search(machine.audience.said)
+    series = asked[1] if asked else ""
+    row = next((row for row in machine.catalog.torch if row.version == series), None)
+    build = (asked[2] or "") if asked else ""
+    return {"torch series": series, "torch python": row.python if row else "", "torch build": build}
+
+
+def _since(kind: Kind, machine: Machine) -> Mapping[str, str]:
+    """Return which releases have a name of torch, or of another package, that came or went with one."""
+    none = dict.fromkeys(("torch has", "gone", "take"), "")
+    what = kind.groups.get("what", "")
+    names = (f"{kind.subject}:{what}", f"{kind.subject}.{what}") if what else (kind.subject,)
+    if kind.row.look == "module":
+        gone = next((row for row in machine.catalog.gone if {*names} & {*row.names}), None)
+        if gone is not None:
+            return {**none, "gone": f"{gone.part} has it {gone.has}", "take": machine.fill((gone.take,), ())}
+    elif kind.row.look != "header":
+        return none
+    if not kind.subject.startswith(_OF_TORCH):
+        return none
+    return {**none, "torch has": _torch_has(names, machine)}
+
+
+def _torch_has(names: Sequence[str], machine: Machine) -> str:
+    """Return which series of torch have one of these names; one of a package may lie in a module of it."""
+    package, _, what = names[0].partition(":")
+    rows = [row for row in machine.catalog.torch_name if row.name in names]
+    if not rows and what:
+        inner = (row for row in machine.catalog.torch_name if row.name.startswith(f"{package}."))
+        rows = [row for row in inner if row.name.endswith(f":{what}")]
+    if len({(row.first, row.last) for row in rows}) != 1:
+        return ""
+    first, last = rows[0].first, rows[0].last
+    return f"from {first} to {last}" if first and last else f"from {first} on" if first else f"up to {last}"
 
 
 def answer(kind: Kind, machine: Machine) -> Diagnosis:
@@ -82,7 +230,7 @@ def _subject(kind: Kind) -> str:
 
 
 def _is_submodule(kind: Kind, row: ComponentRow | None, machine: Machine) -> bool:
-    of_torch = row is not None and bool(row.submodule) and not machine.audience.has_no_flags
+    of_torch = row is not None and bool(row.submodule) and machine.builds_torch
     return of_torch and kind.row.id in _FROM_SUBMODULE
 
 
@@ -108,9 +256,15 @@ def _brings(kind: Kind, row: ComponentRow, machine: Machine) -> str:
         )
     elif row.pip and kind.row.id in ("missing-module", "missing-tool", "missing-header"):
         said.append(f"Run: {machine.value('python')} -m pip install {row.pip}")
-    if fix := machine.fix_of(row):
+    if (fix := machine.fix_of(row)) and (machine.builds_torch or not said):
         said.append(fix)
     return " ".join(each if each.endswith(".") else f"{each}." for each in said)
+
+
+def _its_cuda(row: ComponentRow | None, subject: str) -> str:
+    """Return the release of CUDA that a shared library is of, by the number in its name."""
+    number = _NUMBER.search(subject)
+    return number[1] if row and row.wheel and number else ""
 
 
 def _installs(row: ComponentRow, machine: Machine) -> str:

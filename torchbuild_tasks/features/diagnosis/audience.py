@@ -40,7 +40,10 @@ _TORCH: Final = re.compile(
 _SYSTEMS: Final = (
     (
         "windows",
-        re.compile(r"-w64-mingw32-|\b[A-Za-z]:\\\w|WinError|DLL load failed|\bLNK\d{4}\b|error C\d{4}"),
+        re.compile(
+            r"-w64-mingw32-|\b[A-Za-z]:\\\w|(?<![\w/])[A-Z]:/\w|WinError|DLL load failed"
+            r"|\bLNK\d{4}\b|error C\d{4}"
+        ),
     ),
     (
         "mac",
@@ -56,12 +59,15 @@ _SYSTEMS: Final = (
 class Audience(msgspec.Struct, frozen=True):
     """Who is told: `doing` is torch, extension, program or import, `system` linux, windows or mac.
 
-    What is not known is "". `importer` is the package whose import failed, `own` the one that lacks a part
+    What is not known is "". `manager` is the package manager of the log's system, where it says which, `said`
+    all that its error says. `importer` is the package whose import failed, `own` the one that lacks a part
     of its own; `itself` says that it is torch that could not be imported.
     """
 
     doing: str = ""
     system: str = ""
+    manager: str = ""
+    said: str = ""
     importer: str = ""
     own: str = ""
     itself: bool = False
@@ -87,16 +93,19 @@ class Audience(msgspec.Struct, frozen=True):
         return mark is None or bool({self.doing, self.system} & set(mark[1].split()))
 
 
-def who_is_told(block: ErrorBlock, *, of_extension: bool) -> Audience:
+def who_is_told(block: ErrorBlock, *, of_extension: bool, manager: str = "") -> Audience:
     """Return for whom the words about this error are."""
     said = "\n".join(line.text for line in block.lines)
     importers = [name for name in _IMPORTER.findall(said) if name not in _NO_IMPORTER]
     frames = [name for name in _FRAME.findall(said) if not re.search(r"[/\\]ctypes[/\\]", name)]
     missing = _MISSING.search(said)
+    system = next((name for name, marks in _SYSTEMS if marks.search(said)), "")
     own = missing is not None and re.search(rf'File "[^"\n]{{1,400}}[/\\]{missing[1]}[/\\]', said)
     return Audience(
         doing=_doing(block, said, of_extension=of_extension),
-        system=next((name for name, marks in _SYSTEMS if marks.search(said)), ""),
+        system=system,
+        manager="brew" if system == "mac" else "" if system == "windows" else manager,
+        said=said,
         importer=importers[-1] if importers else "",
         itself=bool(frames) and _OWN_IMPORT.search(frames[-1]) is not None,
         own=missing[1] if missing and own else "",
@@ -114,6 +123,7 @@ def _doing(block: ErrorBlock, said: str, *, of_extension: bool) -> str:
 
 
 def plain(sentence: str) -> str:
-    """Return a sentence as a page shows it, its mark in words."""
+    """Return a sentence as a page shows it, its mark and what it rests on in words."""
+    sentence = re.sub(r"\{!([^{}]+)\}", r"(\1) ", sentence)
     mark = _MARK.match(sentence)
     return f"({', '.join(mark[1].split())}) {sentence[mark.end() :]}" if mark else sentence

@@ -45,7 +45,7 @@ def read_log(scanner: LogScanner, book: FailureBook, machine: Machine) -> Readin
         block, [*_match_rows(block, book), *_match_status_rows(block, scanner.status_line, book)]
     )
     kinds = kind_book(machine.catalog)
-    machine = machine.told(who_is_told(block, of_extension=scanner.of_extension))
+    machine = machine.told(who_is_told(block, of_extension=scanner.of_extension, manager=scanner.manager))
     kind = read_kind(block, kinds)
     error = _first_error(block, met, kind, kinds)
     told = answer(kind, machine) if kind else None
@@ -147,7 +147,8 @@ def _groups(book: FailureBook, row: FailureRow, line: str) -> tuple[str, ...]:
 def _diagnosis(hit: Hit, machine: Machine, known: Mapping[str, str] = NOTHING) -> Diagnosis:
     row = hit.row
     see = f"{PAGE}#{row.id}"
-    commands = machine.helpful(row.command) if row.phase in _OF_BUILD else row.command
+    kept = row.phase not in _OF_BUILD and machine.has_tree
+    commands = row.command if kept else machine.helpful(row.command)
     if isinstance(row, UserFailureRow):  # it may be the checkout's, and is not to be taken for our words
         see = f"so says {row.place}"
     return Diagnosis(

@@ -84,7 +84,7 @@ def component_of(look: str, subject: str, rows: Sequence[ComponentRow]) -> Compo
     subject = subject.replace("\\", "/")
     if look in ("header", "path") and (row := _of_path(subject, rows)):
         return row
-    return _nearest(look, _INSIDE.sub("", subject) if look == "path" else _plain(look, subject), rows)
+    return _nearest(look, _INSIDE.sub("", subject) if look == "path" else bare_name(look, subject), rows)
 
 
 def _of_path(path: str, rows: Sequence[ComponentRow]) -> ComponentRow | None:
@@ -94,7 +94,7 @@ def _of_path(path: str, rows: Sequence[ComponentRow]) -> ComponentRow | None:
     return max(held, key=lambda row: len(row.submodule), default=None)
 
 
-def _plain(look: str, subject: str) -> str:
+def bare_name(look: str, subject: str) -> str:
     """Return the name as the rows write it."""
     if look == "library":
         name = subject.removeprefix("-l").rpartition("::")[2].lstrip(":").rpartition("/")[2]
@@ -135,5 +135,8 @@ def _fits(look: str, each: str, name: str) -> bool:
         case "tool":
             return name == each or name.startswith(f"{each}-")
         case "package":  # CMake's NUMA is numa elsewhere
-            return name.lower().startswith(each.lower())
+            if not name.lower().startswith(each.lower()):
+                return False
+            rest = name[len(each) :]
+            return not rest or each[-1] in "_:" or rest[0] in "_:." or rest[0].isdigit() or rest[0].isupper()
     return name.startswith(each)

@@ -18,6 +18,7 @@ from torchbuild_tasks.plan.packages import (
     install_line,
     installer,
     offers_gcc,
+    package_name,
     system_manager,
 )
 from torchbuild_tasks.plan.submodules import can_fetch, fetched_word, folder_beside
@@ -39,9 +40,46 @@ _READ_BY: Final = (
     (re.compile(r"--jobs (?=\d)"), "MAX_JOBS="),
     (re.compile(r"--jobs\b"), "MAX_JOBS"),
     (re.compile(r"with --clean\b"), "with its build folder deleted"),
+    (re.compile(r"--build-type (?=\w)"), "CMAKE_BUILD_TYPE="),
+    (re.compile(r" \(--python\)|: --python (?:PATH|[\w./\\:-]*\w)"), ""),
 )
-# What builds torch helps no build of an extension.
-_OF_TORCH: Final = ("torchbuild build", "torchbuild source")
+# How a person calls a package manager, and how it is asked which package has a file.
+_TYPED: Final = {
+    "apt": ("apt", "install"),
+    "dnf": ("dnf", "install"),
+    "zypper": ("zypper", "install"),
+    "pacman": ("pacman", "-S"),
+    "apk": ("apk", "add"),
+    "conda": ("conda", "install", "-c", "conda-forge"),
+    "brew": ("brew", "install"),
+    "winget": ("winget", "install", "--id"),
+}
+_SEARCHES: Final[Mapping[str, Mapping[str, str]]] = {
+    "apt": {
+        "header": "apt-file search /{name}",
+        "library": "apt-file search /lib{name}.so",
+        "package": "apt-file search -x '/{name}(Config|-config)\\.cmake|/Find{name}\\.cmake'",
+        "tool": "apt-file search -x 'bin/{name}$'",
+    },
+    "dnf": {
+        "header": "dnf provides '*/{name}'",
+        "library": "dnf provides '*/lib{name}.so'",
+        "package": "dnf provides 'cmake({name})'",
+        "tool": "dnf provides '*bin/{name}'",
+    },
+    "zypper": {
+        "package": "zypper search --provides 'cmake({name})'",
+        "tool": "zypper search --provides --file-list /usr/bin/{name}",
+    },
+    "pacman": {
+        "header": "pacman -F {name}",
+        "library": "pacman -F lib{name}.so",
+        "tool": "pacman -F {name}",
+    },
+    "apk": {"library": "apk search so:lib{name}.so", "tool": "apk search cmd:{name}"},
+}
+# What needs a checkout of torch, or its build.
+_OF_TORCH: Final = tuple(f"torchbuild {verb}" for verb in ("build", "source", "verify", "plan", "env"))
 _COMPILER: Final = re.compile(r"g(?:cc|\+\+)-(\d{1,2})")
 # A word that no shell takes for more than itself.
 _PLAIN: Final = re.compile(r"[\w.+:/\\@%=,-]+")
@@ -49,6 +87,8 @@ _PLAIN: Final = re.compile(r"[\w.+:/\\@%=,-]+")
 
 class Machine:
     """The names that rows may use, with their values here; a name that is not known has none.
+
+    A sentence is told only where all of its names are known; `{!name}` asks that of one it does not say.
 
     Args:
         facts: the machine and the tree.
@@ -59,6 +99,7 @@ class Machine:
 
     def __init__(self, facts: Facts, plan: BuildPlan, catalog: Catalog, *, built: bool) -> None:
         self._facts, self.catalog, self.audience = facts, catalog, Audience()
+        self._built = built
         self._values = {**_values(facts, plan, catalog), **(_of_the_build(facts, plan) if built else {})}
 
     def told(self, audience: Audience) -> Machine:
@@ -70,6 +111,8 @@ class Machine:
 
     def value(self, name: str) -> str:
         """Return what a name stands for on this machine; empty when that is not known."""
+        if name == "not torch":
+            return "" if self.builds_torch else "another build"
         if name.startswith("package:"):
             return self._install(name.removeprefix("package:"))
         if compiler := _COMPILER.fullmatch(name.removeprefix("offered:")):
@@ -89,7 +132,7 @@ class Machine:
         heard = self.audience.heard(tuple(sentences))
         filled = (self._fill_names(each, groups, _as_it_is, known) for each in heard)
         said = next(filter(None, filled), "")
-        for flag, read in _READ_BY if self.audience.has_no_flags else ():
+        for flag, read in () if self.builds_torch else _READ_BY:
             said = flag.sub(read, said)
         return said
 
@@ -101,15 +144,32 @@ class Machine:
         words = {name: value for name, value in known.items() if _PLAIN.fullmatch(value)}
         return next(filter(None, (self._fill_names(each, plain, _word, words) for each in commands)), "")
 
+    @property
+    def builds_torch(self) -> bool:
+        """Say whether a build of torch failed, or may have: only that takes our flags and commands."""
+        return self.audience.doing == "torch" or (self.has_tree and not self.audience.has_no_flags)
+
+    @property
+    def has_tree(self) -> bool:
+        """Say whether there is a checkout of torch here, on which our commands work."""
+        return self._built or self._facts.tree.problem is None
+
     def helpful(self, commands: Sequence[str]) -> Sequence[str]:
         """Return those of these commands that help what failed, which may be another package than torch."""
-        if not (self.audience.has_no_flags or self.audience.importer):
+        if self.builds_torch and not self.audience.importer:
             return commands
         return [each for each in commands if not each.startswith(_OF_TORCH)]
 
     def component(self, look: str, subject: str) -> ComponentRow | None:
         """Return the part of a build that a header, library, symbol ... belongs to."""
-        return component_of(look, subject, self.catalog.component) if look else None
+        if not look:
+            return None
+        return component_of(look, subject, self.catalog.component) or self.packaged(look, subject)
+
+    def packaged(self, look: str, subject: str) -> ComponentRow | None:
+        """Return the package of Debian that has a header, library, package of CMake or program."""
+        known = look in ("header", "library", "package", "tool")
+        return component_of(look, subject, self.catalog.packaged) if known else None
 
     def submodule_state(self, path: str) -> str:
         """Say how a submodule's folder is here: "empty", "here", or "" outside of a checkout."""
@@ -120,14 +180,30 @@ class Machine:
         return "empty" if any(f"{path}/".startswith(f"{each}/") for each in void) else "here"
 
     def brings(self, row: ComponentRow) -> str:
-        """Return the command that installs a part here, or its package's name; "" where no row has one."""
-        if not self._is_here:
-            return ""
-        name = row.names.get(system_manager(self._facts, self.catalog), "")
-        if name:
-            return installer(self._facts, self.catalog).format(package=name)
-        said = next(iter(row.names.values()), "")
-        return f"install it ({said} on Debian and Ubuntu)" if said else ""
+        """Return the command that installs a part where the log was written; "" where no row has one."""
+        name = row.names.get(self.manager.replace("yum", "dnf"), "")
+        return self._how_to_call(self.manager).format(package=name) if name else ""
+
+    @property
+    def manager(self) -> str:
+        """Return the package manager of the log's system, which may be another one; "" if unknown."""
+        here = system_manager(self._facts, self.catalog) if self._is_here else ""
+        named = self.audience.manager if not self._built or self.audience.manager == "conda" else ""
+        if self.audience.system == "windows" and not self._is_here:
+            return "winget"
+        return here if here.replace("yum", "dnf") == named else named or here
+
+    def _how_to_call(self, manager: str) -> str:
+        if manager == system_manager(self._facts, self.catalog):
+            return installer(self._facts, self.catalog)
+        row = next((each for each in self.catalog.manager if each.name == manager), None)
+        words = ("sudo", *_TYPED[manager]) if row and row.root else _TYPED[manager]
+        return " ".join((*words, "{package}"))
+
+    def finds(self, look: str, name: str) -> str:
+        """Return the command that names the package which has a file, where no row knows it; "" for none."""
+        searches = _SEARCHES.get(self.manager.replace("yum", "dnf"), {})
+        return searches.get(look, "").format(name=name) if _PLAIN.fullmatch(name) else ""
 
     @property
     def _is_here(self) -> bool:
@@ -148,22 +224,24 @@ class Machine:
             if name.isdecimal():
                 values[name] = _group(name, groups)
             else:
-                inner = _GROUP.sub(lambda match: _group(match[1], groups), name)
+                inner = _GROUP.sub(lambda match: _group(match[1], groups), name.removeprefix("!"))
                 values[name] = known[inner] if inner in known else write(self.value(inner))
         if any(not value and not name.startswith("?") for name, value in values.items()):
             return ""
-        return _NAME.sub(lambda match: values[match[1]], sentence)
+        return _NAME.sub(lambda match: "" if match[1].startswith("!") else values[match[1]], sentence)
 
     def _install(self, package: str) -> str:
         """Return the command that installs a package; without a package manager, a sentence that names it."""
-        if not self._is_here:
-            return f"install {package}"
+        if self.manager != system_manager(self._facts, self.catalog):
+            name = package_name(self.catalog, self.manager, package)
+            return self._how_to_call(self.manager).format(package=name) if name else f"install {package}"
         if (compiler := _COMPILER.fullmatch(package)) and not self._offers(compiler[1]):
             return how_to_install_gcc(self._facts, self.catalog, [int(compiler[1])])
         return install_line(self._facts, self.catalog, package) or f"install {package}"
 
     def _offers(self, major: str) -> bool:
-        return self._is_here and offers_gcc(self._facts, self.catalog, major)
+        here = self.manager == system_manager(self._facts, self.catalog)
+        return here and offers_gcc(self._facts, self.catalog, major)
 
     def _newest(self, name: str, below: str, limit: str) -> str:
         """Return the path of the newest installed compiler up to this version, or a toolset's number."""

@@ -45,6 +45,17 @@ _FETCHED: Final = re.compile(
 )
 
 
+# Whose packages the compilers of a log look for, by what only they or that system say; the first counts.
+_MANAGERS: Final = (
+    ("conda", (b"-conda-linux-gnu", b"/conda-bld/", b"compiler_compat")),
+    ("brew", (b"-apple-darwin", b"Apple clang", b".dylib", b"/opt/homebrew")),
+    ("zypper", (b"-suse-linux", b"zypper ")),
+    ("apk", (b"-alpine-linux-musl", b"apk add ")),
+    ("dnf", (b"-redhat-linux", b"/opt/rh/", b"gcc-toolset-", b"/usr/lib64/", b"dnf install", b"yum install")),
+    ("apt", (b"/x86_64-linux-gnu", b"/aarch64-linux-gnu", b"apt-get ", b"apt install", b"dpkg: ")),
+)
+
+
 @functools.lru_cache(maxsize=4)
 def _signs_of(anchors: frozenset[str]) -> tuple[bytes, ...]:
     """Return what a line holds that has to be read: the signs, and what the rows have beyond them."""
@@ -66,6 +77,7 @@ class LogScanner:
         self._before = before
         self._signs = _signs_of(book.anchors)
         self.of_extension = False  # an extension of torch is built, and not torch
+        self._managers: set[str] = set()
         self._seen = 0
         self._decode = Decoder()
         self._number = 0
@@ -203,6 +215,11 @@ class LogScanner:
         return self._sticky.done().error.text if self._sticky else ""
 
     @property
+    def manager(self) -> str:
+        """Return the package manager of the system that wrote this log; "" where it does not say which."""
+        return next((name for name, _ in _MANAGERS if name in self._managers), "")
+
+    @property
     def warned(self) -> tuple[tuple[FailureRow, str], ...]:
         """Return the rows for warnings that were met, each with the first line that it knows."""
         return tuple(self._warned.values())
@@ -222,6 +239,8 @@ class LogScanner:
             block = block.replace(b"\0", b"")
         if not self.of_extension:
             self.of_extension = any(mark in block for mark in _OF_EXTENSION) or bool(_FETCHED.search(block))
+        if self._seen < _AT_FIRST:
+            self._managers.update(name for name, marks in _MANAGERS if any(mark in block for mark in marks))
         signs = self._signs if self._seen < _AT_FIRST else self._signs[: len(SIGNS)]
         self._seen += len(block)
         at = 0
