@@ -293,6 +293,7 @@ def _facts(
         probe=Probe(environ=dict(os.environ), patience=patience),
         blas=catalog.blas,
         around=layers_around_environment(request, settings, catalog, windows=os.name == "nt"),
+        asked=(*(split_assignment(text)[0] for text in request.set), *settings.variables),
     )
     facts = _with_companions(facts, request, settings, catalog)
     scheduler = request.distribute or settings.values.get("distribute")

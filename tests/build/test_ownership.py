@@ -23,6 +23,8 @@ from torchbuild_tasks.build.ownership import (
     find_claimed,
     plan_removal,
     plan_stale,
+    put_times_back,
+    read_outputs,
     remove,
     renew,
 )
@@ -124,6 +126,30 @@ def test_what_ninja_writes_at_every_build_goes_and_an_edit_from_before_stays(roo
         os.utime(root / name, ns=(since, since))
     renew(root, since)
     assert plan_removal(root, root / "build", OUTPUTS).kept == (("build/edited.h", CHANGED),)
+
+
+@pytest.mark.parametrize(
+    ("text", "outputs", "same"),
+    [
+        ("x", ("version.py",), True),
+        ("y", ("version.py",), False),
+        ("x", ("version.py", "new.py"), False),  # there is one more
+        ("x", ("gen_version",), False),  # a step's name: what it writes is not said
+        ("x", ("version.py", "folder"), False),
+    ],
+)
+def test_what_a_step_wrote_again_as_it_was_keeps_its_times(
+    root: Path, text: str, outputs: tuple[str, ...], same: bool
+) -> None:
+    file = root / "version.py"
+    file.write_text("x")
+    (root / "folder").mkdir()
+    os.utime(file, ns=(10**18, 10**18))
+    written = read_outputs(root, outputs)
+    for path in ("version.py", *(name for name in outputs if name == "new.py")):
+        (root / path).write_text(text)
+    assert put_times_back(written) is same
+    assert (file.stat().st_mtime_ns == 10**18) is (same or "new.py" in outputs)
 
 
 def test_what_changes_after_the_plan_stays(root: Path) -> None:

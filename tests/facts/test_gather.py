@@ -53,6 +53,25 @@ def test_everything_is_looked_at_once(tmp_path: Path) -> None:
     assert len(door.asked) == len(set(door.asked))
 
 
+def test_submodules_are_searched_for_what_the_user_said_and_not_for_a_preset(
+    tmp_path: Path,
+) -> None:
+    door = machine(
+        tmp_path,
+        files={
+            **FILES,
+            f"{ROOT}/CMakeLists.txt": 'option(USE_CUDA "" ON)',
+            f"{ROOT}/third_party/gloo/CMakeLists.txt": "if(USE_REDIS OR USE_OLD)\nendif()",
+        },
+    )
+    around: tuple[dict[str, str], dict[str, str]] = ({}, {"USE_OLD": "0", "USE_REDIS": "1"})
+    preset = gather(source=ROOT, python=None, patterns=[], probe=door, around=around).tree.reads
+    said = gather(source=ROOT, python=None, patterns=[], probe=door, around=around, asked=["USE_REDIS"])
+    assert preset is not None
+    assert said.tree.reads is not None
+    assert (preset.names, said.tree.reads.names) == (("USE_CUDA",), ("USE_CUDA", "USE_REDIS"))
+
+
 def test_an_empty_machine_is_full_of_unknowns_and_no_crash(tmp_path: Path) -> None:
     facts = gather(source="/none", python="3.12", patterns=[], probe=machine(tmp_path))
     assert facts.tree.problem == "no such folder"

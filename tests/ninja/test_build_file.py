@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from torchbuild_tasks.ninja.build_file import CONSOLE, BuildFile, Edge, find_command, parse_build_file
+from torchbuild_tasks.ninja.build_file import CONSOLE, BuildFile, Edge, Step, find_step, parse_build_file
 
 FILES = {
     "build.ninja": """# CMake's, shortened
@@ -129,14 +129,23 @@ build with: CUSTOM_COMMAND
 @pytest.mark.parametrize(
     "description", ["Writing ${a} $version", "Running utility command", "Launching", "Writing", ""]
 )
-def test_a_command_that_is_not_the_only_one_is_not_found(description: str) -> None:
-    assert find_command(CUSTOM, description) == ""
+def test_a_step_that_is_not_the_only_one_is_not_found(description: str) -> None:
+    assert find_step(CUSTOM, description) is None
 
 
-def test_the_command_of_a_description() -> None:
+def test_the_step_of_a_description() -> None:
     text = CUSTOM.replace(b"${a} ", b"")
-    assert find_command(text, "Writing $version") == "cd /src && echo $HOME a:b c"
-    assert find_command(text.replace(b"\n", b"\r\n"), "Writing $version") == ""  # Ninja's files have no CR
+    found = Step(command="cd /src && echo $HOME a:b c", outputs=("version", "never"))
+    assert find_step(text, "Writing $version") == found
+    assert find_step(text.replace(b"\n", b"\r\n"), "Writing $version") is None  # Ninja's files have no CR
+
+
+def test_what_a_step_says_that_it_writes() -> None:
+    statement = b"build torch/gen /src/a$ b/version.py | ${cmake_ninja_workdir}gen C$:/x: CUSTOM_COMMAND"
+    text = CUSTOM.replace(b"${a} ", b"").replace(b"build version never: CUSTOM_COMMAND", statement)
+    found = find_step(text, "Writing $version")
+    assert found is not None
+    assert found.outputs == ("torch/gen", "/src/a b/version.py", "C:/x")
 
 
 def test_what_a_build_makes_to_which_nothing_is_named() -> None:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import stat
 import sys
 import time
 from collections.abc import Iterable, Iterator, Mapping
@@ -33,13 +34,15 @@ from torchbuild_tasks.system.files import (
 from torchbuild_tasks.system.git.run import Git
 from torchbuild_tasks.system.left_running import ENDED
 from torchbuild_tasks.system.log import last_write_of, name_newest
-from torchbuild_tasks.system.reading import read_value
+from torchbuild_tasks.system.reading import read_bytes, read_value
 from torchbuild_tasks.system.remove import Stamp, is_folder, is_link, snapshot, stamp
 
 BEFORE: Final = "before.json"
 OWNED: Final = "made.json"
 Listing = Mapping[str, Stamp]
 Reasons = tuple[tuple[str, str], ...]
+Written = Mapping[Path, tuple[bytes | None, os.stat_result | None]]
+_SMALL: Final = 1 << 20  # bytes of what a step writes at every build; torch/version.py has 200
 
 
 class Record(msgspec.Struct, frozen=True, kw_only=True):
@@ -116,6 +119,56 @@ def renew(root: Path, since: int) -> None:
                 record.paths[name] = stamp(info)
     if record.paths:
         write(root, OWNED, record.paths, record.log, record.unnamed)
+
+
+def read_outputs(build_dir: Path, outputs: Iterable[str]) -> Written | None:
+    """Return what a step will write again: content and times of the outputs that are there.
+
+    Args:
+        build_dir: the build tree, to which Ninja's paths are relative.
+        outputs: all that the step says that it writes; CMake's names for steps are no files.
+
+    Returns:
+        None where one is no small file.
+    """
+    written: dict[Path, tuple[bytes | None, os.stat_result | None]] = {}
+    for name in outputs:
+        path = build_dir / name
+        try:
+            info = path.lstat()
+            written[path] = (read_bytes(path, most=_SMALL), info)
+        except FileNotFoundError:
+            written[path] = (None, None)
+            continue
+        except OSError:
+            return None
+        if not stat.S_ISREG(info.st_mode):
+            return None
+    return written
+
+
+def put_times_back(before: Written | None) -> bool:
+    """Give outputs whose content a step left as it was the times they had, so that nothing looks changed.
+
+    Else every build with nothing to do would have to note 20,000 files anew (0.1 s of 2.6.0).
+
+    Returns:
+        Whether all that the step writes, and that is something, is as it was.
+    """
+    if not before or not any(info for _, info in before.values()):
+        return False
+    try:
+        for path, (data, info) in before.items():
+            if info is None:
+                if os.path.lexists(path):
+                    return False
+            elif read_bytes(path, most=_SMALL) != data:
+                return False
+            else:
+                os.utime(path, ns=(info.st_atime_ns, info.st_mtime_ns), follow_symlinks=False)
+    except (OSError, NotImplementedError):
+        return False
+    return True
 
 
 def is_recorded(root: Path) -> bool:

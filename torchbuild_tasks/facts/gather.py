@@ -43,6 +43,7 @@ def gather(
     probe: Probe | None = None,
     blas: Sequence[BlasRow] = (),
     around: tuple[Mapping[str, str], Mapping[str, str]] = ({}, {}),
+    asked: Sequence[str] = (),
 ) -> Facts:
     """Gather the facts of the machine and the checkout; the programs run in parallel.
 
@@ -54,6 +55,7 @@ def gather(
         blas: the libraries for BLAS that are looked for, if any.
         around: build variables of flags, and of settings files and presets; what they name is looked at
             as if the environment named it. `environ` of the facts is the environment alone.
+        asked: names of build variables that flags or settings files set, which somebody may have misspelt.
 
     Raises:
         UsageError: the checkout's torchbuild.lock cannot be understood.
@@ -63,7 +65,7 @@ def gather(
     plain = probe or Probe(environ=dict(os.environ))
     door = plain.with_settings(*around)
     environ = relevant_environ(plain.environ, patterns, ignore_case=plain.windows)
-    variables = (*around[0], *around[1], *environ)
+    variables = (*asked, *environ)
     root = door.realpath(door.absolute(source))
     with ThreadPoolExecutor(max_workers=8) as pool:  # Windows first: tools and compilers wait for it
         windows = pool.submit(_look_at_windows, door, root)

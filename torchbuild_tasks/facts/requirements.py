@@ -6,9 +6,11 @@ Nothing of it is run: TOML and pip's format are read as such, setup.py and a met
 from __future__ import annotations
 
 import ast
+import functools
 import re
+import warnings
 from collections.abc import Iterator, Mapping
-from typing import Final
+from typing import Final, NamedTuple
 
 from torchbuild_tasks.facts.probe import Probe
 
@@ -81,7 +83,7 @@ def install_requirements(probe: Probe, root: str, pyproject: Mapping[str, object
     dynamic = project.get("dynamic")
     if project and not (isinstance(dynamic, list) and DEPENDENCIES in dynamic):
         return ()
-    lists = [_lists_of(tree) for path in _providers(pyproject) if (tree := _parse(probe, root, path))]
+    lists = [_lists_of(one.module) for path in _providers(pyproject) if (one := _parse(probe, root, path))]
     if texts := tuple(dict.fromkeys(text for texts in lists for text in texts)):
         return texts
     setup = _parse(probe, root, "setup.py")
@@ -111,11 +113,33 @@ def _providers(pyproject: Mapping[str, object]) -> Iterator[str]:
             yield f"{folder}/{module.partition(':')[0].replace('.', '/')}.py"
 
 
-def _parse(probe: Probe, root: str, name: str) -> ast.Module | None:
+def _parse(probe: Probe, root: str, name: str) -> Syntax | None:
+    return parse_python(probe.read(probe.join(root, *name.split("/"))) or "")
+
+
+class Syntax(NamedTuple):
+    """The syntax of a Python file: the whole, and of what is asked for anywhere in it every node."""
+
+    module: ast.Module
+    calls: tuple[ast.Call, ...]
+    functions: tuple[ast.FunctionDef, ...]
+
+
+@functools.lru_cache(maxsize=2)  # setup.py is asked for what it requires, and for the folders it looks into
+def parse_python(text: str) -> Syntax | None:
+    """Return the syntax of a text that is Python 3; None for any other."""
     try:
-        return ast.parse(probe.read(probe.join(root, *name.split("/"))) or "")
-    except (SyntaxError, ValueError, RecursionError):  # Python 2's, or no Python
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of escapes in the strings of old ones
+            module = ast.parse(text)
+    except (SyntaxError, ValueError, RecursionError):
         return None
+    nodes = list(ast.walk(module))
+    return Syntax(
+        module,
+        tuple(node for node in nodes if isinstance(node, ast.Call)),
+        tuple(node for node in nodes if isinstance(node, ast.FunctionDef)),
+    )
 
 
 def _lists_of(module: ast.Module) -> list[str]:
@@ -129,24 +153,27 @@ def _lists_of(module: ast.Module) -> list[str]:
     return texts
 
 
-def _parse_setup(module: ast.Module) -> tuple[str, ...] | None:
+def _parse_setup(setup: Syntax) -> tuple[str, ...] | None:
     """Return the requirements passed to setup(), including changes of a list variable."""
-    calls = [
-        node
-        for node in ast.walk(module)
-        if isinstance(node, ast.Call) and ast.unparse(node.func) in ("setup", "setuptools.setup")
-    ]
+    calls = [call for call in setup.calls if _is_setup(call.func)]
     if not calls or any(word.arg is None for call in calls for word in call.keywords):
         return None  # no call, or **options
     arguments = [word.value for call in calls for word in call.keywords if word.arg == _IN_SETUP]
     lists: dict[str, list[tuple[ast.expr, str]]] = {}
-    _collect(module.body, "", lists)
+    _collect(setup.module.body, "", lists)
     if any(isinstance(value, ast.Name) and value.id not in lists for value in arguments):
         return None
     texts = [text for value in arguments for text in _texts_of(value, lists, frozenset())]
     if any(not isinstance(value, ast.Name | ast.List | ast.Tuple | ast.BinOp) for value in arguments):
         return None
     return tuple(dict.fromkeys(texts))
+
+
+def _is_setup(function: ast.expr) -> bool:
+    """Say whether this is `setup` or `setuptools.setup`."""
+    if isinstance(function, ast.Attribute) and isinstance(function.value, ast.Name):
+        return (function.value.id, function.attr) == ("setuptools", "setup")
+    return isinstance(function, ast.Name) and function.id == "setup"
 
 
 def _collect(body: list[ast.stmt], marker: str, lists: dict[str, list[tuple[ast.expr, str]]]) -> None:

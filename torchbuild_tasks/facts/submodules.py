@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import ast
-import warnings
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from torchbuild_tasks.facts.probe import Probe
+from torchbuild_tasks.facts.requirements import parse_python
 
 THIRD_PARTY = "third_party"
 # Submodules are nested three deep (tensorpipe); a limit stops at links that form a loop.
@@ -139,29 +139,21 @@ def find_checked_folders(probe: Probe, root: str) -> tuple[str, ...] | None:
     The list is read from the text of this very setup.py: up to 1.8 it names every folder, from 1.9 on it
     takes all of .gitmodules, and names nested ones and those for where there is no .gitmodules.
     """
-    text = probe.read(probe.join(root, "setup.py"))
-    if text is None:
+    setup = parse_python(probe.read(probe.join(root, "setup.py")) or "")
+    functions = {node.name: node for node in setup.functions} if setup else {}
+    if setup is None or not functions.keys() & {*CHECKS, *LISTS}:
         return None
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # about invalid escapes in old files
-            module = ast.parse(text)
-    except (SyntaxError, ValueError, RecursionError):
-        return None
-    functions = {node.name: node for node in ast.walk(module) if isinstance(node, ast.FunctionDef)}
-    if not functions.keys() & {*CHECKS, *LISTS}:
-        return None
-    folders = [*_find_in_calls(module)]
+    folders = [*_find_in_calls(setup.calls)]
     listed = [path for name in LISTS if name in functions for path in _find_in_lists(functions[name])]
     if LISTS[0] in functions and probe.is_file(probe.join(root, ".gitmodules")):
         listed = list(submodule_paths(probe, root))
     return tuple(sorted({*folders, *listed}))
 
 
-def _find_in_calls(module: ast.Module) -> Iterator[str]:
+def _find_in_calls(calls: Sequence[ast.Call]) -> Iterator[str]:
     """Yield the folders that the checking functions are called with."""
-    for node in ast.walk(module):
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in CHECKS:
+    for node in calls:
+        if isinstance(node.func, ast.Name) and node.func.id in CHECKS:
             parts = _parts(node.args[0]) if node.args else None
             if parts and node.func.id == CHECKS[0]:
                 parts.pop()  # it is given a file

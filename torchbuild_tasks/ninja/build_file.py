@@ -18,6 +18,7 @@ _FIRST: Final = "build.ninja"
 _JOINED: Final = re.compile(r"\$\r?\n[ \t]*")
 _WORD: Final = re.compile(r"(?:\$\{[\w.-]+\}|\$[\w-]+|\$.|[^\s:|$])+|\|[|@]?|:")
 _VARIABLE: Final = re.compile(r"\$(?:\{([\w.-]+)\}|([\w-]+)|(.))")
+_ESCAPE: Final = re.compile(r"\$([$ :])")
 _BINDING: Final = re.compile(r"\s*([\w.-]+)\s*=\s*(.*?)\s*$")
 
 
@@ -78,18 +79,36 @@ class BuildFile(msgspec.Struct, frozen=True, kw_only=True):
         return list(order)
 
 
-def find_command(build_file: bytes, description: str) -> str:
-    """Return the command of the step with this description; empty if none or several have it.
+class Step(msgspec.Struct, frozen=True, kw_only=True):
+    """One step of CMake's custom commands: the command for the shell, and its outputs."""
+
+    command: str
+    outputs: tuple[str, ...]
+
+
+def find_step(build_file: bytes, description: str) -> Step | None:
+    """Return the step with this description; None if none or several have it.
 
     Args:
         build_file: build.ninja, which is searched and not parsed: that of PyTorch 2.6.0 has 10 MB.
         description: what Ninja prints of the step behind its count.
     """
-    escaped = re.escape(description.replace("$", "$$").encode(errors="surrogateescape"))
-    commands = re.findall(rb"\n  COMMAND = ([^\n]*)\n  DESC = " + escaped + rb"\n", build_file)
-    if len(commands) != 1 or b"${" in commands[0]:  # a variable of Ninja's
-        return ""
-    return re.sub(rb"\$([$ :])", rb"\1", commands[0]).decode(errors="surrogateescape")
+    line = b"\n  DESC = " + description.replace("$", "$$").encode(errors="surrogateescape") + b"\n"
+    end = build_file.find(line)
+    if end < 0 or build_file.find(line, end + 1) >= 0:
+        return None
+    start = build_file.rfind(b"\n", 0, end)
+    binding = build_file[start + 1 : end]
+    command = binding.removeprefix(b"  COMMAND = ")
+    if command == binding or b"${" in command:  # a variable of Ninja's
+        return None
+    statement = build_file[build_file.rfind(b"\n", 0, start) + 1 : start].decode(errors="surrogateescape")
+    words = _WORD.findall(statement.removeprefix("build "))
+    outputs = words[: words.index(":")] if ":" in words else []
+    return Step(
+        command=_ESCAPE.sub(r"\1", command.decode(errors="surrogateescape")),
+        outputs=tuple(_ESCAPE.sub(r"\1", word) for word in outputs if word != "|" and "${" not in word),
+    )
 
 
 def parse_build_file(read: Callable[[str], str]) -> BuildFile:

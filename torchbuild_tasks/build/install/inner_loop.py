@@ -21,7 +21,7 @@ from torchbuild_tasks.build.install.due import SOURCES, Due, Snapshot, find_due,
 from torchbuild_tasks.build.outputs import patterns
 from torchbuild_tasks.build.work import Work
 from torchbuild_tasks.model import Command
-from torchbuild_tasks.ninja.build_file import find_command
+from torchbuild_tasks.ninja.build_file import Step, find_step
 from torchbuild_tasks.ninja.progress import ProgressParser
 from torchbuild_tasks.plan.install import front_end_rows
 from torchbuild_tasks.plan.question import Question
@@ -173,31 +173,34 @@ def _dry_run(work: Work, ninja: Command) -> str:
         return "idle"
     if dry.rc != 0 or _builds(dry.stdout):
         return "busy"
-    command = _single_step(work, dry.stdout)
-    if command:
-        shell = command if work.facts.host.os == "windows" else ("/bin/sh", "-c", command)
+    step = _single_step(work, dry.stdout)
+    if step:
+        shell = step.command if work.facts.host.os == "windows" else ("/bin/sh", "-c", step.command)
+        written = ownership.read_outputs(work.build_dir, step.outputs)
         captured = process.capture(shell, env=work.environ, cwd=work.build_dir)
+        same = ownership.put_times_back(written)
     else:
         captured = process.capture(ninja.argv, env=work.environ, cwd=ninja.cwd)
-    ownership.renew(work.root, began)
-    return "idle" if captured.rc == 0 and (command or not _builds(captured.stdout)) else "busy"
+        same = False
+    if not same:
+        ownership.renew(work.root, began)
+    return "idle" if captured.rc == 0 and (step or not _builds(captured.stdout)) else "busy"
 
 
-def _single_step(work: Work, dry: bytes) -> str:
-    """Return the command of the step of a dry run, as Ninja runs it; empty if it lists several steps.
+def _single_step(work: Work, dry: bytes) -> Step | None:
+    """Return the step of a dry run, to be run as Ninja runs it; None if it lists several steps.
 
     A dry run also lists every dependent of a step, because `restat` has no effect in it
     (Builder::FinishCommand of Ninja 1.13.2). So a step listed alone has no dependents.
     """
     steps = _STEP.findall(dry)
     if len(steps) != 1 or not steps[0]:
-        return ""
+        return None
     try:
-        return find_command(
-            read_bytes(work.build_dir / "build.ninja", most=_GRAPH), steps[0].decode(errors="surrogateescape")
-        )
+        graph = read_bytes(work.build_dir / "build.ninja", most=_GRAPH)
     except OSError:
-        return ""
+        return None
+    return find_step(graph, steps[0].decode(errors="surrogateescape"))
 
 
 def _builds(output: bytes) -> bool:

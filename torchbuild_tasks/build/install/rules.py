@@ -18,9 +18,11 @@ from torchbuild_tasks.system.reading import read_bytes
 SCRIPT: Final = "cmake_install.cmake"
 MANIFEST: Final = "install_manifest.txt"
 
-_INSTALL: Final = "file(INSTALL DESTINATION "
-_INCLUDE: Final = re.compile(r'^\s*include\("([^"]+/cmake_install\.cmake)"\)', re.MULTILINE)
-_TOKEN: Final = re.compile(r'"((?:[^"\\]|\\.)*)"|(\))|([A-Z_]+)')
+_INCLUDE: Final = re.compile(r'include\("([^"]+/cmake_install\.cmake)"\)')
+_QUOTED: Final = r'"[^"\\]*(?:\\.[^"\\]*)*"'
+_STATEMENT: Final = re.compile(rf"file\(INSTALL DESTINATION ((?:[^\")]+|{_QUOTED})*)\)", re.DOTALL)
+_WORD: Final = re.compile(rf"{_QUOTED}|[A-Z_]+", re.DOTALL)
+_ESCAPED: Final = re.compile(r"\\(.)", re.DOTALL)
 
 
 class Rule(msgspec.Struct, frozen=True):
@@ -46,7 +48,7 @@ def read_rules(build_dir: Path) -> list[Rule]:
     seen = set(todo)
     while todo:
         text = _text(Path(todo.pop()))
-        more = [name for name in dict.fromkeys(_INCLUDE.findall(text)) if name not in seen]
+        more = [name for name in dict.fromkeys(_included(text)) if name not in seen]
         seen.update(more)  # one that includes itself has no end
         todo += more
         rules += _rules(text)
@@ -57,41 +59,43 @@ def _text(path: Path) -> str:
     return read_bytes(path).decode("utf-8", "surrogateescape")
 
 
+def _included(text: str) -> Iterator[str]:
+    for found in _INCLUDE.finditer(text):
+        if not text[text.rfind("\n", 0, found.start()) + 1 : found.start()].strip():  # no comment
+            yield found[1]
+
+
 def _rules(text: str) -> Iterator[Rule]:
-    start = text.find(_INSTALL)
-    while start >= 0:
-        end = start + len(_INSTALL)
-        words: list[tuple[str, str]] = []  # a keyword, or nothing and a text
-        for token in _TOKEN.finditer(text, end):
-            end = token.end()
-            if token[2]:
-                break
-            words.append((token[3] or "", re.sub(r"\\(.)", r"\1", token[1] or "")))
-        yield _rule(words)
-        start = text.find(_INSTALL, end)
+    for statement in _STATEMENT.findall(text):
+        yield _rule(_WORD.findall(statement))
 
 
-def _rule(words: list[tuple[str, str]]) -> Rule:
+def _rule(words: list[str]) -> Rule:
     """Read the words of `"lib" TYPE X FILES "a" "b" FILES_MATCHING REGEX "r" REGEX "s" EXCLUDE`."""
     sources: list[str] = []
     patterns: list[str] = []
     excluded: list[str] = []
     section = ""
-    for keyword, text in words[1:]:
-        if keyword:
-            if keyword == "EXCLUDE" and patterns:
+    for word in words[1:]:
+        if not word.startswith('"'):
+            if word == "EXCLUDE" and patterns:
                 excluded.append(patterns.pop())
-            section = keyword
+            section = word
         elif section == "FILES":
-            sources.append(text)
+            sources.append(_unquote(word))
         elif section == "REGEX":
-            patterns.append(text)
+            patterns.append(_unquote(word))
     return Rule(
-        destination=words[0][1] if words else "",
+        destination=_unquote(words[0]) if words else "",
         sources=tuple(sources),
-        wanted=tuple(patterns) if any(keyword == "FILES_MATCHING" for keyword, _ in words) else (),
+        wanted=tuple(patterns) if "FILES_MATCHING" in words else (),
         excluded=tuple(excluded),
     )
+
+
+def _unquote(word: str) -> str:
+    inner = word[1:-1]
+    return _ESCAPED.sub(r"\1", inner) if "\\" in inner else inner
 
 
 def read_manifest(build_dir: Path) -> list[str]:
