@@ -1,4 +1,4 @@
-"""Decide whether torch_python may be compiled against a wheel's libraries: was the wheel built alike?"""
+"""Decide whether something may be compiled against a wheel's libraries: was the wheel built alike?"""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ _SHARED: Final = (
 _FLAGS: Final = "CXX_FLAGS"
 _COMPILER: Final = "compiler"
 _SETTING: Final = re.compile(r'\{"(\w+)", (?:R"cmake\(|")(.*?)(?:\)cmake)?"\}', re.DOTALL)
+_DEFINED: Final = re.compile(r"(?m)^[ \t]*#[ \t]*define[ \t]+(\w+(?:\(\))?)[ \t]*(.*?)[ \t\r]*$")
 _ABI_FLAG: Final = re.compile(r"(?<!\S)(?:[-/]D|-fabi-version=)\S+")
 _ON: Final = ("1", "ON", "TRUE", "YES")
 _FAMILIES: Final = {"GNU": "GCC", "Clang": "clang", "AppleClang": "clang", "MSVC": "MSVC"}  # CMake's, torch's
@@ -33,17 +34,18 @@ def shared_settings(reported: Mapping[str, str]) -> dict[str, str]:
 
 
 def find_unlike(
-    wheel: Mapping[str, str], here: Mapping[str, str], compiler: tuple[str, str]
+    wheel: Mapping[str, str], here: Mapping[str, str], compiler: tuple[str, str], *, of_torch: bool = True
 ) -> tuple[Finding, ...]:
-    """Return where the wheel was built otherwise than torch_python would be, each with what makes it alike.
+    """Return where the wheel was built otherwise than this would be, each with what makes it alike.
 
     Args:
         wheel: `shared_settings` of its torch.
         here: `read_settings` of the build tree.
         compiler: CMake's name for the family, and the version.
+        of_torch: what is compiled goes by the settings of torch, as all but c10 does.
     """
     findings = list(_unlike_compiler(wheel.get(_COMPILER, ""), compiler))
-    for name in _SHARED:
+    for name in _SHARED if of_torch else ():
         theirs = wheel.get(name, "")
         ours = here.get(name)
         if ours is not None and (_is_on(theirs), _series(theirs)) != (_is_on(ours), _series(ours)):
@@ -57,6 +59,31 @@ def find_unlike(
         else:
             findings.append(_unlike(f"{flag}: only this configuration is compiled with it", name, ""))
     return tuple(findings)
+
+
+def find_unlike_header(name: str, wheel: str, here: str) -> tuple[Finding, ...]:
+    """Return what a header that CMake writes defines otherwise here than in the wheel.
+
+    Args:
+        name: of the header, in the wheel.
+        wheel: its text there.
+        here: its text in the build tree.
+    """
+    theirs, ours = dict(_DEFINED.findall(wheel)), dict(_DEFINED.findall(here))
+    differing = sorted(key for key in theirs.keys() | ours if theirs.get(key) != ours.get(key))
+    return tuple(
+        _unlike(
+            f"{key} of {name}: the wheel has {_shown(theirs.get(key))}, and this configuration "
+            f"{_shown(ours.get(key))}",
+            key,
+            "",
+        )
+        for key in differing
+    )
+
+
+def _shown(value: str | None) -> str:
+    return "nothing" if value is None else value or "it defined"
 
 
 def _unlike(text: str, name: str, wanted: str) -> Finding:

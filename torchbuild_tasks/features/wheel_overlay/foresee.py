@@ -22,6 +22,7 @@ from torchbuild_tasks.features.wheel_overlay.cheapest import (
     offer_ways,
 )
 from torchbuild_tasks.features.wheel_overlay.choose import (
+    CHANGED,
     PYTHON_PART,
     Reached,
     describe_distance,
@@ -117,7 +118,9 @@ def _plan_with_wheel(scene: Scene, wheel: Wheel) -> BuildPlan:
 
 
 def _differs(plan: BuildPlan) -> str:
-    return f"nothing but {PYTHON_PART}" if plan.way.configure else "nothing that is compiled"
+    if plan.way.target == CHANGED:
+        return "nothing that code is generated from, and nothing of the build's own files,"
+    return f"nothing but {PYTHON_PART}" if plan.way.target else "nothing that is compiled"
 
 
 def _with(plan: BuildPlan, choice: Choice) -> BuildPlan:
