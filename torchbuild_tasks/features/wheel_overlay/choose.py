@@ -374,7 +374,7 @@ def _check_flags(question: Question) -> Iterable[Finding]:
     }
     wrong = [flag for flag, is_given in conflicts.items() if is_given]
     if wrong:
-        nothing = f"nothing but {PYTHON_PART}, or what has {CHANGED}," if request.mixed else "nothing"
+        nothing = f"nothing but {PYTHON_PART}, or what has {CHANGED}" if request.mixed else "nothing"
         text = f"--from-wheel compiles {nothing}, and {' and '.join(wrong)} does"
         yield Finding(
             id="from-wheel", status="error", text=text, fix=f"Leave out --from-wheel, or {wrong[0]}."

@@ -20,7 +20,7 @@ HEADERS: Final = (".h", ".hh", ".hpp", ".hxx", ".cuh", ".inl", ".inc", ".def")
 SOURCES: Final = (".c", ".cc", ".cpp", ".cxx", ".cu", ".S", ".s", ".asm", ".m", ".mm")
 _CUDA: Final = ".cu"
 _OBJECTS: Final = (".o", ".obj")
-INCLUDE: Final = re.compile(rb'#[ \t]*include[ \t]*[<"]([^<>"\n]+)[>"]')
+INCLUDE: Final = re.compile(rb'#[ \t]*include[ \t]*\\?[<"]([^<>"\n]+?)\\?[>"]')
 
 
 class Part(msgspec.Struct, frozen=True, kw_only=True):
