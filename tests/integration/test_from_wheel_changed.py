@@ -56,11 +56,14 @@ def tree(era: Era, wheel: Path, tmp_path: Path) -> Path:
 
 
 def build(tree: Path, target: Path, wheel: Path, *more: str) -> Run:
-    words = ("--from-wheel", wheel, "--target", "changed", *more)
+    words: tuple[str | Path, ...] = ("--from-wheel", wheel, "--target", "changed", *more)
     return torchbuild("build", "--source", tree, "--python", target, "--yes", "--offline", *words)
 
 
-def edit(tree: Path, name: str, old: str = "", new: str = "\n// changed\n") -> None:
+ADDED = "\nextern const char changed[];\nconst char changed[] = __FILE__;\n"
+
+
+def edit(tree: Path, name: str, old: str = "", new: str = ADDED) -> None:
     path = tree / name
     text = path.read_text("utf-8")
     assert old in text
@@ -118,7 +121,7 @@ def test_what_a_change_reaches_is_compiled_and_the_rest_is_the_wheels(
 
     # Another change: what the first had reached is the wheel's again, headers too.
     run_git(tree, "checkout", "--quiet", ".")
-    edit(tree, "aten/src/ATen/Elementwise.h")
+    edit(tree, "aten/src/ATen/Elementwise.h", new="// changed\n")
     edit(tree, "torch/csrc/Convert.cpp")
     other = build(tree, target, wheel, *flags)
     assert other.code == 0, other.out + other.err
@@ -147,7 +150,7 @@ def test_what_cannot_be_told_or_would_not_fit_is_refused_with_the_file(
     assert "no step of this configuration compiles it: aten/src/ATen/fresh.cpp" in done.err
     (tree / "aten/src/ATen/fresh.cpp").unlink()
 
-    edit(tree, "c10/macros/Export.h")  # what tools/codegen.py writes includes it
+    edit(tree, "c10/macros/Export.h", new="// changed\n")  # what tools/codegen.py writes includes it
     done = build(tree, target, wheel, *flags)
     assert done.code == 3, done.out + done.err
     assert "c10/macros/Export.h is included by what tools/codegen.py generates" in done.err

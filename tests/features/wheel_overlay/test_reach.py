@@ -131,14 +131,14 @@ def test_an_include_fits_each_path_that_ends_with_it() -> None:
 
 
 def test_ninja_is_left_no_step_that_makes_what_is_the_wheels() -> None:
-    places = {f"lib/lib{name}.so": f"../torch/lib/lib{name}.so" for name in ("c10", "torch_cuda")}
-    text = take_from_wheel(NINJA, places, "/src/build")
+    places = {f"lib/lib{name}.so": f"torch/lib/lib{name}.so" for name in ("c10", "torch_cuda")}
+    text = take_from_wheel(NINJA, places, "/src/build", "/src")
     graph = parse_build_file(lambda name: text)
     assert not {"lib/libc10.so", "lib/libtorch_cuda.so"} & graph.outputs_of(
         ["lib/libtorch_cpu.so", "torch_cpu"]
     )
     assert "build lib/libc10.so" not in text and "build lib/libtorch_cuda.so" not in text
-    assert '"../torch/lib/libc10.so" sleef/lib/libsleef.a ../torch/lib/libc10.so\n' in text
+    assert '"/src/torch/lib/libc10.so" sleef/lib/libsleef.a ../torch/lib/libc10.so\n' in text
     needed = graph.find_needed_edges(["lib/libtorch_cpu.so"])
     assert [graph.edges[index].outputs[0] for index in needed if "Device" in str(graph.edges[index])] == []
-    assert take_from_wheel(NINJA, {}, "/src/build") == NINJA
+    assert take_from_wheel(NINJA, {}, "/src/build", "/src") == NINJA

@@ -239,12 +239,8 @@ def _compile_reached(work: Work, theirs: Mapping[str, str], text: str, reached: 
     )
     back = sorted(set(noted) - set(replaced))
     due = [output for part in spread.due for output in part.files]
-    places = {
-        output: Path(os.path.relpath(work.root / member, work.build_dir)).as_posix()
-        for part in spread.kept
-        for output, member in part.files.items()
-    }
-    derived = take_from_wheel(text, places, work.build_dir.as_posix())
+    files = {output: member for part in spread.kept for output, member in part.files.items()}
+    derived = take_from_wheel(text, files, work.build_dir.as_posix(), work.root.as_posix())
     write_atomic(work.build_dir / _BUILD_FILE, derived.encode("utf-8", "surrogateescape"), error=BuildFailed)
     whole = replace(work, request=dataclasses.replace(work.request, target=None))  # the whole torch is there
     laid = not back and all(_is_laid(work, part) for part in spread.due)

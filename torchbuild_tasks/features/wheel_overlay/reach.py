@@ -6,6 +6,7 @@ compiler has told that only of what it has compiled here, and the rest is to be 
 
 from __future__ import annotations
 
+import posixpath
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence, Set
 from typing import Final
@@ -138,8 +139,8 @@ def _sources(library: Edge, producers: Mapping[str, Edge], ends: Set[str]) -> It
         edge = producers.get(path)
         if edge is None:
             continue
-        if path.endswith(_OBJECTS):
-            yield from edge.inputs[: edge.explicit]
+        if path.endswith(_OBJECTS):  # what CUDA's link makes of objects is one, too
+            yield from (each for each in edge.inputs[: edge.explicit] if not each.endswith(_OBJECTS))
         else:
             todo += edge.inputs[: edge.needed]
 
@@ -194,24 +195,26 @@ def describe_spread(spread: Spread) -> str:
 # ---------------- the build file in which what is kept is the wheel's
 
 
-def take_from_wheel(text: str, files: Mapping[str, str], build_dir: str) -> str:
-    """Return build.ninja with these files as they lie elsewhere, and without the steps that make them.
+def take_from_wheel(text: str, files: Mapping[str, str], build_dir: str, root: str) -> str:
+    """Return build.ninja with these files as they lie in the checkout, and without the steps that make them.
 
     So Ninja can neither compile nor link what is kept, whatever it depends on.
 
     Args:
         text: of build.ninja.
-        files: outputs in the build tree, with where the wheel's lies.
-        build_dir: as the file has it in absolute paths.
+        files: outputs, relative to the build tree, with where the wheel's lies, relative to the checkout.
+        build_dir: as absolute paths in the file have it.
+        root: the checkout.
     """
-    statements = re.split(r"(?m)^(?=\S)", text)
-    kept = [each for each in statements if not _makes(each, files)]
-    words = sorted((each for name in files for each in (name, f"{build_dir}/{name}")), key=len, reverse=True)
-    if not words:
+    if not files:
         return text
-    places = {**files, **{f"{build_dir}/{name}": where for name, where in files.items()}}
+    up = posixpath.relpath(root, build_dir)
+    places = {name: f"{up}/{where}" for name, where in files.items()}
+    places |= {f"{build_dir}/{name}": f"{root}/{where}" for name, where in files.items()}
+    words = sorted(places, key=len, reverse=True)
     pattern = re.compile(rf"(?<![\w./+-])(?:{'|'.join(map(re.escape, words))})(?![\w./+-])")
-    return pattern.sub(lambda match: places[match[0]], "".join(kept))
+    kept = "".join(each for each in re.split(r"(?m)^(?=\S)", text) if not _makes(each, files))
+    return pattern.sub(lambda match: places[match[0]], kept)
 
 
 def _makes(statement: str, files: Collection[str]) -> bool:
