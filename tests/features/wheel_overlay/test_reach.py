@@ -7,6 +7,7 @@ import pytest
 from torchbuild_tasks.features.wheel_overlay.reach import (
     Part,
     Spread,
+    find_included,
     find_parts,
     find_readers,
     list_includes,
@@ -128,6 +129,14 @@ def test_an_include_fits_each_path_that_ends_with_it() -> None:
     assert set(find_readers(["c10/core/Device.h"], includes)) == {"c10/core/Device.h", "a.cpp", "b.cpp"}
     around = {"a.h": ("b.h",), "b.h": ("a.h",)}
     assert find_readers(["a.h"], around) == {"a.h": "a.h", "b.h": "a.h"}
+
+
+def test_what_a_source_includes_is_found_over_any_number_of_files() -> None:
+    assert find_included(["aten/src/ATen/native/cuda/Sum.cu"], {**INCLUDES, "c10/core/Device.h": ()}) == {
+        "aten/src/ATen/native/cuda/Sum.cu",
+        "aten/src/ATen/native/Reduce.h",
+        "c10/core/Device.h",
+    }
 
 
 def test_ninja_is_left_no_step_that_makes_what_is_the_wheels() -> None:

@@ -61,7 +61,7 @@ _FROM_WHEEL: Final = ("entry_points.txt", "METADATA")
 # Inputs; the plan takes what begins with wheel from the last build.
 SETTINGS: Final = "wheel built with"
 COMPILED: Final = "wheel libraries compiled"
-_TARGET: Final = "wheel target"
+TARGET: Final = "wheel target"
 
 
 def lay_wheel(work: Work) -> Work:
@@ -74,7 +74,7 @@ def lay_wheel(work: Work) -> Work:
     """
     wheel = work.wheel
     assert wheel is not None
-    inputs = {**work.plan.inputs, **wheel_inputs(wheel, identify(wheel)), _TARGET: work.request.target or ""}
+    inputs = {**work.plan.inputs, **wheel_inputs(wheel, identify(wheel)), TARGET: work.request.target or ""}
     expectations = promise(work.catalog.check, work.plan.expectations, inputs, sample=work.facts.tree.sample)
     work = replace(work, plan=replace(work.plan, expectations=expectations))
     outputs = of_either_era(work.catalog, work.plan.era)
@@ -114,7 +114,7 @@ def _commits_since(work: Work, wheel: Wheel) -> int:
 def _is_in_place(work: Work, inputs: dict[str, str], members: Sequence[Member]) -> bool:
     """Say whether this very wheel lies there, whole, for the Python that is asked for."""
     previous = work.facts.tree.previous  # it may have failed later, in what is built with this torch
-    same = ("wheel", _TARGET)  # a library that was compiled for one target is not the wheel's
+    same = ("wheel", TARGET)  # a library that was compiled for one target is not the wheel's
     if previous is None or any(previous.inputs.get(name, "") != inputs[name] for name in same):
         return False
     python = next((p for p in work.facts.pythons if p.executable == work.plan.environment.python), None)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Final
 
 from torchbuild_tasks.model import Finding
@@ -34,7 +34,11 @@ def shared_settings(reported: Mapping[str, str]) -> dict[str, str]:
 
 
 def find_unlike(
-    wheel: Mapping[str, str], here: Mapping[str, str], compiler: tuple[str, str], *, of_torch: bool = True
+    wheel: Mapping[str, str],
+    here: Mapping[str, str],
+    compiler: tuple[str, str],
+    *,
+    reads: Callable[[str], bool] = lambda name: True,
 ) -> tuple[Finding, ...]:
     """Return where the wheel was built otherwise than this would be, each with what makes it alike.
 
@@ -42,10 +46,10 @@ def find_unlike(
         wheel: `shared_settings` of its torch.
         here: `read_settings` of the build tree.
         compiler: CMake's name for the family, and the version.
-        of_torch: what is compiled goes by the settings of torch, as all but c10 does.
+        reads: says whether what is compiled can depend on a setting or definition of this name.
     """
     findings = list(_unlike_compiler(wheel.get(_COMPILER, ""), compiler))
-    for name in _SHARED if of_torch else ():
+    for name in filter(reads, _SHARED):
         theirs = wheel.get(name, "")
         ours = here.get(name)
         if ours is not None and (_is_on(theirs), _series(theirs)) != (_is_on(ours), _series(ours)):
@@ -54,6 +58,8 @@ def find_unlike(
     flags = set(_ABI_FLAG.findall(wheel.get(_FLAGS, "")))
     for flag in sorted(flags ^ set(_ABI_FLAG.findall(here.get(_FLAGS, "")))):
         name, _, value = flag[2:].partition("=")
+        if not reads(name):
+            continue
         if flag in flags:
             findings.append(_unlike(f"{flag}: only the wheel is compiled with it", name, value or "1"))
         else:

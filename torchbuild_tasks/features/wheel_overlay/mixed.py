@@ -14,7 +14,7 @@ import os
 import re
 import shutil
 import zipfile
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence, Set
 from pathlib import Path
 from typing import Final
 
@@ -31,13 +31,14 @@ from torchbuild_tasks.features.wheel_overlay.compatibility import (
     read_settings,
     shared_settings,
 )
-from torchbuild_tasks.features.wheel_overlay.find import look_at_change
+from torchbuild_tasks.features.wheel_overlay.find import Scene, look_at_change
 from torchbuild_tasks.features.wheel_overlay.reach import (
     HEADERS,
     SOURCES,
     Part,
     Spread,
     describe_spread,
+    find_included,
     find_parts,
     find_readers,
     list_includes,
@@ -65,7 +66,7 @@ _STEP: Final = re.compile(rb"(?m)^\[\d+/\d+\] .*")
 _WRITES_VERSION: Final = b"generate_torch_version.py"
 _LIBRARY: Final = re.compile(rf"(?m)^build (\S+): CXX_SHARED_LIBRARY_LINKER__{PYTHON_PART}\w*")
 _NINJA_FILE: Final = "build.ninja"
-_BUILD_FILE: Final = "torchbuild.ninja"
+BUILD_FILE: Final = "torchbuild.ninja"
 _INCLUDE: Final = "torch/include/"
 _GENERATORS: Final = ("torchgen/", "tools/")  # theirs are also of Python
 _ATEN: Final = "aten/src/"  # on the include path, too
@@ -150,13 +151,13 @@ def _wheel_settings(work: Work) -> Mapping[str, str]:
     return settings
 
 
-def _configured(work: Work) -> Mapping[str, str]:
+def _configured(work: Work | Scene) -> Mapping[str, str]:
     path = work.build_dir / "caffe2" / "core" / "macros.h"
     with translate_errors(BuildFailed, path):
         return read_settings(read_bytes(path).decode("utf-8", "replace"))
 
 
-def _compiler(work: Work) -> tuple[str, str]:
+def _compiler(work: Work | Scene) -> tuple[str, str]:
     """Return CMake's name for the compiler's family, and its version."""
     for path in (work.build_dir / "CMakeFiles").glob("*/CMakeCXXCompiler.cmake"):
         settings = dict(_COMPILER_SET.findall(read_bytes(path).decode("utf-8", "replace")))
@@ -230,18 +231,16 @@ def _compile_reached(work: Work, theirs: Mapping[str, str], text: str, reached: 
     """Compile the libraries that the change reaches, and put them in the place of the wheel's."""
     wheel = work.wheel
     assert wheel is not None
-    ninja = (*work.ninja, "-f", _BUILD_FILE)
-    spread, findings = _spread(work, wheel, theirs, text, reached)
+    ninja = (*work.ninja, "-f", BUILD_FILE)
+    spread, findings = hold_change(work, wheel, theirs, reached)
     _refuse(work, findings)
     noted = json.loads(work.ledger.manifest.inputs.get(COMPILED, "[]"))
-    replaced = sorted(
-        {member for part in spread.due for member in part.files.values()} | set(_headers(wheel, reached))
-    )
+    replaced = replaced_files(spread, wheel, reached)
     back = sorted(set(noted) - set(replaced))
     due = [output for part in spread.due for output in part.files]
     files = {output: member for part in spread.kept for output, member in part.files.items()}
     derived = take_from_wheel(text, files, work.build_dir.as_posix(), work.root.as_posix())
-    write_atomic(work.build_dir / _BUILD_FILE, derived.encode("utf-8", "surrogateescape"), error=BuildFailed)
+    write_atomic(work.build_dir / BUILD_FILE, derived.encode("utf-8", "surrogateescape"), error=BuildFailed)
     whole = replace(work, request=dataclasses.replace(work.request, target=None))  # the whole torch is there
     laid = not back and all(_is_laid(work, part) for part in spread.due)
     if laid and (not due or _is_idle(work, (*ninja, *due))) and not _find_stale(work, wheel, reached):
@@ -263,10 +262,20 @@ def _compile_reached(work: Work, theirs: Mapping[str, str], text: str, reached: 
     return replace(whole, up_to_date=False, front_end_skipped=again)
 
 
-def _spread(
-    work: Work, wheel: Wheel, theirs: Mapping[str, str], text: str, reached: Sequence[Reached]
+def replaced_files(spread: Spread, wheel: Wheel, reached: Sequence[Reached]) -> list[str]:
+    """Return the files of the wheel in whose place others are put."""
+    libraries = {member for part in spread.due for member in part.files.values()}
+    return sorted(libraries | set(_headers(wheel, reached)))
+
+
+def hold_change(
+    work: Work | Scene, wheel: Wheel, theirs: Mapping[str, str], reached: Sequence[Reached]
 ) -> tuple[Spread, list[Finding]]:
-    """Return how far the change goes, and all that speaks against a compile of that alone."""
+    """Return how far the change goes, and all that speaks against a compile of that alone.
+
+    `theirs`: how the wheel's torch says that it was built.
+    """
+    text = _read(work.build_dir / _NINJA_FILE)
     build_file = parse_build_file(lambda name: text if name == _NINJA_FILE else _read(work.build_dir / name))
     place = functools.partial(_place, work.root.as_posix(), work.build_dir.as_posix())
     parts = find_parts(build_file, (each.name for each in wheel.members), place)
@@ -286,9 +295,21 @@ def _spread(
         for path in read:
             whole = archive.read(headers[path]).decode("utf-8", "replace")
             findings += find_unlike_header(headers[path], whole, _read(work.root / path))
-    alone = all(part.name.removeprefix("lib").partition(".")[0] in PLAIN for part in spread.due)
-    findings += find_unlike(theirs, _configured(work), _compiler(work), of_torch=not alone)
+    reads = _reader_of(work, find_included(sources, includes), spread)
+    findings += find_unlike(theirs, _configured(work), _compiler(work), reads=reads)
     return spread, findings
+
+
+def _reader_of(work: Work | Scene, files: Set[str], spread: Spread) -> Callable[[str], bool]:
+    """Return what says whether these libraries can depend on a definition: any, but for c10 what it mentions.
+
+    The others also include headers of submodules. A name with _, and NDEBUG, is for the system's headers.
+    """
+    if any(part.name.removeprefix("lib").partition(".")[0] not in PLAIN for part in spread.due):
+        return lambda name: True
+    text = b"".join(read_bytes(work.root / path) for path in files if (work.root / path).is_file())
+    words = frozenset(re.findall(rb"\w+", text))
+    return lambda name: name.startswith("_") or name == "NDEBUG" or os.fsencode(name) in words
 
 
 def _place(root: str, build_dir: str, path: str) -> str:
@@ -301,7 +322,7 @@ def _read(path: Path) -> str:
     return read_bytes(path).decode("utf-8", "surrogateescape")
 
 
-def _configured_headers(work: Work, wheel: Wheel, made: Collection[str]) -> dict[str, str]:
+def _configured_headers(work: Work | Scene, wheel: Wheel, made: Collection[str]) -> dict[str, str]:
     """Return the headers that CMake's configuration writes and a wheel has, too, with their names there."""
     found = {}
     inside = work.build_dir.relative_to(work.root).as_posix()
@@ -315,7 +336,9 @@ def _configured_headers(work: Work, wheel: Wheel, made: Collection[str]) -> dict
     return found
 
 
-def _read_includes(work: Work, sources: Iterable[str], headers: Iterable[str]) -> dict[str, tuple[str, ...]]:
+def _read_includes(
+    work: Work | Scene, sources: Iterable[str], headers: Iterable[str]
+) -> dict[str, tuple[str, ...]]:
     """Return what each file of the checkout includes, and each that CMake has written."""
     git = Git(folder=work.root)
     listed = git.run("ls-files", "-z", "--cached", "--others", "--exclude-standard").split("\0")

@@ -73,6 +73,22 @@ def find_readers(changed: Iterable[str], includes: Mapping[str, Iterable[str]]) 
     return found
 
 
+def find_included(sources: Iterable[str], includes: Mapping[str, Iterable[str]]) -> set[str]:
+    """Return these files and all that they include of the checkout, over any number of files."""
+    by_name: dict[str, list[str]] = {}
+    for path in includes:
+        by_name.setdefault(path.rpartition("/")[2], []).append(path)
+    found = set(sources)
+    todo = list(found)
+    while todo:
+        for word in map(_plain, includes.get(todo.pop(), ())):
+            fitting = by_name.get(word.rpartition("/")[2], ())
+            fresh = [path for path in fitting if path not in found and _ends_alike(path, word)]
+            found.update(fresh)
+            todo += fresh
+    return found
+
+
 def _plain(word: str) -> str:
     """Return a path without . and .., so that its end can be compared."""
     parts: list[str] = []
