@@ -38,7 +38,7 @@ def find_unlike(
     here: Mapping[str, str],
     compiler: tuple[str, str],
     *,
-    reads: Callable[[str], bool] = lambda name: True,
+    reads: Callable[[str], bool] | None = None,
 ) -> tuple[Finding, ...]:
     """Return where the wheel was built otherwise than this would be, each with what makes it alike.
 
@@ -46,10 +46,10 @@ def find_unlike(
         wheel: `shared_settings` of its torch.
         here: `read_settings` of the build tree.
         compiler: CMake's name for the family, and the version.
-        reads: says whether what is compiled can depend on a setting or definition of this name.
+        reads: says whether what is compiled reads a definition, where it goes by no setting of torch, as c10.
     """
     findings = list(_unlike_compiler(wheel.get(_COMPILER, ""), compiler))
-    for name in filter(reads, _SHARED):
+    for name in _SHARED if reads is None else ():
         theirs = wheel.get(name, "")
         ours = here.get(name)
         if ours is not None and (_is_on(theirs), _series(theirs)) != (_is_on(ours), _series(ours)):
@@ -58,7 +58,7 @@ def find_unlike(
     flags = set(_ABI_FLAG.findall(wheel.get(_FLAGS, "")))
     for flag in sorted(flags ^ set(_ABI_FLAG.findall(here.get(_FLAGS, "")))):
         name, _, value = flag[2:].partition("=")
-        if not reads(name):
+        if reads is not None and not reads(name):
             continue
         if flag in flags:
             findings.append(_unlike(f"{flag}: only the wheel is compiled with it", name, value or "1"))

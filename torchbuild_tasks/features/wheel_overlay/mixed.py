@@ -70,6 +70,7 @@ BUILD_FILE: Final = "torchbuild.ninja"
 _INCLUDE: Final = "torch/include/"
 _GENERATORS: Final = ("torchgen/", "tools/")  # theirs are also of Python
 _ATEN: Final = "aten/src/"  # on the include path, too
+_SHOWN: Final = 8
 _TESTS: Final = "the C++ tests"
 
 
@@ -247,6 +248,7 @@ def _compile_reached(work: Work, theirs: Mapping[str, str], text: str, reached: 
         work.report.note("Up to date: Ninja finds nothing to compile or link for what has changed.")
         return whole
     work.ledger.open()
+    _note_compiled(work, {*noted, *replaced})  # also where this is killed half way
     _lay_back(work, wheel, back)
     if due:
         work.report.note(describe_spread(spread))
@@ -256,10 +258,14 @@ def _compile_reached(work: Work, theirs: Mapping[str, str], text: str, reached: 
         _install_parts(work, spread)
     for path, data in _find_stale(work, wheel, reached).items():
         write_atomic(path, data, error=BuildFailed)
-    work.ledger.note(inputs={**work.ledger.manifest.inputs, COMPILED: json.dumps(replaced)})
+    _note_compiled(work, replaced)
     previous = work.facts.tree.previous
     again = work.up_to_date and previous is not None and previous.verified
     return replace(whole, up_to_date=False, front_end_skipped=again)
+
+
+def _note_compiled(work: Work, names: Iterable[str]) -> None:
+    work.ledger.note(inputs={**work.ledger.manifest.inputs, COMPILED: json.dumps(sorted(names))})
 
 
 def replaced_files(spread: Spread, wheel: Wheel, reached: Sequence[Reached]) -> list[str]:
@@ -300,13 +306,13 @@ def hold_change(
     return spread, findings
 
 
-def _reader_of(work: Work | Scene, files: Set[str], spread: Spread) -> Callable[[str], bool]:
-    """Return what says whether these libraries can depend on a definition: any, but for c10 what it mentions.
+def _reader_of(work: Work | Scene, files: Set[str], spread: Spread) -> Callable[[str], bool] | None:
+    """Return what says whether c10 reads a definition: one that it mentions; None where more than c10 is due.
 
-    The others also include headers of submodules. A name with _, and NDEBUG, is for the system's headers.
+    Others include headers of submodules, too. A name with _, and NDEBUG, is for the system's headers.
     """
     if any(part.name.removeprefix("lib").partition(".")[0] not in PLAIN for part in spread.due):
-        return lambda name: True
+        return None
     text = b"".join(read_bytes(work.root / path) for path in files if (work.root / path).is_file())
     words = frozenset(re.findall(rb"\w+", text))
     return lambda name: name.startswith("_") or name == "NDEBUG" or os.fsencode(name) in words
@@ -402,10 +408,9 @@ def _require_symbols(work: Work, wheel: Wheel, spread: Spread) -> None:
     if lost:
         shown = sorted(f"{symbol.name}, which {wanted[symbol]} needs" for symbol in lost)
         raise BuildFailed(
-            f"{len(lost)} functions that the wheel's libraries need are gone from what was compiled. "
-            "The wheel's own libraries are still in place.",
-            looked=tuple(shown[:8]),
-            next_step="Keep these functions as they were, or leave out --from-wheel, which compiles torch.",
+            "What was compiled lacks symbols that the wheel's libraries need. Nothing was installed.",
+            looked=(*shown[:_SHOWN], *([f"and {len(shown) - _SHOWN} more"] if len(shown) > _SHOWN else [])),
+            next_step="Keep these as they were, or leave out --from-wheel, which compiles torch.",
         )
 
 
