@@ -50,10 +50,10 @@ from torchbuild_tasks.model.closure import Symbol
 from torchbuild_tasks.model.wheel import Wheel
 from torchbuild_tasks.ninja.build_file import parse_build_file
 from torchbuild_tasks.system import process
-from torchbuild_tasks.system.elf import open_symbols
+from torchbuild_tasks.system.elf import open_symbols, read_cache, read_elf
 from torchbuild_tasks.system.files import Patience, state_dir, translate_errors, write_atomic
 from torchbuild_tasks.system.git.run import Git
-from torchbuild_tasks.system.reading import read_bytes
+from torchbuild_tasks.system.reading import open_file, read_bytes
 from torchbuild_tasks.system.remove import unfinished_folder
 from torchbuild_tasks.text.words import first_few
 from torchbuild_tasks.values import parse_json, replace
@@ -402,8 +402,8 @@ def _require_symbols(work: Work, wheel: Wheel, spread: Spread) -> None:
         for name in new:
             if old := open_symbols(str(staging / name)):
                 lost |= set(old.exported(wanted))
-    for path in new.values():
-        if symbols := open_symbols(str(path)):
+    for path in (*new.values(), *_find_below(new.values())):
+        if lost and (symbols := open_symbols(str(path))):
             lost -= set(symbols.exported(lost))
     if lost:
         shown = sorted(f"{symbol.name}, which {wanted[symbol]} needs" for symbol in lost)
@@ -412,6 +412,17 @@ def _require_symbols(work: Work, wheel: Wheel, spread: Spread) -> None:
             looked=(*shown[:_SHOWN], *([f"and {len(shown) - _SHOWN} more"] if len(shown) > _SHOWN else [])),
             next_step="Keep these as they were, or leave out --from-wheel, which compiles torch.",
         )
+
+
+def _find_below(libraries: Collection[Path]) -> list[str]:
+    """Return what these take from the system; a wheel has parts of a newer libstdc++ in its own libraries."""
+    found: dict[str, None] = {}
+    for path in libraries:
+        with open_file(path) as file:
+            image = read_elf(file, str(path), path.stat().st_size)
+        cache = read_cache(Path("/etc/ld.so.cache"), image.machine)
+        found |= dict.fromkeys(place for name in image.needed for place in cache.get(name, ())[:1])
+    return list(found)
 
 
 def _install_parts(work: Work, spread: Spread) -> None:
