@@ -254,7 +254,7 @@ def test_c10_alone_needs_no_cuda_of_a_wheel() -> None:
     plan = plan_of(mixable(), from_wheel="auto", target="changed")
     wheel = Wheel(path="x.whl", cuda="12.4")
     assert not misfit_cuda(wheel, plan, find_reached(["c10/core/Device.cpp"], [], ROWS))
-    for path in ("c10/cuda/CUDAStream.cpp", "aten/src/ATen/native/Cross.cpp"):
+    for path in ("c10/cuda/CUDAStream.cpp", "aten/src/ATen/native/Cross.cpp", "c10/core/Device.h"):
         found = misfit_cuda(wheel, plan, find_reached(["c10/core/Device.cpp", path], [], ROWS))
         assert "what has changed would be compiled with no CUDA" in found
 

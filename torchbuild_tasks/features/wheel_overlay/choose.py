@@ -97,7 +97,9 @@ def misfit_cuda(wheel: Wheel, plan: BuildPlan, reached: Iterable[Reached]) -> st
     """Say which CUDA is missing for what is compiled against a wheel; "" where none is."""
     planned = _CUDA_SERIES.search(plan.inputs.get("cuda toolkit", ""))
     theirs, ours = ".".join(wheel.cuda.split(".")[:2]), planned[1] if planned else ""
-    needs_none = plan.way.target == CHANGED and all(each.part in PLAIN for each in reached)
+    # A header may also be of what only a configuration with CUDA makes.
+    plain = all(each.part in PLAIN and each.path.endswith(".cpp") for each in reached)
+    needs_none = plan.way.target == CHANGED and plain
     if not plan.way.target or theirs == ours or needs_none:
         return ""
     fix = f"--cuda --cuda-toolkit {theirs}" if theirs else "--cpu"

@@ -291,7 +291,8 @@ def hold_change(
     changed = [each.path for each in reached if each.part != _TESTS]
     rows = work.catalog.wheel_input
     generators = [path for path in includes if (row := find_row(path, rows)) and row.kind == "generated"]
-    spread = spread_change(parts, changed, find_readers(changed, includes), generators)
+    covered = find_included((each for part in parts for each in part.sources), includes)
+    spread = spread_change(parts, changed, find_readers(changed, includes), generators, covered)
     findings = list(spread.findings)
     if not spread.due or findings:
         return spread, findings

@@ -20,6 +20,7 @@ from torchbuild_tasks.text.words import first_few
 HEADERS: Final = (".h", ".hh", ".hpp", ".hxx", ".cuh", ".inl", ".inc", ".def")
 SOURCES: Final = (".c", ".cc", ".cpp", ".cxx", ".cu", ".S", ".s", ".asm", ".m", ".mm")
 _CUDA: Final = ".cu"
+_TEST: Final = re.compile(r"(?:^|/)(?:tests?|bench\w*)/|[_./](?:test|bench)\.\w+$|\.mm?$")  # in no wheel here
 _OBJECTS: Final = (".o", ".obj")
 INCLUDE: Final = re.compile(rb'#[ \t]*include[ \t]*\\?[<"]([^<>"\n]+?)\\?[>"]')
 
@@ -166,6 +167,7 @@ def spread_change(
     changed: Iterable[str],
     readers: Mapping[str, str],
     generators: Collection[str],
+    covered: Set[str],
 ) -> Spread:
     """Return which libraries a change reaches, and what speaks against compiling these alone.
 
@@ -174,6 +176,7 @@ def spread_change(
         changed: the changed files that are compiled, or included by what is.
         readers: of `find_readers`, for them.
         generators: files that sources are generated from; which library these are of is not known.
+        covered: the sources of all parts, and what these include.
     """
     due = tuple(part for part in parts if not part.sources.isdisjoint(readers))
     compiled = {readers[source] for part in due for source in part.sources if source in readers}
@@ -181,9 +184,14 @@ def spread_change(
     findings = []
     if lost:
         findings.append(_finding(f"no step of this configuration compiles it: {first_few(lost)}"))
-    for path in sorted(each for each in generators if each in readers and readers[each] != each):
-        text = f"{readers[path]} is included by what {path} generates; of which libraries, is not known"
+    for path, others in _group(readers, [each for each in generators if readers.get(each, each) != each]):
+        text = f"{path} is included by what {first_few(others)} generates; of which libraries, is not known"
         findings.append(_finding(text))
+    outside = [path for path in readers if path.endswith(SOURCES) and path not in covered]
+    for path, others in _group(readers, [each for each in outside if not _TEST.search(each)]):
+        if others != [path]:
+            text = f"{path} is included by {first_few(others)}, of which this configuration makes no library"
+            findings.append(_finding(f"{text}, and the wheel may have one"))
     for part in due:
         if kernels := sorted(each for each in part.sources if each.endswith(_CUDA)):
             through = sorted(each for each in part.sources if each in readers)
@@ -195,6 +203,14 @@ def spread_change(
             findings.append(_finding(text))
     kept = tuple(part for part in parts if part not in due)
     return Spread(due=due, kept=kept, findings=tuple(findings))
+
+
+def _group(readers: Mapping[str, str], paths: Iterable[str]) -> list[tuple[str, list[str]]]:
+    """Return the changed files with those of these paths that read them."""
+    groups: dict[str, list[str]] = {}
+    for path in sorted(paths):
+        groups.setdefault(readers[path], []).append(path)
+    return sorted(groups.items())
 
 
 def _finding(text: str) -> Finding:
