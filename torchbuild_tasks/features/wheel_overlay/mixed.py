@@ -241,7 +241,10 @@ def _compile_reached(work: Work, theirs: Mapping[str, str], text: str, reached: 
     due = [output for part in spread.due for output in part.files]
     files = {output: member for part in spread.kept for output, member in part.files.items()}
     derived = take_from_wheel(text, files, work.build_dir.as_posix(), work.root.as_posix())
-    write_atomic(work.build_dir / BUILD_FILE, derived.encode("utf-8", "surrogateescape"), error=BuildFailed)
+    data = derived.encode("utf-8", "surrogateescape")
+    if not (work.build_dir / BUILD_FILE).is_file() or read_bytes(work.build_dir / BUILD_FILE) != data:
+        work.ledger.open()  # what is written before is not of this build
+        write_atomic(work.build_dir / BUILD_FILE, data, error=BuildFailed)
     whole = replace(work, request=dataclasses.replace(work.request, target=None))  # the whole torch is there
     laid = not back and all(_is_laid(work, part) for part in spread.due)
     if laid and (not due or _is_idle(work, (*ninja, *due))) and not _find_stale(work, wheel, reached):
