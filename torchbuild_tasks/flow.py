@@ -117,7 +117,7 @@ WHEEL_STAGES: Final = (
     _LAY_WHEEL,
     *_same("keep the built torch", "verify", "build companions"),
 )
-# With --target, too, torch_python is compiled against the wheel's libraries.
+# With --target, too, something is compiled against the wheel's libraries.
 MIXED_STAGES: Final = (
     _FIND_WHEEL,
     *_same(
@@ -131,7 +131,7 @@ MIXED_STAGES: Final = (
     ),
     _LAY_WHEEL,
     *_same("start the compiler cache"),
-    Stage("compile torch_python", "features.wheel_overlay.act:compile_against"),
+    Stage("compile against the wheel", "features.wheel_overlay.mixed:compile_against"),
     *_same("stop the compiler cache", "keep the built torch", "verify"),
 )
 

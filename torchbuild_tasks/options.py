@@ -86,7 +86,7 @@ class BuildRequest:
 
     @property
     def mixed(self) -> bool:
-        """Say whether only one target is compiled, against the libraries of a wheel."""
+        """Say whether targets are compiled against the libraries of a wheel."""
         return bool(self.from_wheel and self.target)
 
     actions: ClassVar[Mapping[str, str]] = {}
@@ -201,7 +201,7 @@ class BuildRequest:
     )
     target: str | None = flag(
         "build only this Ninja target (c10, torch_cpu, a file ...) and install nothing; with --from-wheel: "
-        "torch_python, against the wheel's libraries",
+        "torch_python, or `changed` for every library that a change reaches, against the wheel's libraries",
         verbs=("plan", "build", "bisect"),
         metavar="NAME",
         in_file=False,

@@ -25,12 +25,14 @@ _BINDING: Final = re.compile(r"\s*([\w.-]+)\s*=\s*(.*?)\s*$")
 class Edge(msgspec.Struct, frozen=True, kw_only=True):
     """One build statement: its outputs and inputs; `explicit` of the inputs are in the command.
 
+    The first `needed` inputs are what it is made from; the others only have to be there before.
     `pool` is "" where it is in none; a `phony` one runs nothing.
     """
 
     outputs: tuple[str, ...]
     inputs: tuple[str, ...] = ()
     explicit: int = 0
+    needed: int = 0
     phony: bool = False
     pool: str = ""
 
@@ -175,11 +177,13 @@ class _Reader:
         behind = words[cut + 2 :]
         behind = behind[: behind.index("|@")] if "|@" in behind else behind  # validations
         bars = [index for index, word in enumerate(behind) if word in ("|", "||")]
+        order = [index for index in bars if behind[index] == "||"]
         self.edges.append(
             Edge(
                 outputs=tuple(self._path(word) for word in words[:cut] if word != "|"),
                 inputs=tuple(self._path(word) for word in behind if word not in ("|", "||")),
                 explicit=bars[0] if bars else len(behind),
+                needed=len([word for word in behind[: order[0] if order else None] if word != "|"]),
                 phony=rule == "phony",
                 pool=self._expand(bound.get("pool", self._pools.get(rule, ""))),
             )

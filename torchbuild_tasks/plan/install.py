@@ -69,7 +69,7 @@ def configure_command(question: Question, python: str) -> Command | None:
 
 def mixed_variables(question: Question) -> tuple[Choice, ...]:
     """Return what has CMake take the libraries below torch_python as they lie there, of a wheel."""
-    if not question.request.mixed:
+    if not question.request.mixed or question.request.target != "torch_python":
         return ()
     because = "torch_python is linked with the wheel's libraries, and nothing else is compiled"
     values = {LIBTORCHLESS: "1", "LIBTORCH_LIB_PATH": question.join("torch", "lib")}

@@ -23,6 +23,7 @@ from torchbuild_tasks.values import replace
 CATALOG = load_catalog()
 NATIVE = (Reached(path="c10/a.cpp", kind="native", part="c10"),)
 BINDING = (Reached(path="torch/csrc/Module.cpp", kind="native", part="torch_python"),)
+GENERATED = (Reached(path="native_functions.yaml", kind="generated", part="operators"),)
 MIXED = {"laid": True, "mixed": True, "wheel": "2.6.0"}
 
 
@@ -41,6 +42,10 @@ MIXED = {"laid": True, "mixed": True, "wheel": "2.6.0"}
         ({**MIXED, "steps": 0}, "no-op"),
         ({**MIXED, "steps": 0, "reached": (*BINDING, *NATIVE)}, "front end"),
         ({**MIXED, "steps": 2, "reached": (*BINDING, *NATIVE)}, "front end"),
+        ({**MIXED, "target": "changed", "steps": None, "reached": (*BINDING, *NATIVE)}, "mixed"),
+        ({**MIXED, "target": "changed", "steps": 0, "reached": NATIVE}, "no-op"),
+        ({**MIXED, "target": "changed", "steps": 0, "reached": (*NATIVE, *GENERATED)}, "front end"),
+        ({"laid": True, "wheel": "2.6.0", "target": "changed", "reached": NATIVE}, "front end"),
         ({"built": True, "steps": 0, "wheel": "2.6.0"}, "no-op"),
         ({"built": True, "steps": 41}, "ninja install"),
         ({"built": True, "steps": 41, "step_seconds": 30.0, "full_seconds": 20.0}, "ninja install"),
@@ -84,6 +89,10 @@ def test_why_bindings_are_not_compiled_alone_is_said() -> None:
     laid = Situation(laid=True, wheel="2.6.0", reached=BINDING, step_seconds=20.0)
     against = {each.way: each.against for each in offer_ways(laid)}
     assert "build --from-wheel auto --target torch_python" in against["mixed"]
+    other = {each.way: each.against for each in offer_ways(replace(laid, reached=NATIVE))}
+    assert "build --from-wheel auto --target changed" in other["mixed"]
+    generated = {each.way: each.against for each in offer_ways(replace(laid, reached=GENERATED))}
+    assert generated["mixed"] == "native_functions.yaml must be compiled"
     offers = offer_ways(replace(laid, mixed=True, steps=3))
     assert describe_offers(choose_offer(offers), offers).startswith(
         "auto: mixed, about 60 s (no-op Ninja has 3 steps;"

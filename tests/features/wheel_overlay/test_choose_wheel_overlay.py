@@ -20,6 +20,7 @@ from torchbuild_tasks.features.wheel_overlay.choose import (
     is_commit,
     misfit,
     misfit_cuda,
+    offer_target,
     promise,
     python_tags,
     release_tags,
@@ -165,9 +166,18 @@ def test_a_refusal_names_files_parts_and_targets() -> None:
         "c10/core/a.cpp, c10/core/b.cpp"
     )
     assert second.text == "native, reaches torch_python: torch/csrc/Module.cpp"
-    assert not any(each.fix for each in describe_reach(reached, {}, mixes=True))
-    (alone,) = describe_reach(reached[2:], {}, mixes=True)
-    assert "--target torch_python" in alone.fix
+    assert (first.fix, second.fix) == ("", "")
+
+
+def test_a_refusal_offers_to_compile_what_can_be_compiled_against_a_wheel() -> None:
+    reached = find_reached(["c10/core/a.cpp", "torch/csrc/Module.cpp"], [], ROWS)
+    generated = find_reached(["aten/src/ATen/native/native_functions.yaml"], [], ROWS)
+    older = with_tree(mixable(), reads=None)
+    assert offer_target(mixable(), reached[1:]) == "torch_python"
+    assert offer_target(older, reached[1:]) == offer_target(mixable(), reached) == "changed"
+    assert offer_target(mixable(), (*reached, *generated)) == ""
+    (finding,) = describe_reach(reached[:1], {}, offer="changed")
+    assert "--target changed compiles the libraries that this reaches" in finding.fix
 
 
 # Of 2.6.0, by the ninja file with BUILD_LIBTORCHLESS, and by what the other libraries' sources include.
@@ -210,6 +220,9 @@ def test_only_what_is_of_torch_python_alone_is_compiled_against_a_wheel() -> Non
     assert [
         each.path for each in select_blocking(plan, find_reached(OF_OTHERS_TOO, [], ROWS))
     ] == OF_OTHERS_TOO
+    reaching = plan_of(mixable(), from_wheel="auto", target="changed")
+    kinds = {each.kind for each in select_blocking(reaching, find_reached(OF_OTHERS_TOO, [], ROWS))}
+    assert kinds == {"generated"}
     plain = plan_of(mixable(), from_wheel="auto")
     assert len(select_blocking(plain, find_reached(OF_TORCH_PYTHON, [], ROWS))) == len(OF_TORCH_PYTHON)
 
@@ -231,9 +244,19 @@ def test_only_what_is_of_torch_python_alone_is_compiled_against_a_wheel() -> Non
 def test_another_cuda_is_refused_before_anything_is_laid(theirs: str, toolkit: str, said: str) -> None:
     plan = plan_of(mixable(), from_wheel="auto", target="torch_python")
     plan = replace(plan, inputs={**plan.inputs, "cuda toolkit": toolkit})
-    found = misfit_cuda(Wheel(path="x.whl", cuda=theirs), plan)
+    wheel = Wheel(path="x.whl", cuda=theirs)
+    found = misfit_cuda(wheel, plan, ())
     assert (said in found) if said else not found
-    assert not misfit_cuda(Wheel(path="x.whl", cuda=theirs), plan_of(mixable(), from_wheel="auto"))
+    assert not misfit_cuda(wheel, plan_of(mixable(), from_wheel="auto"), ())
+
+
+def test_c10_alone_needs_no_cuda_of_a_wheel() -> None:
+    plan = plan_of(mixable(), from_wheel="auto", target="changed")
+    wheel = Wheel(path="x.whl", cuda="12.4")
+    assert not misfit_cuda(wheel, plan, find_reached(["c10/core/Device.cpp"], [], ROWS))
+    for path in ("c10/cuda/CUDAStream.cpp", "aten/src/ATen/native/Cross.cpp", "c10/core/Device.h"):
+        found = misfit_cuda(wheel, plan, find_reached(["c10/core/Device.cpp", path], [], ROWS))
+        assert "what has changed would be compiled with no CUDA" in found
 
 
 def mixable() -> Facts:
@@ -249,6 +272,15 @@ def test_the_plan_compiles_torch_python_against_the_wheel() -> None:
     assert values["LIBTORCH_LIB_PATH"] == f"{plan.source}/torch/lib"
     assert [each.argv[-1] for each in commands(plan)][-1] == "--cmake-only"
     assert plan.env_files and ("config", "USE_CUDA") not in [(e.check, e.key) for e in plan.expectations]
+
+
+@pytest.mark.parametrize("era", ["setuptools", "scikit-build-core"])
+def test_what_changed_is_compiled_as_for_all_of_torch(era: str) -> None:
+    plan = plan_of(with_tree(mixable(), era=era, reads=None), from_wheel="auto", target="changed")
+    assert plan.verdict != "refuse", plan.findings
+    values = {each.name: each.value for each in plan.choices}
+    assert "BUILD_LIBTORCHLESS" not in values and values["preset"] == "full"
+    assert (plan.way.target, plan.way.configure is not None) == ("changed", True)
 
 
 @pytest.mark.parametrize(
@@ -456,8 +488,8 @@ def test_what_is_built_with_torch_is_built_against_the_wheels() -> None:
     ("flags", "said"),
     [
         ({"mode": "wheel"}, "--mode wheel"),
-        ({"target": "c10"}, "nothing but torch_python, and --target c10 does"),
-        ({"target": "torch_python", "with_": ("torchaudio",)}, "nothing but torch_python, and --with does"),
+        ({"target": "c10"}, "nothing but torch_python, or what has changed, and --target c10 does"),
+        ({"target": "torch_python", "with_": ("torchaudio",)}, "or what has changed, and --with does"),
         ({"watch": True}, "--watch"),
     ],
 )

@@ -4,7 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from torchbuild_tasks.features.wheel_overlay.compatibility import find_unlike, read_settings, shared_settings
+from torchbuild_tasks.features.wheel_overlay.compatibility import (
+    find_unlike,
+    find_unlike_header,
+    read_settings,
+    shared_settings,
+)
 
 # As a build tree of 2.6.0 has it, and as the sample has it, shortened.
 HEADER = """
@@ -96,3 +101,27 @@ def test_a_compiler_of_another_family_or_an_older_one_is_refused(
     found = find_unlike({**WHEEL, "compiler": theirs}, read_settings(HEADER), ours)
     assert bool(found) == differs
     assert all(f"built by {theirs}" in each.text for each in found)
+
+
+def test_what_is_compiled_goes_by_what_it_can_read() -> None:
+    here = {**read_settings(HEADER), "USE_CUDA": "OFF", "CUDA_VERSION": ""}
+    here["CXX_FLAGS"] += " -DLIBKINETO_NOCUPTI"
+    assert len(find_unlike(WHEEL, here, GCC)) == 3
+    assert find_unlike(WHEEL, here, GCC, reads=lambda name: name.startswith("_")) == ()
+    flags = here["CXX_FLAGS"].replace("ABI=0", "ABI=1")
+    found = find_unlike(WHEEL, {**here, "CXX_FLAGS": flags}, GCC, reads=lambda name: name.startswith("_"))
+    assert len(found) == 2
+    assert find_unlike(WHEEL, here, ("Clang", "14"), reads=lambda name: False)
+
+
+def test_a_header_that_cmake_writes_defines_the_same() -> None:
+    name = "torch/include/ATen/Config.h"
+    wheel = "// of a builder\n#define AT_MKL_ENABLED() 1\n#define ONCE\n/* #undef C10_USE_NUMA */\n"
+    assert find_unlike_header(name, wheel, wheel.replace("of a builder", "of ours")) == ()
+    here = "#define AT_MKL_ENABLED() 0\r\n#define C10_USE_NUMA\n"
+    texts = [each.text for each in find_unlike_header(name, wheel, here)]
+    assert texts == [
+        f"AT_MKL_ENABLED() of {name}: the wheel has 1, and this configuration 0",
+        f"C10_USE_NUMA of {name}: the wheel has nothing, and this configuration it defined",
+        f"ONCE of {name}: the wheel has it defined, and this configuration nothing",
+    ]

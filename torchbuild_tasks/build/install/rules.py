@@ -7,7 +7,7 @@ at its top. The patterns are for the scripts as CMake 3.31.10 writes them.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from pathlib import Path
 from typing import Final
 
@@ -43,7 +43,10 @@ def read_rules(build_dir: Path) -> list[Rule]:
     Raises:
         OSError: a script is missing, so that it cannot be known what is installed.
     """
-    rules: list[Rule] = []
+    return [rule for text in _scripts(build_dir) for rule in _rules(text)]
+
+
+def _scripts(build_dir: Path) -> Iterator[str]:
     todo = [str(build_dir / SCRIPT)]
     seen = set(todo)
     while todo:
@@ -51,8 +54,7 @@ def read_rules(build_dir: Path) -> list[Rule]:
         more = [name for name in dict.fromkeys(_included(text)) if name not in seen]
         seen.update(more)  # one that includes itself has no end
         todo += more
-        rules += _rules(text)
-    return rules
+        yield text
 
 
 def _text(path: Path) -> str:
@@ -96,6 +98,21 @@ def _rule(words: list[str]) -> Rule:
 def _unquote(word: str) -> str:
     inner = word[1:-1]
     return _ESCAPED.sub(r"\1", inner) if "\\" in inner else inner
+
+
+def rules_of(build_dir: Path, files: Collection[str]) -> str:
+    """Return a script that installs these files of the build tree alone: CMake's blocks for them.
+
+    A block stands at the margin from `if(` to `endif()`: the copy of a file, or what changes its RPATH then.
+
+    Raises:
+        OSError: a script is missing.
+    """
+    names = [f'/{name.rpartition("/")[2]}"' for name in files]
+    text = "\n".join(_scripts(build_dir))
+    blocks = re.findall(r"(?ms)^if\(.*?^endif\(\)$", text)
+    wanted = (each for each in blocks if any(name in each for name in names))
+    return "\n".join(dict.fromkeys(wanted)) + "\n"
 
 
 def read_manifest(build_dir: Path) -> list[str]:

@@ -9,21 +9,18 @@ from __future__ import annotations
 
 import contextlib
 import csv
-import dataclasses
 import io
 import json
 import locale
 import os
-import re
 import shutil
 import zipfile
 import zlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
 from torchbuild_tasks.build import ownership
-from torchbuild_tasks.build.compile import run_build
 from torchbuild_tasks.build.install import leftovers
 from torchbuild_tasks.build.install.rules import MANIFEST
 from torchbuild_tasks.build.ledger import LOG, LOGS
@@ -34,48 +31,37 @@ from torchbuild_tasks.errors import (
     ArchiveRefused,
     BuildFailed,
     CleanRefused,
-    PlanRefused,
     RequirementsError,
     UsageError,
 )
-from torchbuild_tasks.facts.wheel import VERSION_FILE, identify, record_row
+from torchbuild_tasks.facts.wheel import identify, record_row
 from torchbuild_tasks.features.wheel_overlay.choose import (
-    PYTHON_PART,
-    Reached,
     choose_members,
     describe_overlay,
     promise,
     wheel_inputs,
 )
-from torchbuild_tasks.features.wheel_overlay.compatibility import find_unlike, read_settings, shared_settings
-from torchbuild_tasks.features.wheel_overlay.find import look_at_change
-from torchbuild_tasks.model import Command, Finding
+from torchbuild_tasks.model import Command
 from torchbuild_tasks.model.wheel import Member, Wheel
-from torchbuild_tasks.plan.install import LIBTORCHLESS
 from torchbuild_tasks.system import process
 from torchbuild_tasks.system.files import STATE_DIR, Patience, state_dir, translate_errors, write_atomic
 from torchbuild_tasks.system.git.run import Git
 from torchbuild_tasks.system.log import last_write
-from torchbuild_tasks.system.reading import read_bytes
 from torchbuild_tasks.system.remove import is_link, snapshot, unfinished_folder
 from torchbuild_tasks.text.words import first_few, in_short
-from torchbuild_tasks.values import parse_json, replace
-from torchbuild_tasks.verify.session import verify
+from torchbuild_tasks.values import replace
 
-_STAGING: Final = "wheel"  # in .torchbuild, while it is unpacked
+STAGING: Final = "wheel"  # in .torchbuild, while it is unpacked
 _SHOWN: Final = 8
 _SITE: Final = "import sysconfig; print(sysconfig.get_path('purelib'))"
 _WHEEL_TEXT: Final = (
     "Wheel-Version: 1.0\nGenerator: torchbuild_tasks\nRoot-Is-Purelib: true\nTag: py3-none-any\n"
 )
 _FROM_WHEEL: Final = ("entry_points.txt", "METADATA")
-_SETTINGS: Final = "wheel built with"  # an input; the plan takes what begins with wheel from the last build
-_COMPILER_KEY: Final = "compiler"
-_COMPILER_SET: Final = re.compile(r'set\(CMAKE_CXX_COMPILER_(ID|VERSION) "([^"]*)"\)')
-_FOLDER: Final = re.compile(rf"(?m)^build (\S+)/CMakeFiles/{PYTHON_PART}\.dir/")
-_STEP: Final = re.compile(rb"(?m)^\[\d+/\d+\] .*")
-_WRITES_VERSION: Final = b"generate_torch_version.py"
-_LIBRARY: Final = re.compile(rf"(?m)^build (\S+): CXX_SHARED_LIBRARY_LINKER__{PYTHON_PART}\w*")
+# Inputs; the plan takes what begins with wheel from the last build.
+SETTINGS: Final = "wheel built with"
+COMPILED: Final = "wheel libraries compiled"
+TARGET: Final = "wheel target"
 
 
 def lay_wheel(work: Work) -> Work:
@@ -88,7 +74,7 @@ def lay_wheel(work: Work) -> Work:
     """
     wheel = work.wheel
     assert wheel is not None
-    inputs = {**work.plan.inputs, **wheel_inputs(wheel, identify(wheel))}
+    inputs = {**work.plan.inputs, **wheel_inputs(wheel, identify(wheel)), TARGET: work.request.target or ""}
     expectations = promise(work.catalog.check, work.plan.expectations, inputs, sample=work.facts.tree.sample)
     work = replace(work, plan=replace(work.plan, expectations=expectations))
     outputs = outputs_of_both_eras(work.catalog, work.plan.era)
@@ -98,11 +84,11 @@ def lay_wheel(work: Work) -> Work:
         text = "the files of this wheel lie there as they were laid."
         work.report.note(text if work.request.mixed else f"Up to date: {text}")
         return replace(work, up_to_date=True)
-    work.ledger.forget_inputs((_SETTINGS,))  # those were another wheel's
+    work.ledger.forget_inputs((SETTINGS, COMPILED))  # those were another wheel's
     _check_way(work, members)
-    with unfinished_folder(state_dir(work.root) / _STAGING, BuildFailed) as staging:
+    with unfinished_folder(state_dir(work.root) / STAGING, BuildFailed) as staging:
         with translate_errors(BuildFailed, staging):
-            _unpack(wheel, members, staging)
+            unpack(wheel, members, staging)
         work.ledger.open()
         _install_editable(work, wheel, staging)
         _remove_earlier(work, outputs)
@@ -128,8 +114,8 @@ def _commits_since(work: Work, wheel: Wheel) -> int:
 def _is_in_place(work: Work, inputs: dict[str, str], members: Sequence[Member]) -> bool:
     """Say whether this very wheel lies there, whole, for the Python that is asked for."""
     previous = work.facts.tree.previous  # it may have failed later, in what is built with this torch
-    same = ("wheel", f"variable {LIBTORCHLESS}")  # a torch_python of our own is not the wheel's
-    if previous is None or any(previous.inputs.get(name) != inputs.get(name) for name in same):
+    same = ("wheel", TARGET)  # a library that was compiled for one target is not the wheel's
+    if previous is None or any(previous.inputs.get(name, "") != inputs[name] for name in same):
         return False
     python = next((p for p in work.facts.pythons if p.executable == work.plan.environment.python), None)
     if python is None or python.torch_from != work.plan.source or work.request.clean:
@@ -199,7 +185,7 @@ def _find_linked_folders(root: Path, name: str) -> list[str]:
     return [folder for folder in folders if is_link(root / folder)]
 
 
-def _unpack(wheel: Wheel, members: Sequence[Member], staging: Path) -> None:
+def unpack(wheel: Wheel, members: Sequence[Member], staging: Path) -> None:
     """Unpack the files beside the checkout; reading to the end holds each to its checksum."""
     try:
         with zipfile.ZipFile(wheel.path) as archive:
@@ -322,128 +308,3 @@ def _csv(rows: Sequence[Sequence[str]]) -> bytes:
     text = io.StringIO()
     csv.writer(text, lineterminator="\n").writerows(rows)
     return text.getvalue().encode()
-
-
-# ---------------- what is compiled against the wheel's libraries
-
-
-def compile_against(work: Work) -> Work:
-    """Compile torch_python against the libraries that were laid, and install it in the wheel's place.
-
-    Raises:
-        PlanRefused: the wheel was built otherwise, or what has changed is not of torch_python here.
-        BuildFailed: it cannot be compiled.
-    """
-    wheel, configure = work.wheel, work.plan.way.configure
-    assert wheel is not None and configure is not None
-    theirs = _wheel_settings(work)
-    if not (work.build_dir / "CMakeCache.txt").exists():
-        work.ledger.open()
-        work = run_build(work, configure)
-    build_file = read_bytes(work.build_dir / "build.ninja").decode("utf-8", "replace")
-    reached = look_at_change(work, Git(folder=work.root), wheel.commit).reached
-    _refuse(
-        work,
-        (*find_unlike(theirs, _configured(work), _compiler(work)), *_uncompiled(work, build_file, reached)),
-    )
-    ninja = work.ninja
-    folder = _FOLDER.search(build_file)
-    if folder is None:
-        raise BuildFailed(f"{work.build_dir / 'build.ninja'} has no target {PYTHON_PART}.")
-    whole = replace(work, request=dataclasses.replace(work.request, target=None))  # the whole torch is there
-    if _is_installed(work, build_file) and _is_idle(work, ninja) and not _find_stale(work, wheel, reached):
-        work.report.note(f"Up to date: Ninja finds nothing to compile or link for {PYTHON_PART}.")
-        return whole
-    work.ledger.open()
-    because = f"{PYTHON_PART} alone, against the wheel's libraries"
-    work = run_build(work, Command(argv=(*ninja, PYTHON_PART), cwd=work.plan.source, because=because))
-    if not _is_installed(work, build_file):
-        argv = (*ninja, f"{folder[1]}/install")  # it is linked with other RPATHs there
-        run_build(work, Command(argv=argv, cwd=work.plan.source, because="torch reads it from there"))
-    for path, data in _find_stale(work, wheel, reached).items():
-        write_atomic(path, data, error=BuildFailed)
-    previous = work.facts.tree.previous
-    again = work.up_to_date and previous is not None and previous.verified  # this wheel's, with all checks
-    return replace(whole, up_to_date=False, front_end_skipped=again)
-
-
-def _wheel_settings(work: Work) -> Mapping[str, str]:
-    """Return how the wheel's torch says that it was built; asked once, before anything is laid over it.
-
-    Raises:
-        BuildFailed: it cannot be imported.
-    """
-    inputs = work.ledger.manifest.inputs
-    if _SETTINGS not in inputs:
-        report = verify(python=work.plan.environment.python, expectations=(), environ=work.env)
-        if _COMPILER_KEY not in report.torch:
-            raise BuildFailed(
-                "The wheel's torch does not say how it was built, so nothing can be compiled against it.",
-                looked=tuple(each.detail for each in report.checks if each.outcome == "failed"),
-                next_step="verify   says what is wrong with it.",
-            )
-        inputs = {**inputs, _SETTINGS: json.dumps(shared_settings(report.torch), sort_keys=True)}
-        work.ledger.note(inputs=inputs)
-    settings: Mapping[str, str] = parse_json(inputs[_SETTINGS].encode())
-    return settings
-
-
-def _configured(work: Work) -> Mapping[str, str]:
-    path = work.build_dir / "caffe2" / "core" / "macros.h"
-    with translate_errors(BuildFailed, path):
-        return read_settings(read_bytes(path).decode("utf-8", "replace"))
-
-
-def _compiler(work: Work) -> tuple[str, str]:
-    """Return CMake's name for the compiler's family, and its version."""
-    for path in (work.build_dir / "CMakeFiles").glob("*/CMakeCXXCompiler.cmake"):
-        settings = dict(_COMPILER_SET.findall(read_bytes(path).decode("utf-8", "replace")))
-        return settings.get("ID", ""), settings.get("VERSION", "")
-    return "", ""
-
-
-def _uncompiled(work: Work, build_file: str, reached: Sequence[Reached]) -> list[Finding]:
-    """Return a finding where this configuration compiles a changed file nowhere; headers are not listed."""
-    names = [each.path for each in reached if not each.path.endswith((".h", ".hpp"))]
-    lost = [name for name in names if (work.root / name).as_posix().replace(" ", "$ ") not in build_file]
-    text = f"no step of this configuration compiles it: {first_few(lost)}"
-    return [Finding(id="from-wheel", status="error", text=text)] if lost else []
-
-
-def _refuse(work: Work, findings: Sequence[Finding]) -> None:
-    if not findings:
-        return
-    words = " ".join(dict.fromkeys(each.fix for each in findings if each.fix.startswith("--")))
-    raise PlanRefused(
-        f"{PYTHON_PART} cannot be compiled against this wheel as it is configured here. "
-        "Nothing was compiled; the wheel's files are in place.",
-        findings=tuple(findings),
-        next_step=f"The same command with {words}"
-        if words
-        else "Leave out --from-wheel, which compiles torch.",
-    )
-
-
-def _is_installed(work: Work, build_file: str) -> bool:
-    """Say whether torch reads what was linked; CMake's install keeps the time of a file, in seconds."""
-    for name in _LIBRARY.findall(build_file):
-        built = work.build_dir / name
-        read = work.root / "torch" / "lib" / built.name
-        with contextlib.suppress(OSError):
-            return int(built.stat().st_mtime) == int(read.stat().st_mtime)
-    return False
-
-
-def _is_idle(work: Work, ninja: Sequence[str]) -> bool:
-    """Say whether Ninja would do nothing but write the version, as at every build; the wheel's is kept."""
-    dry = process.capture((*ninja, "-n", "-v", PYTHON_PART), env=work.environ, cwd=work.plan.source)
-    return dry.rc == 0 and all(_WRITES_VERSION in step for step in _STEP.findall(dry.stdout))
-
-
-def _find_stale(work: Work, wheel: Wheel, reached: Sequence[Reached]) -> dict[Path, bytes]:
-    """Return what has yet to be written: the version, which says whose the libraries are, changed headers."""
-    with zipfile.ZipFile(wheel.path) as archive:
-        wanted = {work.root / VERSION_FILE: archive.read(VERSION_FILE)}
-    copies = ((work.root / "torch" / "include" / each.path, each.path) for each in reached)
-    wanted |= {copy: read_bytes(work.root / path) for copy, path in copies if copy.is_file()}
-    return {path: data for path, data in wanted.items() if read_bytes(path) != data}

@@ -8,7 +8,7 @@ from typing import Final
 import msgspec
 
 from torchbuild_tasks.catalog.match import variable_row
-from torchbuild_tasks.features.wheel_overlay.choose import PYTHON_PART, Reached
+from torchbuild_tasks.features.wheel_overlay.choose import CHANGED, PYTHON_PART, Reached
 from torchbuild_tasks.model import BuildPlan
 from torchbuild_tasks.plan.question import Question
 from torchbuild_tasks.text.words import first_few
@@ -25,7 +25,7 @@ _ANY_WAY: Final = frozenset(
     ("source", "torch", "python", "env shell", "from PyPI", "jobs", "jobserver", "compiler cache")
     + ("distribute", "CXX", "CC", "toolset", "linker")
 )
-MIX: Final = f"torchbuild build --from-wheel auto --target {PYTHON_PART}"
+_TRY: Final = "whether its wheel was built alike is found out by torchbuild build --from-wheel auto --target"
 _USERS: Final = ("flag", "environment", "torchbuild.toml")
 
 
@@ -33,8 +33,8 @@ class Situation(msgspec.Struct, frozen=True, kw_only=True):
     """What --auto decides from.
 
     `laid` and `built`: a wheel's files, or a build, lie in the checkout; `in_way`: files of neither. `mixed`:
-    with the wheel's files lies a torch_python of our own, since they were found to be built alike; where not,
-    `no_mixing` says why none is compiled.
+    with the wheel's files lies a torch_python of our own, or what a change reached (`target`), since they
+    were found to be built alike; where not, `no_mixing` says why none is compiled.
     `reached` are the files that need a compile since the wheel: the one that is laid, or else the nearest.
     `wheel` is the word for --from-wheel, "" for none, and `no_wheel` why; `wheel_size` is bytes, None before
     it is downloaded. `decided` is what the user decided and only a compile can honour, `no_compile` says why
@@ -45,7 +45,8 @@ class Situation(msgspec.Struct, frozen=True, kw_only=True):
     laid: bool = False
     built: bool = False
     mixed: bool = False
-    no_mixing: str = f"whether its wheel was built alike is found out by {MIX}"
+    target: str = PYTHON_PART
+    no_mixing: str = f"{_TRY} {PYTHON_PART}"
     in_way: str = ""
     reached: tuple[Reached, ...] = ()
     wheel: str = ""
@@ -91,7 +92,7 @@ def offer_ways(seen: Situation) -> tuple[Offer, ...]:
     serves = seen.laid and not seen.mixed and not seen.reached and not seen.decided
     idle = seen.steps == 0 and (seen.built or (seen.mixed and not _of_others(seen)))
     due = "" if seen.built and seen.steps else _IDLE if idle else seen.no_ninja
-    by_ninja = seen.step_seconds and (seen.steps or 0) * seen.step_seconds
+    by_ninja = None if seen.steps is None else seen.step_seconds and seen.steps * seen.step_seconds
     return (
         Offer(way="no-op", seconds=_NOMINAL["no-op"], against="" if serves or idle else _not_idle(seen)),
         Offer(
@@ -119,6 +120,9 @@ def _not_idle(seen: Situation) -> str:
 
 
 def _of_others(seen: Situation) -> list[str]:
+    """Return the changed files that are not compiled against a wheel's libraries so."""
+    if seen.target == CHANGED:
+        return [each.path for each in seen.reached if each.kind != "native"]
     return [each.path for each in seen.reached if each.part != PYTHON_PART]
 
 
@@ -126,7 +130,8 @@ def _against_mixed(seen: Situation) -> str:
     if seen.built:
         return _OWN_BUILD
     if others := _of_others(seen):
-        return f"{first_few(others)} must be compiled"
+        only_native = all(each.kind == "native" for each in seen.reached)
+        return f"{_TRY} {CHANGED}" if only_native else f"{first_few(others)} must be compiled"
     if seen.mixed:
         return ""
     return seen.no_mixing if seen.reached else f"nothing of {PYTHON_PART} has changed"

@@ -22,6 +22,9 @@ from torchbuild_tasks.values import replace
 
 COMPILED: Final = ("native", "generated", "build")
 PYTHON_PART: Final = "torch_python"  # what can be compiled against libraries that are there
+CHANGED: Final = "changed"  # as --target: the libraries that a change reaches
+# Knows nothing of CUDA: it "should not depend on any library that is … backend specific" (c10/CMakeLists.txt)
+PLAIN: Final = ("c10",)
 # What a plan without a compile is still held to.
 _STILL_CHECKED: Final = frozenset(
     ("source", "era", "arch", "writable", "facts", "running", "torch-version")
@@ -85,18 +88,23 @@ def find_reached(
 
 def select_blocking(plan: BuildPlan, reached: Iterable[Reached]) -> tuple[Reached, ...]:
     """Return those that stand against a wheel: all but what is compiled against its libraries."""
-    mixed = plan.way.name == "from-wheel" and plan.way.configure is not None
-    return tuple(each for each in reached if not (mixed and each.part == PYTHON_PART))
+    if plan.way.target == CHANGED:
+        return tuple(each for each in reached if each.kind != "native")
+    return tuple(each for each in reached if plan.way.target != PYTHON_PART or each.part != PYTHON_PART)
 
 
-def misfit_cuda(wheel: Wheel, plan: BuildPlan) -> str:
-    """Say which CUDA is missing for what is compiled against a wheel; "" where it is planned."""
+def misfit_cuda(wheel: Wheel, plan: BuildPlan, reached: Iterable[Reached]) -> str:
+    """Say which CUDA is missing for what is compiled against a wheel; "" where none is."""
     planned = _CUDA_SERIES.search(plan.inputs.get("cuda toolkit", ""))
     theirs, ours = ".".join(wheel.cuda.split(".")[:2]), planned[1] if planned else ""
-    if plan.way.configure is None or theirs == ours:
+    # A header may also be of what only a configuration with CUDA makes.
+    plain = all(each.part in PLAIN and each.path.endswith(".cpp") for each in reached)
+    needs_none = plan.way.target == CHANGED and plain
+    if not plan.way.target or theirs == ours or needs_none:
         return ""
     fix = f"--cuda --cuda-toolkit {theirs}" if theirs else "--cpu"
-    return f"it has {_cuda(theirs)}, and {PYTHON_PART} would be compiled with {_cuda(ours)}; use {fix}"
+    what = PYTHON_PART if plan.way.target == PYTHON_PART else "what has changed"
+    return f"it has {_cuda(theirs)}, and {what} would be compiled with {_cuda(ours)}; use {fix}"
 
 
 def _cuda(version: str) -> str:
@@ -113,15 +121,22 @@ def lacks_mixing(facts: Facts) -> str:
     return ""
 
 
+def offer_target(facts: Facts, reached: Sequence[Reached]) -> str:
+    """Return what can be compiled against a wheel's libraries after such a change; "" for nothing."""
+    if all(each.part == PYTHON_PART for each in reached) and not lacks_mixing(facts):
+        return PYTHON_PART
+    return CHANGED if all(each.kind == "native" for each in reached) else ""
+
+
 def describe_reach(
-    reached: Sequence[Reached], targets: Mapping[str, Sequence[str]], *, mixes: bool = False
+    reached: Sequence[Reached], targets: Mapping[str, Sequence[str]], *, offer: str = ""
 ) -> tuple[Finding, ...]:
     """Return one finding a part: which files, and which of Ninja's targets they lead to if known.
 
-    `mixes`: the checkout can compile torch_python against a wheel's libraries.
+    `offer`: the word for --target with which a part is compiled against the wheel's libraries.
     """
-    alone = mixes and all(each.part == PYTHON_PART for each in reached)
-    fix = f"The same command with --target {PYTHON_PART} compiles that alone, against the wheel's libraries."
+    what = "that alone" if offer == PYTHON_PART else "the libraries that this reaches"
+    fix = f"The same command with --target {offer} compiles {what}, against the wheel's libraries."
     parts: dict[tuple[str, str], list[str]] = {}
     for each in reached:
         parts.setdefault((each.part, each.kind), []).append(each.path)
@@ -134,7 +149,7 @@ def describe_reach(
                 id="from-wheel",
                 status="error",
                 text=f"{kind}, reaches {to}: {first_few(paths)}",
-                fix=fix if alone else "",
+                fix=fix if offer else "",
             )
         )
     return tuple(findings)
@@ -290,7 +305,7 @@ def choose_members(
 def plan_overlay(question: Question, plan: BuildPlan, companions: Set[str]) -> BuildPlan:
     """Return the plan without what compiles torch; the `companions` are built against the wheel's.
 
-    What compiles torch_python against a wheel stays as it is for a build.
+    What compiles something against a wheel stays as it is for a build.
     """
     mixed = question.request.mixed
     own_findings = (each for each in plan.findings if mixed or each.id in _STILL_CHECKED | companions)
@@ -328,9 +343,11 @@ def plan_overlay(question: Question, plan: BuildPlan, companions: Set[str]) -> B
 def _way(question: Question, plan: BuildPlan) -> Way:
     if not question.request.mixed:
         return Way(name="from-wheel", because="nothing is compiled")
-    because = f"{PYTHON_PART} alone is compiled, against them"
+    target = str(question.request.target)
+    alone = target == PYTHON_PART
+    what = f"{PYTHON_PART} alone is compiled" if alone else "the libraries that a change reaches are compiled"
     configure = configure_command(question, plan.environment.python)
-    return Way(name="from-wheel", because=because, configure=configure)
+    return Way(name="from-wheel", because=f"{what}, against them", configure=configure, target=target)
 
 
 def _ours(rows: Iterable[CheckRow], expectations: Iterable[Expectation]) -> Iterator[Expectation]:
@@ -353,20 +370,22 @@ def _check_flags(question: Question) -> Iterable[Finding]:
     request, tree = question.request, question.facts.tree
     conflicts = {
         "--watch": request.watch,
-        f"--target {request.target}": request.mixed and request.target != PYTHON_PART,
+        f"--target {request.target}": request.mixed and request.target not in (PYTHON_PART, CHANGED),
         "--mode wheel": question.value("mode", "develop") == "wheel",
         "--with": request.mixed and (request.with_ or request.with_extension),
     }
     wrong = [flag for flag, is_given in conflicts.items() if is_given]
     if wrong:
-        nothing = f"nothing but {PYTHON_PART}" if request.mixed else "nothing"
+        nothing = f"nothing but {PYTHON_PART}, or what has {CHANGED}" if request.mixed else "nothing"
         text = f"--from-wheel compiles {nothing}, and {' and '.join(wrong)} does"
         yield Finding(
             id="from-wheel", status="error", text=text, fix=f"Leave out --from-wheel, or {wrong[0]}."
         )
-    elif request.mixed and not tree.problem and (lack := lacks_mixing(question.facts)):
+    elif request.target == PYTHON_PART and not tree.problem and (lack := lacks_mixing(question.facts)):
         text = f"{PYTHON_PART} cannot be compiled against a wheel's libraries here: {lack}"
-        fix = f"Leave out --from-wheel and --target {PYTHON_PART}, which compiles all of torch."
+        fix = (
+            f"--target {CHANGED} instead also does without that switch; without --from-wheel all is compiled."
+        )
         yield Finding(id="from-wheel", status="error", text=text, fix=fix)
     if not tree.problem and not tree.commit:
         text = (

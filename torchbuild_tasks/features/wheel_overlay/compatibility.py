@@ -1,9 +1,9 @@
-"""Decide whether torch_python may be compiled against a wheel's libraries: was the wheel built alike?"""
+"""Decide whether something may be compiled against a wheel's libraries: was the wheel built alike?"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Final
 
 from torchbuild_tasks.model import Finding
@@ -17,6 +17,7 @@ _SHARED: Final = (
 _FLAGS: Final = "CXX_FLAGS"
 _COMPILER: Final = "compiler"
 _SETTING: Final = re.compile(r'\{"(\w+)", (?:R"cmake\(|")(.*?)(?:\)cmake)?"\}', re.DOTALL)
+_DEFINED: Final = re.compile(r"(?m)^[ \t]*#[ \t]*define[ \t]+(\w+(?:\(\))?)[ \t]*(.*?)[ \t\r]*$")
 _ABI_FLAG: Final = re.compile(r"(?<!\S)(?:[-/]D|-fabi-version=)\S+")
 _ON: Final = ("1", "ON", "TRUE", "YES")
 _FAMILIES: Final = {"GNU": "GCC", "Clang": "clang", "AppleClang": "clang", "MSVC": "MSVC"}  # CMake's, torch's
@@ -33,17 +34,22 @@ def shared_settings(reported: Mapping[str, str]) -> dict[str, str]:
 
 
 def find_unlike(
-    wheel: Mapping[str, str], here: Mapping[str, str], compiler: tuple[str, str]
+    wheel: Mapping[str, str],
+    here: Mapping[str, str],
+    compiler: tuple[str, str],
+    *,
+    reads: Callable[[str], bool] | None = None,
 ) -> tuple[Finding, ...]:
-    """Return where the wheel was built otherwise than torch_python would be, each with what makes it alike.
+    """Return where the wheel was built otherwise than this would be, each with what makes it alike.
 
     Args:
         wheel: `shared_settings` of its torch.
         here: `read_settings` of the build tree.
         compiler: CMake's name for the family, and the version.
+        reads: says whether what is compiled reads a definition, where it goes by no setting of torch, as c10.
     """
     findings = list(_unlike_compiler(wheel.get(_COMPILER, ""), compiler))
-    for name in _SHARED:
+    for name in _SHARED if reads is None else ():
         theirs = wheel.get(name, "")
         ours = here.get(name)
         if ours is not None and (_is_on(theirs), _series(theirs)) != (_is_on(ours), _series(ours)):
@@ -52,11 +58,38 @@ def find_unlike(
     flags = set(_ABI_FLAG.findall(wheel.get(_FLAGS, "")))
     for flag in sorted(flags ^ set(_ABI_FLAG.findall(here.get(_FLAGS, "")))):
         name, _, value = flag[2:].partition("=")
+        if reads is not None and not reads(name):
+            continue
         if flag in flags:
             findings.append(_unlike(f"{flag}: only the wheel is compiled with it", name, value or "1"))
         else:
             findings.append(_unlike(f"{flag}: only this configuration is compiled with it", name, ""))
     return tuple(findings)
+
+
+def find_unlike_header(name: str, wheel: str, here: str) -> tuple[Finding, ...]:
+    """Return what a header that CMake writes defines otherwise here than in the wheel.
+
+    Args:
+        name: of the header, in the wheel.
+        wheel: its text there.
+        here: its text in the build tree.
+    """
+    theirs, ours = dict(_DEFINED.findall(wheel)), dict(_DEFINED.findall(here))
+    differing = sorted(key for key in theirs.keys() | ours if theirs.get(key) != ours.get(key))
+    return tuple(
+        _unlike(
+            f"{key} of {name}: the wheel has {_shown(theirs.get(key))}, and this configuration "
+            f"{_shown(ours.get(key))}",
+            key,
+            "",
+        )
+        for key in differing
+    )
+
+
+def _shown(value: str | None) -> str:
+    return "nothing" if value is None else value or "it defined"
 
 
 def _unlike(text: str, name: str, wanted: str) -> Finding:

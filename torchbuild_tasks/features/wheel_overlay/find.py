@@ -29,9 +29,9 @@ from torchbuild_tasks.features.wheel_overlay.choose import (
     find_reached,
     is_commit,
     is_version,
-    lacks_mixing,
     misfit,
     misfit_cuda,
+    offer_target,
     python_tags,
     release_tags,
     select_blocking,
@@ -141,8 +141,6 @@ def check_wheel(work: Work | Scene, wheel: Wheel) -> str | tuple[Finding, ...]:
         wheel, work.plan.environment.version, python.abi if python else None, work.facts.host
     ):
         return reason
-    if reason := misfit_cuda(wheel, work.plan):
-        return reason
     if not is_commit(wheel.commit):
         return f"it does not say which commit it was built from ({wheel.commit or 'nothing'})"
     if Path(wheel.path).parent == work.root / "dist" and (reason := _own_changes(work, wheel)):
@@ -154,13 +152,15 @@ def check_wheel(work: Work | Scene, wheel: Wheel) -> str | tuple[Finding, ...]:
     change = look_at_change(work, git, wheel.commit)
     if change.ahead is None:
         return f"it was built from {wheel.commit[:10]}, which is not an ancestor of what is checked out"
+    if reason := misfit_cuda(wheel, work.plan, change.reached):
+        return reason
     return stand_against(work, change.reached)
 
 
 def stand_against(work: Work | Scene, reached: tuple[Reached, ...]) -> tuple[Finding, ...]:
     """Return what is said of changes that no wheel serves; none where all are compiled against it."""
     rest = select_blocking(work.plan, reached)
-    return describe_reach(rest, ninja_targets(work, rest), mixes=not lacks_mixing(work.facts))
+    return describe_reach(rest, ninja_targets(work, rest), offer=offer_target(work.facts, rest))
 
 
 def name_fault(wheel: Wheel) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final
@@ -14,6 +15,7 @@ from torchbuild_tasks.build.ledger import last_manifest
 from torchbuild_tasks.build.work import Reporter
 from torchbuild_tasks.errors import TorchbuildError
 from torchbuild_tasks.facts.wheel import VERSION_FILE, identify
+from torchbuild_tasks.features.wheel_overlay.act import COMPILED, SETTINGS, TARGET
 from torchbuild_tasks.features.wheel_overlay.cheapest import (
     Situation,
     choose_offer,
@@ -22,6 +24,7 @@ from torchbuild_tasks.features.wheel_overlay.cheapest import (
     offer_ways,
 )
 from torchbuild_tasks.features.wheel_overlay.choose import (
+    CHANGED,
     PYTHON_PART,
     Reached,
     describe_distance,
@@ -44,13 +47,14 @@ from torchbuild_tasks.features.wheel_overlay.find import (
     release_of,
     stand_against,
 )
+from torchbuild_tasks.features.wheel_overlay.mixed import BUILD_FILE, hold_change, replaced_files
 from torchbuild_tasks.model import BuildPlan, Choice, Finding
 from torchbuild_tasks.model.wheel import Wheel
 from torchbuild_tasks.options import BuildRequest
 from torchbuild_tasks.plan.question import Question
 from torchbuild_tasks.system.git.run import Git
 from torchbuild_tasks.system.reading import read_json
-from torchbuild_tasks.values import replace
+from torchbuild_tasks.values import parse_json, replace
 
 Decide = Callable[[Question], BuildPlan]
 _LATER: Final = "what it is built from is seen when it is downloaded, and held to the checkout then"
@@ -117,7 +121,9 @@ def _plan_with_wheel(scene: Scene, wheel: Wheel) -> BuildPlan:
 
 
 def _differs(plan: BuildPlan) -> str:
-    return f"nothing but {PYTHON_PART}" if plan.way.configure else "nothing that is compiled"
+    if plan.way.target == CHANGED:
+        return "nothing that code is generated from, and nothing of the build's own files,"
+    return f"nothing but {PYTHON_PART}" if plan.way.target else "nothing that is compiled"
 
 
 def _with(plan: BuildPlan, choice: Choice) -> BuildPlan:
@@ -139,7 +145,7 @@ def settle_auto(question: Question, decide: Decide, store: Path, report: Reporte
     report.note(describe_offers(chosen, offers))
     takes_wheel = chosen.way in ("from-wheel", "mixed") or (chosen.way == "no-op" and seen.laid)
     word = seen.wheel if takes_wheel else None
-    target = PYTHON_PART if word and seen.mixed and chosen.way != "from-wheel" else question.request.target
+    target = seen.target if word and seen.mixed and chosen.way != "from-wheel" else question.request.target
     # What is laid from a wheel knows no --watch: the front goes on with the request that it has.
     watch = question.request.watch and word is None
     request = dataclasses.replace(question.request, auto=False, from_wheel=word, target=target, watch=watch)
@@ -163,6 +169,8 @@ def look_at_situation(question: Question, decide: Decide, store: Path) -> Situat
     with contextlib.suppress(TorchbuildError):
         if previous is not None and "wheel" in previous.inputs:
             seen = replace(seen, laid=True, **_compare_overlay(scene, previous.inputs))
+            if previous.inputs.get(TARGET) == CHANGED:
+                return replace(seen, **_look_at_changed(question, decide, seen))
             return replace(seen, **_look_at_mixed(question, decide, seen.wheel or AUTO))
         if previous is not None and plan.freshness.needs != "first":
             due = look_at_due(scene) if plan.way.name == "install" else {"no_ninja": plan.way.because}
@@ -190,18 +198,49 @@ def _look_at_mixed(question: Question, decide: Decide, wheel: str) -> dict[str, 
     """Return what is due for torch_python, where one was compiled against this wheel by the same settings."""
     if lack := lacks_mixing(question.facts):
         return {"no_mixing": lack}
-    request = dataclasses.replace(question.request, auto=False, from_wheel=wheel, target=PYTHON_PART)
-    mixed = replace(question, request=request)
-    scene = Scene(plan=decide(mixed), facts=question.facts, catalog=question.catalog)
+    scene, against = _plan_mixed(question, decide, wheel, PYTHON_PART)
     ran = read_json(last_manifest(scene.build_dir)).get("commands", ())
     if not any(each["argv"][-1] == PYTHON_PART for each in ran):  # CMake's settings were found alike before
         return {}
-    if scene.plan.verdict == "refuse":
-        return {"no_mixing": f"a compile of {PYTHON_PART} cannot work here"}
-    if scene.plan.freshness.needs != "nothing":
-        return {"no_mixing": scene.plan.freshness.because}
+    if against:
+        return {"no_mixing": against}
     due = look_at_due(scene, PYTHON_PART)
     return {"mixed": "steps" in due, "no_mixing": due.get("no_ninja", ""), **due}
+
+
+def _plan_mixed(question: Question, decide: Decide, wheel: str, target: str) -> tuple[Scene, str]:
+    """Return the plan that compiles this against a wheel, and why it cannot go on from what lies here."""
+    request = dataclasses.replace(question.request, auto=False, from_wheel=wheel, target=target)
+    scene = Scene(
+        plan=decide(replace(question, request=request)), facts=question.facts, catalog=question.catalog
+    )
+    if scene.plan.verdict == "refuse":
+        return (
+            scene,
+            f"a compile of {target if target == PYTHON_PART else 'what has changed'} cannot work here",
+        )
+    return scene, scene.plan.freshness.because if scene.plan.freshness.needs != "nothing" else ""
+
+
+def _look_at_changed(question: Question, decide: Decide, seen: Situation) -> dict[str, Any]:
+    """Return what is due of the libraries that the change reaches, where some were compiled here before."""
+    scene, against = _plan_mixed(question, decide, seen.wheel or AUTO, CHANGED)
+    if against or not (scene.build_dir / BUILD_FILE).is_file():
+        return {"target": CHANGED, **({"no_mixing": against} if against else {})}
+    inputs = question.facts.tree.previous.inputs if question.facts.tree.previous else {}
+    named = Path(seen.wheel)
+    found = find_named_wheels(scene, named) if seen.wheel and named.exists() else local_wheels(scene)
+    wheel = next((each for each in found if inputs["wheel"].startswith(f"{each.file} ")), None)
+    if wheel is None:
+        return {"target": CHANGED, "no_mixing": "the wheel that lies here is no longer found"}
+    spread, findings = hold_change(scene, wheel, parse_json(inputs[SETTINGS].encode()), seen.reached)
+    if findings:
+        return {"target": CHANGED, "no_mixing": findings[0].text}
+    if replaced_files(spread, wheel, seen.reached) != json.loads(inputs.get(COMPILED, "[]")):
+        return {"target": CHANGED, "mixed": True}
+    due = [output for part in spread.due for output in part.files]
+    steps = look_at_due(scene, "-f", BUILD_FILE, *due) if due else {"steps": 0}
+    return {"target": CHANGED, "mixed": "steps" in steps, "no_mixing": steps.get("no_ninja", ""), **steps}
 
 
 def _nearest(scene: Scene, *, offline: bool) -> dict[str, Any]:

@@ -1,0 +1,450 @@
+"""Compile against the libraries of a wheel: torch_python alone, or every library that a change reaches.
+
+torch_python has a switch of PyTorch's own. For the others CMake is configured as for all of torch, and Ninja
+gets a copy of its build file in which what is kept is the wheel's.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import functools
+import json
+import os
+import re
+import shutil
+import zipfile
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence, Set
+from pathlib import Path
+from typing import Final
+
+from torchbuild_tasks.build.compile import run_build
+from torchbuild_tasks.build.install.rules import rules_of
+from torchbuild_tasks.build.work import Work
+from torchbuild_tasks.errors import BuildFailed, PlanRefused
+from torchbuild_tasks.facts.wheel import VERSION_FILE
+from torchbuild_tasks.features.wheel_overlay.act import COMPILED, SETTINGS, STAGING, unpack
+from torchbuild_tasks.features.wheel_overlay.choose import CHANGED, PLAIN, PYTHON_PART, Reached, find_row
+from torchbuild_tasks.features.wheel_overlay.compatibility import (
+    find_unlike,
+    find_unlike_header,
+    read_settings,
+    shared_settings,
+)
+from torchbuild_tasks.features.wheel_overlay.find import Scene, look_at_change
+from torchbuild_tasks.features.wheel_overlay.reach import (
+    HEADERS,
+    SOURCES,
+    Part,
+    Spread,
+    describe_spread,
+    find_included,
+    find_parts,
+    find_readers,
+    list_includes,
+    spread_change,
+    take_from_wheel,
+)
+from torchbuild_tasks.model import Command, Finding
+from torchbuild_tasks.model.closure import Symbol
+from torchbuild_tasks.model.wheel import Wheel
+from torchbuild_tasks.ninja.build_file import parse_build_file
+from torchbuild_tasks.system import process
+from torchbuild_tasks.system.elf import open_symbols, read_cache, read_elf
+from torchbuild_tasks.system.files import Patience, state_dir, translate_errors, write_atomic
+from torchbuild_tasks.system.git.run import Git
+from torchbuild_tasks.system.reading import open_file, read_bytes
+from torchbuild_tasks.system.remove import unfinished_folder
+from torchbuild_tasks.text.words import first_few
+from torchbuild_tasks.values import parse_json, replace
+from torchbuild_tasks.verify.session import verify
+
+_COMPILER_KEY: Final = "compiler"
+_COMPILER_SET: Final = re.compile(r'set\(CMAKE_CXX_COMPILER_(ID|VERSION) "([^"]*)"\)')
+_FOLDER: Final = re.compile(rf"(?m)^build (\S+)/CMakeFiles/{PYTHON_PART}\.dir/")
+_STEP: Final = re.compile(rb"(?m)^\[\d+/\d+\] .*")
+_WRITES_VERSION: Final = b"generate_torch_version.py"
+_LIBRARY: Final = re.compile(rf"(?m)^build (\S+): CXX_SHARED_LIBRARY_LINKER__{PYTHON_PART}\w*")
+_NINJA_FILE: Final = "build.ninja"
+BUILD_FILE: Final = "torchbuild.ninja"
+_INCLUDE: Final = "torch/include/"
+_GENERATORS: Final = ("torchgen/", "tools/")  # theirs are also of Python
+_ATEN: Final = "aten/src/"  # on the include path, too
+_SHOWN: Final = 8
+_TESTS: Final = "the C++ tests"
+
+
+def compile_against(work: Work) -> Work:
+    """Compile torch_python, or what has changed, against the libraries that were laid, and install that.
+
+    Raises:
+        PlanRefused: the wheel was built otherwise, or the change reaches what is not compiled so.
+        BuildFailed: it cannot be compiled.
+    """
+    wheel, configure = work.wheel, work.plan.way.configure
+    assert wheel is not None and configure is not None
+    theirs = _wheel_settings(work)
+    if not (work.build_dir / "CMakeCache.txt").exists():
+        work.ledger.open()
+        work = run_build(work, configure)
+    elif work.request.target == CHANGED:
+        _refresh(work)
+    build_file = _read(work.build_dir / _NINJA_FILE)
+    reached = look_at_change(work, Git(folder=work.root), wheel.commit).reached
+    if work.request.target == CHANGED:
+        return _compile_reached(work, theirs, build_file, reached)
+    _refuse(
+        work,
+        (*find_unlike(theirs, _configured(work), _compiler(work)), *_uncompiled(work, build_file, reached)),
+    )
+    ninja = work.ninja
+    folder = _FOLDER.search(build_file)
+    if folder is None:
+        raise BuildFailed(f"{work.build_dir / 'build.ninja'} has no target {PYTHON_PART}.")
+    whole = replace(work, request=dataclasses.replace(work.request, target=None))  # the whole torch is there
+    if (
+        _is_installed(work, build_file)
+        and _is_idle(work, (*ninja, PYTHON_PART))
+        and not _find_stale(work, wheel, reached)
+    ):
+        work.report.note(f"Up to date: Ninja finds nothing to compile or link for {PYTHON_PART}.")
+        return whole
+    work.ledger.open()
+    because = f"{PYTHON_PART} alone, against the wheel's libraries"
+    work = run_build(work, Command(argv=(*ninja, PYTHON_PART), cwd=work.plan.source, because=because))
+    if not _is_installed(work, build_file):
+        argv = (*ninja, f"{folder[1]}/install")  # it is linked with other RPATHs there
+        run_build(work, Command(argv=argv, cwd=work.plan.source, because="torch reads it from there"))
+    for path, data in _find_stale(work, wheel, reached).items():
+        write_atomic(path, data, error=BuildFailed)
+    previous = work.facts.tree.previous
+    again = work.up_to_date and previous is not None and previous.verified  # this wheel's, with all checks
+    return replace(whole, up_to_date=False, front_end_skipped=again)
+
+
+def _refresh(work: Work) -> None:
+    """Have Ninja run CMake again where it is due, as for a source that CMake copies."""
+    command = Command(argv=(*work.ninja, _NINJA_FILE), cwd=work.plan.source, because="CMake copies sources")
+    dry = process.capture((*command.argv, "-n"), env=work.environ, cwd=command.cwd)
+    if dry.rc != 0 or b"no work to do" not in dry.stdout:
+        work.ledger.open()
+        run_build(work, command)
+
+
+def _wheel_settings(work: Work) -> Mapping[str, str]:
+    """Return how the wheel's torch says that it was built; asked once, before anything is laid over it.
+
+    Raises:
+        BuildFailed: it cannot be imported.
+    """
+    inputs = work.ledger.manifest.inputs
+    if SETTINGS not in inputs:
+        report = verify(python=work.plan.environment.python, expectations=(), environ=work.env)
+        if _COMPILER_KEY not in report.torch:
+            raise BuildFailed(
+                "The wheel's torch does not say how it was built, so nothing can be compiled against it.",
+                looked=tuple(each.detail for each in report.checks if each.outcome == "failed"),
+                next_step="verify   says what is wrong with it.",
+            )
+        inputs = {**inputs, SETTINGS: json.dumps(shared_settings(report.torch), sort_keys=True)}
+        work.ledger.note(inputs=inputs)
+    settings: Mapping[str, str] = parse_json(inputs[SETTINGS].encode())
+    return settings
+
+
+def _configured(work: Work | Scene) -> Mapping[str, str]:
+    path = work.build_dir / "caffe2" / "core" / "macros.h"
+    with translate_errors(BuildFailed, path):
+        return read_settings(read_bytes(path).decode("utf-8", "replace"))
+
+
+def _compiler(work: Work | Scene) -> tuple[str, str]:
+    """Return CMake's name for the compiler's family, and its version."""
+    for path in (work.build_dir / "CMakeFiles").glob("*/CMakeCXXCompiler.cmake"):
+        settings = dict(_COMPILER_SET.findall(read_bytes(path).decode("utf-8", "replace")))
+        return settings.get("ID", ""), settings.get("VERSION", "")
+    return "", ""
+
+
+def _uncompiled(work: Work, build_file: str, reached: Sequence[Reached]) -> list[Finding]:
+    """Return a finding where this configuration compiles a changed file nowhere; headers are not listed."""
+    names = [each.path for each in reached if not each.path.endswith((".h", ".hpp"))]
+    lost = [name for name in names if (work.root / name).as_posix().replace(" ", "$ ") not in build_file]
+    text = f"no step of this configuration compiles it: {first_few(lost)}"
+    return [Finding(id="from-wheel", status="error", text=text)] if lost else []
+
+
+def _refuse(work: Work, findings: Sequence[Finding]) -> None:
+    if not findings:
+        return
+    words = " ".join(dict.fromkeys(each.fix for each in findings if each.fix.startswith("--")))
+    raise PlanRefused(
+        f"{_what(work)} cannot be compiled against this wheel as it is configured here. "
+        "Nothing was compiled; the wheel's files are in place.",
+        findings=tuple(findings),
+        next_step=f"The same command with {words}"
+        if words
+        else "Leave out --from-wheel, which compiles torch.",
+    )
+
+
+def _what(work: Work) -> str:
+    return PYTHON_PART if work.request.target == PYTHON_PART else "What has changed"
+
+
+def _is_installed(work: Work, build_file: str) -> bool:
+    """Say whether torch reads what was linked; CMake's install keeps the time of a file, in seconds."""
+    for name in _LIBRARY.findall(build_file):
+        built = work.build_dir / name
+        read = work.root / "torch" / "lib" / built.name
+        with contextlib.suppress(OSError):
+            return int(built.stat().st_mtime) == int(read.stat().st_mtime)
+    return False
+
+
+def _is_idle(work: Work, ninja: Sequence[str]) -> bool:
+    """Say whether Ninja would do nothing but write the version, as at every build; the wheel's is kept."""
+    dry = process.capture((*ninja, "-n", "-v"), env=work.environ, cwd=work.plan.source)
+    return dry.rc == 0 and all(_WRITES_VERSION in step for step in _STEP.findall(dry.stdout))
+
+
+def _find_stale(work: Work, wheel: Wheel, reached: Sequence[Reached]) -> dict[Path, bytes]:
+    """Return what has yet to be written: the version, which says whose the libraries are, changed headers."""
+    with zipfile.ZipFile(wheel.path) as archive:
+        wanted = {work.root / VERSION_FILE: archive.read(VERSION_FILE)}
+    for copy, path in _headers(wheel, reached).items():
+        if (work.root / path).is_file():
+            wanted[work.root / copy] = read_bytes(work.root / path)
+    return {path: data for path, data in wanted.items() if read_bytes(path) != data}
+
+
+def _headers(wheel: Wheel, reached: Sequence[Reached]) -> dict[str, str]:
+    """Return the changed headers that the wheel has for those who include torch, by their names there."""
+    names = {each.name for each in wheel.members}
+    copies = {f"{_INCLUDE}{each.path.removeprefix(_ATEN)}": each.path for each in reached}
+    return {copy: path for copy, path in copies.items() if copy in names}
+
+
+# ---------------- every library that a change reaches
+
+
+def _compile_reached(work: Work, theirs: Mapping[str, str], text: str, reached: Sequence[Reached]) -> Work:
+    """Compile the libraries that the change reaches, and put them in the place of the wheel's."""
+    wheel = work.wheel
+    assert wheel is not None
+    ninja = (*work.ninja, "-f", BUILD_FILE)
+    spread, findings = hold_change(work, wheel, theirs, reached)
+    _refuse(work, findings)
+    noted = json.loads(work.ledger.manifest.inputs.get(COMPILED, "[]"))
+    replaced = replaced_files(spread, wheel, reached)
+    back = sorted(set(noted) - set(replaced))
+    due = [output for part in spread.due for output in part.files]
+    files = {output: member for part in spread.kept for output, member in part.files.items()}
+    derived = take_from_wheel(text, files, work.build_dir.as_posix(), work.root.as_posix())
+    data = derived.encode("utf-8", "surrogateescape")
+    if not (work.build_dir / BUILD_FILE).is_file() or read_bytes(work.build_dir / BUILD_FILE) != data:
+        work.ledger.open()  # what is written before is not of this build
+        write_atomic(work.build_dir / BUILD_FILE, data, error=BuildFailed)
+    whole = replace(work, request=dataclasses.replace(work.request, target=None))  # the whole torch is there
+    laid = not back and all(_is_laid(work, part) for part in spread.due)
+    if laid and (not due or _is_idle(work, (*ninja, *due))) and not _find_stale(work, wheel, reached):
+        work.report.note("Up to date: Ninja finds nothing to compile or link for what has changed.")
+        return whole
+    work.ledger.open()
+    _note_compiled(work, {*noted, *replaced})  # also where this is killed half way
+    _lay_back(work, wheel, back)
+    if due:
+        work.report.note(describe_spread(spread))
+        command = Command(argv=(*ninja, *due), cwd=work.plan.source, because="the rest is the wheel's")
+        work = run_build(work, command)
+        _require_symbols(work, wheel, spread)
+        _install_parts(work, spread)
+    for path, data in _find_stale(work, wheel, reached).items():
+        write_atomic(path, data, error=BuildFailed)
+    _note_compiled(work, replaced)
+    previous = work.facts.tree.previous
+    again = work.up_to_date and previous is not None and previous.verified
+    return replace(whole, up_to_date=False, front_end_skipped=again)
+
+
+def _note_compiled(work: Work, names: Iterable[str]) -> None:
+    work.ledger.note(inputs={**work.ledger.manifest.inputs, COMPILED: json.dumps(sorted(names))})
+
+
+def replaced_files(spread: Spread, wheel: Wheel, reached: Sequence[Reached]) -> list[str]:
+    """Return the files of the wheel in whose place others are put."""
+    libraries = {member for part in spread.due for member in part.files.values()}
+    return sorted(libraries | set(_headers(wheel, reached)))
+
+
+def hold_change(
+    work: Work | Scene, wheel: Wheel, theirs: Mapping[str, str], reached: Sequence[Reached]
+) -> tuple[Spread, list[Finding]]:
+    """Return how far the change goes, and all that speaks against a compile of that alone.
+
+    `theirs`: how the wheel's torch says that it was built.
+    """
+    text = _read(work.build_dir / _NINJA_FILE)
+    build_file = parse_build_file(lambda name: text if name == _NINJA_FILE else _read(work.build_dir / name))
+    place = functools.partial(_place, work.root.as_posix(), work.build_dir.as_posix())
+    parts = find_parts(build_file, (each.name for each in wheel.members), place)
+    made = {place(output) for edge in build_file.edges for output in edge.outputs}
+    headers = _configured_headers(work, wheel, made)
+    includes = _read_includes(work, {each for part in parts for each in part.sources}, headers)
+    changed = [each.path for each in reached if each.part != _TESTS]
+    rows = work.catalog.wheel_input
+    generators = [path for path in includes if (row := find_row(path, rows)) and row.kind == "generated"]
+    covered = find_included((each for part in parts for each in part.sources), includes)
+    spread = spread_change(parts, changed, find_readers(changed, includes), generators, covered)
+    findings = list(spread.findings)
+    if not spread.due or findings:
+        return spread, findings
+    sources = frozenset().union(*(part.sources for part in spread.due))
+    read = [path for path in headers if not sources.isdisjoint(find_readers((path,), includes))]
+    with zipfile.ZipFile(wheel.path) as archive:
+        for path in read:
+            whole = archive.read(headers[path]).decode("utf-8", "replace")
+            findings += find_unlike_header(headers[path], whole, _read(work.root / path))
+    reads = _reader_of(work, find_included(sources, includes), spread)
+    findings += find_unlike(theirs, _configured(work), _compiler(work), reads=reads)
+    return spread, findings
+
+
+def _reader_of(work: Work | Scene, files: Set[str], spread: Spread) -> Callable[[str], bool] | None:
+    """Return what says whether c10 reads a definition: one that it mentions; None where more than c10 is due.
+
+    Others include headers of submodules, too. A name with _, and NDEBUG, is for the system's headers.
+    """
+    if any(part.name.removeprefix("lib").partition(".")[0] not in PLAIN for part in spread.due):
+        return None
+    text = b"".join(read_bytes(work.root / path) for path in files if (work.root / path).is_file())
+    words = frozenset(re.findall(rb"\w+", text))
+    return lambda name: name.startswith("_") or name == "NDEBUG" or os.fsencode(name) in words
+
+
+def _place(root: str, build_dir: str, path: str) -> str:
+    """Return a path of Ninja's as one below the checkout; one outside of it stays."""
+    whole = path if path.startswith("/") or path[1:2] == ":" else f"{build_dir}/{path}"
+    return os.path.normpath(whole).replace(os.sep, "/").removeprefix(f"{root}/")
+
+
+def _read(path: Path) -> str:
+    return read_bytes(path).decode("utf-8", "surrogateescape")
+
+
+def _configured_headers(work: Work | Scene, wheel: Wheel, made: Collection[str]) -> dict[str, str]:
+    """Return the headers that CMake's configuration writes and a wheel has, too, with their names there."""
+    found = {}
+    inside = work.build_dir.relative_to(work.root).as_posix()
+    for member in wheel.members:
+        if not member.name.startswith(_INCLUDE):
+            continue
+        for folder in ("", _ATEN):
+            path = f"{inside}/{folder}{member.name.removeprefix(_INCLUDE)}"
+            if path not in made and (work.root / path).is_file():
+                found[path] = member.name
+    return found
+
+
+def _read_includes(
+    work: Work | Scene, sources: Iterable[str], headers: Iterable[str]
+) -> dict[str, tuple[str, ...]]:
+    """Return what each file of the checkout includes, and each that CMake has written."""
+    git = Git(folder=work.root)
+    listed = git.run("ls-files", "-z", "--cached", "--others", "--exclude-standard").split("\0")
+    wanted = {
+        name
+        for name in listed
+        if name.endswith((*HEADERS, *SOURCES)) or name.startswith(_GENERATORS) and name.endswith(".py")
+    }
+    includes = {}
+    for name in (*wanted, *sources, *headers):
+        with contextlib.suppress(OSError):
+            if name not in includes:
+                includes[name] = list_includes((work.root / name).read_bytes())
+    return includes
+
+
+def _is_laid(work: Work, part: Part) -> bool:
+    """Say whether torch reads what was linked; CMake's install keeps the time of a file, in seconds."""
+    with contextlib.suppress(OSError):
+        pairs = ((work.build_dir / output, work.root / member) for output, member in part.files.items())
+        return all(int(built.stat().st_mtime) == int(read.stat().st_mtime) for built, read in pairs)
+    return False
+
+
+def _lay_back(work: Work, wheel: Wheel, names: Sequence[str]) -> None:
+    """Put the wheel's own libraries where a compile had put others."""
+    if not names:
+        return
+    members = [each for each in wheel.members if each.name in names]
+    place, patience = state_dir(work.root) / STAGING, Patience()
+    with unfinished_folder(place, BuildFailed) as staging, translate_errors(BuildFailed, staging):
+        unpack(wheel, members, staging)
+        for name in names:
+            patience.replace(staging / name, work.root / name)
+    work.report.note(f"as they are in the wheel again: {first_few(names)}")
+
+
+def _require_symbols(work: Work, wheel: Wheel, spread: Spread) -> None:
+    """Hold the new libraries to what the wheel's take from them.
+
+    Raises:
+        BuildFailed: something that a library of the wheel needs is no longer there.
+    """
+    libraries = [each.name for each in wheel.members if re.search(r"\.so(?:\.|$)", each.name)]
+    new = {member: work.build_dir / output for part in spread.due for output, member in part.files.items()}
+    new = {member: path for member, path in new.items() if member in libraries}
+    wanted: dict[Symbol, str] = {}
+    for name in libraries:
+        if name not in new and (symbols := open_symbols(str(work.root / name))):
+            wanted |= {Symbol(each.name): name for each in symbols.wanted()}
+    lost = set[Symbol]()
+    with unfinished_folder(state_dir(work.root) / STAGING, BuildFailed) as staging:
+        with translate_errors(BuildFailed, staging):
+            unpack(wheel, [each for each in wheel.members if each.name in new], staging)
+        for name in new:
+            if old := open_symbols(str(staging / name)):
+                lost |= set(old.exported(wanted))
+    for path in (*new.values(), *_find_below(new.values())):
+        if lost and (symbols := open_symbols(str(path))):
+            lost -= set(symbols.exported(lost))
+    if lost:
+        shown = sorted(f"{symbol.name}, which {wanted[symbol]} needs" for symbol in lost)
+        raise BuildFailed(
+            "What was compiled lacks symbols that the wheel's libraries need. Nothing was installed.",
+            looked=(*shown[:_SHOWN], *([f"and {len(shown) - _SHOWN} more"] if len(shown) > _SHOWN else [])),
+            next_step="Keep these as they were, or leave out --from-wheel, which compiles torch.",
+        )
+
+
+def _find_below(libraries: Collection[Path]) -> list[str]:
+    """Return what these take from the system; a wheel has parts of a newer libstdc++ in its own libraries."""
+    found: dict[str, None] = {}
+    for path in libraries:
+        with open_file(path) as file:
+            image = read_elf(file, str(path), path.stat().st_size)
+        cache = read_cache(Path("/etc/ld.so.cache"), image.machine)
+        found |= dict.fromkeys(place for name in image.needed for place in cache.get(name, ())[:1])
+    return list(found)
+
+
+def _install_parts(work: Work, spread: Spread) -> None:
+    """Have CMake install these libraries alone, which sets the folders that they are searched in.
+
+    Raises:
+        BuildFailed: it does not, or has no rule for one.
+    """
+    script = work.build_dir / "torchbuild_install.cmake"
+    files = [(work.build_dir / output).as_posix() for part in spread.due for output in part.files]
+    write_atomic(
+        script, rules_of(work.build_dir, files).encode("utf-8", "surrogateescape"), error=BuildFailed
+    )
+    environment = Path(work.plan.environment.python).parent
+    path = os.pathsep.join((str(environment), work.env.get("PATH", "")))
+    prefix = f"-DCMAKE_INSTALL_PREFIX={(work.root / 'torch').as_posix()}"
+    argv = (shutil.which("cmake", path=path) or "cmake", prefix, "-P", str(script))
+    run_build(work, Command(argv=argv, cwd=str(work.build_dir), because="torch reads it from there"))
+    left = [part.name for part in spread.due if not _is_laid(work, part)]
+    if left:
+        raise BuildFailed(f"CMake's install has not put {first_few(left)} where the wheel has it.")
