@@ -33,6 +33,7 @@ from torchbuild_tasks.features.cluster.choose import (
     why_compiled_here,
 )
 from torchbuild_tasks.features.cluster.flags import ClusterRequest
+from torchbuild_tasks.features.cluster.hanging import HangWatch
 from torchbuild_tasks.features.helpers.act import fetch
 from torchbuild_tasks.features.helpers.choose import Helper, choose_helpers, helper_check
 from torchbuild_tasks.model import Cluster, Distribution, Facts
@@ -112,7 +113,10 @@ class Client:
             return
         environ["MAX_JOBS"] = str(jobs)
         say(f"compiles are distributed by {url}, {jobs} at once")
-        with Watch({url: self._problem}, lambda _, reason: give_up(reason), every):
+        with (
+            Watch({url: self._problem}, lambda _, reason: give_up(reason), every),
+            HangWatch(url, environ, say, give_up, every),
+        ):
             yield
         if reason := why_compiled_here(_read(log)):
             say(f"Some compiles were done here instead of on a server, mostly because: {reason}.")
