@@ -46,7 +46,6 @@ from torchbuild_tasks.features.wheel_overlay.find import (
 )
 from torchbuild_tasks.model import BuildPlan, Choice, Finding
 from torchbuild_tasks.model.wheel import Wheel
-from torchbuild_tasks.options import BuildRequest
 from torchbuild_tasks.plan.question import Question
 from torchbuild_tasks.system.git.run import Git
 from torchbuild_tasks.system.reading import read_json
@@ -65,7 +64,7 @@ def foresee(question: Question, plan: BuildPlan) -> BuildPlan:
     word = str(question.request.from_wheel)
     path = Path(word).expanduser()
     if word == AUTO:
-        return _foresee_auto(scene, question.request)
+        return _foresee_auto(scene, question.request.wheels)
     if path.exists():
         return _foresee_local(scene, find_named_wheels(scene, path), word)
     if is_version(word) or urlsplit(word).scheme.lower() in ("http", "https", "file"):
@@ -74,21 +73,23 @@ def foresee(question: Question, plan: BuildPlan) -> BuildPlan:
     return _refuse(plan, Finding(id="from-wheel", status="error", text=text))
 
 
-def _foresee_auto(scene: Scene, request: BuildRequest) -> BuildPlan:
-    for wheel in local_wheels(scene):
+def _foresee_auto(scene: Scene, wheels: str | None) -> BuildPlan:
+    for wheel in local_wheels(scene, wheels, []):
         if not check_wheel(scene, wheel):
             return _plan_with_wheel(scene, wheel)
     release = nearest_release(scene)
     if release is None:
         return _with(
             scene.plan,
-            Choice(name="wheel", value=indexed_version(release_of(scene), request), because=_LATER),
+            Choice(name="wheel", value=indexed_version(release_of(scene), scene.plan), because=_LATER),
         )
     version, reached = release
     if against := stand_against(scene, reached):
         return _refuse(scene.plan, *against)
     because = f"{_differs(scene.plan)} differs from this release; it would be downloaded"
-    return _with(scene.plan, Choice(name="wheel", value=indexed_version(version, request), because=because))
+    return _with(
+        scene.plan, Choice(name="wheel", value=indexed_version(version, scene.plan), because=because)
+    )
 
 
 def _foresee_local(scene: Scene, wheels: list[Wheel], word: str) -> BuildPlan:
@@ -206,7 +207,7 @@ def _look_at_mixed(question: Question, decide: Decide, wheel: str) -> dict[str, 
 
 def _nearest(scene: Scene, *, offline: bool) -> dict[str, Any]:
     differing: tuple[Reached, ...] = ()
-    for wheel in local_wheels(scene):
+    for wheel in local_wheels(scene, None, []):
         problem = check_wheel(scene, wheel)
         if not problem:
             return {"wheel": wheel.path, "wheel_size": sum(member.size for member in wheel.members)}
