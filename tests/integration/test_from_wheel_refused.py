@@ -169,6 +169,29 @@ def test_auto_refuses_what_is_on_indexes_before_it_is_downloaded(
     assert indexes.sent() < 3_000_000
 
 
+@pytest.mark.parametrize(
+    ("tags", "words", "code", "said"),
+    [
+        (f"{PYTHON}-{PYTHON}-{PLATFORM}", ("--allow-http",), 3, "from aaaaaaaaaa"),
+        (f"cp38-cp38-{PLATFORM}", ("--allow-http",), 3, "it is for cp38"),
+        (f"{PYTHON}-{PYTHON}-{PLATFORM}", (), 11, "over plain http, and its hash is not known"),
+    ],
+)
+def test_an_address_is_refused_before_it_is_downloaded(
+    old_tree: Path, target: Path, tmp_path: Path, tags: str, words: tuple[str, ...], code: int, said: str
+) -> None:
+    files = wheel_files(OTHER) | {"torch/lib/large.so": os.urandom(6_000_000)}
+    path = write_wheel(tmp_path / "bad", files, tags=tags)
+    before = state(old_tree)
+    with WebServer({path.name: path.read_bytes()}) as server:
+        place = ("--source", old_tree, "--python", target, "--yes")
+        done = torchbuild("build", *place, "--from-wheel", server.url(path.name), *words)
+        assert all("Range" in headers for _, headers in server.state.seen)
+    assert done.code == code, done.out + done.err
+    assert said in done.err
+    assert state(old_tree) == before
+
+
 def test_auto_takes_the_night_before_a_commit(untagged: Path, target: Path, tmp_path: Path) -> None:
     """Its commit is one of the branch nightly, whose subject names the one that was built."""
     own = head(untagged)

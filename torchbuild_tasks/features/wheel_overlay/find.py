@@ -20,7 +20,7 @@ from torchbuild_tasks.build.ledger import last_manifest
 from torchbuild_tasks.build.work import Work
 from torchbuild_tasks.catalog import Catalog
 from torchbuild_tasks.catalog.match import parse_version
-from torchbuild_tasks.errors import ArchiveRefused, DownloadFailed, PlanRefused, UsageError
+from torchbuild_tasks.errors import ArchiveRefused, DownloadFailed, HashRefused, PlanRefused, UsageError
 from torchbuild_tasks.facts.wheel import VERSION_FILE, look_at_version, look_at_wheel
 from torchbuild_tasks.features.wheel_overlay.cheapest import about
 from torchbuild_tasks.features.wheel_overlay.choose import (
@@ -43,6 +43,7 @@ from torchbuild_tasks.features.wheel_overlay.variants import (
     choose_nights,
     lacks_cuda,
     night_source,
+    version_of,
     wanted_device,
 )
 from torchbuild_tasks.model import BuildPlan, Facts, Finding, Python
@@ -56,7 +57,7 @@ from torchbuild_tasks.system.git.run import Git
 from torchbuild_tasks.system.net import download, pip
 from torchbuild_tasks.system.net.client import redact
 from torchbuild_tasks.system.net.transfer import Remote
-from torchbuild_tasks.system.reading import read_json
+from torchbuild_tasks.system.reading import hash_file, read_json
 from torchbuild_tasks.system.remove import unfinished_folder
 from torchbuild_tasks.text.words import first_few
 from torchbuild_tasks.values import replace
@@ -174,10 +175,7 @@ def check_wheel(work: Work | Scene, wheel: Wheel) -> str | tuple[Finding, ...]:
     """Say why a wheel cannot serve; findings where all that is wrong is that something must be compiled."""
     if problem := wheel.problem or name_fault(wheel):
         return problem
-    python = target_python(work)
-    if reason := misfit(
-        wheel, work.plan.environment.version, python.abi if python else None, work.facts.host
-    ):
+    if reason := why_misfit(work, wheel):
         return reason
     if reason := misfit_cuda(wheel, work.plan):
         return reason
@@ -194,6 +192,13 @@ def check_wheel(work: Work | Scene, wheel: Wheel) -> str | tuple[Finding, ...]:
     if change.ahead is None:
         return f"it was built from {wheel.commit[:10]}, which is not an ancestor of what is checked out"
     return stand_against(work, change.reached)
+
+
+def why_misfit(work: Work | Scene, wheel: Wheel) -> str:
+    """Say why a wheel is not for this Python or this machine; "" when it is."""
+    python = target_python(work)
+    abi = python.abi if python else None
+    return misfit(wheel, work.plan.environment.version, abi, work.facts.host)
 
 
 def stand_against(work: Work | Scene, reached: tuple[Reached, ...]) -> tuple[Finding, ...]:
@@ -311,7 +316,7 @@ def _candidates(work: Work, word: str, looked: list[str]) -> Iterator[Wheel | Ag
         yield from local_wheels(work, work.fetching.net.wheels, looked)
         yield from _find_release(work, looked)
     elif urlsplit(word).scheme.lower() in ("http", "https", "file"):
-        yield look_at_wheel(_fetch(work, word))
+        yield _look_at_address(work, word)
     elif path.exists():
         yield from find_named_wheels(work, path)
     elif is_version(word):
@@ -455,8 +460,11 @@ def nearest_release(work: Work | Scene) -> tuple[str, tuple[Reached, ...]] | Non
     return version, look_at_change(work, git, git.run("rev-list", "-1", tag)).reached
 
 
-def _fetch(work: Work, url: str) -> Path:
-    """Download a wheel by its address, unless it is there already; a fragment #sha256=... is held to."""
+def _look_at_address(work: Work, url: str) -> Wheel:
+    """Return the wheel of an address, downloaded unless it is there already; #sha256=... is held to.
+
+    One that cannot serve by its name, or by its commit where the server gives parts, is not downloaded.
+    """
     name = unquote(urlsplit(url).path).rpartition("/")[2]
     address, _, fragment = url.partition("#")
     sha256 = fragment.removeprefix("sha256=").lower() if fragment.startswith("sha256=") else None
@@ -466,10 +474,27 @@ def _fetch(work: Work, url: str) -> Path:
         raise UsageError(
             f"--require-hashes, and {url} carries no #sha256=…", next_step="Append it to the address."
         )
+    net, kept = work.fetching.net, state_dir(work.root) / _DOWNLOADS / name
+    if net.address(address).lower().startswith("http:") and not (sha256 or work.fetching.allow_http):
+        raise HashRefused(
+            f"{redact(address)} would be downloaded over plain http, and its hash is not known.",
+            next_step="Nothing was downloaded: anybody on the way could put another file in its place. "
+            "Append #sha256=… to the address, name one with https, or add --allow-http.",
+        )
+    if kept.is_file() and sha256 in (None, hash_file(kept)) and not (there := look_at_wheel(kept)).problem:
+        return there
+    by_name = Wheel(path=name, version=version_of(name))
+    if not by_name.version or why_misfit(work, by_name):
+        return by_name
+    with _incoming(work) as folder:
+        wanted, settings = _wheel_wanted(work, by_name.version), pip.read_settings(os.environ)
+        ahead = pip.read_ahead(wanted, VERSION_FILE, folder, settings, net, address)
+    if ahead and check_wheel(work, wheel := look_at_version(name, by_name.version, ahead[1])):
+        return wheel
     with _incoming(work) as folder:
         remote = Remote(name=name, urls=(address,), sha256=sha256)
-        download.fetch(remote, folder / name, work.fetching.net, work.report.transfer)
-        return _keep(work, folder / name)
+        download.fetch(remote, folder / name, net, work.report.transfer)
+        return look_at_wheel(_keep(work, folder / name))
 
 
 def _look_in_index(

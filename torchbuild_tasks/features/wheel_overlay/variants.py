@@ -74,6 +74,13 @@ def rank_variant(local: str, wanted: Wanted) -> tuple[int, int] | None:
     return (4 if toolkit else 5, newest)
 
 
+def version_of(file: str) -> str:
+    """Return the version in the name of a wheel; "" where it is none."""
+    with contextlib.suppress(InvalidWheelFilename, InvalidVersion):
+        return str(parse_wheel_filename(file)[1])
+    return ""
+
+
 def choose_files(files: Iterable[str], publics: Sequence[str], wanted: Wanted) -> tuple[str, ...]:
     """Return the versions that are tried, in order: of each release or night the variant that suits best.
 
@@ -84,13 +91,10 @@ def choose_files(files: Iterable[str], publics: Sequence[str], wanted: Wanted) -
     """
     ranked = set()
     for file in files:
-        try:
-            version = parse_wheel_filename(file)[1]
-        except (InvalidWheelFilename, InvalidVersion):
-            continue
-        rank = rank_variant(version.local or "", wanted)
-        if rank is not None and version.public in publics:
-            ranked.add((publics.index(version.public), rank, str(version)))
+        public, _, local = version_of(file).partition("+")
+        rank = rank_variant(local, wanted)
+        if rank is not None and public in publics:
+            ranked.add((publics.index(public), rank, version_of(file)))
     return tuple(version for _, _, version in sorted(ranked))
 
 

@@ -54,16 +54,20 @@ _READ_AHEAD: Final = """
 import json, sys, zipfile
 from pip._internal.cli.cmdoptions import make_target_python
 from pip._internal.commands import create_command
+from pip._internal.models.link import Link
 from pip._internal.network.lazy_wheel import LazyZipOverHTTP
 from pip._vendor.packaging.specifiers import SpecifierSet
-project, version, name, *words = sys.argv[1:]
+project, version, name, address, *words = sys.argv[1:]
 command = create_command("download")
 with command.main_context():
     given, _ = command.parse_args(words)
     session = command.get_default_session(given)
     target = make_target_python(given)
     finder = command._build_package_finder(options=given, session=session, target_python=target)
-    link = finder.find_best_candidate(project, SpecifierSet(version)).best_candidate.link
+    if address:
+        link = Link(address)
+    else:
+        link = finder.find_best_candidate(project, SpecifierSet(version)).best_candidate.link
     if not link.is_file:
         with LazyZipOverHTTP(link.url, session, chunk_size=1 << 20) as file, zipfile.ZipFile(file) as wheel:
             print(json.dumps([link.filename, wheel.read(name).decode()]))
@@ -286,7 +290,7 @@ def download_wheel(
 
 
 def read_ahead(
-    wanted: WheelWanted, member: str, folder: Path, settings: PipSettings, net: Net
+    wanted: WheelWanted, member: str, folder: Path, settings: PipSettings, net: Net, address: str = ""
 ) -> tuple[str, str] | None:
     """Return the name of the wheel that pip would download, and the text of one file in it.
 
@@ -299,12 +303,14 @@ def read_ahead(
         folder: it exists, is empty, and is used by nothing else.
         settings: where pip looks.
         net: how the network is reached.
+        address: of the wheel; else pip looks for it.
     """
     if net.offline:
         return None
     with translate_errors(DownloadFailed, folder):
         (folder / "temporary").mkdir()
-    words = (*python_with_pip(), "-P", "-c", _READ_AHEAD, wanted.project, wanted.specifier, member)
+    program = (*python_with_pip(), "-P", "-c", _READ_AHEAD)
+    words = (*program, wanted.project, wanted.specifier, member, net.address(address) if address else "")
     env = _environ(os.environ, wanted, settings, net, folder)
     captured = process.capture((*words, *_choosing(wanted)), env=env, cwd=folder, timeout=SECONDS)
     try:
