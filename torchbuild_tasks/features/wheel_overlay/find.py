@@ -486,8 +486,9 @@ def _look_at_address(work: Work, url: str) -> Wheel:
     by_name = Wheel(path=name, version=version_of(name))
     if not by_name.version or why_misfit(work, by_name):
         return by_name
+    wanted = _wheel_wanted(work, by_name.version)
+    settings = pip.read_settings(os.environ)
     with _incoming(work) as folder:
-        wanted, settings = _wheel_wanted(work, by_name.version), pip.read_settings(os.environ)
         ahead = pip.read_ahead(wanted, VERSION_FILE, folder, settings, net, address)
     if ahead and check_wheel(work, wheel := look_at_version(name, by_name.version, ahead[1])):
         return wheel
