@@ -46,6 +46,7 @@ from torchbuild_tasks.features.wheel_overlay.find import (
 )
 from torchbuild_tasks.model import BuildPlan, Choice, Finding
 from torchbuild_tasks.model.wheel import Wheel
+from torchbuild_tasks.options import BuildRequest
 from torchbuild_tasks.plan.question import Question
 from torchbuild_tasks.system.git.run import Git
 from torchbuild_tasks.system.reading import read_json
@@ -170,7 +171,7 @@ def look_at_situation(question: Question, decide: Decide, store: Path) -> Situat
             return replace(seen, built=True, **due)
         if (scene.root / VERSION_FILE).exists():
             return replace(seen, in_way=VERSION_FILE)
-        return replace(seen, **_nearest(scene, offline=question.request.offline))
+        return replace(seen, **_nearest(scene, question.request))
     return replace(seen, no_wheel="git cannot say what has changed")
 
 
@@ -205,9 +206,9 @@ def _look_at_mixed(question: Question, decide: Decide, wheel: str) -> dict[str, 
     return {"mixed": "steps" in due, "no_mixing": due.get("no_ninja", ""), **due}
 
 
-def _nearest(scene: Scene, *, offline: bool) -> dict[str, Any]:
+def _nearest(scene: Scene, request: BuildRequest) -> dict[str, Any]:
     differing: tuple[Reached, ...] = ()
-    for wheel in local_wheels(scene, None, []):
+    for wheel in local_wheels(scene, request.wheels, []):
         problem = check_wheel(scene, wheel)
         if not problem:
             return {"wheel": wheel.path, "wheel_size": sum(member.size for member in wheel.members)}
@@ -219,6 +220,6 @@ def _nearest(scene: Scene, *, offline: bool) -> dict[str, Any]:
     if release is None:
         return {"no_wheel": "none is here, and no release's tag is an ancestor of this commit"}
     version, reached = release
-    if offline and not reached:
+    if request.offline and not reached:
         return {"no_wheel": f"that of the release {version} would be downloaded"}
-    return {"wheel": version, "reached": reached}
+    return {"wheel": AUTO, "reached": reached}
