@@ -427,7 +427,6 @@ def _groups(
     base = INDEX if publics else _NIGHTLY
     own = tuple(pip.Place(address=each) for each in settings.index_urls)
     own += tuple(pip.Place(address=each, links=True) for each in settings.find_links)
-    own = own if publics else ()
     if not settings.index_urls:  # --no-index: nothing but these folders and pages
         yield from (own,) if own else ()
         return
