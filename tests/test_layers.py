@@ -53,7 +53,8 @@ ROLES: tuple[tuple[str, str], ...] = (
     (
         "choose",
         "features/manifest/compare.py features/report/page.py features/wheel_overlay/compatibility.py "
-        "features/wheel_overlay/cheapest.py features/wheel_overlay/reach.py",
+        "features/wheel_overlay/cheapest.py features/wheel_overlay/reach.py "
+        "features/wheel_overlay/variants.py",
     ),
     ("look", "facts/*.py facts/cuda/*.py features/*/look.py"),
     ("verb", "features/*/verb.py"),

@@ -10,6 +10,7 @@ import pytest
 
 from torchbuild_tasks.facts import probe
 from torchbuild_tasks.facts.probe import Probe
+from torchbuild_tasks.system.process import Captured
 
 pytestmark = pytest.mark.integration
 
@@ -63,7 +64,7 @@ def test_a_late_program_is_killed_with_its_children(tmp_path: Path, ending: str)
         f"pathlib.Path({str(note)!r}).write_text(str(child.pid))\n{ending}\n"
     )
     began = time.monotonic()
-    assert Probe(environ=os.environ).run((sys.executable, "-c", code), timeout=4) is None
+    assert Probe(environ=os.environ, patience=4).run((sys.executable, "-c", code), timeout=4) is None
     assert time.monotonic() - began < 30  # a guard: the child would hold the streams for a minute
     assert _dies(int(note.read_text("utf-8")))
 
@@ -71,3 +72,22 @@ def test_a_late_program_is_killed_with_its_children(tmp_path: Path, ending: str)
 def test_a_flood_ends_at_the_limit(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(probe, "LIMIT", 100_000)
     assert python("import sys\nwhile True: sys.stdout.write('y' * 1000)") is None
+
+
+@pytest.mark.skipif(not hasattr(os, "getloadavg"), reason="the system does not say how busy it is")
+@pytest.mark.parametrize(("load", "times"), [(0.2, 1.0), (8.0, 2.0), (1000.0, 6.0)])
+def test_a_busy_machine_is_waited_for_longer(
+    monkeypatch: pytest.MonkeyPatch, load: float, times: float
+) -> None:
+    monkeypatch.setattr(os, "getloadavg", lambda: (load, 0.0, 0.0))
+    monkeypatch.setattr(os, "cpu_count", lambda: 4)
+    waited: list[float] = []
+
+    def capture(argv: object, *, timeout: float, **how: object) -> Captured:
+        waited.append(timeout)
+        return Captured(rc=0, stdout=b"", stderr=b"")
+
+    monkeypatch.setattr("torchbuild_tasks.facts.probe.capture", capture)
+    Probe(environ={}).run(("program",), timeout=10)
+    Probe(environ={}, patience=5).run(("program",), timeout=10)
+    assert waited == [10 * times, 5]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import signal
 import stat
 import subprocess
 from collections.abc import Iterator
@@ -115,6 +116,23 @@ def test_a_server_then_the_scheduler_killed(tmp_path: Path, hosts: ClusterOfHost
     assert made["rc"] == 0 and made["away"] and made["given_back"] >= 1
     said = log.read_text("utf-8")
     assert f"everything is compiled here from now on. {hosts.url}: Connection refused." in said
+    assert objects(root) == here
+
+
+@pytest.mark.slow
+def test_a_server_hangs(tmp_path: Path, hosts: ClusterOfHosts) -> None:
+    """It is stopped in the middle of a compile: sccache itself would wait for 20 minutes."""
+    root, here = tree_of(hosts, tmp_path, 20)
+    log = tmp_path / "log"
+    build = hosts.start_build(root, log, jobs=6)
+    until(lambda: len(objects(root)) >= 2, "two are there", 120)
+    hosts.servers[1].send(signal.SIGSTOP)
+    made = hosts.ended_build(build, log)
+    assert made["rc"] == 0 and made["given_back"] >= 1
+    said = log.read_text("utf-8")
+    line = f"the server {hosts.servers[1].address}:10501 does not answer within 10 s; what waits"
+    assert said.count(line) == 1
+    assert "from now on" not in said
     assert objects(root) == here
 
 

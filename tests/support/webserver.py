@@ -27,6 +27,7 @@ from email.utils import formatdate
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self, cast
+from urllib.parse import unquote
 
 import msgspec
 
@@ -138,11 +139,16 @@ class _Handler(http.server.BaseHTTPRequestHandler):
     def state(self) -> State:
         return cast(_Server, self.server).state
 
+    @property
+    def _name(self) -> str:
+        """The file that is asked for: a client may write + as %2B."""
+        return unquote(self.path.lstrip("/").partition("?")[0])
+
     def log_message(self, format: str, *args: object) -> None:
         """Say nothing."""
 
     def do_GET(self) -> None:
-        state, name = self.state, self.path.lstrip("/").partition("?")[0]
+        state, name = self.state, self._name
         with state.lock:
             state.seen.append((self.path, dict(self.headers)))
             fault = state.faults.pop(0) if state.faults and not name.startswith("hop") else None
@@ -166,7 +172,7 @@ class _Handler(http.server.BaseHTTPRequestHandler):
                 state.open -= 1
 
     def do_HEAD(self) -> None:
-        data = self.state.files.get(self.path.lstrip("/"))
+        data = self.state.files.get(self._name)
         parts = {"Accept-Ranges": "bytes"} if self.state.parts else {}
         self._say(404 if data is None else 200, {"Content-Length": str(len(data or b"")), **parts})
 

@@ -10,6 +10,7 @@ itself are in `system_posix` and `system_windows`, of which one is chosen here o
 
 from __future__ import annotations
 
+import contextlib
 import math
 import os
 import socket
@@ -39,6 +40,14 @@ if TYPE_CHECKING:
 # Bytes that a program may print to one stream: a version is a line, a report some kilobytes.
 LIMIT: Final = 4 * 1024 * 1024
 _CLOCK: Final = 5.0  # seconds by which two clocks may differ
+_BUSY: Final = 6.0  # the most by which a timeout is multiplied on a busy machine
+
+
+def crowding() -> float:
+    """Return the runnable processes for each core, from 1 to `_BUSY`: programs answer so much later."""
+    with contextlib.suppress(OSError, AttributeError):  # Windows has no load average
+        return min(max(os.getloadavg()[0] / (os.cpu_count() or 1), 1.0), _BUSY)
+    return 1.0
 
 
 class Output(NamedTuple):
@@ -99,20 +108,24 @@ class Probe(msgspec.Struct, frozen=True, kw_only=True):
 
         Args:
             argv: the program's path and its arguments; no shell.
-            timeout: seconds until it is killed with everything that it started.
+            timeout: seconds until it is killed with everything that it started; longer on a busy machine.
 
         Returns:
             None when it cannot start, hangs, or prints more than `LIMIT` bytes.
         """
         if argv[0] in self.cut:  # it would hang again
             return None
-        seconds = min(timeout, self.patience)
-        captured = capture(argv, env={**self.environ, "LC_ALL": "C"}, timeout=seconds, limit=LIMIT, grace=0)
+        env, seconds = {**self.environ, "LC_ALL": "C"}, self.wait(timeout)
+        captured = capture(argv, env=env, timeout=seconds, limit=LIMIT, grace=0)
         if captured.timed_out or captured.flooded:
             self.cut.append(argv[0])
         elif captured.started:
             return Output(captured.rc, captured.text, captured.stderr.decode("utf-8", "replace"))
         return None
+
+    def wait(self, timeout: float) -> float:
+        """Return the seconds that a program gets which has these on an idle machine."""
+        return min(timeout * crowding(), self.patience)
 
     @property
     def path_folders(self) -> tuple[str, ...]:

@@ -120,7 +120,7 @@ def _unfit(probe: Probe, path: str) -> str | None:
 
 def _failure(probe: Probe, output: Output | None) -> str | None:
     if output is None:
-        return f"did not start, or gave no answer within {min(TIMEOUT, probe.patience):g} s"
+        return f"did not start, or gave no answer within {probe.wait(TIMEOUT):.3g} s"
     if output.rc == 0:
         return None
     lines = (output.stderr.strip() or output.stdout.strip()).splitlines()

@@ -62,6 +62,12 @@ def test_what_the_user_sets_stays() -> None:
     assert made["CPPFLAGS"] == "-O1 -ffile-prefix-map=/src/pytorch=."
 
 
+def test_a_path_with_a_space_is_one_word_to_setuptools() -> None:
+    made = variables(committed(root="/src/my torch"))
+    assert made["CPPFLAGS"] == "'-ffile-prefix-map=/src/my torch=.'"
+    assert made[MAPS] == "/src/my torch=."
+
+
 def test_a_folder_inside_another_is_mapped_after_it_and_the_systems_own_is_left() -> None:
     question = ask(linux_facts(store=Store(folder="/src/pytorch/store")))
     own = python(include="/home/me/py/include/python3.11")

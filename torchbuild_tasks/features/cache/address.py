@@ -40,7 +40,7 @@ _WORDS: Final[Mapping[str, tuple[str, ...]]] = {
 _PREFIX: Final = {"redis": "SCCACHE_REDIS", "webdav": "SCCACHE_WEBDAV", "memcached": "SCCACHE_MEMCACHED"}
 _READ_ONLY: Final = {**_PREFIX, "s3": "SCCACHE_S3"}
 _NEXT: Final = (
-    "Write for example redis://host, rediss://user:password@host:6380?db=1, s3://bucket/prefix?region=eu-1, "
+    "Write for example redis://host, rediss://host:6380?db=1, s3://bucket/prefix?region=eu-1, "
     "webdav+https://host/path, memcached://host or reapi://host:8980; ?mode=ro reads only."
 )
 
@@ -129,7 +129,7 @@ def _read(word: str, read_only: bool) -> Remote:
 
 
 def _wrong(word: str, why: str) -> UsageError:
-    return UsageError(f"--cache {redacted(word)} cannot be understood: {why}", next_step=_NEXT)
+    return UsageError(f"The address {redacted(word)} cannot be understood: {why}", next_step=_NEXT)
 
 
 def _host(parts: SplitResult, port: int) -> str:

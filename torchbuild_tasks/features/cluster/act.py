@@ -33,6 +33,7 @@ from torchbuild_tasks.features.cluster.choose import (
     why_compiled_here,
 )
 from torchbuild_tasks.features.cluster.flags import ClusterRequest
+from torchbuild_tasks.features.cluster.hanging import HangWatch
 from torchbuild_tasks.features.helpers.act import fetch
 from torchbuild_tasks.features.helpers.choose import Helper, choose_helpers, helper_check
 from torchbuild_tasks.model import Cluster, Distribution, Facts
@@ -105,17 +106,24 @@ class Client:
             if problem:
                 say(f"Warning: a new server did not start: {problem}.")
 
-        reason = _try_compile(self._plan, sccache, launcher, environ, log)
+        with HangWatch(url, environ, say, lambda reason: None, every):
+            reason = _try_compile(self._plan, sccache, launcher, environ, log)
+            if reason:  # one server of several may be broken; the scheduler prefers the others from then on
+                reason = _try_compile(self._plan, sccache, launcher, environ, log)
         sccache.count_anew()
         if reason:
             give_up(f"a first compile did not come back from a server: {reason}")
             yield
             return
         environ["MAX_JOBS"] = str(jobs)
+        tried = len(_read(log))
         say(f"compiles are distributed by {url}, {jobs} at once")
-        with Watch({url: self._problem}, lambda _, reason: give_up(reason), every):
+        with (
+            Watch({url: self._problem}, lambda _, reason: give_up(reason), every),
+            HangWatch(url, environ, say, give_up, every),
+        ):
             yield
-        if reason := why_compiled_here(_read(log)):
+        if reason := why_compiled_here(_read(log)[tried:]):
             say(f"Some compiles were done here instead of on a server, mostly because: {reason}.")
 
 

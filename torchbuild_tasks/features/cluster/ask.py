@@ -64,6 +64,17 @@ def _status(url: str, seconds: float) -> Cluster:
         return Cluster(url=url, problem=_NO_SCHEDULER)
 
 
+def is_server(url: str, host: str, port: int, seconds: float = SECONDS) -> bool | None:
+    """Say whether a scheduler has a certificate of the server at an address; None: it does not answer."""
+    from http.client import HTTPException
+
+    address = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+    with contextlib.suppress(OSError, HTTPException), _connect(url, seconds) as connection:
+        connection.request("GET", f"/api/v1/scheduler/server_certificate/{address}")
+        return connection.getresponse().status == 200
+    return None
+
+
 def _is_refused(url: str, token: str, seconds: float) -> bool:
     headers = {"Authorization": f"Bearer {token}", "Content-Type": "application/octet-stream"}
     with _connect(url, seconds) as connection:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Iterable
 from typing import Final
 
@@ -56,7 +57,9 @@ def repeat_choices(
         # For the stub torch._C, which setuptools compiles without CMake. Not CFLAGS: CMake takes those, and
         # upstream's setup for C++ as well, so torch.__config__ would show them (setup_helpers/env.py).
         before = decide(question, "CPPFLAGS")
-        words = " ".join(f"-ffile-prefix-map={each}" for each in maps)
+        words = shlex.join(
+            f"-ffile-prefix-map={each}" for each in maps
+        )  # setuptools reads it as a shell does
         flags_text = f"{before.value} {words}" if before and before.value else words
         flags = before or Choice(name="CPPFLAGS", value="", because="torch._C is compiled without CMake")
         linker = f"{cc.value if cc else 'cc'} -shared"

@@ -41,6 +41,7 @@ from torchbuild_tasks.features.wheel_overlay.choose import (
     promise,
     wheel_inputs,
 )
+from torchbuild_tasks.features.wheel_overlay.find import find_ancestor
 from torchbuild_tasks.model import Command
 from torchbuild_tasks.model.wheel import Member, Wheel
 from torchbuild_tasks.system import process
@@ -104,8 +105,8 @@ def _list_tracked(work: Work) -> frozenset[str]:
 
 
 def _commits_since(work: Work, wheel: Wheel) -> int:
-    count = Git(folder=work.root).output("rev-list", "--count", f"{wheel.commit}..HEAD")
-    return int(count or 0)
+    git = Git(folder=work.root)
+    return int(git.output("rev-list", "--count", f"{find_ancestor(git, wheel.commit)}..HEAD") or 0)
 
 
 # ---------------- before anything is written

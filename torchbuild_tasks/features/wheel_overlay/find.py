@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Iterator
+import time
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, Final
 from urllib.parse import unquote, urlsplit
@@ -19,7 +20,7 @@ from torchbuild_tasks.build.ledger import last_manifest
 from torchbuild_tasks.build.work import Work
 from torchbuild_tasks.catalog import Catalog
 from torchbuild_tasks.catalog.match import parse_version
-from torchbuild_tasks.errors import ArchiveRefused, DownloadFailed, PlanRefused, UsageError
+from torchbuild_tasks.errors import ArchiveRefused, DownloadFailed, HashRefused, PlanRefused, UsageError
 from torchbuild_tasks.facts.wheel import VERSION_FILE, look_at_version, look_at_wheel
 from torchbuild_tasks.features.wheel_overlay.cheapest import about
 from torchbuild_tasks.features.wheel_overlay.choose import (
@@ -36,26 +37,39 @@ from torchbuild_tasks.features.wheel_overlay.choose import (
     release_tags,
     select_blocking,
 )
+from torchbuild_tasks.features.wheel_overlay.variants import (
+    Wanted,
+    choose_files,
+    choose_nights,
+    lacks_cuda,
+    night_source,
+    version_of,
+    wanted_device,
+)
 from torchbuild_tasks.model import BuildPlan, Facts, Finding, Python
 from torchbuild_tasks.model.wheel import Wheel
 from torchbuild_tasks.ninja.progress import ProgressParser
-from torchbuild_tasks.options import BuildRequest
 from torchbuild_tasks.system import process
 from torchbuild_tasks.system.archive.members import check_wheel_names
 from torchbuild_tasks.system.archive.members import fault as archive_fault
 from torchbuild_tasks.system.files import DOWNLOADING, STATE_DIR, state_dir, translate_errors
 from torchbuild_tasks.system.git.run import Git
 from torchbuild_tasks.system.net import download, pip
+from torchbuild_tasks.system.net.client import redact
 from torchbuild_tasks.system.net.transfer import Remote
-from torchbuild_tasks.system.reading import read_json
+from torchbuild_tasks.system.reading import hash_file, read_json
 from torchbuild_tasks.system.remove import unfinished_folder
+from torchbuild_tasks.text.words import first_few
 from torchbuild_tasks.values import replace
 
 AUTO: Final = "auto"
 INDEX: Final = (
     "https://download.pytorch.org/whl/"  # {cpu,cu126 ...}: https://pytorch.org/get-started/previous-versions/
 )
+_NIGHTLY: Final = f"{INDEX}nightly/"  # the same, and all variants together, as in INDEX itself
 _DOWNLOADS: Final = "wheels"  # in the folder .torchbuild: what was downloaded
+_OWN: Final = ("dist", "dist/packages", f"{STATE_DIR}/{_DOWNLOADS}")  # in a checkout
+_TRIES: Final = 3  # of what an index has
 _DRY_RUN: Final = 60.0  # seconds
 _COMPILE: Final = "To compile: the same command without --from-wheel."
 
@@ -78,6 +92,13 @@ class Scene(msgspec.Struct, frozen=True, kw_only=True):
         return Path(self.plan.build_dir)
 
 
+class Against(msgspec.Struct, frozen=True, kw_only=True):
+    """What is compiled since a release or a wheel's commit, so that it cannot serve."""
+
+    name: str
+    findings: tuple[Finding, ...]
+
+
 class Change(msgspec.Struct, frozen=True, kw_only=True):
     """What lies between a commit and the checkout; `ahead` in commits, None where it is not an ancestor."""
 
@@ -95,23 +116,41 @@ def find_wheel(work: Work) -> Work:
     """
     word = str(work.request.from_wheel)
     seen: list[Finding] = []
-    for wheel in _candidates(work, word):
-        problem = check_wheel(work, wheel)
+    looked: list[str] = []
+    against: list[Against] = []
+    for each in _candidates(work, word, looked):
+        if isinstance(each, Against):
+            against.append(each)
+            continue
+        problem = check_wheel(work, each)
+        if problem and isinstance(problem, tuple):
+            against.append(Against(name=each.file, findings=problem))
+            continue
+        if not problem and word == AUTO:
+            problem = lacks_cuda(each, wanted_device(work.plan.inputs))
         if not problem:
-            work.report.note(f"wheel: {wheel.path}, of commit {wheel.commit[:10]}")
-            return replace(work, wheel=wheel)
-        if isinstance(problem, tuple):
-            raise _refuse_compile(work, wheel.file, problem)
-        if word != AUTO and (wheel.problem or name_fault(wheel)):
-            raise ArchiveRefused(f"{wheel.path} cannot be used: {problem}.", next_step="Get the wheel again.")
-        seen.append(Finding(id="from-wheel", status="error", text=f"{wheel.file}: {problem}"))
+            _tell(work, looked)
+            work.report.note(f"wheel: {each.path}, of commit {each.commit[:10]}")
+            return replace(work, wheel=each)
+        if word != AUTO and (each.problem or name_fault(each)):
+            raise ArchiveRefused(f"{each.path} cannot be used: {problem}.", next_step="Get the wheel again.")
+        seen.append(Finding(id="from-wheel", status="error", text=f"{each.file}: {problem}"))
+    _tell(work, looked)
+    if against:  # the nearest comes first
+        raise _refuse_compile(work, against[0].name, against[0].findings)
     if not seen:
-        seen.append(Finding(id="from-wheel", status="error", text=f"no wheel of torch is in {word}"))
+        where = "any of these places" if word == AUTO else word
+        seen.append(Finding(id="from-wheel", status="error", text=f"no wheel of torch is in {where}"))
     raise PlanRefused(
         "No wheel fits this checkout. Nothing was changed.",
         findings=tuple(seen),
         next_step=f"Name one that does: --from-wheel PATH, VERSION or URL. {_COMPILE}",
     )
+
+
+def _tell(work: Work, looked: Sequence[str]) -> None:
+    if looked:
+        work.report.note(f"looked in {'; '.join(looked)}")
 
 
 def _refuse_compile(work: Work, name: str, findings: tuple[Finding, ...]) -> PlanRefused:
@@ -136,18 +175,16 @@ def check_wheel(work: Work | Scene, wheel: Wheel) -> str | tuple[Finding, ...]:
     """Say why a wheel cannot serve; findings where all that is wrong is that something must be compiled."""
     if problem := wheel.problem or name_fault(wheel):
         return problem
-    python = target_python(work)
-    if reason := misfit(
-        wheel, work.plan.environment.version, python.abi if python else None, work.facts.host
-    ):
+    if reason := why_misfit(work, wheel):
         return reason
     if not is_commit(wheel.commit):
         return f"it does not say which commit it was built from ({wheel.commit or 'nothing'})"
-    if Path(wheel.path).parent == work.root / "dist" and (reason := _own_changes(work, wheel)):
+    if Path(wheel.path).parent.name == "dist" and (reason := _own_changes(work, wheel)):
         return reason
     git = Git(folder=work.root)
     if not git.has(wheel.commit):
-        fix = "`git fetch --tags` (or `source get --full`) brings it if it is upstream's"
+        branch = "origin nightly" if ".dev" in wheel.version else "--tags"
+        fix = f"`git fetch {branch}` (or `source get --full`) brings it if it is upstream's"
         return f"it was built from {wheel.commit[:10]}, which is not in this checkout's history; {fix}"
     change = look_at_change(work, git, wheel.commit)
     if change.ahead is None:
@@ -155,6 +192,13 @@ def check_wheel(work: Work | Scene, wheel: Wheel) -> str | tuple[Finding, ...]:
     if reason := misfit_cuda(wheel, work.plan, change.reached):
         return reason
     return stand_against(work, change.reached)
+
+
+def why_misfit(work: Work | Scene, wheel: Wheel) -> str:
+    """Say why a wheel is not for this Python or this machine; "" when it is."""
+    python = target_python(work)
+    abi = python.abi if python else None
+    return misfit(wheel, work.plan.environment.version, abi, work.facts.host)
 
 
 def stand_against(work: Work | Scene, reached: tuple[Reached, ...]) -> tuple[Finding, ...]:
@@ -173,9 +217,10 @@ def name_fault(wheel: Wheel) -> str:
 
 
 def _own_changes(work: Work | Scene, wheel: Wheel) -> str:
-    """Say what our manifest tells of changed files in a wheel that was built here."""
+    """Say what our manifest tells of changed files in a wheel that was built here, or in another worktree."""
     with contextlib.suppress(OSError, ValueError):
-        manifest = read_json(last_manifest(work.build_dir))
+        tree = Path(wheel.path).parent.parent / os.path.relpath(work.build_dir, work.root)
+        manifest = read_json(last_manifest(tree))
         return built_from_changes(manifest, wheel.commit, work.catalog.wheel_input)
     return ""
 
@@ -187,16 +232,24 @@ def target_python(work: Work | Scene) -> Python | None:
     return next((each for each in work.facts.pythons if each.executable in (environment.python, base)), None)
 
 
+def find_ancestor(git: Git, commit: str) -> str | None:
+    """Return the commit itself where it is HEAD or before it, or the one that a nightly was made from."""
+    for start in (commit, night_source(git.output("log", "-1", "--format=%s", commit) or "")):
+        if start and git.output("merge-base", start, "HEAD") == start:
+            return start
+    return None
+
+
 def look_at_change(work: Work | Scene, git: Git, commit: str) -> Change:
     """Return what differs between a commit and the files of the checkout, submodules and new files included.
 
     Raises:
         SourceError: git cannot say.
     """
-    head = git.run("rev-parse", "HEAD")
-    if commit != head and git.run("merge-base", commit, head) != commit:
+    start = find_ancestor(git, commit)
+    if start is None:
         return Change(ahead=None)
-    ahead = int(git.run("rev-list", "--count", f"{commit}..{head}")) if commit != head else 0
+    ahead = int(git.run("rev-list", "--count", f"{start}..HEAD"))
     # What builds leave untracked in submodules is not a change of theirs.
     same = ("diff", "--name-only", "--no-renames", "--no-ext-diff", "-z", "--ignore-submodules=untracked")
     changed = _split(git.run(*same, commit, "--"))
@@ -257,13 +310,13 @@ def look_at_due(scene: Work | Scene, *target: str) -> dict[str, Any]:
 # ---------------- where wheels are looked for
 
 
-def _candidates(work: Work, word: str) -> Iterator[Wheel]:
+def _candidates(work: Work, word: str, looked: list[str]) -> Iterator[Wheel | Against]:
     path = Path(word).expanduser()
     if word == AUTO:
-        yield from local_wheels(work)
-        yield from _find_release(work)
+        yield from local_wheels(work, work.fetching.net.wheels, looked)
+        yield from _find_release(work, looked)
     elif urlsplit(word).scheme.lower() in ("http", "https", "file"):
-        yield look_at_wheel(_fetch(work, word))
+        yield _look_at_address(work, word)
     elif path.exists():
         yield from find_named_wheels(work, path)
     elif is_version(word):
@@ -276,10 +329,23 @@ def _candidates(work: Work, word: str) -> Iterator[Wheel]:
         )
 
 
-def local_wheels(work: Work | Scene) -> Iterator[Wheel]:
-    """Yield what was built here, then what was downloaded, each by how near its commit is."""
-    yield from _nearest_first(work, _in_folder(work.root / "dist"))
-    yield from _nearest_first(work, _in_folder(work.root / STATE_DIR / _DOWNLOADS))
+def local_wheels(work: Work | Scene, wheels: str | None, looked: list[str]) -> Iterator[Wheel]:
+    """Yield what was built or downloaded here, then in other worktrees, then what is in a folder of wheels.
+
+    Of each folder the one whose commit is nearest comes first. `looked` gets what is found where.
+    """
+    folders = [work.root / name for name in _OWN]
+    listed = Git(folder=work.root).output("worktree", "list", "--porcelain") or ""
+    trees = [Path(line.removeprefix("worktree ")) for line in listed.splitlines() if line[:9] == "worktree "]
+    folders += [tree / name for tree in trees if tree != work.root for name in _OWN]
+    folders += [Path(wheels).expanduser()] if wheels else []
+    for folder in folders:
+        found = _nearest_first(work, _in_folder(folder))
+        if found or folder in (folders[0], folders[2]) or wheels and folder == folders[-1]:
+            inside = folder.is_relative_to(work.root)
+            shown = folder.relative_to(work.root).as_posix() if inside else str(folder)
+            looked.append(f"{shown}: {first_few([each.file for each in found]) or 'no wheel'}")
+        yield from found
 
 
 def find_named_wheels(work: Work | Scene, path: Path) -> list[Wheel]:
@@ -303,18 +369,73 @@ def _nearest_first(work: Work | Scene, wheels: list[Wheel]) -> list[Wheel]:
     return sorted(wheels, key=distance)
 
 
-def _find_release(work: Work) -> Iterator[Wheel]:
-    """Yield the wheel of the nearest release before what is checked out; of no tag, that of the version."""
-    if release := nearest_release(work):
-        version, reached = release
-        if against := stand_against(work, reached):
-            raise _refuse_compile(work, f"the release {version}", against)
+def _find_release(work: Work, looked: list[str]) -> Iterator[Wheel | Against]:
+    """Yield wheels of the nearest release before what is checked out; of no tag, of a night or the version.
+
+    A release's tag tells what is compiled since; of any other wheel the commit has to be seen first.
+    """
+    version, reached = nearest_release(work) or ("", ())
+    against = stand_against(work, reached) if version else ()
+    if version and not against:
+        yield from _of_indexes(work, (version,), looked, is_known=True)
+        return
+    if version:
+        yield Against(name=f"the release {version}", findings=against)
+    if version != release_of(work):
+        yield from _of_indexes(work, (), looked)
+        yield from _of_indexes(work, (release_of(work),), looked)
+
+
+def _of_indexes(
+    work: Work, publics: tuple[str, ...], looked: list[str], *, is_known: bool = False
+) -> Iterator[Wheel]:
+    """Yield wheels of a release from indexes, by the device of the plan; of no release, those of a night.
+
+    `is_known`: what its commit is needs not be seen beforehand, because a tag says it.
+    """
+    _refuse_unknown_hash(work, f"torch {' '.join(publics)}".rstrip())
+    settings = pip.read_settings(os.environ)
+    wanted = wanted_device(work.plan.inputs)
+    tried: set[str] = set()
+    for places in _groups(wanted, settings, publics):
+        with _incoming(work) as folder:
+            listed = pip.list_wheels(_wheel_wanted(work, ""), places, folder, settings, work.fetching.net)
+        files = [file for each in listed for file in each.files]
+        named = publics or choose_nights(files, release_of(work), _day(work))
+        place_of: dict[str, pip.Place] = {}
+        for each in listed:
+            found = choose_files(each.files, named, wanted)
+            place_of = {**dict.fromkeys(found, each.place), **place_of}
+            none = each.problem or f"no {' or '.join(publics) or f'night of {release_of(work)}'} that fits"
+            looked.append(f"{redact(each.place.address)}: {first_few(found) or none}")
+        untried = [each for each in choose_files(files, named, wanted) if each not in tried][:_TRIES]
+        tried.update(untried)
+        for version in untried:
+            yield _look_in_index(work, version, place_of[version], is_known=is_known)
+
+
+def _day(work: Work) -> str:
+    """Return the day of what is checked out, in UTC: a night's wheel is built of what was there before."""
+    seconds = int(Git(folder=work.root).run("log", "-1", "--format=%ct"))
+    return time.strftime("%Y%m%d", time.gmtime(seconds))
+
+
+def _groups(
+    wanted: Wanted, settings: pip.PipSettings, publics: tuple[str, ...]
+) -> Iterator[tuple[pip.Place, ...]]:
+    """Yield the places that are asked together, each group only where the one before has nothing."""
+    base = INDEX if publics else _NIGHTLY
+    own = tuple(pip.Place(address=each) for each in settings.index_urls)
+    own += tuple(pip.Place(address=each, links=True) for each in settings.find_links)
+    if not settings.index_urls:  # --no-index: nothing but these folders and pages
+        yield from (own,) if own else ()
+        return
+    if wanted.folder:
+        yield (pip.Place(address=f"{base}{wanted.folder}"),)
+        yield (*own, pip.Place(address=base))
     else:
-        version = release_of(work)
-        work.report.note(
-            f"No release's tag is an ancestor of this commit; so the wheel of {version} is compared with it."
-        )
-    yield _look_in_index(work, indexed_version(version, work.request))
+        yield from (own,) if own else ()
+        yield (pip.Place(address=base),)
 
 
 def release_of(work: Work | Scene) -> str:
@@ -323,9 +444,9 @@ def release_of(work: Work | Scene) -> str:
     return version.base_version if version else str(work.facts.tree.version)
 
 
-def indexed_version(version: str, request: BuildRequest) -> str:
-    """Return what is asked of the index for a release: PyPI's wheel, unless one without CUDA is asked for."""
-    return f"{version}+cpu" if request.cpu else version
+def indexed_version(version: str, plan: BuildPlan) -> str:
+    """Return what is asked of the index first for a release: PyPI's wheel, unless a plan names the device."""
+    return f"{version}+{folder}" if (folder := wanted_device(plan.inputs).folder) else version
 
 
 def nearest_release(work: Work | Scene) -> tuple[str, tuple[Reached, ...]] | None:
@@ -338,8 +459,11 @@ def nearest_release(work: Work | Scene) -> tuple[str, tuple[Reached, ...]] | Non
     return version, look_at_change(work, git, git.run("rev-list", "-1", tag)).reached
 
 
-def _fetch(work: Work, url: str) -> Path:
-    """Download a wheel by its address, unless it is there already; a fragment #sha256=... is held to."""
+def _look_at_address(work: Work, url: str) -> Wheel:
+    """Return the wheel of an address, downloaded unless it is there already; #sha256=... is held to.
+
+    One that cannot serve by its name, or by its commit where the server gives parts, is not downloaded.
+    """
     name = unquote(urlsplit(url).path).rpartition("/")[2]
     address, _, fragment = url.partition("#")
     sha256 = fragment.removeprefix("sha256=").lower() if fragment.startswith("sha256=") else None
@@ -349,40 +473,86 @@ def _fetch(work: Work, url: str) -> Path:
         raise UsageError(
             f"--require-hashes, and {url} carries no #sha256=…", next_step="Append it to the address."
         )
+    net, kept = work.fetching.net, state_dir(work.root) / _DOWNLOADS / name
+    if net.address(address).lower().startswith("http:") and not (sha256 or work.fetching.allow_http):
+        raise HashRefused(
+            f"{redact(address)} would be downloaded over plain http, and its hash is not known.",
+            next_step="Nothing was downloaded: anybody on the way could put another file in its place. "
+            "Append #sha256=… to the address, name one with https, or add --allow-http.",
+        )
+    if kept.is_file() and sha256 in (None, hash_file(kept)) and not (there := look_at_wheel(kept)).problem:
+        return there
+    by_name = Wheel(path=name, version=version_of(name))
+    if not by_name.version or why_misfit(work, by_name):
+        return by_name
+    wanted = _wheel_wanted(work, by_name.version)
+    settings = pip.read_settings(os.environ)
+    with _incoming(work) as folder:
+        ahead = pip.read_ahead(wanted, VERSION_FILE, folder, settings, net, address)
+    if ahead and check_wheel(work, wheel := look_at_version(name, by_name.version, ahead[1])):
+        return wheel
     with _incoming(work) as folder:
         remote = Remote(name=name, urls=(address,), sha256=sha256)
-        download.fetch(remote, folder / name, work.fetching.net, work.report.transfer)
-        return _keep(work, folder / name)
+        download.fetch(remote, folder / name, net, work.report.transfer)
+        return look_at_wheel(_keep(work, folder / name))
 
 
-def _look_in_index(work: Work, version: str) -> Wheel:
+def _look_in_index(
+    work: Work, version: str, place: pip.Place | None = None, *, is_known: bool = True
+) -> Wheel:
     """Return torch of this version for the Python that gets it, by pip, unless it is there already.
 
     One whose commit cannot serve is told by one file of it, where the server gives parts, and not downloaded.
+
+    Args:
+        work: the build.
+        version: with its variant.
+        place: where it was seen; None looks in pip's indexes, and for a variant in the download index first.
+        is_known: it may be downloaded without a look at its commit.
     """
-    python = target_python(work)
-    tag, abi = python_tags(work.plan.environment.version, python.abi if python else None)
-    downloaded = sorted((state_dir(work.root) / _DOWNLOADS).glob(f"torch-{version}-{tag}-{abi}-*.whl"))
+    wanted = _wheel_wanted(work, version, alone=place is not None)
+    pattern = f"torch-{version}-{wanted.python}-{wanted.abi}-*.whl"
+    downloaded = sorted((state_dir(work.root) / _DOWNLOADS).glob(pattern))
     if downloaded and not (there := look_at_wheel(downloaded[0])).problem:
         return there
-    if work.fetching.require_hashes:
-        raise UsageError(
-            f"--require-hashes, and the hash of torch {version} is not known beforehand.",
-            next_step="Name an address with its hash: --from-wheel https://…/torch-….whl#sha256=…",
-        )
+    _refuse_unknown_hash(work, f"torch {version}")
     settings = pip.read_settings(os.environ)
     _, _, variant = version.partition("+")
-    if variant and settings.index_urls:
-        settings = replace(settings, index_urls=(INDEX + variant, *settings.index_urls))
-    wanted = pip.WheelWanted(project="torch", version=version, tag="", sha256=None, python=tag, abi=abi)
+    if place is not None:
+        only = place.settings
+        settings = replace(settings, index_urls=only.index_urls, find_links=only.find_links)
+    elif settings.index_urls and (variant or ".dev" in version):
+        base = _NIGHTLY if ".dev" in version else INDEX
+        settings = replace(settings, index_urls=(f"{base}{variant}", *settings.index_urls))
     net = work.fetching.net
     with _incoming(work) as folder:
         ahead = pip.read_ahead(wanted, VERSION_FILE, folder, settings, net)
     if ahead and check_wheel(work, wheel := look_at_version(ahead[0], ahead[0].split("-")[1], ahead[1])):
         return wheel
+    if place is not None and ahead is None and not is_known and pip.is_far(place.address, net):
+        unseen = "its commit cannot be seen before all of it is downloaded, because its server gives no parts"
+        return Wheel(
+            path=f"torch {version}", problem=f"{unseen} of a file; --from-wheel {version} downloads it"
+        )
     with _incoming(work) as folder:
         path, _ = pip.download_wheel(wanted, folder, settings, net, work.report.transfer)
         return look_at_wheel(_keep(work, path))
+
+
+def _wheel_wanted(work: Work, version: str, *, alone: bool = False) -> pip.WheelWanted:
+    python = target_python(work)
+    tag, abi = python_tags(work.plan.environment.version, python.abi if python else None)
+    return pip.WheelWanted(
+        project="torch", version=version, tag="", sha256=None, python=tag, abi=abi, alone=alone
+    )
+
+
+def _refuse_unknown_hash(work: Work, name: str) -> None:
+    if work.fetching.require_hashes:
+        raise UsageError(
+            f"--require-hashes, and the hash of {name} is not known beforehand.",
+            next_step="Name an address with its hash: --from-wheel https://…/torch-….whl#sha256=…",
+        )
 
 
 @contextlib.contextmanager

@@ -69,7 +69,7 @@ def foresee(question: Question, plan: BuildPlan) -> BuildPlan:
     word = str(question.request.from_wheel)
     path = Path(word).expanduser()
     if word == AUTO:
-        return _foresee_auto(scene, question.request)
+        return _foresee_auto(scene, question.request.wheels)
     if path.exists():
         return _foresee_local(scene, find_named_wheels(scene, path), word)
     if is_version(word) or urlsplit(word).scheme.lower() in ("http", "https", "file"):
@@ -78,21 +78,23 @@ def foresee(question: Question, plan: BuildPlan) -> BuildPlan:
     return _refuse(plan, Finding(id="from-wheel", status="error", text=text))
 
 
-def _foresee_auto(scene: Scene, request: BuildRequest) -> BuildPlan:
-    for wheel in local_wheels(scene):
+def _foresee_auto(scene: Scene, wheels: str | None) -> BuildPlan:
+    for wheel in local_wheels(scene, wheels, []):
         if not check_wheel(scene, wheel):
             return _plan_with_wheel(scene, wheel)
     release = nearest_release(scene)
     if release is None:
         return _with(
             scene.plan,
-            Choice(name="wheel", value=indexed_version(release_of(scene), request), because=_LATER),
+            Choice(name="wheel", value=indexed_version(release_of(scene), scene.plan), because=_LATER),
         )
     version, reached = release
     if against := stand_against(scene, reached):
         return _refuse(scene.plan, *against)
     because = f"{_differs(scene.plan)} differs from this release; it would be downloaded"
-    return _with(scene.plan, Choice(name="wheel", value=indexed_version(version, request), because=because))
+    return _with(
+        scene.plan, Choice(name="wheel", value=indexed_version(version, scene.plan), because=because)
+    )
 
 
 def _foresee_local(scene: Scene, wheels: list[Wheel], word: str) -> BuildPlan:
@@ -177,7 +179,7 @@ def look_at_situation(question: Question, decide: Decide, store: Path) -> Situat
             return replace(seen, built=True, **due)
         if (scene.root / VERSION_FILE).exists():
             return replace(seen, in_way=VERSION_FILE)
-        return replace(seen, **_nearest(scene, offline=question.request.offline))
+        return replace(seen, **_nearest(scene, question.request))
     return replace(seen, no_wheel="git cannot say what has changed")
 
 
@@ -229,7 +231,11 @@ def _look_at_changed(question: Question, decide: Decide, seen: Situation) -> dic
         return {"target": CHANGED, **({"no_mixing": against} if against else {})}
     inputs = question.facts.tree.previous.inputs if question.facts.tree.previous else {}
     named = Path(seen.wheel)
-    found = find_named_wheels(scene, named) if seen.wheel and named.exists() else local_wheels(scene)
+    found = (
+        find_named_wheels(scene, named)
+        if seen.wheel and named.exists()
+        else local_wheels(scene, question.request.wheels, [])
+    )
     wheel = next((each for each in found if inputs["wheel"].startswith(f"{each.file} ")), None)
     if wheel is None:
         return {"target": CHANGED, "no_mixing": "the wheel that lies here is no longer found"}
@@ -243,9 +249,9 @@ def _look_at_changed(question: Question, decide: Decide, seen: Situation) -> dic
     return {"target": CHANGED, "mixed": "steps" in steps, "no_mixing": steps.get("no_ninja", ""), **steps}
 
 
-def _nearest(scene: Scene, *, offline: bool) -> dict[str, Any]:
+def _nearest(scene: Scene, request: BuildRequest) -> dict[str, Any]:
     differing: tuple[Reached, ...] = ()
-    for wheel in local_wheels(scene):
+    for wheel in local_wheels(scene, request.wheels, []):
         problem = check_wheel(scene, wheel)
         if not problem:
             return {"wheel": wheel.path, "wheel_size": sum(member.size for member in wheel.members)}
@@ -257,6 +263,6 @@ def _nearest(scene: Scene, *, offline: bool) -> dict[str, Any]:
     if release is None:
         return {"no_wheel": "none is here, and no release's tag is an ancestor of this commit"}
     version, reached = release
-    if offline and not reached:
+    if request.offline and not reached:
         return {"no_wheel": f"that of the release {version} would be downloaded"}
-    return {"wheel": version, "reached": reached}
+    return {"wheel": AUTO, "reached": reached}

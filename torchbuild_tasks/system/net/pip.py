@@ -9,10 +9,12 @@ from __future__ import annotations
 import contextlib
 import importlib.util
 import io
+import json
 import os
+import re
 import shutil
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final
 from urllib.parse import urlsplit
@@ -32,6 +34,10 @@ from torchbuild_tasks.values import parse_json
 DEFAULT_INDEX: Final = "https://pypi.org/simple"
 SECONDS: Final = 60.0
 _SHOWN: Final = 8  # lines of pip's output that an error quotes
+_REASON: Final = re.compile(
+    r"""\[Errno -?\d+\] ([^'")]+)|(\d{3} \w+ Error: .+?) for url|((?:[Rr]ead|[Cc]onnect\w*) timed out)"""
+)  # messages of urllib3 2 and requests 2.32
+_BRIEFLY: Final = ("--retries", "1", "--timeout", "15")
 # A script that prints the settings of `pip install`, [install] over [global]: `pip download` does not read
 # [install], and `pip config list` does not tell which of two files wins (pip 25). Tried with 21.3, 23 and 26.
 _ASK: Final = """
@@ -48,19 +54,53 @@ _READ_AHEAD: Final = """
 import json, sys, zipfile
 from pip._internal.cli.cmdoptions import make_target_python
 from pip._internal.commands import create_command
+from pip._internal.models.link import Link
 from pip._internal.network.lazy_wheel import LazyZipOverHTTP
 from pip._vendor.packaging.specifiers import SpecifierSet
-project, version, name, *words = sys.argv[1:]
+project, version, name, address, *words = sys.argv[1:]
 command = create_command("download")
 with command.main_context():
     given, _ = command.parse_args(words)
     session = command.get_default_session(given)
     target = make_target_python(given)
     finder = command._build_package_finder(options=given, session=session, target_python=target)
-    link = finder.find_best_candidate(project, SpecifierSet(f"=={version}")).best_candidate.link
+    if address:
+        link = Link(address)
+    else:
+        link = finder.find_best_candidate(project, SpecifierSet(version)).best_candidate.link
     if not link.is_file:
         with LazyZipOverHTTP(link.url, session, chunk_size=1 << 20) as file, zipfile.ZipFile(file) as wheel:
             print(json.dumps([link.filename, wheel.read(name).decode()]))
+"""
+# A script that lists every wheel of a project that pip accepts, by place, with pip's message where a place
+# cannot be read. One retry and 15 s, because a place may not exist.
+_LIST: Final = """
+import json, logging, sys
+from pip._internal.cli.cmdoptions import make_target_python
+from pip._internal.commands import create_command
+project, places, *words = sys.argv[1:]
+said = []
+class Hear(logging.Handler):
+    def emit(self, record):
+        said.append(record.getMessage())
+log = logging.getLogger("pip._internal.index.collector")
+command = create_command("download")
+with command.main_context():
+    given, _ = command.parse_args(words)
+    session = command.get_default_session(given)
+    log.addHandler(Hear())
+    log.setLevel(logging.DEBUG)
+    listed = []
+    for is_page, address in json.loads(places):
+        said.clear()
+        given.index_url, given.extra_index_urls, given.no_index = address, [], is_page
+        given.find_links = [address] if is_page else []
+        target = make_target_python(given)
+        finder = command._build_package_finder(options=given, session=session, target_python=target)
+        links = [each.link for each in finder.find_all_candidates(project)]
+        files = [each.filename for each in links if not each.is_yanked]
+        listed.append([files, [each for each in said if each.startswith("Could not fetch")]])
+    print(json.dumps(listed))
 """
 _NOWHERE: Final = "http://127.0.0.1:9"  # the port of `discard`, RFC 863: a proxy that is not there
 
@@ -82,6 +122,7 @@ class WheelWanted(msgspec.Struct, frozen=True, kw_only=True):
     """A wheel to download: exactly this version, for the platform `tag` ("" for this machine's).
 
     `python` is the tag of the one Python that it is for ("cp311"), "" for every Python 3; `abi` its ABI's.
+    `alone`: not the same version with a local part, which "==" admits (PEP 440).
     """
 
     project: str
@@ -92,11 +133,38 @@ class WheelWanted(msgspec.Struct, frozen=True, kw_only=True):
     size: int | None = None
     python: str = ""
     abi: str = ""
+    alone: bool = False
+
+    @property
+    def specifier(self) -> str:
+        """Return the version as pip is asked for it."""
+        return f"{'===' if self.alone else '=='}{self.version}"
 
     @property
     def name(self) -> str:
         """Return the requirement as pip writes it."""
         return f"{self.project}=={self.version}"
+
+
+class Place(msgspec.Struct, frozen=True, kw_only=True):
+    """Where wheels are looked for: an index, or a page or folder with `links`, by the user's address."""
+
+    address: str
+    links: bool = False
+
+    @property
+    def settings(self) -> PipSettings:
+        """Return settings of pip by which it looks there and nowhere else."""
+        places = (self.address,)
+        return PipSettings(index_urls=() if self.links else places, find_links=places if self.links else ())
+
+
+class Listed(msgspec.Struct, frozen=True, kw_only=True):
+    """The names of the wheels in one place, and why there may be none: pip's words; "" where it was read."""
+
+    place: Place
+    files: tuple[str, ...] = ()
+    problem: str = ""
 
 
 def read_settings(environ: Mapping[str, str]) -> PipSettings:
@@ -188,7 +256,7 @@ def download_wheel(
     requirements = folder / "requirements.txt"
     hashed = f" --hash=sha256:{wanted.sha256}" if wanted.sha256 else ""
     with translate_errors(DownloadFailed, folder):
-        requirements.write_text(f"{wanted.name}{hashed}\n", "utf-8")
+        requirements.write_text(f"{wanted.project}{wanted.specifier}{hashed}\n", "utf-8")
         (folder / "temporary").mkdir()
         (folder / "wheel").mkdir()
     words = [*python_with_pip(), "-P", "-m", "pip", "download", *_choosing(wanted)]
@@ -222,7 +290,7 @@ def download_wheel(
 
 
 def read_ahead(
-    wanted: WheelWanted, member: str, folder: Path, settings: PipSettings, net: Net
+    wanted: WheelWanted, member: str, folder: Path, settings: PipSettings, net: Net, address: str = ""
 ) -> tuple[str, str] | None:
     """Return the name of the wheel that pip would download, and the text of one of its files.
 
@@ -235,12 +303,14 @@ def read_ahead(
         folder: it exists, is empty, and is used by nothing else.
         settings: where pip looks.
         net: how the network is reached.
+        address: of the wheel; else pip looks for it.
     """
     if net.offline:
         return None
     with translate_errors(DownloadFailed, folder):
         (folder / "temporary").mkdir()
-    words = (*python_with_pip(), "-P", "-c", _READ_AHEAD, wanted.project, wanted.version, member)
+    program = (*python_with_pip(), "-P", "-c", _READ_AHEAD)
+    words = (*program, wanted.project, wanted.specifier, member, net.address(address) if address else "")
     env = _environ(os.environ, wanted, settings, net, folder)
     captured = process.capture((*words, *_choosing(wanted)), env=env, cwd=folder, timeout=SECONDS)
     try:
@@ -248,6 +318,50 @@ def read_ahead(
     except (ValueError, IndexError):
         return None
     return name, text
+
+
+def list_wheels(
+    wanted: WheelWanted, places: Sequence[Place], folder: Path, settings: PipSettings, net: Net
+) -> tuple[Listed, ...]:
+    """Return which wheels of a project each place has for a Python and this machine; of any version.
+
+    Args:
+        wanted: the project, the Python and its ABI.
+        places: in the order of the answer.
+        folder: it exists, is empty, and is used by nothing else.
+        settings: what else pip goes by: certificates, hosts that are trusted.
+        net: how the network is reached; offline, places on this machine alone are asked.
+    """
+    with translate_errors(DownloadFailed, folder):
+        (folder / "temporary").mkdir()
+    asked = [each for each in places if not (net.offline and _is_web(_address(each.address, net)))]
+    named = json.dumps([(each.links, _address(each.address, net)) for each in asked])
+    words = (*python_with_pip(), "-P", "-c", _LIST, wanted.project, named, *_BRIEFLY, *_choosing(wanted))
+    env = _environ(os.environ, wanted, settings, net, folder)
+    captured = process.capture(words, env=env, cwd=folder, timeout=SECONDS) if asked else None
+    try:
+        answers = parse_json(captured.stdout.splitlines()[-1]) if captured else []
+        read = {
+            each: (tuple(files), _in_words(said, files))
+            for each, (files, said) in zip(asked, answers, strict=True)
+        }
+    except (ValueError, IndexError, TypeError):
+        reason = "pip did not answer" if captured and captured.timed_out else "pip could not list it"
+        read = dict.fromkeys(asked, ((), reason))
+    unasked = ((), "not asked, by --offline")
+    return tuple(
+        Listed(place=each, files=files, problem=problem)
+        for each in places
+        for files, problem in [read.get(each, unasked)]
+    )
+
+
+def _in_words(said: Sequence[str], files: Sequence[str]) -> str:
+    """Return why a place could not be read, by what pip says of its address; "" where it has wheels."""
+    if files or not said:
+        return ""
+    reason = _REASON.search(said[0])
+    return next(filter(None, reason.groups())) if reason else redact(said[0])[:120]
 
 
 def _choosing(wanted: WheelWanted) -> list[str]:
@@ -314,6 +428,11 @@ def _address(place: str, net: Net) -> str:
 
 def _uri(path: str) -> str:
     return Path(path).expanduser().absolute().as_uri()
+
+
+def is_far(place: str, net: Net) -> bool:
+    """Say whether a place is reached by the network: neither a folder nor a mirror that is one."""
+    return _is_web(_address(place, net))
 
 
 def _is_web(place: str) -> bool:
