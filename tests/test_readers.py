@@ -295,7 +295,7 @@ READERS: dict[str, Reader] = {
     "torchbuild.toml": _settings,
     LOCK_FILE: _probed(LOCK_FILE, lambda probe, folder: store_facts._pins(probe, f"{folder}/{LOCK_FILE}")),
     "pyproject.toml": _probed("pyproject.toml", tree.look_at_pyproject),
-    "version.txt": _probed("version.txt", tree._version),
+    "version.txt": _probed("version.txt", lambda probe, root: tree.look_at_version(root, probe)),
     "record": _probed(RECORD_FILE, tree.look_at_manifest),
     "install": _probed(tree.INSTALL_FILE, tree.look_at_install),
     "manifest": lambda folder, data: read_manifest(data, "x"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import Any
 
 import pytest
@@ -174,6 +175,8 @@ def test_any_machine_can_be_planned_for(
     assert (plan.verdict == "refuse") == bool(errors)
     assert all(finding.fix for finding in errors)
     assert all(choice.because for choice in plan.choices)
+    said = [*(f"{f.text} {f.fix}" for f in plan.findings), *(choice.because for choice in plan.choices)]
+    assert not [text for text in said if re.search(r"\bNone\b", text)]
     names = [op.name for op in plan.env if op.op != "prepend"]
     assert len(names) == len(set(names))
     assert from_json(Facts, json.loads(dumps(facts))) == facts

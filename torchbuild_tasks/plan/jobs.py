@@ -36,7 +36,8 @@ def usable_cores(cpu: Cpu) -> tuple[int, str]:
     if cpu.affinity is not None and cpu.affinity < cores:
         cores, why = cpu.affinity, f"CPU affinity allows {cpu.affinity} of {cpu.cores} cores"
     if cpu.quota is not None and cpu.quota < cores:
-        cores, why = max(1, math.floor(cpu.quota)), f"cgroup quota of {cpu.quota:g} cores ({cpu.quota_via})"
+        cores = max(1, math.floor(cpu.quota))
+        why = f"cgroup quota of {cpu.quota:g} cores{f' ({cpu.quota_via})' if cpu.quota_via else ''}"
     return max(1, cores), why
 
 
@@ -47,7 +48,7 @@ def usable_memory(memory: Memory) -> tuple[int, str] | None:
         inside = max(0, memory.limit - (memory.used_in_limit or 0))
         if room is None or inside < room:
             kind = "commit limit" if str(memory.limit_via).startswith("commit") else "cgroup limit"
-            room, why = inside, f"left under the {kind} ({memory.limit_via})"
+            room, why = inside, f"left under the {kind}{f' ({memory.limit_via})' if memory.limit_via else ''}"
     return None if room is None else (room, why)
 
 
