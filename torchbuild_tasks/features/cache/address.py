@@ -48,7 +48,7 @@ _NEXT: Final = (
 class Remote(msgspec.Struct, frozen=True, kw_only=True):
     """One shared cache: `level` is sccache's name for its kind, `shown` its address without secrets.
 
-    `web` is the URL at which s3 and webdav are asked, `ca` a file of certificates that are trusted.
+    `web` is the URL of s3 and webdav, `ca` a file of certificates that are trusted.
     `settings` and `secrets` are variables of the server; `secrets` has every value that must not be shown.
     """
 
