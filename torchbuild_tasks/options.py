@@ -80,8 +80,8 @@ class BuildRequest:
     * `trailing`: words behind a `--` of their own are passed on: `test -- -k name`.
     * `takes`: flags of other verbs, by name, that this one has, too.
 
-    `said` are the flags that stood in no command line, but in an environment variable (`variable_name`), and
-    `denied` those to which a variable said no, so that no settings file counts for them.
+    `said` are the flags set by an environment variable (`variable_name`), not the command line, and
+    `denied` those turned off by a variable, for which the settings files are ignored.
     """
 
     @property
@@ -448,7 +448,7 @@ _VARIABLES: Final = {"cache": "TORCHBUILD_COMPILER_CACHE", "name": "TORCHBUILD_B
 
 
 def variable_name(field: str) -> str:
-    """Return the environment variable that gives a flag: `build_type` -> `TORCHBUILD_BUILD_TYPE`."""
+    """Return the environment variable that sets a flag: `build_type` -> `TORCHBUILD_BUILD_TYPE`."""
     return _VARIABLES.get(field, "TORCHBUILD_" + field.rstrip("_").upper())
 
 

@@ -168,7 +168,7 @@ class Pace:
         build_dir: the build tree.
         history: from `recall`.
         rows: the costs of steps that are not in the history.
-        target: what Ninja is asked to make; "" for all.
+        target: the target that Ninja builds; "" for all.
         clock: seconds.
     """
 

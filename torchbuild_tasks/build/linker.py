@@ -28,7 +28,7 @@ def try_linker(plan: BuildPlan, report: Reporter) -> str:
         Why it does not link here; "" when it does.
 
     Raises:
-        PreflightFailed: it does not, and was asked for by name.
+        PreflightFailed: it fails, and the user named it.
     """
     linker = plan.linker
     if linker is None:

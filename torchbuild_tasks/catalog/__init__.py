@@ -194,7 +194,7 @@ class Catalog:
     """All rows. A table is read at the first access: a CPU build never reads those of CUDA.
 
     Raises:
-        UsageError: when a table is asked for, a row of it is wrong; the text names file, row and column.
+        UsageError: a row of an accessed table is wrong; the message names file, row and column.
     """
 
     torch = Table(TorchRow, "torch.toml")

@@ -95,7 +95,7 @@ class DriverBranchRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_
 
 
 class CudaOffRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A switch of a CUDA build that is off for torch versions of `torch` unless it is asked for."""
+    """A switch of a CUDA build that is off for torch versions of `torch` unless requested."""
 
     variable: str
     torch: str

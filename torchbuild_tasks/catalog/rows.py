@@ -162,7 +162,7 @@ class InputRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
 
 
 class FrontEndRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A file or folder that ties a build to the Python front end; the roles stand in front_end.toml."""
+    """A file or folder that ties a build to the Python front end; front_end.toml explains the roles."""
 
     path: str
     role: Literal["reads", "makes", "carries", "holds"]

@@ -48,10 +48,10 @@ def gather(
     """Gather the facts of the machine and the checkout; the programs run in parallel.
 
     Args:
-        source, python: the checkout; the interpreter asked for (path, version or command), if any.
+        source, python: the checkout; the requested interpreter (path, version or command), if any.
         patterns: names of variables that a build reads; only these are kept.
-        cuda, cuda_toolkit: whether to look for GPUs and toolkits; the toolkit asked for, if any.
-        front_end, folders, tags, probe: what `look_at_tree` is asked for; what is asked about the machine.
+        cuda, cuda_toolkit: whether to look for GPUs and toolkits; the requested toolkit, if any.
+        front_end, folders, tags, probe: the arguments of `look_at_tree`; the access to the machine.
         blas: the libraries for BLAS that are looked for, if any.
         around: build variables of flags, and of settings files and presets; what they name is looked at
             as if the environment named it. `environ` of the facts is the environment alone.

@@ -236,8 +236,8 @@ def python_at(probe: Probe, wanted: str) -> Candidate:
 def find_environments(probe: Probe, wanted: str | None, tree_root: str) -> Iterator[Candidate]:
     """Yield our venvs in this checkout, and the active environments.
 
-    What the user activated comes first, unless a version was asked for by number. A command
-    asked for by name is looked for on PATH alone.
+    Active environments come first, unless a version number was requested. A command
+    requested by name is searched on PATH only.
     """
     if wanted and not is_version(wanted):
         return iter(())

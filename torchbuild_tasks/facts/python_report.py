@@ -1,7 +1,7 @@
 """Print the facts of an interpreter as a line of JSON: `python -I -B <this file>`.
 
 Stands alone: it is never imported by the package, imports nothing of ours, and keeps to
-what Python 3.6 knows, because the interpreter that is asked may be any.
+the syntax of Python 3.6, because any interpreter may run it.
 """
 # Importing pathlib would take as long as everything else here.
 # ruff: noqa: PTH110, PTH112, PTH118, PTH122, PTH123, PTH208

@@ -112,7 +112,7 @@ def _broken(path: Path, text: str, message: str) -> UsageError:
     return UsageError(
         f"{where}: {re.sub(r' [(]at [^()]*[)]$', '', message)}",
         looked=(line.strip()[:200],) if line.strip() else (),
-        next_step='Text stands in quotes, true and false do not: preset = "dev", cuda = true.',
+        next_step='Text needs quotes, true and false do not: preset = "dev", cuda = true.',
     )
 
 

@@ -18,7 +18,7 @@ def disk_usage(path: Path) -> tuple[int, int]:
     """Return the total bytes of the file system, and those free to this user.
 
     Raises:
-        OSError: it cannot be asked.
+        OSError: the query fails.
     """
     usage = os.statvfs(path)
     return usage.f_blocks * usage.f_frsize, usage.f_bavail * usage.f_frsize

@@ -31,7 +31,7 @@ def disk_usage(path: Path) -> tuple[int, int]:
     """Return the total bytes of the volume, and those free to this user (shutil ignores quotas).
 
     Raises:
-        OSError: the volume cannot be asked.
+        OSError: the query of the volume fails.
     """
     free = ctypes.c_ulonglong()
     total = ctypes.c_ulonglong()

@@ -278,7 +278,7 @@ class Repository(NamedTuple):
 def look_at_git(probe: Probe, root: str, *, tags: bool = False) -> Repository:
     """Query git, if `root` (a real path) is the top of a repository or worktree.
 
-    Which `tags` the commit has is asked on request only: PyTorch has a hundred thousand.
+    The commit's `tags` are read on request only: PyTorch has a hundred thousand tags.
     git answers nothing about a folder that belongs to another user (safe.directory).
     """
     if not probe.exists(probe.join(root, ".git")):

@@ -69,7 +69,7 @@ class Loader(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
         defaults: the folders of the system, where the loader looks last; System32 and Windows there.
         extra: where torch itself looks: NVIDIA's wheels; what it gives to AddDllDirectory on Windows.
         levels: subfolders for this processor, best first: glibc-hwcaps/x86-64-v3.
-        lib: what $LIB stands for.
+        lib: the value of $LIB.
     """
 
     system: System

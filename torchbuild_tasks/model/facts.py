@@ -210,7 +210,7 @@ class Tree(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     setup.py looks into itself, None where it could not be read. `commit` is None outside git;
     `dirty` counts tracked files only.
     `running` is a command of this tool that works on it just now; None also for one that was killed.
-    `tags` are the commit's own, `committed` its time in seconds since 1970, None when it was not asked for.
+    `tags` are the commit's own, `committed` its time in seconds since 1970, None if it was not read.
     `requires` is what its build system needs,
     `asks` what it tells its builders to install, `depends` what the built torch asks for when it is
     installed; None where only running its code could tell.

@@ -135,7 +135,7 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     """One build.
 
     `result` is running while a build works, then ok, failed or interrupted; planned where replay plans it.
-    `request` and `settings` are what was asked for. `inputs` is the fingerprint that the next plan compares,
+    `request` and `settings` are the user's input. `inputs` is the fingerprint that the next plan compares,
     `argv` the build's command as planned, `commands` what really ran. `programs`, `helpers` and
     `requirements` are gathered when the build has ended, so they are empty in one that was killed. `peaks` is
     the memory that its processes took. `redacted` names what is not here because it was, or looked like, a

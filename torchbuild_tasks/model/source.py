@@ -77,7 +77,7 @@ class SourceReport(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
         checkouts: those that it is about.
         mirrors: address and folder of each mirror in the store.
         unfinished: where a new checkout grows, or did when it was cut off.
-        removed: submodules that were, or with --dry-run would be, got again.
+        removed: submodules that were, or with --dry-run would be, fetched again.
         kept: submodules that hold changes and were left alone, with the files.
     """
 

@@ -81,6 +81,6 @@ def _busy(root: Path, about: Path) -> TreeBusy:
     holder = read_value(Running, about) or "another process"
     return TreeBusy(
         f"{root} is in use by {holder}.",
-        next_step="Wait until it is over, or end that process; its lock goes with it. "
+        next_step="Wait until it is over, or end that process; its lock ends with it. "
         "Another checkout or worktree can be built at the same time.",
     )

@@ -48,7 +48,7 @@ def main() -> None:
 def find_torch() -> tuple[str, str]:
     """Return the folder of torch and the file of torch._C; "" for each that does not exist.
 
-    The finders are asked by hand: importlib.util.find_spec("torch._C") would import torch.
+    The finders are called directly: importlib.util.find_spec("torch._C") would import torch.
     """
     spec = find_spec("torch", None)
     folders = list(spec.submodule_search_locations or []) if spec else []

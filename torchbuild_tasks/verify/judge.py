@@ -159,7 +159,7 @@ def _same_version(value: str, wanted: str) -> bool:
 
 
 def lies_in(file: str, folder: str) -> bool:
-    """Say whether a path is a folder or lies in it, as their system compares paths."""
+    """Say whether a path is a folder or inside it, as their system compares paths."""
     return _path(file).is_relative_to(_path(folder)) if folder else False
 
 

@@ -224,7 +224,7 @@ def _exit_words(captured: Captured) -> str:
 class ProbeRun(msgspec.Struct, frozen=True, kw_only=True):
     """One run of the probe: its answers, its last check, and how it ended.
 
-    `ended` is true when all was asked, `again` when it wants a fresh process for the rest.
+    `ended` is true if all checks ran, `again` if the rest needs a new process.
     """
 
     seen: Mapping[str, Seen]

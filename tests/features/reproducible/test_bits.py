@@ -41,7 +41,7 @@ def test_equal_bytes_are_reported_as_equal(tmp_path: Path) -> None:
 def test_times_order_and_files_of_one_alone_are_named(tmp_path: Path) -> None:
     one = archive(tmp_path / "a.whl", ("x", b"1"), ("y", b"1"), ("z", b"1"))
     later = archive(tmp_path / "b.whl", ("y", b"1"), ("x", b"1"), time=(2026, 1, 2, 0, 0, 0))
-    wanted = {"z": "only in the first", "": "the files stand in another order", "x": "time", "y": "time"}
+    wanted = {"z": "only in the first", "": "the files are in another order", "x": "time", "y": "time"}
     assert seen(one, later) == wanted
 
 

@@ -39,9 +39,10 @@ def test_the_state_of_every_submodule_that_is_not_as_it_should_be() -> None:
 
 def test_a_reset_says_what_it_kept() -> None:
     report = SourceReport(action="reset", removed=("third_party/a",), kept=(("third_party/b", ("x.cc",)),))
-    assert source_text(report, dry_run=True).startswith("would be got again: third_party/a\n")
+    assert source_text(report, dry_run=True).startswith("would be fetched again: third_party/a\n")
     text = source_text(report, dry_run=False)
-    assert text.startswith("got again: third_party/a\n") and "third_party/b: x.cc" in text and "--yes" in text
+    assert text.startswith("fetched again: third_party/a\n")
+    assert "third_party/b: x.cc" in text and "--yes" in text
 
 
 def test_nothing_anywhere_says_what_to_do() -> None:

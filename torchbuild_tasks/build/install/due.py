@@ -1,4 +1,4 @@
-"""Decide which steps a build needs beside Ninja, from two snapshots of an editable install.
+"""Decide which steps a build needs in addition to Ninja, from two snapshots of an editable install.
 
 A snapshot is of the files that the editable install reads, and of what they were made from, as file times
 and names.

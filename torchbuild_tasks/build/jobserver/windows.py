@@ -103,7 +103,7 @@ class Processes:
     """All descendants of this process and of the `also` processes, and those of them that are suspended.
 
     Args:
-        also: asked at each look for the pids of those others; they are not counted themselves.
+        also: returns the pids of other processes that work for the build; they are not counted themselves.
     """
 
     def __init__(self, also: Callable[[], Sequence[int]] = tuple) -> None:

@@ -48,7 +48,7 @@ _NEXT: Final = (
 class Remote(msgspec.Struct, frozen=True, kw_only=True):
     """One shared cache: `level` is sccache's name for its kind, `shown` its address without secrets.
 
-    `web` is the URL at which s3 and webdav are asked, `ca` a file of certificates that are trusted.
+    `web` is the URL of s3 and webdav, `ca` a file of certificates that are trusted.
     `settings` and `secrets` are variables of the server; `secrets` has every value that must not be shown.
     """
 
@@ -193,7 +193,7 @@ def _s3(parts: SplitResult, port: int, query: dict[str, str], only: bool) -> Rem
     region = query.get("region", "")
     endpoint = query.get("endpoint", "")
     if "@" in endpoint:
-        raise _wrong(parts.geturl().partition("?")[0], "a user or password cannot stand in its endpoint")
+        raise _wrong(parts.geturl().partition("?")[0], "its endpoint cannot have a user or password")
     if endpoint and not endpoint.startswith(("http://", "https://")):
         endpoint = f"https://{endpoint}"
     try:
@@ -229,7 +229,7 @@ def _reapi(parts: SplitResult, port: int, query: dict[str, str], only: bool) -> 
             parts.geturl(), "it takes no login; recc has RECC_ACCESS_TOKEN_PATH, or RECC_CLIENT_KEY and _CERT"
         )
     if not port:
-        raise _wrong(parts.geturl(), "it names no port, and there is none that goes without saying")
+        raise _wrong(parts.geturl(), "it names no port, and there is no default port")
     if parts.path.strip("/"):
         raise _wrong(parts.geturl(), "a path means nothing to it; ?instance=NAME names an instance")
     tls = parts.scheme == "reapis"

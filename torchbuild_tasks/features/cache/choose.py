@@ -74,7 +74,7 @@ class ChosenCache(msgspec.Struct, frozen=True, kw_only=True):
     """The decision: `choice` for printing, `languages` the cache of each language ("c++", "cuda").
 
     `choices` are the build variables that follow, all below every layer of the user's. `remotes` are the
-    shared caches, without anything secret. `problems` are why something asked for is not available.
+    shared caches, without anything secret. `problems` are the reasons why a requested cache is not available.
     """
 
     choice: Choice
@@ -192,7 +192,7 @@ def _to_distribute(question: Question) -> tuple[str, Source, str] | None:
     """Return the cache that --distribute needs: sccache, or recc with the address.
 
     Raises:
-        UsageError: a server of REAPI is both, and another cache is asked for.
+        UsageError: a REAPI server is used for both, and another cache is requested.
     """
     distribute = question.given("distribute")
     cache = question.given("cache")

@@ -231,7 +231,7 @@ def scheduler_url(text: str) -> str:
     if "@" in parts.netloc:
         raise _wrong("that address", "no user or password belongs there; the token is in a file")
     if parts.path.strip("/") or parts.query or parts.fragment:
-        raise _wrong(text, "nothing may stand behind the port")
+        raise _wrong(text, "nothing may follow the port")
     if port is None and parts.scheme == "http":
         port = SCHEDULER_PORT
     host = f"[{host}]" if ":" in host else host
@@ -250,8 +250,8 @@ def listening(text: str, port: int, flag: str) -> str:
 
     Args:
         text: `10.0.0.2`, `10.0.0.2:10501` or `[fd00::2]:10501`.
-        port: the one that goes without saying.
-        flag: whose value it is, for messages.
+        port: the default port.
+        flag: the flag of the value, for messages.
 
     Raises:
         UsageError: it is not an IP address, or the port is none.

@@ -248,7 +248,7 @@ def _advice(output: str, container: Container, *, offline: bool) -> str:
             "  another image             --base IMAGE\n"
             "  a finished one by a file  container save FILE, where it was made; container load FILE here"
         )
-    return "Its steps stand in the Containerfile, which you may edit: an edited one is kept."
+    return "Its steps are in the Containerfile, which you may edit: an edited one is kept."
 
 
 @contextlib.contextmanager

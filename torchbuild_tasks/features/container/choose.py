@@ -481,7 +481,7 @@ def make_container(
     """Decide everything about the container of a build.
 
     Args:
-        question: what is built, asked on this machine.
+        question: the build, with the facts of this machine.
         engine: what builds and runs it.
         host: the facts of the machine.
         decide: makes the plan of a question.

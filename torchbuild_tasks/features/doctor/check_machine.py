@@ -101,7 +101,7 @@ def _file_system_problem(view: View, room: Room) -> tuple[str, str] | None:
         )
     if room.kind in _IN_MEMORY and room.purpose == "build":
         return (
-            "which lies in memory: compilers have less of it by what is built there, and a restart ends it",
+            "which is in memory: a build there leaves less of it for compilers, and a restart deletes it",
             "Use a checkout on a disk, or fewer jobs: --jobs 4",
         )
     return None

@@ -28,7 +28,7 @@ def needed_addresses(plan: BuildPlan, facts: Facts, indexes: Sequence[str]) -> t
     Args:
         plan: what will be fetched.
         facts: what the store has.
-        indexes: the addresses of pip's indexes; those of the machine's own files are not asked for.
+        indexes: the addresses of pip's indexes; local ones are left out.
     """
     stored = facts.store.unpacked if facts.store else {}
     missing = [artifact for artifact in plan.artifacts if artifact.stored_as not in stored]

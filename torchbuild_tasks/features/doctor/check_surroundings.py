@@ -229,7 +229,7 @@ def check_git(view: View) -> Findings:
             "git", "warn", text, f"git -C {place} config core.symlinks true, then check out again"
         )
     if git.get("http.sslverify") in ("false", "0", "no", "off"):
-        text = "http.sslVerify is off: git takes submodules from whoever answers"
+        text = "http.sslVerify is off: git does not verify the servers of submodules"
         findings += one_finding("git", "warn", text, "git config --global --unset http.sslVerify")
     return tuple(findings) or one_finding("git", "ok", "git's settings do not change the sources")
 

@@ -20,7 +20,7 @@ def with_python(environ: Mapping[str, str], python: str, venv: str, separator: s
     """Return the environment with the build's Python as `python`.
 
     Args:
-        environ: what the env file gives.
+        environ: the environment of the env file.
         python: the interpreter that has torch; "" where no build is recorded.
         venv: its virtual environment, "" where it is in none.
         separator: between folders of PATH.
@@ -42,7 +42,7 @@ def shell_of(environ: Mapping[str, str], parents: Sequence[str], *, windows: boo
 
     Args:
         environ: our own environment.
-        parents: names of the programs that started us, the nearest first; only asked for on Windows.
+        parents: returns the names of our parent processes, the nearest first; called on Windows only.
         windows: which system this is.
     """
     if not windows:

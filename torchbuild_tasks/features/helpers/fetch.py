@@ -80,7 +80,7 @@ def obtain(
     Raises:
         DownloadFailed: something is not available; without network, all that is missing is named.
         HashRefused: a file is not the pinned one, or has no pin and must have.
-        ArchiveRefused: an archive is broken, or holds what may not be unpacked.
+        ArchiveRefused: an archive is broken, or has members that must not be unpacked.
         UsageError: the lock file cannot be read or written.
         Untrusted: another user can change files in the store.
     """

@@ -89,7 +89,7 @@ def make_package(wheel: Wheel, order: Order, catalog: Catalog, report: Reporter)
 
     Raises:
         PackageRefused: it would need libraries of this machine, a tool is missing, it is larger than wanted.
-        ArchiveRefused: it holds what may not be unpacked.
+        ArchiveRefused: it has members that must not be unpacked.
     """
     _need_tools(wheel, order.kind)
     check_wheel_names(wheel.content)

@@ -78,7 +78,7 @@ def package_statement(
         built: the statement of that wheel.
         wheel, digest: the package's file name and SHA-256.
         made_of: file name and SHA-256 of that wheel.
-        order: what was asked of the package.
+        order: the request for the package.
     """
     definition = built["predicate"]["buildDefinition"]
     origin = {"name": made_of[0], "digest": {"sha256": made_of[1]}}

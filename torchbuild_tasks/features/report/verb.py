@@ -38,7 +38,7 @@ def run(request: ReportRequest, report: Reporter) -> Outcome:
 
 
 def write_report(request: ReportRequest) -> ReportFiles:
-    """Write the page, and the trace where one is asked for."""
+    """Write the page, and the trace if requested."""
     from torchbuild_tasks.context import look, require_checkout
     from torchbuild_tasks.features.report.act import make_report
 

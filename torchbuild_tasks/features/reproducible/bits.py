@@ -100,7 +100,7 @@ def _differences(there: Path, here: Path, scratch: Path) -> Iterator[FileDiffere
             yield FileDifference(name=name, what=f"only in the {where}")
         both = [name for name in members[0] if name in members[1]]
         if both != [name for name in members[1] if name in members[0]]:
-            yield FileDifference(name="", what="the files stand in another order")
+            yield FileDifference(name="", what="the files are in another order")
         for name in both:
             yield from _headers(members[0][name], members[1][name])
             pair = read_member(one, name, _LARGEST), read_member(other, name, _LARGEST)

@@ -33,7 +33,7 @@ def unpack_archive(task: Task, word: str, folder: Path | None) -> Path:
 
     Raises:
         SourceError: there is no such file, it holds no PyTorch or no submodules, or the place is taken.
-        ArchiveRefused: it is broken, or holds what may not be unpacked.
+        ArchiveRefused: it is broken, or has members that must not be unpacked.
         TreeBusy: another command works on it.
     """
     archive = Path(word).expanduser().absolute()

@@ -30,10 +30,10 @@ class Note(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
 
     Args:
         url: the repository or the archive.
-        word: what was asked for ("2.9", "main").
+        word: the user's word for the version ("2.9", "main").
         ref: what git calls it ("refs/tags/v2.9.1"); "" for an archive.
         commit: the commit; "" for an archive.
-        full: whether all history and all submodules were asked for.
+        full: whether all history and all submodules were requested.
         moving: the commit that a run moves it to; "" when none does.
     """
 

@@ -26,7 +26,7 @@ def reset_third_party(task: Task, root: Path) -> tuple[tuple[str, ...], Changed]
     """Check out every submodule again, except those with changes of the user's.
 
     Returns:
-        The submodules that were got again (with --dry-run: would be), and those kept with their changes.
+        The submodules that were fetched again (with --dry-run: would be), and those kept with their changes.
 
     Raises:
         UsageError: --third-party was not given.

@@ -92,7 +92,7 @@ def _mirrors(report: SourceReport) -> str:
 
 def _reset(report: SourceReport, dry_run: bool) -> str:
     removed = first_few(report.removed, _SHOWN) or "nothing"
-    text = f"{'would be got again' if dry_run else 'got again'}: {removed}\n"
+    text = f"{'would be fetched again' if dry_run else 'fetched again'}: {removed}\n"
     for path, files in report.kept:
         text += f"kept, because it has changes: {path}: {first_few(files, _SHOWN)}\n"
     if report.kept:

@@ -54,7 +54,7 @@ def refusal(archive: str, what: str, member: str = "") -> ArchiveRefused:
     return ArchiveRefused(
         f"{archive} is not unpacked: {f'its member {member!r} ' if member else 'it '}{what}.",
         next_step="Nothing of it was kept. Compare the file's sha256 with what its publisher says; "
-        "if the file is what was published, tell whoever made it.",
+        "if the file is what was published, report that to the publisher.",
     )
 
 

@@ -71,7 +71,7 @@ def unpack(
         dangling: whether a link may lead to nothing, inside the folder; on Windows it is left out.
 
     Raises:
-        ArchiveRefused: it is broken, or holds what may not be unpacked.
+        ArchiveRefused: it is broken, or has members that must not be unpacked.
         DownloadFailed: the folder cannot be written, or is there already.
     """
     folder = folder.absolute()

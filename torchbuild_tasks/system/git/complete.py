@@ -174,7 +174,7 @@ def _lacks_ref(git: Git, commit: str) -> bool:
 def _fetch_commit(git: Git, module: Module, job: _Job) -> Outcome:
     """Fetch a submodule's commit: from the main checkout, its configured address, or the listed one.
 
-    A server that hands out branches and tags only is asked for all of those.
+    From a server that only serves branches and tags, all of these are fetched.
     """
     if lender := _lender(module, job):
         borrow(git, module.commit, lender, job.access, module.top)

@@ -1,6 +1,6 @@
 """Access the network: mirrors, errors, retries, and stopping.
 
-requests and urllib3 are imported where something is really asked for, so that a build that
+requests and urllib3 are imported at the first request, so that a build that
 downloads nothing does not pay for them.
 """
 
@@ -45,7 +45,7 @@ class Net(msgspec.Struct, frozen=True, kw_only=True):
         answer: seconds in which a connection must be made and the headers of an answer be there.
         least: bytes a second that a body must bring on average over `patience` seconds.
         patience: seconds, see `least`.
-        largest: bytes that a file may have whose row gives no size.
+        largest: the most bytes of a file without a size in its row.
         room: bytes that are left free on the disk.
         attempts: how often one address is tried without getting further.
         back_off: s; the second wait before another attempt is twice that, and each later one doubles.
@@ -204,8 +204,8 @@ class Again(Exception):
 
     Args:
         why: what happened, without secrets.
-        wait: seconds that the server asked for.
-        lied: the answer contradicts itself or what was asked for.
+        wait: seconds in the server's Retry-After.
+        lied: the response contradicts itself or the request.
     """
 
     def __init__(self, why: str, *, wait: float = 0.0, lied: bool = False) -> None:

@@ -241,7 +241,7 @@ class Receiver:
             whole: receive one response from beginning to end, without resuming.
 
         Raises:
-            Again: the part holds what may be resumed.
+            Again: the part can be resumed.
             Refused: this address will not do.
         """
         self._halt.check()
