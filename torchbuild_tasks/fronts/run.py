@@ -11,8 +11,7 @@ import os
 from pathlib import Path
 from typing import Final
 
-from torchbuild_tasks.errors import TorchbuildError, UsageError
-from torchbuild_tasks.features.trust.verb import settle
+from torchbuild_tasks.errors import TorchbuildError, Untrusted, UsageError
 from torchbuild_tasks.fronts.output import (
     complete_commands,
     err,
@@ -27,8 +26,9 @@ from torchbuild_tasks.fronts.reporter import ConsoleReporter
 from torchbuild_tasks.options import BuildRequest
 from torchbuild_tasks.system.signals import interruptible
 from torchbuild_tasks.text.redaction import Redactor
+from torchbuild_tasks.text.words import as_word
 from torchbuild_tasks.values import to_json
-from torchbuild_tasks.verbs import VERBS, Outcome
+from torchbuild_tasks.verbs import LOOKS, VERBS, Outcome
 
 _NOT_YOURS: Final = (
     "Make it yours to write, or name another place; TORCHBUILD_CACHE is where torchbuild keeps what "
@@ -63,6 +63,9 @@ _COLLECTED_EVERY: Final = 50_000
 
 # Whose results advise commands.
 _ADVISING: Final = ("doctor", "plan", "build", "replay", "diagnose", "verify", "debug-config")
+
+# Those that show what is not believed among their findings.
+_SHOWING: Final = ("plan", "doctor", "support", "bootstrap")
 
 
 def run_verb(verb: str, request: BuildRequest) -> int:
@@ -109,6 +112,49 @@ def run_verb(verb: str, request: BuildRequest) -> int:
         refused = UsageError(f"{error.filename}: {error.strerror}.", next_step=fix)
         show_error(refused, as_json=request.json, redactor=report.redactor)
         return refused.exit_code
+
+
+def settle(verb: str, request: BuildRequest, report: ConsoleReporter) -> None:
+    """Before a verb acts, ask at a terminal whether what was found is trusted; --yes does not answer that.
+
+    Raises:
+        Untrusted: there is no terminal, or the answer was no.
+    """
+    if verb == "trust":
+        return
+    from torchbuild_tasks.context import read_trusted_settings, with_templates
+    from torchbuild_tasks.plan.trust import withheld_text
+
+    try:
+        settings = with_templates(read_trusted_settings(request))
+    except UsageError:  # whoever needs the file says it
+        return
+    lines = tuple(f"{place}: {withheld_text(names)}" for place, names in settings.withheld.items())
+    commands = "\n".join(f"torchbuild trust {as_word(place)}" for place in settings.withheld)
+    if not lines:
+        return
+    if looks(verb, request):
+        if verb not in _SHOWING:
+            for line in lines:
+                report.note(f"Ignored, because it is not trusted: {line}")
+        return
+    if not request.json and report.confirm(f"{' '.join(lines)}. Do you trust what these files say?"):
+        from torchbuild_tasks.features.trust.act import trust_all
+
+        trust_all(settings.withheld)
+        return
+    raise Untrusted(
+        "Settings that came with this checkout name programs, servers or remote places. They are not trusted."
+        " Nothing was done.",
+        looked=lines,
+        next_step=f"Read the files. To trust them as they are now:\n{commands}\n"
+        "Or use your own settings, which need no trust: --config FILE",
+    )
+
+
+def looks(verb: str, request: BuildRequest) -> bool:
+    """Say whether this run only looks."""
+    return verb in LOOKS or f"{verb} {request.action}" in LOOKS or request.dry_run
 
 
 def _with_default(verb: str, request: BuildRequest, report: ConsoleReporter) -> BuildRequest:

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
-from torchbuild_tasks.errors import Untrusted, UsageError
 from torchbuild_tasks.options import BuildRequest, flag
-from torchbuild_tasks.text.words import as_word
-from torchbuild_tasks.verbs import LOOKS, Outcome
+from torchbuild_tasks.verbs import Outcome
 
 if TYPE_CHECKING:
     from torchbuild_tasks.build.work import Reporter
@@ -27,10 +25,6 @@ class TrustRequest(BuildRequest):
     )
     list: bool = flag("list what is trusted, and whether it has changed", default=False, in_file=False)
     revoke: bool = flag("no longer trust it", default=False, in_file=False)
-
-
-# Those that show what is not believed among their findings.
-_SHOWING: Final = ("plan", "doctor", "support", "bootstrap")
 
 
 def run(request: TrustRequest, report: Reporter) -> Outcome:
@@ -62,46 +56,3 @@ def _default(request: BuildRequest) -> str:
 
     settings = find_settings(request.config, request.source or ".")
     return str(Path(settings.path)) if settings else request.source or "."
-
-
-def settle(verb: str, request: BuildRequest, report: Reporter) -> None:
-    """Before a verb acts, ask at a terminal whether what was found is trusted; --yes does not answer that.
-
-    Raises:
-        Untrusted: there is no terminal, or the answer was no.
-    """
-    if verb == "trust":
-        return
-    from torchbuild_tasks.context import read_trusted_settings, with_templates
-    from torchbuild_tasks.plan.trust import withheld_text
-
-    try:
-        settings = with_templates(read_trusted_settings(request))
-    except UsageError:  # whoever needs the file says it
-        return
-    lines = tuple(f"{place}: {withheld_text(names)}" for place, names in settings.withheld.items())
-    commands = "\n".join(f"torchbuild trust {as_word(place)}" for place in settings.withheld)
-    if not lines:
-        return
-    if looks(verb, request):
-        if verb not in _SHOWING:
-            for line in lines:
-                report.note(f"Ignored, because it is not trusted: {line}")
-        return
-    if not request.json and report.confirm(f"{' '.join(lines)}. Do you trust what these files say?"):
-        from torchbuild_tasks.features.trust.act import trust_all
-
-        trust_all(settings.withheld)
-        return
-    raise Untrusted(
-        "Settings that came with this checkout name programs, servers or remote places. They are not trusted."
-        " Nothing was done.",
-        looked=lines,
-        next_step=f"Read the files. To trust them as they are now:\n{commands}\n"
-        "Or use your own settings, which need no trust: --config FILE",
-    )
-
-
-def looks(verb: str, request: BuildRequest) -> bool:
-    """Say whether this run only looks."""
-    return verb in LOOKS or f"{verb} {request.action}" in LOOKS or request.dry_run
