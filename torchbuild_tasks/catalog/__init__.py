@@ -261,9 +261,9 @@ def _text(file: str) -> str:
 
 @functools.cache
 def _content(file: str) -> Mapping[str, Any]:
-    import tomllib
+    import tomli  # what others wrote is tomllib's, by `parse_toml`
 
-    return tomllib.loads(_text(file))
+    return tomli.loads(_text(file))
 
 
 def _rows(kind: type[R], file: str, table: str) -> tuple[R, ...]:
