@@ -29,6 +29,7 @@ def test_sources(path: str) -> None:
         *("torch.egg-info/PKG-INFO", "torch/nn/__pycache__/a.cpython-311.pyc", "dist/torch.whl"),
         *("aten/src/ATen/.add.cpp.swp", "aten/add.cpp~", "aten/.#add.cpp", "aten/#add.cpp#", "aten/4913"),
         *("aten/add.cpp___jb_tmp___", ".vscode/settings.json", "aten/e123.TMP", ".goutputstream-AB12"),
+        ".env_set.sh.9326.torchbuild-partial",
     ],
 )
 def test_what_is_none(path: str) -> None:

@@ -25,10 +25,11 @@ FOLDERS: Final = frozenset(
         *(".idea", ".vscode", ".vs", ".cache", ".mypy_cache", ".pytest_cache", ".ruff_cache", ".lintbin"),
     )
 )
-# Vim, Emacs, Kate, GNOME's and JetBrains' editors, Visual Studio, and common names for temporary files.
+# Vim, Emacs, Kate, GNOME's and JetBrains' editors, Visual Studio, common names for temporary files, and ours.
 FILES: Final = (
     *("*.swp", "*.swo", "*.swx", "*~", ".#*", "#*#", "4913", ".*.kate-swp", ".goutputstream-*"),
     *("*___jb_tmp___", "*___jb_old___", "*.tmp", "*.TMP", "*.pyc", "*.log", "env_set.*", ".DS_Store"),
+    ".*.torchbuild-partial",  # system/files.py
 )
 BUILD: Final = "build/"  # how the rows begin that are about the build folder
 
