@@ -9,6 +9,7 @@ import itertools
 import os
 import shutil
 import subprocess
+import sys
 import tempfile
 import tomllib
 from collections.abc import Callable
@@ -16,6 +17,7 @@ from pathlib import Path
 
 from benchmarks.measure import Command, pairs, run, show
 from benchmarks.sample import BASE, TOOL, by_hand, environment
+from benchmarks.startup import OUR_NOXFILE, OUR_TASKS
 from tests.support.sample import Era, materialise, run_git
 
 SOURCES = (
@@ -34,6 +36,7 @@ def main(runs: int = 5) -> None:
             subprocess.run(argv, cwd=tree, check=True, capture_output=True)
             python = next(tree.glob(".torchbuild/venv-*/bin/python"))
             _measure(f"sample, {era}", tree, Command(argv=argv, cwd=tree), by_hand(era, python), runs)
+            _fronts(f"sample, {era}", tree, argv[len(TOOL) + 1 :], runs)
         with tempfile.TemporaryDirectory() as scratch:
             _overlay(era, materialise(Path(scratch) / "minitorch", era=era, git=True), min(runs, 3))
     if settings := os.environ.get("TORCHBUILD_BENCH_SETTINGS"):
@@ -57,6 +60,18 @@ def _measure(what: str, tree: Path, tool: Command, by_hand: tuple[str, ...], run
     _edited("one .cpp", sources[:1], what, tree, tool, by_hand, env, runs)
     if len(sources) > 1:
         _edited("two .cpp", sources[:2], what, tree, tool, by_hand, env, runs)
+
+
+def _fronts(what: str, tree: Path, words: tuple[str, ...], runs: int) -> None:
+    """Measure what each runner adds to the same build with nothing to do."""
+    (tree.parent / "tasks.py").write_text(OUR_TASKS, "utf-8")
+    (tree.parent / "noxfile.py").write_text(OUR_NOXFILE, "utf-8")
+    tool = Command(argv=(*TOOL, "build", *words), cwd=tree.parent)
+    for runner, before in (("invoke", ("build",)), ("nox", ("-s", "build", "--"))):
+        front = Command(argv=(sys.executable, "-m", runner, *before, *words), cwd=tree.parent)
+        costs = pairs(front, tool, runs)
+        title = f"no-op, {what}, CPU of {runner} over torchbuild"
+        show(title, front, tool, [a.cpu - b.cpu for a, b in costs], "", "s")
 
 
 def _overlay(era: Era, tree: Path, runs: int) -> None:
