@@ -6,6 +6,9 @@
 do what the plan says. A stage takes the build as it stands (build/work.py) and returns it as it then is; none
 decides anything. One that fails raises, and the manifest is written either way: planning again is how a build
 resumes. Nothing here prints: a verb returns a value, and the reporter is told what goes on meanwhile.
+
+Before it: fronts/parsing.py makes the request of the flags; fronts/run.py calls the verb, and the verb
+(fronts/build_verbs.py) `build`. The compile: build/compile.py, by the route of build/install/inner_loop.py.
 """
 
 from __future__ import annotations
@@ -77,8 +80,9 @@ STAGES: Final = (
     Stage("source the env file", "build.prepare:source_env_file"),
     Stage(
         "start the compiler cache",
-        "build.compiler_cache:start_cache",
-        lambda work: work.plan.way.name != "install",  # else Ninja may find nothing to do
+        "build.compiler_cache:begin_cache",
+        # Where Ninja may find nothing to do, it is started once something is (build/compile.py).
+        lambda work: work.plan.way.name != "install",
     ),
     Stage("try the compilers", "build.preflight:preflight", lambda work: work.plan.preflight),
     Stage("check what is there", "build.prepare:make_fresh"),

@@ -17,11 +17,6 @@ if TYPE_CHECKING:
     from torchbuild_tasks.model import CachePlan
 
 
-def start_cache(work: Work) -> Work:
-    """Start it, unless Ninja may find nothing to do: then a server is not worth its start."""
-    return work if work.plan.way.name == "install" else begin_cache(work)
-
-
 def begin_cache(work: Work) -> Work:
     """Have the cache of the plan work from here on, until `stop_cache` or the end of the run."""
     if work.plan.cache is None:
