@@ -7,6 +7,9 @@ stages below carry it out. A stage takes the present state of the build (build/w
 next; none decides anything. A stage that fails raises, and the manifest is written in any case: a build is
 resumed by planning again. Nothing here prints: a verb returns a value, and stages report progress to the
 reporter.
+
+Before it: fronts/parsing.py makes the request of the flags; fronts/run.py calls the verb, and the verb
+(fronts/build_verbs.py) `build`. The compile: build/compile.py, by the route of build/install/inner_loop.py.
 """
 
 from __future__ import annotations
@@ -78,8 +81,9 @@ STAGES: Final = (
     Stage("source the env file", "build.prepare:source_env_file"),
     Stage(
         "start the compiler cache",
-        "build.compiler_cache:start_cache",
-        lambda work: work.plan.way.name != "install",  # else Ninja may find nothing to do
+        "build.compiler_cache:begin_cache",
+        # Where Ninja may find nothing to do, it is started once something is (build/compile.py).
+        lambda work: work.plan.way.name != "install",
     ),
     Stage("try the compilers", "build.preflight:preflight", lambda work: work.plan.preflight),
     Stage("check the build tree", "build.prepare:refresh_tree"),

@@ -47,7 +47,7 @@ def build_torch(work: Work) -> Work:
         text = "Up to date: Ninja finds nothing to compile or link, and all is in place."
         work.report.note(text, alone=True)
         return replace(work, up_to_date=True)
-    if work.plan.way.name == "install":  # else `start_cache` has started it
+    if work.plan.way.name == "install":  # else the stage before has started it
         work = begin_cache(work)
         route = confirm_route(work, route)
     work.ledger.open()

@@ -17,11 +17,6 @@ if TYPE_CHECKING:
     from torchbuild_tasks.model import CachePlan
 
 
-def start_cache(work: Work) -> Work:
-    """Start the planned cache, unless Ninja may find nothing to do: a server would be started in vain."""
-    return work if work.plan.way.name == "install" else begin_cache(work)
-
-
 def begin_cache(work: Work) -> Work:
     """Start the planned cache; it runs until `stop_cache` or the end of the run."""
     if work.plan.cache is None:
