@@ -22,7 +22,7 @@ WANTED = (
     *("pyyaml", "typing_extensions", "filelock", "sympy", "networkx", "jinja2", "fsspec", "requests", "six"),
 )
 
-IMPORTED = "pip._internal.commands.install, setuptools, numpy, scikit_build_core.build"
+IMPORTED = "setuptools, numpy, scikit_build_core.build, pip._internal.commands.install"
 
 
 @pytest.fixture(scope="session")
