@@ -8,7 +8,7 @@ import re
 import signal
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from types import ModuleType
 
@@ -93,27 +93,37 @@ def through_nox(verb: str, words: list[str]) -> int:
 # ---------------------------------------------------------------- the same words
 
 
-def each_flag() -> Iterator[object]:
-    """Every flag with one of the verbs that have it, not always the same; with --slow, with each of them.
-
-    A verb has all its flags at once below.
-    """
+def names_in_turn() -> dict[str, list[str]]:
+    """Every flag with one of the verbs that have it, not always the same; a verb has all at once below."""
+    turns: dict[str, list[str]] = {}
     for number, name in enumerate(dict.fromkeys(name for _, name in EVERY)):
         verbs = [verb for verb, other in EVERY if other == name]
-        for verb in verbs:
-            marks = () if verb == verbs[number % len(verbs)] else pytest.mark.slow
-            yield pytest.param(verb, name, marks=marks)
+        turns.setdefault(verbs[number % len(verbs)], []).append(name)
+    return turns
+
+
+def same_everywhere(verb: str, names: Iterable[str], inv: Run, torchbuild: Run, ran: Ran) -> None:
+    for name in names:
+        ran.clear()
+        values = {**actions(verb), name: example(name, verb)}
+        words = [word for field, value in values.items() for word in spelled(field, value, verb)]
+        codes = [inv([verb, *words]), torchbuild([verb, *words]), through_nox(verb, words)]
+        assert (name, codes) == (name, [0, 0, 0])
+        assert ran == [(verb, request_of(verb, **values))] * 3, name
 
 
 @pytest.mark.one_system  # under Windows all flags of a verb at once, below
-@pytest.mark.parametrize(("verb", "name"), list(each_flag()), ids=lambda value: value)
+@pytest.mark.parametrize(("verb", "names"), names_in_turn().items(), ids=list(names_in_turn()))
 def test_each_flag_means_the_same_everywhere(
-    verb: str, name: str, inv: Run, torchbuild: Run, ran: Ran
+    verb: str, names: list[str], inv: Run, torchbuild: Run, ran: Ran
 ) -> None:
-    values = {**actions(verb), name: example(name, verb)}
-    words = [word for field, value in values.items() for word in spelled(field, value, verb)]
-    assert [inv([verb, *words]), torchbuild([verb, *words]), through_nox(verb, words)] == [0, 0, 0]
-    assert ran == [(verb, request_of(verb, **values))] * 3
+    same_everywhere(verb, names, inv, torchbuild, ran)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("verb", VERBS)
+def test_each_flag_with_every_verb_that_has_it(verb: str, inv: Run, torchbuild: Run, ran: Ran) -> None:
+    same_everywhere(verb, [field.name for field in flags(verb)], inv, torchbuild, ran)
 
 
 @pytest.mark.parametrize("verb", VERBS)

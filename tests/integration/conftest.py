@@ -15,39 +15,34 @@ from filelock import FileLock
 from tests.support import visual_studio
 from tests.support.caches import install_cache
 from tests.support.capabilities import skip_without
-from tests.support.driver import copy_venv, make_venv, torchbuild
-from tests.support.sample import materialise
+from tests.support.driver import copy_venv, environment, make_venv
 
 WANTED = (
     *("scikit-build-core>=1.0", "build", "setuptools>=70.1,<80", "wheel", "numpy", "cmake<4", "ninja"),
     *("pyyaml", "typing_extensions", "filelock", "sympy", "networkx", "jinja2", "fsspec", "requests", "six"),
 )
 
+IMPORTED = ("pip._internal.commands.install", "setuptools, numpy, scikit_build_core.build")  # one each
+
 
 @pytest.fixture(scope="session")
-def target(tmp_path_factory: pytest.TempPathFactory, shared_ccache: Path) -> Path:
+def target(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The Python that gets torch: a venv of the user's, complete for both eras.
 
-    Of several workers one makes it, and builds once with it: what it compiles then, byte code and objects,
-    each of them would compile for itself. The others wait for that, and copy it.
+    Of several workers one makes it, with the byte code of what each build imports, and each has a copy.
     """
     folder = tmp_path_factory.mktemp("target") / "venv"
     if "PYTEST_XDIST_WORKER" not in os.environ or sys.platform == "win32":
         return make_venv(folder, *WANTED)
-    model = shared_ccache.parent / "target-model"
-    with FileLock(shared_ccache.parent / "target-model.lock"):
-        if not model.exists():
-            build_once(make_venv(model, *WANTED), tmp_path_factory.mktemp("once"))
+    model = tmp_path_factory.getbasetemp().parent / "target-model"
+    whole = Path(f"{model}.whole")
+    with FileLock(f"{model}.lock"):
+        if not whole.exists():
+            python = make_venv(model, *WANTED)
+            for names in IMPORTED:
+                subprocess.run([str(python), "-c", f"import {names}"], check=True, env=environment())
+            whole.touch()
     return copy_venv(model, folder)
-
-
-def build_once(python: Path, folder: Path) -> None:
-    """Build the sample and uninstall its torch; how that goes, the tests say."""
-    tree = materialise(folder / "minitorch")
-    environ = {"HOME": str(folder), "TORCHBUILD_STATE": str(folder / "state")}
-    torchbuild("build", "--source", tree, "--python", python, "--yes", environ=environ)
-    argv = [str(python), "-m", "pip", "uninstall", "-q", "-y", "torch"]
-    subprocess.run(argv, check=False, capture_output=True)
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -80,8 +75,8 @@ def able(tmp_path: Path) -> dict[str, str]:
 
 
 @pytest.fixture(scope="session", autouse=True)
-def shared_ccache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """One ccache for all builds of a run, since most of them compile the same files; its folder.
+def shared_ccache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """One ccache for all builds of a run, since most of them compile the same files.
 
     A machine without ccache gets PyPI's, for builds alone: what is tested of ccache itself is skipped there.
     """
@@ -93,7 +88,7 @@ def shared_ccache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
         missing = sys.platform == "linux" and not shutil.which("ccache")
         if missing and (program := install_cache("ccache", tmp_path_factory.mktemp("ccache"))):
             patch.setenv("PATH", str(Path(program).parent), prepend=os.pathsep)
-        yield folder / "ccache"
+        yield
 
 
 @pytest.fixture(scope="session")

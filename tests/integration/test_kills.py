@@ -81,6 +81,7 @@ class World:
         self.deck: list[tuple[str, ...]] = []
         self.longest = {verb: FIRST_GUESS.get(verb[0], LIGHT_GUESS) for verb in verbs}
         self.mine: dict[Path, str] = {}
+        self.killed = False
         self.kills: Counter[str] = Counter()
         self.places = {"TREE": str(tree), "OUT": str(tree.parent / "out"), "GOT": str(tree.parent / "got")}
 
@@ -101,12 +102,13 @@ class World:
 
     @property
     def environ(self) -> dict[str, str]:
-        """Return the store, a state and a cache of our own, as variables."""
-        cache = {"CCACHE_DISABLE": "1", "CCACHE_DIR": str(self.store / "ccache")}
+        """Return the store, a state and a cache of our own, as variables; kills meet real compiles."""
+        cache = {"CCACHE_DISABLE": "1", "CCACHE_DIR": str(self.store / "ccache")} if self.killed else {}
         return {"TORCHBUILD_CACHE": str(self.store), "TORCHBUILD_STATE": str(self.store / "state"), **cache}
 
     def kill_one(self) -> tuple[str, ...]:
         """Start a verb, and kill it within the time that it takes; return what has to go on then."""
+        self.killed = True
         if not self.deck:  # every verb once before any comes again
             self.deck = self.chance.sample(list(self.verbs), len(self.verbs))
         verb = self.deck.pop()
