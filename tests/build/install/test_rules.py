@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from torchbuild_tasks.build.install.rules import Rule, read_manifest, read_rules
+from torchbuild_tasks.build.install.rules import Rule, read_manifest, read_rules, rules_of
 
 TOP = """\
 if(CMAKE_INSTALL_COMPONENT STREQUAL "Unspecified" OR NOT CMAKE_INSTALL_COMPONENT)
@@ -47,6 +47,20 @@ def test_the_rules_of_all_scripts(scripts: Path) -> None:
         Rule(f"{prefix}/include/c10", ("/s/c10/.", "/b/c10/"), (r"/[^/]*\.h$",), ("/CMakeFiles$",)),
         Rule("/abs", ("/s/x.py",)),
     ]
+
+
+def test_the_rules_of_one_library_are_run_alone(tmp_path: Path) -> None:
+    block = """if(CMAKE_INSTALL_COMPONENT STREQUAL "Unspecified" OR NOT CMAKE_INSTALL_COMPONENT)
+  file(INSTALL DESTINATION "${CMAKE_INSTALL_PREFIX}/lib" TYPE SHARED_LIBRARY FILES "/b/lib/libNAME.so")
+  if(EXISTS "$ENV{DESTDIR}${CMAKE_INSTALL_PREFIX}/lib/libNAME.so")
+    file(RPATH_CHANGE FILE "$ENV{DESTDIR}${CMAKE_INSTALL_PREFIX}/lib/libNAME.so" NEW_RPATH "$ORIGIN")
+  endif()
+endif()
+"""
+    blocks = [block.replace("NAME", name) for name in ("torch_cpu", "torch", "torch_cuda")]
+    (tmp_path / "cmake_install.cmake").write_text("set(X 1)\n" + "\n".join(blocks), "utf-8")
+    assert rules_of(tmp_path, ["/b/lib/libtorch.so"]) == blocks[1]
+    assert rules_of(tmp_path, ["/b/lib/libother.so"]) == "\n"
 
 
 def test_a_script_that_is_missing_is_no_empty_one(scripts: Path) -> None:
