@@ -31,12 +31,30 @@ _PLACES: Final = {
     "place": re.compile(r"^(?:[A-Za-z]:)?[\w.~+-]*/[^\s:]*$"),
     "socket": re.compile(r"docker(?:d|\.sock)"),
 }
+# Where a script of CMake stops by itself, and the frames of a traceback.
+_BY_SCRIPT: Final = re.compile(r"CMake Error at (\S{1,200}:\d+) \(message\)")
+_FRAME: Final = re.compile(r'File "([^"\n]{1,300})", line (\d+)')
+_NOT_ITS: Final = re.compile(
+    r"^<|[/\\](?:subprocess|runpy|importlib|concurrent|threading|build_meta|setuptools|pip)\b"
+)
+# What else in the lines of an error tells which fix holds.
+_SAID: Final = {
+    "fresh": re.compile(r"/nix/store/|/conda-bld/|/portage/|/rpmbuild/"),
+    "itself file": re.compile(
+        r"(?<=Error: )\S{1,300}[/\\]torch[/\\](?:_C\b[^:\s]{0,60}|lib[/\\][^:\s]{1,80})"
+        r"(?=: undefined)"
+    ),
+    "not close": re.compile(r"not (?:close|equal)!|Mismatched elements|(?:absolute|relative) difference"),
+    "own assert": re.compile(r"AssertionError|\bassert "),
+}
 _PLAIN_NAMES: Final = 13  # from this CUDA on most of its wheels have no number in their names
 _NUMBER: Final = re.compile(r"\.so\.(1[1-9])\b")
 _OF_TORCH: Final = ("torch", "ATen/", "c10/", "caffe2/", "functorch")
 _FROM_SUBMODULE: Final = ("missing-header", "missing-source", "missing-package")
-
-
+_BELOW: Final = (
+    "It puts them into a folder {0}, which no compiler searches by itself: name that, too"
+    " (-I/usr/include/{0}, include_dirs, CPATH; in conda $CONDA_PREFIX/include/{0})"
+)
 # A source line as GCC and clang show it below their message, with a header in quotes or in brackets.
 _SHOWN: Final = re.compile(r"#\s*include\s*(?:\"(?P<own>[^\"]{1,200})\"|<[^>]{1,200}>)")
 _LINKS: Final = re.compile(
@@ -59,7 +77,8 @@ NOTHING: Final[Mapping[str, str]] = dict.fromkeys(
             "gone",
             "take",
         ),
-        *("torch series", "torch python", "torch build"),
+        *("torch series", "torch python", "torch build", "recipe", "renamed"),
+        *("fresh", "itself file", "not close", "own assert", "frame", "script"),
         *("numpy", "gcc", "header since", "its cuda", "its wheel"),
     ),
     "",
@@ -102,6 +121,14 @@ def names(kind: Kind, machine: Machine) -> Mapping[str, str]:
         **_since(kind, machine),
         **_versions(machine),
         **_wheels(machine),
+        **{
+            name: found[0] if (found := form.search(machine.audience.said)) else ""
+            for name, form in _SAID.items()
+        },
+        "frame": _frame(machine.audience.said),
+        "script": found[1] if (found := _BY_SCRIPT.search(kind.line.text)) else "",
+        "recipe": machine.recipe,
+        "renamed": machine.renamed(subject),
         "header since": next(
             (row.version for row in machine.catalog.stands_for if row.text == f"<{subject}>"), ""
         ),
@@ -111,6 +138,12 @@ def names(kind: Kind, machine: Machine) -> Mapping[str, str]:
         "?file": f" ({kind.groups['file']})" if kind.groups.get("file") else "",
         "?what": f" ({kind.groups['what']})" if kind.groups.get("what") else "",
     }
+
+
+def _frame(said: str) -> str:
+    """Return the last place of a traceback that is in no library of Python or its tools."""
+    frames = [match for match in _FRAME.finditer(said) if not _NOT_ITS.search(match[1])]
+    return f"{frames[-1][1]}, line {frames[-1][2]}" if frames else ""
 
 
 def _own(kind: Kind, row: ComponentRow | None, machine: Machine) -> str:
@@ -251,9 +284,9 @@ def _brings(kind: Kind, row: ComponentRow, machine: Machine) -> str:
     if _is_submodule(kind, row, machine):
         said.append(_submodule(row.submodule, machine))
     if install := machine.brings(row):
-        said.append(
-            f"{install[:1].upper()}{install[1:]}" if install.startswith("install") else f"Run: {install}"
-        )
+        said.append(f"Run: {install}")
+        if row.include and kind.row.look == "header":
+            said.append(_BELOW.format(row.include))
     elif row.pip and kind.row.id in ("missing-module", "missing-tool", "missing-header"):
         said.append(f"Run: {machine.value('python')} -m pip install {row.pip}")
     if (fix := machine.fix_of(row)) and (machine.builds_torch or not said):

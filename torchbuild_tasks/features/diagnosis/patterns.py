@@ -166,6 +166,11 @@ _MARKER: Final = _any(
     r"^##\[error\]",
     r"^(?:Error|ERROR): Process completed with exit code [1-9]",
     r"returned a non-zero code: [1-9]",
+    # The last words of CI services: gitlab-runner, Jenkins, Buildkite, Azure, Travis.
+    r"ERROR: Job failed(?:: exit (?:code|status)| \(system)|^Finished: FAILURE",
+    r"^ERROR: script returned exit code [1-9]|Error: The command exited with status [1-9]",
+    r"(?:Bash|PowerShell|Cmd\.exe) exited with code '?[1-9]|^Exited with code exit status [1-9]",
+    r"^The command \".{1,300}\" (?:exited with|failed and exited with) [1-9]",
     r"^FAILED: Build did NOT complete",
     r"^(?:The following tests FAILED|Errors while running CTest)",
     r"^!{4,} .{1,200} !{4,}$",  # pytest was interrupted
@@ -181,6 +186,7 @@ _ON: Final = _any(
     r"running \w+$|building '|copying |creating ",
     r"Collecting (?!environment information)|Requirement already |Installing collected |Preparing metadata",
     r"Get:\d+ |Setting up |Unpacking |Submodule path '|#\d+ DONE \d",
+    r"(?:Installed|Prepared|Audited|Uninstalled|Resolved) \d+ packages? in |[+~-] [\w.-]{1,80}==\d",  # uv
     r"Already up to date\.|HEAD is now at |Switched to (?:a new )?branch ",
 )
 # Said only when all went well: `make -k` reaches [100%] all the same, and whoever calls install after it.
@@ -290,6 +296,7 @@ _AGAIN_SIGNS: Final = (
 _ENDS: Final = _any(
     r"Built target|Build files have been written|^-- (?:Generating done|Install|Up-to-date)|100%|^\[\+\] /",
     r"^\W*(?i:ok|okay|all good)\W*$|^\S*make(?:\[\d+\])?: (?:'.{1,200}' is up to date|Nothing to be done)",
+    r"^Submodule path '.{1,300}': (?:checked out|merged|rebased)|^[+~-] [\w.-]{1,80}==\d",
     r"^\d+ upgraded, \d+ newly installed, \d+ to remove|\b(?:saved|written|been installed)\b|\bbuilt$",
     r"(?i:\b(?:finished|completed|succe(?:ss|eded)\w*|done|passed)\b)",
 )

@@ -1,0 +1,82 @@
+"""Rows of what the diagnosis knows: kinds of errors, parts of a build, names that came and went."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Literal
+
+import msgspec
+
+
+class KindRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A kind of errors. The columns are explained in data/kinds.toml."""
+
+    id: str
+    cause: tuple[str, ...]
+    fix: tuple[str, ...] = ()
+    command: tuple[str, ...] = ()
+    level: Literal["cause", "general", "consequence"] = "cause"
+    look: Literal["", "header", "library", "symbol", "module", "package", "tool", "path"] = ""
+
+
+class ShapeRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """How a program words a kind of errors."""
+
+    kind: str
+    program: str
+    patterns: tuple[str, ...]
+
+
+class MessageRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A message of a program, as a template of printf, and what it is in other languages."""
+
+    program: str
+    english: str
+    said: tuple[str, ...]
+
+
+class ComponentRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A part that builds take, and what brings it. The columns are explained in data/components.toml."""
+
+    name: str
+    headers: tuple[str, ...] = ()
+    libs: tuple[str, ...] = ()
+    symbols: tuple[str, ...] = ()
+    modules: tuple[str, ...] = ()
+    packages: tuple[str, ...] = ()
+    tools: tuple[str, ...] = ()
+    submodule: str = ""
+    pip: str = ""
+    names: Mapping[str, str] = msgspec.field(default_factory=dict)
+    link: str = ""
+    wheel: str = ""
+    include: str = ""
+    like: str = ""
+    systems: tuple[str, ...] = ()
+    fix: tuple[str, ...] = ()
+
+
+class GoneRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Names of a Python package that came or went with a release; data/gone.toml has the columns."""
+
+    part: str
+    names: tuple[str, ...]
+    has: str
+    take: str
+    source: str
+
+
+class StandsForRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Which version of what (`numpy`, `gcc`) a name of an interface came with."""
+
+    text: str
+    name: str
+    version: str
+
+
+class TorchNameRow(msgspec.Struct, frozen=True):
+    """A module, name or header of torch, the first and the last series that has it ("" for no such limit)."""
+
+    name: str
+    first: str
+    last: str
