@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from torchbuild_tasks.catalog import ComponentRow
-from torchbuild_tasks.features.diagnosis.components import bare_name, readable
+from torchbuild_tasks.features.diagnosis.components import bare_name, owner, readable
 from torchbuild_tasks.features.diagnosis.kinds import Kind
 from torchbuild_tasks.features.diagnosis.machine import Machine
 from torchbuild_tasks.model import Diagnosis
@@ -31,6 +31,14 @@ _PLACES: Final = {
     "place": re.compile(r"^(?:[A-Za-z]:)?[\w.~+-]*/[^\s:]*$"),
     "socket": re.compile(r"docker(?:d|\.sock)"),
 }
+# Which of torch's own libraries has a symbol; the first that fits counts.
+_TORCH_LIBRARIES: Final = (
+    (re.compile(r"c10::cuda\b"), "-lc10_cuda"),
+    (re.compile(r"THC?P|torch::(?:PyWarningHandler|python::|utils::)"), "-ltorch_python"),
+    (re.compile(r"at::cuda\b|c10d::ProcessGroupNCCL"), "-ltorch_cuda"),
+    (re.compile(r"c10::"), "-lc10"),
+    (re.compile(r"at::|torch::|c10d::"), "-ltorch_cpu"),
+)
 # Where a script of CMake stops by itself, and the frames of a traceback.
 _BY_SCRIPT: Final = re.compile(r"CMake Error at (\S{1,200}:\d+) \(message\)")
 _FRAME: Final = re.compile(r'File "([^"\n]{1,300})", line (\d+)')
@@ -57,8 +65,9 @@ _BELOW: Final = (
 )
 # A source line as GCC and clang show it below their message, with a header in quotes or in brackets.
 _SHOWN: Final = re.compile(r"#\s*include\s*(?:\"(?P<own>[^\"]{1,200})\"|<[^>]{1,200}>)")
+# A command that links: it names objects and what they become.
 _LINKS: Final = re.compile(
-    r"(?:^|\s)(?:-shared|-o \S{1,200}(?:\.so\b|\.exe|\s)|/OUT:|/DLL)|collect2|\bld\b", re.MULTILINE
+    r"^(?!.*\s-c\s)(?=.*(?:\s-shared\b|\s-o \S|/(?:OUT|out):|/DLL\b))(?=.*\.(?:o|obj|a|lib)\b)", re.MULTILINE
 )
 
 
@@ -100,7 +109,7 @@ def names(kind: Kind, machine: Machine) -> Mapping[str, str]:
         **{name: value for name, value in kind.groups.items() if name != "subject"},
         "subject": subject,
         "program": kind.program,
-        "component": row.name if row else "",
+        "component": row.name if row and row.name.lower() != subject.lower() else "",
         "brings": _brings(kind, row, machine) if row else "",
         "installs": _installs(row, machine) if row and not subject.endswith(".dylib") else "",
         "its cuda": (major := _its_cuda(row, subject)),
@@ -117,7 +126,7 @@ def names(kind: Kind, machine: Machine) -> Mapping[str, str]:
         **{name: subject if form.search(subject) else "" for name, form in _PLACES.items()},
         "own source": own,
         "finds": "" if row or own or _ABSOLUTE.match(subject) else _finds(kind, machine),
-        **_linking(row, machine),
+        **_linking(kind, row, machine),
         **_since(kind, machine),
         **_versions(machine),
         **_wheels(machine),
@@ -173,18 +182,25 @@ def _finds(kind: Kind, machine: Machine) -> str:
     return machine.finds(kind.row.look, bare_name(kind.row.look, kind.subject.replace("\\", "/")))
 
 
-def _linking(row: ComponentRow | None, machine: Machine) -> Mapping[str, str]:
+def _linking(kind: Kind, row: ComponentRow | None, machine: Machine) -> Mapping[str, str]:
     """Return the library that defines a symbol, and whether the command that failed names it."""
-    if row is None or not row.link:
+    link = row.link if row else ""
+    if row and row.name == "torch" and kind.row.look == "symbol" and not machine.builds_torch:
+        name = owner(kind.subject)
+        link = next((library for form, library in _TORCH_LIBRARIES if form.match(name)), "")
+    if not link:
         return dict.fromkeys(("link", "linked", "unlinked"), "")
-    link = row.link if machine.audience.system != "windows" else re.sub(r"-l(\S+)", r"\1.lib", row.link)
-    names = [each.removeprefix("-l") for each in row.link.split() if each.startswith("-l")]
+    names = [each.removeprefix("-l") for each in link.split() if each.startswith("-l")]
     said = machine.audience.said
     linked = any(
         re.search(rf"(?:-l|[/\\](?:lib)?){re.escape(each)}(?:\.(?:so|a|lib|dylib)|\s)", said)
         for each in names
     )
     unlinked = bool(names) and not linked and _LINKS.search(said) is not None
+    if row and row.name == "torch" and not (linked or unlinked):  # its own row tells more than a guess
+        link = ""
+    if machine.audience.system == "windows":
+        link = re.sub(r"-l(\S+)", r"\1.lib", link)
     return {"link": link, "linked": link if linked else "", "unlinked": link if unlinked else ""}
 
 
@@ -259,6 +275,7 @@ def answer(kind: Kind, machine: Machine) -> Diagnosis:
 
 def _subject(kind: Kind) -> str:
     subject = readable(kind.subject) if kind.row.look == "symbol" else kind.subject
+    subject = subject.partition(" Call Stack (most recent")[0]
     return subject if len(subject) <= _WIDTH else f"{subject[:_WIDTH]} ..."
 
 

@@ -166,11 +166,9 @@ _MARKER: Final = _any(
     r"^##\[error\]",
     r"^(?:Error|ERROR): Process completed with exit code [1-9]",
     r"returned a non-zero code: [1-9]",
-    # The last words of CI services: gitlab-runner, Jenkins, Buildkite, Azure, Travis.
-    r"ERROR: Job failed(?:: exit (?:code|status)| \(system)|^Finished: FAILURE",
-    r"^ERROR: script returned exit code [1-9]|Error: The command exited with status [1-9]",
-    r"(?:Bash|PowerShell|Cmd\.exe) exited with code '?[1-9]|^Exited with code exit status [1-9]",
-    r"^The command \".{1,300}\" (?:exited with|failed and exited with) [1-9]",
+    r"ERROR: Job failed(?:: exit (?:code|status)| \(system)|^Finished: FAILURE",  # CI services
+    r"^ERROR: script returned exit code [1-9]|(?:Bash|PowerShell|Cmd\.exe) exited with code '?[1-9]",
+    r"(?:Error: The command|^The command \".{1,300}\") exited with (?:status )?[1-9]",
     r"^FAILED: Build did NOT complete",
     r"^(?:The following tests FAILED|Errors while running CTest)",
     r"^!{4,} .{1,200} !{4,}$",  # pytest was interrupted
@@ -354,7 +352,7 @@ _SOFT: Final = re.compile(
     r"^(?:Could not|Cannot|Can't|Couldn't|Unable to|Failure|Aborted|Terminated|Killed)\b"
     r"|\b(?i:exceed(?:ed|s)|timed out|killed|cancell?ed|aborted|evicted|preempted|rejected|refused"
     r"|oom[-_ ]?kill\w*|(?:is|was|been|being) terminated|out of (?:memory|space)|unreachable|corrupt(?:ed)?"
-    r"|please install|(?:must|needs? to) be installed|being installed"
+    r"|please install|(?:must|needs? to) be installed|being installed|not found in the pkg-config search path"
     r"|mismatch|unsatisfiable|SIG(?:TERM|KILL|SEGV|ABRT|BUS)"
     r"|access (?:fault|violation)|crashed|unbound variable|exhausted|interrupted|over its \w{1,20} quota)\b"
     r"|\b(?:exit(?:ed)? (?:code|status|with)|returned|status) (?!0\b)\d{1,3}\b.{0,20}$"
