@@ -50,7 +50,7 @@ class KindRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
 
 
 class ShapeRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A program's message for a kind of errors."""
+    """How a program words a kind of errors."""
 
     kind: str
     program: str
@@ -58,7 +58,7 @@ class ShapeRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
 
 
 class MessageRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A message of a program, as a template of printf, and its translations."""
+    """A message of a program, as a template of printf, and what it is in other languages."""
 
     program: str
     english: str
@@ -66,7 +66,7 @@ class MessageRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
 
 
 class ComponentRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A dependency of builds, and its packages. The columns are explained in data/components.toml."""
+    """A part that builds take, and what brings it. The columns are explained in data/components.toml."""
 
     name: str
     headers: tuple[str, ...] = ()
@@ -80,6 +80,7 @@ class ComponentRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     names: Mapping[str, str] = msgspec.field(default_factory=dict)
     link: str = ""
     wheel: str = ""
+    include: str = ""
     like: str = ""
     systems: tuple[str, ...] = ()
     fix: tuple[str, ...] = ()

@@ -40,8 +40,7 @@ GFLAGS = MISSING.format("gflags/x.h", "<gflags/x.h>")
         ("gcc -L/usr/lib64/x -c a\n" + GFLAGS, "sudo dnf install gflags-devel"),
         ("clang -arch-apple-darwin\n" + GFLAGS, "brew install gflags"),
         # A library is added where the link names none, and looked at where it does.
-        ("ld: a.o: undefined reference to `cublasCreate_v2'", "This link names no -lcublas"),
-        ("c++ -o a a.o -lnuma\n/usr/bin/ld: a.o: undefined reference to `numa_free'", "This link names no"),
+        ("ld: a.o: undefined reference to `cublasCreate_v2'", "-lcublas -lcublasLt has it: look whether"),
         # What releases have it.
         ("ModuleNotFoundError: No module named 'imp'", "Take a Python up to 3.11"),
         ("AttributeError: module 'numpy' has no attribute 'float'.", "'numpy<1.24'"),
@@ -56,12 +55,103 @@ def test_a_fix_is_told_with_what_it_rests_on(log: str, said: str) -> None:
     assert said in elsewhere(log).fix
 
 
-def test_a_link_that_names_the_library_is_not_told_to_name_it() -> None:
+@pytest.mark.parametrize(
+    ("log", "kind", "said"),
+    [
+        (
+            "a.h:2:7: error: 'vld1q_f32_x4' was not declared in this scope",
+            "missing-intrinsic",
+            "newer compiler",
+        ),
+        ("a.pyx:1:8: 'scipy/linalg/x.pxd' not found", "missing-module", "install scipy"),
+        ("GNUmakefile:3: *** missing separator.  Stop.", "makefile-syntax", "tab"),
+        ("KeyError: 'MAX_JOBS_FOR'", "unset-variable", "export MAX_JOBS_FOR"),
+        ("CMake Error at a.cmake:5 (message):\n  X requires AVX2 ISA support.", "processor-feature", "lscpu"),
+        (
+            'CMake Error at a:1 (find_package):\n  it set FOO_FOUND to FALSE so package "FOO" is considered'
+            " to be NOT\n  FOUND.  Reason given by package:\n\n  no bar\n",
+            *("package-refused", "FOO_DIR"),
+        ),
+        ('meson.build:2:9: ERROR: Dependency "no-such" not found', "missing-package", "PKG_CONFIG_PATH"),
+        ("E: Unable to locate package libopenblas-devel", "system-package-not-found", "libopenblas-dev"),
+        ("/usr/bin/ld: error: c10/libc10.so: file too short", "bad-object", "Delete it"),
+        ("a.s:9: 错误： no such instruction: `{vex} vpdpbusd %ymm2'", "old-assembler", "binutils"),
+        (
+            "CMake Error at x.cmake:5 (message):\n  Not today.",
+            "cmake-error",
+            "x.cmake:5 stops there by itself",
+        ),
+    ],
+)
+def test_the_class_of_an_error_has_its_own_fix(log: str, kind: str, said: str) -> None:
+    assert read(log).kind == kind
+    assert said in elsewhere(log).fix
+
+
+@pytest.mark.parametrize(
+    ("log", "row"),
+    [
+        ("cc1plus: out of memory allocating 131072 bytes after a total of 2912256 bytes", "address-space"),
+        ("cc1plus: out of memory allocating 131072 bytes after a total of 3912256000 bytes", "oom-killed"),
+        ("SyntaxError: Missing parentheses in call to 'print'. Did you mean print(...)?", "python2-code"),
+        ("g++: error: option: No such file or directory", "message-as-words"),
+    ],
+)
+def test_the_row_that_knows_more_comes_first(log: str, row: str) -> None:
+    assert read(log).diagnoses[0].id == row
+
+
+@pytest.mark.parametrize(
+    "end",
+    [
+        "ERROR: Job failed: exit code 1",
+        "ERROR: script returned exit code 2",
+        "Finished: FAILURE",
+        "##[error]Bash exited with code '2'.",
+    ],
+)
+def test_what_a_ci_service_says_last_is_not_the_error(end: str) -> None:
+    log = f"gcc -c a.c\nmake: *** No rule to make target 'a.o', needed by 'x'.  Stop.\n{end}"
+    assert read(log).line_number == 2
+
+
+@pytest.mark.parametrize(
+    "log",
+    [
+        "fatal: clone of 'https://x/y' into submodule path 'y' failed\nFailed to clone 'y'. Retry scheduled\n"
+        "Submodule path 'y': checked out '3147391d'",
+        "warning: Failed to hardlink files\n   hardlinking may not be supported.\n"
+        "Installed 9 packages in 4s\n + torch==2.6.0",
+    ],
+)
+def test_an_end_of_git_or_uv_is_one_in_order(log: str) -> None:
+    assert read(log).status == "clean"
+
+
+def test_an_index_that_never_answered_is_told_before_the_package() -> None:
     log = (
-        "FAILED: app\nc++ -o app -lnuma main.o\n/usr/bin/ld: main.o: undefined reference to `numa_free'\n"
+        "WARNING: Retrying (Retry(total=0, connect=None)) after connection broken\n"
+        "ERROR: Could not find a version that satisfies the requirement x (from versions: none)"
+    )
+    assert elsewhere(log).fix.startswith("The index did not answer")
+
+
+def test_a_recipe_is_told_what_to_add_and_nothing_to_install() -> None:
+    told = elsewhere("unpacking /nix/store/a-source\nModuleNotFoundError: No module named 'setuptools'")
+    assert "nativeBuildInputs" in told.fix
+    assert "pip install" not in told.fix
+
+
+@pytest.mark.parametrize(
+    ("libraries", "said"),
+    [("-lnuma ", "-lnuma is named in this link"), ("", "This link names no -lnuma, which has it")],
+)
+def test_a_link_is_told_to_name_a_library_that_it_does_not_name(libraries: str, said: str) -> None:
+    log = (
+        f"FAILED: app\nc++ -o app {libraries}main.o\n/usr/bin/ld: a.o: undefined reference to `numa_free'\n"
         "collect2: error: ld returned 1 exit status\nninja: build stopped: subcommand failed."
     )
-    assert "-lnuma is named in this link" in elsewhere(log).fix
+    assert said in elsewhere(log).fix
 
 
 @pytest.mark.parametrize(

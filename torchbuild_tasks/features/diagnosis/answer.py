@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from torchbuild_tasks.catalog import ComponentRow
-from torchbuild_tasks.features.diagnosis.components import bare_name, readable
+from torchbuild_tasks.features.diagnosis.components import bare_name, owner, readable
 from torchbuild_tasks.features.diagnosis.kinds import Kind
 from torchbuild_tasks.features.diagnosis.machine import Machine
 from torchbuild_tasks.model import Diagnosis
@@ -31,16 +31,43 @@ _PLACES: Final = {
     "place": re.compile(r"^(?:[A-Za-z]:)?[\w.~+-]*/[^\s:]*$"),
     "socket": re.compile(r"docker(?:d|\.sock)"),
 }
+# Which of torch's own libraries has a symbol; the first that fits counts.
+_TORCH_LIBRARIES: Final = (
+    (re.compile(r"c10::cuda\b"), "-lc10_cuda"),
+    (re.compile(r"THC?P|torch::(?:PyWarningHandler|python::|utils::)"), "-ltorch_python"),
+    (re.compile(r"at::cuda\b|c10d::ProcessGroupNCCL"), "-ltorch_cuda"),
+    (re.compile(r"c10::"), "-lc10"),
+    (re.compile(r"at::|torch::|c10d::"), "-ltorch_cpu"),
+)
+# Where a script of CMake stops by itself, and the frames of a traceback.
+_BY_SCRIPT: Final = re.compile(r"CMake Error at (\S{1,200}:\d+) \(message\)")
+_FRAME: Final = re.compile(r'File "([^"\n]{1,300})", line (\d+)')
+_NOT_ITS: Final = re.compile(
+    r"^<|[/\\](?:subprocess|runpy|importlib|concurrent|threading|build_meta|setuptools|pip)\b"
+)
+# What else in the lines of an error tells which fix holds.
+_SAID: Final = {
+    "fresh": re.compile(r"/nix/store/|/conda-bld/|/portage/|/rpmbuild/"),
+    "itself file": re.compile(
+        r"(?<=Error: )\S{1,300}[/\\]torch[/\\](?:_C\b[^:\s]{0,60}|lib[/\\][^:\s]{1,80})"
+        r"(?=: undefined)"
+    ),
+    "not close": re.compile(r"not (?:close|equal)!|Mismatched elements|(?:absolute|relative) difference"),
+    "own assert": re.compile(r"AssertionError|\bassert "),
+}
 _PLAIN_NAMES: Final = 13  # from this CUDA on most of its wheels have no number in their names
 _NUMBER: Final = re.compile(r"\.so\.(1[1-9])\b")
 _OF_TORCH: Final = ("torch", "ATen/", "c10/", "caffe2/", "functorch")
 _FROM_SUBMODULE: Final = ("missing-header", "missing-source", "missing-package")
-
-
+_BELOW: Final = (
+    "It puts them into a folder {0}, which no compiler searches by itself: name that, too"
+    " (-I/usr/include/{0}, include_dirs, CPATH; in conda $CONDA_PREFIX/include/{0})"
+)
 # A source line as GCC and clang show it below their message, with a header in quotes or in brackets.
 _SHOWN: Final = re.compile(r"#\s*include\s*(?:\"(?P<own>[^\"]{1,200})\"|<[^>]{1,200}>)")
+# A command that links: it names objects and what they become.
 _LINKS: Final = re.compile(
-    r"(?:^|\s)(?:-shared|-o \S{1,200}(?:\.so\b|\.exe|\s)|/OUT:|/DLL)|collect2|\bld\b", re.MULTILINE
+    r"^(?!.*\s-c\s)(?=.*(?:\s-shared\b|\s-o \S|/(?:OUT|out):|/DLL\b))(?=.*\.(?:o|obj|a|lib)\b)", re.MULTILINE
 )
 
 
@@ -59,7 +86,8 @@ NOTHING: Final[Mapping[str, str]] = dict.fromkeys(
             "gone",
             "take",
         ),
-        *("torch series", "torch python", "torch build"),
+        *("torch series", "torch python", "torch build", "recipe", "renamed"),
+        *("fresh", "itself file", "not close", "own assert", "frame", "script"),
         *("numpy", "gcc", "header since", "its cuda", "its wheel"),
     ),
     "",
@@ -81,7 +109,7 @@ def names(kind: Kind, machine: Machine) -> Mapping[str, str]:
         **{name: value for name, value in kind.groups.items() if name != "subject"},
         "subject": subject,
         "program": kind.program,
-        "component": row.name if row else "",
+        "component": row.name if row and row.name.lower() != subject.lower() else "",
         "brings": _brings(kind, row, machine) if row else "",
         "installs": _installs(row, machine) if row and not subject.endswith(".dylib") else "",
         "its cuda": (major := _its_cuda(row, subject)),
@@ -98,10 +126,18 @@ def names(kind: Kind, machine: Machine) -> Mapping[str, str]:
         **{name: subject if form.search(subject) else "" for name, form in _PLACES.items()},
         "own source": own,
         "finds": "" if row or own or _ABSOLUTE.match(subject) else _finds(kind, machine),
-        **_linking(row, machine),
+        **_linking(kind, row, machine),
         **_since(kind, machine),
         **_versions(machine),
         **_wheels(machine),
+        **{
+            name: found[0] if (found := form.search(machine.audience.said)) else ""
+            for name, form in _SAID.items()
+        },
+        "frame": _frame(machine.audience.said),
+        "script": found[1] if (found := _BY_SCRIPT.search(kind.line.text)) else "",
+        "recipe": machine.recipe,
+        "renamed": machine.renamed(subject),
         "header since": next(
             (row.version for row in machine.catalog.stands_for if row.text == f"<{subject}>"), ""
         ),
@@ -111,6 +147,12 @@ def names(kind: Kind, machine: Machine) -> Mapping[str, str]:
         "?file": f" ({kind.groups['file']})" if kind.groups.get("file") else "",
         "?what": f" ({kind.groups['what']})" if kind.groups.get("what") else "",
     }
+
+
+def _frame(said: str) -> str:
+    """Return the last place of a traceback that is in no library of Python or its tools."""
+    frames = [match for match in _FRAME.finditer(said) if not _NOT_ITS.search(match[1])]
+    return f"{frames[-1][1]}, line {frames[-1][2]}" if frames else ""
 
 
 def _own(kind: Kind, row: ComponentRow | None, machine: Machine) -> str:
@@ -140,18 +182,25 @@ def _finds(kind: Kind, machine: Machine) -> str:
     return machine.finds(kind.row.look, bare_name(kind.row.look, kind.subject.replace("\\", "/")))
 
 
-def _linking(row: ComponentRow | None, machine: Machine) -> Mapping[str, str]:
+def _linking(kind: Kind, row: ComponentRow | None, machine: Machine) -> Mapping[str, str]:
     """Return the library that defines a symbol, and whether the command that failed names it."""
-    if row is None or not row.link:
+    link = row.link if row else ""
+    if row and row.name == "torch" and kind.row.look == "symbol" and not machine.builds_torch:
+        name = owner(kind.subject)
+        link = next((library for form, library in _TORCH_LIBRARIES if form.match(name)), "")
+    if not link:
         return dict.fromkeys(("link", "linked", "unlinked"), "")
-    link = row.link if machine.audience.system != "windows" else re.sub(r"-l(\S+)", r"\1.lib", row.link)
-    names = [each.removeprefix("-l") for each in row.link.split() if each.startswith("-l")]
+    names = [each.removeprefix("-l") for each in link.split() if each.startswith("-l")]
     said = machine.audience.said
     linked = any(
         re.search(rf"(?:-l|[/\\](?:lib)?){re.escape(each)}(?:\.(?:so|a|lib|dylib)|\s)", said)
         for each in names
     )
     unlinked = bool(names) and not linked and _LINKS.search(said) is not None
+    if row and row.name == "torch" and not (linked or unlinked):  # its own row tells more than a guess
+        link = ""
+    if machine.audience.system == "windows":
+        link = re.sub(r"-l(\S+)", r"\1.lib", link)
     return {"link": link, "linked": link if linked else "", "unlinked": link if unlinked else ""}
 
 
@@ -226,6 +275,7 @@ def answer(kind: Kind, machine: Machine) -> Diagnosis:
 
 def _subject(kind: Kind) -> str:
     subject = readable(kind.subject) if kind.row.look == "symbol" else kind.subject
+    subject = subject.partition(" Call Stack (most recent")[0]
     return subject if len(subject) <= _WIDTH else f"{subject[:_WIDTH]} ..."
 
 
@@ -251,9 +301,9 @@ def _brings(kind: Kind, row: ComponentRow, machine: Machine) -> str:
     if _is_submodule(kind, row, machine):
         said.append(_submodule(row.submodule, machine))
     if install := machine.brings(row):
-        said.append(
-            f"{install[:1].upper()}{install[1:]}" if install.startswith("install") else f"Run: {install}"
-        )
+        said.append(f"Run: {install}")
+        if row.include and kind.row.look == "header":
+            said.append(_BELOW.format(row.include))
     elif row.pip and kind.row.id in ("missing-module", "missing-tool", "missing-header"):
         said.append(f"Run: {machine.value('python')} -m pip install {row.pip}")
     if (fix := machine.fix_of(row)) and (machine.builds_torch or not said):

@@ -60,14 +60,15 @@ class Audience(msgspec.Struct, frozen=True):
     """Who is told: `doing` is torch, extension, program or import, `system` linux, windows or mac.
 
     What is not known is "". `manager` is the package manager of the log's system, where it says which, `said`
-    all that its error says. `importer` is the package whose import failed, `own` the one that lacks a part
-    of its own; `itself` says that it is torch that could not be imported.
+    all that its error says; `unreachable` says that an index never answered. `importer` is the package whose
+    import failed, `own` the one that lacks a part of its own; `itself` says that torch could not be imported.
     """
 
     doing: str = ""
     system: str = ""
     manager: str = ""
     said: str = ""
+    unreachable: bool = False
     importer: str = ""
     own: str = ""
     itself: bool = False
@@ -77,7 +78,8 @@ class Audience(msgspec.Struct, frozen=True):
         """Return the names that sentences may hold: an extension, who imports, who lacks a part of it."""
         extension = "an extension of torch" if self.doing == "extension" else ""
         itself = "torch itself" if self.itself else ""
-        return {"extension": extension, "importer": self.importer, "own": self.own, "torch itself": itself}
+        values = {"extension": extension, "importer": self.importer, "own": self.own, "torch itself": itself}
+        return {**values, "unreachable": "the connection was retried to the end" if self.unreachable else ""}
 
     @property
     def has_no_flags(self) -> bool:
@@ -93,7 +95,9 @@ class Audience(msgspec.Struct, frozen=True):
         return mark is None or bool({self.doing, self.system} & set(mark[1].split()))
 
 
-def who_is_told(block: ErrorBlock, *, of_extension: bool, manager: str = "") -> Audience:
+def who_is_told(
+    block: ErrorBlock, *, of_extension: bool, manager: str = "", unreachable: bool = False
+) -> Audience:
     """Return for whom the words about this error are."""
     said = "\n".join(line.text for line in block.lines)
     importers = [name for name in _IMPORTER.findall(said) if name not in _NO_IMPORTER]
@@ -106,6 +110,7 @@ def who_is_told(block: ErrorBlock, *, of_extension: bool, manager: str = "") -> 
         system=system,
         manager="brew" if system == "mac" else "" if system == "windows" else manager,
         said=said,
+        unreachable=unreachable,
         importer=importers[-1] if importers else "",
         itself=bool(frames) and _OWN_IMPORT.search(frames[-1]) is not None,
         own=missing[1] if missing and own else "",

@@ -45,7 +45,14 @@ def read_log(scanner: LogScanner, book: FailureBook, machine: Machine) -> Readin
         block, [*_match_rows(block, book), *_match_status_rows(block, scanner.status_line, book)]
     )
     kinds = kind_book(machine.catalog)
-    machine = machine.told(who_is_told(block, of_extension=scanner.of_extension, manager=scanner.manager))
+    machine = machine.told(
+        who_is_told(
+            block,
+            of_extension=scanner.of_extension,
+            manager=scanner.manager,
+            unreachable=scanner.unreachable,
+        )
+    )
     kind = read_kind(block, kinds)
     error = _first_error(block, met, kind, kinds)
     told = answer(kind, machine) if kind else None

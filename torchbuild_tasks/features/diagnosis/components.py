@@ -138,5 +138,5 @@ def _fits(look: str, each: str, name: str) -> bool:
             if not name.lower().startswith(each.lower()):
                 return False
             rest = name[len(each) :]
-            return not rest or each[-1] in "_:" or rest[0] in "_:." or rest[0].isdigit() or rest[0].isupper()
+            return not rest or each[-1] in "_:-" or rest[0] in "_:." or rest[0].isdigit() or rest[0].isupper()
     return name.startswith(each)

@@ -121,6 +121,8 @@ def _bare(value: str) -> str:
 
 
 def _speaker(text: str, program: str) -> str:
+    if text.startswith("meson.build:"):
+        return "Meson"
     if said := SPEAKER.match(text):
         return said[1]
     if said := _NAMES_ITSELF.match(text):

@@ -54,6 +54,13 @@ _TYPED: Final = {
     "brew": ("brew", "install"),
     "winget": ("winget", "install", "--id"),
 }
+# Who builds packages by a recipe, and where that names what the build takes.
+_RECIPES: Final = {
+    "nix": "nativeBuildInputs or buildInputs (build-system for Python's back ends) of its derivation",
+    "conda-build": "requirements: host (build for programs) of its meta.yaml or recipe.yaml",
+    "portage": "BDEPEND or DEPEND of its ebuild",
+    "rpmbuild": "BuildRequires of its spec file",
+}
 _SEARCHES: Final[Mapping[str, Mapping[str, str]]] = {
     "apt": {
         "header": "apt-file search /{name}",
@@ -181,7 +188,7 @@ class Machine:
 
     def brings(self, row: ComponentRow) -> str:
         """Return the command that installs a part where the log was written; "" where no row has one."""
-        name = row.names.get(self.manager.replace("yum", "dnf"), "")
+        name = row.names.get(self.manager.replace("yum", "dnf"), "") if not self.recipe else ""
         return self._how_to_call(self.manager).format(package=name) if name else ""
 
     @property
@@ -192,6 +199,23 @@ class Machine:
         if self.audience.system == "windows" and not self._is_here:
             return "winget"
         return here if here.replace("yum", "dnf") == named else named or here
+
+    @property
+    def recipe(self) -> str:
+        """Return where the recipe of who built this names what it takes; "" where none did."""
+        return _RECIPES.get(self.manager, "")
+
+    def renamed(self, package: str) -> str:
+        """Return the command that installs what is called so elsewhere; "" where no row knows it."""
+        manager = self.manager.replace("yum", "dnf")
+        stem = re.sub(r"^lib|-dev(?:el)?$", "", package)
+        alike = {package, *(f"{lib}{stem}-{end}" for lib in ("", "lib") for end in ("dev", "devel"))}
+        for row in (*self.catalog.component, *self.catalog.packaged) if stem else ():
+            here = row.names.get(manager, "").split()
+            others = " ".join(row.names.values()).split()
+            if here and package not in here and (package in others or alike & {*here}):
+                return self.brings(row)
+        return ""
 
     def _how_to_call(self, manager: str) -> str:
         if manager == system_manager(self._facts, self.catalog):

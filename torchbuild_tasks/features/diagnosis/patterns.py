@@ -166,6 +166,9 @@ _MARKER: Final = _any(
     r"^##\[error\]",
     r"^(?:Error|ERROR): Process completed with exit code [1-9]",
     r"returned a non-zero code: [1-9]",
+    r"ERROR: Job failed(?:: exit (?:code|status)| \(system)|^Finished: FAILURE",  # CI services
+    r"^ERROR: script returned exit code [1-9]|(?:Bash|PowerShell|Cmd\.exe) exited with code '?[1-9]",
+    r"(?:Error: The command|^The command \".{1,300}\") exited with (?:status )?[1-9]",
     r"^FAILED: Build did NOT complete",
     r"^(?:The following tests FAILED|Errors while running CTest)",
     r"^!{4,} .{1,200} !{4,}$",  # pytest was interrupted
@@ -181,6 +184,7 @@ _ON: Final = _any(
     r"running \w+$|building '|copying |creating ",
     r"Collecting (?!environment information)|Requirement already |Installing collected |Preparing metadata",
     r"Get:\d+ |Setting up |Unpacking |Submodule path '|#\d+ DONE \d",
+    r"(?:Installed|Prepared|Audited|Uninstalled|Resolved) \d+ packages? in |[+~-] [\w.-]{1,80}==\d",  # uv
     r"Already up to date\.|HEAD is now at |Switched to (?:a new )?branch ",
 )
 # Said only when all went well: `make -k` reaches [100%] all the same, and whoever calls install after it.
@@ -290,6 +294,7 @@ _AGAIN_SIGNS: Final = (
 _ENDS: Final = _any(
     r"Built target|Build files have been written|^-- (?:Generating done|Install|Up-to-date)|100%|^\[\+\] /",
     r"^\W*(?i:ok|okay|all good)\W*$|^\S*make(?:\[\d+\])?: (?:'.{1,200}' is up to date|Nothing to be done)",
+    r"^Submodule path '.{1,300}': (?:checked out|merged|rebased)|^[+~-] [\w.-]{1,80}==\d",
     r"^\d+ upgraded, \d+ newly installed, \d+ to remove|\b(?:saved|written|been installed)\b|\bbuilt$",
     r"(?i:\b(?:finished|completed|succe(?:ss|eded)\w*|done|passed)\b)",
 )
@@ -347,7 +352,7 @@ _SOFT: Final = re.compile(
     r"^(?:Could not|Cannot|Can't|Couldn't|Unable to|Failure|Aborted|Terminated|Killed)\b"
     r"|\b(?i:exceed(?:ed|s)|timed out|killed|cancell?ed|aborted|evicted|preempted|rejected|refused"
     r"|oom[-_ ]?kill\w*|(?:is|was|been|being) terminated|out of (?:memory|space)|unreachable|corrupt(?:ed)?"
-    r"|please install|(?:must|needs? to) be installed|being installed"
+    r"|please install|(?:must|needs? to) be installed|being installed|not found in the pkg-config search path"
     r"|mismatch|unsatisfiable|SIG(?:TERM|KILL|SEGV|ABRT|BUS)"
     r"|access (?:fault|violation)|crashed|unbound variable|exhausted|interrupted|over its \w{1,20} quota)\b"
     r"|\b(?:exit(?:ed)? (?:code|status|with)|returned|status) (?!0\b)\d{1,3}\b.{0,20}$"

@@ -47,7 +47,11 @@ _FETCHED: Final = re.compile(
 
 # Whose packages the compilers of a log look for, by what only they or that system say; the first counts.
 _MANAGERS: Final = (
-    ("conda", (b"-conda-linux-gnu", b"/conda-bld/", b"compiler_compat")),
+    ("nix", (b"/nix/store/", b"nix-build")),
+    ("conda-build", (b"/conda-bld/", b"conda-build", b"rattler-build")),
+    ("portage", (b"/var/tmp/portage/", b">>> Emerging", b"::gentoo")),
+    ("rpmbuild", (b"rpmbuild", b"/usr/lib/rpm/", b"RPM build errors")),
+    ("conda", (b"-conda-linux-gnu", b"compiler_compat")),
     ("brew", (b"-apple-darwin", b"Apple clang", b".dylib", b"/opt/homebrew")),
     ("zypper", (b"-suse-linux", b"zypper ")),
     ("apk", (b"-alpine-linux-musl", b"apk add ")),
@@ -77,6 +81,7 @@ class LogScanner:
         self._before = before
         self._signs = _signs_of(book.anchors)
         self.of_extension = False  # an extension of torch is built, and not torch
+        self.unreachable = False  # pip has tried an index for the last time
         self._managers: set[str] = set()
         self._seen = 0
         self._decode = Decoder()
@@ -240,6 +245,7 @@ class LogScanner:
         if not self.of_extension:
             self.of_extension = any(mark in block for mark in _OF_EXTENSION) or bool(_FETCHED.search(block))
         if self._seen < _AT_FIRST:
+            self.unreachable |= b"Retrying (Retry(total=0" in block
             self._managers.update(name for name, marks in _MANAGERS if any(mark in block for mark in marks))
         signs = self._signs if self._seen < _AT_FIRST else self._signs[: len(SIGNS)]
         self._seen += len(block)
