@@ -178,7 +178,7 @@ def _dry_run(work: Work, ninja: Command) -> str:
         shell = step.command if work.facts.host.os == "windows" else ("/bin/sh", "-c", step.command)
         written = ownership.read_outputs(work.build_dir, step.outputs)
         captured = process.capture(shell, env=work.environ, cwd=work.build_dir)
-        same = ownership.put_times_back(written)
+        same = ownership.put_times_back(work.root, written)
     else:
         captured = process.capture(ninja.argv, env=work.environ, cwd=ninja.cwd)
         same = False
