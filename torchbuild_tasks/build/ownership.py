@@ -102,18 +102,21 @@ def announce(root: Path, staged: Path, names: Iterable[str]) -> None:
     write(root, OWNED, record.paths, record.log, record.unnamed)
 
 
-def renew(root: Path, since: int) -> None:
+def renew(root: Path, since: int, written: Written | None = None) -> None:
     """Note what builds own as it is now, where it was written since then by what Ninja does at every build.
 
     Args:
         root: the checkout.
         since: a time, in nanoseconds.
+        written: the outputs of the one step that was run, where it says what it writes (`read_outputs`).
 
     Raises:
         UsageError: the record cannot be written.
     """
     record = _read(root, OWNED) or Record()
-    for name in record.paths:
+    told = written is not None and any(info for _, info in written.values())
+    names = {_name_below(root, path) for path in written or ()} & record.paths.keys()
+    for name in names if told else record.paths:
         with contextlib.suppress(OSError):
             info = os.lstat(f"{root}/{name}")
             if info.st_mtime_ns >= since and not is_folder(info):
@@ -170,16 +173,21 @@ def put_times_back(root: Path, before: Written | None) -> bool:
                 return False
             else:
                 os.utime(path, ns=(info.st_atime_ns, info.st_mtime_ns), follow_symlinks=False)
-    except (OSError, ValueError, NotImplementedError):
+    except (OSError, NotImplementedError):
         return False
     return True
 
 
+def _name_below(root: Path, path: Path) -> str:
+    """Return a path relative to the checkout; as it is for one elsewhere, which no record has."""
+    normal = Path(os.path.normpath(path))
+    return (normal.relative_to(root) if normal.is_relative_to(root) else normal).as_posix()
+
+
 def _has_stamp(record: bytes, root: Path, path: Path, info: os.stat_result) -> bool:
     """Say whether a record has a file as it is: its text is searched, for to read it takes long."""
-    name = Path(os.path.normpath(path)).relative_to(root).as_posix()
     modified, size, _ = stamp(info)
-    return f"{json.dumps(name)}:[{modified},{size},".encode() in record
+    return f"{json.dumps(_name_below(root, path))}:[{modified},{size},".encode() in record
 
 
 def is_recorded(root: Path) -> bool:
