@@ -18,16 +18,19 @@ import pytest
 from tests.support.capabilities import needs_git
 from torchbuild_tasks.build.outputs import CHANGED, TRACKED, UNNAMED, Outputs, recordable_outputs
 from torchbuild_tasks.build.ownership import (
+    OWNED,
     Removed,
     begin,
     find_claimed,
     plan_removal,
     plan_stale,
     put_times_back,
+    read,
     read_outputs,
     remove,
     renew,
 )
+from torchbuild_tasks.build.ownership import write as record
 from torchbuild_tasks.catalog import load_catalog
 from torchbuild_tasks.errors import CleanRefused
 from torchbuild_tasks.system.left_running import ENDED
@@ -132,24 +135,45 @@ def test_what_ninja_writes_at_every_build_goes_and_an_edit_from_before_stays(roo
     ("text", "outputs", "same"),
     [
         ("x", ("version.py",), True),
+        ("x", ("../version.py",), True),
         ("y", ("version.py",), False),
         ("x", ("version.py", "new.py"), False),  # there is one more
         ("x", ("gen_version",), False),  # a step's name: what it writes is not said
         ("x", ("version.py", "folder"), False),
+        ("x", ("version.py", "foreign.py"), False),  # not recorded, or not as it is
     ],
 )
 def test_what_a_step_wrote_again_as_it_was_keeps_its_times(
     root: Path, text: str, outputs: tuple[str, ...], same: bool
 ) -> None:
-    file = root / "version.py"
-    file.write_text("x")
+    file, foreign, build_dir = root / "version.py", root / "foreign.py", root
+    for path in (file, foreign):
+        path.write_text("x")
+        os.utime(path, ns=(10**18, 10**18))
+    if outputs[0].startswith(".."):
+        build_dir = root / "build"
+        build_dir.mkdir(exist_ok=True)
     (root / "folder").mkdir()
-    os.utime(file, ns=(10**18, 10**18))
-    written = read_outputs(root, outputs)
-    for path in ("version.py", *(name for name in outputs if name == "new.py")):
-        (root / path).write_text(text)
-    assert put_times_back(written) is same
+    (root / ".torchbuild").mkdir(exist_ok=True)
+    record(root, OWNED, {"version.py": (10**18, 1, 0), "foreign.py": (10**18 - 1, 1, 0)})
+    written = read_outputs(build_dir, outputs)
+    for name in ("version.py", *(each for each in outputs if each == "new.py")):
+        (root / name).write_text(text)
+    assert put_times_back(root, written) is same
     assert (file.stat().st_mtime_ns == 10**18) is (same or "new.py" in outputs)
+
+
+def test_what_a_step_says_that_it_writes_is_noted_and_nothing_else(root: Path) -> None:
+    build(root, "build/x", "torch/lib/a.so", "torch/lib/b.so")
+    before = read(root, OWNED) or {}
+    written = read_outputs(root / "build", ("../torch/lib/a.so", "gen_version"))
+    for name in ("a.so", "b.so"):
+        (root / "torch/lib" / name).write_text("other")
+    renew(root, 0, written)
+    after = read(root, OWNED) or {}
+    assert {name for name in before if before[name] != after[name]} == {"torch/lib/a.so"}
+    renew(root, 0, read_outputs(root / "build", ("gen_version",)))  # it does not say what it writes
+    assert (read(root, OWNED) or {})["torch/lib/b.so"] != before["torch/lib/b.so"]
 
 
 def test_what_changes_after_the_plan_stays(root: Path) -> None:

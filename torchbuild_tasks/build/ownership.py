@@ -9,6 +9,7 @@ build/outputs.py decides which files may be claimed and which must be kept.
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import stat
 import sys
@@ -101,18 +102,21 @@ def announce(root: Path, staged: Path, names: Iterable[str]) -> None:
     write(root, OWNED, record.paths, record.log, record.unnamed)
 
 
-def renew(root: Path, since: int) -> None:
+def renew(root: Path, since: int, written: Written | None = None) -> None:
     """Update the stamps of owned files that steps which Ninja always runs have written since then.
 
     Args:
         root: the checkout.
         since: a time, in nanoseconds.
+        written: the outputs of the one step that was run, where it says what it writes (`read_outputs`).
 
     Raises:
         UsageError: the record cannot be written.
     """
     record = _read(root, OWNED) or Record()
-    for name in record.paths:
+    told = written is not None and any(info for _, info in written.values())
+    names = {_name_below(root, path) for path in written or ()} & record.paths.keys()
+    for name in names if told else record.paths:
         with contextlib.suppress(OSError):
             info = os.lstat(f"{root}/{name}")
             if info.st_mtime_ns >= since and not is_folder(info):
@@ -147,17 +151,20 @@ def read_outputs(build_dir: Path, outputs: Iterable[str]) -> Written | None:
     return written
 
 
-def put_times_back(before: Written | None) -> bool:
+def put_times_back(root: Path, before: Written | None) -> bool:
     """Give outputs whose content a step left as it was the times they had, so that nothing looks changed.
 
     Else every build with nothing to do would have to note 20,000 files anew (0.1 s of 2.6.0).
 
     Returns:
-        Whether all that the step writes, and that is something, is as it was.
+        Whether all that the step writes, and that is something, is as it was and as it is recorded.
     """
     if not before or not any(info for _, info in before.values()):
         return False
     try:
+        record = read_bytes(root / STATE_DIR / OWNED)
+        if not all(_has_stamp(record, root, path, info) for path, (_, info) in before.items() if info):
+            return False  # written by a bare `ninja`, say
         for path, (data, info) in before.items():
             if info is None:
                 if os.path.lexists(path):
@@ -169,6 +176,18 @@ def put_times_back(before: Written | None) -> bool:
     except (OSError, NotImplementedError):
         return False
     return True
+
+
+def _name_below(root: Path, path: Path) -> str:
+    """Return a path relative to the checkout; as it is for one elsewhere, which no record has."""
+    normal = Path(os.path.normpath(path))
+    return (normal.relative_to(root) if normal.is_relative_to(root) else normal).as_posix()
+
+
+def _has_stamp(record: bytes, root: Path, path: Path, info: os.stat_result) -> bool:
+    """Say whether a record has a file as it is: its text is searched, for to read it takes long."""
+    modified, size, _ = stamp(info)
+    return f"{json.dumps(_name_below(root, path))}:[{modified},{size},".encode() in record
 
 
 def is_recorded(root: Path) -> bool:

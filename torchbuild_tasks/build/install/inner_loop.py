@@ -178,11 +178,10 @@ def _dry_run(work: Work, ninja: Command) -> str:
         shell = step.command if work.facts.host.os == "windows" else ("/bin/sh", "-c", step.command)
         written = ownership.read_outputs(work.build_dir, step.outputs)
         captured = process.capture(shell, env=work.environ, cwd=work.build_dir)
-        same = ownership.put_times_back(written)
+        if not ownership.put_times_back(work.root, written):
+            ownership.renew(work.root, began, written)
     else:
         captured = process.capture(ninja.argv, env=work.environ, cwd=ninja.cwd)
-        same = False
-    if not same:
         ownership.renew(work.root, began)
     return "idle" if captured.rc == 0 and (step or not _builds(captured.stdout)) else "busy"
 
