@@ -25,12 +25,12 @@ from benchmarks.measure import note
 from benchmarks.sample import BASE, TOOL
 from tests.support.sample import materialise
 from torchbuild_tasks.build.history import ninja_graph
-from torchbuild_tasks.build.time_left import TimeLeft
 from torchbuild_tasks.model.history import History, PastBuild
 from torchbuild_tasks.ninja.build_file import BuildFile
 from torchbuild_tasks.ninja.log import Step, kind_of, parse_ninja_log
 from torchbuild_tasks.ninja.progress import eta
 from torchbuild_tasks.ninja.step_times import CACHEABLE, TOO_SHORT, remember
+from torchbuild_tasks.ninja.time_left import TimeLeft
 from torchbuild_tasks.values import replace
 
 GOAL = "<= 15"

@@ -44,6 +44,7 @@ def test_the_picture_of_the_rooms_is_current_and_shows_each() -> None:
     assert picture == draw_rooms.draw(rooms), "run: nox -s docs"
     assert set(re.findall(r'class="name"[^>]*>([^<]+)<', picture)) == set(rooms.modules)
     assert sum(rooms.modules.values()) == picture_modules(picture)
+    assert f'stroke="{draw_rooms.UPWARDS}"' not in picture, "an import goes up"
 
 
 def picture_modules(picture: str) -> int:

@@ -41,7 +41,7 @@ ROLES: tuple[tuple[str, str], ...] = (
     ("value", "text/visible.py text/words.py"),  # needed wherever a text leaves: by values, doors and fronts
     ("choose", "text/*.py plan/*.py plan/cuda/*.py ninja/*.py"),
     ("door", "system/*.py system/*/*.py"),
-    ("choose", "build/hints.py build/out_of_memory.py build/outputs.py build/time_left.py"),
+    ("choose", "build/hints.py build/out_of_memory.py build/outputs.py"),
     ("choose", "build/install/due.py build/jobserver/tokens.py verify/judge.py"),
     ("choose", "features/*/choose.py features/cache/address.py features/cache/stats.py features/*/show.py"),
     ("choose", "features/closure/graph.py features/closure/linux.py features/closure/windows.py"),

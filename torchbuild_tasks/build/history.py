@@ -16,7 +16,6 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Final, TypeVar
 
-from torchbuild_tasks.build.time_left import TimeLeft
 from torchbuild_tasks.catalog import StepCostRow
 from torchbuild_tasks.errors import UsageError
 from torchbuild_tasks.model.history import HISTORY_SCHEMA, PEAKS, History, PastBuild, PastPeaks
@@ -32,6 +31,7 @@ from torchbuild_tasks.ninja.log import (
 )
 from torchbuild_tasks.ninja.progress import ProgressParser
 from torchbuild_tasks.ninja.step_times import CACHEABLE, hits, remember
+from torchbuild_tasks.ninja.time_left import TimeLeft
 from torchbuild_tasks.ninja.timeline import wall_seconds
 from torchbuild_tasks.system import venv
 from torchbuild_tasks.system.files import write_json

@@ -10,7 +10,6 @@ from typing import Any, Final
 
 import msgspec
 
-from torchbuild_tasks.build.time_left import cost_row, scale_of_rows
 from torchbuild_tasks.catalog import GIB, CacheRow, Catalog, StepCostRow
 from torchbuild_tasks.catalog.match import memory_row
 from torchbuild_tasks.errors import UsageError
@@ -21,6 +20,7 @@ from torchbuild_tasks.ninja.build_file import BuildFile, Edge
 from torchbuild_tasks.ninja.log import kind_of
 from torchbuild_tasks.ninja.schedule import Job, Machine, Schedule, simulate
 from torchbuild_tasks.ninja.step_times import CACHEABLE, costs, is_hit
+from torchbuild_tasks.ninja.time_left import cost_row, scale_of_rows
 from torchbuild_tasks.plan.jobs import job_size, usable_cores, usable_memory
 from torchbuild_tasks.plan.names import FALSE_WORDS, TRUE_WORDS
 from torchbuild_tasks.plan.question import Question

@@ -9,10 +9,10 @@ from collections.abc import Callable, Mapping, Sequence
 
 import pytest
 
-from torchbuild_tasks.build.time_left import TimeLeft
 from torchbuild_tasks.catalog import StepCostRow
 from torchbuild_tasks.model.history import History
 from torchbuild_tasks.ninja.log import Step
+from torchbuild_tasks.ninja.time_left import TimeLeft
 
 
 def run(seconds: Mapping[str, float], jobs: int = 2) -> list[Step]:
