@@ -31,6 +31,9 @@ from torchbuild_tasks.values import replace
 
 T = TypeVar("T")
 _SECOND: Final = 1_000_000_000  # ns
+# Seconds by which a file's time may be behind the clock: Linux takes that of its last tick, 1 to 10 ms ago
+# (ktime_get_coarse_real_ts64() in current_time(); the kernel's commit d651d1607f22 says why).
+_TICK: Final = 0.02
 UP_TO_DATE: Final = b"ninja: no work to do"
 _GRAPH: Final = 256 << 20  # bytes; 2.6.0 has 10 MB
 _STEP: Final = re.compile(rb"(?m)^\[\d+/\d+\] (.*?)\r?$")
@@ -115,7 +118,7 @@ def wait_for_next_second(before: Snapshot | None) -> None:
     newest = max((changed for _, changed in before.sources.values()), default=0) if before else 0
     remaining = newest // _SECOND + 1 - time.time()
     if 0 < remaining <= 1:  # not for a time in the future
-        time.sleep(remaining)
+        time.sleep(remaining + _TICK)
 
 
 def _save_snapshot(work: Work) -> None:
