@@ -187,7 +187,9 @@ def _packaged(_: Mapping[str, Any]) -> tuple[ComponentRow, ...]:
 
 
 def _torch_names(_: Mapping[str, Any]) -> tuple[TorchNameRow, ...]:
-    return tuple(TorchNameRow(*line) for line in _table("torch_names.tsv", 3))
+    return tuple(
+        TorchNameRow(name=name, first=first, last=last) for name, first, last in _table("torch_names.tsv", 3)
+    )
 
 
 class Catalog:

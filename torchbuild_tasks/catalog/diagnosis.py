@@ -104,7 +104,7 @@ class StandsForRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     version: str
 
 
-class TorchNameRow(msgspec.Struct, frozen=True):
+class TorchNameRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A module, name or header of torch, the first and the last series that has it ("" for no such limit)."""
 
     name: str

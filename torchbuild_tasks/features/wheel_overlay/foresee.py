@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final
@@ -242,7 +241,7 @@ def _look_at_changed(question: Question, decide: Decide, seen: Situation) -> dic
     spread, findings = hold_change(scene, wheel, parse_json(inputs[SETTINGS].encode()), seen.reached)
     if findings:
         return {"target": CHANGED, "no_mixing": findings[0].text}
-    if replaced_files(spread, wheel, seen.reached) != json.loads(inputs.get(COMPILED, "[]")):
+    if replaced_files(spread, wheel, seen.reached) != parse_json(inputs.get(COMPILED, "[]")):
         return {"target": CHANGED, "mixed": True}
     due = [output for part in spread.due for output in part.files]
     steps = look_at_due(scene, "-f", BUILD_FILE, *due) if due else {"steps": 0}

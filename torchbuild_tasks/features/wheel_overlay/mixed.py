@@ -235,7 +235,7 @@ def _compile_reached(work: Work, theirs: Mapping[str, str], text: str, reached: 
     ninja = (*work.ninja, "-f", BUILD_FILE)
     spread, findings = hold_change(work, wheel, theirs, reached)
     _refuse(work, findings)
-    noted = json.loads(work.ledger.manifest.inputs.get(COMPILED, "[]"))
+    noted = parse_json(work.ledger.manifest.inputs.get(COMPILED, "[]"))
     replaced = replaced_files(spread, wheel, reached)
     back = sorted(set(noted) - set(replaced))
     due = [output for part in spread.due for output in part.files]
@@ -361,7 +361,7 @@ def _read_includes(
     for name in (*wanted, *sources, *headers):
         with contextlib.suppress(OSError):
             if name not in includes:
-                includes[name] = list_includes((work.root / name).read_bytes())
+                includes[name] = list_includes(read_bytes(work.root / name))
     return includes
 
 
