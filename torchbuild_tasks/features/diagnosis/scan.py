@@ -196,6 +196,8 @@ class LogScanner:
         last = [line for line in lines[on + 1 :] if not self._is_warning(line)]
         quoted = [line for line, below in itertools.pairwise(last) if _CARET.match(below.text)]
         words = (line for line in last if not (line in quoted or patterns.is_command(line.text.strip())))
+        if last and patterns.GIT_ENDED.match(last[-1].text.strip()):  # in the midst of a log it is no error
+            return last[-1]
         bad = (line for line in words if patterns.is_negative(line.text.strip()))
         return min(bad, key=lambda line: _WARNS.match(line.raw) is not None, default=None)
 
