@@ -98,7 +98,11 @@ def test_a_fix_is_told_with_what_it_rests_on(log: str, said: str) -> None:
         ("CMake Error: Unable to (re)create the private pkgRedirects directory:", "permission", "chown"),
         ("a.json: cannot read: {", "generator", "git diff"),
         ("g++: fatal error: Terminated signal terminated program cc1", "interrupted", "who ended it"),
+        ("error: failed to get `x-y` as a dependency of package `a v0.1.0 (/w)`", "package-not-found", "cargo fetch"),
+        ("E: Could not get lock /var/lib/dpkg/lock-frontend. It is held by process 7 (apt)", "file-in-use", "package manager"),
         # What git cannot do, and what does it.
+        ("error: The following untracked working tree files would be overwritten by checkout:", "git-state", "git stash"),
+        ("fatal: reference is not a tree: 4c2a", "not-on-server", "git submodule sync"),
         ("error: Your local changes to the following files would be overwritten by merge:", "git-state", "git stash"),
         ("fatal: transport 'ssh' not allowed", "git-state", "protocol.ssh.allow"),
         ("fatal: repository 'https://x/y' does not exist", "not-on-server", ".gitmodules"),
@@ -114,7 +118,11 @@ def test_a_fix_is_told_with_what_it_rests_on(log: str, said: str) -> None:
             *("python-api", "Install no other version"),
         ),
         ("AttributeError: module 'random' has no attribute 'x'", "python-api", "print(random.__file__)"),
+        ("ImportError: cannot import name 'Literal' from 'typing' (/usr/lib/python3.7/typing.py)", "python-api", "Take the Python that"),
         # Whose a symbol, a header or a file is.
+        ("nvlink error   : Undefined reference to '_Z4stepv' in 'a.o'", "undefined-symbol", "nvlink links"),
+        ("x86_64-w64-mingw32-ld: a.o: undefined reference to `__imp_RegOpenKeyExA'", "undefined-symbol", "-ladvapi32"),
+        ('k.cu(7): error: no instance of overloaded function "atomicAdd" matches the argument list', "arch-too-low", "atomicCAS"),
         ("ptxas fatal   : Unresolved extern function '_Z4stepf'", "undefined-symbol", "-rdc=true"),
         ("ptxas fatal   : Unresolved extern function '_Z3expd'", "undefined-symbol", "no -rdc brings it"),
         ("ImportError: /w/_x.so: undefined symbol: _ZN4mine4workEv", "undefined-at-load", "sources of setup.py"),

@@ -71,6 +71,8 @@ _ADVICE: Final = re.compile(
 _GENERATED: Final = re.compile(r"^(?!google/).*(?:\.(?:grpc\.)?pb\.h|_generated\.h|\.capnp\.h|_autogen\.h)$")
 # A library that the very build makes: what it wants is missing from its own link.
 _BUILT_HERE: Final = re.compile(r"^(?!/)|[/\\]build[/\\]|[/\\]bazel-out[/\\]")
+# The file of a module of Python's own.
+_OF_PYTHON: Final = re.compile(r"[/\\](?:lib\d*[/\\]python\d[\w.]*|Lib)[/\\](?!(?:site|dist)-packages)")
 _INNER: Final = ("cc1", "cc1plus", "f951", "lto1")  # what the driver of a compiler starts
 _PLAIN_NAMES: Final = 13  # from this CUDA on most of its wheels have no number in their names
 _NUMBER: Final = re.compile(r"\.so\.(1[1-9])\b")
@@ -106,7 +108,7 @@ NOTHING: Final[Mapping[str, str]] = dict.fromkeys(
         *("torch series", "torch python", "torch build", "recipe", "renamed"),
         *("fresh", "itself file", "not close", "own assert", "frame", "script"),
         *("stops", "rust", "triton", "intel thread", "isolated", "generated", "object", "standard", "advice"),
-        *("cmake", "configure", "wanter"),
+        *("cmake", "configure", "wanter", "by package", "of python"),
         *("numpy", "gcc", "header since", "its cuda", "its wheel"),
     ),
     "",
@@ -124,12 +126,14 @@ def names(kind: Kind, machine: Machine) -> Mapping[str, str]:
     row = whose(kind, machine)
     subject = _subject(kind)
     own = _own(kind, row, machine)
+    brings = _brings(kind, row, machine) if row else ""
+    standard = subject.partition(".")[0] in sys.stdlib_module_names
     return {
         **{name: value for name, value in kind.groups.items() if name != "subject"},
         "subject": subject,
         "program": f"the compiler ({kind.program})" if kind.program in _INNER else kind.program,
-        "component": row.name if row and row.name.lower() != subject.lower() else "",
-        "brings": _brings(kind, row, machine) if row else "",
+        "component": row.name if row and not _says_the_same(kind, row) else "",
+        "brings": brings,
         "installs": _installs(row, machine) if row and not subject.endswith(".dylib") else "",
         "its cuda": (major := _its_cuda(row, subject)),
         "its wheel": f"{row.wheel}-cu{major}"
@@ -143,7 +147,9 @@ def names(kind: Kind, machine: Machine) -> Mapping[str, str]:
         "installed": subject if _INSTALLED.match(subject) else "",
         "generated": subject if kind.row.look == "header" and _GENERATED.match(subject) else "",
         "object": subject if subject.endswith((".o", ".obj")) and not _INSTALLED.match(subject) else "",
-        "standard": subject if subject.partition(".")[0] in sys.stdlib_module_names else "",
+        "by package": brings if brings.startswith("Run: ") else "",
+        "of python": subject if standard and _OF_PYTHON.search(kind.line.text) else "",
+        "standard": subject if standard else "",
         "cmake": kind.program if kind.program == "CMake" and row and not row.fix else "",
         "configure": kind.program if kind.program == "configure" else "",
         "wanter": "" if _BUILT_HERE.search(kind.groups.get("wanter", "")) else kind.groups.get("wanter", ""),
@@ -173,6 +179,12 @@ def names(kind: Kind, machine: Machine) -> Mapping[str, str]:
         "?file": f" ({kind.groups['file']})" if kind.groups.get("file") else "",
         "?what": f" ({kind.groups['what']})" if kind.groups.get("what") else "",
     }
+
+
+def _says_the_same(kind: Kind, row: ComponentRow) -> bool:
+    """Say whether a part is called as the subject is: CUDA of the CUDA toolkit."""
+    part, subject = row.name.lower(), kind.subject.lower()
+    return part == subject or (kind.row.look == "package" and subject in part)
 
 
 def _advice(line: str, said: str) -> str:
