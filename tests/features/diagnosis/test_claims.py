@@ -100,6 +100,11 @@ def test_a_fix_is_told_with_what_it_rests_on(log: str, said: str) -> None:
         ("g++: fatal error: Terminated signal terminated program cc1", "interrupted", "who ended it"),
         ("error: failed to get `x-y` as a dependency of package `a v0.1.0 (/w)`", "package-not-found", "cargo fetch"),
         ("E: Could not get lock /var/lib/dpkg/lock-frontend. It is held by process 7 (apt)", "file-in-use", "package manager"),
+        ('meson.build:3:4: ERROR: Subproject "x" required but not found.', "missing-source", "meson subprojects download x"),
+        ("meson.build:3:4: ERROR: Unknown compiler(s): [['icx']]", "no-compiler", "meson-log.txt"),
+        ("error: could not find native static library `foo`, perhaps an -L flag is missing?", "missing-library", "RUSTFLAGS"),
+        ("ERROR: no such package '@cuda//': Cuda toolkit not found", "missing-target", "MODULE.bazel"),
+        ("TypeError: step() got an unexpected keyword argument 'x'", "python-api", "pip list tells their versions"),
         # What git cannot do, and what does it.
         ("error: The following untracked working tree files would be overwritten by checkout:", "git-state", "git stash"),
         ("fatal: reference is not a tree: 4c2a", "not-on-server", "git submodule sync"),

@@ -56,7 +56,10 @@ _SAID: Final = {
     "not close": re.compile(r"not (?:close|equal)!|Mismatched elements|(?:absolute|relative) difference"),
     "own assert": re.compile(r"AssertionError|\bassert "),
     "stops": re.compile(r"#error\b|\bC1189\b"),
-    "rust": re.compile(r"rust-lld|error: linking with `|could not compile `|\brustc\b|\bcrates?\b"),
+    "rust": re.compile(
+        r"rust-lld|error: linking with `|native (?:static )?library [`']|could not compile `"
+        r"|\brustc\b|\bcrates?\b"
+    ),
     "triton": re.compile(r"[/\\]triton[/\\](?:backends|runtime|compiler)[/\\]"),
     "intel thread": re.compile(r"libmkl_intel_thread\b"),
     "isolated": re.compile(r"[/\\]uv[/\\](?:cache[/\\])?builds-v\d|pip-build-env-|extra-build-dependencies"),
@@ -108,7 +111,7 @@ NOTHING: Final[Mapping[str, str]] = dict.fromkeys(
         *("torch series", "torch python", "torch build", "recipe", "renamed"),
         *("fresh", "itself file", "not close", "own assert", "frame", "script"),
         *("stops", "rust", "triton", "intel thread", "isolated", "generated", "object", "standard", "advice"),
-        *("cmake", "configure", "wanter", "by package", "of python"),
+        *("cmake", "configure", "meson", "wanter", "by package", "of python"),
         *("numpy", "gcc", "header since", "its cuda", "its wheel"),
     ),
     "",
@@ -151,6 +154,7 @@ def names(kind: Kind, machine: Machine) -> Mapping[str, str]:
         "of python": subject if standard and _OF_PYTHON.search(kind.line.text) else "",
         "standard": subject if standard else "",
         "cmake": kind.program if kind.program == "CMake" and row and not row.fix else "",
+        "meson": kind.program if kind.program == "Meson" else "",
         "configure": kind.program if kind.program == "configure" else "",
         "wanter": "" if _BUILT_HERE.search(kind.groups.get("wanter", "")) else kind.groups.get("wanter", ""),
         "advice": _advice(kind.line.text, machine.audience.said),
@@ -175,7 +179,7 @@ def names(kind: Kind, machine: Machine) -> Mapping[str, str]:
         ),
         "?state": _state(kind, row, machine),
         "?subject": f": {subject}" if subject else "",
-        "?component": f", of {row.name}" if row else "",
+        "?component": f", of {row.name}" if row and not _says_the_same(kind, row) else "",
         "?file": f" ({kind.groups['file']})" if kind.groups.get("file") else "",
         "?what": f" ({kind.groups['what']})" if kind.groups.get("what") else "",
     }
