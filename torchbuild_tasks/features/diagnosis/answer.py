@@ -187,7 +187,8 @@ def names(kind: Kind, machine: Machine) -> Mapping[str, str]:
 
 def _says_the_same(kind: Kind, row: ComponentRow) -> bool:
     """Say whether a part is called as the subject is: CUDA of the CUDA toolkit."""
-    part, subject = row.name.lower(), kind.subject.lower()
+    part = row.name.lower()
+    subject = kind.subject.lower()
     return part == subject or (kind.row.look == "package" and subject in part)
 
 

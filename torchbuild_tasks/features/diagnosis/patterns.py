@@ -244,8 +244,6 @@ WARNED: Final = re.compile(r"\b[A-Z][a-z]+Warning: ")
 TRIAL: Final = re.compile(r"cmTC_|CMakeTmp|CMakeScratch|TryCompile-")
 # Somebody or something ended it, and it tells no reason.
 INTERRUPTED: Final = re.compile(r"KeyboardInterrupt$")
-# Git's last word, where nothing comes after it.
-GIT_ENDED: Final = re.compile(r"fatal: not a git repository \(or any")
 # What C++ writes above what an exception says.
 THROWN: Final = re.compile(r"terminate called after throwing|terminating (?:due to|with) uncaught exception")
 # What ctest -V writes before what a test says.
