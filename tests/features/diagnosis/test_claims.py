@@ -1,5 +1,7 @@
 """A fix is a claim: it is told only where the log, the rows or this machine show that it holds."""
 
+# ruff: noqa: E501  (a wording in one line)
+
 from __future__ import annotations
 
 import pytest
@@ -81,8 +83,69 @@ def test_a_fix_is_told_with_what_it_rests_on(log: str, said: str) -> None:
             "cmake-error",
             "x.cmake:5 stops there by itself",
         ),
+        # Whose program speaks: the way out is that program's.
+        ("error: no matching package named `x-y` found", "package-not-found", "Cargo.toml"),
+        (
+            "x: Because wheel was not found in the cache and you require wheel, we can conclude that your"
+            " requirements are unsatisfiable.",
+            *("package-not-found", "--find-links"),
+        ),
+        ("conda.X: The package for a located at /p/a-1 appears to be corrupted.", "damaged-download", "conda clean"),
+        ("The following signatures couldn't be verified: NO_PUBKEY A4B4", "damaged-download", "cuda-keyring"),
+        ("CMake Error at a:3 (file):\n  file DOWNLOAD HASH mismatch\n", "damaged-download", "URL_HASH"),
+        ("= note: ld.lld: error: unable to find library -lfoo_x\n error: could not compile `a`", "missing-library", "RUSTFLAGS"),
+        ("configure: error: flac library is required", "missing-package", "PKG_CONFIG_PATH"),
+        ("CMake Error: Unable to (re)create the private pkgRedirects directory:", "permission", "chown"),
+        ("a.json: cannot read: {", "generator", "git diff"),
+        ("g++: fatal error: Terminated signal terminated program cc1", "interrupted", "who ended it"),
+        ("error: failed to get `x-y` as a dependency of package `a v0.1.0 (/w)`", "package-not-found", "cargo fetch"),
+        ("E: Could not get lock /var/lib/dpkg/lock-frontend. It is held by process 7 (apt)", "file-in-use", "package manager"),
+        ('meson.build:3:4: ERROR: Subproject "x" required but not found.', "missing-source", "meson subprojects download x"),
+        ("meson.build:3:4: ERROR: Unknown compiler(s): [['icx']]", "no-compiler", "meson-log.txt"),
+        ("error: could not find native static library `foo`, perhaps an -L flag is missing?", "missing-library", "RUSTFLAGS"),
+        ("ERROR: no such package '@cuda//': Cuda toolkit not found", "missing-target", "MODULE.bazel"),
+        ("TypeError: step() got an unexpected keyword argument 'x'", "python-api", "pip list tells their versions"),
+        # What git cannot do, and what does it.
+        ("error: The following untracked working tree files would be overwritten by checkout:", "git-state", "git stash"),
+        ("fatal: reference is not a tree: 4c2a", "not-on-server", "git submodule sync"),
+        ("error: Your local changes to the following files would be overwritten by merge:", "git-state", "git stash"),
+        ("fatal: transport 'ssh' not allowed", "git-state", "protocol.ssh.allow"),
+        ("fatal: repository 'https://x/y' does not exist", "not-on-server", ".gitmodules"),
+        # What a message says itself.
+        (
+            "OSError: No GPU is seen. Specify it in the MY_GPU_ARCHS environment variable.",
+            *("python-exception", "says what to do: Specify it in the MY_GPU_ARCHS environment variable."),
+        ),
+        ("a.h(7): fatal error C1189: #error:  two copies of X are mixed", "compile-error", "by itself (#error)"),
+        ("  Unknown CUDA Architecture Name 75 in X", "unsupported-arch", "'8.6'"),
+        (
+            "ImportError: cannot import name 'f' from partially initialized module 'm' (x)",
+            *("python-api", "Install no other version"),
+        ),
+        ("AttributeError: module 'random' has no attribute 'x'", "python-api", "print(random.__file__)"),
+        ("ImportError: cannot import name 'Literal' from 'typing' (/usr/lib/python3.7/typing.py)", "python-api", "Take the Python that"),
+        # Whose a symbol, a header or a file is.
+        ("nvlink error   : Undefined reference to '_Z4stepv' in 'a.o'", "undefined-symbol", "nvlink links"),
+        ("x86_64-w64-mingw32-ld: a.o: undefined reference to `__imp_RegOpenKeyExA'", "undefined-symbol", "-ladvapi32"),
+        ('k.cu(7): error: no instance of overloaded function "atomicAdd" matches the argument list', "arch-too-low", "atomicCAS"),
+        ("ptxas fatal   : Unresolved extern function '_Z4stepf'", "undefined-symbol", "-rdc=true"),
+        ("ptxas fatal   : Unresolved extern function '_Z3expd'", "undefined-symbol", "no -rdc brings it"),
+        ("ImportError: /w/_x.so: undefined symbol: _ZN4mine4workEv", "undefined-at-load", "sources of setup.py"),
+        ("/usr/bin/ld: /o/libq.so.1: undefined reference to `_gfortran_st_write'", "undefined-symbol", "-rpath-link"),
+        ("x86_64-w64-mingw32-ld: a.o:a.c:(.text+0x2): undefined reference to `__imp_WSASend'", "undefined-symbol", "-lws2_32"),
+        ("a.obj : error LNK2019: unresolved external symbol __imp_WSASend referenced in f", "undefined-symbol", "ws2_32.lib"),
+        ("src/a.cc:2:10: fatal error: proto/net.pb.h: No such file or directory", "missing-header", "protoc"),
+        ("a.c:4:9: error: ‘PyArray_Descr’ has no member named ‘names’", "numpy-c-api", "numpy<2"),
+        ('k.cu(9): error: identifier "__hmul2" is undefined', "arch-too-low", "TORCH_CUDA_ARCH_LIST"),
+        ("LINK : fatal error LNK1181: cannot open input file 'b\\x.obj'", "missing-library", "made by this build itself"),
+        (
+            "CMake Error at a.cmake:2 (file):\n  file failed to open for reading (No such file or directory):\n\n"
+            "    /usr/include/x86_64-linux-gnu/cudnn.h\n",
+            *("missing-source", "nvidia-cudnn"),
+        ),
+        ("OSError: /x/_C.so: wrong ELF class: ELFCLASS32", "bad-object", "uname -m"),
     ],
-)
+)  # fmt: skip
 def test_the_class_of_an_error_has_its_own_fix(log: str, kind: str, said: str) -> None:
     assert read(log).kind == kind
     assert said in elsewhere(log).fix
@@ -122,10 +185,61 @@ def test_what_a_ci_service_says_last_is_not_the_error(end: str) -> None:
         "Submodule path 'y': checked out '3147391d'",
         "warning: Failed to hardlink files\n   hardlinking may not be supported.\n"
         "Installed 9 packages in 4s\n + torch==2.6.0",
+        "[WARNING] Unable to find a file, will proceed without it\n{'loss': 2.3}",
+        "rm: cannot remove 'a': No such file or directory\nmake: [Makefile:2: clean] Error 1 (ignored)\nAR libx.a",
+        "fatal: not a git repository (or any of the parent directories): .git\n-- Build files have been written to: /b",
     ],
 )
-def test_an_end_of_git_or_uv_is_one_in_order(log: str) -> None:
+def test_what_is_expected_to_fail_or_went_on_is_in_order(log: str) -> None:
     assert read(log).status == "clean"
+
+
+def test_gits_very_last_word_is_an_error() -> None:
+    log = "-- Installing: /x/a.h\nfatal: not a git repository (or any of the parent directories): .git"
+    reading = read(log)
+    assert (reading.line_number, reading.kind) == (2, "git-state")
+    assert "git clone --recursive" in elsewhere(log).fix
+
+
+def test_the_text_of_an_exception_may_be_another_one() -> None:
+    log = (
+        'Traceback (most recent call last):\n  File "/a/b.py", line 1, in f\n'
+        'x.BackendUnavailable: Traceback (most recent call last):\n  File "/a/c.py", line 2, in g\n'
+        "    import nobody_knows\nModuleNotFoundError: No module named 'nobody_knows'"
+    )
+    reading = read(log)
+    assert (reading.line_number, reading.kind) == (6, "missing-module")
+
+
+def test_bazels_summary_gives_way_to_the_linker() -> None:
+    log = (
+        "ERROR: /p/BUILD:10:10: Linking of rule '//a:b' failed (Exit 1) gcc failed: error executing command\n"
+        "a.o:a.cpp:function f(): error: undefined reference to 'nvrtcVersion'\n"
+        "collect2: error: ld returned 1 exit status"
+    )
+    assert read(log).line_number == 2
+
+
+@pytest.mark.parametrize(
+    ("log", "said"),
+    [
+        ("OSError: /m/libmkl_intel_thread.so.2: undefined symbol: omp_get_num_procs", "intel-openmp"),
+        ("/b/triton/backends/nvidia/compiler.py: ptxas fatal   : Value 'sm_999' is not defined for option", "TRITON_PTXAS_PATH"),
+        ("/tmp/pip-build-env-a/x.py: ModuleNotFoundError: No module named 'pkg_resources'", "isolated"),
+        ("error: Multiple top-level packages discovered in a flat-layout: ['a', 'b'].", "packages = ['NAME']"),
+        ("a.o: undefined reference to `c10::Device::Device(std::string const&)'", "See first whether the link names"),
+        ("/usr/bin/ld: cannot find -lOnlyOfThisProject", "Look whether the source makes it itself"),
+    ],
+)  # fmt: skip
+def test_a_row_tells_what_the_log_shows(log: str, said: str) -> None:
+    assert said in elsewhere(log).fix
+
+
+def test_a_version_or_an_inner_compiler_is_told_in_a_sentence() -> None:
+    told = read("meson.build:1:4: ERROR: Meson version is 1.1 but project requires >=9.0").diagnoses[0]
+    assert told.cause == "A tool's version does not fit: Meson version is 1.1 but project requires >=9.0."
+    told = read("cc1: error: bad value ‘x’ for ‘-mtune=’ switch").diagnoses[0]
+    assert told.cause.startswith("The compiler (cc1) does not take the value x for -mtune=")
 
 
 def test_an_index_that_never_answered_is_told_before_the_package() -> None:

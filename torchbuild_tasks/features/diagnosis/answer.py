@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Mapping, Sequence
 from typing import Final
 
@@ -54,7 +55,28 @@ _SAID: Final = {
     ),
     "not close": re.compile(r"not (?:close|equal)!|Mismatched elements|(?:absolute|relative) difference"),
     "own assert": re.compile(r"AssertionError|\bassert "),
+    "stops": re.compile(r"#error\b|\bC1189\b"),
+    "rust": re.compile(
+        r"rust-lld|error: linking with `|native (?:static )?library [`']|could not compile `"
+        r"|\brustc\b|\bcrates?\b"
+    ),
+    "triton": re.compile(r"[/\\]triton[/\\](?:backends|runtime|compiler)[/\\]"),
+    "intel thread": re.compile(r"libmkl_intel_thread\b"),
+    "isolated": re.compile(r"[/\\]uv[/\\](?:cache[/\\])?builds-v\d|pip-build-env-|extra-build-dependencies"),
 }
+# What tells that a message itself says what to do: a sentence with an order to who reads it.
+_ADVICE: Final = re.compile(
+    r"(?:(?<=[.!?:;,] )|^)(?:[Pp]lease|[Tt]ry|Set|Unset|Use(?! of)|Install|Specify|Define|Export"
+    r"|Upgrade|Downgrade|Update|Run|Pass|Make sure|Ensure|Consider|Did you (?:forget|mean)"
+    r"|[Yy]ou (?:can|may|must|need|should|have to))\b \S.{8,300}"
+)
+# A header that a generator of code writes; those of protobuf's own library are installed.
+_GENERATED: Final = re.compile(r"^(?!google/).*(?:\.(?:grpc\.)?pb\.h|_generated\.h|\.capnp\.h|_autogen\.h)$")
+# A library that the very build makes: what it wants is missing from its own link.
+_BUILT_HERE: Final = re.compile(r"^(?!/)|[/\\]build[/\\]|[/\\]bazel-out[/\\]")
+# The file of a module of Python's own.
+_OF_PYTHON: Final = re.compile(r"[/\\](?:lib\d*[/\\]python\d[\w.]*|Lib)[/\\](?!(?:site|dist)-packages)")
+_INNER: Final = ("cc1", "cc1plus", "f951", "lto1")  # what the driver of a compiler starts
 _PLAIN_NAMES: Final = 13  # from this CUDA on most of its wheels have no number in their names
 _NUMBER: Final = re.compile(r"\.so\.(1[1-9])\b")
 _OF_TORCH: Final = ("torch", "ATen/", "c10/", "caffe2/", "functorch")
@@ -88,6 +110,8 @@ NOTHING: Final[Mapping[str, str]] = dict.fromkeys(
         ),
         *("torch series", "torch python", "torch build", "recipe", "renamed"),
         *("fresh", "itself file", "not close", "own assert", "frame", "script"),
+        *("stops", "rust", "triton", "intel thread", "isolated", "generated", "object", "standard", "advice"),
+        *("cmake", "configure", "meson", "wanter", "by package", "of python"),
         *("numpy", "gcc", "header since", "its cuda", "its wheel"),
     ),
     "",
@@ -105,12 +129,14 @@ def names(kind: Kind, machine: Machine) -> Mapping[str, str]:
     row = whose(kind, machine)
     subject = _subject(kind)
     own = _own(kind, row, machine)
+    brings = _brings(kind, row, machine) if row else ""
+    standard = subject.partition(".")[0] in sys.stdlib_module_names
     return {
         **{name: value for name, value in kind.groups.items() if name != "subject"},
         "subject": subject,
-        "program": kind.program,
-        "component": row.name if row and row.name.lower() != subject.lower() else "",
-        "brings": _brings(kind, row, machine) if row else "",
+        "program": f"the compiler ({kind.program})" if kind.program in _INNER else kind.program,
+        "component": row.name if row and not _says_the_same(kind, row) else "",
+        "brings": brings,
         "installs": _installs(row, machine) if row and not subject.endswith(".dylib") else "",
         "its cuda": (major := _its_cuda(row, subject)),
         "its wheel": f"{row.wheel}-cu{major}"
@@ -122,6 +148,16 @@ def names(kind: Kind, machine: Machine) -> Mapping[str, str]:
         "packaged": _packaged(kind, machine) if row and row.submodule else "",
         "bundled": row.submodule if row and machine.builds_torch else "",
         "installed": subject if _INSTALLED.match(subject) else "",
+        "generated": subject if kind.row.look == "header" and _GENERATED.match(subject) else "",
+        "object": subject if subject.endswith((".o", ".obj")) and not _INSTALLED.match(subject) else "",
+        "by package": brings if brings.startswith("Run: ") else "",
+        "of python": subject if standard and _OF_PYTHON.search(kind.line.text) else "",
+        "standard": subject if standard else "",
+        "cmake": kind.program if kind.program == "CMake" and row and not row.fix else "",
+        "meson": kind.program if kind.program == "Meson" else "",
+        "configure": kind.program if kind.program == "configure" else "",
+        "wanter": "" if _BUILT_HERE.search(kind.groups.get("wanter", "")) else kind.groups.get("wanter", ""),
+        "advice": _advice(kind.line.text, machine.audience.said),
         "path": subject if kind.row.look == "tool" and _ABSOLUTE.match(subject) else "",
         **{name: subject if form.search(subject) else "" for name, form in _PLACES.items()},
         "own source": own,
@@ -143,10 +179,25 @@ def names(kind: Kind, machine: Machine) -> Mapping[str, str]:
         ),
         "?state": _state(kind, row, machine),
         "?subject": f": {subject}" if subject else "",
-        "?component": f", of {row.name}" if row else "",
+        "?component": f", of {row.name}" if row and not _says_the_same(kind, row) else "",
         "?file": f" ({kind.groups['file']})" if kind.groups.get("file") else "",
         "?what": f" ({kind.groups['what']})" if kind.groups.get("what") else "",
     }
+
+
+def _says_the_same(kind: Kind, row: ComponentRow) -> bool:
+    """Say whether a part is called as the subject is: CUDA of the CUDA toolkit."""
+    part = row.name.lower()
+    subject = kind.subject.lower()
+    return part == subject or (kind.row.look == "package" and subject in part)
+
+
+def _advice(line: str, said: str) -> str:
+    """Return what a message tells its reader to do; "" where it tells nothing of the kind."""
+    paragraph = " ".join(each.strip() for each in said.partition(line)[2].splitlines()[1:6])
+    paragraph = paragraph.partition("Call Stack (most recent")[0]
+    found = _ADVICE.search(line.strip()) or (_ADVICE.search(paragraph) if "(message)" in line else None)
+    return f"{found[0].strip().rstrip('.')}." if found else ""
 
 
 def _frame(said: str) -> str:
@@ -199,7 +250,7 @@ def _linking(kind: Kind, row: ComponentRow | None, machine: Machine) -> Mapping[
     unlinked = bool(names) and not linked and _LINKS.search(said) is not None
     if row and row.name == "torch" and not (linked or unlinked):  # its own row tells more than a guess
         link = ""
-    if machine.audience.system == "windows":
+    if machine.audience.system == "windows" and not machine.audience.mingw:
         link = re.sub(r"-l(\S+)", r"\1.lib", link)
     return {"link": link, "linked": link if linked else "", "unlinked": link if unlinked else ""}
 
@@ -260,7 +311,7 @@ def answer(kind: Kind, machine: Machine) -> Diagnosis:
     said = kind.line.text.strip()[:_WIDTH]
     bare = {**known, "subject": known["subject"] or said, "what": said}  # for a shape that names nothing
     cause = machine.fill(kind.row.cause, (), known) or machine.fill(kind.row.cause, (), bare)
-    if cause.startswith(kind.program):
+    if cause.startswith(known["program"]):
         cause = cause[:1].upper() + cause[1:]
     commands = machine.helpful(kind.row.command)
     return Diagnosis(
@@ -276,6 +327,8 @@ def answer(kind: Kind, machine: Machine) -> Diagnosis:
 def _subject(kind: Kind) -> str:
     subject = readable(kind.subject) if kind.row.look == "symbol" else kind.subject
     subject = subject.partition(" Call Stack (most recent")[0]
+    if subject[1:].endswith(".") and not subject.endswith(".."):  # a sentence's
+        subject = subject[:-1]
     return subject if len(subject) <= _WIDTH else f"{subject[:_WIDTH]} ..."
 
 

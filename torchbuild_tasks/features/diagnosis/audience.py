@@ -79,7 +79,13 @@ class Audience(msgspec.Struct, frozen=True):
         extension = "an extension of torch" if self.doing == "extension" else ""
         itself = "torch itself" if self.itself else ""
         values = {"extension": extension, "importer": self.importer, "own": self.own, "torch itself": itself}
+        values["mingw"] = "MinGW" if self.mingw else ""
         return {**values, "unreachable": "the connection was retried to the end" if self.unreachable else ""}
+
+    @property
+    def mingw(self) -> bool:
+        """Say whether the compiler of a Windows build is MinGW's, which takes neither MSVC's nor its SDK."""
+        return "mingw" in self.said.lower()
 
     @property
     def has_no_flags(self) -> bool:

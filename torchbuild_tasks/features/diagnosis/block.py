@@ -227,6 +227,8 @@ class Block:
 
     def _end_trace(self, line: Line) -> None:
         """Note the line that names an exception; of a chain the root counts, or else the last."""
+        if line.text.rstrip().endswith(": Traceback (most recent call last):"):
+            return  # the text of this exception is another one, which was caught
         self._trace = self._blank = False
         if self._error is None or not self._chain.startswith(_DIRECT):
             self._error = line

@@ -27,7 +27,7 @@ _ENDING: Final = re.compile(r"(?:\.so(?:[.\d]*)|\.a|\.lib|\.dll|\.pyd|\.dylib|\.
 _NATIVE: Final = re.compile(r"\.(?:cpython|cp|abi3|pypy)[\w-]*$")
 # Where the folder of a part begins in a path.
 _INSIDE: Final = re.compile(
-    r"(?:^|.*/)(?:third_party|third-party|3rdparty|external|include|site-packages|_deps)/(?=.)"
+    r"(?:^|.*/)(?:third_party|third-party|3rdparty|external|include(?:/[\w]+-linux-gnu)?|site-packages|_deps)/(?=.)"
 )
 
 

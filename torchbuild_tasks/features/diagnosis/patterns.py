@@ -69,7 +69,7 @@ _NO_ERROR: Final = (
     r"(?!subprocess-exited|The build backend |builder for '|Failed |Could not build|metadata-gen"
     r"|legacy-install|command '|Exception:$|aborting due to|linking with `|failed to run custom build"
     r"|test failed, to rerun"
-    r"|\S{1,300}:\d+:\d+: \S.{0,300} failed: \()"  # the last: bazel
+    r"|\S{1,300}:\d+:\d+: \S.{0,300} failed:? \()"  # the last: bazel
 )
 _WORDS: Final = _any(
     rf"^(?:ERROR|error|Error|fatal): {_NO_ERROR}",
@@ -186,6 +186,7 @@ _ON: Final = _any(
     r"Get:\d+ |Setting up |Unpacking |Submodule path '|#\d+ DONE \d",
     r"(?:Installed|Prepared|Audited|Uninstalled|Resolved) \d+ packages? in |[+~-] [\w.-]{1,80}==\d",  # uv
     r"Already up to date\.|HEAD is now at |Switched to (?:a new )?branch ",
+    r"\S*make(?:\.exe)?(?:\[\d+\])?: .{1,300} \(ignored\)$",  # what the rule's author expects to fail
 )
 # Said only when all went well: `make -k` reaches [100%] all the same, and whoever calls install after it.
 _WELL: Final = _any(
@@ -385,7 +386,7 @@ _FILE: Final = re.compile(r"(?<!\S)[\w./\\+-]{1,200}\.(?:[chso]|cc|cpp|cu|cuh|hp
 _MILD: Final = _any(
     r"(?<![/.\w-])(?i:warning(?! {2,}\w+ {2,})|note|remark|hint|info|debug|deprecat\w+)(?![/.\w-])",
     r"^\[W\d{0,4}[\s:]",  # glog
-    r"\b(?i:skipp\w+|ignor\w+|optional|disabl\w+|fall(?:ing)? ?back|continu\w+)\b",
+    r"\b(?i:skipp\w+|ignor\w+|optional|disabl\w+|fall(?:ing)? ?back|continu\w+|proceed\w*)\b",
     r"\b(?i:looking in (?:remotes|indexes|links))\b",
     r"\bCould not collect$|^The item was not found\.$",  # torch's collect_env, CMake's --debug-find
     # Somebody announces what follows.

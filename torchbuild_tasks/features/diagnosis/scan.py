@@ -24,6 +24,8 @@ from torchbuild_tasks.features.diagnosis.translate import ASCII_SIGNS
 LAST: Final = 12
 _ADJACENT: Final = 2
 _CARET: Final = re.compile(r" *\^[~^]*$")  # a compiler, of the source in the line above
+# Git's word that is no error in the midst of a log, and one where nothing comes after it.
+_GIT_ENDED: Final = re.compile(r"fatal: not a git repository \(or any")
 _WARNS: Final = re.compile(r".{0,60}\bWARN(?:ING)?\b")  # a logger, whose levels `clean` takes away
 _FAR: Final = 40  # lines after which a complaint that nothing came of is forgotten
 # So far into a log the first signs and the plain text of every row are looked for as well: an excerpt holds
@@ -196,6 +198,8 @@ class LogScanner:
         last = [line for line in lines[on + 1 :] if not self._is_warning(line)]
         quoted = [line for line, below in itertools.pairwise(last) if _CARET.match(below.text)]
         words = (line for line in last if not (line in quoted or patterns.is_command(line.text.strip())))
+        if last and _GIT_ENDED.match(last[-1].text.strip()):
+            return last[-1]
         bad = (line for line in words if patterns.is_negative(line.text.strip()))
         return min(bad, key=lambda line: _WARNS.match(line.raw) is not None, default=None)
 
