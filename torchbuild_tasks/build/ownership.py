@@ -169,11 +169,11 @@ def put_times_back(root: Path, before: Written | None) -> bool:
             if info is None:
                 if os.path.lexists(path):
                     return False
-            elif read_bytes(path, most=_SMALL) != data:
+            elif not stat.S_ISREG(path.lstat().st_mode) or read_bytes(path, most=_SMALL) != data:
                 return False
             else:
-                os.utime(path, ns=(info.st_atime_ns, info.st_mtime_ns), follow_symlinks=False)
-    except (OSError, NotImplementedError):
+                os.utime(path, ns=(info.st_atime_ns, info.st_mtime_ns))  # on Windows it follows any link
+    except OSError:
         return False
     return True
 

@@ -109,7 +109,7 @@ def rules_of(build_dir: Path, files: Collection[str]) -> str:
         OSError: a script is missing.
     """
     names = [f'/{name.rpartition("/")[2]}"' for name in files]
-    text = "\n".join(_scripts(build_dir))
+    text = "\n".join(_scripts(build_dir)).replace("\r\n", "\n")
     blocks = re.findall(r"(?ms)^if\(.*?^endif\(\)$", text)
     wanted = (each for each in blocks if any(name in each for name in names))
     return "\n".join(dict.fromkeys(wanted)) + "\n"
