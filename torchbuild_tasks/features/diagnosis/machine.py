@@ -211,9 +211,11 @@ class Machine:
         stem = re.sub(r"^lib|-dev(?:el)?$", "", package)
         alike = {package, *(f"{lib}{stem}-{end}" for lib in ("", "lib") for end in ("dev", "devel"))}
         for row in (*self.catalog.component, *self.catalog.packaged) if stem else ():
-            here = row.names.get(manager, "").split()
-            others = " ".join(row.names.values()).split()
-            if here and package not in here and (package in others or alike & {*here}):
+            name = row.names.get(manager, "")
+            if not name or stem not in name and not any(stem in each for each in row.names.values()):
+                continue
+            here, others = name.split(), " ".join(row.names.values()).split()
+            if package not in here and (package in others or alike & {*here}):
                 return self.brings(row)
         return ""
 
