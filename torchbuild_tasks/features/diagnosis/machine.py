@@ -214,7 +214,8 @@ class Machine:
             name = row.names.get(manager, "")
             if not name or stem not in name and not any(stem in each for each in row.names.values()):
                 continue
-            here, others = name.split(), " ".join(row.names.values()).split()
+            here = name.split()
+            others = " ".join(row.names.values()).split()
             if package not in here and (package in others or alike & {*here}):
                 return self.brings(row)
         return ""
