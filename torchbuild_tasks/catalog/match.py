@@ -87,8 +87,8 @@ def variable_row(catalog: Catalog, name: str, era: str, version: Version | None)
 
 
 def covers(pattern: str, name: str) -> bool:
-    """Say whether a row's name is a variable's, or a pattern that matches it."""
-    return pattern == name or (not pattern.isidentifier() and fnmatch.fnmatchcase(name, pattern))
+    """Say whether a row's name is this one, or a pattern that matches it; a plain name is not compiled."""
+    return pattern == name or (any(mark in pattern for mark in "*?[") and fnmatch.fnmatchcase(name, pattern))
 
 
 def preset_rows(catalog: Catalog, name: str, os: str) -> tuple[PresetRow, ...]:

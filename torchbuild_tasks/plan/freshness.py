@@ -6,12 +6,11 @@ so the inputs are compared here, and a reconfigure is really one.
 
 from __future__ import annotations
 
-import fnmatch
 import hashlib
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from torchbuild_tasks.catalog.match import admits, parse_version, series, variable_row
+from torchbuild_tasks.catalog.match import admits, covers, parse_version, series, variable_row
 from torchbuild_tasks.model import Change, Finding, Freshness, Need, Tree
 from torchbuild_tasks.plan.machine_tools import (
     CMAKE_ARGS,
@@ -244,6 +243,6 @@ def _need(question: Question, name: str, mode: str) -> tuple[Need, str]:
     if name.startswith("variable "):
         row = variable_row(question.catalog, name.removeprefix("variable "), question.era, question.version)
         return (row.needs if row else "nothing"), ""
-    named = (row for row in question.catalog.input if fnmatch.fnmatchcase(name, row.name))
+    named = (row for row in question.catalog.input if covers(row.name, name))
     rows = (row for row in named if row.mode in ("", mode))
     return next(((row.needs, row.because) for row in rows), ("reconfigure", ""))

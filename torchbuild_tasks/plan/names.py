@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import fnmatch
 import re
 from collections.abc import Iterator, Mapping
 
 from torchbuild_tasks.catalog import VariableRow
-from torchbuild_tasks.catalog.match import admits, applies, parse_version, variable_row
+from torchbuild_tasks.catalog.match import admits, applies, covers, parse_version, variable_row
 from torchbuild_tasks.model import Choice, Finding, Status
 from torchbuild_tasks.plan.question import Question
 from torchbuild_tasks.text.words import close_to
@@ -36,7 +35,7 @@ def is_read(question: Question, name: str) -> bool:
         return False
     ours = name in question.assignments or name in question.settings.variables
     readers = (each for each in question.catalog.reader if not (ours and each.environment))
-    if any(fnmatch.fnmatchcase(name, pattern) for each in readers for pattern in each.names):
+    if any(covers(pattern, name) for each in readers for pattern in each.names):
         return True
     if row is None or any(each.old == name for each in question.catalog.renamed if not reads):
         return False
@@ -152,7 +151,7 @@ def check_overruled(question: Question, build_type: str) -> Iterator[Finding]:
             of_it = "_FLAGS_" not in name or name.casefold().endswith(f"_{build_type.casefold()}")
             choice = question.decided.get(name) if of_it else None
             words = choice.value.split() if choice else []
-            lost = [word for word in words if any(fnmatch.fnmatchcase(word, each) for each in row.words)]
+            lost = [word for word in words if any(covers(each, word) for each in row.words)]
             if lost:
                 text = f"{' '.join(lost)} in {name}: {row.because}"
                 yield Finding(id="variable", status="warn", text=text, fix=row.fix)
