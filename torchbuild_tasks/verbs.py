@@ -73,7 +73,7 @@ VERBS: Final = {
     ),
     "support": Verb(
         "features.support.verb:run",
-        "Write one archive, without secrets, to ask somebody for help.",
+        "Write one archive, without secrets, to ask others for help.",
         "When it fails",
     ),
     "report": Verb(

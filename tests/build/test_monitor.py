@@ -117,7 +117,7 @@ def test_a_build_that_was_stopped_meanwhile_did_not_wait_for_one_program(
     monitor = Monitor(cast(Any, told), cast(Any, Scripted()), Advice(jobs=2), cast(Any, told))
     began = time.monotonic()
     for later in times:
-        monitor._look(began + later)
+        monitor._look_at(began + later)
     assert len(told.notes) == hints
 
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import sys
-import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -21,6 +20,7 @@ from torchbuild_tasks.build.jobserver.stage import build_processes
 from torchbuild_tasks.build.work import Reporter, Work
 from torchbuild_tasks.model.history import Peak
 from torchbuild_tasks.plan.jobs import add_peaks
+from torchbuild_tasks.system.periodic import Periodic
 from torchbuild_tasks.values import replace
 
 _QUERY: Final = 0x1000  # PROCESS_QUERY_LIMITED_INFORMATION
@@ -59,7 +59,7 @@ def _save_peaks(work: Work, peaks: Sequence[Peak], pace: Pace) -> None:
         work.report.note(problem)
 
 
-class Monitor:
+class Monitor(Periodic):
     """The thread that watches. Enter it around the build."""
 
     def __init__(
@@ -71,30 +71,20 @@ class Monitor:
         self._pace = pace
         self._can = can
         self._report = report
-        self._over = threading.Event()
         self._began = time.monotonic()
         start = swap_used()
         self._state = State(elapsed=0.0, swap=start, swap_at_start=start)
         self._several = self._began
         self._looked = self._began
         self._reported = 0.0
-        self._thread = threading.Thread(target=self._run, name="monitor", daemon=True)
+        super().__init__("monitor", self._look_again, _SOONEST)
 
-    def __enter__(self) -> None:
-        self._thread.start()
+    def _look_again(self) -> float:
+        before = time.thread_time()
+        self._look_at(time.monotonic())
+        return min(_LATEST, max(_SOONEST, (time.thread_time() - before) / _SHARE))
 
-    def __exit__(self, *error: object) -> None:
-        self._over.set()
-        self._thread.join()
-
-    def _run(self) -> None:
-        wait = _SOONEST
-        while not self._over.wait(wait):
-            before = time.thread_time()
-            self._look(time.monotonic())
-            wait = min(_LATEST, max(_SOONEST, (time.thread_time() - before) / _SHARE))
-
-    def _look(self, now: float) -> None:
+    def _look_at(self, now: float) -> None:
         working = self.sizes.look()
         # After a gap (Ctrl-Z, a suspended machine) the number of running jobs is unknown.
         if len(working) != 1 or now - self._looked > _GAP:

@@ -55,7 +55,7 @@ def gather(
         blas: the libraries for BLAS that are looked for, if any.
         around: build variables of flags, and of settings files and presets; what they name is looked at
             as if the environment named it. `environ` of the facts is the environment alone.
-        asked: names of build variables that flags or settings files set, which somebody may have misspelt.
+        asked: names of build variables that flags or settings files set, which may be misspelt.
 
     Raises:
         UsageError: the checkout's torchbuild.lock cannot be understood.

@@ -33,7 +33,7 @@ class ChosenBlas(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def choose_blas(question: Question, helpers: Helpers) -> ChosenBlas:
-    """Decide it; nothing where nobody looked (facts of an older version)."""
+    """Decide the BLAS; nothing if the facts are of an older version, which did not look for one."""
     asked, facts = decide(question, "BLAS"), question.facts
     rows = {row.name: row for row in question.catalog.blas}
     here = {library.name: library for library in facts.blas or ()}

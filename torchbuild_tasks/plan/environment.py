@@ -313,7 +313,7 @@ def _check_kind(question: Question, python: Python) -> Iterator[Finding]:
 
 
 def _why_unknown(question: Question, python: Python) -> str:
-    """Say why nobody knows whether this torch builds for an interpreter."""
+    """Say why it is unknown whether this torch builds for an interpreter."""
     if not python.version:
         return "it does not say its version"
     if not question.has_row:

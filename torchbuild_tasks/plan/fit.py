@@ -172,7 +172,7 @@ def temporary_names(question: Question) -> str:
 
 
 def _check_cmake(question: Question) -> tuple[Finding, ...]:
-    """Say that a CMake cannot configure this tree and which one does; nobody has to do anything about it."""
+    """Say that a CMake cannot configure this tree and which one does; the user need not act."""
     if admits(question.row.cmake, brought_cmake(question)):
         return ()
     for tool in question.facts.tools:

@@ -76,7 +76,7 @@ def _current_name(question: Question, name: str) -> str:
 
 
 def _list_names(question: Question) -> tuple[str, ...]:
-    """Return the names that somebody may have meant; a checkout's own where it was read."""
+    """Return the names to propose for a misspelt one; a checkout's own where it was read."""
     reads = question.facts.tree.reads
     own = (*reads.names, *(switch.name for switch in reads.switches)) if reads else ()
     listed = [name for row in question.catalog.option for name in row.names]

@@ -64,7 +64,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
 
     `build` is the one of `builds` whose values lie over the others; as long as its worktree is not there,
     `seen_from` is the checkout that is looked at instead. `withheld` has, by the place that is to be trusted,
-    what was found and does not count as long as nobody has vouched for it (`plan/trust.py`). `places` has the
+    what was found and does not count until it is trusted (`plan/trust.py`). `places` has the
     file of each field, and of each variable as `set.NAME`, that is not in `path`: the user-wide one.
     """
 

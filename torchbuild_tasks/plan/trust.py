@@ -1,4 +1,4 @@
-"""Limit what a settings file may say that nobody vouched for: values, no programs, servers, remote places.
+"""Limit what an untrusted settings file may say: values, no programs, servers, remote places.
 
 A file that came with a checkout may choose among what this tool and the machine have: a preset, a version, a
 switch. What names something that is started, asked over a network or written to elsewhere is withheld until

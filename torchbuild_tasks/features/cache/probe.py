@@ -7,13 +7,12 @@ from __future__ import annotations
 
 import socket
 import ssl
-import threading
 import time
 from collections.abc import Callable, Mapping
-from types import TracebackType
-from typing import Final, Self
+from typing import Final
 
 from torchbuild_tasks.features.cache.address import REAPI, Remote
+from torchbuild_tasks.system.periodic import Periodic
 
 SECONDS: Final = 3.0
 _REFUSED: Final = ("-NOAUTH", "-WRONGPASS", "-ERR invalid password", "-ERR AUTH")
@@ -143,7 +142,7 @@ def _web(remote: Remote, seconds: float) -> str:
     return f"it answers {answer.status_code}" if answer.status_code >= 500 else ""
 
 
-class Watch:
+class Watch(Periodic):
     """A thread that tests each shared cache every few seconds, and reports once if one fails.
 
     Args:
@@ -161,26 +160,12 @@ class Watch:
         self._probes = probes
         self._on_lost = on_lost
         self._every = every
-        self._over = threading.Event()
-        self._thread = threading.Thread(target=self._look, name="shared cache", daemon=True)
+        super().__init__("shared cache", self._test, every if probes else None)
 
-    def __enter__(self) -> Self:
-        if self._probes:
-            self._thread.start()
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._over.set()
-        if self._thread.is_alive():
-            self._thread.join()
-
-    def _look(self) -> None:
-        while not self._over.wait(self._every):
-            for name, probe in self._probes.items():
-                # Test again: a server may be busy for a moment.
-                if (probe() and not self._over.is_set()) and (reason := probe()):
-                    if not self._over.is_set():
-                        self._on_lost(name, reason)
-                    return
+    def _test(self) -> float | None:
+        for name, probe in self._probes.items():
+            # Test again: a server may be busy for a moment.
+            if (probe() and not self.is_over) and (reason := probe()) and not self.is_over:
+                self._on_lost(name, reason)
+                return None
+        return self._every

@@ -8,20 +8,19 @@ from __future__ import annotations
 
 import socket
 import ssl
-import threading
 from collections.abc import Callable, Mapping
-from types import TracebackType
-from typing import Final, Self
+from typing import Final
 
 from torchbuild_tasks.features.cache.server import server_of
 from torchbuild_tasks.features.cluster.ask import is_server
 from torchbuild_tasks.system.connections import break_connections, list_peers
+from torchbuild_tasks.system.periodic import Periodic
 
 Address = tuple[str, int]
 ANSWER: Final = 10.0  # seconds; a server that compiles on all of its cores takes one for its part of TLS
 
 
-class HangWatch:
+class HangWatch(Periodic):
     """A thread that breaks the connections to each server that hangs, for as long as it does.
 
     Args:
@@ -46,25 +45,14 @@ class HangWatch:
         self._every, self._answer = every, answer
         self._known: dict[Address, bool | None] = {}
         self._hung: set[Address] = set()
-        self._over = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="servers that hang", daemon=True)
+        super().__init__("servers that hang", self._test, every)
 
-    def __enter__(self) -> Self:
-        self._thread.start()
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._over.set()
-        self._thread.join()
-
-    def _run(self) -> None:
-        while not self._over.wait(self._every):
-            if pid := server_of(self._environ):
-                hanging = (each for each in list_peers(pid) if self._is_server(each) and self._hangs(each))
-                if not all(self._go_on(each, pid) for each in hanging):
-                    return
+    def _test(self) -> float | None:
+        if pid := server_of(self._environ):
+            hanging = (each for each in list_peers(pid) if self._is_server(each) and self._hangs(each))
+            if not all(self._go_on(each, pid) for each in hanging):
+                return None
+        return self._every
 
     def _is_server(self, address: Address) -> bool:
         """Say whether the scheduler knows it as a server: sccache also asks shared caches."""
@@ -79,7 +67,7 @@ class HangWatch:
         hangs = all(is_silent(*address, self._answer) for _ in range(tries))
         if not hangs:
             self._hung.discard(address)
-        return hangs and not self._over.is_set()
+        return hangs and not self.is_over
 
     def _go_on(self, address: Address, pid: int) -> bool:
         """Have what waits for this server compiled here; say whether others can be watched further."""

@@ -242,7 +242,7 @@ EXPLAINS: Final = re.compile(
 WARNED: Final = re.compile(r"\b[A-Z][a-z]+Warning: ")
 # Trials of CMake, which may fail: their source or target has this in its name.
 TRIAL: Final = re.compile(r"cmTC_|CMakeTmp|CMakeScratch|TryCompile-")
-# Somebody or something ended it, and it tells no reason.
+# It was ended from outside, and gives no reason.
 INTERRUPTED: Final = re.compile(r"KeyboardInterrupt$")
 # What C++ writes above what an exception says.
 THROWN: Final = re.compile(r"terminate called after throwing|terminating (?:due to|with) uncaught exception")

@@ -75,7 +75,8 @@ def find_unlike_header(name: str, wheel: str, here: str) -> tuple[Finding, ...]:
         wheel: its text there.
         here: its text in the build tree.
     """
-    theirs, ours = dict(_DEFINED.findall(wheel)), dict(_DEFINED.findall(here))
+    theirs = dict(_DEFINED.findall(wheel))
+    ours = dict(_DEFINED.findall(here))
     differing = sorted(key for key in theirs.keys() | ours if theirs.get(key) != ours.get(key))
     return tuple(
         _unlike(

@@ -35,7 +35,6 @@ from torchbuild_tasks.features.wheel_overlay.find import Scene, look_at_change
 from torchbuild_tasks.features.wheel_overlay.reach import (
     HEADERS,
     SOURCES,
-    Part,
     Spread,
     describe_spread,
     find_included,
@@ -97,29 +96,35 @@ def compile_against(work: Work) -> Work:
         work,
         (*find_unlike(theirs, _configured(work), _compiler(work)), *_uncompiled(work, build_file, reached)),
     )
-    ninja = work.ninja
     folder = _FOLDER.search(build_file)
     if folder is None:
-        raise BuildFailed(f"{work.build_dir / 'build.ninja'} has no target {PYTHON_PART}.")
-    whole = replace(work, request=dataclasses.replace(work.request, target=None))  # the whole torch is there
-    if (
-        _is_installed(work, build_file)
-        and _is_idle(work, (*ninja, PYTHON_PART))
-        and not _find_stale(work, wheel, reached)
-    ):
+        raise BuildFailed(f"{work.build_dir / _NINJA_FILE} has no target {PYTHON_PART}.")
+    ninja = (*work.ninja, PYTHON_PART)
+    stale = _find_stale(work, wheel, reached)
+    if not stale and _is_installed(work, build_file) and _is_idle(work, ninja):
         work.report.note(f"Up to date: Ninja finds nothing to compile or link for {PYTHON_PART}.")
-        return whole
+        return _with_all_of_torch(work)
     work.ledger.open()
     because = f"{PYTHON_PART} alone, against the wheel's libraries"
-    work = run_build(work, Command(argv=(*ninja, PYTHON_PART), cwd=work.plan.source, because=because))
+    work = run_build(work, Command(argv=ninja, cwd=work.plan.source, because=because))
     if not _is_installed(work, build_file):
-        argv = (*ninja, f"{folder[1]}/install")  # it is linked with other RPATHs there
+        argv = (*work.ninja, f"{folder[1]}/install")  # it is linked with other RPATHs there
         run_build(work, Command(argv=argv, cwd=work.plan.source, because="torch reads it from there"))
+    return _finish(work, wheel, reached)
+
+
+def _with_all_of_torch(work: Work) -> Work:
+    """Return the work without its target: what follows is done with the whole torch, which is there."""
+    return replace(work, request=dataclasses.replace(work.request, target=None))
+
+
+def _finish(work: Work, wheel: Wheel, reached: Sequence[Reached]) -> Work:
+    """Write the version and changed headers; checks are repeated where the last build's were not complete."""
     for path, data in _find_stale(work, wheel, reached).items():
         write_atomic(path, data, error=BuildFailed)
     previous = work.facts.tree.previous
     again = work.up_to_date and previous is not None and previous.verified  # this wheel's, with all checks
-    return replace(whole, up_to_date=False, front_end_skipped=again)
+    return replace(_with_all_of_torch(work), up_to_date=False, front_end_skipped=again)
 
 
 def _refresh(work: Work) -> None:
@@ -193,12 +198,16 @@ def _what(work: Work) -> str:
 
 
 def _is_installed(work: Work, build_file: str) -> bool:
+    """Say whether torch reads the torch_python that was linked."""
+    names = _LIBRARY.findall(build_file)[:1]
+    return bool(names) and _are_laid(work, {name: f"torch/lib/{Path(name).name}" for name in names})
+
+
+def _are_laid(work: Work, files: Mapping[str, str]) -> bool:
     """Say whether torch reads what was linked; CMake's install keeps the time of a file, in seconds."""
-    for name in _LIBRARY.findall(build_file):
-        built = work.build_dir / name
-        read = work.root / "torch" / "lib" / built.name
-        with contextlib.suppress(OSError):
-            return int(built.stat().st_mtime) == int(read.stat().st_mtime)
+    with contextlib.suppress(OSError):
+        pairs = ((work.build_dir / output, work.root / place) for output, place in files.items())
+        return all(int(built.stat().st_mtime) == int(read.stat().st_mtime) for built, read in pairs)
     return False
 
 
@@ -245,11 +254,10 @@ def _compile_reached(work: Work, theirs: Mapping[str, str], text: str, reached: 
     if not (work.build_dir / BUILD_FILE).is_file() or read_bytes(work.build_dir / BUILD_FILE) != data:
         work.ledger.open()  # what is written before is not of this build
         write_atomic(work.build_dir / BUILD_FILE, data, error=BuildFailed)
-    whole = replace(work, request=dataclasses.replace(work.request, target=None))  # the whole torch is there
-    laid = not back and all(_is_laid(work, part) for part in spread.due)
+    laid = not back and all(_are_laid(work, part.files) for part in spread.due)
     if laid and (not due or _is_idle(work, (*ninja, *due))) and not _find_stale(work, wheel, reached):
         work.report.note("Up to date: Ninja finds nothing to compile or link for what has changed.")
-        return whole
+        return _with_all_of_torch(work)
     work.ledger.open()
     _note_compiled(work, {*noted, *replaced})  # also where this is killed half way
     _lay_back(work, wheel, back)
@@ -259,12 +267,9 @@ def _compile_reached(work: Work, theirs: Mapping[str, str], text: str, reached: 
         work = run_build(work, command)
         _require_symbols(work, wheel, spread)
         _install_parts(work, spread)
-    for path, data in _find_stale(work, wheel, reached).items():
-        write_atomic(path, data, error=BuildFailed)
+    done = _finish(work, wheel, reached)
     _note_compiled(work, replaced)
-    previous = work.facts.tree.previous
-    again = work.up_to_date and previous is not None and previous.verified
-    return replace(whole, up_to_date=False, front_end_skipped=again)
+    return done
 
 
 def _note_compiled(work: Work, names: Iterable[str]) -> None:
@@ -365,14 +370,6 @@ def _read_includes(
     return includes
 
 
-def _is_laid(work: Work, part: Part) -> bool:
-    """Say whether torch reads what was linked; CMake's install keeps the time of a file, in seconds."""
-    with contextlib.suppress(OSError):
-        pairs = ((work.build_dir / output, work.root / member) for output, member in part.files.items())
-        return all(int(built.stat().st_mtime) == int(read.stat().st_mtime) for built, read in pairs)
-    return False
-
-
 def _lay_back(work: Work, wheel: Wheel, names: Sequence[str]) -> None:
     """Put the wheel's own libraries where a compile had put others."""
     if not names:
@@ -445,6 +442,6 @@ def _install_parts(work: Work, spread: Spread) -> None:
     prefix = f"-DCMAKE_INSTALL_PREFIX={(work.root / 'torch').as_posix()}"
     argv = (shutil.which("cmake", path=path) or "cmake", prefix, "-P", str(script))
     run_build(work, Command(argv=argv, cwd=str(work.build_dir), because="torch reads it from there"))
-    left = [part.name for part in spread.due if not _is_laid(work, part)]
+    left = [part.name for part in spread.due if not _are_laid(work, part.files)]
     if left:
         raise BuildFailed(f"CMake's install has not put {first_few(left)} where the wheel has it.")

@@ -21,7 +21,7 @@ NIGHTS: Final = 3  # how many are tried: one that fits is rarely older than the 
 
 
 class Wanted(msgspec.Struct, frozen=True, kw_only=True):
-    """The device of a plan: `cuda` None where nobody has said; `toolkit` as in cu126, "" where not known."""
+    """The device of a plan: `cuda` None without a request; `toolkit` as in cu126, "" if unknown."""
 
     cuda: bool | None = None
     toolkit: str = ""

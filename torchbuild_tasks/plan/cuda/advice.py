@@ -84,7 +84,7 @@ def advise(question: Question, findings: tuple[Finding, ...]) -> tuple[Finding, 
 
 
 def choose_best(question: Question) -> ChosenToolkit:
-    """Decide the toolkit; where nobody has named one, of those that are here the one that fits best."""
+    """Decide the toolkit; if none is requested, the installed one that fits best."""
     first = choose_toolkit(question)
     able = [toolkit for toolkit in question.cuda.toolkits if not why_unusable(toolkit)]
     if first.toolkit is None or len(able) < 2 or first.choice is None or first.choice.source != "default":

@@ -167,7 +167,7 @@ def _read_request(question: Question) -> tuple[str, str, Source]:
 
 
 def asked_archs(question: Question) -> str:
-    """Return the list as it was asked for, names of families and all; "auto" where nobody did."""
+    """Return the list as it was asked for, names of families and all; "auto" without a request."""
     return _read_request(question)[0]
 
 

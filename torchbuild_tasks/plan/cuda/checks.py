@@ -370,7 +370,7 @@ def _check_libc(question: Question, chosen: ChosenToolkit) -> list[Finding]:
 
 
 def _check_cudnn(question: Question, chosen: ChosenToolkit, gpus: tuple[Device, ...]) -> list[Finding]:
-    """cuDNN's version against torch, toolkit and GPUs; no cuDNN at all where nobody has decided that.
+    """cuDNN's version against torch, toolkit and GPUs; no cuDNN at all without a request for that.
 
     One that does not fit is left out; where it is asked for, the build would end with it.
     """
