@@ -150,9 +150,9 @@ def make_build_plan(request: BuildRequest) -> BuildPlan:
 
         require_fit(plan)
     if plan.verdict != "refuse" and here and request.from_wheel:
-        from torchbuild_tasks.features.wheel_overlay.foresee import foresee
+        from torchbuild_tasks.features.wheel_overlay.preview import preview
 
-        return foresee(question, plan)
+        return preview(question, plan)
     return plan
 
 
@@ -196,7 +196,7 @@ def build(request: BuildRequest, report: Reporter, *, clean_venv: bool = False) 
     with hold_named_build(request, report):
         question = fetch_checkout(look(request, everything=False), report)
         if request.auto:
-            from torchbuild_tasks.features.wheel_overlay.foresee import settle_auto
+            from torchbuild_tasks.features.wheel_overlay.preview import settle_auto
 
             question = settle_auto(question, decide, fetching_of(question).store, report)
         plan = accept(decide(question))
@@ -334,9 +334,9 @@ def verify(request: BuildRequest, report: Reporter) -> VerifyReport:
     expectations = plan.expectations
     previous = question.facts.tree.previous
     if previous and "wheel" in previous.inputs:
-        from torchbuild_tasks.features.wheel_overlay.choose import promise
+        from torchbuild_tasks.features.wheel_overlay.choose import wheel_expectations
 
-        expectations = promise(
+        expectations = wheel_expectations(
             question.catalog.check, expectations, previous.inputs, sample=question.facts.tree.sample
         )
     with interruptible():

@@ -79,19 +79,19 @@ def test_one_line_names_every_way_with_its_time_or_why_not() -> None:
 @pytest.mark.parametrize("seen", [{"reached": NATIVE}, {"reached": NATIVE, "laid": True, "wheel": "2.6.0"}])
 def test_a_changed_native_file_is_named_and_never_called_done(seen: dict[str, Any]) -> None:
     offers = offer_ways(Situation(wheel_size=1, **seen) if "wheel" in seen else Situation(**seen))
-    against = {each.way: each.against for each in offers}
-    assert against["no-op"]
-    assert against["from-wheel"] == "c10/a.cpp must be compiled"
+    obstacle = {each.way: each.obstacle for each in offers}
+    assert obstacle["no-op"]
+    assert obstacle["from-wheel"] == "c10/a.cpp must be compiled"
 
 
 def test_why_bindings_are_not_compiled_alone_is_said() -> None:
     """Whether the wheel was built alike is known from a build against it alone; then its time is said."""
     laid = Situation(laid=True, wheel="2.6.0", reached=BINDING, step_seconds=20.0)
-    against = {each.way: each.against for each in offer_ways(laid)}
-    assert "build --from-wheel auto --target torch_python" in against["mixed"]
-    other = {each.way: each.against for each in offer_ways(replace(laid, reached=NATIVE))}
+    obstacle = {each.way: each.obstacle for each in offer_ways(laid)}
+    assert "build --from-wheel auto --target torch_python" in obstacle["mixed"]
+    other = {each.way: each.obstacle for each in offer_ways(replace(laid, reached=NATIVE))}
     assert "build --from-wheel auto --target changed" in other["mixed"]
-    generated = {each.way: each.against for each in offer_ways(replace(laid, reached=GENERATED))}
+    generated = {each.way: each.obstacle for each in offer_ways(replace(laid, reached=GENERATED))}
     assert generated["mixed"] == "native_functions.yaml must be compiled"
     offers = offer_ways(replace(laid, mixed=True, steps=3))
     assert describe_offers(choose_offer(offers), offers).startswith(

@@ -18,14 +18,14 @@ from torchbuild_tasks.features.wheel_overlay.choose import (
     find_reached,
     find_row,
     is_commit,
-    misfit,
-    misfit_cuda,
-    offer_target,
-    promise,
     python_tags,
     release_tags,
     select_blocking,
+    suggest_target,
+    wheel_expectations,
     wheel_inputs,
+    why_other_cuda,
+    why_unsuitable,
 )
 from torchbuild_tasks.model import Expectation, Facts, Host, TreeReads
 from torchbuild_tasks.model.wheel import Member, Wheel
@@ -173,9 +173,9 @@ def test_a_refusal_offers_to_compile_what_can_be_compiled_against_a_wheel() -> N
     reached = find_reached(["c10/core/a.cpp", "torch/csrc/Module.cpp"], [], ROWS)
     generated = find_reached(["aten/src/ATen/native/native_functions.yaml"], [], ROWS)
     older = with_tree(mixable(), reads=None)
-    assert offer_target(mixable(), reached[1:]) == "torch_python"
-    assert offer_target(older, reached[1:]) == offer_target(mixable(), reached) == "changed"
-    assert offer_target(mixable(), (*reached, *generated)) == ""
+    assert suggest_target(mixable(), reached[1:]) == "torch_python"
+    assert suggest_target(older, reached[1:]) == suggest_target(mixable(), reached) == "changed"
+    assert suggest_target(mixable(), (*reached, *generated)) == ""
     (finding,) = describe_reach(reached[:1], {}, offer="changed")
     assert "--target changed compiles the libraries that this reaches" in finding.fix
 
@@ -245,17 +245,17 @@ def test_another_cuda_is_refused_before_anything_is_laid(theirs: str, toolkit: s
     plan = plan_of(mixable(), from_wheel="auto", target="torch_python")
     plan = replace(plan, inputs={**plan.inputs, "cuda toolkit": toolkit})
     wheel = Wheel(path="x.whl", cuda=theirs)
-    found = misfit_cuda(wheel, plan, ())
+    found = why_other_cuda(wheel, plan, ())
     assert (said in found) if said else not found
-    assert not misfit_cuda(wheel, plan_of(mixable(), from_wheel="auto"), ())
+    assert not why_other_cuda(wheel, plan_of(mixable(), from_wheel="auto"), ())
 
 
 def test_c10_alone_needs_no_cuda_of_a_wheel() -> None:
     plan = plan_of(mixable(), from_wheel="auto", target="changed")
     wheel = Wheel(path="x.whl", cuda="12.4")
-    assert not misfit_cuda(wheel, plan, find_reached(["c10/core/Device.cpp"], [], ROWS))
+    assert not why_other_cuda(wheel, plan, find_reached(["c10/core/Device.cpp"], [], ROWS))
     for path in ("c10/cuda/CUDAStream.cpp", "aten/src/ATen/native/Cross.cpp", "c10/core/Device.h"):
-        found = misfit_cuda(wheel, plan, find_reached(["c10/core/Device.cpp", path], [], ROWS))
+        found = why_other_cuda(wheel, plan, find_reached(["c10/core/Device.cpp", path], [], ROWS))
         assert "what has changed would be compiled with no CUDA" in found
 
 
@@ -322,7 +322,7 @@ WINDOWS = Host(os="windows", arch="x86_64")
 )
 def test_a_wheel_fits_by_its_tags(file: str, host: Host, said: str) -> None:
     wheel = Wheel(path=f"/wheels/{file}", version=file.partition("-")[2].partition("-")[0])
-    found = misfit(wheel, "3.11.7", "cpython-311-x86_64-linux-gnu", host)
+    found = why_unsuitable(wheel, "3.11.7", "cpython-311-x86_64-linux-gnu", host)
     assert (said in found) if said else not found
 
 
@@ -342,14 +342,14 @@ def test_a_wheel_fits_by_its_tags(file: str, host: Host, said: str) -> None:
 def test_a_wheel_that_was_given_another_name_is_refused(modules: tuple[str, ...], fits: bool) -> None:
     members = tuple(Member(name=f"torch/_C.{each}", size=1) for each in modules)
     wheel = Wheel(path="torch-2.0.0-cp311-cp311-linux_x86_64.whl", version="2.0.0", members=members)
-    said = misfit(wheel, "3.11.7", "cpython-311-x86_64-linux-gnu", LINUX)
+    said = why_unsuitable(wheel, "3.11.7", "cpython-311-x86_64-linux-gnu", LINUX)
     assert bool(said) != fits and ("than its name says" in said) != fits
 
 
 @pytest.mark.parametrize("version", ["2.0.1", "", "../../2.0.0"])
 def test_a_name_and_its_metadata_say_the_same_version(version: str) -> None:
     wheel = Wheel(path="torch-2.0.0-cp311-cp311-linux_x86_64.whl", version=version)
-    assert "by its METADATA" in misfit(wheel, "3.11.7", None, LINUX)
+    assert "by its METADATA" in why_unsuitable(wheel, "3.11.7", None, LINUX)
 
 
 @pytest.mark.parametrize("word", ["", "a" * 39, "A" * 40, "HEAD", "--output=x", "a" * 40 + "\n"])
@@ -363,7 +363,7 @@ def test_a_free_threaded_python_has_an_abi_of_its_own() -> None:
     assert python_tags("3.13.1", "cp313t-win_amd64") == ("cp313", "cp313t")
     assert python_tags("3.13.1", None) == ("cp313", "cp313")
     wheel = Wheel(path="torch-2.7.0-cp313-cp313-manylinux_2_28_x86_64.whl")
-    assert "cp313t" in misfit(wheel, "3.13.1", "cpython-313t-x86_64-linux-gnu", LINUX)
+    assert "cp313t" in why_unsuitable(wheel, "3.13.1", "cpython-313t-x86_64-linux-gnu", LINUX)
 
 
 def test_what_git_tracks_and_what_is_gone_is_not_taken() -> None:
@@ -427,7 +427,7 @@ def test_what_the_wheels_builder_decided_is_not_promised() -> None:
         Expectation(check="matmul"),
     ]
     wheel = Wheel(path="w.whl", version="2.0.0", torch_version="2.0.0", commit="b" * 40)
-    made = promise(load_catalog().check, asked, wheel_inputs(wheel, "1"))
+    made = wheel_expectations(load_catalog().check, asked, wheel_inputs(wheel, "1"))
     assert not [each.check for each in made if each.skip]
     assert [(each.check, each.key, each.wanted) for each in made if not each.skip] == [
         ("import", "", ""),
@@ -446,7 +446,7 @@ def test_a_wheel_with_cuda_must_compute_on_the_gpus_that_are_here() -> None:
     own = Wheel(path="w.whl", version="2.6.0", torch_version="2.6.0", commit="b" * 40, cuda="12.4")
     pypi = replace(own, torch_version="2.0.0+cu117", cuda="")
     for wheel in (own, pypi):
-        made = promise(rows, asked, wheel_inputs(wheel, "1"))
+        made = wheel_expectations(rows, asked, wheel_inputs(wheel, "1"))
         assert [each.check for each in made if each.skip] == ["cmake_consumer"]
         checks = [each.check for each in made if not each.key]
         assert {"cuda_available", "cuda_arch_list", "cuda_linalg", "nccl"} <= set(checks)
@@ -454,8 +454,10 @@ def test_a_wheel_with_cuda_must_compute_on_the_gpus_that_are_here() -> None:
         cuda = [each.wanted for each in made if each.key == "cuda"]
         assert cuda == ([wheel.cuda] if wheel.cuda else [])
     beside = [*asked, Expectation(check="torchvision")]
-    assert "torchvision_cuda" in {each.check for each in promise(rows, beside, wheel_inputs(own, "1"))}
-    sample = promise(rows, asked[:2], wheel_inputs(own, "1"), sample=True)
+    assert "torchvision_cuda" in {
+        each.check for each in wheel_expectations(rows, beside, wheel_inputs(own, "1"))
+    }
+    sample = wheel_expectations(rows, asked[:2], wheel_inputs(own, "1"), sample=True)
     assert "the sample's tensors are on no device" in [e.skip for e in sample if e.check == "cuda_op"]
 
 

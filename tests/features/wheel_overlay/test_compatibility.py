@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from torchbuild_tasks.features.wheel_overlay.compatibility import (
-    find_unlike,
-    find_unlike_header,
+    find_differences,
+    find_header_differences,
     read_settings,
     shared_settings,
 )
@@ -45,7 +45,7 @@ def test_settings_are_read_from_the_header_that_cmake_writes() -> None:
 
 
 def test_another_spelling_other_warnings_and_a_newer_compiler_are_no_difference() -> None:
-    assert find_unlike(shared_settings(WHEEL), read_settings(HEADER), GCC) == ()
+    assert find_differences(shared_settings(WHEEL), read_settings(HEADER), GCC) == ()
 
 
 @pytest.mark.parametrize(
@@ -61,7 +61,7 @@ def test_another_spelling_other_warnings_and_a_newer_compiler_are_no_difference(
 def test_a_setting_that_differs_is_named_with_what_makes_it_alike(
     name: str, value: str, said: str, fix: str
 ) -> None:
-    (found,) = find_unlike({**WHEEL, name: value}, read_settings(HEADER), GCC)
+    (found,) = find_differences({**WHEEL, name: value}, read_settings(HEADER), GCC)
     assert said in found.text
     assert found.fix == fix
 
@@ -79,7 +79,7 @@ def test_a_setting_that_differs_is_named_with_what_makes_it_alike(
 )
 def test_a_definition_that_only_one_of_them_has_is_named(before: str, after: str, fixes: set[str]) -> None:
     wheel = {**WHEEL, "CXX_FLAGS": WHEEL["CXX_FLAGS"].replace(before, after)}
-    found = find_unlike(wheel, read_settings(HEADER), GCC)
+    found = find_differences(wheel, read_settings(HEADER), GCC)
     assert {each.fix for each in found} == fixes
     assert all("is compiled with it" in each.text for each in found)
 
@@ -98,7 +98,7 @@ def test_a_definition_that_only_one_of_them_has_is_named(before: str, after: str
 def test_a_compiler_of_another_family_or_an_older_one_is_refused(
     theirs: str, ours: tuple[str, str], differs: bool
 ) -> None:
-    found = find_unlike({**WHEEL, "compiler": theirs}, read_settings(HEADER), ours)
+    found = find_differences({**WHEEL, "compiler": theirs}, read_settings(HEADER), ours)
     assert bool(found) == differs
     assert all(f"built by {theirs}" in each.text for each in found)
 
@@ -106,20 +106,22 @@ def test_a_compiler_of_another_family_or_an_older_one_is_refused(
 def test_what_is_compiled_goes_by_what_it_can_read() -> None:
     here = {**read_settings(HEADER), "USE_CUDA": "OFF", "CUDA_VERSION": ""}
     here["CXX_FLAGS"] += " -DLIBKINETO_NOCUPTI"
-    assert len(find_unlike(WHEEL, here, GCC)) == 3
-    assert find_unlike(WHEEL, here, GCC, reads=lambda name: name.startswith("_")) == ()
+    assert len(find_differences(WHEEL, here, GCC)) == 3
+    assert find_differences(WHEEL, here, GCC, reads=lambda name: name.startswith("_")) == ()
     flags = here["CXX_FLAGS"].replace("ABI=0", "ABI=1")
-    found = find_unlike(WHEEL, {**here, "CXX_FLAGS": flags}, GCC, reads=lambda name: name.startswith("_"))
+    found = find_differences(
+        WHEEL, {**here, "CXX_FLAGS": flags}, GCC, reads=lambda name: name.startswith("_")
+    )
     assert len(found) == 2
-    assert find_unlike(WHEEL, here, ("Clang", "14"), reads=lambda name: False)
+    assert find_differences(WHEEL, here, ("Clang", "14"), reads=lambda name: False)
 
 
 def test_a_header_that_cmake_writes_defines_the_same() -> None:
     name = "torch/include/ATen/Config.h"
     wheel = "// of a builder\n#define AT_MKL_ENABLED() 1\n#define ONCE\n/* #undef C10_USE_NUMA */\n"
-    assert find_unlike_header(name, wheel, wheel.replace("of a builder", "of ours")) == ()
+    assert find_header_differences(name, wheel, wheel.replace("of a builder", "of ours")) == ()
     here = "#define AT_MKL_ENABLED() 0\r\n#define C10_USE_NUMA\n"
-    texts = [each.text for each in find_unlike_header(name, wheel, here)]
+    texts = [each.text for each in find_header_differences(name, wheel, here)]
     assert texts == [
         f"AT_MKL_ENABLED() of {name}: the wheel has 1, and this configuration 0",
         f"C10_USE_NUMA of {name}: the wheel has nothing, and this configuration it defined",

@@ -1,8 +1,8 @@
-"""Lay a wheel's libraries and generated files over the checkout, by the record that `clean` goes by.
+"""Copy a wheel's libraries and generated files over the checkout, and record them for `clean`.
 
-The layout is that of an editable install in place, which both build systems know: what is compiled lies in
-the checkout beside the Python that imports it, and the environment has a line that leads there. All is
-unpacked and checked in a folder of ours first, so a wheel that is broken leaves everything as it was.
+The layout is that of an in-place editable install, as both build systems make it: compiled files are in the
+checkout next to the Python files that import them, and a .pth file in the environment points to the checkout.
+Everything is unpacked into a staging folder first, so a broken wheel changes nothing.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ from torchbuild_tasks.facts.wheel import identify, record_row
 from torchbuild_tasks.features.wheel_overlay.choose import (
     choose_members,
     describe_overlay,
-    promise,
+    wheel_expectations,
     wheel_inputs,
 )
 from torchbuild_tasks.features.wheel_overlay.find import find_ancestor
@@ -52,41 +52,43 @@ from torchbuild_tasks.system.remove import is_link, snapshot, unfinished_folder
 from torchbuild_tasks.text.words import first_few, in_short
 from torchbuild_tasks.values import replace
 
-STAGING: Final = "wheel"  # in .torchbuild, while it is unpacked
+STAGING: Final = "wheel"  # folder in .torchbuild for unpacking
 _SHOWN: Final = 8
 _SITE: Final = "import sysconfig; print(sysconfig.get_path('purelib'))"
 _WHEEL_TEXT: Final = (
     "Wheel-Version: 1.0\nGenerator: torchbuild_tasks\nRoot-Is-Purelib: true\nTag: py3-none-any\n"
 )
 _FROM_WHEEL: Final = ("entry_points.txt", "METADATA")
-# Inputs; the plan takes what begins with wheel from the last build.
+# Names of inputs in the manifest; the plan takes those that begin with "wheel" from the last build.
 SETTINGS: Final = "wheel built with"
 COMPILED: Final = "wheel libraries compiled"
 TARGET: Final = "wheel target"
 
 
 def lay_wheel(work: Work) -> Work:
-    """Lay the wheel that was found over the checkout, and make the Python import torch from there.
+    """Copy the chosen wheel's files over the checkout, and make the Python import torch from there.
 
     Raises:
-        ArchiveRefused: the wheel is broken, or holds what may not be unpacked.
-        CleanRefused: files are in the way that are not an earlier wheel's.
-        RequirementsError: what the wheel asks for cannot be installed.
+        ArchiveRefused: the wheel is broken, or has a member that must not be unpacked.
+        CleanRefused: files are in the way that no earlier wheel or build owns.
+        RequirementsError: a requirement of the wheel cannot be installed.
     """
     wheel = work.wheel
     assert wheel is not None
     inputs = {**work.plan.inputs, **wheel_inputs(wheel, identify(wheel)), TARGET: work.request.target or ""}
-    expectations = promise(work.catalog.check, work.plan.expectations, inputs, sample=work.facts.tree.sample)
+    expectations = wheel_expectations(
+        work.catalog.check, work.plan.expectations, inputs, sample=work.facts.tree.sample
+    )
     work = replace(work, plan=replace(work.plan, expectations=expectations))
     outputs = outputs_of_both_eras(work.catalog, work.plan.era)
     members, unused = choose_members(wheel, _list_tracked(work), outputs.matches)
-    work.ledger.note(inputs=inputs)  # also where nothing is laid: what is built with torch opens the manifest
+    work.ledger.note(inputs=inputs)  # even if nothing is copied: building companions opens the manifest
     if _is_in_place(work, inputs, members):
         text = "the files of this wheel lie there as they were laid."
         work.report.note(text if work.request.mixed else f"Up to date: {text}")
         return replace(work, up_to_date=True)
-    work.ledger.forget_inputs((SETTINGS, COMPILED))  # those were another wheel's
-    _check_way(work, members)
+    work.ledger.forget_inputs((SETTINGS, COMPILED))  # of the wheel before
+    _check_conflicts(work, members)
     with unfinished_folder(state_dir(work.root) / STAGING, BuildFailed) as staging:
         with translate_errors(BuildFailed, staging):
             unpack(wheel, members, staging)
@@ -113,9 +115,9 @@ def _commits_since(work: Work, wheel: Wheel) -> int:
 
 
 def _is_in_place(work: Work, inputs: dict[str, str], members: Sequence[Member]) -> bool:
-    """Say whether this very wheel lies there, whole, for the Python that is asked for."""
-    previous = work.facts.tree.previous  # it may have failed later, in what is built with this torch
-    same = ("wheel", TARGET)  # a library that was compiled for one target is not the wheel's
+    """Say whether all files of this wheel are already in place, and the chosen Python imports them."""
+    previous = work.facts.tree.previous  # also of a build that failed later, in a companion
+    same = ("wheel", TARGET)  # with another target, some libraries are compiled and not the wheel's
     if previous is None or any(previous.inputs.get(name, "") != inputs[name] for name in same):
         return False
     python = next((p for p in work.facts.pythons if p.executable == work.plan.environment.python), None)
@@ -132,8 +134,13 @@ def _is_unchanged(root: Path, name: str, recorded: ownership.Listing) -> bool:
     return False
 
 
-def _check_way(work: Work, members: Sequence[Member]) -> None:
-    """Refuse to lay files over others, or through links; of an earlier wheel, or by --clean, they go."""
+def _check_conflicts(work: Work, members: Sequence[Member]) -> None:
+    """Refuse to overwrite files that no earlier wheel or (with --clean) build owns, or to follow links.
+
+    Raises:
+        CleanRefused: there are such files or links, or a build that may not be removed.
+        RequirementsError: torch would be installed into an environment of the user without leave.
+    """
     linked = {each for member in members for each in _find_linked_folders(work.root, member.name)}
     if linked:
         raise CleanRefused(
@@ -171,7 +178,7 @@ def _check_way(work: Work, members: Sequence[Member]) -> None:
 
 
 def _list_owned(work: Work) -> ownership.Listing:
-    """Return what builds own here, with what one that was killed wrote."""
+    """Return the files that builds own here, including those of a build that was killed."""
     outputs = outputs_of_both_eras(work.catalog, work.plan.era).below(
         ownership.within(work.root, work.build_dir)
     )
@@ -187,7 +194,11 @@ def _find_linked_folders(root: Path, name: str) -> list[str]:
 
 
 def unpack(wheel: Wheel, members: Sequence[Member], staging: Path) -> None:
-    """Unpack the files beside the checkout; reading to the end holds each to its checksum."""
+    """Unpack the files into the staging folder; zipfile compares the checksum of each.
+
+    Raises:
+        ArchiveRefused: the wheel is broken.
+    """
     try:
         with zipfile.ZipFile(wheel.path) as archive:
             for member in members:
@@ -208,7 +219,7 @@ def unpack(wheel: Wheel, members: Sequence[Member], staging: Path) -> None:
 
 
 def _remove_earlier(work: Work, outputs: Outputs) -> None:
-    """Remove what an earlier wheel, or with the user's leave a build, put there."""
+    """Remove the files of an earlier wheel, or of a build that the user agreed to remove."""
     recorded = ownership.read(work.root, ownership.OWNED) or {}
     if not recorded:
         return
@@ -219,7 +230,7 @@ def _remove_earlier(work: Work, outputs: Outputs) -> None:
 
 
 def _move_into_place(work: Work, members: Sequence[Member], staging: Path) -> None:
-    """Move the files into the checkout; the list that CMake's install would write names them first."""
+    """Move the files into the checkout, listed first in the install manifest, as CMake's install does."""
     leftovers.note_installed(work.root, work.build_dir)
     lines = "".join(f"{(work.root / each.name).as_posix()}\n" for each in members)
     with translate_errors(BuildFailed, work.build_dir):
@@ -247,17 +258,17 @@ def _pip_install(work: Work, words: Sequence[str], because: str) -> None:
 
 
 def _install_editable(work: Work, wheel: Wheel, staging: Path) -> None:
-    """Have pip install the wheel's metadata with a line that leads imports to the checkout (PEP 660).
+    """Install the wheel's metadata with a .pth file that points to the checkout (PEP 660), by pip.
 
-    What the wheel asks for, CUDA's libraries too, comes in the same resolution: triton 2.0.0 asks for torch
-    in turn, and pip alone would fetch one release of torch after another.
+    Its requirements, such as CUDA's libraries, are resolved in the same run: triton 2.0.0 requires torch,
+    and on its own pip would download one release of torch after another.
     """
     path = staging / f"torch-{wheel.version}-py3-none-any.whl"
     with translate_errors(BuildFailed, path):
         _write_editable(wheel, path, work.plan.source)
     _pip_install(work, (str(path),), f"{wheel.file} asks for it")
     _pip_install(work, ("--force-reinstall", "--no-deps", str(path)), "torch is imported from the checkout")
-    # Else a pipe has Windows' code page.
+    # Without UTF-8 mode the pipe has the code page of Windows.
     argv = (work.plan.environment.python, "-I", "-X", "utf8", "-c", _SITE)
     captured = process.capture(argv, timeout=60.0)
     info = Path(captured.text.strip()) / f"torch-{wheel.version}.dist-info"
@@ -282,9 +293,9 @@ def _write_editable(wheel: Wheel, path: Path, source: str) -> None:
 
 
 def path_line(source: str) -> bytes:
-    """Return the line of a .pth file as site.py reads it: in the locale's encoding, which UTF-8 is on Linux.
+    """Return the line of a .pth file in the encoding that site.py reads: that of the locale, UTF-8 on Linux.
 
-    From Python 3.13 on it tries UTF-8 first, and takes the locale's where that does not fit.
+    From Python 3.13 on site.py tries UTF-8 first, and the locale's encoding if that fails.
     """
     line = f"{source}\n"
     try:
@@ -294,7 +305,7 @@ def path_line(source: str) -> bytes:
 
 
 def _mark_editable(info: Path, root: Path) -> None:
-    """Say in the metadata that this is an editable install of the checkout, as PEP 610 wants it."""
+    """Record in the metadata that this is an editable install of the checkout (PEP 610)."""
     data = json.dumps({"dir_info": {"editable": True}, "url": root.as_uri()}).encode()
     name = f"{info.name}/direct_url.json"
     with translate_errors(UsageError, info):

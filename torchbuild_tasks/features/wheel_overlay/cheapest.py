@@ -1,4 +1,4 @@
-"""Choose the cheapest way to a built torch that is right (--auto)."""
+"""Choose the cheapest way to an up-to-date torch (--auto)."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from torchbuild_tasks.plan.question import Question
 from torchbuild_tasks.text.words import first_few
 
 WAYS: Final = ("no-op", "from-wheel", "mixed", "ninja install", "front end")
-# Seconds by which a way whose time is not known is ranked, and those of what costs the same everywhere.
+# Seconds that rank a way whose time is unknown.
 _NOMINAL: Final = dict(zip(WAYS, (2.0, 60.0, 120.0, 300.0, 3600.0), strict=True))
 _UNPACKED: Final = 40e6  # bytes a second: 1.2 GB of a CUDA wheel in 30 s on a machine of 2 cores
 _IDLE: Final = "Ninja finds nothing to do"
 _OWN_BUILD: Final = "a build of its own lies here"
-_PIP: Final = 15.0  # seconds that pip takes for what is there already
-# What the user may decide whichever way is taken.
+_PIP: Final = 15.0  # seconds that pip takes where every requirement is installed
+# The choices that hold for every way, compile or not.
 _ANY_WAY: Final = frozenset(
     ("source", "torch", "python", "env shell", "from PyPI", "jobs", "jobserver", "compiler cache")
     + ("distribute", "CXX", "CC", "toolset", "linker")
@@ -30,16 +30,15 @@ _USERS: Final = ("flag", "environment", "torchbuild.toml")
 
 
 class Situation(msgspec.Struct, frozen=True, kw_only=True):
-    """What --auto decides from.
+    """The input of --auto's decision.
 
-    `laid` and `built`: a wheel's files, or a build, lie in the checkout; `in_way`: files of neither. `mixed`:
-    with the wheel's files lies a torch_python of our own, or what a change reached (`target`), since they
-    were found to be built alike; where not, `no_mixing` says why none is compiled.
-    `reached` are the files that need a compile since the wheel: the one that is laid, or else the nearest.
-    `wheel` is the word for --from-wheel, "" for none, and `no_wheel` why; `wheel_size` is bytes, None before
-    it is downloaded. `decided` is what the user decided and only a compile can honour, `no_compile` says why
-    none can work. `steps` is how many Ninja would run, None where it cannot be asked, and `no_ninja` why not.
-    Seconds are those of a step, and of the longest build that is known.
+    `laid` and `built`: the checkout has a wheel's files, or a build; `in_way`: a file of neither.
+    `mixed`: libraries were compiled against the wheel's, for --target `target`; else `no_mixing` says why.
+    `reached`: the files that need a compile since the wheel in place, or else since the nearest one.
+    `wheel`: the value for --from-wheel, "" for none, and `no_wheel` says why; `wheel_size`: bytes, None if
+    unknown. `decided`: the user's choices that need a compile; `no_compile`: why a compile cannot work.
+    `steps`: the steps that Ninja would run, None if unknown, and `no_ninja` says why.
+    `step_seconds` and `full_seconds`: of one step, and of the longest recorded build.
     """
 
     laid: bool = False
@@ -61,7 +60,7 @@ class Situation(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def list_user_choices(question: Question, plan: BuildPlan) -> tuple[str, ...]:
-    """Return the user's decisions that the builder of a wheel has taken already."""
+    """Return the user's choices that a wheel cannot satisfy, because its builder made them."""
     own = [
         each.name
         for each in plan.choices
@@ -72,104 +71,116 @@ def list_user_choices(question: Question, plan: BuildPlan) -> tuple[str, ...]:
 
 
 def _is_for_machine(question: Question, name: str) -> bool:
-    """Say whether this variable steers how a build runs, and not what it makes: MAX_JOBS, CCACHE_DIR."""
+    """Say whether this variable changes only how a build runs, such as MAX_JOBS and CCACHE_DIR."""
     row = variable_row(question.catalog, name, question.era, question.version)
     return row is not None and row.needs == "nothing"
 
 
 class Offer(msgspec.Struct, frozen=True, kw_only=True):
-    """One way: `against` says why it is not right here ("" when it is); `seconds` None where not known."""
+    """One way: `obstacle` says why it cannot be used ("" if it can); `seconds` is None if unknown."""
 
     way: str
     seconds: float | None = None
-    against: str = ""
+    obstacle: str = ""
 
 
-def offer_ways(seen: Situation) -> tuple[Offer, ...]:
-    """Return every way in the order of `WAYS`, each with its seconds or what stands against it."""
-    changed = first_few([each.path for each in seen.reached])
+def offer_ways(situation: Situation) -> tuple[Offer, ...]:
+    """Return every way in the order of `WAYS`, each with its seconds or its obstacle."""
+    changed = first_few([each.path for each in situation.reached])
     compile_needed = f"{changed} must be compiled" if changed else ""
-    serves = seen.laid and not seen.mixed and not seen.reached and not seen.decided
-    idle = seen.steps == 0 and (seen.built or (seen.mixed and not _of_others(seen)))
-    due = "" if seen.built and seen.steps else _IDLE if idle else seen.no_ninja
-    by_ninja = None if seen.steps is None else seen.step_seconds and seen.steps * seen.step_seconds
+    serves = situation.laid and not situation.mixed and not situation.reached and not situation.decided
+    idle = situation.steps == 0 and (situation.built or (situation.mixed and not _other_changes(situation)))
+    due = "" if situation.built and situation.steps else _IDLE if idle else situation.no_ninja
+    by_ninja = (
+        None
+        if situation.steps is None
+        else situation.step_seconds and situation.steps * situation.step_seconds
+    )
     return (
-        Offer(way="no-op", seconds=_NOMINAL["no-op"], against="" if serves or idle else _not_idle(seen)),
+        Offer(
+            way="no-op",
+            seconds=_NOMINAL["no-op"],
+            obstacle="" if serves or idle else _why_not_idle(situation),
+        ),
         Offer(
             way="from-wheel",
-            seconds=None if seen.wheel_size is None else _PIP + seen.wheel_size / _UNPACKED,
-            against=_against_wheel(seen) or compile_needed,
+            seconds=None if situation.wheel_size is None else _PIP + situation.wheel_size / _UNPACKED,
+            obstacle=_why_not_wheel(situation) or compile_needed,
         ),
-        Offer(way="mixed", seconds=by_ninja, against=_IDLE if idle else _against_mixed(seen)),
-        Offer(way="ninja install", seconds=by_ninja, against=seen.no_compile or due),
+        Offer(way="mixed", seconds=by_ninja, obstacle=_IDLE if idle else _why_not_mixed(situation)),
+        Offer(way="ninja install", seconds=by_ninja, obstacle=situation.no_compile or due),
         Offer(
-            way="front end", seconds=seen.full_seconds and _PIP + seen.full_seconds, against=seen.no_compile
+            way="front end",
+            seconds=situation.full_seconds and _PIP + situation.full_seconds,
+            obstacle=situation.no_compile,
         ),
     )
 
 
-def _not_idle(seen: Situation) -> str:
-    if seen.steps:
-        return f"Ninja has {seen.steps} steps"
-    if seen.laid:
+def _why_not_idle(situation: Situation) -> str:
+    if situation.steps:
+        return f"Ninja has {situation.steps} steps"
+    if situation.laid:
         difference = (
-            f"has not {' and '.join(seen.decided)} as asked for" if seen.decided else "is of another state"
+            f"has not {' and '.join(situation.decided)} as asked for"
+            if situation.decided
+            else "is of another state"
         )
         return f"the wheel that lies here {difference}"
-    return seen.no_ninja
+    return situation.no_ninja
 
 
-def _of_others(seen: Situation) -> list[str]:
-    """Return the changed files that are not compiled against a wheel's libraries so."""
-    if seen.target == CHANGED:
-        return [each.path for each in seen.reached if each.kind != "native"]
-    return [each.path for each in seen.reached if each.part != PYTHON_PART]
+def _other_changes(situation: Situation) -> list[str]:
+    """Return the changed files that this target does not compile against a wheel's libraries."""
+    if situation.target == CHANGED:
+        return [each.path for each in situation.reached if each.kind != "native"]
+    return [each.path for each in situation.reached if each.part != PYTHON_PART]
 
 
-def _against_mixed(seen: Situation) -> str:
-    if seen.built:
+def _why_not_mixed(situation: Situation) -> str:
+    if situation.built:
         return _OWN_BUILD
-    if others := _of_others(seen):
-        only_native = all(each.kind == "native" for each in seen.reached)
+    if others := _other_changes(situation):
+        only_native = all(each.kind == "native" for each in situation.reached)
         return f"{_TRY} {CHANGED}" if only_native else f"{first_few(others)} must be compiled"
-    if seen.mixed:
+    if situation.mixed:
         return ""
-    return seen.no_mixing if seen.reached else f"nothing of {PYTHON_PART} has changed"
+    return situation.no_mixing if situation.reached else f"nothing of {PYTHON_PART} has changed"
 
 
-def _against_wheel(seen: Situation) -> str:
-    if seen.decided:
-        return f"{' and '.join(seen.decided)} asks for a compile"
-    if seen.built:
+def _why_not_wheel(situation: Situation) -> str:
+    if situation.decided:
+        return f"{' and '.join(situation.decided)} asks for a compile"
+    if situation.built:
         return _OWN_BUILD
-    if seen.laid:
-        return "" if seen.reached else "one lies here, and serves"
-    if seen.in_way:
-        return f"{seen.in_way} is in the way"
-    return "" if seen.wheel or seen.reached else seen.no_wheel
+    if situation.laid:
+        return "" if situation.reached else "one lies here, and serves"
+    if situation.in_way:
+        return f"{situation.in_way} is in the way"
+    return "" if situation.wheel or situation.reached else situation.no_wheel
 
 
 def choose_offer(offers: Iterable[Offer]) -> Offer:
-    """Return the cheapest of those with nothing against them, else the last; unknown times by their kind.
+    """Return the cheapest way without an obstacle, else the last; an unknown time counts as the usual one.
 
-    Nothing is always less than something, and the front end runs Ninja's steps, too; nowhere are both of
-    these open: a torch_python for a wheel's libraries, and Ninja in a build of its own.
+    Doing nothing is always cheapest, and the front end includes Ninja's steps. "mixed" and "ninja install"
+    are never both possible: a checkout has a wheel's libraries or a build of its own.
     """
-    right = [each for each in offers if not each.against] or list(offers)[-1:]
-    if least := [each for each in right if each.way in ("no-op", "mixed", "ninja install")]:
-        return least[0]
-    return min(right, key=lambda each: each.seconds if each.seconds is not None else _NOMINAL[each.way])
+    possible = [each for each in offers if not each.obstacle] or list(offers)[-1:]
+    if nearly_free := [each for each in possible if each.way in ("no-op", "mixed", "ninja install")]:
+        return nearly_free[0]
+    return min(possible, key=lambda each: each.seconds if each.seconds is not None else _NOMINAL[each.way])
 
 
 def describe_offers(chosen: Offer, offers: Iterable[Offer]) -> str:
-    """Return the one line on what --auto takes, and on what it does not."""
+    """Return the line for the user on the chosen way and on the others."""
     others = (each for each in offers if each is not chosen)
-    rest = "; ".join(f"{each.way} {each.against or about(each.seconds)}".strip() for each in others)
-    return f"auto: {chosen.way}, {chosen.against or about(chosen.seconds)} ({rest})"
+    rest = "; ".join(f"{each.way} {each.obstacle or describe_time(each.seconds)}".strip() for each in others)
+    return f"auto: {chosen.way}, {chosen.obstacle or describe_time(chosen.seconds)} ({rest})"
 
 
-def about(seconds: float | None) -> str:
-    """Return about how long this takes, in words."""
+def describe_time(seconds: float | None) -> str:
+    """Return a rough duration in words."""
     if seconds is None:
         return "of a time not known here yet"
     if seconds < 90:

@@ -1,4 +1,4 @@
-"""Decide whether a checkout can live on a wheel's libraries, which files it takes, what is promised then."""
+"""Decide whether a wheel's libraries suit a checkout, which files are used, and what is verified."""
 
 from __future__ import annotations
 
@@ -21,21 +21,24 @@ from torchbuild_tasks.text.words import as_word, first_few
 from torchbuild_tasks.values import replace
 
 COMPILED: Final = ("native", "generated", "build")
-PYTHON_PART: Final = "torch_python"  # what can be compiled against libraries that are there
-CHANGED: Final = "changed"  # as --target: the libraries that a change reaches
-# Knows nothing of CUDA: it "should not depend on any library that is … backend specific" (c10/CMakeLists.txt)
+PYTHON_PART: Final = "torch_python"  # the one library that upstream can compile against existing ones
+CHANGED: Final = "changed"  # --target changed: every library that a changed file is compiled into
+# Libraries that are the same with and without CUDA: c10 "should not depend on any library that is …
+# backend specific" (c10/CMakeLists.txt)
 PLAIN: Final = ("c10",)
-# What a plan without a compile is still held to.
-_STILL_CHECKED: Final = frozenset(
+# The ids of findings that matter where nothing is compiled.
+_CHECKED_WITHOUT_COMPILE: Final = frozenset(
     ("source", "era", "arch", "writable", "facts", "running", "torch-version")
     + ("python", "python-bits", "python-venv", "python-pip", "requirements")
 )
-# What the wheel's builder decided, so that no plan of ours promises it.
-_WHEELS_OWN: Final = frozenset(("config", "cuda_arch_list", "rpath"))  # an RPATH leads to wheels beside torch
+# The checks whose result the builder of the wheel decided, so that our plan cannot expect a value.
+_DECIDED_BY_BUILDER: Final = frozenset(
+    ("config", "cuda_arch_list", "rpath")
+)  # an RPATH leads to wheels beside torch
 # Caffe2Config.cmake of a CUDA wheel asks for the toolkit that it was built with.
 _NEEDS_TOOLKIT: Final = "cmake_consumer"
-# What a torch says of itself when it is imported, and a wheel's builder has decided.
-_SAYS: Final = ("version", "git_version", "distribution", "debug")
+# Keys of the check "import" that the builder of the wheel decided.
+_REPORTED: Final = ("version", "git_version", "distribution", "debug")
 _OF_WHEEL: Final = "of the wheel whose libraries these are"
 # https://peps.python.org/pep-0600/: the glibc that the older names stand for
 _LEGACY: Final = {"manylinux1": (2, 5), "manylinux2010": (2, 12), "manylinux2014": (2, 17)}
@@ -47,11 +50,11 @@ _MODULE: Final = re.compile(r"torch/_C\.(?:([^/.]+)\.)?(?:so|pyd)")
 _ARCH: Final = {"windows": {"x86_64": "win_amd64", "aarch64": "win_arm64"}}
 
 
-# ---------------- what has changed since the wheel, and what that reaches
+# ---------------- what has changed since the wheel was built
 
 
 class Reached(msgspec.Struct, frozen=True, kw_only=True):
-    """A changed file that a compile is needed for."""
+    """A changed file that needs a compile: the kind and the part of its row in wheel_inputs.toml."""
 
     path: str
     kind: str
@@ -59,7 +62,7 @@ class Reached(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def find_row(path: str, rows: Iterable[WheelInputRow]) -> WheelInputRow | None:
-    """Return the first row that knows this path; None where none does."""
+    """Return the first row with a pattern that matches this path; None if there is none."""
     for row in rows:
         if any(fnmatch.fnmatchcase(path, pattern) for pattern in row.paths):
             return row
@@ -69,12 +72,12 @@ def find_row(path: str, rows: Iterable[WheelInputRow]) -> WheelInputRow | None:
 def find_reached(
     changed: Iterable[str], untracked: Iterable[str], rows: Sequence[WheelInputRow]
 ) -> tuple[Reached, ...]:
-    """Return those files that something of the build reads.
+    """Return the files that an input of the build.
 
     Args:
-        changed: tracked files that differ; one that no row knows counts.
-        untracked: files that git does not know; one that no row knows is the user's.
-        rows: of wheel_inputs.toml.
+        changed: tracked files that differ; one without a row counts as native code.
+        untracked: untracked files; one without a row is the user's own and is left out.
+        rows: the rows of wheel_inputs.toml.
     """
     reached = []
     for path, known in (*((each, True) for each in changed), *((each, False) for each in untracked)):
@@ -87,17 +90,17 @@ def find_reached(
 
 
 def select_blocking(plan: BuildPlan, reached: Iterable[Reached]) -> tuple[Reached, ...]:
-    """Return those that stand against a wheel: all but what is compiled against its libraries."""
+    """Return the files that rule a wheel out: all except those that this plan compiles against it."""
     if plan.way.target == CHANGED:
         return tuple(each for each in reached if each.kind != "native")
     return tuple(each for each in reached if plan.way.target != PYTHON_PART or each.part != PYTHON_PART)
 
 
-def misfit_cuda(wheel: Wheel, plan: BuildPlan, reached: Iterable[Reached]) -> str:
-    """Say which CUDA is missing for what is compiled against a wheel; "" where none is."""
+def why_other_cuda(wheel: Wheel, plan: BuildPlan, reached: Iterable[Reached]) -> str:
+    """Say that the plan's CUDA is not the wheel's, where code is compiled against it; "" if they agree."""
     planned = _CUDA_SERIES.search(plan.inputs.get("cuda toolkit", ""))
     theirs, ours = ".".join(wheel.cuda.split(".")[:2]), planned[1] if planned else ""
-    # A header may also be of what only a configuration with CUDA makes.
+    # A header of c10 may be included by code that exists in a build with CUDA only; a .cpp cannot.
     plain = all(each.part in PLAIN and each.path.endswith(".cpp") for each in reached)
     needs_none = plan.way.target == CHANGED and plain
     if not plan.way.target or theirs == ours or needs_none:
@@ -111,8 +114,8 @@ def _cuda(version: str) -> str:
     return f"CUDA {version}" if version else "no CUDA"
 
 
-def lacks_mixing(facts: Facts) -> str:
-    """Say why a checkout cannot compile torch_python against libraries that are there; "" when it can."""
+def why_no_mixed_build(facts: Facts) -> str:
+    """Say why this checkout cannot compile torch_python alone; "" if it can."""
     tree = facts.tree
     if LIBTORCHLESS not in (tree.reads.names if tree.reads else ()):
         return f"its CMake files know no {LIBTORCHLESS}, which PyTorch has from 2.5 on"
@@ -121,9 +124,9 @@ def lacks_mixing(facts: Facts) -> str:
     return ""
 
 
-def offer_target(facts: Facts, reached: Sequence[Reached]) -> str:
-    """Return what can be compiled against a wheel's libraries after such a change; "" for nothing."""
-    if all(each.part == PYTHON_PART for each in reached) and not lacks_mixing(facts):
+def suggest_target(facts: Facts, reached: Sequence[Reached]) -> str:
+    """Return the --target that compiles these files against a wheel's libraries; "" if there is none."""
+    if all(each.part == PYTHON_PART for each in reached) and not why_no_mixed_build(facts):
         return PYTHON_PART
     return CHANGED if all(each.kind == "native" for each in reached) else ""
 
@@ -131,9 +134,9 @@ def offer_target(facts: Facts, reached: Sequence[Reached]) -> str:
 def describe_reach(
     reached: Sequence[Reached], targets: Mapping[str, Sequence[str]], *, offer: str = ""
 ) -> tuple[Finding, ...]:
-    """Return one finding a part: which files, and which of Ninja's targets they lead to if known.
+    """Return one finding a part, with its files and, if known, the Ninja targets that use them.
 
-    `offer`: the word for --target with which a part is compiled against the wheel's libraries.
+    `offer`: the --target that compiles these files against the wheel's libraries; "" if none does.
     """
     what = "that alone" if offer == PYTHON_PART else "the libraries that this reaches"
     fix = f"The same command with --target {offer} compiles {what}, against the wheel's libraries."
@@ -156,12 +159,12 @@ def describe_reach(
 
 
 def built_from_changes(manifest: Mapping[str, Any], commit: str, rows: Sequence[WheelInputRow]) -> str:
-    """Say whether the manifest of a wheel's build tells of changed files that were compiled; "" when not.
+    """Say that a wheel was built from changed files, by the manifest of its build; "" if it was not.
 
     Args:
-        manifest: of the last build in the checkout whose wheel it is, as JSON.
-        commit: that the wheel says.
-        rows: of wheel_inputs.toml.
+        manifest: the manifest of the last build in the checkout that built the wheel, as JSON.
+        commit: the commit that the wheel reports.
+        rows: the rows of wheel_inputs.toml.
     """
     modes = [each.get("value") for each in manifest.get("choices", ()) if each.get("name") == "mode"]
     if modes != ["wheel"]:
@@ -179,7 +182,7 @@ def built_from_changes(manifest: Mapping[str, Any], commit: str, rows: Sequence[
 
 
 def release_tags(tags: Iterable[str]) -> tuple[tuple[str, str], ...]:
-    """Return the tags of finished releases with their versions, the newest first."""
+    """Return the tags of final releases with their versions, newest first."""
     releases = [(tag, match[1]) for tag in tags if (match := _RELEASE_TAG.fullmatch(tag))]
     return tuple(sorted(releases, key=lambda pair: Version(pair[1]), reverse=True))
 
@@ -194,20 +197,20 @@ def is_version(word: str) -> bool:
 
 
 def is_commit(word: str) -> bool:
-    """Say whether this is the whole name of a commit, and no option of git."""
+    """Say whether this is a full commit hash, and so cannot be an option of git."""
     return re.fullmatch(r"[0-9a-f]{40}", word) is not None
 
 
 # ---------------- whether a wheel is for this Python and this machine
 
 
-def misfit(wheel: Wheel, version: str | None, abi: str | None, host: Host) -> str:
-    """Say why a wheel is not for this Python or this machine; "" when it is.
+def why_unsuitable(wheel: Wheel, version: str | None, abi: str | None, host: Host) -> str:
+    """Say why a wheel does not fit this Python or this machine, by its tags; "" if it fits.
 
     Args:
-        wheel: by the tags of its file name.
-        version: of the Python that gets torch.
-        abi: what that Python calls its ABI; None where it did not say.
+        wheel: the wheel.
+        version: the version of the Python that torch is installed into.
+        abi: the ABI of that Python (SOABI); None if unknown.
         host: the machine.
     """
     try:
@@ -223,16 +226,16 @@ def misfit(wheel: Wheel, version: str | None, abi: str | None, host: Host) -> st
     fits = [tag for tag in fits if tag.abi in (abi_tag, "none") or (tag.abi == "abi3" and abi_tag[-1] != "t")]
     if not fits:
         return f"it is for the ABI {_join_sorted(tag.abi for tag in tags)}, and the Python here has {abi_tag}"
-    reasons = [_misfit_platform(tag.platform, host) for tag in fits]
+    reasons = [_why_other_platform(tag.platform, host) for tag in fits]
     if "" not in reasons:
         return reasons[0]
     if not is_version(wheel.version) or Version(wheel.version) != named:
         return f"it is version {named} by its name and {wheel.version!r} by its METADATA"
-    return _misfit_module(wheel, abi)
+    return _why_other_module(wheel, abi)
 
 
-def _misfit_module(wheel: Wheel, abi: str | None) -> str:
-    """Say that torch._C in it is for another Python or machine, as in a wheel that was given another name."""
+def _why_other_module(wheel: Wheel, abi: str | None) -> str:
+    """Say that torch._C is for another Python or machine than the file name says, as in a renamed wheel."""
     modules = [match for each in wheel.members if (match := _MODULE.fullmatch(each.name))]
     if not abi or not modules or any(match[1] in (None, "abi3", abi) for match in modules):
         return ""
@@ -247,7 +250,7 @@ def python_tags(version: str | None, abi: str | None) -> tuple[str, str]:
     return python, f"{python}t" if threaded else python
 
 
-def _misfit_platform(platform: str, host: Host) -> str:
+def _why_other_platform(platform: str, host: Host) -> str:
     there = f"this machine is {host.os} on {host.arch}"
     if platform == "any":
         return ""
@@ -280,10 +283,10 @@ def _join_sorted(words: Iterable[str]) -> str:
 def choose_members(
     wheel: Wheel, tracked: Collection[str], outputs: Callable[[str], bool]
 ) -> tuple[tuple[Member, ...], tuple[str, ...]]:
-    """Return the files that are laid over the checkout, and the names of those that are left in the wheel.
+    """Return the files to copy over the checkout, and the names of the files that are not used.
 
-    Taken is what a build would have made: no file that git tracks, so what was edited stays. A file that is
-    neither was of the checkout when the wheel was built, and is gone from it since.
+    Used are the outputs of a build, and no file that git tracks, so edited files stay. A file that is
+    neither was tracked when the wheel was built and has been removed from the checkout since.
     """
     members, unused = [], []
     for member in wheel.members:
@@ -303,12 +306,14 @@ def choose_members(
 
 
 def plan_overlay(question: Question, plan: BuildPlan, companions: Set[str]) -> BuildPlan:
-    """Return the plan without what compiles torch; the `companions` are built against the wheel's.
+    """Return the plan without the parts that compile torch; `companions` are built against the wheel's torch.
 
-    What compiles something against a wheel stays as it is for a build.
+    For a mixed build the settings of the compile stay.
     """
     mixed = question.request.mixed
-    own_findings = (each for each in plan.findings if mixed or each.id in _STILL_CHECKED | companions)
+    own_findings = (
+        each for each in plan.findings if mixed or each.id in _CHECKED_WITHOUT_COMPILE | companions
+    )
     findings = (*own_findings, *_check_flags(question))
     states = {finding.status for finding in findings}
     overlay = replace(
@@ -318,7 +323,9 @@ def plan_overlay(question: Question, plan: BuildPlan, companions: Set[str]) -> B
         environment=replace(plan.environment, remove=None),
         patches=(),
         way=_way(question, plan),
-        expectations=tuple(_as_the_wheel(each) for each in _ours(question.catalog.check, plan.expectations)),
+        expectations=tuple(
+            _defer_to_wheel(each) for each in _independent_of_wheel(question.catalog.check, plan.expectations)
+        ),
     )
     if mixed:
         return overlay
@@ -350,18 +357,20 @@ def _way(question: Question, plan: BuildPlan) -> Way:
     return Way(name="from-wheel", because=f"{what}, against them", configure=configure, target=target)
 
 
-def _ours(rows: Iterable[CheckRow], expectations: Iterable[Expectation]) -> Iterator[Expectation]:
-    """Yield what does not depend on how the wheel was built."""
+def _independent_of_wheel(
+    rows: Iterable[CheckRow], expectations: Iterable[Expectation]
+) -> Iterator[Expectation]:
+    """Yield the expectations that hold for any wheel, however it was built."""
     variables = {(row.check, row.key) for row in rows if row.variable}
     for each in expectations:
-        own = each.check in _WHEELS_OWN or each.key in ("cuda", "built_with")
+        own = each.check in _DECIDED_BY_BUILDER or each.key in ("cuda", "built_with")
         if not own and (each.check, each.key) not in variables:
             yield each
 
 
-def _as_the_wheel(expectation: Expectation) -> Expectation:
-    """Return what is expected before it is known which wheel it will be."""
-    if expectation.check == "import" and expectation.key in _SAYS:
+def _defer_to_wheel(expectation: Expectation) -> Expectation:
+    """Return the expectation for a wheel that is not known yet."""
+    if expectation.check == "import" and expectation.key in _REPORTED:
         return replace(expectation, wanted="as the wheel says", because=_OF_WHEEL)
     return expectation
 
@@ -381,7 +390,7 @@ def _check_flags(question: Question) -> Iterable[Finding]:
         yield Finding(
             id="from-wheel", status="error", text=text, fix=f"Leave out --from-wheel, or {wrong[0]}."
         )
-    elif request.target == PYTHON_PART and not tree.problem and (lack := lacks_mixing(question.facts)):
+    elif request.target == PYTHON_PART and not tree.problem and (lack := why_no_mixed_build(question.facts)):
         text = f"{PYTHON_PART} cannot be compiled against a wheel's libraries here: {lack}"
         fix = (
             f"--target {CHANGED} instead also does without that switch; without --from-wheel all is compiled."
@@ -401,29 +410,28 @@ def _check_flags(question: Question) -> Iterable[Finding]:
 
 
 def wheel_inputs(wheel: Wheel, identity: str) -> dict[str, str]:
-    """Return what the manifest remembers of the wheel, by name of the input."""
+    """Return the inputs that the manifest records for a wheel."""
     versions = f"{wheel.version} {wheel.torch_version} {wheel.commit} {wheel.cuda}".rstrip()
     return {"wheel": f"{wheel.file} {identity}", "wheel versions": versions}
 
 
-def promise(
+def wheel_expectations(
     rows: Sequence[CheckRow],
     expectations: Iterable[Expectation],
     inputs: Mapping[str, str],
     *,
     sample: bool = False,
 ) -> tuple[Expectation, ...]:
-    """Return what a checkout with a wheel's libraries is held to: that it computes, and is that wheel's.
+    """Return the checks for a checkout with a wheel's libraries: it computes, and it is that wheel's torch.
 
-    A wheel with CUDA must also compute on the GPUs that are here, whatever the plan says of CUDA.
-    `inputs` are those of `wheel_inputs`, which the manifest remembers; `sample` says that the
-    checkout is the sample.
+    A wheel with CUDA must also compute on the GPUs of this machine, even if the plan is without CUDA.
+    `inputs` are those of `wheel_inputs`, from the manifest; `sample`: the checkout is the sample.
     """
     version, torch, commit, cuda = (*inputs.get("wheel versions", "").split(), "", "", "", "")[:4]
     with_cuda = bool(cuda) or "+cu" in torch
-    by_key = dict(zip(_SAYS, (torch, commit, version, ""), strict=True))
+    by_key = dict(zip(_REPORTED, (torch, commit, version, ""), strict=True))
     promised = []
-    for each in _ours(rows, expectations):
+    for each in _independent_of_wheel(rows, expectations):
         wanted = by_key.get(each.key) if each.check == "import" else None
         if wanted:
             each = replace(each, wanted=wanted, because=_OF_WHEEL)
@@ -434,12 +442,12 @@ def promise(
     if cuda:
         promised.append(Expectation(check="import", key="cuda", wanted=cuda, because=_OF_WHEEL))
     if with_cuda:
-        promised += _of_cuda(rows, {each.check for each in promised if not each.key}, sample)
+        promised += _cuda_expectations(rows, {each.check for each in promised if not each.key}, sample)
     return tuple(promised)
 
 
-def _of_cuda(rows: Sequence[CheckRow], known: Set[str], sample: bool) -> Iterator[Expectation]:
-    """Yield the checks of a CUDA torch, and of what is built beside it, that are not among the `known`."""
+def _cuda_expectations(rows: Sequence[CheckRow], known: Set[str], sample: bool) -> Iterator[Expectation]:
+    """Yield the checks for CUDA, of torch and of the companions checked so far, that `known` lacks."""
     beside = {"", *(row.companion for row in rows if row.check in known)}
     for row in rows:
         if row.when == "USE_CUDA" and not row.key and row.companion in beside and row.check not in known:
@@ -447,13 +455,13 @@ def _of_cuda(rows: Sequence[CheckRow], known: Set[str], sample: bool) -> Iterato
 
 
 def describe_distance(ahead: int) -> str:
-    """Return how far a commit lies back, in words."""
+    """Return how many commits ago this is, in words."""
     if ahead < 2:
         return "the commit before this one" if ahead else "this commit"
     return f"{ahead} commits ago"
 
 
 def describe_overlay(count: int, wheel: Wheel, ahead: int) -> str:
-    """Return the sentence on what was done."""
+    """Return the line for the user after the files were copied."""
     at = f"{describe_distance(ahead)} ({wheel.commit[:10]})"
     return f"{count} files of {wheel.file}, built from {at}, lie over the checkout"

@@ -1,4 +1,4 @@
-"""Decide whether something may be compiled against a wheel's libraries: was the wheel built alike?"""
+"""Decide whether code can be compiled against a wheel's libraries, by how the wheel was built."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from typing import Final
 
 from torchbuild_tasks.model import Finding
 
-# What decides how torch_python is compiled and what it finds in the libraries, by the names that
-# torch.__config__ and the header of it in the build tree have for it (caffe2/core/macros.h.in of 2.6.0).
+# The settings that change how torch_python is compiled and which symbols the libraries have, by their names
+# in torch.__config__ and in the header that CMake writes for it (caffe2/core/macros.h.in of 2.6.0).
 _SHARED: Final = (
     *("CUDA_VERSION", "USE_CUDA", "USE_CUDNN", "USE_CUSPARSELT", "USE_DISTRIBUTED", "USE_GLOO", "USE_MPI"),
     *("USE_NCCL", "USE_NUMPY", "USE_ROCM"),
@@ -20,66 +20,71 @@ _SETTING: Final = re.compile(r'\{"(\w+)", (?:R"cmake\(|")(.*?)(?:\)cmake)?"\}', 
 _DEFINED: Final = re.compile(r"(?m)^[ \t]*#[ \t]*define[ \t]+(\w+(?:\(\))?)[ \t]*(.*?)[ \t\r]*$")
 _ABI_FLAG: Final = re.compile(r"(?<!\S)(?:[-/]D|-fabi-version=)\S+")
 _ON: Final = ("1", "ON", "TRUE", "YES")
-_FAMILIES: Final = {"GNU": "GCC", "Clang": "clang", "AppleClang": "clang", "MSVC": "MSVC"}  # CMake's, torch's
+_FAMILIES: Final = {
+    "GNU": "GCC",
+    "Clang": "clang",
+    "AppleClang": "clang",
+    "MSVC": "MSVC",
+}  # CMake's name: torch's name
 
 
 def read_settings(header: str) -> dict[str, str]:
-    """Return what CMake writes for torch.__config__ to say: the build settings, by name."""
+    """Return the build settings, by name, of the header that CMake writes for torch.__config__."""
     return dict(_SETTING.findall(header))
 
 
 def shared_settings(reported: Mapping[str, str]) -> dict[str, str]:
-    """Return what of a torch's own words torch_python has to be compiled by."""
+    """Return those of the settings that a torch reports which torch_python must share."""
     return {name: reported[name] for name in (_COMPILER, _FLAGS, *_SHARED) if name in reported}
 
 
-def find_unlike(
+def find_differences(
     wheel: Mapping[str, str],
     here: Mapping[str, str],
     compiler: tuple[str, str],
     *,
     reads: Callable[[str], bool] | None = None,
 ) -> tuple[Finding, ...]:
-    """Return where the wheel was built otherwise than this would be, each with what makes it alike.
+    """Compare how the wheel was built with this configuration; each finding has the flag that adapts it.
 
     Args:
-        wheel: `shared_settings` of its torch.
+        wheel: `shared_settings` of the wheel's torch.
         here: `read_settings` of the build tree.
-        compiler: CMake's name for the family, and the version.
-        reads: says whether what is compiled reads a definition, where it goes by no setting of torch, as c10.
+        compiler: CMake's name for the compiler, and its version.
+        reads: says whether the compiled code uses a definition; given for c10, which uses none of torch.
     """
-    findings = list(_unlike_compiler(wheel.get(_COMPILER, ""), compiler))
+    findings = list(_compare_compilers(wheel.get(_COMPILER, ""), compiler))
     for name in _SHARED if reads is None else ():
         theirs = wheel.get(name, "")
         ours = here.get(name)
         if ours is not None and (_is_on(theirs), _series(theirs)) != (_is_on(ours), _series(ours)):
             text = f"{name}: the wheel has {theirs or 'nothing'}, and this configuration {ours or 'nothing'}"
-            findings.append(_unlike(text, name, theirs))
+            findings.append(_difference(text, name, theirs))
     flags = set(_ABI_FLAG.findall(wheel.get(_FLAGS, "")))
     for flag in sorted(flags ^ set(_ABI_FLAG.findall(here.get(_FLAGS, "")))):
         name, _, value = flag[2:].partition("=")
         if reads is not None and not reads(name):
             continue
         if flag in flags:
-            findings.append(_unlike(f"{flag}: only the wheel is compiled with it", name, value or "1"))
+            findings.append(_difference(f"{flag}: only the wheel is compiled with it", name, value or "1"))
         else:
-            findings.append(_unlike(f"{flag}: only this configuration is compiled with it", name, ""))
+            findings.append(_difference(f"{flag}: only this configuration is compiled with it", name, ""))
     return tuple(findings)
 
 
-def find_unlike_header(name: str, wheel: str, here: str) -> tuple[Finding, ...]:
-    """Return what a header that CMake writes defines otherwise here than in the wheel.
+def find_header_differences(name: str, wheel: str, here: str) -> tuple[Finding, ...]:
+    """Compare the definitions in a header that CMake writes.
 
     Args:
-        name: of the header, in the wheel.
-        wheel: its text there.
+        name: the name of the header in the wheel.
+        wheel: its text in the wheel.
         here: its text in the build tree.
     """
     theirs = dict(_DEFINED.findall(wheel))
     ours = dict(_DEFINED.findall(here))
     differing = sorted(key for key in theirs.keys() | ours if theirs.get(key) != ours.get(key))
     return tuple(
-        _unlike(
+        _difference(
             f"{key} of {name}: the wheel has {_shown(theirs.get(key))}, and this configuration "
             f"{_shown(ours.get(key))}",
             key,
@@ -93,12 +98,12 @@ def _shown(value: str | None) -> str:
     return "nothing" if value is None else value or "it defined"
 
 
-def _unlike(text: str, name: str, wanted: str) -> Finding:
-    return Finding(id="from-wheel", status="error", text=text, fix=_alike(name, wanted))
+def _difference(text: str, name: str, wanted: str) -> Finding:
+    return Finding(id="from-wheel", status="error", text=text, fix=_matching_flag(name, wanted))
 
 
 def _is_on(value: str) -> bool | None:
-    """Say whether a switch is on; None for what is none, such as a version."""
+    """Say whether a switch is on; None for a value that is no switch, such as a version."""
     return None if re.match(r"\d+\.", value) else value.upper() in _ON
 
 
@@ -106,8 +111,8 @@ def _series(value: str) -> str:
     return ".".join(value.split(".")[:2]) if _is_on(value) is None else ""
 
 
-def _alike(name: str, wanted: str) -> str:
-    """Return the word that makes this configuration like the wheel's; "" where none is known."""
+def _matching_flag(name: str, wanted: str) -> str:
+    """Return the flag that makes this configuration like the wheel's; "" if none is known."""
     if name == "CUDA_VERSION":
         return f"--cuda --cuda-toolkit {_series(wanted)}" if wanted else "--cpu"
     if name == "USE_CUDA":
@@ -119,8 +124,8 @@ def _alike(name: str, wanted: str) -> str:
     return f"--set {name}={wanted}" if name == "_GLIBCXX_USE_CXX11_ABI" and wanted else ""
 
 
-def _unlike_compiler(theirs: str, ours: tuple[str, str]) -> Iterator[Finding]:
-    """Yield what speaks against two compilers: another family, or one that is older than the wheel's."""
+def _compare_compilers(theirs: str, ours: tuple[str, str]) -> Iterator[Finding]:
+    """Yield a finding if the compiler here is another, or older than the wheel's."""
     family, _, version = theirs.partition(" ")
     here = f"{_FAMILIES.get(ours[0], ours[0])} {ours[1]}"
     other = family != here.partition(" ")[0]

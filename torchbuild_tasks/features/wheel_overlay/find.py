@@ -1,6 +1,6 @@
-"""Find the wheel whose libraries a checkout can live on: of its commit, or of the nearest one before it.
+"""Find a wheel whose libraries suit the checkout: of its commit, or of the nearest ancestor.
 
-What a release's tag already tells is told before anything is downloaded.
+A wheel that cannot suit by the tag of its release is refused before anything is downloaded.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from torchbuild_tasks.catalog import Catalog
 from torchbuild_tasks.catalog.match import parse_version
 from torchbuild_tasks.errors import ArchiveRefused, DownloadFailed, HashRefused, PlanRefused, UsageError
 from torchbuild_tasks.facts.wheel import VERSION_FILE, look_at_version, look_at_wheel
-from torchbuild_tasks.features.wheel_overlay.cheapest import about
+from torchbuild_tasks.features.wheel_overlay.cheapest import describe_time
 from torchbuild_tasks.features.wheel_overlay.choose import (
     Reached,
     built_from_changes,
@@ -30,21 +30,21 @@ from torchbuild_tasks.features.wheel_overlay.choose import (
     find_reached,
     is_commit,
     is_version,
-    misfit,
-    misfit_cuda,
-    offer_target,
     python_tags,
     release_tags,
     select_blocking,
+    suggest_target,
+    why_other_cuda,
+    why_unsuitable,
 )
 from torchbuild_tasks.features.wheel_overlay.variants import (
     Wanted,
     choose_files,
     choose_nights,
-    lacks_cuda,
     night_source,
     version_of,
     wanted_device,
+    why_no_cuda,
 )
 from torchbuild_tasks.model import BuildPlan, Facts, Finding, Python
 from torchbuild_tasks.model.wheel import Wheel
@@ -66,16 +66,16 @@ AUTO: Final = "auto"
 INDEX: Final = (
     "https://download.pytorch.org/whl/"  # {cpu,cu126 ...}: https://pytorch.org/get-started/previous-versions/
 )
-_NIGHTLY: Final = f"{INDEX}nightly/"  # the same, and all variants together, as in INDEX itself
-_DOWNLOADS: Final = "wheels"  # in the folder .torchbuild: what was downloaded
-_OWN: Final = ("dist", "dist/packages", f"{STATE_DIR}/{_DOWNLOADS}")  # in a checkout
-_TRIES: Final = 3  # of what an index has
+_NIGHTLY: Final = f"{INDEX}nightly/"  # has the same folders; like INDEX, it also lists all variants
+_DOWNLOADS: Final = "wheels"  # folder in .torchbuild for downloaded wheels
+_OWN: Final = ("dist", "dist/packages", f"{STATE_DIR}/{_DOWNLOADS}")  # folders of a checkout that have wheels
+_TRIES: Final = 3  # versions tried of one index
 _DRY_RUN: Final = 60.0  # seconds
 _COMPILE: Final = "To compile: the same command without --from-wheel."
 
 
-class Scene(msgspec.Struct, frozen=True, kw_only=True):
-    """What of a build is needed to hold a wheel to its checkout; a `Work` has it, too."""
+class Context(msgspec.Struct, frozen=True, kw_only=True):
+    """The part of a `Work` that is needed to compare a wheel with the checkout."""
 
     plan: BuildPlan
     facts: Facts
@@ -92,63 +92,63 @@ class Scene(msgspec.Struct, frozen=True, kw_only=True):
         return Path(self.plan.build_dir)
 
 
-class Against(msgspec.Struct, frozen=True, kw_only=True):
-    """What is compiled since a release or a wheel's commit, so that it cannot serve."""
+class Obstacle(msgspec.Struct, frozen=True, kw_only=True):
+    """Why a wheel or release cannot be used: findings on files that need a compile since its commit."""
 
     name: str
     findings: tuple[Finding, ...]
 
 
 class Change(msgspec.Struct, frozen=True, kw_only=True):
-    """What lies between a commit and the checkout; `ahead` in commits, None where it is not an ancestor."""
+    """The changes from a commit to the checkout; `ahead` counts commits, None if it is not an ancestor."""
 
     ahead: int | None
     reached: tuple[Reached, ...] = ()
 
 
 def find_wheel(work: Work) -> Work:
-    """Find the wheel, and hold it to the checkout, the Python and the machine; nothing is changed.
+    """Find a wheel that suits the checkout, the Python and the machine; nothing is changed.
 
     Raises:
-        PlanRefused: no wheel fits; why each does not stands in the findings.
-        ArchiveRefused: the one that was named cannot be read.
-        DownloadFailed: it is not available.
+        PlanRefused: no wheel suits; the findings give the reason for each.
+        ArchiveRefused: the named wheel cannot be read.
+        DownloadFailed: the wheel is not available.
     """
     word = str(work.request.from_wheel)
-    seen: list[Finding] = []
+    misfits: list[Finding] = []
     looked: list[str] = []
-    against: list[Against] = []
+    obstacles: list[Obstacle] = []
     for each in _candidates(work, word, looked):
-        if isinstance(each, Against):
-            against.append(each)
+        if isinstance(each, Obstacle):
+            obstacles.append(each)
             continue
         problem = check_wheel(work, each)
         if problem and isinstance(problem, tuple):
-            against.append(Against(name=each.file, findings=problem))
+            obstacles.append(Obstacle(name=each.file, findings=problem))
             continue
         if not problem and word == AUTO:
-            problem = lacks_cuda(each, wanted_device(work.plan.inputs))
+            problem = why_no_cuda(each, wanted_device(work.plan.inputs))
         if not problem:
-            _tell(work, looked)
+            _report_places(work, looked)
             work.report.note(f"wheel: {each.path}, of commit {each.commit[:10]}")
             return replace(work, wheel=each)
         if word != AUTO and (each.problem or name_fault(each)):
             raise ArchiveRefused(f"{each.path} cannot be used: {problem}.", next_step="Get the wheel again.")
-        seen.append(Finding(id="from-wheel", status="error", text=f"{each.file}: {problem}"))
-    _tell(work, looked)
-    if against:  # the nearest comes first
-        raise _refuse_compile(work, against[0].name, against[0].findings)
-    if not seen:
+        misfits.append(Finding(id="from-wheel", status="error", text=f"{each.file}: {problem}"))
+    _report_places(work, looked)
+    if obstacles:  # the nearest comes first
+        raise _refuse_compile(work, obstacles[0].name, obstacles[0].findings)
+    if not misfits:
         where = "any of these places" if word == AUTO else word
-        seen.append(Finding(id="from-wheel", status="error", text=f"no wheel of torch is in {where}"))
+        misfits.append(Finding(id="from-wheel", status="error", text=f"no wheel of torch is in {where}"))
     raise PlanRefused(
         "No wheel fits this checkout. Nothing was changed.",
-        findings=tuple(seen),
+        findings=tuple(misfits),
         next_step=f"Name one that does: --from-wheel PATH, VERSION or URL. {_COMPILE}",
     )
 
 
-def _tell(work: Work, looked: Sequence[str]) -> None:
+def _report_places(work: Work, looked: Sequence[str]) -> None:
     if looked:
         work.report.note(f"looked in {'; '.join(looked)}")
 
@@ -162,20 +162,20 @@ def _refuse_compile(work: Work, name: str, findings: tuple[Finding, ...]) -> Pla
 
 
 def _time_to_compile(work: Work) -> str:
-    """Return how long the steps that Ninja would run take, or a whole build, by what is remembered here."""
+    """Return how long the due steps, or a full build, take, by the builds recorded here."""
     past, previous = longest_build(work.fetching.store, work.root), work.facts.tree.previous
     if past is None:
         return "How long that takes is not known here yet."
     own = previous is not None and "wheel" not in previous.inputs
-    steps = look_at_due(work).get("steps", past.steps) if own else past.steps
-    return f"That takes {about(past.seconds * steps / past.steps)}."
+    steps = count_due_steps(work).get("steps", past.steps) if own else past.steps
+    return f"That takes {describe_time(past.seconds * steps / past.steps)}."
 
 
-def check_wheel(work: Work | Scene, wheel: Wheel) -> str | tuple[Finding, ...]:
-    """Say why a wheel cannot serve; findings where all that is wrong is that something must be compiled."""
+def check_wheel(work: Work | Context, wheel: Wheel) -> str | tuple[Finding, ...]:
+    """Say why a wheel cannot be used; as findings if the only reason is that something must be compiled."""
     if problem := wheel.problem or name_fault(wheel):
         return problem
-    if reason := why_misfit(work, wheel):
+    if reason := why_unsuitable_here(work, wheel):
         return reason
     if not is_commit(wheel.commit):
         return f"it does not say which commit it was built from ({wheel.commit or 'nothing'})"
@@ -189,26 +189,26 @@ def check_wheel(work: Work | Scene, wheel: Wheel) -> str | tuple[Finding, ...]:
     change = look_at_change(work, git, wheel.commit)
     if change.ahead is None:
         return f"it was built from {wheel.commit[:10]}, which is not an ancestor of what is checked out"
-    if reason := misfit_cuda(wheel, work.plan, change.reached):
+    if reason := why_other_cuda(wheel, work.plan, change.reached):
         return reason
-    return stand_against(work, change.reached)
+    return find_obstacles(work, change.reached)
 
 
-def why_misfit(work: Work | Scene, wheel: Wheel) -> str:
-    """Say why a wheel is not for this Python or this machine; "" when it is."""
+def why_unsuitable_here(work: Work | Context, wheel: Wheel) -> str:
+    """Say why a wheel does not fit the Python and the machine of this build; "" if it fits."""
     python = target_python(work)
     abi = python.abi if python else None
-    return misfit(wheel, work.plan.environment.version, abi, work.facts.host)
+    return why_unsuitable(wheel, work.plan.environment.version, abi, work.facts.host)
 
 
-def stand_against(work: Work | Scene, reached: tuple[Reached, ...]) -> tuple[Finding, ...]:
-    """Return what is said of changes that no wheel serves; none where all are compiled against it."""
+def find_obstacles(work: Work | Context, reached: tuple[Reached, ...]) -> tuple[Finding, ...]:
+    """Return findings on the changed files that rule a wheel out; none if all can be compiled against it."""
     rest = select_blocking(work.plan, reached)
-    return describe_reach(rest, ninja_targets(work, rest), offer=offer_target(work.facts, rest))
+    return describe_reach(rest, ninja_targets(work, rest), offer=suggest_target(work.facts, rest))
 
 
 def name_fault(wheel: Wheel) -> str:
-    """Say what is wrong with the names in a wheel: they leave it, collide, are links or no plain paths."""
+    """Say which name in a wheel is unsafe: it leaves the wheel, collides, is a link or no plain path."""
     try:
         check_wheel_names(wheel)
     except ArchiveRefused as error:
@@ -216,8 +216,8 @@ def name_fault(wheel: Wheel) -> str:
     return ""
 
 
-def _own_changes(work: Work | Scene, wheel: Wheel) -> str:
-    """Say what our manifest tells of changed files in a wheel that was built here, or in another worktree."""
+def _own_changes(work: Work | Context, wheel: Wheel) -> str:
+    """Say that a wheel built here, or in another worktree, was built from changed files; "" if not."""
     with contextlib.suppress(OSError, ValueError):
         tree = Path(wheel.path).parent.parent / os.path.relpath(work.build_dir, work.root)
         manifest = read_json(last_manifest(tree))
@@ -225,45 +225,45 @@ def _own_changes(work: Work | Scene, wheel: Wheel) -> str:
     return ""
 
 
-def target_python(work: Work | Scene) -> Python | None:
-    """Return what is known of the Python that gets torch: itself, or the one that its venv is made of."""
+def target_python(work: Work | Context) -> Python | None:
+    """Return the facts of the Python that torch is installed into, or of the base of its new venv."""
     environment = work.plan.environment
     base = environment.create.argv[0] if environment.create else environment.python
     return next((each for each in work.facts.pythons if each.executable in (environment.python, base)), None)
 
 
 def find_ancestor(git: Git, commit: str) -> str | None:
-    """Return the commit itself where it is HEAD or before it, or the one that a nightly was made from."""
+    """Return the commit if it is HEAD or an ancestor, or else the one that this nightly was made from."""
     for start in (commit, night_source(git.output("log", "-1", "--format=%s", commit) or "")):
         if start and git.output("merge-base", start, "HEAD") == start:
             return start
     return None
 
 
-def look_at_change(work: Work | Scene, git: Git, commit: str) -> Change:
-    """Return what differs between a commit and the files of the checkout, submodules and new files included.
+def look_at_change(work: Work | Context, git: Git, commit: str) -> Change:
+    """Compare a commit with the files of the checkout, including submodules and new files.
 
     Raises:
-        SourceError: git cannot say.
+        SourceError: git failed.
     """
     start = find_ancestor(git, commit)
     if start is None:
         return Change(ahead=None)
     ahead = int(git.run("rev-list", "--count", f"{start}..HEAD"))
-    # What builds leave untracked in submodules is not a change of theirs.
+    # Untracked files in submodules come from builds.
     same = ("diff", "--name-only", "--no-renames", "--no-ext-diff", "-z", "--ignore-submodules=untracked")
     changed = _split(git.run(*same, commit, "--"))
     staged = _split(git.run(*same, "--cached", commit, "--"))
     untracked = _split(git.run("ls-files", "-z", "--others", "--exclude-standard"))
-    hidden = _changed_unseen(work.root, git)
+    hidden = _find_flagged_changes(work.root, git)
     rows = work.catalog.wheel_input
     return Change(ahead=ahead, reached=find_reached(sorted({*changed, *staged, *hidden}), untracked, rows))
 
 
-def _changed_unseen(root: Path, git: Git) -> list[str]:
-    """Return changed files that git was told to take for unchanged: assume-unchanged, skip-worktree.
+def _find_flagged_changes(root: Path, git: Git) -> list[str]:
+    """Return changed files that git diff leaves out because of assume-unchanged or skip-worktree.
 
-    Those that a sparse checkout leaves out are not there, and no change.
+    Files that are missing in a sparse checkout are not changes.
     """
     listed = _split(git.run("ls-files", "-v", "-z"))
     flagged = [each[2:] for each in listed if each[0] == "S" or each[0].islower()]
@@ -279,8 +279,8 @@ def _split(text: str) -> list[str]:
     return [each for each in text.split("\0") if each]
 
 
-def ninja_targets(work: Work | Scene, reached: tuple[Reached, ...]) -> dict[str, tuple[str, ...]]:
-    """Return what Ninja makes directly of each file, where a build tree is there to ask."""
+def ninja_targets(work: Work | Context, reached: tuple[Reached, ...]) -> dict[str, tuple[str, ...]]:
+    """Return the outputs that Ninja makes directly of each file; empty without a build tree."""
     targets: dict[str, tuple[str, ...]] = {}
     if not (work.build_dir / "build.ninja").is_file():
         return targets
@@ -294,12 +294,16 @@ def ninja_targets(work: Work | Scene, reached: tuple[Reached, ...]) -> dict[str,
     return targets
 
 
-def look_at_due(scene: Work | Scene, *target: str) -> dict[str, Any]:
-    """Return how many steps Ninja would run, or why it is not asked; it runs none."""
-    program = build_program(scene.build_dir, "ninja")
+def count_due_steps(context: Work | Context, *target: str) -> dict[str, Any]:
+    """Count the steps that Ninja would run, without running them.
+
+    Returns:
+        {"steps": count}, or {"no_ninja": the reason why they cannot be counted}.
+    """
+    program = build_program(context.build_dir, "ninja")
     if not program:
         return {"no_ninja": "its Ninja is not there"}
-    dry = process.capture((program, "-C", str(scene.build_dir), "-n", *target), timeout=_DRY_RUN)
+    dry = process.capture((program, "-C", str(context.build_dir), "-n", *target), timeout=_DRY_RUN)
     if dry.rc != 0:
         return {"no_ninja": "Ninja cannot say what is due"}
     parser = ProgressParser()
@@ -307,20 +311,20 @@ def look_at_due(scene: Work | Scene, *target: str) -> dict[str, Any]:
     return {"steps": sum(step is not None and step.phase != "codegen" for step in steps)}
 
 
-# ---------------- where wheels are looked for
+# ---------------- the places that are searched
 
 
-def _candidates(work: Work, word: str, looked: list[str]) -> Iterator[Wheel | Against]:
+def _candidates(work: Work, word: str, looked: list[str]) -> Iterator[Wheel | Obstacle]:
     path = Path(word).expanduser()
     if word == AUTO:
         yield from local_wheels(work, work.fetching.net.wheels, looked)
         yield from _find_release(work, looked)
     elif urlsplit(word).scheme.lower() in ("http", "https", "file"):
-        yield _look_at_address(work, word)
+        yield _get_by_address(work, word)
     elif path.exists():
         yield from find_named_wheels(work, path)
     elif is_version(word):
-        yield _look_in_index(work, word)
+        yield _get_from_index(work, word)
     else:
         raise UsageError(
             f"--from-wheel {word}: that is neither a file, a folder, an address nor a version.",
@@ -329,10 +333,10 @@ def _candidates(work: Work, word: str, looked: list[str]) -> Iterator[Wheel | Ag
         )
 
 
-def local_wheels(work: Work | Scene, wheels: str | None, looked: list[str]) -> Iterator[Wheel]:
-    """Yield what was built or downloaded here, then in other worktrees, then what is in a folder of wheels.
+def local_wheels(work: Work | Context, wheels: str | None, looked: list[str]) -> Iterator[Wheel]:
+    """Yield the wheels built or downloaded in this checkout, then in other worktrees, then in --wheels.
 
-    Of each folder the one whose commit is nearest comes first. `looked` gets what is found where.
+    Within a folder, the wheel of the nearest commit comes first. `looked` is extended with a text a folder.
     """
     folders = [work.root / name for name in _OWN]
     listed = Git(folder=work.root).output("worktree", "list", "--porcelain") or ""
@@ -348,8 +352,8 @@ def local_wheels(work: Work | Scene, wheels: str | None, looked: list[str]) -> I
         yield from found
 
 
-def find_named_wheels(work: Work | Scene, path: Path) -> list[Wheel]:
-    """Return the wheel of a path, or those of a folder, the nearest first."""
+def find_named_wheels(work: Work | Context, path: Path) -> list[Wheel]:
+    """Return the wheel at a path, or those of a folder, nearest commit first."""
     return _nearest_first(work, _in_folder(path)) if path.is_dir() else [look_at_wheel(path.resolve())]
 
 
@@ -357,7 +361,7 @@ def _in_folder(folder: Path) -> list[Wheel]:
     return [look_at_wheel(path) for path in sorted(folder.glob("torch-*.whl"))]
 
 
-def _nearest_first(work: Work | Scene, wheels: list[Wheel]) -> list[Wheel]:
+def _nearest_first(work: Work | Context, wheels: list[Wheel]) -> list[Wheel]:
     git = Git(folder=work.root)
 
     def distance(wheel: Wheel) -> tuple[bool, int]:
@@ -369,35 +373,35 @@ def _nearest_first(work: Work | Scene, wheels: list[Wheel]) -> list[Wheel]:
     return sorted(wheels, key=distance)
 
 
-def _find_release(work: Work, looked: list[str]) -> Iterator[Wheel | Against]:
-    """Yield wheels of the nearest release before what is checked out; of no tag, of a night or the version.
+def _find_release(work: Work, looked: list[str]) -> Iterator[Wheel | Obstacle]:
+    """Yield wheels of the nearest release before HEAD; without a tag, nightly wheels, then the version's.
 
-    A release's tag tells what is compiled since; of any other wheel the commit has to be seen first.
+    The tag of a release gives its commit; that of any other wheel has to be read from the wheel.
     """
     version, reached = nearest_release(work) or ("", ())
-    against = stand_against(work, reached) if version else ()
-    if version and not against:
-        yield from _of_indexes(work, (version,), looked, is_known=True)
+    obstacles = find_obstacles(work, reached) if version else ()
+    if version and not obstacles:
+        yield from _search_indexes(work, (version,), looked, is_known=True)
         return
     if version:
-        yield Against(name=f"the release {version}", findings=against)
+        yield Obstacle(name=f"the release {version}", findings=obstacles)
     if version != release_of(work):
-        yield from _of_indexes(work, (), looked)
-        yield from _of_indexes(work, (release_of(work),), looked)
+        yield from _search_indexes(work, (), looked)
+        yield from _search_indexes(work, (release_of(work),), looked)
 
 
-def _of_indexes(
+def _search_indexes(
     work: Work, publics: tuple[str, ...], looked: list[str], *, is_known: bool = False
 ) -> Iterator[Wheel]:
-    """Yield wheels of a release from indexes, by the device of the plan; of no release, those of a night.
+    """Yield wheels of these releases from indexes, best variant first; nightly wheels if there are none.
 
-    `is_known`: what its commit is needs not be seen beforehand, because a tag says it.
+    `is_known`: a tag gives the commit, so the wheel may be downloaded without reading it first.
     """
     _refuse_unknown_hash(work, f"torch {' '.join(publics)}".rstrip())
     settings = pip.read_settings(os.environ)
     wanted = wanted_device(work.plan.inputs)
     tried: set[str] = set()
-    for places in _groups(wanted, settings, publics):
+    for places in _index_groups(wanted, settings, publics):
         with _incoming(work) as folder:
             listed = pip.list_wheels(_wheel_wanted(work, ""), places, folder, settings, work.fetching.net)
         files = [file for each in listed for file in each.files]
@@ -411,23 +415,23 @@ def _of_indexes(
         untried = [each for each in choose_files(files, named, wanted) if each not in tried][:_TRIES]
         tried.update(untried)
         for version in untried:
-            yield _look_in_index(work, version, place_of[version], is_known=is_known)
+            yield _get_from_index(work, version, place_of[version], is_known=is_known)
 
 
 def _day(work: Work) -> str:
-    """Return the day of what is checked out, in UTC: a night's wheel is built of what was there before."""
+    """Return the day of HEAD in UTC, as 20251120: a nightly wheel is built from earlier commits."""
     seconds = int(Git(folder=work.root).run("log", "-1", "--format=%ct"))
     return time.strftime("%Y%m%d", time.gmtime(seconds))
 
 
-def _groups(
+def _index_groups(
     wanted: Wanted, settings: pip.PipSettings, publics: tuple[str, ...]
 ) -> Iterator[tuple[pip.Place, ...]]:
-    """Yield the places that are asked together, each group only where the one before has nothing."""
+    """Yield groups of places to search together; a group is used only if those before had nothing."""
     base = INDEX if publics else _NIGHTLY
     own = tuple(pip.Place(address=each) for each in settings.index_urls)
     own += tuple(pip.Place(address=each, links=True) for each in settings.find_links)
-    if not settings.index_urls:  # --no-index: nothing but these folders and pages
+    if not settings.index_urls:  # --no-index: only these folders and pages
         yield from (own,) if own else ()
         return
     if wanted.folder:
@@ -438,19 +442,19 @@ def _groups(
         yield (pip.Place(address=base),)
 
 
-def release_of(work: Work | Scene) -> str:
-    """Return the release that the checkout's version is of, or leads to: 2.6.0 of 2.6.0a0+git1234567."""
+def release_of(work: Work | Context) -> str:
+    """Return the release of the checkout's version: 2.6.0 of 2.6.0a0+git1234567."""
     version = parse_version(work.facts.tree.version)
     return version.base_version if version else str(work.facts.tree.version)
 
 
 def indexed_version(version: str, plan: BuildPlan) -> str:
-    """Return what is asked of the index first for a release: PyPI's wheel, unless a plan names the device."""
+    """Return the version to request first for a release: PyPI's wheel, unless the plan has a device."""
     return f"{version}+{folder}" if (folder := wanted_device(plan.inputs).folder) else version
 
 
-def nearest_release(work: Work | Scene) -> tuple[str, tuple[Reached, ...]] | None:
-    """Return the newest release whose tag is an ancestor, and what must be compiled since; None: no tag."""
+def nearest_release(work: Work | Context) -> tuple[str, tuple[Reached, ...]] | None:
+    """Return the newest release whose tag is an ancestor, and the files to compile since; None if none is."""
     git = Git(folder=work.root)
     tags = release_tags(git.run("tag", "--merged", "HEAD").splitlines())
     if not tags:
@@ -459,10 +463,11 @@ def nearest_release(work: Work | Scene) -> tuple[str, tuple[Reached, ...]] | Non
     return version, look_at_change(work, git, git.run("rev-list", "-1", tag)).reached
 
 
-def _look_at_address(work: Work, url: str) -> Wheel:
-    """Return the wheel of an address, downloaded unless it is there already; #sha256=... is held to.
+def _get_by_address(work: Work, url: str) -> Wheel:
+    """Return the wheel at an address, downloaded if it is not here yet, and checked against #sha256=….
 
-    One that cannot serve by its name, or by its commit where the server gives parts, is not downloaded.
+    A wheel that cannot be used by its name, or by its commit if the server supports ranges, is not
+    downloaded.
     """
     name = unquote(urlsplit(url).path).rpartition("/")[2]
     address, _, fragment = url.partition("#")
@@ -483,7 +488,7 @@ def _look_at_address(work: Work, url: str) -> Wheel:
     if kept.is_file() and sha256 in (None, hash_file(kept)) and not (there := look_at_wheel(kept)).problem:
         return there
     by_name = Wheel(path=name, version=version_of(name))
-    if not by_name.version or why_misfit(work, by_name):
+    if not by_name.version or why_unsuitable_here(work, by_name):
         return by_name
     wanted = _wheel_wanted(work, by_name.version)
     settings = pip.read_settings(os.environ)
@@ -497,18 +502,18 @@ def _look_at_address(work: Work, url: str) -> Wheel:
         return look_at_wheel(_keep(work, folder / name))
 
 
-def _look_in_index(
+def _get_from_index(
     work: Work, version: str, place: pip.Place | None = None, *, is_known: bool = True
 ) -> Wheel:
-    """Return torch of this version for the Python that gets it, by pip, unless it is there already.
+    """Return the wheel of this version of torch, downloaded by pip if it is not here yet.
 
-    One whose commit cannot serve is told by one file of it, where the server gives parts, and not downloaded.
+    If the server supports ranges, the commit is read first, and an unsuitable wheel is not downloaded.
 
     Args:
         work: the build.
-        version: with its variant.
-        place: where it was seen; None looks in pip's indexes, and for a variant in the download index first.
-        is_known: it may be downloaded without a look at its commit.
+        version: the version with its variant.
+        place: the index that lists it; None uses pip's indexes, after the download index for a variant.
+        is_known: the wheel may be downloaded without reading its commit first.
     """
     wanted = _wheel_wanted(work, version, alone=place is not None)
     pattern = f"torch-{version}-{wanted.python}-{wanted.abi}-*.whl"
@@ -557,7 +562,7 @@ def _refuse_unknown_hash(work: Work, name: str) -> None:
 
 @contextlib.contextmanager
 def _incoming(work: Work) -> Iterator[Path]:
-    """Make the folder of downloads, and an empty one beside it, which is removed in the end."""
+    """Make the folder of downloads, and yield a temporary folder next to it."""
     place = state_dir(work.root) / _DOWNLOADS
     with translate_errors(DownloadFailed, place):
         place.mkdir(exist_ok=True)
@@ -566,7 +571,7 @@ def _incoming(work: Work) -> Iterator[Path]:
 
 
 def _keep(work: Work, path: Path) -> Path:
-    """Move what was downloaded to where the next run finds it."""
+    """Move a download to the folder where the next run finds it."""
     target = state_dir(work.root) / _DOWNLOADS / path.name
     with translate_errors(DownloadFailed, target):
         path.replace(target)

@@ -1,7 +1,7 @@
-"""Compile against the libraries of a wheel: torch_python alone, or every library that a change reaches.
+"""Compile against the libraries of a wheel: torch_python alone, or every library with a changed source.
 
-torch_python has a switch of PyTorch's own. For the others CMake is configured as for all of torch, and Ninja
-gets a copy of its build file in which what is kept is the wheel's.
+For torch_python upstream has a switch. Otherwise CMake is configured for all of torch, and Ninja reads a copy
+of its build file that uses the wheel's libraries in place of those that need no compile.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ from torchbuild_tasks.facts.wheel import VERSION_FILE
 from torchbuild_tasks.features.wheel_overlay.act import COMPILED, SETTINGS, STAGING, unpack
 from torchbuild_tasks.features.wheel_overlay.choose import CHANGED, PLAIN, PYTHON_PART, Reached, find_row
 from torchbuild_tasks.features.wheel_overlay.compatibility import (
-    find_unlike,
-    find_unlike_header,
+    find_differences,
+    find_header_differences,
     read_settings,
     shared_settings,
 )
-from torchbuild_tasks.features.wheel_overlay.find import Scene, look_at_change
+from torchbuild_tasks.features.wheel_overlay.find import Context, look_at_change
 from torchbuild_tasks.features.wheel_overlay.reach import (
     HEADERS,
     SOURCES,
@@ -67,18 +67,18 @@ _LIBRARY: Final = re.compile(rf"(?m)^build (\S+): CXX_SHARED_LIBRARY_LINKER__{PY
 _NINJA_FILE: Final = "build.ninja"
 BUILD_FILE: Final = "torchbuild.ninja"
 _INCLUDE: Final = "torch/include/"
-_GENERATORS: Final = ("torchgen/", "tools/")  # theirs are also of Python
-_ATEN: Final = "aten/src/"  # on the include path, too
+_GENERATORS: Final = ("torchgen/", "tools/")  # folders of code generators in Python
+_ATEN: Final = "aten/src/"  # also on the include path
 _SHOWN: Final = 8
 _TESTS: Final = "the C++ tests"
 
 
 def compile_against(work: Work) -> Work:
-    """Compile torch_python, or what has changed, against the libraries that were laid, and install that.
+    """Compile torch_python, or the libraries with changes, against the wheel's libraries, and install them.
 
     Raises:
-        PlanRefused: the wheel was built otherwise, or the change reaches what is not compiled so.
-        BuildFailed: it cannot be compiled.
+        PlanRefused: the wheel was built with other settings, or a change needs more than these libraries.
+        BuildFailed: the compile failed.
     """
     wheel, configure = work.wheel, work.plan.way.configure
     assert wheel is not None and configure is not None
@@ -94,7 +94,10 @@ def compile_against(work: Work) -> Work:
         return _compile_reached(work, theirs, build_file, reached)
     _refuse(
         work,
-        (*find_unlike(theirs, _configured(work), _compiler(work)), *_uncompiled(work, build_file, reached)),
+        (
+            *find_differences(theirs, _configured(work), _compiler(work)),
+            *_find_uncompiled(work, build_file, reached),
+        ),
     )
     folder = _FOLDER.search(build_file)
     if folder is None:
@@ -108,27 +111,27 @@ def compile_against(work: Work) -> Work:
     because = f"{PYTHON_PART} alone, against the wheel's libraries"
     work = run_build(work, Command(argv=ninja, cwd=work.plan.source, because=because))
     if not _is_installed(work, build_file):
-        argv = (*work.ninja, f"{folder[1]}/install")  # it is linked with other RPATHs there
-        run_build(work, Command(argv=argv, cwd=work.plan.source, because="torch reads it from there"))
+        argv = (*work.ninja, f"{folder[1]}/install")  # installing sets the RPATHs
+        run_build(work, Command(argv=argv, cwd=work.plan.source, because="torch imports it from there"))
     return _finish(work, wheel, reached)
 
 
 def _with_all_of_torch(work: Work) -> Work:
-    """Return the work without its target: what follows is done with the whole torch, which is there."""
+    """Return the work without --target: the stages that follow apply to all of torch."""
     return replace(work, request=dataclasses.replace(work.request, target=None))
 
 
 def _finish(work: Work, wheel: Wheel, reached: Sequence[Reached]) -> Work:
-    """Write the version and changed headers; checks are repeated where the last build's were not complete."""
+    """Write the version and changed headers; verification is repeated unless the last one was complete."""
     for path, data in _find_stale(work, wheel, reached).items():
         write_atomic(path, data, error=BuildFailed)
     previous = work.facts.tree.previous
-    again = work.up_to_date and previous is not None and previous.verified  # this wheel's, with all checks
+    again = work.up_to_date and previous is not None and previous.verified  # of this wheel
     return replace(_with_all_of_torch(work), up_to_date=False, front_end_skipped=again)
 
 
 def _refresh(work: Work) -> None:
-    """Have Ninja run CMake again where it is due, as for a source that CMake copies."""
+    """Have Ninja run CMake again if that is due, as after a change of a source that CMake copies."""
     command = Command(argv=(*work.ninja, _NINJA_FILE), cwd=work.plan.source, because="CMake copies sources")
     dry = process.capture((*command.argv, "-n"), env=work.environ, cwd=command.cwd)
     if dry.rc != 0 or b"no work to do" not in dry.stdout:
@@ -137,10 +140,10 @@ def _refresh(work: Work) -> None:
 
 
 def _wheel_settings(work: Work) -> Mapping[str, str]:
-    """Return how the wheel's torch says that it was built; asked once, before anything is laid over it.
+    """Return the settings that the wheel's torch reports; imported once, before any library is replaced.
 
     Raises:
-        BuildFailed: it cannot be imported.
+        BuildFailed: the wheel's torch cannot be imported.
     """
     inputs = work.ledger.manifest.inputs
     if SETTINGS not in inputs:
@@ -157,22 +160,22 @@ def _wheel_settings(work: Work) -> Mapping[str, str]:
     return settings
 
 
-def _configured(work: Work | Scene) -> Mapping[str, str]:
+def _configured(work: Work | Context) -> Mapping[str, str]:
     path = work.build_dir / "caffe2" / "core" / "macros.h"
     with translate_errors(BuildFailed, path):
         return read_settings(read_bytes(path).decode("utf-8", "replace"))
 
 
-def _compiler(work: Work | Scene) -> tuple[str, str]:
-    """Return CMake's name for the compiler's family, and its version."""
+def _compiler(work: Work | Context) -> tuple[str, str]:
+    """Return CMake's name for the C++ compiler, and its version."""
     for path in (work.build_dir / "CMakeFiles").glob("*/CMakeCXXCompiler.cmake"):
         settings = dict(_COMPILER_SET.findall(read_bytes(path).decode("utf-8", "replace")))
         return settings.get("ID", ""), settings.get("VERSION", "")
     return "", ""
 
 
-def _uncompiled(work: Work, build_file: str, reached: Sequence[Reached]) -> list[Finding]:
-    """Return a finding where this configuration compiles a changed file nowhere; headers are not listed."""
+def _find_uncompiled(work: Work, build_file: str, reached: Sequence[Reached]) -> list[Finding]:
+    """Return a finding on changed sources that this configuration does not compile; headers are left out."""
     names = [each.path for each in reached if not each.path.endswith((".h", ".hpp"))]
     lost = [name for name in names if (work.root / name).as_posix().replace(" ", "$ ") not in build_file]
     text = f"no step of this configuration compiles it: {first_few(lost)}"
@@ -198,13 +201,13 @@ def _what(work: Work) -> str:
 
 
 def _is_installed(work: Work, build_file: str) -> bool:
-    """Say whether torch reads the torch_python that was linked."""
+    """Say whether the installed torch_python is the one that was linked last."""
     names = _LIBRARY.findall(build_file)[:1]
-    return bool(names) and _are_laid(work, {name: f"torch/lib/{Path(name).name}" for name in names})
+    return bool(names) and _are_installed(work, {name: f"torch/lib/{Path(name).name}" for name in names})
 
 
-def _are_laid(work: Work, files: Mapping[str, str]) -> bool:
-    """Say whether torch reads what was linked; CMake's install keeps the time of a file, in seconds."""
+def _are_installed(work: Work, files: Mapping[str, str]) -> bool:
+    """Say whether these outputs are installed; CMake's install keeps the time of a file, in whole seconds."""
     with contextlib.suppress(OSError):
         pairs = ((work.build_dir / output, work.root / place) for output, place in files.items())
         return all(int(built.stat().st_mtime) == int(read.stat().st_mtime) for built, read in pairs)
@@ -212,13 +215,13 @@ def _are_laid(work: Work, files: Mapping[str, str]) -> bool:
 
 
 def _is_idle(work: Work, ninja: Sequence[str]) -> bool:
-    """Say whether Ninja would do nothing but write the version, as at every build; the wheel's is kept."""
+    """Say whether Ninja would only write the version, which it does at every build."""
     dry = process.capture((*ninja, "-n", "-v"), env=work.environ, cwd=work.plan.source)
     return dry.rc == 0 and all(_WRITES_VERSION in step for step in _STEP.findall(dry.stdout))
 
 
 def _find_stale(work: Work, wheel: Wheel, reached: Sequence[Reached]) -> dict[Path, bytes]:
-    """Return what has yet to be written: the version, which says whose the libraries are, changed headers."""
+    """Return the files to write, with their content: the wheel's version.py, and changed headers."""
     with zipfile.ZipFile(wheel.path) as archive:
         wanted = {work.root / VERSION_FILE: archive.read(VERSION_FILE)}
     for copy, path in _headers(wheel, reached).items():
@@ -228,21 +231,21 @@ def _find_stale(work: Work, wheel: Wheel, reached: Sequence[Reached]) -> dict[Pa
 
 
 def _headers(wheel: Wheel, reached: Sequence[Reached]) -> dict[str, str]:
-    """Return the changed headers that the wheel has for those who include torch, by their names there."""
+    """Return the changed headers that the wheel installs for extensions, by their names in the wheel."""
     names = {each.name for each in wheel.members}
     copies = {f"{_INCLUDE}{each.path.removeprefix(_ATEN)}": each.path for each in reached}
     return {copy: path for copy, path in copies.items() if copy in names}
 
 
-# ---------------- every library that a change reaches
+# ---------------- --target changed
 
 
 def _compile_reached(work: Work, theirs: Mapping[str, str], text: str, reached: Sequence[Reached]) -> Work:
-    """Compile the libraries that the change reaches, and put them in the place of the wheel's."""
+    """Compile the libraries that the change reaches, and install them in place of the wheel's."""
     wheel = work.wheel
     assert wheel is not None
     ninja = (*work.ninja, "-f", BUILD_FILE)
-    spread, findings = hold_change(work, wheel, theirs, reached)
+    spread, findings = check_change(work, wheel, theirs, reached)
     _refuse(work, findings)
     noted = parse_json(work.ledger.manifest.inputs.get(COMPILED, "[]"))
     replaced = replaced_files(spread, wheel, reached)
@@ -252,18 +255,20 @@ def _compile_reached(work: Work, theirs: Mapping[str, str], text: str, reached: 
     derived = take_from_wheel(text, files, work.build_dir.as_posix(), work.root.as_posix())
     data = derived.encode("utf-8", "surrogateescape")
     if not (work.build_dir / BUILD_FILE).is_file() or read_bytes(work.build_dir / BUILD_FILE) != data:
-        work.ledger.open()  # what is written before is not of this build
+        work.ledger.open()  # before the first write
         write_atomic(work.build_dir / BUILD_FILE, data, error=BuildFailed)
-    laid = not back and all(_are_laid(work, part.files) for part in spread.due)
+    laid = not back and all(_are_installed(work, part.files) for part in spread.due)
     if laid and (not due or _is_idle(work, (*ninja, *due))) and not _find_stale(work, wheel, reached):
         work.report.note("Up to date: Ninja finds nothing to compile or link for what has changed.")
         return _with_all_of_torch(work)
     work.ledger.open()
-    _note_compiled(work, {*noted, *replaced})  # also where this is killed half way
-    _lay_back(work, wheel, back)
+    _note_compiled(work, {*noted, *replaced})  # recorded first, in case this is killed
+    _restore_libraries(work, wheel, back)
     if due:
         work.report.note(describe_spread(spread))
-        command = Command(argv=(*ninja, *due), cwd=work.plan.source, because="the rest is the wheel's")
+        command = Command(
+            argv=(*ninja, *due), cwd=work.plan.source, because="the other libraries are the wheel's"
+        )
         work = run_build(work, command)
         _require_symbols(work, wheel, spread)
         _install_parts(work, spread)
@@ -277,17 +282,17 @@ def _note_compiled(work: Work, names: Iterable[str]) -> None:
 
 
 def replaced_files(spread: Spread, wheel: Wheel, reached: Sequence[Reached]) -> list[str]:
-    """Return the files of the wheel in whose place others are put."""
+    """Return the names of the wheel's files that this build replaces."""
     libraries = {member for part in spread.due for member in part.files.values()}
     return sorted(libraries | set(_headers(wheel, reached)))
 
 
-def hold_change(
-    work: Work | Scene, wheel: Wheel, theirs: Mapping[str, str], reached: Sequence[Reached]
+def check_change(
+    work: Work | Context, wheel: Wheel, theirs: Mapping[str, str], reached: Sequence[Reached]
 ) -> tuple[Spread, list[Finding]]:
-    """Return how far the change goes, and all that speaks against a compile of that alone.
+    """Return the libraries that a change reaches, and findings if these alone cannot be compiled.
 
-    `theirs`: how the wheel's torch says that it was built.
+    `theirs`: the settings that the wheel's torch reports.
     """
     text = _read(work.build_dir / _NINJA_FILE)
     build_file = parse_build_file(lambda name: text if name == _NINJA_FILE else _read(work.build_dir / name))
@@ -309,16 +314,17 @@ def hold_change(
     with zipfile.ZipFile(wheel.path) as archive:
         for path in read:
             whole = archive.read(headers[path]).decode("utf-8", "replace")
-            findings += find_unlike_header(headers[path], whole, _read(work.root / path))
+            findings += find_header_differences(headers[path], whole, _read(work.root / path))
     reads = _reader_of(work, find_included(sources, includes), spread)
-    findings += find_unlike(theirs, _configured(work), _compiler(work), reads=reads)
+    findings += find_differences(theirs, _configured(work), _compiler(work), reads=reads)
     return spread, findings
 
 
-def _reader_of(work: Work | Scene, files: Set[str], spread: Spread) -> Callable[[str], bool] | None:
-    """Return what says whether c10 reads a definition: one that it mentions; None where more than c10 is due.
+def _reader_of(work: Work | Context, files: Set[str], spread: Spread) -> Callable[[str], bool] | None:
+    """Return a function that says whether c10 uses a definition; None if other libraries are due, too.
 
-    Others include headers of submodules, too. A name with _, and NDEBUG, is for the system's headers.
+    c10 uses what its files mention; other libraries include headers of submodules, which are not read here.
+    Names that begin with _, and NDEBUG, count as used, by the headers of the system.
     """
     if any(part.name.removeprefix("lib").partition(".")[0] not in PLAIN for part in spread.due):
         return None
@@ -328,7 +334,7 @@ def _reader_of(work: Work | Scene, files: Set[str], spread: Spread) -> Callable[
 
 
 def _place(root: str, build_dir: str, path: str) -> str:
-    """Return a path of Ninja's as one below the checkout; one outside of it stays."""
+    """Convert a path of Ninja's into one relative to the checkout; one outside of it stays absolute."""
     whole = path if path.startswith("/") or path[1:2] == ":" else f"{build_dir}/{path}"
     return os.path.normpath(whole).replace(os.sep, "/").removeprefix(f"{root}/")
 
@@ -337,8 +343,8 @@ def _read(path: Path) -> str:
     return read_bytes(path).decode("utf-8", "surrogateescape")
 
 
-def _configured_headers(work: Work | Scene, wheel: Wheel, made: Collection[str]) -> dict[str, str]:
-    """Return the headers that CMake's configuration writes and a wheel has, too, with their names there."""
+def _configured_headers(work: Work | Context, wheel: Wheel, made: Collection[str]) -> dict[str, str]:
+    """Return the headers that CMake writes in the build tree, with their names in the wheel."""
     found = {}
     inside = work.build_dir.relative_to(work.root).as_posix()
     for member in wheel.members:
@@ -352,9 +358,9 @@ def _configured_headers(work: Work | Scene, wheel: Wheel, made: Collection[str])
 
 
 def _read_includes(
-    work: Work | Scene, sources: Iterable[str], headers: Iterable[str]
+    work: Work | Context, sources: Iterable[str], headers: Iterable[str]
 ) -> dict[str, tuple[str, ...]]:
-    """Return what each file of the checkout includes, and each that CMake has written."""
+    """Return the includes of each source and header of the checkout, and of those that CMake wrote."""
     git = Git(folder=work.root)
     listed = git.run("ls-files", "-z", "--cached", "--others", "--exclude-standard").split("\0")
     wanted = {
@@ -370,8 +376,8 @@ def _read_includes(
     return includes
 
 
-def _lay_back(work: Work, wheel: Wheel, names: Sequence[str]) -> None:
-    """Put the wheel's own libraries where a compile had put others."""
+def _restore_libraries(work: Work, wheel: Wheel, names: Sequence[str]) -> None:
+    """Restore the wheel's own libraries where an earlier compile had replaced them."""
     if not names:
         return
     members = [each for each in wheel.members if each.name in names]
@@ -380,14 +386,14 @@ def _lay_back(work: Work, wheel: Wheel, names: Sequence[str]) -> None:
         unpack(wheel, members, staging)
         for name in names:
             patience.replace(staging / name, work.root / name)
-    work.report.note(f"as they are in the wheel again: {first_few(names)}")
+    work.report.note(f"restored from the wheel: {first_few(names)}")
 
 
 def _require_symbols(work: Work, wheel: Wheel, spread: Spread) -> None:
-    """Hold the new libraries to what the wheel's take from them.
+    """Check that the new libraries export every symbol that the wheel's libraries import from them.
 
     Raises:
-        BuildFailed: something that a library of the wheel needs is no longer there.
+        BuildFailed: a symbol that a library of the wheel needs is missing.
     """
     libraries = [each.name for each in wheel.members if re.search(r"\.so(?:\.|$)", each.name)]
     new = {member: work.build_dir / output for part in spread.due for output, member in part.files.items()}
@@ -403,7 +409,7 @@ def _require_symbols(work: Work, wheel: Wheel, spread: Spread) -> None:
         for name in new:
             if old := open_symbols(str(staging / name)):
                 lost |= set(old.exported(wanted))
-    for path in (*new.values(), *_find_below(new.values())):
+    for path in (*new.values(), *_find_system_libraries(new.values())):
         if lost and (symbols := open_symbols(str(path))):
             lost -= set(symbols.exported(lost))
     if lost:
@@ -415,8 +421,8 @@ def _require_symbols(work: Work, wheel: Wheel, spread: Spread) -> None:
         )
 
 
-def _find_below(libraries: Collection[Path]) -> list[str]:
-    """Return what these take from the system; a wheel has parts of a newer libstdc++ in its own libraries."""
+def _find_system_libraries(libraries: Collection[Path]) -> list[str]:
+    """Return the system's libraries that these need; wheels hold parts of a newer libstdc++ themselves."""
     found: dict[str, None] = {}
     for path in libraries:
         with open_file(path) as file:
@@ -427,10 +433,10 @@ def _find_below(libraries: Collection[Path]) -> list[str]:
 
 
 def _install_parts(work: Work, spread: Spread) -> None:
-    """Have CMake install these libraries alone, which sets the folders that they are searched in.
+    """Have CMake install these libraries alone, which sets their RPATHs.
 
     Raises:
-        BuildFailed: it does not, or has no rule for one.
+        BuildFailed: CMake failed, or has no install rule for one of them.
     """
     script = work.build_dir / "torchbuild_install.cmake"
     files = [(work.build_dir / output).as_posix() for part in spread.due for output in part.files]
@@ -441,7 +447,7 @@ def _install_parts(work: Work, spread: Spread) -> None:
     path = os.pathsep.join((str(environment), work.env.get("PATH", "")))
     prefix = f"-DCMAKE_INSTALL_PREFIX={(work.root / 'torch').as_posix()}"
     argv = (shutil.which("cmake", path=path) or "cmake", prefix, "-P", str(script))
-    run_build(work, Command(argv=argv, cwd=str(work.build_dir), because="torch reads it from there"))
-    left = [part.name for part in spread.due if not _are_laid(work, part.files)]
+    run_build(work, Command(argv=argv, cwd=str(work.build_dir), because="torch imports it from there"))
+    left = [part.name for part in spread.due if not _are_installed(work, part.files)]
     if left:
-        raise BuildFailed(f"CMake's install has not put {first_few(left)} where the wheel has it.")
+        raise BuildFailed(f"CMake's install did not put {first_few(left)} where the wheel has it.")

@@ -1,7 +1,7 @@
-"""Decide what of torch a change reaches: which libraries are compiled again, and which a wheel's serve for.
+"""Decide which libraries a change is compiled into; the other libraries are taken from the wheel.
 
-Ninja's graph says what each library is made of. Who includes a changed file is followed as text, because a
-compiler has told that only of what it has compiled here, and the rest is to be left alone.
+Ninja's graph gives the sources of each library. Includes are read from the text of the files: a compiler's
+own dependency files exist only for sources that were compiled here.
 """
 
 from __future__ import annotations
@@ -20,15 +20,18 @@ from torchbuild_tasks.text.words import first_few
 HEADERS: Final = (".h", ".hh", ".hpp", ".hxx", ".cuh", ".inl", ".inc", ".def")
 SOURCES: Final = (".c", ".cc", ".cpp", ".cxx", ".cu", ".S", ".s", ".asm", ".m", ".mm")
 _CUDA: Final = ".cu"
-_TEST: Final = re.compile(r"(?:^|/)(?:tests?|bench\w*)/|[_./](?:test|bench)\.\w+$|\.mm?$")  # in no wheel here
+_TEST: Final = re.compile(
+    r"(?:^|/)(?:tests?|bench\w*)/|[_./](?:test|bench)\.\w+$|\.mm?$"
+)  # not part of a wheel for these systems
 _OBJECTS: Final = (".o", ".obj")
 INCLUDE: Final = re.compile(rb'#[ \t]*include[ \t]*\\?[<"]([^<>"\n]+?)\\?[>"]')
 
 
 class Part(msgspec.Struct, frozen=True, kw_only=True):
-    """One library that a wheel has and Ninja can make: its files there, with their names in the wheel.
+    """One library that is in the wheel and in Ninja's graph.
 
-    `sources` are those of its own and of what is linked into it, below the checkout.
+    `files` maps Ninja's outputs to names in the wheel; `sources` are its own and those of the static
+    libraries linked into it, relative to the checkout.
     """
 
     name: str
@@ -37,7 +40,7 @@ class Part(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Spread(msgspec.Struct, frozen=True, kw_only=True):
-    """How far a change goes: which libraries are `due`, which are `kept`, and what stands against it."""
+    """The libraries to compile (`due`), those of the wheel (`kept`), and what rules this out (`findings`)."""
 
     due: tuple[Part, ...] = ()
     kept: tuple[Part, ...] = ()
@@ -45,53 +48,53 @@ class Spread(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def list_includes(text: bytes) -> tuple[str, ...]:
-    """Return what a file includes, under any condition; also what a generator writes out of a string."""
+    """Return the includes in a text, under any condition; also those in strings of a generator."""
     return tuple(dict.fromkeys(word.decode("utf-8", "replace") for word in INCLUDE.findall(text)))
 
 
 def find_readers(changed: Iterable[str], includes: Mapping[str, Iterable[str]]) -> dict[str, str]:
-    """Return the changed files and all that include one, over any number of files, with the one that it is.
+    """Map the changed files, and every file that includes one directly or not, to the changed file.
 
-    An include fits every path that ends with it: one too many may be found, and never one too few.
+    An include matches every path that ends with it, so files may be found in excess, but none is missed.
 
     Args:
-        changed: paths below the checkout.
-        includes: by path, the words of its includes.
+        changed: paths relative to the checkout.
+        includes: the includes of each file, by its path.
     """
     by_name: dict[str, list[tuple[str, str]]] = {}
     for path, words in includes.items():
         for word in words:
-            plain = _plain(word)
+            plain = _normalize(word)
             by_name.setdefault(plain.rpartition("/")[2], []).append((path, plain))
     found = {path: path for path in changed}
     todo = list(found)
     while todo:
         path = todo.pop()
         for reader, word in by_name.get(path.rpartition("/")[2], ()):
-            if reader not in found and _ends_alike(path, word):
+            if reader not in found and _matches_include(path, word):
                 found[reader] = found[path]
                 todo.append(reader)
     return found
 
 
 def find_included(sources: Iterable[str], includes: Mapping[str, Iterable[str]]) -> set[str]:
-    """Return these files and all that they include of the checkout, over any number of files."""
+    """Return these files and every file of the checkout that they include, directly or not."""
     by_name: dict[str, list[str]] = {}
     for path in includes:
         by_name.setdefault(path.rpartition("/")[2], []).append(path)
     found = set(sources)
     todo = list(found)
     while todo:
-        for word in map(_plain, includes.get(todo.pop(), ())):
+        for word in map(_normalize, includes.get(todo.pop(), ())):
             fitting = by_name.get(word.rpartition("/")[2], ())
-            fresh = [path for path in fitting if path not in found and _ends_alike(path, word)]
+            fresh = [path for path in fitting if path not in found and _matches_include(path, word)]
             found.update(fresh)
             todo += fresh
     return found
 
 
-def _plain(word: str) -> str:
-    """Return a path without . and .., so that its end can be compared."""
+def _normalize(word: str) -> str:
+    """Return a path with / and without . and .., so that its end can be compared."""
     parts: list[str] = []
     for part in word.replace("\\", "/").split("/"):
         if part == "..":
@@ -101,20 +104,20 @@ def _plain(word: str) -> str:
     return "/".join(parts)
 
 
-def _ends_alike(path: str, word: str) -> bool:
-    """Say whether the shorter of two paths is the end of the other: an include may be absolute."""
+def _matches_include(path: str, word: str) -> bool:
+    """Say whether an include may mean a path: one is the end of the other, since includes can be absolute."""
     return f"/{path}".endswith(f"/{word}") or f"/{word}".endswith(f"/{path}")
 
 
 def find_parts(
     build_file: BuildFile, members: Iterable[str], place: Callable[[str], str]
 ) -> tuple[Part, ...]:
-    """Return the libraries that both have; what one takes from another of them is not its own.
+    """Return the libraries that are in the graph and in the wheel; each has only its own sources.
 
     Args:
-        build_file: Ninja's graph of the whole torch.
+        build_file: Ninja's graph of torch.
         members: the names in the wheel.
-        place: gives a path of Ninja's as one below the checkout.
+        place: converts a path of Ninja's into one relative to the checkout.
     """
     names = {member.rpartition("/")[2]: member for member in members}
     producers = {output: edge for edge in build_file.edges for output in edge.outputs}
@@ -145,7 +148,7 @@ def _name(path: str) -> str:
 
 
 def _sources(library: Edge, producers: Mapping[str, Edge], ends: Set[str]) -> Iterator[str]:
-    """Yield the sources of a library, down to other libraries; what only has to be there before is none."""
+    """Yield the sources of a library, without those of other libraries; order-only inputs do not count."""
     seen: set[str] = set()
     todo = list(library.inputs[: library.needed])
     while todo:
@@ -156,7 +159,7 @@ def _sources(library: Edge, producers: Mapping[str, Edge], ends: Set[str]) -> It
         edge = producers.get(path)
         if edge is None:
             continue
-        if path.endswith(_OBJECTS):  # what CUDA's link makes of objects is one, too
+        if path.endswith(_OBJECTS):  # CUDA's device link makes an object of objects
             yield from (each for each in edge.inputs[: edge.explicit] if not each.endswith(_OBJECTS))
         else:
             todo += edge.inputs[: edge.needed]
@@ -169,14 +172,14 @@ def spread_change(
     generators: Collection[str],
     covered: Set[str],
 ) -> Spread:
-    """Return which libraries a change reaches, and what speaks against compiling these alone.
+    """Return the libraries that a change is compiled into, with findings if these alone cannot be compiled.
 
     Args:
-        parts: of `find_parts`.
-        changed: the changed files that are compiled, or included by what is.
-        readers: of `find_readers`, for them.
-        generators: files that sources are generated from; which library these are of is not known.
-        covered: the sources of all parts, and what these include.
+        parts: from `find_parts`.
+        changed: the changed files.
+        readers: from `find_readers`, for these files.
+        generators: files that sources are generated from, for libraries that are not known.
+        covered: the sources of all parts and the files that they include.
     """
     due = tuple(part for part in parts if not part.sources.isdisjoint(readers))
     compiled = {readers[source] for part in due for source in part.sources if source in readers}
@@ -206,7 +209,7 @@ def spread_change(
 
 
 def _group(readers: Mapping[str, str], paths: Iterable[str]) -> list[tuple[str, list[str]]]:
-    """Return the changed files with those of these paths that read them."""
+    """Group these paths by the changed file that they include."""
     groups: dict[str, list[str]] = {}
     for path in sorted(paths):
         groups.setdefault(readers[path], []).append(path)
@@ -218,24 +221,24 @@ def _finding(text: str) -> Finding:
 
 
 def describe_spread(spread: Spread) -> str:
-    """Return what is compiled, in one line."""
+    """Return the line for the user on what is compiled."""
     sources = sum(len(part.sources) for part in spread.due)
     due = ", ".join(sorted(part.name for part in spread.due))
     return f"to compile: {due}, of {sources} sources; {len(spread.kept)} other libraries are the wheel's"
 
 
-# ---------------- the build file in which what is kept is the wheel's
+# ---------------- a build file that uses the wheel's libraries
 
 
 def take_from_wheel(text: str, files: Mapping[str, str], build_dir: str, root: str) -> str:
-    """Return build.ninja with these files as they lie in the checkout, and without the steps that make them.
+    """Return build.ninja with these outputs replaced by the wheel's files, without their build statements.
 
-    So Ninja can neither compile nor link what is kept, whatever it depends on.
+    So Ninja can neither compile nor link them, whatever they depend on.
 
     Args:
-        text: of build.ninja.
-        files: outputs, relative to the build tree, with where the wheel's lies, relative to the checkout.
-        build_dir: as absolute paths in the file have it.
+        text: the text of build.ninja.
+        files: outputs relative to the build tree, mapped to the wheel's files relative to the checkout.
+        build_dir: the build tree, as in absolute paths of the file.
         root: the checkout.
     """
     if not files:
@@ -245,11 +248,11 @@ def take_from_wheel(text: str, files: Mapping[str, str], build_dir: str, root: s
     places |= {f"{build_dir}/{name}": f"{root}/{where}" for name, where in files.items()}
     words = sorted(places, key=len, reverse=True)
     pattern = re.compile(rf"(?<![\w./+-])(?:{'|'.join(map(re.escape, words))})(?![\w./+-])")
-    kept = "".join(each for each in re.split(r"(?m)^(?=\S)", text) if not _makes(each, files))
+    kept = "".join(each for each in re.split(r"(?m)^(?=\S)", text) if not _writes_one_of(each, files))
     return pattern.sub(lambda match: places[match[0]], kept)
 
 
-def _makes(statement: str, files: Collection[str]) -> bool:
+def _writes_one_of(statement: str, files: Collection[str]) -> bool:
     outputs, _, _ = statement.replace("$\n", "").partition(": ")
     words = outputs.split()
     return words[:1] == ["build"] and any(word.replace("\\", "/") in files for word in words[1:])

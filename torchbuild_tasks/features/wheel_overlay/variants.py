@@ -1,4 +1,4 @@
-"""Decide which wheels of an index are tried for a checkout: of which release or night, for which CUDA."""
+"""Decide which wheels of an index to try for a checkout: of which release or nightly, for which CUDA."""
 
 from __future__ import annotations
 
@@ -17,36 +17,38 @@ from torchbuild_tasks.plan.variables import is_off
 _TOOLKIT: Final = re.compile(r"cu(\d+)(\d)")  # cu118, cu126, cu130: the last digit is the minor version
 _SERIES: Final = re.compile(r" (\d+)\.(\d+)\S*$")  # of the input `cuda toolkit`: folder and version
 _OTHER: Final = ("rocm", "xpu")
-NIGHTS: Final = 3  # how many are tried: one that fits is rarely older than the next but one
+NIGHTS: Final = (
+    3  # nightly versions tried; an older one is rarely built from an ancestor with the same sources
+)
 
 
 class Wanted(msgspec.Struct, frozen=True, kw_only=True):
-    """The device of a plan: `cuda` None without a request; `toolkit` as in cu126, "" if unknown."""
+    """The device of a plan: `cuda` is None if undecided; `toolkit` as in cu126, "" if unknown."""
 
     cuda: bool | None = None
     toolkit: str = ""
 
     @property
     def folder(self) -> str:
-        """Return the folder of the download index that has this variant alone; "" where none is asked for."""
+        """Return the folder of the download index for this variant alone; "" if the plan has none."""
         return "cpu" if self.cuda is False else self.toolkit
 
 
 def wanted_device(inputs: Mapping[str, str]) -> Wanted:
-    """Return what a plan says of CUDA, by its inputs."""
+    """Return the device of a plan, from its inputs."""
     value = inputs.get("variable USE_CUDA")
     cuda = None if value is None else value != "" and not is_off(value)
     match = _SERIES.search(inputs.get("cuda toolkit", "")) if cuda else None
     return Wanted(cuda=cuda, toolkit=f"cu{match[1]}{match[2]}" if match else "")
 
 
-def lacks_cuda(wheel: Wheel, wanted: Wanted) -> str:
-    """Say that a wheel has no CUDA where a plan has it; "" where that is as wanted."""
+def why_no_cuda(wheel: Wheel, wanted: Wanted) -> str:
+    """Say that the plan is for CUDA and the wheel is not; "" if they agree."""
     return "it was built without CUDA, and the plan is for CUDA" if wanted.cuda and not wheel.cuda else ""
 
 
 def night_source(subject: str) -> str:
-    """Return the commit that a commit of the branch `nightly` was made from, by its subject; "" for another.
+    """Return the commit that a commit of the branch `nightly` was made from, by its subject; "" if none.
 
     "2024-09-17 nightly release (0a1b...)", as PyTorch's tools/nightly.py reads it.
     """
@@ -55,10 +57,10 @@ def night_source(subject: str) -> str:
 
 
 def rank_variant(local: str, wanted: Wanted) -> tuple[int, int] | None:
-    """Return how well a variant suits, the smallest best; None where it does not.
+    """Return the rank of a variant, smallest first; None if it cannot be used.
 
     Args:
-        local: of the version, as in 2.9.1+cu126; "" on PyPI, where it is what upstream takes to be usual.
+        local: the local part of the version, as cu126 of 2.9.1+cu126; "" for PyPI's default variant.
         wanted: the device.
     """
     kind = local.partition(".")[0]
@@ -75,18 +77,18 @@ def rank_variant(local: str, wanted: Wanted) -> tuple[int, int] | None:
 
 
 def version_of(file: str) -> str:
-    """Return the version in the name of a wheel; "" where it is none."""
+    """Return the version in the file name of a wheel; "" if the name is invalid."""
     with contextlib.suppress(InvalidWheelFilename, InvalidVersion):
         return str(parse_wheel_filename(file)[1])
     return ""
 
 
 def choose_files(files: Iterable[str], publics: Sequence[str], wanted: Wanted) -> tuple[str, ...]:
-    """Return the versions that are tried, in order: of each release or night the variant that suits best.
+    """Return the versions to try, in order: for each public version, the variants from best to worst.
 
     Args:
-        files: names of wheels that fit the Python and the machine.
-        publics: versions without their variant, the nearest first.
+        files: file names of wheels that fit the Python and the machine.
+        publics: versions without their variant, nearest first.
         wanted: the device.
     """
     ranked = set()
@@ -99,12 +101,12 @@ def choose_files(files: Iterable[str], publics: Sequence[str], wanted: Wanted) -
 
 
 def choose_nights(files: Iterable[str], release: str, day: str) -> tuple[str, ...]:
-    """Return the versions of the last nights before the end of a day, without their variant.
+    """Return the newest nightly versions up to a day, without their variant.
 
     Args:
-        files: names of wheels on the index of nightly builds.
-        release: that the checkout leads to: 2.10.0.
-        day: of the commit, as 20251120.
+        files: file names of wheels on the index of nightly builds.
+        release: the release of the checkout's version: 2.10.0.
+        day: the day of the commit, as 20251120.
     """
     found = set()
     for file in files:
