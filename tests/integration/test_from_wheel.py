@@ -88,7 +88,7 @@ def test_a_wheel_serves_a_checkout_and_leaves_it(
     before, dirs = listed(tree), folders(tree)
     done = build(tree, target, wheel.parent, "--verbose")
     assert done.code == 0, done.out + done.err
-    assert "lie over the checkout" in done.err
+    assert "were copied over the checkout" in done.err
     head = run_git(tree, "rev-parse", "HEAD")
     assert run(target, ADD, tmp_path) == f"{tree / 'torch/__init__.py'} {head}"
 
@@ -183,7 +183,7 @@ def test_torch_python_alone_is_compiled_against_the_wheel(
 
     run_git(tree, "checkout", "--quiet", ".")
     plain = build(tree, target, wheel)  # no torch_python of our own is left
-    assert plain.code == 0 and "lie over the checkout" in plain.err, plain.err
+    assert plain.code == 0 and "were copied over the checkout" in plain.err, plain.err
     assert run(target, DOC, tmp_path) == f"minitorch's native half {head}"
     assert not (tree / "build/build.ninja").exists()
     gone = torchbuild("clean", "--source", tree, "--python", target, "--yes")
@@ -231,7 +231,7 @@ def test_what_is_configured_otherwise_than_the_wheel_is_refused_with_what_makes_
     noted["inputs"] |= {"wheel": "torch-another.whl 1", "wheel built with": '{"compiler": "clang 3.4"}'}
     manifest.write_text(json.dumps(noted), "utf-8")
     other = build(tree, target, wheel, *words, "USE_DISTRIBUTED=1")
-    assert other.code == 0 and "lie over the checkout" in other.err, other.out + other.err
+    assert other.code == 0 and "were copied over the checkout" in other.err, other.out + other.err
 
 
 @OLDER
@@ -288,7 +288,7 @@ def test_auto_takes_the_cheapest_way_for_each_change(tree: Path, wheel: Path, ta
     with (tree / "c10/core/Allocator.cpp").open("a", encoding="utf-8") as file:
         file.write("\n// changed again\n")
     again = auto(tree, target)
-    assert "ninja install" in again and "from-wheel a build of its own lies here" in again
+    assert "ninja install" in again and "from-wheel this checkout has a build of its own" in again
 
 
 @in_one_era("era")
@@ -348,7 +348,7 @@ def test_the_same_command_goes_on_after_one_that_is_built_with_it_failed(
         setup.write_text(whole, "utf-8")
         done = build(tree, target, wheel, *words)
         assert done.code == 0, done.out + done.err
-        assert "the files of this wheel lie there as they were laid" in done.err
+        assert "the files of this wheel are in place, unchanged" in done.err
         assert "torchvision: built for this torch and verified before" in done.err
         assert "torchaudio is built against" in done.err
         again = build(tree, target, wheel, *words)

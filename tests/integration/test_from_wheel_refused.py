@@ -334,7 +334,7 @@ def test_what_is_laid_is_taken_back_to_the_last_file(tree: Path, target: Path, t
     wheel = write_wheel(tmp_path / "wheels", wheel_files(head(tree)))
     done = build(tree, target, wheel)
     assert done.code == 7, done.out + done.err
-    assert "lie over the checkout" in done.err
+    assert "were copied over the checkout" in done.err
     assert "torch/gone_since.py" in done.err
     laid = state(tree)
     added = {name for name in laid if name not in before and laid[name] is not None}

@@ -84,7 +84,7 @@ def lay_wheel(work: Work) -> Work:
     members, unused = choose_members(wheel, _list_tracked(work), outputs.matches)
     work.ledger.note(inputs=inputs)  # even if nothing is copied: building companions opens the manifest
     if _is_in_place(work, inputs, members):
-        text = "the files of this wheel lie there as they were laid."
+        text = "the files of this wheel are in place, unchanged."
         work.report.note(text if work.request.mixed else f"Up to date: {text}")
         return replace(work, up_to_date=True)
     work.ledger.forget_inputs((SETTINGS, COMPILED))  # of the wheel before
@@ -161,7 +161,7 @@ def _check_conflicts(work: Work, members: Sequence[Member]) -> None:
     previous = work.facts.tree.previous
     own = [name for name in owned if os.path.lexists(work.root / name) and not name.endswith("/")]
     compiled = own and (previous is None or "wheel" not in previous.inputs)
-    question = f"A build lies here, of {len(own)} files. Remove what it made?"
+    question = f"This checkout has a build of {len(own)} files. Remove them?"
     if compiled and not (work.request.clean or is_agreed(work, question)):
         raise CleanRefused(
             "This checkout has a build of its own, whose libraries and those of a wheel do not mix. "

@@ -18,7 +18,7 @@ WAYS: Final = ("no-op", "from-wheel", "mixed", "ninja install", "front end")
 _NOMINAL: Final = dict(zip(WAYS, (2.0, 60.0, 120.0, 300.0, 3600.0), strict=True))
 _UNPACKED: Final = 40e6  # bytes a second: 1.2 GB of a CUDA wheel in 30 s on a machine of 2 cores
 _IDLE: Final = "Ninja finds nothing to do"
-_OWN_BUILD: Final = "a build of its own lies here"
+_OWN_BUILD: Final = "this checkout has a build of its own"
 _PIP: Final = 15.0  # seconds that pip takes where every requirement is installed
 # The choices that hold for every way, compile or not.
 _ANY_WAY: Final = frozenset(
@@ -124,9 +124,9 @@ def _why_not_idle(situation: Situation) -> str:
         difference = (
             f"has not {' and '.join(situation.decided)} as asked for"
             if situation.decided
-            else "is of another state"
+            else "lacks the latest changes"
         )
-        return f"the wheel that lies here {difference}"
+        return f"the wheel in this checkout {difference}"
     return situation.no_ninja
 
 
@@ -154,7 +154,7 @@ def _why_not_wheel(situation: Situation) -> str:
     if situation.built:
         return _OWN_BUILD
     if situation.laid:
-        return "" if situation.reached else "one lies here, and serves"
+        return "" if situation.reached else "the wheel in this checkout is still right"
     if situation.in_way:
         return f"{situation.in_way} is in the way"
     return "" if situation.wheel or situation.reached else situation.no_wheel
@@ -182,7 +182,7 @@ def describe_offers(chosen: Offer, offers: Iterable[Offer]) -> str:
 def describe_time(seconds: float | None) -> str:
     """Return a rough duration in words."""
     if seconds is None:
-        return "of a time not known here yet"
+        return "time unknown"
     if seconds < 90:
         return f"about {max(round(seconds), 1)} s"
     minutes = round(seconds / 60)

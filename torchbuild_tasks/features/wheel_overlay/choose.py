@@ -464,4 +464,4 @@ def describe_distance(ahead: int) -> str:
 def describe_overlay(count: int, wheel: Wheel, ahead: int) -> str:
     """Return the line for the user after the files were copied."""
     at = f"{describe_distance(ahead)} ({wheel.commit[:10]})"
-    return f"{count} files of {wheel.file}, built from {at}, lie over the checkout"
+    return f"{count} files of {wheel.file}, built from {at}, were copied over the checkout"

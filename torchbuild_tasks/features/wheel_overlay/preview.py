@@ -192,7 +192,7 @@ def _compare_overlay(context: Context, inputs: Any) -> dict[str, Any]:
     versions = [str(each.get("python", "")).rpartition(" ")[2] for each in (inputs, context.plan.inputs)]
     if change is None or change.ahead is None or versions[0] != versions[1]:
         other = "for another Python" if versions[0] != versions[1] else "of a commit that is not an ancestor"
-        moved = Reached(path=f"all (the wheel that lies here is {other})", kind="build", part="the build")
+        moved = Reached(path=f"all (the wheel in this checkout is {other})", kind="build", part="the build")
         return {"reached": (moved,)}
     recorded = read_json(last_manifest(context.build_dir)).get("request", {}).get("from_wheel") or AUTO
     word = recorded if is_version(recorded) or "://" in recorded or Path(recorded).exists() else AUTO
@@ -241,7 +241,7 @@ def _look_at_changed(question: Question, decide: Decide, situation: Situation) -
     )
     wheel = next((each for each in found if inputs["wheel"].startswith(f"{each.file} ")), None)
     if wheel is None:
-        return {"target": CHANGED, "no_mixing": "the wheel that lies here is no longer found"}
+        return {"target": CHANGED, "no_mixing": "the wheel in this checkout is no longer found"}
     spread, findings = check_change(context, wheel, parse_json(inputs[SETTINGS].encode()), situation.reached)
     if findings:
         return {"target": CHANGED, "no_mixing": findings[0].text}
