@@ -1,4 +1,4 @@
-"""Which BLAS torch will have, and conda's folder for CMake."""
+"""The BLAS that torch will have, and conda's folder for CMake."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def with_blas(*found: Library, **changes: Any) -> Facts:
 
 
 def blas(plan: BuildPlan) -> tuple[str, str, list[str]]:
-    """What is chosen, what torch is held to, and how bad that is."""
+    """Return the choice, what the verification expects, and the status."""
     chosen = next((choice.value for choice in plan.choices if choice.name == "BLAS library"), "")
     wanted = [each.wanted for each in plan.expectations if each.key == "BLAS_INFO"]
     return chosen, ", ".join(wanted), [f.status for f in plan.findings if f.id == "blas"]
@@ -60,7 +60,7 @@ def test_one_that_no_release_knows_is_refused_also_where_the_checkout_was_not_re
     assert plan.verdict == "refuse"
 
 
-def test_one_that_nobody_looks_for_is_said_to_be_so() -> None:
+def test_one_that_is_not_looked_for_is_reported_so() -> None:
     here = with_tree(with_blas(OPEN), reads=TreeReads(values={"BLAS": ("NVPL", "OpenBLAS")}))
     assert blas(plan_of(here, set=("BLAS=NVPL",))) == ("", "NVPL", ["warn"])
 

@@ -1,4 +1,4 @@
-"""Names and values of variables, held against what a checkout reads."""
+"""Names and values of variables, checked against what a checkout reads."""
 
 from __future__ import annotations
 
@@ -131,13 +131,13 @@ def test_values_that_are_none(word: str, why: str) -> None:
         assert name in finding.fix
 
 
-def test_a_version_that_is_none_ends_a_build_wherever_it_is_said() -> None:
+def test_an_invalid_version_is_an_error_in_every_layer() -> None:
     for question in (asked("PYTORCH_BUILD_VERSION=my build"), asked(environ={"PYTORCH_BUILD_VERSION": "?"})):
         (finding,) = told(question)
         assert (finding.status, "no version" in finding.text) == ("error", True)
 
 
-def test_what_only_a_ci_system_reads_reaches_nobody_by_a_setting() -> None:
+def test_a_setting_for_a_ci_system_alone_has_no_effect() -> None:
     assert told(asked(environ={"BUILD_TYPE": "Debug"})) == []
     (finding,) = told(asked("BUILD_TYPE=Debug"))
     assert finding.fix == "Did you mean --build-type?"
@@ -153,7 +153,7 @@ def test_what_only_a_ci_system_reads_reaches_nobody_by_a_setting() -> None:
         ("-DUSE_KINETO=off -DCMAKE_AR=/opt/ar", (), ""),
     ],
 )
-def test_what_cmake_is_handed_beside_the_plan(args: str, words: tuple[str, ...], status: str) -> None:
+def test_definitions_that_contradict_the_plan(args: str, words: tuple[str, ...], status: str) -> None:
     facts = linux_facts(environ={"CMAKE_ARGS": args}, tree=modern_tree(reads=READS))
     found = [each for each in plan_of(facts, set=words).findings if each.id == "cmake-args"]
     assert [each.status for each in found] == ([status] if status else [])
@@ -172,7 +172,7 @@ def test_what_cmake_is_handed_beside_the_plan(args: str, words: tuple[str, ...],
         ("1.8.0", "CMAKE_CXX_FLAGS_RELEASE=-O0", ""),
     ],
 )
-def test_an_optimisation_that_torch_undoes_is_told_with_what_does_it(
+def test_an_optimisation_that_torch_overrides_is_reported_with_the_cause(
     version: str, word: str, said: str
 ) -> None:
     plan = plan_of(linux_facts(tree=tree(version=version)), set=(word,))

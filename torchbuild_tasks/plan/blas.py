@@ -22,9 +22,9 @@ NO_BLAS = "none"
 
 
 class ChosenBlas(msgspec.Struct, frozen=True, kw_only=True):
-    """The choice, what torch will call it (`info`), and what is wrong with it.
+    """The choice, its name in torch's own configuration (`info`), and its problems.
 
-    `choice` is None where the variable BLAS is one itself, `info` empty where it is not certain.
+    `choice` is None where the variable BLAS already names one, `info` is empty where it is not certain.
     """
 
     choice: Choice | None = None
@@ -33,13 +33,13 @@ class ChosenBlas(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def choose_blas(question: Question, helpers: Helpers) -> ChosenBlas:
-    """Decide the BLAS; nothing if the facts are of an older version, which did not look for one."""
+    """Decide the BLAS; empty where the facts are of an older version, which did not look for one."""
     asked, facts = decide(question, "BLAS"), question.facts
     rows = {row.name: row for row in question.catalog.blas}
     here = {library.name: library for library in facts.blas or ()}
     brought = next((helper for helper in helpers.chosen if helper.row.name.startswith("mkl")), None)
     if asked and asked.value and asked.value != "Eigen":
-        return _hold_named(question, asked, here, rows, brought=brought is not None)
+        return _check_named(question, asked, here, rows, brought=brought is not None)
     if brought is not None:
         because = f"{brought.row.name} {brought.row.version}, which is fetched for this build"
         return ChosenBlas(
@@ -57,7 +57,7 @@ def choose_blas(question: Question, helpers: Helpers) -> ChosenBlas:
 
 
 def _search_order(question: Question, rows: dict[str, BlasRow]) -> tuple[str, ...]:
-    """Return the names in the order in which they are tried; WITH_BLAS leaves one."""
+    """Return the names in the order in which CMake tries them; WITH_BLAS leaves one."""
     if question.facts.tree.sample:
         return ("MKL",)
     only = decide(question, "WITH_BLAS")
@@ -68,10 +68,10 @@ def _search_order(question: Question, rows: dict[str, BlasRow]) -> tuple[str, ..
     return names
 
 
-def _hold_named(
+def _check_named(
     question: Question, asked: Choice, here: dict[str, Library], rows: dict[str, BlasRow], *, brought: bool
 ) -> ChosenBlas:
-    """Hold the BLAS that is named against what was found; rows of checks.toml hold torch to it."""
+    """Check that the BLAS that is named was found; rows of checks.toml verify it in the built torch."""
     name = asked.value
     reads = question.facts.tree.reads
     if name not in rows and reads and name in reads.values.get("BLAS", ()):

@@ -28,7 +28,7 @@ from torchbuild_tasks.plan.install import editable_variables, mixed_variables
 from torchbuild_tasks.plan.jobs import choose_heavy_jobs, choose_jobs
 from torchbuild_tasks.plan.jobserver import ChosenJobserver, choose_jobserver
 from torchbuild_tasks.plan.linker import ChosenLinker, choose_linker
-from torchbuild_tasks.plan.machine_tools import CACHE, keep_ninja, say_brought
+from torchbuild_tasks.plan.machine_tools import CACHE, brought_choice, keep_ninja
 from torchbuild_tasks.plan.question import Question
 from torchbuild_tasks.plan.toolset import ChosenToolset, choose_toolset, toolset_variables
 from torchbuild_tasks.plan.torch_ref import wanted_torch
@@ -80,7 +80,7 @@ class Decisions(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         cache = next(
             (h.artifact.id for h in self.helpers.chosen if h.artifact.optional and h.row.name == CACHE), ""
         )
-        brought = filter(None, (say_brought(self.question, self.python.better, cache),))
+        brought = filter(None, (brought_choice(self.question, self.python.better, cache),))
         return (*_subject(self.question), self.python.choice, *brought, *how, *self.variable_choices)
 
 

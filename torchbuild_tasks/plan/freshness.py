@@ -24,7 +24,7 @@ from torchbuild_tasks.plan.question import Question
 from torchbuild_tasks.plan.requirements import parse_if_named
 
 if TYPE_CHECKING:
-    from torchbuild_tasks.plan.decisions import Decisions  # which imports inner_loop, and that this
+    from torchbuild_tasks.plan.decisions import Decisions  # which imports install, and that this module
 
 ORDER: tuple[Need, ...] = ("nothing", "build", "reconfigure", "clean", "first")
 ABSENT = "(not set)"

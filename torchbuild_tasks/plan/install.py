@@ -129,7 +129,7 @@ def feeds_front_end(question: Question, name: str, inputs: Mapping[str, str]) ->
 
 
 def _below(path: str, folder: str) -> bool:
-    """CMake writes / on Windows, too."""
+    """Say whether a path is in a folder; CMake writes / on Windows, too."""
     return path.replace("\\", "/").startswith(folder.replace("\\", "/").rstrip("/") + "/")
 
 
@@ -187,7 +187,7 @@ def check_loop(decisions: Decisions, freshness: Freshness) -> tuple[Finding, ...
 def _no_target(decisions: Decisions, freshness: Freshness, target: str) -> str:
     generator = decisions.generator.value
     if decisions.mode.value != "develop":
-        return f"--mode {decisions.mode.value} packs the whole of torch"
+        return f"--mode {decisions.mode.value} packs all of torch"
     if decisions.question.request.clean:
         return "--clean removes what one target is made from"
     if generator != "Ninja":

@@ -257,7 +257,7 @@ def _figures(row: LinkerRow) -> str:
 
 
 def _on_windows(question: Question, name: str, because: str, source: Source) -> ChosenLinker:
-    """There CMake calls the linker itself, and link.exe stays unless another one is named."""
+    """Keep link.exe on Windows, where CMake calls the linker itself, unless another one is named."""
     if name == AUTO:
         return ChosenLinker(choice=_choice(DEFAULT, "link.exe, which PyTorch's own builds take"))
     row = next((row for row in _rows(question) if row.name == name), None)
@@ -296,7 +296,7 @@ def link_words(question: Question) -> tuple[str, ...]:
 
 
 def linker_folder(question: Question) -> str:
-    """Return the folder in which a linker is called ld, for compilers that cannot be told its name."""
+    """Return the folder in which a linker is called ld, for compilers that do not know its name."""
     return question.join(".torchbuild", "linker")
 
 

@@ -104,7 +104,7 @@ def without_ninja(args: str, path: str) -> str:
 
 
 def lacks_cache(question: Question) -> bool:
-    """Say whether no compiler cache is here and the user has said nothing of one."""
+    """Say whether no compiler cache is here and the user has not decided about one."""
     here = any(tool.name in _CACHES and tool.path for tool in question.facts.tools)
     use = decide(question, "USE_CCACHE")
     decided = question.given("cache") is not None or (use is not None and is_off(use.value))
@@ -122,7 +122,7 @@ def brings_cache(question: Question, *, here: bool) -> bool:
     return row is not None and network and _may(question, wheels=False) and lacks_cache(question)
 
 
-def say_brought(question: Question, missing: tuple[str, ...], cache: str) -> Choice | None:
+def brought_choice(question: Question, missing: tuple[str, ...], cache: str) -> Choice | None:
     """Return the plan's line about it; None where nothing is brought.
 
     Args:

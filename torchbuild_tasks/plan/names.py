@@ -1,4 +1,4 @@
-"""Names and values of build variables, held against this checkout: who reads them, and what they may be."""
+"""Check names and values of build variables against this checkout: whether they are read and valid."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def is_read(question: Question, name: str) -> bool:
 
 
 def unread(question: Question, name: str) -> tuple[str, str] | None:
-    """Return what to say of a name that nothing reads, and what was meant by it ("" for nothing near)."""
+    """Return the warning for a name that nothing reads, and a proposal ("" where none is near)."""
     if is_read(question, name):
         return None
     torch = f"a {question.era} build of torch {question.facts.tree.version}"
@@ -62,15 +62,15 @@ def unread(question: Question, name: str) -> tuple[str, str] | None:
 
 
 def _current_name(question: Question, name: str) -> str:
-    """Return what an old name is called now: NO_CUDA=1 is USE_CUDA=0, and so is WITH_CUDA=0."""
+    """Propose the current name for an old one: NO_CUDA=1 is USE_CUDA=0, and so is WITH_CUDA=0."""
     for row in question.catalog.renamed:
         if row.old == name:
             return f"Did you mean {row.new}?"
     for prefix in _OLD:
         new = f"USE_{name.removeprefix(prefix)}"
         if name.startswith(prefix) and new in _list_names(question):
-            said = question.decided.get(name)
-            off = (prefix == "NO_") != (said is not None and said.value.upper() in FALSE_WORDS)
+            choice = question.decided.get(name)
+            off = (prefix == "NO_") != (choice is not None and choice.value.upper() in FALSE_WORDS)
             return f"Did you mean --set {new}={'0' if off else '1'}?"
     return ""
 
@@ -96,7 +96,7 @@ def _applies(question: Question, row: VariableRow) -> bool:
 
 
 def check_values(question: Question) -> Iterator[Finding]:
-    """Report values that are none: a switch that is neither on nor off, a word that is not in the list."""
+    """Report invalid values: a switch that is neither on nor off, a word that is not in the list."""
     for choice in question.decided.values():
         if choice.source in ("flag", "environment", "torchbuild.toml") and (why := _wrong(question, choice)):
             text = f"{choice.name}={choice.value} ({choice.because}) cannot be: {why}"
@@ -129,7 +129,7 @@ def check_handed(question: Question, variables: Mapping[str, str]) -> Iterator[F
 
 
 def _not_handed(question: Question, name: str, word: str, value: str) -> Iterator[Finding]:
-    """Report a switch of torch in what setup.py does not read; conda says other things there."""
+    """Report a switch of torch in a variable that setup.py does not read; conda's other words are fine."""
     if word.startswith(("USE_", "BUILD_", "TORCH_")):
         text = f"{name} has -D{word}={value}, and nothing reads {name} in a {question.era} build"
         yield Finding(id="cmake-args", status="warn", text=text, fix=f"Say it as --set {word}={value}.")
@@ -143,7 +143,7 @@ def _same(one: str, other: str) -> bool:
 
 
 def check_overruled(question: Question, build_type: str) -> Iterator[Finding]:
-    """Report words of flags, of this build type or all, that torch's build undoes or does not survive."""
+    """Report words of flags, of this build type or all, that torch's build overrides or fails with."""
     for row in question.catalog.overruled:
         if not applies(row.torch, question.version) or row.arch not in ("", question.facts.host.arch):
             continue
@@ -158,7 +158,7 @@ def check_overruled(question: Question, build_type: str) -> Iterator[Finding]:
 
 
 def _wrong(question: Question, choice: Choice) -> str:
-    """Say what a value should have been; "" for a good one, an empty one and where nothing is known."""
+    """Say what a value must be; "" for a valid one, an empty one and where nothing is known."""
     name, value = choice.name, choice.value.strip()
     row = variable_row(question.catalog, name, question.era, question.version)
     reads = question.facts.tree.reads
@@ -186,7 +186,7 @@ def _wrong(question: Question, choice: Choice) -> str:
 
 
 def _stops(question: Question, name: str) -> bool:
-    """Say whether a build ends at a value that is none; versions are read by code that stops at any other."""
+    """Say whether a build ends at an invalid value, as the code that reads versions does."""
     row = variable_row(question.catalog, name, question.era, question.version)
     return row is not None and (row.stops or row.kind == "version")
 

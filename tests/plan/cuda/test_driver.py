@@ -1,4 +1,4 @@
-"""What is said of a driver before it refuses to run what was built."""
+"""Findings about drivers that cannot run the result."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ def test_wsl_has_the_driver_of_windows() -> None:
 
 
 def test_what_the_driver_says_it_runs_counts() -> None:
-    """For a release whose own driver nobody has written down."""
+    """For a release whose own driver no row has."""
     assert "runs all of CUDA 13.5" in only(of("615.20", cuda="13.5"), "13.5", RTX_3090).text
 
 
@@ -179,7 +179,7 @@ def test_a_card_that_the_driver_names_may_be_as_old_as_its_branch(probe: str, sa
     assert len(older) == said
 
 
-def test_a_card_without_a_driver_is_told_of() -> None:
+def test_a_card_without_a_driver_is_reported() -> None:
     finding = only(None, "12.4", replace(RTX_3090, probe="pci"))
     assert finding.status == "warn"
     assert "GeForce RTX 3090 is here" in finding.text
@@ -187,7 +187,7 @@ def test_a_card_without_a_driver_is_told_of() -> None:
 
 
 def test_a_library_that_does_not_fit_its_module_hinders_no_build() -> None:
-    """What every Linux desktop shows after an update without a reboot."""
+    """The state of every Linux desktop after an update without a reboot."""
     driver = Driver(version="535.183.01", module="535.171.04", library="535.183.01")
     finding = only(driver, "12.4", replace(RTX_3090, probe="pci"))
     assert finding.status == "warn"

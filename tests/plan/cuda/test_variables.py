@@ -53,7 +53,7 @@ def test_without_cudnn_it_is_switched_off_with_the_reason() -> None:
     ]
 
 
-def test_cudnn_beside_the_toolkit() -> None:
+def test_cudnn_outside_of_the_toolkit() -> None:
     library = Library(
         name="cudnn",
         version="9.20.0",
@@ -74,7 +74,7 @@ def test_cudnn_inside_the_toolkit() -> None:
 
 
 def test_magma_on_linux() -> None:
-    """What makes one is named in the reason where there is none."""
+    """The reason names the command that makes one."""
     (choice,) = [choice for choice in plan().choices if choice.name == "USE_MAGMA"]
     assert choice.value == "0"
     assert "helpers build magma" in choice.because
@@ -230,7 +230,7 @@ def findings(name: str, made: BuildPlan) -> list[str]:
     return [f"{f.status}: {f.text}" for f in made.findings if f.id == name]
 
 
-def test_cuda_without_cudnn_is_told() -> None:
+def test_cuda_without_cudnn_is_reported() -> None:
     """The advice that is printed changes the verdict: a folder, or saying that none is wanted."""
     assert "no cuDNN was found" in findings("cudnn", plan())[0]
     assert not findings("cudnn", plan(set=("USE_CUDNN=0",)))
