@@ -16,6 +16,7 @@ from torchbuild_tasks.plan.packages import how_to_install, how_to_install_gcc
 from torchbuild_tasks.plan.question import Question
 from torchbuild_tasks.plan.toolset import ChosenToolset
 from torchbuild_tasks.plan.variables import decide, is_off
+from torchbuild_tasks.text.paths import file_name
 from torchbuild_tasks.text.words import flag_words
 from torchbuild_tasks.values import replace
 
@@ -157,7 +158,7 @@ def _find_named(tools: tuple[Tool, ...], value: str) -> Tool | None:
 
 def _program(path: str) -> str:
     """Return a program's name as it is typed: without folder, and without .exe."""
-    return path.replace("\\", "/").rpartition("/")[2].removesuffix(".exe")
+    return file_name(path).removesuffix(".exe")
 
 
 def _fits(question: Question, tool: Tool) -> bool | None:

@@ -20,6 +20,7 @@ from torchbuild_tasks.plan.compiler import Compilers
 from torchbuild_tasks.plan.packages import installer
 from torchbuild_tasks.plan.question import Question
 from torchbuild_tasks.plan.variables import decide, is_off
+from torchbuild_tasks.text.paths import file_name
 from torchbuild_tasks.text.words import did_you_mean, flag_words
 from torchbuild_tasks.values import replace
 
@@ -209,7 +210,7 @@ def _choose_named(
 
 def _row_of_path(question: Question, path: str) -> LinkerRow:
     """Return the row of a linker's path: by the facts, else by its name, else one without figures."""
-    stem = path.replace("\\", "/").rpartition("/")[2]
+    stem = file_name(path)
     rows = _rows(question)
     found = [row for row in rows if (tool := _tool(question, row)) and tool.path == path]
     named = [row for row in rows if row.tool == path or row.name in stem]

@@ -15,6 +15,7 @@ from torchbuild_tasks.catalog.rows import BringRow
 from torchbuild_tasks.model import BuildPlan, Choice, CMakeCache, Finding, Python, Tool
 from torchbuild_tasks.plan.question import Question
 from torchbuild_tasks.plan.variables import decide, is_off
+from torchbuild_tasks.text.paths import plain_path
 
 CACHE: Final = "sccache"
 MAKE_PROGRAM: Final = "CMAKE_MAKE_PROGRAM"
@@ -56,7 +57,7 @@ def ninja_of(question: Question, python: Python | None) -> Tool:
 
 def names_same(path: str, other: str | None) -> bool:
     """Say whether two paths are one: CMake writes / on Windows, too."""
-    return bool(other) and path.replace("\\", "/") == f"{other}".replace("\\", "/")
+    return bool(other) and plain_path(path) == plain_path(f"{other}")
 
 
 def _found_first(question: Question, python: Python | None) -> Tool:

@@ -52,6 +52,7 @@ from torchbuild_tasks.plan.cuda.variables import (
 from torchbuild_tasks.plan.dependent import truth
 from torchbuild_tasks.plan.question import Question
 from torchbuild_tasks.plan.variables import decide, is_cuda, is_helper, is_off
+from torchbuild_tasks.text.paths import plain_path
 
 ARCHS_ID = "architectures"
 TOOLKIT_ID = "cuda-toolkit"
@@ -472,7 +473,7 @@ def _naming(question: Question, name: str) -> list[Choice]:
 
 def _is_of(library: Library, choice: Choice) -> bool:
     """Say whether a library was found by this variable, or lies in the folder that it names."""
-    folder = choice.value.replace("\\", "/").rstrip("/")
-    places = (f"{place}/".replace("\\", "/") for place in (library.include, library.library) if place)
+    folder = plain_path(choice.value)
+    places = (f"{plain_path(place)}/" for place in (library.include, library.library) if place)
     named = choice.name in library.found_via.split(", ")
     return named or any(place.startswith(f"{folder}/") or folder.startswith(place) for place in places)

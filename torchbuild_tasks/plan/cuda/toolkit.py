@@ -15,6 +15,7 @@ from torchbuild_tasks.model import Choice, Source, Toolkit
 from torchbuild_tasks.plan.cuda.values import ChosenToolkit, HostLimits
 from torchbuild_tasks.plan.question import Question
 from torchbuild_tasks.plan.variables import decide, is_cuda
+from torchbuild_tasks.text.paths import plain_path
 
 # The variables that name the toolkit; on Windows the installer sets CUDA_PATH, and PyTorch
 # reads CUDA_HOME first in both systems (torch/utils/cpp_extension.py).
@@ -177,11 +178,7 @@ def why_unfit(question: Question, toolkit: Toolkit) -> str:
 def _is_called(wanted: str, toolkit: Toolkit) -> bool:
     """Say whether a path means this toolkit: its folder under any of its names, or its nvcc."""
     names = (toolkit.path, *toolkit.aliases, toolkit.nvcc or "")
-    return _plain(wanted) in map(_plain, names)
-
-
-def _plain(path: str) -> str:
-    return path.replace("\\", "/").rstrip("/")
+    return plain_path(wanted) in map(plain_path, names)
 
 
 def host_limits(question: Question, chosen: ChosenToolkit) -> HostLimits:
