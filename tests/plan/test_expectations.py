@@ -101,7 +101,7 @@ def test_planned_variables_are_expected() -> None:
     assert made["config", "USE_CUDA"].wanted == "0"
 
 
-@pytest.mark.parametrize(("blas", "reported"), [("OpenBLAS", "open"), ("MKL", "mkl"), ("Eigen", "Eigen")])
+@pytest.mark.parametrize(("blas", "reported"), [("OpenBLAS", "open"), ("MKL", "mkl"), ("ATLAS", "atlas")])
 def test_a_planned_value_is_expected_as_torch_spells_it(blas: str, reported: str) -> None:
     assert expected(set=(f"BLAS={blas}",))["config", "BLAS_INFO"].wanted == reported
 

@@ -108,7 +108,7 @@ def test_values_that_fit() -> None:
         ("USE_CUDA=maybe", "switch"),
         ("USE_FLASH_ATTENTION=yes please", "switch"),
         ("DEBUG=2x", "switch"),
-        ("CMAKE_BUILD_TYPE=Foo", "Debug, Release"),
+        ("CMAKE_BUILD_TYPE=Foo", "Release, Debug"),
         ("CMAKE_BUILD_TYPE=Relase", "did you mean Release?"),
         ("CMAKE_CXX_STANDARD=11", "17"),
         ("CMAKE_GENERATOR=Ninjaa", "did you mean Ninja?"),
@@ -128,6 +128,8 @@ def test_values_that_are_none(word: str, why: str) -> None:
         (finding,) = told(question)
         assert finding.status == status
         assert why in finding.text
+        example = finding.fix.removeprefix("Correct it, for example ").removesuffix(", or drop it.")
+        assert example.startswith(f"{name}=") and not told(asked(example))
         assert name in finding.fix
 
 

@@ -150,6 +150,8 @@ class BlasRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     headers: tuple[str, ...] = ()
     variables: tuple[str, ...] = ()
     folders: tuple[str, ...] = ()
+    named: bool = False
+    torch: str = ""
 
 
 class InputRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

@@ -108,6 +108,7 @@ def decide_build(question: Question) -> Decisions:
     distribution = _distribution(question, cache, compilers, generator, jobs)
     away = distribution.plan is not None
     decisive = (*cuda.variables, *filter(None, (compilers.host, conda_prefix(question, python))))
+    blas = choose_blas(question, helpers)
     repeated = repeat_choices(question, python.python, cuda.toolkit.root, compilers.cc)
     lower = (
         *toolset_variables(question, toolset, generator.value, cuda=has_toolkit),
@@ -115,6 +116,7 @@ def decide_build(question: Question) -> Decisions:
         *helper_choices(question, helpers),
         *cache.choices,
         *distribution.choices,
+        *blas.variables,
         *editable_variables(question, python.target, mode.value, build_dir(question)),
         *repeated,
     )
@@ -144,7 +146,7 @@ def decide_build(question: Question) -> Decisions:
         linker=linker,
         patches=choose_patches(question),
         companions=choose_companions(question, python.environment.python),
-        blas=choose_blas(question, helpers),
+        blas=blas,
         variable_choices=settled.choices,
         blocked=settled.blocked,
     )

@@ -9,7 +9,7 @@ from torchbuild_tasks.catalog import VariableRow
 from torchbuild_tasks.catalog.match import admits, applies, covers, parse_version, variable_row
 from torchbuild_tasks.model import Choice, Finding, Status
 from torchbuild_tasks.plan.question import Question
-from torchbuild_tasks.text.words import close_to
+from torchbuild_tasks.text.words import close_to, nearest
 
 TRUE_WORDS = frozenset(("1", "ON", "YES", "TRUE", "Y"))
 FALSE_WORDS = frozenset(("0", "OFF", "NO", "FALSE", "N"))
@@ -102,7 +102,7 @@ def check_values(question: Question) -> Iterator[Finding]:
             text = f"{choice.name}={choice.value} ({choice.because}) cannot be: {why}"
             sure = choice.source != "environment" or _stops(question, choice.name)
             status: Status = "error" if sure else "warn"
-            fix = f"Correct {choice.name}, or drop it."
+            fix = f"Correct it, for example {choice.name}={_valid_value(question, choice)}, or drop it."
             yield Finding(id="variable", status=status, text=text, fix=fix)
 
 
@@ -183,6 +183,16 @@ def _wrong(question: Question, choice: Choice) -> str:
     if _is_switch(question, name, row) and not is_switch_word(value):
         return "it is a switch: 1 or 0 (ON, OFF, YES, NO, TRUE, FALSE)"
     return ""
+
+
+def _valid_value(question: Question, choice: Choice) -> str:
+    """Return a valid value of a variable: the nearest to an invalid one, else the first that is listed."""
+    row = variable_row(question.catalog, choice.name, question.era, question.version)
+    reads = question.facts.tree.reads
+    known = (reads.values.get(choice.name, ()) if reads else ()) or (row.values if row else ())
+    kind = row.kind if row and row.kind else "switch"
+    plain = {"count": "0", "version": str(question.version or "2.9.0")}.get(kind, "1")
+    return nearest(choice.value, known) or next(iter(known), plain)
 
 
 def _stops(question: Question, name: str) -> bool:

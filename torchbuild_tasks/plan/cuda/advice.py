@@ -12,13 +12,13 @@ from typing import Final
 import msgspec
 from packaging.version import Version
 
-from torchbuild_tasks.catalog.match import series
 from torchbuild_tasks.model import Finding, Toolkit
 from torchbuild_tasks.plan.compiler import check_host, choose_compilers
 from torchbuild_tasks.plan.cuda.archs import choose_archs
 from torchbuild_tasks.plan.cuda.checks import check_archs, check_toolkit
 from torchbuild_tasks.plan.cuda.devices import devices
 from torchbuild_tasks.plan.cuda.driver import check_driver
+from torchbuild_tasks.plan.cuda.managed import managed_series
 from torchbuild_tasks.plan.cuda.toolkit import (
     MANAGED,
     NVCC_NAMES,
@@ -140,12 +140,10 @@ def candidates_for(question: Question) -> Iterator[Candidate]:
     known = board(question)
     if known is not None and not known.sbsa:
         return
-    host = question.facts.host
-    made = {series(row.cuda) for row in question.catalog.part if (row.os, row.arch) == (host.os, host.arch)}
-    for text in sorted(each for each in made if "." in each):
+    for text in managed_series(question):
         found = _judge(question, MANAGED + text)
         yield Candidate(word=MANAGED + text, version=Version(text), place=1, findings=found)
-    here = {series_of(toolkit.version) for toolkit in able}
+    host, here = question.facts.host, {series_of(toolkit.version) for toolkit in able}
     for row in question.catalog.cuda:
         if Version(row.version) in here:
             continue

@@ -24,7 +24,9 @@ from torchbuild_tasks.plan.cuda.archs import (
     missing_devices,
 )
 from torchbuild_tasks.plan.cuda.devices import visible_devices
+from torchbuild_tasks.plan.cuda.managed import managed_series
 from torchbuild_tasks.plan.cuda.toolkit import (
+    MANAGED,
     NVCC_NAMES,
     ROOTS,
     cuda_row,
@@ -226,7 +228,7 @@ def check_toolkit(
     if not is_cuda(question):
         return ()
     if chosen.problem:
-        fix = f"{_others(question)}Name one with --cuda-toolkit PATH. {ADVISED}"
+        fix = f"{_others(question)}{_known(question)} {ADVISED}"
         return (Finding(id=TOOLKIT_ID, status="error", text=chosen.problem, fix=fix),)
     if chosen.choice is None:
         return (_none(question, chosen),)
@@ -250,6 +252,14 @@ def _none(question: Question, chosen: ChosenToolkit) -> Finding:
         text = f"no CUDA toolkit here can compile: {'; '.join(chosen.passed_over)}"
     fix = f"Name one with --cuda-toolkit PATH. {ADVISED}"
     return Finding(id=TOOLKIT_ID, status="error", text=text, fix=fix)
+
+
+def _known(question: Question) -> str:
+    """Return what --cuda-toolkit can be: a series with parts where one was asked for, else a folder."""
+    known = managed_series(question)
+    if known and question.value("cuda_toolkit", "").startswith(MANAGED):
+        return f"Name a series that is known: --cuda-toolkit {', '.join(MANAGED + each for each in known)}."
+    return "Name one with --cuda-toolkit PATH."
 
 
 def _others(question: Question) -> str:

@@ -64,6 +64,11 @@ def managed_toolkit(question: Question, version: str) -> ManagedChoice:
     return ManagedChoice(toolkit=toolkit, artifacts=artifacts)
 
 
+def managed_series(question: Question) -> list[str]:
+    """Return the series of which there are parts for the machine, ascending."""
+    return sorted({series(row.cuda) for row in _machine_rows(question) if "." in row.cuda}, key=Version)
+
+
 def part_id(row: PartRow) -> str:
     """Return the permanent id of a part, which is also its folder in the store."""
     if row.project:
