@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from tests.support.machines import ask, linux_facts, modern_tree, plan_of, settings, tree, with_tree
+from torchbuild_tasks.catalog import load_catalog
 from torchbuild_tasks.model import Finding, Switch, TreeReads
 from torchbuild_tasks.plan.names import unread
 from torchbuild_tasks.plan.question import Question
@@ -102,6 +103,9 @@ def test_values_that_fit() -> None:
     assert told(asked(*FITTING)) == []
 
 
+STOPPING = ("CMAKE_GENERATOR", "BLAS", "MKL_THREADING", "ATEN_THREADING")
+
+
 @pytest.mark.parametrize(
     ("word", "why"),
     [
@@ -113,6 +117,8 @@ def test_values_that_fit() -> None:
         ("CMAKE_CXX_STANDARD=11", "17"),
         ("CMAKE_GENERATOR=Ninjaa", "did you mean Ninja?"),
         ("BLAS=openblas", "did you mean OpenBLAS?"),
+        ("MKL_THREADING=seq", "did you mean SEQ?"),
+        ("ATEN_THREADING=TBBX", "OMP, NATIVE"),
         ("PYTORCH_BUILD_NUMBER=x", "whole number"),
     ],
 )
@@ -122,7 +128,7 @@ def test_values_that_are_none(word: str, why: str) -> None:
     layers: list[tuple[Any, str]] = [
         (asked(word), "error"),
         (asked(file={name: value}), "error"),
-        (asked(environ={name: value}), "error" if name in ("CMAKE_GENERATOR", "BLAS") else "warn"),
+        (asked(environ={name: value}), "error" if name in STOPPING else "warn"),
     ]
     for question, status in layers:
         (finding,) = told(question)
@@ -188,3 +194,10 @@ def test_warnings_as_errors_would_end_at_the_first_of_third_party() -> None:
     (finding,) = [each for each in plan.findings if each.status == "warn"]
     assert finding.text.startswith("-Werror in CXXFLAGS: ")
     assert plan_of(linux_facts(environ={"CXXFLAGS": "-Werror=return-type"})).verdict == "ok"
+
+
+def test_no_option_of_any_release_is_taken_for_a_misspelt_one_where_the_checkout_was_not_read() -> None:
+    names = [name for row in load_catalog().option for name in row.names]
+    facts = with_tree(linux_facts(), reads=None)
+    plan = plan_of(facts, set=tuple(f"{name}=0" for name in names))
+    assert [finding.text for finding in plan.findings if "Did you mean" in finding.fix] == []

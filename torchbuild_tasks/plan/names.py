@@ -169,7 +169,8 @@ def _wrong(question: Question, choice: Choice) -> str:
         near = close_to(value, listed)
         return f"this checkout knows {', '.join(listed)}" + (f"; did you mean {near}?" if near else "")
     known = (*row.values, *(row.windows if question.facts.host.os == "windows" else ())) if row else ()
-    if known and value.upper() not in map(str.upper, known):
+    exact = value in known if row and row.stops else value.upper() in map(str.upper, known)
+    if known and not exact:
         near = close_to(value, known)
         return f"it is one of {', '.join(known)}" + (f"; did you mean {near}?" if near else "")
     if row and row.kind == "number" and not (value.isdecimal() and int(value) > 0):
