@@ -417,7 +417,7 @@ def test_nvccs_flags_in_the_environment(environ: dict[str, str], verdict: str, w
         ("CMAKE_BUILD_TYPE=Foo", "Release"),
         ("CMAKE_CUDA_ARCHITECTURES=8.6", "TORCH_CUDA_ARCH_LIST"),
         ("TORCH_CUDA_ARCH_LIST=8.6;sm_90", "write 9.0"),
-        ("TORCH_CUDA_ARCH_LIST=8,6", "is not an architecture"),
+        ("TORCH_CUDA_ARCH_LIST=8,6", "write 8.6"),
         ("TORCH_CUDA_ARCH_LIST=-8.6", "is not an architecture"),
     ],
 )

@@ -72,7 +72,26 @@ def follow(facts: Facts, **flags: Any) -> list[str]:
         )
         common = {f.text for f in toolkit_findings(plan_of(facts, cuda=True, **flags))}
         assert not [each for each in after if each.status == "error" and each.text not in common], finding
+        follow_on(facts, word, flags)
     return words
+
+
+def follow_on(facts: Facts, word: str | None, flags: dict[str, Any]) -> None:
+    """Follow one advice after the other: none leads back to what was left."""
+    followed: list[str] = []
+    while word is not None:
+        assert word not in followed, followed
+        followed.append(word)
+        findings = toolkit_findings(plan_of(facts, cuda=True, **{**flags, "cuda_toolkit": word}))
+        word = next(filter(None, map(advised, findings)), None)
+
+
+def test_no_advice_leads_back() -> None:
+    """CUDA 12.8 is newer than what this torch was built with, and 12.4 has no code for the GPU."""
+    facts = machine("2.6.0", "12.8", capability="12.0")
+    finding = found(plan_of(facts, cuda=True).findings, "cuda-toolkit")
+    assert (finding.status, advised(finding)) == ("warn", None)
+    assert follow(facts) == []
 
 
 @settings(max_examples=examples(8, 300))

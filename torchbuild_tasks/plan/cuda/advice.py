@@ -79,7 +79,7 @@ def advise(question: Question, findings: tuple[Finding, ...]) -> tuple[Finding, 
     candidates = tuple(candidates_for(question))
     chosen = choose_best(question)
     word = f"{MANAGED}{chosen.managed.version}" if chosen.managed else chosen.root
-    now = weigh(_judge(question, word)) if word else _ERROR
+    now = _judge(question, word) if word else None
     return tuple(_fill_in(question, finding, candidates, now) for finding in findings)
 
 
@@ -199,17 +199,29 @@ def _puts_right(candidate: Candidate, finding: Finding, common: set[tuple[str, s
     return True
 
 
-def _fill_in(question: Question, finding: Finding, candidates: tuple[Candidate, ...], now: int) -> Finding:
-    """Fill in a toolkit; for a warning, none whose findings weigh more than those of `now`."""
+def _fill_in(
+    question: Question, finding: Finding, candidates: tuple[Candidate, ...], now: tuple[Finding, ...] | None
+) -> Finding:
+    """Fill in a toolkit; `now` are the findings of the planned one, None without any."""
     if ADVISED not in finding.fix and OR_ADVISED not in finding.fix:
         return finding
     best = best_toolkit(question, finding, candidates)
-    if best and finding.status == "warn" and best.weight > now:
+    if best and finding.status == "warn" and now is not None and not _is_better(best, finding, now):
         best = None
     sentence = _sentence(question, best) if best else _nothing(question, finding, candidates)
     short = f"; or {sentence[0].lower()}{sentence[1:]}" if best else ""
     fix = finding.fix.replace(ADVISED, f"{sentence}.").replace(OR_ADVISED, short)
     return replace(finding, fix=fix)
+
+
+def _is_better(best: Candidate, finding: Finding, now: tuple[Finding, ...]) -> bool:
+    """Say whether less speaks against a candidate than against the planned toolkit.
+
+    Otherwise the next advice would lead back. For a warning without a weight, it has no new kind of finding.
+    """
+    if weigh((finding,)):
+        return best.weight < weigh(now)
+    return {each.id for each in best.findings} <= {each.id for each in now}
 
 
 def _sentence(question: Question, best: Candidate) -> str:

@@ -31,6 +31,7 @@ COST = 0.4
 # Beyond it libtorch_cuda.so grows past what 32-bit relocations reach (pytorch issues 39968, 48588).
 MANY = 8
 WORDS = ("auto", "native", "common", "all")  # what else may stand for a list
+_SHORT = re.compile(r"(?:sm_|compute_)?(\d{1,3})([af]?)")  # nvcc's spelling, or no minor number
 _ENTRY = re.compile(r"(\d{1,2})\.(\d)([af]?)(\+PTX)?", re.IGNORECASE)
 
 
@@ -60,6 +61,8 @@ def read_archs(question: Question, text: str) -> tuple[Arch, ...]:
     words = [word for word in re.split(r"[;,\s]+", text) if word]
     if not words:
         raise UnknownArch("the list of architectures is empty")
+    if re.fullmatch(r"\d{1,2},\d", text.strip()):
+        raise UnknownArch(f"a comma is between two architectures; write {text.strip().replace(',', '.')}")
     return sort_archs(arch for word in words for arch in _meaning(question, word))
 
 
@@ -89,13 +92,17 @@ def _meaning(question: Question, word: str) -> tuple[Arch, ...]:
         return _plain(row.archs)
     if word.lower().endswith("+ptx") and (row := _family(question, word[:-4])) is not None:
         return (*_plain(row.archs), *(replace(arch, ptx=True) for arch in _plain(row.ptx)))
-    if re.fullmatch(r"(sm_|compute_)?\d{2,3}[af]?", word):
-        digits = re.sub(r"\D", "", word)
-        raise UnknownArch(
-            f"{word!r} is nvcc's spelling; write {digits[:-1]}.{digits[-1]}{word[len(word.rstrip('af')) :]}"
-        )
+    if short := _SHORT.fullmatch(word):
+        raise UnknownArch(f"{word!r} is another spelling; write {_in_full(question, short[1])}{short[2]}")
     hint = did_you_mean(word, sorted({row.name for row in question.catalog.family}))
     raise UnknownArch(f"{word!r} is not an architecture{hint}")
+
+
+def _in_full(question: Question, digits: str) -> str:
+    """Return what digits stand for: 86 is 8.6, and 12 is 12.0, since nothing is 1.2."""
+    known = {text for row in question.catalog.cuda for text in row.archs}
+    split = f"{digits[:-1]}.{digits[-1]}"
+    return split if split in known or len(digits) > 2 else f"{digits}.0"
 
 
 def _family(question: Question, name: str) -> FamilyRow | None:
