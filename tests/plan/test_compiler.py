@@ -230,6 +230,7 @@ def test_a_clang_whose_names_nvcc_does_not_share() -> None:
     clang = machine(tool("clang++", "20.1.2"), tool("clang", "20.1.2"), version="2.9.0")
     assert found(plan_of(clang).findings, "compiler").status == "ok"
     finding = found(plan_of(clang, cuda=True).findings, "compiler")
+    assert finding.fix == "Install it: sudo apt install g++. Then: Take GCC: --set CC=gcc --set CXX=g++"
     assert finding.status == "warn"
     assert not [op for op in plan_of(clang, cuda=True).env if op.name == "CXXFLAGS"]
     both = replace(clang, compilers=(*clang.compilers, tool("g++", "13.3.0"), tool("gcc", "13.3.0")))

@@ -386,6 +386,13 @@ def test_a_missing_version_is_reported_with_the_installed_ones() -> None:
     assert finding.text == "no Python 3.12 was found; there is 3.11.7 (/venv/bin/python)"
 
 
+def test_a_version_that_this_torch_is_not_built_for_is_not_advised() -> None:
+    question = replace(ask(), request=BuildRequest(python="3.8", facts="machine.json"))
+    finding = found(plan_of_question(question).findings, "python")
+    assert "builds for Python >=3.9" in finding.text
+    assert finding.fix == "Use /venv/bin/python: --python /venv/bin/python"
+
+
 @pytest.mark.parametrize(("torch", "series"), [("2.1.0a0", "3.11"), ("2.6.0a0", "3.13"), ("1.9.0a0", "3.9")])
 def test_the_newest_python_that_fits_is_named(torch: str, series: str) -> None:
     facts = linux_facts(pythons=(python(version="3.5.2"),), tree=tree(version=torch))

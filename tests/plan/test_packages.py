@@ -49,7 +49,7 @@ def test_each_system_gets_its_own_command(distribution: str, gcc: str, ccache: s
         ("Rocky Linux 9.5", "sudo dnf install gcc-toolset-14"),
         ("Amazon Linux 2023.6", "sudo dnf install gcc14-c++"),
         ("Amazon Linux 2", "sudo yum install gcc10-c++"),
-        ("CentOS Linux 7 (Core)", "sudo yum install devtoolset-14-gcc-c++"),
+        ("Red Hat Enterprise Linux Server 7.9", "sudo yum install devtoolset-14-gcc-c++"),
     ],
 )
 def test_the_same_package_manager_has_other_names_elsewhere(distribution: str, line: str) -> None:
@@ -63,6 +63,8 @@ def test_the_same_package_manager_has_other_names_elsewhere(distribution: str, l
         ("Ubuntu 16.04.7 LTS", (5, 7), "sudo apt install g++-5"),
         ("Ubuntu 16.04.7 LTS", (7, 9), "ppa:ubuntu-toolchain-r/test"),
         ("Ubuntu 14.04.6 LTS", (5, 7), "ppa:ubuntu-toolchain-r/test"),
+        ("CentOS Linux 7 (Core)", (10, 11), "centos-release-scl && sudo yum install devtoolset-10-gcc-c++"),
+        ("Oracle Linux Server 7.9", (10, 11), "sudo yum install devtoolset-10-gcc-c++"),
         ("Arch Linux", (14, 13), "sudo pacman -S gcc14"),
         ("Arch Linux", (8, 7), "conda create -n gxx"),
         ("Debian GNU/Linux 10 (buster)", (10, 9), "conda create -n gxx"),

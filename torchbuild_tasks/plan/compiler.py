@@ -271,7 +271,8 @@ def _check_cxx(question: Question, compilers: Compilers) -> tuple[Finding, ...]:
     rows = flag_rows(question, tool)
     flags = [f"; {' '.join(each.flags)} in CXXFLAGS, because {each.because}" for each in rows if each.flags]
     if doubt := next((each for each in rows if each.fix), None):
-        return (Finding(id="compiler", status="warn", text=f"{named}: {doubt.because}", fix=doubt.fix),)
+        text, fix = f"{named}: {doubt.because}", _after_install(question, doubt.fix)
+        return (Finding(id="compiler", status="warn", text=text, fix=fix),)
     found = Finding(id="compiler", status="ok", text=text + "".join(flags))
     if _is_older_by_a_year(question, tool):
         text = f"{found.text}; but {family} {tool.version} came out more than a year after this torch"
@@ -279,6 +280,14 @@ def _check_cxx(question: Question, compilers: Compilers) -> tuple[Finding, ...]:
         fix = f"If the build fails, take one of that time ({older}, then --set CXX=…)."
         return (replace(found, status="warn", text=text, fix=fix),)
     return (found,)
+
+
+def _after_install(question: Question, fix: str) -> str:
+    """Put the command that installs it before a fix that names a C++ compiler, where it is not here."""
+    named = re.search(r"--set CXX=([\w+-]+)", fix)
+    if named is None or _find_named(list_cxx(question), named[1]) is not None:
+        return fix
+    return f"Install it: {_install(question, named[1])}. Then: {fix}"
 
 
 def _is_older_by_a_year(question: Question, tool: Tool) -> bool:
@@ -321,7 +330,7 @@ def check_host(question: Question, compilers: Compilers, limits: HostLimits) -> 
         text += f"; nvcc gets {host.value}, everything else {tool.path}"
         fix = f"To have one for both: --set CXX={host.value}"
         return (Finding(id="host-compiler", status="warn", text=text, fix=fix),)
-    fix = _host_fix(question, tool, limits)
+    fix = _host_fix(question, limits)
     return (Finding(id="host-compiler", status="error", text=text, fix=fix),)
 
 
@@ -340,14 +349,16 @@ def _install(question: Question, package: str) -> str:
     return how_to_install(question.facts, question.catalog, package)
 
 
-def _host_fix(question: Question, tool: Tool, limits: HostLimits) -> str:
-    package, newest = ("clang", limits.clang) if "clang" in tool.name else ("g++", limits.gcc)
-    figure = question.row.clang if package == "clang" else question.row.gcc
-    major, *rest = Version(newest).release
-    major -= bool(rest)  # packages have a major's last release
-    if not _majors(figure, major):  # what this nvcc takes cannot compile this torch
+def _host_fix(question: Question, limits: HostLimits) -> str:
+    """Advise a GCC, also instead of a Clang: systems have packages of several GCCs, and of few Clangs."""
+    if not limits.gcc:
         return ADVISED
-    return f"Install a fitting one ({_install_fitting(question, package, figure, major)}){OR_ADVISED}."
+    major, *rest = Version(limits.gcc).release
+    major -= bool(rest)  # packages have a major's last release
+    if not _majors(question.row.gcc, major):  # what this nvcc takes cannot compile this torch
+        return ADVISED
+    line = _install_fitting(question, "g++", question.row.gcc, major)
+    return f"Install a GCC that fits ({line}){OR_ADVISED}."
 
 
 def _is_missing(question: Question, variable: str) -> bool:

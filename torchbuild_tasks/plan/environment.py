@@ -219,7 +219,13 @@ def check_python(question: Question, chosen: ChosenPython) -> tuple[Finding, ...
         asked = question.value("python", "")
         wanted = asked if asked[:1].isdecimal() else newest_python(question)
         text, fix = "no Python interpreter was found", _how_to_get(question, wanted)
-        if others := [p for p in question.facts.pythons if not p.problem]:
+        if _is_unfit(question, asked):
+            text = f"no Python {asked} was found, and torch {question.row.version} builds for Python "
+            text += question.row.python
+            fitting = next((p for p in question.facts.pythons if fits(question, p)), None)
+            fix = _how_to_get(question, newest_python(question))
+            fix = f"Use {fitting.executable}: --python {fitting.executable}" if fitting else fix
+        elif others := [p for p in question.facts.pythons if not p.problem]:
             here = ", ".join(f"{p.version} ({p.executable})" for p in others)
             text = f"no Python {question.value('python', '')} was found; there is {here}"
             fix = f"Name one of these: --python PATH. Or {fix}"
@@ -238,6 +244,14 @@ def check_python(question: Question, chosen: ChosenPython) -> tuple[Finding, ...
         *check_better(question, chosen.target or python, foreign=chosen.environment.foreign),
         *check_log(question, chosen.target),
     )
+
+
+def _is_unfit(question: Question, asked: str) -> bool:
+    """Say whether a series that was asked for (3.9) is one that this torch is not built for."""
+    series_asked = re.fullmatch(r"\d+\.\d+", asked)
+    specs = (question.row.python, question.row.python_tried)
+    fit = [admits(spec, f"{asked}.99") for spec in specs if spec]
+    return bool(series_asked) and question.has_row and not any(fit)
 
 
 def _check_installer(question: Question) -> tuple[Finding, ...]:

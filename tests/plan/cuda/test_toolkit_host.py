@@ -82,3 +82,4 @@ def test_clang_has_a_limit_of_its_own() -> None:
     facts = cuda_facts(toolkit("13.0", clang=20), compilers=clang)
     finding = found(plan_of(facts, cuda=True, arch="8.6").findings, "host-compiler")
     assert "takes clang up to 20" in finding.text
+    assert "g++-" in finding.fix  # of which every system has one that fits
