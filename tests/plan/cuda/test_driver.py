@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import pytest
 from packaging.version import Version
 
-from tests.support.cuda import cuda_facts, toolkit
+from tests.support.cuda import cuda_facts, driver, gpu, toolkit
 from tests.support.machines import ask, found, linux_facts, modern_tree, plan_of, tool, tree
 from tests.support.windows import windows_facts
 from torchbuild_tasks.model import Cuda, Driver, Finding, GpuSeen, Tegra
@@ -109,7 +110,7 @@ def test_only_ptx_is_left_for_a_card_that_is_newer_than_the_toolkit() -> None:
     assert (older.status, finding.status) == ("warn", "warn")
     assert "GeForce RTX 5090 (12.0)" in finding.text
     assert "unsupported toolchain" in finding.text
-    assert "550.54.14" in finding.fix
+    assert "driver 570" in finding.fix
     assert findings(of("550.54.14"), "12.4", RTX_5090)[1].status == "ok"
 
 
@@ -177,6 +178,15 @@ def test_a_card_that_the_driver_names_may_be_as_old_as_its_branch(probe: str, sa
     """570.10 would be a release before that of CUDA 12.8."""
     *older, _ = findings(of("570.10"), "12.8", replace(RTX_5090, probe=probe))
     assert len(older) == said
+
+
+@pytest.mark.parametrize("cuda", ["12.8", "13.0"])
+def test_the_driver_that_is_advised_runs_the_toolkit_and_knows_the_card(cuda: str) -> None:
+    facts = cuda_facts(toolkit(cuda), gpus=(gpu("12.0"),), driver=driver("472.12"))
+    fixes = {f.fix for f in plan_of(facts, cuda=True).findings if f.id == "driver" and f.status == "warn"}
+    (version,) = {match[1] for fix in fixes if (match := re.search(r"driver ([\d.]+)", fix))}
+    after = plan_of(replace(facts, cuda=replace(facts.cuda, driver=driver(version))), cuda=True)
+    assert found(after.findings, "driver").status == "ok"
 
 
 def test_a_card_without_a_driver_is_reported() -> None:

@@ -19,6 +19,7 @@ from torchbuild_tasks.plan.cuda.devices import visible_devices
 from torchbuild_tasks.plan.cuda.toolkit import cuda_row
 from torchbuild_tasks.plan.cuda.values import OR_ADVISED, Device
 from torchbuild_tasks.plan.question import Question
+from torchbuild_tasks.values import replace
 
 ID = "driver"
 MISMATCH = "version mismatch"
@@ -42,17 +43,22 @@ def check_driver(question: Question, cuda: Version | None, gpus: tuple[Device, .
     version = next((text for text in versions if text and parse_version(text)), None)
     if version is None:
         return reported or (_no_driver(question, cuda, gpus),)
+    unknown = (*_check_unknown(question, gpus, version, cuda),)
+    compared = _compare(question, gpus, driver, version, cuda)
     return (
         *reported,
         *_compat_library(question, gpus, driver),
-        *_check_unknown(question, gpus, version),
+        *unknown,
         *_check_left_out(question, gpus, version),
-        _compare(question, gpus, driver, version, cuda),
+        # An older toolkit does not help a GPU that the driver does not know.
+        replace(compared, fix=unknown[-1].fix) if unknown and compared.status == "warn" else compared,
     )
 
 
-def _check_unknown(question: Question, gpus: tuple[Device, ...], version: str) -> Iterator[Finding]:
-    """Report GPUs that are newer than the driver.
+def _check_unknown(
+    question: Question, gpus: tuple[Device, ...], version: str, cuda: Version | None
+) -> Iterator[Finding]:
+    """Report GPUs that are newer than the driver, with the driver that runs `cuda`, too.
 
     The first driver for a capability is taken to be that of the first CUDA which compiles for it.
     """
@@ -69,7 +75,8 @@ def _check_unknown(question: Question, gpus: tuple[Device, ...], version: str) -
                 f"driver {version} is older than {device.name} ({wanted}) and does not know it: "
                 "torch can be built, but would not find it here"
             )
-            yield Finding(id=ID, status="warn", text=text, fix=f"{_update(question, needed)}.")
+            least = max(filter(None, (needed, _oldest(question, cuda))), key=Version)
+            yield Finding(id=ID, status="warn", text=text, fix=f"{_update(question, least)}.")
 
 
 def _check_left_out(question: Question, gpus: tuple[Device, ...], version: str) -> Iterator[Finding]:
