@@ -14,7 +14,13 @@ from torchbuild_tasks.features.companions.choose import (
     companion_choices,
     companion_requires,
 )
-from torchbuild_tasks.features.helpers.choose import Helpers, choose_helpers, helper_choices, helper_decisions
+from torchbuild_tasks.features.helpers.choose import (
+    Helpers,
+    choose_helpers,
+    helper_choices,
+    helper_decisions,
+    join_launchers,
+)
 from torchbuild_tasks.features.patches.choose import choose_patches
 from torchbuild_tasks.features.reproducible.choose import forced_flags, repeat_choices
 from torchbuild_tasks.model import Choice, Companion, Patch
@@ -113,9 +119,7 @@ def decide_build(question: Question) -> Decisions:
     lower = (
         *toolset_variables(question, toolset, generator.value, cuda=has_toolkit),
         *cuda.open_variables,
-        *helper_choices(question, helpers),
-        *cache.choices,
-        *distribution.choices,
+        *join_launchers(helper_choices(question, helpers), (*cache.choices, *distribution.choices)),
         *blas.variables,
         *editable_variables(question, python.target, mode.value, build_dir(question)),
         *repeated,

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tests.support.cuda import cuda_facts, gpu, toolkit
-from tests.support.machines import modern_tree, plan_of, tree
+from tests.support.machines import found, modern_tree, plan_of, tree
 from torchbuild_tasks.catalog import GIB, load_catalog
 from torchbuild_tasks.model import BuildPlan, Facts, Library, Memory, Toolkit
 from torchbuild_tasks.model.cuda import BuiltFor
@@ -253,3 +253,12 @@ def test_the_flags_that_cmake_gives_nvcc_are_tried_beforehand() -> None:
     assert made.preflight is not None
     words = made.preflight.trials[1].argv
     assert words.index("--nosuchflag") < words.index("-lineinfo")
+
+
+def test_the_cudnn_that_is_asked_for_fits_torch_and_toolkit() -> None:
+    here = Library(
+        name="cudnn", version="9.10.2", include="/usr/include", library="/usr/lib", found_via="system"
+    )
+    facts = cuda_facts(toolkit("12.1"), libraries=(here,), gpus=(gpu("8.6"),), tree=tree(version="2.3.1"))
+    fix = found(plan_of(facts, cuda=True).findings, "cudnn").fix
+    assert ">=8.5,<9 (for this torch), >=8.8,<9 (for CUDA 12.1 and the GPUs here)" in fix

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from packaging.specifiers import SpecifierSet
 from packaging.version import Version
 
 from torchbuild_tasks.catalog import CudaTorchRow
@@ -407,11 +408,24 @@ def _check_cudnn(question: Question, chosen: ChosenToolkit, gpus: tuple[Device, 
         text += "on: convolutions would fail there"
     if not text:
         return []
-    rows = [each for each in question.catalog.cudnn if chosen.version and admits(each.cuda, chosen.version)]
+    rows = [
+        each
+        for each in question.catalog.cudnn
+        if chosen.version and admits(each.cuda, chosen.version) and _overlap(each.cudnn, spec)
+    ]
     fit = " or ".join(each.cudnn for each in rows if not (old and _is_below(old[0], each.oldest)))
     wanted = f"{spec or 'any'} (for this torch), {fit or 'any'} (for {chosen.name} and the GPUs here)"
     fix = f"Name the folder of a cuDNN {wanted}: --set CUDNN_ROOT=FOLDER; or do without it: --set USE_CUDNN=0"
     return [Finding(id="cudnn", status=status, text=text, fix=fix + OR_ADVISED)]
+
+
+def _overlap(one: str, other: str) -> bool:
+    """Say whether some version is in two ranges: then the beginning of one is in the other."""
+    begins = [
+        next((each.version for each in SpecifierSet(spec) if each.operator == ">="), "0")
+        for spec in (one, other)
+    ]
+    return bool(admits(one, begins[1]) or admits(other, begins[0]))
 
 
 def _is_below(device: Device, oldest: str) -> bool:
