@@ -202,3 +202,34 @@ def test_no_option_of_any_release_is_taken_for_a_misspelt_one_where_the_checkout
     facts = with_tree(linux_facts(), reads=None)
     plan = plan_of(facts, set=tuple(f"{name}=0" for name in names))
     assert [finding.text for finding in plan.findings if "Did you mean" in finding.fix] == []
+
+
+@pytest.mark.parametrize(
+    ("name", "near"),
+    [
+        ("CMAKE_BULD_TYPE", "CMAKE_BUILD_TYPE"),
+        ("CMAKE_CXX_FLASG", "CMAKE_CXX_FLAGS"),
+        ("CMAKE_C_FLAGS_RELEASEE", "CMAKE_C_FLAGS_RELEASE"),
+        ("CMAKE_CUDA_COMPILER_LAUNCHR", "CMAKE_CUDA_COMPILER_LAUNCHER"),
+        ("CMAKE_VERBOSE_MAKFILE", "CMAKE_VERBOSE_MAKEFILE"),
+    ],
+)
+def test_a_slip_in_a_variable_of_cmakes_is_questioned(name: str, near: str) -> None:
+    (finding,) = told(asked(f"{name}=1"))
+    assert (finding.status, finding.fix) == ("warn", f"Did you mean {near}?")
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("CMAKE_C_FLAGS", "CMAKE_CXX_FLAGS_DEBUG", "CMAKE_DISABLE_FIND_PACKAGE_MPI", "CMAKE_MY_FLAGS"),
+        *(
+            "CMAKE_CUDA_FLAGS_RELWITHDEBINFO",
+            "CMAKE_PROJECT_Torch_INCLUDE",
+            "CMAKE_HIP_FLAGS",
+            "CMAKE_OF_OURS",
+        ),
+    ],
+)
+def test_any_other_name_of_cmakes_is_left_alone(name: str) -> None:
+    assert not told(asked(f"{name}=1"))

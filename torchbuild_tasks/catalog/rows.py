@@ -154,6 +154,13 @@ class BlasRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     torch: str = ""
 
 
+class CMakeRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """CMake's own variables, some with a place for a language or a build type in their name."""
+
+    names: tuple[str, ...]
+    source: str
+
+
 class InputRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """An input of a build other than a variable, and the effect of its change, in builds of `mode`."""
 

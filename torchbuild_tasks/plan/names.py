@@ -9,13 +9,30 @@ from torchbuild_tasks.catalog import VariableRow
 from torchbuild_tasks.catalog.match import admits, applies, covers, parse_version, variable_row
 from torchbuild_tasks.model import Choice, Finding, Status
 from torchbuild_tasks.plan.question import Question
-from torchbuild_tasks.text.words import close_to, nearest
+from torchbuild_tasks.text.words import close_to, is_one_slip, nearest
 
 TRUE_WORDS = frozenset(("1", "ON", "YES", "TRUE", "Y"))
 FALSE_WORDS = frozenset(("0", "OFF", "NO", "FALSE", "N"))
 # Of the environment: scikit-build-core's own, and the one that conda's compilers set when they are activated.
 HANDED = ("CMAKE_ARGS", "SKBUILD_CMAKE_ARGS")
 _DEFINED = re.compile(r"""-D\s*(\w+)(?::\w+)?=("[^"]*"|'[^']*'|[^\s;]*)""")
+_CMAKE = "CMAKE_"
+_PLACE = re.compile(r"<[^>]+>")
+_LANGUAGES = (
+    "C",
+    "CXX",
+    "CUDA",
+    "HIP",
+    "Fortran",
+    "ASM",
+    "ASM_MASM",
+    "ASM_NASM",
+    "OBJC",
+    "OBJCXX",
+    "ISPC",
+    "RC",
+)
+_CONFIGURATIONS = ("DEBUG", "RELEASE", "RELWITHDEBINFO", "MINSIZEREL", "COVERAGE")
 _OLD_TORCH = "<1.5"  # hotpatch_var() of tools/setup_helpers/env.py, 1.0.1 to 1.4.0
 _OLD = ("NO_", "WITH_")  # NO_CUDA=1 became USE_CUDA=0 in 1.1 (pytorch#5295 has the old style)
 
@@ -48,7 +65,8 @@ def is_read(question: Question, name: str) -> bool:
 def unread(question: Question, name: str) -> tuple[str, str] | None:
     """Return the warning for a name that nothing reads, and a proposal ("" where none is near)."""
     if is_read(question, name):
-        return None
+        slip = _near_cmake(question, name)
+        return (f"CMake has no variable {name}", f"Did you mean {slip}?") if slip else None
     torch = f"a {question.era} build of torch {question.facts.tree.version}"
     if known := _current_name(question, name):
         return f"{name} is an old name that nothing reads in {torch}", known
@@ -59,6 +77,28 @@ def unread(question: Question, name: str) -> tuple[str, str] | None:
     if question.facts.tree.reads:
         text += ": neither its CMake files nor its setup have that name"
     return text, f"Did you mean {near}?" if near else ""
+
+
+def _near_cmake(question: Question, name: str) -> str:
+    """Return CMake's own variable of which a name is misspelt by one letter; "" for any other name."""
+    reads = question.facts.tree.reads
+    row = variable_row(question.catalog, name, question.era, question.version)
+    own = (reads is not None and name in (*reads.names, *reads.direct)) or (row and "*" not in row.name)
+    if not name.startswith(_CMAKE) or own:
+        return ""
+    listed = [each for row in question.catalog.cmake for each in row.names]
+    known = [each for pattern in listed for each in _fill_in(pattern)]
+    if name in known or any(re.fullmatch(_PLACE.sub(".+", each), name) for each in known if "<" in each):
+        return ""
+    return next((each for each in known if "<" not in each and is_one_slip(name, each)), "")
+
+
+def _fill_in(pattern: str) -> tuple[str, ...]:
+    """Return the names of a pattern of cmake.toml for every language and build type."""
+    names = [pattern]
+    for place, words in (("<LANG>", _LANGUAGES), ("<CONFIG>", _CONFIGURATIONS)):
+        names = [each.replace(place, word) for each in names for word in (words if place in each else ("",))]
+    return tuple(names)
 
 
 def _current_name(question: Question, name: str) -> str:
