@@ -118,6 +118,7 @@ STOPPING = ("CMAKE_GENERATOR", "BLAS", "MKL_THREADING", "ATEN_THREADING")
         ("CMAKE_GENERATOR=Ninjaa", "did you mean Ninja?"),
         ("BLAS=openblas", "did you mean OpenBLAS?"),
         ("MKL_THREADING=seq", "did you mean SEQ?"),
+        ("WITH_BLAS=openblas", "open, goto"),
         ("ATEN_THREADING=TBBX", "OMP, NATIVE"),
         ("PYTORCH_BUILD_NUMBER=x", "whole number"),
     ],
