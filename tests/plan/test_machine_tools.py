@@ -1,4 +1,4 @@
-"""What PyPI provides by default: only into the tool's own environments, and never against the user."""
+"""Tools from PyPI by default: only in the tool's own environments, and never against the user."""
 
 from __future__ import annotations
 

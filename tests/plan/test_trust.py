@@ -1,4 +1,4 @@
-"""What an untrusted settings file may set: every key of a request, and names of variables."""
+"""Keys and variables that an untrusted settings file may set."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whether anything names CUDA, before facts about it are gathered."""
+"""The first question, before facts about CUDA are gathered: does anything name it?"""
 
 from __future__ import annotations
 

@@ -443,7 +443,8 @@ def _no_cudnn(question: Question, chosen: ChosenToolkit, wanted: str) -> Finding
         text = f"cuDNN in {half.include or half.library} has its {part} alone, and CMake wants both: "
         text += "torch is built without it, and its convolutions are slow"
     elif decide(question, "USE_CUDNN"):
-        text = f"USE_CUDNN is on, and no cuDNN was found (looked in {looked})"
+        text = f"USE_CUDNN is on, and no cuDNN was found (looked in {looked}): CMake switches it off with a "
+        text += "warning, and the verification fails"
     version = f" {wanted}" if wanted else ""
     fix = f"Name the folder of a cuDNN{version}: --set CUDNN_ROOT=FOLDER; or do without it: --set USE_CUDNN=0"
     fix += OR_ADVISED
