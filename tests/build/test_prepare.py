@@ -9,10 +9,11 @@ import pytest
 
 from tests.support.machines import linux_facts, plan_of
 from tests.support.preflight import RecordingReporter, ledger_of
-from torchbuild_tasks.build.prepare import list_venv_commands, prepare_python, uses_uv
+from torchbuild_tasks.build.prepare import list_venv_commands, prepare_python, uses_uv, write_envs
 from torchbuild_tasks.build.work import Fetching, Work
 from torchbuild_tasks.catalog import load_catalog
-from torchbuild_tasks.model import Command, Environment
+from torchbuild_tasks.errors import EnvFileError
+from torchbuild_tasks.model import BuildPlan, Command, Environment
 from torchbuild_tasks.options import BuildRequest
 from torchbuild_tasks.system.net.client import Net
 from torchbuild_tasks.values import replace
@@ -59,3 +60,22 @@ def test_what_a_killed_install_left_is_moved_out_of_the_way_of_a_checkout(tmp_pa
     prepare_python(work)
     assert half.exists() is (mode == "wheel")
     assert half.with_name("torch.kept-1").exists() is (mode == "develop")
+
+
+def env_plan(folder: Path, text: str) -> BuildPlan:
+    plan = plan_of(linux_facts())
+    return replace(plan, env_files=(replace(plan.env_files[0], path=str(folder / "env_set.sh"), text=text),))
+
+
+def test_an_env_file_that_another_wrote_is_kept(tmp_path: Path) -> None:
+    plan = env_plan(tmp_path, "# Written by torchbuild_tasks\n")
+    (tmp_path / "env_set.sh").write_text("# mine\n", "utf-8")
+    with pytest.raises(EnvFileError, match="did not write it"):
+        write_envs(plan)
+    assert (tmp_path / "env_set.sh").read_text("utf-8") == "# mine\n"
+
+
+def test_an_env_file_by_a_template_that_does_not_name_this_tool_is_written_again(tmp_path: Path) -> None:
+    for line in ("# a\n", "# b\n"):
+        write_envs(env_plan(tmp_path, line))
+    assert (tmp_path / "env_set.sh").read_text("utf-8") == "# b\n"

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from torchbuild_tasks.errors import Interrupted
+from torchbuild_tasks.errors import Interrupted, UsageError
 from torchbuild_tasks.fronts import console, run
 from torchbuild_tasks.fronts.reporter import ConsoleReporter
 from torchbuild_tasks.options import BuildRequest
@@ -103,3 +103,20 @@ def test_folders_of_path_that_depend_on_the_current_one_do_not_count(monkeypatch
     monkeypatch.setattr(run, "load", lambda verb: look)
     assert run.run_verb("plan", BuildRequest()) == 0
     assert seen == [os.pathsep.join(absolute)]
+
+
+def test_a_removed_current_folder_is_no_traceback(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def look(*_: object) -> None:
+        raise FileNotFoundError(errno.ENOENT, "No such file or directory")
+
+    gone = tmp_path / "gone"
+    gone.mkdir()
+    monkeypatch.chdir(gone)
+    monkeypatch.setattr(run, "load", lambda verb: look)
+    with pytest.raises(FileNotFoundError):  # something else is missing
+        run.run_verb("plan", BuildRequest())
+    gone.rmdir()
+    assert run.run_verb("plan", BuildRequest()) == UsageError.exit_code
+    assert "The current folder was removed." in capsys.readouterr().err

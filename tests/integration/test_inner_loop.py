@@ -337,7 +337,7 @@ def test_one_target_is_built_and_not_installed(loop: Loop) -> None:
     [
         (("--target", "torch_pyton"), "torch_python"),
         (("--target", "install"), "install is what `build` makes anyway"),
-        (("--target", "c10", "--mode", "wheel"), "--mode wheel packs the whole of torch"),
+        (("--target", "c10", "--mode", "wheel"), "--mode wheel packs all of torch"),
         (("--target", "c10", "--clean"), "--clean removes"),
         (("--target", "c10", "--set", "USE_OPENMP=0"), "has to be made first"),
         (("--watch", "--json"), "--json"),

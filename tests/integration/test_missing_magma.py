@@ -43,6 +43,7 @@ def test_without_the_archive_the_build_goes_on_without_magma(tmp_path: Path) -> 
     assert variables(plan) == {"USE_MAGMA": "0"}
     (choice,) = [each for each in plan.choices if each.name == "USE_MAGMA"]
     assert "magma-2.5.4-cuda124-release is not available" in choice.because
+    assert "404" in choice.because
     assert not [each for each in plan.artifacts if each.name == "magma"]
     assert [text for text in report.notes if "planned again without it" in text]
     assert all("MAGMA_HOME" not in file.text for file in plan.env_files)

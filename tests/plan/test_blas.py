@@ -1,4 +1,4 @@
-"""Which BLAS torch will have, and conda's folder for CMake."""
+"""The BLAS that torch will have, and conda's folder for CMake."""
 
 from __future__ import annotations
 
@@ -7,7 +7,9 @@ from typing import Any
 import pytest
 
 from tests.support.machines import found, linux_facts, plan_of, python, settings, tree, with_tree
-from torchbuild_tasks.model import BuildPlan, Facts, Library, TreeReads
+from tests.support.windows import windows_facts
+from torchbuild_tasks.model import BuildPlan, Facts, Host, Library, TreeReads
+from torchbuild_tasks.values import replace
 
 CONDA = python(executable="/env/bin/python", prefix="/env", environment="conda")
 MKL = Library(name="MKL", include="/env/include", library="/env/lib", found_via="conda")
@@ -19,7 +21,7 @@ def with_blas(*found: Library, **changes: Any) -> Facts:
 
 
 def blas(plan: BuildPlan) -> tuple[str, str, list[str]]:
-    """What is chosen, what torch is held to, and how bad that is."""
+    """Return the choice, what the verification expects, and the status."""
     chosen = next((choice.value for choice in plan.choices if choice.name == "BLAS library"), "")
     wanted = [each.wanted for each in plan.expectations if each.key == "BLAS_INFO"]
     return chosen, ", ".join(wanted), [f.status for f in plan.findings if f.id == "blas"]
@@ -44,6 +46,13 @@ def test_one_that_is_named_is_looked_for() -> None:
     assert blas(plan_of(with_blas(MKL, OPEN), set=("BLAS=Eigen", "WITH_BLAS=open")))[0] == "OpenBLAS"
 
 
+@pytest.mark.parametrize("name", ["Eigen", "BLIS", "FlexiBLAS"])
+def test_a_name_that_torch_does_not_report_is_not_expected(name: str) -> None:
+    """CMake sets no BLAS_INFO for these: the report is empty, or names the library that was found instead."""
+    here = with_blas(replace(OPEN, name=name))
+    assert name not in blas(plan_of(here, set=(f"BLAS={name}",)))[1]
+
+
 def test_one_that_is_named_and_not_here_is_refused_and_the_advice_names_what_brings_it() -> None:
     """Dependencies.cmake of 1.11 to 2.4 has find_package(OpenBLAS REQUIRED), and the same of MKL."""
     plan = plan_of(with_blas(OPEN), set=("BLAS=MKL",))
@@ -60,9 +69,37 @@ def test_one_that_no_release_knows_is_refused_also_where_the_checkout_was_not_re
     assert plan.verdict == "refuse"
 
 
-def test_one_that_nobody_looks_for_is_said_to_be_so() -> None:
+def test_one_that_cmake_takes_only_by_its_name_is_named_where_there_is_no_other() -> None:
+    apl = replace(OPEN, name="APL", include="/armpl/include", library="/armpl/lib")
+    plan = plan_of(with_blas(apl))
+    assert blas(plan) == ("APL", "apl", [])
+    assert {each.name: each.value for each in plan.choices}["BLAS"] == "APL"
+    assert blas(plan_of(with_blas(apl, OPEN)))[0] == "OpenBLAS"
+    assert blas(plan_of(with_blas(apl, tree=tree(version="2.4.0"))))[0] == "none"
+
+
+@pytest.mark.parametrize(
+    ("host", "words"),
+    [
+        (
+            Host(os="linux", arch="x86_64", distribution="Fedora Linux 42", like=()),
+            "dnf install openblas-devel",
+        ),
+        (Host(os="windows", arch="aarch64"), "Arm Performance Libraries"),
+        (Host(os="windows", arch="x86_64"), "--with-helper mkl"),
+    ],
+)
+def test_the_advice_is_of_the_system(host: Host, words: str) -> None:
+    windows = windows_facts(blas=(), host=host) if host.os == "windows" else with_blas(host=host)
+    plan = plan_of(windows, with_helper=("none",))
+    fix = found(plan.findings, "blas").fix
+    assert words in fix
+    assert "libopenblas-dev" not in fix
+
+
+def test_one_that_is_not_looked_for_is_reported_so() -> None:
     here = with_tree(with_blas(OPEN), reads=TreeReads(values={"BLAS": ("NVPL", "OpenBLAS")}))
-    assert blas(plan_of(here, set=("BLAS=NVPL",))) == ("", "NVPL", ["warn"])
+    assert blas(plan_of(here, set=("BLAS=NVPL",))) == ("", "nvpl", ["warn"])
 
 
 def test_the_sample_has_mkl_or_nothing() -> None:

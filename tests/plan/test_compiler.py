@@ -1,4 +1,4 @@
-"""Which host compiler is taken, why, and what is said when none can do it."""
+"""The choice of the host compiler, its reasons, and the errors where none fits."""
 
 from __future__ import annotations
 
@@ -129,7 +129,7 @@ OLD_CLANG = Tool(name="clang++", path="/usr/bin/clang++", version="7.0.1", found
         (machine(), "error", "no C++ compiler was found"),
     ],
 )
-def test_what_is_said_of_it(facts: Facts, status: str, says: str) -> None:
+def test_the_finding(facts: Facts, status: str, says: str) -> None:
     plan = plan_of(facts)
     finding = found(plan.findings, "compiler")
     assert finding.status == status
@@ -139,7 +139,7 @@ def test_what_is_said_of_it(facts: Facts, status: str, says: str) -> None:
 
 
 def gone(name: str, variable: str, path: str) -> Tool:
-    """What facts/compilers.py gives for a program that CC or CXX names and that is not there."""
+    """Return what facts/compilers.py gives for a program that CC or CXX names and that is not there."""
     return Tool(name=name, found_via=f"environment {variable}", looked=(path,))
 
 
@@ -230,6 +230,7 @@ def test_a_clang_whose_names_nvcc_does_not_share() -> None:
     clang = machine(tool("clang++", "20.1.2"), tool("clang", "20.1.2"), version="2.9.0")
     assert found(plan_of(clang).findings, "compiler").status == "ok"
     finding = found(plan_of(clang, cuda=True).findings, "compiler")
+    assert finding.fix == "Install it: sudo apt install g++. Then: Take GCC: --set CC=gcc --set CXX=g++"
     assert finding.status == "warn"
     assert not [op for op in plan_of(clang, cuda=True).env if op.name == "CXXFLAGS"]
     both = replace(clang, compilers=(*clang.compilers, tool("g++", "13.3.0"), tool("gcc", "13.3.0")))

@@ -159,7 +159,7 @@ def test_the_sample_says_that_it_is_one() -> None:
 )
 @pytest.mark.parametrize("machine", ["gpu", "jetson"])
 def test_a_plan_decides_each_thing_once(machine: str, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What is decided is handed on: decided again with other arguments it could be another."""
+    """A decision is made once: made again with other arguments it could differ."""
     assert choose.__name__ in sys.modules  # only a build with CUDA imports it
     checkout = modern_tree()  # fits, so that no other toolkit is held against it
     facts = (
@@ -181,7 +181,7 @@ def test_a_plan_decides_each_thing_once(machine: str, name: str, monkeypatch: py
 
 
 @pytest.mark.parametrize("wanted", ["12.6", "11.8"])
-def test_a_jetson_is_held_to_the_toolkit_that_was_decided(wanted: str) -> None:
+def test_a_jetson_is_checked_with_the_chosen_toolkit(wanted: str) -> None:
     question = ask(orin_nano(), cuda=True)
     decided = replace(decide_build(question).cuda.toolkit, version=Version(wanted))
     told = statuses(check_jetson(question, decided), "jetpack-cuda")

@@ -1,4 +1,4 @@
-"""Switches that depend on others: what is refused, what is switched off, what the verification promises."""
+"""Switches that depend on others: refused, switched off, and left out of the verification."""
 
 from __future__ import annotations
 
@@ -126,7 +126,7 @@ def test_cuda_and_rocm_exclude_each_other(reads: TreeReads | None) -> None:
 
 
 @pytest.mark.parametrize("name", ["USE_ROCM", "USE_XPU"])
-def test_a_device_that_nothing_is_planned_for_is_told_of(name: str) -> None:
+def test_a_device_without_a_plan_is_reported(name: str) -> None:
     (finding,) = told(plan_of(linux_facts(environ={name: "1"})))
     assert finding.status == "warn"
     assert f"{name}=1" in finding.text

@@ -1,4 +1,4 @@
-"""The text of the env files: golden for all shells, and what must hold for each."""
+"""The text of the env files: golden for all shells, and rules that apply to each."""
 
 from __future__ import annotations
 

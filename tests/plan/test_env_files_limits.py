@@ -1,4 +1,4 @@
-"""What each shell carries and what it refuses, and with which words."""
+"""Values that a shell's env file carries or refuses, with the messages."""
 
 from __future__ import annotations
 

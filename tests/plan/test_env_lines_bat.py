@@ -54,7 +54,7 @@ def test_labels_are_not_used() -> None:
 
 
 @pytest.mark.parametrize("op", [LOAD, PREPEND, SET, EnvOp(op="unset", name="X")])
-def test_no_line_is_longer_than_it_is_reckoned(op: EnvOp) -> None:
+def test_no_line_is_longer_than_calculated(op: EnvOp) -> None:
     assert (
         max(len(line.encode()) for line in env_lines.bat_lines(op)) <= env_lines.line_bytes(op)
         or op.op == "unset"

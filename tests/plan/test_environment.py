@@ -1,4 +1,4 @@
-"""Which Python gets torch, in which environment, and what has to be installed there."""
+"""The Python that gets torch, its environment, and what is installed there."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def test_the_environment_of_this_tool_is_left_alone_unless_it_is_named() -> None
     assert plan_of(found_on_path, python="/venv/bin/python").environment.foreign
 
 
-def test_that_an_environment_of_the_users_is_changed_is_said_beforehand() -> None:
+def test_a_change_of_the_users_environment_is_announced() -> None:
     facts = machine(python(packages={"pip": "24.0"}))
     assert statuses(plan_of(facts).findings, "python-foreign") == ["ok"]
     assert not statuses(plan_of(facts, yes=True).findings, "python-foreign")
@@ -279,7 +279,7 @@ def test_cmake_and_ninja_come_from_path_when_they_fit(
     assert installed(facts) == missing
 
 
-def test_an_old_tree_gets_a_cmake_below_4_and_is_told() -> None:
+def test_an_old_tree_gets_a_cmake_below_4_and_says_so() -> None:
     facts = with_tree(machine(base_python(), tools=(tool("cmake", "4.1.0"),)), version="2.5.1")
     plan = plan_of(facts)
     assert plan.environment.install is not None
@@ -380,10 +380,17 @@ def test_a_backport_is_never_installed() -> None:
     assert "dataclasses" not in install.argv
 
 
-def test_a_version_that_is_not_here_is_said_with_those_that_are() -> None:
+def test_a_missing_version_is_reported_with_the_installed_ones() -> None:
     question = replace(ask(), request=BuildRequest(python="3.12", facts="machine.json"))
     finding = found(plan_of_question(question).findings, "python")
     assert finding.text == "no Python 3.12 was found; there is 3.11.7 (/venv/bin/python)"
+
+
+def test_a_version_that_this_torch_is_not_built_for_is_not_advised() -> None:
+    question = replace(ask(), request=BuildRequest(python="3.8", facts="machine.json"))
+    finding = found(plan_of_question(question).findings, "python")
+    assert "builds for Python >=3.9" in finding.text
+    assert finding.fix == "Use /venv/bin/python: --python /venv/bin/python"
 
 
 @pytest.mark.parametrize(("torch", "series"), [("2.1.0a0", "3.11"), ("2.6.0a0", "3.13"), ("1.9.0a0", "3.9")])

@@ -1,4 +1,4 @@
-"""Whether a build can work: every problem at once, with what to do, and an unknown is no problem."""
+"""Checks of machine and checkout: all problems at once, each with a fix; unknown is no error."""
 
 from __future__ import annotations
 
@@ -157,7 +157,7 @@ def test_a_read_only_checkout(writable: bool | None, status: list[str]) -> None:
         ("2.8.0a0", "3.28.1", []),
     ],
 )
-def test_a_cmake_that_does_not_fit_is_told_of_and_is_nobodys_work(
+def test_a_cmake_that_does_not_fit_is_reported_without_a_fix(
     version: str, cmake: str, status: list[str]
 ) -> None:
     facts = with_tree(linux_facts(tools=(tool("cmake", cmake), tool("ninja", "1.11.1"))), version=version)
@@ -186,7 +186,7 @@ def test_the_disk_by_preset(preset: str, free: int | None, status: str) -> None:
     assert finding.fix or status != "error"
 
 
-def test_a_disk_that_nobody_could_read_does_not_refuse() -> None:
+def test_unknown_disk_space_does_not_refuse() -> None:
     assert plan_of(with_disk(None)).verdict == "ok"
 
 

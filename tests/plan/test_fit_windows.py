@@ -1,4 +1,4 @@
-"""What is said of a Windows machine before a line is compiled."""
+"""Checks of a Windows machine before a build."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def test_shells_of_another_system_only_warn() -> None:
 
 
 @pytest.mark.parametrize(("active", "status"), [(None, "error"), ("14.44.35207", "warn")])
-def test_a_missing_sdk_is_told_of(active: str | None, status: str) -> None:
+def test_a_missing_sdk_is_reported(active: str | None, status: str) -> None:
     """Nothing compiles without one; an active environment may have it from elsewhere."""
     facts = windows_facts(windows=machine(sdks=(), active=active))
     assert found(plan_of(facts).findings, "windows-sdk").status == status

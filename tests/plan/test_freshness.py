@@ -1,4 +1,4 @@
-"""What an existing build tree needs: every changed input is named with before and after."""
+"""The state of an existing build tree: every changed input is named with before and after."""
 
 from __future__ import annotations
 
@@ -215,7 +215,7 @@ def test_a_tree_made_by_hand_is_configured_anew() -> None:
     assert "not made by this tool" in freshness.because
 
 
-def test_a_cache_that_somebody_deleted_is_made_again_with_the_variables() -> None:
+def test_a_deleted_cache_is_made_again_with_the_variables() -> None:
     """Ninja alone would run CMake without a single one of them."""
     assert fresh(with_tree(built(), cache=None)).needs == "reconfigure"
 
@@ -270,7 +270,7 @@ def after(configured: str, brought: str | None, on_path: str = "3.28.1") -> Fact
         ("3.28.1", "4.4.4", "reconfigure"),
     ],
 )
-def test_the_cmake_that_configured_is_held_against_the_one_that_would(
+def test_the_cmake_that_configured_is_compared_with_the_next_one(
     configured: str, brought: str | None, needs: str
 ) -> None:
     plan = plan_of(after(configured, brought))
@@ -308,7 +308,7 @@ def test_cmake_runs_again_only_where_its_ninja_cannot_go_on(facts: Facts, needs:
     assert (plan.freshness.needs, plan.way.name == "install") == (needs, needs == "nothing")
 
 
-def test_a_build_that_runs_is_named_and_one_that_was_killed_is_told_from_it() -> None:
+def test_a_running_build_and_a_killed_one_are_distinguished() -> None:
     running = Running(command="build", user="ada", host="box", pid=42, started="2026-01-02T03:04:05+00:00")
     facts = built()
     previous = facts.tree.previous

@@ -1,4 +1,4 @@
-"""Which way a build takes, and what must have changed for the front end."""
+"""The way of a build, and the changes for which the front end runs."""
 
 from __future__ import annotations
 
@@ -107,7 +107,7 @@ def test_which_files_the_front_end_reads(own: Tree, name: str, way: str) -> None
 
 
 def test_a_failed_build_in_between_changes_nothing() -> None:
-    """What counts is the last complete install, not the inputs of the build that failed."""
+    """Only the last complete install counts, not the inputs of the build that failed."""
     assert SETUPTOOLS.tree.previous is not None
     failed = replace(SETUPTOOLS.tree.previous, result="failed", verified=False)
     assert plan_of(with_tree(SETUPTOOLS, previous=failed)).way.name == "install"

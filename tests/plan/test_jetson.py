@@ -1,4 +1,4 @@
-"""Which board this is, what its build leaves out, and what is said about it."""
+"""Jetson boards: recognition, what their builds leave out, and their findings."""
 
 from __future__ import annotations
 
@@ -161,7 +161,7 @@ def test_the_page_says_what_the_rows_say() -> None:
 
 
 @pytest.mark.parametrize("name", BOARDS)
-def test_the_boards_are_told_apart(name: str) -> None:
+def test_the_boards_are_distinguished(name: str) -> None:
     question = ask(BOARDS[name]())
     row, pack = board(question), jetpack(question)
     assert row is not None

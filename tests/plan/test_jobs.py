@@ -1,4 +1,4 @@
-"""The job count: cores that may be used, memory that is free, and who is obeyed."""
+"""The number of jobs: usable cores, free memory, and the user's own number."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def test_memory_that_may_be_used(memory: Memory, room: int, says: str) -> None:
     assert says in usable[1]
 
 
-def test_memory_that_nobody_could_read_is_unknown() -> None:
+def test_unreadable_memory_is_unknown() -> None:
     assert usable_memory(Memory(total=8 * GIB)) is None
 
 
@@ -84,7 +84,7 @@ def test_the_reason_holds_the_arithmetic() -> None:
     assert because.endswith("= 4")
 
 
-def test_unknown_memory_is_said() -> None:
+def test_unknown_memory_is_named_in_the_reason() -> None:
     assert "not known" in choose_jobs(ask(linux_facts(memory=Memory())), "Release").because
 
 
@@ -145,20 +145,20 @@ CPUS = st.builds(
 MEMORIES = st.builds(Memory, available=SIZES, limit=SIZES, used_in_limit=SIZES)
 
 
-def reckon(cpu: Cpu, memory: Memory) -> int:
+def count(cpu: Cpu, memory: Memory) -> int:
     return int(choose_jobs(ask(linux_facts(cpu=cpu, memory=memory)), "Release").value)
 
 
 @given(CPUS, MEMORIES)
 def test_never_below_one_and_never_above_what_may_run(cpu: Cpu, memory: Memory) -> None:
     allowed = min(x for x in (cpu.cores, cpu.affinity, cpu.quota) if x is not None)
-    assert 1 <= reckon(cpu, memory) <= max(1, allowed)
+    assert 1 <= count(cpu, memory) <= max(1, allowed)
 
 
 @given(CPUS, st.integers(0, 64 * GIB), st.integers(0, 64 * GIB))
 def test_more_memory_never_means_fewer_jobs(cpu: Cpu, one: int, other: int) -> None:
     less, more = sorted((one, other))
-    assert reckon(cpu, Memory(available=less)) <= reckon(cpu, Memory(available=more))
+    assert count(cpu, Memory(available=less)) <= count(cpu, Memory(available=more))
 
 
 @given(CPUS, MEMORIES)

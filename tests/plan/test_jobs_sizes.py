@@ -1,4 +1,4 @@
-"""The size of a job: measured where enough was, tabled otherwise; and what is kept of each build."""
+"""The size of a job: measured where there are enough compiles, else by the table; and what is remembered."""
 
 from __future__ import annotations
 

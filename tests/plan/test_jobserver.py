@@ -1,4 +1,4 @@
-"""Whether a build takes its jobs from the jobserver: who can, who may not, and what is said."""
+"""When a build uses the jobserver, and the reasons when it does not."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ def test_more_jobs_than_the_memory_holds_switch_it_off_are_warned_of_and_obeyed(
     assert said(plan).value == "off" and plan.verdict == "warn" and jobs(plan) == ["8"]
 
 
-def test_memory_that_nobody_could_read_cannot_be_watched() -> None:
+def test_unknown_memory_cannot_be_watched() -> None:
     assert "not known" in said(plan_of(facts(memory=Memory()))).because
 
 
@@ -120,7 +120,7 @@ def test_what_each_era_and_generator_can(
     assert (choice.value == "off") == bool(because) and because in choice.because
 
 
-def test_an_sccache_of_the_users_compiles_where_nobody_looks() -> None:
+def test_an_sccache_of_the_users_cannot_be_watched() -> None:
     own = {"CMAKE_CXX_COMPILER_LAUNCHER": "/opt/bin/sccache"}
     assert "sccache" in said(plan_of(facts(environ=own))).because
     ours = facts(tools=(*NEW, tool("sccache", "0.16.0")))
@@ -129,6 +129,6 @@ def test_an_sccache_of_the_users_compiles_where_nobody_looks() -> None:
     assert "sccache" in said(plan_of(windows)).because
 
 
-def test_cuda_is_reckoned_by_its_threads() -> None:
+def test_cuda_counts_by_its_threads() -> None:
     plan = plan_of(facts(), cuda=True, set=("TORCH_NVCC_FLAGS=--threads 2",))
     assert plan.jobserver is not None and plan.jobserver.largest == 8 * GIB

@@ -1,4 +1,4 @@
-"""Which linker: by the figures, what the compiler can be told, the user's word and the tree."""
+"""The choice of the linker: by figures, by what the compiler supports, by the user and by the tree."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def chosen(question: Question) -> ChosenLinker:
 
 
 def flags(linker: ChosenLinker) -> str:
-    """What LDFLAGS become; "" when they are left alone."""
+    """Return the planned LDFLAGS; "" when they are left alone."""
     return {choice.name: choice.value for choice in linker.choices}.get("LDFLAGS", "")
 
 
@@ -70,7 +70,7 @@ def test_the_reason_has_the_figure() -> None:
         ("g++", "12.2.0", tool("mold", "1.10.1", "/usr/bin/mold"), f"-B{FOLDER}"),
     ],
 )
-def test_a_compiler_that_cannot_be_told_the_name(
+def test_a_compiler_that_does_not_know_the_name(
     compiler: str, version: str, linker: Tool, ldflags: str
 ) -> None:
     made = chosen(ask(having(linker, compilers=(tool(compiler, version),))))
@@ -154,7 +154,7 @@ def test_a_word_that_means_nothing() -> None:
         {"USE_PRIORITIZED_TEXT_FOR_LD": "1"},
     ],
 )
-def test_what_the_user_has_said_stays(said: dict[str, str]) -> None:
+def test_the_users_own_linking_stays(said: dict[str, str]) -> None:
     linker = chosen(ask(having(LLD, environ=said)))
     assert (linker.choice.value, linker.plan, linker.choices) == ("as it is set", None, ())
     assert next(iter(said)) in linker.choice.because
@@ -174,7 +174,7 @@ def test_other_ldflags_are_kept_with_their_quotes() -> None:
     assert flags(chosen(ask(facts, linker="gold"))) == "-s -fuse-ld=gold"
 
 
-def test_a_variable_that_keeps_ldflags_out_is_told_of() -> None:
+def test_a_variable_that_overrides_ldflags_is_reported() -> None:
     facts = having(LLD, environ={"CMAKE_EXE_LINKER_FLAGS": "-s"})
     finding = found(plan_of(facts, linker="lld").findings, "linker")
     assert finding.status == "warn"

@@ -1,4 +1,4 @@
-"""What a linker is tried on, and when."""
+"""The trial of the linker: its program, and when it runs."""
 
 from __future__ import annotations
 

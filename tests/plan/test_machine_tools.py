@@ -1,4 +1,4 @@
-"""What PyPI brings by default: into environments of the tool's own, and never past what the user has said."""
+"""Tools from PyPI by default: only in the tool's own environments, and never against the user."""
 
 from __future__ import annotations
 
@@ -158,7 +158,7 @@ def test_a_newer_ninja_is_not_brought_into_a_tree_that_the_old_one_made() -> Non
         ("1.13.2", 6, "", ""),  # PyPI has none of 1.12
     ],
 )
-def test_a_log_that_no_ninja_here_reads_is_told_before_everything_is_done_again(
+def test_a_log_that_no_ninja_here_reads_is_reported_before_everything_runs_again(
     own: str, log: int, advice: str, followed: str
 ) -> None:
     gone: dict[str, Any] = {

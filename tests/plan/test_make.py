@@ -1,4 +1,4 @@
-"""The whole plan: its commands, its env files, its verdict, and that it decides the same twice."""
+"""A complete plan: its commands, env files and verdict; and that it is deterministic."""
 
 from __future__ import annotations
 
@@ -122,7 +122,7 @@ def test_the_verdict(states: tuple[Any, ...], wanted: str) -> None:
 
 
 @pytest.mark.parametrize("own", [tree(), tree(build_dir=None), modern_tree(build_dir=None)])
-def test_the_build_tree_lies_in_the_checkout_where_nothing_else_is_said(own: Any) -> None:
+def test_the_build_tree_is_in_the_checkout_by_default(own: Any) -> None:
     assert plan_of(linux_facts(tree=own)).build_dir == "/src/pytorch/build"
 
 

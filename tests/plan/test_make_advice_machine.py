@@ -1,4 +1,4 @@
-"""Advice on compilers and Pythons works: what it installs is put on the machine, and the finding is gone."""
+"""Advice on compilers and Pythons is followed: with what it installs, the finding is gone."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a finding advises to set, unset or say is done: it parses, and the finding is gone or another one."""
+"""Advice to set or unset something is followed: it parses, and the finding is gone or another one."""
 
 from __future__ import annotations
 

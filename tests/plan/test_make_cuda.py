@@ -1,4 +1,4 @@
-"""Whole plans of CUDA builds on machines that are not here: Windows, and Jetson boards."""
+"""Complete plans of CUDA builds for Windows and for Jetson boards."""
 
 from __future__ import annotations
 
@@ -107,7 +107,7 @@ def test_patches_can_be_left_out() -> None:
     assert plan_of(jetsons.tx2(), cuda=True, no_patches=True).patches == ()
 
 
-def test_a_board_is_not_told_to_take_wheels_made_for_servers() -> None:
+def test_wheels_made_for_servers_are_not_advised_on_a_board() -> None:
     facts = jetsons.xavier_nx()
     assert facts.cuda
     bare = replace(facts, cuda=replace(facts.cuda, toolkits=()))

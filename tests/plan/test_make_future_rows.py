@@ -1,4 +1,4 @@
-"""A release to come is a row: with those of a next torch, companion and CUDA a build of it is planned."""
+"""A coming release is only rows: with those of a next torch, companion and CUDA, a build of it is planned."""
 
 from __future__ import annotations
 

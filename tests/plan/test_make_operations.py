@@ -1,4 +1,4 @@
-"""The environment as operations: what is taken out, put on the path and set, by era."""
+"""The operations of the env file by era: unset, prepend, set."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def test_no_python_puts_nothing_on_the_path() -> None:
 
 
 @pytest.mark.parametrize("leftover", ["DEBUG", "REL_WITH_DEB_INFO"])
-def test_the_build_type_is_not_listed_twice_beside_a_leftover_of_the_users(leftover: str) -> None:
+def test_a_leftover_build_type_of_the_users_is_not_listed_twice(leftover: str) -> None:
     ops = by_name(linux_facts(environ={leftover: "1"}), build_type="Release")
     assert ops["CMAKE_BUILD_TYPE"].value == "Release"
     assert leftover not in ops or ops[leftover].op == "unset" or ops[leftover].value == "0"

@@ -1,4 +1,4 @@
-"""Names and values of variables, held against what a checkout reads."""
+"""Names and values of variables, checked against what a checkout reads."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from tests.support.machines import ask, linux_facts, modern_tree, plan_of, settings, tree, with_tree
+from torchbuild_tasks.catalog import load_catalog
 from torchbuild_tasks.model import Finding, Switch, TreeReads
 from torchbuild_tasks.plan.names import unread
 from torchbuild_tasks.plan.question import Question
@@ -102,17 +103,23 @@ def test_values_that_fit() -> None:
     assert told(asked(*FITTING)) == []
 
 
+STOPPING = ("CMAKE_GENERATOR", "BLAS", "MKL_THREADING", "ATEN_THREADING")
+
+
 @pytest.mark.parametrize(
     ("word", "why"),
     [
         ("USE_CUDA=maybe", "switch"),
         ("USE_FLASH_ATTENTION=yes please", "switch"),
         ("DEBUG=2x", "switch"),
-        ("CMAKE_BUILD_TYPE=Foo", "Debug, Release"),
+        ("CMAKE_BUILD_TYPE=Foo", "Release, Debug"),
         ("CMAKE_BUILD_TYPE=Relase", "did you mean Release?"),
         ("CMAKE_CXX_STANDARD=11", "17"),
         ("CMAKE_GENERATOR=Ninjaa", "did you mean Ninja?"),
         ("BLAS=openblas", "did you mean OpenBLAS?"),
+        ("MKL_THREADING=seq", "did you mean SEQ?"),
+        ("WITH_BLAS=openblas", "open, goto"),
+        ("ATEN_THREADING=TBBX", "OMP, NATIVE"),
         ("PYTORCH_BUILD_NUMBER=x", "whole number"),
     ],
 )
@@ -122,22 +129,24 @@ def test_values_that_are_none(word: str, why: str) -> None:
     layers: list[tuple[Any, str]] = [
         (asked(word), "error"),
         (asked(file={name: value}), "error"),
-        (asked(environ={name: value}), "error" if name in ("CMAKE_GENERATOR", "BLAS") else "warn"),
+        (asked(environ={name: value}), "error" if name in STOPPING else "warn"),
     ]
     for question, status in layers:
         (finding,) = told(question)
         assert finding.status == status
         assert why in finding.text
+        example = finding.fix.removeprefix("Correct it, for example ").removesuffix(", or drop it.")
+        assert example.startswith(f"{name}=") and not told(asked(example))
         assert name in finding.fix
 
 
-def test_a_version_that_is_none_ends_a_build_wherever_it_is_said() -> None:
+def test_an_invalid_version_is_an_error_in_every_layer() -> None:
     for question in (asked("PYTORCH_BUILD_VERSION=my build"), asked(environ={"PYTORCH_BUILD_VERSION": "?"})):
         (finding,) = told(question)
         assert (finding.status, "no version" in finding.text) == ("error", True)
 
 
-def test_what_only_a_ci_system_reads_reaches_nobody_by_a_setting() -> None:
+def test_a_setting_for_a_ci_system_alone_has_no_effect() -> None:
     assert told(asked(environ={"BUILD_TYPE": "Debug"})) == []
     (finding,) = told(asked("BUILD_TYPE=Debug"))
     assert finding.fix == "Did you mean --build-type?"
@@ -153,7 +162,7 @@ def test_what_only_a_ci_system_reads_reaches_nobody_by_a_setting() -> None:
         ("-DUSE_KINETO=off -DCMAKE_AR=/opt/ar", (), ""),
     ],
 )
-def test_what_cmake_is_handed_beside_the_plan(args: str, words: tuple[str, ...], status: str) -> None:
+def test_definitions_that_contradict_the_plan(args: str, words: tuple[str, ...], status: str) -> None:
     facts = linux_facts(environ={"CMAKE_ARGS": args}, tree=modern_tree(reads=READS))
     found = [each for each in plan_of(facts, set=words).findings if each.id == "cmake-args"]
     assert [each.status for each in found] == ([status] if status else [])
@@ -172,7 +181,7 @@ def test_what_cmake_is_handed_beside_the_plan(args: str, words: tuple[str, ...],
         ("1.8.0", "CMAKE_CXX_FLAGS_RELEASE=-O0", ""),
     ],
 )
-def test_an_optimisation_that_torch_undoes_is_told_with_what_does_it(
+def test_an_optimisation_that_torch_overrides_is_reported_with_the_cause(
     version: str, word: str, said: str
 ) -> None:
     plan = plan_of(linux_facts(tree=tree(version=version)), set=(word,))
@@ -186,3 +195,42 @@ def test_warnings_as_errors_would_end_at_the_first_of_third_party() -> None:
     (finding,) = [each for each in plan.findings if each.status == "warn"]
     assert finding.text.startswith("-Werror in CXXFLAGS: ")
     assert plan_of(linux_facts(environ={"CXXFLAGS": "-Werror=return-type"})).verdict == "ok"
+
+
+def test_no_option_of_any_release_is_taken_for_a_misspelt_one_where_the_checkout_was_not_read() -> None:
+    listed = [name for row in load_catalog().option for name in row.names]
+    names = [name for name in listed if name.startswith(("USE_", "BUILD_"))]  # what setup.py hands on
+    facts = with_tree(linux_facts(), reads=None)
+    plan = plan_of(facts, set=tuple(f"{name}=0" for name in names))
+    assert [finding.text for finding in plan.findings if "Did you mean" in finding.fix] == []
+
+
+@pytest.mark.parametrize(
+    ("name", "near"),
+    [
+        ("CMAKE_BULD_TYPE", "CMAKE_BUILD_TYPE"),
+        ("CMAKE_CXX_FLASG", "CMAKE_CXX_FLAGS"),
+        ("CMAKE_C_FLAGS_RELEASEE", "CMAKE_C_FLAGS_RELEASE"),
+        ("CMAKE_CUDA_COMPILER_LAUNCHR", "CMAKE_CUDA_COMPILER_LAUNCHER"),
+        ("CMAKE_VERBOSE_MAKFILE", "CMAKE_VERBOSE_MAKEFILE"),
+    ],
+)
+def test_a_slip_in_a_variable_of_cmakes_is_questioned(name: str, near: str) -> None:
+    (finding,) = told(asked(f"{name}=1"))
+    assert (finding.status, finding.fix) == ("warn", f"Did you mean {near}?")
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("CMAKE_C_FLAGS", "CMAKE_CXX_FLAGS_DEBUG", "CMAKE_DISABLE_FIND_PACKAGE_MPI", "CMAKE_MY_FLAGS"),
+        *(
+            "CMAKE_CUDA_FLAGS_RELWITHDEBINFO",
+            "CMAKE_PROJECT_Torch_INCLUDE",
+            "CMAKE_HIP_FLAGS",
+            "CMAKE_OF_OURS",
+        ),
+    ],
+)
+def test_any_other_name_of_cmakes_is_left_alone(name: str) -> None:
+    assert not told(asked(f"{name}=1"))

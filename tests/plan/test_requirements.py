@@ -24,13 +24,13 @@ def command(found: Command | None) -> str:
     return " ".join(found.argv)
 
 
-def test_the_index_is_asked_where_nothing_else_is_said() -> None:
+def test_the_index_is_the_default() -> None:
     environment = plan_of(machine()).environment
     assert environment.install_options == ()
     assert "--find-links" not in command(environment.install)
 
 
-def test_a_folder_of_wheels_stands_beside_the_index() -> None:
+def test_a_folder_of_wheels_is_added_to_the_index() -> None:
     environment = plan_of(machine(), wheels="/wheels").environment
     assert environment.install_options == ("--find-links", "/wheels")
     assert " --find-links /wheels " in command(environment.install)
@@ -92,7 +92,7 @@ def asking(*texts: str, facts: Facts) -> Facts:
     return replace(facts, tree=replace(facts.tree, asks=texts))
 
 
-def test_what_the_checkout_asks_for_is_installed_beside_the_rows_pins() -> None:
+def test_requirements_of_the_checkout_and_pins_of_the_rows_are_installed() -> None:
     asked = ("sympy>=1.13.3", "cmake>=99", "lintrunner; platform_machine != 's390x'", "astunparse")
     install = command(plan_of(asking(*asked, facts=machine())).environment.install)
     assert "sympy>=1.13.3" in install
@@ -126,7 +126,7 @@ def test_the_users_own_environment_gets_only_what_the_build_imports() -> None:
     assert "expecttest" not in install
 
 
-def test_a_package_that_is_lacked_comes_with_all_that_is_said_of_it() -> None:
+def test_a_missing_package_comes_with_all_its_requirements() -> None:
     """Else pip goes beyond the row's pin for what the checkout alone asks for."""
     own = python(packages={"pip": "24.0", "setuptools": "60.0", "wheel": "0.43", "numpy": "1.26.4"})
     facts = replace(linux_facts(), pythons=(own,))

@@ -1,4 +1,4 @@
-"""What a folder of wheels lacks, by the names in it."""
+"""Requirements that a folder of wheels lacks, by its file names."""
 
 from __future__ import annotations
 

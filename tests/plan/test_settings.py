@@ -22,7 +22,7 @@ from torchbuild_tasks.values import replace
 FILE = "/src/torchbuild.toml"
 
 
-def test_a_good_file_is_read_whole() -> None:
+def test_a_good_file_is_read_completely() -> None:
     data = {
         "preset": "minimal",
         "build-type": "Debug",
@@ -114,7 +114,7 @@ BY_ROWS = [field for field in dataclasses.fields(BuildRequest) if isinstance(fie
 
 @pytest.mark.parametrize("field", BY_ROWS, ids=lambda field: field.name)
 def test_a_new_choice_is_one_row(field: dataclasses.Field[Any], monkeypatch: pytest.MonkeyPatch) -> None:
-    """What a flag of rows takes, and what its help shows, is what the table holds and nothing else."""
+    """A flag whose choices are rows takes, and shows in its help, exactly the names in the table."""
     table = field.metadata["choices"]
     rows = getattr(load_catalog(), table)
     new = "-".join(row.name for row in rows)
@@ -199,6 +199,6 @@ def test_mirrors_of_hosts() -> None:
 @pytest.mark.parametrize(
     "table", ["x", {"https://a/": 1}, {"https://a/": ""}, {"https://a/": "https://b/?x=1"}]
 )
-def test_a_mirror_that_git_cannot_be_told_of(table: object) -> None:
+def test_a_mirror_that_git_cannot_use(table: object) -> None:
     with pytest.raises(UsageError, match="mirrors"):
         check_settings("t.toml", {"mirrors": table}, {})

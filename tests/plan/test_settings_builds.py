@@ -1,4 +1,4 @@
-"""[builds.NAME] of torchbuild.toml: who takes what from whom, and what is refused with file and line."""
+"""[builds.NAME] of torchbuild.toml: inheritance, and errors with file and line."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which submodules a build needs, by setup.py, by the rows and by what git names; and the way out."""
+"""The submodules that a build needs: by setup.py, by rows and by .gitmodules; and the fix."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def bare(version: str = "2.6.0a0", **changes: Any) -> Facts:
 
 
 def lacks(facts: Facts, **flags: Any) -> str:
-    """What the plan says is missing; "" where nothing is."""
+    """Return the submodules that the plan reports missing; "" for none."""
     findings = [each for each in plan_of(facts, **flags).findings if each.id == "submodules"]
     return findings[0].text if findings and findings[0].status == "error" else ""
 
@@ -200,7 +200,7 @@ def test_many_are_counted() -> None:
     "row", [row for row in load_catalog().submodule if row.unused], ids=lambda row: row.path
 )
 def test_what_a_submodule_brings_for_its_own_tests_is_not_asked_for(row: SubmoduleRow) -> None:
-    """What lies around it is: the rows come in the order in which they are taken."""
+    """Rows of outer folders come later: the first that fits counts."""
     inner = f"{row.path}/anything"
     facts = with_tree(linux_facts(), empty=(inner,), checked=())
     assert inner not in lacks(facts, set=("USE_DISTRIBUTED=1", "USE_KINETO=1"), cuda=False)
@@ -222,7 +222,7 @@ def test_without_git_it_is_to_be_installed_first() -> None:
 # ---------------- what rows have of a release without git
 
 
-def test_the_rows_of_a_release_name_each_folder_once_by_a_whole_commit() -> None:
+def test_the_rows_of_a_release_name_each_folder_once_by_a_full_commit() -> None:
     catalog = load_catalog()
     rows = find_pins(catalog, "2.6.0a0")
     assert len(rows) == len([row for row in catalog.pin if row.torch == "2.6.0"]) > 30
@@ -231,12 +231,12 @@ def test_the_rows_of_a_release_name_each_folder_once_by_a_whole_commit() -> None
 
 
 def way_out(facts: Facts) -> str:
-    """What the plan says to do."""
+    """Return the plan's fix."""
     (finding,) = (each for each in plan_of(facts).findings if each.id == "submodules")
     return finding.fix or ""
 
 
-def test_a_release_whose_commits_are_known_is_filled_where_it_lies_and_else_got_beside() -> None:
+def test_a_release_with_known_commits_is_completed_in_place_else_fetched_elsewhere() -> None:
     two = ("third_party/fmt", "third_party/onnx")
     facts = without(*two)
     line = f"torchbuild source update --source {facts.tree.root} gets each at the commit that torch 2.6.0 has"

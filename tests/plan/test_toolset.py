@@ -1,4 +1,4 @@
-"""Which MSVC toolset is chosen, and what is said when none can be."""
+"""The choice of the MSVC toolset, and the errors where none fits."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ def test_an_active_one_that_fits_is_kept() -> None:
     assert (choice.value, choice.source) == (T38, "environment")
 
 
-def test_an_active_one_that_does_not_fit_is_told_of() -> None:
+def test_an_active_one_that_does_not_fit_is_reported() -> None:
     facts = machine(*SIDE_BY_SIDE, cuda="12.3", active=T44)
     assert chosen(facts, cuda=True) == T38
     assert f"MSVC {T44} is active in this shell" in found(plan_of(facts, cuda=True).findings, "toolset").text
@@ -174,7 +174,7 @@ def test_on_arm_it_is_loaded_for_the_processor_of_the_python(abi: str, target: s
     assert load.arguments[0] == target
 
 
-def test_the_build_is_told_that_a_toolset_is_active() -> None:
+def test_the_build_knows_that_a_toolset_is_active() -> None:
     assert variables(machine(*SIDE_BY_SIDE))["DISTUTILS_USE_SDK"] == "1"
     assert variables(machine(*SIDE_BY_SIDE), set=("DISTUTILS_USE_SDK=0",))["DISTUTILS_USE_SDK"] == "0"
 
@@ -190,7 +190,7 @@ def test_nvcc_gets_the_host_compiler_of_the_same_toolset() -> None:
     assert "CUDAHOSTCXX" not in variables(machine(*SIDE_BY_SIDE))
 
 
-def test_the_toolset_version_is_said_only_to_what_reads_it() -> None:
+def test_the_toolset_version_is_set_only_where_it_is_read() -> None:
     name, generator = "CMAKE_GENERATOR_TOOLSET_VERSION", "CMAKE_GENERATOR=Visual Studio 16 2019"
     assert name not in variables(machine(*SIDE_BY_SIDE))
     assert variables(machine(*SIDE_BY_SIDE), set=(generator,), toolset="14.38")[name] == "14.38"
@@ -201,7 +201,7 @@ def test_another_toolset_needs_a_clean_tree() -> None:
     assert inputs["toolset"] == T50
 
 
-def test_a_release_of_visual_studio_under_doubt_is_taken_and_said() -> None:
+def test_a_doubtful_release_of_visual_studio_is_chosen_with_a_warning() -> None:
     def said(release: str) -> tuple[str, str]:
         facts = machine(toolset("14.51.36000"), visual_studios=(studio(VS_2022, release),))
         finding = found(plan_of(facts).findings, "toolset")

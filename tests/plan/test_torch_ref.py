@@ -1,4 +1,4 @@
-"""What a word for a torch means, and what is answered to one that means none."""
+"""Words that name a torch, and the errors for those that name none."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""--torch against the checkout; without both, the newest torch that fits the machine."""
+"""--torch compared with the checkout; without both, the newest torch that fits the machine."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def nowhere(**changes: Any) -> Facts:
         ("2.8", {"version": "no version"}, "unknown"),
     ],
 )
-def test_the_checkout_is_held_to_the_word(word: str, tree: dict[str, Any], status: str) -> None:
+def test_the_checkout_is_compared_with_the_flag(word: str, tree: dict[str, Any], status: str) -> None:
     assert checked(word, **tree).status == status
 
 
@@ -68,7 +68,7 @@ def test_outside_of_git_there_is_nothing_to_switch() -> None:
     assert "switch" not in checked("2.9.1", git=False).fix
 
 
-def test_without_the_word_nothing_is_held() -> None:
+def test_without_the_flag_nothing_is_compared() -> None:
     assert check_torch(ask()) == ()
 
 

@@ -1,4 +1,4 @@
-"""What a settings file may say unasked: every key of a request, and names of variables."""
+"""Keys and variables that an untrusted settings file may set."""
 
 from __future__ import annotations
 
@@ -65,14 +65,14 @@ def test_a_file_of_plain_values_needs_no_trust() -> None:
         ("toolset", "x/evil"),
     ],
 )
-def test_a_key_that_names_a_program_a_server_or_a_far_place_is_withheld(key: str, value: object) -> None:
+def test_a_key_that_names_a_program_a_server_or_an_outside_place_is_withheld(key: str, value: object) -> None:
     assert keys({key: value}) == [key]
     assert keys({"builds": {"one": {key: value}}}) == [f"builds.one.{key}"]
     clean, _ = withhold(check_settings("/src/torchbuild.toml", {key: value, "jobs": 2}, {}), CATALOG)
     assert dict(clean.values) == {"jobs": 2}
 
 
-def test_tables_that_name_servers_are_withheld_whole() -> None:
+def test_tables_that_name_servers_are_withheld() -> None:
     row = {
         "name": "x",
         "version": "1",
@@ -93,7 +93,7 @@ PLAIN = ("jobs", "cache_size", "source")
 
 
 def test_every_key_of_the_file_is_looked_at() -> None:
-    """A flag that is new is withheld until somebody says that it is harmless."""
+    """A new flag is withheld until it is listed as harmless."""
     fields = [field for field in dataclasses.fields(BuildRequest) if field.metadata["in_file"]]
     for field in fields:
         if field.default is None and not field.metadata["choices"] and field.name not in PLAIN:

@@ -1,4 +1,4 @@
-"""Build variables: the layer that decides each one, and names that must not or cannot matter."""
+"""Build variables: the layer that decides each one, and names that are refused or have no effect."""
 
 from __future__ import annotations
 
@@ -223,7 +223,7 @@ def test_variables_are_listed_by_name() -> None:
     assert len(names) == len(set(names))
 
 
-def test_a_use_cuda_that_is_no_word_of_cmakes_is_said_once_and_asks_for_no_toolkit() -> None:
+def test_an_invalid_use_cuda_is_reported_once_and_needs_no_toolkit() -> None:
     """CMake's if() takes a word that it does not know for false."""
     plan = plan_of(linux_facts(environ={"USE_CUDA": "maybe"}))
     told = [finding for finding in plan.findings if finding.status in ("warn", "error")]
@@ -238,7 +238,7 @@ def test_cuda_contradicts_cuda_switched_off() -> None:
 
 
 @pytest.mark.parametrize("flags", [{"arch": "8.6"}, {"cuda_toolkit": "12.6"}, {"toolset": "14.38"}])
-def test_a_flag_that_does_nothing_in_this_build_is_told_of(flags: dict[str, Any]) -> None:
+def test_a_flag_without_effect_in_this_build_is_reported(flags: dict[str, Any]) -> None:
     """In torchbuild.toml the same needs no word: it serves builds of every kind."""
     ((name, value),) = flags.items()
     finding = found(check_variables(ask(**flags)), "device")

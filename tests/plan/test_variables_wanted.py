@@ -1,4 +1,4 @@
-"""Whether anybody speaks of CUDA, before anybody looks for it."""
+"""The first question, before facts about CUDA are gathered: does anything name it?"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The version table, held against a machine."""
+"""The table of versions, compared with a machine."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def parts(facts: Facts, version: str) -> dict[str, Fit]:
     return {fit.what: fit for fit in lines(facts)[version].fits}
 
 
-def test_what_belongs_to_a_series_stands_beside_it() -> None:
+def test_a_series_has_its_companions() -> None:
     catalog = load_catalog()
     line = lines(linux_facts())["2.13"]
     row = next(row for row in catalog.torch if row.version == "2.13")
@@ -82,7 +82,7 @@ def test_what_belongs_to_a_series_stands_beside_it() -> None:
 
 
 def test_every_series_has_its_torchvision() -> None:
-    """Which one belongs to torch 1.0 is UNCONFIRMED, so no row says it."""
+    """The one of torch 1.0 is UNCONFIRMED, so no row has it."""
     assert [line.version for line in lines(linux_facts()).values() if not line.torchvision] == ["1.0"]
 
 

@@ -6,7 +6,15 @@ import shlex
 
 import pytest
 
-from torchbuild_tasks.text.words import as_word, did_you_mean, first_few, in_short, nearest, shell_line
+from torchbuild_tasks.text.words import (
+    as_word,
+    did_you_mean,
+    first_few,
+    in_short,
+    is_one_slip,
+    nearest,
+    shell_line,
+)
 
 HELPERS = ("mkl", "sccache", "zlib-ng", "none")
 
@@ -64,3 +72,13 @@ def test_a_path_in_advice_is_one_word_of_the_shell(path: str) -> None:
 def test_a_path_of_windows_stays_as_it_is() -> None:
     assert as_word(r"C:\Users\me\pt") == r"C:\Users\me\pt"
     assert as_word(r"C:\my pt") == r'"C:\my pt"'
+
+
+@pytest.mark.parametrize("word", ["abc", "abbcd", "abxd", "acbd", "ABCD", "abcde", "bcd", "abdc"])
+def test_one_slip(word: str) -> None:
+    assert is_one_slip(word, "abcd") and is_one_slip("abcd", word)
+
+
+@pytest.mark.parametrize("word", ["abcd", "ab", "axxd", "abcdef", "dabc", ""])
+def test_none_or_more_than_one_slip(word: str) -> None:
+    assert not is_one_slip(word, "abcd") and not is_one_slip("abcd", word)

@@ -190,16 +190,36 @@ def write_env_files(work: Work) -> Work:
 
 
 def write_envs(plan: BuildPlan) -> None:
-    """Write the env files of a plan, and record outside of the checkout that they are ours."""
+    """Write the env files of a plan, and record outside of the checkout that they are ours.
+
+    Raises:
+        EnvFileError: a file of that name is not one that this tool wrote, or it cannot be written.
+    """
     for env_file in plan.env_files:
         data = env_files.encode(env_file.shell, env_file.text)
         path = Path(env_file.path)
-        if not (path.is_file() and path.read_bytes() == data):
+        before = path.read_bytes() if path.is_file() else data
+        if before != data and not _is_own_env(path, before):
+            raise EnvFileError(
+                f"{path} is there already, and torchbuild did not write it.",
+                next_step="Nothing was changed. Move that file away, or give it another name.",
+            )
+        if before != data or not path.is_file():
             files.write_atomic(path, data, error=EnvFileError, private=True)
         proof = hashlib.sha256(data).hexdigest()
         if trust.read_proof(trust.state_folder(os.environ), "envs", str(path)) != proof:
             with contextlib.suppress(EnvFileError):  # not needed here; `run` reports if it is missing
                 trust.write_proof("envs", str(path), proof, EnvFileError)
+
+
+def _is_own_env(path: Path, data: bytes) -> bool:
+    """Say whether this tool wrote an env file: it says so at its beginning, or its hash was recorded.
+
+    One that was edited since is still ours; a template of the user's own need not name this tool.
+    """
+    head = data[:400].decode("utf-8", "replace").casefold()
+    recorded = trust.read_proof(trust.state_folder(os.environ), "envs", str(path))
+    return not data or "torchbuild" in head or recorded == hashlib.sha256(data).hexdigest()
 
 
 def source_env_file(work: Work) -> Work:

@@ -62,6 +62,7 @@ from torchbuild_tasks.catalog.rows import (
     CacheRow,
     CharacterRow,
     CheckRow,
+    CMakeRow,
     EntryRow,
     FrontEndRow,
     GateRow,
@@ -209,6 +210,7 @@ class Catalog:
     overruled = Table(OverruledRow, "readers.toml")
     need = Table(NeedRow, "needs.toml")
     blas = Table(BlasRow, "blas.toml")
+    cmake = Table(CMakeRow, "cmake.toml")
     input = Table(InputRow, "inputs.toml")
     check = Table(CheckRow, "checks.toml")
     front_end = Table(FrontEndRow, "front_end.toml")

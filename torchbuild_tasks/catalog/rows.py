@@ -150,6 +150,15 @@ class BlasRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     headers: tuple[str, ...] = ()
     variables: tuple[str, ...] = ()
     folders: tuple[str, ...] = ()
+    named: bool = False
+    torch: str = ""
+
+
+class CMakeRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """CMake's own variables, some with a place for a language or a build type in their name."""
+
+    names: tuple[str, ...]
+    source: str
 
 
 class InputRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

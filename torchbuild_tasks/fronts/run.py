@@ -107,11 +107,24 @@ def run_verb(verb: str, request: BuildRequest) -> int:
         return refused.exit_code
     except OSError as error:
         fix = _ADVICE.get(error.errno) if error.errno else None
-        if fix is None or not error.filename:
+        if isinstance(error, FileNotFoundError) and not error.filename and not _has_current_folder():
+            refused = UsageError(
+                "The current folder was removed.", next_step="Change to one that exists: cd ~"
+            )
+        elif fix and error.filename:
+            refused = UsageError(f"{error.filename}: {error.strerror}.", next_step=fix)
+        else:
             raise
-        refused = UsageError(f"{error.filename}: {error.strerror}.", next_step=fix)
         show_error(refused, as_json=request.json, redactor=report.redactor)
         return refused.exit_code
+
+
+def _has_current_folder() -> bool:
+    try:
+        Path.cwd()
+    except FileNotFoundError:
+        return False
+    return True
 
 
 def settle(verb: str, request: BuildRequest, report: ConsoleReporter) -> None:

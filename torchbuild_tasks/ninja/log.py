@@ -10,6 +10,7 @@ from typing import Final
 import msgspec
 
 from torchbuild_tasks.errors import UsageError
+from torchbuild_tasks.text.paths import file_name
 from torchbuild_tasks.values import replace
 
 # The format is that of src/build_log.h and build_log.cc of https://github.com/ninja-build/ninja.
@@ -149,7 +150,7 @@ _LINKED: Final = ("so", "dll", "pyd", "exe", "dylib", "lib", "a")
 
 def kind_of(output: str) -> str:
     """Return the kind of step for an output: a language, link, install or codegen, by its suffix."""
-    name = output.replace("\\", "/").rpartition("/")[2].lower()
+    name = file_name(output).lower()
     parts = name.split(".")
     if parts[-1] in ("o", "obj"):
         return _KINDS.get(parts[-2] if len(parts) > 2 else "", "object")

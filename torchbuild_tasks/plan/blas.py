@@ -9,12 +9,14 @@ from __future__ import annotations
 import msgspec
 
 from torchbuild_tasks.catalog import BlasRow
+from torchbuild_tasks.catalog.match import applies
 from torchbuild_tasks.features.helpers.choose import Helpers
 from torchbuild_tasks.model import Choice, Finding, Library
 from torchbuild_tasks.plan.environment import ChosenPython
 from torchbuild_tasks.plan.packages import install_line
 from torchbuild_tasks.plan.question import Question
 from torchbuild_tasks.plan.variables import decide
+from torchbuild_tasks.values import replace
 
 PREFIX_PATH = "CMAKE_PREFIX_PATH"
 LABEL = "BLAS library"
@@ -22,24 +24,25 @@ NO_BLAS = "none"
 
 
 class ChosenBlas(msgspec.Struct, frozen=True, kw_only=True):
-    """The choice, what torch will call it (`info`), and what is wrong with it.
+    """The choice, its name in torch's own configuration (`info`), the variables to set, and its problems.
 
-    `choice` is None where the variable BLAS is one itself, `info` empty where it is not certain.
+    `choice` is None where the variable BLAS already names one, `info` is empty where it is not certain.
     """
 
     choice: Choice | None = None
     info: str = ""
+    variables: tuple[Choice, ...] = ()
     problems: tuple[Finding, ...] = ()
 
 
 def choose_blas(question: Question, helpers: Helpers) -> ChosenBlas:
-    """Decide the BLAS; nothing if the facts are of an older version, which did not look for one."""
+    """Decide the BLAS; empty where the facts are of an older version, which did not look for one."""
     asked, facts = decide(question, "BLAS"), question.facts
-    rows = {row.name: row for row in question.catalog.blas}
+    rows = {row.name: row for row in question.catalog.blas if applies(row.torch, question.version)}
     here = {library.name: library for library in facts.blas or ()}
     brought = next((helper for helper in helpers.chosen if helper.row.name.startswith("mkl")), None)
     if asked and asked.value and asked.value != "Eigen":
-        return _hold_named(question, asked, here, rows, brought=brought is not None)
+        return _check_named(question, asked, here, rows, brought=brought is not None)
     if brought is not None:
         because = f"{brought.row.name} {brought.row.version}, which is fetched for this build"
         return ChosenBlas(
@@ -49,29 +52,40 @@ def choose_blas(question: Question, helpers: Helpers) -> ChosenBlas:
         return ChosenBlas()
     taken = next((name for name in _search_order(question, rows) if name in here), None)
     if taken is None:
-        return _none(question)
+        named = next((row for row in rows.values() if row.named and row.name in here), None)
+        return _by_name(question, named, here[named.name]) if named and not asked else _none(question)
     because = f"found via {here[taken].found_via} ({here[taken].library})"
     if taken != "MKL":
         because += "; MKL, which comes first, was not found"
     return ChosenBlas(choice=Choice(name=LABEL, value=taken, because=because), info=rows[taken].info)
 
 
+def _by_name(question: Question, row: BlasRow, library: Library) -> ChosenBlas:
+    """Name a BLAS that CMake does not find by itself."""
+    if question.facts.tree.sample:
+        return _none(question)
+    because = f"found via {library.found_via} ({library.library}), which CMake takes only by its name"
+    choice = Choice(name=LABEL, value=row.name, because=because)
+    return ChosenBlas(choice=choice, variables=(replace(choice, name="BLAS"),))  # a check of BLAS verifies it
+
+
 def _search_order(question: Question, rows: dict[str, BlasRow]) -> tuple[str, ...]:
-    """Return the names in the order in which they are tried; WITH_BLAS leaves one."""
+    """Return the names in the order in which CMake tries them; WITH_BLAS leaves one."""
     if question.facts.tree.sample:
         return ("MKL",)
     only = decide(question, "WITH_BLAS")
     asked = decide(question, "BLAS")
-    names = tuple(name for name in rows if not (asked and asked.value == "Eigen" and name == "MKL"))
+    skipped = "MKL" if asked and asked.value == "Eigen" else ""
+    names = tuple(name for name, row in rows.items() if name != skipped and not row.named)
     if only and only.value:
         return tuple(name for name in names if name == "MKL" or rows[name].info == only.value)
     return names
 
 
-def _hold_named(
+def _check_named(
     question: Question, asked: Choice, here: dict[str, Library], rows: dict[str, BlasRow], *, brought: bool
 ) -> ChosenBlas:
-    """Hold the BLAS that is named against what was found; rows of checks.toml hold torch to it."""
+    """Check that the BLAS that is named was found; rows of checks.toml verify it in the built torch."""
     name = asked.value
     reads = question.facts.tree.reads
     if name not in rows and reads and name in reads.values.get("BLAS", ()):
@@ -97,17 +111,25 @@ def _hold_named(
 
 
 def _none(question: Question) -> ChosenBlas:
-    because = "none of those that are looked for can be linked here: " + ", ".join(
-        row.name for row in question.catalog.blas
-    )
+    names = (row.name for row in question.catalog.blas if applies(row.torch, question.version))
+    because = f"none of those that are looked for can be linked here: {', '.join(names)}"
     choice = Choice(name=LABEL, value=NO_BLAS, because=because)
     if question.facts.tree.sample:
         return ChosenBlas(choice=choice)
     text = "no BLAS and LAPACK was found: torch's products are slow, and torch.linalg fails on the CPU"
-    fix = "Install one with its headers (libopenblas-dev, openblas-devel, conda's openblas)"
+    fix = _how_to_get(question)
     if question.facts.host.arch == "x86_64":
-        fix += ", or have MKL fetched: --with-helper mkl"
+        fix += "; or have MKL fetched: --with-helper mkl"
     return ChosenBlas(choice=choice, problems=(Finding(id="blas", status="warn", text=text, fix=f"{fix}."),))
+
+
+def _how_to_get(question: Question) -> str:
+    host = question.facts.host
+    if host.os == "windows" and host.arch == "aarch64":
+        return "Install the Arm Performance Libraries (developer.arm.com), whose folder ARMPL_DIR names"
+    if line := install_line(question.facts, question.catalog, "OpenBLAS"):
+        return f"Install one with its headers: {line}"
+    return "Install one with its headers, such as OpenBLAS (conda install -c conda-forge openblas)"
 
 
 def conda_prefix(question: Question, python: ChosenPython) -> Choice | None:

@@ -16,6 +16,7 @@ from torchbuild_tasks.plan.packages import how_to_install, how_to_install_gcc
 from torchbuild_tasks.plan.question import Question
 from torchbuild_tasks.plan.toolset import ChosenToolset
 from torchbuild_tasks.plan.variables import decide, is_off
+from torchbuild_tasks.text.paths import file_name
 from torchbuild_tasks.text.words import flag_words
 from torchbuild_tasks.values import replace
 
@@ -24,7 +25,7 @@ PARTNER = {"g++": "gcc", "clang++": "clang", "c++": "cc", "cl": "cl", "clang-cl"
 # The compilers that understand what PyTorch's CMake passes on Windows.
 MSVC_LIKE = ("cl", "clang-cl")
 NO_TOOLSET = ChosenToolset()
-_MAJORS = 40  # of compilers, that are tried against what admits them
+_MAJORS = 40  # the newest major of a compiler that is compared with a specifier
 # When major 0 would have come out, and years from one to the next: GCC 5 in April 2015, 15 in April 2025,
 # Clang 4 in March 2017, 20 in March 2025.
 RELEASES = {"g++": (2010.3, 1.0), "clang++": (2015.2, 0.5)}
@@ -33,10 +34,10 @@ HOST_FLAGS = ("NVCC_APPEND_FLAGS", "CMAKE_CUDA_FLAGS", "CUDAFLAGS")
 
 
 class Compilers(msgspec.Struct, frozen=True, kw_only=True):
-    """The C++ and C compilers as choices, and the tool behind the first when it was found.
+    """The C++ and C compilers as choices, and the program of the first where it was found.
 
-    `host` is nvcc's host compiler: the same one, or another where nvcc does not take it; None
-    without CUDA, on Windows (the toolset is it), where none fits, and where the user names it.
+    `host` is nvcc's host compiler: the same one, or another where nvcc does not accept it; None
+    without CUDA, on Windows (there it is the toolset), where none fits, and where the user names it.
     """
 
     cxx: Choice | None
@@ -93,7 +94,7 @@ def _choose_cxx(
 
 
 def _choose_host(question: Question, cxx: Tool | None, limits: HostLimits) -> Choice | None:
-    """CUDAHOSTCXX: the C++ compiler itself, else another one that nvcc takes."""
+    """Choose CUDAHOSTCXX: the C++ compiler itself, else another one that nvcc accepts."""
     asked = decide(question, "CUDAHOSTCXX")
     if question.facts.windows is not None or cxx is None or (asked and asked.value):
         return None
@@ -157,11 +158,11 @@ def _find_named(tools: tuple[Tool, ...], value: str) -> Tool | None:
 
 def _program(path: str) -> str:
     """Return a program's name as it is typed: without folder, and without .exe."""
-    return path.replace("\\", "/").rpartition("/")[2].removesuffix(".exe")
+    return file_name(path).removesuffix(".exe")
 
 
 def _fits(question: Question, tool: Tool) -> bool | None:
-    """True, False, or None where no figure is known (MSVC, a clang of some torch, or no version)."""
+    """Say whether it compiles this torch; None where no limit is known (MSVC, some clangs, no version)."""
     figure = _figure(question, tool)
     fit = admits(figure, tool.version) if figure else None
     return None if fit is False and not question.has_row else fit
@@ -173,32 +174,32 @@ def _figure(question: Question, tool: Tool) -> str:
 
 
 def _too_new(question: Question, tool: Tool) -> FlagRow | None:
-    """Return why an older compiler that is here is taken before this one; None where nothing says so."""
+    """Return the row by which an older installed compiler is preferred to this one, if any."""
     return next((row for row in flag_rows(question, tool) if row.older_first), None)
 
 
 def choose_flags(question: Question, tool: Tool | None) -> tuple[Choice, ...]:
-    """Return CXXFLAGS with what this compiler must be told to compile this torch, if anything."""
+    """Return CXXFLAGS with the options that this compiler needs for this torch, if any."""
     before = decide(question, "CXXFLAGS")
     rows = flag_rows(question, tool) if tool else ()
-    said = before.value if before else ""
-    flags = dict.fromkeys(flag for row in rows for flag in row.flags if flag not in said)
+    given = before.value if before else ""
+    flags = dict.fromkeys(flag for row in rows for flag in row.flags if flag not in given)
     if not flags:
         return ()
     value = " ".join(flags)
     because = "; ".join(row.because for row in rows)
-    if before is None or not said.strip():
+    if before is None or not given.strip():
         return (Choice(name="CXXFLAGS", value=value, because=because),)
     because += f"; the rest: {before.because}"
     return (replace(before, value=f"{before.value.strip()} {value}", because=because),)
 
 
 def flag_rows(question: Question, tool: Tool) -> tuple[FlagRow, ...]:
-    """Return what this compiler must be told to compile this torch, as far as it comes up in this build."""
-    return tuple(row for row in question.catalog.flag if _comes_up(question, row, tool))
+    """Return the rows whose options this compiler needs for this torch and these switches."""
+    return tuple(row for row in question.catalog.flag if _applies(question, row, tool))
 
 
-def _comes_up(question: Question, row: FlagRow, tool: Tool) -> bool:
+def _applies(question: Question, row: FlagRow, tool: Tool) -> bool:
     host = question.facts.host
     switches = [decide(question, name) for name in row.off]
     asked = [decide(question, name) for name in row.on]
@@ -221,7 +222,7 @@ def check_compilers(question: Question, compilers: Compilers) -> tuple[Finding, 
 
 
 def _check_c(question: Question, cxx: Tool | None) -> tuple[Finding, ...]:
-    """Check that there is a C compiler, and the one that is asked for: CMake takes no other one."""
+    """Check that there is a C compiler; one that is named must exist, since CMake tries no other."""
     asked, found = decide(question, "CC"), question.facts.compilers
     if asked and asked.value:
         if _is_missing(question, "CC"):
@@ -268,16 +269,25 @@ def _check_cxx(question: Question, compilers: Compilers) -> tuple[Finding, ...]:
         return (Finding(id="compiler", status=status, text=text, fix=fix),)
     text = f"{named} fits {family} {figure} for C++{row.cxx}"
     rows = flag_rows(question, tool)
-    told = [f"; {' '.join(each.flags)} in CXXFLAGS, because {each.because}" for each in rows if each.flags]
+    flags = [f"; {' '.join(each.flags)} in CXXFLAGS, because {each.because}" for each in rows if each.flags]
     if doubt := next((each for each in rows if each.fix), None):
-        return (Finding(id="compiler", status="warn", text=f"{named}: {doubt.because}", fix=doubt.fix),)
-    found = Finding(id="compiler", status="ok", text=text + "".join(told))
+        text, fix = f"{named}: {doubt.because}", _after_install(question, doubt.fix)
+        return (Finding(id="compiler", status="warn", text=text, fix=fix),)
+    found = Finding(id="compiler", status="ok", text=text + "".join(flags))
     if _is_older_by_a_year(question, tool):
         text = f"{found.text}; but {family} {tool.version} came out more than a year after this torch"
         older = _install_fitting(question, package, figure, _newest_out(question, tool))
         fix = f"If the build fails, take one of that time ({older}, then --set CXX=…)."
         return (replace(found, status="warn", text=text, fix=fix),)
     return (found,)
+
+
+def _after_install(question: Question, fix: str) -> str:
+    """Put the command that installs it before a fix that names a C++ compiler, where it is not here."""
+    named = re.search(r"--set CXX=([\w+-]+)", fix)
+    if named is None or _find_named(list_cxx(question), named[1]) is not None:
+        return fix
+    return f"Install it: {_install(question, named[1])}. Then: {fix}"
 
 
 def _is_older_by_a_year(question: Question, tool: Tool) -> bool:
@@ -297,7 +307,7 @@ def _newest_out(question: Question, tool: Tool, after: int = 0) -> int | None:
 
 
 def check_host(question: Question, compilers: Compilers, limits: HostLimits) -> tuple[Finding, ...]:
-    """Check that nvcc has a host compiler that it takes; on Windows the toolset is it."""
+    """Check that nvcc has a host compiler that it accepts; on Windows `check_toolset` does."""
     if limits.cuda is None or question.facts.windows is not None or compilers.tool is None:
         return ()
     tool, host = compilers.tool, compilers.host
@@ -320,12 +330,12 @@ def check_host(question: Question, compilers: Compilers, limits: HostLimits) -> 
         text += f"; nvcc gets {host.value}, everything else {tool.path}"
         fix = f"To have one for both: --set CXX={host.value}"
         return (Finding(id="host-compiler", status="warn", text=text, fix=fix),)
-    fix = _host_fix(question, tool, limits)
+    fix = _host_fix(question, limits)
     return (Finding(id="host-compiler", status="error", text=text, fix=fix),)
 
 
 def _host_in_flags(question: Question) -> Choice | None:
-    """Return the host compiler of nvcc's flags: they stand behind CUDAHOSTCXX's, and the last one counts."""
+    """Return the host compiler in nvcc's flags: they come after CUDAHOSTCXX, and the last -ccbin counts."""
     for name in HOST_FLAGS:
         asked = decide(question, name)
         words = [part for word in flag_words(asked.value) for part in word.split("=", 1)] if asked else []
@@ -339,14 +349,16 @@ def _install(question: Question, package: str) -> str:
     return how_to_install(question.facts, question.catalog, package)
 
 
-def _host_fix(question: Question, tool: Tool, limits: HostLimits) -> str:
-    package, newest = ("clang", limits.clang) if "clang" in tool.name else ("g++", limits.gcc)
-    figure = question.row.clang if package == "clang" else question.row.gcc
-    major, *rest = Version(newest).release
-    major -= bool(rest)  # packages have a major's last release
-    if not _majors(figure, major):  # what this nvcc takes cannot compile this torch
+def _host_fix(question: Question, limits: HostLimits) -> str:
+    """Advise a GCC, also instead of a Clang: systems have packages of several GCCs, and of few Clangs."""
+    if not limits.gcc:
         return ADVISED
-    return f"Install a fitting one ({_install_fitting(question, package, figure, major)}){OR_ADVISED}."
+    major, *rest = Version(limits.gcc).release
+    major -= bool(rest)  # packages have a major's last release
+    if not _majors(question.row.gcc, major):  # what this nvcc takes cannot compile this torch
+        return ADVISED
+    line = _install_fitting(question, "g++", question.row.gcc, major)
+    return f"Install a GCC that fits ({line}){OR_ADVISED}."
 
 
 def _is_missing(question: Question, variable: str) -> bool:
@@ -372,7 +384,7 @@ def _not_found(question: Question, asked: Choice) -> tuple[Finding, ...]:
 
 
 def _check_on_windows(question: Question, compilers: Compilers) -> tuple[Finding, ...]:
-    """There PyTorch is made for MSVC; what is wrong with the toolset is a finding of its own."""
+    """Warn of a compiler other than MSVC on Windows; `check_toolset` reports problems of the toolset."""
     if compilers.cxx is None:
         return ()
     if compilers.tool is None:
@@ -387,7 +399,7 @@ def _check_on_windows(question: Question, compilers: Compilers) -> tuple[Finding
 
 
 def _install_fitting(question: Question, package: str, figure: str, newest: int | None = None) -> str:
-    """Return how to install a compiler that is admitted: the newest up to a major, else the oldest."""
+    """Return how to install a compiler that fits: the newest up to a major, else the oldest."""
     majors = _majors(figure, newest) or [newest or 0]
     ordered = majors[::-1] if newest else majors
     if package == "g++":

@@ -14,7 +14,13 @@ from torchbuild_tasks.features.companions.choose import (
     companion_choices,
     companion_requires,
 )
-from torchbuild_tasks.features.helpers.choose import Helpers, choose_helpers, helper_choices, helper_decisions
+from torchbuild_tasks.features.helpers.choose import (
+    Helpers,
+    choose_helpers,
+    helper_choices,
+    helper_decisions,
+    join_launchers,
+)
 from torchbuild_tasks.features.patches.choose import choose_patches
 from torchbuild_tasks.features.reproducible.choose import forced_flags, repeat_choices
 from torchbuild_tasks.model import Choice, Companion, Patch
@@ -28,7 +34,7 @@ from torchbuild_tasks.plan.install import editable_variables, mixed_variables
 from torchbuild_tasks.plan.jobs import choose_heavy_jobs, choose_jobs
 from torchbuild_tasks.plan.jobserver import ChosenJobserver, choose_jobserver
 from torchbuild_tasks.plan.linker import ChosenLinker, choose_linker
-from torchbuild_tasks.plan.machine_tools import CACHE, keep_ninja, say_brought
+from torchbuild_tasks.plan.machine_tools import CACHE, brought_choice, keep_ninja
 from torchbuild_tasks.plan.question import Question
 from torchbuild_tasks.plan.toolset import ChosenToolset, choose_toolset, toolset_variables
 from torchbuild_tasks.plan.torch_ref import wanted_torch
@@ -80,7 +86,7 @@ class Decisions(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         cache = next(
             (h.artifact.id for h in self.helpers.chosen if h.artifact.optional and h.row.name == CACHE), ""
         )
-        brought = filter(None, (say_brought(self.question, self.python.better, cache),))
+        brought = filter(None, (brought_choice(self.question, self.python.better, cache),))
         return (*_subject(self.question), self.python.choice, *brought, *how, *self.variable_choices)
 
 
@@ -108,13 +114,13 @@ def decide_build(question: Question) -> Decisions:
     distribution = _distribution(question, cache, compilers, generator, jobs)
     away = distribution.plan is not None
     decisive = (*cuda.variables, *filter(None, (compilers.host, conda_prefix(question, python))))
+    blas = choose_blas(question, helpers)
     repeated = repeat_choices(question, python.python, cuda.toolkit.root, compilers.cc)
     lower = (
         *toolset_variables(question, toolset, generator.value, cuda=has_toolkit),
         *cuda.open_variables,
-        *helper_choices(question, helpers),
-        *cache.choices,
-        *distribution.choices,
+        *join_launchers(helper_choices(question, helpers), (*cache.choices, *distribution.choices)),
+        *blas.variables,
         *editable_variables(question, python.target, mode.value, build_dir(question)),
         *repeated,
     )
@@ -144,7 +150,7 @@ def decide_build(question: Question) -> Decisions:
         linker=linker,
         patches=choose_patches(question),
         companions=choose_companions(question, python.environment.python),
-        blas=choose_blas(question, helpers),
+        blas=blas,
         variable_choices=settled.choices,
         blocked=settled.blocked,
     )

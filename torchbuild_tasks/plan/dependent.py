@@ -1,7 +1,7 @@
 """Switches that depend on others: CMake turns them off whatever they are set to, so the plan does.
 
 The conditions are those of the checkout's own cmake_dependent_option()s, else rows of needs.toml. They
-hold, do not hold, or are not known before CMake has run (None): only what is known to be false counts.
+are true, false, or unknown before CMake has run (None); only a known false one switches something off.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _TOKEN: Final = re.compile(r'[()]|"[^"]*"|[^\s()"]+')
 
 
 class Blocked(NamedTuple):
-    """A switch that is set on and cannot be: what it needs, where that stands, and what of it is off."""
+    """A switch that is on and cannot be: its condition, where that is written, and what of it is off."""
 
     choice: Choice
     needs: str
@@ -43,7 +43,7 @@ class Settled(NamedTuple):
 
 
 def settle_switches(question: Question, choices: tuple[Choice, ...]) -> Settled:
-    """Switch off what depends on something that is off, and what depends on that in turn."""
+    """Switch off what depends on something that is off, recursively."""
     state = _State(question, {choice.name: choice.value for choice in choices})
     blocked: dict[str, Blocked] = {}
     on = [choice for choice in choices if state.of(choice.name)]
@@ -66,7 +66,7 @@ def _switch_off(choice: Choice, blocked: Blocked | None) -> Choice:
 
 
 def check_switches(question: Question, blocked: tuple[Blocked, ...]) -> tuple[Finding, ...]:
-    """Report what was asked for and cannot be; a preset or a default that is switched off needs no word."""
+    """Report what was asked for and cannot be; a preset or a default that is switched off is not reported."""
     found = [*_not_planned(question, {each.choice.name for each in blocked})]
     for choice, needs, place, off in blocked:
         if choice.source not in ("flag", "environment", "torchbuild.toml"):
@@ -147,7 +147,7 @@ class _State:
         return truth(switch.default)
 
     def why_off(self, name: str, above: tuple[str, ...] = ()) -> tuple[str, str, tuple[str, ...]] | None:
-        """Return why a switch cannot be on: what it needs, where that stands, and what of it is off."""
+        """Return why a switch cannot be on: its condition, where that is written, and what of it is off."""
         switch = self.switches.get(name)
         for part in switch.needs.split(";") if switch else ():
             if self.holds(part, above) is False:

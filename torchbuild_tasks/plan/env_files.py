@@ -237,7 +237,7 @@ def _windows_size(op: EnvOp) -> str | None:
 
 
 def _empty_unsets(op: EnvOp) -> str | None:
-    """PowerShell before 7.5, and cmd in every version."""
+    """Refuse an empty value: cmd, and PowerShell before 7.5, unset the variable."""
     return "an empty value would unset it" if not op.value else None
 
 
@@ -277,7 +277,7 @@ def _bat_size(op: EnvOp) -> str | None:
 
 
 def _bat_entry(op: EnvOp) -> str | None:
-    """To look for an entry in a list, cmd has only !list:entry=!, which has signs of its own."""
+    """Refuse what !list:entry=! cannot search for: cmd has nothing else to look for an entry in a list."""
     sign = next((sign for sign in '"!^=' if sign in op.value), None)
     if op.op == "prepend" and sign:
         return f"cmd cannot look for an entry with {sign} in a list"
@@ -296,7 +296,7 @@ def _batch_file(op: EnvOp) -> str | None:
 
 
 def _ps1_batch_file(op: EnvOp) -> str | None:
-    """On a command line, unlike in a file, nothing keeps `call` from reading a path twice."""
+    """Refuse % and ^ in a path: on a command line `call` expands them a second time."""
     if sign := next((sign for sign in "%^" if sign in op.value), None):
         return f"PowerShell calls the batch file through cmd, which would change the {sign} in its path"
     return None

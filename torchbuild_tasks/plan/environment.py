@@ -25,7 +25,7 @@ from torchbuild_tasks.values import replace
 
 
 class ChosenPython(msgspec.Struct, frozen=True, kw_only=True):
-    """The interpreter that was chosen, the environment on top of it, and the reasons.
+    """The chosen interpreter, the environment made from it, and the reasons.
 
     `target` is the one that gets torch: the chosen one itself, or that of our venv once it is there.
     """
@@ -155,12 +155,12 @@ def _find_asked(question: Question) -> tuple[Python, ...]:
     given = question.given("python")
     if not given:
         return question.facts.pythons
-    matching = tuple(p for p in question.facts.pythons if _is_meant(str(given[0]), p))
+    matching = tuple(p for p in question.facts.pythons if _matches(str(given[0]), p))
     # On this machine only what was asked for was looked at, perhaps under another name.
     return matching if matching or question.request.facts else question.facts.pythons
 
 
-def _is_meant(wanted: str, python: Python) -> bool:
+def _matches(wanted: str, python: Python) -> bool:
     if wanted.replace(".", "").isdecimal():
         return f"{python.version}.".startswith(f"{wanted}.")
     return wanted in (python.executable, python.prefix)
@@ -192,7 +192,7 @@ def _create(question: Question, python: Python, target: str) -> Command:
 
 
 def _remove(question: Question, installed: Python | None) -> Command | None:
-    """setup.py develop leaves an installed torch where it is, and that one is imported first."""
+    """Remove an installed torch, which setup.py develop leaves where it is and which is imported first."""
     root = question.facts.tree.root
     entry = entry_row(question.catalog, question.era, question.value("mode", "develop"), question.version)
     if "develop" not in entry.argv:
@@ -219,7 +219,13 @@ def check_python(question: Question, chosen: ChosenPython) -> tuple[Finding, ...
         asked = question.value("python", "")
         wanted = asked if asked[:1].isdecimal() else newest_python(question)
         text, fix = "no Python interpreter was found", _how_to_get(question, wanted)
-        if others := [p for p in question.facts.pythons if not p.problem]:
+        if _is_unfit(question, asked):
+            text = f"no Python {asked} was found, and torch {question.row.version} builds for Python "
+            text += question.row.python
+            fitting = next((p for p in question.facts.pythons if fits(question, p)), None)
+            fix = _how_to_get(question, newest_python(question))
+            fix = f"Use {fitting.executable}: --python {fitting.executable}" if fitting else fix
+        elif others := [p for p in question.facts.pythons if not p.problem]:
             here = ", ".join(f"{p.version} ({p.executable})" for p in others)
             text = f"no Python {question.value('python', '')} was found; there is {here}"
             fix = f"Name one of these: --python PATH. Or {fix}"
@@ -238,6 +244,14 @@ def check_python(question: Question, chosen: ChosenPython) -> tuple[Finding, ...
         *check_better(question, chosen.target or python, foreign=chosen.environment.foreign),
         *check_log(question, chosen.target),
     )
+
+
+def _is_unfit(question: Question, asked: str) -> bool:
+    """Say whether a series that was asked for (3.9) is one that this torch is not built for."""
+    series_asked = re.fullmatch(r"\d+\.\d+", asked)
+    specs = (question.row.python, question.row.python_tried)
+    fit = [admits(spec, f"{asked}.99") for spec in specs if spec]
+    return bool(series_asked) and question.has_row and not any(fit)
 
 
 def _check_installer(question: Question) -> tuple[Finding, ...]:
@@ -346,7 +360,7 @@ def _check_parts(question: Question, python: Python, chosen: ChosenPython) -> tu
 
 
 def _check_foreign(question: Question, chosen: ChosenPython) -> tuple[Finding, ...]:
-    """Say beforehand that a build will ask: no fault, but where nobody can answer it stops without --yes."""
+    """Report that a build will ask before it changes the user's environment; without a terminal it stops."""
     environment, origin = chosen.environment, chosen.target.torch_from if chosen.target else None
     if environment.remove and origin not in (None, question.facts.tree.root):
         text = f"{environment.python} has the torch of another checkout, {origin}, and this build replaces it"
@@ -366,7 +380,7 @@ def _check_foreign(question: Question, chosen: ChosenPython) -> tuple[Finding, .
 
 
 def _install_part(question: Question, minor: str, part: str) -> str:
-    """Debian has the headers and venv apart, others the headers; the installers for Windows have both."""
+    """Return how to install headers or venv: separate packages on Linux, part of Windows' installers."""
     if question.facts.host.os == "windows":
         return (
             f"Install Python {minor} from python.org (or conda), which has them, and name it: --python PATH"

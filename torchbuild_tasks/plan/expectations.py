@@ -1,4 +1,4 @@
-"""Decide what the verification holds the built torch to: rows of checks.toml, filled from the plan."""
+"""Decide what the verification expects of the built torch: rows of checks.toml, filled from the plan."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def promised_version(decisions: Decisions) -> str:
 
 
 def _version(variables: Mapping[str, str]) -> str:
-    """PYTORCH_BUILD_VERSION, with .postN from build number 2 on (tools/generate_torch_version.py)."""
+    """Return PYTORCH_BUILD_VERSION, with .postN from build number 2 on (tools/generate_torch_version.py)."""
     version = variables.get("PYTORCH_BUILD_VERSION", "")
     number = variables.get("PYTORCH_BUILD_NUMBER", "1")
     return f"{version}.post{number}" if version and number.isdecimal() and int(number) > 1 else version

@@ -1,6 +1,6 @@
-"""Judge whether the machine and the checkout are fit for a build: checks that belong to no single choice.
+"""Check whether the machine and the checkout are fit for a build, where it belongs to no single choice.
 
-The last are of what can go wrong on a Windows machine before a line is compiled.
+The last checks are for Windows alone.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ SMALLEST = "minimal"
 def check_machine_and_tree(
     question: Question, variables: Mapping[str, str], toolkit: Version | None = None
 ) -> tuple[Finding, ...]:
-    """Report every check that does not belong to a single choice."""
+    """Return the findings that do not belong to a single choice."""
     if question.facts.tree.problem:
         return (*_check_tree(question, variables), *_check_arch(question), *_check_cut(question))
     return (
@@ -119,7 +119,7 @@ def _check_arch(question: Question) -> tuple[Finding, ...]:
 def _check_platform(
     question: Question, variables: Mapping[str, str], toolkit: Version | None
 ) -> tuple[Finding, ...]:
-    """Say what upstream knows of this system on this processor, where not every torch is built on it."""
+    """Report the rows about this system on this processor, where not every torch is built on it."""
     host, cuda = question.facts.host, not is_off(variables.get("USE_CUDA", "0"))
     managed = str(question.value("cuda_toolkit", "")).startswith("pypi:")
     rows = [
@@ -290,7 +290,7 @@ def _check_debug(decisions: Decisions) -> tuple[Finding, ...]:
 
 
 def _antivirus(question: Question) -> Finding:
-    """Advice only: what is excluded from it is for the owner of the machine to say."""
+    """Give advice about the antivirus; the machine's owner decides what it excludes."""
     root = question.facts.tree.root
     text = "an antivirus reads every object file as it is written, which slows the build"
     fix = f"If you may and want to, as administrator: Add-MpPreference -ExclusionPath '{root}'"

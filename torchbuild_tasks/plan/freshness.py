@@ -22,9 +22,10 @@ from torchbuild_tasks.plan.machine_tools import (
 )
 from torchbuild_tasks.plan.question import Question
 from torchbuild_tasks.plan.requirements import parse_if_named
+from torchbuild_tasks.text.paths import plain_path
 
 if TYPE_CHECKING:
-    from torchbuild_tasks.plan.decisions import Decisions  # which imports inner_loop, and that this
+    from torchbuild_tasks.plan.decisions import Decisions  # which imports install, and that this module
 
 ORDER: tuple[Need, ...] = ("nothing", "build", "reconfigure", "clean", "first")
 ABSENT = "(not set)"
@@ -205,21 +206,16 @@ def _foreign_tree(question: Question, inputs: Mapping[str, str]) -> str | None:
     cache = question.facts.tree.cache
     if cache is None:
         return None
-    if cache.home and _path(cache.home) != _path(inputs["source"]):
+    if cache.home and plain_path(cache.home) != plain_path(inputs["source"]):
         return f"the build tree was made for {cache.home}, from where it was copied or moved"
     python = inputs["python"].rpartition(" ")[0]
     previous = question.facts.tree.previous
     if previous and previous.inputs.get("mode") == inputs["mode"] == "wheel":
         return None  # the input `python` says what that needs
     # One environment has its interpreter under several names: python, python3, python3.11.
-    if cache.python and _path(cache.python).rpartition("/")[0] != _path(python).rpartition("/")[0]:
+    if cache.python and plain_path(cache.python).rpartition("/")[0] != plain_path(python).rpartition("/")[0]:
         return f"the build tree was made by another Python ({cache.python}, now {python})"
     return None
-
-
-def _path(text: str) -> str:
-    """Return a path for comparing: CMake writes forward slashes on Windows too."""
-    return text.replace("\\", "/").rstrip("/")
 
 
 def _changes(question: Question, before: Mapping[str, str], after: Mapping[str, str]) -> tuple[Change, ...]:

@@ -18,6 +18,7 @@ from torchbuild_tasks.model import Choice, Command, Finding, Freshness, Python, 
 from torchbuild_tasks.plan.freshness import as_configured, is_same
 from torchbuild_tasks.plan.machine_tools import MAKE_PROGRAM
 from torchbuild_tasks.plan.question import Question
+from torchbuild_tasks.text.paths import is_inside
 
 if TYPE_CHECKING:  # decisions takes its variables from here
     from torchbuild_tasks.plan.decisions import Decisions
@@ -97,7 +98,7 @@ def _for_front_end(
     else:
         yield from _find_changes(question, as_configured(question, tree.installed, inputs), inputs)
     prefix = (tree.cache.prefix if tree.cache else None) or "an unknown folder"
-    if not (_below(prefix, tree.root) or _below(prefix, build_dir)):  # else into the making of a wheel
+    if not (is_inside(prefix, tree.root) or is_inside(prefix, build_dir)):  # else into the making of a wheel
         newer = "; scikit-build-core 1.1 can do without"
         old = question.era == "scikit-build-core" and not keeps_tree(python)
         yield f"CMake installs into {prefix}, from where a wheel is made" + (newer if old else "")
@@ -126,11 +127,6 @@ def feeds_front_end(question: Question, name: str, inputs: Mapping[str, str]) ->
     if name == "commit":  # it is a part of the version, unless that is given
         return "variable PYTORCH_BUILD_VERSION" not in inputs
     return not any(fnmatch.fnmatchcase(name, pattern) for pattern in NINJA_SEES)
-
-
-def _below(path: str, folder: str) -> bool:
-    """CMake writes / on Windows, too."""
-    return path.replace("\\", "/").startswith(folder.replace("\\", "/").rstrip("/") + "/")
 
 
 # ---------------- the editable install
@@ -187,7 +183,7 @@ def check_loop(decisions: Decisions, freshness: Freshness) -> tuple[Finding, ...
 def _no_target(decisions: Decisions, freshness: Freshness, target: str) -> str:
     generator = decisions.generator.value
     if decisions.mode.value != "develop":
-        return f"--mode {decisions.mode.value} packs the whole of torch"
+        return f"--mode {decisions.mode.value} packs all of torch"
     if decisions.question.request.clean:
         return "--clean removes what one target is made from"
     if generator != "Ninja":

@@ -48,7 +48,7 @@ def jetson_variables(question: Question, toolkit: ChosenToolkit) -> tuple[Choice
 
 
 def check_jetson(question: Question, toolkit: ChosenToolkit) -> tuple[Finding, ...]:
-    """Say which board and JetPack this is, and what is not as it should be; nothing on other machines."""
+    """Report board, JetPack and their problems; nothing on other machines."""
     if not (tegra := question.cuda.tegra):
         return _check_no_board(question)
     found = (
@@ -70,7 +70,7 @@ def _fits(row: BoardRow, tegra: Tegra) -> bool:
 
 
 def _nccl(question: Question, toolkit: ChosenToolkit) -> Choice | None:
-    """Off where there is none: PyTorch would compile its own copy, for a single GPU."""
+    """Switch NCCL off where there is none: PyTorch would compile its own copy, for a single GPU."""
     known = board(question)
     here = any(library.name == "nccl" for library in question.cuda.libraries)
     if here or _brings_nccl(toolkit) or (known and known.sbsa):
@@ -123,7 +123,7 @@ def _check_jetpack(question: Question, tegra: Tegra) -> Finding:
 
 
 def _check_wheels(question: Question, toolkit: ChosenToolkit) -> Finding | None:
-    """NVIDIA's wheels for aarch64 are for servers, and a board before Thor is none."""
+    """Warn of NVIDIA's wheels for aarch64 on a board before Thor: they are made for servers."""
     known = board(question)
     of_wheels = toolkit.managed is not None or (toolkit.toolkit is not None and toolkit.toolkit.managed)
     if not of_wheels or known is None or known.sbsa:
@@ -134,7 +134,7 @@ def _check_wheels(question: Question, toolkit: ChosenToolkit) -> Finding | None:
 
 
 def _check_toolkit(question: Question, toolkit: ChosenToolkit) -> Finding | None:
-    """The driver is part of L4T, so another CUDA than JetPack's runs with NVIDIA's help or not at all."""
+    """Warn of another CUDA than JetPack's: L4T's driver runs it with cuda-compat or not at all."""
     row = jetpack(question)
     version = toolkit.version
     if row is None or version is None or version == Version(row.cuda):

@@ -22,7 +22,7 @@ POOL = "FLASH_ATTENTION_MAX_JOBS"
 # The first torch with FlashAttention kernels; the ones before it have none that are as heavy.
 FLASH_ATTENTION = ">=2.0.0a0"
 # The kinds of memory.toml by the programs that are measured. Compiles by nvcc that are not heavy kernels
-# cannot be told from those that are, so their size stays tabled.
+# cannot be told from those that are, so their size is the table's.
 _MEASURED: Final = {"c++": "C++", "heavy kernel": "CUDA"}
 _ENOUGH: Final = 50  # of fewer compiles the largest says little about the next one
 _MARGIN: Final = 1.25  # what was taken after the last look was missed, and sources change
@@ -94,7 +94,7 @@ def gib_of_job(question: Question, build_type: str, kind: str = "") -> float:
 
 
 def _kind(question: Question) -> str:
-    """Say which row of memory.toml a job of this build is reckoned by."""
+    """Return the kind of memory.toml whose size a job of this build has."""
     if not is_cuda(question) or question.facts.tree.sample:
         return "c++"
     has_pool = variable_row(question.catalog, POOL, question.era, question.version) is not None
@@ -156,7 +156,7 @@ def check_memory(question: Question, build_type: str) -> tuple[Finding, ...]:
 
 
 class Size(NamedTuple):
-    """GiB of one process, and where that is from; "" for the table."""
+    """GiB of one process, and its source; "" for the table."""
 
     gib: float
     because: str = ""
@@ -235,7 +235,7 @@ def add_peaks(
 
 
 def _join_peaks(old: PastPeak | None, new: PastPeak) -> PastPeak:
-    """Return what two builds show together; a whole one that ran as much takes the place of the other."""
+    """Return the peak of two builds; a complete one with as many compiles replaces the other."""
     if old is None or not (new.left or old.left) and 2 * new.count >= old.count:
         return new
     count = old.count + (new.count if old.left else 0)

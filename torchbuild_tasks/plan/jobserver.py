@@ -1,6 +1,6 @@
 """Decide whether the build takes its jobs from a jobserver that watches the memory, and why or why not.
 
-With it no number of jobs is passed on; without it the number that `plan/jobs.py` reckons is.
+With it no number of jobs is passed on; without it the number from `plan/jobs.py` is.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from torchbuild_tasks.plan.variables import decide
 
 
 class ChosenJobserver(msgspec.Struct, frozen=True, kw_only=True):
-    """The choice for printing, and what is served when it is on."""
+    """The choice for printing, and the jobserver's parameters where it is on."""
 
     choice: Choice
     serve: Jobserver | None = None

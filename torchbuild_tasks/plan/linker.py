@@ -20,6 +20,7 @@ from torchbuild_tasks.plan.compiler import Compilers
 from torchbuild_tasks.plan.packages import installer
 from torchbuild_tasks.plan.question import Question
 from torchbuild_tasks.plan.variables import decide, is_off
+from torchbuild_tasks.text.paths import file_name
 from torchbuild_tasks.text.words import did_you_mean, flag_words
 from torchbuild_tasks.values import replace
 
@@ -209,7 +210,7 @@ def _choose_named(
 
 def _row_of_path(question: Question, path: str) -> LinkerRow:
     """Return the row of a linker's path: by the facts, else by its name, else one without figures."""
-    stem = path.replace("\\", "/").rpartition("/")[2]
+    stem = file_name(path)
     rows = _rows(question)
     found = [row for row in rows if (tool := _tool(question, row)) and tool.path == path]
     named = [row for row in rows if row.tool == path or row.name in stem]
@@ -257,7 +258,7 @@ def _figures(row: LinkerRow) -> str:
 
 
 def _on_windows(question: Question, name: str, because: str, source: Source) -> ChosenLinker:
-    """There CMake calls the linker itself, and link.exe stays unless another one is named."""
+    """Keep link.exe on Windows, where CMake calls the linker itself, unless another one is named."""
     if name == AUTO:
         return ChosenLinker(choice=_choice(DEFAULT, "link.exe, which PyTorch's own builds take"))
     row = next((row for row in _rows(question) if row.name == name), None)
@@ -296,7 +297,7 @@ def link_words(question: Question) -> tuple[str, ...]:
 
 
 def linker_folder(question: Question) -> str:
-    """Return the folder in which a linker is called ld, for compilers that cannot be told its name."""
+    """Return the folder in which a linker is called ld, for compilers that do not know its name."""
     return question.join(".torchbuild", "linker")
 
 

@@ -15,6 +15,7 @@ from torchbuild_tasks.catalog.rows import BringRow
 from torchbuild_tasks.model import BuildPlan, Choice, CMakeCache, Finding, Python, Tool
 from torchbuild_tasks.plan.question import Question
 from torchbuild_tasks.plan.variables import decide, is_off
+from torchbuild_tasks.text.paths import plain_path
 
 CACHE: Final = "sccache"
 MAKE_PROGRAM: Final = "CMAKE_MAKE_PROGRAM"
@@ -56,7 +57,7 @@ def ninja_of(question: Question, python: Python | None) -> Tool:
 
 def names_same(path: str, other: str | None) -> bool:
     """Say whether two paths are one: CMake writes / on Windows, too."""
-    return bool(other) and path.replace("\\", "/") == f"{other}".replace("\\", "/")
+    return bool(other) and plain_path(path) == plain_path(f"{other}")
 
 
 def _found_first(question: Question, python: Python | None) -> Tool:
@@ -104,7 +105,7 @@ def without_ninja(args: str, path: str) -> str:
 
 
 def lacks_cache(question: Question) -> bool:
-    """Say whether no compiler cache is here and the user has said nothing of one."""
+    """Say whether no compiler cache is here and the user has not decided about one."""
     here = any(tool.name in _CACHES and tool.path for tool in question.facts.tools)
     use = decide(question, "USE_CCACHE")
     decided = question.given("cache") is not None or (use is not None and is_off(use.value))
@@ -122,7 +123,7 @@ def brings_cache(question: Question, *, here: bool) -> bool:
     return row is not None and network and _may(question, wheels=False) and lacks_cache(question)
 
 
-def say_brought(question: Question, missing: tuple[str, ...], cache: str) -> Choice | None:
+def brought_choice(question: Question, missing: tuple[str, ...], cache: str) -> Choice | None:
     """Return the plan's line about it; None where nothing is brought.
 
     Args:

@@ -1,4 +1,4 @@
-"""The plan, put together: request + facts + rows + settings -> choices, findings, commands and env files.
+"""Make the plan: request + facts + rows + settings -> choices, findings, commands and env files.
 
 Pure: nothing is looked at and nothing is done. The choices are listed in decisions.py; a part that only some
 builds have (CUDA) is imported where such a build is planned.
@@ -206,12 +206,12 @@ def _compile(decisions: Decisions) -> Command:
 
 
 # Not the sum with the memory that is free just now: the same plan writes the same file.
-JOBS = "parallel compile jobs; `plan` shows how they were reckoned"
-HEAVY_JOBS = "the heaviest kernels at once; `plan` shows how they were reckoned"
+JOBS = "parallel compile jobs; `plan` shows the calculation"
+HEAVY_JOBS = "the heaviest kernels at once; `plan` shows the calculation"
 
 
 def operations(decisions: Decisions) -> tuple[EnvOp, ...]:
-    """Return what the env file does, in its order: take out, put on the path, set, load the toolset."""
+    """Return the operations of the env file in order: unset, prepend to PATH, set, load the toolset."""
     question = decisions.question
     python = decisions.python.environment.python
     fixed = [choice for choice in (decisions.compilers.cc, decisions.compilers.cxx) if choice]

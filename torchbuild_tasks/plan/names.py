@@ -1,4 +1,4 @@
-"""Names and values of build variables, held against this checkout: who reads them, and what they may be."""
+"""Check names and values of build variables against this checkout: whether they are read and valid."""
 
 from __future__ import annotations
 
@@ -9,13 +9,30 @@ from torchbuild_tasks.catalog import VariableRow
 from torchbuild_tasks.catalog.match import admits, applies, covers, parse_version, variable_row
 from torchbuild_tasks.model import Choice, Finding, Status
 from torchbuild_tasks.plan.question import Question
-from torchbuild_tasks.text.words import close_to
+from torchbuild_tasks.text.words import close_to, is_one_slip, nearest
 
 TRUE_WORDS = frozenset(("1", "ON", "YES", "TRUE", "Y"))
 FALSE_WORDS = frozenset(("0", "OFF", "NO", "FALSE", "N"))
 # Of the environment: scikit-build-core's own, and the one that conda's compilers set when they are activated.
 HANDED = ("CMAKE_ARGS", "SKBUILD_CMAKE_ARGS")
 _DEFINED = re.compile(r"""-D\s*(\w+)(?::\w+)?=("[^"]*"|'[^']*'|[^\s;]*)""")
+_CMAKE = "CMAKE_"
+_PLACE = re.compile(r"<[^>]+>")
+_LANGUAGES = (
+    "C",
+    "CXX",
+    "CUDA",
+    "HIP",
+    "Fortran",
+    "ASM",
+    "ASM_MASM",
+    "ASM_NASM",
+    "OBJC",
+    "OBJCXX",
+    "ISPC",
+    "RC",
+)
+_CONFIGURATIONS = ("DEBUG", "RELEASE", "RELWITHDEBINFO", "MINSIZEREL", "COVERAGE")
 _OLD_TORCH = "<1.5"  # hotpatch_var() of tools/setup_helpers/env.py, 1.0.1 to 1.4.0
 _OLD = ("NO_", "WITH_")  # NO_CUDA=1 became USE_CUDA=0 in 1.1 (pytorch#5295 has the old style)
 
@@ -46,9 +63,10 @@ def is_read(question: Question, name: str) -> bool:
 
 
 def unread(question: Question, name: str) -> tuple[str, str] | None:
-    """Return what to say of a name that nothing reads, and what was meant by it ("" for nothing near)."""
+    """Return the warning for a name that nothing reads, and a proposal ("" where none is near)."""
     if is_read(question, name):
-        return None
+        slip = _near_cmake(question, name)
+        return (f"CMake has no variable {name}", f"Did you mean {slip}?") if slip else None
     torch = f"a {question.era} build of torch {question.facts.tree.version}"
     if known := _current_name(question, name):
         return f"{name} is an old name that nothing reads in {torch}", known
@@ -61,16 +79,38 @@ def unread(question: Question, name: str) -> tuple[str, str] | None:
     return text, f"Did you mean {near}?" if near else ""
 
 
+def _near_cmake(question: Question, name: str) -> str:
+    """Return CMake's own variable of which a name is misspelt by one letter; "" for any other name."""
+    reads = question.facts.tree.reads
+    row = variable_row(question.catalog, name, question.era, question.version)
+    own = (reads is not None and name in (*reads.names, *reads.direct)) or (row and "*" not in row.name)
+    if not name.startswith(_CMAKE) or own:
+        return ""
+    listed = [each for row in question.catalog.cmake for each in row.names]
+    known = [each for pattern in listed for each in _fill_in(pattern)]
+    if name in known or any(re.fullmatch(_PLACE.sub(".+", each), name) for each in known if "<" in each):
+        return ""
+    return next((each for each in known if "<" not in each and is_one_slip(name, each)), "")
+
+
+def _fill_in(pattern: str) -> tuple[str, ...]:
+    """Return the names of a pattern of cmake.toml for every language and build type."""
+    names = [pattern]
+    for place, words in (("<LANG>", _LANGUAGES), ("<CONFIG>", _CONFIGURATIONS)):
+        names = [each.replace(place, word) for each in names for word in (words if place in each else ("",))]
+    return tuple(names)
+
+
 def _current_name(question: Question, name: str) -> str:
-    """Return what an old name is called now: NO_CUDA=1 is USE_CUDA=0, and so is WITH_CUDA=0."""
+    """Propose the current name for an old one: NO_CUDA=1 is USE_CUDA=0, and so is WITH_CUDA=0."""
     for row in question.catalog.renamed:
         if row.old == name:
             return f"Did you mean {row.new}?"
     for prefix in _OLD:
         new = f"USE_{name.removeprefix(prefix)}"
         if name.startswith(prefix) and new in _list_names(question):
-            said = question.decided.get(name)
-            off = (prefix == "NO_") != (said is not None and said.value.upper() in FALSE_WORDS)
+            choice = question.decided.get(name)
+            off = (prefix == "NO_") != (choice is not None and choice.value.upper() in FALSE_WORDS)
             return f"Did you mean --set {new}={'0' if off else '1'}?"
     return ""
 
@@ -96,13 +136,13 @@ def _applies(question: Question, row: VariableRow) -> bool:
 
 
 def check_values(question: Question) -> Iterator[Finding]:
-    """Report values that are none: a switch that is neither on nor off, a word that is not in the list."""
+    """Report invalid values: a switch that is neither on nor off, a word that is not in the list."""
     for choice in question.decided.values():
         if choice.source in ("flag", "environment", "torchbuild.toml") and (why := _wrong(question, choice)):
             text = f"{choice.name}={choice.value} ({choice.because}) cannot be: {why}"
             sure = choice.source != "environment" or _stops(question, choice.name)
             status: Status = "error" if sure else "warn"
-            fix = f"Correct {choice.name}, or drop it."
+            fix = f"Correct it, for example {choice.name}={_valid_value(question, choice)}, or drop it."
             yield Finding(id="variable", status=status, text=text, fix=fix)
 
 
@@ -129,7 +169,7 @@ def check_handed(question: Question, variables: Mapping[str, str]) -> Iterator[F
 
 
 def _not_handed(question: Question, name: str, word: str, value: str) -> Iterator[Finding]:
-    """Report a switch of torch in what setup.py does not read; conda says other things there."""
+    """Report a switch of torch in a variable that setup.py does not read; conda's other words are fine."""
     if word.startswith(("USE_", "BUILD_", "TORCH_")):
         text = f"{name} has -D{word}={value}, and nothing reads {name} in a {question.era} build"
         yield Finding(id="cmake-args", status="warn", text=text, fix=f"Say it as --set {word}={value}.")
@@ -143,7 +183,7 @@ def _same(one: str, other: str) -> bool:
 
 
 def check_overruled(question: Question, build_type: str) -> Iterator[Finding]:
-    """Report words of flags, of this build type or all, that torch's build undoes or does not survive."""
+    """Report words of flags, of this build type or all, that torch's build overrides or fails with."""
     for row in question.catalog.overruled:
         if not applies(row.torch, question.version) or row.arch not in ("", question.facts.host.arch):
             continue
@@ -158,7 +198,7 @@ def check_overruled(question: Question, build_type: str) -> Iterator[Finding]:
 
 
 def _wrong(question: Question, choice: Choice) -> str:
-    """Say what a value should have been; "" for a good one, an empty one and where nothing is known."""
+    """Say what a value must be; "" for a valid one, an empty one and where nothing is known."""
     name, value = choice.name, choice.value.strip()
     row = variable_row(question.catalog, name, question.era, question.version)
     reads = question.facts.tree.reads
@@ -169,7 +209,8 @@ def _wrong(question: Question, choice: Choice) -> str:
         near = close_to(value, listed)
         return f"this checkout knows {', '.join(listed)}" + (f"; did you mean {near}?" if near else "")
     known = (*row.values, *(row.windows if question.facts.host.os == "windows" else ())) if row else ()
-    if known and value.upper() not in map(str.upper, known):
+    exact = value in known if row and row.stops else value.upper() in map(str.upper, known)
+    if known and not exact:
         near = close_to(value, known)
         return f"it is one of {', '.join(known)}" + (f"; did you mean {near}?" if near else "")
     if row and row.kind == "number" and not (value.isdecimal() and int(value) > 0):
@@ -185,8 +226,18 @@ def _wrong(question: Question, choice: Choice) -> str:
     return ""
 
 
+def _valid_value(question: Question, choice: Choice) -> str:
+    """Return a valid value of a variable: the nearest to an invalid one, else the first that is listed."""
+    row = variable_row(question.catalog, choice.name, question.era, question.version)
+    reads = question.facts.tree.reads
+    known = (reads.values.get(choice.name, ()) if reads else ()) or (row.values if row else ())
+    kind = row.kind if row and row.kind else "switch"
+    plain = {"count": "0", "version": str(question.version or "2.9.0")}.get(kind, "1")
+    return nearest(choice.value, known) or next(iter(known), plain)
+
+
 def _stops(question: Question, name: str) -> bool:
-    """Say whether a build ends at a value that is none; versions are read by code that stops at any other."""
+    """Say whether a build ends at an invalid value, as the code that reads versions does."""
     row = variable_row(question.catalog, name, question.era, question.version)
     return row is not None and (row.stops or row.kind == "version")
 

@@ -26,7 +26,7 @@ LAYERS: tuple[Source, ...] = ("flag", "environment", "torchbuild.toml", "preset"
 
 
 class Question(msgspec.Struct, frozen=True, dict=True):
-    """Everything that decides, and what follows from it at once."""
+    """The input of every decision, and what is derived from it."""
 
     request: BuildRequest
     facts: Facts
@@ -45,7 +45,7 @@ class Question(msgspec.Struct, frozen=True, dict=True):
 
     @cached_property
     def has_row(self) -> bool:
-        """Say whether that row is of this version's own series; else what it refuses is not known."""
+        """Say whether that row is of this version's own series; else its limits are a guess."""
         return rows.torch_row(self.catalog, self.version)[1]
 
     @property
@@ -55,12 +55,12 @@ class Question(msgspec.Struct, frozen=True, dict=True):
 
     @property
     def separator(self) -> str:
-        """Return what stands between the parts of a path on the host that is planned for."""
+        """Return the separator of paths on the host that is planned for."""
         return "\\" if self.facts.host.os == "windows" else "/"
 
     @cached_property
     def cuda(self) -> Cuda:
-        """Return what is known of CUDA; empty, too, where it was not looked at (`facts.cuda` is None)."""
+        """Return the facts about CUDA; empty where they were not gathered (`facts.cuda` is None)."""
         return self.facts.cuda or Cuda()
 
     def join(self, *parts: str) -> str:
@@ -72,7 +72,7 @@ class Question(msgspec.Struct, frozen=True, dict=True):
         return shell_line(argv, windows=self.facts.host.os == "windows")
 
     def given(self, name: str) -> tuple[Any, Source, str] | None:
-        """Return what the flags or the settings file say of a field, with the layer and the reason."""
+        """Return the value that a flag or the settings file gives a field, with the layer and the reason."""
         value = getattr(self.request, name)
         if value not in (None, False, ()):
             return value, *self._origin(name)
@@ -119,7 +119,7 @@ class Question(msgspec.Struct, frozen=True, dict=True):
         return found
 
     def _layers(self) -> Iterator[Choice]:
-        """Go through what the layers say of build variables, the strongest first."""
+        """Yield the build variables of all layers, the strongest layer first."""
         for name, value in self.assignments.items():
             layer, because = self._origin("set")
             yield Choice(name=name, value=value, because=because, source=layer)
@@ -141,14 +141,14 @@ class Question(msgspec.Struct, frozen=True, dict=True):
         yield Choice(name="USE_CUDA", value="0", because="a CPU build unless --cuda is given")
 
     def _preset_variables(self) -> dict[str, str]:
-        """Return the variables of the chosen preset, the operating system's overlay laid over."""
+        """Return the variables of the chosen preset, with the operating system's overlay."""
         merged: dict[str, str] = {}
         for row in rows.preset_rows(self.catalog, self.preset.value, self.facts.host.os):
             merged |= row.variables
         return merged
 
     def _say_saving(self, name: str, value: str) -> str:
-        """Say what a switch leaves out and what that was measured to save; "" where no row has it."""
+        """Say what a switch leaves out and what that saves, as measured; "" where no row has it."""
         row = next((r for r in self.catalog.switch if (r.variable, r.value) == (name, value)), None)
         if row is None or not row.compiles:
             return row.what if row else ""

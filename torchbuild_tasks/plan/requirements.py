@@ -31,14 +31,14 @@ _BUILDERS = ("pip", "setuptools", "wheel", "cmake", "ninja")
 def list_requirements(
     question: Question, installed: Python | None = None, also: tuple[str, ...] = (), *, ours: bool = True
 ) -> tuple[str, ...]:
-    """Return all that the build, and what is built beside torch, need in the target Python (PEP 508).
+    """Return all that the build and its companions need in the target Python (PEP 508).
 
     Also what the built torch asks for: the build itself installs none of it. In an environment of `ours`
     also what the checkout asks its builders to have, for tests and wheels.
 
-    The rows' pins are added to what the checkout requires, so that both hold. CMake and Ninja are programs:
+    The rows' pins are added to what the checkout requires, so that both apply. CMake and Ninja are programs:
     one that fits may come from the environment's own packages, which stand first on PATH, or from the
-    machine; else from PyPI. What is built beside torch gets one that fits torch, too: torchaudio asks for any
+    machine; else from PyPI. Companions get one that fits torch, too: torchaudio asks for any
     CMake, and torch 2.6 does not configure with the newest.
     """
     wheel = question.era == "scikit-build-core" and question.value("mode", "develop") == "wheel"
@@ -77,7 +77,7 @@ def run_time(question: Question) -> tuple[str, ...]:
 
 
 def gate(question: Question, name: str) -> SpecifierSet:
-    """Return the releases of a build tool that build torch on this system, as far as rows speak of it."""
+    """Return the releases of a build tool that build torch on this system, by the rows."""
     rows = [row for row in question.catalog.gate if row.name == name]
     fits = [row.fits for row in rows if row.os in ("", question.facts.host.os)]
     return SpecifierSet(",".join(fits))
@@ -116,7 +116,7 @@ def missing_requirements(
 ) -> tuple[str, ...]:
     """Return what `required` and `also` name and the environment lacks (a new venv lacks all of it).
 
-    Of a package that is lacked it is all that is said: pip gets these alone, and must not go beyond the rest.
+    Every requirement of a missing package is returned: pip gets these alone, and must respect all of them.
     With --from-wheel torch needs nothing to be built, and of `required` only its bounds for `also` count;
     torch_python, compiled against the wheel's libraries, needs all of it.
     """
@@ -142,9 +142,9 @@ def missing_requirements(
 
 
 def replaced(python: Python, missing: tuple[str, ...]) -> tuple[str, ...]:
-    """Return which packages are there in a major version that does not do, each with what is wanted.
+    """Return the installed packages whose major version does not fit, each with what is wanted.
 
-    What only builds (setuptools) is none of them: nothing that runs there goes by it.
+    Build tools (setuptools) are left out: nothing that runs there depends on them.
     """
     have = {name: version for name, version in _packages(python).items() if name not in _BUILDERS}
     wanted = [each for text in missing if (each := _parse(text))]
@@ -164,7 +164,7 @@ def _built_in(question: Question, name: str, python: Python) -> bool:
 
 
 def _markers(question: Question, python: Python) -> dict[str, str]:
-    """PEP 508's markers of the machine that is planned for, not of the one that plans."""
+    """Return PEP 508's markers of the machine that is planned for, which may be another one."""
     host = question.facts.host
     windows = host.os == "windows"
     markers = {
@@ -196,7 +196,7 @@ def uv_of(question: Question) -> str | None:
 
 
 def installer(question: Question, target: str) -> tuple[str, ...]:
-    """Return what begins a command line that installs: uv, which takes a tenth of the time, else pip."""
+    """Return the beginning of a command line that installs: uv, which takes a tenth of the time, else pip."""
     if uv := uv_of(question):
         return (uv, "pip", "install", "--python", target)
     return (target, "-m", "pip", "install", "--disable-pip-version-check", "--no-input")

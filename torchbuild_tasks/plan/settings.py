@@ -1,7 +1,7 @@
-"""torchbuild.toml, checked: the names of the flags, [set] with build variables, rows of the user's own.
+"""Check torchbuild.toml: the names of the flags, [set] with build variables, rows of the user's own.
 
-A file may also name builds: [builds.NAME] has the same keys, takes what it does not say from the build that
-it `extends`, and lies over what the file says for all. Every error names file, line and key.
+A file may also name builds: [builds.NAME] has the same keys, inherits the rest from the build that
+it `extends`, and overrides what the file says for all. Every error names file, line and key.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class NamedBuild(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Withheld(msgspec.Struct, frozen=True, kw_only=True):
-    """A key of a file that was found with a checkout, and what it would do if it were believed."""
+    """A key of an untrusted file, and what it would do if the file were trusted."""
 
     key: str
     why: str
@@ -83,7 +83,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     def over(self, below: Settings) -> Settings:
         """Return these settings laid over those of another file, which `places` then names.
 
-        Its named builds do not count: their worktrees lie beside the file.
+        Its named builds do not count: their worktrees are next to the file.
         """
         values = {
             name: value
@@ -103,12 +103,12 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
         )
 
     def without(self, names: Collection[str]) -> Settings:
-        """Return these settings without some fields: the user has said no to them."""
+        """Return these settings without some fields, which the user has negated."""
         values = {name: value for name, value in self.values.items() if name not in names}
         return replace(self, values=values)
 
     def of(self, build: NamedBuild) -> Settings:
-        """Return the same file for one of its builds, whose values lie over those for all.
+        """Return the same file for one of its builds, whose values override those for all.
 
         Of the two devices the file may name one and the build the other.
         """
@@ -342,7 +342,7 @@ def _requirement(text: str) -> bool:
         return False
 
 
-# What a column of the user's own rows must be beside its type: its name, whether a text fits, in words.
+# What a column of the user's own rows must be, apart from its type: name, test of a text, description.
 _COLUMNS: Final = (
     ("torch", _specifier, 'versions as Python writes them: ">=2.9,<2.11"'),
     ("requires", _requirement, 'a requirement as pip writes it: "mkl==2025.1"'),

@@ -1,4 +1,4 @@
-"""Decide which submodules a build needs and for what, which are missing, and what really brings them."""
+"""Decide which submodules a build needs and why, which are missing, and the command that fetches them."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _BY_GIT = "named by .gitmodules, and nothing says that this build does without"
 
 
 class Needs:
-    """What a build of these settings needs of third_party; `variables` are the decided ones."""
+    """The submodules that a build with these decided variables needs."""
 
     def __init__(self, question: Question, variables: Mapping[str, str]) -> None:
         """Take the question and the values that its layers and choices have given."""
@@ -40,11 +40,11 @@ class Needs:
         return self._why_by_row(row) if row else _BY_GIT
 
     def lacking(self) -> Lacking:
-        """Return the folders that hold nothing; none that lies in another of them."""
+        """Return the empty folders, without those inside another of them."""
         tree = self._question.facts.tree
         known = [path for path in tree.absent if not tree.sample and self._exists(path)]
-        whole = sorted({*tree.empty, *known})
-        outer = [path for path in whole if not any(path.startswith(f"{other}/") for other in whole)]
+        empty = sorted({*tree.empty, *known})
+        outer = [path for path in empty if not any(path.startswith(f"{other}/") for other in empty)]
         missing = {path: why for path in outer if (why := self.why(path))}
         unneeded = tuple(path for path in outer if path not in missing)
         fix = way_out(self._question, missing) if missing else ""
@@ -108,7 +108,7 @@ class Needs:
 
 
 def check_submodules(question: Question, variables: Mapping[str, str]) -> tuple[Finding, ...]:
-    """Report the folders of third_party that hold nothing: an error where the build needs one."""
+    """Report the empty folders of third_party: an error where the build needs one."""
     lacking = Needs(question, variables).lacking()
     if lacking.missing:
         text = missing_text(lacking.missing)
@@ -121,7 +121,7 @@ def check_submodules(question: Question, variables: Mapping[str, str]) -> tuple[
 
 
 def missing_text(missing: Mapping[str, str]) -> str:
-    """Say which folders hold nothing, by what needs them."""
+    """Name the empty folders, grouped by what needs them."""
     reasons: dict[str, list[str]] = {}
     for path, why in missing.items():
         reasons.setdefault(why, []).append(path)
@@ -136,7 +136,7 @@ def _some(paths: Iterable[str]) -> str:
     return ", ".join(paths[:_SHOWN]) + more
 
 
-# ---------------- what really brings them
+# ---------------- what fetches them
 
 
 def can_fetch(tree: Tree, missing: Iterable[str]) -> bool:
@@ -145,7 +145,7 @@ def can_fetch(tree: Tree, missing: Iterable[str]) -> bool:
 
 
 def find_pins(catalog: Catalog, version: str | None) -> dict[str, PinRow]:
-    """Return what rows have of the submodules of the release that a folder is, by path."""
+    """Return the rows of the submodules of a release, by path."""
     base = parse_version(version)
     return {row.path: row for row in catalog.pin if base and Version(base.base_version) == Version(row.torch)}
 
@@ -163,8 +163,8 @@ def fetched_word(tree: Tree, catalog: Catalog) -> str:
     return f"v{base}" if base and base < max(known) else MAIN  # older than the table: by its tag
 
 
-def folder_beside(tree: Tree) -> str:
-    """Return a folder beside this one for a checkout of the same torch."""
+def sibling_folder(tree: Tree) -> str:
+    """Return a folder next to this one for a checkout of the same torch."""
     return tree.root.rstrip("/\\") + "-git"
 
 
@@ -182,7 +182,7 @@ def way_out(question: Question, missing: Iterable[str]) -> str:
         line = f"torchbuild source update --source {as_word(tree.root)}"
         return f"{first}{line} gets each at the commit that torch {release} has"
     word = fetched_word(tree, question.catalog)
-    place = as_word(folder_beside(tree))
+    place = as_word(sibling_folder(tree))
     why = "knows no submodules here" if tree.git else "cannot be asked, for this is not a git checkout"
     release = f"https://github.com/pytorch/pytorch/releases/download/v{word}/pytorch-v{word}.tar.gz"
     archive = (

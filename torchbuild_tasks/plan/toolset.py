@@ -54,7 +54,7 @@ def choose_toolset(question: Question, limits: HostLimits = NO_LIMITS) -> Chosen
     """
     found = usable_toolsets(question)
     asked = _read_request(question)
-    wanted = [t for t in found if not asked or _is_meant(asked.value, t)]
+    wanted = [t for t in found if not asked or _matches(asked.value, t)]
     reasons = {toolset: _unfit(question, toolset, limits) for toolset in wanted}
     passed_over = tuple(f"{t.version}: {reason}" for t, reason in reasons.items() if reason)
     fitting = [toolset for toolset in wanted if not reasons[toolset]]
@@ -197,14 +197,14 @@ def _to_install(question: Question, limits: HostLimits) -> str:
 
 
 def _read_request(question: Question) -> Choice | None:
-    """--toolset, else the variable that PyTorch's README teaches."""
+    """Return --toolset, else the variable that PyTorch's README names."""
     if given := question.given("toolset"):
         return Choice(name="toolset", value=str(given[0]), because=given[2], source=given[1])
     asked = decide(question, "CMAKE_GENERATOR_TOOLSET_VERSION")
     return asked if asked and asked.value else None
 
 
-def _is_meant(wanted: str, toolset: Toolset) -> bool:
+def _matches(wanted: str, toolset: Toolset) -> bool:
     return f"{toolset.version}.".startswith(f"{wanted}.")
 
 
@@ -217,7 +217,7 @@ def _studio(question: Question, toolset: Toolset) -> VisualStudio | None:
 def _unfit(question: Question, toolset: Toolset, limits: HostLimits) -> str:
     """Say why a toolset cannot be taken; empty when it can.
 
-    The header of the toolkit that is there beats the rows.
+    The header of an installed toolkit counts before the rows.
     """
     cuda, series = limits.cuda, ".".join(toolset.version.split(".")[:2])
     if limits.allowed:

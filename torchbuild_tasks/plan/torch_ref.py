@@ -28,10 +28,10 @@ _REF: Final = re.compile(r"(?!-)(?!.*(\.\.|//|@\{))[^\s~^:?*\[\\]+/[^\s~^:?*\[\\
 
 
 class TorchRef(msgspec.Struct, frozen=True, kw_only=True):
-    """One torch: `ref` is what git fetches, `row` what it is planned by before its checkout is there.
+    """One torch: `ref` is what git fetches, `row` the row for plans before its checkout exists.
 
-    `version` is the release that a tag stands for ("2.9.1"), "" for what is none. A `series` is meant
-    when the word leaves the last number open, so that any release of it will do.
+    `version` is the release of a tag ("2.9.1"), else "". The kind is `series` where the word leaves the
+    last number open, so that any release of it will do.
     """
 
     word: str
@@ -42,7 +42,7 @@ class TorchRef(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def read_word(word: str, catalog: Catalog, source: str = "--torch") -> TorchRef:
-    """Say what a word of the user's means; `source` is where it stands, for the error.
+    """Read the word by which the user names a torch; `source` is where it was given, for the error.
 
     Raises:
         UsageError: it is not a torch that is known, and no commit, branch or tag; names the nearest.
@@ -91,7 +91,7 @@ def releases(catalog: Catalog) -> tuple[Version, ...]:
 
 
 def _near_versions(version: Version, catalog: Catalog) -> tuple[str, ...]:
-    """Return the releases around a version that is none; its own, where it is one with something added."""
+    """Return the releases nearest to an unknown version; its own where only a suffix was added."""
     known = releases(catalog)
     wanted = Version(version.base_version)
     if wanted in known:
@@ -196,7 +196,7 @@ def _compare_commit(question: Question, ref: TorchRef) -> tuple[Status, str]:
 
 
 def _compare_release(question: Question, ref: TorchRef, version: Version) -> tuple[Status, str]:
-    """A release branch keeps 2.9.0a0 in version.txt to the end; only a tag tells its releases apart."""
+    """Compare with a release; a branch keeps 2.9.0a0 in version.txt, so only tags tell releases apart."""
     tree = question.facts.tree
     name = ref.row.version if ref.kind == "series" else ref.version
     is_here, asks = f"{tree.root} is torch {version}", f"and --torch asks for {name}"

@@ -122,7 +122,7 @@ def is_harmless_variable(name: str, value: str, catalog: Catalog) -> bool:
     return all(one is not None and is_harmless_variable(one[1], one[2], catalog) for one in found)
 
 
-# ---------------- a whole file
+# ---------------- a settings file
 
 
 def withhold(settings: Settings, catalog: Catalog) -> tuple[Settings, tuple[Withheld, ...]]:
@@ -181,7 +181,7 @@ def _harmless_build(build: NamedBuild, catalog: Catalog) -> NamedBuild:
 
 
 def check_trust(settings: Settings) -> tuple[Finding, ...]:
-    """Say what was found and is not believed; a build without it would be another one than the file says."""
+    """Report settings that are ignored because their file is not trusted: the build would be another one."""
     return tuple(
         Finding(
             id="trust",

@@ -1,4 +1,4 @@
-"""The build variables: what the layers make of each, the build type, and whether CUDA is built at all."""
+"""The build variables: the value of each by the layers, the build type, and whether CUDA is built."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ DECIDED_APART = frozenset(
     ("CC", "CXX", "CMAKE_BUILD_TYPE", "CMAKE_GENERATOR", "DEBUG", "MAX_JOBS", "REL_WITH_DEB_INFO")
 )
 
-# A flag, and the variable that says the same.
-SAID_TWICE: Final = {
+# A flag, and the variable with the same meaning.
+FLAG_VARIABLES: Final = {
     "arch": "TORCH_CUDA_ARCH_LIST",
     "jobs": "MAX_JOBS",
     "toolset": "CMAKE_GENERATOR_TOOLSET_VERSION",
@@ -44,7 +44,7 @@ def decide_all(question: Question) -> tuple[Choice, ...]:
 
 
 def unset_refused(question: Question) -> tuple[EnvOp, ...]:
-    """Take out of the environment what must not be there."""
+    """Remove refused variables from the environment."""
     return tuple(
         EnvOp(op="unset", name=name, because=reason)
         for name in sorted(question.facts.environ)
@@ -86,7 +86,7 @@ def _check_name(question: Question, name: str) -> Finding | None:
 
 
 def _check_environment(question: Question, name: str) -> Finding | None:
-    """Report what is taken out, and what is misspelt; any other name belongs to another program."""
+    """Report variables that are removed or misspelt; any other name may belong to another program."""
     if reason := _why_refused(question, name):
         text = f"{name} is set in your environment and is removed for the build: {reason}"
         return Finding(id="variable", status="warn", text=text, fix=f"Unset {name}.")
@@ -114,12 +114,12 @@ def _check_device(question: Question) -> Finding | None:
 
 
 def _check_twice(question: Question) -> Iterator[Finding]:
-    """Report a flag and a --set that say different things of the same: which one is meant is not known."""
-    for field, name in SAID_TWICE.items():
+    """Report a flag and a --set that give different values for the same setting."""
+    for field, name in FLAG_VARIABLES.items():
         given = question.given(field)
-        said = decide(question, name)
-        if given and said and given[1] == said.source == "flag" and str(given[0]) != said.value:
-            text = f"{flag_name(field)} {given[0]} and --set {name}={said.value} contradict each other"
+        variable = decide(question, name)
+        if given and variable and given[1] == variable.source == "flag" and str(given[0]) != variable.value:
+            text = f"{flag_name(field)} {given[0]} and --set {name}={variable.value} contradict each other"
             yield Finding(id="variable", status="error", text=text, fix="Give one of them.")
 
 
@@ -169,9 +169,9 @@ def is_cuda(question: Question) -> bool:
 def may_be_cuda(
     request: BuildRequest, settings: Settings, environ: Mapping[str, str], catalog: Catalog
 ) -> bool:
-    """Say whether a flag, a variable, a setting or a preset names CUDA, before the machine is looked at.
+    """Say whether a flag, a variable, a setting or a preset names CUDA, before facts are gathered.
 
-    Looking for GPUs and toolkits is the longest of the looks.
+    Looking for GPUs and toolkits takes longest.
     """
     flags = (request.cuda, request.cuda_toolkit, request.arch)
     variables = (*environ, *settings.variables, *(word.partition("=")[0] for word in request.set))
@@ -186,9 +186,9 @@ def may_be_cuda(
 def layers_around_environment(
     request: BuildRequest, settings: Settings, catalog: Catalog, *, windows: bool
 ) -> tuple[Mapping[str, str], Mapping[str, str]]:
-    """Return the build variables that stand over the environment (flags), and those below it (file, preset).
+    """Return the build variables that count before the environment (flags), and those after (file, preset).
 
-    What a look goes by is all of these: a folder counts in whichever way it is named.
+    The facts are gathered by all of these: a folder counts wherever it is named.
     """
     preset = request.preset or settings.values.get("preset") or DEFAULT_PRESET
     below: dict[str, str] = {}
@@ -201,7 +201,7 @@ def layers_around_environment(
 
 
 def is_helper(question: Question, name: str) -> bool:
-    """Say whether rows say for which CUDA there is one for this machine: ours on Windows, or the user's."""
+    """Say whether helper rows provide it for this machine: ours on Windows, or the user's."""
     host, rows = question.facts.host, (*question.settings.helpers, *question.catalog.helper)
     return any(row.name == name and row.os == host.os and row.arch in ("", host.arch) for row in rows)
 
@@ -221,7 +221,7 @@ def choose_build_type(question: Question) -> Choice:
 
 
 def check_build_type(question: Question) -> Iterator[Finding]:
-    """Report what one layer says of the build type in two ways, of which the first counts."""
+    """Report two different build types in one layer; the first counts."""
     asked = [choice for choice in _list_build_types(question) if choice]
     first = min(asked, key=lambda choice: LAYERS.index(choice.source), default=None)
     for other in asked:
@@ -231,7 +231,7 @@ def check_build_type(question: Question) -> Iterator[Finding]:
 
 
 def _list_build_types(question: Question) -> Iterator[Choice | None]:
-    """Return what each way of naming a build type says, in upstream's order within one layer."""
+    """Yield every build type that is named, in upstream's order within one layer."""
     if given := question.given("build_type"):
         yield Choice(name="build type", value=str(given[0]), because=given[2], source=given[1])
     if asked := decide(question, "CMAKE_BUILD_TYPE"):

@@ -23,9 +23,9 @@ from torchbuild_tasks.values import replace
 
 
 class Fit(msgspec.Struct, frozen=True, kw_only=True):
-    """One thing that a series needs, and whether this machine has it; `needs` is the row's own text.
+    """One requirement of a series, and whether this machine meets it; `needs` is the row's own text.
 
-    One that is not `needed` for every build says nothing about the series as a whole.
+    Only those `needed` for every build count for the status of the series.
     """
 
     what: str
@@ -36,7 +36,7 @@ class Fit(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class VersionLine(msgspec.Struct, frozen=True, kw_only=True):
-    """One series: its row's figures, what belongs to it, and whether this machine fits it.
+    """One series: its row's values, its companions, and whether this machine fits it.
 
     `here` marks the series of the checkout that was looked at, `newest_fit` the one to take on this
     machine. `cuda` and `cudnn` are specifiers, `cuda_best` is what upstream's own binaries use, and
@@ -75,9 +75,9 @@ def version_lines(catalog: Catalog, facts: Facts) -> tuple[VersionLine, ...]:
 
 
 def newest_fit(catalog: Catalog, facts: Facts) -> TorchRow | None:
-    """Return the newest series that fits this machine, else the newest of which that is not known."""
+    """Return the newest series that fits this machine, else the newest for which that is unknown."""
     ordered = _sort_rows(catalog)
-    states = {row.version: _whole(_list_needs(_as_if(row, catalog, facts)))[0] for row in ordered}
+    states = {row.version: _overall(_list_needs(_as_if(row, catalog, facts)))[0] for row in ordered}
     for wanted in ("ok", "unknown"):
         for row in ordered:
             if states[row.version] == wanted:
@@ -99,7 +99,7 @@ def _line(row: TorchRow, catalog: Catalog, facts: Facts, newest: TorchRow | None
     question = _as_if(row, catalog, facts)
     checkout = Question(BuildRequest(), facts, catalog).version
     parts = (*_list_needs(question), _cmake(question), _toolkit(question))
-    status, because = _whole(parts)
+    status, because = _overall(parts)
     best = next((each for each in torch_rows(question) if each.best), None)
     release = Version(row.latest)
     return VersionLine(
@@ -133,8 +133,8 @@ def _version(row: CompanionReleaseRow | None) -> str:
     return row.version if row else ""
 
 
-def _whole(parts: Iterable[Fit]) -> tuple[Status, str]:
-    """Error when a needed part is missing, unknown when one could not be compared."""
+def _overall(parts: Iterable[Fit]) -> tuple[Status, str]:
+    """Return error where a needed part is missing, unknown where one could not be compared, else ok."""
     needed = [part for part in parts if part.needed]
     for status in ("error", "unknown"):
         if found := [part.because for part in needed if part.status == status]:

@@ -86,6 +86,20 @@ def close_to(word: str, known: Iterable[str]) -> str | None:
     return None
 
 
+def is_one_slip(word: str, other: str) -> bool:
+    """Say whether words differ by case, or by one letter: missing, added, wrong or swapped with the next."""
+    if word == other:
+        return False
+    if word.casefold() == other.casefold():
+        return True
+    start = next(
+        (at for at, (a, b) in enumerate(zip(word, other, strict=False)) if a != b), min(len(word), len(other))
+    )
+    one, two = word[start:], other[start:]
+    swapped = one[:2] == two[1::-1] and one[2:] == two[2:]
+    return one[1:] == two[1:] or one[1:] == two or one == two[1:] or (len(one) > 1 and swapped)
+
+
 def first_few(names: Sequence[str], most: int = 6) -> str:
     """Return the first names of a list, and the number of the others."""
     more = len(names) - most

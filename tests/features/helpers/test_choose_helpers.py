@@ -16,7 +16,7 @@ from torchbuild_tasks.features.helpers.choose import (
     helper_lines,
     part_lines,
 )
-from torchbuild_tasks.model import Facts, Store
+from torchbuild_tasks.model import BuildPlan, Facts, Store, Tool
 from torchbuild_tasks.plan.cuda.toolkit import choose_toolkit
 from torchbuild_tasks.values import replace
 
@@ -285,3 +285,22 @@ def test_plain_http_without_a_hash_refuses_the_plan() -> None:
 
     assert "plain http: h" in found_of()[0]
     assert found_of(sha256="ab" * 32) == found_of(allow_http=True) == []
+
+
+def test_randomtemp_starts_nvcc_before_a_compiler_cache_does() -> None:
+    facts = machine("12.4", "2.6.0")
+    alone = variables(plan_of(facts, cuda=True, arch="8.6", with_helper=("randomtemp",), cache="none"))
+    assert alone["CMAKE_CUDA_COMPILER_LAUNCHER"].endswith("/randomtemp.exe")
+    cache = Tool(name="sccache", path=r"C:\bin\sccache.exe", version="0.10.0", found_via="PATH")
+    both = replace(facts, tools=(*facts.tools, cache))
+    made = variables(plan_of(both, cuda=True, arch="8.6", with_helper=("randomtemp",), cache="sccache"))
+    first, second = made["CMAKE_CUDA_COMPILER_LAUNCHER"].split(";")
+    assert (first, second) == (alone["CMAKE_CUDA_COMPILER_LAUNCHER"], "C:/bin/sccache.exe")
+    assert made["CMAKE_CXX_COMPILER_LAUNCHER"] == "C:/bin/sccache.exe"
+    assert "CMAKE_CUDA_COMPILER_LAUNCHER" not in variables(
+        plan_of(facts, cuda=True, arch="8.6", cache="none")
+    )
+
+
+def variables(plan: BuildPlan) -> dict[str, str]:
+    return {choice.name: choice.value for choice in plan.choices}

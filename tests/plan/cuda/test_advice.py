@@ -1,4 +1,4 @@
-"""What a finding advises works: followed, the finding is gone; where nothing would do, that is said."""
+"""Advised toolkits work: with one the finding is gone; where none would do, the fix says so."""
 
 from __future__ import annotations
 
@@ -72,7 +72,26 @@ def follow(facts: Facts, **flags: Any) -> list[str]:
         )
         common = {f.text for f in toolkit_findings(plan_of(facts, cuda=True, **flags))}
         assert not [each for each in after if each.status == "error" and each.text not in common], finding
+        follow_on(facts, word, flags)
     return words
+
+
+def follow_on(facts: Facts, word: str | None, flags: dict[str, Any]) -> None:
+    """Follow one advice after the other: none leads back to what was left."""
+    followed: list[str] = []
+    while word is not None:
+        assert word not in followed, followed
+        followed.append(word)
+        findings = toolkit_findings(plan_of(facts, cuda=True, **{**flags, "cuda_toolkit": word}))
+        word = next(filter(None, map(advised, findings)), None)
+
+
+def test_no_advice_leads_back() -> None:
+    """CUDA 12.8 is newer than what this torch was built with, and 12.4 has no code for the GPU."""
+    facts = machine("2.6.0", "12.8", capability="12.0")
+    finding = found(plan_of(facts, cuda=True).findings, "cuda-toolkit")
+    assert (finding.status, advised(finding)) == ("warn", None)
+    assert follow(facts) == []
 
 
 @settings(max_examples=examples(8, 300))
@@ -147,7 +166,7 @@ def test_a_series_that_is_here_is_not_one_to_install() -> None:
     assert "CUDA 11.1 " not in fix
 
 
-def test_where_nothing_fits_that_is_said_with_the_reason() -> None:
+def test_where_nothing_fits_the_fix_says_why() -> None:
     plan = plan_of(machine("2.14.0", "12.8", capability="3.7"), cuda=True)
     fix = found(plan.findings, "architectures").fix
     assert "No CUDA toolkit puts this right here." in fix
@@ -190,13 +209,13 @@ def test_corrected_headers_are_taken() -> None:
     assert not [f for f in plan_of(facts, cuda=True).findings if f.id == "cuda-libc"]
 
 
-def test_a_gpu_that_gets_ptx_alone_is_told_of_with_the_toolkit_that_has_more() -> None:
+def test_a_gpu_with_ptx_alone_is_reported_with_the_toolkit_that_compiles_for_it() -> None:
     finding = found(plan_of(machine("2.8.0", "12.6", capability="12.0"), cuda=True).findings, "gpu-code")
     assert (finding.status, advised(finding)) == ("warn", "pypi:12.8")
     assert "PTX" in finding.text
 
 
-def test_a_torch_that_cannot_read_a_capability_is_told_of() -> None:
+def test_a_torch_that_cannot_read_a_capability_is_reported() -> None:
     facts = machine("2.5.1", "12.4", capability="12.0")
     assert (
         "Torch 2.6 is the first"

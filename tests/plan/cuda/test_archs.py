@@ -1,4 +1,4 @@
-"""Which architectures are compiled, and what is refused before an hour is spent on it."""
+"""The choice of architectures, and the errors before anything is compiled."""
 
 from __future__ import annotations
 
@@ -147,7 +147,7 @@ def test_one_that_only_its_extensions_do_not_know() -> None:
     assert "does not know 12.0" in finding.text
 
 
-def test_a_device_without_code_is_told_of() -> None:
+def test_a_device_without_code_is_reported() -> None:
     texts = [f.text for f in plan_of(machine("8.6"), cuda=True, arch="9.0").findings if f.id == ID]
     assert any("no kernel image" in text for text in texts)
 

@@ -1,4 +1,4 @@
-"""What is made of the answers of several probes about the same GPUs."""
+"""Merging the answers of several probes about the same GPUs."""
 
 from __future__ import annotations
 
@@ -265,7 +265,7 @@ def test_thor_has_two_names_and_they_do_not_contradict() -> None:
     assert (device.capability, device.disagreement) == ("10.1", "")
 
 
-def test_a_card_beside_a_jetson_is_a_device_of_its_own() -> None:
+def test_a_card_in_a_jetson_is_a_second_device() -> None:
     """An IGX Orin carries an RTX A6000."""
     card = nvml("0005:01:00.0", "NVIDIA RTX A6000", "8.6", pci_id="10de:2230")
     assert [(d.name, d.capability) for d in devices(jetson(ORIN, card))] == [
@@ -281,7 +281,7 @@ def test_a_jetson_in_a_container_that_hides_its_tree() -> None:
     assert only(jetson(UNKNOWN, smi, model="")).capability == "8.7"
 
 
-def test_a_card_beside_a_board_that_no_row_knows() -> None:
+def test_a_card_in_an_unknown_board() -> None:
     found = devices(jetson(UNKNOWN, pci("0005:01:00.0", "10de:2230"), model="A board of the future"))
     assert [(d.name, d.capability) for d in found] == [("A board of the future", None), ("GA102", "8.6")]
 
@@ -298,7 +298,7 @@ def test_no_gpu_tells_how_each_probe_ended() -> None:
     ("asked", "says"), [("8.6", False), ("Ampere", False), ("auto", True), ("native", True)]
 )
 @pytest.mark.parametrize("gpus", [(), (pci("0000:41:00.0", UNPUBLISHED),)])
-def test_who_named_the_architectures_is_not_told_to(
+def test_named_architectures_are_not_asked_for_again(
     gpus: tuple[GpuSeen, ...], asked: str, says: bool
 ) -> None:
     facts = linux_facts(cuda=Cuda(gpus=gpus))
@@ -342,7 +342,7 @@ def test_visible_devices(visible: str | None, capabilities: list[str]) -> None:
     assert [d.capability for d in left_visible(machine(*PAIR, visible=visible))] == capabilities
 
 
-def test_equal_cards_without_uuid_are_told_apart_by_number() -> None:
+def test_equal_cards_without_uuid_are_distinguished_by_number() -> None:
     same = GpuSeen(probe="nvidia-smi", name="NVIDIA L4", capability="8.9")
     assert len(left_visible(machine(same, same, visible="0,1"))) == 2
 
@@ -358,7 +358,7 @@ def hidden(visible: str) -> Finding:
     return last
 
 
-def test_hidden_devices_are_told_of() -> None:
+def test_hidden_devices_are_reported() -> None:
     assert hidden("").status == "warn"
     assert "hides every GPU" in hidden("").text
     assert "hides NVIDIA TITAN V" in hidden("GPU-aaaa-1111").text
@@ -461,7 +461,7 @@ def test_a_name_alone_tells_the_capability(name: str, capability: str | None) ->
 
 
 def test_a_name_counts_where_nothing_else_is_known() -> None:
-    """So a row of names that is wrong contradicts nobody."""
+    """So a wrong row of names contradicts no answer."""
     device = only(machine(nvml("0000:01:00.0", "Tesla T4", "9.0")))
     assert (device.capability, device.disagreement) == ("9.0", "")
 

@@ -1,13 +1,14 @@
-"""What is said of a driver before it refuses to run what was built."""
+"""Findings about drivers that cannot run the result."""
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import pytest
 from packaging.version import Version
 
-from tests.support.cuda import cuda_facts, toolkit
+from tests.support.cuda import cuda_facts, driver, gpu, toolkit
 from tests.support.machines import ask, found, linux_facts, modern_tree, plan_of, tool, tree
 from tests.support.windows import windows_facts
 from torchbuild_tasks.model import Cuda, Driver, Finding, GpuSeen, Tegra
@@ -100,7 +101,7 @@ def test_wsl_has_the_driver_of_windows() -> None:
 
 
 def test_what_the_driver_says_it_runs_counts() -> None:
-    """For a release whose own driver nobody has written down."""
+    """For a release whose own driver no row has."""
     assert "runs all of CUDA 13.5" in only(of("615.20", cuda="13.5"), "13.5", RTX_3090).text
 
 
@@ -109,7 +110,7 @@ def test_only_ptx_is_left_for_a_card_that_is_newer_than_the_toolkit() -> None:
     assert (older.status, finding.status) == ("warn", "warn")
     assert "GeForce RTX 5090 (12.0)" in finding.text
     assert "unsupported toolchain" in finding.text
-    assert "550.54.14" in finding.fix
+    assert "driver 570" in finding.fix
     assert findings(of("550.54.14"), "12.4", RTX_5090)[1].status == "ok"
 
 
@@ -179,7 +180,16 @@ def test_a_card_that_the_driver_names_may_be_as_old_as_its_branch(probe: str, sa
     assert len(older) == said
 
 
-def test_a_card_without_a_driver_is_told_of() -> None:
+@pytest.mark.parametrize("cuda", ["12.8", "13.0"])
+def test_the_driver_that_is_advised_runs_the_toolkit_and_knows_the_card(cuda: str) -> None:
+    facts = cuda_facts(toolkit(cuda), gpus=(gpu("12.0"),), driver=driver("472.12"))
+    fixes = {f.fix for f in plan_of(facts, cuda=True).findings if f.id == "driver" and f.status == "warn"}
+    (version,) = {match[1] for fix in fixes if (match := re.search(r"driver ([\d.]+)", fix))}
+    after = plan_of(replace(facts, cuda=replace(facts.cuda, driver=driver(version))), cuda=True)
+    assert found(after.findings, "driver").status == "ok"
+
+
+def test_a_card_without_a_driver_is_reported() -> None:
     finding = only(None, "12.4", replace(RTX_3090, probe="pci"))
     assert finding.status == "warn"
     assert "GeForce RTX 3090 is here" in finding.text
@@ -187,7 +197,7 @@ def test_a_card_without_a_driver_is_told_of() -> None:
 
 
 def test_a_library_that_does_not_fit_its_module_hinders_no_build() -> None:
-    """What every Linux desktop shows after an update without a reboot."""
+    """The state of every Linux desktop after an update without a reboot."""
     driver = Driver(version="535.183.01", module="535.171.04", library="535.183.01")
     finding = only(driver, "12.4", replace(RTX_3090, probe="pci"))
     assert finding.status == "warn"

@@ -1,4 +1,4 @@
-"""Which parts a managed toolkit is made of, and what must hold for every row of them."""
+"""The parts of a managed toolkit, and rules for every row of them."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ def test_what_is_no_version_has_no_nearest(wanted: str) -> None:
     assert "nearest" not in choice.problem
 
 
-def test_a_machine_without_parts_is_told_so() -> None:
+def test_a_machine_without_parts_is_an_error() -> None:
     host = Host(os="linux", arch="ppc64le")
     choice = managed_toolkit(ask(machine(host=host)), "13.0")
     assert choice.problem == "no CUDA toolkit can be put together for linux ppc64le"
@@ -226,7 +226,7 @@ def test_every_newer_torch_has_its_libraries(os: str, arch: str, release: str) -
 
 
 @pytest.mark.parametrize("row", [row for row in PARTS if row.name == "cudart"], ids=part_id)
-def test_the_runtime_is_of_the_wheel_where_that_is_whole(row: PartRow) -> None:
+def test_the_runtime_is_of_the_wheel_where_that_is_complete(row: PartRow) -> None:
     """From 12.9 on it has the static library, with which CMake tries nvcc."""
     assert bool(row.project) == (Version(row.cuda) >= Version("12.9"))
     assert bool(row.urls) != bool(row.project)

@@ -1,4 +1,4 @@
-"""Which toolkit is chosen, what is refused, and what the user is told."""
+"""The choice of the toolkit: what is chosen, refused and reported."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def test_none_at_all_says_where_was_looked_and_how_to_get_one() -> None:
     assert "--cuda-toolkit pypi:" in finding.fix
 
 
-def test_nvcc_that_crashes_is_told_of() -> None:
+def test_nvcc_that_crashes_is_reported() -> None:
     text = refused(cuda_facts(toolkit(problem="nvcc --version ended with exit code -11")))
     assert "nvcc --version ended with exit code -11" in text
 

@@ -28,7 +28,7 @@ def test_the_first_compiler_when_nvcc_takes_it() -> None:
     assert {env(made)[name] for name in ("CXX", "CUDAHOSTCXX")} == {"/usr/bin/g++"}
 
 
-def test_a_fitting_one_elsewhere_is_chosen_and_said_so() -> None:
+def test_a_fitting_one_elsewhere_is_chosen_with_the_reason() -> None:
     made = plan(GXX_14, GCC_14, GXX_13, GCC_13)
     values = env(made)
     assert (values["CXX"], values["CC"], values["CUDAHOSTCXX"]) == (
@@ -65,7 +65,7 @@ def test_a_host_compiler_named_by_the_user_that_nvcc_refuses() -> None:
     assert statuses(made.findings, "host-compiler") == ["error"]
 
 
-def test_nvcc_can_be_told_to_take_any() -> None:
+def test_nvcc_accepts_any_with_its_switch() -> None:
     made = plan(GXX_14, GCC_14, set=("TORCH_NVCC_FLAGS=-allow-unsupported-compiler",))
     assert statuses(made.findings, "host-compiler") == ["warn"]
     assert env(made)["CUDAHOSTCXX"] == "/usr/bin/g++"
@@ -82,3 +82,4 @@ def test_clang_has_a_limit_of_its_own() -> None:
     facts = cuda_facts(toolkit("13.0", clang=20), compilers=clang)
     finding = found(plan_of(facts, cuda=True, arch="8.6").findings, "host-compiler")
     assert "takes clang up to 20" in finding.text
+    assert "g++-" in finding.fix  # of which every system has one that fits

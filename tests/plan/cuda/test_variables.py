@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tests.support.cuda import cuda_facts, gpu, toolkit
-from tests.support.machines import modern_tree, plan_of, tree
+from tests.support.machines import found, modern_tree, plan_of, tree
 from torchbuild_tasks.catalog import GIB, load_catalog
 from torchbuild_tasks.model import BuildPlan, Facts, Library, Memory, Toolkit
 from torchbuild_tasks.model.cuda import BuiltFor
@@ -53,7 +53,7 @@ def test_without_cudnn_it_is_switched_off_with_the_reason() -> None:
     ]
 
 
-def test_cudnn_beside_the_toolkit() -> None:
+def test_cudnn_outside_of_the_toolkit() -> None:
     library = Library(
         name="cudnn",
         version="9.20.0",
@@ -74,7 +74,7 @@ def test_cudnn_inside_the_toolkit() -> None:
 
 
 def test_magma_on_linux() -> None:
-    """What makes one is named in the reason where there is none."""
+    """The reason names the command that makes one."""
     (choice,) = [choice for choice in plan().choices if choice.name == "USE_MAGMA"]
     assert choice.value == "0"
     assert "helpers build magma" in choice.because
@@ -230,7 +230,7 @@ def findings(name: str, made: BuildPlan) -> list[str]:
     return [f"{f.status}: {f.text}" for f in made.findings if f.id == name]
 
 
-def test_cuda_without_cudnn_is_told() -> None:
+def test_cuda_without_cudnn_is_reported() -> None:
     """The advice that is printed changes the verdict: a folder, or saying that none is wanted."""
     assert "no cuDNN was found" in findings("cudnn", plan())[0]
     assert not findings("cudnn", plan(set=("USE_CUDNN=0",)))
@@ -253,3 +253,12 @@ def test_the_flags_that_cmake_gives_nvcc_are_tried_beforehand() -> None:
     assert made.preflight is not None
     words = made.preflight.trials[1].argv
     assert words.index("--nosuchflag") < words.index("-lineinfo")
+
+
+def test_the_cudnn_that_is_asked_for_fits_torch_and_toolkit() -> None:
+    here = Library(
+        name="cudnn", version="9.10.2", include="/usr/include", library="/usr/lib", found_via="system"
+    )
+    facts = cuda_facts(toolkit("12.1"), libraries=(here,), gpus=(gpu("8.6"),), tree=tree(version="2.3.1"))
+    fix = found(plan_of(facts, cuda=True).findings, "cudnn").fix
+    assert ">=8.5,<9 (for this torch), >=8.8,<9 (for CUDA 12.1 and the GPUs here)" in fix

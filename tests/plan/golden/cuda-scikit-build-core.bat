@@ -130,9 +130,9 @@ rem CMAKE_BUILD_TYPE: preset dev
 set "CMAKE_BUILD_TYPE=Release"
 rem DEBUG: torch.version.debug follows it
 set "DEBUG=0"
-rem MAX_JOBS: parallel compile jobs; `plan` shows how they were reckoned
+rem MAX_JOBS: parallel compile jobs; `plan` shows the calculation
 set "MAX_JOBS=6"
-rem FLASH_ATTENTION_MAX_JOBS: the heaviest kernels at once; `plan` shows how they were reckoned
+rem FLASH_ATTENTION_MAX_JOBS: the heaviest kernels at once; `plan` shows the calculation
 set "FLASH_ATTENTION_MAX_JOBS=7"
 rem BUILD_TEST: preset dev; C++ test programs and GoogleTest: saves 278 of 6,135 compiles, 32.6 %% of their CPU time in a CPU build of 1.13.1
 set "BUILD_TEST=0"
@@ -158,7 +158,7 @@ rem TORCH_CUDA_ARCH_LIST: the GPUs that are here: GPU of 8.6 (8.6)
 set "TORCH_CUDA_ARCH_LIST=8.6"
 rem USE_CUDA: --cuda on the command line
 set "USE_CUDA=1"
-rem USE_CUDNN: no cuDNN was found, in the toolkit or beside it
+rem USE_CUDNN: no cuDNN was found, in the toolkit or elsewhere
 set "USE_CUDNN=0"
 rem USE_KINETO: preset dev; the profiler's Kineto back end: saves 18 of 6,135 compiles, 0.4 %% of their CPU time in a CPU build of 1.13.1
 set "USE_KINETO=0"

@@ -21,7 +21,7 @@ from torchbuild_tasks.plan.packages import (
     package_name,
     system_manager,
 )
-from torchbuild_tasks.plan.submodules import can_fetch, fetched_word, folder_beside
+from torchbuild_tasks.plan.submodules import can_fetch, fetched_word, sibling_folder
 
 _GROUP: Final = re.compile(r"\{(\d)\}")
 # A name may hold a group itself: {package:g++-{1}}.
@@ -333,7 +333,7 @@ def _of_the_tree(facts: Facts, catalog: Catalog) -> Mapping[str, str]:
     values = {"torch cuda": best[-1]} if best else {}
     if can_fetch(tree, tree.linkless):
         return {**values, "checkout": tree.root}
-    return {**values, "release": fetched_word(tree, catalog), "beside": folder_beside(tree)}
+    return {**values, "release": fetched_word(tree, catalog), "beside": sibling_folder(tree)}
 
 
 def _inputs(facts: Facts) -> Mapping[str, str]:

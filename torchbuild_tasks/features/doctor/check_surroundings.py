@@ -10,6 +10,7 @@ from torchbuild_tasks.catalog.match import parse_version
 from torchbuild_tasks.features.doctor.check import Findings, View, one_finding
 from torchbuild_tasks.model import Finding
 from torchbuild_tasks.plan.names import unread
+from torchbuild_tasks.text.paths import is_inside, plain_path
 from torchbuild_tasks.text.words import as_word
 
 # From these Pythons on setup.py does not need compiler_compat (README of 1.8.1).
@@ -54,8 +55,7 @@ def _conda_of(path: str, prefixes: Iterable[str]) -> str:
 
 
 def _inside(path: str, folder: str) -> bool:
-    path, folder = (text.replace("\\", "/").rstrip("/") for text in (path, folder))
-    return path == folder or path.startswith(f"{folder}/")
+    return plain_path(path) == plain_path(folder) or is_inside(path, folder)
 
 
 def _conda_compilers(view: View) -> list[Finding]:
@@ -202,7 +202,7 @@ def check_trees(view: View) -> Findings:
 
 
 def _is_same_folder(one: str, other: str) -> bool:
-    one, other = (text.replace("\\", "/").rstrip("/") for text in (one, other))
+    one, other = plain_path(one), plain_path(other)
     return one == other or (one.lower() == other.lower() and one[1:2] == ":")
 
 

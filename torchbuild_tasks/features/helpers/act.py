@@ -48,7 +48,8 @@ def why_missing(artifact: Artifact, fetching: Fetching, report: Reporter) -> str
     try:
         fetch((artifact,), fetching, report)
     except (DownloadFailed, HashRefused, ArchiveRefused) as error:
-        return f"{artifact.id} is not available: {str(error).partition(chr(10))[0]}"
+        reasons = (error.what, *error.looked[:1])
+        return f"{artifact.id} is not available: {'; '.join(each.rstrip('.') for each in reasons)}"
     return ""
 
 

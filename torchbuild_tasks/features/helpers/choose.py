@@ -18,6 +18,7 @@ from torchbuild_tasks.plan.artifacts import artifact_of, is_unpacked, unpacked_f
 from torchbuild_tasks.plan.environment import is_own
 from torchbuild_tasks.plan.question import Question
 from torchbuild_tasks.plan.variables import decide, is_cuda, is_off
+from torchbuild_tasks.text.paths import plain_path
 from torchbuild_tasks.text.words import did_you_mean
 from torchbuild_tasks.values import replace
 
@@ -150,6 +151,22 @@ def helper_choices(question: Question, helpers: Helpers) -> tuple[Choice, ...]:
         for name, value in helper.row.set.items()
     ]
     return tuple(choice for choice in (*choices, *helpers.without) if decide(question, choice.name) is None)
+
+
+def join_launchers(helpers: tuple[Choice, ...], others: tuple[Choice, ...]) -> tuple[Choice, ...]:
+    """Put a helper that starts a compiler in front of the cache that does, as one list for CMake."""
+    own = {
+        choice.name: replace(choice, value=plain_path(choice.value))
+        for choice in helpers
+        if choice.name.endswith("_COMPILER_LAUNCHER")
+    }
+    joined = (
+        replace(first, value=f"{first.value};{choice.value}", because=f"{first.because}; {choice.because}")
+        if (first := own.get(choice.name))
+        else choice
+        for choice in others
+    )
+    return (*helpers, *own.values(), *joined)
 
 
 def helper_paths(question: Question, helpers: Helpers) -> tuple[EnvOp, ...]:

@@ -8,6 +8,7 @@ from typing import Final
 import msgspec
 
 from torchbuild_tasks.model.record import EnvText, Installed, Manifest, Program, Repository
+from torchbuild_tasks.text.paths import file_name
 from torchbuild_tasks.text.words import as_word
 from torchbuild_tasks.values import replace
 
@@ -314,7 +315,7 @@ def _toolchain(difference: Difference, manifest: Manifest, place: Place) -> str:
 
 def _compiler(program: Program, place: Place) -> str:
     major = str(program.version).partition(".")[0]
-    name = program.path.replace("\\", "/").rpartition("/")[2]
+    name = file_name(program.path)
     if "clang" in name:
         return place.install(f"clang-{major}")
     if name.startswith(("g++", "gcc", "c++", "cc")):

@@ -16,7 +16,7 @@ from torchbuild_tasks.model import BuildPlan, Expectation, Facts, Finding, Fresh
 from torchbuild_tasks.model.wheel import Member, Wheel
 from torchbuild_tasks.plan.install import LIBTORCHLESS, configure_command
 from torchbuild_tasks.plan.question import Question
-from torchbuild_tasks.plan.submodules import fetched_word, folder_beside
+from torchbuild_tasks.plan.submodules import fetched_word, sibling_folder
 from torchbuild_tasks.text.words import as_word, first_few
 from torchbuild_tasks.values import replace
 
@@ -400,7 +400,7 @@ def _check_flags(question: Question) -> Iterable[Finding]:
         text = (
             f"{tree.root} is not a git checkout: of which commit it is, and what was changed, cannot be told"
         )
-        beside = as_word(folder_beside(tree))
+        beside = as_word(sibling_folder(tree))
         word = fetched_word(tree, question.catalog)
         fix = (
             f"torchbuild source get {word} --source {beside} gets a checkout; then the same command with "

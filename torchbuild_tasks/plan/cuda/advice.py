@@ -1,7 +1,7 @@
 """Advise a CUDA toolkit: the one with which a finding is gone, found by planning with each.
 
-Every toolkit that could be had is held against the same checks as the planned one, so what is advised
-is what those checks accept. A finding leaves a mark in its fix, which is filled in here.
+Every obtainable toolkit goes through the checks of the planned one, so what is advised is what those
+checks accept. A fix contains a placeholder, which is filled in here.
 """
 
 from __future__ import annotations
@@ -12,13 +12,13 @@ from typing import Final
 import msgspec
 from packaging.version import Version
 
-from torchbuild_tasks.catalog.match import series
 from torchbuild_tasks.model import Finding, Toolkit
 from torchbuild_tasks.plan.compiler import check_host, choose_compilers
 from torchbuild_tasks.plan.cuda.archs import choose_archs
 from torchbuild_tasks.plan.cuda.checks import check_archs, check_toolkit
 from torchbuild_tasks.plan.cuda.devices import devices
 from torchbuild_tasks.plan.cuda.driver import check_driver
+from torchbuild_tasks.plan.cuda.managed import managed_series
 from torchbuild_tasks.plan.cuda.toolkit import (
     MANAGED,
     NVCC_NAMES,
@@ -37,8 +37,8 @@ from torchbuild_tasks.plan.toolset import check_toolset, choose_toolset
 from torchbuild_tasks.values import replace
 
 ARCHIVE: Final = "https://developer.nvidia.com/cuda-toolkit-archive"
-# What each kind of warning weighs, where two toolkits have different ones: that it does not run at all
-# most, that upstream never built with it less. An error counts more than all of them.
+# The weight of each kind of warning, to compare two toolkits: most for what does not run at all, less for
+# what upstream never built with. An error weighs more than all of them.
 WEIGHTS: Final = {
     "driver": 8,
     "gpu-code": 4,
@@ -51,7 +51,7 @@ _ERROR: Final = 100
 
 
 class Candidate(msgspec.Struct, frozen=True, kw_only=True):
-    """A toolkit that could be had: what --cuda-toolkit would say, and what the checks say of it then.
+    """An obtainable toolkit: its value of --cuda-toolkit, and the findings of the checks with it.
 
     `place` is 0 for one that is installed, 1 for one that can be put together, 2 for one that is only
     in NVIDIA's archive.
@@ -68,7 +68,7 @@ class Candidate(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def weigh(findings: Iterable[Finding]) -> int:
-    """Return how much speaks against a toolkit."""
+    """Return the sum of the weights of a toolkit's findings."""
     return sum(_ERROR if each.status == "error" else WEIGHTS.get(each.id, 1) for each in findings)
 
 
@@ -79,7 +79,7 @@ def advise(question: Question, findings: tuple[Finding, ...]) -> tuple[Finding, 
     candidates = tuple(candidates_for(question))
     chosen = choose_best(question)
     word = f"{MANAGED}{chosen.managed.version}" if chosen.managed else chosen.root
-    now = weigh(_judge(question, word)) if word else _ERROR
+    now = _judge(question, word) if word else None
     return tuple(_fill_in(question, finding, candidates, now) for finding in findings)
 
 
@@ -106,7 +106,7 @@ def best_toolkit(question: Question, finding: Finding, candidates: tuple[Candida
     Args:
         question: what is planned.
         finding: what the advice is for.
-        candidates: each with what the checks say of it. An error that all of them have is no one's fault.
+        candidates: each with its findings. An error that all of them have is counted against none.
     """
     errors = [{(f.id, f.text) for f in each.findings if f.status == "error"} for each in candidates]
     common = set.intersection(*errors) if errors else set()
@@ -127,7 +127,7 @@ def _distance(question: Question, candidate: Candidate) -> int:
 
 
 def candidates_for(question: Question) -> Iterator[Candidate]:
-    """Return every toolkit that could be had for this machine, each judged by the checks.
+    """Return every obtainable toolkit for this machine, each with the findings of the checks.
 
     A series that is here is judged by what its files say, not by its row as one to install.
     """
@@ -140,12 +140,10 @@ def candidates_for(question: Question) -> Iterator[Candidate]:
     known = board(question)
     if known is not None and not known.sbsa:
         return
-    host = question.facts.host
-    made = {series(row.cuda) for row in question.catalog.part if (row.os, row.arch) == (host.os, host.arch)}
-    for text in sorted(each for each in made if "." in each):
+    for text in managed_series(question):
         found = _judge(question, MANAGED + text)
         yield Candidate(word=MANAGED + text, version=Version(text), place=1, findings=found)
-    here = {series_of(toolkit.version) for toolkit in able}
+    host, here = question.facts.host, {series_of(toolkit.version) for toolkit in able}
     for row in question.catalog.cuda:
         if Version(row.version) in here:
             continue
@@ -166,7 +164,7 @@ def _in_archive(question: Question, version: str) -> Candidate:
 
 
 def _judge(question: Question, word: str) -> tuple[Finding, ...]:
-    """Return what the checks say against --cuda-toolkit with this word."""
+    """Return the warnings and errors of the checks with this value of --cuda-toolkit."""
     request = question.request
     named = (*ROOTS, *NVCC_NAMES)
     kept = tuple(text for text in request.set if split_assignment(text)[0] not in named)
@@ -201,17 +199,29 @@ def _puts_right(candidate: Candidate, finding: Finding, common: set[tuple[str, s
     return True
 
 
-def _fill_in(question: Question, finding: Finding, candidates: tuple[Candidate, ...], now: int) -> Finding:
-    """Fill in a toolkit, but for a warning none with which more speaks against the build than `now`."""
+def _fill_in(
+    question: Question, finding: Finding, candidates: tuple[Candidate, ...], now: tuple[Finding, ...] | None
+) -> Finding:
+    """Fill in a toolkit; `now` are the findings of the planned one, None without any."""
     if ADVISED not in finding.fix and OR_ADVISED not in finding.fix:
         return finding
     best = best_toolkit(question, finding, candidates)
-    if best and finding.status == "warn" and best.weight > now:
+    if best and finding.status == "warn" and now is not None and not _is_better(best, finding, now):
         best = None
     sentence = _sentence(question, best) if best else _nothing(question, finding, candidates)
     short = f"; or {sentence[0].lower()}{sentence[1:]}" if best else ""
     fix = finding.fix.replace(ADVISED, f"{sentence}.").replace(OR_ADVISED, short)
     return replace(finding, fix=fix)
+
+
+def _is_better(best: Candidate, finding: Finding, now: tuple[Finding, ...]) -> bool:
+    """Say whether less speaks against a candidate than against the planned toolkit.
+
+    Otherwise the next advice would lead back. For a warning without a weight, it has no new kind of finding.
+    """
+    if weigh((finding,)):
+        return best.weight < weigh(now)
+    return {each.id for each in best.findings} <= {each.id for each in now}
 
 
 def _sentence(question: Question, best: Candidate) -> str:
@@ -242,7 +252,7 @@ def _nothing(question: Question, finding: Finding, candidates: tuple[Candidate, 
 
 
 def _of_jetpack(question: Question) -> str:
-    """A board has the toolkit of its JetPack; where that is here, only another torch or JetPack helps."""
+    """Advise JetPack's own toolkit; where it is installed, only another torch or JetPack helps."""
     here = [toolkit.version for toolkit in question.cuda.toolkits if not why_unusable(toolkit)]
     if not here:
         return "Install JetPack's: sudo apt-get install nvidia-jetpack"

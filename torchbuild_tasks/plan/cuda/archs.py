@@ -31,11 +31,12 @@ COST = 0.4
 # Beyond it libtorch_cuda.so grows past what 32-bit relocations reach (pytorch issues 39968, 48588).
 MANY = 8
 WORDS = ("auto", "native", "common", "all")  # what else may stand for a list
+_SHORT = re.compile(r"(?:sm_|compute_)?(\d{1,3})([af]?)")  # nvcc's spelling, or no minor number
 _ENTRY = re.compile(r"(\d{1,2})\.(\d)([af]?)(\+PTX)?", re.IGNORECASE)
 
 
 class UnknownArch(ValueError):
-    """A word that is not an entry of an architecture list; the text says what was meant, perhaps."""
+    """A word that is not an entry of an architecture list; the text proposes the nearest."""
 
 
 @functools.lru_cache(maxsize=4096)
@@ -52,7 +53,7 @@ def capability(text: str) -> Capability:
 
 
 def read_archs(question: Question, text: str) -> tuple[Arch, ...]:
-    """Read a whole list, names of families written out, each capability once, in numeric order.
+    """Read a list: names of families are expanded, each capability stands once, in numeric order.
 
     Raises:
         UnknownArch: a word is neither a number nor a family that a row names.
@@ -60,6 +61,8 @@ def read_archs(question: Question, text: str) -> tuple[Arch, ...]:
     words = [word for word in re.split(r"[;,\s]+", text) if word]
     if not words:
         raise UnknownArch("the list of architectures is empty")
+    if re.fullmatch(r"\d{1,2},\d", text.strip()):
+        raise UnknownArch(f"a comma is between two architectures; write {text.strip().replace(',', '.')}")
     return sort_archs(arch for word in words for arch in _meaning(question, word))
 
 
@@ -89,13 +92,17 @@ def _meaning(question: Question, word: str) -> tuple[Arch, ...]:
         return _plain(row.archs)
     if word.lower().endswith("+ptx") and (row := _family(question, word[:-4])) is not None:
         return (*_plain(row.archs), *(replace(arch, ptx=True) for arch in _plain(row.ptx)))
-    if re.fullmatch(r"(sm_|compute_)?\d{2,3}[af]?", word):
-        digits = re.sub(r"\D", "", word)
-        raise UnknownArch(
-            f"{word!r} is nvcc's spelling; write {digits[:-1]}.{digits[-1]}{word[len(word.rstrip('af')) :]}"
-        )
+    if short := _SHORT.fullmatch(word):
+        raise UnknownArch(f"{word!r} is another spelling; write {_in_full(question, short[1])}{short[2]}")
     hint = did_you_mean(word, sorted({row.name for row in question.catalog.family}))
     raise UnknownArch(f"{word!r} is not an architecture{hint}")
+
+
+def _in_full(question: Question, digits: str) -> str:
+    """Return what digits stand for: 86 is 8.6, and 12 is 12.0, since nothing is 1.2."""
+    known = {text for row in question.catalog.cuda for text in row.archs}
+    split = f"{digits[:-1]}.{digits[-1]}"
+    return split if split in known or len(digits) > 2 else f"{digits}.0"
 
 
 def _family(question: Question, name: str) -> FamilyRow | None:
@@ -123,14 +130,14 @@ def choose_archs(question: Question, chosen: ChosenToolkit, gpus: tuple[Device, 
 
 
 def known_archs(question: Question, chosen: ChosenToolkit) -> tuple[Capability, ...]:
-    """Return what the toolkit compiles for, in numeric order: by its own word, else by its version's row."""
+    """Return what the toolkit compiles for, in numeric order: as nvcc lists it, else by its version's row."""
     row = cuda_row(question, chosen.version)
     listed = chosen.toolkit.archs if chosen.toolkit and chosen.toolkit.archs else row.archs if row else ()
     return tuple(sorted({capability(text).plain for text in listed}))
 
 
 def capability_for(question: Question, wanted: Capability, cuda: Version | None) -> Capability:
-    """Return what a capability is called by a toolkit: Thor is 10.1 before CUDA 13.0 and 11.0 from it on."""
+    """Return a toolkit's number of a capability: Thor is 10.1 before CUDA 13.0 and 11.0 from it on."""
     for row in question.catalog.arch:
         if row.renamed and row.capability == str(wanted.plain) and cuda and admits(row.cuda, cuda):
             return capability(row.renamed)._replace(kind=wanted.kind)
@@ -167,12 +174,12 @@ def _read_request(question: Question) -> tuple[str, str, Source]:
 
 
 def asked_archs(question: Question) -> str:
-    """Return the list as it was asked for, names of families and all; "auto" without a request."""
+    """Return the list as it was requested, with the names of families; "auto" without a request."""
     return _read_request(question)[0]
 
 
 def are_named(question: Question) -> bool:
-    """Say whether capabilities or families were asked for, which need no GPU at hand to be told."""
+    """Say whether capabilities or families were requested, which do not depend on the GPUs here."""
     return asked_archs(question).lower() not in WORDS
 
 
@@ -276,7 +283,7 @@ def is_tegra(question: Question, wanted: Capability) -> bool:
 def missing_devices(
     question: Question, archs: tuple[Arch, ...], cuda: Version | None, gpus: tuple[Device, ...]
 ) -> Iterator[Device]:
-    """Go through the GPUs that would find no code."""
+    """Yield the GPUs for which the list has no code."""
     for device in gpus:
         if not device.capability:
             continue

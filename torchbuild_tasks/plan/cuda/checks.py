@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from packaging.specifiers import SpecifierSet
 from packaging.version import Version
 
 from torchbuild_tasks.catalog import CudaTorchRow
@@ -24,7 +25,9 @@ from torchbuild_tasks.plan.cuda.archs import (
     missing_devices,
 )
 from torchbuild_tasks.plan.cuda.devices import visible_devices
+from torchbuild_tasks.plan.cuda.managed import managed_series
 from torchbuild_tasks.plan.cuda.toolkit import (
+    MANAGED,
     NVCC_NAMES,
     ROOTS,
     cuda_row,
@@ -52,6 +55,7 @@ from torchbuild_tasks.plan.cuda.variables import (
 from torchbuild_tasks.plan.dependent import truth
 from torchbuild_tasks.plan.question import Question
 from torchbuild_tasks.plan.variables import decide, is_cuda, is_helper, is_off
+from torchbuild_tasks.text.paths import plain_path
 
 ARCHS_ID = "architectures"
 TOOLKIT_ID = "cuda-toolkit"
@@ -63,7 +67,7 @@ FLASH = Capability(8, 0)  # the first with FlashAttention's kernels
 def check_archs(
     question: Question, chosen: ChosenToolkit, archs: ChosenArchs, gpus: tuple[Device, ...]
 ) -> tuple[Finding, ...]:
-    """Report every problem of the list at once."""
+    """Report every problem of the architecture list."""
     if archs.problem:
         fix = "Write for example --arch '8.6;9.0+PTX', a family such as Ampere, or auto, native or common."
         return (Finding(id=ARCHS_ID, status="error", text=archs.problem, fix=fix),)
@@ -110,7 +114,7 @@ def _check_one(question: Question, chosen: ChosenToolkit, arch: Arch) -> Iterato
 
 
 def _older(question: Question, known: tuple[Capability, ...], code: Capability) -> str:
-    """Say what does instead of an architecture that only a newer torch knows: PTX of one it knows."""
+    """Return the fix for an architecture that only a newer torch knows: PTX of one that this one knows."""
     below = [
         each
         for each in known
@@ -130,8 +134,8 @@ def _refuse_uncompiled(
             id=ARCHS_ID, status="error", text=text, fix="Look up the compute capability of the GPU."
         )
     asked = asked_archs(question)
-    said = f" ({asked})" if asked not in WORDS and str(code.plain) not in asked else ""
-    text = f"{chosen.name} does not compile for {code}{said}; CUDA {able[0]} to {able[-1]} do. {span}"
+    request = f" ({asked})" if asked not in WORDS and str(code.plain) not in asked else ""
+    text = f"{chosen.name} does not compile for {code}{request}; CUDA {able[0]} to {able[-1]} do. {span}"
     fix = f"{ADVISED} Or name another --arch."
     if code.plain < known[-1]:
         return Finding(id=ARCHS_ID, status="error", text=text, fix=fix)
@@ -225,7 +229,7 @@ def check_toolkit(
     if not is_cuda(question):
         return ()
     if chosen.problem:
-        fix = f"{_others(question)}Name one with --cuda-toolkit PATH. {ADVISED}"
+        fix = f"{_others(question)}{_known(question)} {ADVISED}"
         return (Finding(id=TOOLKIT_ID, status="error", text=chosen.problem, fix=fix),)
     if chosen.choice is None:
         return (_none(question, chosen),)
@@ -251,6 +255,14 @@ def _none(question: Question, chosen: ChosenToolkit) -> Finding:
     return Finding(id=TOOLKIT_ID, status="error", text=text, fix=fix)
 
 
+def _known(question: Question) -> str:
+    """Return what --cuda-toolkit can be: a series with parts where one was asked for, else a folder."""
+    known = managed_series(question)
+    if known and question.value("cuda_toolkit", "").startswith(MANAGED):
+        return f"Name a series that is known: --cuda-toolkit {', '.join(MANAGED + each for each in known)}."
+    return "Name one with --cuda-toolkit PATH."
+
+
 def _others(question: Question) -> str:
     able = [t for t in question.cuda.toolkits if not why_unusable(t)]
     if not able:
@@ -259,7 +271,7 @@ def _others(question: Question) -> str:
 
 
 def _contradictions(question: Question, chosen: ChosenToolkit) -> list[Finding]:
-    """Return what is said of the toolkit elsewhere and is not so: CMake ends at two of them."""
+    """Return contradictions between the toolkit and variables or files; two of them end CMake."""
     others = (
         *(_own_nvcc(chosen), _no_nvcc(question)),
         *(_other_nvcc(question, chosen), _other_libraries(question, chosen)),
@@ -279,7 +291,7 @@ def _own_nvcc(chosen: ChosenToolkit) -> Iterator[Finding]:
 
 
 def _no_nvcc(question: Question) -> Iterator[Finding]:
-    """Report a CUDA compiler that is none of NVIDIA's; a launcher before nvcc is no matter."""
+    """Report a CUDA compiler other than nvcc; a launcher before nvcc is fine."""
     for named in filter(None, (decide(question, name) for name in NVCC_NAMES)):
         if named.value and "nvcc" not in named.value.lower():
             text = (
@@ -308,8 +320,8 @@ def _other_nvcc(question: Question, chosen: ChosenToolkit) -> Iterator[Finding]:
 def _other_libraries(question: Question, chosen: ChosenToolkit) -> Iterator[Finding]:
     """Report folders of other toolkits in which the loader looks before it looks in those of the build."""
     health = question.facts.health
-    said = {**question.facts.environ, **(health.environ if health else {})}.get("LD_LIBRARY_PATH", "")
-    for entry in filter(None, said.split(":")):
+    search_path = {**question.facts.environ, **(health.environ if health else {})}.get("LD_LIBRARY_PATH", "")
+    for entry in filter(None, search_path.split(":")):
         for other in question.cuda.toolkits:
             folders = (other.path, *other.aliases) if other.path != "/usr" else ()
             inside = any(f"{entry}/".startswith(f"{path}/") for path in folders)
@@ -325,21 +337,21 @@ def _other_libraries(question: Question, chosen: ChosenToolkit) -> Iterator[Find
 def _other_roots(question: Question, chosen: ChosenToolkit) -> list[Finding]:
     if not question.request.cuda_toolkit:
         return []
-    said = question.assignments
+    given = question.assignments
     return [
         Finding(
             id=TOOLKIT_ID,
             status="error",
-            text=f"--cuda-toolkit {question.request.cuda_toolkit} and --set {name}={said[name]} contradict",
+            text=f"--cuda-toolkit {question.request.cuda_toolkit} and --set {name}={given[name]} contradict",
             fix="Give one of them.",
         )
         for name in ROOTS
-        if name in said and said[name] != chosen.root
+        if name in given and given[name] != chosen.root
     ]
 
 
 def _check_torch(question: Question, chosen: ChosenToolkit) -> list[Finding]:
-    """Return what speaks against this toolkit; where it cannot compile, what is only unusual is not told."""
+    """Return the findings about this toolkit and this torch; only the errors where there is one."""
     rows = [row for row in torch_rows(question) if chosen.version and not admits(row.cuda, chosen.version)]
     stops = [row for row in rows if row.refuse]
     return [_wrong_cuda(question, chosen, row) for row in stops or rows]
@@ -370,7 +382,7 @@ def _check_libc(question: Question, chosen: ChosenToolkit) -> list[Finding]:
 
 
 def _check_cudnn(question: Question, chosen: ChosenToolkit, gpus: tuple[Device, ...]) -> list[Finding]:
-    """cuDNN's version against torch, toolkit and GPUs; no cuDNN at all without a request for that.
+    """Check cuDNN's version against torch, toolkit and GPUs, and warn where there is no cuDNN.
 
     One that does not fit is left out; where it is asked for, the build would end with it.
     """
@@ -396,11 +408,24 @@ def _check_cudnn(question: Question, chosen: ChosenToolkit, gpus: tuple[Device, 
         text += "on: convolutions would fail there"
     if not text:
         return []
-    rows = [each for each in question.catalog.cudnn if chosen.version and admits(each.cuda, chosen.version)]
+    rows = [
+        each
+        for each in question.catalog.cudnn
+        if chosen.version and admits(each.cuda, chosen.version) and _overlap(each.cudnn, spec)
+    ]
     fit = " or ".join(each.cudnn for each in rows if not (old and _is_below(old[0], each.oldest)))
     wanted = f"{spec or 'any'} (for this torch), {fit or 'any'} (for {chosen.name} and the GPUs here)"
     fix = f"Name the folder of a cuDNN {wanted}: --set CUDNN_ROOT=FOLDER; or do without it: --set USE_CUDNN=0"
     return [Finding(id="cudnn", status=status, text=text, fix=fix + OR_ADVISED)]
+
+
+def _overlap(one: str, other: str) -> bool:
+    """Say whether some version is in two ranges: then the beginning of one is in the other."""
+    begins = [
+        next((each.version for each in SpecifierSet(spec) if each.operator == ">="), "0")
+        for spec in (one, other)
+    ]
+    return bool(admits(one, begins[1]) or admits(other, begins[0]))
 
 
 def _is_below(device: Device, oldest: str) -> bool:
@@ -418,7 +443,8 @@ def _no_cudnn(question: Question, chosen: ChosenToolkit, wanted: str) -> Finding
         text = f"cuDNN in {half.include or half.library} has its {part} alone, and CMake wants both: "
         text += "torch is built without it, and its convolutions are slow"
     elif decide(question, "USE_CUDNN"):
-        text = f"USE_CUDNN is on, and no cuDNN was found (looked in {looked})"
+        text = f"USE_CUDNN is on, and no cuDNN was found (looked in {looked}): CMake switches it off with a "
+        text += "warning, and the verification fails"
     version = f" {wanted}" if wanted else ""
     fix = f"Name the folder of a cuDNN{version}: --set CUDNN_ROOT=FOLDER; or do without it: --set USE_CUDNN=0"
     fix += OR_ADVISED
@@ -456,7 +482,7 @@ def check_named_libraries(question: Question) -> tuple[Finding, ...]:
             if not any(_is_of(library, choice) for library in here):
                 text = f"{choice.name}={choice.value} ({choice.because}) holds no {name}"
                 status: Status = "warn" if choice.source == "environment" else "error"
-                if question.request.facts:  # of a machine on which nobody looked there
+                if question.request.facts:  # another machine, where that folder was not looked at
                     text = f"{choice.name}={choice.value} ({choice.because}) was not looked into"
                     status = "unknown"
                 fix = f"Name the folder that has its include and lib folders, or drop {choice.name}."
@@ -465,14 +491,14 @@ def check_named_libraries(question: Question) -> tuple[Finding, ...]:
 
 
 def _naming(question: Question, name: str) -> list[Choice]:
-    """Return what any layer says of a library's folder."""
+    """Return the variables, of any layer, that name a library's folder."""
     choices = (decide(question, variable) for variable in names_of(name))
     return [choice for choice in choices if choice and choice.value]
 
 
 def _is_of(library: Library, choice: Choice) -> bool:
     """Say whether a library was found by this variable, or lies in the folder that it names."""
-    folder = choice.value.replace("\\", "/").rstrip("/")
-    places = (f"{place}/".replace("\\", "/") for place in (library.include, library.library) if place)
+    folder = plain_path(choice.value)
+    places = (f"{plain_path(place)}/" for place in (library.include, library.library) if place)
     named = choice.name in library.found_via.split(", ")
     return named or any(place.startswith(f"{folder}/") or folder.startswith(place) for place in places)

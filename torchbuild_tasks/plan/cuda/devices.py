@@ -1,4 +1,4 @@
-"""The GPUs of this machine, put together from what every probe saw, and what is to be known of them.
+"""The GPUs of this machine, merged from the answers of all probes, and their checks.
 
 Answers are about the same GPU by its address on the PCI bus, else by its UUID, else by order: what a probe
 names third is the third GPU. Two answers of one probe are two GPUs unless their addresses or UUIDs are equal.
@@ -25,13 +25,13 @@ _NUMBER = re.compile(r"\d+\.\d+")  # nvidia-smi writes [N/A] for what it does no
 # The letters behind a chip's name in pci.ids tell its use: GA102GL is a GA102 for workstations.
 _USE = re.compile(r"B?(GL)?M?")
 _PARENT = re.compile(r"MIG-(GPU-[^/]+)/", re.IGNORECASE)
-# Whose word counts first; a probe that is not named comes last.
+# Probes in the order of trust; one that is not named comes last.
 PROBES = ("nvml", "nvidia-smi", "device tree", "proc", "pci")
 _BUS = re.compile(r"(?:([0-9a-f]+):)?([0-9a-f]{1,2}):([0-9a-f]{1,2})\.([0-7])", re.IGNORECASE)
 
 
 class _Claim(NamedTuple):
-    """That a GPU has a capability: by whom, and how that one came to it."""
+    """A capability that an answer gives for a GPU, with its source and how that was derived."""
 
     capability: str
     who: str
@@ -94,11 +94,11 @@ def _is_of_board(question: Question, group: list[GpuSeen], own: list[_Claim]) ->
 
 def _device(question: Question, answers: list[GpuSeen], claims: list[_Claim], name: str = "") -> Device:
     rows = _rows_of(question, answers)
-    said = [seen.name for seen in answers if seen.name]
+    names = [seen.name for seen in answers if seen.name]
     chips = [*(row.chip for row in rows), *(seen.chip for seen in answers if seen.chip)]
     ids = next((seen.pci_id for seen in answers if seen.pci_id), None)
     return Device(
-        name=name or next(iter(said), "") or next(iter(chips), "") or ids or "a GPU without a name",
+        name=name or next(iter(names), "") or next(iter(chips), "") or ids or "a GPU without a name",
         capability=claims[0].capability if claims else None,
         via=claims[0].via if claims else "",
         chip=next(iter(chips), None),
@@ -127,7 +127,7 @@ def _claims(question: Question, answers: list[GpuSeen]) -> list[_Claim]:
 
 
 def _by_name(question: Question, answers: list[GpuSeen]) -> list[_Claim]:
-    """Go by what the product is called, where nothing else is known (a vGPU's profile stands behind it)."""
+    """Find the capability by the product's name (a vGPU's profile follows it)."""
     for seen in answers:
         for row in question.catalog.gpu_name:
             if any(re.search(rf"\b(?:{name})\b", seen.name or "", re.IGNORECASE) for name in row.names):
@@ -149,7 +149,7 @@ def _by_id(question: Question, pci_id: str | None) -> GpuRow | None:
 
 
 def _number(pci_id: str | None) -> int | None:
-    """8708 for "10de:2204"; None for other vendors and what is not an id."""
+    """Return the device id of NVIDIA's cards as a number: 8708 for "10de:2204"; None for other text."""
     vendor, _, device = (pci_id or "").casefold().removeprefix("0x").partition(":")
     device = device.removeprefix("0x")
     return int(device, 16) if vendor == NVIDIA and re.fullmatch("[0-9a-f]{1,4}", device) else None
@@ -178,19 +178,19 @@ def _is_datacenter(rows: list[GpuRow], answers: list[GpuSeen]) -> bool | None:
 
 
 def _one_name(question: Question, capability: str) -> str:
-    """Thor is 10.1 to old toolkits and 11.0 to later ones: the greater of the two names of one chip."""
+    """Return the greater of a chip's two numbers: Thor is 10.1 to old toolkits and 11.0 to later ones."""
     pairs = [(row.capability, row.renamed) for row in question.catalog.arch if row.renamed]
     names = [capability, *(other for own, other in pairs if own == capability)]
     return max(names, key=lambda text: float(re.sub("[a-z]", "", text)))
 
 
 def _disagreement(question: Question, claims: list[_Claim]) -> str:
-    said: dict[str, _Claim] = {}
+    by_capability: dict[str, _Claim] = {}
     for claim in claims:
-        said.setdefault(_one_name(question, claim.capability), claim)
-    if len(said) < 2:
+        by_capability.setdefault(_one_name(question, claim.capability), claim)
+    if len(by_capability) < 2:
         return ""
-    return ", ".join(f"{claim.who} says {claim.capability}" for claim in said.values())
+    return ", ".join(f"{claim.who} says {claim.capability}" for claim in by_capability.values())
 
 
 def _visible(found: tuple[Device, ...], text: str) -> list[int]:
@@ -226,7 +226,7 @@ def _only(places: Iterable[int]) -> int | None:
 
 
 def _not_in_wheels(question: Question, device: Device) -> str:
-    """Say that upstream's binaries of this torch leave a GPU out; "" where no row says so."""
+    """Return the note that upstream's binaries of this torch leave a GPU out; "" where no row has one."""
     own = [int(number) for number in re.findall(r"\d+", device.capability or "")]
     for row in question.catalog.cuda_wheel:
         oldest = [int(number) for number in row.oldest.split(".")]
@@ -251,7 +251,7 @@ def _check_one(device: Device, note: str, *, named: bool) -> Finding:
 
 
 def _none(cuda: Cuda, *, named: bool) -> Finding:
-    ends = "; ".join(f"{name}: {said}" for name, said in cuda.probes.items())
+    ends = "; ".join(f"{name}: {answer}" for name, answer in cuda.probes.items())
     text = f"no GPU was found ({ends or 'nothing was asked'}); the build works without one"
     fix = "" if named else "Name the architectures that it shall run on: --arch 8.6"
     return Finding(id=ID, status="unknown", text=text, fix=fix)
@@ -333,7 +333,7 @@ def _by(groups: list[list[GpuSeen]], key: Callable[[GpuSeen], str], seen: GpuSee
 
 
 def _by_order(groups: list[list[GpuSeen]], seen: GpuSeen) -> list[GpuSeen] | None:
-    """Return the first GPU that this probe has not spoken of and that is no other one for sure."""
+    """Return the first GPU without an answer of this probe that is not certainly another one."""
     free = (group for group in groups if all(each.probe != seen.probe for each in group))
     return next((group for group in free if _agrees(group, seen)), None)
 

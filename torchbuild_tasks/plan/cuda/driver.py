@@ -19,6 +19,7 @@ from torchbuild_tasks.plan.cuda.devices import visible_devices
 from torchbuild_tasks.plan.cuda.toolkit import cuda_row
 from torchbuild_tasks.plan.cuda.values import OR_ADVISED, Device
 from torchbuild_tasks.plan.question import Question
+from torchbuild_tasks.values import replace
 
 ID = "driver"
 MISMATCH = "version mismatch"
@@ -38,21 +39,26 @@ def check_driver(question: Question, cuda: Version | None, gpus: tuple[Device, .
     reported = (_driver_problem(driver.problem),) if driver.problem else ()
     if facts.tegra is not None:
         return reported or (_of_jetson(question, driver),)
-    said = (driver.version, driver.module, driver.library)
-    version = next((text for text in said if text and parse_version(text)), None)
+    versions = (driver.version, driver.module, driver.library)
+    version = next((text for text in versions if text and parse_version(text)), None)
     if version is None:
         return reported or (_no_driver(question, cuda, gpus),)
+    unknown = (*_check_unknown(question, gpus, version, cuda),)
+    compared = _compare(question, gpus, driver, version, cuda)
     return (
         *reported,
         *_compat_library(question, gpus, driver),
-        *_check_unknown(question, gpus, version),
+        *unknown,
         *_check_left_out(question, gpus, version),
-        _compare(question, gpus, driver, version, cuda),
+        # An older toolkit does not help a GPU that the driver does not know.
+        replace(compared, fix=unknown[-1].fix) if unknown and compared.status == "warn" else compared,
     )
 
 
-def _check_unknown(question: Question, gpus: tuple[Device, ...], version: str) -> Iterator[Finding]:
-    """Report GPUs that are newer than the driver.
+def _check_unknown(
+    question: Question, gpus: tuple[Device, ...], version: str, cuda: Version | None
+) -> Iterator[Finding]:
+    """Report GPUs that are newer than the driver, with the driver that runs `cuda`, too.
 
     The first driver for a capability is taken to be that of the first CUDA which compiles for it.
     """
@@ -69,7 +75,8 @@ def _check_unknown(question: Question, gpus: tuple[Device, ...], version: str) -
                 f"driver {version} is older than {device.name} ({wanted}) and does not know it: "
                 "torch can be built, but would not find it here"
             )
-            yield Finding(id=ID, status="warn", text=text, fix=f"{_update(question, needed)}.")
+            least = max(filter(None, (needed, _oldest(question, cuda))), key=Version)
+            yield Finding(id=ID, status="warn", text=text, fix=f"{_update(question, least)}.")
 
 
 def _check_left_out(question: Question, gpus: tuple[Device, ...], version: str) -> Iterator[Finding]:
@@ -87,7 +94,7 @@ def _check_left_out(question: Question, gpus: tuple[Device, ...], version: str) 
 
 
 def _no_driver(question: Question, cuda: Version | None, gpus: tuple[Device, ...]) -> Finding:
-    """Say that there is none; a warning where there is a GPU, which nothing runs on without one."""
+    """Report that there is no driver: a warning where there is a GPU."""
     limit = _oldest(question, cuda) or _own(question, cuda)
     needed = f"running the result needs {limit} or later" if limit else "running needs one"
     text = f"no NVIDIA driver was found; the build works without one, and {needed}"
@@ -116,7 +123,7 @@ def _of_jetson(question: Question, driver: Driver) -> Finding:
 
 
 def _mismatch(question: Question, driver: Driver) -> Finding | None:
-    """The state after an update without a reboot: the module in the kernel is of another version."""
+    """Report a kernel module of another version than the library: an update without a reboot."""
     is_reported = MISMATCH in (driver.problem or "").casefold()
     if not is_reported and (not _differs(driver) or _answers(question)):
         return None
@@ -143,12 +150,12 @@ def _differs(driver: Driver) -> bool:
 
 
 def _answers(question: Question) -> bool:
-    """Say whether the driver answers all the same: then the other library is that of cuda-compat."""
+    """Say whether the driver answers; then the library of another version is that of cuda-compat."""
     return any(seen.probe in _DRIVERS_OWN for seen in question.cuda.gpus)
 
 
 def _compat_library(question: Question, gpus: tuple[Device, ...], driver: Driver) -> tuple[Finding, ...]:
-    """NVIDIA's cuda-compat is in use: a later libcuda on an older module."""
+    """Check NVIDIA's cuda-compat where it is in use: a later libcuda on an older kernel module."""
     if not _differs(driver):
         return ()
     text = f"libcuda {driver.library} of cuda-compat stands before the driver's own ({driver.module})"
@@ -187,7 +194,7 @@ def _compare(
 
 
 def _is_from(version: str, limit: str) -> bool:
-    """Say whether a driver is of this version or later; false where there is no limit to hold it against."""
+    """Say whether a driver is of this version or later; false where no limit is known."""
     first = parse_version(version)
     wanted = parse_version(limit)
     return first is not None and wanted is not None and first >= wanted
@@ -251,7 +258,7 @@ def _forward(question: Question, gpus: tuple[Device, ...], cuda: Version) -> str
 
 
 def _runs(driver: Driver, cuda: Version) -> bool:
-    """Say whether the driver itself says that it runs this series."""
+    """Say whether the driver reports that it runs this series."""
     newest = parse_version(driver.cuda)
     return newest is not None and newest.release[:2] >= cuda.release[:2]
 
@@ -271,5 +278,5 @@ def _oldest(question: Question, cuda: Version | None) -> str:
 
 
 def _for_host(question: Question, linux: str, windows: str) -> str:
-    """Windows' numbers hold in WSL too: its driver is that of Windows."""
+    """Return the number of this system; WSL uses the driver of Windows."""
     return windows if question.cuda.wsl or question.facts.host.os == "windows" else linux

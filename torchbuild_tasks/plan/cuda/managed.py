@@ -1,4 +1,4 @@
-"""Toolkits that are put together from NVIDIA's wheels and archives: which parts, and in which folder.
+"""Toolkits put together from NVIDIA's wheels and archives: their parts and their folders.
 
 Such a toolkit's folder is named after its release, the machine, and a digest of its parts:
 another torch may want another cuDNN in it, and then it is another folder.
@@ -64,8 +64,13 @@ def managed_toolkit(question: Question, version: str) -> ManagedChoice:
     return ManagedChoice(toolkit=toolkit, artifacts=artifacts)
 
 
+def managed_series(question: Question) -> list[str]:
+    """Return the series of which there are parts for the machine, ascending."""
+    return sorted({series(row.cuda) for row in _machine_rows(question) if "." in row.cuda}, key=Version)
+
+
 def part_id(row: PartRow) -> str:
-    """Return what a part is called for good, and its folder in the store."""
+    """Return the permanent id of a part, which is also its folder in the store."""
     if row.project:
         return f"{row.project}-{row.version}-{row.tag}"
     return f"cuda-{row.name}-{row.version}-{row.os}-{row.arch}"
@@ -90,7 +95,7 @@ def _parts(question: Question, rows: list[PartRow]) -> list[PartRow]:
 
 
 def _without(question: Question, fitting: list[PartRow], chosen: list[PartRow]) -> str:
-    """Return the parts that there are for other versions of torch alone."""
+    """Name the parts that exist only for other versions of torch."""
     if question.facts.tree.sample:
         return ""
     lacking = sorted({row.name for row in fitting} - {row.name for row in chosen})

@@ -1,6 +1,6 @@
 """Choose the CUDA toolkit: the one asked for, else the one the environment names, else the first that fits.
 
-And which host compilers its nvcc takes: what its own header says, else the row of its version.
+Also the host compilers that its nvcc accepts: by its own header, else by the row of its version.
 """
 
 from __future__ import annotations
@@ -15,11 +15,12 @@ from torchbuild_tasks.model import Choice, Source, Toolkit
 from torchbuild_tasks.plan.cuda.values import ChosenToolkit, HostLimits
 from torchbuild_tasks.plan.question import Question
 from torchbuild_tasks.plan.variables import decide, is_cuda
+from torchbuild_tasks.text.paths import plain_path
 
 # The variables that name the toolkit; on Windows the installer sets CUDA_PATH, and PyTorch
 # reads CUDA_HOME first in both systems (torch/utils/cpp_extension.py).
 ROOTS = ("CUDA_HOME", "CUDA_PATH", "CUDA_TOOLKIT_ROOT_DIR")
-# nvcc may be named in any of these; one that no found toolkit has is the user's affair (a wrapper, for one).
+# nvcc may be named in any of these; one outside of every found toolkit is left alone (it may be a wrapper).
 NVCC_NAMES = ("CUDACXX", "CMAKE_CUDA_COMPILER", "CUDA_NVCC_EXECUTABLE")
 MANAGED = "pypi:"
 _VERSION = re.compile(r"\d+(\.\d+)*")
@@ -59,7 +60,7 @@ def cuda_row(question: Question, version: Version | None) -> CudaRow | None:
 
 
 def torch_rows(question: Question) -> tuple[CudaTorchRow, ...]:
-    """Return what is known of CUDA for the torch version of the checkout."""
+    """Return the rows about CUDA for the torch version of the checkout."""
     version = question.version or Version(question.row.version)
     return tuple(
         row
@@ -87,24 +88,24 @@ def _choose_asked(question: Question, wanted: str, because: str, source: Source)
     if wanted.startswith(MANAGED):
         return _choose_managed(question, wanted.removeprefix(MANAGED), because, source)
     if not _VERSION.fullmatch(wanted):
-        meant = [t for t in question.cuda.toolkits if _is_called(wanted, t)]
-        if not meant:
+        matching = [t for t in question.cuda.toolkits if _is_called(wanted, t)]
+        if not matching:
             return ChosenToolkit(problem=f"{wanted} ({because}) was not looked at")
-        return _choose_found(question, meant[0], because, source)
-    meant = [t for t in question.cuda.toolkits if f"{t.version}.".startswith(f"{wanted}.")]
-    able = [toolkit for toolkit in meant if not why_unusable(toolkit)]
+        return _choose_found(question, matching[0], because, source)
+    matching = [t for t in question.cuda.toolkits if f"{t.version}.".startswith(f"{wanted}.")]
+    able = [toolkit for toolkit in matching if not why_unusable(toolkit)]
     if len(able) == 1:
         return _choose_found(question, able[0], because, source)
     if able:
         places = " and ".join(toolkit.path for toolkit in able)
         problem = f"there are {len(able)} CUDA toolkits of version {wanted}: {places}"
         return ChosenToolkit(problem=problem)
-    return ChosenToolkit(problem=_none_of(question, wanted, because, meant))
+    return ChosenToolkit(problem=_none_of(question, wanted, because, matching))
 
 
-def _none_of(question: Question, wanted: str, because: str, meant: list[Toolkit]) -> str:
-    if meant:
-        reasons = "; ".join(f"{toolkit.path}: {why_unusable(toolkit)}" for toolkit in meant)
+def _none_of(question: Question, wanted: str, because: str, matching: list[Toolkit]) -> str:
+    if matching:
+        reasons = "; ".join(f"{toolkit.path}: {why_unusable(toolkit)}" for toolkit in matching)
         return f"CUDA {wanted} ({because}) cannot be used: {reasons}"
     have = ", ".join(f"{t.version} ({t.path})" for t in question.cuda.toolkits if t.version)
     return f"no CUDA {wanted} ({because}) is here; found: {have or 'none'}"
@@ -130,10 +131,10 @@ def _choose_managed(question: Question, wanted: str, because: str, source: Sourc
 
 def _choose_named(question: Question, named: Choice) -> ChosenToolkit:
     """Return the toolkit that a variable names; one that was not looked at has the version in its name."""
-    meant = next((t for t in question.cuda.toolkits if _is_called(named.value, t)), None)
+    matching = next((t for t in question.cuda.toolkits if _is_called(named.value, t)), None)
     because = f"{named.name}: {named.because}"
-    if meant is not None:
-        return _choose_found(question, meant, because, named.source)
+    if matching is not None:
+        return _choose_found(question, matching, because, named.source)
     version = _IN_PATH.search(named.value)
     if question.facts.cuda is not None:
         return ChosenToolkit(problem=f"{named.value} ({because}) is not a CUDA toolkit")
@@ -166,7 +167,7 @@ def _first_that_fits(question: Question) -> ChosenToolkit:
 
 
 def why_unfit(question: Question, toolkit: Toolkit) -> str:
-    """Say why another toolkit would be better for this torch; empty where nothing is known against it."""
+    """Say why another toolkit would be better for this torch; empty where no row says so."""
     version = series_of(toolkit.version)
     for row in torch_rows(question):
         if version is not None and not admits(row.cuda, version):
@@ -177,11 +178,7 @@ def why_unfit(question: Question, toolkit: Toolkit) -> str:
 def _is_called(wanted: str, toolkit: Toolkit) -> bool:
     """Say whether a path means this toolkit: its folder under any of its names, or its nvcc."""
     names = (toolkit.path, *toolkit.aliases, toolkit.nvcc or "")
-    return _plain(wanted) in map(_plain, names)
-
-
-def _plain(path: str) -> str:
-    return path.replace("\\", "/").rstrip("/")
+    return plain_path(wanted) in map(plain_path, names)
 
 
 def host_limits(question: Question, chosen: ChosenToolkit) -> HostLimits:

@@ -22,8 +22,8 @@ class ChosenToolkit(msgspec.Struct, frozen=True, kw_only=True):
     """The toolkit as a choice; everything is empty in a CPU build.
 
     `toolkit` is what was found in its folder; None for one that is still to be put together
-    (`managed`, from `artifacts`). `root`, `nvcc` and `version` hold for both. `problem` says why what was
-    asked for is not available, `passed_over` why others were not taken.
+    (`managed`, from `artifacts`). `root` and `version` are set for both. `problem` says why the requested
+    one is not available, `passed_over` why others were not chosen.
     """
 
     choice: Choice | None = None
@@ -36,17 +36,17 @@ class ChosenToolkit(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def name(self) -> str:
-        """Return what to call it in a sentence."""
+        """Return its name for a sentence."""
         return f"CUDA {self.version or 'of unknown version'}"
 
     @property
     def root(self) -> str:
-        """Its folder; empty without one."""
+        """Return its folder; empty without a toolkit."""
         return self.toolkit.path if self.toolkit else self.managed.folder if self.managed else ""
 
     @property
     def kept(self) -> frozenset[str]:
-        """Return what of the store it is made of, and what it is called there itself."""
+        """Return the names in the store of its parts and of its own folder."""
         if self.managed is None:
             return frozenset()
         return frozenset((*self.managed.parts, re.split(r"[/\\]", self.managed.folder)[-1]))
@@ -55,9 +55,8 @@ class ChosenToolkit(msgspec.Struct, frozen=True, kw_only=True):
 class HostLimits(msgspec.Struct, frozen=True, kw_only=True):
     """The newest GCC and clang ("10", "11.2.0"), and the range of _MSC_VER, that the nvcc of `cuda` takes.
 
-    All are empty where nothing is known, and without CUDA. `msc` is what the header says; without
-    one the rows of msvc.toml hold. `allowed` is true when the user has asked
-    nvcc to take any.
+    All are empty where nothing is known, and without CUDA. `msc` is from the header; without it the rows
+    of msvc.toml apply. `allowed`: the user passes -allow-unsupported-compiler.
     """
 
     cuda: Version | None = None
@@ -81,8 +80,8 @@ class HostLimits(msgspec.Struct, frozen=True, kw_only=True):
 
 NO_LIMITS: Final = HostLimits()
 
-# Stand in the fix of a finding where advice.py puts the toolkit with which it is gone: as a sentence of its
-# own, or as one more way, which is left out where there is none.
+# Placeholders in the fix of a finding, for the toolkit with which it is gone (advice.py): a sentence of its
+# own, or one more alternative, which is left out where there is none.
 ADVISED: Final = "{a fitting toolkit}"
 OR_ADVISED: Final = "{or a fitting toolkit}"
 

@@ -42,7 +42,7 @@ def toolkit_variables(question: Question, chosen: ChosenToolkit) -> tuple[Choice
 
 
 def toolkit_path(question: Question, chosen: ChosenToolkit) -> tuple[EnvOp, ...]:
-    """nvcc's folder in front of PATH: old CMake modules look for the first nvcc there.
+    """Return nvcc's folder for the front of PATH: old CMake modules look for the first nvcc there.
 
     On Windows the DLLs of 13.x are in a folder below it, and in NVIDIA's wheels in another one
     (.ci/pytorch/windows/internal/copy.bat: bin\\x64 from CUDA 13.0 on).
@@ -68,7 +68,7 @@ def nvcc_of(question: Question, chosen: ChosenToolkit) -> str:
 
 
 def library_variables(question: Question, chosen: ChosenToolkit, archs: ChosenArchs) -> tuple[Choice, ...]:
-    """cuDNN and NCCL, and nvcc's flags, where no other layer has decided them."""
+    """Return cuDNN, NCCL, MAGMA and nvcc's flags, where no other layer has decided them."""
     if chosen.choice is None:
         return ()
     found = [*_flags(question, chosen, archs)]
@@ -86,7 +86,7 @@ def cudnn_version(question: Question, chosen: ChosenToolkit) -> str | None:
 
 
 def cudnn_row(question: Question, version: str | None) -> CudnnRow | None:
-    """Return what is known of a version of cuDNN."""
+    """Return the row of a version of cuDNN."""
     return next((row for row in question.catalog.cudnn if version and admits(row.cudnn, version)), None)
 
 
@@ -138,7 +138,7 @@ def _cudnn(question: Question, chosen: ChosenToolkit) -> Iterator[Choice]:
         return
     library = _library(question, "cudnn")
     if library is None:
-        because = "no cuDNN was found, in the toolkit or beside it"
+        because = "no cuDNN was found, in the toolkit or elsewhere"
         yield Choice(name="USE_CUDNN", value="0", because=because)
         return
     because = f"cuDNN {library.version or ''}, found via {library.found_via}".replace(" ,", ",")
@@ -149,7 +149,7 @@ def _cudnn(question: Question, chosen: ChosenToolkit) -> Iterator[Choice]:
 
 
 def _nccl(question: Question, chosen: ChosenToolkit) -> Iterator[Choice]:
-    """The toolkit's own NCCL is of the version that this torch wants; others are left to PyTorch's copy."""
+    """Use the toolkit's own NCCL, which is of the version that this torch wants; else PyTorch's copy."""
     if chosen.managed is None or not _has_part(chosen, "nccl"):
         return
     because = "the NCCL that upstream's binaries of this torch have; nothing has to be compiled"
@@ -194,7 +194,7 @@ def check_magma(question: Question, chosen: ChosenToolkit, archs: ChosenArchs) -
 
 
 def _magma(question: Question, chosen: ChosenToolkit, archs: ChosenArchs) -> Iterator[Choice]:
-    """Take the MAGMA that is there, where no rows say for which CUDA there is one."""
+    """Use the MAGMA that was found, where no helper row provides one."""
     if row := needless(question, "USE_MAGMA"):
         yield Choice(name="USE_MAGMA", value="0", because=row.because)
         return
@@ -217,7 +217,7 @@ def _magma(question: Question, chosen: ChosenToolkit, archs: ChosenArchs) -> Ite
 
 
 def needless(question: Question, name: str) -> CudaOffRow | None:
-    """Return why a switch is off for this torch unless the user says otherwise, if a row does."""
+    """Return the row by which a switch is off for this torch by default, if any."""
     if is_named(question, name.removeprefix("USE_").lower()):
         return None
     rows = (row for row in question.catalog.cuda_off if row.variable == name)
@@ -233,5 +233,5 @@ def _has_part(chosen: ChosenToolkit, name: str) -> bool:
 
 def _library(question: Question, name: str) -> Library | None:
     found = question.cuda.libraries
-    whole = (library for library in found if library.name == name and library.include and library.library)
-    return next(whole, None)
+    complete = (library for library in found if library.name == name and library.include and library.library)
+    return next(complete, None)
