@@ -52,38 +52,45 @@ def look_at_tree(
     looked = tuple(probe.join(root, mark) for mark in MARKS)
     if problem := _checkout_problem(probe, root):
         return Tree(root=root, problem=problem, looked=looked)
-    project = look_at_pyproject(probe, root)
-    repository = look_at_git(probe, root, tags=tags)
-    submodules = look_at_submodules(read_git(probe), root, folders, git=repository.is_top)
-    build_dir = project.build_dir or probe.join(root, "build")  # the planned folder if the tree names none
-    return Tree(
-        root=root,
-        problem=project.problem,
-        looked=looked,
-        sample=SAMPLE_MARK in (probe.read(probe.join(root, "torch/__init__.py")) or ""),
-        version=look_at_version(root, probe),
-        era=project.era,
-        backend=project.backend,
-        build_dir=project.build_dir,
-        requires=project.requires,
-        asks=project.asks,
-        depends=project.depends,
-        git=repository.is_top,
-        commit=repository.commit,
-        dirty=repository.dirty,
-        tags=repository.tags,
-        empty=submodules.empty,
-        absent=submodules.absent,
-        linkless=submodules.linkless,
-        checked=submodules.checked,
-        writable=probe.writable(root),
-        digests=_digests(probe, root, front_end),
-        cache=look_at_cache(probe, build_dir),
-        previous=look_at_manifest(probe, build_dir),
-        installed=look_at_install(probe, build_dir),
-        reads=look_at_reads(probe, root, variables),
-        running=look_at_running(probe, root),
-    )
+    from concurrent.futures import ThreadPoolExecutor
+
+    with ThreadPoolExecutor(max_workers=1) as pool:
+        # `git status` of a large checkout takes as long as all that is read here meanwhile.
+        repository = pool.submit(look_at_git, probe, root, tags=tags)
+        project = look_at_pyproject(probe, root)
+        is_top = probe.exists(probe.join(root, ".git"))
+        submodules = look_at_submodules(read_git(probe), root, folders, git=is_top)
+        build_dir = project.build_dir or probe.join(
+            root, "build"
+        )  # the planned folder if the tree names none
+        return Tree(
+            root=root,
+            problem=project.problem,
+            looked=looked,
+            sample=SAMPLE_MARK in (probe.read(probe.join(root, "torch/__init__.py")) or ""),
+            version=look_at_version(root, probe),
+            era=project.era,
+            backend=project.backend,
+            build_dir=project.build_dir,
+            requires=project.requires,
+            asks=project.asks,
+            depends=project.depends,
+            empty=submodules.empty,
+            absent=submodules.absent,
+            linkless=submodules.linkless,
+            checked=submodules.checked,
+            writable=probe.writable(root),
+            digests=_digests(probe, root, front_end),
+            cache=look_at_cache(probe, build_dir),
+            previous=look_at_manifest(probe, build_dir),
+            installed=look_at_install(probe, build_dir),
+            reads=look_at_reads(probe, root, variables),
+            running=look_at_running(probe, root),
+            git=is_top,
+            commit=repository.result().commit,
+            dirty=repository.result().dirty,
+            tags=repository.result().tags,
+        )
 
 
 def _checkout_problem(probe: Probe, root: str) -> str | None:
