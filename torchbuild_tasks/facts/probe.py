@@ -13,7 +13,6 @@ from __future__ import annotations
 import contextlib
 import math
 import os
-import socket
 import sys
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -290,6 +289,8 @@ class Probe(msgspec.Struct, frozen=True, kw_only=True):
 
         A process started later has reused its pid. Processes of another host count as running.
         """
+        import socket
+
         import psutil
 
         if host != socket.gethostname():
