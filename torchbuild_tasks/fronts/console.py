@@ -11,6 +11,7 @@ from typing import get_args
 
 from torchbuild_tasks import version
 from torchbuild_tasks.errors import TorchbuildError, UsageError
+from torchbuild_tasks.fronts.dependencies import explain_missing
 from torchbuild_tasks.verbs import SESSIONS, VERBS, Group, session_name
 
 HELP = ("-h", "--help")
@@ -72,6 +73,7 @@ def main() -> None:
     sys.exit(code)
 
 
+@explain_missing()
 def run(argv: Sequence[str]) -> int:
     """Run the verb of a command line.
 
