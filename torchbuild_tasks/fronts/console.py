@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import gc
 import os
 import sys
 from collections.abc import Sequence
@@ -52,6 +53,8 @@ def _open_streams() -> None:
 
 def main() -> None:
     """Entry point of the console script."""
+    # Until `run_verb`, which says how often: reading modules makes many values, and none in a cycle.
+    gc.disable()
     sys.excepthook = _tell_bug
     _open_streams()
     try:
