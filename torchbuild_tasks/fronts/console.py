@@ -73,6 +73,7 @@ def main() -> None:
             sys.stderr.write(f"\nerror: what this prints cannot be written: {error.strerror}.\n")
     except KeyboardInterrupt:  # before a verb has started: nothing to end or report
         code = SIGINT_CODE
+    gc.freeze()  # at its end Python looks for cycles again, in all that the system takes back anyway
     sys.exit(code)
 
 
