@@ -12,7 +12,6 @@ import errno
 import json
 import os
 import re
-import shutil
 import stat
 import time
 from collections.abc import Callable, Iterator
@@ -161,6 +160,8 @@ def _advice(problem: OSError, path: Path) -> str:
 
 
 def _free(path: Path) -> int | str:
+    import shutil  # it reads the modules of all compressions
+
     for folder in (path, *path.parents):
         with contextlib.suppress(OSError):
             return shutil.disk_usage(folder).free
