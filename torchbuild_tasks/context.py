@@ -290,6 +290,7 @@ def _facts(
         front_end=tuple(row.path for row in catalog.front_end if row.role == "reads"),
         folders=tuple(row.path for row in catalog.submodule if not row.unused),
         tags=bool(request.torch or settings.values.get("torch")),
+        changes=everything or _is_repeatable(request, settings),
         probe=Probe(environ=dict(os.environ), patience=patience),
         blas=catalog.blas,
         around=layers_around_environment(request, settings, catalog, windows=os.name == "nt"),
@@ -311,12 +312,16 @@ def _with_companions(facts: Facts, request: BuildRequest, settings: Settings, ca
 
         facts = with_companions(facts, tuple(companions or ()), tuple(extensions or ()), catalog)
     folder = request.patch_dir or settings.values.get("patch_dir")
-    if (request.reproducible or settings.values.get("reproducible")) and facts.tree.commit:
+    if _is_repeatable(request, settings) and facts.tree.commit:
         committed = look_at_commit_time(Probe(environ=dict(os.environ)), facts.tree.root)
         facts = replace(facts, tree=replace(facts.tree, committed=committed))
     if own := look_at_patches(patch_folders(folder, settings.path, facts.tree.root)):
         facts = replace(facts, patches=own)
     return facts
+
+
+def _is_repeatable(request: BuildRequest, settings: Settings) -> bool:
+    return bool(request.reproducible or settings.values.get("reproducible"))
 
 
 def cluster_files(facts: Facts) -> ClusterFiles:

@@ -64,7 +64,7 @@ VERBS: Final = {
     ),
     "plan": Verb("fronts.build_verbs:plan", "Show every decision of a build with its reason; write nothing."),
     "build": Verb("fronts.build_verbs:build", "Build torch and verify it."),
-    "verify": Verb("fronts.build_verbs:verify", "Test the built torch against the plan."),
+    "verify": Verb("fronts.verify_verb:verify", "Test the built torch against the plan."),
     "clean": Verb("fronts.build_verbs:clean", "Remove what builds made, and nothing else."),
     "diagnose": Verb(
         "features.diagnosis.verb:run",

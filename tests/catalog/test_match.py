@@ -6,7 +6,15 @@ import pytest
 from packaging.version import Version
 
 from torchbuild_tasks.catalog import load_catalog
-from torchbuild_tasks.catalog.match import admits, applies, entry_row, parse_version, torch_row, variable_row
+from torchbuild_tasks.catalog.match import (
+    admits,
+    applies,
+    covers,
+    entry_row,
+    parse_version,
+    torch_row,
+    variable_row,
+)
 from torchbuild_tasks.text.words import nearest
 
 CATALOG = load_catalog()
@@ -94,6 +102,27 @@ def test_how_each_era_is_built(era: str, mode: str, version: str, words: str) ->
 def test_which_row_covers_a_name(name: str, era: str, version: str, row: str | None) -> None:
     covering = variable_row(CATALOG, name, era, Version(version))
     assert (covering.name if covering else None) == row
+
+
+@pytest.mark.parametrize(
+    ("pattern", "name", "covered"),
+    [
+        ("USE_*", "USE_CUDA", True),
+        ("USE_*", "BUILD_TEST", False),
+        ("*_HOME", "CUDA_HOME", True),
+        ("MAX_J?BS", "MAX_JOBS", True),
+        ("MAX_J[AO]BS", "MAX_JOBS", True),
+        ("MAX_JOBS", "MAX_JOBS_2", False),
+        ("A[", "A[", True),
+    ],
+)
+def test_a_pattern_covers_names(pattern: str, name: str, covered: bool) -> None:
+    assert covers(pattern, name) is covered
+
+
+def test_a_pattern_is_not_compiled_for_names_that_begin_otherwise(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("fnmatch.fnmatchcase", None)
+    assert not covers("USE_*", "BUILD_TEST")
 
 
 @pytest.mark.parametrize(

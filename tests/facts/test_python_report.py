@@ -20,6 +20,7 @@ from torchbuild_tasks.facts.python import REPORT, find_in_stores
 
 SERIES = range(6, 21)
 WINDOWS = sys.platform == "win32"
+ODD = "n\u00e4me\U0001d6fc" + ("" if WINDOWS else '"\\')  # what JSON has no letter for
 PYTHON = "v/Scripts/python.exe" if WINDOWS else "v/bin/python"
 
 
@@ -105,6 +106,7 @@ def test_distributions_of_every_kind_are_listed(tmp_path: Path, site: Path) -> N
             "~ip-23.0.dist-info/": "",
             "numpy/": "",
             "numpy-1.26.4.dist-info/": "",
+            f"{ODD}-1.dist-info/": "",
         },
     )
     assert ask(tmp_path / PYTHON)["packages"] == {
@@ -116,6 +118,7 @@ def test_distributions_of_every_kind_are_listed(tmp_path: Path, site: Path) -> N
         "packed": "2.1",
         "develop": "9.9.dev0",
         "numpy": "1.26.4",
+        ODD: "1",
     }
 
 

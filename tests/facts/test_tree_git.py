@@ -33,6 +33,12 @@ def test_commit_and_changes(tmp_path: Path, git: str, status: str, dirty: bool) 
     assert look_at_git(door, "/src") == Repository(is_top=True, commit=HASH, dirty=dirty)
 
 
+def test_changes_are_looked_for_on_request(tmp_path: Path) -> None:
+    door = repository(tmp_path, Output(0, f"/src\n{HASH}\n"), Output(0, " M setup.py\n"))
+    assert look_at_git(door, "/src", changes=False) == Repository(is_top=True, commit=HASH)
+    assert door.asked == [HEAD]
+
+
 def test_a_folder_without_git_is_not_queried(tmp_path: Path) -> None:
     door = repository(tmp_path, Output(0, f"/\n{HASH}\n"), git="/elsewhere/.git/")
     assert look_at_git(door, "/src") == Repository()

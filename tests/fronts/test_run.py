@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import gc
 import os
 import signal
 import sys
@@ -27,6 +28,15 @@ def test_a_terminal_shows_that_a_verb_works_unless_another_program_has_it(
     monkeypatch.setattr(ConsoleReporter, "begin", lambda _, title: titles.append(title))
     assert run.run_verb(verb, BuildRequest()) == 0
     assert titles == ([] if verb in run._ATTACHED else [VERBS[verb].summary])
+
+
+def test_cycles_are_looked_for_once_a_verb_runs(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The console stops that while it reads modules; a build of hours must not go on so."""
+    monkeypatch.setattr(run, "load", lambda verb: lambda *_: Outcome(None))
+    monkeypatch.setattr(run, "settle", lambda *_: None)
+    gc.disable()
+    assert run.run_verb("plan", BuildRequest()) == 0
+    assert gc.isenabled()
 
 
 def press(*_: object) -> None:

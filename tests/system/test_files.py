@@ -18,7 +18,7 @@ import pytest
 
 from tests.support.capabilities import needs, needs_fifo
 from torchbuild_tasks.errors import EnvFileError, UsageError
-from torchbuild_tasks.system import files, left_running
+from torchbuild_tasks.system import files, left_running, windows_holders
 from torchbuild_tasks.system.files import (
     MARKER,
     MARKER_TEXT,
@@ -217,7 +217,7 @@ def test_two_seconds_are_for_all_files_together(
 ) -> None:
     held = Held(10_000, 32)
     monkeypatch.setattr(Path, "unlink", held)
-    monkeypatch.setattr("torchbuild_tasks.system.files.holders", lambda path: ())
+    monkeypatch.setattr(windows_holders, "holders", lambda path: ())
     patience = Patience()
     for name in "abc":
         with pytest.raises(InUse, match="in use by another program"):
@@ -230,7 +230,7 @@ def test_the_program_that_has_a_file_open_is_named(
     folder: Path, monkeypatch: pytest.MonkeyPatch, no_time: list[float]
 ) -> None:
     monkeypatch.setattr(Path, "replace", Held(10_000, 5))
-    monkeypatch.setattr("torchbuild_tasks.system.files.holders", lambda path: ("ninja.exe (process 7)",))
+    monkeypatch.setattr(windows_holders, "holders", lambda path: ("ninja.exe (process 7)",))
     with pytest.raises(
         EnvFileError, match=r"cannot be written: in use by ninja\.exe \(process 7\)\."
     ) as caught:
@@ -242,7 +242,7 @@ def test_denied_access_to_an_unused_file_is_not_called_in_use(
     folder: Path, monkeypatch: pytest.MonkeyPatch, no_time: list[float]
 ) -> None:
     monkeypatch.setattr(Path, "unlink", Held(10_000, 5))
-    monkeypatch.setattr("torchbuild_tasks.system.files.holders", lambda path: ())
+    monkeypatch.setattr(windows_holders, "holders", lambda path: ())
     with pytest.raises(PermissionError, match="Access is denied") as caught:
         unlink(folder / "a")
     assert not isinstance(caught.value, InUse)

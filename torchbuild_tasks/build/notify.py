@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import os
 import shlex
-import shutil
 import sys
 import time
 from collections.abc import Iterator, Mapping
@@ -90,6 +89,8 @@ def notify_command(command: str, result: str, text: str, environ: Mapping[str, s
 
 
 def _desktop(title: str, text: str, environ: Mapping[str, str]) -> tuple[str, ...]:
+    import shutil
+
     path = environ.get("PATH")
     if sys.platform == "win32":
         shell = shutil.which("powershell", path=path)

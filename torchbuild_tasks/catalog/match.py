@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import fnmatch
 import functools
+import re
 from typing import Final
 
 from packaging.specifiers import SpecifierSet
@@ -12,6 +13,7 @@ from packaging.version import Version
 from torchbuild_tasks.catalog import Catalog, EntryRow, MemoryRow, PresetRow, TorchRow, VariableRow
 
 _LONGEST: Final = 200  # characters of a version
+_MARK: Final = re.compile(r"[*?\[]")
 
 
 @functools.lru_cache(maxsize=4096)
@@ -87,8 +89,14 @@ def variable_row(catalog: Catalog, name: str, era: str, version: Version | None)
 
 
 def covers(pattern: str, name: str) -> bool:
-    """Say whether a row's name is this one, or a pattern that matches it; a plain name is not compiled."""
-    return pattern == name or (any(mark in pattern for mark in "*?[") and fnmatch.fnmatchcase(name, pattern))
+    """Say whether a row's name is this one, or a pattern that matches it.
+
+    A pattern is only compiled for names that begin as it does before its first mark.
+    """
+    start = _MARK.split(pattern, maxsplit=1)[0]
+    return pattern == name or (
+        start != pattern and name.startswith(start) and fnmatch.fnmatchcase(name, pattern)
+    )
 
 
 def preset_rows(catalog: Catalog, name: str, os: str) -> tuple[PresetRow, ...]:

@@ -40,6 +40,7 @@ def gather(
     front_end: Sequence[str] = (),
     folders: Sequence[str] = (),
     tags: bool = False,
+    changes: bool = True,
     probe: Probe | None = None,
     blas: Sequence[BlasRow] = (),
     around: tuple[Mapping[str, str], Mapping[str, str]] = ({}, {}),
@@ -51,7 +52,7 @@ def gather(
         source, python: the checkout; the requested interpreter (path, version or command), if any.
         patterns: names of variables that a build reads; only these are kept.
         cuda, cuda_toolkit: whether to look for GPUs and toolkits; the requested toolkit, if any.
-        front_end, folders, tags, probe: the arguments of `look_at_tree`; the access to the machine.
+        front_end, folders, tags, changes, probe: the arguments of `look_at_tree`; the access to the machine.
         blas: the libraries for BLAS that are looked for, if any.
         around: build variables of flags, and of settings files and presets; what they name is looked at
             as if the environment named it. `environ` of the facts is the environment alone.
@@ -73,7 +74,14 @@ def gather(
         tools = pool.submit(lambda: look_for_tools(door, windows.result()))
         compilers = pool.submit(lambda: look_for_compilers(door, windows.result()))
         tree = pool.submit(
-            look_at_tree, plain, root, front_end, folders=folders, tags=tags, variables=variables
+            look_at_tree,
+            plain,
+            root,
+            front_end,
+            folders=folders,
+            tags=tags,
+            changes=changes,
+            variables=variables,
         )
         store = pool.submit(look_at_store, plain, door.join(root, LOCK_FILE))
         # The GPUs first: an idle driver takes seconds to start.

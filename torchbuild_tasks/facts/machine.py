@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from fnmatch import fnmatchcase
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
+from torchbuild_tasks.catalog.match import covers
 from torchbuild_tasks.facts.probe import Probe
 from torchbuild_tasks.model import Cpu, Disk, Host, Memory
 
@@ -266,7 +266,7 @@ def relevant_environ(
     return {
         name: value
         for name, value in sorted(environ.items())
-        if name in plain or any(fnmatchcase(name, pattern) for pattern in wild)
+        if name in plain or any(covers(pattern, name) for pattern in wild)
     }
 
 

@@ -13,7 +13,6 @@ from __future__ import annotations
 import contextlib
 import math
 import os
-import socket
 import sys
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -204,6 +203,10 @@ class Probe(msgspec.Struct, frozen=True, kw_only=True):
         """Return the file for `path`: itself, or below the folder that replaces the machine's root."""
         return self.names.file_of(self.root, path) if self.root else Path(path)
 
+    def _name(self, path: str) -> str:
+        """Return the name of that file; to make a `Path` takes longer than to ask whether it exists."""
+        return str(self.at(path)) if self.root else path
+
     def read_bytes(self, path: str) -> bytes | None:
         """Return the content of a regular file; None if it is none, is too long or cannot be read."""
         try:
@@ -233,15 +236,15 @@ class Probe(msgspec.Struct, frozen=True, kw_only=True):
 
     def exists(self, path: str) -> bool:
         """Say whether a path exists; a dangling link does not."""
-        return os.path.exists(self.at(path))  # noqa: PTH110 - false, too, for a name that no file system holds
+        return os.path.exists(self._name(path))  # noqa: PTH110 - false, too, for a name that no file system holds
 
     def is_file(self, path: str) -> bool:
         """Say whether it is a regular file, or a link to one."""
-        return os.path.isfile(self.at(path))  # noqa: PTH113 - as above
+        return os.path.isfile(self._name(path))  # noqa: PTH113 - as above
 
     def is_dir(self, path: str) -> bool:
         """Say whether it is a folder, or a link to one."""
-        return os.path.isdir(self.at(path))  # noqa: PTH112 - as above
+        return os.path.isdir(self._name(path))  # noqa: PTH112 - as above
 
     def is_program(self, path: str) -> bool:
         """Say whether it is a file that this user may start."""
@@ -257,7 +260,7 @@ class Probe(msgspec.Struct, frozen=True, kw_only=True):
     def children(self, path: str) -> tuple[str, ...]:
         """Return the names in a folder, sorted; empty when it cannot be listed."""
         try:
-            return tuple(sorted(child.name for child in self.at(path).iterdir()))
+            return tuple(sorted(os.listdir(self._name(path))))  # noqa: PTH208
         except (OSError, ValueError):
             return ()
 
@@ -290,6 +293,8 @@ class Probe(msgspec.Struct, frozen=True, kw_only=True):
 
         A process started later has reused its pid. Processes of another host count as running.
         """
+        import socket
+
         import psutil
 
         if host != socket.gethostname():

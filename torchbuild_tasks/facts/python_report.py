@@ -3,20 +3,17 @@
 Stands alone: it is never imported by the package, imports nothing of ours, and keeps to
 the syntax of Python 3.6, because any interpreter may run it.
 """
-# Importing pathlib would take as long as everything else here.
+# Every plan runs this for each interpreter: json, re, importlib.util and struct would be half of its time
+# (`python -X importtime`), and pathlib as long as everything else here.
 # ruff: noqa: PTH110, PTH112, PTH118, PTH122, PTH123, PTH208
 
-import importlib.util
-import json
 import os
-import re
 import site
-import struct
 import sys
 import sysconfig
+from importlib.machinery import PathFinder
 
 _NAMES = {"cpython": "CPython", "pypy": "PyPy", "graalpy": "GraalPy"}
-_EGG_NAME = re.compile(r"(?P<name>.+?)-(?P<version>[0-9][^-]*)(-.+)?$")
 
 
 def report() -> "dict[str, object]":
@@ -31,7 +28,7 @@ def report() -> "dict[str, object]":
         "version": sys.version.split()[0],
         "implementation": _NAMES.get(sys.implementation.name, sys.implementation.name),
         "abi": _abi(),
-        "bits": 8 * struct.calcsize("P"),
+        "bits": 64 if sys.maxsize > 2**32 else 32,
         "environment": kind,
         # pip applies EXTERNALLY-MANAGED only outside of a venv, although a venv has the same stdlib.
         "externally_managed": kind != "venv" and os.path.exists(os.path.join(stdlib, "EXTERNALLY-MANAGED")),
@@ -39,7 +36,7 @@ def report() -> "dict[str, object]":
         "scripts": sysconfig.get_path("scripts"),
         "include": include,
         "headers": headers,
-        "venv": all(importlib.util.find_spec(name) is not None for name in ("venv", "ensurepip")),
+        "venv": all(PathFinder.find_spec(name) is not None for name in ("venv", "ensurepip")),
         "debug_library": _debug_library(base),
         "packages": packages,
         "torch_from": torch_from,
@@ -126,13 +123,11 @@ def _distribution(folder: str, name: str) -> "tuple[str, str] | None":
     # pip renames folders to ~NAME before removal; an interrupted one leaves them.
     if kind not in (".dist-info", ".egg-info", ".egg") or name.startswith("~"):
         return None
-    match = _EGG_NAME.match(stem)
-    if match:
-        stem = match.group("name")
-        version = match.group("version")
-    else:
-        version = _version_inside(os.path.join(folder, name))
-    return (re.sub(r"[-_.]+", "-", stem).lower(), version) if version else None
+    parts = stem.split("-")
+    at = next((at for at in range(1, len(parts)) if parts[at][:1].isdigit()), len(parts))  # NAME-VERSION-TAG
+    version = parts[at] if at < len(parts) else _version_inside(os.path.join(folder, name))
+    words = "-".join(parts[:at]).replace("_", "-").replace(".", "-").lower().split("-")
+    return ("-".join(filter(None, words)), version) if version else None
 
 
 def _version_inside(path: str) -> str:
@@ -152,6 +147,8 @@ def _editable(folder: str, name: str) -> "str | None":
     if name.endswith(".egg-info"):
         installed = [sysconfig.get_path("purelib"), sysconfig.get_path("platlib")] + site.getsitepackages()
         return None if folder in installed else folder
+    import json
+
     try:
         with open(os.path.join(folder, name, "direct_url.json"), encoding="utf-8") as file:
             record = json.load(file)
@@ -179,6 +176,20 @@ def _first_line(path: str) -> "str | None":
         return None
 
 
+def _as_json(value: object) -> str:
+    if isinstance(value, dict):
+        return "{" + ", ".join(f"{_as_json(key)}: {_as_json(value[key])}" for key in value) + "}"
+    if isinstance(value, str):
+        return '"' + "".join(c if " " <= c <= "~" and c not in '"\\' else _escape(c) for c in value) + '"'
+    return {"None": "null", "True": "true", "False": "false"}.get(str(value), str(value))
+
+
+def _escape(character: str) -> str:
+    """Return a character as the one or two units of UTF-16 that JSON has for it."""
+    units = character.encode("utf-16-be", "surrogatepass")
+    return "".join(f"\\u{units[at]:02x}{units[at + 1]:02x}" for at in range(0, len(units), 2))
+
+
 if __name__ == "__main__":
     # On a line of its own: a sitecustomize may have printed before us.
-    sys.stdout.write("\n" + json.dumps(report()) + "\n")
+    sys.stdout.write("\n" + _as_json(report()) + "\n")

@@ -37,13 +37,15 @@ def look_at_tree(
     *,
     folders: Sequence[str] = (),
     tags: bool = False,
+    changes: bool = True,
     variables: Sequence[str] = (),
 ) -> Tree:
     """Look at the folder `root`; `problem` is set if it is not a readable checkout.
 
     `front_end` are the files, relative to it, that the Python front end reads (`*` in the last part);
-    `folders` are those of submodules, for where no .gitmodules names them; with `tags` git is also asked
-    which tags the commit has. `variables` are the names of variables that are set.
+    `folders` are those of submodules, for where no .gitmodules names them. git is asked for the commit, with
+    `tags` also for its tags, and with `changes` whether files differ from it. `variables` are the names of
+    variables that are set.
 
     The root is reported without symbolic links, as CMake and pip will record it. A
     checkout from which only the submodules are missing is read in full all the same.
@@ -52,38 +54,45 @@ def look_at_tree(
     looked = tuple(probe.join(root, mark) for mark in MARKS)
     if problem := _checkout_problem(probe, root):
         return Tree(root=root, problem=problem, looked=looked)
-    project = look_at_pyproject(probe, root)
-    repository = look_at_git(probe, root, tags=tags)
-    submodules = look_at_submodules(read_git(probe), root, folders, git=repository.is_top)
-    build_dir = project.build_dir or probe.join(root, "build")  # the planned folder if the tree names none
-    return Tree(
-        root=root,
-        problem=project.problem,
-        looked=looked,
-        sample=SAMPLE_MARK in (probe.read(probe.join(root, "torch/__init__.py")) or ""),
-        version=look_at_version(root, probe),
-        era=project.era,
-        backend=project.backend,
-        build_dir=project.build_dir,
-        requires=project.requires,
-        asks=project.asks,
-        depends=project.depends,
-        git=repository.is_top,
-        commit=repository.commit,
-        dirty=repository.dirty,
-        tags=repository.tags,
-        empty=submodules.empty,
-        absent=submodules.absent,
-        linkless=submodules.linkless,
-        checked=submodules.checked,
-        writable=probe.writable(root),
-        digests=_digests(probe, root, front_end),
-        cache=look_at_cache(probe, build_dir),
-        previous=look_at_manifest(probe, build_dir),
-        installed=look_at_install(probe, build_dir),
-        reads=look_at_reads(probe, root, variables),
-        running=look_at_running(probe, root),
-    )
+    from concurrent.futures import ThreadPoolExecutor
+
+    with ThreadPoolExecutor(max_workers=1) as pool:
+        # `git status` of a large checkout takes as long as all that is read here meanwhile.
+        repository = pool.submit(look_at_git, probe, root, tags=tags, changes=changes)
+        project = look_at_pyproject(probe, root)
+        is_top = probe.exists(probe.join(root, ".git"))
+        submodules = look_at_submodules(read_git(probe), root, folders, git=is_top)
+        build_dir = project.build_dir or probe.join(
+            root, "build"
+        )  # the planned folder if the tree names none
+        return Tree(
+            root=root,
+            problem=project.problem,
+            looked=looked,
+            sample=SAMPLE_MARK in (probe.read(probe.join(root, "torch/__init__.py")) or ""),
+            version=look_at_version(root, probe),
+            era=project.era,
+            backend=project.backend,
+            build_dir=project.build_dir,
+            requires=project.requires,
+            asks=project.asks,
+            depends=project.depends,
+            empty=submodules.empty,
+            absent=submodules.absent,
+            linkless=submodules.linkless,
+            checked=submodules.checked,
+            writable=probe.writable(root),
+            digests=_digests(probe, root, front_end),
+            cache=look_at_cache(probe, build_dir),
+            previous=look_at_manifest(probe, build_dir),
+            installed=look_at_install(probe, build_dir),
+            reads=look_at_reads(probe, root, variables),
+            running=look_at_running(probe, root),
+            git=is_top,
+            commit=repository.result().commit,
+            dirty=repository.result().dirty,
+            tags=repository.result().tags,
+        )
 
 
 def _checkout_problem(probe: Probe, root: str) -> str | None:
@@ -275,10 +284,11 @@ class Repository(NamedTuple):
     tags: tuple[str, ...] | None = None
 
 
-def look_at_git(probe: Probe, root: str, *, tags: bool = False) -> Repository:
+def look_at_git(probe: Probe, root: str, *, tags: bool = False, changes: bool = True) -> Repository:
     """Query git, if `root` (a real path) is the top of a repository or worktree.
 
-    The commit's `tags` are read on request only: PyTorch has a hundred thousand tags.
+    The commit's `tags` are read on request only: PyTorch has a hundred thousand tags. So are `changes`: git
+    looks at each of its 15,000 files.
     git answers nothing about a folder that belongs to another user (safe.directory).
     """
     if not probe.exists(probe.join(root, ".git")):
@@ -294,7 +304,7 @@ def look_at_git(probe: Probe, root: str, *, tags: bool = False) -> Repository:
     key = probe.names.key  # git for Windows writes C:/src
     if len(lines) != 2 or key(probe.realpath(probe.names.normal(lines[0]))) != key(root):
         return Repository(is_top=True)
-    git_here = hold_git(probe, ask)
+    git_here = hold_git(probe, ask) if changes else None
     words = ("status", "--porcelain", "--untracked-files=no", "--ignore-submodules=all")
     status = git_here.run((*ask, *words), timeout=30.0) if git_here else None
     dirty = status.stdout.strip() != "" if status and status.rc == 0 else None

@@ -1,4 +1,4 @@
-"""The verbs of a build itself: `plan`, `env`, `build`, `verify` and `clean`."""
+"""The verbs of a build itself: `plan`, `env`, `build` and `clean`; `verify` has flags of its own."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from torchbuild_tasks.errors import (
     UsageError,
     VerifyFailed,
 )
-from torchbuild_tasks.options import BuildRequest, flag, flag_name
+from torchbuild_tasks.options import BuildRequest, flag_name
 from torchbuild_tasks.verbs import Outcome
 
 if TYPE_CHECKING:
@@ -25,27 +25,6 @@ if TYPE_CHECKING:
     from torchbuild_tasks.model.record import Removal
 
 # Imports for running a verb are inside it, because this module is also imported for the flags alone.
-
-
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class VerifyRequest(BuildRequest):
-    """The flags of `verify`."""
-
-    closure: bool = flag(
-        "only follow the libraries that `import torch` would load, and name what is missing",
-        default=False,
-        in_file=False,
-    )
-    provenance: str | None = flag(
-        "only check this wheel against its provenance statement: hash, contents, commits, signature",
-        metavar="WHEEL",
-        in_file=False,
-    )
-    signers: str | None = flag(
-        "with --provenance: accepted signers, a public SSH key or a file of allowed signers",
-        metavar="FILE",
-        in_file=False,
-    )
 
 
 def plan(request: BuildRequest, report: Reporter) -> Outcome:
@@ -169,24 +148,6 @@ def _build_once(request: BuildRequest, report: Reporter, *, first: bool = False)
             raise
         report.note("Not built:", alone=True)
         err(error_text(error))
-
-
-def verify(request: VerifyRequest, report: Reporter) -> Outcome:
-    """Compare the installed torch with the plan's promises."""
-    if request.closure:
-        from torchbuild_tasks.features.closure.verb import list_libraries
-
-        return list_libraries(request)
-    if request.provenance:
-        from torchbuild_tasks.features.provenance.verb import verify_provenance
-
-        return verify_provenance(request.provenance, request.signers, as_json=request.json)
-    from torchbuild_tasks import flow
-    from torchbuild_tasks.text.show import report_text
-
-    verified = flow.verify(request, report)
-    failed = any(check.outcome == "failed" for check in verified.checks)
-    return Outcome(verified, report_text(verified), VerifyFailed.exit_code if failed else 0)
 
 
 def clean(request: BuildRequest, report: Reporter) -> Outcome:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import gc
 import os
 import sys
 from collections.abc import Sequence
@@ -11,6 +12,7 @@ from typing import get_args
 
 from torchbuild_tasks import version
 from torchbuild_tasks.errors import TorchbuildError, UsageError
+from torchbuild_tasks.fronts.dependencies import explain_missing
 from torchbuild_tasks.verbs import SESSIONS, VERBS, Group, session_name
 
 HELP = ("-h", "--help")
@@ -51,6 +53,8 @@ def _open_streams() -> None:
 
 def main() -> None:
     """Entry point of the console script."""
+    # Until `run_verb`, which says how often: reading modules makes many values, and none in a cycle.
+    gc.disable()
     sys.excepthook = _tell_bug
     _open_streams()
     try:
@@ -69,9 +73,11 @@ def main() -> None:
             sys.stderr.write(f"\nerror: what this prints cannot be written: {error.strerror}.\n")
     except KeyboardInterrupt:  # before a verb has started: nothing to end or report
         code = SIGINT_CODE
+    gc.freeze()  # at its end Python looks for cycles again, in all that the system takes back anyway
     sys.exit(code)
 
 
+@explain_missing()
 def run(argv: Sequence[str]) -> int:
     """Run the verb of a command line.
 

@@ -21,6 +21,7 @@ from invoke.parser.argument import Argument
 from invoke.tasks import Task
 
 from torchbuild_tasks.errors import TorchbuildError, UsageError
+from torchbuild_tasks.fronts.dependencies import explain_missing
 from torchbuild_tasks.fronts.parsing import (
     HELP,
     SHORT,
@@ -54,6 +55,7 @@ class VerbTask(Task[Any]):
         body.__doc__ = SESSIONS[name].summary
         super().__init__(body, name=name, positional=())
 
+    @explain_missing()
     def get_arguments(self, ignore_unknown_help: bool | None = None) -> list[Argument]:
         """Return the verb's flags; a wrong word on the command line ends the run here.
 
@@ -90,6 +92,7 @@ def make_namespace() -> Collection:
     return namespace
 
 
+@explain_missing()
 def run(verb: str, values: dict[str, Any]) -> None:
     """Run a verb for Invoke; turn an error into Invoke's Exit."""
     from torchbuild_tasks.fronts.run import run_verb, show_error

@@ -12,6 +12,7 @@ import logging
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
+from torchbuild_tasks.fronts.dependencies import explain_missing
 from torchbuild_tasks.verbs import SESSIONS
 
 if TYPE_CHECKING:
@@ -55,6 +56,7 @@ def _add(name: str, prefix: str) -> None:
     nox.session(python=False, name=prefix + name, default=False)(session)
 
 
+@explain_missing()
 def run(name: str, posargs: tuple[str, ...]) -> None:
     """Run a session.
 

@@ -75,6 +75,7 @@ def run_verb(verb: str, request: BuildRequest) -> int:
         The exit code: 0, or that of the error (errors.py).
     """
     gc.set_threshold(_COLLECTED_EVERY)
+    gc.enable()
     # Relative folders of PATH depend on the current folder, which may be a checkout.
     folders = os.environ.get("PATH", os.defpath).split(os.pathsep)
     os.environ["PATH"] = os.pathsep.join(each for each in folders if Path(each.strip('"')).is_absolute())

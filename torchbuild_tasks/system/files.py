@@ -2,26 +2,21 @@
 
 A file exists completely or not at all; until then it has a hidden name by which a later run recognises the
 leftovers of a killed one. On Windows another program may have it open: then the operation is repeated for
-two seconds, and the error names that program, by the Restart Manager
-(learn.microsoft.com/windows/win32/rstmgr) or, if that does not work, by psutil's list of open files.
+two seconds, and the error names that program (windows_holders.py).
 """
 
 from __future__ import annotations
 
 import contextlib
-import ctypes
 import errno
 import json
 import os
 import re
-import shutil
 import stat
-import sys
 import time
 from collections.abc import Callable, Iterator
-from ctypes import wintypes
 from pathlib import Path
-from typing import Any, BinaryIO, Final
+from typing import BinaryIO, Final
 
 from torchbuild_tasks.errors import TorchbuildError, UsageError
 from torchbuild_tasks.values import to_json
@@ -165,6 +160,8 @@ def _advice(problem: OSError, path: Path) -> str:
 
 
 def _free(path: Path) -> int | str:
+    import shutil  # it reads the modules of all compressions
+
     for folder in (path, *path.parents):
         with contextlib.suppress(OSError):
             return shutil.disk_usage(folder).free
@@ -262,6 +259,7 @@ def unlink(path: Path, *, missing_ok: bool = False) -> None:
 
 def _in_use(error: PermissionError, code: int | None, paths: tuple[Path, ...]) -> PermissionError:
     """Return InUse with the programs' names, or the error itself if no program has the file open."""
+    from torchbuild_tasks.system.windows_holders import holders
 
     who = [holder for path in paths for holder in holders(path)]
     if code == _DENIED and not who:
@@ -292,88 +290,3 @@ def _writable(path: Path) -> Iterator[None]:
         with contextlib.suppress(OSError):
             path.chmod(stat.S_IREAD)
         raise
-
-
-# ---------------- the programs that have a file open on Windows
-
-_KEY_LENGTH: Final = 33  # CCH_RM_SESSION_KEY and the final 0
-_ROOM: Final = 16  # names that an error shows
-_LOOK_FOR: Final = 20.0  # seconds for the search by psutil
-
-
-class _ProcessInfo(ctypes.Structure):
-    """RM_PROCESS_INFO."""
-
-    _fields_ = (
-        ("dwProcessId", wintypes.DWORD),
-        ("ProcessStartTime", wintypes.FILETIME),
-        ("strAppName", wintypes.WCHAR * 256),
-        ("strServiceShortName", wintypes.WCHAR * 64),
-        ("ApplicationType", ctypes.c_int),
-        ("AppStatus", wintypes.ULONG),
-        ("TSSessionId", wintypes.DWORD),
-        ("bRestartable", wintypes.BOOL),
-    )
-
-
-def holders(path: Path) -> tuple[str, ...]:
-    """Return the programs that have the file open, as `ninja.exe (process 12)`; empty when unknown."""
-    if sys.platform != "win32":
-        return ()
-    found = by_restart_manager(path)
-    return tuple(by_open_files(path)) if found is None else found
-
-
-def by_restart_manager(path: Path) -> tuple[str, ...] | None:
-    """Return what the Restart Manager reports; None when it is missing or fails."""
-    if sys.platform != "win32":
-        return None
-    try:
-        manager = ctypes.WinDLL("rstrtmgr")
-    except OSError:
-        return None
-    session = wintypes.DWORD()
-    key = ctypes.create_unicode_buffer(_KEY_LENGTH)
-    # Without a session key the Restart Manager is a stub.
-    if manager.RmStartSession(ctypes.byref(session), 0, key) or not key.value:
-        return None
-    try:
-        files = (wintypes.LPCWSTR * 1)(str(path.absolute()))
-        if manager.RmRegisterResources(session, 1, files, 0, None, 0, None):
-            return None
-        return _list_names(manager, session)
-    finally:
-        manager.RmEndSession(session)
-
-
-def _list_names(manager: Any, session: wintypes.DWORD) -> tuple[str, ...] | None:
-    found = (_ProcessInfo * _ROOM)()
-    needed = wintypes.UINT()
-    reasons = wintypes.DWORD()
-    count = wintypes.UINT(_ROOM)
-    if manager.RmGetList(session, ctypes.byref(needed), ctypes.byref(count), found, ctypes.byref(reasons)):
-        return None
-    return tuple(f"{each.strAppName} (process {each.dwProcessId})" for each in found[: count.value])
-
-
-def by_open_files(path: Path) -> Iterator[str]:
-    """Yield the processes that have the file open, newest first, for a few seconds.
-
-    It waits for each handle of each process, which takes a minute where there are many.
-    """
-    import psutil
-
-    wanted = os.path.normcase(path.absolute())
-    deadline = time.monotonic() + _LOOK_FOR
-    for process in sorted(psutil.process_iter(), key=lambda each: -each.pid):
-        if time.monotonic() > deadline:
-            return
-        with contextlib.suppress(psutil.Error, OSError):
-            if any(os.path.normcase(file.path) == wanted for file in process.open_files()):
-                yield f"{_name(process)}process {process.pid}"
-
-
-def _name(process: Any) -> str:
-    with contextlib.suppress(OSError):  # psutil.Error is not an OSError
-        return f"{process.name()}, "
-    return ""

@@ -13,7 +13,6 @@ import locale
 import math
 import os
 import queue
-import shutil
 import signal
 import subprocess
 import sys
@@ -303,6 +302,8 @@ def with_path(argv: Sequence[str], env: Mapping[str, str]) -> Sequence[str]:
         return argv
     path = next((value for name, value in env.items() if name.upper() == "PATH"), None)
     if os.path.dirname(argv[0]):  # noqa: PTH120 - a string, not a path
+        import shutil
+
         return [shutil.which(argv[0], path=path) or argv[0], *argv[1:]]
     # Unlike shutil.which and CreateProcess, ignore the current folder: a checkout may hold a git.exe.
     folders = (path if path is not None else os.environ.get("PATH", "")).split(os.pathsep)

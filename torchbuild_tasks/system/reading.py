@@ -19,6 +19,7 @@ from torchbuild_tasks.values import LONGEST, decode_json, parse_json
 
 T = TypeVar("T")
 MOST: Final = LONGEST  # bytes
+_CHUNK: Final = 1 << 14  # bytes
 # Without O_NONBLOCK a pipe waits for a writer; Windows lacks the flag, and needs O_BINARY.
 _FLAGS: Final = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
 
@@ -33,8 +34,11 @@ def read_bytes(path: Path, *, most: int = MOST) -> bytes:
     Raises:
         OSError: it cannot be read, is not a regular file, or is longer; `strerror` says which in words.
     """
-    with open_file(path) as file:
-        data = _read(file.fileno(), most)
+    descriptor, size = _open(path)
+    try:
+        data = _read(descriptor, size, most)
+    finally:
+        os.close(descriptor)
     if len(data) > most:
         raise OSError(errno.EFBIG, f"it is longer than {most >> 10} KiB", str(path))
     return data
@@ -42,6 +46,11 @@ def read_bytes(path: Path, *, most: int = MOST) -> bytes:
 
 def open_file(path: Path) -> BufferedReader:
     """Open a regular file to read parts of it; raises OSError as `read_bytes` does."""
+    return os.fdopen(_open(path)[0], "rb")
+
+
+def _open(path: Path) -> tuple[int, int]:
+    """Return the descriptor of a regular file, and its size in bytes."""
     try:
         descriptor = os.open(path, _FLAGS)
     except ValueError:
@@ -51,24 +60,28 @@ def open_file(path: Path) -> BufferedReader:
             raise IsADirectoryError(errno.EISDIR, "it is a directory", str(path)) from None
         raise
     try:
-        mode = os.fstat(descriptor).st_mode
-        if stat.S_ISDIR(mode):
+        info = os.fstat(descriptor)
+        if stat.S_ISDIR(info.st_mode):
             raise IsADirectoryError(errno.EISDIR, "it is a directory", str(path))
-        if not stat.S_ISREG(mode):
+        if not stat.S_ISREG(info.st_mode):
             raise OSError(errno.EINVAL, "it is a pipe or a device, not a file", str(path))
     except OSError:
         os.close(descriptor)
         raise
-    return os.fdopen(descriptor, "rb")
+    return descriptor, info.st_size
 
 
-def _read(descriptor: int, most: int) -> bytes:
-    """Read at most one byte more than the limit: a file may grow, or have no size (/proc)."""
+def _read(descriptor: int, size: int, most: int) -> bytes:
+    """Read at most one byte more than the limit: a file may grow, or have no size (/proc).
+
+    The whole of a file at once, for each read reserves memory for all that it asks for.
+    """
     parts = []
     remaining = most + 1
-    while remaining > 0 and (part := os.read(descriptor, min(remaining, 1 << 20))):
+    while remaining > 0 and (part := os.read(descriptor, min(remaining, max(size + 1, _CHUNK)))):
         parts.append(part)
         remaining -= len(part)
+        size = 0
     return b"".join(parts)
 
 

@@ -57,13 +57,12 @@ def choose_route(work: Work) -> Route | None:
         return _front_end(work, way.because)
     ninja = way.ninja
     try:
-        dry, snapshots = _run_both(lambda: _dry_run(work, ninja), lambda: _snapshots(work))
+        dry, found = _run_both(lambda: _dry_run(work, ninja), lambda: _look_at_install(work))
     except OSError as error:
         return _front_end(work, f"the install scripts cannot be read: {error}")
-    if snapshots is None:
+    if found is None:
         return _front_end(work, "it is not known what the last install put in place")
-    before, now = snapshots
-    due = find_due(before, now, lists_modules=_lists_modules(work))
+    before, due = found
     if due.front_end:
         return _front_end(work, due.front_end)
     if dry == "idle" and not (due.cmake or due.install):
@@ -157,10 +156,12 @@ def _places(work: Work) -> snapshot.Places:
     )
 
 
-def _snapshots(work: Work) -> tuple[Snapshot, Snapshot] | None:
-    """Return the snapshot after the last complete install and the present one; None without the first."""
+def _look_at_install(work: Work) -> tuple[Snapshot, Due] | None:
+    """Return the snapshot after the last complete install, and what is due since; None without one."""
     before = snapshot.read(work.build_dir)
-    return None if before is None else (before, snapshot.take(_places(work), before))
+    if before is None:
+        return None
+    return before, find_due(before, snapshot.take(_places(work), before), lists_modules=_lists_modules(work))
 
 
 def _dry_run(work: Work, ninja: Command) -> str:

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from torchbuild_tasks.system import files as module
-from torchbuild_tasks.system.files import by_open_files, by_restart_manager, holders
+from torchbuild_tasks.system import windows_holders as module
+from torchbuild_tasks.system.windows_holders import by_open_files, by_restart_manager, holders
 
 pytestmark = pytest.mark.integration
 HOLDER = "import sys, time; f = open(sys.argv[1]); print('open', flush=True); time.sleep(60)"
