@@ -86,12 +86,17 @@ class Server:
             try:
                 out_bytes, err_bytes = _read_both(out_pipe, err_pipe, end)
             except TimeoutError:
-                pid = int.from_bytes(reply.recv(4), "big")
-                os.kill(pid, signal.SIGKILL)
+                os.kill(_receive_number(reply), signal.SIGKILL)
                 raise subprocess.TimeoutExpired(list(words), timeout) from None
-            reply.recv(4)
-            status = int.from_bytes(reply.recv(4), "big")
+            _receive_number(reply)  # its process id
+            status = _receive_number(reply)
         return Ended(code=os.waitstatus_to_exitcode(status), out=_decode(out_bytes), err=_decode(err_bytes))
+
+
+def _receive_number(reply: socket.socket) -> int:
+    data = reply.recv(4, socket.MSG_WAITALL)
+    assert len(data) == 4, "what waits for the command was killed"
+    return int.from_bytes(data, "big")
 
 
 def _read_both(out: IO[bytes], err: IO[bytes], end: float) -> tuple[bytes, bytes]:
