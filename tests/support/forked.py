@@ -73,10 +73,12 @@ class Server:
             subprocess.TimeoutExpired: it was.
         """
         (out, its_out), (err, its_err) = os.pipe(), os.pipe()
+        umask = os.umask(0)
+        os.umask(umask)
         reply, its_reply = socket.socketpair()
         with reply, os.fdopen(out, "rb", 0) as out_pipe, os.fdopen(err, "rb", 0) as err_pipe:
             with its_reply, tempfile.TemporaryFile() as asked:
-                asked.write(json.dumps([list(words), dict(env), cwd]).encode())
+                asked.write(json.dumps([list(words), dict(env), cwd, umask]).encode())
                 asked.seek(0)
                 fds = [asked.fileno(), its_out, its_err, its_reply.fileno()]
                 socket.send_fds(self.channel, [b"run"], fds)
@@ -148,7 +150,7 @@ def main() -> None:
             os.close(fd)
     asked, out, err, reply = fds
     with os.fdopen(asked, "rb") as file:
-        words, env, cwd = json.load(file)
+        words, env, cwd, umask = json.load(file)
     pid = os.fork()
     if pid:  # waits for the command, as a shell would
         for fd in (out, err):
@@ -161,6 +163,7 @@ def main() -> None:
         os.dup2(fd, number)
         os.close(fd)
     os.chdir(cwd)
+    os.umask(umask)
     os.environ.clear()
     os.environ.update(env)
     sys.argv, sys.path[0] = [str(console.__file__), *words], cwd

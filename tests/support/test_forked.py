@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -39,6 +40,16 @@ def chosen(done: Run) -> tuple[str, str]:
     """Return the preset and the jobs that `config` prints; "" where nothing sets one."""
     values = {key["key"]: key["value"] for key in done.json["keys"]}
     return values["preset"], values["jobs"]
+
+
+@pytest.mark.parametrize(("umask", "mode"), [(0o022, 0o644), (0o077, 0o600)])
+def test_the_umask_is_that_of_the_test(umask: int, mode: int, tmp_path: Path) -> None:
+    before = os.umask(umask)
+    try:
+        assert torchbuild("config", "--write", cwd=tmp_path).code == 0
+    finally:
+        os.umask(before)
+    assert (tmp_path / "torchbuild.toml").stat().st_mode & 0o777 == mode
 
 
 def test_what_python_reads_at_its_start_needs_a_new_process() -> None:
