@@ -1,4 +1,4 @@
-"""Break small real builds in many ways; are line, kind and component told? `nox -s diagnosis_score -- --break`.
+"""Break small real builds in many ways and score the diagnosis: `nox -s diagnosis_score -- --break`.
 
 Every case is a folder of files and a command that fails, run by the real programs of this machine. A third of
 the cases (by a digest of their names) is held out: its score is printed, its misses only with --held.
@@ -31,7 +31,7 @@ _NINJA: Final = "rule r\n  command = {command}\nbuild a.o: r a.cpp\n"
 
 
 class Case(msgspec.Struct, frozen=True, kw_only=True):
-    """A build that fails: its files, its command in a shell, and what is to be said of it.
+    """A build that fails: its files, its shell command, and the expected diagnosis.
 
     `line` is a regular expression for the line of the error; `kind` "" stands for a good build, and of
     several kinds each is right.

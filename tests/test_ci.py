@@ -67,6 +67,6 @@ def test_the_script_has_no_error_in_its_syntax() -> None:
 @pytest.mark.integration
 @pytest.mark.parametrize("module", ["tests.support.packages", "tests.windows.bench"])
 def test_what_it_asks_first_needs_no_package(module: str) -> None:
-    """It asks the system's Python, which has neither pytest nor anything of ours."""
+    """It is run by the system's Python, which has neither pytest nor this package."""
     code = f"import sys; sys.path.insert(0, {str(ROOT)!r}); import {module}"
     subprocess.run([sys.executable, "-I", "-S", "-c", code], check=True)

@@ -195,7 +195,7 @@ def imports(path: Path) -> tuple[str, ...]:
 
 
 def ours(names: tuple[str, ...]) -> set[str]:
-    """The places of our modules among imported names; the package itself is asked for its version alone."""
+    """Return the modules of this package among imported names; the package itself gives only its version."""
     found = set()
     for name in names:
         for dotted in (name, name.rpartition(".")[0]):
@@ -222,7 +222,7 @@ def test_imports_only_what_its_role_may() -> None:
 
 
 def test_capabilities_ask_only_whom_the_table_names() -> None:
-    """A capability that is deleted leaves nobody behind who did not say that it asks it."""
+    """A capability can be deleted with the lines of the table that name it: no other import is left."""
     bad = []
     for path in files():
         name = place(path)

@@ -212,7 +212,7 @@ def test_a_vulnerability_is_reported_where_the_source_is() -> None:
 
 
 def test_no_folder_of_tests_is_left_out(pytestconfig: pytest.Config) -> None:
-    """pytest enters no folder called build unless it is told to."""
+    """By default pytest skips folders called build."""
     patterns = pytestconfig.getini("norecursedirs")
     folders = {path.parent for path in (ROOT / "tests").rglob("test_*.py")}
     parts = {part for folder in folders for part in folder.relative_to(ROOT).parts}

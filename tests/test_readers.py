@@ -1,4 +1,4 @@
-"""Whatever stands in a file that is read: one error in words, or nothing known; never a traceback."""
+"""Any content of a file that is read gives one error message, or no facts; never a traceback."""
 
 from __future__ import annotations
 
@@ -339,7 +339,7 @@ READERS: dict[str, Reader] = {
 
 @functools.cache
 def _names() -> list[str]:
-    """Return the names of all fields that a file can have, so that what is made up comes near to one."""
+    """Return the names of all fields that a file can have, so that generated data resembles a real one."""
     found = {"paths", "log", "inputs", "set", "helper", "failure", "builds", "mirrors", "sha256", "schema"}
     todo: list[Any] = [Manifest, Facts, Bisection]
     while todo:

@@ -118,7 +118,7 @@ def test_each_worker_begins_with_files_of_its_own() -> None:
 
 @pytest.mark.integration
 def test_a_record_may_lie_outside_the_checkout(tmp_path: Path) -> None:
-    """pytest takes the value of a flag that it does not know yet for a folder of tests."""
+    """Before tests/conftest.py is read, pytest takes the value of our flag for a folder of tests."""
     script = (ROOT / ".ci/run").read_text("utf-8")
     line = re.search(r"nox -s tests -- (--only-skipped.*)$", script, re.MULTILINE)
     assert line

@@ -1,4 +1,4 @@
-"""Hints: each at its moment, once, not otherwise, and with what can be done on this machine."""
+"""Hints: each is shown once, only when it applies, and advises what this machine can do."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Deaths for want of memory, as each tool words them, and what only looks like one."""
+"""The messages of each tool that ran out of memory, and similar messages with another cause."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a build made, and the clean that removes just that, on real trees."""
+"""The record of the files that a build wrote, and a clean that removes only these, on real trees."""
 
 from __future__ import annotations
 

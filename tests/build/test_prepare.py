@@ -1,4 +1,4 @@
-"""The ways in which a venv is made: where uv cannot, Python's own module."""
+"""The commands that make a venv: uv's, and that of Python's own module for when uv fails."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What must hold for every row of a failure: its samples are its own, its near misses are nobody's."""
+"""Invariants of the rows of failures: a row's samples match that row only, its near misses match no row."""
 
 from __future__ import annotations
 

@@ -351,7 +351,7 @@ def test_every_limit_on_toolsets_says_one_thing() -> None:
 
 
 def advice() -> list[str]:
-    """Return every text of a row that tells to say --with-helper."""
+    """Return every text of a row that advises --with-helper."""
     texts = (
         text
         for table in TABLES
@@ -364,7 +364,7 @@ def advice() -> list[str]:
 
 
 def test_a_helper_that_is_advised_exists_for_the_system_that_is_named() -> None:
-    """`--with-helper cudnn` was told once, and there is no such helper."""
+    """A text once advised `--with-helper cudnn`, a helper that does not exist."""
     told = advice()
     assert len(told) > 3
     for text in told:

@@ -1,4 +1,4 @@
-"""CUDA among all facts: what is asked for, and what stands in the found interpreters and the store."""
+"""CUDA among all facts: the requested toolkit, those in packages of interpreters, those in the store."""
 
 from __future__ import annotations
 

@@ -99,7 +99,7 @@ def test_a_dgx_whose_gpus_are_split(tmp_path: Path) -> None:
 
 
 def test_linux_within_windows(tmp_path: Path) -> None:
-    """No PCI ids; the driver is that of Windows, whose program lies beside its library."""
+    """There are no PCI ids; the driver is that of Windows, with nvidia-smi in the folder of its library."""
     smi = "/usr/lib/wsl/lib/nvidia-smi"
     line = "NVIDIA GeForce RTX 4090, GPU-1, 00000000:01:00.0, 0x268410DE, 24564, 551.61, 8.9, [N/A]"
     door = replace(

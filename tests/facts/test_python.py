@@ -324,7 +324,7 @@ def test_a_venv_of_which_git_tracks_a_file_is_never_ours(tmp_path: Path, tracked
 
 
 def test_a_copied_checkout_brings_no_venv(tmp_path: Path) -> None:
-    """The word in the folder was given to another path."""
+    """The token in the copied venv was issued for the path of the other checkout."""
     there, here = "/src/other/.torchbuild/venv-3.12", f"{TREE}/.torchbuild/venv-3.12"
     programs = {f"{folder}/bin/python": report(f"{folder}/bin/python") for folder in (there, here)}
     door = made_here(machine(tmp_path, programs=programs), there)

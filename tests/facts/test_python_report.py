@@ -139,7 +139,7 @@ def test_a_develop_install_points_to_its_source(tmp_path: Path, site: Path) -> N
 
 @pytest.mark.integration
 def test_a_package_next_to_the_link_is_what_is_imported(tmp_path: Path, site: Path) -> None:
-    """What a killed install leaves: the checkout would be said to be there, and another torch be tested."""
+    """A killed install leaves both; reporting the checkout's torch would test another one."""
     source = tmp_path / "src"
     for folder in (source, site):
         write(folder, {"torch/__init__.py": ""})

@@ -136,7 +136,7 @@ def test_no_record_is_none(tmp_path: Path) -> None:
 
 
 def test_the_record_of_0_1_0_counts_until_it_is_replaced(tmp_path: Path) -> None:
-    """That version wrote a manifest beside it, which has no inputs."""
+    """Version 0.1.0 also wrote a manifest, which has no inputs."""
     old = {"schema": 1, "result": "failed", "inputs": {"compiler": "g++ 11"}}
     new = {"schema": 1, "result": "ok", "repositories": [], "env": []}
     files = {f"/b/{RECORD_FILE}": json.dumps(old), f"/b/{MANIFEST_FILE}": json.dumps(new)}

@@ -1,4 +1,4 @@
-"""A wheel from anywhere: what of it could leave its place is refused before anything is made of it."""
+"""Untrusted wheels: a name or link that leads out of the folder is refused before anything is unpacked."""
 
 from __future__ import annotations
 

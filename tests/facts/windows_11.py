@@ -1,7 +1,7 @@
-"""A Windows 11 as people have it: Visual Studio 2022 with two toolsets, 2019 beside it, Python by py,
-CUDA 12.9 and a card that it knows.
+"""A typical Windows 11: Visual Studio 2022 with two toolsets, Visual Studio 2019, the py launcher,
+CUDA 12.9 and a GPU that it supports.
 
-What `gather` makes of it is the dump in tests/snapshots/windows-11.json.
+The facts that `gather` finds there are in tests/snapshots/windows-11.json.
 """
 
 from __future__ import annotations

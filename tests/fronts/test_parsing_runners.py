@@ -1,4 +1,4 @@
-"""Invoke, the console script and nox: the same words give the same request and exit code."""
+"""Invoke, the console script and nox: the same arguments give the same request and exit code."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def runner(program: Program, monkeypatch: pytest.MonkeyPatch) -> Run:
 
 @pytest.fixture
 def inv(monkeypatch: pytest.MonkeyPatch) -> Run:
-    """Invoke with somebody's tasks.py, which it copies into a collection of its own."""
+    """Invoke with a user's tasks.py, which it copies into a collection of its own class."""
     tasks = ModuleType("tasks")
     tasks.namespace = torchbuild_tasks.namespace  # type: ignore[attr-defined]
     return runner(Program(name="inv", namespace=Collection.from_module(tasks)), monkeypatch)

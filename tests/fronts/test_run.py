@@ -1,4 +1,4 @@
-"""What ends a verb from outside is one paragraph, whatever the verb was doing."""
+"""A verb that is ended from outside prints one paragraph, at any stage."""
 
 from __future__ import annotations
 

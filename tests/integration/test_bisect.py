@@ -94,7 +94,7 @@ def run(root: Path, good: str, bad: str, *command: str | Path, skip: Sequence[st
 
 @pytest.fixture
 def judge(tmp_path: Path) -> list[str]:
-    """The command, and beside it what it saw."""
+    """Return a command that judges a torch and records what it saw in a file."""
     (tmp_path / "judge.py").write_text(JUDGE, "utf-8")
     return ["python", str(tmp_path / "judge.py"), str(tmp_path / "seen")]
 

@@ -37,7 +37,7 @@ class Line:
         return {"TORCHBUILD_STATE": str(self.tree.parent / "state")}
 
     def torch(self, expression: str) -> str:
-        """What an expression over the built torch gives, asked from an empty folder."""
+        """Return the value of an expression on the built torch, evaluated in another folder."""
         code = f"import torch; print({expression})"
         argv = [str(self.python), "-I", "-c", code]
         done = subprocess.run(argv, cwd=self.tree.parent, capture_output=True, text=True, check=True)
@@ -81,7 +81,7 @@ def test_an_unchanged_tree_is_up_to_date(line: Line) -> None:
 
 
 def test_a_replay_gives_the_same_env_file_byte_for_byte(line: Line) -> None:
-    """In an environment that would have decided otherwise; its variables do not count."""
+    """The environment of the replay has other variables, which are ignored."""
     manifest, env = line.tree / "build/torchbuild-manifest.json", (line.tree / "env_set.sh").read_bytes()
     otherwise = {**line.state, "USE_KINETO": "1", "MAX_JOBS": "1"}
     done = torchbuild("replay", manifest, "--json", environ=otherwise)
@@ -112,7 +112,7 @@ def test_the_manifest_says_what_was_built_and_how(line: Line) -> None:
 
 @in_one_era("line")
 def test_a_tree_of_0_1_0_is_not_built_anew_and_its_record_is_replaced(line: Line) -> None:
-    """That version had the fingerprint in a file of its own, and beside it a manifest without one."""
+    """Version 0.1.0 kept the fingerprint in a separate file, and its manifest had none."""
     manifest, record = (line.tree / f"build/torchbuild-{name}.json" for name in ("manifest", "record"))
     record.write_text(json.dumps({**line.record, "schema": 1}), "utf-8")
     shutil.copy(Path(__file__).parents[1] / "features/manifest/schema-1.json", manifest)
@@ -187,13 +187,17 @@ def test_a_failed_build_names_the_cause_and_what_to_do_here(line: Line) -> None:
 
 
 def test_a_failed_build_shows_its_first_error(line: Line) -> None:
-    done = line("build", "--set", "BUILD_BREAK=aten/src/ATen/matmul.cpp")
+    source = line.tree / "aten/src/ATen/matmul.cpp"
+    whole = source.read_text("utf-8")
+    source.write_text(f"{whole}\nint broken = undeclared;\n", "utf-8")
+    done = line("build")  # configures again, after the test before
     assert done.code == 6
     assert "matmul.cpp" in done.err
     assert "was not declared" in done.err
     assert ".torchbuild/logs/build.log" in done.err
     assert "Traceback" not in done.err
     assert line.record["result"] == "failed"
+    source.write_text(whole, "utf-8")
     assert line("build").code == 0
 
 
@@ -327,29 +331,26 @@ def _processes_in(folder: Path) -> list[str]:
 
 
 def test_a_compile_that_memory_ends_is_made_again_with_fewer_jobs(tmp_path: Path, target: Path) -> None:
-    """The compiler is refused memory for real, in its first two runs of one file."""
+    """The compiler is refused memory for real, in its first two runs of one file; the others are cached."""
     tree = materialise(tmp_path / "minitorch", era="setuptools")
-    compiler = tmp_path / "g++"
-    compiler.write_text(
+    launcher = tmp_path / "launcher"
+    launcher.write_text(
         "#!/bin/sh\n"
         f'case "$*" in *-c*matmul.cpp*) echo x >> {tmp_path}/runs\n'
-        f'if [ "$(wc -l < {tmp_path}/runs)" -le "${{STARVED:-2}}" ]; then ulimit -v 60000; fi;; esac\n'
-        f'exec {shutil.which("g++")} "$@"\n',
+        f'if [ "$(wc -l < {tmp_path}/runs)" -le "${{STARVED:-2}}" ]\n'
+        'then ulimit -v 60000; exec "$@"; fi;; esac\n'
+        'command -v ccache >/dev/null || exec "$@"\n'
+        'exec ccache "$@"\n',
         "utf-8",
     )
-    compiler.chmod(0o755)
-    words = (
-        "build",
-        "--source",
-        tree,
-        "--python",
-        target,
-        "--yes",
-        "--jobs",
-        "4",
-        "--set",
-        f"CXX={compiler}",
-    )
+    launcher.chmod(0o755)
+    words: list[str | Path] = ["build", "--source", tree, "--python", target, "--yes", "--jobs", "4"]
+    for setting in (
+        f"CMAKE_CXX_COMPILER_LAUNCHER={launcher}",
+        f"CCACHE_BASEDIR={tree}",  # as for every other build here
+        "CCACHE_NOHASHDIR=true",
+    ):
+        words += ["--set", setting]
     done = torchbuild(*words)
     assert done.code == 0, done.out + done.err
     assert "with 2 jobs, not 4" in done.err

@@ -45,7 +45,7 @@ extends = "base"
 
 
 class Home:
-    """A checkout of the sample with a torchbuild.toml, and what is said to it."""
+    """A checkout of the sample with a torchbuild.toml, and the verbs that are run on it."""
 
     def __init__(self, tree: Path, able: dict[str, str]) -> None:
         self.tree, self.able = tree, able
@@ -74,7 +74,7 @@ def home(model: Path, tmp_path: Path, able: dict[str, str]) -> Home:
 
 
 def _made(home: Home, target: Path, *words: str) -> Run:
-    """A build that is stopped by what it cannot do, after its worktree was made: cheaper than a real one."""
+    """Start a build that fails after its worktree was made, which is cheaper than a real one."""
     done = home("build", "--python", str(target), "--target", "no_such_target", *words)
     assert done.code != 0
     return done

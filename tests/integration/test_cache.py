@@ -1,4 +1,4 @@
-"""Real ccache and sccache beside real compilations: hits, two checkouts, faults, what is left behind."""
+"""Real ccache and sccache with real compilations: hits, two checkouts, faults, files left over."""
 
 from __future__ import annotations
 
@@ -215,7 +215,7 @@ def test_a_cache_without_room_still_compiles(bench: Bench) -> None:
 
 @only_sccache
 def test_a_taken_port_and_a_strange_server_do_not_matter(bench: Bench) -> None:
-    """The user's own address is somebody else's here: a program that never answers."""
+    """At the address of the user's settings listens a program that never answers."""
     import socket
 
     with socket.socket() as strange:

@@ -120,7 +120,7 @@ class World:
         self.mine[path] = content(target)
 
     def edit(self, path: str) -> None:
-        """The user edits a file, their own or one that the build made: then it is theirs."""
+        """Edit a file, one of the user's or of the build's; from then on it counts as the user's."""
         target = self.root / path
         if target.is_file() and not target.is_symlink():
             target.write_text("edited: " + target.read_text())
@@ -143,7 +143,7 @@ class World:
         time.sleep(TICK)
 
     def _compile(self, path: str, number: int) -> None:
-        """Write an output; like any build, over whatever file is there."""
+        """Write an output over any existing file, as a build does."""
         target = self.root / path
         if path in self.mine and target.is_file() and not target.is_symlink():
             target.write_text("overwritten by the build")

@@ -91,7 +91,7 @@ def test_fish(folder: Path) -> None:
 @ZSH
 @pytest.mark.parametrize("read", ["source ./_{}", 'eval "$(<_{})"'])
 def test_zsh_reads_the_script_at_its_start(folder: Path, read: str) -> None:
-    """As a .zshrc does that has no folder for completions; a word is registered, and nothing is said."""
+    """A .zshrc may source the script: the completion is registered and nothing is printed."""
     write(folder, "zsh", "_{}")
     read_all = "; ".join(read.format(command) for command in ("torchbuild", "nox", "invoke"))
     shown = "print $_comps[torchbuild] $_comps[nox]"

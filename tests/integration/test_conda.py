@@ -78,7 +78,7 @@ def test_it_says_what_it_is_and_needs(package: Path) -> None:
 
 
 def empty_package(folder: Path, name: str, version: str, build: str, files: Path | None = None) -> Path:
-    """A package of the test's own: what a real channel would bring and nothing here can be asked for."""
+    """Make an empty package that stands for one of a real channel, which a test does not reach."""
     made = rattler_build.assemble_package(name, version, "linux-64", build, folder, files_dir=files)
     return Path(made.path)
 
@@ -94,7 +94,7 @@ def this_python(folder: Path) -> Path:
 
 
 def test_from_a_channel_it_is_solved_installed_and_imported(package: Path, tmp_path: Path) -> None:
-    """Python comes from a package of the test's own, since no channel can be asked here."""
+    """Python comes from a package that the test makes, since no channel is reached."""
     made = [
         package,
         empty_package(tmp_path / "a", "python", "3.11.7", "0_cpython", this_python(tmp_path / "files")),

@@ -70,7 +70,7 @@ def test_files_are_written_once_kept_when_edited_and_unseen_by_git(tree: Path, t
 
 
 def test_the_tool_in_it_is_this_one(tree: Path, tmp_path: Path) -> None:
-    """What is copied runs by itself, as far as no package is asked for."""
+    """The copied tool runs by itself, as far as it needs no installed package."""
     assert container(tree, "write", "--cpu", environ=without_engines(tmp_path / "bin")).code == 0
     tool = tree / FOLDER / "tool"
     asked = (tool / "requirements.txt").read_text("utf-8")
@@ -105,7 +105,7 @@ def test_without_an_engine_it_says_so(tree: Path, tmp_path: Path) -> None:
 
 
 def test_docker_builds_with_buildkit(tree: Path, tmp_path: Path) -> None:
-    """Before 23 (Debian 12 has 20.10) it takes its older builder, which knows no mounts of a RUN."""
+    """Before 23 (Debian 12 has 20.10) Docker's default is the older builder, without RUN --mount."""
     environ = without_engines(tmp_path / "bin")
     docker = tmp_path / "bin/docker"
     answers = 'case $1 in info) echo "20.10.24 []";; build) echo "BuildKit: $DOCKER_BUILDKIT"; exit 3;;'

@@ -51,7 +51,7 @@ def test_the_toolkit_that_is_on_path() -> None:
 
 @needs_nvcc
 def test_the_limits_are_those_with_which_nvcc_refuses(tmp_path: Path) -> None:
-    """The header is asked itself, by a preprocessor that claims to be of each version."""
+    """The header itself decides: a preprocessor reads it with the macros of each compiler version."""
     probe = door()
     root = root_of_nvcc(probe, str(NVCC))
     seen = here(probe, root)

@@ -48,7 +48,7 @@ class CudaLine:
         )
 
     def torch(self, expression: str) -> str:
-        """What an expression over the built torch gives, asked from an empty folder."""
+        """Return the value of an expression on the built torch, evaluated in another folder."""
         argv = [str(self.python), "-I", "-c", f"import torch; print({expression})"]
         done = subprocess.run(argv, cwd=self.tree.parent, capture_output=True, text=True, check=True)
         return done.stdout.strip()

@@ -27,7 +27,7 @@ def tree(tmp_path: Path) -> Path:
 
 @pytest.fixture(scope="module")
 def python(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A Python of the user's: for the machine's own, a venv would be made by a build first."""
+    """A user's Python; with the system's Python, a build would first make a venv."""
     folder = tmp_path_factory.mktemp("python") / "venv"
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(folder)], check=True)
     return in_venv(folder, "python")

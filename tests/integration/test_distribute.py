@@ -74,7 +74,7 @@ def test_the_sample_is_built_by_the_cluster(tmp_path: Path, target: Path, hosts:
 
 
 def keep_their_secrets(hosts: ClusterOfHosts) -> None:
-    """Files with tokens are for one user's eyes, and no token was said."""
+    """Assert that only the owner can read files with tokens, and that no token was printed."""
     checked = 0
     for host in (hosts.scheduler, *hosts.servers, hosts.client):
         for file in host.folder.joinpath(".config").rglob("*"):
@@ -154,7 +154,7 @@ def test_a_server_then_the_scheduler_cut_off(tmp_path: Path, hosts: ClusterOfHos
 def test_servers_that_cannot_compile_are_found_out_before_the_build(
     tmp_path: Path, hosts: ClusterOfHosts
 ) -> None:
-    """Each takes the first compile and fails: the build is made here, with the jobs of this machine."""
+    """Each server fails its first compile; the build runs locally, with this machine's number of jobs."""
     for server in hosts.servers:
         shutil.rmtree(server.folder / "cache/cluster/builds")
     root, here = tree_of(hosts, tmp_path, 2)
@@ -196,7 +196,7 @@ def test_nvcc_for_two_architectures(tmp_path: Path, hosts: ClusterOfHosts) -> No
 
 
 def test_a_cluster_is_queried(hosts: ClusterOfHosts) -> None:
-    """What status tells; a token of another cluster; a scheduler's token that is not a server's."""
+    """The output of status; another cluster's token; the scheduler's token in place of a server's."""
     keep_their_secrets(hosts)
     client, path = hosts.client, hosts.path
 

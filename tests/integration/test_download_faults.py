@@ -33,12 +33,12 @@ needs_dev_full = needs(POSIX and Path("/dev/full").exists(), "/dev/full")
 
 
 def unheard(name: str, done: int, size: int | None) -> None:
-    """Progress is told, and not looked at."""
+    """Ignore the progress."""
 
 
 @pytest.fixture(autouse=True)
 def no_proxy(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Loopback is reached directly, whatever this machine's proxies are."""
+    """Reach loopback directly on a machine that has proxies."""
     for name in ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY"):
         monkeypatch.delenv(name, raising=False)
         monkeypatch.delenv(name.lower(), raising=False)
@@ -107,7 +107,7 @@ def test_a_hundred_seeded_runs(seed: int, target: Path) -> None:
 
 @pytest.mark.parametrize("kind", [*LOSSES, *BUSY, *LIES])
 def test_one_fault_is_mended(kind: str, target: Path) -> None:
-    """Each alone costs at most another attempt; lies are told to a request for the rest."""
+    """A fault costs at most one more attempt; wrong answers are given to requests for the rest."""
     faults = [Fault(kind="cut")] * (kind in LIES) + [Fault(kind=kind)]
     with WebServer({"file.bin": DATA}, faults=faults) as server:
         assert get(target, server.url("file.bin"), pinned=False, size=kind != "short") == SHA

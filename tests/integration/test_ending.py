@@ -1,4 +1,4 @@
-"""What a build tells when it has ended: the program that --notify names, and the history of its steps."""
+"""The end of a build: the program that --notify names is run, and the times of the steps are recorded."""
 
 from __future__ import annotations
 

@@ -36,7 +36,7 @@ def tree(tmp_path: Path) -> Path:
 
 
 def test_a_command_gets_the_environment_and_gives_its_exit_code(tree: Path) -> None:
-    """In the folder where it was said, by `python` of the build, with what the env file sets."""
+    """It runs in the current folder, with the build's `python` and the env file's variables."""
     done = torchbuild("run", "--source", tree, "--", "python", "-c", SAY)
     assert done.code == 3, done.err
     set_to, where, python = done.out.split()

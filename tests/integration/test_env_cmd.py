@@ -353,7 +353,7 @@ def test_text_that_is_not_ascii_is_read_or_nothing_is_set(reads_utf8: bool, tmp_
 
 
 def test_the_code_page_is_put_back(tmp_path: Path) -> None:
-    """In a console of its own, which nobody sees; whether the file was read or stopped."""
+    """In a hidden console of its own: the code page is restored after success and after a failure."""
     cmd.write(tmp_path, [WORDS])
     lines = (
         r"%SystemRoot%\System32\chcp.com 850 >nul",

@@ -272,7 +272,7 @@ def prepended(value: str, there: str) -> str:
 
 
 def inherited(shell: Shell, text: str) -> str:
-    """In the C locale fish garbles what it inherits, before it reads a file of ours."""
+    """Return a value as the shell inherits it: fish garbles it in the C locale, before it reads a file."""
     return text.encode("ascii", "ignore").decode() if shell.locale == "C" else text
 
 

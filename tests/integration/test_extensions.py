@@ -1,4 +1,4 @@
-"""Extensions of each build style against a real torch: built, held to it, installed, or refused as a whole.
+"""Extensions of each build style and a real torch: built against it, installed, or refused as a whole.
 
 TORCHBUILD_TEST_TORCH names a venv of Python 3.11 that has torch 2.13.0 for CPUs, setuptools, wheel, ninja,
 cmake and scikit-build-core; without it one is made, which downloads torch.
@@ -69,7 +69,7 @@ def python(torch_venv: Path, tmp_path_factory: pytest.TempPathFactory) -> str:
 def build(
     root: Path, python: str, word: str, environ: Mapping[str, str] | None = None, *, cuda: bool = False
 ) -> tuple[Work, Telling]:
-    """Run both stages for one word of --with-extension."""
+    """Run both stages for one value of --with-extension."""
     flags: dict[str, Any] = {"with_extension": (word,), "jobs": 2, "cuda": cuda}
     facts = with_tree(linux_facts(), root=str(root), version=VERSION)
     facts = with_companions(facts, (), (word,), load_catalog())
@@ -170,7 +170,7 @@ def test_one_that_wants_another_torch_is_refused_and_nothing_is_replaced(python:
 
 
 def test_what_wants_another_torch_through_a_dependency_is_refused(python: str, tmp_path: Path) -> None:
-    """pip is held to this torch: torchvision 0.23.0 asks for torch 2.8.0."""
+    """pip is constrained to this torch, and torchvision 0.23.0 requires torch 2.8.0."""
     source = asking_for(tmp_path, "far_ext", "torchvision==0.23.0")
     with pytest.raises(RequirementsError):
         build(tmp_path, python, str(source))

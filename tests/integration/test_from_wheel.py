@@ -142,7 +142,7 @@ DOC = "import torch; print(torch._C.__doc__, torch.version.git_version)"
 
 
 def change_binding(tree: Path, text: str) -> None:
-    """Change what torch_python alone is made of."""
+    """Change a source that only torch_python is compiled from."""
     module = tree / "torch/csrc/Module.cpp"
     module.write_text(re.sub(r'("torch\._C", )"[^"]*"', rf'\1"{text}"', module.read_text("utf-8")), "utf-8")
 
@@ -309,7 +309,7 @@ def test_a_plan_names_the_wheel_and_what_stands_against_it(tree: Path, wheel: Pa
 
 
 def stand_ins(folder: Path) -> Path:
-    """A folder of wheels: what torchvision asks for beside torch, with nothing inside."""
+    """Make a folder of empty wheels: the requirements of torchvision other than torch."""
     folder.mkdir()
     for name, version in (("pillow", "11.0.0"), ("requests", "2.32.0"), ("packaging", "24.0")):
         info = f"{name}-{version}.dist-info"

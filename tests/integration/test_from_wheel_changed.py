@@ -13,7 +13,7 @@ import pytest
 
 from tests.support.capabilities import needs_linux_compiler
 from tests.support.driver import Run, torchbuild
-from tests.support.sample import ERAS, Era, materialise, run_git
+from tests.support.sample import ERAS, Era, in_one_era, materialise, run_git
 
 pytestmark = [pytest.mark.integration, needs_linux_compiler]
 needs_nvcc = pytest.mark.skipif(shutil.which("nvcc") is None, reason="nvcc")
@@ -125,6 +125,7 @@ def test_what_a_change_reaches_is_compiled_and_the_rest_is_the_wheels(
     assert listed(tree) == before
 
 
+@in_one_era("era")
 def test_what_no_change_reaches_any_more_is_the_wheels_again(
     tree: Path, wheel: Path, flags: tuple[str, ...], target: Path
 ) -> None:
@@ -142,6 +143,7 @@ def test_what_no_change_reaches_any_more_is_the_wheels_again(
     assert "// changed" not in (tree / "torch/include/ATen/Elementwise.h").read_text("utf-8")
 
 
+@in_one_era("era")
 def test_what_cannot_be_told_or_would_not_fit_is_refused_with_the_file(
     tree: Path, wheel: Path, flags: tuple[str, ...], target: Path
 ) -> None:
@@ -178,6 +180,7 @@ def test_what_cannot_be_told_or_would_not_fit_is_refused_with_the_file(
     assert not list((tree / "build").rglob("*.dir/**/*.o"))
 
 
+@in_one_era("era")
 def test_a_function_that_the_wheels_libraries_need_may_not_go(
     tree: Path, wheel: Path, flags: tuple[str, ...], target: Path, tmp_path: Path
 ) -> None:

@@ -123,14 +123,14 @@ class Indexes:
         self.server = WebServer(self._files, parts=parts)
 
     def build(self, tree: Path, target: Path, *words: str) -> Run:
-        """Build with whatever wheel is found there."""
+        """Build from the wheel that is found there."""
         own = {"TORCHBUILD_MIRROR": f"{DOWNLOADS}={self.server.url('')}", "PIP_FIND_LINKS": ""}
         own |= {"PIP_INDEX_URL": self.server.url("simple"), "PIP_CONFIG_FILE": os.devnull}
         place = ("--source", tree, "--python", target, "--yes", "--from-wheel", "auto")
         return torchbuild("build", *place, *words, environ=own)
 
     def sent(self) -> int:
-        """How many bytes of wheels were asked for."""
+        """Return how many bytes of wheels were requested."""
         total = 0
         for name, headers in self.server.state.seen:
             if name.endswith(".whl"):
@@ -261,7 +261,7 @@ def test_auto_asks_for_the_variant_of_the_plans_device(
 def test_a_wheel_of_another_commit_is_reported_before_it_is_downloaded(
     old_tree: Path, target: Path, tmp_path: Path, parts: bool
 ) -> None:
-    """Where a server gives parts of a file, some of 6 MB are asked for; from another the whole wheel is."""
+    """From a server with range requests some of 6 MB are fetched; from another one the whole wheel."""
     files = wheel_files("a" * 40) | {"torch/lib/large.so": os.urandom(6_000_000)}
     path = write_wheel(tmp_path / "bad", files)
     before = state(old_tree)

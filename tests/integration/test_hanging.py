@@ -33,7 +33,7 @@ with socket.create_connection(("127.0.0.1", int(sys.argv[2]))) as connection:
 
 
 class Scheduler(http.server.BaseHTTPRequestHandler):
-    """Knows one server, whose port the class has; what was asked stands in `asked`."""
+    """A scheduler with one server, at the class's `port`; `asked` records the requests."""
 
     port = 0
     asked: list[str] = []
@@ -107,7 +107,7 @@ def test_where_connections_cannot_be_broken_nothing_more_is_sent(
 
 
 def test_what_the_scheduler_does_not_know_is_left_alone(tmp_path: Path, silent: int, scheduler: str) -> None:
-    """A shared cache, say; the scheduler is asked about it once."""
+    """The connection may be to a shared cache; the scheduler is queried once and nothing is ended."""
     Scheduler.port = 0
     said: list[str] = []
     environ = {"SCCACHE_SERVER_UDS": str(tmp_path / "socket")}

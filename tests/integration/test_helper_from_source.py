@@ -143,7 +143,7 @@ def test_it_is_generated_patched_compiled_and_packed(tmp_path: Path) -> None:
 
 
 def test_the_row_has_the_plan_take_it_and_refuse_it_for_another_gpu(tmp_path: Path) -> None:
-    """The wrong architecture and the wrong CUDA are told when it is planned, not by the linker."""
+    """A wrong architecture and a wrong CUDA are errors of the plan, not of the linker."""
     said = RecordingReporter()
     made = act.build(prepare(tmp_path, order(source(tmp_path)), said), None, said)
     (item,) = tomllib.loads(made.row)["helper"]

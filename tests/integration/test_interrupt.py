@@ -232,7 +232,7 @@ def test_an_interrupted_build_goes_on_where_it_stopped(
 def test_a_killed_driver_does_not_leave_ninja_running_on(
     start: Callable[..., subprocess.Popen[bytes]], ninja_tree: Path
 ) -> None:
-    """Nobody can catch this: Ninja ends at its next line, when nobody reads it any more, or with its job."""
+    """SIGKILL cannot be handled: Ninja ends at its next line of output, without a reader, or with its job."""
     driver = start("ninja", "-j1")
     wait_for((ninja_tree / "a2").exists)
     tree = descendants(driver.pid)

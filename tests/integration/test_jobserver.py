@@ -26,7 +26,7 @@ HANG = 300
 
 
 def ninja() -> str | None:
-    """A Ninja that knows the jobserver, of this Python or on PATH."""
+    """Return a Ninja that supports the jobserver, of this Python or on PATH."""
     beside = Path(sys.executable).with_name("ninja.exe" if os.name == "nt" else "ninja")
     for found in (str(beside) if beside.exists() else None, shutil.which("ninja")):
         if found:

@@ -1,4 +1,4 @@
-"""The compile stage with its jobserver: real Ninja, a small project, and all that can go wrong beside it."""
+"""The compile stage with its jobserver, with real Ninja, a small project and faults of the jobserver."""
 
 from __future__ import annotations
 

@@ -186,7 +186,7 @@ def _running_of_ours(tree: Path) -> Iterator[str]:
 
 
 def make_world(folder: Path, python: Path, era: Era, seed: int, verbs: Verbs = TREE) -> World:
-    """A checkout with a helper of its own, built once; a wheel of it where one is asked for."""
+    """Make a checkout with a helper of its own, built once, and a wheel of it where the verbs need one."""
     tree = materialise(folder / "minitorch", era=era, git=LAY in verbs)
     archive = make("zip", folder / "tool.zip", [Put("tool/done", b"1" * 5_000_000)])
     rows = {"name": "tool", "version": "1", "os": "linux", "needed": "asked", "unpack": "zip", "source": "t"}

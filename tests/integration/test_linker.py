@@ -82,7 +82,7 @@ def test_each_links_and_is_really_called(
 def test_one_in_a_place_of_its_own(
     tried: Callable[..., tuple[str, RecordingReporter]], tmp_path: Path
 ) -> None:
-    """A compiler that is told -B where there is no ld takes its own linker and says nothing."""
+    """With -B and a folder without ld a compiler silently uses its default linker."""
     place = tmp_path / "place/ld.lld-99"
     place.parent.mkdir()
     place.symlink_to(Path(str(shutil.which("ld.lld"))).resolve())

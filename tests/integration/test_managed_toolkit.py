@@ -79,7 +79,7 @@ def chosen(store: Path, version: str, catalog: Catalog | None = None) -> Managed
 def put_together(
     store: Path, made: ManagedChoice, catalog: Catalog | None = None, **net: Any
 ) -> tuple[Path, list[str]]:
-    """Run the stage for a plan that wants this toolkit; its folder, and what was said."""
+    """Run the stage for a plan with this toolkit; return the toolkit's folder and the reporter."""
     assert made.toolkit is not None, made.problem
     plan = replace(plan_of(), toolkit=made.toolkit, artifacts=made.artifacts)
     said = RecordingReporter()

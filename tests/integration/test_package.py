@@ -149,7 +149,7 @@ def debian(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 @needs(sys.version_info[:2] == (3, 11), "the Python of Debian 12")
 @pytest.mark.parametrize("era", ["scikit-build-core", "setuptools"])
 def test_it_works_in_another_root(era: Era, target: Path, debian: Path, tmp_path: Path) -> None:
-    """Built here; the build tree is away; installed in an empty venv there, and asked what verify asks."""
+    """A wheel passes the verification in an empty venv of another root, without the build tree."""
     tree = materialise(tmp_path / "pt", era=era, git=True)
     built = torchbuild("build", "--source", tree, "--python", target, "--mode", "wheel", "--cpu", "--yes")
     assert built.code == 0, built.err

@@ -182,7 +182,7 @@ Configure = Callable[..., None]
 
 @pytest.fixture
 def configure(monkeypatch: pytest.MonkeyPatch) -> Configure:
-    """Let pip know nothing but what is said here."""
+    """Let pip use only these settings."""
 
     def say(**variables: str) -> None:
         for name in [name for name in os.environ if name.startswith("PIP_")]:

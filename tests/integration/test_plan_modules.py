@@ -57,7 +57,7 @@ sys.stderr.write(" ".join(sorted(name for name in sys.modules if name.startswith
 
 
 def test_a_plan_imports_nothing_that_acts_and_few_modules(tmp_path: Path) -> None:
-    """`plan` writes nothing, and whoever waits for it pays only for what it uses."""
+    """`plan` writes nothing, and imports only what it uses."""
     sample = Path(__file__).parents[2] / "samples" / "minitorch"
     argv = [sys.executable, "-c", LOOK_AT_IMPORTS, str(sample)]
     environ = {**os.environ, "PYTHONPATH": str(PACKAGE.parent)}

@@ -191,7 +191,7 @@ def test_ccache_hits(tree: Path, tmp_path: Path) -> None:
 def test_a_full_cache_hides_no_broken_compiler(
     tree: Path, tmp_path: Path, script: Callable[..., str]
 ) -> None:
-    """ccache knows a compiler by its time and size; the first pass must compile all the same."""
+    """ccache identifies a compiler by its time and size; the pre-flight compiles without the cache."""
     environ = {"CCACHE_DIR": str(tmp_path / "cache"), "CCACHE_COMPILERTYPE": "gcc"}
     breaks = "import os, sys\nif os.environ.get('BROKEN') and '-E' not in sys.argv:\n    sys.exit(3)\n"
     what = cpp_only(script("g++", f"{breaks}os.execv({CXX!r}, [{CXX!r}, *sys.argv[1:]])"), launcher="ccache")

@@ -167,7 +167,7 @@ def _settled(world: World) -> None:
 
 @dataclass
 class Server:
-    """A folder on loopback; `asked` counts the answers for each path."""
+    """A server of a folder on loopback; `asked` counts the requests of each path."""
 
     folder: Path
     url: str = ""

@@ -294,7 +294,7 @@ def test_what_acts_says_the_command_and_does_nothing(checkout: Path, words: str)
 
 
 def test_trust_counts_until_a_file_changes(checkout: Path) -> None:
-    """The command that the error says works; afterwards the programs of the file are asked."""
+    """The command of the error message works; afterwards the programs of the file are run."""
     assert run(checkout, "trust", str(checkout.resolve())).returncode == 0
     said = run(checkout, "plan")
     assert "is not trusted" not in said.stdout

@@ -1,4 +1,4 @@
-"""sccache beside compilations on Windows: its server at a port of its own, two checkouts, the end."""
+"""sccache with compilations on Windows: its server at a port of its own, two checkouts, the end."""
 
 from __future__ import annotations
 

@@ -53,7 +53,7 @@ prepend = {{ CMAKE_INCLUDE_PATH = "{{folder}}/include", LIB = "{{folder}}/lib" }
 
 
 class Station(msgspec.Struct, frozen=True, kw_only=True):
-    """A workstation: its environment, its checkout, and what was asked of its download host."""
+    """A workstation: its environment, its checkout, and the requests to its download host."""
 
     environ: dict[str, str]
     tree: Path
@@ -82,7 +82,7 @@ def said(done: subprocess.CompletedProcess[bytes]) -> str:
 
 
 class Host(http.server.SimpleHTTPRequestHandler):
-    """Serves a folder and remembers what was asked for."""
+    """Serve a folder and record the requests."""
 
     def __init__(self, *args: Any, asked: list[str], **words: Any) -> None:
         self.asked = asked
@@ -112,7 +112,7 @@ def make_archive(folder: Path) -> None:
 
 @pytest.fixture(scope="module")
 def mirror(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, list[str]]]:
-    """A host on loopback, and what it was asked for."""
+    """Start a host on loopback; return its address and the list of requests."""
     folder, asked = tmp_path_factory.mktemp("host"), list[str]()
     make_archive(folder)
     handler = partial(Host, directory=str(folder), asked=asked)

@@ -27,7 +27,7 @@ FILTERS = [{"id": py7zr.FILTER_LZMA2, "preset": 1}]  # more would take more time
 
 
 class Put(msgspec.Struct, frozen=True):
-    """A member to be put into an archive, under whatever name; `target` is of a link."""
+    """A member to be put into an archive under any name; `target` is that of a link."""
 
     name: str
     data: bytes = b""

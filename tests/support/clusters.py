@@ -91,7 +91,7 @@ def has_said(host: Host, words: str) -> None:
 
 
 def count(host: Host, url: str, environ: dict[str, str]) -> int:
-    """How many servers the scheduler has, as `cluster status` tells on a host."""
+    """Return the number of servers that `cluster status` reports on a host."""
     done = host.run(*TORCHBUILD, "cluster", "status", "--scheduler", url, "--json", environ=environ)
     return int(json.loads(done.stdout)["clusters"][0]["servers"])
 

@@ -37,7 +37,7 @@ def toolkit(version: str = "13.0", **changes: Any) -> Toolkit:
 
 
 def gpu(capability: str = "8.6", **changes: Any) -> GpuSeen:
-    """One GPU, as NVML tells of it."""
+    """Return a GPU as NVML reports it."""
     values: dict[str, Any] = {
         "probe": "nvml",
         "bus": "0000:01:00.0",

@@ -1,4 +1,4 @@
-"""The rows, a machine and the labelled logs, for whatever reads logs in a test."""
+"""The rows, a machine and the labelled logs, for tests that read logs."""
 
 from __future__ import annotations
 

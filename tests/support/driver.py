@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import os
 import shutil
@@ -13,6 +14,8 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
+
+from tests.support import forked
 
 TORCHBUILD = (sys.executable, "-m", "torchbuild_tasks.fronts.console")
 
@@ -74,17 +77,29 @@ def environment(changes: Mapping[str, str] | None = None) -> dict[str, str]:
     return {**kept, **(changes or {})}
 
 
+@functools.cache
+def forking_server() -> forked.Server:
+    """Return the server of this process, started at the first call."""
+    return forked.Server(environment())
+
+
 def torchbuild(
     *words: str | Path,
     cwd: Path | None = None,
     timeout: float = 500,  # below `timeout` of pyproject.toml, which does not end what a test has started
     environ: Mapping[str, str] | None = None,
 ) -> Run:
-    """Run a verb to its end."""
+    """Run a verb to its end, in a process of its own (tests/support/forked.py)."""
+    env, argv = environment(environ or {}), [str(word) for word in words]
+    if sys.platform == "linux":
+        server = forking_server()
+        if server.can_have(env):
+            ended = server.run(argv, env, str(cwd or Path.cwd()), timeout)
+            return Run(code=ended.code, out=ended.out, err=ended.err)
     done = subprocess.run(
-        [*TORCHBUILD, *map(str, words)],
+        [*TORCHBUILD, *argv],
         cwd=cwd,
-        env=environment(environ or {}),
+        env=env,
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,

@@ -11,7 +11,7 @@ Row = TypeVar("Row")
 def for_each(
     rows: Iterable[Row], name: Callable[[Row], object]
 ) -> Callable[[Callable[[Row], None]], Callable[[], None]]:
-    """Make one test of what is said of a row, which goes through all and shows every row that fails."""
+    """Turn an assertion about a row into one test, which tries all rows and shows every one that fails."""
 
     def decorate(test: Callable[[Row], None]) -> Callable[[], None]:
         def run() -> None:

@@ -188,7 +188,7 @@ class _Handler(http.server.BaseHTTPRequestHandler):
 
 @contextlib.contextmanager
 def silent() -> Iterator[str]:
-    """A server that takes connections and never says a word; its git:// address."""
+    """Start a server that accepts connections and never sends anything; return its git:// address."""
     with socket.create_server(("127.0.0.1", 0)) as server:
         taken: list[socket.socket] = []
 

@@ -181,7 +181,7 @@ def example(name: str, verb: str = "build") -> Any:
 
 
 def spelled(name: str, value: Any, verb: str = "build") -> list[str]:
-    """Return the words that set a field: a flag with its value, or a positional word."""
+    """Return the arguments that set a field: a flag with its value, or a positional argument."""
     if name == "action" or name in request_class(verb).positionals:
         return [str(value)]
     word = flag_name(name)

@@ -25,7 +25,7 @@ from torchbuild_tasks.system.process import Sink
 
 @dataclass
 class RecordingReporter:
-    """A reporter that keeps what it is told."""
+    """A reporter that records the messages."""
 
     notes: list[str] = field(default_factory=list)
     transfers: list[tuple[str, int]] = field(default_factory=list)

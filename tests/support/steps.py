@@ -76,7 +76,7 @@ class _Matcher:
         self.steps = 0
 
     def run(self, nodes: Sequence[Any], at: int, done: Callable[[int], bool]) -> bool:
-        """Match these nodes from `at` on, and then whatever `done` wants."""
+        """Match these nodes from `at` on, then continue with `done`."""
         self.steps += 1
         if not nodes:
             return done(at)
@@ -158,7 +158,7 @@ class _Matcher:
 
 
 class _Letters(dict[str, bool]):
-    """Whether a set of letters has a letter, for those that were asked for."""
+    """Cache whether a set of letters contains a letter."""
 
     def __init__(self, items: Any) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""The list of messages knows what makes one."""
+"""The list of messages recognises the calls that make one."""
 
 from __future__ import annotations
 

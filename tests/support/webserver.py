@@ -1,4 +1,4 @@
-"""A web server on loopback that serves files rightly, except for the faults it is told to commit.
+"""A web server on loopback that serves files correctly, except for the faults of its list.
 
     with WebServer({"big.bin": data}, faults=[Fault("cut", at=0.5)]) as server:
         ... server.url("big.bin") ...
@@ -54,7 +54,7 @@ def faults_of(seed: int, kinds: tuple[str, ...]) -> list[Fault]:
 
 @dataclass(kw_only=True)
 class State:
-    """What the server has been told and what it has seen."""
+    """The faults of the server and the requests that it has received."""
 
     files: Mapping[str, bytes | memoryview]
     faults: list[Fault]

@@ -20,7 +20,7 @@ def make_wheel(
     platform: str = PLATFORM,
     requires: tuple[str, ...] = (),
 ) -> Path:
-    """Write a wheel of torch with these files beside torch/version.py, and return its path."""
+    """Write a wheel of torch with torch/version.py and these files, and return its path."""
     tag = f"cp311-cp311-{platform}"
     path = folder / f"torch-{version}-{tag}.whl"
     own = f"__version__ = {version!r}\ndebug = False\ncuda = {cuda!r}\ngit_version = 'abc1234'\n"

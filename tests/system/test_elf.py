@@ -1,4 +1,4 @@
-"""Small real libraries, made by the machine's own compiler, and what is read in them."""
+"""Small real libraries from the machine's compiler, and the fields that are read from them."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def image_of(path: Path) -> Image:
 
 @pytest.fixture(params=["gnu", "sysv"])
 def pair(request: pytest.FixtureRequest, tmp_path: Path) -> tuple[Path, Path]:
-    """A library of two versions, and one that needs both of them and a function that nobody has."""
+    """Compile a library of two versions, and one that needs both and a function that is nowhere."""
     script = tmp_path / "versions"
     script.write_text("ONE { global: first; local: *; };\nTWO { global: second; } ONE;\n")
     style = f"-Wl,--hash-style={request.param}"

@@ -47,7 +47,7 @@ def killed_run(root: Path) -> list[psutil.Process]:
 
 
 def runs(process: psutil.Process) -> bool:
-    """Also false for a zombie, which nobody has asked for its end yet."""
+    """Say whether it runs; a zombie, whose parent has not waited for it yet, does not."""
     try:
         return bool(process.status() != psutil.STATUS_ZOMBIE)
     except psutil.NoSuchProcess:

@@ -62,7 +62,7 @@ def test_end_tree_of_a_process_that_is_gone() -> None:
 def test_end_tree_ends_what_ignores_signals_and_what_left_the_session(
     stubborn: subprocess.Popen[str],
 ) -> None:
-    """Without a job, so on Windows too it is the parents that tell who belongs to it."""
+    """There is no job object, so on Windows, too, the tree is found by parent ids."""
     assert stubborn.stdout is not None
     children = [int(pid) for pid in stubborn.stdout.readline().split()]
     stubborn.stdout.readline()
@@ -75,7 +75,7 @@ def test_end_tree_ends_what_ignores_signals_and_what_left_the_session(
 
 
 def test_who_is_older_than_the_parent_is_no_child(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Windows keeps the pid of a parent that is gone, and gives it to somebody else."""
+    """On Windows a process keeps the id of an ended parent, which another process may get."""
     with subprocess.Popen([PY, "-c", "import time; time.sleep(60)"]) as younger:
         monkeypatch.setattr(sys, "platform", "win32")
         ours, theirs = psutil.Process(), psutil.Process(younger.pid)

@@ -36,7 +36,7 @@ def test_what_the_file_does_is_what_comes_back(tmp_path: Path) -> None:
 
 @pytest.mark.integration
 def test_an_empty_file_changes_nothing(tmp_path: Path) -> None:
-    """Python would add LC_CTYPE here, if it were asked for its own os.environ."""
+    """Python's own os.environ would have LC_CTYPE here, which the shell did not set."""
     assert activate(env_file(tmp_path, ""), environ=ENVIRON) == ENVIRON
     assert activate(env_file(tmp_path, ""), environ={}) == {}
 

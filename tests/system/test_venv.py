@@ -1,4 +1,4 @@
-"""A venv of ours: whole or made again, and a constraint that pip obeys."""
+"""A venv of the store: complete or made again, and a constraint that pip obeys."""
 
 from __future__ import annotations
 

@@ -11,7 +11,7 @@ from torchbuild_tasks.system import windows_memory
 
 
 def test_the_structure_has_the_size_of_windows_headers() -> None:
-    """Two DWORDs and seven DWORDLONGs: Windows refuses one whose length says otherwise."""
+    """Two DWORDs and seven DWORDLONGs: Windows refuses a structure with another length."""
     assert ctypes.sizeof(windows_memory._MemoryStatusEx) == 2 * 4 + 7 * 8
 
 

@@ -1,4 +1,4 @@
-"""Text is laid out for the screen: wrapped between words, coloured where that is wanted; nothing acts."""
+"""Text for the screen: wrapped between words, coloured where requested, control characters escaped."""
 
 from __future__ import annotations
 

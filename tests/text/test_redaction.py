@@ -217,7 +217,7 @@ def test_true_and_false_friends(harmless: bool, samples: tuple[str, ...], near: 
 
 
 def test_no_flag_of_ours_is_a_secret() -> None:
-    """A printed command would lose its word: `cluster join URL --token-file REDACTED`."""
+    """Otherwise a printed command would lose its value: `cluster join URL --token-file REDACTED`."""
     names = {flag_name(field.name) for verb in VERBS for field in flags(verb)}
     assert [name for name in sorted(names) if is_secret(name)] == []
 

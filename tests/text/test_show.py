@@ -260,7 +260,7 @@ def test_a_build_ends_with_what_it_is_and_how_it_is_used() -> None:
 
 
 def test_the_version_is_what_torch_says_of_itself() -> None:
-    """PYTORCH_BUILD_VERSION has the last word on it."""
+    """PYTORCH_BUILD_VERSION can set another version than the plan's."""
     verified = VerifyReport(python="/v/python", checks=(), torch={"version": "2.9.1+cpu"})
     text = plain(show.built_text(replace(BUILT, verified=verified), 5.0, windows=False))
     assert "Built torch 2.9.1+cpu (CPU, Release, develop) in 5.0 s" in text

@@ -1,4 +1,4 @@
-"""Mistyped words and those that were meant; commands as they are typed."""
+"""Corrections for mistyped words; commands quoted for a shell."""
 
 from __future__ import annotations
 

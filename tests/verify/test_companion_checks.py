@@ -1,4 +1,4 @@
-"""The definitions that torchvision's and torchaudio's operators are held to, and what a wrong answer gets."""
+"""The definitions that the operators of torchvision and torchaudio are compared with; wrong results fail."""
 
 from __future__ import annotations
 

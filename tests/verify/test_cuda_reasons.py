@@ -1,4 +1,4 @@
-"""Why no GPU can be used: every answer of a driver, in words that say what to do."""
+"""Why no GPU can be used: every error code of a driver, with a message that says what to do."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ def test_an_answer_of_the_driver(
 
 @pytest.mark.parametrize(("code", "words"), [(0, TOO_OLD), (0, ""), (100, "No CUDA GPUs are available")])
 def test_a_driver_that_is_too_old(monkeypatch: pytest.MonkeyPatch, code: int, words: str) -> None:
-    """The sample says nothing; a driver that is too old may see no GPU besides."""
+    """torch may give no reason, or error 100: a driver that is too old may also see no GPU."""
     install(monkeypatch, Driver(code, cuda=12040))
     said = cuda_reasons.why_not(torch_saying(words))
     assert said.startswith("error 35: the driver is too old for the CUDA of this torch. Install a newer")

@@ -83,7 +83,7 @@ def test_a_build_tree_is_known_by_its_cache(tmp_path: Path) -> None:
 
 @pytest.mark.skipif(sys.platform != "linux", reason="libraries by their POSIX paths")
 def test_a_toolkit_may_hold_its_libraries_as_links(tmp_path: Path) -> None:
-    """The process knows them by where they lie: in wheels, or in the folders of a package manager."""
+    """The process reports the targets of the links: files of wheels, or of a package manager."""
     library, toolkit = tmp_path / "nvidia/cublas/lib/libcublas.so.12", tmp_path / "cuda/lib64"
     for folder in (library.parent, toolkit):
         folder.mkdir(parents=True)

@@ -99,7 +99,7 @@ Python = Callable[[str], str]
 
 
 def interpreter(folder: Path, code: str) -> str:
-    """Make a program that runs this code, whatever it is asked to run."""
+    """Make a program that runs this code and ignores its arguments."""
     if WINDOWS:
         (folder / "python.py").write_text(code, encoding="utf-8")
         return script(folder / "python.bat", f'@"{sys.executable}" "%~dp0python.py" %*\n')
@@ -303,7 +303,7 @@ def test_an_error_that_sticks_to_the_process_costs_one_check(python_with: Python
 
 @pytest.fixture
 def driver(tmp_path: Path) -> Path:
-    """Give the folder of a driver's library that does as it is told."""
+    """Return the folder of a driver's library whose answers the test chooses."""
     (tmp_path / "driver").mkdir()
     return fake_driver.build(tmp_path / "driver")
 

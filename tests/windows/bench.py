@@ -116,7 +116,7 @@ def run_tests(bench: Bench, said: argparse.Namespace) -> int:
 
 
 def parser() -> argparse.ArgumentParser:
-    """The words of the command line."""
+    """The arguments of the command line."""
     top = argparse.ArgumentParser(
         prog="python -m tests.windows.bench",
         description=__doc__,
@@ -145,7 +145,7 @@ def parser() -> argparse.ArgumentParser:
 
 
 def main(words: list[str]) -> int:
-    """Do what the words say, and give the exit code."""
+    """Run the step of the arguments, and return the exit code."""
     at = words.index("--") if "--" in words else len(words)
     said = parser().parse_args(words[:at])
     said.command = words[at + 1 :]

@@ -50,7 +50,7 @@ class Link:
 
 
 def expanded(words: Iterable[str]) -> Iterator[str]:
-    """The words, those of @files included."""
+    """Return the arguments, those of @files included."""
     for word in words:
         if word.startswith("@"):
             text = Path(word[1:]).read_text(encoding="utf-8")
@@ -68,7 +68,7 @@ SWITCHES: dict[str, tuple[str, bool]] = {
 
 
 def understood(words: Iterable[str]) -> Link:
-    """Read the words of a GNU ld command line."""
+    """Read the arguments of a GNU ld command line."""
     link = Link()
     states = {"static": False, "whole": False}
     left = iter(words)
@@ -109,7 +109,7 @@ def library(name: str, folders: Iterable[str], static: bool, exists: Callable[[s
 
 
 def translated(words: Iterable[str], exists: Callable[[str], bool]) -> list[str]:
-    """The words for lld-link."""
+    """Return the arguments for lld-link."""
     link = understood(words)
     entry = link.entry or ("DllMainCRTStartup" if link.shared else "mainCRTStartup")
     said = ["-lldmingw", "-nologo", "-machine:x64", f"-out:{link.output}", f"-entry:{entry}", "-opt:noicf"]
@@ -125,7 +125,7 @@ def translated(words: Iterable[str], exists: Callable[[str], bool]) -> list[str]
 
 
 def main(linker: str, words: list[str]) -> int:
-    """Link, or tell CMake who answers."""
+    """Link, or print the version for CMake."""
     if "--version" in words:
         print("GNU ld (a front for lld-link)")
         return 0

@@ -1,4 +1,4 @@
-"""GNU ld's words become lld-link's: what clang and CMake say, and what is to come of it."""
+"""Arguments of GNU ld, as clang and CMake give them, become those of lld-link."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ LIBRARIES = {
 
 
 def link(words: str) -> list[str]:
-    """The words for lld-link, without those that never change."""
+    """Return the arguments for lld-link, without those that never change."""
     said = translated(words.split(), LIBRARIES.__contains__)
     return [word for word in said if word not in ("-lldmingw", "-nologo", "-machine:x64", "-opt:noicf")]
 

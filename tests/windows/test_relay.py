@@ -1,4 +1,4 @@
-"""Output and exit codes come through the bench: asked of the bench itself, where one is set up."""
+"""Output and exit codes come through the bench, where one is set up."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def test_a_time_limit_ends_everything() -> None:
 
 
 def said_by(process: psutil.Process) -> list[str]:
-    """The words that a process was started with, if it is still there to be asked."""
+    """Return the command line of a process, or nothing once it has ended."""
     try:
         return process.cmdline()
     except psutil.Error:

@@ -154,7 +154,7 @@ SLEEPER = "import os, time; print(os.getpid(), flush=True); time.sleep(300)"
 @needs_shebang
 @pytest.mark.integration
 def test_what_wine_cannot_end_is_ended_all_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It is known by its environment; nobody else's process is touched."""
+    """The bench's processes are recognised by their environment; no other process is ended."""
     (tmp_path / "wineserver").write_text("#!/bin/sh\nexec sleep 5\n", "utf-8")
     (tmp_path / "wineserver").chmod(0o755)
     monkeypatch.setenv("PATH", str(tmp_path), prepend=os.pathsep)

@@ -1,4 +1,4 @@
-"""Runs the tests on the bench so that none can hold them up for ever.
+"""Run the tests on the bench so that a test that hangs cannot block the rest.
 
 pytest keeps a record of what begins and ends (`tests/support/runs.py`). Where nothing is added to it for
 longer than any test may take, wine stands still, for every test ends itself before that

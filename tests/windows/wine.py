@@ -66,7 +66,7 @@ def install_command(packages: Sequence[str]) -> str:
 
 
 def default_folder() -> Path:
-    """Where the bench lies if nobody says: outside the checkout, so that no clean reaches it."""
+    """Return the default folder of the bench: outside the checkout, where no clean reaches it."""
     named = os.environ.get("TORCHBUILD_WINDOWS_BENCH")
     return Path(named) if named else Path.home() / ".cache" / "torchbuild-windows-bench"
 
@@ -94,7 +94,7 @@ class Bench:
 
     @property
     def cache(self) -> Path:
-        """What was downloaded and is worth keeping when the rest is made again."""
+        """The folder of downloads, which is kept when the rest is made again."""
         return self.root / "cache"
 
     def windows_path(self, path: Path) -> str:

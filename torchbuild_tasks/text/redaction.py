@@ -164,6 +164,7 @@ def _strong(words: tuple[str, ...]) -> bool:
     return pairs or (bool(rest) and any(_matches_position(row.words, row.where, rest) for row in rows))
 
 
+@functools.lru_cache(maxsize=4096)  # a build writes its manifest several times, with the same texts
 def without_forms(text: str, instead: str) -> str:
     """Return a text in which `instead` replaces everything with the form of a secret."""
     for rule in rules():

@@ -1,4 +1,4 @@
-"""What installs listed is remembered until it was settled, whatever happens to the build tree or the run."""
+"""The files of earlier installs stay listed until each is settled, even over a removed tree or a kill."""
 
 from __future__ import annotations
 

@@ -73,7 +73,7 @@ def answers(
 
 
 def device(**changes: Any) -> dict[str, Any]:
-    """One device as the probe of NVML tells it."""
+    """A device as the NVML probe reports it."""
     return {
         "name": "NVIDIA GeForce RTX 3090",
         "uuid": "GPU-00000000-0000-0000-0000-000000000001",

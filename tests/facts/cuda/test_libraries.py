@@ -130,7 +130,7 @@ def test_magma(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("broken", ["", "{", "[]", '{"helper": "magma", "more": 1}'])
 def test_the_note_of_a_magma_of_ours(tmp_path: Path, broken: str) -> None:
-    """What is no note of ours says nothing."""
+    """A file that is not such a note gives no facts."""
     note = BuiltFor(
         helper="magma",
         version="2.9.0",

@@ -62,7 +62,7 @@ def test_a_card_that_was_taken_out(tmp_path: Path) -> None:
 
 
 def test_a_card_without_a_driver(tmp_path: Path) -> None:
-    """It has no class; the sound beside it has neither."""
+    """Neither the card nor the audio device has a class in the registry; only the card is reported."""
     card: dict[str, str | int] = {"DeviceDesc": "@pci.inf,%pci\\cc_0302.devicedesc%;3D Video Controller"}
     sound: dict[str, str | int] = {"DeviceDesc": "Audio Device"}
     assert seen(tmp_path, {CARD: card, SOUND: sound}) == (

@@ -20,7 +20,7 @@ def test_what_it_says(tmp_path: Path) -> None:
 
 
 def test_one_that_cannot_list_architectures(tmp_path: Path) -> None:
-    """CUDA 10.2 knows no --list-gpu-arch; CUDA 7 says no build number."""
+    """nvcc 10.2 has no --list-gpu-arch; nvcc 7 prints no build number."""
     door = machine(tmp_path, programs={NVCC: Output(1, "", "nvcc fatal   : Unknown option 'list-gpu-arch'")})
     door.outputs[f"{NVCC} --version"] = Output(0, nvcc_says("10.2", "10.2.89"))
     assert ask_nvcc(door, NVCC) == NvccAnswer("10.2", "10.2.89")

@@ -1,4 +1,4 @@
-"""Which cache for which language: by the figures, the system, the user's word and the tree."""
+"""The choice of a cache for each language, from the figures, the system, the flags and the tree."""
 
 from __future__ import annotations
 

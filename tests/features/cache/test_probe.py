@@ -20,7 +20,7 @@ pytestmark = pytest.mark.integration
 
 @contextlib.contextmanager
 def server(*replies: bytes) -> Iterator[int]:
-    """Takes one connection and answers each thing it hears with the next reply; then it is silent."""
+    """Accept one connection and answer each message with the next reply; after the last, send nothing."""
     with socket.create_server(("127.0.0.1", 0)) as listener:
 
         def serve() -> None:

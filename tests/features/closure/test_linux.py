@@ -41,7 +41,7 @@ EVERYWHERE = [lib(f"/{place}/liba.so") for place in ("rpath", "ld", "runpath", "
     ],
 )
 def test_the_order_of_the_search(root: dict[str, Any], gone: str, found: tuple[str, str]) -> None:
-    """RPATH, LD_LIBRARY_PATH, RUNPATH, the cache, the system; a RUNPATH silences the RPATH beside it."""
+    """RPATH, LD_LIBRARY_PATH, RUNPATH, the cache, the system; a RUNPATH disables the RPATH of its file."""
     images = [each for each in EVERYWHERE if each.real.split("/")[1] not in gone.split()]
     graph = walk(lib(ROOT, "liba.so", **root), *images, search_path=("/ld",), extra=("/wheel",))
     assert where(graph, "liba.so") == found

@@ -91,7 +91,7 @@ def test_a_name_is_found_whatever_its_letters() -> None:
     ],
 )
 def test_the_first_that_is_found_counts_even_where_it_is_wrong(image: Image, kind: str) -> None:
-    """Windows takes it, and says error 193; whatever else it meets is told once."""
+    """Windows loads the first match and fails with error 193; each damaged file is reported once."""
     roots = (f"{LIB}\\torch_cpu.dll", f"{LIB}\\uv.dll")
     _, [found] = closed(cpu("uv.dll"), image, lib(f"{SYSTEM}\\uv.dll"), roots=roots)
     assert (found.kind, found.path) == (kind, f"{LIB}\\uv.dll")

@@ -24,7 +24,7 @@ def http(status: str, body: bytes = b"") -> bytes:
 
 @contextlib.contextmanager
 def scheduler(*replies: bytes) -> Iterator[tuple[str, list[bytes]]]:
-    """Answers each connection with the next reply, and keeps what was asked; then it is silent."""
+    """Answer each connection with the next reply and record the requests; then send nothing."""
     heard: list[bytes] = []
     with socket.create_server(("127.0.0.1", 0)) as listener:
 

@@ -1,4 +1,4 @@
-"""What sccache-dist writes, in plain words. The lines are its own (0.16), as it wrote them."""
+"""Messages of sccache-dist, in plain words. The lines are from the output of sccache-dist 0.16."""
 
 from __future__ import annotations
 

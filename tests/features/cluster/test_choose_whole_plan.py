@@ -1,4 +1,4 @@
-"""A whole plan with --distribute: what stands in the tree, in the env file and beside the build."""
+"""A whole plan with --distribute: the variables of the tree, of the env file and of the build."""
 
 from __future__ import annotations
 

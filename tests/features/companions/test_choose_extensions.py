@@ -127,7 +127,7 @@ def test_what_its_build_asks_for_is_installed_but_torch() -> None:
 
 
 def test_what_another_framework_needs_is_not_installed() -> None:
-    """Transformer Engine's build asks for jax and flax, too, whatever it is built for."""
+    """Transformer Engine lists jax and flax as build requirements even where it is built for PyTorch only."""
     asks = ("jax>=0.5.0", "flax", "nvidia-cudnn-frontend")
     source = CompanionSource(name="transformer-engine", path="/src/te", builds_with=asks)
     seen = linux_facts(tree=tree(version="2.8.0a0"), companions=(source,))

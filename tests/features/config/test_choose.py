@@ -1,4 +1,4 @@
-"""Every key of the settings, its value and where from; the file and the schema that are made of them."""
+"""Every key of the settings with its value and source, and the file and the schema generated from them."""
 
 from __future__ import annotations
 

@@ -53,7 +53,7 @@ def test_nothing_behind_a_link_of_the_folder_is_touched(tmp_path: Path, link: st
 
 
 def test_a_run_that_was_killed_is_gone_on_with(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Killed at each file in turn: none of its own is taken for somebody else's, then or later."""
+    """Killed at each file in turn, the next run still recognises the files of the killed run as its own."""
     container, write, left = contain(workstation()), act._write, 0
 
     def written(path: Path, data: bytes) -> None:

@@ -124,7 +124,7 @@ def test_a_driver_that_is_too_old_for_upstreams_cuda_gets_an_older_image() -> No
 
 
 def test_jobs_follow_the_memory_limit() -> None:
-    """The limit is what the job count inside is made from."""
+    """The number of jobs in the container follows its memory limit."""
     engine = Engine(row=ROWS["podman"], path="/usr/bin/podman")
     _, plan = make_container(ask(linux_facts()), engine, USER, plan_of_question, memory=5 * GIB)
     (jobs,) = (choice for choice in plan.choices if choice.name == "jobs")

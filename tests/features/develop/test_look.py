@@ -1,4 +1,4 @@
-"""What a debugger would find, on a machine made of files."""
+"""The debuggers and sources that are found, on a machine made of files."""
 
 from __future__ import annotations
 

@@ -56,7 +56,7 @@ def test_a_secret_is_taken_out_wherever_it_stands(where: str) -> None:
 
 
 def test_a_secret_of_three_letters_goes_where_it_is_all_there_is() -> None:
-    """In the midst of other words its letters stand by chance."""
+    """Within a longer word, the three letters are a coincidence and stay."""
     short = replace(PLAIN, facts=replace(PLAIN.facts, environ={"MY_PASSWORD": "abc"}), argv=("abc", "abcde"))
     clean = without_secrets(short)
     assert "abc" not in clean.facts.environ.values()

@@ -283,7 +283,7 @@ def test_the_local_part_stands_in_condas_build_string(version: str, cuda: str, b
 
 
 def test_conda_gets_the_requirements_of_the_wheel() -> None:
-    """Markers are those of the target, names conda-forge's; what it has no words for is named."""
+    """Markers are evaluated for the target, names are conda-forge's, what conda cannot express is named."""
     requires = (
         "typing-extensions>=4.10.0",
         'colorama; platform_system == "Windows"',

@@ -1,4 +1,4 @@
-"""Patches are applied completely or not at all, recorded, and undone, whatever happened in between."""
+"""Patches are applied completely or not at all, recorded, and undone even after a kill or an edit."""
 
 from __future__ import annotations
 
@@ -423,7 +423,7 @@ def test_lines_that_moved_are_found_and_reported(tmp_path: Path) -> None:
 def test_a_killed_change_from_one_series_to_another(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, writes: int
 ) -> None:
-    """Wherever it ends, once or twice: the next run comes to the series, and to the source as it was."""
+    """After a kill at any write, once or twice, the series can be applied, and undone to the source."""
     root = lay_out(tmp_path)
     before = contents(root)
     first, second = [BOUNDS, FIRST, SECOND], [SECOND_ALONE, NEW]
@@ -542,7 +542,7 @@ def git(folder: Path, *words: str) -> bytes:
 
 
 def test_inside_another_repository(tmp_path: Path) -> None:
-    """git apply leaves out, without a word, what lies outside of the folder it was started in."""
+    """git apply silently skips files outside of its working directory."""
     git(tmp_path, "init", "--quiet")
     root = lay_out(tmp_path / "work" / "pytorch")
     assert apply(root, [BOUNDS]) == ("launch-bounds",)

@@ -36,7 +36,7 @@ def test_patch_rows(row: PatchRow) -> None:
 
 @pytest.mark.parametrize("row", CATALOG.patch, ids=lambda row: row.id)
 def test_a_diff_changes_files_that_exist_and_nothing_else(row: PatchRow) -> None:
-    """No new file, no removed one, no other name: what was changed can be told by its hash alone."""
+    """No file is added, removed or renamed, so a file's hash alone shows whether a patch is applied."""
     old = re.findall(r"^--- (.*)$", row.text, re.MULTILINE)
     new = re.findall(r"^\+\+\+ (.*)$", row.text, re.MULTILINE)
     assert old

@@ -28,7 +28,7 @@ INFO = "torch-2.6.0+cpu.dist-info"
 
 @pytest.fixture
 def wheel(tmp_path: Path) -> Path:
-    """A wheel with a bill of materials, and its statement beside it."""
+    """A wheel with a bill of materials, and its statement in the same folder."""
     made = make_wheel(tmp_path / "dist", {"torch/lib/x.so": b"x"})
     own = {
         "bom-ref": "torch",

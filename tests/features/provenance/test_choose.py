@@ -1,4 +1,4 @@
-"""Licences by their texts, and the statement that is made of a manifest."""
+"""Licences recognised by their texts, and the statement that is derived from a manifest."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is built from source for which torch, with which words, and the row that takes it."""
+"""The helper that is built from source for a torch, its command line, and the row by which it is used."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ def test_on_windows_it_is_of_upstreams_tree_and_of_the_configuration_that_links(
 
 
 def test_a_source_without_a_list_of_architectures_is_refused() -> None:
-    """2.6.1 would be compiled for Kepler, Maxwell and Pascal, whatever is asked for."""
+    """magma 2.6.1 would be compiled for Kepler, Maxwell and Pascal and ignore the requested architectures."""
     with pytest.raises(UsageError, match="does not read CMAKE_CUDA_ARCHITECTURES or CUDA_ARCH_LIST"):
         choose_recipe(load_catalog(), "magma", "set( GPU_TARGET x )", "here")
 

@@ -43,7 +43,7 @@ def report(**changes: Any) -> Report:
 
 
 class Reader(HTMLParser):
-    """Collects elements, what stands in script elements, and the words of everything else."""
+    """Collect the elements, the content of script elements, and all other text."""
 
     VOID = ("meta", "input", "br")
 

@@ -80,7 +80,7 @@ def test_an_archives_names_lead_nowhere(name: str, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("at", "value"), [(8, 1), (8, 0x20), (10, 12), (10, 99)])
 def test_what_cannot_be_unpacked_is_damaged(at: int, value: int, tmp_path: Path) -> None:
-    """It says that it is locked, patched or packed otherwise."""
+    """By its flags or method an entry is encrypted, patch data, or compressed in an unsupported way."""
     one = archive(tmp_path / "a.whl", ("x", b"1"))
     data = bytearray(one.read_bytes())
     place = data.find(b"PK\1\2") + at

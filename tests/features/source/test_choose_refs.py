@@ -1,4 +1,4 @@
-"""What a word means to a repository."""
+"""The commit, branch, tag or pull request that a name denotes in a repository."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The archive for another person: its content, without secrets, and written whatever is broken."""
+"""The archive of `support`: its content, without secrets; it is written even where parts fail."""
 
 from __future__ import annotations
 

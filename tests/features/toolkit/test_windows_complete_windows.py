@@ -1,4 +1,4 @@
-"""Import libraries: made of what a DLL exports, and only where there is none."""
+"""Import libraries are generated from the exports of a DLL, and only where one is missing."""
 
 from __future__ import annotations
 
@@ -131,7 +131,7 @@ def test_a_broken_dll_is_reported_and_no_hindrance(tmp_path: Path) -> None:
 @needs_windows_c
 @pytest.mark.parametrize("name", ["short64_1.dll", "a_name_longer_than_sixteen64_1.dll"])
 def test_a_program_links_with_it_and_runs(name: str, tmp_path: Path) -> None:
-    """A DLL is made and its own import library thrown away; ours must do."""
+    """The import library of a DLL is deleted; a program links with the generated one."""
     lay(
         tmp_path,
         "a.c",

@@ -85,7 +85,7 @@ def test_a_changed_native_file_is_named_and_never_called_done(seen: dict[str, An
 
 
 def test_why_bindings_are_not_compiled_alone_is_said() -> None:
-    """Whether the wheel was built alike is known from a build against it alone; then its time is said."""
+    """Only a build against the wheel shows whether it was built alike; after one, its time is estimated."""
     laid = Situation(laid=True, wheel="2.6.0", reached=BINDING, step_seconds=20.0)
     obstacle = {each.way: each.obstacle for each in offer_ways(laid)}
     assert "build --from-wheel auto --target torch_python" in obstacle["mixed"]

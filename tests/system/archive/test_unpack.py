@@ -45,7 +45,7 @@ def put(files: Mapping[str, bytes]) -> list[Put]:
 
 
 def unpacked(archive: Path, kind: str, *, limit: int = 1 << 30, count: int = 1000) -> Path:
-    """Unpack beside the archive."""
+    """Unpack into the archive's folder."""
     folder = archive.parent / "out" / "id"
     unpack(archive, kind, folder, tell=lambda *_: None, name="x", limit=limit, count=count)
     return folder
@@ -396,7 +396,7 @@ archives = st.one_of(
 
 
 def is_file(kind: str, put: Put) -> bool:
-    """In a zip archive a name with a slash at its end is a folder's, whatever else is said."""
+    """Say whether it is a file: in a zip archive a name that ends with a slash is always a folder's."""
     return put.kind == "file" and not (kind == "zip" and put.name.endswith(("/", "\\")))
 
 
@@ -433,7 +433,7 @@ def test_whatever_the_names_nothing_is_written_outside(kind: str, members: list[
 
 
 def test_wrong_bytes_in_a_7z_header_end_in_a_refusal_or_in_a_tree(tmp_path: Path) -> None:
-    """Its checksum is made right again, so that py7zr believes every length, number and kind in it."""
+    """The checksum is corrected, so that py7zr reads every changed length, number and kind."""
     chance, out = random.Random(4), io.BytesIO()
     with py7zr.SevenZipFile(out, "w", filters=[{"id": py7zr.FILTER_COPY}]) as archive:
         archive.set_encoded_header_mode(False)

@@ -53,7 +53,7 @@ COMMANDS = (
 
 @pytest.fixture
 def repository(tmp_path: Path) -> Path:
-    """A repository as somebody else may have left it: its settings, attributes and hooks are bait."""
+    """A repository from an attacker: its settings, attributes and hooks would run programs."""
     root = tmp_path / "repository"
     root.mkdir()
     plain = {**os.environ, "GIT_CONFIG_GLOBAL": os.devnull, "GIT_CONFIG_NOSYSTEM": "1"}
@@ -109,7 +109,7 @@ def test_a_look_starts_nothing_either_and_still_sees_changes(repository: Path) -
 @pytest.mark.integration
 @needs_git
 def test_the_bait_is_bait(repository: Path) -> None:
-    """Plain git takes it: otherwise the tests above would see nothing."""
+    """Plain git runs these programs, so the tests above can fail."""
     (repository / "f").write_text("b\n", "utf-8")
     subprocess.run(["git", "-C", str(repository), "status"], capture_output=True)
     assert "ran-clean" in ran(repository)

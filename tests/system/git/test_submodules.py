@@ -91,7 +91,7 @@ def test_a_repository_names_no_place_on_this_machine(
 
 
 def test_a_submodule_of_this_machine_is_not_fetched(tmp_path: Path) -> None:
-    """Else a checkout that is packed or sent has private files of whoever got it (CVE-2022-39253)."""
+    """Otherwise a checkout could copy private files of this machine (CVE-2022-39253)."""
     private = Git(folder=tmp_path / "private")
     private.folder.mkdir()
     real_git(private.folder, "init", "--quiet")

@@ -1,4 +1,4 @@
-"""What is told of a git that takes its time, by lines that real ones printed."""
+"""The progress of a slow git, read from lines that real ones printed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""git's words, and what they mean."""
+"""git's error messages, and the reasons that are shown for them."""
 
 from __future__ import annotations
 

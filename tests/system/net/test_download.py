@@ -18,7 +18,7 @@ URLS = ("https://one.invalid/path/f.7z?token=secret", "https://two.invalid/f.7z"
 
 
 def unheard(name: str, done: int, size: int | None) -> None:
-    """Progress is told, and not looked at."""
+    """Ignore the progress."""
 
 
 @pytest.fixture

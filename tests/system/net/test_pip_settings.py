@@ -1,4 +1,4 @@
-"""What uv is told of pip's settings, which it reads none of."""
+"""pip's settings as arguments of uv, which reads none of them itself."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def test_mirrors_and_no_network_count_for_uv_too() -> None:
 
 
 def test_without_an_index_uv_asks_none_either() -> None:
-    """uv has no variable for it: 0.11.15 and 0.13.9 asked pypi.org with UV_NO_INDEX=1."""
+    """uv has no variable for it: with UV_NO_INDEX=1, 0.11.15 and 0.13.9 still queried pypi.org."""
     alone = PipSettings(index_urls=(), find_links=("/srv/wheels",))
     assert uv_words({}, alone) == ("--no-index",)
     assert uv_words({}, SETTINGS) == ()

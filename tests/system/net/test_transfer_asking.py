@@ -1,4 +1,4 @@
-"""Answers of servers, made by an adapter of requests: what is taken and what is not."""
+"""Responses of servers, made by an adapter of requests: which are accepted and which are refused."""
 
 from __future__ import annotations
 

@@ -1,0 +1,191 @@
+"""Runs the console command in forks of one process that has imported the package already.
+
+Most of what a verb with little to do takes is the start of Python and its imports. A fork is a process like
+any other: with its own number, environment, folder and signals, and it ends as Python does. What Python reads
+at its start it cannot have otherwise than the first process: such a command is started anew.
+"""
+
+from __future__ import annotations
+
+import atexit
+import gc
+import importlib
+import io
+import json
+import os
+import pkgutil
+import selectors
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Mapping, Sequence
+from typing import IO, Final
+
+import msgspec
+
+import torchbuild_tasks
+from torchbuild_tasks.catalog import TABLES, load_catalog
+from torchbuild_tasks.fronts import console
+
+# Python, its C library and the loader look at these once.
+AT_START: Final = ("PYTHON", "LC_", "LANG", "LD_", "TZ", "MALLOC_", "OPENSSL_")
+
+
+class Ended(msgspec.Struct, frozen=True, kw_only=True):
+    """What a command wrote, and its exit code; negative for the signal that ended it."""
+
+    code: int
+    out: str
+    err: str
+
+
+class Server:
+    """The process that forks, ended by the end of this one."""
+
+    def __init__(self, env: Mapping[str, str]) -> None:
+        self._at_start = _read_at_start(env)
+        self.channel, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        with theirs:
+            self.process = subprocess.Popen(
+                [sys.executable, "-m", __name__, str(theirs.fileno())],
+                env=dict(env),
+                stdin=subprocess.DEVNULL,
+                pass_fds=[theirs.fileno()],
+            )
+        atexit.register(self.close)
+
+    def close(self) -> None:
+        """End the server, not the commands that it has started."""
+        self.channel.close()
+        self.process.wait()
+
+    def can_have(self, env: Mapping[str, str]) -> bool:
+        """Say whether a fork would be what a new process is in this environment."""
+        return _read_at_start(env) == self._at_start
+
+    def run(self, words: Sequence[str], env: Mapping[str, str], cwd: str, timeout: float) -> Ended:
+        """Run the command and return its end; after `timeout` seconds it is killed.
+
+        Raises:
+            subprocess.TimeoutExpired: it was.
+        """
+        (out, its_out), (err, its_err) = os.pipe(), os.pipe()
+        umask = os.umask(0)
+        os.umask(umask)
+        reply, its_reply = socket.socketpair()
+        with reply, os.fdopen(out, "rb", 0) as out_pipe, os.fdopen(err, "rb", 0) as err_pipe:
+            with its_reply, tempfile.TemporaryFile() as asked:
+                asked.write(json.dumps([list(words), dict(env), cwd, umask]).encode())
+                asked.seek(0)
+                fds = [asked.fileno(), its_out, its_err, its_reply.fileno()]
+                socket.send_fds(self.channel, [b"run"], fds)
+            os.close(its_out)
+            os.close(its_err)
+            end = time.monotonic() + timeout
+            try:
+                out_bytes, err_bytes = _read_both(out_pipe, err_pipe, end)
+            except TimeoutError:
+                os.kill(_receive_number(reply), signal.SIGKILL)
+                raise subprocess.TimeoutExpired(list(words), timeout) from None
+            _receive_number(reply)  # its process id
+            status = _receive_number(reply)
+        return Ended(code=os.waitstatus_to_exitcode(status), out=_decode(out_bytes), err=_decode(err_bytes))
+
+
+def _receive_number(reply: socket.socket) -> int:
+    data = reply.recv(4, socket.MSG_WAITALL)
+    assert len(data) == 4, "what waits for the command was killed"
+    return int.from_bytes(data, "big")
+
+
+def _read_both(out: IO[bytes], err: IO[bytes], end: float) -> tuple[bytes, bytes]:
+    """Read to the end of both, which is when no process has them open any more."""
+    read: dict[int, bytearray] = {out.fileno(): bytearray(), err.fileno(): bytearray()}
+    with selectors.DefaultSelector() as waiting:
+        for pipe in (out, err):
+            waiting.register(pipe, selectors.EVENT_READ)
+        while waiting.get_map():
+            ready = waiting.select(end - time.monotonic())
+            if not ready:
+                raise TimeoutError
+            for key, _ in ready:
+                data = os.read(key.fd, 65536)
+                read[key.fd] += data
+                if not data:
+                    waiting.unregister(key.fileobj)
+    return bytes(read[out.fileno()]), bytes(read[err.fileno()])
+
+
+def _read_at_start(env: Mapping[str, str]) -> dict[str, str]:
+    """Return the variables that a fork could not have otherwise."""
+    return {name: value for name, value in env.items() if name.startswith(AT_START)}
+
+
+def _decode(data: bytes) -> str:
+    """Return output as subprocess would with text=True."""
+    return io.TextIOWrapper(io.BytesIO(data), encoding="locale", errors="surrogateescape").read()
+
+
+# ---------------------------------------------------------------- the process that forks
+
+
+def main() -> None:
+    """Fork until the channel is closed; each fork becomes the command that was asked for."""
+    channel = socket.socket(fileno=int(sys.argv[1]))
+    _import_package()
+    gc.collect()
+    gc.freeze()
+    while True:
+        _, fds, _, _ = socket.recv_fds(channel, 16, 4)
+        _reap()
+        if not fds:
+            return
+        if os.fork() == 0:
+            channel.close()
+            break
+        for fd in fds:
+            os.close(fd)
+    asked, out, err, reply = fds
+    with os.fdopen(asked, "rb") as file:
+        words, env, cwd, umask = json.load(file)
+    pid = os.fork()
+    if pid:  # waits for the command, as a shell would
+        for fd in (out, err):
+            os.close(fd)
+        os.write(reply, pid.to_bytes(4, "big"))
+        os.write(reply, os.waitpid(pid, 0)[1].to_bytes(4, "big"))
+        os._exit(0)
+    os.close(reply)
+    for fd, number in ((out, 1), (err, 2)):
+        os.dup2(fd, number)
+        os.close(fd)
+    os.chdir(cwd)
+    os.umask(umask)
+    os.environ.clear()
+    os.environ.update(env)
+    sys.argv, sys.path[0] = [str(console.__file__), *words], cwd
+    console.main()
+
+
+def _reap() -> None:
+    try:
+        while os.waitpid(-1, os.WNOHANG)[0]:
+            pass
+    except ChildProcessError:
+        return
+
+
+def _import_package() -> None:
+    """Import every module that this system can use, and read the rows."""
+    for module in pkgutil.walk_packages(torchbuild_tasks.__path__, f"{torchbuild_tasks.__name__}."):
+        if not module.name.endswith("_windows"):
+            importlib.import_module(module.name)
+    for table in TABLES:
+        getattr(load_catalog(), table)
+
+
+if __name__ == "__main__":
+    main()
