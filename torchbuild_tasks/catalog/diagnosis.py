@@ -79,6 +79,7 @@ class ComponentRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     pip: str = ""
     names: Mapping[str, str] = msgspec.field(default_factory=dict)
     link: str = ""
+    link_windows: str = ""
     wheel: str = ""
     include: str = ""
     like: str = ""

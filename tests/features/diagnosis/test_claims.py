@@ -134,6 +134,7 @@ def test_a_fix_is_told_with_what_it_rests_on(log: str, said: str) -> None:
         ("/usr/bin/ld: /o/libq.so.1: undefined reference to `_gfortran_st_write'", "undefined-symbol", "-rpath-link"),
         ("x86_64-w64-mingw32-ld: a.o:a.c:(.text+0x2): undefined reference to `__imp_WSASend'", "undefined-symbol", "-lws2_32"),
         ("a.obj : error LNK2019: unresolved external symbol __imp_WSASend referenced in f", "undefined-symbol", "ws2_32.lib"),
+        ("a.obj : error LNK2019: unresolved external symbol SSL_new referenced in f", "undefined-symbol", "libssl.lib"),
         ("src/a.cc:2:10: fatal error: proto/net.pb.h: No such file or directory", "missing-header", "protoc"),
         ("a.c:4:9: error: ‘PyArray_Descr’ has no member named ‘names’", "numpy-c-api", "numpy<2"),
         ('k.cu(9): error: identifier "__hmul2" is undefined', "arch-too-low", "TORCH_CUDA_ARCH_LIST"),

@@ -251,7 +251,7 @@ def _linking(kind: Kind, row: ComponentRow | None, machine: Machine) -> Mapping[
     if row and row.name == "torch" and not (linked or unlinked):  # its own row tells more than a guess
         link = ""
     if machine.audience.system == "windows" and not machine.audience.mingw:
-        link = re.sub(r"-l(\S+)", r"\1.lib", link)
+        link = (row.link_windows if row else "") or re.sub(r"-l(\S+)", r"\1.lib", link)
     return {"link": link, "linked": link if linked else "", "unlinked": link if unlinked else ""}
 
 
