@@ -12,7 +12,7 @@ from tests.support.diagnosis import book, machine, read
 from tests.support.for_each import for_each
 from tests.support.machines import linux_facts, with_tree
 from torchbuild_tasks.catalog import FailureRow, KindRow, load_catalog
-from torchbuild_tasks.catalog.failures import FailureBook, fitting_rows
+from torchbuild_tasks.catalog.failures import FailureBook, UserFailureRow, fitting_rows
 from torchbuild_tasks.features.diagnosis.answer import NOTHING
 from torchbuild_tasks.fronts.parsing import parse
 from torchbuild_tasks.verbs import VERBS
@@ -130,7 +130,9 @@ def test_a_build_meets_only_the_rows_of_its_own_system_and_torch() -> None:
 
 
 def test_a_row_that_cannot_be_used_is_named() -> None:
-    bad = FailureRow(id="mine", phase="compile", cause="x", source="me", patterns=("(a+)+long",))
+    bad = UserFailureRow(
+        id="mine", phase="compile", cause="x", source="me", patterns=("(a+)+long",), place="x.toml"
+    )
     with pytest.raises(ValueError, match="failure mine.*take for ever"):
         FailureBook((bad,))
 

@@ -13,6 +13,7 @@ from typing import Final
 import msgspec
 
 from torchbuild_tasks.catalog import Catalog, KindRow
+from torchbuild_tasks.catalog.failures import LazyPattern
 from torchbuild_tasks.features.diagnosis import patterns
 from torchbuild_tasks.features.diagnosis.block import ErrorBlock, Line
 
@@ -75,12 +76,12 @@ class Kind(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class KindBook:
-    """The kinds with their shapes; `kind_book` compiles the patterns of a catalog once."""
+    """The kinds with their shapes; `kind_book` reads those of a catalog once."""
 
     def __init__(self, catalog: Catalog) -> None:
         self._rows = {row.id: row for row in catalog.kind}
         self._shapes = [
-            (self._rows[shape.kind], shape.program, re.compile(pattern))
+            (self._rows[shape.kind], shape.program, LazyPattern(pattern))
             for shape in catalog.shape
             for pattern in shape.patterns
         ]

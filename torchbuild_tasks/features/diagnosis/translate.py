@@ -158,11 +158,16 @@ _SIGNS: Final = (
 
 
 class Message(NamedTuple):
-    """A message in another language: plain text that is in it, its pattern, and what takes its place."""
+    """A message in another language: plain text that is in it, its pattern, and the template in English."""
 
     plain: str
-    pattern: re.Pattern[str]
+    pattern: str
     english: str
+
+    def translate(self, text: str) -> str:
+        """Return a text with the template in place of this message."""
+        pattern = re.compile(self.pattern)  # few are met: compiling all took most of a short reading
+        return pattern.sub(_replacement(self.english, pattern.groupindex), text)
 
 
 def is_other(text: str) -> bool:
@@ -182,7 +187,7 @@ def in_english(text: str) -> str:
         text = pattern.sub(english, text)
     for message in _messages():
         if message.plain in text:
-            text = message.pattern.sub(message.english, text)
+            text = message.translate(text)
     for pattern, english in _OTHERS:
         text = pattern.sub(english, text)
     return _LOCAL_QUOTES.sub(r"'\1'", text)
@@ -221,13 +226,12 @@ _OTHERS: Final = (
 def _messages() -> tuple[Message, ...]:
     """Return all messages in all languages, the longest first: one may hold the words of another."""
     found = [message for row in load_catalog().message for message in _read(row.english, row.said)]
-    return tuple(sorted(found, key=lambda message: len(message.pattern.pattern), reverse=True))
+    return tuple(sorted(found, key=lambda message: len(message.pattern), reverse=True))
 
 
 def _read(english: str, said: tuple[str, ...]) -> Iterator[Message]:
     for template in said:
-        pattern = re.compile(_pattern(template.partition("\n")[0]))
-        yield Message(_plain(template), pattern, _replacement(english, pattern.groupindex))
+        yield Message(_plain(template), _pattern(template.partition("\n")[0]), english)
 
 
 def _plain(template: str) -> str:
