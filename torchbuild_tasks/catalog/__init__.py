@@ -34,6 +34,7 @@ from torchbuild_tasks.catalog.cuda import (
 )
 from torchbuild_tasks.catalog.diagnosis import (
     ComponentRow,
+    DeclaredRow,
     FailureRow,
     GoneRow,
     KindRow,
@@ -259,6 +260,7 @@ class Catalog:
     packaged = Table(ComponentRow, "components.toml", build=_packaged)
     gone = Table(GoneRow, "gone.toml")
     stands_for = Table(StandsForRow, "gone.toml")
+    declared = Table(DeclaredRow, "gone.toml")
     torch_name = Table(TorchNameRow, "components.toml", build=_torch_names)
     package = Table(PackageRow, "packages.toml")
     companion = Table(CompanionRow, "companions.toml")

@@ -105,6 +105,13 @@ class StandsForRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     version: str
 
 
+class DeclaredRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A header of the C++ library, and names that it declares."""
+
+    header: str
+    names: tuple[str, ...]
+
+
 class TorchNameRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A module, name or header of torch, the first and the last series that has it ("" for no such limit)."""
 

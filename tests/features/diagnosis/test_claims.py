@@ -145,6 +145,28 @@ def test_a_fix_is_told_with_what_it_rests_on(log: str, said: str) -> None:
             *("missing-source", "nvidia-cudnn"),
         ),
         ("OSError: /x/_C.so: wrong ELF class: ELFCLASS32", "bad-object", "uname -m"),
+        # What a file is, and what leads out of that.
+        ("/usr/bin/ld: i386 architecture of input file `q.o' is incompatible with i386:x86-64 output", "bad-object", "file -L q.o"),
+        ("ld.lld: error: q.o is incompatible with elf64-x86-64", "bad-object", "file -L q.o"),
+        ("m.o: file not recognized: file format not recognized", "bad-object", "LLVM IR bitcode"),
+        ("/usr/bin/ld: m.o: undefined reference to symbol 'low'\n/usr/bin/ld: lib/liblow.so: error adding symbols: DSO missing from command line", "undefined-symbol", "add -llow"),
+        ("ld.lld: error: undefined symbol: vtable for Graph", "undefined-symbol", "first virtual function of Graph"),
+        ("/usr/bin/ld: b.o:/w/config.h:2: multiple definition of `n'; a.o:/w/config.h:2: first defined here", "duplicate-symbol", "in a header (config.h)"),
+        ("ninja: error: 'third/lib/libdep.a', needed by 'x', missing and no known rule to make it", "missing-library", "BUILD_BYPRODUCTS"),
+        ("clang: error: invalid linker name in argument '-fuse-ld=wild'", "missing-tool", "wild"),
+        ("CMake Error at a.cmake:2 (message):\n  Could not find compiler set in environment variable CC:\n\n  gcc-99.\n", "no-compiler", "Let CC name"),
+        ("/lib/gcc/12/include/fmaintrin.h:63:1: error: inlining failed in call to ‘always_inline’ ‘f’: target specific option mismatch", "target-feature", "-mfma"),
+        ("/lib/gcc/12/include/avx512vlbwintrin.h:6:1: error: inlining failed in call to ‘always_inline’ ‘f’: target specific option mismatch", "target-feature", "-mavx512vl -mavx512bw"),
+        ("a.cpp:1:2: error: ‘size_t’ does not name a type", "missing-include", "#include <cstddef>"),
+        ("a.h:1:2: error: 'function' in namespace 'std' does not name a template type", "missing-include", "#include <functional>"),
+        ("a.cpp:3:3: error: 'thread' was not declared in this scope", "compile-error", "that line"),  # it may be anybody's
+        ("d.cpp:2:1: error: version control conflict marker in file\n<<<<<<< HEAD", "conflict-marker", "git grep"),
+        ("d.cpp:2:1: error: expected unqualified-id before ‘<<’ token\n    2 | <<<<<<< HEAD", "compile-error", "marks of a merge"),
+        ("t.cu(2): error: __host__ or __device__ annotation on lambda requires --extended-lambda nvcc flag", "gpu-host-code", "Add --extended-lambda"),
+        ('t.cu(4): error: calling a __host__ function("eps(int)") from a __global__ function("k") is not allowed', "gpu-host-code", "mark it __device__"),
+        ("/bin/sh: 1: Cannot fork", "too-many-processes", "ulimit -u"),
+        ("TypeError: Descriptors cannot be created directly.", "python-api", "protoc 3.19"),
+        ("s.cpp:1:1: fatal error: c10/cuda/impl/cuda_cmake_macros.h: No such file or directory", "missing-header", "torch.version.cuda"),
     ],
 )  # fmt: skip
 def test_the_class_of_an_error_has_its_own_fix(log: str, kind: str, said: str) -> None:
@@ -294,3 +316,34 @@ def test_a_submodule_of_torch_is_fetched_in_torchs_checkout() -> None:
 def test_a_crash_of_a_compiler_is_not_told_to_be_run_again() -> None:
     told = read("a.cpp:3:4: internal compiler error: in f, at g.cc:12").diagnoses[0]
     assert "--jobs" not in told.fix + told.command
+
+
+def test_a_file_of_a_packages_name_is_named_where_the_package_is_known() -> None:
+    trace = "Traceback (most recent call last):\n  File \"/w/{0}.py\", line 2, in <module>\n    x\nAttributeError: partially initialized module '{0}' has no attribute 'f'"
+    assert "Rename /w/torch.py" in read(trace.format("torch")).diagnoses[0].fix
+    assert "Rename /w/logging.py" in read(trace.format("logging")).diagnoses[0].fix
+    assert "shows the circle" in read(trace.format("mine")).diagnoses[0].fix  # a circle of one's own files
+
+
+def test_what_pip_says_below_a_conflict_is_told() -> None:
+    log = (
+        "ERROR: Cannot install a because these package versions have conflicting dependencies.\n\n"
+        "The conflict is caused by:\n    The user requested numpy==2.2\n    detlib 1.0 depends on numpy<2\n"
+    )
+    assert "numpy==2.2; detlib 1.0 depends on numpy<2" in read(log).diagnoses[0].cause
+
+
+def test_an_exception_that_is_told_again_by_who_goes_on_is_no_failure() -> None:
+    log = (
+        'Traceback (most recent call last):\n  File "a.py", line 1, in f\nAssertionError: no GPU was found\n'
+    )
+    assert (
+        read(f"{log}ERROR:root:no GPU was found, falling back to CPU\ntraining finished\n").status == "clean"
+    )
+    assert read(f"{log}ERROR:root:no GPU was found, giving up\ntraining finished\n").status != "clean"
+
+
+def test_what_make_ignores_is_no_failure() -> None:
+    log = "gcc: error: unrecognized command-line option ‘-mx’\nmake: [Makefile:3: probe] Error 1{}\nBuild finished: a\n"
+    assert read(log.format(" (ignored)")).status == "clean"
+    assert read(log.format("").replace("make: [", "make: *** [")).status != "clean"

@@ -62,7 +62,40 @@ _SAID: Final = {
     ),
     "triton": re.compile(r"[/\\]triton[/\\](?:backends|runtime|compiler)[/\\]"),
     "intel thread": re.compile(r"libmkl_intel_thread\b"),
+    # A library that a link takes and does not name, and a header that defines what only one source may.
+    "dso": re.compile(r"(?<=[/\s]lib)[\w+.-]{1,60}?(?=\.so[.\d]{0,12}: error adding symbols: DSO missing)"),
+    "in header": re.compile(
+        r"[^\s:/\\]{1,100}\.(?:h|hh|hpp|hxx|cuh|inl)(?=:\d{1,6}: (?:multiple definition of|first defined))"
+    ),
+    "marks": re.compile(r"^\W*(?:\d{1,6} \| *)?(?:<{7}|>{7}) \S", re.MULTILINE),
+    # A command for an older standard, and C++20 in the lines that are shown.
+    "cxx20": re.compile(
+        r"(?s)-std=(?:c|gnu)\+\+1[147yz]\b.{0,9000}?"
+        r"(?:\btemplate ?<std::(?:floating_point|integral|\w{1,20}_(?:as|to|from))\b|\bconcept \w{1,60} ?="
+        r"|\brequires ?\(|\boperator ?<=>|\bco_(?:await|yield|return)\b|\bconst(?:eval|init) )"
+    ),
     "isolated": re.compile(r"[/\\]uv[/\\](?:cache[/\\])?builds-v\d|pip-build-env-|extra-build-dependencies"),
+}
+# What pip tells of packages that do not fit, one below the other.
+_WANTS: Final = re.compile(
+    r"^\s*((?:The user requested|\S{1,80} \S{1,40} depends on) .{1,120})$", re.MULTILINE
+)
+# GCC's note of the header that declares a name.
+_DECLARED_IN: Final = re.compile(r"is defined in header ['‘](<[\w./]{1,40}>)['’]")
+# The flag of the instructions that a header of intrinsics is for, where it is not called as the header is.
+_FLAGS: Final = {
+    "xmm": "sse",
+    "emm": "sse2",
+    "pmm": "sse3",
+    "tmm": "ssse3",
+    "smm": "sse4.1",
+    "nmm": "sse4.2",
+    "imm": "avx2",
+    "wmm": "aes -mpclmul",
+    "shaint": "sha",
+    "amxtile": "amx-tile",
+    "amxint8": "amx-int8",
+    "amxbf16": "amx-bf16",
 }
 # What tells that a message itself says what to do: a sentence with an order to who reads it.
 _ADVICE: Final = re.compile(
@@ -111,6 +144,8 @@ NOTHING: Final[Mapping[str, str]] = dict.fromkeys(
         *("torch series", "torch python", "torch build", "recipe", "renamed"),
         *("fresh", "itself file", "not close", "own assert", "frame", "script"),
         *("stops", "rust", "triton", "intel thread", "isolated", "generated", "object", "standard", "advice"),
+        *("marks", "cxx20"),
+        *("dso", "in header", "hider", "wants", "its header", "its flag"),
         *("cmake", "configure", "meson", "wanter", "by package", "of python"),
         *("numpy", "gcc", "header since", "its cuda", "its wheel"),
     ),
@@ -171,6 +206,10 @@ def names(kind: Kind, machine: Machine) -> Mapping[str, str]:
             for name, form in _SAID.items()
         },
         "frame": _frame(machine.audience.said),
+        "hider": _hider(subject, machine) if row or standard else "",
+        "wants": "; ".join(dict.fromkeys(_WANTS.findall(machine.audience.said))),
+        "its header": _declares(kind, machine),
+        "its flag": _flag(kind.groups.get("isa", "")),
         "script": found[1] if (found := _BY_SCRIPT.search(kind.line.text)) else "",
         "recipe": machine.recipe,
         "renamed": machine.renamed(subject),
@@ -204,6 +243,29 @@ def _frame(said: str) -> str:
     """Return the last place of a traceback that is in no library of Python or its tools."""
     frames = [match for match in _FRAME.finditer(said) if not _NOT_ITS.search(match[1])]
     return f"{frames[-1][1]}, line {frames[-1][2]}" if frames else ""
+
+
+def _hider(module: str, machine: Machine) -> str:
+    """Return the file of a traceback that Python takes for a package, as it has the package's name."""
+    name = re.escape(module.partition(".")[0])
+    files = re.findall(rf'File "([^"\n]{{1,300}}[/\\]{name}\.py)"', machine.audience.said)
+    own = (file for file in files if "-packages" not in file and not _OF_PYTHON.search(file))
+    return next(own, "")
+
+
+def _declares(kind: Kind, machine: Machine) -> str:
+    """Return the header that declares a name of the C or C++ library."""
+    if noted := kind.groups.get("header") or _DECLARED_IN.search(machine.audience.said):
+        return noted if isinstance(noted, str) else noted[1]
+    name = kind.subject.removeprefix("std::")
+    return next((row.header for row in machine.catalog.declared if name in row.names), "")
+
+
+def _flag(isa: str) -> str:
+    """Return the flag for the instructions of a header of intrinsics (fma of fmaintrin.h)."""
+    if isa.startswith("avx512"):  # avx512vlbw needs two
+        return " ".join(f"-mavx512{each}" for each in re.findall(r"vl|bw|dq|cd|f(?!p)|\w+", isa[6:]))
+    return f"-m{_FLAGS.get(isa, isa)}" if isa else ""
 
 
 def _own(kind: Kind, row: ComponentRow | None, machine: Machine) -> str:

@@ -21,6 +21,7 @@ _SHORT: Final = 400  # a command; one that was left out of an excerpt is mostly 
 _STRAY: Final = 30  # lines within a traceback that lost their indentation
 _MESSAGE: Final = 12  # lines of an exception's text
 _BLANKS: Final = 3
+_TELLING: Final = 10  # characters of an exception's text that are no accident elsewhere
 # The first line of a CMake Error that a narrow terminal has wrapped.
 _CUT_HEAD: Final = re.compile(r"CMake Error at [^()]*(?:\([^()]*)?$")
 _OF_TOOLS: Final = ("killed", "compiler", "linker")
@@ -79,6 +80,8 @@ class Block:
         self._trace = patterns.is_traceback(last.text.lstrip())
         self._message = self._stray = 0
         self._chain = ""
+        # pip names below it what does not fit, after an empty line.
+        self._lists = "have conflicting dependencies" in last.text
         self._quotes = False  # the exception announces what a tool has said
         self._flat = False  # CMake's paragraph was pasted without its indentation
         self._error = None if shape == "ninja" or self._trace else last
@@ -160,8 +163,10 @@ class Block:
             return True
         if patterns.STATUS.match(text) or patterns.proof(text) or patterns.is_marker(text):
             return False
-        if self.shape != "ninja" and patterns.ended_well(text):
+        if self.shape != "ninja" and (patterns.ended_well(text) or patterns.IGNORED.match(text)):
             return False
+        if self._lists and len(self.lines) < _MESSAGE:
+            return not text.startswith("ERROR: ")
         steps = (patterns.STEP, patterns.STEP_DONE, patterns.TRACED, patterns.TESTED)
         if any(step.match(text) for step in steps):
             return False
@@ -181,8 +186,17 @@ class Block:
             return not (names or _ends_paragraph(text))
         return text.startswith((" ", "Call Stack")) or (not text and self._blanks <= _BLANKS)
 
+    def is_caught(self, text: str) -> bool:
+        """Say whether a line tells of this exception again, and that the program goes on."""
+        if self._error is None or self.kind != "python":
+            return False
+        said = self._error.text.partition(": ")[2].strip()
+        return len(said) > _TELLING and said in text and patterns.RESUMES.search(text) is not None
+
     def _in_trace(self, text: str) -> bool:
         """Say whether a line is of the traceback, its exception's text, or a chained exception."""
+        if self.is_caught(text):
+            return False
         if self._trace:
             self._stray = 0 if text.startswith((" ", 'File "')) else self._stray + 1
             return self._stray <= _STRAY and not (patterns.proof(text) or patterns.goes_on(text))

@@ -176,6 +176,8 @@ _MARKER: Final = _any(
     r"^ERROR \S{1,300}\.py(?:::\S| - |$)|^error: test failed, to rerun",
     r"^(?:=+ )?(?:\d.{0,80}, )?[1-9]\d* (?:failed|errors?)\b.{0,80} in [\d.]+s",  # pytest
 )
+# What the author of a rule of make expects to fail.
+IGNORED: Final = re.compile(r"\S*make(?:\.exe)?(?:\[\d+\])?: .{1,300} \(ignored\)$")
 _ON: Final = _any(
     r"-- (?!Configuring incomplete)",
     r"\[(?:\d+/\d+| *\d+%)\] ",
@@ -186,7 +188,11 @@ _ON: Final = _any(
     r"Get:\d+ |Setting up |Unpacking |Submodule path '|#\d+ DONE \d",
     r"(?:Installed|Prepared|Audited|Uninstalled|Resolved) \d+ packages? in |[+~-] [\w.-]{1,80}==\d",  # uv
     r"Already up to date\.|HEAD is now at |Switched to (?:a new )?branch ",
-    r"\S*make(?:\.exe)?(?:\[\d+\])?: .{1,300} \(ignored\)$",  # what the rule's author expects to fail
+    IGNORED.pattern,
+)
+# A program that caught an error says what it does in place of what failed.
+RESUMES: Final = re.compile(
+    r"\b(?i:fall(?:ing|s)? ?back|skipp\w+|ignor\w+|continu\w+|proceed\w*|instead|without it)\b"
 )
 # Said only when all went well: `make -k` reaches [100%] all the same, and whoever calls install after it.
 _WELL: Final = _any(

@@ -356,6 +356,8 @@ class LogScanner:
             self._before_step = self._suspect
         if patterns.STEP_DONE.match(text):
             return self._suspect is not self._before_step
+        if self._suspect is not None and self._suspect.is_caught(text):
+            return True
         if self._suspect is None or patterns.TESTED.match(text) is None:
             return False
         of_test = patterns.OF_TEST.match(self._suspect.lines[-1].text) is not None
