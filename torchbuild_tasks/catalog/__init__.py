@@ -33,6 +33,7 @@ from torchbuild_tasks.catalog.cuda import (
     PatchRow,
 )
 from torchbuild_tasks.catalog.diagnosis import (
+    CompilerOptionRow,
     ComponentRow,
     DeclaredRow,
     FailureRow,
@@ -261,6 +262,7 @@ class Catalog:
     gone = Table(GoneRow, "gone.toml")
     stands_for = Table(StandsForRow, "gone.toml")
     declared = Table(DeclaredRow, "gone.toml")
+    compiler_option = Table(CompilerOptionRow, "options.toml")
     torch_name = Table(TorchNameRow, "components.toml", build=_torch_names)
     package = Table(PackageRow, "packages.toml")
     companion = Table(CompanionRow, "companions.toml")

@@ -105,6 +105,16 @@ class StandsForRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     version: str
 
 
+class CompilerOptionRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Options of a compiler, and the release that they came with; data/options.toml has the columns."""
+
+    programs: tuple[str, ...]
+    options: tuple[str, ...]
+    since: str
+    source: str
+    earlier: str = ""
+
+
 class DeclaredRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A header of the C++ library, and names that it declares."""
 

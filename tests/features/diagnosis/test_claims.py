@@ -165,6 +165,16 @@ def test_a_fix_is_told_with_what_it_rests_on(log: str, said: str) -> None:
         ("t.cu(2): error: __host__ or __device__ annotation on lambda requires --extended-lambda nvcc flag", "gpu-host-code", "Add --extended-lambda"),
         ('t.cu(4): error: calling a __host__ function("eps(int)") from a __global__ function("k") is not allowed', "gpu-host-code", "mark it __device__"),
         ("/bin/sh: 1: Cannot fork", "too-many-processes", "ulimit -u"),
+        # Since when an option is known, and whose it is.
+        ("g++: error: unrecognized command-line option '-std=gnu++20'", "unknown-option", "g++ 10 is the first that knows -std=gnu++20"),
+        ("cc1plus: error: bad value (‘znver4’) for ‘-march=’ switch", "bad-value", "g++ 12.3 is the first"),
+        ("error: unknown target CPU 'sapphirerapids'", "bad-value", "clang 12 is the first"),
+        ("error: invalid value 'c++23' in '-std=c++23'", "bad-value", "clang 17 is the first"),
+        ("clang: error: unknown argument: '-mnever'", "unknown-option", "Take -mnever out"),
+        ("nvcc fatal   : Unknown option 'fopenmp'", "unknown-option", "-Xcompiler -fopenmp"),
+        ("nvcc fatal   : Unknown option '-maxregcount'", "unknown-option", "Take -maxregcount out"),
+        ("cc1: error: argument to ‘-O’ should be a non-negative integer, ‘g’, ‘s’ or ‘fast’", "bad-value", "where it is set"),
+        ("CMake Error at cmake_install.cmake:5 (file):\n  file INSTALL cannot copy file \"/b/x.so\" to\n  \"/usr/local/lib/x.so\": Permission denied.\n", "permission", "CMAKE_INSTALL_PREFIX"),
         ("TypeError: Descriptors cannot be created directly.", "python-api", "protoc 3.19"),
         ("s.cpp:1:1: fatal error: c10/cuda/impl/cuda_cmake_macros.h: No such file or directory", "missing-header", "torch.version.cuda"),
     ],
@@ -347,3 +357,12 @@ def test_what_make_ignores_is_no_failure() -> None:
     log = "gcc: error: unrecognized command-line option ‘-mx’\nmake: [Makefile:3: probe] Error 1{}\nBuild finished: a\n"
     assert read(log.format(" (ignored)")).status == "clean"
     assert read(log.format("").replace("make: [", "make: *** [")).status != "clean"
+
+
+def test_a_commits_title_in_a_log_of_kubernetes_is_no_error() -> None:
+    line = "2026-11-20T10:16:49.561466113Z stderr F {}\n"
+    assert (
+        read(line.format("HEAD is now at 857a3d2 fatal: killed by signal 9") + line.format("v1")).status
+        == "clean"
+    )
+    assert read(line.format("fatal: killed by signal 9")).status != "clean"

@@ -11,6 +11,7 @@ from torchbuild_tasks.catalog import ComponentRow
 from torchbuild_tasks.features.diagnosis.components import bare_name, owner, readable
 from torchbuild_tasks.features.diagnosis.kinds import Kind
 from torchbuild_tasks.features.diagnosis.machine import Machine
+from torchbuild_tasks.features.diagnosis.options import NO_OPTION, read_option
 from torchbuild_tasks.model import Diagnosis
 
 PAGE: Final = "https://github.com/torchbuild/torchbuild-tasks/blob/main/docs/diagnose.md"
@@ -67,6 +68,7 @@ _SAID: Final = {
     "in header": re.compile(
         r"[^\s:/\\]{1,100}\.(?:h|hh|hpp|hxx|cuh|inl)(?=:\d{1,6}: (?:multiple definition of|first defined))"
     ),
+    "cmake install": re.compile(r"\bcmake_install\.cmake\b"),
     "marks": re.compile(r"^\W*(?:\d{1,6} \| *)?(?:<{7}|>{7}) \S", re.MULTILINE),
     # A command for an older standard, and C++20 in the lines that are shown.
     "cxx20": re.compile(
@@ -144,8 +146,9 @@ NOTHING: Final[Mapping[str, str]] = dict.fromkeys(
         *("torch series", "torch python", "torch build", "recipe", "renamed"),
         *("fresh", "itself file", "not close", "own assert", "frame", "script"),
         *("stops", "rust", "triton", "intel thread", "isolated", "generated", "object", "standard", "advice"),
-        *("marks", "cxx20"),
+        *("marks", "cxx20", "cmake install"),
         *("dso", "in header", "hider", "wants", "its header", "its flag"),
+        *NO_OPTION,
         *("cmake", "configure", "meson", "wanter", "by package", "of python"),
         *("numpy", "gcc", "header since", "its cuda", "its wheel"),
     ),
@@ -200,6 +203,7 @@ def names(kind: Kind, machine: Machine) -> Mapping[str, str]:
         **_linking(kind, row, machine),
         **_since(kind, machine),
         **_versions(machine),
+        **read_option(kind, machine.catalog),
         **_wheels(machine),
         **{
             name: found[0] if (found := form.search(machine.audience.said)) else ""

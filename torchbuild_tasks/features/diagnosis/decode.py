@@ -29,7 +29,7 @@ _TIME: Final = r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:[.,]\d+)?Z? "
 # What CI services, docker and MSBuild put before every line, and people who paste it.
 _BEFORE: Final = re.compile(
     r"\ufeff?(?:"
-    rf"(?:[^\t]{{1,80}}\t){{0,2}}\ufeff?{_TIME}(?:\d\d[OE]\+? ?)?"  # GitHub, Azure, GitLab
+    rf"(?:[^\t]{{1,80}}\t){{0,2}}\ufeff?{_TIME}(?:\d\d[OE]\+? ?|std(?:out|err) [FP] )?"  # CI, Kubernetes
     r"|\[\d{4}-\d\d-\d\d[T ][^\]]{8,30}\] |[A-Z][a-z]{2} \d\d \d\d:\d\d:\d\d "  # Jenkins
     r"|\d\d:\d\d:\d\d(?:\.\d+)? "
     r"| *#\d+ (?:\d+\.\d+ |(?=ERROR: ))|\d{1,5}\.\d{1,3} "  # docker
