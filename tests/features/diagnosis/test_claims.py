@@ -165,6 +165,13 @@ def test_a_fix_is_told_with_what_it_rests_on(log: str, said: str) -> None:
         ("t.cu(2): error: __host__ or __device__ annotation on lambda requires --extended-lambda nvcc flag", "gpu-host-code", "Add --extended-lambda"),
         ('t.cu(4): error: calling a __host__ function("eps(int)") from a __global__ function("k") is not allowed', "gpu-host-code", "mark it __device__"),
         ("/bin/sh: 1: Cannot fork", "too-many-processes", "ulimit -u"),
+        ('CMake Error at C.txt:9 (target_link_libraries):\n  Target "x" links to target "Foo::foo" but the target was not found.\n', "missing-package", "find_package(Foo) has to stand before"),
+        ('CMake Error: The source directory "/w/nope" does not exist.', "missing-source", "what follows -S"),
+        ("make: *** No targets specified and no makefile found.  Stop.", "no-makefile", "cmake -S . -B build"),
+        ("subprocess.CalledProcessError: Command '['git', 'rev-parse', 'HEAD']' returned non-zero exit status 128.", "git-state", "safe.directory"),
+        ("ld.lld: error: version script assignment of 'global' to symbol 'PyInit_x' failed: symbol not defined", "undefined-symbol", "grep -rn"),
+        ("a.cpp:5:1: error: static assertion failed: only float is supported", "compile-error", "demands what the message says"),
+        ("a.cpp:5:10: error: redefinition of 'int f()'", "compile-error", "#pragma once"),
         # Since when an option is known, and whose it is.
         ("g++: error: unrecognized command-line option '-std=gnu++20'", "unknown-option", "g++ 10 is the first that knows -std=gnu++20"),
         ("cc1plus: error: bad value (‘znver4’) for ‘-march=’ switch", "bad-value", "g++ 12.3 is the first"),

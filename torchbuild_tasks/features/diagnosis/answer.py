@@ -68,6 +68,10 @@ _SAID: Final = {
     "in header": re.compile(
         r"[^\s:/\\]{1,100}\.(?:h|hh|hpp|hxx|cuh|inl)(?=:\d{1,6}: (?:multiple definition of|first defined))"
     ),
+    "asserts": re.compile(r"\b(?:static[ _]assert(?:ion)? failed|C2338)\b"),
+    "redefined": re.compile(
+        r"error: redefinition of|\bC2(?:011|084|370|371)\b|error: conflicting declaration"
+    ),
     "cmake install": re.compile(r"\bcmake_install\.cmake\b"),
     "marks": re.compile(r"^\W*(?:\d{1,6} \| *)?(?:<{7}|>{7}) \S", re.MULTILINE),
     # A command for an older standard, and C++20 in the lines that are shown.
@@ -146,7 +150,7 @@ NOTHING: Final[Mapping[str, str]] = dict.fromkeys(
         *("torch series", "torch python", "torch build", "recipe", "renamed"),
         *("fresh", "itself file", "not close", "own assert", "frame", "script"),
         *("stops", "rust", "triton", "intel thread", "isolated", "generated", "object", "standard", "advice"),
-        *("marks", "cxx20", "cmake install"),
+        *("marks", "cxx20", "cmake install", "asserts", "redefined"),
         *("dso", "in header", "hider", "wants", "its header", "its flag"),
         *NO_OPTION,
         *("cmake", "configure", "meson", "wanter", "by package", "of python"),
