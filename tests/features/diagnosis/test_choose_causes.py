@@ -392,7 +392,7 @@ def test_an_extension_reads_variables_where_torchs_build_takes_our_flags() -> No
         ),
         (
             "/usr/bin/ld: b/x.o: file not recognized: file format not recognized",
-            *("bad-object", "b/x.o", "Delete it"),
+            *("bad-object", "b/x.o", "delete it"),
         ),
         (  # what is linked lacks it, whatever is installed
             "a.o: undefined reference to `cblas_sgemm'\ncollect2: error: ld returned 1 exit status",

@@ -172,6 +172,13 @@ def test_a_fix_is_told_with_what_it_rests_on(log: str, said: str) -> None:
         ("ld.lld: error: version script assignment of 'global' to symbol 'PyInit_x' failed: symbol not defined", "undefined-symbol", "grep -rn"),
         ("a.cpp:5:1: error: static assertion failed: only float is supported", "compile-error", "demands what the message says"),
         ("a.cpp:5:10: error: redefinition of 'int f()'", "compile-error", "#pragma once"),
+        ("x.cpp(1): error C2065: 'M_PI': undeclared identifier", "posix-name", "_USE_MATH_DEFINES"),
+        ("x.cpp(1): error C2065: 'and': undeclared identifier", "posix-name", "/permissive-"),
+        ("x.cpp(1): error C3861: 'strcasecmp': identifier not found", "posix-name", "_MSC_VER"),
+        ("x.cpp(1): error C2065: 'mine': undeclared identifier", "compile-error", "that line"),
+        ("nvcc fatal   : A single input file is required for a non-link phase when an outputfile is specified", "command-words", "-Xcompiler"),
+        ("error: option --single-version-externally-managed not recognized", "unknown-option", "setup.py --help"),
+        ("ERROR: Invalid requirement: 'torch=2.4'", "packaging-metadata", "torch==2.4"),
         # Since when an option is known, and whose it is.
         ("g++: error: unrecognized command-line option '-std=gnu++20'", "unknown-option", "g++ 10 is the first that knows -std=gnu++20"),
         ("cc1plus: error: bad value (‘znver4’) for ‘-march=’ switch", "bad-value", "g++ 12.3 is the first"),
@@ -357,6 +364,8 @@ def test_an_exception_that_is_told_again_by_who_goes_on_is_no_failure() -> None:
     assert (
         read(f"{log}ERROR:root:no GPU was found, falling back to CPU\ntraining finished\n").status == "clean"
     )
+    line = "RuntimeError: no GPU was found"
+    assert read(f"{line}\n{line}; using CPU instead\nresult: 42\nfinished\n").status == "clean"
     assert read(f"{log}ERROR:root:no GPU was found, giving up\ntraining finished\n").status != "clean"
 
 

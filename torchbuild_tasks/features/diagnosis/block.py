@@ -155,6 +155,8 @@ class Block:
         return True
 
     def _belongs(self, text: str) -> bool:
+        if self.is_caught(text):
+            return False
         if self.shape == "cmake":
             return self._in_paragraphs(text)
         if self.shape == "python":
@@ -195,8 +197,6 @@ class Block:
 
     def _in_trace(self, text: str) -> bool:
         """Say whether a line is of the traceback, its exception's text, or a chained exception."""
-        if self.is_caught(text):
-            return False
         if self._trace:
             self._stray = 0 if text.startswith((" ", 'File "')) else self._stray + 1
             return self._stray <= _STRAY and not (patterns.proof(text) or patterns.goes_on(text))

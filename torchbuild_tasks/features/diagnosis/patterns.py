@@ -300,7 +300,8 @@ _AGAIN_SIGNS: Final = (
 # With these a part of a build ends in order.
 _ENDS: Final = _any(
     r"Built target|Build files have been written|^-- (?:Generating done|Install|Up-to-date)|100%|^\[\+\] /",
-    r"^\W*(?i:ok|okay|all good)\W*$|^\S*make(?:\[\d+\])?: (?:'.{1,200}' is up to date|Nothing to be done)",
+    r"(?:^\W*|\S: )(?i:ok|okay|all good)\W*$",
+    r"^\S*make(?:\[\d+\])?: (?:'.{1,200}' is up to date|Nothing to be done)",
     r"^Submodule path '.{1,300}': (?:checked out|merged|rebased)|^[+~-] [\w.-]{1,80}==\d",
     r"^\d+ upgraded, \d+ newly installed, \d+ to remove|\b(?:saved|written|been installed)\b|\bbuilt$",
     r"(?i:\b(?:finished|completed|succe(?:ss|eded)\w*|done|passed)\b)",
@@ -339,6 +340,8 @@ _LOUD: Final = _any(
     r"(?:(?i:fatal|error|critical|panic)|Erreur|Fehler|Errore|Erro|ОШИБКА|错误|エラー|오류)"
     r"(?:\s?[:：!(\[]|\s{2,}(?=\S)| - )",
     r"\b[A-Z]\w{1,60}(?:Error|Exception)(?::|\(|$)",
+    # An exception by its whole name.
+    r"^(?:[a-z_]\w{0,40}\.){1,8}(?:Invalid|Unsupported|Missing|No[A-Z]|Not|Bad|Unknown|Failed)\w{1,60}: ",
     r"^[^:]{1,120}: (?:.{0,200}: )?"
     r"(?:[Nn]o such|[Nn]ot found|[Cc]annot |[Cc]ould not |[Uu]nable to |[Ff]ailed |denied|[Ii]nvalid )",
     rf": {_ERRNO}(?:\W{{0,3}}$| \()",
