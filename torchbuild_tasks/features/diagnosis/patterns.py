@@ -504,37 +504,10 @@ def is_traceback(text: str) -> bool:
 # One of these is in what every failure of a build says somewhere; none is in a usual compile command.
 SIGNS: Final = (
     *("rror:", "rror ", "ERROR", "FAIL", "ailed", "atal ", "Traceback", "egmentation fault", "core dumped"),
-    *(
-        "Killed",
-        "ignal 9",
-        "*** ",
-        "Assertion `",
-        "Invalid __",
-        "Uninitialized __",
-        "ace reported",
-        "Timeout +",
-        "uncaught target",
-        ": Failure",
-        "!!!! ",
-        "build stopped",
-        "of output",
-        "-" * 20,
-        "-- Configuring",
-    ),
-    *(
-        "R_X86_64_",
-        "R_AARCH64_",
-        "yntax error",
-        "rror[",
-        "ndefined ",
-        "nresolved",
-        "/ld: ",
-        "/ld\u00a0: ",
-        "annot ",
-        "ould not",
-        "ot found",
-        "No s",
-    ),
+    *("Killed", "ignal 9", "*** ", "Assertion `", "Invalid __", "Uninitialized __", "ace reported"),
+    *("Timeout +", "uncaught target", ": Failure", "!!!! ", "build stopped", "of output", "-" * 20),
+    *("-- Configuring", "R_X86_64_", "R_AARCH64_", "yntax error", "rror[", "ndefined ", "nresolved"),
+    *("/ld: ", "/ld\u00a0: ", "annot ", "ould not", "ot found", "No s"),
 )
 # One of these is in what a build says as soon as it has failed, while other commands still run.
 PROOF_SIGNS: Final = (b"FAILED: ", b"CMake Error", b": *** [", b"ninja: error: ", b"ninja: fatal: ")
