@@ -115,6 +115,8 @@ _GENERATED: Final = re.compile(r"^(?!google/).*(?:\.(?:grpc\.)?pb\.h|_generated\
 _BUILT_HERE: Final = re.compile(r"^(?!/)|[/\\]build[/\\]|[/\\]bazel-out[/\\]")
 # The file of a module of Python's own.
 _OF_PYTHON: Final = re.compile(r"[/\\](?:lib\d*[/\\]python\d[\w.]*|Lib)[/\\](?!(?:site|dist)-packages)")
+# What Python's own build leaves out without a word where a library's headers are missing.
+_OF_PYTHON_BUILD: Final = ("_ctypes", "_ssl", "_hashlib", "_lzma", "_bz2", "_sqlite3", "readline", "zlib")
 _INNER: Final = ("cc1", "cc1plus", "f951", "lto1")  # what the driver of a compiler starts
 _PLAIN_NAMES: Final = 13  # from this CUDA on most of its wheels have no number in their names
 _NUMBER: Final = re.compile(r"\.so\.(1[1-9])\b")
@@ -150,6 +152,7 @@ NOTHING: Final[Mapping[str, str]] = dict.fromkeys(
         *("torch series", "torch python", "torch build", "recipe", "renamed"),
         *("fresh", "itself file", "not close", "own assert", "frame", "script"),
         *("stops", "rust", "triton", "intel thread", "isolated", "generated", "object", "standard", "advice"),
+        "unbuilt",
         *("marks", "cxx20", "cmake install", "asserts", "redefined"),
         *("dso", "in header", "hider", "wants", "its header", "its flag"),
         *NO_OPTION,
@@ -191,7 +194,10 @@ def names(kind: Kind, machine: Machine) -> Mapping[str, str]:
         "bundled": row.submodule if row and machine.builds_torch else "",
         "installed": subject if _INSTALLED.match(subject) else "",
         "generated": subject if kind.row.look == "header" and _GENERATED.match(subject) else "",
-        "object": subject if subject.endswith((".o", ".obj")) and not _INSTALLED.match(subject) else "",
+        "object": subject
+        if not row and subject.endswith((".o", ".obj")) and not _INSTALLED.match(subject)
+        else "",
+        "unbuilt": subject if subject in _OF_PYTHON_BUILD else "",
         "by package": brings if brings.startswith("Run: ") else "",
         "of python": subject if standard and _OF_PYTHON.search(kind.line.text) else "",
         "standard": subject if standard else "",
