@@ -150,6 +150,7 @@ def test_a_fix_is_told_with_what_it_rests_on(log: str, said: str) -> None:
         ("ld.lld: error: q.o is incompatible with elf64-x86-64", "bad-object", "file -L q.o"),
         ("m.o: file not recognized: file format not recognized", "bad-object", "LLVM IR bitcode"),
         ("/usr/bin/ld: m.o: undefined reference to symbol 'low'\n/usr/bin/ld: lib/liblow.so: error adding symbols: DSO missing from command line", "undefined-symbol", "add -llow"),
+        ("/usr/bin/ld: a.o: undefined reference to symbol 'pow@@GLIBC_2.29'\n/usr/bin/ld: /lib/libm.so.6: error adding symbols: DSO missing from command line", "undefined-symbol", "add -lm"),
         ("ld.lld: error: undefined symbol: vtable for Graph", "undefined-symbol", "first virtual function of Graph"),
         ("/usr/bin/ld: b.o:/w/config.h:2: multiple definition of `n'; a.o:/w/config.h:2: first defined here", "duplicate-symbol", "in a header (config.h)"),
         ("ninja: error: 'third/lib/libdep.a', needed by 'x', missing and no known rule to make it", "missing-library", "BUILD_BYPRODUCTS"),
@@ -187,7 +188,7 @@ def test_a_fix_is_told_with_what_it_rests_on(log: str, said: str) -> None:
         ("a.c:(.text+0x5): undefined reference to `sqrt'", "undefined-symbol", "-lm"),
         ("/usr/bin/ld: crt1.o: undefined reference to `main'", "undefined-symbol", "-shared is missing"),
         ("a.o: undefined reference to `__cudaRegisterLinkedBinary_25_tmpxft'", "undefined-symbol", "CUDA_SEPARABLE_COMPILATION"),
-        ("/usr/bin/ld: cannot find crti.o: No such file or directory", "missing-library", "libc6-dev"),
+        ("/usr/bin/ld: cannot find crti.o: No such file or directory", "missing-library", "development files"),
         ("ModuleNotFoundError: No module named '_ctypes'", "missing-module", "build this Python itself again"),
         ("configure: error: Library requirements (foo >= 1.2) not met.", "missing-package", "PKG_CONFIG_PATH"),
         # Since when an option is known, and whose it is.
