@@ -188,7 +188,7 @@ def test_a_fix_is_told_with_what_it_rests_on(log: str, said: str) -> None:
         ("a.c:(.text+0x5): undefined reference to `sqrt'", "undefined-symbol", "-lm"),
         ("/usr/bin/ld: crt1.o: undefined reference to `main'", "undefined-symbol", "-shared is missing"),
         ("a.o: undefined reference to `__cudaRegisterLinkedBinary_25_tmpxft'", "undefined-symbol", "CUDA_SEPARABLE_COMPILATION"),
-        ("/usr/bin/ld: cannot find crti.o: No such file or directory", "missing-library", "development files"),
+        ("/usr/bin/ld: cannot find crti.o: No such file or directory", "missing-library", "libc6-dev"),
         ("ModuleNotFoundError: No module named '_ctypes'", "missing-module", "build this Python itself again"),
         ("configure: error: Library requirements (foo >= 1.2) not met.", "missing-package", "PKG_CONFIG_PATH"),
         # Since when an option is known, and whose it is.
