@@ -118,7 +118,7 @@ def test_a_row_of_a_settings_file_does_not_speak_for_us() -> None:
     )
     told = explain("evil", FailureBook((row,)), machine())
     assert told is not None
-    assert told.see == f"so says {place}"
+    assert told.see == f"from {place}"
 
 
 # What a compiler said in the pre-flight, and the row that knows it. Those marked * were not said here

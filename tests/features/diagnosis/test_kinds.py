@@ -11,7 +11,7 @@ import pytest
 from tests.support.diagnosis import machine, read
 from tests.support.for_each import for_each
 from torchbuild_tasks.catalog import KindRow, load_catalog
-from torchbuild_tasks.features.diagnosis.answer import answer
+from torchbuild_tasks.features.diagnosis.answer import explain_kind
 from torchbuild_tasks.features.diagnosis.block import Line
 from torchbuild_tasks.features.diagnosis.components import component_of, owner, readable
 from torchbuild_tasks.features.diagnosis.kinds import Kind
@@ -160,8 +160,8 @@ ABOUT = [
 @for_each(CATALOG.kind, lambda row: row.id)
 def test_a_kind_has_words_where_nothing_else_is_known(row: KindRow) -> None:
     kind = Kind(row=row, program="it", line=Line(1, "", "x says"), groups={})
-    assert answer(kind, machine()).cause
-    assert answer(kind, machine()).fix
+    assert explain_kind(kind, machine()).cause
+    assert explain_kind(kind, machine()).fix
 
 
 @pytest.mark.parametrize(("text", "kind", "component"), ABOUT)

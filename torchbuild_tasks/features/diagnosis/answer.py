@@ -1,4 +1,4 @@
-"""Say what a kind of error means here: whose its subject is, in which state that is, and what brings it."""
+"""Explain a kind of error on this machine: the component of its subject, its state, and how to get it."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _NOT_THERE: Final = (
 # A file that a package or a toolkit brought, and no build made.
 _INSTALLED: Final = re.compile(r"/(?:usr|opt|lib\d*)/|.*-packages[/\\]|[A-Za-z]:[/\\]Program Files")
 _ABSOLUTE: Final = re.compile(r"/|[A-Za-z]:[/\\]")
-_ASKED: Final = re.compile(r"\btorch(?:==| \()v?(\d+\.\d+)[\d.]*(?:\+(cu\d{2,3}|cpu|rocm[\d.]{1,5}))?")
+_REQUESTED: Final = re.compile(r"\btorch(?:==| \()v?(\d+\.\d+)[\d.]*(?:\+(cu\d{2,3}|cpu|rocm[\d.]{1,5}))?")
 # What a file is that may not be used, by its path.
 _PLACES: Final = {
     "installs into": re.compile(r"^/usr/(?:local/)?(?:lib|bin|share)\d*/|/(?:dist|site)-packages\b"),
@@ -43,11 +43,11 @@ _TORCH_LIBRARIES: Final = (
 # Where a script of CMake stops by itself, and the frames of a traceback.
 _BY_SCRIPT: Final = re.compile(r"CMake Error at (\S{1,200}:\d+) \(message\)")
 _FRAME: Final = re.compile(r'File "([^"\n]{1,300})", line (\d+)')
-_NOT_ITS: Final = re.compile(
+_OF_LIBRARY: Final = re.compile(
     r"^<|[/\\](?:subprocess|runpy|importlib|concurrent|threading|build_meta|setuptools|pip)\b"
 )
-# What else in the lines of an error tells which fix holds.
-_SAID: Final = {
+# Text of an error that decides which fix is right.
+_IN_TEXT: Final = {
     "fresh": re.compile(r"/nix/store/|/conda-bld/|/portage/|/rpmbuild/"),
     "itself file": re.compile(
         r"(?<=Error: )\S{1,300}[/\\]torch[/\\](?:_C\b[^:\s]{0,60}|lib[/\\][^:\s]{1,80})"
@@ -64,7 +64,7 @@ _SAID: Final = {
     "intel thread": re.compile(r"libmkl_intel_thread\b"),
     "isolated": re.compile(r"[/\\]uv[/\\](?:cache[/\\])?builds-v\d|pip-build-env-|extra-build-dependencies"),
 }
-# What tells that a message itself says what to do: a sentence with an order to who reads it.
+# A sentence of a message that tells its reader what to do.
 _ADVICE: Final = re.compile(
     r"(?:(?<=[.!?:;,] )|^)(?:[Pp]lease|[Tt]ry|Set|Unset|Use(?! of)|Install|Specify|Define|Export"
     r"|Upgrade|Downgrade|Update|Run|Pass|Make sure|Ensure|Consider|Did you (?:forget|mean)"
@@ -118,24 +118,24 @@ NOTHING: Final[Mapping[str, str]] = dict.fromkeys(
 )
 
 
-def whose(kind: Kind, machine: Machine) -> ComponentRow | None:
-    """Return the part of the build that an error of this kind is about; a source's own file is of none."""
+def find_component(kind: Kind, machine: Machine) -> ComponentRow | None:
+    """Return the component that an error of this kind is about; a source's own file belongs to none."""
     row = machine.component(kind.row.look, kind.looked_up)
-    return None if _own(kind, row, machine) else row
+    return None if _own_header(kind, row, machine) else row
 
 
-def names(kind: Kind, machine: Machine) -> Mapping[str, str]:
-    """Return the names that sentences about this error may use, for rows that know its very words too."""
-    row = whose(kind, machine)
+def list_names(kind: Kind, machine: Machine) -> Mapping[str, str]:
+    """Return the names that sentences about this error may use; rows use them as well."""
+    row = find_component(kind, machine)
     subject = _subject(kind)
-    own = _own(kind, row, machine)
+    own = _own_header(kind, row, machine)
     brings = _brings(kind, row, machine) if row else ""
     standard = subject.partition(".")[0] in sys.stdlib_module_names
     return {
         **{name: value for name, value in kind.groups.items() if name != "subject"},
         "subject": subject,
         "program": f"the compiler ({kind.program})" if kind.program in _INNER else kind.program,
-        "component": row.name if row and not _says_the_same(kind, row) else "",
+        "component": row.name if row and not _has_same_name(kind, row) else "",
         "brings": brings,
         "installs": _installs(row, machine) if row and not subject.endswith(".dylib") else "",
         "its cuda": (major := _its_cuda(row, subject)),
@@ -157,7 +157,7 @@ def names(kind: Kind, machine: Machine) -> Mapping[str, str]:
         "meson": kind.program if kind.program == "Meson" else "",
         "configure": kind.program if kind.program == "configure" else "",
         "wanter": "" if _BUILT_HERE.search(kind.groups.get("wanter", "")) else kind.groups.get("wanter", ""),
-        "advice": _advice(kind.line.text, machine.audience.said),
+        "advice": _advice(kind.line.text, machine.audience.text),
         "path": subject if kind.row.look == "tool" and _ABSOLUTE.match(subject) else "",
         **{name: subject if form.search(subject) else "" for name, form in _PLACES.items()},
         "own source": own,
@@ -167,10 +167,10 @@ def names(kind: Kind, machine: Machine) -> Mapping[str, str]:
         **_versions(machine),
         **_wheels(machine),
         **{
-            name: found[0] if (found := form.search(machine.audience.said)) else ""
-            for name, form in _SAID.items()
+            name: found[0] if (found := form.search(machine.audience.text)) else ""
+            for name, form in _IN_TEXT.items()
         },
-        "frame": _frame(machine.audience.said),
+        "frame": _frame(machine.audience.text),
         "script": found[1] if (found := _BY_SCRIPT.search(kind.line.text)) else "",
         "recipe": machine.recipe,
         "renamed": machine.renamed(subject),
@@ -179,34 +179,34 @@ def names(kind: Kind, machine: Machine) -> Mapping[str, str]:
         ),
         "?state": _state(kind, row, machine),
         "?subject": f": {subject}" if subject else "",
-        "?component": f", of {row.name}" if row and not _says_the_same(kind, row) else "",
+        "?component": f", of {row.name}" if row and not _has_same_name(kind, row) else "",
         "?file": f" ({kind.groups['file']})" if kind.groups.get("file") else "",
         "?what": f" ({kind.groups['what']})" if kind.groups.get("what") else "",
     }
 
 
-def _says_the_same(kind: Kind, row: ComponentRow) -> bool:
-    """Say whether a part is called as the subject is: CUDA of the CUDA toolkit."""
+def _has_same_name(kind: Kind, row: ComponentRow) -> bool:
+    """Return whether a component's name is in the subject, as CUDA's of the CUDA toolkit."""
     part = row.name.lower()
     subject = kind.subject.lower()
     return part == subject or (kind.row.look == "package" and subject in part)
 
 
-def _advice(line: str, said: str) -> str:
-    """Return what a message tells its reader to do; "" where it tells nothing of the kind."""
-    paragraph = " ".join(each.strip() for each in said.partition(line)[2].splitlines()[1:6])
+def _advice(line: str, text: str) -> str:
+    """Return the sentence of a message that tells its reader what to do; "" where there is none."""
+    paragraph = " ".join(each.strip() for each in text.partition(line)[2].splitlines()[1:6])
     paragraph = paragraph.partition("Call Stack (most recent")[0]
     found = _ADVICE.search(line.strip()) or (_ADVICE.search(paragraph) if "(message)" in line else None)
     return f"{found[0].strip().rstrip('.')}." if found else ""
 
 
-def _frame(said: str) -> str:
+def _frame(text: str) -> str:
     """Return the last place of a traceback that is in no library of Python or its tools."""
-    frames = [match for match in _FRAME.finditer(said) if not _NOT_ITS.search(match[1])]
+    frames = [match for match in _FRAME.finditer(text) if not _OF_LIBRARY.search(match[1])]
     return f"{frames[-1][1]}, line {frames[-1][2]}" if frames else ""
 
 
-def _own(kind: Kind, row: ComponentRow | None, machine: Machine) -> str:
+def _own_header(kind: Kind, row: ComponentRow | None, machine: Machine) -> str:
     """Return the name of a header that is the source's own: no package has it.
 
     That is shown by its path, a folder that the including file lies in too, or the quotes around it.
@@ -217,10 +217,10 @@ def _own(kind: Kind, row: ComponentRow | None, machine: Machine) -> str:
     file = kind.line.text.strip().partition(":")[0].replace("\\", "/")
     if "-packages/" in file or file.startswith("/usr/"):
         return ""
-    shown = next((match for match in _SHOWN.finditer(machine.audience.said) if name in match[0]), None)
+    shown = next((match for match in _SHOWN.finditer(machine.audience.text) if name in match[0]), None)
     quoted = shown is not None and shown["own"] is not None
-    beside = "/" in name and f"/{name.partition('/')[0]}/" in f"/{file}"
-    return name.rpartition("/")[2] if quoted or beside or name.startswith(".") else ""
+    same_folder = "/" in name and f"/{name.partition('/')[0]}/" in f"/{file}"
+    return name.rpartition("/")[2] if quoted or same_folder or name.startswith(".") else ""
 
 
 def _packaged(kind: Kind, machine: Machine) -> str:
@@ -242,13 +242,13 @@ def _linking(kind: Kind, row: ComponentRow | None, machine: Machine) -> Mapping[
     if not link:
         return dict.fromkeys(("link", "linked", "unlinked"), "")
     names = [each.removeprefix("-l") for each in link.split() if each.startswith("-l")]
-    said = machine.audience.said
+    text = machine.audience.text
     linked = any(
-        re.search(rf"(?:-l|[/\\](?:lib)?){re.escape(each)}(?:\.(?:so|a|lib|dylib)|\s)", said)
+        re.search(rf"(?:-l|[/\\](?:lib)?){re.escape(each)}(?:\.(?:so|a|lib|dylib)|\s)", text)
         for each in names
     )
-    unlinked = bool(names) and not linked and _LINKS.search(said) is not None
-    if row and row.name == "torch" and not (linked or unlinked):  # its own row tells more than a guess
+    unlinked = bool(names) and not linked and _LINKS.search(text) is not None
+    if row and row.name == "torch" and not (linked or unlinked):  # torch's own row is more exact
         link = ""
     if machine.audience.system == "windows" and not machine.audience.mingw:
         link = re.sub(r"-l(\S+)", r"\1.lib", link)
@@ -257,21 +257,21 @@ def _linking(kind: Kind, row: ComponentRow | None, machine: Machine) -> Mapping[
 
 def _versions(machine: Machine) -> Mapping[str, str]:
     """Return the versions that names of interfaces in this error stand for, the first of each."""
-    said = machine.audience.said
+    text = machine.audience.text
     met = [
         (found.start(), row)
         for row in machine.catalog.stands_for
-        if (found := re.search(rf"\b{re.escape(row.text)}(?![\w.])", said))
+        if (found := re.search(rf"\b{re.escape(row.text)}(?![\w.])", text))
     ]
     return {row.name: row.version for _, row in sorted(met, key=lambda each: each[0], reverse=True)}
 
 
 def _wheels(machine: Machine) -> Mapping[str, str]:
-    """Return the series of torch that was asked for, the Pythons that it takes, and its build (cu124)."""
-    asked = _ASKED.search(machine.audience.said)
-    series = asked[1] if asked else ""
+    """Return the series of torch that was requested, the Pythons that it supports, and its build (cu124)."""
+    requested = _REQUESTED.search(machine.audience.text)
+    series = requested[1] if requested else ""
     row = next((row for row in machine.catalog.torch if row.version == series), None)
-    build = (asked[2] or "") if asked else ""
+    build = (requested[2] or "") if requested else ""
     return {"torch series": series, "torch python": row.python if row else "", "torch build": build}
 
 
@@ -304,12 +304,12 @@ def _torch_has(names: Sequence[str], machine: Machine) -> str:
     return f"from {first} to {last}" if first and last else f"from {first} on" if first else f"up to {last}"
 
 
-def answer(kind: Kind, machine: Machine) -> Diagnosis:
+def explain_kind(kind: Kind, machine: Machine) -> Diagnosis:
     """Return the cause and the fix of an error of this kind."""
-    row = whose(kind, machine)
-    known = names(kind, machine)
-    said = kind.line.text.strip()[:_WIDTH]
-    bare = {**known, "subject": known["subject"] or said, "what": said}  # for a shape that names nothing
+    row = find_component(kind, machine)
+    known = list_names(kind, machine)
+    text = kind.line.text.strip()[:_WIDTH]
+    bare = {**known, "subject": known["subject"] or text, "what": text}  # for a shape that names nothing
     cause = machine.fill(kind.row.cause, (), known) or machine.fill(kind.row.cause, (), bare)
     if cause.startswith(known["program"]):
         cause = cause[:1].upper() + cause[1:]
@@ -345,23 +345,23 @@ def _state(kind: Kind, row: ComponentRow | None, machine: Machine) -> str:
 
 
 def _brings(kind: Kind, row: ComponentRow, machine: Machine) -> str:
-    """Return what brings a part: its submodule, its package, pip, and what its row says."""
+    """Return how to get a component: its submodule, its package, pip, and its row's fix."""
     if row.systems and machine.audience.system not in ("", *row.systems):
         return _NOT_THERE.format(row.name, *map(str.title, (row.systems[0], machine.audience.system)))
     if kind.row.id == "undefined-symbol":  # what is linked lacks it, whatever is installed
         return machine.fix_of(row)
-    said = []
+    ways = []
     if _is_submodule(kind, row, machine):
-        said.append(_submodule(row.submodule, machine))
+        ways.append(_submodule(row.submodule, machine))
     if install := machine.brings(row):
-        said.append(f"Run: {install}")
+        ways.append(f"Run: {install}")
         if row.include and kind.row.look == "header":
-            said.append(_BELOW.format(row.include))
+            ways.append(_BELOW.format(row.include))
     elif row.pip and kind.row.id in ("missing-module", "missing-tool", "missing-header"):
-        said.append(f"Run: {machine.value('python')} -m pip install {row.pip}")
-    if (fix := machine.fix_of(row)) and (machine.builds_torch or not said):
-        said.append(fix)
-    return " ".join(each if each.endswith(".") else f"{each}." for each in said)
+        ways.append(f"Run: {machine.value('python')} -m pip install {row.pip}")
+    if (fix := machine.fix_of(row)) and (machine.builds_torch or not ways):
+        ways.append(fix)
+    return " ".join(each if each.endswith(".") else f"{each}." for each in ways)
 
 
 def _its_cuda(row: ComponentRow | None, subject: str) -> str:

@@ -1,6 +1,6 @@
-"""Tell of which kind an error is: from the program that speaks and the shape of its message.
+"""Find the kind of an error, from the program that reports it and the form of its message.
 
-`read_kind` takes a block of lines as the scanner found it; whose its subject is, `components` says.
+`read_kind` takes a block of lines as the scanner found it; `components` looks its subject up.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from torchbuild_tasks.features.diagnosis.block import ErrorBlock, Line
 
 _QUOTES: Final = str.maketrans(dict.fromkeys("‘’`„«»‹›「」", "'") | dict.fromkeys("“”", '"'))
 _LEVELS: Final = ("cause", "general", "consequence")
-# Who speaks, where the line begins with it; the longest names first.
-SPEAKER: Final = re.compile(
+# The program that reports the error, at the start of the line; the longest names first.
+PROGRAM: Final = re.compile(
     r"(?:\S*[/\\])?(nvcc|ptxas|cicc|cudafe\+\+|fatbinary|nvlink|cc1plus|cc1|f951|gfortran|clang\+\+|clang-cl|clang"
     r"|x86_64[\w.-]*?-(?:g\+\+|gcc|ld|as)|aarch64[\w.-]*?-(?:g\+\+|gcc|ld|as)|g\+\+|gcc|c\+\+|cc|collect2|lto1|lto-wrapper"
     r"|ld\.lld|ld\.gold|ld\.bfd|lld-link|ld|mold|gold|as|ar|ranlib|icpx|icx|hipcc|rustc|cargo|protoc|swig|flatc"
@@ -28,14 +28,14 @@ SPEAKER: Final = re.compile(
 )
 _NAMES_ITSELF: Final = re.compile(r"([a-z][\w+-]{1,30}): (?:fatal )?error: ")
 _CODED: Final = re.compile(r"\b(?:(LNK\d{4})|(C\d{4}|D[89]0\d\d)|(MSB\d{4})|(NVCC_ERROR))\b")
-# A compiler's word on a line of a file.
+# A compiler's error at a line of a file.
 _COMPILED: Final = re.compile(
     r"(?P<file>(?:[A-Za-z]:)?[^\s:(|'\"][^:|'\"]{0,400}?)(?::\d+(?::\d+)?|\(\d+(?:,\d+){0,3}\))"
     r" ?:? ?(?:fatal |catastrophic )?error\b"
 )
-# What none of these says stands behind a place in a source.
+# None of these names a line of a source before its message.
 _NO_COMPILERS: Final = ("cmake", "git", "loader", "nccl", "network", "patch", "pip", "test", "torch", "wheel")
-# What a line says that the one before it announces.
+# The start of a line that gives the reason for the line above it.
 _GIVES_REASON: Final = re.compile(r"(?:╰─▶ )?(?:[Cc]aused? ?b?y?: |Because )")
 # A call of a script, as a traceback quotes it, and the program that it starts.
 _STARTS: Final = re.compile(
@@ -56,7 +56,7 @@ _NAMED: Final[Mapping[str, str]] = {
 
 
 class Kind(msgspec.Struct, frozen=True, kw_only=True):
-    """What an error is: its row, who says it, the line that does, and the named groups of its pattern."""
+    """The kind of an error: its row, the program that reports it, its line, its pattern's named groups."""
 
     row: KindRow
     program: str
@@ -65,12 +65,12 @@ class Kind(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def subject(self) -> str:
-        """Return what it is about: a header, a symbol, an option ...; "" where it says none."""
+        """Return what it is about: a header, a symbol, an option ...; "" if it names nothing."""
         return self.groups.get("subject") or self.groups.get("what") or self.groups.get("scope") or ""
 
     @property
     def looked_up(self) -> str:
-        """Return what tells whose it is."""
+        """Return the name that is looked up in the components."""
         return self.groups.get("scope") or self.subject
 
 
@@ -86,7 +86,7 @@ class KindBook:
         ]
 
     def read_line(self, line: Line, text: str, *, tested: bool = True) -> Kind | None:
-        """Return the kind of the first shape that fits; of what is no test none failed."""
+        """Return the kind of the first shape that fits; shapes of tests only for a `tested` program."""
         text = " ".join(text.translate(_QUOTES).replace("：", ": ").split()).replace(" : ", ": ")
         text = text.replace("nrecognised", "nrecognized")
         compiled = _COMPILED.match(text)
@@ -94,13 +94,13 @@ class KindBook:
         for row, program, pattern in self._shapes:
             if (program == "test" and not tested) or (raised and program == "cmake"):
                 continue
-            if compiled and program in _NO_COMPILERS:  # another speaks
+            if compiled and program in _NO_COMPILERS:  # the message is of a compiler
                 continue
             if match := pattern.search(text):
                 groups = {name: _bare(value) for name, value in match.groupdict().items() if value}
-                if compiled and row.level == "general":  # whose file it is
+                if compiled and row.level == "general":  # the file is looked up
                     groups.setdefault("scope", compiled["file"])
-                return Kind(row=row, program=_speaker(text, program), line=line, groups=groups)
+                return Kind(row=row, program=_find_program(text, program), line=line, groups=groups)
         return None
 
 
@@ -120,20 +120,18 @@ def _bare(value: str) -> str:
     return value.strip(" :,")
 
 
-def _speaker(text: str, program: str) -> str:
+def _find_program(text: str, program: str) -> str:
     if text.startswith("meson.build:"):
         return "Meson"
-    if said := SPEAKER.match(text):
-        return said[1]
-    if said := _NAMES_ITSELF.match(text):
-        return said[1]
+    if named := PROGRAM.match(text) or _NAMES_ITSELF.match(text):
+        return named[1]
     if coded := _CODED.search(text):
         return ("link.exe", "cl.exe", "MSBuild", "nvcc")[(coded.lastindex or 1) - 1]
     return _NAMED.get(program, program)
 
 
 def read_kind(block: ErrorBlock, book: KindBook) -> Kind | None:
-    """Return the kind of a block's error; what only follows from another error counts last."""
+    """Return the kind of a block's error; a consequence of another error counts last."""
     best: Kind | None = None
     tested = _is_tested(block)
     for line, text in _list_statements(block):
@@ -148,22 +146,22 @@ def read_kind(block: ErrorBlock, book: KindBook) -> Kind | None:
 
 
 def _with_program(kind: Kind, block: ErrorBlock) -> Kind:
-    """Return a missing tool with its name, where only the quoted source of the traceback tells it."""
+    """Return a missing tool with its name, which only the source lines of the traceback have."""
     started = [name for line in block.lines for name in _STARTS.findall(line.text)]
     return msgspec.structs.replace(kind, groups={**kind.groups, "subject": started[-1]}) if started else kind
 
 
 def _is_tested(block: ErrorBlock) -> bool:
-    """Say whether a failed assertion is that of a test, and not of a script that the build runs."""
+    """Return whether a failed assertion is that of a test, and not of a script that the build runs."""
     return not block.lines[0].text.startswith("FAILED: ") or any("test" in line.text for line in block.lines)
 
 
 def _list_statements(block: ErrorBlock) -> Iterator[tuple[Line, str]]:
-    """Yield what a block says, the likeliest first: its error, a paragraph, what follows, what leads up."""
+    """Yield the messages of a block, the likeliest first: its error, a paragraph, later and earlier lines."""
     own = block.error
-    told = [line for line in block.lines if line is own or _speaks_for_itself(line.text.strip())]
-    at = next((index for index, line in enumerate(told) if line is block.error), len(told))
-    after, before = told[at + 1 :], told[:at]
+    messages = [line for line in block.lines if line is own or _is_own_message(line.text.strip())]
+    at = next((index for index, line in enumerate(messages) if line is block.error), len(messages))
+    after, before = messages[at + 1 :], messages[:at]
     paragraph = " ".join(line.text.strip() for line in (block.error, *after))
     if block.kind == "cmake" or (after and _GIVES_REASON.match(after[0].text.strip())):
         yield block.error, paragraph
@@ -173,15 +171,15 @@ def _list_statements(block: ErrorBlock) -> Iterator[tuple[Line, str]]:
     yield from ((line, line.text.strip()) for line in _order_lines(block, after, before))
 
 
-def _speaks_for_itself(text: str) -> bool:
-    """Say whether a line tells something that does not follow from another error, as Ninja's end does."""
-    return is_telling(text) and not text.startswith("ninja: error: ")
+def _is_own_message(text: str) -> bool:
+    """Return whether a line is a message that is no consequence of another error, as Ninja's last line is."""
+    return is_message(text) and not text.startswith("ninja: error: ")
 
 
 def _order_lines(block: ErrorBlock, after: Sequence[Line], before: Sequence[Line]) -> Sequence[Line]:
     return (*reversed(before), *after) if block.weak else (*after, *reversed(before))
 
 
-def is_telling(text: str) -> bool:
-    """Say whether a line of a block tells something: commands, warnings and quoted source do not."""
+def is_message(text: str) -> bool:
+    """Return whether a line of a block is a message: no command, warning or quoted source."""
     return not (patterns.is_command(text) or patterns.is_harmless(text))

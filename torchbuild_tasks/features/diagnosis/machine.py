@@ -43,7 +43,7 @@ _READ_BY: Final = (
     (re.compile(r"--build-type (?=\w)"), "CMAKE_BUILD_TYPE="),
     (re.compile(r" \(--python\)|: --python (?:PATH|[\w./\\:-]*\w)"), ""),
 )
-# How a person calls a package manager, and how it is asked which package has a file.
+# The command that installs a package, and the one that searches for the package with a file.
 _TYPED: Final = {
     "apt": ("apt", "install"),
     "dnf": ("dnf", "install"),
@@ -54,7 +54,7 @@ _TYPED: Final = {
     "brew": ("brew", "install"),
     "winget": ("winget", "install", "--id"),
 }
-# Who builds packages by a recipe, and where that names what the build takes.
+# Systems that build packages by a recipe, and where a recipe names what the build needs.
 _RECIPES: Final = {
     "nix": "nativeBuildInputs or buildInputs (build-system for Python's back ends) of its derivation",
     "conda-build": "requirements: host (build for programs) of its meta.yaml or recipe.yaml",
@@ -88,14 +88,14 @@ _SEARCHES: Final[Mapping[str, Mapping[str, str]]] = {
 # What needs a checkout of torch, or its build.
 _OF_TORCH: Final = tuple(f"torchbuild {verb}" for verb in ("build", "source", "verify", "plan", "env"))
 _COMPILER: Final = re.compile(r"g(?:cc|\+\+)-(\d{1,2})")
-# A word that no shell takes for more than itself.
+# A word without special characters of any shell.
 _PLAIN: Final = re.compile(r"[\w.+:/\\@%=,-]+")
 
 
 class Machine:
     """The names that rows may use, with their values here; a name that is not known has none.
 
-    A sentence is told only where all of its names are known; `{!name}` asks that of one it does not say.
+    A sentence is printed only where all of its names are known; `{!name}` is a condition that is not printed.
 
     Args:
         facts: the machine and the tree.
@@ -109,8 +109,8 @@ class Machine:
         self._built = built
         self._values = {**_values(facts, plan, catalog), **(_of_the_build(facts, plan) if built else {})}
 
-    def told(self, audience: Audience) -> Machine:
-        """Return this machine with what the log has told of who reads it."""
+    def for_audience(self, audience: Audience) -> Machine:
+        """Return this machine with what the log shows of its audience."""
         other = copy.copy(self)
         other.audience = audience
         other._values = {**self._values, **audience.values}
@@ -136,29 +136,29 @@ class Machine:
             groups: what the pattern's groups hold, for {1}, {2} ...
             known: further names; one that begins with `?` may be empty.
         """
-        heard = self.audience.heard(tuple(sentences))
-        filled = (self._fill_names(each, groups, _as_it_is, known) for each in heard)
-        said = next(filter(None, filled), "")
+        selected = self.audience.select(tuple(sentences))
+        filled = (self._fill_names(each, groups, _as_it_is, known) for each in selected)
+        text = next(filter(None, filled), "")
         for flag, read in () if self.builds_torch else _READ_BY:
-            said = flag.sub(read, said)
-        return said
+            text = flag.sub(read, text)
+        return text
 
     def fill_command(
         self, commands: Sequence[str], groups: Sequence[str], known: Mapping[str, str] = _NONE
     ) -> str:
-        """Return the same for commands: a path with a blank is quoted, a log's words must be plain."""
+        """Return the first command whose names are all known, paths quoted; text of a log must be plain."""
         plain = [group if _PLAIN.fullmatch(group) else "" for group in groups]
         words = {name: value for name, value in known.items() if _PLAIN.fullmatch(value)}
         return next(filter(None, (self._fill_names(each, plain, _word, words) for each in commands)), "")
 
     @property
     def builds_torch(self) -> bool:
-        """Say whether a build of torch failed, or may have: only that takes our flags and commands."""
+        """Return whether a build of torch failed, or may have: only that takes our flags and commands."""
         return self.audience.doing == "torch" or (self.has_tree and not self.audience.has_no_flags)
 
     @property
     def has_tree(self) -> bool:
-        """Say whether there is a checkout of torch here, on which our commands work."""
+        """Return whether there is a checkout of torch here, on which our commands work."""
         return self._built or self._facts.tree.problem is None
 
     def helpful(self, commands: Sequence[str]) -> Sequence[str]:
@@ -202,7 +202,7 @@ class Machine:
 
     @property
     def recipe(self) -> str:
-        """Return where the recipe of who built this names what it takes; "" where none did."""
+        """Return where the recipe of this build names what it needs; "" where there is no recipe."""
         return _RECIPES.get(self.manager, "")
 
     def renamed(self, package: str) -> str:
@@ -224,8 +224,8 @@ class Machine:
         if manager == system_manager(self._facts, self.catalog):
             return installer(self._facts, self.catalog)
         row = next((each for each in self.catalog.manager if each.name == manager), None)
-        words = ("sudo", *_TYPED[manager]) if row and row.root else _TYPED[manager]
-        return " ".join((*words, "{package}"))
+        argv = ("sudo", *_TYPED[manager]) if row and row.root else _TYPED[manager]
+        return " ".join((*argv, "{package}"))
 
     def finds(self, look: str, name: str) -> str:
         """Return the command that names the package which has a file, where no row knows it; "" for none."""
@@ -234,18 +234,18 @@ class Machine:
 
     @property
     def _is_here(self) -> bool:
-        """Say whether a package manager of this machine can help where the log was written."""
+        """Return whether a package manager of this machine can help where the log was written."""
         return self.audience.system in ("", self._facts.host.os)
 
     def fix_of(self, row: ComponentRow) -> str:
-        """Return what a part's row says about getting it."""
+        """Return the fix of a component's row."""
         like = next((each for each in self.catalog.component if each.name == row.like), row)
         return self.fill(like.fix, ())
 
     def _fill_names(
         self, sentence: str, groups: Sequence[str], write: Callable[[str], str], known: Mapping[str, str]
     ) -> str:
-        """Fill the names in, in one pass: what a log says is never read as a name."""
+        """Fill the names in, in one pass, so that text of a log is never read as a name."""
         values: dict[str, str] = {}
         for name in _NAME.findall(sentence):
             if name.isdecimal():
