@@ -40,6 +40,7 @@ from torchbuild_tasks.catalog.diagnosis import (
     MessageRow,
     ShapeRow,
     StandsForRow,
+    StdNameRow,
     TorchNameRow,
 )
 from torchbuild_tasks.catalog.packaging import (
@@ -259,6 +260,7 @@ class Catalog:
     packaged = Table(ComponentRow, "components.toml", build=_packaged)
     gone = Table(GoneRow, "gone.toml")
     stands_for = Table(StandsForRow, "gone.toml")
+    std_name = Table(StdNameRow, "std_names.toml")
     torch_name = Table(TorchNameRow, "components.toml", build=_torch_names)
     package = Table(PackageRow, "packages.toml")
     companion = Table(CompanionRow, "companions.toml")

@@ -55,6 +55,7 @@ class ShapeRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     kind: str
     program: str
     patterns: tuple[str, ...]
+    std: str = ""
 
 
 class MessageRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -81,6 +82,7 @@ class ComponentRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     link: str = ""
     wheel: str = ""
     include: str = ""
+    runtime: str = ""
     like: str = ""
     systems: tuple[str, ...] = ()
     fix: tuple[str, ...] = ()
@@ -102,6 +104,15 @@ class StandsForRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     text: str
     name: str
     version: str
+
+
+class StdNameRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Names of the C++ library and their header. The columns are explained in data/std_names.toml."""
+
+    header: str
+    since: int
+    names: str
+    of_c: bool = False
 
 
 class TorchNameRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

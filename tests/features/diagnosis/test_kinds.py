@@ -80,7 +80,7 @@ ABOUT = [
     ("k.asm:4: error: parser: instruction expected", "assembler", ""),
     ("nvFatbin error: fatbinary elf mismatch: elf size doesn't match user-specified size", "bad-object", ""),
     ("patchelf: missing ELF header", "bad-object", ""),
-    ("CMake Error at a.cmake:7 (message):\n  CMAKE_CUDA_ARCHITECTURES must be non-empty if set.", "bad-value", ""),
+    ("CMake Error at a.cmake:7 (message):\n  CMAKE_CUDA_ARCHITECTURES must be non-empty if set.", "unsupported-arch", ""),
     ('CMake Error at a.cmake:1 (message):\n  Could not find toolchain file: "/x/y.cmake"', "missing-source", ""),
     ("CMake Error at a:4 (file):\n  file cannot create directory: /x.  Maybe need administrative\n  privileges.", "permission", ""),
     ("configure: error: libnuma is required for NCCL", "missing-package", "libnuma"),
@@ -88,7 +88,7 @@ ABOUT = [
     ("FAILED a.py::test_a - Failed: Timeout (>1.0s) from pytest-timeout.", "out-of-time", ""),
     ('err:module:import_dll Library c10.dll (which is needed by L"Z:\\\\a.exe") not found', "missing-shared-library", "torch"),
     ("AssertionError: libcuda.so cannot found!", "missing-shared-library", "the NVIDIA driver"),
-    ("RuntimeError: Failed to find C compiler. Please specify via CC environment variable.", "no-compiler", ""),
+    ("RuntimeError: Failed to find C compiler. Please specify via CC environment variable.", "no-compiler", "GCC"),
     ("LINK : fatal error LNK1318: Unexpected PDB error; LIMIT (12) ''", "link-limit", ""),
     ('a.h(361): fatal error C1189: #error:  "64-bit Windows is required"', "unsupported-arch", ""),
     ("nvidia-container-cli: initialization error: nvml error: driver not loaded: unknown.", "gpu-driver", ""),
@@ -346,4 +346,4 @@ def test_who_speaks_is_named() -> None:
     told = read(
         "pytest: error: unrecognized arguments: --run-gpu\n  inifile: None\n  rootdir: /b\n"
     ).diagnoses[0]
-    assert told.cause == "Pytest does not know the option --run-gpu."
+    assert told.cause == "pytest does not know the option --run-gpu."

@@ -61,7 +61,7 @@ def diagnose_log(name: str, book: FailureBook, machine: Machine) -> Reading:
         )
     if is_binary(first):
         raise UsageError(f"{_name_input(name)} is not text.", next_step="Name the log of a build.")
-    scanner = LogScanner(book, common_prefix(first))
+    scanner = LogScanner(book, common_prefix(first), machine.places)
     for block in whole_lines(recoded(first, itertools.chain([first], chunks))):
         scanner.feed_block(block)
     return read_log(scanner, book, machine)

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 import sys
 from collections.abc import Mapping, Sequence
 from typing import Final
+
+from packaging.version import Version
 
 from torchbuild_tasks.catalog import ComponentRow
 from torchbuild_tasks.features.diagnosis.components import bare_name, owner, readable
@@ -70,6 +73,16 @@ _ADVICE: Final = re.compile(
     r"|Upgrade|Downgrade|Update|Run|Pass|Make sure|Ensure|Consider|Did you (?:forget|mean)"
     r"|[Yy]ou (?:can|may|must|need|should|have to))\b \S.{8,300}"
 )
+# A program that the loader could not start, and what a missing library was needed by.
+_STARTED: Final = re.compile(
+    r"(?m)^\s*(?!.*Error: )(?:\S{1,60}: )?(\S{1,300}?): (?:symbol lookup error"
+    r"|error while loading shared libraries|relocation error"
+    r"|/\S{1,200}: version `[^']{1,60}' not found \(required by \1\)): ?"
+)
+_NEEDS_IT: Final = re.compile(
+    r"Referenced from: (?:<[^>]{1,60}> )?(\S{1,300})|\((?:needed|required) by (\S{1,300})\)"
+)
+_HOST_GCC: Final = re.compile(r"(?:/include/c\+\+/|/lib\d*/gcc/[\w.-]{1,40}/)(\d{1,2})\b")
 # A header that a generator of code writes; those of protobuf's own library are installed.
 _GENERATED: Final = re.compile(r"^(?!google/).*(?:\.(?:grpc\.)?pb\.h|_generated\.h|\.capnp\.h|_autogen\.h)$")
 # A library that the very build makes: what it wants is missing from its own link.
@@ -112,7 +125,18 @@ NOTHING: Final[Mapping[str, str]] = dict.fromkeys(
         *("fresh", "itself file", "not close", "own assert", "frame", "script"),
         *("stops", "rust", "triton", "intel thread", "isolated", "generated", "object", "standard", "advice"),
         *("cmake", "configure", "meson", "wanter", "by package", "of python"),
-        *("numpy", "gcc", "header since", "its cuda", "its wheel"),
+        *("numpy", "gcc", "header since", "its cuda", "its wheel", "started", "needs it", "runtime"),
+        *(
+            "gcc limits",
+            "host gcc",
+            "cuda for gcc",
+            "old cuda",
+            "gcc for cuda",
+            "arch has",
+            "?arch has",
+            "std header",
+            "std since",
+        ),
     ),
     "",
 )
@@ -138,6 +162,7 @@ def list_names(kind: Kind, machine: Machine) -> Mapping[str, str]:
         "component": row.name if row and not _has_same_name(kind, row) else "",
         "brings": brings,
         "installs": _installs(row, machine) if row and not subject.endswith(".dylib") else "",
+        "runtime": machine.fill((row.runtime,), ()) if row and row.runtime else "",
         "its cuda": (major := _its_cuda(row, subject)),
         "its wheel": f"{row.wheel}-cu{major}"
         if row and major and int(major) < _PLAIN_NAMES
@@ -166,6 +191,13 @@ def list_names(kind: Kind, machine: Machine) -> Mapping[str, str]:
         **_since(kind, machine),
         **_versions(machine),
         **_wheels(machine),
+        **_host_limits(machine),
+        "arch has": (arch_has := _arch_has(kind.subject, machine)),
+        "?arch has": f": {arch_has}" if arch_has else "",
+        "started": found[1] if (found := _STARTED.search(machine.audience.text)) else "",
+        "needs it": next(filter(None, found.groups()))
+        if (found := _NEEDS_IT.search(machine.audience.text))
+        else "",
         **{
             name: found[0] if (found := form.search(machine.audience.text)) else ""
             for name, form in _IN_TEXT.items()
@@ -230,6 +262,9 @@ def _packaged(kind: Kind, machine: Machine) -> str:
 
 
 def _finds(kind: Kind, machine: Machine) -> str:
+    if kind.row.id == "missing-shared-library":  # by its whole name: another number is another library
+        name = kind.subject.replace("\\", "/").rpartition("/")[2]
+        return machine.finds("header", name)
     return machine.finds(kind.row.look, bare_name(kind.row.look, kind.subject.replace("\\", "/")))
 
 
@@ -275,6 +310,48 @@ def _wheels(machine: Machine) -> Mapping[str, str]:
     return {"torch series": series, "torch python": row.python if row else "", "torch build": build}
 
 
+def _host_limits(machine: Machine) -> Mapping[str, str]:
+    """Return which GCC each CUDA supports, the GCC and CUDA of this error, and what supports them."""
+    rows = sorted(machine.catalog.cuda, key=lambda row: Version(row.version))
+    newest = {row.version: Version(row.gcc_works or str(row.gcc)) for row in rows}
+    host, cuda = _HOST_GCC.search(machine.audience.text), machine.audience.cuda
+    fitting = [name for name, most in newest.items() if host and Version(host[1]).major <= most.major]
+    limits = "; ".join(
+        f"CUDA {group[0]} to {group[-1]}: g++ {most}" if len(group) > 1 else f"CUDA {group[0]}: g++ {most}"
+        for most, group in _grouped(newest)
+    )
+    known = cuda if host and cuda in newest and Version(host[1]).major > newest[cuda].major else ""
+    return {
+        "gcc limits": limits,
+        "host gcc": host[1] if host and fitting else "",
+        "cuda for gcc": fitting[0] if fitting else "",
+        "old cuda": known,
+        "gcc for cuda": str(newest[known]) if known else "",
+    }
+
+
+def _arch_has(subject: str, machine: Machine) -> str:
+    """Return which CUDA releases know a GPU architecture (sm_86, compute_90a); "" for no such name."""
+    name = re.fullmatch(r"(?:sm|compute|lto)_(\d{1,2})(\d)[af]?", subject)
+    rows = sorted(machine.catalog.cuda, key=lambda row: Version(row.version))
+    known = [
+        row.version
+        for row in rows
+        if name and f"{name[1]}.{name[2]}" in (each.rstrip("af") for each in row.archs)
+    ]
+    if not known:
+        return ""
+    first = "" if known[0] == rows[0].version else f"from {known[0]} on"
+    last = "" if known[-1] == rows[-1].version else f"up to {known[-1]}"
+    return f"CUDA has it {' '.join(filter(None, (first, last)))}" if first or last else ""
+
+
+def _grouped(newest: Mapping[str, Version]) -> Sequence[tuple[Version, Sequence[str]]]:
+    """Return the CUDA releases that support the same newest GCC, in order."""
+    groups = itertools.groupby(newest, key=lambda name: newest[name])
+    return [(most, list(names)) for most, names in groups]
+
+
 def _since(kind: Kind, machine: Machine) -> Mapping[str, str]:
     """Return which releases have a name of torch, or of another package, that came or went with one."""
     none = dict.fromkeys(("torch has", "gone", "take"), "")
@@ -311,7 +388,7 @@ def explain_kind(kind: Kind, machine: Machine) -> Diagnosis:
     text = kind.line.text.strip()[:_WIDTH]
     bare = {**known, "subject": known["subject"] or text, "what": text}  # for a shape that names nothing
     cause = machine.fill(kind.row.cause, (), known) or machine.fill(kind.row.cause, (), bare)
-    if cause.startswith(known["program"]):
+    if cause.startswith("the ") and cause.startswith(known["program"]):
         cause = cause[:1].upper() + cause[1:]
     commands = machine.helpful(kind.row.command)
     return Diagnosis(
@@ -372,6 +449,8 @@ def _its_cuda(row: ComponentRow | None, subject: str) -> str:
 
 def _installs(row: ComponentRow, machine: Machine) -> str:
     """Return the command that installs what the loader looks for, and nothing that only a build takes."""
+    if row in machine.catalog.packaged:  # a package for building, of the current release alone
+        return ""
     by_pip = f"{machine.value('python')} -m pip install {row.pip}" if row.pip else ""
     install = by_pip or machine.brings(row)
     return "" if install.startswith("install ") else install

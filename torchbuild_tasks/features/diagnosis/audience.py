@@ -60,14 +60,17 @@ class Audience(msgspec.Struct, frozen=True):
     """For whom a fix is: `doing` is torch, extension, program or import, `system` linux, windows or mac.
 
     What is not known is "". `manager` is the package manager of the log's system, `text` the lines of its
-    error; `unreachable` means that an index never answered. `importer` is the package whose import failed,
-    `own` the one that lacks a part of its own; `itself` means that torch could not be imported.
+    error, `cuda` the version of its CUDA toolkit; `here` means that the log is of this machine, `unreachable`
+    that an index never answered. `importer` is the package whose import failed, `own` the one that lacks a
+    part of its own; `itself` means that torch could not be imported.
     """
 
     doing: str = ""
     system: str = ""
     manager: str = ""
     text: str = ""
+    cuda: str = ""
+    here: bool = False
     unreachable: bool = False
     importer: str = ""
     own: str = ""
@@ -79,6 +82,7 @@ class Audience(msgspec.Struct, frozen=True):
         extension = "an extension of torch" if self.doing == "extension" else ""
         itself = "torch itself" if self.itself else ""
         values = {"extension": extension, "importer": self.importer, "own": self.own, "torch itself": itself}
+        values["imported"] = "from a DLL" if re.search(r"dllimport|\b__imp_", self.text) else ""
         values["mingw"] = "MinGW" if self.mingw else ""
         return {**values, "unreachable": "the connection was retried to the end" if self.unreachable else ""}
 
@@ -102,7 +106,13 @@ class Audience(msgspec.Struct, frozen=True):
 
 
 def read_audience(
-    block: ErrorBlock, *, of_extension: bool, manager: str = "", unreachable: bool = False
+    block: ErrorBlock,
+    *,
+    of_extension: bool,
+    manager: str = "",
+    cuda: str = "",
+    here: bool = False,
+    unreachable: bool = False,
 ) -> Audience:
     """Return for whom the fixes of this error are."""
     text = "\n".join(line.text for line in block.lines)
@@ -116,6 +126,8 @@ def read_audience(
         system=system,
         manager="brew" if system == "mac" else "" if system == "windows" else manager,
         text=text,
+        cuda=cuda,
+        here=here,
         unreachable=unreachable,
         importer=importers[-1] if importers else "",
         itself=bool(frames) and _OWN_IMPORT.search(frames[-1]) is not None,

@@ -50,10 +50,12 @@ def read_log(scanner: LogScanner, book: FailureBook, machine: Machine) -> Readin
             block,
             of_extension=scanner.of_extension,
             manager=scanner.manager,
+            cuda=scanner.cuda,
+            here=scanner.is_here,
             unreachable=scanner.unreachable,
         )
     )
-    kind = read_kind(block, kinds)
+    kind = read_kind(block, kinds, uses_nvcc=scanner.uses_nvcc)
     error = _first_error(block, met, kind, kinds)
     by_kind = explain_kind(kind, machine) if kind else None
     values = list_names(kind, machine) if kind else NOTHING

@@ -12,7 +12,8 @@ from typing import Final
 
 import msgspec
 
-from torchbuild_tasks.catalog import Catalog, KindRow
+from torchbuild_tasks.catalog import Catalog, KindRow, StdNameRow
+from torchbuild_tasks.catalog.match import admits
 from torchbuild_tasks.features.diagnosis import patterns
 from torchbuild_tasks.features.diagnosis.block import ErrorBlock, Line
 
@@ -33,8 +34,23 @@ _COMPILED: Final = re.compile(
     r"(?P<file>(?:[A-Za-z]:)?[^\s:(|'\"][^:|'\"]{0,400}?)(?::\d+(?::\d+)?|\(\d+(?:,\d+){0,3}\))"
     r" ?:? ?(?:fatal |catastrophic )?error\b"
 )
+# A header of GCC's own, or of its C++ library; lines of an error in a template that the source instantiates.
+_OF_HOST: Final = re.compile(r"\S{0,200}(?:/include/c\+\+/|/lib\d*/gcc/[\w.-]{1,40}/)\d")
+_INSTANTIATED: Final = re.compile(r"required (?:from|by)|[Ii]nstantiation|static assertion")
 # None of these names a line of a source before its message.
-_NO_COMPILERS: Final = ("cmake", "git", "loader", "nccl", "network", "patch", "pip", "test", "torch", "wheel")
+_NO_COMPILERS: Final = (
+    "cmake",
+    "crash",
+    "git",
+    "loader",
+    "nccl",
+    "network",
+    "patch",
+    "pip",
+    "test",
+    "torch",
+    "wheel",
+)
 # The start of a line that gives the reason for the line above it.
 _GIVES_REASON: Final = re.compile(r"(?:╰─▶ )?(?:[Cc]aused? ?b?y?: |Because )")
 # A call of a script, as a traceback quotes it, and the program that it starts.
@@ -50,6 +66,7 @@ _NAMED: Final[Mapping[str, str]] = {
     "driver": "the compiler",
     "test": "the test",
     "system": "the program",
+    "crash": "the program",
     "generator": "the generator",
     "as": "the assembler",
 }
@@ -80,10 +97,11 @@ class KindBook:
     def __init__(self, catalog: Catalog) -> None:
         self._rows = {row.id: row for row in catalog.kind}
         self._shapes = [
-            (self._rows[shape.kind], shape.program, re.compile(pattern))
+            (self._rows[shape.kind], shape, re.compile(pattern))
             for shape in catalog.shape
             for pattern in shape.patterns
         ]
+        self._std = catalog.std_name
 
     def read_line(self, line: Line, text: str, *, tested: bool = True) -> Kind | None:
         """Return the kind of the first shape that fits; shapes of tests only for a `tested` program."""
@@ -91,17 +109,36 @@ class KindBook:
         text = text.replace("nrecognised", "nrecognized")
         compiled = _COMPILED.match(text)
         raised = patterns.EXCEPTION_LINE.match(text)
-        for row, program, pattern in self._shapes:
+        for row, shape, pattern in self._shapes:
+            program = shape.program
             if (program == "test" and not tested) or (raised and program == "cmake"):
                 continue
             if compiled and program in _NO_COMPILERS:  # the message is of a compiler
                 continue
             if match := pattern.search(text):
                 groups = {name: _bare(value) for name, value in match.groupdict().items() if value}
-                if compiled and row.level == "general":  # the file is looked up
+                if shape.std and not (groups := _std_groups(groups, shape.std, self._std)):
+                    continue
+                if compiled and compiled["file"].endswith(".c") and "std header" in groups:
+                    groups["std header"] = f"{groups['std header'].removeprefix('c')}.h"
+                if compiled and (row.level == "general" or shape.std):  # the file is looked up
                     groups.setdefault("scope", compiled["file"])
                 return Kind(row=row, program=_find_program(text, program), line=line, groups=groups)
         return None
+
+    def of_host(self, kind: Kind) -> Kind:
+        """Return the same error as one of a host compiler that nvcc does not support."""
+        return msgspec.structs.replace(kind, row=self._rows["host-compiler"], groups={})
+
+
+def _std_groups(groups: Mapping[str, str], standards: str, rows: Sequence[StdNameRow]) -> dict[str, str]:
+    """Return the groups with the header and standard of a name of the C++ library; empty for another name."""
+    name = groups["subject"].removeprefix("::").removeprefix("std::")
+    qualified = "std" in groups or name != groups["subject"].removeprefix("::")
+    row = next((row for row in rows if name in row.names.split() and (row.of_c or qualified)), None)
+    if row is None or not admits(standards, str(row.since)):
+        return {}
+    return {**groups, "std header": row.header, "std since": str(row.since)}
 
 
 @functools.cache
@@ -130,8 +167,21 @@ def _find_program(text: str, program: str) -> str:
     return _NAMED.get(program, program)
 
 
-def read_kind(block: ErrorBlock, book: KindBook) -> Kind | None:
+def read_kind(block: ErrorBlock, book: KindBook, *, uses_nvcc: bool = False) -> Kind | None:
     """Return the kind of a block's error; a consequence of another error counts last."""
+    kind = _read_kind(block, book)
+    if kind is not None and kind.row.id == "compile-error" and uses_nvcc and _is_of_host(kind, block):
+        return book.of_host(kind)
+    return kind
+
+
+def _is_of_host(kind: Kind, block: ErrorBlock) -> bool:
+    """Return whether the host compiler's own headers do not compile, without a template of the source."""
+    own = _OF_HOST.match(kind.line.text.strip()) is not None
+    return own and not any(_INSTANTIATED.search(line.text) for line in block.lines)
+
+
+def _read_kind(block: ErrorBlock, book: KindBook) -> Kind | None:
     best: Kind | None = None
     tested = _is_tested(block)
     for line, text in _list_statements(block):

@@ -88,6 +88,8 @@ _SEARCHES: Final[Mapping[str, Mapping[str, str]]] = {
 # What needs a checkout of torch, or its build.
 _OF_TORCH: Final = tuple(f"torchbuild {verb}" for verb in ("build", "source", "verify", "plan", "env"))
 _COMPILER: Final = re.compile(r"g(?:cc|\+\+)-(\d{1,2})")
+# What is known of this machine alone, and not of that of a log.
+_OF_MACHINE: Final = ("libc", "gpus", "driver cuda", "cuda toolkit", "toolset")
 # A word without special characters of any shell.
 _PLAIN: Final = re.compile(r"[\w.+:/\\@%=,-]+")
 
@@ -118,13 +120,15 @@ class Machine:
 
     def value(self, name: str) -> str:
         """Return what a name stands for on this machine; empty when that is not known."""
+        if name in _OF_MACHINE and not self.is_here:
+            return ""
         if name == "not torch":
             return "" if self.builds_torch else "another build"
         if name.startswith("package:"):
             return self._install(name.removeprefix("package:"))
         if compiler := _COMPILER.fullmatch(name.removeprefix("offered:")):
             return f"/usr/bin/{compiler[0]}" if self._offers(compiler[1]) else ""
-        if installed := _INSTALLED.fullmatch(name):
+        if (installed := _INSTALLED.fullmatch(name)) and self.is_here:
             return self._newest(*installed.groups())
         return self._values.get(name, "")
 
@@ -149,7 +153,19 @@ class Machine:
         """Return the first command whose names are all known, paths quoted; text of a log must be plain."""
         plain = [group if _PLAIN.fullmatch(group) else "" for group in groups]
         words = {name: value for name, value in known.items() if _PLAIN.fullmatch(value)}
-        return next(filter(None, (self._fill_names(each, plain, _word, words) for each in commands)), "")
+        selected = self.audience.select(tuple(commands))
+        return next(filter(None, (self._fill_names(each, plain, _word, words) for each in selected)), "")
+
+    @property
+    def is_here(self) -> bool:
+        """Return whether the log is known to be of this machine, whose compilers and GPUs then count."""
+        return self._built or self.audience.here
+
+    @property
+    def places(self) -> Sequence[str]:
+        """Return how paths in this folder begin: a log with such a path is of this machine."""
+        root = self._facts.tree.root
+        return (f"{root}/", f"{root}\\") if root.replace("\\", "/").count("/") > 1 else ()
 
     @property
     def builds_torch(self) -> bool:
@@ -165,7 +181,7 @@ class Machine:
         """Return those of these commands that help what failed, which may be another package than torch."""
         if self.builds_torch and not self.audience.importer:
             return commands
-        return [each for each in commands if not each.startswith(_OF_TORCH)]
+        return [each for each in commands if not any(verb in each for verb in _OF_TORCH)]
 
     def component(self, look: str, subject: str) -> ComponentRow | None:
         """Return the part of a build that a header, library, symbol ... belongs to."""

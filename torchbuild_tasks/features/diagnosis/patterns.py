@@ -552,6 +552,7 @@ FIRST_SIGNS: Final = (
         ".pxi:",
         "uplicate symbol",
         ": Wrote only ",
+        "was the direct cause",
     ),
     *(
         "truncated to fit",

@@ -29,7 +29,10 @@ _END: Final = re.compile(rf"(?:{_TIME}|:|\]|\)|\||│|>| -| \*|^ *\+?\d+(?:\.\d+
 _NUMBER: Final = re.compile(r"\d+")
 _WORD: Final = re.compile(rf"\b{_LEVEL}\b *")
 # The name of a program that reports something, a level alone, and text with a meaning are no prefixes.
-_REPORTS: Final = re.compile(rf"(?:{PROGRAM.pattern}|(?!(?i:info|debug|trace)\b){_LEVEL}\s?:|>+)\s*$")
+_REPORTS: Final = re.compile(
+    rf"(?:{PROGRAM.pattern}(?: (?:fatal )?(?:error|warning) ?:)?"
+    rf"|(?!(?i:info|debug|trace)\b){_LEVEL}\s?:|>+)\s*$"
+)
 _ALONE: Final = re.compile(rf"{_LEVEL}\s?:\s*$")
 # The progress of a build is no part of a prefix: it shows that the build goes on.
 _PROGRESS: Final = re.compile(r"\[ *\d+(?:/\d+|%)\]")

@@ -47,6 +47,15 @@ _FETCHED: Final = re.compile(
 )
 
 
+# Python's line below an exception from which another one was raised.
+_CHAINED: Final = re.compile(r"The above exception was the direct cause of the following")
+# The CUDA toolkit of a log: of its path, or as nvcc and CMake print it.
+_CUDA: Final = re.compile(
+    rb"[/\\\\](?:cuda-|CUDA[/\\\\]v)(\d{1,2}\.\d)\b|Cuda compilation tools, release (\d{1,2}\.\d)"
+    rb"|CUDA compiler identification is NVIDIA (\d{1,2}\.\d)"
+    rb"|Found CUDA(?:Toolkit)?: [^\n]{0,200}?version:? ?\"?(\d{1,2}\.\d)"
+)
+
 # The package manager of the system that wrote a log, by text that only that has; the first counts.
 _MANAGERS: Final = (
     ("nix", (b"/nix/store/", b"nix-build")),
@@ -76,14 +85,21 @@ class LogScanner:
     Args:
         book: the rows; a line that one of them knows is an error too, or a warning (`warned`).
         before: what stands before every line of this log, and is not a part of it.
+        places: folders of this machine, which show that the log is of it.
     """
 
-    def __init__(self, book: FailureBook, before: re.Pattern[str] | None = None) -> None:
+    def __init__(
+        self, book: FailureBook, before: re.Pattern[str] | None = None, places: Sequence[str] = ()
+    ) -> None:
         self._book = book
         self._before = before
         self._signs = _signs_of(book.anchors)
         self.of_extension = False  # an extension of torch is built, and not torch
         self.unreachable = False  # pip has tried an index for the last time
+        self.is_here = False
+        self._places = tuple(place.encode() for place in places)
+        self.uses_nvcc = False
+        self._cuda: set[str] = set()
         self._managers: set[str] = set()
         self._seen = 0
         self._decode = Decoder()
@@ -102,6 +118,7 @@ class LogScanner:
         self._passed: Block | None = None  # the last error after which other output went on
         self._earlier: ErrorBlock | None = None  # the error of an attempt that was made again
         self._in_pip = self._in_trial = False
+        self._tried = 0  # the last line of a trial of CMake
         self._before_step: Block | None = None  # an error before the step of pip that is being read
         self._warned: dict[str, tuple[FailureRow, str]] = {}
 
@@ -170,7 +187,8 @@ class LogScanner:
 
     def _open_complaint(self) -> Block | None:
         """Return a complaint after which the log neither goes on nor ends in order."""
-        lines = [self._line(*recent) for recent in self._recent if recent[1].strip()]
+        recent = (each for each in self._recent if each[0] > self._tried)
+        lines = [self._line(*each) for each in recent if each[1].strip()]
         if any(patterns.TRIAL.search(line.text) for line in lines):
             return None
         well = max((line.number for line in lines if patterns.ended_well(line.text)), default=0)
@@ -230,6 +248,11 @@ class LogScanner:
         return self._sticky.result().error.text if self._sticky else ""
 
     @property
+    def cuda(self) -> str:
+        """Return the version of the CUDA toolkit in this log; "" where it shows none, or several."""
+        return next(iter(self._cuda)) if len(self._cuda) == 1 else ""
+
+    @property
     def manager(self) -> str:
         """Return the package manager of the system that wrote this log; "" where it does not show which."""
         return next((name for name, _ in _MANAGERS if name in self._managers), "")
@@ -255,7 +278,10 @@ class LogScanner:
         if not self.of_extension:
             self.of_extension = any(mark in block for mark in _OF_EXTENSION) or bool(_FETCHED.search(block))
         if self._seen < _AT_FIRST:
+            self.is_here |= any(place in block for place in self._places)
             self.unreachable |= b"Retrying (Retry(total=0" in block
+            self.uses_nvcc |= any(mark in block for mark in (b"nvcc", b"NVCC", b".cu.o", b".cu "))
+            self._cuda.update(found.decode() for each in _CUDA.findall(block) for found in each if found)
             self._managers.update(name for name, marks in _MANAGERS if any(mark in block for mark in marks))
         signs = self._signs if self._seen < _AT_FIRST else self._signs[: len(SIGNS)]
         self._seen += len(block)
@@ -320,6 +346,7 @@ class LogScanner:
         if self._block is not None:
             self._demote()
             block, self._block = self._block, None
+            self._tried = block.last_number if self._in_trial else self._tried
             if block is self._proof and block.follows and self._telling_block(block) is block:
                 self._hint, self._proof = self._hint or block, None  # its error comes later
 
@@ -339,7 +366,7 @@ class LogScanner:
         if patterns.TRIAL.search(text) and shape != "cmake":
             self._try(line, shape)
         elif self._in_trial and text.startswith("ninja: build stopped"):
-            self._in_trial = False
+            self._in_trial, self._tried = False, line.number
         elif shape:
             self._proof = self._block = self._prove(line, shape)
         elif patterns.PIP_BEGINS.match(text):
@@ -434,6 +461,9 @@ class LogScanner:
                 self._sticky = Block("words", [line], "words")
 
     def _take_suspect(self, line: Line, text: str) -> None:
+        if _CHAINED.match(text):
+            self._take_root()
+            return
         if patterns.HEADING.match(text):
             self._complaint = self._complaint or line
             return
@@ -463,6 +493,13 @@ class LogScanner:
             loud and self._complaint is not None and patterns.is_headline(self._complaint.text.strip())
         ):
             self._complaint = line
+
+    def _take_root(self) -> None:
+        """Take the exception that another one was raised from, where the log begins within its traceback."""
+        lines = (self._line(*recent) for recent in reversed(self._recent) if recent[1].strip())
+        root = next(lines, None)
+        if root is not None and patterns.EXCEPTION_LINE.match(root.text):
+            self._suspect = Block("python", [root], "words")
 
     def _complaints_above(self) -> list[Line]:
         """Return the lines above an error that look like one, too: the first since the log was in order."""
