@@ -50,7 +50,7 @@ ABOUT = [
     ("CMake Error at a.cmake:9 (file):\n  file does not recognize sub-command REAL_PATH", "cmake-version", ""),
     ("C:\\Program Files (x86)\\a\\clang-offload-bundler: error: 'D:/a.obj': no such file or directory", "missing-source", ""),
     ("`Foo (/opt/foo) was built using bar 3, but you are using /opt/bar with version 4.", "abi-mismatch", ""),
-    ("AttributeError: 'NoneType' object has no attribute 'group'", "python-exception", ""),
+    ("AttributeError: 'NoneType' object has no attribute 'group'", "script-fault", ""),
     ("ImportError: DLL load failed: Je to rozbité.", "missing-shared-library", ""),
     ("Fatal Python error: Segmentation fault", "crash", ""),
     ("ERROR HTTPError: 403 Client Error: Forbidden for url: https://x/y", "access-denied", ""),

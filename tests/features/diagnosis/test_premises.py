@@ -68,7 +68,7 @@ def test_a_newer_name_needs_a_newer_standard(name: str) -> None:
     assert name in reading.diagnoses[0].cause
 
 
-HOST = "[1/2] {}/bin/nvcc -c a.cu\n{}:435:145: error: parameter packs not expanded with '...'"
+HOST = '[1/2] {}/bin/nvcc -c a.cu\n{}(435): error: identifier "__builtin_x" is undefined'
 
 
 def test_headers_of_gcc_that_nvcc_cannot_read_are_a_host_compiler_that_is_too_new() -> None:
@@ -113,6 +113,17 @@ def test_a_package_for_building_does_not_bring_an_older_library() -> None:
     assert "LD_LIBRARY_PATH" in told.fix
 
 
+def test_a_package_of_python_modules_brings_no_library() -> None:
+    told = read(LOADER.format("protoc", "libprotoc.so.23")).diagnoses[0]
+    assert "pip install protobuf" not in told.fix
+
+
+def test_a_function_of_mkl_alone_is_not_of_openblas() -> None:
+    reading = read("/usr/bin/ld: a.o: undefined reference to `cblas_gemm_bf16bf16f32'")
+    assert reading.component == "Intel's MKL"
+    assert "openblas" not in reading.diagnoses[0].fix
+
+
 def test_a_program_that_does_not_start_is_no_import() -> None:
     log = "/usr/bin/cmake: symbol lookup error: /usr/lib64/libstdc++.so.6: undefined symbol: _ZNKSt7__cxx118messagesIcE"
     told = read(log).diagnoses[0]
@@ -136,6 +147,20 @@ def test_what_is_installed_here_counts_for_a_log_of_this_machine_only() -> None:
         ("clang: error: no such file or directory: '/EHsc'", "other-compiler", "MSVC"),
         ("gcc: error: /home/x/a.cpp: No such file or directory", "missing-source", "git"),
         ("ninja: error: build.ninja:2: multiple rules generate a.py [-w dupbuild=err]", "build-graph", "USE_NINJA=0"),
+        ("/tmp/x.s:4: Error: unknown pseudo-op: `.base64'", "old-assembler", "binutils"),
+        ("ptxas /tmp/x.ptx, line 5; fatal   : Unsupported .version 8.7; current version is '8.4'", "ptx-version", "CUDA 12.8 or newer"),
+        ("nvlink fatal   : Input file 'a.o' newer than toolkit (120 vs 118)", "bad-object", "one toolkit"),
+        ("LINK : fatal error LNK1158: cannot run 'rc.exe'", "missing-tool", "Windows SDK"),
+        ("make: *** No targets specified and no makefile found.  Stop.", "missing-target", "configure again"),
+        ("fatal: No url found for submodule path 'third_party/x' in .gitmodules", "git-state", "git rm --cached third_party/x"),
+        ("AttributeError: 'NoneType' object has no attribute 'split'", "script-fault", "not found"),
+        ("a.cpp(3): error C2065: 'ssize_t': undeclared identifier", "other-system", "WSL"),
+        ("/usr/bin/ld: BFD (GNU Binutils for Ubuntu) 2.30 assertion fail ../../bfd/elf64-x86-64.c:2788", "compiler-crash", "another version of ld"),
+        ("ld: a.o: undefined reference to `std::filesystem::__cxx11::path::_M_split_cmpts()'", "undefined-symbol", "-lstdc++fs"),
+        ("error: could not create 'build/lib.linux': Permission denied", "permission", "build/lib.linux"),
+        ("ld: library not found for -lomp\nclang: error: linker command failed with exit code 1", "missing-library", "brew install libomp"),
+        ("protoc: error while loading shared libraries: libprotoc.so.23: cannot open shared object file: No such file", "missing-shared-library", "apt-file search /libprotoc.so.23"),
+        ("x: error while loading shared libraries: libcuda.so: cannot open shared object file: No such file", "missing-shared-library", "nvidia-smi must work"),
         ("UnboundLocalError: cannot access local variable 'v' where it is not associated with a value", "script-fault", "condition"),
         ("NameError: name 'nvcc_flags' is not defined", "script-fault", "condition"),
         ("a.cc:(.text+0x20): relocation truncated to fit: R_AARCH64_CALL26 against `x'", "link-limit", "128 MiB"),

@@ -92,6 +92,7 @@ _OF_PYTHON: Final = re.compile(r"[/\\](?:lib\d*[/\\]python\d[\w.]*|Lib)[/\\](?!(
 _INNER: Final = ("cc1", "cc1plus", "f951", "lto1")  # what the driver of a compiler starts
 _PLAIN_NAMES: Final = 13  # from this CUDA on most of its wheels have no number in their names
 _NUMBER: Final = re.compile(r"\.so\.(1[1-9])\b")
+_NUMBERED: Final = re.compile(r"\.so\.\d")
 _OF_TORCH: Final = ("torch", "ATen/", "c10/", "caffe2/", "functorch")
 _FROM_SUBMODULE: Final = ("missing-header", "missing-source", "missing-package")
 _BELOW: Final = (
@@ -125,7 +126,17 @@ NOTHING: Final[Mapping[str, str]] = dict.fromkeys(
         *("fresh", "itself file", "not close", "own assert", "frame", "script"),
         *("stops", "rust", "triton", "intel thread", "isolated", "generated", "object", "standard", "advice"),
         *("cmake", "configure", "meson", "wanter", "by package", "of python"),
-        *("numpy", "gcc", "header since", "its cuda", "its wheel", "started", "needs it", "runtime"),
+        *(
+            "numpy",
+            "gcc",
+            "ptx cuda",
+            "header since",
+            "its cuda",
+            "its wheel",
+            "started",
+            "needs it",
+            "runtime",
+        ),
         *(
             "gcc limits",
             "host gcc",
@@ -186,7 +197,7 @@ def list_names(kind: Kind, machine: Machine) -> Mapping[str, str]:
         "path": subject if kind.row.look == "tool" and _ABSOLUTE.match(subject) else "",
         **{name: subject if form.search(subject) else "" for name, form in _PLACES.items()},
         "own source": own,
-        "finds": "" if row or own or _ABSOLUTE.match(subject) else _finds(kind, machine),
+        "finds": _finds(kind, machine) if _is_searched(kind, row) and not own else "",
         **_linking(kind, row, machine),
         **_since(kind, machine),
         **_versions(machine),
@@ -259,6 +270,13 @@ def _packaged(kind: Kind, machine: Machine) -> str:
     """Return the command that installs a part which torch builds from a submodule, where it has a package."""
     row = machine.packaged(kind.row.look, kind.looked_up)
     return machine.brings(row) if row else ""
+
+
+def _is_searched(kind: Kind, row: ComponentRow | None) -> bool:
+    """Return whether a search for the package helps: no row has it, or another number of that library."""
+    if kind.row.id == "missing-shared-library":
+        return _NUMBERED.search(kind.subject) is not None
+    return row is None and _ABSOLUTE.match(kind.subject) is None
 
 
 def _finds(kind: Kind, machine: Machine) -> str:
@@ -451,7 +469,7 @@ def _installs(row: ComponentRow, machine: Machine) -> str:
     """Return the command that installs what the loader looks for, and nothing that only a build takes."""
     if row in machine.catalog.packaged:  # a package for building, of the current release alone
         return ""
-    by_pip = f"{machine.value('python')} -m pip install {row.pip}" if row.pip else ""
+    by_pip = f"{machine.value('python')} -m pip install {row.pip}" if row.pip and not row.modules else ""
     install = by_pip or machine.brings(row)
     return "" if install.startswith("install ") else install
 

@@ -42,12 +42,16 @@ _SYSTEMS: Final = (
         "windows",
         re.compile(
             r"-w64-mingw32-|\b[A-Za-z]:\\\w|(?<![\w/])[A-Z]:/\w|WinError|DLL load failed"
-            r"|\bLNK\d{4}\b|error C\d{4}"
+            r"|\bLNK\d{4}\b|error C\d{4}|Microsoft Visual C\+\+|vcvarsall|\bcl(?:\.exe| :)"
         ),
     ),
     (
         "mac",
-        re.compile(r"Apple clang|\.dylib\b|-apple-darwin|for architecture (?:arm64|x86_64)|/Users/\w|macosx"),
+        re.compile(
+            r"Apple clang|\.dylib\b|-apple-darwin|for architecture (?:arm64|x86_64)|/Users/\w|macosx"
+            r"|\bxcrun\b|\bdyld\b|ld: library (?:not found for -l|'\S{1,80}' not found)"
+            r"|framework '?\w{1,60}'? not found"
+        ),
     ),
     (
         "linux",

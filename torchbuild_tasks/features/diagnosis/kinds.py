@@ -29,6 +29,7 @@ PROGRAM: Final = re.compile(
 )
 _NAMES_ITSELF: Final = re.compile(r"([a-z][\w+-]{1,30}): (?:fatal )?error: ")
 _CODED: Final = re.compile(r"\b(?:(LNK\d{4})|(C\d{4}|D[89]0\d\d)|(MSB\d{4})|(NVCC_ERROR))\b")
+_DRIVE: Final = 2  # characters of C:, which looks like the name of an exception
 # A compiler's error at a line of a file.
 _COMPILED: Final = re.compile(
     r"(?P<file>(?:[A-Za-z]:)?[^\s:(|'\"][^:|'\"]{0,400}?)(?::\d+(?::\d+)?|\(\d+(?:,\d+){0,3}\))"
@@ -116,6 +117,8 @@ class KindBook:
             if compiled and program in _NO_COMPILERS:  # the message is of a compiler
                 continue
             if match := pattern.search(text):
+                if raised and len(raised[0]) > _DRIVE and row.id == "compile-error":
+                    continue
                 groups = {name: _bare(value) for name, value in match.groupdict().items() if value}
                 if shape.std and not (groups := _std_groups(groups, shape.std, self._std)):
                     continue
@@ -170,15 +173,17 @@ def _find_program(text: str, program: str) -> str:
 def read_kind(block: ErrorBlock, book: KindBook, *, uses_nvcc: bool = False) -> Kind | None:
     """Return the kind of a block's error; a consequence of another error counts last."""
     kind = _read_kind(block, book)
-    if kind is not None and kind.row.id == "compile-error" and uses_nvcc and _is_of_host(kind, block):
+    if kind is not None and kind.row.level == "general" and uses_nvcc and _is_of_host(block):
         return book.of_host(kind)
     return kind
 
 
-def _is_of_host(kind: Kind, block: ErrorBlock) -> bool:
+def _is_of_host(block: ErrorBlock) -> bool:
     """Return whether the host compiler's own headers do not compile, without a template of the source."""
-    own = _OF_HOST.match(kind.line.text.strip()) is not None
-    return own and not any(_INSTANTIATED.search(line.text) for line in block.lines)
+    texts = [line.text.strip() for line in block.lines]
+    compiled = next((match for text in texts if (match := _COMPILED.match(text))), None)
+    own = compiled is not None and _OF_HOST.match(compiled["file"]) is not None
+    return own and not any(_INSTANTIATED.search(text) for text in texts)
 
 
 def _read_kind(block: ErrorBlock, book: KindBook) -> Kind | None:

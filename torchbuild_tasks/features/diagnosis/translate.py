@@ -213,7 +213,10 @@ _OTHERS: Final = (
         ),
         r"'\1' is not recognized as an internal or external command",
     ),
-    (re.compile(r"(?<=ld)\s?: (?!cannot find|warning)\D{0,40}?(-l[\w:.+-]{2,60})"), r": cannot find \1"),
+    (
+        re.compile(r"(?<=ld)\s?: (?!cannot find|warning|library not found)\D{0,40}?(-l[\w:.+-]{2,60})"),
+        r": cannot find \1",
+    ),
 )
 
 
