@@ -70,7 +70,8 @@ _IN_TEXT: Final = {
 # A sentence of a message that tells its reader what to do.
 _ADVICE: Final = re.compile(
     r"(?:(?<=[.!?:;,] )|^)(?:[Pp]lease|[Tt]ry|Set|Unset|Use(?! of)|Install|Specify|Define|Export"
-    r"|Upgrade|Downgrade|Update|Run|Pass|Make sure|Ensure|Consider|Did you (?:forget|mean)"
+    r"|The experimental flag|Upgrade|Downgrade"
+    r"|Update|Run|Pass|Make sure|Ensure|Consider|Did you (?:forget|mean)"
     r"|[Yy]ou (?:can|may|must|need|should|have to))\b \S.{8,300}"
 )
 # A program that the loader could not start, and what a missing library was needed by.

@@ -22,6 +22,7 @@ _BELONGS_TO: Final = re.compile(
 # What MSVC writes before the type and name of a symbol.
 _DECLARED: Final = re.compile(r"^(?:__declspec\(\w+\) |(?:public|protected|private): |(?:static|virtual) )+")
 _IMPORTED: Final = re.compile(r"^__imp_+(?=\w|\?)")
+_OPERATOR: Final = re.compile(r"([A-Za-z_]\w*(?:::[\w~]+)*)::operator\b")
 _TEMPLATE: Final = re.compile(r"<[^<>]*>")
 _ENDING: Final = re.compile(r"(?:\.so(?:[.\d]*)|\.a|\.lib|\.dll|\.pyd|\.dylib|\.obj|\.o)$", re.IGNORECASE)
 _NATIVE: Final = re.compile(r"\.(?:cpython|cp|abi3|pypy)[\w-]*$")
@@ -70,6 +71,8 @@ def owner(symbol: str) -> str:
         name = shorter
     if name.startswith("operator "):
         return name
+    if member := _OPERATOR.search(name):  # MSVC writes the type that it converts to behind it
+        return member[1]
     head = name.partition("(")[0].strip()
     return head.rpartition(" ")[2].lstrip("*&") or name
 
