@@ -131,6 +131,9 @@ NOTHING: Final[Mapping[str, str]] = dict.fromkeys(
             "numpy",
             "gcc",
             "ptx cuda",
+            "dotted",
+            "top",
+            "distribution",
             "header since",
             "its cuda",
             "its wheel",
@@ -186,8 +189,13 @@ def list_names(kind: Kind, machine: Machine) -> Mapping[str, str]:
         "bundled": row.submodule if row and machine.builds_torch else "",
         "installed": subject if _INSTALLED.match(subject) else "",
         "generated": subject if kind.row.look == "header" and _GENERATED.match(subject) else "",
-        "object": subject if subject.endswith((".o", ".obj")) and not _INSTALLED.match(subject) else "",
+        "object": subject
+        if subject.endswith((".o", ".obj")) and not row and not _INSTALLED.match(subject)
+        else "",
         "by package": brings if brings.startswith("Run: ") else "",
+        "dotted": subject if _lacks_part(kind, row) else "",
+        "top": (top := subject.partition(".")[0]),
+        "distribution": (row.pip or top) if row else top,
         "of python": subject if standard and _OF_PYTHON.search(kind.line.text) else "",
         "standard": subject if standard else "",
         "cmake": kind.program if kind.program == "CMake" and row and not row.fix else "",
@@ -234,6 +242,17 @@ def _has_same_name(kind: Kind, row: ComponentRow) -> bool:
     part = row.name.lower()
     subject = kind.subject.lower()
     return part == subject or (kind.row.look == "package" and subject in part)
+
+
+def _lacks_part(kind: Kind, row: ComponentRow | None) -> bool:
+    """Return whether a missing module is a part of a package that is there."""
+    top = kind.subject.partition(".")[0]  # Python would name that, if it were missing, too
+    return (
+        kind.row.id == "missing-module"
+        and row is not None
+        and top in row.modules
+        and kind.subject not in row.modules
+    )
 
 
 def _advice(line: str, text: str) -> str:

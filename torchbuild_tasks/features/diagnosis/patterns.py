@@ -236,7 +236,7 @@ LEADS: Final = _any(
 # A warning of a linker with the reason for the errors in the next lines.
 EXPLAINS: Final = re.compile(
     r"\bld(?:\.\w{2,4})?: (?:warning: )?"
-    r"(?:skipping incompatible \S|[^\s,]{1,200}, needed by .{1,300}, not found)"
+    r"(?:skipping incompatible \S|ignoring file \S|[^\s,]{1,200}, needed by .{1,300}, not found)"
 )
 # A warning of Python's, with where it was given.
 WARNED: Final = re.compile(r"\b[A-Z][a-z]+Warning: ")
