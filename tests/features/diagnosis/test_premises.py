@@ -223,3 +223,51 @@ def test_the_root_of_a_chain_counts_whose_traceback_was_cut_off() -> None:
     reading = read(log)
     assert (reading.line_number, reading.kind) == (1, "no-compiler")
     assert "apt install build-essential" in reading.diagnoses[0].fix
+
+
+GOOD = {
+    "a step of docker that ended": "#8 13.10 update-alternatives: error: no alternatives for nvcc\n#8 DONE 14.0s\n#9 DONE 3.2s",
+    "an exception that was caught": (
+        "Traceback (most recent call last):\n  File \"setup.py\", line 12, in get_rev\n    rev = run(['git'])\n"
+        "subprocess.CalledProcessError: Command '['git']' returned non-zero exit status 128.\n"
+        "WARNING: could not determine the revision\nrunning develop\nFinished processing dependencies for x==1.0"
+    ),
+    "a trial of configure": (
+        "checking for main in -laio... no\nconftest.c:12:10: fatal error: libaio.h: No such file or directory\n"
+        "compilation terminated.\nchecking for main in -lz... yes\nconfig.status: creating Makefile"
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("log", GOOD.values(), ids=GOOD)
+def test_what_ended_in_order_is_no_failure(log: str) -> None:
+    assert read(log).status == "clean"
+
+
+BAD = {
+    "another step of docker": (
+        "#12 10.1 /w/a.cpp:3:1: error: 'foo' does not name a type\n#8 DONE 14.0s\n"
+        '#12 ERROR: process "/bin/sh -c pip install ." did not complete successfully: exit code: 1',
+        *(1, "compile-error"),
+    ),
+    "an exception that was caught, and another error": (
+        GOOD["an exception that was caught"].rpartition("\n")[0] + "\na.c:3:10: fatal error: x.h: No such file or directory"
+        "\ncompilation terminated.\nerror: command '/usr/bin/gcc' failed with exit code 1",
+        *(7, "missing-header"),
+    ),
+    "what configure says itself": (
+        GOOD["a trial of configure"].rpartition("\nchecking")[0] + "\nconfigure: error: libaio is required but not found",
+        *(4, "missing-package"),
+    ),
+    "a program that Python cannot start": (
+        'Traceback (most recent call last):\n  File "/usr/lib/python3.10/subprocess.py", line 1863, in _execute_child\n'
+        "FileNotFoundError: [Errno 2] No such file or directory: 'hipconfig'",
+        *(3, "missing-tool"),
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("log", "line", "kind"), BAD.values(), ids=BAD)
+def test_what_did_not_is_one(log: str, line: int, kind: str) -> None:
+    reading = read(log)
+    assert (reading.line_number, reading.kind) == (line, kind)

@@ -38,6 +38,8 @@ _COMPILED: Final = re.compile(
 # A header of GCC's own, or of its C++ library; lines of an error in a template that the source instantiates.
 _OF_HOST: Final = re.compile(r"\S{0,200}(?:/include/c\+\+/|/lib\d*/gcc/[\w.-]{1,40}/)\d")
 _INSTANTIATED: Final = re.compile(r"required (?:from|by)|[Ii]nstantiation|static assertion")
+# The frame in which Python starts a program: the file that is missing then is the program.
+_EXECUTES: Final = re.compile(r'subprocess\.py", line \d+, in _execute_child')
 # None of these names a line of a source before its message.
 _NO_COMPILERS: Final = (
     "cmake",
@@ -129,9 +131,9 @@ class KindBook:
                 return Kind(row=row, program=_find_program(text, program), line=line, groups=groups)
         return None
 
-    def of_host(self, kind: Kind) -> Kind:
-        """Return the same error as one of a host compiler that nvcc does not support."""
-        return msgspec.structs.replace(kind, row=self._rows["host-compiler"], groups={})
+    def replace(self, kind: Kind, name: str, groups: Mapping[str, str]) -> Kind:
+        """Return the same error as one of another kind."""
+        return msgspec.structs.replace(kind, row=self._rows[name], groups=groups)
 
 
 def _std_groups(groups: Mapping[str, str], standards: str, rows: Sequence[StdNameRow]) -> dict[str, str]:
@@ -173,8 +175,12 @@ def _find_program(text: str, program: str) -> str:
 def read_kind(block: ErrorBlock, book: KindBook, *, uses_nvcc: bool = False) -> Kind | None:
     """Return the kind of a block's error; a consequence of another error counts last."""
     kind = _read_kind(block, book)
-    if kind is not None and kind.row.level == "general" and uses_nvcc and _is_of_host(block):
-        return book.of_host(kind)
+    if kind is None:
+        return None
+    if kind.row.level == "general" and uses_nvcc and _is_of_host(block):
+        return book.replace(kind, "host-compiler", {})
+    if kind.row.id == "missing-file" and any(_EXECUTES.search(line.text) for line in block.lines):
+        return book.replace(kind, "missing-tool", kind.groups)
     return kind
 
 

@@ -185,8 +185,11 @@ class Machine:
 
     def component(self, look: str, subject: str) -> ComponentRow | None:
         """Return the part of a build that a header, library, symbol ... belongs to."""
-        if not look:
-            return None
+        looks = ("package", "library") if look == "package" else (look,)  # configure names libraries as well
+        found = (self._component(each, subject) for each in looks if each)
+        return next(filter(None, found), None)
+
+    def _component(self, look: str, subject: str) -> ComponentRow | None:
         return component_of(look, subject, self.catalog.component) or self.packaged(look, subject)
 
     def packaged(self, look: str, subject: str) -> ComponentRow | None:

@@ -205,6 +205,7 @@ STEP: Final = _any(
 )
 STEP_DONE: Final = re.compile(
     r" *(?:Building|Preparing|Getting|Installing|Running) .{1,200}(?:with status 'done'|\.\.\. done)$"
+    r"|#\d+ DONE \d"
 )
 # A test that did what it should, whatever it has printed.
 TESTED: Final = _any(
@@ -241,7 +242,7 @@ EXPLAINS: Final = re.compile(
 # A warning of Python's, with where it was given.
 WARNED: Final = re.compile(r"\b[A-Z][a-z]+Warning: ")
 # Trials of CMake, which may fail: their source or target has this in its name.
-TRIAL: Final = re.compile(r"cmTC_|CMakeTmp|CMakeScratch|TryCompile-")
+TRIAL: Final = re.compile(r"cmTC_|CMakeTmp|CMakeScratch|TryCompile-|\bconftest\.")
 # It was ended from outside, and gives no reason.
 INTERRUPTED: Final = re.compile(r"KeyboardInterrupt$")
 # The line of C++ above the text of an exception.

@@ -137,8 +137,9 @@ class LogScanner:
         self._demote()
         if self._proof is not None:
             return self._telling_block(self._proof).result()
-        suspect = None if self._was_caught() else self._suspect
-        others = [block for block in (self._outlived_error(), suspect, self._weak) if block is not None]
+        here = (self._suspect, self._weak)
+        suspects = (block for block in here if block is not None and not self._was_caught(block))
+        others = [block for block in (self._outlived_error(), *suspects) if block is not None]
         open_complaint = self._open_complaint() if self._hint is None or self._complaint is not None else None
         later = (
             open_complaint
@@ -164,12 +165,14 @@ class LogScanner:
         near = self._passed is not None and proof.lines[0].number - self._passed.last_number <= _FAR
         return self._passed if self._passed and near and (proof.names_no_error or proof.follows) else proof
 
-    def _was_caught(self) -> bool:
-        """Return whether the program that raised an exception went on for long, and to an end in order."""
-        block = self._suspect
-        if block is None or block.shape != "python" or self._number - block.result().error.number <= LAST:
+    def _was_caught(self, block: Block) -> bool:
+        """Return whether the program that raised an exception went on, for long or to success, in order."""
+        if block.shape != "python" or not self._ended_in_order():
             return False
-        return self._ended_in_order() and not any(patterns.complaint(line.strip()) for line in self.last)
+        after = [self._line(*recent).text.strip() for recent in self._recent if recent[0] > block.last_number]
+        far = self._number - block.result().error.number > LAST
+        went_on = far or any(patterns.ended_well(line) for line in after)
+        return went_on and not any(patterns.complaint(line) for line in after)
 
     def _ended_in_order(self) -> bool:
         """Return whether the last line that is no command ends a step in order."""
