@@ -212,7 +212,9 @@ def list_names(kind: Kind, machine: Machine) -> Mapping[str, str]:
         **_versions(machine),
         **_wheels(machine),
         **_host_limits(machine),
-        "arch has": (arch_has := _arch_has(kind.subject, machine)),
+        "arch has": (
+            arch_has := "" if kind.program.startswith("clang") else _arch_has(kind.subject, machine)
+        ),
         "?arch has": f": {arch_has}" if arch_has else "",
         "started": found[1] if (found := _STARTED.search(machine.audience.text)) else "",
         "needs it": next(filter(None, found.groups()))
