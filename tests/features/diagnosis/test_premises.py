@@ -184,6 +184,7 @@ def test_what_is_installed_here_counts_for_a_log_of_this_machine_only() -> None:
         ("RuntimeError: The server socket has failed to listen on any local network address. Address already in use", "gpu-communication", "ss -ltnp"),
         ("RuntimeError: FlashAttention only supports Ampere GPUs or newer.", "arch-too-low", "sdpa"),
         ("RuntimeError: GET was unable to find an engine to execute this computation", "gpu-libraries", ""),
+        ("torch._inductor.exc.InvalidCxxCompiler: No working C++ compiler found in torch._inductor.config.cpp.cxx: (None, 'g++')", "no-compiler", "apt install build-essential"),
         ("UnboundLocalError: cannot access local variable 'v' where it is not associated with a value", "script-fault", "condition"),
         ("NameError: name 'nvcc_flags' is not defined", "script-fault", "condition"),
         ("a.cc:(.text+0x20): relocation truncated to fit: R_AARCH64_CALL26 against `x'", "link-limit", "128 MiB"),
@@ -235,6 +236,7 @@ GOOD = {
         "subprocess.CalledProcessError: Command '['git']' returned non-zero exit status 128.\n"
         "WARNING: could not determine the revision\nrunning develop\nFinished processing dependencies for x==1.0"
     ),
+    "a warning of a module of exceptions": "sqlalchemy.exc.SAWarning: relationship x will copy column y",
     "a trial of configure": (
         "checking for main in -laio... no\nconftest.c:12:10: fatal error: libaio.h: No such file or directory\n"
         "compilation terminated.\nchecking for main in -lz... yes\nconfig.status: creating Makefile"
