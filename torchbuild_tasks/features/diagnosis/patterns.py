@@ -63,13 +63,11 @@ _COMPILER: Final = _any(
 _TRACEBACK: Final = r"^(?:Traceback \(most recent call last\):|\+ Exception Group Traceback)"
 _EXCEPTION: Final = r"[A-Z]\w{0,80}(?:Error|Exception): "
 EXCEPTION_LINE: Final = re.compile(r"(?:[A-Za-z_]\w{0,60}\.){0,8}[A-Z]\w{0,80}(?::|$)")
-# An exception whose name does not end in Error is known by its module.
-_EXCEPTION_OF_MODULE: Final = (
-    r"[A-Za-z_][\w.]{0,80}\.(?:exc|exceptions)\.(?!\w{0,60}Warning)[A-Z]\w{0,80}: \S"
-)
 _PYTHON: Final = _any(
     _TRACEBACK,
-    rf"^(?:E +)?(?:(?:[A-Za-z_][\w.]{{0,100}}\.)?{_EXCEPTION}|{_EXCEPTION_OF_MODULE})",
+    rf"^(?:E +)?(?:[A-Za-z_][\w.]{{0,100}}\.)?{_EXCEPTION}",
+    # An exception whose name does not end in Error is known by its module.
+    r"^(?:E +)?[A-Za-z_][\w.]{0,80}\.(?:exc|exceptions)\.(?!\w{0,60}Warning)[A-Z]\w{0,80}: \S",
 )
 # The starts of lines that report a consequence, and no error of their own.
 _NO_ERROR: Final = (
@@ -545,25 +543,17 @@ FIRST_SIGNS: Final = (
         "rreur",
         "ehler: ",
         "xception: ",
-        "xceptions.",
-        ".exc.",
         "terminate called",
         "llegal instruction",
         "denied",
         "unning CTest",
         "bad interpreter",
-        "E: ",
-        "curl: (",
         "multiple def",
-        ".proto:",
-        "Error:",
-        ".pyx:",
-        ".pxd:",
-        ".pxi:",
         "uplicate symbol",
         ": Wrote only ",
         "was the direct cause",
     ),
+    *("xceptions.", ".exc.", "E: ", "curl: (", ".proto:", "Error:", ".pyx:", ".pxd:", ".pxi:"),
     *(
         "truncated to fit",
         "offset overflow",
