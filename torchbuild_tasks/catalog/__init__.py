@@ -35,13 +35,13 @@ from torchbuild_tasks.catalog.cuda import (
 from torchbuild_tasks.catalog.diagnosis import (
     CompilerOptionRow,
     ComponentRow,
-    DeclaredRow,
     FailureRow,
     GoneRow,
     KindRow,
     MessageRow,
     ShapeRow,
     StandsForRow,
+    StdNameRow,
     TorchNameRow,
 )
 from torchbuild_tasks.catalog.packaging import (
@@ -261,8 +261,8 @@ class Catalog:
     packaged = Table(ComponentRow, "components.toml", build=_packaged)
     gone = Table(GoneRow, "gone.toml")
     stands_for = Table(StandsForRow, "gone.toml")
-    declared = Table(DeclaredRow, "gone.toml")
     compiler_option = Table(CompilerOptionRow, "options.toml")
+    std_name = Table(StdNameRow, "std_names.toml")
     torch_name = Table(TorchNameRow, "components.toml", build=_torch_names)
     package = Table(PackageRow, "packages.toml")
     companion = Table(CompanionRow, "companions.toml")
