@@ -181,24 +181,24 @@ WANTED: Final[Mapping[str, tuple[str, ...]]] = {
 # What stands before a message of ld: severity, program, place.
 _LED: Final = re.compile(r"^(?:%[XFP]|%[CD]|[ \u00a0]?: )+(?: )?")
 _SLOT: Final = re.compile(r"%(?:\d+\$)?[+#]*(?:q[+#]*)?(?:ld|lu|p[A-Z]|[A-Za-z])|%[<>]")
-_LEAST: Final = 2  # characters of plain text, or it says nothing
+_LEAST: Final = 2  # characters of plain text, or it has no meaning
 
 
 def main(*folders: Path) -> None:
-    """Write the rows: each message with what it is in the languages, which are told apart by nothing else."""
+    """Write the rows: each message with its translations, without the name of their language."""
     rows = []
     for program, messages in WANTED.items():
         catalogues = list(_catalogues(program, (*folders, Path("/usr/share/locale"))))
         for message in messages:
-            said = dict.fromkeys(
+            translations = dict.fromkeys(
                 _plain(found, program)
                 for each in catalogues
-                if (found := each.gettext(message)) != message and _tells(message, found)
+                if (found := each.gettext(message)) != message and _is_translation(message, found)
             )
-            if said:
-                rows.append((program, _plain(message, program), tuple(said)))
+            if translations:
+                rows.append((program, _plain(message, program), tuple(translations)))
     DATA.write_text(_HEAD + "".join(_row(*row) for row in rows), "utf-8")
-    print(f"{len(rows)} messages, {sum(len(said) for _, _, said in rows)} translations")
+    print(f"{len(rows)} messages, {sum(len(texts) for _, _, texts in rows)} translations")
 
 
 def _catalogues(program: str, folders: tuple[Path, ...]) -> Iterator[gettext.GNUTranslations]:
@@ -216,15 +216,16 @@ def _plain(message: str, program: str = "") -> str:
     return message.removeprefix("%s").removesuffix("%s") if program == "make" else message
 
 
-def _tells(message: str, said: str) -> bool:
+def _is_translation(message: str, text: str) -> bool:
     slots = sorted(_SLOT.findall(_plain(message)))
-    numbered = [re.sub(r"\d+\$", "", each) for each in _SLOT.findall(_plain(said))]
-    return len(_SLOT.sub("", _plain(said)).strip(" '`:")) >= _LEAST and sorted(numbered) == slots
+    numbered = [re.sub(r"\d+\$", "", each) for each in _SLOT.findall(_plain(text))]
+    return len(_SLOT.sub("", _plain(text)).strip(" '`:")) >= _LEAST and sorted(numbered) == slots
 
 
-def _row(program: str, english: str, said: tuple[str, ...]) -> str:
-    listed = "".join(f"  {_quoted(each)},\n" for each in said)
-    return f"\n[[message]]\nprogram = {_quoted(program)}\nenglish = {_quoted(english)}\nsaid = [\n{listed}]\n"
+def _row(program: str, english: str, translations: tuple[str, ...]) -> str:
+    listed = "".join(f"  {_quoted(each)},\n" for each in translations)
+    head = f"\n[[message]]\nprogram = {_quoted(program)}\nenglish = {_quoted(english)}\n"
+    return f"{head}translations = [\n{listed}]\n"
 
 
 def _quoted(text: str) -> str:
@@ -233,8 +234,8 @@ def _quoted(text: str) -> str:
 
 
 _HEAD: Final = """\
-# What gcc, ld, as, make, bash, git, coreutils, tar, bison and glibc say in other languages, as templates
-# of printf: `english` and how it is `said` there. Written by bin/read_catalogues.py from their message
+# Messages of gcc, ld, as, make, bash, git, coreutils, tar, bison and glibc, as templates of printf:
+# `english` and its `translations`. Written by bin/read_catalogues.py from their message
 # catalogues (gcc.mo, ld.mo, bfd.mo, gas.mo, make.mo, bash.mo, git.mo, coreutils.mo, tar.mo, bison.mo, libc.mo
 # of Debian 12: gcc 12.2, binutils 2.40, make 4.3, bash 5.2, git 2.39, coreutils 9.1, glibc 2.36). CMake,
 # Ninja, pip, nvcc and clang have none; MSVC's messages carry their numbers.

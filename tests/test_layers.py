@@ -46,8 +46,11 @@ ROLES: tuple[tuple[str, str], ...] = (
     ("choose", "features/*/choose.py features/cache/address.py features/cache/stats.py features/*/show.py"),
     ("choose", "features/closure/graph.py features/closure/linux.py features/closure/windows.py"),
     ("choose", "features/develop/jsonc.py features/diagnosis/decode.py features/diagnosis/patterns.py"),
-    ("choose", "features/diagnosis/answer.py features/diagnosis/audience.py"),
-    ("choose", "features/diagnosis/components.py features/diagnosis/translate.py"),
+    ("choose", "features/diagnosis/answer.py features/diagnosis/audience.py features/diagnosis/options.py"),
+    (
+        "choose",
+        "features/diagnosis/components.py features/diagnosis/translate.py",
+    ),
     ("choose", "features/diagnosis/block.py features/diagnosis/kinds.py features/diagnosis/machine.py"),
     ("choose", "features/diagnosis/scan.py features/doctor/check_*.py features/doctor/check.py"),
     (

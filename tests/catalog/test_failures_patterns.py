@@ -12,14 +12,15 @@ from tests.support.diagnosis import book
 from tests.support.examples import examples
 from tests.support.for_each import for_each
 from tests.support.steps import steps
-from torchbuild_tasks.catalog import FailureRow, failures
-from torchbuild_tasks.catalog.failures import anchors
+from torchbuild_tasks.catalog import FailureRow, failures, load_catalog
+from torchbuild_tasks.catalog.failures import LazyPattern, anchors
 from torchbuild_tasks.errors import UsageError
 from torchbuild_tasks.features.diagnosis.decode import clean
 from torchbuild_tasks.features.diagnosis.patterns import _CAUSES, _MARKER, FIRST_SIGNS, SIGNS, cause
 from torchbuild_tasks.plan.settings import check_settings
 
 PATTERNS = sorted({pattern for row in book().rows for pattern in row.patterns})
+KINDS = sorted({pattern for row in load_catalog().shape for pattern in row.patterns})
 SHAPES = [shape.pattern for _, shape in _CAUSES] + [_MARKER.pattern]
 
 
@@ -35,6 +36,7 @@ SHAPES = [shape.pattern for _, shape in _CAUSES] + [_MARKER.pattern]
             ("does not contain a CMakeLists.txt",),
         ),
         (r"ab+cdef", ("cdef",)),
+        (r"ab?\x27long\u2019enough", ("enough",)),
         (r"\[WinError 126\]", ("[WinError 126]",)),
     ],
 )
@@ -86,11 +88,17 @@ patterns = ['{BOMB}']
     assert said.value.exit_code == 2
 
 
+@pytest.mark.parametrize("patterns", [PATTERNS, KINDS])
 @given(st.data())
-def test_whatever_a_row_finds_has_its_plain_text(data: st.DataObject) -> None:
-    pattern = data.draw(st.sampled_from(PATTERNS))
+def test_whatever_a_row_finds_has_its_plain_text(patterns: list[str], data: st.DataObject) -> None:
+    pattern = data.draw(st.sampled_from(patterns))
     text = data.draw(st.from_regex(pattern))
-    assert any(anchor in text for anchor in anchors(pattern))
+    assert LazyPattern(pattern).search(text)
+
+
+@for_each(PATTERNS, repr)
+def test_every_pattern_of_ours_can_be_used(pattern: str) -> None:
+    assert LazyPattern(pattern).texts == anchors(pattern)
 
 
 def adversaries(row: FailureRow, pattern: str, size: int) -> list[str]:

@@ -12,7 +12,7 @@ from tests.support.diagnosis import book, machine, read
 from tests.support.for_each import for_each
 from tests.support.machines import linux_facts, with_tree
 from torchbuild_tasks.catalog import FailureRow, KindRow, load_catalog
-from torchbuild_tasks.catalog.failures import FailureBook, fitting_rows
+from torchbuild_tasks.catalog.failures import FailureBook, UserFailureRow, fitting_rows
 from torchbuild_tasks.features.diagnosis.answer import NOTHING
 from torchbuild_tasks.fronts.parsing import parse
 from torchbuild_tasks.verbs import VERBS
@@ -70,7 +70,7 @@ def test_a_sample_is_matched_by_its_own_row_first_and_explained_without_gaps(row
         assert reading.status == ("diagnosed" if row.severity == "error" else "clean")
         assert "{" not in told.cause + told.fix + told.command
         assert told.fix
-        assert told.command or not row.command or "{" in row.command[-1]
+        assert told.command or not row.command or {"{", "["} & {*row.command[-1]}
 
 
 @for_each([row for row in ROWS if row.near], lambda row: row.id)
@@ -101,7 +101,8 @@ WITH_COMMAND = [row for row in EVERY if row.command]
 @for_each(WITH_COMMAND, lambda row: row.id)
 def test_a_command_is_one_of_ours(row: FailureRow | KindRow) -> None:
     for sentence in row.command:
-        words = shlex.split(re.sub(r"\{[^{}]*(?:\{\d\})?[^{}]*\}", "1", sentence))
+        command = re.sub(r"^\[[a-z ]+\] |\{![^{}]+\}", "", sentence)
+        words = shlex.split(re.sub(r"\{[^{}]*(?:\{\d\})?[^{}]*\}", "1", command))
         assert words[0] == "torchbuild"
         assert words[1] in VERBS
         parse(words[1], words[2:])
@@ -130,7 +131,9 @@ def test_a_build_meets_only_the_rows_of_its_own_system_and_torch() -> None:
 
 
 def test_a_row_that_cannot_be_used_is_named() -> None:
-    bad = FailureRow(id="mine", phase="compile", cause="x", source="me", patterns=("(a+)+long",))
+    bad = UserFailureRow(
+        id="mine", phase="compile", cause="x", source="me", patterns=("(a+)+long",), place="x.toml"
+    )
     with pytest.raises(ValueError, match="failure mine.*take for ever"):
         FailureBook((bad,))
 

@@ -296,7 +296,7 @@ def test_of_an_unknown_error_nothing_is_made_up(give: Give, capsys: pytest.Captu
 def test_a_log_without_a_failure_is_reported_as_such(give: Give, capsys: pytest.CaptureFixture[str]) -> None:
     give("diagnose", Reading(status="clean", notes=(TOLD,)))
     assert run_verb("diagnose", request_of("diagnose", log="-")) == 0
-    assert capsys.readouterr().out.startswith("No failure in this log.\nIt does say: Memory ran out.\n")
+    assert capsys.readouterr().out.startswith("No failure in this log.\nWarning: Memory ran out.\n")
 
 
 def test_a_failed_build_names_its_causes(give: Give, capsys: pytest.CaptureFixture[str]) -> None:

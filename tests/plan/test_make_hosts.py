@@ -163,9 +163,14 @@ PLAIN: dict[str, tuple[Facts, str, str]] = {
     ),
     "a Python behind a blank": (windows_facts(pythons=(BLANK,)), "ok", ""),
     "USE_FBGEMM on Arm": (
-        linux_facts(host=NOBLE, pythons=(ARM_PYTHON,), tree=of("2.6.0"), environ={"USE_FBGEMM": "1"}),
+        linux_facts(host=NOBLE, pythons=(ARM_PYTHON,), tree=of("2.10.0"), environ={"USE_FBGEMM": "1"}),
         "warn",
         "CPU_INTEL.*AVX-512",
+    ),
+    "USE_FBGEMM on Arm, from 2.11 on": (
+        linux_facts(host=NOBLE, pythons=(ARM_PYTHON,), tree=of("2.11.0"), environ={"USE_FBGEMM": "1"}),
+        "ok",
+        "",
     ),
     "-march of this one": (linux_facts(environ={"CXXFLAGS": "-march=x86-64-v3"}), "ok", ""),
     "a generator of Windows": (

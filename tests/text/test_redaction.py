@@ -12,6 +12,7 @@ from tests.support.examples import examples
 from torchbuild_tasks.catalog import load_catalog
 from torchbuild_tasks.fronts.parsing import flags
 from torchbuild_tasks.options import flag_name
+from torchbuild_tasks.text import redaction
 from torchbuild_tasks.text.redaction import MASK, OWN_RULES, Redactor, is_secret, rules, without_forms
 from torchbuild_tasks.verbs import VERBS
 
@@ -37,6 +38,8 @@ PLANTED = [
     ("model-hosts", f"hf_{'a1B2' * 8} nvapi-{'a1B2' * 9} sk-{'a1B2' * 9}", ""),
     ("cloud", f"AIza{'a1B2' * 9} ya29.{'a1B2' * 9} xoxb-{'1234' * 5}", ""),
     ("flag", f"tool --token {S} --password={S} -api-key '{S} {S}' build", "build"),
+    ("assignment", f'API_TOKEN="{S}\nnext', "next"),  # cut: the quotation mark is never closed
+    ("assignment", f"api_key=>'{S}", "api_key"),
     ("assignment", f"API_TOKEN={S} make", "make"),
     ("assignment", f'export AWS_SECRET_ACCESS_KEY="{S} {S}"', "export"),
     ("assignment", f'{{"password": "{S}", "port": 5}}', '"port": 5'),
@@ -325,3 +328,28 @@ def test_what_looks_like_a_secret_by_itself_is_taken_out_of_a_value() -> None:
     """The name of a person stays: a path without it would be another path."""
     assert without_forms("https://ada:Zq9xK3vT7n@host/x", "***").count("Zq9xK3vT7n") == 0
     assert without_forms("/home/ada/src -O2", "***") == "/home/ada/src -O2"
+
+
+class Counted:
+    """A pattern that counts the characters which its matches cover."""
+
+    def __init__(self, pattern: re.Pattern[str]) -> None:
+        self._pattern = pattern
+        self.covered = 0
+
+    def search(self, text: str, at: int) -> re.Match[str] | None:
+        if match := self._pattern.search(text, at):
+            self.covered += len(match[0])
+        return match
+
+
+@pytest.mark.parametrize("unit", ["a:b:", "--a=", "http://a/", "C:\\a\\", 'a:"', "-a b "])
+def test_a_long_line_of_names_is_read_once(unit: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A value may reach to the end of its line: behind each name that took the square of it."""
+    named = [rule for rule in rules() if rule.value]
+    counted = [Counted(rule.pattern) for rule in named]
+    swapped = tuple(rule._replace(pattern=each) for rule, each in zip(named, counted, strict=True))  # type: ignore[arg-type]
+    monkeypatch.setattr(redaction, "rules", lambda: swapped)
+    text = unit * 2000
+    assert Redactor({}).text(text) == text
+    assert sum(each.covered for each in counted) <= 2 * len(text)

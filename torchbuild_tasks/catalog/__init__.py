@@ -33,6 +33,7 @@ from torchbuild_tasks.catalog.cuda import (
     PatchRow,
 )
 from torchbuild_tasks.catalog.diagnosis import (
+    CompilerOptionRow,
     ComponentRow,
     FailureRow,
     GoneRow,
@@ -40,6 +41,7 @@ from torchbuild_tasks.catalog.diagnosis import (
     MessageRow,
     ShapeRow,
     StandsForRow,
+    StdNameRow,
     TorchNameRow,
 )
 from torchbuild_tasks.catalog.packaging import (
@@ -261,6 +263,8 @@ class Catalog:
     packaged = Table(ComponentRow, "components.toml", build=_packaged)
     gone = Table(GoneRow, "gone.toml")
     stands_for = Table(StandsForRow, "gone.toml")
+    compiler_option = Table(CompilerOptionRow, "options.toml")
+    std_name = Table(StdNameRow, "std_names.toml")
     torch_name = Table(TorchNameRow, "components.toml", build=_torch_names)
     package = Table(PackageRow, "packages.toml")
     companion = Table(CompanionRow, "companions.toml")

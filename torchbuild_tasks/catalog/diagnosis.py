@@ -1,4 +1,4 @@
-"""The rows by which logs are read: failures, kinds of errors, and what messages are about."""
+"""Rows for reading logs: failures, kinds of errors, components."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ import msgspec
 class FailureRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A known failure, recognised by its messages.
 
-    `patterns` are regular expressions over one line, or over a whole paragraph of CMake or of
-    an exception. `cause` says what that means; of the sentences of `fix` (and of `command`, one of
-    ours that does it) the first is told whose names are all known: `{1}` is the pattern's first
+    `patterns` are regular expressions over one line, or over a paragraph of CMake or of
+    an exception. `cause` explains it; of the sentences of `fix` (and of `command`, a command of
+    ours) the first is printed whose names are all known: `{1}` is the pattern's first
     group, the others are listed in docs/diagnose.md. A `warning` fails no build. Of several rows
-    a `root` is told first, and a `consequence` only where nothing else is known. `near` are
-    lines that look alike and must not match. `confirmed` is false where it was impossible to check
-    the row. A row without patterns is a symptom that no log says.
+    a `root` is printed first, and a `consequence` only where there is no other. `near` are
+    similar lines that must not match. `confirmed` is false where the row could not be checked.
+    A row without patterns is a symptom that is in no log.
     """
 
     id: str
@@ -50,23 +50,24 @@ class KindRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
 
 
 class ShapeRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """How a program words a kind of errors."""
+    """The forms that errors of a kind have in the messages of a program."""
 
     kind: str
     program: str
     patterns: tuple[str, ...]
+    std: str = ""
 
 
 class MessageRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A message of a program, as a template of printf, and what it is in other languages."""
+    """A message of a program as a template of printf, and its translations."""
 
     program: str
     english: str
-    said: tuple[str, ...]
+    translations: tuple[str, ...]
 
 
 class ComponentRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A part that builds take, and what brings it. The columns are explained in data/components.toml."""
+    """A component that builds use, and how to get it. The columns are explained in data/components.toml."""
 
     name: str
     headers: tuple[str, ...] = ()
@@ -79,8 +80,10 @@ class ComponentRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     pip: str = ""
     names: Mapping[str, str] = msgspec.field(default_factory=dict)
     link: str = ""
+    link_windows: str = ""
     wheel: str = ""
     include: str = ""
+    runtime: str = ""
     like: str = ""
     systems: tuple[str, ...] = ()
     fix: tuple[str, ...] = ()
@@ -102,6 +105,25 @@ class StandsForRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     text: str
     name: str
     version: str
+
+
+class CompilerOptionRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Options of a compiler, and the release that they came with; data/options.toml has the columns."""
+
+    programs: tuple[str, ...]
+    options: tuple[str, ...]
+    since: str
+    source: str
+    earlier: str = ""
+
+
+class StdNameRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Names of the C++ library and their header. The columns are explained in data/std_names.toml."""
+
+    header: str
+    since: int
+    names: str
+    of_c: bool = False
 
 
 class TorchNameRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

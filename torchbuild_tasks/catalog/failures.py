@@ -9,7 +9,7 @@ from __future__ import annotations
 import functools
 import re
 import warnings
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Final
 
 import msgspec
@@ -27,12 +27,13 @@ UNBOUNDED: Final = 4  # the most * and + in one alternative
 LONGEST: Final = 2000  # characters of a pattern
 PATIENCE: Final = 2.0  # seconds that a pattern of the user's may take for one text
 _TOKEN: Final = re.compile(
-    r"(?P<class>\[\^?\]?(?:\\.|[^\]\\])*\])|(?P<escape>\\.)|(?P<quantifier>(?:[*+?]|\{\d*,?\d*\})\??)"
-    r"|(?P<open>\((?:\?(?:P<\w+>|<?[=!:]))?)|(?P<close>\))|(?P<or>\|)|(?P<any>[.^$])|(?P<plain>.)",
+    r"(?P<class>\[\^?\]?(?:\\.|[^\]\\])*\])|(?P<escape>\\(?:x[\da-fA-F]{2}|u[\da-fA-F]{4}|.))"
+    r"|(?P<quantifier>(?:[*+?]|\{\d*,?\d*\})\??)|(?P<open>\((?:\?(?:P<\w+>|<?[=!:]))?)|(?P<close>\))|(?P<or>\|)|(?P<any>[.^$])"
+    r"|(?P<plain>[^\\\[\]()*+?{}|.^$]+(?![*+?{])|.)",
     re.DOTALL,
 )
 
-_FLAGS: Final = re.compile(r"\(\?[a-zA-Z]*[ix][a-zA-Z]*(?:-[a-zA-Z]+)?[:)]")
+FLAGS: Final = re.compile(r"\(\?[a-zA-Z]*[ix][a-zA-Z]*(?:-[a-zA-Z]+)?[:)]")
 
 
 def anchors(pattern: str) -> tuple[str, ...]:
@@ -51,10 +52,41 @@ def anchors(pattern: str) -> tuple[str, ...]:
         raise ValueError(f"it is not a regular expression: {error}") from None
     if reason := _hazard(pattern):
         raise ValueError(reason)
-    texts = tuple(max(runs, key=len, default="") for runs in _literals_by_alternative(pattern))
+    texts = literals(pattern)
     if any(len(text) < SHORTEST for text in texts):
         raise ValueError(f"each alternative needs {SHORTEST} letters of plain text, outside of brackets")
     return texts
+
+
+def literals(pattern: str) -> tuple[str, ...]:
+    """Return the longest literal of every alternative, "" where one has none."""
+    return tuple(max(runs, key=len, default="") for runs in _literals_by_alternative(pattern))
+
+
+class LazyPattern:
+    """A pattern that is compiled when a text holds its plain text: most of them no log needs.
+
+    `texts` are the literals of which every text that matches holds one; empty where there is no telling.
+    """
+
+    def __init__(self, pattern: str) -> None:
+        self.pattern: Final = pattern
+        texts = () if FLAGS.search(pattern) else literals(pattern)
+        self.texts: Final = texts if all(len(text) >= SHORTEST for text in texts) else ()
+
+    def search(self, text: str) -> re.Match[str] | regex.Match[str] | None:
+        """Return the first match, if any."""
+        if self.texts and not any(each in text for each in self.texts):
+            return None
+        return self._search(text)
+
+    def _search(self, text: str) -> re.Match[str] | regex.Match[str] | None:
+        return _compiled(self.pattern).search(text)
+
+
+@functools.cache
+def _compiled(pattern: str) -> re.Pattern[str]:
+    return re.compile(pattern)
 
 
 def _tokens(pattern: str) -> Iterator[tuple[str, str]]:
@@ -64,7 +96,7 @@ def _tokens(pattern: str) -> Iterator[tuple[str, str]]:
 
 def _hazard(pattern: str) -> str:
     """Return why a pattern could take exponential time; empty if it cannot."""
-    if match := _FLAGS.search(pattern):
+    if match := FLAGS.search(pattern):
         return f"with {match[0]} its plain text could not be looked for: it ignores case, or has comments"
     before = ""
     unbounded = 0
@@ -95,7 +127,7 @@ def _literals_by_alternative(pattern: str) -> list[list[str]]:
         elif kind == "or":
             every.append([""])
         elif kind == "plain" or (kind == "escape" and not text[1].isalnum()):
-            runs[-1] += text[-1]
+            runs[-1] += text.removeprefix("\\")
         elif kind == "quantifier":
             if text[0] in "*?{":  # perhaps none at all
                 runs[-1] = runs[-1][:-1]
@@ -130,12 +162,8 @@ class FailureBook:
 
     def __init__(self, rows: Iterable[FailureRow]) -> None:
         self.rows: Final = tuple(rows)
-        self._known = [
-            (_anchors(row, pattern), _search_for(row, pattern), row)
-            for row in self.rows
-            for pattern in row.patterns
-        ]
-        self.anchors: Final = frozenset(anchor for texts, _, _ in self._known for anchor in texts)
+        self._known = [(_pattern_of(row, pattern), row) for row in self.rows for pattern in row.patterns]
+        self.anchors: Final = frozenset(anchor for pattern, _ in self._known for anchor in pattern.texts)
 
     def look_up(self, text: str) -> list[Hit]:
         """Return the rows that this text matches, each once, in order; white space counts as one blank.
@@ -145,40 +173,45 @@ class FailureBook:
         """
         text = " ".join(text.split())
         hits: dict[str, Hit] = {}
-        for texts, search, row in self._known:
-            if row.id not in hits and any(each in text for each in texts) and (match := search(text)):
+        for pattern, row in self._known:
+            if row.id not in hits and (match := pattern.search(text)):
                 hits[row.id] = Hit(row, tuple(group or "" for group in match.groups()))
         return list(hits.values())
 
 
-def _anchors(row: FailureRow, pattern: str) -> tuple[str, ...]:
+def _pattern_of(row: FailureRow, pattern: str) -> LazyPattern:
+    if not isinstance(row, UserFailureRow):  # a test has tried all of ours
+        return LazyPattern(pattern)
     try:
-        return anchors(pattern)
+        anchors(pattern)
+        return _TimedPattern(row, pattern)
     except ValueError as error:
         raise ValueError(f"failure {row.id}, pattern {pattern!r}: {error}") from None
 
 
-def _search_for(row: FailureRow, pattern: str) -> Callable[[str], re.Match[str] | regex.Match[str] | None]:
-    if not isinstance(row, UserFailureRow):
-        return re.compile(pattern).search
-    import regex  # few have rows of their own
+class _TimedPattern(LazyPattern):
+    """A pattern of the user's, which gets a time."""
 
-    try:
-        return functools.partial(_search_in_time, row, regex.compile(pattern))
-    except (regex.error, OverflowError, RecursionError) as error:
-        raise ValueError(f"failure {row.id}, pattern {pattern!r}: {error}") from None
+    def __init__(self, row: UserFailureRow, pattern: str) -> None:
+        import regex  # few have rows of their own
 
+        super().__init__(pattern)
+        self._row = row
+        try:
+            self._timed = regex.compile(pattern)
+        except (regex.error, OverflowError, RecursionError) as error:
+            raise ValueError(str(error)) from None
 
-def _search_in_time(row: UserFailureRow, pattern: regex.Pattern[str], text: str) -> regex.Match[str] | None:
-    try:
-        return pattern.search(text, timeout=PATIENCE)
-    except TimeoutError:
-        raise UsageError(
-            f"{row.place}: failure {row.id}: its pattern {pattern.pattern!r} takes more than {PATIENCE:g} s "
-            f"for one line of {len(text)} letters.",
-            next_step="Make it match less: leave out what comes before the error; "
-            r"[^']* stops at a quote, .* does not.",
-        ) from None
+    def _search(self, text: str) -> regex.Match[str] | None:
+        try:
+            return self._timed.search(text, timeout=PATIENCE)
+        except TimeoutError:
+            raise UsageError(
+                f"{self._row.place}: failure {self._row.id}: its pattern {self.pattern!r} takes more than "
+                f"{PATIENCE:g} s for one line of {len(text)} letters.",
+                next_step="Make it match less: leave out what comes before the error; "
+                r"[^']* stops at a quote, .* does not.",
+            ) from None
 
 
 def fitting_rows(rows: Iterable[FailureRow], facts: Facts) -> tuple[FailureRow, ...]:

@@ -43,8 +43,8 @@ _GENERIC_USERS: Final = frozenset(
 class Rule(NamedTuple):
     """One kind of redaction: its name, its description, the pattern, and the replacement.
 
-    One that is about a person, and not a secret, goes only where a text is handed on. Where the pattern's
-    first group is a name (`named`), what follows the second goes if that is a secret's.
+    One that is about a person, and not a secret, goes only where a text is handed on. Where there is a
+    pattern of a `value`, the first group of the other is a name, and what follows goes if that is a secret's.
     """
 
     id: str
@@ -52,7 +52,7 @@ class Rule(NamedTuple):
     pattern: re.Pattern[str]
     instead: str = MASK
     person: bool = False
-    named: bool = False
+    value: re.Pattern[str] | None = None
 
 
 @functools.cache
@@ -67,19 +67,18 @@ def rules() -> tuple[Rule, ...]:
         Rule(
             "flag",
             "values of flags whose names speak of a secret (--token X, --password=X)",
-            re.compile(
-                rf"(?<![A-Za-z0-9-])(--?{_NAME})(=|\s+)(?!-|{MASK})(?:\"[^\"\r\n]*\"|'[^'\r\n]*'|[^\s\"']+)"
-            ),
-            named=True,
+            re.compile(rf"(?<![A-Za-z0-9-])(--?{_NAME})(?:=|\s+)(?!-|{MASK})(?=\S)"),
+            value=re.compile(r"\"[^\"\r\n]*\"|'[^'\r\n]*'|(?:[\"'](?=\w))?[^\s\"']+"),
         ),
         Rule(
             "assignment",
             'values of names that speak of a secret (API_TOKEN=X, "password": "X", ?sig=X)',
             re.compile(
-                rf"(?<![A-Za-z0-9_.])(-{{0,2}}{_NAME})(\\?[\"']?(?::[A-Z]{{4,8}}=|\s*(?:=>?|:(?!:))>?[ \t]*))"
-                rf"(?!{MASK})(?:\\?\"[^\"\r\n]*\"|'[^'\r\n]*'|[^\s\"'&;,]+)"
+                rf"(?<![A-Za-z0-9_.])(-{{0,2}}{_NAME})\\?[\"']?(?::[A-Z]{{4,8}}=|\s*(?:=>?|:(?!:))>?[ \t]*)"
+                rf"(?!{MASK})(?=[^\s&;,])"
             ),
-            named=True,
+            # The quotation mark of a line that was cut is never closed.
+            value=re.compile(r"\\?\"[^\"\r\n]*\"|'[^'\r\n]*'|(?:[\"'](?=\w))?[^\s\"'&;,]+"),
         ),
     )
     people = tuple(row for row in rows if row.person)
@@ -168,7 +167,7 @@ def _strong(words: tuple[str, ...]) -> bool:
 def without_forms(text: str, instead: str) -> str:
     """Return a text in which `instead` replaces everything with the form of a secret."""
     for rule in rules():
-        if not rule.named and not rule.person:
+        if not rule.value and not rule.person:
             text = rule.pattern.sub(rule.instead.replace(MASK, instead), text)
     return text
 
@@ -208,8 +207,8 @@ class Redactor:
         if self._literal:
             text = self._replace("known-value", self._literal, MASK, text)
         for rule in rules():
-            if rule.named:
-                text = self._values_of_names(rule, text)
+            if rule.value:
+                text = self._values_of_names(rule, rule.value, text)
             elif self._people or not rule.person:
                 text = self._replace(rule.id, rule.pattern, rule.instead, text)
         if not self._people:
@@ -260,18 +259,21 @@ class Redactor:
         self.counts[id] += count
         return text
 
-    def _values_of_names(self, rule: Rule, text: str) -> str:
-        """Redact values after names of secrets; after any other name the search goes on at once."""
+    def _values_of_names(self, rule: Rule, value: re.Pattern[str], text: str) -> str:
+        """Redact values after names of secrets.
+
+        Only there it is read: behind every name, it could reach to the end of a long line.
+        """
         parts = []
         at = 0
         while match := rule.pattern.search(text, at):
-            value = match[0][match.end(2) - match.start() :]
-            parts.append(text[at : match.end(2)])
-            at = match.end(2)
-            if is_secret(match[1].lstrip("-")) and value.strip("\"'\\").lower() not in _PLAIN:
-                quote = next((mark for mark in ('\\"', '"', "'") if value.startswith(mark)), "")
+            parts.append(text[at : match.end()])
+            at = match.end()
+            found = value.match(text, at) if is_secret(match[1].lstrip("-")) else None
+            if found and found[0].strip("\"'\\").lower() not in _PLAIN:
+                quote = next((mark for mark in ('\\"', '"', "'") if found[0].startswith(mark)), "")
                 parts.append(f"{quote}{MASK}{quote}")
-                at = match.end()
+                at = found.end()
                 self.counts[rule.id] += 1
         return "".join((*parts, text[at:]))
 

@@ -15,8 +15,10 @@ ARCH = "nvcc fatal   : Unsupported gpu architecture 'compute_30'"
 
 
 def test_a_root_is_told_before_what_follows_from_it() -> None:
-    log = f"{FAILED}a.cpp:1:2: error: 'uint8_t' does not name a type\n{KILLED}\nninja: build stopped: x"
-    assert [each.id for each in read(log).diagnoses] == ["oom-cc1plus", "cstdint-gcc13"]
+    log = (
+        f"{FAILED}a.cpp:1:2: error: '__assert_fail' has not been declared\n{KILLED}\nninja: build stopped: x"
+    )
+    assert read(log).diagnoses[0].id == "oom-cc1plus"
 
 
 def test_a_consequence_is_told_only_where_nothing_else_is_known() -> None:
@@ -118,7 +120,7 @@ def test_a_row_of_a_settings_file_does_not_speak_for_us() -> None:
     )
     told = explain("evil", FailureBook((row,)), machine())
     assert told is not None
-    assert told.see == f"so says {place}"
+    assert told.see == f"from {place}"
 
 
 # What a compiler said in the pre-flight, and the row that knows it. Those marked * were not said here
@@ -392,7 +394,7 @@ def test_an_extension_reads_variables_where_torchs_build_takes_our_flags() -> No
         ),
         (
             "/usr/bin/ld: b/x.o: file not recognized: file format not recognized",
-            *("bad-object", "b/x.o", "Delete it"),
+            *("bad-object", "b/x.o", "delete it"),
         ),
         (  # what is linked lacks it, whatever is installed
             "a.o: undefined reference to `cblas_sgemm'\ncollect2: error: ld returned 1 exit status",

@@ -134,6 +134,7 @@ def test_a_fix_is_told_with_what_it_rests_on(log: str, said: str) -> None:
         ("/usr/bin/ld: /o/libq.so.1: undefined reference to `_gfortran_st_write'", "undefined-symbol", "-rpath-link"),
         ("x86_64-w64-mingw32-ld: a.o:a.c:(.text+0x2): undefined reference to `__imp_WSASend'", "undefined-symbol", "-lws2_32"),
         ("a.obj : error LNK2019: unresolved external symbol __imp_WSASend referenced in f", "undefined-symbol", "ws2_32.lib"),
+        ("a.obj : error LNK2019: unresolved external symbol SSL_new referenced in f", "undefined-symbol", "libssl.lib"),
         ("src/a.cc:2:10: fatal error: proto/net.pb.h: No such file or directory", "missing-header", "protoc"),
         ("a.c:4:9: error: ‘PyArray_Descr’ has no member named ‘names’", "numpy-c-api", "numpy<2"),
         ('k.cu(9): error: identifier "__hmul2" is undefined', "arch-too-low", "TORCH_CUDA_ARCH_LIST"),
@@ -144,6 +145,63 @@ def test_a_fix_is_told_with_what_it_rests_on(log: str, said: str) -> None:
             *("missing-source", "nvidia-cudnn"),
         ),
         ("OSError: /x/_C.so: wrong ELF class: ELFCLASS32", "bad-object", "uname -m"),
+        # What a file is, and what leads out of that.
+        ("/usr/bin/ld: i386 architecture of input file `q.o' is incompatible with i386:x86-64 output", "bad-object", "file -L q.o"),
+        ("ld.lld: error: q.o is incompatible with elf64-x86-64", "bad-object", "file -L q.o"),
+        ("m.o: file not recognized: file format not recognized", "bad-object", "LLVM IR bitcode"),
+        ("/usr/bin/ld: m.o: undefined reference to symbol 'low'\n/usr/bin/ld: lib/liblow.so: error adding symbols: DSO missing from command line", "undefined-symbol", "add -llow"),
+        ("/usr/bin/ld: a.o: undefined reference to symbol 'pow@@GLIBC_2.29'\n/usr/bin/ld: /lib/libm.so.6: error adding symbols: DSO missing from command line", "undefined-symbol", "add -lm"),
+        ("ld.lld: error: undefined symbol: vtable for Graph", "undefined-symbol", "first virtual function of Graph"),
+        ("/usr/bin/ld: b.o:/w/config.h:2: multiple definition of `n'; a.o:/w/config.h:2: first defined here", "duplicate-symbol", "in a header (config.h)"),
+        ("ninja: error: 'third/lib/libdep.a', needed by 'x', missing and no known rule to make it", "missing-library", "BUILD_BYPRODUCTS"),
+        ("clang: error: invalid linker name in argument '-fuse-ld=wild'", "missing-tool", "wild"),
+        ("CMake Error at a.cmake:2 (message):\n  Could not find compiler set in environment variable CC:\n\n  gcc-99.\n", "no-compiler", "Let CC name"),
+        ("/lib/gcc/12/include/fmaintrin.h:63:1: error: inlining failed in call to ‘always_inline’ ‘f’: target specific option mismatch", "target-feature", "-mfma"),
+        ("/lib/gcc/12/include/avx512vlbwintrin.h:6:1: error: inlining failed in call to ‘always_inline’ ‘f’: target specific option mismatch", "target-feature", "-mavx512vl -mavx512bw"),
+        ("a.cpp:1:2: error: ‘size_t’ does not name a type", "missing-include", "#include <cstddef>"),
+        ("a.h:1:2: error: 'function' in namespace 'std' does not name a template type", "missing-include", "#include <functional>"),
+        ("a.cpp:3:3: error: 'thread' was not declared in this scope", "compile-error", "that line"),  # it may be anybody's
+        ("d.cpp:2:1: error: version control conflict marker in file\n<<<<<<< HEAD", "conflict-marker", "git grep"),
+        ("d.cpp:2:1: error: expected unqualified-id before ‘<<’ token\n    2 | <<<<<<< HEAD", "compile-error", "marks of a merge"),
+        ("t.cu(2): error: __host__ or __device__ annotation on lambda requires --extended-lambda nvcc flag", "gpu-host-code", "Add --extended-lambda"),
+        ('t.cu(4): error: calling a __host__ function("eps(int)") from a __global__ function("k") is not allowed', "gpu-host-code", "mark it __device__"),
+        ("/bin/sh: 1: Cannot fork", "too-many-processes", "ulimit -u"),
+        ('CMake Error at C.txt:9 (target_link_libraries):\n  Target "x" links to target "Foo::foo" but the target was not found.\n', "missing-package", "find_package(Foo) has to stand before"),
+        ('CMake Error: The source directory "/w/nope" does not exist.', "missing-source", "what follows -S"),
+        ("make: *** No targets specified and no makefile found.  Stop.", "no-makefile", "cmake -S . -B build"),
+        ("subprocess.CalledProcessError: Command '['git', 'rev-parse', 'HEAD']' returned non-zero exit status 128.", "git-state", "safe.directory"),
+        ("ld.lld: error: version script assignment of 'global' to symbol 'PyInit_x' failed: symbol not defined", "undefined-symbol", "grep -rn"),
+        ("a.cpp:5:1: error: static assertion failed: only float is supported", "compile-error", "demands what the message says"),
+        ("a.cpp:5:10: error: redefinition of 'int f()'", "compile-error", "#pragma once"),
+        ("x.cpp(1): error C2065: 'M_PI': undeclared identifier", "posix-name", "_USE_MATH_DEFINES"),
+        ("x.cpp(1): error C2065: 'and': undeclared identifier", "posix-name", "/permissive-"),
+        ("x.cpp(1): error C2065: 'mine': undeclared identifier", "compile-error", "that line"),
+        ("nvcc fatal   : A single input file is required for a non-link phase when an outputfile is specified", "command-words", "-Xcompiler"),
+        ("error: option --single-version-externally-managed not recognized", "unknown-option", "setup.py --help"),
+        ("ERROR: Invalid requirement: 'torch=2.4'", "packaging-metadata", "torch==2.4"),
+        ("/bin/sh: 1: [[: not found", "shell-script", "SHELL := /bin/bash"),
+        ("./b.sh: line 12: unexpected EOF while looking for matching `\"'", "shell-script", "Correct that line"),
+        ("error: pathspec 'v9.9' did not match any file(s) known to git", "git-state", "git fetch --tags"),
+        ("fatal: No url found for submodule path 'third_party/x' in .gitmodules", "git-state", "git rm --cached third_party/x"),
+        ("tar: This does not look like a tar archive\ntar: Exiting with failure status due to previous errors", "damaged-download", "Delete it"),
+        ("a.c:(.text+0x5): undefined reference to `sqrt'", "undefined-symbol", "-lm"),
+        ("/usr/bin/ld: crt1.o: undefined reference to `main'", "undefined-symbol", "-shared"),
+        ("a.o: undefined reference to `__cudaRegisterLinkedBinary_25_tmpxft'", "undefined-symbol", "CUDA_SEPARABLE_COMPILATION"),
+        ("/usr/bin/ld: cannot find crti.o: No such file or directory", "missing-library", "libc6-dev"),
+        ("ModuleNotFoundError: No module named '_ctypes'", "missing-module", "build this Python itself again"),
+        ("configure: error: Library requirements (foo >= 1.2) not met.", "missing-package", "PKG_CONFIG_PATH"),
+        # Since when an option is known, and whose it is.
+        ("g++: error: unrecognized command-line option '-std=gnu++20'", "unknown-option", "c++20 from 10"),
+        ("cc1plus: error: bad value (‘znver4’) for ‘-march=’ switch", "bad-value", "g++ 12.3 is the first"),
+        ("error: unknown target CPU 'sapphirerapids'", "bad-value", "clang 12 is the first"),
+        ("error: invalid value 'c++23' in '-std=c++23'", "bad-value", "c++23 from 17"),
+        ("clang: error: unknown argument: '-mnever'", "unknown-option", "Take -mnever out"),
+        ("nvcc fatal   : Unknown option 'fopenmp'", "unknown-option", "-Xcompiler -fopenmp"),
+        ("nvcc fatal   : Unknown option '-maxregcount'", "unknown-option", "Take -maxregcount out"),
+        ("cc1: error: argument to ‘-O’ should be a non-negative integer, ‘g’, ‘s’ or ‘fast’", "bad-value", "where it is set"),
+        ("CMake Error at cmake_install.cmake:5 (file):\n  file INSTALL cannot copy file \"/b/x.so\" to\n  \"/usr/local/lib/x.so\": Permission denied.\n", "permission", "CMAKE_INSTALL_PREFIX"),
+        ("TypeError: Descriptors cannot be created directly.", "python-api", "protobuf<3.21"),
+        ("s.cpp:1:1: fatal error: c10/cuda/impl/cuda_cmake_macros.h: No such file or directory", "missing-header", "torch.version.cuda"),
     ],
 )  # fmt: skip
 def test_the_class_of_an_error_has_its_own_fix(log: str, kind: str, said: str) -> None:
@@ -293,3 +351,45 @@ def test_a_submodule_of_torch_is_fetched_in_torchs_checkout() -> None:
 def test_a_crash_of_a_compiler_is_not_told_to_be_run_again() -> None:
     told = read("a.cpp:3:4: internal compiler error: in f, at g.cc:12").diagnoses[0]
     assert "--jobs" not in told.fix + told.command
+
+
+def test_a_file_of_a_packages_name_is_named_where_the_package_is_known() -> None:
+    trace = "Traceback (most recent call last):\n  File \"/w/{0}.py\", line 2, in <module>\n    x\nAttributeError: partially initialized module '{0}' has no attribute 'f'"
+    assert "Rename /w/torch.py" in read(trace.format("torch")).diagnoses[0].fix
+    assert "Rename /w/logging.py" in read(trace.format("logging")).diagnoses[0].fix
+    assert "shows the circle" in read(trace.format("mine")).diagnoses[0].fix  # a circle of one's own files
+
+
+def test_what_pip_says_below_a_conflict_is_told() -> None:
+    log = (
+        "ERROR: Cannot install a because these package versions have conflicting dependencies.\n\n"
+        "The conflict is caused by:\n    The user requested numpy==2.2\n    detlib 1.0 depends on numpy<2\n"
+    )
+    assert "numpy==2.2; detlib 1.0 depends on numpy<2" in read(log).diagnoses[0].cause
+
+
+def test_an_exception_that_is_told_again_by_who_goes_on_is_no_failure() -> None:
+    log = (
+        'Traceback (most recent call last):\n  File "a.py", line 1, in f\nAssertionError: no GPU was found\n'
+    )
+    assert (
+        read(f"{log}ERROR:root:no GPU was found, falling back to CPU\ntraining finished\n").status == "clean"
+    )
+    line = "RuntimeError: no GPU was found"
+    assert read(f"{line}\n{line}; using CPU instead\nresult: 42\nfinished\n").status == "clean"
+    assert read(f"{log}ERROR:root:no GPU was found, giving up\ntraining finished\n").status != "clean"
+
+
+def test_what_make_ignores_is_no_failure() -> None:
+    log = "gcc: error: unrecognized command-line option ‘-mx’\nmake: [Makefile:3: probe] Error 1{}\nBuild finished: a\n"
+    assert read(log.format(" (ignored)")).status == "clean"
+    assert read(log.format("").replace("make: [", "make: *** [")).status != "clean"
+
+
+def test_a_commits_title_in_a_log_of_kubernetes_is_no_error() -> None:
+    line = "2026-11-20T10:16:49.561466113Z stderr F {}\n"
+    assert (
+        read(line.format("HEAD is now at 857a3d2 fatal: killed by signal 9") + line.format("v1")).status
+        == "clean"
+    )
+    assert read(line.format("fatal: killed by signal 9")).status != "clean"

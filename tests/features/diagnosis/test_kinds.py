@@ -11,7 +11,7 @@ import pytest
 from tests.support.diagnosis import machine, read
 from tests.support.for_each import for_each
 from torchbuild_tasks.catalog import KindRow, load_catalog
-from torchbuild_tasks.features.diagnosis.answer import answer
+from torchbuild_tasks.features.diagnosis.answer import explain_kind
 from torchbuild_tasks.features.diagnosis.block import Line
 from torchbuild_tasks.features.diagnosis.components import component_of, owner, readable
 from torchbuild_tasks.features.diagnosis.kinds import Kind
@@ -50,7 +50,7 @@ ABOUT = [
     ("CMake Error at a.cmake:9 (file):\n  file does not recognize sub-command REAL_PATH", "cmake-version", ""),
     ("C:\\Program Files (x86)\\a\\clang-offload-bundler: error: 'D:/a.obj': no such file or directory", "missing-source", ""),
     ("`Foo (/opt/foo) was built using bar 3, but you are using /opt/bar with version 4.", "abi-mismatch", ""),
-    ("AttributeError: 'NoneType' object has no attribute 'group'", "python-exception", ""),
+    ("AttributeError: 'NoneType' object has no attribute 'group'", "script-fault", ""),
     ("ImportError: DLL load failed: Je to rozbité.", "missing-shared-library", ""),
     ("Fatal Python error: Segmentation fault", "crash", ""),
     ("ERROR HTTPError: 403 Client Error: Forbidden for url: https://x/y", "access-denied", ""),
@@ -80,7 +80,7 @@ ABOUT = [
     ("k.asm:4: error: parser: instruction expected", "assembler", ""),
     ("nvFatbin error: fatbinary elf mismatch: elf size doesn't match user-specified size", "bad-object", ""),
     ("patchelf: missing ELF header", "bad-object", ""),
-    ("CMake Error at a.cmake:7 (message):\n  CMAKE_CUDA_ARCHITECTURES must be non-empty if set.", "bad-value", ""),
+    ("CMake Error at a.cmake:7 (message):\n  CMAKE_CUDA_ARCHITECTURES must be non-empty if set.", "unsupported-arch", ""),
     ('CMake Error at a.cmake:1 (message):\n  Could not find toolchain file: "/x/y.cmake"', "missing-source", ""),
     ("CMake Error at a:4 (file):\n  file cannot create directory: /x.  Maybe need administrative\n  privileges.", "permission", ""),
     ("configure: error: libnuma is required for NCCL", "missing-package", "libnuma"),
@@ -88,7 +88,7 @@ ABOUT = [
     ("FAILED a.py::test_a - Failed: Timeout (>1.0s) from pytest-timeout.", "out-of-time", ""),
     ('err:module:import_dll Library c10.dll (which is needed by L"Z:\\\\a.exe") not found', "missing-shared-library", "torch"),
     ("AssertionError: libcuda.so cannot found!", "missing-shared-library", "the NVIDIA driver"),
-    ("RuntimeError: Failed to find C compiler. Please specify via CC environment variable.", "no-compiler", ""),
+    ("RuntimeError: Failed to find C compiler. Please specify via CC environment variable.", "no-compiler", "GCC"),
     ("LINK : fatal error LNK1318: Unexpected PDB error; LIMIT (12) ''", "link-limit", ""),
     ('a.h(361): fatal error C1189: #error:  "64-bit Windows is required"', "unsupported-arch", ""),
     ("nvidia-container-cli: initialization error: nvml error: driver not loaded: unknown.", "gpu-driver", ""),
@@ -160,8 +160,8 @@ ABOUT = [
 @for_each(CATALOG.kind, lambda row: row.id)
 def test_a_kind_has_words_where_nothing_else_is_known(row: KindRow) -> None:
     kind = Kind(row=row, program="it", line=Line(1, "", "x says"), groups={})
-    assert answer(kind, machine()).cause
-    assert answer(kind, machine()).fix
+    assert explain_kind(kind, machine()).cause
+    assert explain_kind(kind, machine()).fix
 
 
 @pytest.mark.parametrize(("text", "kind", "component"), ABOUT)
@@ -346,4 +346,4 @@ def test_who_speaks_is_named() -> None:
     told = read(
         "pytest: error: unrecognized arguments: --run-gpu\n  inifile: None\n  rootdir: /b\n"
     ).diagnoses[0]
-    assert told.cause == "Pytest does not know the option --run-gpu."
+    assert told.cause == "pytest does not know the option --run-gpu."

@@ -6,7 +6,9 @@ import hashlib
 from pathlib import Path
 
 import pytest
+import requests
 
+from tests.support.answers import Answer, ScriptedNet, in_turn
 from torchbuild_tasks.errors import DownloadFailed, HashRefused
 from torchbuild_tasks.system.net.client import Net, read_mirrors
 from torchbuild_tasks.system.net.download import fetch, fetch_all
@@ -97,3 +99,36 @@ def test_what_progress_raises_is_raised(target: Path, mirror: Path) -> None:
     with pytest.raises(RuntimeError, match="terminal"):
         fetch(Remote(name="f", urls=URLS[1:]), target, on_disk(mirror), broken)
     assert not target.exists()
+
+
+LOGIN = OSError("Tunnel connection failed: 407 Who")
+
+
+@pytest.mark.parametrize(
+    ("answers", "said"),
+    [
+        (((404, {}, b""), (410, {}, b"")), "moved or withdrawn; the same command gets the same answer"),
+        (((404, {}, b""), (403, {}, b"")), "does not give it out"),
+        (((401, {}, b""), (404, {}, b"")), ".netrc"),
+        (((400, {}, b""), (400, {}, b"")), "will not answer"),
+        ((requests.exceptions.ProxyError(LOGIN), (404, {}, b"")), "The proxy"),
+        # One that was not reached may have it.
+        (((404, {}, b""), requests.exceptions.InvalidURL("x")), "Check the network"),
+        (((404, {}, b""), *5 * [requests.ConnectionError(OSError("reset"))]), "Check the network"),
+    ],
+)
+def test_what_an_answer_means_is_said(answers: tuple[Answer, ...], said: str, target: Path) -> None:
+    net = ScriptedNet(script=in_turn(*answers))
+    with pytest.raises(DownloadFailed) as caught:
+        fetch(Remote(name="f.7z", urls=URLS, sha256=SHA), target, net, unheard)
+    way = caught.value.next_step
+    assert said in way
+    answered = "Check the network" not in way
+    assert (str(target) in way) == answered
+    assert ("set TORCHBUILD_MIRROR" in way) == answered
+
+
+def test_of_a_mirror_that_lacks_a_file_the_mirror_is_told(target: Path, tmp_path: Path) -> None:
+    with pytest.raises(DownloadFailed) as caught:
+        fetch(Remote(name="f.7z", urls=URLS), target, on_disk(tmp_path), unheard)
+    assert "put it where TORCHBUILD_MIRROR looks for it" in caught.value.next_step

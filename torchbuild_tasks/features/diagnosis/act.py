@@ -38,7 +38,7 @@ _NEXT: Final = "Name a log: diagnose PATH, or `-` for standard input."
 
 
 def diagnose_log(name: str, book: FailureBook, machine: Machine) -> Reading:
-    """Read and judge a log; `name` is its path, or `-`.
+    """Return the reading of a log; `name` is its path, or `-`.
 
     Raises:
         UsageError: it cannot be read, is empty, or is not text.
@@ -61,7 +61,7 @@ def diagnose_log(name: str, book: FailureBook, machine: Machine) -> Reading:
         )
     if is_binary(first):
         raise UsageError(f"{_name_input(name)} is not text.", next_step="Name the log of a build.")
-    scanner = LogScanner(book, common_prefix(first))
+    scanner = LogScanner(book, common_prefix(first), machine.places)
     for block in whole_lines(recoded(first, itertools.chain([first], chunks))):
         scanner.feed_block(block)
     return read_log(scanner, book, machine)
@@ -148,7 +148,7 @@ T = TypeVar("T")
 
 
 class Search(Generic[S]):
-    """The search in what a log gets from now on; the lines that it has count, and no more.
+    """The search in lines that a log gets from now on; those that it has are only counted.
 
     Args:
         log: open, and written by the build.
@@ -249,7 +249,7 @@ def log_search(work: Work) -> Search[LogScanner]:
 
 
 class FirstError:
-    """The words for a build's first error, asked for while it runs: once, as soon as it is in the log.
+    """The text for a build's first error: returned once while it runs, as soon as the error is in the log.
 
     Ninja waits for what was started already, and that can take as long as the longest compile.
     """
@@ -261,13 +261,13 @@ class FirstError:
         self._returned = False
 
     def __call__(self) -> str:
-        """Return the words; "" where there are none, or they were returned before."""
-        words = None if self._returned else self._search.look(self._words)
-        self._returned = bool(words) or self._returned
-        return words or ""
+        """Return the text; "" where there is no error yet, or it was returned before."""
+        text = None if self._returned else self._search.look(self._text)
+        self._returned = bool(text) or self._returned
+        return text or ""
 
-    def _words(self, scanner: LogScanner) -> str:
-        """Wait for the second look with the same answer: a tool writes its error in one go."""
+    def _text(self, scanner: LogScanner) -> str:
+        """Return "" until two readings agree: a tool writes its message in one go."""
         before = self._before
         self._before = scanner.proven
         if self._before is None or self._before != before:
@@ -277,17 +277,17 @@ class FirstError:
 
 
 def diagnose_build(work: Work, scanner: LogScanner) -> Reading:
-    """Judge the log of a build that failed."""
+    """Return the reading of the log of a build that failed."""
     from torchbuild_tasks.features.diagnosis.choose import read_log
 
     return read_log(scanner, _book(work), _machine(work))
 
 
-def explain_output(work: Work, said: str) -> Diagnosis | None:
+def explain_output(work: Work, output: str) -> Diagnosis | None:
     """Return the cause of a short command's failure, by its output."""
     from torchbuild_tasks.features.diagnosis.choose import explain
 
-    return explain(said, _book(work), _machine(work))
+    return explain(output, _book(work), _machine(work))
 
 
 def _book(work: Work) -> FailureBook:

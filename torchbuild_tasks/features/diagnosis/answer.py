@@ -1,16 +1,20 @@
-"""Say what a kind of error means here: whose its subject is, in which state that is, and what brings it."""
+"""Explain a kind of error on this machine: the component of its subject, its state, and how to get it."""
 
 from __future__ import annotations
 
+import itertools
 import re
 import sys
 from collections.abc import Mapping, Sequence
 from typing import Final
 
+from packaging.version import Version
+
 from torchbuild_tasks.catalog import ComponentRow
 from torchbuild_tasks.features.diagnosis.components import bare_name, owner, readable
 from torchbuild_tasks.features.diagnosis.kinds import Kind
 from torchbuild_tasks.features.diagnosis.machine import Machine
+from torchbuild_tasks.features.diagnosis.options import NO_OPTION, read_option
 from torchbuild_tasks.model import Diagnosis
 
 PAGE: Final = "https://github.com/torchbuild/torchbuild-tasks/blob/main/docs/diagnose.md"
@@ -22,7 +26,7 @@ _NOT_THERE: Final = (
 # A file that a package or a toolkit brought, and no build made.
 _INSTALLED: Final = re.compile(r"/(?:usr|opt|lib\d*)/|.*-packages[/\\]|[A-Za-z]:[/\\]Program Files")
 _ABSOLUTE: Final = re.compile(r"/|[A-Za-z]:[/\\]")
-_ASKED: Final = re.compile(r"\btorch(?:==| \()v?(\d+\.\d+)[\d.]*(?:\+(cu\d{2,3}|cpu|rocm[\d.]{1,5}))?")
+_REQUESTED: Final = re.compile(r"\btorch(?:==| \()v?(\d+\.\d+)[\d.]*(?:\+(cu\d{2,3}|cpu|rocm[\d.]{1,5}))?")
 # What a file is that may not be used, by its path.
 _PLACES: Final = {
     "installs into": re.compile(r"^/usr/(?:local/)?(?:lib|bin|share)\d*/|/(?:dist|site)-packages\b"),
@@ -43,11 +47,11 @@ _TORCH_LIBRARIES: Final = (
 # Where a script of CMake stops by itself, and the frames of a traceback.
 _BY_SCRIPT: Final = re.compile(r"CMake Error at (\S{1,200}:\d+) \(message\)")
 _FRAME: Final = re.compile(r'File "([^"\n]{1,300})", line (\d+)')
-_NOT_ITS: Final = re.compile(
+_OF_LIBRARY: Final = re.compile(
     r"^<|[/\\](?:subprocess|runpy|importlib|concurrent|threading|build_meta|setuptools|pip)\b"
 )
-# What else in the lines of an error tells which fix holds.
-_SAID: Final = {
+# Text of an error that decides which fix is right.
+_IN_TEXT: Final = {
     "fresh": re.compile(r"/nix/store/|/conda-bld/|/portage/|/rpmbuild/"),
     "itself file": re.compile(
         r"(?<=Error: )\S{1,300}[/\\]torch[/\\](?:_C\b[^:\s]{0,60}|lib[/\\][^:\s]{1,80})"
@@ -62,23 +66,73 @@ _SAID: Final = {
     ),
     "triton": re.compile(r"[/\\]triton[/\\](?:backends|runtime|compiler)[/\\]"),
     "intel thread": re.compile(r"libmkl_intel_thread\b"),
+    # A library that a link takes and does not name, and a header that defines what only one source may.
+    "dso": re.compile(r"(?<=[/\s]lib)[\w+.-]{1,60}?(?=\.so[.\d]{0,12}: error adding symbols: DSO missing)"),
+    "in header": re.compile(
+        r"[^\s:/\\]{1,100}\.(?:h|hh|hpp|hxx|cuh|inl)(?=:\d{1,6}: (?:multiple definition of|first defined))"
+    ),
+    "asserts": re.compile(r"\b(?:static[ _]assert(?:ion)? failed|C2338)\b"),
+    "redefined": re.compile(
+        r"error: redefinition of|\bC2(?:011|084|370|371)\b|error: conflicting declaration"
+    ),
+    "cmake install": re.compile(r"\bcmake_install\.cmake\b"),
+    "marks": re.compile(r"^\W*(?:\d{1,6} \| *)?(?:<{7}|>{7}) \S", re.MULTILINE),
+    # A command for an older standard, and C++20 in the lines that are shown.
+    "cxx20": re.compile(
+        r"(?s)-std=(?:c|gnu)\+\+1[147yz]\b.{0,9000}?"
+        r"(?:\btemplate ?<std::(?:floating_point|integral|\w{1,20}_(?:as|to|from))\b|\bconcept \w{1,60} ?="
+        r"|\brequires ?\(|\boperator ?<=>|\bco_(?:await|yield|return)\b|\bconst(?:eval|init) )"
+    ),
     "isolated": re.compile(r"[/\\]uv[/\\](?:cache[/\\])?builds-v\d|pip-build-env-|extra-build-dependencies"),
 }
-# What tells that a message itself says what to do: a sentence with an order to who reads it.
+# What pip tells of packages that do not fit, one below the other.
+_WANTS: Final = re.compile(
+    r"^\s*((?:The user requested|\S{1,80} \S{1,40} depends on) .{1,120})$", re.MULTILINE
+)
+# The flag of the instructions that a header of intrinsics is for, where it is not called as the header is.
+_FLAGS: Final = {
+    "xmm": "sse",
+    "emm": "sse2",
+    "pmm": "sse3",
+    "tmm": "ssse3",
+    "smm": "sse4.1",
+    "nmm": "sse4.2",
+    "imm": "avx2",
+    "wmm": "aes -mpclmul",
+    "shaint": "sha",
+    "amxtile": "amx-tile",
+    "amxint8": "amx-int8",
+    "amxbf16": "amx-bf16",
+}
+# A sentence of a message that tells its reader what to do.
 _ADVICE: Final = re.compile(
     r"(?:(?<=[.!?:;,] )|^)(?:[Pp]lease|[Tt]ry|Set|Unset|Use(?! of)|Install|Specify|Define|Export"
-    r"|Upgrade|Downgrade|Update|Run|Pass|Make sure|Ensure|Consider|Did you (?:forget|mean)"
+    r"|The experimental flag|Upgrade|Downgrade"
+    r"|Update|Run|Pass|Make sure|Ensure|Consider|Did you (?:forget|mean)"
     r"|[Yy]ou (?:can|may|must|need|should|have to))\b \S.{8,300}"
 )
+# A program that the loader could not start, and what a missing library was needed by.
+_STARTED: Final = re.compile(
+    r"(?m)^\s*(?!.*Error: )(?:\S{1,60}: )?(\S{1,300}?): (?:symbol lookup error"
+    r"|error while loading shared libraries|relocation error"
+    r"|/\S{1,200}: version `[^']{1,60}' not found \(required by \1\)): ?"
+)
+_NEEDS_IT: Final = re.compile(
+    r"Referenced from: (?:<[^>]{1,60}> )?(\S{1,300})|\((?:needed|required) by (\S{1,300})\)"
+)
+_HOST_GCC: Final = re.compile(r"(?:/include/c\+\+/|/lib\d*/gcc/[\w.-]{1,40}/)(\d{1,2})\b")
 # A header that a generator of code writes; those of protobuf's own library are installed.
 _GENERATED: Final = re.compile(r"^(?!google/).*(?:\.(?:grpc\.)?pb\.h|_generated\.h|\.capnp\.h|_autogen\.h)$")
 # A library that the very build makes: what it wants is missing from its own link.
 _BUILT_HERE: Final = re.compile(r"^(?!/)|[/\\]build[/\\]|[/\\]bazel-out[/\\]")
 # The file of a module of Python's own.
 _OF_PYTHON: Final = re.compile(r"[/\\](?:lib\d*[/\\]python\d[\w.]*|Lib)[/\\](?!(?:site|dist)-packages)")
+# What Python's own build leaves out without a word where a library's headers are missing.
+_OF_PYTHON_BUILD: Final = ("_ctypes", "_ssl", "_hashlib", "_lzma", "_bz2", "_sqlite3", "readline", "zlib")
 _INNER: Final = ("cc1", "cc1plus", "f951", "lto1")  # what the driver of a compiler starts
 _PLAIN_NAMES: Final = 13  # from this CUDA on most of its wheels have no number in their names
 _NUMBER: Final = re.compile(r"\.so\.(1[1-9])\b")
+_NUMBERED: Final = re.compile(r"\.so\.\d")
 _OF_TORCH: Final = ("torch", "ATen/", "c10/", "caffe2/", "functorch")
 _FROM_SUBMODULE: Final = ("missing-header", "missing-source", "missing-package")
 _BELOW: Final = (
@@ -111,33 +165,62 @@ NOTHING: Final[Mapping[str, str]] = dict.fromkeys(
         *("torch series", "torch python", "torch build", "recipe", "renamed"),
         *("fresh", "itself file", "not close", "own assert", "frame", "script"),
         *("stops", "rust", "triton", "intel thread", "isolated", "generated", "object", "standard", "advice"),
+        "unbuilt",
+        *("marks", "cxx20", "cmake install", "asserts", "redefined"),
+        *("dso", "in header", "hider", "wants", "its flag"),
+        *NO_OPTION,
         *("cmake", "configure", "meson", "wanter", "by package", "of python"),
-        *("numpy", "gcc", "header since", "its cuda", "its wheel"),
+        *(
+            "numpy",
+            "gcc",
+            "ptx cuda",
+            "dotted",
+            "top",
+            "distribution",
+            "header since",
+            "its cuda",
+            "its wheel",
+            "started",
+            "needs it",
+            "runtime",
+        ),
+        *(
+            "gcc limits",
+            "host gcc",
+            "cuda for gcc",
+            "old cuda",
+            "gcc for cuda",
+            "arch has",
+            "?arch has",
+            "std header",
+            "std since",
+        ),
     ),
     "",
 )
 
 
-def whose(kind: Kind, machine: Machine) -> ComponentRow | None:
-    """Return the part of the build that an error of this kind is about; a source's own file is of none."""
+def find_component(kind: Kind, machine: Machine) -> ComponentRow | None:
+    """Return the component that an error of this kind is about; a source's own file belongs to none."""
     row = machine.component(kind.row.look, kind.looked_up)
-    return None if _own(kind, row, machine) else row
+    return None if _own_header(kind, row, machine) else row
 
 
-def names(kind: Kind, machine: Machine) -> Mapping[str, str]:
-    """Return the names that sentences about this error may use, for rows that know its very words too."""
-    row = whose(kind, machine)
+def list_names(kind: Kind, machine: Machine) -> Mapping[str, str]:
+    """Return the names that sentences about this error may use; rows use them as well."""
+    row = find_component(kind, machine)
     subject = _subject(kind)
-    own = _own(kind, row, machine)
+    own = _own_header(kind, row, machine)
     brings = _brings(kind, row, machine) if row else ""
     standard = subject.partition(".")[0] in sys.stdlib_module_names
     return {
         **{name: value for name, value in kind.groups.items() if name != "subject"},
         "subject": subject,
         "program": f"the compiler ({kind.program})" if kind.program in _INNER else kind.program,
-        "component": row.name if row and not _says_the_same(kind, row) else "",
+        "component": row.name if row and not _has_same_name(kind, row) else "",
         "brings": brings,
         "installs": _installs(row, machine) if row and not subject.endswith(".dylib") else "",
+        "runtime": machine.fill((row.runtime,), ()) if row and row.runtime else "",
         "its cuda": (major := _its_cuda(row, subject)),
         "its wheel": f"{row.wheel}-cu{major}"
         if row and major and int(major) < _PLAIN_NAMES
@@ -149,28 +232,47 @@ def names(kind: Kind, machine: Machine) -> Mapping[str, str]:
         "bundled": row.submodule if row and machine.builds_torch else "",
         "installed": subject if _INSTALLED.match(subject) else "",
         "generated": subject if kind.row.look == "header" and _GENERATED.match(subject) else "",
-        "object": subject if subject.endswith((".o", ".obj")) and not _INSTALLED.match(subject) else "",
+        "object": subject
+        if subject.endswith((".o", ".obj")) and not row and not _INSTALLED.match(subject)
+        else "",
+        "unbuilt": subject if subject in _OF_PYTHON_BUILD else "",
         "by package": brings if brings.startswith("Run: ") else "",
+        "dotted": subject if _lacks_part(kind, row) else "",
+        "top": (top := subject.partition(".")[0]),
+        "distribution": (row.pip or top) if row else top,
         "of python": subject if standard and _OF_PYTHON.search(kind.line.text) else "",
         "standard": subject if standard else "",
         "cmake": kind.program if kind.program == "CMake" and row and not row.fix else "",
         "meson": kind.program if kind.program == "Meson" else "",
         "configure": kind.program if kind.program == "configure" else "",
         "wanter": "" if _BUILT_HERE.search(kind.groups.get("wanter", "")) else kind.groups.get("wanter", ""),
-        "advice": _advice(kind.line.text, machine.audience.said),
+        "advice": _advice(kind.line.text, machine.audience.text),
         "path": subject if kind.row.look == "tool" and _ABSOLUTE.match(subject) else "",
         **{name: subject if form.search(subject) else "" for name, form in _PLACES.items()},
         "own source": own,
-        "finds": "" if row or own or _ABSOLUTE.match(subject) else _finds(kind, machine),
+        "finds": _finds(kind, machine) if _is_searched(kind, row) and not own else "",
         **_linking(kind, row, machine),
         **_since(kind, machine),
         **_versions(machine),
+        **read_option(kind, machine.catalog),
         **_wheels(machine),
+        **_host_limits(machine),
+        "arch has": (
+            arch_has := "" if kind.program.startswith("clang") else _arch_has(kind.subject, machine)
+        ),
+        "?arch has": f": {arch_has}" if arch_has else "",
+        "started": found[1] if (found := _STARTED.search(machine.audience.text)) else "",
+        "needs it": next(filter(None, found.groups()))
+        if (found := _NEEDS_IT.search(machine.audience.text))
+        else "",
         **{
-            name: found[0] if (found := form.search(machine.audience.said)) else ""
-            for name, form in _SAID.items()
+            name: found[0] if (found := form.search(machine.audience.text)) else ""
+            for name, form in _IN_TEXT.items()
         },
-        "frame": _frame(machine.audience.said),
+        "hider": _hider(subject, machine) if row or standard else "",
+        "wants": "; ".join(dict.fromkeys(_WANTS.findall(machine.audience.text))),
+        "its flag": _flag(kind.groups.get("isa", "")),
+        "frame": _frame(machine.audience.text),
         "script": found[1] if (found := _BY_SCRIPT.search(kind.line.text)) else "",
         "recipe": machine.recipe,
         "renamed": machine.renamed(subject),
@@ -179,34 +281,60 @@ def names(kind: Kind, machine: Machine) -> Mapping[str, str]:
         ),
         "?state": _state(kind, row, machine),
         "?subject": f": {subject}" if subject else "",
-        "?component": f", of {row.name}" if row and not _says_the_same(kind, row) else "",
+        "?component": f", of {row.name}" if row and not _has_same_name(kind, row) else "",
         "?file": f" ({kind.groups['file']})" if kind.groups.get("file") else "",
         "?what": f" ({kind.groups['what']})" if kind.groups.get("what") else "",
     }
 
 
-def _says_the_same(kind: Kind, row: ComponentRow) -> bool:
-    """Say whether a part is called as the subject is: CUDA of the CUDA toolkit."""
+def _has_same_name(kind: Kind, row: ComponentRow) -> bool:
+    """Return whether a component's name is in the subject, as CUDA's of the CUDA toolkit."""
     part = row.name.lower()
     subject = kind.subject.lower()
     return part == subject or (kind.row.look == "package" and subject in part)
 
 
-def _advice(line: str, said: str) -> str:
-    """Return what a message tells its reader to do; "" where it tells nothing of the kind."""
-    paragraph = " ".join(each.strip() for each in said.partition(line)[2].splitlines()[1:6])
+def _lacks_part(kind: Kind, row: ComponentRow | None) -> bool:
+    """Return whether a missing module is a part of a package that is there."""
+    top = kind.subject.partition(".")[0]  # Python would name that, if it were missing, too
+    return (
+        kind.row.id == "missing-module"
+        and row is not None
+        and top in row.modules
+        and kind.subject not in row.modules
+    )
+
+
+def _advice(line: str, text: str) -> str:
+    """Return the sentence of a message that tells its reader what to do; "" where there is none."""
+    paragraph = " ".join(each.strip() for each in text.partition(line)[2].splitlines()[1:6])
     paragraph = paragraph.partition("Call Stack (most recent")[0]
     found = _ADVICE.search(line.strip()) or (_ADVICE.search(paragraph) if "(message)" in line else None)
     return f"{found[0].strip().rstrip('.')}." if found else ""
 
 
-def _frame(said: str) -> str:
+def _frame(text: str) -> str:
     """Return the last place of a traceback that is in no library of Python or its tools."""
-    frames = [match for match in _FRAME.finditer(said) if not _NOT_ITS.search(match[1])]
+    frames = [match for match in _FRAME.finditer(text) if not _OF_LIBRARY.search(match[1])]
     return f"{frames[-1][1]}, line {frames[-1][2]}" if frames else ""
 
 
-def _own(kind: Kind, row: ComponentRow | None, machine: Machine) -> str:
+def _hider(module: str, machine: Machine) -> str:
+    """Return the file of a traceback that Python takes for a package, as it has the package's name."""
+    name = re.escape(module.partition(".")[0])
+    files = re.findall(rf'File "([^"\n]{{1,300}}[/\\]{name}\.py)"', machine.audience.text)
+    own = (file for file in files if "-packages" not in file and not _OF_PYTHON.search(file))
+    return next(own, "")
+
+
+def _flag(isa: str) -> str:
+    """Return the flag for the instructions of a header of intrinsics (fma of fmaintrin.h)."""
+    if isa.startswith("avx512"):  # avx512vlbw needs two
+        return " ".join(f"-mavx512{each}" for each in re.findall(r"vl|bw|dq|cd|f(?!p)|\w+", isa[6:]))
+    return f"-m{_FLAGS.get(isa, isa)}" if isa else ""
+
+
+def _own_header(kind: Kind, row: ComponentRow | None, machine: Machine) -> str:
     """Return the name of a header that is the source's own: no package has it.
 
     That is shown by its path, a folder that the including file lies in too, or the quotes around it.
@@ -217,10 +345,10 @@ def _own(kind: Kind, row: ComponentRow | None, machine: Machine) -> str:
     file = kind.line.text.strip().partition(":")[0].replace("\\", "/")
     if "-packages/" in file or file.startswith("/usr/"):
         return ""
-    shown = next((match for match in _SHOWN.finditer(machine.audience.said) if name in match[0]), None)
+    shown = next((match for match in _SHOWN.finditer(machine.audience.text) if name in match[0]), None)
     quoted = shown is not None and shown["own"] is not None
-    beside = "/" in name and f"/{name.partition('/')[0]}/" in f"/{file}"
-    return name.rpartition("/")[2] if quoted or beside or name.startswith(".") else ""
+    same_folder = "/" in name and f"/{name.partition('/')[0]}/" in f"/{file}"
+    return name.rpartition("/")[2] if quoted or same_folder or name.startswith(".") else ""
 
 
 def _packaged(kind: Kind, machine: Machine) -> str:
@@ -229,7 +357,17 @@ def _packaged(kind: Kind, machine: Machine) -> str:
     return machine.brings(row) if row else ""
 
 
+def _is_searched(kind: Kind, row: ComponentRow | None) -> bool:
+    """Return whether a search for the package helps: no row has it, or another number of that library."""
+    if kind.row.id == "missing-shared-library":
+        return _NUMBERED.search(kind.subject) is not None
+    return row is None and _ABSOLUTE.match(kind.subject) is None
+
+
 def _finds(kind: Kind, machine: Machine) -> str:
+    if kind.row.id == "missing-shared-library":  # by its whole name: another number is another library
+        name = kind.subject.replace("\\", "/").rpartition("/")[2]
+        return machine.finds("header", name)
     return machine.finds(kind.row.look, bare_name(kind.row.look, kind.subject.replace("\\", "/")))
 
 
@@ -242,37 +380,79 @@ def _linking(kind: Kind, row: ComponentRow | None, machine: Machine) -> Mapping[
     if not link:
         return dict.fromkeys(("link", "linked", "unlinked"), "")
     names = [each.removeprefix("-l") for each in link.split() if each.startswith("-l")]
-    said = machine.audience.said
+    text = machine.audience.text
     linked = any(
-        re.search(rf"(?:-l|[/\\](?:lib)?){re.escape(each)}(?:\.(?:so|a|lib|dylib)|\s)", said)
+        re.search(rf"(?:-l|[/\\](?:lib)?){re.escape(each)}(?:\.(?:so|a|lib|dylib)|\s)", text)
         for each in names
     )
-    unlinked = bool(names) and not linked and _LINKS.search(said) is not None
-    if row and row.name == "torch" and not (linked or unlinked):  # its own row tells more than a guess
+    unlinked = bool(names) and not linked and _LINKS.search(text) is not None
+    if row and row.name == "torch" and not (linked or unlinked):  # torch's own row is more exact
         link = ""
     if machine.audience.system == "windows" and not machine.audience.mingw:
-        link = re.sub(r"-l(\S+)", r"\1.lib", link)
+        link = (row.link_windows if row else "") or re.sub(r"-l(\S+)", r"\1.lib", link)
     return {"link": link, "linked": link if linked else "", "unlinked": link if unlinked else ""}
 
 
 def _versions(machine: Machine) -> Mapping[str, str]:
     """Return the versions that names of interfaces in this error stand for, the first of each."""
-    said = machine.audience.said
+    text = machine.audience.text
     met = [
         (found.start(), row)
         for row in machine.catalog.stands_for
-        if (found := re.search(rf"\b{re.escape(row.text)}(?![\w.])", said))
+        if (found := re.search(rf"\b{re.escape(row.text)}(?![\w.])", text))
     ]
     return {row.name: row.version for _, row in sorted(met, key=lambda each: each[0], reverse=True)}
 
 
 def _wheels(machine: Machine) -> Mapping[str, str]:
-    """Return the series of torch that was asked for, the Pythons that it takes, and its build (cu124)."""
-    asked = _ASKED.search(machine.audience.said)
-    series = asked[1] if asked else ""
+    """Return the series of torch that was requested, the Pythons that it supports, and its build (cu124)."""
+    requested = _REQUESTED.search(machine.audience.text)
+    series = requested[1] if requested else ""
     row = next((row for row in machine.catalog.torch if row.version == series), None)
-    build = (asked[2] or "") if asked else ""
+    build = (requested[2] or "") if requested else ""
     return {"torch series": series, "torch python": row.python if row else "", "torch build": build}
+
+
+def _host_limits(machine: Machine) -> Mapping[str, str]:
+    """Return which GCC each CUDA supports, the GCC and CUDA of this error, and what supports them."""
+    rows = sorted(machine.catalog.cuda, key=lambda row: Version(row.version))
+    newest = {row.version: Version(row.gcc_works or str(row.gcc)) for row in rows}
+    host, cuda = _HOST_GCC.search(machine.audience.text), machine.audience.cuda
+    fitting = [name for name, most in newest.items() if host and Version(host[1]).major <= most.major]
+    limits = "; ".join(
+        f"CUDA {group[0]} to {group[-1]}: g++ {most}" if len(group) > 1 else f"CUDA {group[0]}: g++ {most}"
+        for most, group in _grouped(newest)
+    )
+    known = cuda if host and cuda in newest and Version(host[1]).major > newest[cuda].major else ""
+    return {
+        "gcc limits": limits,
+        "host gcc": host[1] if host and fitting else "",
+        "cuda for gcc": fitting[0] if fitting else "",
+        "old cuda": known,
+        "gcc for cuda": str(newest[known]) if known else "",
+    }
+
+
+def _arch_has(subject: str, machine: Machine) -> str:
+    """Return which CUDA releases know a GPU architecture (sm_86, compute_90a); "" for no such name."""
+    name = re.fullmatch(r"(?:sm|compute|lto)_(\d{1,2})(\d)[af]?", subject)
+    rows = sorted(machine.catalog.cuda, key=lambda row: Version(row.version))
+    known = [
+        row.version
+        for row in rows
+        if name and f"{name[1]}.{name[2]}" in (each.rstrip("af") for each in row.archs)
+    ]
+    if not known:
+        return ""
+    first = "" if known[0] == rows[0].version else f"from {known[0]} on"
+    last = "" if known[-1] == rows[-1].version else f"up to {known[-1]}"
+    return f"CUDA has it {' '.join(filter(None, (first, last)))}" if first or last else ""
+
+
+def _grouped(newest: Mapping[str, Version]) -> Sequence[tuple[Version, Sequence[str]]]:
+    """Return the CUDA releases that support the same newest GCC, in order."""
+    groups = itertools.groupby(newest, key=lambda name: newest[name])
+    return [(most, list(names)) for most, names in groups]
 
 
 def _since(kind: Kind, machine: Machine) -> Mapping[str, str]:
@@ -304,14 +484,14 @@ def _torch_has(names: Sequence[str], machine: Machine) -> str:
     return f"from {first} to {last}" if first and last else f"from {first} on" if first else f"up to {last}"
 
 
-def answer(kind: Kind, machine: Machine) -> Diagnosis:
+def explain_kind(kind: Kind, machine: Machine) -> Diagnosis:
     """Return the cause and the fix of an error of this kind."""
-    row = whose(kind, machine)
-    known = names(kind, machine)
-    said = kind.line.text.strip()[:_WIDTH]
-    bare = {**known, "subject": known["subject"] or said, "what": said}  # for a shape that names nothing
+    row = find_component(kind, machine)
+    known = list_names(kind, machine)
+    text = kind.line.text.strip()[:_WIDTH]
+    bare = {**known, "subject": known["subject"] or text, "what": text}  # for a shape that names nothing
     cause = machine.fill(kind.row.cause, (), known) or machine.fill(kind.row.cause, (), bare)
-    if cause.startswith(known["program"]):
+    if cause.startswith("the ") and cause.startswith(known["program"]):
         cause = cause[:1].upper() + cause[1:]
     commands = machine.helpful(kind.row.command)
     return Diagnosis(
@@ -345,23 +525,23 @@ def _state(kind: Kind, row: ComponentRow | None, machine: Machine) -> str:
 
 
 def _brings(kind: Kind, row: ComponentRow, machine: Machine) -> str:
-    """Return what brings a part: its submodule, its package, pip, and what its row says."""
+    """Return how to get a component: its submodule, its package, pip, and its row's fix."""
     if row.systems and machine.audience.system not in ("", *row.systems):
         return _NOT_THERE.format(row.name, *map(str.title, (row.systems[0], machine.audience.system)))
     if kind.row.id == "undefined-symbol":  # what is linked lacks it, whatever is installed
         return machine.fix_of(row)
-    said = []
+    ways = []
     if _is_submodule(kind, row, machine):
-        said.append(_submodule(row.submodule, machine))
+        ways.append(_submodule(row.submodule, machine))
     if install := machine.brings(row):
-        said.append(f"Run: {install}")
+        ways.append(f"Run: {install}")
         if row.include and kind.row.look == "header":
-            said.append(_BELOW.format(row.include))
+            ways.append(_BELOW.format(row.include))
     elif row.pip and kind.row.id in ("missing-module", "missing-tool", "missing-header"):
-        said.append(f"Run: {machine.value('python')} -m pip install {row.pip}")
-    if (fix := machine.fix_of(row)) and (machine.builds_torch or not said):
-        said.append(fix)
-    return " ".join(each if each.endswith(".") else f"{each}." for each in said)
+        ways.append(f"Run: {machine.value('python')} -m pip install {row.pip}")
+    if (fix := machine.fix_of(row)) and (machine.builds_torch or not ways):
+        ways.append(fix)
+    return " ".join(each if each.endswith(".") else f"{each}." for each in ways)
 
 
 def _its_cuda(row: ComponentRow | None, subject: str) -> str:
@@ -372,7 +552,9 @@ def _its_cuda(row: ComponentRow | None, subject: str) -> str:
 
 def _installs(row: ComponentRow, machine: Machine) -> str:
     """Return the command that installs what the loader looks for, and nothing that only a build takes."""
-    by_pip = f"{machine.value('python')} -m pip install {row.pip}" if row.pip else ""
+    if row in machine.catalog.packaged:  # a package for building, of the current release alone
+        return ""
+    by_pip = f"{machine.value('python')} -m pip install {row.pip}" if row.pip and not row.modules else ""
     install = by_pip or machine.brings(row)
     return "" if install.startswith("install ") else install
 

@@ -1,8 +1,8 @@
-"""Say who is told: what was being done where the log was written, and on which system.
+"""Find out for whom a fix is: what was built where the log was written, and on which system.
 
-A sentence of a row that begins with `[torch]`, `[extension]`, `[program]` or `[import]` is for who does that,
-one with `[linux]`, `[windows]` or `[mac]` for that system; `[windows mac]` for either. This is the one place
-that decides it.
+A sentence of a row that begins with `[torch]`, `[extension]`, `[program]` or `[import]` is only for that,
+one with `[linux]`, `[windows]` or `[mac]` for that system; `[windows mac]` for either. Only this
+module decides it.
 """
 
 from __future__ import annotations
@@ -42,12 +42,16 @@ _SYSTEMS: Final = (
         "windows",
         re.compile(
             r"-w64-mingw32-|\b[A-Za-z]:\\\w|(?<![\w/])[A-Z]:/\w|WinError|DLL load failed"
-            r"|\bLNK\d{4}\b|error C\d{4}"
+            r"|\bLNK\d{4}\b|error C\d{4}|Microsoft Visual C\+\+|vcvarsall|\bcl(?:\.exe| :)"
         ),
     ),
     (
         "mac",
-        re.compile(r"Apple clang|\.dylib\b|-apple-darwin|for architecture (?:arm64|x86_64)|/Users/\w|macosx"),
+        re.compile(
+            r"Apple clang|\.dylib\b|-apple-darwin|for architecture (?:arm64|x86_64)|/Users/\w|macosx"
+            r"|\bxcrun\b|\bdyld\b|ld: library (?:not found for -l|'\S{1,80}' not found)"
+            r"|framework '?\w{1,60}'? not found"
+        ),
     ),
     (
         "linux",
@@ -57,17 +61,20 @@ _SYSTEMS: Final = (
 
 
 class Audience(msgspec.Struct, frozen=True):
-    """Who is told: `doing` is torch, extension, program or import, `system` linux, windows or mac.
+    """For whom a fix is: `doing` is torch, extension, program or import, `system` linux, windows or mac.
 
-    What is not known is "". `manager` is the package manager of the log's system, where it says which, `said`
-    all that its error says; `unreachable` says that an index never answered. `importer` is the package whose
-    import failed, `own` the one that lacks a part of its own; `itself` says that torch could not be imported.
+    What is not known is "". `manager` is the package manager of the log's system, `text` the lines of its
+    error, `cuda` the version of its CUDA toolkit; `here` means that the log is of this machine, `unreachable`
+    that an index never answered. `importer` is the package whose import failed, `own` the one that lacks a
+    part of its own; `itself` means that torch could not be imported.
     """
 
     doing: str = ""
     system: str = ""
     manager: str = ""
-    said: str = ""
+    text: str = ""
+    cuda: str = ""
+    here: bool = False
     unreachable: bool = False
     importer: str = ""
     own: str = ""
@@ -75,25 +82,26 @@ class Audience(msgspec.Struct, frozen=True):
 
     @property
     def values(self) -> Mapping[str, str]:
-        """Return the names that sentences may hold: an extension, who imports, who lacks a part of it."""
+        """Return names for sentences: the extension, the importing package, the one that lacks a part."""
         extension = "an extension of torch" if self.doing == "extension" else ""
         itself = "torch itself" if self.itself else ""
         values = {"extension": extension, "importer": self.importer, "own": self.own, "torch itself": itself}
+        values["imported"] = "from a DLL" if re.search(r"dllimport|\b__imp_", self.text) else ""
         values["mingw"] = "MinGW" if self.mingw else ""
         return {**values, "unreachable": "the connection was retried to the end" if self.unreachable else ""}
 
     @property
     def mingw(self) -> bool:
-        """Say whether the compiler of a Windows build is MinGW's, which takes neither MSVC's nor its SDK."""
-        return "mingw" in self.said.lower()
+        """Return whether the compiler is MinGW's, which uses no headers and libraries of MSVC."""
+        return "mingw" in self.text.lower()
 
     @property
     def has_no_flags(self) -> bool:
-        """Say whether what failed is no build of torch: neither our commands nor our flags help it."""
+        """Return whether what failed is no build of torch: neither our commands nor our flags help it."""
         return self.doing in ("extension", "program")
 
-    def heard(self, sentences: tuple[str, ...]) -> tuple[str, ...]:
-        """Return the sentences that are for this one, without their marks."""
+    def select(self, sentences: tuple[str, ...]) -> tuple[str, ...]:
+        """Return the sentences for this audience, without their marks."""
         kept = ((_MARK.match(each), each) for each in sentences)
         return tuple(each[match.end() :] if match else each for match, each in kept if self._is_meant(match))
 
@@ -101,21 +109,29 @@ class Audience(msgspec.Struct, frozen=True):
         return mark is None or bool({self.doing, self.system} & set(mark[1].split()))
 
 
-def who_is_told(
-    block: ErrorBlock, *, of_extension: bool, manager: str = "", unreachable: bool = False
+def read_audience(
+    block: ErrorBlock,
+    *,
+    of_extension: bool,
+    manager: str = "",
+    cuda: str = "",
+    here: bool = False,
+    unreachable: bool = False,
 ) -> Audience:
-    """Return for whom the words about this error are."""
-    said = "\n".join(line.text for line in block.lines)
-    importers = [name for name in _IMPORTER.findall(said) if name not in _NO_IMPORTER]
-    frames = [name for name in _FRAME.findall(said) if not re.search(r"[/\\]ctypes[/\\]", name)]
-    missing = _MISSING.search(said)
-    system = next((name for name, marks in _SYSTEMS if marks.search(said)), "")
-    own = missing is not None and re.search(rf'File "[^"\n]{{1,400}}[/\\]{missing[1]}[/\\]', said)
+    """Return for whom the fixes of this error are."""
+    text = "\n".join(line.text for line in block.lines)
+    importers = [name for name in _IMPORTER.findall(text) if name not in _NO_IMPORTER]
+    frames = [name for name in _FRAME.findall(text) if not re.search(r"[/\\]ctypes[/\\]", name)]
+    missing = _MISSING.search(text)
+    system = next((name for name, marks in _SYSTEMS if marks.search(text)), "")
+    own = missing is not None and re.search(rf'File "[^"\n]{{1,400}}[/\\]{missing[1]}[/\\]', text)
     return Audience(
-        doing=_doing(block, said, of_extension=of_extension),
+        doing=_doing(block, text, of_extension=of_extension),
         system=system,
         manager="brew" if system == "mac" else "" if system == "windows" else manager,
-        said=said,
+        text=text,
+        cuda=cuda,
+        here=here,
         unreachable=unreachable,
         importer=importers[-1] if importers else "",
         itself=bool(frames) and _OWN_IMPORT.search(frames[-1]) is not None,
@@ -123,18 +139,18 @@ def who_is_told(
     )
 
 
-def _doing(block: ErrorBlock, said: str, *, of_extension: bool) -> str:
+def _doing(block: ErrorBlock, text: str, *, of_extension: bool) -> str:
     if of_extension:
         return "extension"
     if block.kind == "python" and "ImportError" in block.error.text:
         return "import"
-    if _PROGRAM.search(said):
+    if _PROGRAM.search(text):
         return "program"
-    return "torch" if _TORCH.search(said) else ""
+    return "torch" if _TORCH.search(text) else ""
 
 
 def plain(sentence: str) -> str:
-    """Return a sentence as a page shows it, its mark and what it rests on in words."""
+    """Return a sentence as a page shows it, its mark and its conditions in words."""
     sentence = re.sub(r"\{!([^{}]+)\}", r"(\1) ", sentence)
     mark = _MARK.match(sentence)
     return f"({', '.join(mark[1].split())}) {sentence[mark.end() :]}" if mark else sentence

@@ -1,6 +1,6 @@
-"""Read the lines of one error: what led up to it, the error itself, and what was said of it.
+"""Collect the lines of one error: those before it, the error itself, and those after it.
 
-A `Block` takes line after line until one is not its own; `done` is what it then says.
+A `Block` takes line after line until one does not belong to it; `result` is its `ErrorBlock`.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ _SHORT: Final = 400  # a command; one that was left out of an excerpt is mostly 
 _STRAY: Final = 30  # lines within a traceback that lost their indentation
 _MESSAGE: Final = 12  # lines of an exception's text
 _BLANKS: Final = 3
+_TELLING: Final = 10  # characters of an exception's text that are no accident elsewhere
 # The first line of a CMake Error that a narrow terminal has wrapped.
 _CUT_HEAD: Final = re.compile(r"CMake Error at [^()]*(?:\([^()]*)?$")
 _OF_TOOLS: Final = ("killed", "compiler", "linker")
@@ -39,9 +40,9 @@ class Line(msgspec.Struct, frozen=True):
 class ErrorBlock(msgspec.Struct, frozen=True, kw_only=True):
     """The error that stopped a build.
 
-    `kind` is killed, linker, compiler, python, cmake, make, ninja or words (said in words by
+    `kind` is killed, linker, compiler, python, cmake, make, ninja or words (a message of
     setup.py, pip or another tool). `error` is the line that names it; `lines` are those of the
-    block, at most `MAX_LINES`. `weak` means that only its consequence stands in the log.
+    block, at most `MAX_LINES`. `weak` means that only a consequence is in the log.
     """
 
     kind: patterns.Kind
@@ -65,7 +66,7 @@ def _ends_paragraph(text: str) -> bool:
 
 
 class Block:
-    """A block that is still being read. `shape` says how its end is found, `kind` what error it is."""
+    """A block that is still being read. `shape` decides where it ends, `kind` is that of the error."""
 
     def __init__(self, kind: patterns.Kind, lines: list[Line], shape: str, *, weak: bool = False) -> None:
         self.kind = kind
@@ -79,11 +80,13 @@ class Block:
         self._trace = patterns.is_traceback(last.text.lstrip())
         self._message = self._stray = 0
         self._chain = ""
-        self._quotes = False  # the exception announces what a tool has said
+        # pip names below it what does not fit, after an empty line.
+        self._lists = "have conflicting dependencies" in last.text
+        self._quotes = False  # the exception announces another tool's output
         self._flat = False  # CMake's paragraph was pasted without its indentation
         self._error = None if shape == "ninja" or self._trace else last
         # A complaint before it, which counts where the block has no error of its own.
-        self.heard: Line | None = None
+        self.complaint: Line | None = None
 
     @property
     def last_number(self) -> int:
@@ -91,30 +94,32 @@ class Block:
         return self.lines[-1].number
 
     @property
-    def mute(self) -> bool:
-        """Say whether nothing in it names an error: a command failed, or something interrupted it."""
+    def names_no_error(self) -> bool:
+        """Return whether no line of it names an error: a command failed, or it was interrupted."""
         if self._error is None:
             return self.shape == "ninja"
         return patterns.INTERRUPTED.match(self._error.text.strip()) is not None
 
     @property
-    def speechless(self) -> bool:
-        """Say whether it holds only a line that says that something has failed."""
-        said = (self._error or self._first).text.strip()
-        silent = patterns.is_headline(said) or patterns.is_marker(said)
-        return self._trace or (self.weak and self.heard is None and silent)
+    def only_reports_failure(self) -> bool:
+        """Return whether its only line reports that something failed."""
+        text = (self._error or self._first).text.strip()
+        reports = patterns.is_headline(text) or patterns.is_marker(text)
+        return self._trace or (self.weak and self.complaint is None and reports)
 
     @property
     def follows(self) -> bool:
-        """Say whether a script of CMake says only that what it called has failed."""
+        """Return whether a script of CMake only reports that a program it called failed."""
         return self.shape == "cmake" and any(patterns.FOLLOWS.search(line.text) for line in self.lines)
 
-    def done(self) -> ErrorBlock:
-        """Return the block as far as it was read."""
-        heard = self.heard
-        error = (self.mute and heard) or self._error or self._first
-        above = heard is not None and (self.mute or patterns.HEADING.match(heard.text.strip()))
-        lines = (heard, *self.lines) if heard is not None and above else tuple(self.lines)
+    def result(self) -> ErrorBlock:
+        """Return the error with the lines read so far."""
+        complaint = self.complaint
+        error = (self.names_no_error and complaint) or self._error or self._first
+        above = complaint is not None and (
+            self.names_no_error or patterns.HEADING.match(complaint.text.strip())
+        )
+        lines = (complaint, *self.lines) if complaint is not None and above else tuple(self.lines)
         return ErrorBlock(kind=self.kind, error=error, lines=lines, weak=self.weak)
 
     def reopen(self, line: Line, shape: str) -> None:
@@ -123,23 +128,23 @@ class Block:
         self.shape, self._blank, self._trace = shape, False, False
         self._indent = len(line.text) - len(line.text.lstrip())
 
-    def blame(self, line: Line) -> None:
-        """Name the line that says the error."""
+    def name_error(self, line: Line) -> None:
+        """Set the error's line."""
         self._error = line
 
-    def take(self, line: Line) -> bool:
-        """Add the line if it still belongs to the block, and say whether it did."""
-        said = line.text
-        if patterns.begins_again(said):
+    def add(self, line: Line) -> bool:
+        """Add the line if it belongs to the block, and return whether it does."""
+        text = line.text
+        if patterns.begins_again(text):
             return False
-        text = said[self._indent :] if said[: self._indent].isspace() else said
+        text = text[self._indent :] if text[: self._indent].isspace() else text
         if not self._belongs(text):
             return False
         if len(self.lines) >= MAX_LINES and not self._make_room():
             return False
         if text.strip():
             self.lines.append(line)
-            self._look(line, text)
+            self._note_error(line, text)
         return True
 
     def _make_room(self) -> bool:
@@ -152,23 +157,27 @@ class Block:
         return True
 
     def _belongs(self, text: str) -> bool:
+        if self.is_caught(text):
+            return False
         if self.shape == "cmake":
             return self._in_paragraphs(text)
         if self.shape == "python":
             return self._in_trace(text)
-        if self.mute and patterns.proof(text) == "cmake":
+        if self.names_no_error and patterns.proof(text) == "cmake":
             return True
         if patterns.STATUS.match(text) or patterns.proof(text) or patterns.is_marker(text):
             return False
-        if self.shape != "ninja" and patterns.ended_well(text):
+        if self.shape != "ninja" and (patterns.ended_well(text) or patterns.IGNORED.match(text)):
             return False
+        if self._lists and len(self.lines) < _MESSAGE:
+            return not text.startswith("ERROR: ")
         steps = (patterns.STEP, patterns.STEP_DONE, patterns.TRACED, patterns.TESTED)
         if any(step.match(text) for step in steps):
             return False
         return self.shape == "ninja" or (bool(text.strip()) and not text.startswith("-- "))
 
     def _in_paragraphs(self, text: str) -> bool:
-        """Say whether a line is of CMake's paragraphs, between which it leaves up to three lines."""
+        """Return whether a line is of CMake's paragraphs, between which it leaves up to three lines."""
         self._blanks = self._blanks + 1 if not text else 0
         if len(self.lines) == 1 and text:
             head = self._first.text.strip()
@@ -181,8 +190,15 @@ class Block:
             return not (names or _ends_paragraph(text))
         return text.startswith((" ", "Call Stack")) or (not text and self._blanks <= _BLANKS)
 
+    def is_caught(self, text: str) -> bool:
+        """Say whether a line tells of this exception again, and that the program goes on."""
+        if self._error is None or self.kind != "python":
+            return False
+        said = self._error.text.partition(": ")[2].strip()
+        return len(said) > _TELLING and said in text and patterns.RESUMES.search(text) is not None
+
     def _in_trace(self, text: str) -> bool:
-        """Say whether a line is of the traceback, its exception's text, or a chained exception."""
+        """Return whether a line is of the traceback, its exception's text, or a chained exception."""
         if self._trace:
             self._stray = 0 if text.startswith((" ", 'File "')) else self._stray + 1
             return self._stray <= _STRAY and not (patterns.proof(text) or patterns.goes_on(text))
@@ -209,7 +225,7 @@ class Block:
         )
         return self._message < _MESSAGE and not any(other(text) for other in others)
 
-    def _look(self, line: Line, text: str) -> None:
+    def _note_error(self, line: Line, text: str) -> None:
         """Note the line if it names the error."""
         if text.strip().startswith("what():") and patterns.THROWN.search(self._first.text):
             self._error = line

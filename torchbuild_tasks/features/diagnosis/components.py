@@ -1,6 +1,6 @@
-"""Say which part of a build a header, library, symbol, module, package or program belongs to.
+"""Find the component of a build that a header, library, symbol, module, package or program belongs to.
 
-Names are held against data/components.toml. A mangled symbol is read as far as its qualified name goes.
+Names are looked up in data/components.toml. A mangled symbol is read up to its qualified name.
 """
 
 from __future__ import annotations
@@ -15,13 +15,14 @@ _LENGTH: Final = re.compile(r"(\d{1,3})")
 _ITANIUM: Final = re.compile(
     r"_{1,2}Z(?:TV|TI|TS|TT|GV|GR|Th\w{1,4}_|T\w{0,6}_)?(N[KVrRO]{0,2})?(St|S[absiod])?"
 )
-_SAID_OF: Final = re.compile(
+_BELONGS_TO: Final = re.compile(
     r"^(?:(?:non-virtual|virtual) thunk to|vtable for|VTT for|typeinfo (?:name )?for|guard variable for"
     r"|construction vtable for|covariant return thunk to) "
 )
 # What MSVC writes before the type and name of a symbol.
 _DECLARED: Final = re.compile(r"^(?:__declspec\(\w+\) |(?:public|protected|private): |(?:static|virtual) )+")
 _IMPORTED: Final = re.compile(r"^__imp_+(?=\w|\?)")
+_OPERATOR: Final = re.compile(r"([A-Za-z_]\w*(?:::[\w~]+)*)::operator\b")
 _TEMPLATE: Final = re.compile(r"<[^<>]*>")
 _ENDING: Final = re.compile(r"(?:\.so(?:[.\d]*)|\.a|\.lib|\.dll|\.pyd|\.dylib|\.obj|\.o)$", re.IGNORECASE)
 _NATIVE: Final = re.compile(r"\.(?:cpython|cp|abi3|pypy)[\w-]*$")
@@ -64,12 +65,14 @@ def _microsoft(symbol: str) -> str:
 
 
 def owner(symbol: str) -> str:
-    """Return the qualified name that tells whose a symbol is: without return type and parameters."""
-    name = _SAID_OF.sub("", readable(symbol))
+    """Return the qualified name of a symbol, without return type and parameters, by which it is looked up."""
+    name = _BELONGS_TO.sub("", readable(symbol))
     while (shorter := _TEMPLATE.sub("", name)) != name:
         name = shorter
     if name.startswith("operator "):
         return name
+    if member := _OPERATOR.search(name):  # MSVC writes the type that it converts to behind it
+        return member[1]
     head = name.partition("(")[0].strip()
     return head.rpartition(" ")[2].lstrip("*&") or name
 
@@ -90,8 +93,8 @@ def component_of(look: str, subject: str, rows: Sequence[ComponentRow]) -> Compo
 def _of_path(path: str, rows: Sequence[ComponentRow]) -> ComponentRow | None:
     """Return the part whose submodule's folder is the innermost in a path; a copy of it may lie elsewhere."""
     inside = f"third_party/{path[place.end() :]}/" if (place := _INSIDE.match(path)) else ""
-    held = [row for row in rows if row.submodule and inside.startswith(f"{row.submodule}/")]
-    return max(held, key=lambda row: len(row.submodule), default=None)
+    rows_inside = [row for row in rows if row.submodule and inside.startswith(f"{row.submodule}/")]
+    return max(rows_inside, key=lambda row: len(row.submodule), default=None)
 
 
 def bare_name(look: str, subject: str) -> str:

@@ -1,6 +1,6 @@
-"""Read a line of a log as the program meant it: decoded, without colours and a CI's times, in English.
+"""Decode lines of a log, without colours and the times of CI services, in English.
 
-MSVC's messages carry their code in every language; what GNU's programs and git say `translate` knows.
+MSVC's messages have their code in every language; those of GNU's programs and git `translate` reads.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ _ANSI: Final = re.compile(
     r"\x1b(?:\[[0-9;?]*[@-~]|[\]_][^\x07\x1b]{0,200}(?:\x07|\x1b\\)|[()][0-9A-B]|[=>78cDEHM])"
 )
 _TIME: Final = r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:[.,]\d+)?Z? "
-# What CI services, docker and MSBuild put before every line, and people who paste it.
+# Prefixes of lines: of CI services, docker, MSBuild, and of pasted text.
 _BEFORE: Final = re.compile(
     r"\ufeff?(?:"
-    rf"(?:[^\t]{{1,80}}\t){{0,2}}\ufeff?{_TIME}(?:\d\d[OE]\+? ?)?"  # GitHub, Azure, GitLab
+    rf"(?:[^\t]{{1,80}}\t){{0,2}}\ufeff?{_TIME}(?:\d\d[OE]\+? ?|std(?:out|err) [FP] )?"  # CI, Kubernetes
     r"|\[\d{4}-\d\d-\d\d[T ][^\]]{8,30}\] |[A-Z][a-z]{2} \d\d \d\d:\d\d:\d\d "  # Jenkins
     r"|\d\d:\d\d:\d\d(?:\.\d+)? "
     r"| *#\d+ (?:\d+\.\d+ |(?=ERROR: ))|\d{1,5}\.\d{1,3} "  # docker
@@ -70,7 +70,7 @@ _PACKED: Final = {
     b"(\xb5/\xfd": "zstd",
     b"BZh": "bzip2",
 }
-_GZIP: Final = 31  # zlib's word for gzip's format
+_GZIP: Final = 31  # zlib's number for gzip's format
 _WIDE: Final = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 
 
@@ -79,8 +79,8 @@ def clean(line: str) -> str:
     line = without_colours(line)
     if line.startswith('{"'):
         line = _of_json(line)
-    elif said := _LOGFMT.match(line):
-        line = said[1].replace('\\"', '"')
+    elif logfmt := _LOGFMT.match(line):
+        line = logfmt[1].replace('\\"', '"')
     if "\r" in line:  # what a progress bar has written over
         line = line.rstrip("\r").rpartition("\r")[2]
     line = line[:WIDTH]
@@ -99,13 +99,13 @@ def without_colours(line: str) -> str:
 
 
 def _of_json(line: str) -> str:
-    """Return what a line of a structured log says (docker's json-file, structlog)."""
+    """Return the text of a line of a structured log (docker's json-file, structlog)."""
     try:
-        said = parse_json(line)
+        fields = parse_json(line)
     except ValueError:
         return line
-    words = (said[key] for key in _JSON_TEXT if isinstance(said.get(key), str))
-    return next((text for text in words if text not in ("stdout", "stderr")), line).rstrip("\n")
+    texts = (fields[key] for key in _JSON_TEXT if isinstance(fields.get(key), str))
+    return next((text for text in texts if text not in ("stdout", "stderr")), line).rstrip("\n")
 
 
 def wide_encoding(start: bytes) -> str | None:
@@ -131,7 +131,7 @@ def packed_by(start: bytes) -> str:
 
 
 def unpacked(chunks: Iterator[bytes]) -> Iterator[bytes]:
-    """Yield a log that gzip has packed as it was, as far as it is whole; every other one as it is."""
+    """Yield a log unpacked if gzip has packed it, up to where it is damaged; any other unchanged."""
     first = next(chunks, b"")
     if packed_by(first) != "gzip":
         yield first
@@ -159,7 +159,7 @@ def recoded(start: bytes, chunks: Iterable[bytes]) -> Iterator[bytes]:
 
 
 def is_binary(start: bytes) -> bool:
-    """Say whether these first bytes are not text in any encoding that logs have."""
+    """Return whether these first bytes are not text in any encoding that logs have."""
     start = start[:_SNIFFED]
     if wide_encoding(start):
         return False

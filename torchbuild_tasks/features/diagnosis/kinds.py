@@ -1,6 +1,6 @@
-"""Tell of which kind an error is: from the program that speaks and the shape of its message.
+"""Find the kind of an error, from the program that reports it and the form of its message.
 
-`read_kind` takes a block of lines as the scanner found it; whose its subject is, `components` says.
+`read_kind` takes a block of lines as the scanner found it; `components` looks its subject up.
 """
 
 from __future__ import annotations
@@ -12,14 +12,16 @@ from typing import Final
 
 import msgspec
 
-from torchbuild_tasks.catalog import Catalog, KindRow
+from torchbuild_tasks.catalog import Catalog, KindRow, StdNameRow
+from torchbuild_tasks.catalog.failures import LazyPattern
+from torchbuild_tasks.catalog.match import admits
 from torchbuild_tasks.features.diagnosis import patterns
 from torchbuild_tasks.features.diagnosis.block import ErrorBlock, Line
 
 _QUOTES: Final = str.maketrans(dict.fromkeys("‘’`„«»‹›「」", "'") | dict.fromkeys("“”", '"'))
 _LEVELS: Final = ("cause", "general", "consequence")
-# Who speaks, where the line begins with it; the longest names first.
-SPEAKER: Final = re.compile(
+# The program that reports the error, at the start of the line; the longest names first.
+PROGRAM: Final = re.compile(
     r"(?:\S*[/\\])?(nvcc|ptxas|cicc|cudafe\+\+|fatbinary|nvlink|cc1plus|cc1|f951|gfortran|clang\+\+|clang-cl|clang"
     r"|x86_64[\w.-]*?-(?:g\+\+|gcc|ld|as)|aarch64[\w.-]*?-(?:g\+\+|gcc|ld|as)|g\+\+|gcc|c\+\+|cc|collect2|lto1|lto-wrapper"
     r"|ld\.lld|ld\.gold|ld\.bfd|lld-link|ld|mold|gold|as|ar|ranlib|icpx|icx|hipcc|rustc|cargo|protoc|swig|flatc"
@@ -28,14 +30,32 @@ SPEAKER: Final = re.compile(
 )
 _NAMES_ITSELF: Final = re.compile(r"([a-z][\w+-]{1,30}): (?:fatal )?error: ")
 _CODED: Final = re.compile(r"\b(?:(LNK\d{4})|(C\d{4}|D[89]0\d\d)|(MSB\d{4})|(NVCC_ERROR))\b")
-# A compiler's word on a line of a file.
+_DRIVE: Final = 2  # characters of C:, which looks like the name of an exception
+# A compiler's error at a line of a file.
 _COMPILED: Final = re.compile(
     r"(?P<file>(?:[A-Za-z]:)?[^\s:(|'\"][^:|'\"]{0,400}?)(?::\d+(?::\d+)?|\(\d+(?:,\d+){0,3}\))"
     r" ?:? ?(?:fatal |catastrophic )?error\b"
 )
-# What none of these says stands behind a place in a source.
-_NO_COMPILERS: Final = ("cmake", "git", "loader", "nccl", "network", "patch", "pip", "test", "torch", "wheel")
-# What a line says that the one before it announces.
+# A header of GCC's own, or of its C++ library; lines of an error in a template that the source instantiates.
+_OF_HOST: Final = re.compile(r"\S{0,200}(?:/include/c\+\+/|/lib\d*/gcc/[\w.-]{1,40}/)\d")
+_INSTANTIATED: Final = re.compile(r"required (?:from|by)|[Ii]nstantiation|static assertion")
+# The frame in which Python starts a program: the file that is missing then is the program.
+_EXECUTES: Final = re.compile(r'subprocess\.py", line \d+, in _execute_child')
+# None of these names a line of a source before its message.
+_NO_COMPILERS: Final = (
+    "cmake",
+    "crash",
+    "git",
+    "loader",
+    "nccl",
+    "network",
+    "patch",
+    "pip",
+    "test",
+    "torch",
+    "wheel",
+)
+# The start of a line that gives the reason for the line above it.
 _GIVES_REASON: Final = re.compile(r"(?:╰─▶ )?(?:[Cc]aused? ?b?y?: |Because )")
 # A call of a script, as a traceback quotes it, and the program that it starts.
 _STARTS: Final = re.compile(
@@ -50,13 +70,14 @@ _NAMED: Final[Mapping[str, str]] = {
     "driver": "the compiler",
     "test": "the test",
     "system": "the program",
+    "crash": "the program",
     "generator": "the generator",
     "as": "the assembler",
 }
 
 
 class Kind(msgspec.Struct, frozen=True, kw_only=True):
-    """What an error is: its row, who says it, the line that does, and the named groups of its pattern."""
+    """The kind of an error: its row, the program that reports it, its line, its pattern's named groups."""
 
     row: KindRow
     program: str
@@ -65,43 +86,65 @@ class Kind(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def subject(self) -> str:
-        """Return what it is about: a header, a symbol, an option ...; "" where it says none."""
+        """Return what it is about: a header, a symbol, an option ...; "" if it names nothing."""
         return self.groups.get("subject") or self.groups.get("what") or self.groups.get("scope") or ""
 
     @property
     def looked_up(self) -> str:
-        """Return what tells whose it is."""
+        """Return the name that is looked up in the components."""
         return self.groups.get("scope") or self.subject
 
 
 class KindBook:
-    """The kinds with their shapes; `kind_book` compiles the patterns of a catalog once."""
+    """The kinds with their shapes; `kind_book` reads those of a catalog once."""
 
     def __init__(self, catalog: Catalog) -> None:
         self._rows = {row.id: row for row in catalog.kind}
         self._shapes = [
-            (self._rows[shape.kind], shape.program, re.compile(pattern))
+            (self._rows[shape.kind], shape, LazyPattern(pattern))
             for shape in catalog.shape
             for pattern in shape.patterns
         ]
+        self._std = catalog.std_name
 
     def read_line(self, line: Line, text: str, *, tested: bool = True) -> Kind | None:
-        """Return the kind of the first shape that fits; of what is no test none failed."""
+        """Return the kind of the first shape that fits; shapes of tests only for a `tested` program."""
         text = " ".join(text.translate(_QUOTES).replace("：", ": ").split()).replace(" : ", ": ")
         text = text.replace("nrecognised", "nrecognized")
         compiled = _COMPILED.match(text)
         raised = patterns.EXCEPTION_LINE.match(text)
-        for row, program, pattern in self._shapes:
+        for row, shape, pattern in self._shapes:
+            program = shape.program
             if (program == "test" and not tested) or (raised and program == "cmake"):
                 continue
-            if compiled and program in _NO_COMPILERS:  # another speaks
+            if compiled and program in _NO_COMPILERS:  # the message is of a compiler
                 continue
             if match := pattern.search(text):
+                if raised and len(raised[0]) > _DRIVE and row.id == "compile-error":
+                    continue
                 groups = {name: _bare(value) for name, value in match.groupdict().items() if value}
-                if compiled and row.level == "general":  # whose file it is
+                if shape.std and not (groups := _std_groups(groups, shape.std, self._std)):
+                    continue
+                if compiled and compiled["file"].endswith(".c") and "std header" in groups:
+                    groups["std header"] = f"{groups['std header'].removeprefix('c')}.h"
+                if compiled and (row.level == "general" or shape.std):  # the file is looked up
                     groups.setdefault("scope", compiled["file"])
-                return Kind(row=row, program=_speaker(text, program), line=line, groups=groups)
+                return Kind(row=row, program=_find_program(text, program), line=line, groups=groups)
         return None
+
+    def replace(self, kind: Kind, name: str, groups: Mapping[str, str]) -> Kind:
+        """Return the same error as one of another kind."""
+        return msgspec.structs.replace(kind, row=self._rows[name], groups=groups)
+
+
+def _std_groups(groups: Mapping[str, str], standards: str, rows: Sequence[StdNameRow]) -> dict[str, str]:
+    """Return the groups with the header and standard of a name of the C++ library; empty for another name."""
+    name = groups["subject"].removeprefix("::").removeprefix("std::")
+    qualified = "std" in groups or name != groups["subject"].removeprefix("::")
+    row = next((row for row in rows if name in row.names.split() and (row.of_c or qualified)), None)
+    if row is None or not admits(standards, str(row.since)):
+        return {}
+    return {**groups, "std header": row.header, "std since": str(row.since)}
 
 
 @functools.cache
@@ -120,20 +163,37 @@ def _bare(value: str) -> str:
     return value.strip(" :,")
 
 
-def _speaker(text: str, program: str) -> str:
+def _find_program(text: str, program: str) -> str:
     if text.startswith("meson.build:"):
         return "Meson"
-    if said := SPEAKER.match(text):
-        return said[1]
-    if said := _NAMES_ITSELF.match(text):
-        return said[1]
+    if named := PROGRAM.match(text) or _NAMES_ITSELF.match(text):
+        return named[1]
     if coded := _CODED.search(text):
         return ("link.exe", "cl.exe", "MSBuild", "nvcc")[(coded.lastindex or 1) - 1]
     return _NAMED.get(program, program)
 
 
-def read_kind(block: ErrorBlock, book: KindBook) -> Kind | None:
-    """Return the kind of a block's error; what only follows from another error counts last."""
+def read_kind(block: ErrorBlock, book: KindBook, *, uses_nvcc: bool = False) -> Kind | None:
+    """Return the kind of a block's error; a consequence of another error counts last."""
+    kind = _read_kind(block, book)
+    if kind is None:
+        return None
+    if kind.row.level == "general" and uses_nvcc and _is_of_host(block):
+        return book.replace(kind, "host-compiler", {})
+    if kind.row.id == "missing-file" and any(_EXECUTES.search(line.text) for line in block.lines):
+        return book.replace(kind, "missing-tool", kind.groups)
+    return kind
+
+
+def _is_of_host(block: ErrorBlock) -> bool:
+    """Return whether the host compiler's own headers do not compile, without a template of the source."""
+    texts = [line.text.strip() for line in block.lines]
+    compiled = next((match for text in texts if (match := _COMPILED.match(text))), None)
+    own = compiled is not None and _OF_HOST.match(compiled["file"]) is not None
+    return own and not any(_INSTANTIATED.search(text) for text in texts)
+
+
+def _read_kind(block: ErrorBlock, book: KindBook) -> Kind | None:
     best: Kind | None = None
     tested = _is_tested(block)
     for line, text in _list_statements(block):
@@ -148,22 +208,22 @@ def read_kind(block: ErrorBlock, book: KindBook) -> Kind | None:
 
 
 def _with_program(kind: Kind, block: ErrorBlock) -> Kind:
-    """Return a missing tool with its name, where only the quoted source of the traceback tells it."""
+    """Return a missing tool with its name, which only the source lines of the traceback have."""
     started = [name for line in block.lines for name in _STARTS.findall(line.text)]
     return msgspec.structs.replace(kind, groups={**kind.groups, "subject": started[-1]}) if started else kind
 
 
 def _is_tested(block: ErrorBlock) -> bool:
-    """Say whether a failed assertion is that of a test, and not of a script that the build runs."""
+    """Return whether a failed assertion is that of a test, and not of a script that the build runs."""
     return not block.lines[0].text.startswith("FAILED: ") or any("test" in line.text for line in block.lines)
 
 
 def _list_statements(block: ErrorBlock) -> Iterator[tuple[Line, str]]:
-    """Yield what a block says, the likeliest first: its error, a paragraph, what follows, what leads up."""
+    """Yield the messages of a block, the likeliest first: its error, a paragraph, later and earlier lines."""
     own = block.error
-    told = [line for line in block.lines if line is own or _speaks_for_itself(line.text.strip())]
-    at = next((index for index, line in enumerate(told) if line is block.error), len(told))
-    after, before = told[at + 1 :], told[:at]
+    messages = [line for line in block.lines if line is own or _is_own_message(line.text.strip())]
+    at = next((index for index, line in enumerate(messages) if line is block.error), len(messages))
+    after, before = messages[at + 1 :], messages[:at]
     paragraph = " ".join(line.text.strip() for line in (block.error, *after))
     if block.kind == "cmake" or (after and _GIVES_REASON.match(after[0].text.strip())):
         yield block.error, paragraph
@@ -173,15 +233,15 @@ def _list_statements(block: ErrorBlock) -> Iterator[tuple[Line, str]]:
     yield from ((line, line.text.strip()) for line in _order_lines(block, after, before))
 
 
-def _speaks_for_itself(text: str) -> bool:
-    """Say whether a line tells something that does not follow from another error, as Ninja's end does."""
-    return is_telling(text) and not text.startswith("ninja: error: ")
+def _is_own_message(text: str) -> bool:
+    """Return whether a line is a message that is no consequence of another error, as Ninja's last line is."""
+    return is_message(text) and not text.startswith("ninja: error: ")
 
 
 def _order_lines(block: ErrorBlock, after: Sequence[Line], before: Sequence[Line]) -> Sequence[Line]:
     return (*reversed(before), *after) if block.weak else (*after, *reversed(before))
 
 
-def is_telling(text: str) -> bool:
-    """Say whether a line of a block tells something: commands, warnings and quoted source do not."""
+def is_message(text: str) -> bool:
+    """Return whether a line of a block is a message: no command, warning or quoted source."""
     return not (patterns.is_command(text) or patterns.is_harmless(text))

@@ -43,7 +43,7 @@ _READ_BY: Final = (
     (re.compile(r"--build-type (?=\w)"), "CMAKE_BUILD_TYPE="),
     (re.compile(r" \(--python\)|: --python (?:PATH|[\w./\\:-]*\w)"), ""),
 )
-# How a person calls a package manager, and how it is asked which package has a file.
+# The command that installs a package, and the one that searches for the package with a file.
 _TYPED: Final = {
     "apt": ("apt", "install"),
     "dnf": ("dnf", "install"),
@@ -54,7 +54,7 @@ _TYPED: Final = {
     "brew": ("brew", "install"),
     "winget": ("winget", "install", "--id"),
 }
-# Who builds packages by a recipe, and where that names what the build takes.
+# Systems that build packages by a recipe, and where a recipe names what the build needs.
 _RECIPES: Final = {
     "nix": "nativeBuildInputs or buildInputs (build-system for Python's back ends) of its derivation",
     "conda-build": "requirements: host (build for programs) of its meta.yaml or recipe.yaml",
@@ -88,14 +88,16 @@ _SEARCHES: Final[Mapping[str, Mapping[str, str]]] = {
 # What needs a checkout of torch, or its build.
 _OF_TORCH: Final = tuple(f"torchbuild {verb}" for verb in ("build", "source", "verify", "plan", "env"))
 _COMPILER: Final = re.compile(r"g(?:cc|\+\+)-(\d{1,2})")
-# A word that no shell takes for more than itself.
+# What is known of this machine alone, and not of that of a log.
+_OF_MACHINE: Final = ("libc", "gpus", "driver cuda", "cuda toolkit", "toolset")
+# A word without special characters of any shell.
 _PLAIN: Final = re.compile(r"[\w.+:/\\@%=,-]+")
 
 
 class Machine:
     """The names that rows may use, with their values here; a name that is not known has none.
 
-    A sentence is told only where all of its names are known; `{!name}` asks that of one it does not say.
+    A sentence is printed only where all of its names are known; `{!name}` is a condition that is not printed.
 
     Args:
         facts: the machine and the tree.
@@ -109,8 +111,8 @@ class Machine:
         self._built = built
         self._values = {**_values(facts, plan, catalog), **(_of_the_build(facts, plan) if built else {})}
 
-    def told(self, audience: Audience) -> Machine:
-        """Return this machine with what the log has told of who reads it."""
+    def for_audience(self, audience: Audience) -> Machine:
+        """Return this machine with what the log shows of its audience."""
         other = copy.copy(self)
         other.audience = audience
         other._values = {**self._values, **audience.values}
@@ -118,13 +120,15 @@ class Machine:
 
     def value(self, name: str) -> str:
         """Return what a name stands for on this machine; empty when that is not known."""
+        if name in _OF_MACHINE and not self.is_here:
+            return ""
         if name == "not torch":
             return "" if self.builds_torch else "another build"
         if name.startswith("package:"):
             return self._install(name.removeprefix("package:"))
         if compiler := _COMPILER.fullmatch(name.removeprefix("offered:")):
             return f"/usr/bin/{compiler[0]}" if self._offers(compiler[1]) else ""
-        if installed := _INSTALLED.fullmatch(name):
+        if (installed := _INSTALLED.fullmatch(name)) and self.is_here:
             return self._newest(*installed.groups())
         return self._values.get(name, "")
 
@@ -136,41 +140,56 @@ class Machine:
             groups: what the pattern's groups hold, for {1}, {2} ...
             known: further names; one that begins with `?` may be empty.
         """
-        heard = self.audience.heard(tuple(sentences))
-        filled = (self._fill_names(each, groups, _as_it_is, known) for each in heard)
-        said = next(filter(None, filled), "")
+        selected = self.audience.select(tuple(sentences))
+        filled = (self._fill_names(each, groups, _as_it_is, known) for each in selected)
+        text = next(filter(None, filled), "")
         for flag, read in () if self.builds_torch else _READ_BY:
-            said = flag.sub(read, said)
-        return said
+            text = flag.sub(read, text)
+        return text
 
     def fill_command(
         self, commands: Sequence[str], groups: Sequence[str], known: Mapping[str, str] = _NONE
     ) -> str:
-        """Return the same for commands: a path with a blank is quoted, a log's words must be plain."""
+        """Return the first command whose names are all known, paths quoted; text of a log must be plain."""
         plain = [group if _PLAIN.fullmatch(group) else "" for group in groups]
         words = {name: value for name, value in known.items() if _PLAIN.fullmatch(value)}
-        return next(filter(None, (self._fill_names(each, plain, _word, words) for each in commands)), "")
+        selected = self.audience.select(tuple(commands))
+        return next(filter(None, (self._fill_names(each, plain, _word, words) for each in selected)), "")
+
+    @property
+    def is_here(self) -> bool:
+        """Return whether the log is known to be of this machine, whose compilers and GPUs then count."""
+        return self._built or self.audience.here
+
+    @property
+    def places(self) -> Sequence[str]:
+        """Return how paths in this folder begin: a log with such a path is of this machine."""
+        root = self._facts.tree.root
+        return (f"{root}/", f"{root}\\") if root.replace("\\", "/").count("/") > 1 else ()
 
     @property
     def builds_torch(self) -> bool:
-        """Say whether a build of torch failed, or may have: only that takes our flags and commands."""
+        """Return whether a build of torch failed, or may have: only that takes our flags and commands."""
         return self.audience.doing == "torch" or (self.has_tree and not self.audience.has_no_flags)
 
     @property
     def has_tree(self) -> bool:
-        """Say whether there is a checkout of torch here, on which our commands work."""
+        """Return whether there is a checkout of torch here, on which our commands work."""
         return self._built or self._facts.tree.problem is None
 
     def helpful(self, commands: Sequence[str]) -> Sequence[str]:
         """Return those of these commands that help what failed, which may be another package than torch."""
         if self.builds_torch and not self.audience.importer:
             return commands
-        return [each for each in commands if not each.startswith(_OF_TORCH)]
+        return [each for each in commands if not any(verb in each for verb in _OF_TORCH)]
 
     def component(self, look: str, subject: str) -> ComponentRow | None:
         """Return the part of a build that a header, library, symbol ... belongs to."""
-        if not look:
-            return None
+        looks = ("package", "library") if look == "package" else (look,)  # configure names libraries as well
+        found = (self._component(each, subject) for each in looks if each)
+        return next(filter(None, found), None)
+
+    def _component(self, look: str, subject: str) -> ComponentRow | None:
         return component_of(look, subject, self.catalog.component) or self.packaged(look, subject)
 
     def packaged(self, look: str, subject: str) -> ComponentRow | None:
@@ -202,7 +221,7 @@ class Machine:
 
     @property
     def recipe(self) -> str:
-        """Return where the recipe of who built this names what it takes; "" where none did."""
+        """Return where the recipe of this build names what it needs; "" where there is no recipe."""
         return _RECIPES.get(self.manager, "")
 
     def renamed(self, package: str) -> str:
@@ -224,8 +243,8 @@ class Machine:
         if manager == system_manager(self._facts, self.catalog):
             return installer(self._facts, self.catalog)
         row = next((each for each in self.catalog.manager if each.name == manager), None)
-        words = ("sudo", *_TYPED[manager]) if row and row.root else _TYPED[manager]
-        return " ".join((*words, "{package}"))
+        argv = ("sudo", *_TYPED[manager]) if row and row.root else _TYPED[manager]
+        return " ".join((*argv, "{package}"))
 
     def finds(self, look: str, name: str) -> str:
         """Return the command that names the package which has a file, where no row knows it; "" for none."""
@@ -234,18 +253,18 @@ class Machine:
 
     @property
     def _is_here(self) -> bool:
-        """Say whether a package manager of this machine can help where the log was written."""
+        """Return whether a package manager of this machine can help where the log was written."""
         return self.audience.system in ("", self._facts.host.os)
 
     def fix_of(self, row: ComponentRow) -> str:
-        """Return what a part's row says about getting it."""
+        """Return the fix of a component's row."""
         like = next((each for each in self.catalog.component if each.name == row.like), row)
         return self.fill(like.fix, ())
 
     def _fill_names(
         self, sentence: str, groups: Sequence[str], write: Callable[[str], str], known: Mapping[str, str]
     ) -> str:
-        """Fill the names in, in one pass: what a log says is never read as a name."""
+        """Fill the names in, in one pass, so that text of a log is never read as a name."""
         values: dict[str, str] = {}
         for name in _NAME.findall(sentence):
             if name.isdecimal():

@@ -1,4 +1,4 @@
-"""Know the lines of a log by their words: errors, what proves a failure, what is harmless, what goes on.
+"""Recognise lines of a log by their text: errors, proofs of a failure, harmless lines, progress.
 
 One line at a time, as `decode.clean` gives it. Patterns are bounded (`{0,500}`), so that a line of a megabyte
 costs no more than a short one.
@@ -63,8 +63,13 @@ _COMPILER: Final = _any(
 _TRACEBACK: Final = r"^(?:Traceback \(most recent call last\):|\+ Exception Group Traceback)"
 _EXCEPTION: Final = r"[A-Z]\w{0,80}(?:Error|Exception): "
 EXCEPTION_LINE: Final = re.compile(r"(?:[A-Za-z_]\w{0,60}\.){0,8}[A-Z]\w{0,80}(?::|$)")
-_PYTHON: Final = _any(_TRACEBACK, rf"^(?:E +)?(?:[A-Za-z_][\w.]{{0,100}}\.)?{_EXCEPTION}")
-# What these say at the start of a line is a consequence, and no error of its own.
+_PYTHON: Final = _any(
+    _TRACEBACK,
+    rf"^(?:E +)?(?:[A-Za-z_][\w.]{{0,100}}\.)?{_EXCEPTION}",
+    # An exception whose name does not end in Error is known by its module.
+    r"^(?:E +)?[A-Za-z_][\w.]{0,80}\.(?:exc|exceptions)\.(?!\w{0,60}Warning)[A-Z]\w{0,80}: \S",
+)
+# The starts of lines that report a consequence, and no error of their own.
 _NO_ERROR: Final = (
     r"(?!subprocess-exited|The build backend |builder for '|Failed |Could not build|metadata-gen"
     r"|legacy-install|command '|Exception:$|aborting due to|linking with `|failed to run custom build"
@@ -78,7 +83,7 @@ _WORDS: Final = _any(
     r"' is not recognized as (?:an internal or external command|the name of a cmdlet)",
     r"^terminate called |^(?:wine: )?Unhandled (?:page fault|exception)\b",
     r"^\S{0,200}python[\d.]{0,6}(?:\.exe)?: No module named ",
-    r"^tar: .{1,200}: Wrote only ",
+    r"^tar: (?:.{1,200}: Wrote only |This does not look like )",
     r"^(?:Segmentation fault|Illegal instruction|Bus error )",
     r"^(?:Intel MKL FATAL|INTEL MKL) ERROR|^\[lib\w{1,30} FATAL ",
     r"^OMP: Error ",
@@ -121,7 +126,7 @@ _CAUSES: Final[tuple[tuple[Kind, re.Pattern[str]], ...]] = (
     ("python", _PYTHON),
     ("words", _WORDS),
 )
-# Said in builds that go well.
+# Lines of builds that succeed.
 _HARMLESS: Final = _any(
     r"^fatal: (?:[Nn]ot a git repository \(or any|No names found|no tag|No tags|ambiguous argument)",
     r"^ERROR: pip's dependency resolver does not currently",
@@ -142,7 +147,7 @@ _HARMLESS: Final = _any(
 _TOOL: Final = (
     r"(?:ccache|sccache|c\+\+|g\+\+|gcc|cc|clang(?:\+\+)?|nvcc|hipcc|cl|link|ld|ar|cmake|python\d?|ninja)"
 )
-# A command: whatever it holds is a path, a definition or a flag.
+# A command: its text is paths, definitions and flags.
 _COMMAND: Final = _any(
     r"^(?:\$ |\+ |cd |: && |timeout (?:-|[\d.]+[smhd]? \S)|(?:\S*-)?ar [a-zA-Z]{1,6} \S)",
     r"^\[ *\d+[/%]",
@@ -162,7 +167,7 @@ _MARKER: Final = _any(
     r"^[\w.]{0,80}CompileError: command",
     r"^Command \".{1,300}\" failed with error code",
     r"^==> ERROR: A failure occurred",
-    r"^CMake Error at \S{0,200}_generated_\S{1,200}\.cmake:\d",  # FindCUDA: nvcc's own words stand above
+    r"^CMake Error at \S{0,200}_generated_\S{1,200}\.cmake:\d",  # FindCUDA: nvcc's own message is above
     r"^##\[error\]",
     r"^(?:Error|ERROR): Process completed with exit code [1-9]",
     r"returned a non-zero code: [1-9]",
@@ -176,6 +181,8 @@ _MARKER: Final = _any(
     r"^ERROR \S{1,300}\.py(?:::\S| - |$)|^error: test failed, to rerun",
     r"^(?:=+ )?(?:\d.{0,80}, )?[1-9]\d* (?:failed|errors?)\b.{0,80} in [\d.]+s",  # pytest
 )
+# What the author of a rule of make expects to fail.
+IGNORED: Final = re.compile(r"\S*make(?:\.exe)?(?:\[\d+\])?: .{1,300} \(ignored\)$")
 _ON: Final = _any(
     r"-- (?!Configuring incomplete)",
     r"\[(?:\d+/\d+| *\d+%)\] ",
@@ -186,9 +193,13 @@ _ON: Final = _any(
     r"Get:\d+ |Setting up |Unpacking |Submodule path '|#\d+ DONE \d",
     r"(?:Installed|Prepared|Audited|Uninstalled|Resolved) \d+ packages? in |[+~-] [\w.-]{1,80}==\d",  # uv
     r"Already up to date\.|HEAD is now at |Switched to (?:a new )?branch ",
-    r"\S*make(?:\.exe)?(?:\[\d+\])?: .{1,300} \(ignored\)$",  # what the rule's author expects to fail
+    IGNORED.pattern,
 )
-# Said only when all went well: `make -k` reaches [100%] all the same, and whoever calls install after it.
+# A program that caught an error says what it does in place of what failed.
+RESUMES: Final = re.compile(
+    r"\b(?i:fall(?:ing|s)? ?back|skipp\w+|ignor\w+|continu\w+|proceed\w*|instead|without it)\b"
+)
+# Only in logs of success: `make -k` also reaches [100%] after an error, and then install may be called.
 _WELL: Final = _any(
     r"Successfully ",
     r"Build succeeded|Der Buildvorgang wurde erfolgreich|生成成功|ビルドに成功",
@@ -205,6 +216,7 @@ STEP: Final = _any(
 )
 STEP_DONE: Final = re.compile(
     r" *(?:Building|Preparing|Getting|Installing|Running) .{1,200}(?:with status 'done'|\.\.\. done)$"
+    r"|#\d+ DONE \d"
 )
 # A test that did what it should, whatever it has printed.
 TESTED: Final = _any(
@@ -223,7 +235,7 @@ PIP_BEGINS: Final = _any(
 )
 PIP_ENDS: Final = _any(r"\[end of output\]", r"note: This error originates from a subprocess", r"-{20,}$")
 STATUS: Final = re.compile(r"\[(?:\d+/\d+| *\d+%)\] ")
-# What a compiler or linker says to lead up to an error.
+# Lines of a compiler or linker before an error.
 LEADS: Final = _any(
     r"In file included",
     r"\s+from ",
@@ -233,27 +245,27 @@ LEADS: Final = _any(
     r".{0,300}(?:relocation truncated to fit|offset overflow in |DSO missing from)",
     r"\S{0,300}\bld(?:\.\w{2,4})?: (?:warning: |skipping incompatible )",
 )
-# A linker's warning that tells why it misses in the next lines what it does.
+# A warning of a linker with the reason for the errors in the next lines.
 EXPLAINS: Final = re.compile(
     r"\bld(?:\.\w{2,4})?: (?:warning: )?"
-    r"(?:skipping incompatible \S|[^\s,]{1,200}, needed by .{1,300}, not found)"
+    r"(?:skipping incompatible \S|ignoring file \S|[^\s,]{1,200}, needed by .{1,300}, not found)"
 )
 # A warning of Python's, with where it was given.
 WARNED: Final = re.compile(r"\b[A-Z][a-z]+Warning: ")
 # Trials of CMake, which may fail: their source or target has this in its name.
-TRIAL: Final = re.compile(r"cmTC_|CMakeTmp|CMakeScratch|TryCompile-")
+TRIAL: Final = re.compile(r"cmTC_|CMakeTmp|CMakeScratch|TryCompile-|\bconftest\.")
 # It was ended from outside, and gives no reason.
 INTERRUPTED: Final = re.compile(r"KeyboardInterrupt$")
-# What C++ writes above what an exception says.
+# The line of C++ above the text of an exception.
 THROWN: Final = re.compile(r"terminate called after throwing|terminating (?:due to|with) uncaught exception")
-# What ctest -V writes before what a test says.
+# What ctest -V writes before the lines of a test.
 OF_TEST: Final = re.compile(r"\d+: ")
-# What unittest and ctest write above what a test that failed has said.
+# What unittest and ctest write above the output of a failed test.
 HEADING: Final = re.compile(
     r"(?:ERROR|FAIL): test\S{1,160} \("
     r"|\d+/\d+ Test +#\d+: .{1,200}\*\*\*(?:Failed|Exception|Timeout|Not Run)"
 )
-# An exception that announces what a compiler has said, and what it writes above that.
+# An exception that announces a compiler's output, and its line above that output.
 ANNOUNCES: Final = re.compile(
     r"^(?:[A-Za-z_][\w.]{0,100}\.)?"
     r"(?:CppCompileError|BackendCompilerFailed|InductorError|PTXASError"
@@ -261,7 +273,7 @@ ANNOUNCES: Final = re.compile(
     r"|^RuntimeError: The following operation failed in the TorchScript interpreter"
 )
 PART: Final = re.compile(r"\S.{0,40}(?:[Oo]utput|[Cc]ommand|stderr|stdout|[Ll]og)\W?:$|(?:Output|Command):$")
-# What a script of CMake says of a program that it called, and which has said itself what was wrong.
+# What a script of CMake reports of a program that it called, whose own message is above.
 FOLLOWS: Final = re.compile(
     r"Failed to clone repository|Command failed: "
     r"|(?:Build|Download|Configure|Patch|CMake) step for \S+ failed"
@@ -294,13 +306,14 @@ _AGAIN_SIGNS: Final = (
 # With these a part of a build ends in order.
 _ENDS: Final = _any(
     r"Built target|Build files have been written|^-- (?:Generating done|Install|Up-to-date)|100%|^\[\+\] /",
-    r"^\W*(?i:ok|okay|all good)\W*$|^\S*make(?:\[\d+\])?: (?:'.{1,200}' is up to date|Nothing to be done)",
+    r"(?:^\W*|\S: )(?i:ok|okay|all good)\W*$",
+    r"^\S*make(?:\[\d+\])?: (?:'.{1,200}' is up to date|Nothing to be done)",
     r"^Submodule path '.{1,300}': (?:checked out|merged|rebased)|^[+~-] [\w.-]{1,80}==\d",
     r"^\d+ upgraded, \d+ newly installed, \d+ to remove|\b(?:saved|written|been installed)\b|\bbuilt$",
     r"(?i:\b(?:finished|completed|succe(?:ss|eded)\w*|done|passed)\b)",
 )
 _NO_END: Final = re.compile(r"n't|\b(?:not|cannot)\b|\b(?i:fail)|\b[1-9]\d* errors?\b")
-# What was counted and is not there: "0 errors", "Killed workers: 0", "exited with code 0".
+# Counts of zero: "0 errors", "Killed workers: 0", "exited with code 0".
 _BAD: Final = (
     r"(?:errors?|fail\w*|kill\w*|crash\w*|abort\w*|time-?outs?|timed out|lost|dropped|reject\w*|fatal"
     r"|unreachable|broken|missing|problems?|issues?|conflicts?)"
@@ -317,7 +330,7 @@ _NOTHING: Final = re.compile(
     r"|\b(?:(?:exit(?:ed|s)?|return(?:ed|s)?|finished|completed) )?(?:with )?(?:exit |return )?"
     r"(?:code|status|rc)[ :=]{1,3}0\b"
 )
-# What the C library says of a call that failed, whoever made it.
+# Messages of the C library for a failed call.
 _ERRNO: Final = (
     r"(?:No such file or directory|[Ee]xec format error|[Cc]annot allocate memory|File too large|Bad address"
     r"|No space left on device|Too many open files|Read-only file system|Input/output error|Broken pipe"
@@ -327,12 +340,14 @@ _ERRNO: Final = (
     r"|Structure needs cleaning|Connection (?:refused|reset by peer|timed out)|No route to host|Bus error"
     r"|Network is unreachable|Invalid (?:argument|cross-device link)|Transport endpoint is not connected)"
 )
-# The shape of an error, whoever says it: its word at the start, behind a place, or with a code.
+# The form of an error of any program: its word at the start, after a place, or with a code.
 _LOUD: Final = _any(
     r"^(?:\W{0,4}|.{0,120}[\s:\]|])"
     r"(?:(?i:fatal|error|critical|panic)|Erreur|Fehler|Errore|Erro|ОШИБКА|错误|エラー|오류)"
     r"(?:\s?[:：!(\[]|\s{2,}(?=\S)| - )",
     r"\b[A-Z]\w{1,60}(?:Error|Exception)(?::|\(|$)",
+    # An exception by its whole name.
+    r"^(?:[a-z_]\w{0,40}\.){1,8}(?:Invalid|Unsupported|Missing|No[A-Z]|Not|Bad|Unknown|Failed)\w{1,60}: ",
     r"^[^:]{1,120}: (?:.{0,200}: )?"
     r"(?:[Nn]o such|[Nn]ot found|[Cc]annot |[Cc]ould not |[Uu]nable to |[Ff]ailed |denied|[Ii]nvalid )",
     rf": {_ERRNO}(?:\W{{0,3}}$| \()",
@@ -348,7 +363,7 @@ _LOUD: Final = _any(
     r"^(?:\S{0,200}/)?(?:ld|ld\.\w{2,4}|collect2|as|ar|cc1plus|cc1)(?:\.exe)?: "
     r"(?!.*in function .{1,300}:$|creating )",
 )
-# A word that an error mostly has, in whatever sentence.
+# A word that is mostly in an error, anywhere in a sentence.
 _SOFT: Final = re.compile(
     r"^(?:Could not|Cannot|Can't|Couldn't|Unable to|Failure|Aborted|Terminated|Killed)\b"
     r"|\b(?i:exceed(?:ed|s)|timed out|killed|cancell?ed|aborted|evicted|preempted|rejected|refused"
@@ -360,7 +375,7 @@ _SOFT: Final = re.compile(
     r"|\b(?:rc|status|exit_?code|returncode)\s?[=:]\s?[1-9]\d{0,2}\b"
     r"|\b(?:is|are) not (?:installed|recognized|supported|permitted|allowed|authorized|on PATH|in PATH)\b"
 )
-# Whoever started something says that it has failed: another line says with what.
+# A program that started another reports its failure; the error is in another line.
 _EXITED: Final = re.compile(
     r"\b(?:fail(?:ed|ure)|exit(?:ed|s)?|return(?:ed|s)?|stopped|errored)\b.{0,60}"
     r"\b(?:exit |return |status )?(?:code|status)\b|returned non-zero"
@@ -368,28 +383,27 @@ _EXITED: Final = re.compile(
     r"|^(?:mpirun|prterun|mpiexec) (?:detected|has exited|noticed) |[Bb]uild backend returned"
     r"|^[×├╰]|\bProcessError: |^\W*(?:\w+ ){0,3}(?i:errors?) ?:$"
 )
-# What a sentence says that is not in order; asked only of the
-# last lines of a log that does not end as one in order.
+# Words of a sentence about a problem; used only for the last lines of a log that does not end in order.
 _NEGATIVE: Final = re.compile(
     r"(?i:\b(?:not|never|cannot|must|fail\w*|errors?|faults?|wrong|lost|stopped|deadline|limit|maximum|low on"
     r"|expired|closed|denied|incorrect|abort\w*|signal|terminat\w+|preempt\w*|refused|crash\w*|kill\w*|corrupt\w*"
     r"|disconnected|gone|disappeared|panic\w*"
     r"|un(?:able|expected|known|supported|available|recognized|resolved|authorized)|conflict\w*|truncated|timeout"
     r"|in(?:valid|sufficient|compatible|complete)|forbidden|missing|required|broken|dead|illegal|overflow)\b|n't\b)"
-    # These mostly speak of what went wrong.
+    # These mostly report what went wrong.
     r"|^(?:sed|g?awk|mawk|grep|find|xargs|cp|mv|rm|ln|install|mkdir|chmod|chown|g?unzip|gzip|xz|zstd|jq|rsync"
     r"|scp|ssh|touch|dd|cat|perl|bc|expr|dash|ksh|zsh): \S"
 )
-# A file may have a word for an error in its name.
+# A file's name may contain a word for an error.
 _FILE: Final = re.compile(r"(?<!\S)[\w./\\+-]{1,200}\.(?:[chso]|cc|cpp|cu|cuh|hpp|obj|py|rs|log|txt)(?!\S)")
-# Not an error, though it has its words.
+# No error, though it has a word for one.
 _MILD: Final = _any(
     r"(?<![/.\w-])(?i:warning(?! {2,}\w+ {2,})|note|remark|hint|info|debug|deprecat\w+)(?![/.\w-])",
     r"^\[W\d{0,4}[\s:]",  # glog
     r"\b(?i:skipp\w+|ignor\w+|optional|disabl\w+|fall(?:ing)? ?back|continu\w+|proceed\w*)\b",
     r"\b(?i:looking in (?:remotes|indexes|links))\b",
     r"\bCould not collect$|^The item was not found\.$",  # torch's collect_env, CMake's --debug-find
-    # Somebody announces what follows.
+    # Announces what follows.
     r"^\w.{0,80}\b(?i:g[eo]t(?:ting)?|see|me?et|follow(?:s|ing)|this|these|same|shows?|encounter(?:ed)?|with)"
     r" (?:\w+ ){0,3}(?i:errors?|messages?|logs?)\W{0,2}:$",
     r"^\d* *\| |^#(?: |$)",
@@ -417,45 +431,45 @@ def cause(text: str) -> Kind | None:
 
 
 def is_marker(text: str) -> bool:
-    """Say whether a line tells that something before it has failed."""
+    """Return whether a line reports that something before it has failed."""
     return _MARKER.search(text) is not None
 
 
 def goes_on(text: str) -> bool:
-    """Say whether the line shows that the build went on in order."""
+    """Return whether the line shows that the build continued normally."""
     return _ON.match(text) is not None
 
 
 def ended_well(text: str) -> bool:
-    """Say whether a line is among the last of a build that went well."""
+    """Return whether a line is among the last of a build that went well."""
     return _WELL.match(text.strip()) is not None
 
 
 def ends(text: str) -> bool:
-    """Say whether a line is among those with which what goes well ends."""
+    """Return whether a line is among those with which what goes well ends."""
     text = _NOTHING.sub("", text)
     ends_so = _ENDS.search(text) is not None and _NO_END.search(text) is None
     return ended_well(text) or ends_so or TESTED.match(text.strip()) is not None
 
 
 def begins_again(text: str) -> bool:
-    """Say whether a line tells that what failed is done again."""
+    """Return whether a line announces another attempt."""
     return AGAIN.search(text) is not None and _SENT.search(text) is None
 
 
 def is_over(text: str) -> bool:
-    """Say whether a service tells that its step has failed for good."""
+    """Return whether a service reports that its step has finally failed."""
     return _OVER.search(text) is not None
 
 
 def again_after(block: bytes, at: int) -> int:
-    """Return the start of the first line from `at` on that may say that all is done again; else the end."""
+    """Return the start of the first line from `at` on that may announce another attempt; else the end."""
     met = [place for sign in _AGAIN_SIGNS if (place := block.find(sign, at)) >= 0]
     return block.rfind(b"\n", 0, min(met)) + 1 if met else len(block)
 
 
 def complaint(text: str) -> int:
-    """Say how much a line looks like an error, whoever says it in whatever form: 2, 1 or not at all (0)."""
+    """Return how much a line looks like an error of any program: 2, 1 or not at all (0)."""
     text = _NOTHING.sub("", text)
     if is_harmless(text) or _MILD.search(text) or is_command(text) or re.match(r"\[\s*\d+[/%]|-- ", text):
         return 0
@@ -464,70 +478,43 @@ def complaint(text: str) -> int:
 
 
 def is_negative(text: str) -> bool:
-    """Say whether the last words of a log do not sound like an end in order."""
+    """Return whether one of the last lines of a log reports a problem."""
     text = _NOTHING.sub("", text)
     mild = is_harmless(text) or _MILD.search(text) is not None
     return complaint(text) > 0 or (not mild and _NEGATIVE.search(_FILE.sub("", text)) is not None)
 
 
 def is_headline(text: str) -> bool:
-    """Say whether a line only says that something has failed, and others what was wrong."""
+    """Return whether a line only reports that something has failed, and other lines why."""
     return HEADING.match(text) is not None or _EXITED.search(text) is not None
 
 
 def is_harmless(text: str) -> bool:
-    """Say whether a line is a warning, a test's result, or said in builds that go well."""
+    """Return whether a line is a warning, a test's result, or usual in builds that succeed."""
     return _HARMLESS.search(text) is not None
 
 
 def is_command(text: str) -> bool:
-    """Say whether a line is a command rather than what it said."""
+    """Return whether a line is a command rather than its output."""
     return _COMMAND.match(text) is not None and not proof(text)
 
 
 def is_traceback(text: str) -> bool:
-    """Say whether a line begins a traceback of Python."""
+    """Return whether a line begins a traceback of Python."""
     return re.match(_TRACEBACK, text) is not None
 
 
-# ---------------- signs: plain text that tells where in a long log an error may stand; the rest is not read
+# ---------------- signs: plain text of lines in a long log that may be an error; other lines are not read
 
-# One of these is in what every failure of a build says somewhere; none is in a usual compile command.
+# Every failed build has one of these in some message; no usual compile command has one.
 SIGNS: Final = (
     *("rror:", "rror ", "ERROR", "FAIL", "ailed", "atal ", "Traceback", "egmentation fault", "core dumped"),
-    *(
-        "Killed",
-        "ignal 9",
-        "*** ",
-        "Assertion `",
-        "Invalid __",
-        "Uninitialized __",
-        "ace reported",
-        "Timeout +",
-        "uncaught target",
-        ": Failure",
-        "!!!! ",
-        "build stopped",
-        "of output",
-        "-" * 20,
-        "-- Configuring",
-    ),
-    *(
-        "R_X86_64_",
-        "R_AARCH64_",
-        "yntax error",
-        "rror[",
-        "ndefined ",
-        "nresolved",
-        "/ld: ",
-        "/ld\u00a0: ",
-        "annot ",
-        "ould not",
-        "ot found",
-        "No s",
-    ),
+    *("Killed", "ignal 9", "*** ", "Assertion `", "Invalid __", "Uninitialized __", "ace reported"),
+    *("Timeout +", "uncaught target", ": Failure", "!!!! ", "build stopped", "of output", "-" * 20),
+    *("-- Configuring", "R_X86_64_", "R_AARCH64_", "yntax error", "rror[", "ndefined ", "nresolved"),
+    *("/ld: ", "/ld\u00a0: ", "annot ", "ould not", "ot found", "No s"),
 )
-# One of these is in what a build says as soon as it has failed, while other commands still run.
+# One of these is in the log as soon as a build has failed, while other commands still run.
 PROOF_SIGNS: Final = (b"FAILED: ", b"CMake Error", b": *** [", b"ninja: error: ", b"ninja: fatal: ")
 # Looked for at the start of a log only.
 FIRST_SIGNS: Final = (
@@ -543,17 +530,12 @@ FIRST_SIGNS: Final = (
         "denied",
         "unning CTest",
         "bad interpreter",
-        "E: ",
-        "curl: (",
         "multiple def",
-        ".proto:",
-        "Error:",
-        ".pyx:",
-        ".pxd:",
-        ".pxi:",
         "uplicate symbol",
         ": Wrote only ",
+        "was the direct cause",
     ),
+    *("xceptions.", ".exc.", "E: ", "curl: (", ".proto:", "Error:", ".pyx:", ".pxd:", ".pxi:"),
     *(
         "truncated to fit",
         "offset overflow",
@@ -561,6 +543,7 @@ FIRST_SIGNS: Final = (
         "ot recognized",
         "nsupported",
         "is not ",
+        "not look like",
         "ould NOT",
         "nknown command",
         "nhandled ",

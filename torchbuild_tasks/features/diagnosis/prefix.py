@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from torchbuild_tasks.features.diagnosis.decode import without_colours
-from torchbuild_tasks.features.diagnosis.kinds import SPEAKER
+from torchbuild_tasks.features.diagnosis.kinds import PROGRAM
 
 _SAMPLE: Final = 64 * 1024  # bytes of a log's start
 _LINES: Final = 200
@@ -28,14 +28,17 @@ _TIME: Final = r"\d\d:\d\d:\d\d(?:[.,]\d{1,9})?(?:Z|[+-]\d\d:?\d\d| [AP]M)?"
 _END: Final = re.compile(rf"(?:{_TIME}|:|\]|\)|\||│|>| -| \*|^ *\+?\d+(?:\.\d+)?|\w(?=\t))(?: |\t|$)")
 _NUMBER: Final = re.compile(r"\d+")
 _WORD: Final = re.compile(rf"\b{_LEVEL}\b *")
-# A program that speaks, or a level alone, is not a prefix, and neither is what says something itself.
-_SPEAKS: Final = re.compile(rf"(?:{SPEAKER.pattern}|(?!(?i:info|debug|trace)\b){_LEVEL}\s?:|>+)\s*$")
+# The name of a program that reports something, a level alone, and text with a meaning are no prefixes.
+_REPORTS: Final = re.compile(
+    rf"(?:{PROGRAM.pattern}(?: (?:fatal )?(?:error|warning) ?:)?"
+    rf"|(?!(?i:info|debug|trace)\b){_LEVEL}\s?:|>+)\s*$"
+)
 _ALONE: Final = re.compile(rf"{_LEVEL}\s?:\s*$")
-# Where a build stands says that it goes on: it is no part of what a logger writes.
+# The progress of a build is no part of a prefix: it shows that the build goes on.
 _PROGRESS: Final = re.compile(r"\[ *\d+(?:/\d+|%)\]")
 _FENCE: Final = re.compile(r"```\w*$")  # of the page where a log was posted
 _TIMED: Final = re.compile(_TIME)
-_SAYS: Final = re.compile(
+_HAS_MEANING: Final = re.compile(
     r"(?:^|[\s\"'(])[.~]{0,2}/\w|[A-Za-z]:[\\/]"
     r"|\.(?:c|cc|cpp|cu|cuh|h|hpp|o|obj|py|so|lib|a|txt|cmake|proto|f90|rs)\b"
     r"|\bld\b|^make|^--|^CMake|^E +|^\s*File|^\[ *\d+(?:/\d+|%)\]"
@@ -45,8 +48,8 @@ _FAILS: Final = re.compile(r"[Ee]rror|[Ff]ail|fatal|FAILED|[Ww]arning|Traceback|
 
 def common_prefix(start: bytes) -> re.Pattern[str] | None:
     """Return a pattern for what stands before (nearly) every line of a log; None where nothing does."""
-    said = start[:_SAMPLE].replace(b"\0", b"").decode(errors="replace").splitlines()
-    lines = [without_colours(line) for line in said[:_LINES] if line.strip() and not _FENCE.match(line)]
+    text = start[:_SAMPLE].replace(b"\0", b"").decode(errors="replace").splitlines()
+    lines = [without_colours(line) for line in text[:_LINES] if line.strip() and not _FENCE.match(line)]
     if len(lines) < _LEAST:
         return None
     shapes = Counter(shape for line in lines for shape in _shapes(line))
@@ -57,16 +60,16 @@ def common_prefix(start: bytes) -> re.Pattern[str] | None:
 def _shapes(line: str) -> Sequence[str]:
     """Return the pattern of each beginning of a line that may be a prefix, once."""
     heads = (line[: match.end()] for match in _END.finditer(line[:_LONGEST]))
-    return tuple(dict.fromkeys(_shape(head) for head in heads if _is_mute(head)))
+    return tuple(dict.fromkeys(_shape(head) for head in heads if _has_no_meaning(head)))
 
 
-def _is_mute(head: str) -> bool:
-    """Say whether this can stand before whatever is said, and says nothing itself."""
-    if _FAILS.search(_WORD.sub("", head)) or head.startswith("{") or _SPEAKS.match(head):
+def _has_no_meaning(head: str) -> bool:
+    """Return whether this can stand before any line, and has no meaning of its own."""
+    if _FAILS.search(_WORD.sub("", head)) or head.startswith("{") or _REPORTS.match(head):
         return False
     if _PROGRESS.search(head):
         return False
-    return _TIMED.search(head) is not None or _SAYS.search(head) is None
+    return _TIMED.search(head) is not None or _HAS_MEANING.search(head) is None
 
 
 def _shape(head: str) -> str:

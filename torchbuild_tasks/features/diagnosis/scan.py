@@ -1,7 +1,7 @@
-"""Find the first real error of a log, read once, line by line, in flat memory.
+"""Find the first real error of a log, read once, line by line, in constant memory.
 
-`LogScanner` is fed a log of any length and keeps the block of lines of its first error: what led up to
-it, the error itself, and what was said of it.
+`LogScanner` is fed a log of any length and keeps the block of lines of its first error: the lines
+before it, the error itself, and those after it.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ from torchbuild_tasks.features.diagnosis.translate import ASCII_SIGNS
 LAST: Final = 12
 _ADJACENT: Final = 2
 _CARET: Final = re.compile(r" *\^[~^]*$")  # a compiler, of the source in the line above
-# Git's word that is no error in the midst of a log, and one where nothing comes after it.
+# Git's message that is an error only at the end of a log.
 _GIT_ENDED: Final = re.compile(r"fatal: not a git repository \(or any")
 _WARNS: Final = re.compile(r".{0,60}\bWARN(?:ING)?\b")  # a logger, whose levels `clean` takes away
 _FAR: Final = 40  # lines after which a complaint that nothing came of is forgotten
 # So far into a log the first signs and the plain text of every row are looked for as well: an excerpt holds
-# perhaps only that, and CMake speaks at the start. Later on it would cost many times as much.
+# perhaps only that, and CMake runs at the start. Later on it would cost many times as much.
 _AT_FIRST: Final = 8 * 1024 * 1024
 
 # In the commands and tracebacks of an extension's build, and not in torch's own.
@@ -47,7 +47,16 @@ _FETCHED: Final = re.compile(
 )
 
 
-# Whose packages the compilers of a log look for, by what only they or that system say; the first counts.
+# Python's line below an exception from which another one was raised.
+_CHAINED: Final = re.compile(r"The above exception was the direct cause of the following")
+# The CUDA toolkit of a log: of its path, or as nvcc and CMake print it.
+_CUDA: Final = re.compile(
+    rb"[/\\\\](?:cuda-|CUDA[/\\\\]v)(\d{1,2}\.\d)\b|Cuda compilation tools, release (\d{1,2}\.\d)"
+    rb"|CUDA compiler identification is NVIDIA (\d{1,2}\.\d)"
+    rb"|Found CUDA(?:Toolkit)?: [^\n]{0,200}?version:? ?\"?(\d{1,2}\.\d)"
+)
+
+# The package manager of the system that wrote a log, by text that only that has; the first counts.
 _MANAGERS: Final = (
     ("nix", (b"/nix/store/", b"nix-build")),
     ("conda-build", (b"/conda-bld/", b"conda-build", b"rattler-build")),
@@ -71,19 +80,26 @@ def _signs_of(anchors: frozenset[str]) -> tuple[bytes, ...]:
 
 
 class LogScanner:
-    """Search a whole log, fed in blocks of lines; `found` is the answer so far.
+    """Search a log, fed in blocks of lines; `found` is the answer so far.
 
     Args:
         book: the rows; a line that one of them knows is an error too, or a warning (`warned`).
         before: what stands before every line of this log, and is not a part of it.
+        places: folders of this machine, which show that the log is of it.
     """
 
-    def __init__(self, book: FailureBook, before: re.Pattern[str] | None = None) -> None:
+    def __init__(
+        self, book: FailureBook, before: re.Pattern[str] | None = None, places: Sequence[str] = ()
+    ) -> None:
         self._book = book
         self._before = before
         self._signs = _signs_of(book.anchors)
         self.of_extension = False  # an extension of torch is built, and not torch
         self.unreachable = False  # pip has tried an index for the last time
+        self.is_here = False
+        self._places = tuple(place.encode() for place in places)
+        self.uses_nvcc = False
+        self._cuda: set[str] = set()
         self._managers: set[str] = set()
         self._seen = 0
         self._decode = Decoder()
@@ -98,10 +114,11 @@ class LogScanner:
         self._dropped_in_build = False
         self._weak: Block | None = None
         self._sticky: Block | None = None  # a line of CMake that the end of configuring settles
-        self._hint: Block | None = None  # says that something failed, and what is to come
+        self._hint: Block | None = None  # reports a failure whose error comes later
         self._passed: Block | None = None  # the last error after which other output went on
         self._earlier: ErrorBlock | None = None  # the error of an attempt that was made again
         self._in_pip = self._in_trial = False
+        self._tried = 0  # the last line of a trial of CMake
         self._before_step: Block | None = None  # an error before the step of pip that is being read
         self._warned: dict[str, tuple[FailureRow, str]] = {}
 
@@ -119,41 +136,50 @@ class LogScanner:
     def _found_now(self) -> ErrorBlock | None:
         self._demote()
         if self._proof is not None:
-            return self._telling_block(self._proof).done()
-        suspect = None if self._was_caught() else self._suspect
-        others = [block for block in (self._outlived_error(), suspect, self._weak) if block is not None]
-        said = self._unanswered() if self._hint is None or self._complaint is not None else None
-        told = said if said and self._hint and said.last_number > self._hint.last_number else None
-        last_resort = self._sticky or told or self._hint or self._traced or said
-        # A marker that speaks of nothing that was said before speaks of what comes.
-        first = min(others, key=lambda block: (block.speechless, block.last_number), default=last_resort)
-        return first.done() if first else None
+            return self._telling_block(self._proof).result()
+        here = (self._suspect, self._weak)
+        suspects = (block for block in here if block is not None and not self._was_caught(block))
+        others = [block for block in (self._outlived_error(), *suspects) if block is not None]
+        open_complaint = self._open_complaint() if self._hint is None or self._complaint is not None else None
+        later = (
+            open_complaint
+            if self._hint and open_complaint and open_complaint.last_number > self._hint.last_number
+            else None
+        )
+        last_resort = self._sticky or later or self._hint or self._traced or open_complaint
+        # A marker without an error before it refers to one after it.
+        first = min(
+            others, key=lambda block: (block.only_reports_failure, block.last_number), default=last_resort
+        )
+        return first.result() if first else None
 
     @property
     def proven(self) -> ErrorBlock | None:
         """Return the first proven error, to which later lines add at most its own last ones."""
-        return self._telling_block(self._proof).done() if self._proof is not None else None
+        return self._telling_block(self._proof).result() if self._proof is not None else None
 
     def _telling_block(self, proof: Block) -> Block:
-        """Return the block of a failure, or the error before it where it only says that there is one."""
-        if self._dropped is not None and self._dropped_in_build and proof.mute:
+        """Return the block of a failure, or of the error before it where it only reports that one exists."""
+        if self._dropped is not None and self._dropped_in_build and proof.names_no_error:
             return self._dropped
         near = self._passed is not None and proof.lines[0].number - self._passed.last_number <= _FAR
-        return self._passed if self._passed and near and (proof.mute or proof.follows) else proof
+        return self._passed if self._passed and near and (proof.names_no_error or proof.follows) else proof
 
-    def _was_caught(self) -> bool:
-        """Say whether the program that raised an exception went on for long, and to an end in order."""
-        block = self._suspect
-        if block is None or block.shape != "python" or self._number - block.done().error.number <= LAST:
+    def _was_caught(self, block: Block) -> bool:
+        """Return whether the program that raised an exception went on, for long or to success, in order."""
+        if block.shape != "python" or not self._ended_in_order():
             return False
-        return self._ended_in_order() and not any(patterns.complaint(line.strip()) for line in self.last)
+        after = [self._line(*recent).text.strip() for recent in self._recent if recent[0] > block.last_number]
+        far = self._number - block.result().error.number > LAST
+        went_on = far or any(patterns.ended_well(line) for line in after)
+        return went_on and not any(patterns.complaint(line) for line in after)
 
     def _ended_in_order(self) -> bool:
-        """Say whether the last line that tells something is the end of what goes well."""
-        said = [line.strip() for line in self.last if line.strip()]
-        well = any(patterns.ended_well(line) for line in said)
-        telling = (line for line in reversed(said) if patterns.ends(line) or not patterns.is_command(line))
-        last = next(telling, "")
+        """Return whether the last line that is no command ends a step in order."""
+        lines = [line.strip() for line in self.last if line.strip()]
+        well = any(patterns.ended_well(line) for line in lines)
+        ends = (line for line in reversed(lines) if patterns.ends(line) or not patterns.is_command(line))
+        last = next(ends, "")
         return not patterns.is_negative(last) and (well or patterns.ends(last))
 
     def _outlived_error(self) -> Block | None:
@@ -162,9 +188,10 @@ class LogScanner:
             return None
         return None if any(patterns.ended_well(line) for line in self.last) else self._dropped
 
-    def _unanswered(self) -> Block | None:
-        """Return what a log complains of after which it neither goes on nor ends as one in order does."""
-        lines = [self._line(*recent) for recent in self._recent if recent[1].strip()]
+    def _open_complaint(self) -> Block | None:
+        """Return a complaint after which the log neither goes on nor ends in order."""
+        recent = (each for each in self._recent if each[0] > self._tried)
+        lines = [self._line(*each) for each in recent if each[1].strip()]
         if any(patterns.TRIAL.search(line.text) for line in lines):
             return None
         well = max((line.number for line in lines if patterns.ended_well(line.text)), default=0)
@@ -182,25 +209,25 @@ class LogScanner:
             "words",
             weak=True,
         )
-        block.blame(complaint)
+        block.name_error(complaint)
         return block
 
     def _loudest(self, lines: Sequence[Line]) -> Line | None:
-        """Return the first of what looks most like an error since the log was in order."""
+        """Return the first of the lines that look most like an error since the log was in order."""
         on = max((line.number for line in lines if _in_order(line.text.strip())), default=0)
         first = [self._complaint] if self._complaint is not None and lines else []
-        heard = [line for line in (*first, *lines) if line.number > on and self._loudness(line)]
-        return max(heard, key=self._loudness, default=None)
+        complaints = [line for line in (*first, *lines) if line.number > on and self._loudness(line)]
+        return max(complaints, key=self._loudness, default=None)
 
     def _last_words(self, lines: Sequence[Line]) -> Line | None:
         """Return the first of the last lines that does not sound like an end in order; warnings come last."""
         on = max((index for index, line in enumerate(lines) if _in_order(line.text.strip())), default=-1)
         last = [line for line in lines[on + 1 :] if not self._is_warning(line)]
         quoted = [line for line, below in itertools.pairwise(last) if _CARET.match(below.text)]
-        words = (line for line in last if not (line in quoted or patterns.is_command(line.text.strip())))
+        messages = (line for line in last if not (line in quoted or patterns.is_command(line.text.strip())))
         if last and _GIT_ENDED.match(last[-1].text.strip()):
             return last[-1]
-        bad = (line for line in words if patterns.is_negative(line.text.strip()))
+        bad = (line for line in messages if patterns.is_negative(line.text.strip()))
         return min(bad, key=lambda line: _WARNS.match(line.raw) is not None, default=None)
 
     def _loudness(self, line: Line | None) -> int:
@@ -208,8 +235,8 @@ class LogScanner:
         return loud if line is not None and loud and not self._is_warning(line) else 0
 
     def _is_warning(self, line: Line) -> bool:
-        """Say whether a row knows this line as a warning, or it stands in one of CMake's or Python's."""
-        if any(line.text.strip() == said for _, said in self._warned.values()):
+        """Return whether a row knows this line as a warning, or it stands in one of CMake's or Python's."""
+        if any(line.text.strip() == text for _, text in self._warned.values()):
             return True
         above = (self._line(*recent).text for recent in reversed(self._recent) if recent[0] < line.number)
         quoted = (" ", "Traceback ")
@@ -221,11 +248,16 @@ class LogScanner:
     @property
     def status_line(self) -> str:
         """Return a status line of CMake that a row takes for an error; "" when configuring ended well."""
-        return self._sticky.done().error.text if self._sticky else ""
+        return self._sticky.result().error.text if self._sticky else ""
+
+    @property
+    def cuda(self) -> str:
+        """Return the version of the CUDA toolkit in this log; "" where it shows none, or several."""
+        return next(iter(self._cuda)) if len(self._cuda) == 1 else ""
 
     @property
     def manager(self) -> str:
-        """Return the package manager of the system that wrote this log; "" where it does not say which."""
+        """Return the package manager of the system that wrote this log; "" where it does not show which."""
         return next((name for name, _ in _MANAGERS if name in self._managers), "")
 
     @property
@@ -249,7 +281,10 @@ class LogScanner:
         if not self.of_extension:
             self.of_extension = any(mark in block for mark in _OF_EXTENSION) or bool(_FETCHED.search(block))
         if self._seen < _AT_FIRST:
+            self.is_here |= any(place in block for place in self._places)
             self.unreachable |= b"Retrying (Retry(total=0" in block
+            self.uses_nvcc |= any(mark in block for mark in (b"nvcc", b"NVCC", b".cu.o", b".cu "))
+            self._cuda.update(found.decode() for each in _CUDA.findall(block) for found in each if found)
             self._managers.update(name for name, marks in _MANAGERS if any(mark in block for mark in marks))
         signs = self._signs if self._seen < _AT_FIRST else self._signs[: len(SIGNS)]
         self._seen += len(block)
@@ -283,7 +318,7 @@ class LogScanner:
             self._try_again(self._line(self._number, raw).text)
         else:
             line = self._line(self._number, raw)
-            if self._block is None or not self._block.take(line):
+            if self._block is None or not self._block.add(line):
                 self._close()
                 if self._proof is None:
                     if self._complaint is not None and line.number > self._complaint.number + _FAR:
@@ -293,9 +328,9 @@ class LogScanner:
         self._recent.append((self._number, raw))
 
     def _try_again(self, text: str) -> bool:
-        """Say whether another attempt begins; the error of this one is noted, and the next one read.
+        """Return whether another attempt begins; the error of this one is noted, and the next one read.
 
-        When a service has said that its step has failed, only logs and files are sent again.
+        After a service has reported that its step failed, only logs and files are sent again.
         """
         if not patterns.begins_again(text) or any(patterns.is_over(line.strip()) for line in self.last):
             return False
@@ -306,23 +341,24 @@ class LogScanner:
 
     def _line(self, number: int, raw: bytes) -> Line:
         text = self._decode(raw)
-        said = self._before.sub("", without_colours(text), count=1) if self._before else text
-        return Line(number, text.rstrip("\r"), clean(said))
+        bare = self._before.sub("", without_colours(text), count=1) if self._before else text
+        return Line(number, text.rstrip("\r"), clean(bare))
 
     def _close(self) -> None:
         """End the block."""
         if self._block is not None:
             self._demote()
             block, self._block = self._block, None
+            self._tried = block.last_number if self._in_trial else self._tried
             if block is self._proof and block.follows and self._telling_block(block) is block:
-                self._hint, self._proof = self._hint or block, None  # what it speaks of is to come
+                self._hint, self._proof = self._hint or block, None  # its error comes later
 
     def _demote(self) -> None:
-        """Take an exception that only repeats what failed below it for a marker, and no suspect."""
+        """Take an exception that only repeats a failure below it for a marker, and no suspect."""
         block = self._suspect
         if block is None or block.shape != "python":
             return
-        if not patterns.is_marker(block.done().error.text.strip()):
+        if not patterns.is_marker(block.result().error.text.strip()):
             return
         block.weak, self._suspect = True, None
         self._weak = self._weak or block
@@ -333,7 +369,7 @@ class LogScanner:
         if patterns.TRIAL.search(text) and shape != "cmake":
             self._try(line, shape)
         elif self._in_trial and text.startswith("ninja: build stopped"):
-            self._in_trial = False
+            self._in_trial, self._tried = False, line.number
         elif shape:
             self._proof = self._block = self._prove(line, shape)
         elif patterns.PIP_BEGINS.match(text):
@@ -348,14 +384,16 @@ class LogScanner:
         elif patterns.goes_on(text) or patterns.TRACED.match(text):
             self._go_on(line, text)
         elif self._suspect is None and not patterns.is_command(text):
-            self._suspect_it(line, text)
+            self._take_suspect(line, text)
 
     def _was_trial(self, text: str) -> bool:
-        """Say whether a step of pip or a test went well in which the suspect was said."""
+        """Return whether a step of pip or a test went well that the suspect is part of."""
         if patterns.STEP.match(text):
             self._before_step = self._suspect
         if patterns.STEP_DONE.match(text):
             return self._suspect is not self._before_step
+        if self._suspect is not None and self._suspect.is_caught(text):
+            return True
         if self._suspect is None or patterns.TESTED.match(text) is None:
             return False
         of_test = patterns.OF_TEST.match(self._suspect.lines[-1].text) is not None
@@ -374,40 +412,40 @@ class LogScanner:
         near = suspect is not None and line.number - suspect.last_number <= _ADJACENT
         if suspect is None or (shape == "cmake" and suspect.kind != "python" and not near):
             block = Block(shape, [line], shape)
-            block.heard = self._complaint
+            block.complaint = self._complaint
             return block
         suspect.reopen(line, shape)
         return suspect
 
     def _mark(self, line: Line) -> None:
-        """Take a line that says that something before it has failed."""
+        """Take a line that reports a failure before it."""
         if culprit := self._culprit():
             self._proof = culprit
         elif self._hint is not None and self._hint.follows:
             self._proof = self._hint
         elif self._weak is None:
             lines = [self._line(*recent) for recent in self._recent]
-            said = self._complaint
-            if said is not None and said.number <= line.number - len(lines) - 1:
-                lines.insert(0, said)
+            first = self._complaint
+            if first is not None and first.number <= line.number - len(lines) - 1:
+                lines.insert(0, first)
             self._weak = Block("make" if "***" in line.text else "words", [*lines, line], "words", weak=True)
-            if blamed := self._loudest(lines):
-                self._weak.blame(blamed)
-                self._weak.heard = blamed
+            if loudest := self._loudest(lines):
+                self._weak.name_error(loudest)
+                self._weak.complaint = loudest
 
     def _culprit(self) -> Block | None:
-        """Return the error that a marker speaks of: that before make went on, or the last."""
+        """Return the error that a marker refers to: that before make went on, or the last."""
         return self._dropped if self._dropped_in_build else self._suspect or self._dropped
 
     def _end_pip(self) -> None:
-        """Take the end of what a subprocess of pip said: it has failed, whatever was said in between."""
+        """Take the end of the output of pip's subprocess, which has failed whatever is in between."""
         self._in_pip = False
         self._proof = self._culprit()
         lines = [self._line(*recent) for recent in self._recent if recent[1].strip()]
         if self._proof is None and self._weak is None and lines:
             self._weak = Block("words", lines, "words", weak=True)
-            if patterns.complaint((said := self._loudest(lines) or lines[-1]).text.strip()) > 1:
-                self._weak.blame(said)
+            if patterns.complaint((loudest := self._loudest(lines) or lines[-1]).text.strip()) > 1:
+                self._weak.name_error(loudest)
 
     def _go_on(self, line: Line, text: str) -> None:
         if patterns.TRACED.match(text):
@@ -427,7 +465,10 @@ class LogScanner:
             if known and self._sticky is None:
                 self._sticky = Block("words", [line], "words")
 
-    def _suspect_it(self, line: Line, text: str) -> None:
+    def _take_suspect(self, line: Line, text: str) -> None:
+        if _CHAINED.match(text):
+            self._take_root()
+            return
         if patterns.HEADING.match(text):
             self._complaint = self._complaint or line
             return
@@ -449,14 +490,21 @@ class LogScanner:
             shape = "words" if kind == "python" and not patterns.is_traceback(text) else kind
             self._suspect = self._block = Block(kind, [*leads, *near, line], shape)
             heads = [lead for lead in leads if patterns.HEADING.match(lead.text.strip())]
-            said = (lead for lead in leads if lead not in heads and _tells_why(lead.text.strip()))
-            if first := next(iter((*near, *said)), None):
-                self._block.blame(first)
-            self._block.heard = self._complaint
+            reasons = (lead for lead in leads if lead not in heads and _gives_reason(lead.text.strip()))
+            if first := next(iter((*near, *reasons)), None):
+                self._block.name_error(first)
+            self._block.complaint = self._complaint
         elif (loud := self._loudness(line)) > self._loudness(self._complaint) or (
             loud and self._complaint is not None and patterns.is_headline(self._complaint.text.strip())
         ):
             self._complaint = line
+
+    def _take_root(self) -> None:
+        """Take the exception that another one was raised from, where the log begins within its traceback."""
+        lines = (self._line(*recent) for recent in reversed(self._recent) if recent[1].strip())
+        root = next(lines, None)
+        if root is not None and patterns.EXCEPTION_LINE.match(root.text):
+            self._suspect = Block("python", [root], "words")
 
     def _complaints_above(self) -> list[Line]:
         """Return the lines above an error that look like one, too: the first since the log was in order."""
@@ -466,14 +514,14 @@ class LogScanner:
             if not self._loudness(line) or patterns.is_headline(line.text.strip()):
                 break
             row.insert(0, line)
-        said = self._complaint
-        if said is not None and patterns.is_headline(said.text.strip()):
-            said = None
-        far = said is None or said in row or said.number < self._number - LAST
-        return row if said is None or far else [said, *row]
+        first = self._complaint
+        if first is not None and patterns.is_headline(first.text.strip()):
+            first = None
+        far = first is None or first in row or first.number < self._number - LAST
+        return row if first is None or far else [first, *row]
 
     def _is_known_error(self, text: str) -> bool:
-        """Say whether a row knows this line as an error, and note rows for warnings."""
+        """Return whether a row knows this line as an error, and note rows for warnings."""
         hit = next(iter(self._book.look_up(text)), None)
         if hit is not None and hit.row.severity == "warning":
             self._warned.setdefault(hit.row.id, (hit.row, text))
@@ -490,7 +538,7 @@ class LogScanner:
         return leads
 
 
-def _tells_why(text: str) -> bool:
+def _gives_reason(text: str) -> bool:
     return patterns.EXPLAINS.search(text) is not None or patterns.cause(text) is not None
 
 

@@ -6,14 +6,14 @@ from collections.abc import Iterable, Sequence
 
 from torchbuild_tasks.model import Diagnosis, Reading
 
-_UNKNOWN = "No row knows this error, so nothing is said about its cause.\n"
+_UNKNOWN = "No row knows this error: its cause is not known.\n"
 _CLEAN = "No failure in this log.\n"
 
 
 def reading_text(reading: Reading) -> str:
     """Return the error with its line in the log, and its causes; or that there is none."""
     if reading.status == "clean":
-        return _CLEAN + diagnoses_text(reading.notes, "It does say")
+        return _CLEAN + diagnoses_text(reading.notes, "Warning")
     block = "".join(f"  {line}\n" for line in reading.error_block)
     causes = diagnoses_text(reading.diagnoses) or _UNKNOWN
     return f"The first error, line {reading.line_number}:\n{block}{causes}"

@@ -1,6 +1,6 @@
-"""Put what GNU's programs and git say in another language into English.
+"""Translate messages of GNU's programs and git into English.
 
-A few words between colons are known here, whole messages by data/messages.toml, which is read out of the
+A few words between colons are listed here; messages are in data/messages.toml, which was read from the
 programs' own catalogues.
 """
 
@@ -13,7 +13,7 @@ from typing import Final, NamedTuple
 
 from torchbuild_tasks.catalog import load_catalog
 
-# A word for "error", and for "fatal error", as it stands between "a.cpp:1:2: " and ":".
+# The words for "error" and "fatal error" as they are between "a.cpp:1:2: " and ":".
 _FATAL: Final = (
     "fataler Fehler",
     "schwerwiegender Fehler",
@@ -94,7 +94,7 @@ _WARNING: Final = (
     "προειδοποίηση",
 )
 
-# What other versions say than those of the catalogues.
+# Translations in other versions than those of the catalogues.
 _OTHER_VERSIONS: Final = (
     (
         "undefined reference to ",
@@ -110,7 +110,7 @@ _OTHER_VERSIONS: Final = (
     ("No space left on device", ("设备上没有空间",)),
     ("Killed", ("已杀死", "已终止", "Processus arrêté", "Terminado \\(killed\\)")),
 )
-# What cmd and PowerShell say behind the name of a program that they do not find, as public threads have it.
+# What cmd and PowerShell print after the name of a program that they do not find, from public threads.
 _NO_COMMAND: Final = (
     *(
         "ist entweder falsch geschrieben",
@@ -141,12 +141,12 @@ _SLOT: Final = re.compile(r"%(\d+\$)?[+#]*(?:(q)[+#]*)?(?:ld|lu|p[A-Z]|[A-Za-z])
 _LEAST: Final = 8  # characters of an ASCII message: a shorter one may be English
 _OPEN: Final = "‘'\"“„»«‹「`"
 _CLOSE: Final = "’'\"”“«»›」"
-# What gcc quotes, with what it says of a type behind it.
+# Text that gcc quotes, with the note on its type after it.
 _QUOTED: Final = rf"([{_OPEN}]\s?[^{_OPEN}{_CLOSE}]{{1,300}}[{_CLOSE}](?: \{{aka[^}}]{{1,200}}\}})?)"
 _QUOTE: Final = rf"\s?[{_OPEN}{_CLOSE}]"
 _QUOTE_AND_BLANK: Final = rf"[{_OPEN}{_CLOSE}]\s?"
 _LOCAL_QUOTES: Final = re.compile(r"[„»«「]\s?([^„“»«「」]{1,300}?)\s?[“»«」]")
-# Messages that stand in lines without a word for an error.
+# Messages whose lines have no word for an error.
 _SIGNS: Final = (
     *("fatal: ", "early EOF", "undefined reference to `%pT'", "%s: %s: undefined reference to '%s'"),
     *("multiple definition of `%pT'", "multiple definition of '%s'", "cannot find %s: %E"),
@@ -158,15 +158,20 @@ _SIGNS: Final = (
 
 
 class Message(NamedTuple):
-    """A message in another language: plain text that is in it, its pattern, and what takes its place."""
+    """A message in another language: plain text that is in it, its pattern, and the template in English."""
 
     plain: str
-    pattern: re.Pattern[str]
+    pattern: str
     english: str
+
+    def translate(self, text: str) -> str:
+        """Return a text with the template in place of this message."""
+        pattern = re.compile(self.pattern)  # few are met: compiling all took most of a short reading
+        return pattern.sub(_replacement(self.english, pattern.groupindex), text)
 
 
 def is_other(text: str) -> bool:
-    """Say whether an ASCII line holds a message in another language."""
+    """Return whether an ASCII line holds a message in another language."""
     return any(plain in text for plain in (*_ascii(), *_NO_COMMAND))
 
 
@@ -182,7 +187,7 @@ def in_english(text: str) -> str:
         text = pattern.sub(english, text)
     for message in _messages():
         if message.plain in text:
-            text = message.pattern.sub(message.english, text)
+            text = message.translate(text)
     for pattern, english in _OTHERS:
         text = pattern.sub(english, text)
     return _LOCAL_QUOTES.sub(r"'\1'", text)
@@ -205,7 +210,7 @@ _OTHERS: Final = (
         ),
         r"undefined reference to '\1'",
     ),
-    *((re.compile("|".join(said)), english) for english, said in _OTHER_VERSIONS),
+    *((re.compile("|".join(texts)), english) for english, texts in _OTHER_VERSIONS),
     (
         re.compile(
             rf".{{0,40}}?[{_OPEN}]\s?([^{_OPEN}{_CLOSE}]{{1,100}}?)\s?[{_CLOSE}]"
@@ -213,21 +218,23 @@ _OTHERS: Final = (
         ),
         r"'\1' is not recognized as an internal or external command",
     ),
-    (re.compile(r"(?<=ld)\s?: (?!cannot find|warning)\D{0,40}?(-l[\w:.+-]{2,60})"), r": cannot find \1"),
+    (
+        re.compile(r"(?<=ld)\s?: (?!cannot find|warning|library not found)\D{0,40}?(-l[\w:.+-]{2,60})"),
+        r": cannot find \1",
+    ),
 )
 
 
 @functools.cache
 def _messages() -> tuple[Message, ...]:
-    """Return all messages in all languages, the longest first: one may hold the words of another."""
-    found = [message for row in load_catalog().message for message in _read(row.english, row.said)]
-    return tuple(sorted(found, key=lambda message: len(message.pattern.pattern), reverse=True))
+    """Return all messages in all languages, the longest first: one may contain another."""
+    found = [message for row in load_catalog().message for message in _read(row.english, row.translations)]
+    return tuple(sorted(found, key=lambda message: len(message.pattern), reverse=True))
 
 
-def _read(english: str, said: tuple[str, ...]) -> Iterator[Message]:
-    for template in said:
-        pattern = re.compile(_pattern(template.partition("\n")[0]))
-        yield Message(_plain(template), pattern, _replacement(english, pattern.groupindex))
+def _read(english: str, translations: tuple[str, ...]) -> Iterator[Message]:
+    for template in translations:
+        yield Message(_plain(template), _pattern(template.partition("\n")[0]), english)
 
 
 def _plain(template: str) -> str:
@@ -276,7 +283,7 @@ def _replacement(english: str, groups: Mapping[str, int]) -> str:
 
 def _signs() -> tuple[str, ...]:
     rows = [row for row in load_catalog().message if row.english in _SIGNS]
-    return tuple(_plain(said) for row in rows for said in row.said)
+    return tuple(_plain(text) for row in rows for text in row.translations)
 
 
 # Any of these in a block of a log, in one of these encodings, makes its line worth reading.
@@ -317,8 +324,8 @@ TRANSLATED_SIGNS: Final = tuple(
                 "utf-8",
                 tuple(
                     each
-                    for _, said in _OTHER_VERSIONS
-                    for each in said
+                    for _, texts in _OTHER_VERSIONS
+                    for each in texts
                     if "\\" not in each and "." not in each
                 ),
             ),

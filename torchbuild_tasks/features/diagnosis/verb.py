@@ -33,8 +33,8 @@ def run(request: DiagnoseRequest, report: Reporter) -> Outcome:
     from torchbuild_tasks.features.diagnosis.show import reading_text
 
     reading = read_log(request)
-    said = "" if request.log else f"The log of this checkout's last build: {reading.log}\n"
-    return Outcome(reading, said + reading_text(reading))
+    head = "" if request.log else f"The log of this checkout's last build: {reading.log}\n"
+    return Outcome(reading, head + reading_text(reading))
 
 
 def read_log(request: DiagnoseRequest) -> Reading:

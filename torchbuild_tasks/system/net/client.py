@@ -11,7 +11,7 @@ import os
 import re
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlsplit, urlunsplit
@@ -27,6 +27,7 @@ WEB: Final = ("http", "https")
 _TO: Final = (*WEB, "file")
 _ENDING: Final = 1.0  # seconds
 _FURTHER: Final = 1 << 20  # bytes of progress after which the attempts are counted anew
+_PROXY: Final = 407
 
 
 def _drop(text: str) -> None:
@@ -215,7 +216,16 @@ class Again(Exception):
 
 
 class Refused(Exception):
-    """A failure of this address that another attempt would not fix."""
+    """A failure of this address that another attempt would not fix.
+
+    Args:
+        why: what happened, without secrets.
+        status: of the answer that says no, 404 also for a folder without the file; 0 where none came.
+    """
+
+    def __init__(self, why: str, *, status: int = 0) -> None:
+        super().__init__(why)
+        self.status = status
 
 
 class Halted(Exception):
@@ -248,7 +258,7 @@ def _judge(problem: Exception) -> Again | Refused:
         if isinstance(each, ssl.SSLCertVerificationError):
             return Refused(f"its certificate cannot be trusted: {each.verify_message}")
         if (tunnel := re.search(r"Tunnel connection failed: (\d+)", str(each))) and tunnel[1] < "5":
-            return Refused(f"the proxy answered {status_text(int(tunnel[1]))}")
+            return Refused(f"the proxy answered {status_text(int(tunnel[1]))}", status=_PROXY)
     if isinstance(problem, (requests.Timeout, urllib3.exceptions.TimeoutError)):
         return Again("no answer in time")
     if isinstance(problem, ValueError):  # requests: an invalid address or header
@@ -289,6 +299,23 @@ def status_text(status: int) -> str:
     with contextlib.suppress(ValueError):
         return f"{status} {http.HTTPStatus(status).phrase}"
     return str(status)
+
+
+# What an answer means for who asked; the first that fits counts. S3 says 403 also of what is not there.
+_MEANINGS: Final = (
+    ((_PROXY,), "The proxy wants a login (HTTPS_PROXY=http://USER:PASSWORD@HOST), or forbids this address"),
+    ((401,), "The server wants a login: name one for its host in .netrc"),
+    ((403,), "The server does not give it out: without a login (.netrc), to this network, or any more"),
+    ((404, 410), "It is not there any more: it was moved or withdrawn"),
+)
+
+
+def meaning(statuses: Collection[int]) -> str:
+    """Return what the refusals of all addresses mean; "" where one of them was no answer."""
+    if not statuses or 0 in statuses:
+        return ""
+    met = (text for wanted, text in _MEANINGS if not set(wanted).isdisjoint(statuses))
+    return next(met, "The server will not answer this question")
 
 
 # ---------------- retries, and stopping

@@ -9,14 +9,14 @@ from __future__ import annotations
 import contextlib
 import queue
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Final, Self
 from urllib.parse import unquote, urlsplit
 
 from torchbuild_tasks.errors import DownloadFailed, HashRefused
-from torchbuild_tasks.system.net.client import Again, Halt, Net, Refused, Tries, join_all, redact
+from torchbuild_tasks.system.net.client import Again, Halt, Net, Refused, Tries, join_all, meaning, redact
 from torchbuild_tasks.system.net.transfer import (
     Origin,
     Part,
@@ -137,7 +137,7 @@ class _Job:
 
     def run(self) -> str:
         """Download the file; see `fetch`."""
-        looked = []
+        refused: dict[str, Refused] = {}
         addresses = list(dict.fromkeys(map(self.net.address, self.remote.urls)))
         if self.net.offline:
             addresses = [address for address in addresses if address.startswith("file:")]
@@ -149,14 +149,33 @@ class _Job:
                 try:
                     return self._from(address)
                 except Refused as problem:
-                    looked.append(f"{redact(address)}: {problem}")
+                    refused[redact(address)] = problem
         finally:
             self.part.give_up()
         raise DownloadFailed(
             f"{self.remote.name} could not be downloaded.",
-            looked=tuple(looked),
-            next_step="Check the network and run the same command again: it continues where it stopped. "
-            "Behind a firewall set HTTPS_PROXY, or TORCHBUILD_MIRROR to a server or folder with the files.",
+            looked=tuple(f"{address}: {problem}" for address, problem in refused.items()),
+            next_step=self._way_out([problem.status for problem in refused.values()]),
+        )
+
+    def _way_out(self, statuses: Collection[int]) -> str:
+        """Return what leads on: after an answer of every server, to ask again does not."""
+        means = meaning(statuses)
+        if not means:
+            return (
+                "Check the network and run the same command again: it continues where it stopped. "
+                "Behind a firewall set HTTPS_PROXY, or TORCHBUILD_MIRROR to a server or folder with the "
+                "files."
+            )
+        mirrored = any(self.net.address(url) != url for url in self.remote.urls)
+        mirror = (
+            "put it where TORCHBUILD_MIRROR looks for it, or unset that"
+            if mirrored
+            else "set TORCHBUILD_MIRROR to a server or folder that has it"
+        )
+        return (
+            f"{means}; the same command gets the same answer. Download it elsewhere and put it at "
+            f"{self.part.target}, or {mirror}."
         )
 
     def _from(self, address: str) -> str:
@@ -361,7 +380,8 @@ def copy(address: str, part: Part, size: int | None, moved: Callable[[int, int],
                 part.add(block)
                 moved(part.done, there)
     except OSError as problem:
-        raise Refused(problem.strerror or str(problem)) from problem
+        gone = 404 if isinstance(problem, FileNotFoundError) else 0
+        raise Refused(problem.strerror or str(problem), status=gone) from problem
     if part.done != there:
         raise Refused("changed while it was copied")
 

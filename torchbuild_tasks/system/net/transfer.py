@@ -116,7 +116,7 @@ def ask(
         if status in _LATER or status >= 500:
             raise Again(f"answered {status_text(status)}", wait=retry_after(response.headers))
         if status not in (_OK, _PART, _NO_SUCH_RANGE):
-            raise Refused(f"answered {status_text(status)}")
+            raise Refused(f"answered {status_text(status)}", status=status)
         for name, fine in (("Content-Encoding", "identity"), ("Transfer-Encoding", "chunked")):
             if (coding := response.headers.get(name, fine).strip().lower()) not in (fine, "identity", ""):
                 raise Again(f"sent the file in {name} {coding!r}, which was not asked for", lied=True)
