@@ -8,6 +8,7 @@ at its start it cannot have otherwise than the first process: such a command is 
 from __future__ import annotations
 
 import atexit
+import contextlib
 import gc
 import importlib
 import io
@@ -97,7 +98,7 @@ class Server:
 
 def _receive_number(reply: socket.socket) -> int:
     data = reply.recv(4, socket.MSG_WAITALL)
-    assert len(data) == 4, "what waits for the command was killed"
+    assert len(data) == 4, "the process that forks was killed"
     return int.from_bytes(data, "big")
 
 
@@ -132,33 +133,51 @@ def _decode(data: bytes) -> str:
 # ---------------------------------------------------------------- the process that forks
 
 
+RUNNING: Final[dict[int, int]] = {}  # by the process id of a command, where its end is reported
+
+
 def main() -> None:
     """Fork until the channel is closed; each fork becomes the command that was asked for."""
     channel = socket.socket(fileno=int(sys.argv[1]))
     _import_package()
     gc.collect()
     gc.freeze()
+    signal.signal(signal.SIGCHLD, _report_ends)
     while True:
         _, fds, _, _ = socket.recv_fds(channel, 16, 4)
-        _reap()
         if not fds:
             return
-        if os.fork() == 0:
-            channel.close()
+        signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGCHLD])  # it may end before it is noted
+        pid = os.fork()
+        if pid == 0:
             break
+        RUNNING[pid] = fds.pop()
+        os.write(RUNNING[pid], pid.to_bytes(4, "big"))
         for fd in fds:
             os.close(fd)
-    asked, out, err, reply = fds
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGCHLD])
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGCHLD])
+    channel.close()
+    _become_command(*fds)
+
+
+def _report_ends(number: int, frame: object) -> None:
+    """Wait for commands that have ended, so that no zombie is left, and send their status."""
+    while RUNNING:
+        pid, status = os.waitpid(-1, os.WNOHANG)
+        if not pid:
+            return
+        with contextlib.suppress(BrokenPipeError):  # its reader gave up
+            os.write(RUNNING[pid], status.to_bytes(4, "big"))
+        os.close(RUNNING.pop(pid))
+
+
+def _become_command(asked: int, out: int, err: int, reply: int) -> None:
+    for other in (reply, *RUNNING.values()):
+        os.close(other)
     with os.fdopen(asked, "rb") as file:
         words, env, cwd, umask = json.load(file)
-    pid = os.fork()
-    if pid:  # waits for the command, as a shell would
-        for fd in (out, err):
-            os.close(fd)
-        os.write(reply, pid.to_bytes(4, "big"))
-        os.write(reply, os.waitpid(pid, 0)[1].to_bytes(4, "big"))
-        os._exit(0)
-    os.close(reply)
     for fd, number in ((out, 1), (err, 2)):
         os.dup2(fd, number)
         os.close(fd)
@@ -168,14 +187,6 @@ def main() -> None:
     os.environ.update(env)
     sys.argv, sys.path[0] = [str(console.__file__), *words], cwd
     console.main()
-
-
-def _reap() -> None:
-    try:
-        while os.waitpid(-1, os.WNOHANG)[0]:
-            pass
-    except ChildProcessError:
-        return
 
 
 def _import_package() -> None:

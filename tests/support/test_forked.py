@@ -7,6 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import psutil
 import pytest
 
 from tests.support.capabilities import POSIX, needs
@@ -57,6 +58,11 @@ def test_what_python_reads_at_its_start_needs_a_new_process() -> None:
     assert server.can_have(environment({"TORCHBUILD_JOBS": "1"}))
     for name in ("PYTHONUTF8", "LC_ALL", "LD_PRELOAD"):
         assert not server.can_have(environment({name: "1"}))
+
+
+def test_no_process_is_left() -> None:
+    assert torchbuild("--version").code == 0
+    assert psutil.Process(forking_server().process.pid).children(recursive=True) == []
 
 
 def test_a_command_that_takes_too_long_is_killed_and_the_next_one_runs(tmp_path: Path) -> None:
