@@ -49,7 +49,7 @@ ROLES: tuple[tuple[str, str], ...] = (
     ("choose", "features/diagnosis/answer.py features/diagnosis/audience.py features/diagnosis/options.py"),
     (
         "choose",
-        "features/diagnosis/components.py features/diagnosis/translate.py",
+        "features/diagnosis/components.py features/diagnosis/copies.py features/diagnosis/translate.py",
     ),
     ("choose", "features/diagnosis/block.py features/diagnosis/kinds.py features/diagnosis/machine.py"),
     ("choose", "features/diagnosis/scan.py features/doctor/check_*.py features/doctor/check.py"),

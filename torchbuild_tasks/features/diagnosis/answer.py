@@ -11,7 +11,8 @@ from typing import Final
 from packaging.version import Version
 
 from torchbuild_tasks.catalog import ComponentRow
-from torchbuild_tasks.features.diagnosis.components import bare_name, owner, readable
+from torchbuild_tasks.features.diagnosis.components import bare_name, readable
+from torchbuild_tasks.features.diagnosis.copies import INSTALLED, list_copies, list_links
 from torchbuild_tasks.features.diagnosis.kinds import Kind
 from torchbuild_tasks.features.diagnosis.machine import Machine
 from torchbuild_tasks.features.diagnosis.options import NO_OPTION, read_option
@@ -23,8 +24,6 @@ _NOT_THERE: Final = (
     "It is of {0} on {1}, and this is built for {2}, which has none: leave it out there (an #ifdef, a name of"
     " the link line), or take a release of the source for that system."
 )
-# A file that a package or a toolkit brought, and no build made.
-_INSTALLED: Final = re.compile(r"/(?:usr|opt|lib\d*)/|.*-packages[/\\]|[A-Za-z]:[/\\]Program Files")
 _ABSOLUTE: Final = re.compile(r"/|[A-Za-z]:[/\\]")
 _REQUESTED: Final = re.compile(r"\btorch(?:==| \()v?(\d+\.\d+)[\d.]*(?:\+(cu\d{2,3}|cpu|rocm[\d.]{1,5}))?")
 # What a file is that may not be used, by its path.
@@ -36,14 +35,6 @@ _PLACES: Final = {
     "place": re.compile(r"^(?:[A-Za-z]:)?[\w.~+-]*/[^\s:]*$"),
     "socket": re.compile(r"docker(?:d|\.sock)"),
 }
-# Which of torch's own libraries has a symbol; the first that fits counts.
-_TORCH_LIBRARIES: Final = (
-    (re.compile(r"c10::cuda\b"), "-lc10_cuda"),
-    (re.compile(r"THC?P|torch::(?:PyWarningHandler|python::|utils::)"), "-ltorch_python"),
-    (re.compile(r"at::cuda\b|c10d::ProcessGroupNCCL"), "-ltorch_cuda"),
-    (re.compile(r"c10::"), "-lc10"),
-    (re.compile(r"at::|torch::|c10d::"), "-ltorch_cpu"),
-)
 # Where a script of CMake stops by itself, and the frames of a traceback.
 _BY_SCRIPT: Final = re.compile(r"CMake Error at (\S{1,200}:\d+) \(message\)")
 _FRAME: Final = re.compile(r'File "([^"\n]{1,300})", line (\d+)')
@@ -141,10 +132,6 @@ _BELOW: Final = (
 )
 # A source line as GCC and clang show it below their message, with a header in quotes or in brackets.
 _SHOWN: Final = re.compile(r"#\s*include\s*(?:\"(?P<own>[^\"]{1,200})\"|<[^>]{1,200}>)")
-# A command that links: it names objects and what they become.
-_LINKS: Final = re.compile(
-    r"^(?!.*\s-c\s)(?=.*(?:\s-shared\b|\s-o \S|/(?:OUT|out):|/DLL\b))(?=.*\.(?:o|obj|a|lib)\b)", re.MULTILINE
-)
 
 
 NOTHING: Final[Mapping[str, str]] = dict.fromkeys(
@@ -230,10 +217,10 @@ def list_names(kind: Kind, machine: Machine) -> Mapping[str, str]:
         "vendored": row.name if row and row.submodule and not machine.builds_torch else "",
         "packaged": _packaged(kind, machine) if row and row.submodule else "",
         "bundled": row.submodule if row and machine.builds_torch else "",
-        "installed": subject if _INSTALLED.match(subject) else "",
+        **list_copies(kind, row, machine),
         "generated": subject if kind.row.look == "header" and _GENERATED.match(subject) else "",
         "object": subject
-        if subject.endswith((".o", ".obj")) and not row and not _INSTALLED.match(subject)
+        if subject.endswith((".o", ".obj")) and not row and not INSTALLED.match(subject)
         else "",
         "unbuilt": subject if subject in _OF_PYTHON_BUILD else "",
         "by package": brings if brings.startswith("Run: ") else "",
@@ -251,7 +238,7 @@ def list_names(kind: Kind, machine: Machine) -> Mapping[str, str]:
         **{name: subject if form.search(subject) else "" for name, form in _PLACES.items()},
         "own source": own,
         "finds": _finds(kind, machine) if _is_searched(kind, row) and not own else "",
-        **_linking(kind, row, machine),
+        **list_links(kind, row, machine),
         **_since(kind, machine),
         **_versions(machine),
         **read_option(kind, machine.catalog),
@@ -369,28 +356,6 @@ def _finds(kind: Kind, machine: Machine) -> str:
         name = kind.subject.replace("\\", "/").rpartition("/")[2]
         return machine.finds("header", name)
     return machine.finds(kind.row.look, bare_name(kind.row.look, kind.subject.replace("\\", "/")))
-
-
-def _linking(kind: Kind, row: ComponentRow | None, machine: Machine) -> Mapping[str, str]:
-    """Return the library that defines a symbol, and whether the command that failed names it."""
-    link = row.link if row else ""
-    if row and row.name == "torch" and kind.row.look == "symbol" and not machine.builds_torch:
-        name = owner(kind.subject)
-        link = next((library for form, library in _TORCH_LIBRARIES if form.match(name)), "")
-    if not link:
-        return dict.fromkeys(("link", "linked", "unlinked"), "")
-    names = [each.removeprefix("-l") for each in link.split() if each.startswith("-l")]
-    text = machine.audience.text
-    linked = any(
-        re.search(rf"(?:-l|[/\\](?:lib)?){re.escape(each)}(?:\.(?:so|a|lib|dylib)|\s)", text)
-        for each in names
-    )
-    unlinked = bool(names) and not linked and _LINKS.search(text) is not None
-    if row and row.name == "torch" and not (linked or unlinked):  # torch's own row is more exact
-        link = ""
-    if machine.audience.system == "windows" and not machine.audience.mingw:
-        link = (row.link_windows if row else "") or re.sub(r"-l(\S+)", r"\1.lib", link)
-    return {"link": link, "linked": link if linked else "", "unlinked": link if unlinked else ""}
 
 
 def _versions(machine: Machine) -> Mapping[str, str]:

@@ -32,7 +32,7 @@ _NAMES_ITSELF: Final = re.compile(r"([a-z][\w+-]{1,30}): (?:fatal )?error: ")
 _CODED: Final = re.compile(r"\b(?:(LNK\d{4})|(C\d{4}|D[89]0\d\d)|(MSB\d{4})|(NVCC_ERROR))\b")
 _DRIVE: Final = 2  # characters of C:, which looks like the name of an exception
 # A compiler's error at a line of a file.
-_COMPILED: Final = re.compile(
+COMPILED: Final = re.compile(
     r"(?P<file>(?:[A-Za-z]:)?[^\s:(|'\"][^:|'\"]{0,400}?)(?::\d+(?::\d+)?|\(\d+(?:,\d+){0,3}\))"
     r" ?:? ?(?:fatal |catastrophic )?error\b"
 )
@@ -111,7 +111,7 @@ class KindBook:
         """Return the kind of the first shape that fits; shapes of tests only for a `tested` program."""
         text = " ".join(text.translate(_QUOTES).replace("：", ": ").split()).replace(" : ", ": ")
         text = text.replace("nrecognised", "nrecognized")
-        compiled = _COMPILED.match(text)
+        compiled = COMPILED.match(text)
         raised = patterns.EXCEPTION_LINE.match(text)
         for row, shape, pattern in self._shapes:
             program = shape.program
@@ -188,7 +188,7 @@ def read_kind(block: ErrorBlock, book: KindBook, *, uses_nvcc: bool = False) -> 
 def _is_of_host(block: ErrorBlock) -> bool:
     """Return whether the host compiler's own headers do not compile, without a template of the source."""
     texts = [line.text.strip() for line in block.lines]
-    compiled = next((match for text in texts if (match := _COMPILED.match(text))), None)
+    compiled = next((match for text in texts if (match := COMPILED.match(text))), None)
     own = compiled is not None and _OF_HOST.match(compiled["file"]) is not None
     return own and not any(_INSTANTIATED.search(text) for text in texts)
 

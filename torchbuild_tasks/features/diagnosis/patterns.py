@@ -129,7 +129,8 @@ _CAUSES: Final[tuple[tuple[Kind, re.Pattern[str]], ...]] = (
 # Lines of builds that succeed.
 _HARMLESS: Final = _any(
     r"^fatal: (?:[Nn]ot a git repository \(or any|No names found|no tag|No tags|ambiguous argument)",
-    r"^ERROR: pip's dependency resolver does not currently",
+    r"^ERROR: (?:pip's dependency resolver does not currently|After October 2020 you may)",
+    r"^(?:ERROR: )?\S{1,80} \S{1,40} (?:has requirement|requires) .{1,200}, but you'll have ",  # old pip
     r": (?:warning|note|remark)(?: [A-Z#]\S{0,20}?)? ?: ",
     r"^(?:warning|note|remark|WARNING(?!: Built wheel for ))\b|^(?:SKIPPED|XFAIL|PASSED)\b",
     r"^\[ *(?:RUN|OK|PASSED|FAILED|SKIPPED|-{3,}|={3,}) *\]",
