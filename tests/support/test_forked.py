@@ -62,7 +62,7 @@ def test_what_python_reads_at_its_start_needs_a_new_process() -> None:
 
 def test_no_process_is_left() -> None:
     assert torchbuild("--version").code == 0
-    assert psutil.Process(forking_server().process.pid).children(recursive=True) == []
+    assert psutil.Process(forking_server().pid).children(recursive=True) == []
 
 
 def test_a_command_that_takes_too_long_is_killed_and_the_next_one_runs(tmp_path: Path) -> None:
