@@ -73,6 +73,8 @@ CHAIN = (
         ("Error downloading object: m.bin (ab12): Smudge error: Error downloading m.bin\nerror: external filter 'git-lfs filter-process' failed\nfatal: m.bin: smudge filter lfs failed", "not-on-server", "GIT_LFS_SKIP_SMUDGE=1"),
         ("/usr/bin/ld: error: vendor/libq.a: file too short", "bad-object", "get it again"),
         ("NotImplementedError: Could not run 'fa::fwd' with arguments from the 'CUDA' backend. This could be because", "no-kernel", "for CUDA"),
+        ("cc1: fatal error: fast.c: No such file or directory\ncompilation terminated.", "missing-source", "fast.pyx"),
+        ("cc1plus: fatal error: /s/third_party/fmt/src/os.cpp: No such file or directory", "missing-source", "third_party/fmt"),
         # what CMake's targets lack
         ('CMake Error at b/C.txt:1 (add_library):\n  add_library cannot create ALIAS target "fmt::fmt" because another target with the\n  same name already exists.', "cmake-script", "Two parts of this build"),
         # an earlier line has the cause
