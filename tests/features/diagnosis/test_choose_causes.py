@@ -386,7 +386,7 @@ def test_an_extension_reads_variables_where_torchs_build_takes_our_flags() -> No
         (
             "error: No solution found when resolving dependencies\n"
             "  cause: Because a depends on b<2 and c depends on b>=2, your requirements are unsatisfiable.",
-            *("package-conflict", "No solution", "fit each other"),
+            *("package-conflict", "No solution", "take a release of that package"),
         ),
         (  # nobody is told to delete what a toolkit brought
             "/usr/local/cuda/lib64/libcudnn.so: error adding symbols: File in wrong format",

@@ -181,7 +181,7 @@ def test_what_is_installed_here_counts_for_a_log_of_this_machine_only() -> None:
         ("/usr/bin/ld: cannot find crti.o: No such file or directory", "missing-library", "libc6-dev"),
         ("lto1: fatal error: bytecode stream in file ‘a.o’ generated with LTO version 8.0 instead of the expected 9.2", "bad-object", "-flto"),
         ("ld: warning: ignoring file libx.dylib, building for macOS-x86_64 but attempting to link with file built for macOS-arm64\nUndefined symbols for architecture x86_64:\n  \"f()\", referenced from: x", "bad-object", "uname -m"),
-        ("RuntimeError: The server socket has failed to listen on any local network address. Address already in use", "gpu-communication", "ss -ltnp"),
+        ("RuntimeError: The server socket has failed to listen on any local network address. Address already in use", "port-in-use", "ss -ltnp"),
         ("RuntimeError: FlashAttention only supports Ampere GPUs or newer.", "arch-too-low", "sdpa"),
         ("RuntimeError: GET was unable to find an engine to execute this computation", "gpu-libraries", ""),
         ("torch._inductor.exc.InvalidCxxCompiler: No working C++ compiler found in torch._inductor.config.cpp.cxx: (None, 'g++')", "no-compiler", "apt install build-essential"),

@@ -78,7 +78,12 @@ _IN_TEXT: Final = {
 }
 # What pip tells of packages that do not fit, one below the other.
 _WANTS: Final = re.compile(
-    r"^\s*((?:The user requested|\S{1,80} \S{1,40} depends on) .{1,120})$", re.MULTILINE
+    r"^\s*((?:The user requested|(?!and |[Bb]ecause )\S{1,80} \S{1,40} depends on) .{1,120})$"
+    # uv and Poetry tell it in sentences.
+    r"|\b(?:[Bb]ecause|[Aa]nd(?: because)?)\s+((?:all versions of |every version of |your )?[\w.\[\]-]{1,60}"
+    r"(?:[=<>!~]\S{1,60}| \([^)]{1,60}\))? (?:depends on|requires)\s+"
+    r"(?:[\w.-]{1,60} \([^)]{1,60}\)|\S{1,80}[^\s,]))",
+    re.MULTILINE,
 )
 # The flag of the instructions that a header of intrinsics is for, where it is not called as the header is.
 _FLAGS: Final = {
@@ -257,7 +262,9 @@ def list_names(kind: Kind, machine: Machine) -> Mapping[str, str]:
             for name, form in _IN_TEXT.items()
         },
         "hider": _hider(subject, machine) if row or standard else "",
-        "wants": "; ".join(dict.fromkeys(_WANTS.findall(machine.audience.text))),
+        "wants": "; ".join(
+            dict.fromkeys(told[1] or told[2] for told in _WANTS.finditer(machine.audience.text))
+        ),
         "its flag": _flag(kind.groups.get("isa", "")),
         "frame": _frame(machine.audience.text),
         "script": found[1] if (found := _BY_SCRIPT.search(kind.line.text)) else "",

@@ -25,6 +25,8 @@ _TELLING: Final = 10  # characters of an exception's text that are no accident e
 # The first line of a CMake Error that a narrow terminal has wrapped.
 _CUT_HEAD: Final = re.compile(r"CMake Error at [^()]*(?:\([^()]*)?$")
 _OF_TOOLS: Final = ("killed", "compiler", "linker")
+# An exception that has no text but what was looked up.
+_LOOKED_UP: Final = re.compile(r"KeyError: ['\"]([^'\"]{2,200})['\"]$")
 _DURING: Final = "During handling of the above exception"
 _DIRECT: Final = "The above exception was the direct cause"
 
@@ -87,6 +89,7 @@ class Block:
         self._error = None if shape == "ninja" or self._trace else last
         # A complaint before it, which counts where the block has no error of its own.
         self.complaint: Line | None = None
+        self.reasons: tuple[Line, ...] = ()  # lines before it that tell more than it does
 
     @property
     def last_number(self) -> int:
@@ -120,7 +123,7 @@ class Block:
             self.names_no_error or patterns.HEADING.match(complaint.text.strip())
         )
         lines = (complaint, *self.lines) if complaint is not None and above else tuple(self.lines)
-        return ErrorBlock(kind=self.kind, error=error, lines=lines, weak=self.weak)
+        return ErrorBlock(kind=self.kind, error=error, lines=(*self.reasons, *lines), weak=self.weak)
 
     def reopen(self, line: Line, shape: str) -> None:
         """Continue with the failure that this block was the cause of."""
@@ -174,6 +177,10 @@ class Block:
         steps = (patterns.STEP, patterns.STEP_DONE, patterns.TRACED, patterns.TESTED)
         if any(step.match(text) for step in steps):
             return False
+        if self.shape == "words" and (self._blank or not text.strip()):  # Cargo leaves lines between causes
+            ends = self._blank and not text.startswith("Caused by:")
+            self._blank = not text.strip()
+            return not ends
         return self.shape == "ninja" or (bool(text.strip()) and not text.startswith("-- "))
 
     def _in_paragraphs(self, text: str) -> bool:
@@ -246,7 +253,9 @@ class Block:
         if line.text.rstrip().endswith(": Traceback (most recent call last):"):
             return  # the text of this exception is another one, which was caught
         self._trace = self._blank = False
-        if self._error is None or not self._chain.startswith(_DIRECT):
+        root = _LOOKED_UP.match(self._error.text.strip()) if self._error is not None else None
+        says_more = root is not None and root[1] in line.text
+        if self._error is None or says_more or not self._chain.startswith(_DIRECT):
             self._error = line
             self._quotes = patterns.ANNOUNCES.search(line.text) is not None
         self._chain = ""

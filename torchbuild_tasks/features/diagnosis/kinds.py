@@ -28,7 +28,7 @@ PROGRAM: Final = re.compile(
     r"|cmake|ninja|g?make|pip|uv|git|patch|auditwheel|delvewheel|twine|sccache|ccache|cl|link|rc|bash|sh|python[\d.]*)"
     r"(?:-[\d.]+)?(?:\.exe)?(?:\[\d+\])?(?: (?:fatal|error))? ?:"
 )
-_NAMES_ITSELF: Final = re.compile(r"([a-z][\w+-]{1,30}): (?:fatal )?error: ")
+_NAMES_ITSELF: Final = re.compile(r"((?:python[\d.]{0,5} -m )?[a-z][\w+-]{1,30}): (?:fatal )?error: ")
 _CODED: Final = re.compile(r"\b(?:(LNK\d{4})|(C\d{4}|D[89]0\d\d)|(MSB\d{4})|(NVCC_ERROR))\b")
 _DRIVE: Final = 2  # characters of C:, which looks like the name of an exception
 # A compiler's error at a line of a file.
@@ -56,7 +56,7 @@ _NO_COMPILERS: Final = (
     "wheel",
 )
 # The start of a line that gives the reason for the line above it.
-_GIVES_REASON: Final = re.compile(r"(?:╰─▶ )?(?:[Cc]aused? ?b?y?: |Because )")
+_GIVES_REASON: Final = re.compile(r"(?:╰─▶ )?(?:[Cc]aused? ?b?y?:(?: |$)|Because )")
 # A call of a script, as a traceback quotes it, and the program that it starts.
 _STARTS: Final = re.compile(
     r"(?:subprocess\.|\b)(?:check_output|check_call|run|call|Popen)\(\[?.{0,60}?[\"'/\\]([A-Za-z][\w+.-]{1,30})[\"']"
@@ -224,6 +224,7 @@ def _list_statements(block: ErrorBlock) -> Iterator[tuple[Line, str]]:
     messages = [line for line in block.lines if line is own or _is_own_message(line.text.strip())]
     at = next((index for index, line in enumerate(messages) if line is block.error), len(messages))
     after, before = messages[at + 1 :], messages[:at]
+    yield from ((line, line.text.strip()) for line in before if patterns.REASON.match(line.text.strip()))
     paragraph = " ".join(line.text.strip() for line in (block.error, *after))
     if block.kind == "cmake" or (after and _GIVES_REASON.match(after[0].text.strip())):
         yield block.error, paragraph

@@ -76,6 +76,8 @@ _NO_ERROR: Final = (
     r"|test failed, to rerun"
     r"|\S{1,300}:\d+:\d+: \S.{0,300} failed:? \()"  # the last: bazel
 )
+# What argparse says for `python -m NAME`, or for a subcommand.
+_OF_PARSER: Final = r"^[\w./\\-]{1,100}(?: -m)? [\w.-]{1,40}: error: \S"
 _WORDS: Final = _any(
     rf"^(?:ERROR|error|Error|fatal): {_NO_ERROR}",
     r"^Could not find .{0,300}(?:CMakeLists\.txt|third_party)",
@@ -83,6 +85,8 @@ _WORDS: Final = _any(
     r"' is not recognized as (?:an internal or external command|the name of a cmdlet)",
     r"^terminate called |^(?:wine: )?Unhandled (?:page fault|exception)\b",
     r"^\S{0,200}python[\d.]{0,6}(?:\.exe)?: No module named ",
+    _OF_PARSER,
+    r"^(?:nox > )?Session \S{1,80} failed: \S|\bversion solving failed\.?$",
     r"^tar: (?:.{1,200}: Wrote only |This does not look like )",
     r"^(?:Segmentation fault|Illegal instruction|Bus error )",
     r"^(?:Intel MKL FATAL|INTEL MKL) ERROR|^\[lib\w{1,30} FATAL ",
@@ -239,7 +243,7 @@ STATUS: Final = re.compile(r"\[(?:\d+/\d+| *\d+%)\] ")
 # Lines of a compiler or linker before an error.
 LEADS: Final = _any(
     r"In file included",
-    r"\s+from ",
+    r"\s+from |\s*(?:So, )?(?:[Bb]ecause|[Aa]nd(?: because)?) .{1,200} (?:depends on|requires) ",
     r"\S.{0,300}: [Ii]n ",
     r".{0,300}(?:required from|instantiat)",
     r".{0,300}: cannot find -l",
@@ -274,6 +278,8 @@ ANNOUNCES: Final = re.compile(
     r"|^RuntimeError: The following operation failed in the TorchScript interpreter"
 )
 PART: Final = re.compile(r"\S.{0,40}(?:[Oo]utput|[Cc]ommand|stderr|stdout|[Ll]og)\W?:$|(?:Output|Command):$")
+# A status line of CMake with the reason of the error that follows.
+REASON: Final = re.compile(r"--\s+(?:(?:No p|P)ackage '.{1,200}found|(?:Hash|HASH) mismatch)")
 # What a script of CMake reports of a program that it called, whose own message is above.
 FOLLOWS: Final = re.compile(
     r"Failed to clone repository|Command failed: "
@@ -497,7 +503,7 @@ def is_harmless(text: str) -> bool:
 
 def is_command(text: str) -> bool:
     """Return whether a line is a command rather than its output."""
-    return _COMMAND.match(text) is not None and not proof(text)
+    return _COMMAND.match(text) is not None and not proof(text) and not re.match(_OF_PARSER, text)
 
 
 def is_traceback(text: str) -> bool:

@@ -23,6 +23,8 @@ from torchbuild_tasks.features.diagnosis.translate import ASCII_SIGNS
 
 LAST: Final = 12
 _ADJACENT: Final = 2
+# Where CMake reports that a program which it called failed, that has spoken before.
+_CALLS: Final = re.compile(r"\(execute_process\):")
 _CARET: Final = re.compile(r" *\^[~^]*$")  # a compiler, of the source in the line above
 # Git's message that is an error only at the end of a log.
 _GIT_ENDED: Final = re.compile(r"fatal: not a git repository \(or any")
@@ -409,10 +411,15 @@ class LogScanner:
     def _prove(self, line: Line, shape: patterns.Kind) -> Block:
         """Join a proof with its cause: any error before FAILED, one right before a CMake Error."""
         suspect = self._suspect
-        near = suspect is not None and line.number - suspect.last_number <= _ADJACENT
+        near = suspect is not None and (
+            line.number - suspect.last_number <= _ADJACENT or _CALLS.search(line.text) is not None
+        )
         if suspect is None or (shape == "cmake" and suspect.kind != "python" and not near):
             block = Block(shape, [line], shape)
             block.complaint = self._complaint
+            if shape == "cmake":
+                recent = (self._line(*each) for each in self._recent)
+                block.reasons = tuple(each for each in recent if patterns.REASON.match(each.text.strip()))
             return block
         suspect.reopen(line, shape)
         return suspect
