@@ -100,6 +100,22 @@ def test_a_file_that_the_system_does_not_give_is_no_traceback(
     assert "/co/x: it fails" in shown and advice in shown
 
 
+@pytest.mark.parametrize("verb", ["plan", "doctor", "clean"])
+def test_a_path_that_leads_nowhere_is_no_traceback(
+    verb: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """pathlib raises RuntimeError for ~ of an unknown user, and before Python 3.13 for links in a circle."""
+    monkeypatch.chdir(tmp_path)
+    assert console.run([verb, "--source", "~nobody-of-that-name/x"]) == UsageError.exit_code
+    assert "~nobody-of-that-name is no home directory" in capsys.readouterr().err
+    try:
+        (tmp_path / "a").symlink_to("b")
+    except OSError:  # Windows asks for a privilege
+        return
+    (tmp_path / "b").symlink_to("a")
+    assert console.run([verb, "--source", "a/x"]) not in (0, 1)
+
+
 def test_folders_of_path_that_depend_on_the_current_one_do_not_count(monkeypatch: pytest.MonkeyPatch) -> None:
     """A checkout may bring a `bin/git`."""
     absolute = [str(Path(name).absolute()) for name in ("one", "two")]
