@@ -30,7 +30,7 @@ from torchbuild_tasks.plan.cuda.toolkit import (
     why_unusable,
 )
 from torchbuild_tasks.plan.cuda.values import ADVISED, OR_ADVISED, ChosenToolkit
-from torchbuild_tasks.plan.jetson import board, check_jetson
+from torchbuild_tasks.plan.jetson import board, check_jetson, later_jetpack
 from torchbuild_tasks.plan.question import Question
 from torchbuild_tasks.plan.settings import split_assignment
 from torchbuild_tasks.plan.toolset import check_toolset, choose_toolset
@@ -38,16 +38,18 @@ from torchbuild_tasks.values import replace
 
 ARCHIVE: Final = "https://developer.nvidia.com/cuda-toolkit-archive"
 # The weight of each kind of warning, to compare two toolkits: most for what does not run at all, less for
-# what upstream never built with. An error weighs more than all of them.
+# what upstream never built with, even if its extensions do not know the GPU. An error weighs more than all.
 WEIGHTS: Final = {
     "driver": 8,
-    "gpu-code": 4,
+    "gpu-code": 5,
     "cuda-toolkit": 3,
     "jetpack-cuda": 8,
     "jetson-wheels": 8,
     "cudnn": 0,
 }
 _ERROR: Final = 100
+# What must be gone with another torch that is advised.
+_TOLD: Final = ("cuda-toolkit", "gpu-code", "driver", "host-compiler", "architectures")
 
 
 class Candidate(msgspec.Struct, frozen=True, kw_only=True):
@@ -235,7 +237,7 @@ def _sentence(question: Question, best: Candidate) -> str:
 def _nothing(question: Question, finding: Finding, candidates: tuple[Candidate, ...]) -> str:
     known = board(question)
     if known is not None and not known.sbsa:
-        return _of_jetpack(question)
+        return _of_jetpack(question, finding)
     if not candidates:
         return f"No CUDA toolkit is known for {question.facts.host.os} {question.facts.host.arch}"
     near = min(
@@ -248,19 +250,47 @@ def _nothing(question: Question, finding: Finding, candidates: tuple[Candidate, 
     )
     against = sorted(near.findings, key=lambda each: (each.status != "error", each.id != finding.id))
     why = f": {against[0].text.partition('. ')[0]}" if against else ""
-    return f"No CUDA toolkit puts this right here. The nearest is {near.version}{why}"
+    other = _torch_that_fits(question, finding, candidates)
+    way = f". Or take torch {other[0]}: it fits with {other[1]}" if other else ""
+    return f"No CUDA toolkit puts this right here. The nearest is {near.version}{why}{way}"
 
 
-def _of_jetpack(question: Question) -> str:
+def _torch_that_fits(
+    question: Question, finding: Finding, candidates: tuple[Candidate, ...]
+) -> tuple[str, str] | None:
+    """Return the nearest torch series with which the finding is gone, and its toolkit; None without one.
+
+    The planned toolkit comes first, then the others that are here or can be put together.
+    """
+    chosen = choose_toolkit(question)
+    planned = [(chosen.root, chosen.name)] if chosen.root else []
+    others = [(each.word, f"CUDA {each.version}") for each in candidates if each.place < 2]
+    versions = [row.version for row in question.catalog.torch]
+    here = versions.index(question.row.version)
+    nearest = sorted(range(len(versions)), key=lambda each: (abs(each - here), -each))[1:]
+    for toolkits in (planned, others):
+        for place in nearest:
+            row = question.catalog.torch[place]
+            tree = replace(question.facts.tree, version=row.latest)
+            facts = replace(question.facts, tree=tree)
+            as_if = Question(question.request, facts, question.catalog, question.settings)
+            for word, name in toolkits:
+                found = _judge(as_if, word)
+                if all(each.status != "error" and each.id not in _TOLD for each in found):
+                    return row.version, name
+    return None
+
+
+def _of_jetpack(question: Question, finding: Finding) -> str:
     """Advise JetPack's own toolkit; where it is installed, only another torch or JetPack helps."""
     here = [toolkit.version for toolkit in question.cuda.toolkits if not why_unusable(toolkit)]
     if not here:
         return "Install JetPack's: sudo apt-get install nvidia-jetpack"
-    own = " and ".join(filter(None, here))
-    return (
-        f"A board runs the CUDA of its JetPack, and {own} is here: take a torch that is made for it "
-        "(torchbuild versions), or a later JetPack"
-    )
+    text = f"A board runs the CUDA of its JetPack, and {' and '.join(filter(None, here))} is here: "
+    other = _torch_that_fits(question, finding, ())
+    text += f"take torch {other[0]}" if other else "take a torch that is made for it (torchbuild versions)"
+    later = later_jetpack(question)
+    return text + (f", or a later JetPack ({later.name} has CUDA {later.cuda})" if later else "")
 
 
 def _instead(first: ChosenToolkit, best: Toolkit, against: tuple[Finding, ...]) -> ChosenToolkit:
