@@ -80,9 +80,14 @@ def advise(question: Question, findings: tuple[Finding, ...]) -> tuple[Finding, 
         return findings
     candidates = tuple(candidates_for(question))
     chosen = choose_best(question)
-    word = f"{MANAGED}{chosen.managed.version}" if chosen.managed else chosen.root
+    word = _word_of(chosen)
     now = _judge(question, word) if word else None
     return tuple(_fill_in(question, finding, candidates, now) for finding in findings)
+
+
+def _word_of(chosen: ChosenToolkit) -> str:
+    """Return the value of --cuda-toolkit that names a toolkit; "" without one."""
+    return f"{MANAGED}{chosen.managed.version}" if chosen.managed else chosen.root
 
 
 def choose_best(question: Question) -> ChosenToolkit:
@@ -237,7 +242,7 @@ def _sentence(question: Question, best: Candidate) -> str:
 def _nothing(question: Question, finding: Finding, candidates: tuple[Candidate, ...]) -> str:
     known = board(question)
     if known is not None and not known.sbsa:
-        return _of_jetpack(question, finding)
+        return _of_jetpack(question)
     if not candidates:
         return f"No CUDA toolkit is known for {question.facts.host.os} {question.facts.host.arch}"
     near = min(
@@ -250,20 +255,20 @@ def _nothing(question: Question, finding: Finding, candidates: tuple[Candidate, 
     )
     against = sorted(near.findings, key=lambda each: (each.status != "error", each.id != finding.id))
     why = f": {against[0].text.partition('. ')[0]}" if against else ""
-    other = _torch_that_fits(question, finding, candidates)
+    other = _torch_that_fits(question, candidates)
     way = f". Or take torch {other[0]}: it fits with {other[1]}" if other else ""
     return f"No CUDA toolkit puts this right here. The nearest is {near.version}{why}{way}"
 
 
-def _torch_that_fits(
-    question: Question, finding: Finding, candidates: tuple[Candidate, ...]
-) -> tuple[str, str] | None:
+def _torch_that_fits(question: Question, candidates: tuple[Candidate, ...]) -> tuple[str, str] | None:
     """Return the nearest torch series with which the finding is gone, and its toolkit; None without one.
 
     The planned toolkit comes first, then the others that are here or can be put together.
     """
     chosen = choose_toolkit(question)
-    planned = [(chosen.root, chosen.name)] if chosen.root else []
+    planned = [(_word_of(chosen), chosen.name)] if chosen.root else []
+    # What the host compiler does to the planned toolkit has a fix of its own, and no torch changes it.
+    apart = {(f.id, f.text) for word, _ in planned for f in _judge(question, word) if f.id == "host-compiler"}
     others = [(each.word, f"CUDA {each.version}") for each in candidates if each.place < 2]
     versions = [row.version for row in question.catalog.torch]
     here = versions.index(question.row.version)
@@ -275,19 +280,19 @@ def _torch_that_fits(
             facts = replace(question.facts, tree=tree)
             as_if = Question(question.request, facts, question.catalog, question.settings)
             for word, name in toolkits:
-                found = _judge(as_if, word)
+                found = [each for each in _judge(as_if, word) if (each.id, each.text) not in apart]
                 if all(each.status != "error" and each.id not in _TOLD for each in found):
                     return row.version, name
     return None
 
 
-def _of_jetpack(question: Question, finding: Finding) -> str:
+def _of_jetpack(question: Question) -> str:
     """Advise JetPack's own toolkit; where it is installed, only another torch or JetPack helps."""
     here = [toolkit.version for toolkit in question.cuda.toolkits if not why_unusable(toolkit)]
     if not here:
         return "Install JetPack's: sudo apt-get install nvidia-jetpack"
     text = f"A board runs the CUDA of its JetPack, and {' and '.join(filter(None, here))} is here: "
-    other = _torch_that_fits(question, finding, ())
+    other = _torch_that_fits(question, ())
     text += f"take torch {other[0]}" if other else "take a torch that is made for it (torchbuild versions)"
     later = later_jetpack(question)
     return text + (f", or a later JetPack ({later.name} has CUDA {later.cuda})" if later else "")
