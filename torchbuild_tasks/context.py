@@ -6,6 +6,7 @@ import contextlib
 import dataclasses
 import math
 import os
+import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -247,6 +248,7 @@ def look(
     check_request(request)
     about = read_named_build(request, settings)
     settings = about.settings
+    _check_addresses(request, settings)
     if about.place:
         request = replace(request, name=about.place.build.name, source=None)
     if request.wheels:
@@ -265,6 +267,24 @@ def look(
         facts = before_it_is_there(facts, about, catalog)
         settings = settings_of_main(settings, about)
     return Question(request, facts, catalog, settings)
+
+
+def _check_addresses(request: BuildRequest, settings: Settings) -> None:
+    """Refuse addresses that are none, of a flag or a setting.
+
+    Raises:
+        UsageError: --mirror or --url is no address.
+    """
+    if mirror := request.mirror or settings.values.get("mirror"):
+        from torchbuild_tasks.system.net.client import read_mirrors
+
+        read_mirrors(mirror)
+    url = request.url or settings.values.get("url")
+    if url and not re.search(r"[:/\\]", url) and not Path(url).exists():
+        raise UsageError(
+            f"--url {url} is no address, and no folder.",
+            next_step="Write for example: --url https://github.com/pytorch/pytorch",
+        )
 
 
 def _with_tree(facts: Facts, request: BuildRequest, catalog: Catalog) -> Facts:

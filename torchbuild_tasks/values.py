@@ -261,6 +261,8 @@ def _refusal(kind: type, data: object, place: str, message: str) -> UsageError:
     if text.startswith("Invalid enum value"):
         known = getattr(_type_at(kind, steps), "values", ())
         return UsageError(f"{place} is {shown}, not {' or '.join(map(str, known))}")
+    if text.startswith("Expected") and "got" not in text:  # a number outside of its bounds
+        return UsageError(f"{place} is {shown}, not {text.removeprefix('Expected ').replace('`', '')}")
     if mistyped and not at.startswith("`key`"):
         return UsageError(f"{place} is {shown}, not {mistyped[1].replace(' | ', ' or ')}")
     return UsageError(f"{place}: {text.replace('`', '')}")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import gc
+import json
 import os
 import signal
 import sys
@@ -11,10 +12,12 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.machines import linux_facts
 from torchbuild_tasks.errors import Interrupted, UsageError
 from torchbuild_tasks.fronts import console, run
 from torchbuild_tasks.fronts.reporter import ConsoleReporter
 from torchbuild_tasks.options import BuildRequest
+from torchbuild_tasks.values import to_json
 from torchbuild_tasks.verbs import VERBS, Outcome
 
 
@@ -98,6 +101,47 @@ def test_a_file_that_the_system_does_not_give_is_no_traceback(
     assert run.run_verb("plan", BuildRequest()) == 2
     shown = " ".join(capsys.readouterr().err.split())
     assert "/co/x: it fails" in shown and advice in shown
+
+
+@pytest.mark.parametrize("verb", ["plan", "doctor", "clean"])
+def test_a_path_that_leads_nowhere_is_no_traceback(
+    verb: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """pathlib raises RuntimeError for ~ of an unknown user, and before Python 3.13 for links in a circle."""
+    monkeypatch.chdir(tmp_path)
+    assert console.run([verb, "--source", "~nobody-of-that-name/x"]) == UsageError.exit_code
+    assert "~nobody-of-that-name is no home directory" in capsys.readouterr().err
+    try:
+        (tmp_path / "a").symlink_to("b")
+    except OSError:  # Windows asks for a privilege
+        return
+    (tmp_path / "b").symlink_to("a")
+    assert console.run([verb, "--source", "a/x"]) not in (0, 1)
+
+
+@pytest.mark.parametrize("words", [["--mirror", "notaurl"], ["--url", "notaurl"]])
+def test_an_address_that_is_none_is_refused(words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert console.run(["plan", *words]) == UsageError.exit_code
+    assert "notaurl is n" in " ".join(capsys.readouterr().err.split())
+
+
+@pytest.mark.parametrize(
+    ("facts", "field"),
+    [
+        ({"memory": {"available": -5}}, "facts.memory.available is -5, not int >= 0"),
+        ({"cpu": {"cores": 0}}, "facts.cpu.cores is 0, not int >= 1"),
+        ({"cpu": {"cores": 99999999}}, "facts.cpu.cores is 99999999, not int <= 1048576"),
+    ],
+)
+def test_a_number_that_no_machine_has_is_refused_by_its_name(
+    facts: dict[str, dict[str, int]], field: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    dump = to_json(linux_facts())
+    for part, values in facts.items():
+        dump[part] |= values
+    (tmp_path / "facts.json").write_text(json.dumps(dump), encoding="utf-8")
+    assert console.run(["plan", "--facts", str(tmp_path / "facts.json")]) == UsageError.exit_code
+    assert field in " ".join(capsys.readouterr().err.split())
 
 
 def test_folders_of_path_that_depend_on_the_current_one_do_not_count(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -158,6 +158,15 @@ def test_so_is_one_for_c(value: str) -> None:
     assert (finding.fix, plan.verdict) == ("Found: /usr/bin/gcc.", "refuse")
 
 
+@pytest.mark.parametrize("name", ["gcc", "cc", "clang"])
+def test_a_cxx_compiler_alone_is_not_enough(name: str) -> None:
+    missing = Tool(name=name, looked=("/usr/bin",))
+    finding = found(plan_of(machine(missing, GXX)).findings, "c-compiler")
+    assert (finding.status, finding.fix) == ("error", "Install one: sudo apt install gcc")
+    beside = plan_of(machine(missing, GXX, tool("clang" if name != "clang" else "gcc", "14.0.0")))
+    assert not [each for each in beside.findings if each.id == "c-compiler" and each.status == "error"]
+
+
 def test_no_compiler_names_where_was_looked() -> None:
     missing = (
         Tool(name="g++", looked=("environment CXX", "/usr/bin", "/usr/local/bin")),

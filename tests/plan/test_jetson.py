@@ -24,7 +24,7 @@ from tests.support.jetsons import (
     with_tegra,
     xavier_nx,
 )
-from tests.support.machines import ask, found, linux_facts, settings, statuses
+from tests.support.machines import ask, found, linux_facts, plan_of, settings, statuses, tree
 from torchbuild_tasks.catalog import GIB, HelperRow, load_catalog
 from torchbuild_tasks.model import Choice, Facts, Finding, Library, Memory, Tegra
 from torchbuild_tasks.plan.cuda.toolkit import choose_toolkit
@@ -340,3 +340,28 @@ def test_the_preset_is_recommended() -> None:
     finding = found(checked(ask(nano(), cuda=True)), "preset")
     assert finding.status == "ok"
     assert "--preset jetson" in finding.text
+
+
+def older_orin(**changes: Any) -> Facts:
+    """Return a board with JetPack 5.1.2, which JetPack 6 runs on, too."""
+    facts = with_tegra(orin_nano(**changes), l4t="35.4.1")
+    return with_cuda(facts, toolkits=(jetpack_toolkit("11.4", ("7.2", "8.7"), 11),))
+
+
+@pytest.mark.parametrize(
+    ("kit", "later"), [(nano, False), (tx2, False), (xavier_nx, False), (older_orin, True)]
+)
+def test_a_torch_that_is_too_new_for_a_board_is_told_once_and_which_fits(
+    kit: Callable[..., Facts], later: bool
+) -> None:
+    """A later JetPack is named only where the board has one; with the torch that is named it is fine."""
+    facts = kit(tree=tree(version="2.14.0"))
+    told = [each for each in plan_of(facts, cuda=True).findings if each.id == "cuda-toolkit"]
+    (finding,) = told
+    assert finding.status == "error"
+    assert ("a later JetPack" in finding.fix) is later
+    series = re.search(r"take torch (\d+\.\d+)", finding.fix)
+    assert series, finding.fix
+    latest = next(row.latest for row in CATALOG.torch if row.version == series[1])
+    after = plan_of(kit(tree=tree(version=latest)), cuda=True).findings
+    assert found(after, "cuda-toolkit").status == "ok"

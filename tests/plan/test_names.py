@@ -234,3 +234,10 @@ def test_a_slip_in_a_variable_of_cmakes_is_questioned(name: str, near: str) -> N
 )
 def test_any_other_name_of_cmakes_is_left_alone(name: str) -> None:
     assert not told(asked(f"{name}=1"))
+
+
+@pytest.mark.parametrize("name", ["USE_OPENCV", "USE_LMDB", "BUILD_CAFFE2"])
+def test_a_switch_that_is_gone_is_not_taken_for_a_slip(name: str) -> None:
+    (finding,) = told(asked(f"{name}=1"))
+    assert (finding.status, finding.fix) == ("warn", "Drop it.")
+    assert "only by torch <2." in finding.text and "Caffe2" in finding.text

@@ -138,3 +138,8 @@ def test_a_gcc_that_the_system_has_no_package_of_comes_from_elsewhere(
 def test_a_system_that_no_row_names_goes_by_what_it_is_made_from(like: tuple[str, ...], command: str) -> None:
     facts = linux_facts(host=Host(os="linux", arch="x86_64", distribution="Some OS 1", like=like))
     assert how_to_install(facts, load_catalog(), "g++") == command
+
+
+def test_a_system_that_is_not_planned_for_gets_no_other_ones_command() -> None:
+    facts = linux_facts(host=Host(os="darwin", arch="aarch64", distribution="Debian GNU/Linux 12"))
+    assert how_to_install(facts, CATALOG, "ccache") == "the package of this system for ccache"

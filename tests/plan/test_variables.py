@@ -262,3 +262,11 @@ def test_a_flag_and_a_set_that_say_different_things_are_refused(flags: dict[str,
     same = next(value for field, value in flags.items() if field not in ("set", "cuda"))
     alike = plan_of(**{**flags, "set": (f"{name}={same}",)})
     assert not [f for f in alike.findings if "contradict" in f.text]
+
+
+def test_two_switches_with_which_the_build_stops() -> None:
+    both = ("BUILD_LIBTORCH_WHL=1", "BUILD_PYTHON_ONLY=ON")
+    finding = next(each for each in plan_of(modern(), set=both).findings if "Conflict" in each.text)
+    assert finding.status == "error" and all(each.partition("=")[0] in finding.text for each in both)
+    one = plan_of(modern(), set=("BUILD_LIBTORCH_WHL=1", "BUILD_PYTHON_ONLY=0"))
+    assert not [each for each in one.findings if "Conflict" in each.text]

@@ -64,6 +64,7 @@ from torchbuild_tasks.catalog.rows import (
     CacheRow,
     CharacterRow,
     CheckRow,
+    ClashRow,
     CMakeRow,
     EntryRow,
     FrontEndRow,
@@ -86,6 +87,7 @@ from torchbuild_tasks.catalog.rows import (
     PresetRow,
     ReaderRow,
     RenamedRow,
+    RetiredRow,
     SecretFormRow,
     SecretNameRow,
     StepCostRow,
@@ -209,6 +211,8 @@ class Catalog:
     variable = Table(VariableRow, "variables.toml")
     reader = Table(ReaderRow, "readers.toml")
     renamed = Table(RenamedRow, "readers.toml")
+    retired = Table(RetiredRow, "readers.toml")
+    clash = Table(ClashRow, "needs.toml")
     overruled = Table(OverruledRow, "readers.toml")
     need = Table(NeedRow, "needs.toml")
     blas = Table(BlasRow, "blas.toml")

@@ -123,6 +123,23 @@ class RenamedRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     source: str
 
 
+class ClashRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Two switches that cannot both be on: the build of these torch versions (PEP 440) stops."""
+
+    names: tuple[str, str]
+    torch: str
+    source: str
+
+
+class RetiredRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Switches that only older torch versions (PEP 440) read; `why` says what they were for."""
+
+    names: tuple[str, ...]
+    torch: str
+    why: str = ""
+    source: str
+
+
 class NeedRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A switch that PyTorch's build turns off unless one of the switches `any` is on.
 

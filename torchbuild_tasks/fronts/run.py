@@ -97,27 +97,43 @@ def run_verb(verb: str, request: BuildRequest) -> int:
     except TorchbuildError as error:
         show_error(error, as_json=request.json, redactor=report.redactor, request=original)
         return error.exit_code
-    except (MemoryError, RuntimeError) as error:
-        if "can't start new thread" not in str(error) and not isinstance(error, MemoryError):
+    except (MemoryError, RuntimeError, OSError) as error:
+        if (refused := _explain(error, original)) is None:
             raise
-        refused = UsageError(
-            f"The system gives this process no more memory or threads: {str(error) or 'out of memory'}.",
+        show_error(refused, as_json=request.json, redactor=report.redactor)
+        return refused.exit_code
+
+
+def _explain(error: Exception, request: BuildRequest) -> UsageError | None:
+    """Return what a person can do about an error of the system or of a path; None for a bug of this tool."""
+    text = str(error)
+    if isinstance(error, MemoryError) or "can't start new thread" in text:
+        return UsageError(
+            f"The system gives this process no more memory or threads: {text or 'out of memory'}.",
             next_step="ulimit -a says what it may have: -v is memory in KiB, -u the threads of the user.",
         )
-        show_error(refused, as_json=request.json, redactor=report.redactor)
-        return refused.exit_code
-    except OSError as error:
-        fix = _ADVICE.get(error.errno) if error.errno else None
-        if isinstance(error, FileNotFoundError) and not error.filename and not _has_current_folder():
-            refused = UsageError(
-                "The current folder was removed.", next_step="Change to one that exists: cd ~"
-            )
-        elif fix and error.filename:
-            refused = UsageError(f"{error.filename}: {error.strerror}.", next_step=fix)
-        else:
-            raise
-        show_error(refused, as_json=request.json, redactor=report.redactor)
-        return refused.exit_code
+    if text == "Could not determine home directory.":  # pathlib's, of ~ without HOME and of an unknown ~user
+        words = (each for value in to_json(request).values() for each in _texts(value))
+        word = next((each for each in words if each.startswith("~")), "~")
+        return UsageError(
+            f"{word}: {word.partition('/')[0]} is no home directory that this system knows.",
+            next_step="Write the path in full.",
+        )
+    # Before Python 3.13 Path.resolve() raises RuntimeError for links in a circle, from an OSError.
+    known = error if isinstance(error, OSError) else error.__context__
+    if not isinstance(known, OSError):
+        return None
+    if isinstance(known, FileNotFoundError) and not known.filename and not _has_current_folder():
+        return UsageError("The current folder was removed.", next_step="Change to one that exists: cd ~")
+    fix = _ADVICE.get(known.errno) if known.errno else None
+    if not fix or not known.filename or (known is not error and known.errno != errno.ELOOP):
+        return None
+    return UsageError(f"{known.filename}: {known.strerror}.", next_step=fix)
+
+
+def _texts(value: object) -> list[str]:
+    """Return the texts of a request's value: itself, or those of a list."""
+    return [each for each in (value if isinstance(value, list | tuple) else [value]) if isinstance(each, str)]
 
 
 def _has_current_folder() -> bool:

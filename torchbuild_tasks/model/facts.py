@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import Literal
+from typing import Annotated, Literal
 
 import msgspec
 
@@ -14,6 +14,10 @@ from torchbuild_tasks.model.history import PastPeak
 Era = Literal["setuptools", "scikit-build-core"]
 
 FACTS_SCHEMA = 1
+
+# What a machine can have; a dump that was edited by hand may say anything.
+Bytes = Annotated[int, msgspec.Meta(ge=0, le=1 << 60)]
+Cores = Annotated[int, msgspec.Meta(ge=1, le=1 << 20)]
 
 
 class Tool(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -49,9 +53,9 @@ class Host(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
 class Cpu(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Cores of the machine, cores this process may run on, and the cgroup quota in cores."""
 
-    cores: int
-    affinity: int | None = None
-    quota: float | None = None
+    cores: Cores
+    affinity: Cores | None = None
+    quota: Annotated[float, msgspec.Meta(gt=0)] | None = None
     quota_via: str | None = None
 
 
@@ -61,11 +65,11 @@ class Memory(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     A limit is a cgroup's, or that of commit on Windows (memory and page files).
     """
 
-    total: int | None = None
-    available: int | None = None
-    swap_free: int | None = None
-    limit: int | None = None
-    used_in_limit: int | None = None
+    total: Bytes | None = None
+    available: Bytes | None = None
+    swap_free: Bytes | None = None
+    limit: Bytes | None = None
+    used_in_limit: Bytes | None = None
     limit_via: str | None = None
 
 
@@ -74,8 +78,8 @@ class Disk(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
 
     path: str
     mount: str | None = None
-    free: int | None = None
-    total: int | None = None
+    free: Bytes | None = None
+    total: Bytes | None = None
 
 
 class Python(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

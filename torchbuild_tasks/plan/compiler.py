@@ -234,10 +234,11 @@ def _check_c(question: Question, cxx: Tool | None) -> tuple[Finding, ...]:
         text += "one are passed to both, and both OpenMP libraries (libgomp and libomp) are linked"
         fix = f"Drop CC, or name the C compiler of the same family: {PARTNER[cxx.name]}"
         return (Finding(id="c-compiler", status="warn", text=text, fix=fix),)
-    if not list_cxx(question) or not any(tool.name == "cc" and not tool.path for tool in found):
+    of_c = [tool for tool in found if tool.name in PARTNER.values()]
+    if not list_cxx(question) or not of_c or any(tool.path for tool in of_c):
         return ()
     text = "no C compiler was found, and parts of torch are C"
-    fix = f"Install one: {_install(question, 'g++')}"
+    fix = f"Install one: {_install(question, 'gcc')}"
     return (Finding(id="c-compiler", status="error", text=text, fix=fix),)
 
 

@@ -214,9 +214,10 @@ def _remove(question: Question, installed: Python | None) -> Command | None:
 
 def check_python(question: Question, chosen: ChosenPython) -> tuple[Finding, ...]:
     """Check that the chosen interpreter can get this torch."""
-    python = chosen.python
+    python, asked = chosen.python, question.value("python", "")
+    if "," in asked and (python is None or python.executable != asked):
+        return (_of_several(question, asked),)
     if python is None:
-        asked = question.value("python", "")
         wanted = asked if asked[:1].isdecimal() else newest_python(question)
         text, fix = "no Python interpreter was found", _how_to_get(question, wanted)
         if _is_unfit(question, asked):
@@ -244,6 +245,16 @@ def check_python(question: Question, chosen: ChosenPython) -> tuple[Finding, ...
         *check_better(question, chosen.target or python, foreign=chosen.environment.foreign),
         *check_log(question, chosen.target),
     )
+
+
+def _of_several(question: Question, asked: str) -> Finding:
+    """Refuse a list of Pythons where one is planned; `build` takes the list apart before it plans."""
+    one = f"--python {asked.partition(',')[0].strip()}"
+    if question.value("mode", "develop") == "wheel":
+        text = f"--python {asked} names several, and a plan is for one; `build` takes the list"
+        return Finding(id="python", status="error", text=text, fix=f"Name one: {one}")
+    text = f"--python {asked} names several, and only --mode wheel builds for each of them"
+    return Finding(id="python", status="error", text=text, fix=f"Add --mode wheel, or name one: {one}")
 
 
 def _is_unfit(question: Question, asked: str) -> bool:

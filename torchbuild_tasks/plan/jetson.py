@@ -39,6 +39,14 @@ def jetpack(question: Question) -> JetpackRow | None:
     return next((row for row in question.catalog.jetpack if admits(row.l4t, l4t)), None)
 
 
+def later_jetpack(question: Question) -> JetpackRow | None:
+    """Return the JetPack with the newest CUDA that runs on the board, where that is newer than its own."""
+    known, now = board(question), jetpack(question)
+    fitting = [row for row in question.catalog.jetpack if known and known.name in row.boards]
+    best = max(fitting, key=lambda row: Version(row.cuda), default=None)
+    return best if best and now and Version(best.cuda) > Version(now.cuda) else None
+
+
 def jetson_variables(question: Question, toolkit: ChosenToolkit) -> tuple[Choice, ...]:
     """Return what a CUDA build for a Jetson switches off, where no other layer has decided it."""
     if not is_cuda(question) or not (question.cuda.tegra or question.preset.value == PRESET):

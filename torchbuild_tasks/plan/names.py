@@ -70,6 +70,13 @@ def unread(question: Question, name: str) -> tuple[str, str] | None:
     torch = f"a {question.era} build of torch {question.facts.tree.version}"
     if known := _current_name(question, name):
         return f"{name} is an old name that nothing reads in {torch}", known
+    retired = next((row for row in question.catalog.retired if name in row.names), None)
+    if retired and not applies(retired.torch, question.version):
+        why = f": {retired.why}" if retired.why else ""
+        return (
+            f"{name} is read by nothing in {torch}, only by torch {retired.torch.replace('a0', '')}{why}",
+            "Drop it.",
+        )
     near = close_to(name, _list_names(question))
     if any(row.name == name for row in question.catalog.variable):
         return f"{name} is read by nothing in {torch}; others do read it", ""

@@ -11,6 +11,8 @@ from torchbuild_tasks.model import Facts
 
 
 def _installer_row(facts: Facts, catalog: Catalog) -> InstallerRow | None:
+    if facts.host.os not in ("linux", "windows"):
+        return None
     named = facts.host.distribution or ""
     if known := next((row for row in catalog.installer if named.startswith(row.distributions)), None):
         return known

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import Final
 
 from torchbuild_tasks.catalog import Catalog
-from torchbuild_tasks.catalog.match import preset_rows, variable_row
+from torchbuild_tasks.catalog.match import applies, preset_rows, variable_row
 from torchbuild_tasks.model import Choice, EnvOp, Finding
 from torchbuild_tasks.options import BuildRequest, flag_name
 from torchbuild_tasks.plan.names import FALSE_WORDS, check_values, is_switch_word, unread
@@ -64,6 +64,7 @@ def check_variables(question: Question) -> tuple[Finding, ...]:
         *_check_idle(question),
         *check_build_type(question),
         _check_version_pair(question),
+        *_check_clash(question),
     ]
     return tuple(finding for finding in findings if finding)
 
@@ -138,6 +139,16 @@ def _check_idle(question: Question) -> Iterator[Finding]:
 
 def _or_cuda(where: str) -> str:
     return ", or add --cuda" if "--cuda" in where else ""
+
+
+def _check_clash(question: Question) -> Iterator[Finding]:
+    """Report switches that are both on, and with which the build stops."""
+    for row in question.catalog.clash:
+        asked = [decide(question, name) for name in row.names]
+        both = all(each and is_switch_word(each.value) and not is_off(each.value) for each in asked)
+        if both and applies(row.torch, question.version):
+            text = f"{' and '.join(row.names)} are both on, and the build stops with Conflict"
+            yield Finding(id="variable", status="error", text=text, fix="Drop one of them, or set it to 0.")
 
 
 def _check_version_pair(question: Question) -> Finding | None:

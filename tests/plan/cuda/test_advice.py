@@ -91,7 +91,52 @@ def test_no_advice_leads_back() -> None:
     facts = machine("2.6.0", "12.8", capability="12.0")
     finding = found(plan_of(facts, cuda=True).findings, "cuda-toolkit")
     assert (finding.status, advised(finding)) == ("warn", None)
-    assert follow(facts) == []
+    assert set(follow(facts)) == {"pypi:12.8"}  # for its cuDNN
+
+
+@pytest.mark.parametrize(
+    ("torch", "here", "gpu_of_it", "advice"),
+    [
+        ("2.6.0", "12.4", "12.0", "pypi:12.8"),
+        ("2.6.0", "12.6", "10.0", "pypi:12.8"),
+        ("1.13.1", "11.7", "9.0", "CUDA 11.8"),
+    ],
+)
+def test_a_toolkit_with_code_for_the_gpu_counts_more_than_a_usual_one(
+    torch: str, here: str, gpu_of_it: str, advice: str
+) -> None:
+    facts = machine(
+        torch, here, capability=gpu_of_it, compilers=(tool("g++", "11.4.0"), tool("gcc", "11.4.0"))
+    )
+    finding = found(plan_of(facts, cuda=True).findings, "gpu-code")
+    assert finding.status == "warn" and advice in finding.fix
+    follow(facts)
+
+
+def test_a_gpu_that_runs_the_code_of_its_major_needs_no_other_toolkit() -> None:
+    finding = found(plan_of(machine("2.0.1", "11.7", capability="8.9"), cuda=True).findings, "gpu-code")
+    assert (finding.status, finding.fix) == ("ok", "")
+    assert "it runs that of 8.6" in finding.text and "CUDA 11.8 is the first" in finding.text
+
+
+@pytest.mark.parametrize("torch", ["2.0.1", "2.1.2", "2.2.2"])
+def test_a_torch_that_12_4_does_not_compile_is_never_sent_there(torch: str) -> None:
+    for here in ("12.4", "12.6", "12.8"):
+        finding = found(plan_of(machine(torch, here), cuda=True).findings, "cuda-toolkit")
+        assert finding.status == "error" and "thrust::swap" in finding.text
+        assert "Install CUDA 1" in finding.fix and "pypi:" not in finding.fix
+
+
+def test_where_no_toolkit_fits_the_nearest_torch_is_named() -> None:
+    host = Host(os="linux", arch="x86_64", libc="glibc 2.42")
+    facts = machine("1.10.2", "13.0", capability="12.0", host=host)
+    fix = found(plan_of(facts, cuda=True).findings, "cuda-toolkit").fix
+    assert "No CUDA toolkit puts this right here." in fix
+    named = re.search(r"Or take torch (\d+\.\d+): it fits with CUDA 13.", fix)
+    assert named, fix
+    row = next(row for row in ROWS.torch if row.version == named[1])
+    after = plan_of(replace(facts, tree=tree(version=row.latest)), cuda=True).findings
+    assert found(after, "cuda-toolkit").status == "ok"
 
 
 @settings(max_examples=examples(8, 300))
@@ -139,7 +184,7 @@ def test_and_on_windows(torch: str, versions: list[str], capability: str, msvc: 
 
 
 def test_an_old_torch_is_not_sent_to_the_newest() -> None:
-    assert set(follow(machine("2.1.2", "13.0"))) == {"pypi:12.4"}
+    assert set(follow(machine("2.3.1", "13.0"))) == {"pypi:12.4"}
 
 
 def test_what_is_here_comes_first() -> None:

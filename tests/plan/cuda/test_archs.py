@@ -8,6 +8,7 @@ import pytest
 
 from tests.support.cuda import cuda_facts, gpu, toolkit
 from tests.support.machines import ask, found, plan_of, settings, statuses, tree
+from torchbuild_tasks.catalog import load_catalog
 from torchbuild_tasks.model import Facts
 from torchbuild_tasks.plan.cuda.archs import arch_list, capability, choose_archs, read_archs, runs_on
 from torchbuild_tasks.plan.cuda.devices import devices
@@ -191,3 +192,24 @@ def test_what_runs_where(list_: str, device: str, runs: bool) -> None:
 def test_a_letter_may_be_large() -> None:
     assert arch_list(read_archs(ask(), "9.0A+ptx")) == "9.0a+PTX"
     assert capability("9.0A") == capability("9.0a")
+
+
+@pytest.mark.parametrize(
+    ("code", "cuda", "first"),
+    [
+        ("9.0a", "11.8", "12.0"),
+        ("10.0f", "12.8", "12.9"),
+        ("10.0a", "12.6", "12.8"),
+        ("12.0f", "12.8", "12.9"),
+    ],
+)
+def test_code_for_one_gpu_needs_the_first_toolkit_that_has_it(code: str, cuda: str, first: str) -> None:
+    def with_cuda(version: str) -> Facts:
+        listed = next(row.archs for row in load_catalog().cuda if row.version == version)
+        return cuda_facts(toolkit(version, archs=listed), gpus=(gpu("8.6"),), tree=tree(version="2.9.0"))
+
+    plan = plan_of(with_cuda(cuda), cuda=True, arch=code)
+    finding = next(each for each in plan.findings if each.id == ID and each.status == "error")
+    assert f"does not compile for {code}" in finding.text and f"CUDA {first} to " in finding.text
+    after = plan_of(with_cuda(first), cuda=True, arch=code)
+    assert not [each for each in after.findings if each.id == ID and each.status == "error"]

@@ -30,7 +30,7 @@ from torchbuild_tasks.plan.cuda.toolkit import (
     why_unusable,
 )
 from torchbuild_tasks.plan.cuda.values import ADVISED, OR_ADVISED, ChosenToolkit
-from torchbuild_tasks.plan.jetson import board, check_jetson
+from torchbuild_tasks.plan.jetson import board, check_jetson, later_jetpack
 from torchbuild_tasks.plan.question import Question
 from torchbuild_tasks.plan.settings import split_assignment
 from torchbuild_tasks.plan.toolset import check_toolset, choose_toolset
@@ -38,16 +38,18 @@ from torchbuild_tasks.values import replace
 
 ARCHIVE: Final = "https://developer.nvidia.com/cuda-toolkit-archive"
 # The weight of each kind of warning, to compare two toolkits: most for what does not run at all, less for
-# what upstream never built with. An error weighs more than all of them.
+# what upstream never built with, even if its extensions do not know the GPU. An error weighs more than all.
 WEIGHTS: Final = {
     "driver": 8,
-    "gpu-code": 4,
+    "gpu-code": 5,
     "cuda-toolkit": 3,
     "jetpack-cuda": 8,
     "jetson-wheels": 8,
     "cudnn": 0,
 }
 _ERROR: Final = 100
+# What must be gone with another torch that is advised.
+_TOLD: Final = ("cuda-toolkit", "gpu-code", "driver", "host-compiler", "architectures")
 
 
 class Candidate(msgspec.Struct, frozen=True, kw_only=True):
@@ -78,9 +80,14 @@ def advise(question: Question, findings: tuple[Finding, ...]) -> tuple[Finding, 
         return findings
     candidates = tuple(candidates_for(question))
     chosen = choose_best(question)
-    word = f"{MANAGED}{chosen.managed.version}" if chosen.managed else chosen.root
+    word = _word_of(chosen)
     now = _judge(question, word) if word else None
     return tuple(_fill_in(question, finding, candidates, now) for finding in findings)
+
+
+def _word_of(chosen: ChosenToolkit) -> str:
+    """Return the value of --cuda-toolkit that names a toolkit; "" without one."""
+    return f"{MANAGED}{chosen.managed.version}" if chosen.managed else chosen.root
 
 
 def choose_best(question: Question) -> ChosenToolkit:
@@ -248,7 +255,35 @@ def _nothing(question: Question, finding: Finding, candidates: tuple[Candidate, 
     )
     against = sorted(near.findings, key=lambda each: (each.status != "error", each.id != finding.id))
     why = f": {against[0].text.partition('. ')[0]}" if against else ""
-    return f"No CUDA toolkit puts this right here. The nearest is {near.version}{why}"
+    other = _torch_that_fits(question, candidates)
+    way = f". Or take torch {other[0]}: it fits with {other[1]}" if other else ""
+    return f"No CUDA toolkit puts this right here. The nearest is {near.version}{why}{way}"
+
+
+def _torch_that_fits(question: Question, candidates: tuple[Candidate, ...]) -> tuple[str, str] | None:
+    """Return the nearest torch series with which the finding is gone, and its toolkit; None without one.
+
+    The planned toolkit comes first, then the others that are here or can be put together.
+    """
+    chosen = choose_toolkit(question)
+    planned = [(_word_of(chosen), chosen.name)] if chosen.root else []
+    # What the host compiler does to the planned toolkit has a fix of its own, and no torch changes it.
+    apart = {(f.id, f.text) for word, _ in planned for f in _judge(question, word) if f.id == "host-compiler"}
+    others = [(each.word, f"CUDA {each.version}") for each in candidates if each.place < 2]
+    versions = [row.version for row in question.catalog.torch]
+    here = versions.index(question.row.version)
+    nearest = sorted(range(len(versions)), key=lambda each: (abs(each - here), -each))[1:]
+    for toolkits in (planned, others):
+        for place in nearest:
+            row = question.catalog.torch[place]
+            tree = replace(question.facts.tree, version=row.latest)
+            facts = replace(question.facts, tree=tree)
+            as_if = Question(question.request, facts, question.catalog, question.settings)
+            for word, name in toolkits:
+                found = [each for each in _judge(as_if, word) if (each.id, each.text) not in apart]
+                if all(each.status != "error" and each.id not in _TOLD for each in found):
+                    return row.version, name
+    return None
 
 
 def _of_jetpack(question: Question) -> str:
@@ -256,11 +291,11 @@ def _of_jetpack(question: Question) -> str:
     here = [toolkit.version for toolkit in question.cuda.toolkits if not why_unusable(toolkit)]
     if not here:
         return "Install JetPack's: sudo apt-get install nvidia-jetpack"
-    own = " and ".join(filter(None, here))
-    return (
-        f"A board runs the CUDA of its JetPack, and {own} is here: take a torch that is made for it "
-        "(torchbuild versions), or a later JetPack"
-    )
+    text = f"A board runs the CUDA of its JetPack, and {' and '.join(filter(None, here))} is here: "
+    other = _torch_that_fits(question, ())
+    text += f"take torch {other[0]}" if other else "take a torch that is made for it (torchbuild versions)"
+    later = later_jetpack(question)
+    return text + (f", or a later JetPack ({later.name} has CUDA {later.cuda})" if later else "")
 
 
 def _instead(first: ChosenToolkit, best: Toolkit, against: tuple[Finding, ...]) -> ChosenToolkit:

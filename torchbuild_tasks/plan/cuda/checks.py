@@ -100,6 +100,9 @@ def _check_one(question: Question, chosen: ChosenToolkit, arch: Arch) -> Iterato
         yield _refuse_uncompiled(question, chosen, code, known)
         return
     row = cuda_row(question, chosen.version)
+    if code.kind and not _makes(question, chosen, code) and _able(question, code):
+        yield _refuse_uncompiled(question, chosen, code, known)
+        return
     if row and str(code.plain) in row.deprecated:
         text = f"{chosen.name} compiles for {code.plain} with a warning, and a later one will not"
         fix = "Keep this toolkit as long as that GPU is used."
@@ -145,12 +148,21 @@ def _refuse_uncompiled(
 
 def _able(question: Question, code: Capability) -> list[Version]:
     """Return the toolkits that compile for a capability, under the name that each has for it."""
-    return sorted(
-        row_version(row.version)
-        for row in question.catalog.cuda
-        if capability_for(question, code, row_version(row.version)).plain
-        in {capability(a).plain for a in row.archs}
-    )
+    versions = (row_version(row.version) for row in question.catalog.cuda)
+    return sorted(version for version in versions if _has(question, code, version))
+
+
+def _has(question: Question, code: Capability, cuda: Version | None) -> bool:
+    """Say whether a toolkit's row has a capability; one with an a or f behind is listed as such."""
+    row = cuda_row(question, cuda)
+    listed = {capability(text) for text in row.archs} if row else set()
+    return capability_for(question, code, cuda) in listed | {each.plain for each in listed}
+
+
+def _makes(question: Question, chosen: ChosenToolkit, code: Capability) -> bool:
+    """Say whether a toolkit compiles for a capability with an a or f behind, by its nvcc or its row."""
+    listed = chosen.toolkit.archs if chosen.toolkit else ()
+    return str(code) in listed or _has(question, code, chosen.version)
 
 
 def _check_devices(
@@ -181,13 +193,18 @@ def _check_code(
         if own in known and is_known(question, own, "build"):
             continue
         what = f"torch {question.row.version}" if own in known else f"{chosen.name}"
+        text = f"{device.name} ({device.capability}): {what} makes no code of its own for it"
         near = [a for a in archs.archs if _runs_as_it_is(question, a.capability, own)]
-        how = (
-            f"it runs the code of {near[-1].capability}"
-            if near
-            else "it runs PTX at most, compiled again at start"
-        )
-        text = f"{device.name} ({device.capability}): {what} makes no code of its own for it, so {how}"
+        if near:
+            text += f", and it runs that of {near[-1].capability}"
+            first = (
+                ""
+                if own in known
+                else next((f"; CUDA {each} is the first" for each in _able(question, own)), "")
+            )
+            yield Finding(id=CODE_ID, status="ok", text=text + first)
+            continue
+        text += ", so it runs PTX at most, compiled again at start"
         fix = ADVISED if own not in known else _newer_torch(question, own)
         yield Finding(id=CODE_ID, status="warn", text=text, fix=fix)
 
@@ -354,7 +371,12 @@ def _check_torch(question: Question, chosen: ChosenToolkit) -> list[Finding]:
     """Return the findings about this toolkit and this torch; only the errors where there is one."""
     rows = [row for row in torch_rows(question) if chosen.version and not admits(row.cuda, chosen.version)]
     stops = [row for row in rows if row.refuse]
-    return [_wrong_cuda(question, chosen, row) for row in stops or rows]
+    # Of two that ask for a newer one, or for an older one, the stricter says all.
+    strictest: dict[str, CudaTorchRow] = {}
+    for row in sorted(stops, key=lambda row: Version(row.cuda.lstrip("<>="))):
+        side = row.cuda[0]
+        strictest[side] = row if side == ">" else strictest.get(side, row)
+    return [_wrong_cuda(question, chosen, row) for row in strictest.values() or rows]
 
 
 def _wrong_cuda(question: Question, chosen: ChosenToolkit, row: CudaTorchRow) -> Finding:
