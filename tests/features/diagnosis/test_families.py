@@ -100,3 +100,31 @@ def test_conflicts_that_an_old_pip_installs_over_are_no_failure() -> None:
         read("foo 2.0 has requirement bar>=3.8.0, but you have bar 3.7.1.\nmake: *** [x] Error 1").status
         != "clean"
     )
+
+
+def test_what_tests_print_that_all_pass_is_no_failure() -> None:
+    raised = "ValueError: no such thing\n"
+    assert read(raised + "===== 10 passed, 2 skipped, 1 warning in 3.20s =====").status == "clean"
+    assert read(raised + "100% tests passed, 0 tests failed out of 7").status == "clean"
+    assert read(raised + "===== 1 failed, 10 passed in 3.20s =====").status != "clean"
+    assert read(raised + "===== 10 passed, 1 error in 3.20s =====").status != "clean"
+    assert read("10 passed in 3.20s\n" + raised).status != "clean"
+    assert read("a.cpp:3:1: error: expected ;\n10 passed in 3.20s").status != "clean"
+
+
+HEADER = "src/a.cpp:3:10: fatal error: gflags/x.h: No such file or directory\n    3 | #include <gflags/x.h>"
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "libgflags-dev is already the newest version (2.2.2-2).",
+        "Setting up libgflags-dev:amd64 (2.2.2-2) ...",
+    ],
+)
+def test_what_the_log_shows_as_installed_is_not_installed_again(line: str) -> None:
+    assert "changes nothing" in read(f"{line}\n{HEADER}").diagnoses[0].fix
+    assert (
+        "sudo apt install libgflags-dev"
+        in read(f"Setting up libgflags2.2 (2.2.2-2)\n{HEADER}").diagnoses[0].fix
+    )

@@ -211,6 +211,7 @@ def list_names(kind: Kind, machine: Machine) -> Mapping[str, str]:
         "program": f"the compiler ({kind.program})" if kind.program in _INNER else kind.program,
         "component": row.name if row and not _has_same_name(kind, row) else "",
         "brings": brings,
+        "had": _had(brings, machine),
         "installs": _installs(row, machine) if row and not subject.endswith(".dylib") else "",
         "runtime": machine.fill((row.runtime,), ()) if row and row.runtime else "",
         "its cuda": (major := _its_cuda(row, subject)),
@@ -514,6 +515,15 @@ def _brings(kind: Kind, row: ComponentRow, machine: Machine) -> str:
     if (fix := machine.fix_of(row)) and (machine.builds_torch or not ways):
         ways.append(fix)
     return " ".join(each if each.endswith(".") else f"{each}." for each in ways)
+
+
+def _had(brings: str, machine: Machine) -> str:
+    """Return the packages of a command that installs, where the log shows all of them as installed."""
+    command = brings.removeprefix("Run: ").partition(". ")[0].rstrip(".").split()
+    names = (
+        command[command.index("install") + 1 :] if "install" in command and brings.startswith("Run: ") else []
+    )
+    return " ".join(names) if names and machine.audience.installed.issuperset(names) else ""
 
 
 def _its_cuda(row: ComponentRow | None, subject: str) -> str:

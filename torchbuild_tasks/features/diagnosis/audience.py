@@ -8,7 +8,7 @@ module decides it.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Final
 
 import msgspec
@@ -64,9 +64,10 @@ class Audience(msgspec.Struct, frozen=True):
     """For whom a fix is: `doing` is torch, extension, program or import, `system` linux, windows or mac.
 
     What is not known is "". `manager` is the package manager of the log's system, `text` the lines of its
-    error, `cuda` the version of its CUDA toolkit; `here` means that the log is of this machine, `unreachable`
-    that an index never answered. `importer` is the package whose import failed, `own` the one that lacks a
-    part of its own; `itself` means that torch could not be imported.
+    error, `installed` the system's packages that the log shows as installed, `cuda` the version of its CUDA
+    toolkit; `here` means that the log is of this machine, `unreachable` that an index never answered.
+    `importer` is the package whose import failed, `own` the one that lacks a part of its own; `itself` means
+    that torch could not be imported.
     """
 
     doing: str = ""
@@ -76,6 +77,7 @@ class Audience(msgspec.Struct, frozen=True):
     cuda: str = ""
     here: bool = False
     unreachable: bool = False
+    installed: frozenset[str] = frozenset()
     importer: str = ""
     own: str = ""
     itself: bool = False
@@ -117,6 +119,7 @@ def read_audience(
     cuda: str = "",
     here: bool = False,
     unreachable: bool = False,
+    installed: Iterable[str] = (),
 ) -> Audience:
     """Return for whom the fixes of this error are."""
     text = "\n".join(line.text for line in block.lines)
@@ -133,6 +136,7 @@ def read_audience(
         cuda=cuda,
         here=here,
         unreachable=unreachable,
+        installed=frozenset(installed),
         importer=importers[-1] if importers else "",
         itself=bool(frames) and _OWN_IMPORT.search(frames[-1]) is not None,
         own=missing[1] if missing and own else "",

@@ -53,6 +53,7 @@ def read_log(scanner: LogScanner, book: FailureBook, machine: Machine) -> Readin
             cuda=scanner.cuda,
             here=scanner.is_here,
             unreachable=scanner.unreachable,
+            installed=scanner.installed,
         )
     )
     kind = read_kind(block, kinds, uses_nvcc=scanner.uses_nvcc)

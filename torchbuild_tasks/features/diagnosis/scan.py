@@ -32,6 +32,11 @@ _WARNS: Final = re.compile(r".{0,60}\bWARN(?:ING)?\b")  # a logger, whose levels
 _FAR: Final = 40  # lines after which a complaint that nothing came of is forgotten
 # So far into a log the first signs and the plain text of every row are looked for as well: an excerpt holds
 # perhaps only that, and CMake runs at the start. Later on it would cost many times as much.
+# apt, dnf, and apk or pacman.
+_HAS: Final = re.compile(
+    rb"Setting up ([\w.+-]{2,80})(?::\w{2,10})? \(|\b([\w.+-]{2,80}) is already the newest version"
+    rb"|Package ([\w+-]{2,80}?)-\d[^ \n]{0,80} is already installed"
+)
 _AT_FIRST: Final = 8 * 1024 * 1024
 
 # In the commands and tracebacks of an extension's build, and not in torch's own.
@@ -98,6 +103,7 @@ class LogScanner:
         self._signs = _signs_of(book.anchors)
         self.of_extension = False  # an extension of torch is built, and not torch
         self.unreachable = False  # pip has tried an index for the last time
+        self.installed: set[str] = set()  # the system's packages that the log shows as installed
         self.is_here = False
         self._places = tuple(place.encode() for place in places)
         self.uses_nvcc = False
@@ -285,6 +291,10 @@ class LogScanner:
         if self._seen < _AT_FIRST:
             self.is_here |= any(place in block for place in self._places)
             self.unreachable |= b"Retrying (Retry(total=0" in block
+            if any(
+                mark in block for mark in (b" is already the newest", b"Setting up ", b" already installed")
+            ):
+                self.installed.update(name.decode() for each in _HAS.findall(block) for name in each if name)
             self.uses_nvcc |= any(mark in block for mark in (b"nvcc", b"NVCC", b".cu.o", b".cu "))
             self._cuda.update(found.decode() for each in _CUDA.findall(block) for found in each if found)
             self._managers.update(name for name, marks in _MANAGERS if any(mark in block for mark in marks))
