@@ -230,6 +230,7 @@ TESTED: Final = _any(
     r".{1,300} \.\.\. ok$",
     r"OK(?: \(.{1,80}\))?$",
     r"\d+/\d+ Test +#\d+: .{1,300} Passed |\[ +OK \]",
+    r"(?:=+ )?\d+ passed(?:, \d+ (?!failed|errors?\b)\w+(?: \w+)?)* in [\d.]+s|100% tests passed",
 )
 INSTALLS: Final = re.compile(r"-- (?:Install|Up-to-date)")
 CONFIGURED: Final = re.compile(r"-- Configuring done")
