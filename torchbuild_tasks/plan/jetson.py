@@ -41,7 +41,8 @@ def jetpack(question: Question) -> JetpackRow | None:
 
 def later_jetpack(question: Question) -> JetpackRow | None:
     """Return the JetPack with the newest CUDA that runs on the board, where that is newer than its own."""
-    known, now = board(question), jetpack(question)
+    known = board(question)
+    now = jetpack(question)
     fitting = [row for row in question.catalog.jetpack if known and known.name in row.boards]
     best = max(fitting, key=lambda row: Version(row.cuda), default=None)
     return best if best and now and Version(best.cuda) > Version(now.cuda) else None
