@@ -82,7 +82,7 @@ def look_at_build(root: Path, name: str) -> Entered:
         raise Untrusted(
             f"{path} is not as torchbuild wrote it on this machine, and a shell would run it.",
             looked=("It came with the checkout, was changed, or is of an earlier torchbuild.",),
-            next_step=f"Move it away; then {again} writes it again. Your own settings belong in torchbuild.toml.",
+            next_step=f"Move it away; then {again} writes it. Put your own settings into torchbuild.toml.",
         )
     last = last_build(root)
     return Entered(env_file=path, python=last.python if last else "", mode=last.mode if last else "")
