@@ -291,7 +291,7 @@ def test_a_host_compiler_that_is_too_new(tree: Path, script: Callable[..., str])
 @needs_gcc
 @pytest.mark.parametrize(
     ("arch", "told"),
-    [("3.0", "This nvcc knows no compute_30"), ("2.0", "reads the GPU's 12.1 (GB10, DGX Spark) as 2.1")],
+    [("3.0", "This nvcc does not know compute_30"), ("2.0", "reads the GPU's 12.1 (GB10, DGX Spark) as 2.1")],
 )
 def test_an_architecture_that_nvcc_does_not_know(tree: Path, arch: str, told: str) -> None:
     error = failed(tree, with_nvcc("8.6", arch))
