@@ -17,7 +17,7 @@ from torchbuild_tasks.model import Reading
 
 def read(log: str) -> Reading:
     """Read a log that was brought to a machine with GCC 12 and no checkout."""
-    facts = with_tree(linux_facts(), problem="no checkout", root="/home/ada/work")
+    facts = with_tree(linux_facts(), problem="no checkout", root="/home/ada/src")
     machine = Machine(facts, plan_of(facts), load_catalog(), built=False)
     scanner = LogScanner(book(), places=machine.places)
     scanner.feed_block(log.encode() + b"\n")
@@ -136,7 +136,7 @@ TOO_NEW = "{}x.h:1:2: error: #error -- unsupported GNU version! gcc versions lat
 
 
 def test_what_is_installed_here_counts_for_a_log_of_this_machine_only() -> None:
-    assert "/usr/bin/g++ is installed" in read(TOO_NEW.format("/home/ada/work/")).diagnoses[0].fix
+    assert "/usr/bin/g++ is installed" in read(TOO_NEW.format("/home/ada/src/")).diagnoses[0].fix
     assert "is installed" not in read(TOO_NEW.format("/home/bob/")).diagnoses[0].fix
 
 

@@ -54,7 +54,8 @@ def _family(kind: Kind) -> tuple[str, str]:
 
 def _asked(kind: Kind) -> str:
     """Return the whole option, where value and name are told apart."""
-    option, value = kind.groups.get("subject", ""), kind.groups.get("value", "")
+    option = kind.groups.get("subject", "")
+    value = kind.groups.get("value", "")
     if "unknown target CPU" in kind.line.text:
         option = "-march="
     return f"{option}{value}" if value and option.endswith(("=", ":")) else option

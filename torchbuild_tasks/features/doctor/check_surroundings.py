@@ -202,7 +202,8 @@ def check_trees(view: View) -> Findings:
 
 
 def _is_same_folder(one: str, other: str) -> bool:
-    one, other = plain_path(one), plain_path(other)
+    one = plain_path(one)
+    other = plain_path(other)
     return one == other or (one.lower() == other.lower() and one[1:2] == ":")
 
 
