@@ -440,7 +440,7 @@ def test_no_reader_waits_for_what_is_no_file(
 MAY_READ = {
     *("catalog/__init__.py", "features/report/act.py", "build/monitor.py"),
     *("build/jobserver/posix.py", "features/cache/run.py"),
-    *("features/cluster/act.py", "build/linker.py", "build/preflight.py", "build/prepare.py"),
+    *("features/cluster/act.py", "build/preflight.py", "build/prepare.py"),
     *("features/bisect/act.py", "features/publish/act.py", "features/closure/act.py"),
     *("features/container/act.py", "features/reproducible/act.py", "features/reproducible/bits.py"),
     *("features/package/act.py", "features/package/sdist.py", "features/develop/act.py"),

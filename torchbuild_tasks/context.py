@@ -441,7 +441,7 @@ def decide(question: Question) -> BuildPlan:
 def settle_linker(question: Question, plan: BuildPlan, report: Reporter) -> BuildPlan:
     """Try the planned linker; if it does not link here, plan again without it."""
     while plan.linker and (plan.linker.trial or plan.linker.folder):
-        from torchbuild_tasks.build.linker import try_linker
+        from torchbuild_tasks.build.preflight import try_linker
 
         reason = try_linker(plan, report)
         if not reason:

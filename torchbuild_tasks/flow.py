@@ -163,7 +163,7 @@ def has_patches(plan: BuildPlan) -> bool:
 
 def write_env(request: BuildRequest) -> BuildPlan:
     """Write the env files of the plan, unless --dry-run."""
-    from torchbuild_tasks.build.linker import place_linker
+    from torchbuild_tasks.build.preflight import place_linker
     from torchbuild_tasks.build.prepare import write_envs
 
     question = use_stored_checkout(look(request))

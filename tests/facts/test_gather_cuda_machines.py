@@ -13,7 +13,7 @@ from tests.facts.cuda.test_pci import IDS
 from tests.facts.cuda.test_pci_windows import CARD, display
 from tests.facts.fakes import LINUX, FakeProbe, link, machine, windows_machine, write
 from tests.support.capabilities import needs_odd_names, needs_symlinks
-from torchbuild_tasks.facts.cuda.pci_windows import DEVICES
+from torchbuild_tasks.facts.cuda.pci import REGISTRY_DEVICES
 from torchbuild_tasks.facts.gather import look_at_cuda
 from torchbuild_tasks.facts.probe import Uname
 from torchbuild_tasks.model import Cuda, Driver, GpuSeen, Tegra
@@ -154,7 +154,7 @@ def test_a_windows_with_two_toolkits(tmp_path: Path) -> None:
         files={path: text for root in roots for path, text in toolkit(root, f"{root[-4:]}.0").items()},
         programs={f"{root}\\bin\\nvcc.exe": None for root in roots},
         environ={"CUDA_PATH": roots[1], "CUDA_VISIBLE_DEVICES": "0"},
-        registry={f"{DEVICES}\\{CARD}": display()},
+        registry={f"{REGISTRY_DEVICES}\\{CARD}": display()},
         versions={"C:\\Windows\\System32\\nvcuda.dll": "32.0.15.8088"},
     )
     for root in roots:

@@ -16,7 +16,7 @@ from tests.support.driver import environment, torchbuild
 from tests.support.machines import linux_facts, plan_of, tool
 from tests.support.preflight import CXX, RecordingReporter
 from tests.support.sample import materialise
-from torchbuild_tasks.build.linker import try_linker
+from torchbuild_tasks.build.preflight import try_linker
 from torchbuild_tasks.errors import PreflightFailed
 from torchbuild_tasks.facts.probe import Probe
 from torchbuild_tasks.facts.tools import look_for_tools

@@ -10,8 +10,8 @@ import pytest
 
 from tests.facts.fakes import windows_machine
 from tests.support.capabilities import needs_winreg
-from torchbuild_tasks.facts.cuda import pci_windows
-from torchbuild_tasks.facts.cuda.pci_windows import DEVICES, DISPLAY, ROOT, look_at_pci
+from torchbuild_tasks.facts.cuda import pci
+from torchbuild_tasks.facts.cuda.pci import DISPLAY, REGISTRY_DEVICES, ROOT, look_at_pci
 from torchbuild_tasks.facts.probe import Probe
 from torchbuild_tasks.model import GpuSeen
 
@@ -36,7 +36,7 @@ def display(description: str = DESCRIPTION, service: str = "nvlddmkm") -> dict[s
 def seen(
     tmp_path: Path, registry: dict[str, dict[str, str | int]], **lists: dict[str, str | int]
 ) -> tuple[GpuSeen, ...]:
-    values = {f"{DEVICES}\\{device}": found for device, found in registry.items()}
+    values = {f"{REGISTRY_DEVICES}\\{device}": found for device, found in registry.items()}
     values |= {f"{ROOT}\\Services\\{service}\\Enum": listed for service, listed in lists.items()}
     return look_at_pci(windows_machine(tmp_path, registry=values))
 
@@ -91,8 +91,8 @@ def test_a_real_registry(monkeypatch: pytest.MonkeyPatch) -> None:
 
     name = f"Software\\torchbuild-test-{uuid.uuid4().hex}"
     root = f"HKCU\\{name}"
-    monkeypatch.setattr(pci_windows, "ROOT", root)
-    monkeypatch.setattr(pci_windows, "DEVICES", f"{root}\\Enum\\PCI")
+    monkeypatch.setattr(pci, "ROOT", root)
+    monkeypatch.setattr(pci, "REGISTRY_DEVICES", f"{root}\\Enum\\PCI")
     listed: dict[str, str | int] = {"Count": 1, "0": f"PCI\\{CARD}"}
     values = {f"Enum\\PCI\\{device}": display() for device in (CARD, OLD)}
     made = []

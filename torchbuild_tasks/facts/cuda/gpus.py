@@ -12,7 +12,7 @@ from typing import Any, Final, NamedTuple
 
 import msgspec
 
-from torchbuild_tasks.facts.cuda import pci, pci_windows
+from torchbuild_tasks.facts.cuda.pci import look_at_pci
 from torchbuild_tasks.facts.probe import Output, Probe, map_parallel, multiarch_triplet
 from torchbuild_tasks.model import Driver, GpuSeen, Tegra
 from torchbuild_tasks.values import parse_json
@@ -37,7 +37,7 @@ def look_for_gpus(probe: Probe) -> Gpus:
     with ThreadPoolExecutor(max_workers=1) as pool:
         answers = pool.submit(_ask_driver, probe)
         kernel = look_at_kernel(probe)
-        on_bus = pci_windows.look_at_pci(probe) if probe.windows else pci.look_at_pci(probe)
+        on_bus = look_at_pci(probe)
         tegra = None if probe.windows else look_at_tegra(probe)
         return _combine(probe, answers.result(), kernel, on_bus, tegra)
 

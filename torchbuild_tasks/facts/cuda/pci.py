@@ -1,4 +1,4 @@
-"""Find NVIDIA's GPUs on the PCI bus, which needs no driver: sysfs on Linux."""
+"""Find NVIDIA's GPUs on the PCI bus, which needs no driver: in sysfs on Linux, in the registry on Windows."""
 
 from __future__ import annotations
 
@@ -16,7 +16,12 @@ CLASSES = ("0x0300", "0x0302", "0x0380")
 
 
 def look_at_pci(probe: Probe) -> tuple[GpuSeen, ...]:
-    """Return every display controller of NVIDIA's, with chip and name if the system has a list of PCI ids."""
+    """Return every display controller of NVIDIA's that is present."""
+    return _look_at_registry(probe) if probe.windows else _look_at_sysfs(probe)
+
+
+def _look_at_sysfs(probe: Probe) -> tuple[GpuSeen, ...]:
+    """Return them with chip and name, if the system has a list of PCI ids."""
     devices = {bus: ids for bus in probe.children(DEVICES) if (ids := _device(probe, bus))}
     known = read_names(probe, set(devices.values())) if devices else {}
     return tuple(
@@ -41,7 +46,7 @@ def _device(probe: Probe, bus: str) -> str | None:
     return device.removeprefix("0x").zfill(4) if is_gpu else None
 
 
-# ---------------- names, where the system has the list of PCI ids
+# ---------------- names, where Linux has the list of PCI ids
 
 FILES = (
     "/usr/share/misc/pci.ids",
@@ -82,3 +87,62 @@ def _text(probe: Probe, file: str) -> str:
         except zlib.error:
             return ""
     return data.decode("utf-8", "replace")
+
+
+# ---------------- Windows
+
+ROOT = "HKLM\\SYSTEM\\CurrentControlSet"
+REGISTRY_DEVICES = f"{ROOT}\\Enum\\PCI"
+DISPLAY = "{4d36e968-e325-11ce-bfc1-08002be10318}"  # GUID_DEVCLASS_DISPLAY of devguid.h
+
+_KEY_OF_DEVICE = re.compile(r"VEN_10DE&DEV_([0-9A-F]{4})(?:&.*)?", re.IGNORECASE)
+_PLACE = re.compile(r"\((\d+),(\d+),(\d+)\)$")
+# Windows' name of a GPU without a driver.
+_UNKNOWN_GPU = re.compile(r"\b(?:3D|VGA|Video|Display)\b", re.IGNORECASE)
+
+
+def _look_at_registry(probe: Probe) -> tuple[GpuSeen, ...]:
+    return tuple(
+        _gpu(probe, f"{REGISTRY_DEVICES}\\{device}\\{instance}", match[1].lower())
+        for device in probe.registry_keys(REGISTRY_DEVICES)
+        if (match := _KEY_OF_DEVICE.fullmatch(device))
+        for instance in probe.registry_keys(f"{REGISTRY_DEVICES}\\{device}")
+        if _is_gpu(probe, f"{REGISTRY_DEVICES}\\{device}\\{instance}")
+        and _is_present(probe, f"{REGISTRY_DEVICES}\\{device}\\{instance}")
+    )
+
+
+def _gpu(probe: Probe, key: str, device: str) -> GpuSeen:
+    place = _PLACE.search(_registry_text(probe, key, "LocationInformation"))
+    bus = "0000:{:02x}:{:02x}.{:x}".format(*map(int, place.groups())) if place else None
+    return GpuSeen(probe="pci", bus=bus, pci_id=f"10de:{device}", name=_description(probe, key) or None)
+
+
+def _is_gpu(probe: Probe, key: str) -> bool:
+    """Say whether its class is display: a card's audio is another device of the same vendor."""
+    kind = _registry_text(probe, key, "ClassGUID").lower()
+    return kind == DISPLAY if kind else bool(_UNKNOWN_GPU.search(_description(probe, key)))
+
+
+def _is_present(probe: Probe, key: str) -> bool:
+    """Say whether the device's driver lists it: removed cards stay in the registry.
+
+    A device without a driver, and a driver that has no list, leave that open: it counts as present.
+    """
+    service = _registry_text(probe, key, "Service")
+    listed = f"{ROOT}\\Services\\{service}\\Enum"
+    number = probe.registry_value(listed, "Count") if service else None
+    if not isinstance(number, int):
+        return True
+    path = key.removeprefix(f"{ROOT}\\Enum\\").lower()
+    return any(_registry_text(probe, listed, str(index)).lower() == path for index in range(min(number, 256)))
+
+
+def _description(probe: Probe, key: str) -> str:
+    """Return the text at the end of `@oem12.inf,%nvidia_dev.2204%;NVIDIA GeForce RTX 3090`."""
+    return _registry_text(probe, key, "DeviceDesc").rpartition(";")[2].strip()
+
+
+def _registry_text(probe: Probe, key: str, name: str) -> str:
+    value = probe.registry_value(key, name)
+    return value if isinstance(value, str) else ""

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.capabilities import needs_symlinks
-from torchbuild_tasks.build.linker import link_linker
+from torchbuild_tasks.build.preflight import link_linker
 from torchbuild_tasks.errors import PreflightFailed
 
 pytestmark = needs_symlinks
