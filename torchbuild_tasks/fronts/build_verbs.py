@@ -112,8 +112,8 @@ def _watch(request: BuildRequest, report: Reporter) -> Outcome:
 
     What is wrong from the start ends it; a failed build is shown, and the next save waited for.
     """
+    from torchbuild_tasks.build.watch import Watch
     from torchbuild_tasks.context import look, require_checkout
-    from torchbuild_tasks.features.watch.act import Watch
     from torchbuild_tasks.text.words import first_few
 
     for name in ("json", "dry_run"):

@@ -20,7 +20,7 @@ from torchbuild_tasks.features.whatif.choose import (
     step_seconds,
     targets,
 )
-from torchbuild_tasks.features.whatif.show import answer_text
+from torchbuild_tasks.features.whatif.verb import answer_text
 from torchbuild_tasks.model import Cluster, Cpu, Memory
 from torchbuild_tasks.model.history import History, PastBuild
 from torchbuild_tasks.ninja.build_file import BuildFile, Edge

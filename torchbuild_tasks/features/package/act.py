@@ -33,9 +33,8 @@ from torchbuild_tasks.features.package.choose import (
     report_size,
     requirements,
 )
-from torchbuild_tasks.features.package.graft import Libraries, Search
+from torchbuild_tasks.features.package.graft import Libraries, Search, platform_of, provided_by
 from torchbuild_tasks.features.package.look import Wheel
-from torchbuild_tasks.features.package.platform import platform_of, provided_by
 from torchbuild_tasks.system import files
 from torchbuild_tasks.system.archive.members import check_wheel_names
 from torchbuild_tasks.system.elf import BROKEN as ELF_BROKEN

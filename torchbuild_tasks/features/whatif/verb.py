@@ -2,20 +2,44 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
+from torchbuild_tasks.build.history import NINJA_LOG, read_build_file, read_ninja_log, recall
+from torchbuild_tasks.catalog import GIB
+from torchbuild_tasks.context import decide, look, require_checkout
+from torchbuild_tasks.errors import UsageError
+from torchbuild_tasks.features.whatif.choose import (
+    Answer,
+    Figures,
+    Scenario,
+    Tree,
+    answer,
+    parse_scenario,
+    scenario_here,
+)
+from torchbuild_tasks.model import BuildPlan
+from torchbuild_tasks.model.history import History
+from torchbuild_tasks.ninja.log import last_run
+from torchbuild_tasks.ninja.progress import short_path
+from torchbuild_tasks.ninja.step_times import compiler_of
+from torchbuild_tasks.ninja.timeline import wall_seconds
+from torchbuild_tasks.options import BuildRequest
+from torchbuild_tasks.plan.question import Question
+from torchbuild_tasks.text.show import columns, took
 from torchbuild_tasks.verbs import Outcome
-
-if TYPE_CHECKING:
-    from torchbuild_tasks.features.whatif.choose import Answer, Tree
-    from torchbuild_tasks.model import BuildPlan
-    from torchbuild_tasks.model.history import History
-    from torchbuild_tasks.options import BuildRequest
-    from torchbuild_tasks.plan.question import Question
 
 # Ninja 1.12 writes logs of version 6, and is the first to start steps on the critical path first.
 _BY_CHAINS: Final = 6
+_SHOWN: Final = 5
+_WHY: Final = {
+    "critical path": "the critical path: more machines do not help",
+    "cores": "the cores of this machine",
+    "jobs": "the number of jobs that this machine can feed",
+    "servers": "the cores of the servers",
+    "memory": "memory; with memory=GIB it is another",
+}
 
 
 def foresee(request: BuildRequest, text: str) -> Outcome:
@@ -25,22 +49,13 @@ def foresee(request: BuildRequest, text: str) -> Outcome:
         request: the flags of `plan`.
         text: the value of --what-if.
     """
-    from torchbuild_tasks.context import decide, look, require_checkout
-    from torchbuild_tasks.features.whatif.choose import answer, parse_scenario, scenario_here
-
     question = look(request, everything=False)
     parse_scenario(text, scenario_here(question))  # report a wrong word before a missing tree
     root = require_checkout(question)
     plan = decide(question)
     choices = {choice.name: choice.value for choice in plan.choices}
     result = answer(question, read_tree(question, plan, root), choices, text)
-    return Outcome({"what_if": result}, "" if request.json else _text(result))
-
-
-def _text(answer: Answer) -> str:
-    from torchbuild_tasks.features.whatif.show import answer_text
-
-    return answer_text(answer)
+    return Outcome({"what_if": result}, "" if request.json else answer_text(result))
 
 
 def read_tree(question: Question, plan: BuildPlan, root: Path) -> Tree:
@@ -49,13 +64,6 @@ def read_tree(question: Question, plan: BuildPlan, root: Path) -> Tree:
     Raises:
         UsageError: it was not configured, or not for Ninja, or its build.ninja is damaged.
     """
-    from torchbuild_tasks.build.history import NINJA_LOG, read_build_file, read_ninja_log, recall
-    from torchbuild_tasks.errors import UsageError
-    from torchbuild_tasks.features.whatif.choose import Tree
-    from torchbuild_tasks.ninja.log import last_run
-    from torchbuild_tasks.ninja.step_times import compiler_of
-    from torchbuild_tasks.ninja.timeline import wall_seconds
-
     folder = Path(plan.build_dir)
     store = question.facts.store
     compiler = compiler_of({choice.name: choice.value for choice in plan.choices})
@@ -85,9 +93,60 @@ def read_tree(question: Question, plan: BuildPlan, root: Path) -> Tree:
 
 def _say_remembered(history: History) -> tuple[str, ...]:
     """Return the history of builds as text, without a graph for a simulation."""
-    from torchbuild_tasks.text.show import took
-
     return tuple(
         f"the builds before: {build.steps:,} steps in {took(build.seconds)}, together {took(build.work)}"
         for build in history.builds[:1]
+    )
+
+
+# ---------------- the result as text
+
+
+def answer_text(answer: Answer) -> str:
+    """Return both builds side by side, the longest chain of the second, and the sources of the figures."""
+    rows = [("", "as it is", "what if")]
+    rows += [
+        (name, here, there) for (name, here), (_, there) in zip(*map(_rows, _cases(answer)), strict=True)
+    ]
+    notes = "".join(f"  {note}\n" for note in answer.notes)
+    return f"{columns(rows)}{_chain(answer.then)}{_say_history(answer)}{notes}"
+
+
+def _cases(answer: Answer) -> Iterator[tuple[Scenario, Figures]]:
+    yield answer.here, answer.now
+    yield answer.what_if, answer.then
+
+
+def _rows(case: tuple[Scenario, Figures]) -> list[tuple[str, str]]:
+    scenario, figures = case
+    servers = f"{scenario.servers} of {scenario.server_cores} cores" if scenario.servers else "none"
+    return [
+        ("cores", f"{scenario.cores:,}"),
+        ("servers", servers),
+        ("memory", "no limit" if scenario.memory is None else f"{scenario.memory:.1f} GiB"),
+        ("compiles from a cache", f"{figures.hits:,} ({scenario.cache:.0%})"),
+        ("compiles sent away", f"{figures.sent:,}"),
+        ("steps", f"{figures.steps:,}, {figures.jobs:,} at once"),
+        ("wall time", took(figures.wall_seconds)),
+        ("critical path", took(figures.critical_path_seconds)),
+        ("all steps together", took(figures.work_seconds)),
+        ("memory, at most", f"{figures.memory_peak_bytes / GIB:.1f} GiB"),
+        ("limited by", figures.limited_by),
+    ]
+
+
+def _chain(figures: Figures) -> str:
+    more = len(figures.chain) - _SHOWN
+    names = [short_path(name) or name for name in figures.chain[-_SHOWN:]]
+    start = f"{more} more, then " if more > 0 else ""
+    why = _WHY.get(figures.limited_by, f"{figures.limited_by} of build.ninja")
+    return f"  What if: limited by {why}.\n  Longest chain: {start}{' -> '.join(names)}\n"
+
+
+def _say_history(answer: Answer) -> str:
+    known = answer.known
+    return (
+        f"  Seconds of steps: {known['history']:,} as builds here took, {known['log']:,} by the log "
+        f"of this build tree, {known['rows']:,} by rows of step_costs.toml.\n"
+        "  Ninja's part of a build from nothing: configuring, packaging and verifying come on top.\n"
     )

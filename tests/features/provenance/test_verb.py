@@ -15,9 +15,9 @@ from tests.support.capabilities import has, needs
 from tests.support.wheels import make_wheel
 from torchbuild_tasks.errors import PackageRefused
 from torchbuild_tasks.features.provenance.act import SIGNATURE, rewrite, sign, write_package_statement
-from torchbuild_tasks.features.provenance.check import check_wheel
 from torchbuild_tasks.features.provenance.choose import PREDICATE, STATEMENT, SUFFIX
 from torchbuild_tasks.features.provenance.sbom import SBOM, edit_sbom
+from torchbuild_tasks.features.provenance.verb import check_wheel
 from torchbuild_tasks.system.reading import hash_file
 
 needs_ssh = needs(has("ssh-keygen"), "ssh-keygen")

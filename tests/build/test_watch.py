@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from torchbuild_tasks.build.watch import Saves
 from torchbuild_tasks.errors import UsageError
-from torchbuild_tasks.features.watch.act import Saves
 
 
 def test_what_is_saved_between_two_waits_is_reported(tmp_path: Path) -> None:
