@@ -213,7 +213,7 @@ def facts_text(facts: Facts, *, verbose: bool = False) -> str:
         rows += _windows(facts.windows, verbose)
     rows += [(tool.name, _tool(tool, verbose)) for tool in (*facts.compilers, *facts.tools)]
     rows += cuda_rows(facts.cuda, verbose) if facts.cuda else ()
-    rows += [("python", _python(p.executable, p.version, p.found_via, p.problem)) for p in facts.pythons]
+    rows += [("python", f"{p.version or p.problem}  {p.executable} ({p.found_via})") for p in facts.pythons]
     rows.append(("source", f"{tree.root}: {tree.problem or f'torch {tree.version}, {tree.era}'}"))
     if tree.commit:
         rows.append(("commit", tree.commit + (" with uncommitted changes" if tree.dirty else "")))
@@ -271,10 +271,6 @@ def _tool(tool: Tool, verbose: bool) -> str:
     if tool.path is None:
         return "not found" + (f" in {', '.join(tool.looked)}" if verbose else "")
     return f"{tool.version or 'version unknown'}  {tool.path} ({tool.found_via})"
-
-
-def _python(executable: str, version: str | None, via: str, problem: str | None) -> str:
-    return f"{version or problem}  {executable} ({via})"
 
 
 def cuda_rows(cuda: Cuda, verbose: bool) -> Iterator[tuple[str, str]]:

@@ -117,7 +117,7 @@ class ClusterFiles(msgspec.Struct, frozen=True, kw_only=True):
 
     def server_token(self, address: str) -> Path:
         """Return the path of the token for one server."""
-        return self.root / f"server-{_plain(address)}.token"
+        return self.root / f"server-{address.replace('[', '').replace(']', '').replace(':', '-')}.token"
 
     def server(self, name: str) -> Path:
         """Return the path of server.conf of this machine for the scheduler `name`."""
@@ -184,10 +184,6 @@ def read_token(path: Path) -> str:
             next_step="Copy the file itself from the scheduler's machine: `cluster scheduler` says where.",
         )
     return token
-
-
-def _plain(address: str) -> str:
-    return address.replace("[", "").replace("]", "").replace(":", "-")
 
 
 def look_at_cluster(url: str, conf: Path) -> Cluster:

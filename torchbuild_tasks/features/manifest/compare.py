@@ -89,7 +89,7 @@ def _lines(manifest: Manifest, counterpart: Manifest) -> Mapping[str, Mapping[st
         "source": _source(manifest),
         "machine": _machine(manifest),
         "toolchain": {program.name: _program(program) for program in manifest.programs},
-        "python": _python(manifest),
+        "python": {"python": manifest.python, "version": manifest.python_version or "unknown"},
         "requirements": {each.name: _installed(each) for each in manifest.requirements},
         "helpers": {each.id: short(each.sha256) or "hash unknown" for each in manifest.helpers},
         "asked for": _requested(manifest),
@@ -145,10 +145,6 @@ def _machine(manifest: Manifest) -> dict[str, str]:
 def _program(program: Program) -> str:
     digest = f"sha256 {short(program.sha256)}" if program.sha256 else ""
     return "  ".join(filter(None, (program.version or "version unknown", program.path, digest)))
-
-
-def _python(manifest: Manifest) -> dict[str, str]:
-    return {"python": manifest.python, "version": manifest.python_version or "unknown"}
 
 
 def _installed(installed: Installed) -> str:
