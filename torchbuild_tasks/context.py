@@ -240,7 +240,6 @@ def look(
     """Check the request, read the settings file, load the rows, look at the machine.
 
     Args:
-        request: the flags.
         settings: taken instead of those of a file.
         everything: also gather facts that the request does not need.
         patience: no program is waited for longer, seconds.

@@ -185,8 +185,6 @@ def build(request: BuildRequest, report: Reporter, *, clean_venv: bool = False) 
     Outside of a checkout --torch means one in our store, which is fetched first.
 
     Args:
-        request: the flags.
-        report: the front.
         clean_venv: a wheel is verified in a clean venv alone, and installed nowhere else.
 
     Raises:

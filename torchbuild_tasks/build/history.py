@@ -165,7 +165,6 @@ class Pace:
     that reads the output, and the one that watches.
 
     Args:
-        build_dir: the build tree.
         history: from `recall`.
         rows: the costs of steps that are not in the history.
         target: the target that Ninja builds; "" for all.
@@ -289,7 +288,6 @@ def keep(store: Path, source: Path, compiler: str, build_dir: Path, *, started: 
 
     Args:
         store: the cache folder.
-        source: the checkout.
         compiler: what compiled it, path and version.
         build_dir: the build tree, with Ninja's log.
         started: when the build began, in seconds since 1970.

@@ -47,8 +47,6 @@ class Ledger:
 
     Args:
         manifest: the build that begins.
-        root: the checkout.
-        build_dir: its build tree.
         outputs: the files that builds write.
         redact: removes credentials from the manifest.
     """

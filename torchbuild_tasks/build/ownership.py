@@ -89,7 +89,6 @@ def announce(root: Path, staged: Path, names: Iterable[str]) -> None:
     """Record files as owned before they are moved into the checkout, in case the move is killed.
 
     Args:
-        root: the checkout.
         staged: the folder that has them now, under the same names.
         names: the files, relative to both.
 
@@ -106,7 +105,6 @@ def renew(root: Path, since: int, written: Written | None = None) -> None:
     """Update the stamps of owned files that steps which Ninja always runs have written since then.
 
     Args:
-        root: the checkout.
         since: a time, in nanoseconds.
         written: the outputs of the one step that was run, where it says what it writes (`read_outputs`).
 

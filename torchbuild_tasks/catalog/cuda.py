@@ -333,9 +333,6 @@ class _File(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
 def part_rows(tables: Mapping[str, Any]) -> tuple[PartRow, ...]:
     """Return one row for each file of each part, in the order of the file.
 
-    Args:
-        tables: the content of `toolkits.toml`.
-
     Raises:
         UsageError: a column is unknown or missing, or a part is of no kind; the text says where.
     """

@@ -18,7 +18,6 @@ def look_for_blas(probe: Probe, rows: Sequence[BlasRow], prefixes: Sequence[str]
 
     Args:
         probe: the machine, with the variables that flags and settings name.
-        rows: what is looked for.
         prefixes: of conda environments, which a build is given as CMAKE_PREFIX_PATH.
     """
     libraries = []

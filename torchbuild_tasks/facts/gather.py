@@ -151,7 +151,6 @@ def look_at_cuda(
     """Look for toolkits, libraries, GPUs and their driver; an empty value lists the searched places.
 
     Args:
-        probe: the machine.
         toolkit: the toolkit that the user wants; a folder is looked at first.
         store: the folder with toolkits that this tool put together.
         pythons: interpreters, in whose packages NVIDIA's wheels may lie.

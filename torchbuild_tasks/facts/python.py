@@ -24,7 +24,6 @@ def look_for_pythons(probe: Probe, wanted: str | None, tree_root: str) -> tuple[
     """Return the possible interpreters, best first; at least one entry, which may be one not found.
 
     Args:
-        probe: the machine.
         wanted: a path (then nothing else is looked at but our venv on top of it), a version,
             a command, or None.
         tree_root: the checkout, whose folder .torchbuild may hold venvs of ours.

@@ -30,8 +30,6 @@ def look_at_submodules(probe: Probe, root: str, folders: Sequence[str], *, git: 
     """Look at the submodules of a checkout.
 
     Args:
-        probe: the machine.
-        root: the checkout.
         folders: those that rows know of any release; looked at where no .gitmodules names its own.
         git: whether the root is the top of a repository.
     """

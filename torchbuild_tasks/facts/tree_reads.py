@@ -64,8 +64,6 @@ def look_at_reads(probe: Probe, root: str, asked: Iterable[str] = ()) -> TreeRea
     """Return the switches and variables of this checkout; None if its CMake files have no option().
 
     Args:
-        probe: reads the files.
-        root: the checkout.
         asked: names that are set; submodules are searched for those that nothing else reads.
     """
     files = dict(_cmake_files(probe, root))

@@ -59,7 +59,6 @@ class Loader(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     Args:
         system: whose rules.
         machine: what the process runs: x86_64, aarch64 ...
-        executable: the interpreter.
         roots: what `import torch` loads, in order; the first `shared` of them for all to see.
         shared: how many.
         loaded: libraries that are in the process before that.

@@ -39,7 +39,6 @@ class Checkout(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     """One checkout.
 
     Args:
-        path: its folder.
         kind: how it came to be: a clone, a worktree, a submodule of another repository, an unpacked
             archive, or a plain folder.
         version: what version.txt says.

@@ -125,9 +125,7 @@ def steps_within(log: NinjaLog, started: float, finished: float) -> tuple[Step, 
     """Return the steps of all runs that began in this time, on one axis: the first run's.
 
     Args:
-        log: the log.
         started: seconds since 1970; two more on each side count, because a manifest has whole seconds.
-        finished: the same.
     """
     early = started - _SAME_RUN
     late = finished + _SAME_RUN

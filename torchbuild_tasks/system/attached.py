@@ -25,7 +25,6 @@ def attach(argv: Sequence[str], *, env: Mapping[str, str], to_stderr: bool = Fal
 
     Args:
         argv: the program, found on the PATH of `env`, and its words.
-        env: its environment.
         to_stderr: what it prints goes to stderr: stdout is for our own answer.
 
     Returns:

@@ -12,7 +12,6 @@ class Periodic:
     """Call a function in a thread of its own, until the block that it is entered around ends.
 
     Args:
-        name: of the thread.
         look: returns the seconds until its next call; None for no more calls.
         first: seconds until the first call; None to start no thread.
     """

@@ -176,7 +176,6 @@ class Redactor:
     """Applies the rules, and counts the replacements of each.
 
     Args:
-        environ: the environment.
         users: names of the user.
         hosts: names of the machine.
         people: whether to redact personal data, too.

@@ -54,7 +54,6 @@ def read_toolkit(
     """Return all facts of the toolkit at `root`.
 
     Args:
-        probe: the machine.
         root: the folder, without links.
         found_via: what led to it.
         aliases: what else it is called.

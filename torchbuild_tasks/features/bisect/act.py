@@ -371,10 +371,7 @@ def run(
     """Try commits until git knows the first bad one.
 
     Args:
-        session: where it works.
-        memory: what is known.
         build: builds what is checked out.
-        report: gets the progress.
         access: how submodules that the checkout lacks are fetched.
 
     Raises:

@@ -156,7 +156,6 @@ def value(path: Path, *names: str) -> str:
     """Return one value of a TOML file of ours; "" without the value or the file.
 
     Args:
-        path: the file.
         names: the table and the key: `client_auth`, `token`.
     """
     try:

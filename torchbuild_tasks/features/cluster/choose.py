@@ -250,7 +250,6 @@ def listening(text: str, port: int, flag: str) -> str:
 
     Args:
         text: `10.0.0.2`, `10.0.0.2:10501` or `[fd00::2]:10501`.
-        port: the default port.
         flag: the flag of the value, for messages.
 
     Raises:
@@ -313,11 +312,9 @@ def server_file(
     Args:
         address: where clients and the scheduler reach this server; its token is for that.
         listen: where it listens; "" for the same.
-        url: the scheduler.
         token: from the scheduler.
         cache_dir: keeps the toolchains that clients send.
         build_dir: is emptied at each start; compiles happen in it.
-        bubblewrap: the program.
     """
     bind = f"bind_address = {_text(listen)}\n" if listen else ""
     return (

@@ -54,7 +54,6 @@ def look_at_companions(
 
     Args:
         folders: pairs of the project's name and its path.
-        probe: the door.
         any_package: the names of which a folder need not hold a package that is called so.
     """
     door = probe or Probe(environ=dict(os.environ))

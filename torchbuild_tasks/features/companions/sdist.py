@@ -58,7 +58,6 @@ def fetch_sdist(companion: Companion, python: str, net: Net, report: Reporter) -
         companion: what is wanted, and where it is to lie.
         python: the version of the Python that it is built for.
         net: how the network is reached.
-        report: receives the progress.
 
     Raises:
         SourceError: no index and no folder has one that fits.

@@ -42,20 +42,9 @@ _SUFFIXES: Final = (".py", ".toml", ".diff", ".in", ".css", ".js", ".html", ".ty
 _LAUNCHER: Final = '#!/bin/sh\nexec /opt/torchbuild/bin/python -P -m torchbuild_tasks "$@"\n'
 _INSPECT: Final = ("inspect", "--type", "image")
 # Messages of engines if a registry is unreachable, or does not have the image.
-_UNREACHED: Final = (
-    "dial tcp",
-    "no such host",
-    "connection refused",
-    "i/o timeout",
-    "TLS handshake",
-    "x509:",
-)
-_ABSENT: Final = (
-    "manifest unknown",
-    "not found",
-    "image not known",
-    "no such image",
-    "access to the resource",
+_NOT_HAD: Final = (
+    *("dial tcp", "no such host", "connection refused", "i/o timeout", "TLS handshake", "x509:"),
+    *("manifest unknown", "not found", "image not known", "no such image", "access to the resource"),
 )
 
 
@@ -241,7 +230,7 @@ def _advice(output: str, container: Container, *, offline: bool) -> str:
             "Use a folder of your own: export TMPDIR=$HOME/.cache"
         )
     registry = container.base.partition("/")[0]
-    if offline or any(words in output for words in (*_UNREACHED, *_ABSENT)):
+    if offline or any(words in output for words in _NOT_HAD):
         return (
             f"The base is {container.base}. Where {registry} cannot be asked, or has it no more:\n"
             f"  a mirror of it            --registry {registry}=HOST/PATH, or registry in torchbuild.toml\n"

@@ -52,7 +52,7 @@ _NOT_CARRIED: Final = (
     "wheels",
     "facts",
 )
-# Flags that mean the same question_inside; all others name places of this machine, or are not for builds.
+# Flags that mean the same inside; all others name places of this machine, or are not for builds.
 CARRIED: Final = ("cpu", "cuda", "arch", "preset", "build_type", "mode", "set", "linker", "jobs", "jobserver")
 
 
@@ -236,7 +236,6 @@ def _newer(one: str, other: str) -> bool:
 def facts_inside(question: Question, row: BaseRow, memory: int) -> Facts:
     """Return the facts as `doctor` would find them in a container of this image."""
     facts = question.facts
-    programs = ("git", "ld", "ccache")
     tree = facts.tree
     return replace(
         facts,
@@ -250,7 +249,7 @@ def facts_inside(question: Question, row: BaseRow, memory: int) -> Facts:
             limit_via="the container's memory limit",
         ),
         compilers=tuple(_tool(name, row.gcc) for name in ("g++", "gcc")),
-        tools=tuple(_tool(name, None) for name in programs),
+        tools=tuple(_tool(name, None) for name in ("git", "ld", "ccache")),
         pythons=(_python(row),),
         tree=replace(
             tree,
@@ -400,8 +399,7 @@ def choose_memory(facts: Facts, size: int, engine: EngineRow) -> Choice:
     total = min(filter(None, (facts.memory.total, facts.memory.limit)), default=0)
     if not total:
         return Choice(name="memory", value="0", because="the memory of this machine is not known: no limit")
-    limit = max(total // 2, total - max(GIB, total // 8))
-    mebibytes = limit >> 20
+    mebibytes = max(total // 2, total - max(GIB, total // 8)) >> 20
     return Choice(
         name="memory",
         value=str(mebibytes << 20),
@@ -447,7 +445,7 @@ def choose_environ(host: Host) -> dict[str, str]:
 
 
 def words_of(question: Question) -> Iterator[str]:
-    """Yield the flags of the request for the build question_inside."""
+    """Yield the flags of the request for the build inside."""
     request = question.request
     for name in CARRIED:
         value = getattr(request, name)
@@ -486,7 +484,6 @@ def make_container(
         host: the facts of the machine.
         decide: makes the plan of a question.
         image: the one that was named (--base).
-        registry: mirrors of registries.
         memory: bytes that were named, 0 for none.
     """
     limit = choose_memory(question.facts, memory, engine.row)
@@ -543,7 +540,7 @@ def _notes(question: Question, row: BaseRow, image: str | None, base: str) -> tu
         notes.append(f"What {base} holds is not known: the plan is made as for {row.image}, with apt.")
     path = question.settings.path
     if path and PurePath(path).is_absolute() and not path.startswith(question.facts.tree.root):
-        notes.append(f"A build question_inside does not read {path}, which is not in the checkout.")
+        notes.append(f"A build inside does not read {path}, which is not in the checkout.")
     if question.facts.environ:
         names = ", ".join(sorted(question.facts.environ))
         notes.append(f"Not given to the container, because they are of this machine: {names} (--set does).")

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from torchbuild_tasks.features.container.act import Written
     from torchbuild_tasks.features.container.choose import Container, Engine
     from torchbuild_tasks.model import BuildPlan
+    from torchbuild_tasks.plan.question import Question
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -136,8 +137,7 @@ def _engine(request: ContainerRequest, *, must: bool = True) -> Engine:
 
     rows = load_catalog().engine
     wanted = request.engine
-    names = [row.name for row in rows]
-    if wanted and wanted not in names:
+    if wanted and wanted not in (names := [row.name for row in rows]):
         raise UsageError(f"--engine {wanted} is none of: {', '.join(names)}")
     probe = Probe(environ=dict(os.environ))
     rows = tuple(row for row in rows if (must or not row.start if wanted is None else row.name == wanted))
@@ -149,14 +149,12 @@ def _engine(request: ContainerRequest, *, must: bool = True) -> Engine:
         return choose.Engine(row=rows[0])
 
 
-def _decide(request: ContainerRequest, question: object, engine: Engine) -> tuple[Container, BuildPlan]:
+def _decide(request: ContainerRequest, question: Question, engine: Engine) -> tuple[Container, BuildPlan]:
     from torchbuild_tasks.context import decide
     from torchbuild_tasks.features.cache.choose import read_size
     from torchbuild_tasks.features.container.choose import make_container
     from torchbuild_tasks.features.container.look import look_at_host
-    from torchbuild_tasks.plan.question import Question
 
-    assert isinstance(question, Question)
     return make_container(
         question,
         engine,

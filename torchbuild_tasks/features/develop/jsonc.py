@@ -136,7 +136,6 @@ def with_entries(text: str, lists: Mapping[str, tuple[str, Sequence[Mapping[str,
     """Return the text with these entries in its lists, and everything else unchanged.
 
     Args:
-        text: an object.
         lists: for each list of the object by its name: the key that names its entries, and the entries. One
             of a name that is there is replaced, unless it is equal; others are added at the end.
 

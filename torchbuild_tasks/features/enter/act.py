@@ -41,9 +41,7 @@ def shell_of(environ: Mapping[str, str], parents: Sequence[str], *, windows: boo
     """Return the command of an interactive shell: the one that started us, else the user's.
 
     Args:
-        environ: our own environment.
         parents: returns the names of our parent processes, the nearest first; called on Windows only.
-        windows: which system this is.
     """
     if not windows:
         return (environ.get("SHELL") or "/bin/sh",)
@@ -65,7 +63,6 @@ def look_at_build(root: Path, name: str) -> Entered:
     """Return the last build of a checkout: its env file, Python and mode.
 
     Args:
-        root: the checkout.
         name: its named build, "" for none.
 
     Raises:

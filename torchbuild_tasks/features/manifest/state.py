@@ -37,7 +37,6 @@ def look_at_repositories(root: Path, own_files: frozenset[str]) -> tuple[Reposit
     """Return the state of torch and its submodules, parents first.
 
     Args:
-        root: the checkout.
         own_files: untracked files that the tool itself writes into it, relative to it.
 
     Raises:

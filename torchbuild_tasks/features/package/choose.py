@@ -223,11 +223,13 @@ def requirements(
 
 
 def _version_of(row: SharedRow, parts: Sequence[PartRow], cuda: str, machine: str) -> str:
-    for part in parts:
-        here = (part.os, part.arch) == ("linux", machine)
-        if here and part.name == row.part and part.cuda.startswith(f"{cuda}.") and part.project:
-            return part.version
-    return ""
+    wanted = ("linux", machine, row.part)
+    versions = (
+        part.version
+        for part in parts
+        if (part.os, part.arch, part.name) == wanted and part.cuda.startswith(f"{cuda}.") and part.project
+    )
+    return next(versions, "")
 
 
 def edit_metadata(
@@ -312,7 +314,6 @@ def report_size(
 
     Args:
         packed: the bytes of the file.
-        members: the files in it.
         rows, limits: what makes a wheel smaller; how large a file may be where.
         cuda: it was built with CUDA.
         debug: bytes of debug information that are still in it.

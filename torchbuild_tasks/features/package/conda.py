@@ -36,11 +36,9 @@ def write_conda(
     """Write the .conda below `scratch`; return it, and notes.
 
     Args:
-        wheel: the wheel.
-        tree: it, unpacked and complete; its files are moved.
+        tree: the unpacked wheel, complete; its files are moved.
         scratch: where everything is made.
         version, platform: torch's version, and the tag that its libraries allow.
-        catalog: the rows.
 
     Raises:
         PackageRefused: py-rattler-build does not take it.
@@ -110,8 +108,7 @@ def members_of_prefix(scratch: Path) -> tuple[Member, ...]:
 def _requires(metadata: Path) -> list[str]:
     from email.parser import HeaderParser
 
-    requirements = HeaderParser().parsestr(read_text(metadata)).get_all("Requires-Dist", ())
-    return [str(each) for each in requirements]
+    return [*map(str, HeaderParser().parsestr(read_text(metadata)).get_all("Requires-Dist", ()))]
 
 
 def _place(wheel: Wheel, tree: Path, prefix: Path, site: Path, info: str) -> list[str]:

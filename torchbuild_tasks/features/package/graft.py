@@ -94,10 +94,8 @@ class Libraries:
         self.unstripped = 0
         for path in sorted(tree.rglob("*")):
             image = None if path.is_dir() or path.is_symlink() else read_image(path)
-            if image is None or image.machine not in ("", machine):
+            if image is None or image.machine not in ("", machine) or image.damage.startswith("an object"):
                 continue  # files with device code are ELF, too
-            if image.damage.startswith("an object"):
-                continue
             name = path.relative_to(tree).as_posix()
             if image.damage or image.cut_off:
                 raise PackageRefused(
@@ -225,10 +223,8 @@ def platform_of(wheel: Wheel, tree: Path, scratch: Path, external: tuple[str, ..
     """Return the platform tag that the libraries in `tree` allow.
 
     Args:
-        wheel: what it was.
-        tree: the unpacked wheel.
         scratch: a folder for a copy that auditwheel reads.
-        left: libraries that are known to come from elsewhere.
+        external: libraries that are known to come from elsewhere.
 
     Raises:
         PackageRefused: no manylinux or musllinux tag fits.

@@ -71,7 +71,6 @@ def make_sdist(
     """Write `torch-<version>.tar.gz` of a checkout, which pip can build without git and network.
 
     Args:
-        root: the checkout.
         out: the folder that it goes to.
         local: the local part of its version; None for the one that upstream's build in git takes.
         rows: what is known of submodules; one that no build takes may be missing.

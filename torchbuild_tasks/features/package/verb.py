@@ -111,13 +111,8 @@ def _state(package: Package, wheel: Path, order: Order, key: str | None) -> Pack
 
     from torchbuild_tasks.features.provenance.act import write_package_statement
 
-    options = {
-        "kind": order.kind,
-        "cuda_libraries": order.cuda_libraries,
-        "local": order.local,
-        "graft": order.graft,
-        "keep_debug": order.keep_debug,
-    }
+    names = ("kind", "cuda_libraries", "local", "graft", "keep_debug")
+    options = {name: getattr(order, name) for name in names}
     why = write_package_statement(wheel, package.path, options, key)
     return msgspec.structs.replace(package, notes=(*package.notes, *filter(None, (why,))))
 
@@ -292,11 +287,7 @@ def package_text(package: Package) -> str:
         *(("requires", requirement) for requirement in package.requires),
         *(("expects", f"{name} on the machine") for name in package.expects),
         ("size", f"{size_text(size.packed)}, {size_text(size.size)} installed"),
-        *(
-            ("stripped", f"{size_text(package.stripped)} of debug information")
-            for _ in (1,)
-            if package.stripped
-        ),
+        *([("stripped", f"{size_text(package.stripped)} of debug information")] * bool(package.stripped)),
         *(("", f"{size_text(each.packed):>9}  {each.name}") for each in size.largest),
         *(("too large", f"for {place}") for place in size.too_large_for),
         *(("smaller", advice) for advice in size.advice),

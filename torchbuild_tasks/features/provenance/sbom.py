@@ -93,7 +93,6 @@ def edit_sbom(text: str, version: str, libraries: Iterable[str]) -> str:
 
     Args:
         text: that of the wheel which the package is made of.
-        version: the package's.
         brought: the libraries, by file name.
     """
     bom: Any = parse_json(text)

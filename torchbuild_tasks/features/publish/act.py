@@ -197,7 +197,6 @@ def files_at(url: str, index: str, projects: Sequence[str]) -> dict[str, str]:
     Args:
         url: where packages are sent; the login of the environment is for its host alone.
         index: where they are read; "" for the place that goes with `url`.
-        projects: which.
 
     Raises:
         PackageRefused: the index does not say, so nothing keeps what is there from being overwritten.

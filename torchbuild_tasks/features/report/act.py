@@ -64,8 +64,6 @@ def make_report(
     """Write the report of the last build in `build_dir`.
 
     Args:
-        root: the checkout.
-        build_dir: its build tree.
         catalog: the rows; for the names of what is measured.
         out: the page; None for `.torchbuild/report.html` in the checkout.
         trace: where to write Chrome's trace JSON; None for not at all.

@@ -26,7 +26,6 @@ def run_source(task: Task, named: Path | None) -> SourceReport:
     """Run the action of the request.
 
     Args:
-        task: the action.
         named: the checkout that was named, or that the command runs in; None when there is none.
 
     Raises:

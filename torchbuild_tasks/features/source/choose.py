@@ -123,7 +123,6 @@ def least_room(url: str, *, full: bool, mirrored: bool) -> int | None:
     """Return the minimal bytes of a new checkout; None for a repository that is not PyTorch's.
 
     Args:
-        url: the repository.
         full: with all history.
         mirrored: what is fetched goes into the mirror store, too.
     """

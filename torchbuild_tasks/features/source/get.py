@@ -46,9 +46,7 @@ class Task(msgspec.Struct, frozen=True, kw_only=True):
     """One action of the `source` verb.
 
     Args:
-        request: the flags.
         facts: the machine, and the checkout that was named.
-        report: gets the progress.
         store: the folder of our checkouts and mirrors.
         url: the repository; `config` are settings that go with each git.
         needs: says of a checkout which of its submodules the plan needs.

@@ -45,9 +45,7 @@ _WHY: Final = {
 def foresee(request: BuildRequest, text: str) -> Outcome:
     """Simulate the build as it is, and under the named conditions.
 
-    Args:
-        request: the flags of `plan`.
-        text: the value of --what-if.
+    `text` is the value of --what-if.
     """
     question = look(request, everything=False)
     parse_scenario(text, scenario_here(question))  # report a wrong word before a missing tree

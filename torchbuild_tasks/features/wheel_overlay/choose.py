@@ -208,10 +208,8 @@ def why_unsuitable(wheel: Wheel, version: str | None, abi: str | None, host: Hos
     """Say why a wheel does not fit this Python or this machine, by its tags; "" if it fits.
 
     Args:
-        wheel: the wheel.
         version: the version of the Python that torch is installed into.
         abi: the ABI of that Python (SOABI); None if unknown.
-        host: the machine.
     """
     try:
         name, named, _, tags = parse_wheel_filename(wheel.file)

@@ -510,7 +510,6 @@ def _get_from_index(
     If the server supports ranges, the commit is read first, and an unsuitable wheel is not downloaded.
 
     Args:
-        work: the build.
         version: the version with its variant.
         place: the index that lists it; None uses pip's indexes, after the download index for a variant.
         is_known: the wheel may be downloaded without reading its commit first.

@@ -115,7 +115,6 @@ def find_parts(
     """Return the libraries that are in the graph and in the wheel; each has only its own sources.
 
     Args:
-        build_file: Ninja's graph of torch.
         members: the names in the wheel.
         place: converts a path of Ninja's into one relative to the checkout.
     """
@@ -175,8 +174,6 @@ def spread_change(
     """Return the libraries that a change is compiled into, with findings if these alone cannot be compiled.
 
     Args:
-        parts: from `find_parts`.
-        changed: the changed files.
         readers: from `find_readers`, for these files.
         generators: files that sources are generated from, for libraries that are not known.
         covered: the sources of all parts and the files that they include.
@@ -236,10 +233,8 @@ def take_from_wheel(text: str, files: Mapping[str, str], build_dir: str, root: s
     So Ninja can neither compile nor link them, whatever they depend on.
 
     Args:
-        text: the text of build.ninja.
         files: outputs relative to the build tree, mapped to the wheel's files relative to the checkout.
         build_dir: the build tree, as in absolute paths of the file.
-        root: the checkout.
     """
     if not files:
         return text

@@ -61,7 +61,6 @@ def rank_variant(local: str, wanted: Wanted) -> tuple[int, int] | None:
 
     Args:
         local: the local part of the version, as cu126 of 2.9.1+cu126; "" for PyPI's default variant.
-        wanted: the device.
     """
     kind = local.partition(".")[0]
     toolkit = _TOOLKIT.fullmatch(kind)
@@ -89,7 +88,6 @@ def choose_files(files: Iterable[str], publics: Sequence[str], wanted: Wanted) -
     Args:
         files: file names of wheels that fit the Python and the machine.
         publics: versions without their variant, nearest first.
-        wanted: the device.
     """
     ranked = set()
     for file in files:

@@ -30,7 +30,6 @@ def check_out(git: Git, commit: str, name: str, watch: Watch, *, also: Sequence[
     """Check out a commit, also over the files of an interrupted checkout.
 
     Args:
-        git: a worktree.
         commit: the commit; its objects are in the repository.
         name: the name in progress messages.
         also: as `files_in_the_way`.
@@ -51,7 +50,6 @@ def files_in_the_way(git: Git, commit: str, *also: str) -> tuple[str, ...]:
     """Return changed, staged or untracked files that a checkout of `commit` would overwrite.
 
     Args:
-        git: a worktree.
         commit: the commit to check out; its objects are in the repository.
         also: other commits whose files may be overwritten: the target of an interrupted checkout.
     """
@@ -94,7 +92,6 @@ def changed_files(git: Git, *, deleted: bool = True, untracked: bool = True) -> 
     """Return the changed, staged and added files (not ignored ones), relative to the worktree, sorted.
 
     Args:
-        git: the worktree.
         deleted: those too that were deleted.
         untracked: those too that git does not track.
     """

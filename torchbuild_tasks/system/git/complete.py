@@ -66,7 +66,6 @@ def complete(
     """Check out every needed submodule at its recorded commit.
 
     Args:
-        git: the checkout.
         access: how repositories are reached.
         needed: says whether a submodule, by its path from the checkout, must be present.
         sync: renew the addresses in the repositories from .gitmodules.

@@ -41,10 +41,8 @@ class WantedCommit(msgspec.Struct, frozen=True, kw_only=True):
     """A commit to fetch from a repository.
 
     Args:
-        url: the address.
         what: a full ref ("refs/tags/v2.9.1") or a commit.
         into: the local ref for it.
-        commit: its commit id.
         full: with all history.
     """
 

@@ -90,7 +90,6 @@ def environment(environ: Mapping[str, str], answer: bytes | None = None) -> dict
     """Return the environment of a git command.
 
     Args:
-        environ: ours.
         answer: what `QUESTION` printed in the repository; None for a command that reads settings and names.
     """
     inherited = {name: value for name, value in environ.items() if name not in _SET_BY_HOOKS}

@@ -146,7 +146,6 @@ def git_environment_of(folder: Path, below: Sequence[str]) -> dict[str, str]:
     is laid over for all.
 
     Args:
-        folder: the checkout.
         below: folders of submodules in it, which may have links to repositories anywhere.
     """
     env = git_environment(folder)

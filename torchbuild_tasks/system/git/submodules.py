@@ -76,7 +76,6 @@ def submodule_settings(git: Git, *where: str) -> dict[str, dict[str, str]]:
     """Return `path`, `url` and `update` of each submodule by its name.
 
     Args:
-        git: the repository.
         where: words of `git config` that name a .gitmodules (`--file F`, `--blob COMMIT:F`); without
             them the repository's own settings.
     """
@@ -313,7 +312,6 @@ def move(git: Git, commit: str, name: str, watch: Watch, *, also: Sequence[str] 
     """Check out a commit, and remove unchanged submodules that it no longer has.
 
     Args:
-        git: a worktree.
         commit: where it goes; its objects are in the repository.
         name: what the progress is called.
         watch: where progress is reported.

@@ -114,7 +114,6 @@ def switch(git: Git, ref: str, access: Access | None = None, *, modules: bool = 
     """Check out `ref` in a checkout or worktree, including its submodules.
 
     Args:
-        git: the checkout or worktree.
         ref: branch, tag or commit; HEAD is detached.
         access: how what the main checkout lacks is fetched.
         modules: bring the submodules that the commit names.
@@ -180,7 +179,6 @@ def remove(git: Git, folder: Path, *, created: Collection[str] = ()) -> None:
 
     Args:
         git: the checkout that it is a worktree of.
-        folder: the worktree.
         created: files that builds are known to have created, though git neither tracks nor ignores them.
 
     Raises:

@@ -298,8 +298,6 @@ def read_ahead(
     parts of a file.
 
     Args:
-        wanted: the wheel.
-        member: the file in it.
         folder: it exists, is empty, and is used by nothing else.
         settings: where pip looks.
         net: how the network is reached.
