@@ -18,7 +18,7 @@ from torchbuild_tasks.build.history import Pace, keep, ninja_graph, recall
 from torchbuild_tasks.catalog import load_catalog
 from torchbuild_tasks.errors import UsageError
 from torchbuild_tasks.features.manifest.act import Basis, start_manifest
-from torchbuild_tasks.features.report.act import ReportFiles, make_report
+from torchbuild_tasks.features.report.verb import ReportFiles, make_report
 from torchbuild_tasks.model import Choice, Cpu, Host, Memory
 from torchbuild_tasks.model.record import MANIFEST_FILE, RECORD_FILE, StageTime
 from torchbuild_tasks.options import BuildRequest

@@ -13,7 +13,7 @@ import pytest
 
 from tests.support.capabilities import POSIX, needs
 from torchbuild_tasks.catalog import load_catalog
-from torchbuild_tasks.features.report.act import make_report
+from torchbuild_tasks.features.report.verb import make_report
 
 pytestmark = [
     pytest.mark.integration,

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from torchbuild_tasks.features.report import page
-from torchbuild_tasks.features.report.act import load_page
 from torchbuild_tasks.features.report.page import Page, Report, render
+from torchbuild_tasks.features.report.verb import load_page
 from torchbuild_tasks.model import CacheReport
 from torchbuild_tasks.model.history import PastBuild, Peak
 from torchbuild_tasks.ninja.log import Step

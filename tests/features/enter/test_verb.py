@@ -6,7 +6,7 @@ from pathlib import PurePath
 
 import pytest
 
-from torchbuild_tasks.features.enter.act import shell_of, with_python
+from torchbuild_tasks.features.enter.verb import shell_of, with_python
 
 
 def test_the_builds_python_is_the_first_on_path() -> None:
