@@ -27,7 +27,7 @@ from torchbuild_tasks.features.package.act import Package
 from torchbuild_tasks.features.package.choose import SizeReport
 from torchbuild_tasks.features.publish import choose as publishing
 from torchbuild_tasks.features.report.verb import ReportFiles
-from torchbuild_tasks.features.support.act import SupportFile
+from torchbuild_tasks.features.support.verb import SupportFile
 from torchbuild_tasks.features.trust.act import Trusted
 from torchbuild_tasks.fronts.parsing import request_class
 from torchbuild_tasks.fronts.run import run_verb, show_error

@@ -17,7 +17,7 @@ from torchbuild_tasks.context import read_facts
 from torchbuild_tasks.errors import UsageError
 from torchbuild_tasks.features.doctor import health
 from torchbuild_tasks.features.support import verb as support_verb
-from torchbuild_tasks.features.support.act import Attempts, SupportFile, make_support
+from torchbuild_tasks.features.support.verb import Attempts, SupportFile, make_support
 from torchbuild_tasks.fronts.run import run_verb
 from torchbuild_tasks.model import BuildPlan, Facts
 from torchbuild_tasks.options import BuildRequest

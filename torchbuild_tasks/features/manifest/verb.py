@@ -3,30 +3,37 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import groupby
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import msgspec
 
+from torchbuild_tasks import flow
+from torchbuild_tasks.build.work import Reporter
+from torchbuild_tasks.catalog import load_catalog
+from torchbuild_tasks.context import accept, decide, look, read_named_build, writer
 from torchbuild_tasks.errors import PlanRefused, VerifyFailed
-from torchbuild_tasks.options import BuildRequest, flag
-from torchbuild_tasks.verbs import Outcome
-
-if TYPE_CHECKING:
-    from torchbuild_tasks.build.work import Reporter
-    from torchbuild_tasks.features.manifest.compare import Comparison, Difference
-    from torchbuild_tasks.features.manifest.replay import Replay
-    from torchbuild_tasks.model.record import VerifyReport
-
-from collections.abc import Iterable, Iterator, Sequence
-from itertools import groupby
-
-from torchbuild_tasks.context import decide, look
+from torchbuild_tasks.features.manifest.act import Basis
 from torchbuild_tasks.features.manifest.choose import pin_facts, pins, request_of, settings_of
+from torchbuild_tasks.features.manifest.compare import Comparison, Difference, differences, not_compared
+from torchbuild_tasks.features.manifest.replay import (
+    Replay,
+    believe,
+    compare_plan,
+    load,
+    load_named,
+    source_of,
+    use_recorded_variables,
+    write_diffs,
+)
 from torchbuild_tasks.model import BuildPlan
-from torchbuild_tasks.model.record import Manifest
+from torchbuild_tasks.model.record import Manifest, VerifyReport
+from torchbuild_tasks.options import BuildRequest, flag
 from torchbuild_tasks.plan.question import Question
+from torchbuild_tasks.text.show import plan_text, report_text
 from torchbuild_tasks.values import replace
+from torchbuild_tasks.verbs import Outcome
 
 _SAME = "Nothing that a manifest knows differs.\n"
 _SAME_OF_KNOWN = "Nothing that these manifests know differs; what they do not know may.\n"
@@ -133,8 +140,6 @@ class CompareRequest(BuildRequest):
 
 def replay(request: ReplayRequest, report: Reporter) -> Outcome:
     """Plan a recorded build again here, and list the remaining differences; --yes builds it."""
-    from torchbuild_tasks.text.show import plan_text, report_text
-
     replayed, verified = replay_build(request, report)
     code = PlanRefused.exit_code if replayed.plan.verdict == "refuse" else 0
     value = {"replay": replayed, "verify": verified}
@@ -152,19 +157,13 @@ def replay(request: ReplayRequest, report: Reporter) -> Outcome:
 
 def replay_build(request: ReplayRequest, report: Reporter) -> tuple[Replay, VerifyReport | None]:
     """Plan a recorded build again here, with the remaining differences; --yes also builds it."""
-    from torchbuild_tasks import flow
-    from torchbuild_tasks.catalog import load_catalog
-    from torchbuild_tasks.context import accept, writer
-    from torchbuild_tasks.features.manifest import replay
-    from torchbuild_tasks.features.manifest.act import Basis
-
     name = str(request.manifest)
     catalog = load_catalog()
-    recorded = replay.load(name)
-    written = replay.write_diffs(recorded, Path(request.out).expanduser()) if request.out else ()
-    believed, withheld = replay.believe(recorded, name, catalog)
-    with replay.use_recorded_variables(believed, catalog):
-        question, plan = look_again(request, believed, replay.source_of(believed, request.source))
+    recorded = load(name)
+    written = write_diffs(recorded, Path(request.out).expanduser()) if request.out else ()
+    believed, withheld = believe(recorded, name, catalog)
+    with use_recorded_variables(believed, catalog):
+        question, plan = look_again(request, believed, source_of(believed, request.source))
         basis = Basis(
             tool=writer(),
             request=question.request,
@@ -172,7 +171,7 @@ def replay_build(request: ReplayRequest, report: Reporter) -> tuple[Replay, Veri
             facts=question.facts,
             plan=plan,
         )
-        replayed = replay.compare_plan(recorded, name, basis, catalog, written, withheld)
+        replayed = compare_plan(recorded, name, basis, catalog, written, withheld)
         if not request.yes:
             return replayed, None
         for line in replayed.lines:
@@ -197,10 +196,6 @@ def compare(request: CompareRequest, report: Reporter) -> Outcome:
 
 def find_differences(request: CompareRequest) -> Comparison:
     """Compare two builds, each a manifest's file or the name of a build."""
-    from torchbuild_tasks.context import read_named_build
-    from torchbuild_tasks.features.manifest.compare import Comparison, differences, not_compared
-    from torchbuild_tasks.features.manifest.replay import load_named
-
     about = read_named_build(request)
     there, here = (load_named(str(each), about) for each in (request.manifest, request.other))
     return Comparison(differences=differences(there, here), not_compared=not_compared(there, here))
