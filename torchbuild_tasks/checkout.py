@@ -12,7 +12,10 @@ from typing import TYPE_CHECKING
 
 from torchbuild_tasks.context import fetching_of, look, needed_submodules
 from torchbuild_tasks.model.source import Lacking
+from torchbuild_tasks.plan.decisions import decide_build
 from torchbuild_tasks.plan.question import Question
+from torchbuild_tasks.plan.submodules import Needs
+from torchbuild_tasks.plan.torch_ref import wanted_torch
 from torchbuild_tasks.system.signals import interruptible
 
 if TYPE_CHECKING:
@@ -51,7 +54,6 @@ def _find_stored_checkout(question: Question) -> tuple[str, Path] | None:
     if question.settings.build or not question.given("torch"):
         return None
     from torchbuild_tasks.features.source.get import store_folder
-    from torchbuild_tasks.plan.torch_ref import wanted_torch
 
     wanted = wanted_torch(question)
     assert wanted is not None
@@ -74,9 +76,6 @@ def named_checkout(question: Question) -> Path | None:
 def source_task(question: Question, report: Reporter) -> Task:
     """Return the task of `source`: the address, the mirrors, and the submodules that the plan needs."""
     from torchbuild_tasks.features.source.get import Task
-    from torchbuild_tasks.plan.decisions import decide_build
-    from torchbuild_tasks.plan.submodules import Needs
-    from torchbuild_tasks.plan.torch_ref import wanted_torch
     from torchbuild_tasks.system.git.transfer import git_settings
 
     wanted = wanted_torch(question) if question.request.ref is None else None

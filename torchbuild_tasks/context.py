@@ -23,12 +23,14 @@ from torchbuild_tasks.facts.tree import look_at_commit_time, look_at_patches, lo
 from torchbuild_tasks.facts.trust import TEMPLATES, is_trusted, own_templates, place_of
 from torchbuild_tasks.features.builds.named_build import Named, config_of, note_of, read_default, resolve
 from torchbuild_tasks.features.cache.address import is_reapi
+from torchbuild_tasks.features.cluster.choose import file_name, scheduler_url
 from torchbuild_tasks.model import FACTS_SCHEMA, BuildPlan, Cluster, Facts
 from torchbuild_tasks.options import BuildRequest, variable_name
 from torchbuild_tasks.plan.linker import refuse_linker
 from torchbuild_tasks.plan.make import make_plan
 from torchbuild_tasks.plan.question import Question
 from torchbuild_tasks.plan.settings import Settings, Withheld, check_settings, check_value, split_assignment
+from torchbuild_tasks.plan.submodules import Needs
 from torchbuild_tasks.plan.trust import withhold
 from torchbuild_tasks.plan.variables import layers_around_environment, may_be_cuda
 from torchbuild_tasks.system import files
@@ -185,7 +187,6 @@ def hold_named_build(request: BuildRequest, report: Reporter) -> Iterator[None]:
 def needed_submodules(question: Question) -> Callable[[str], bool]:
     """Return a function that says by a submodule's path whether the requested build needs it."""
     from torchbuild_tasks.plan.decisions import decide_build
-    from torchbuild_tasks.plan.submodules import Needs
 
     if question.facts.tree.problem:
         return lambda path: True
@@ -352,7 +353,6 @@ def cluster_files(facts: Facts) -> ClusterFiles:
 
 def _ask_scheduler(text: str, facts: Facts) -> Cluster:
     from torchbuild_tasks.features.cluster.ask import look_at_cluster
-    from torchbuild_tasks.features.cluster.choose import file_name, scheduler_url
 
     url = scheduler_url(text)
     return look_at_cluster(url, cluster_files(facts).client(file_name(url)))

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Final
 from torchbuild_tasks.build.compiler_cache import begin_cache
 from torchbuild_tasks.build.install import leftovers
 from torchbuild_tasks.build.install.inner_loop import choose_route, confirm_route, next_route
+from torchbuild_tasks.build.ledger import now
 from torchbuild_tasks.build.work import Work, built_wheel, where_to_read
 from torchbuild_tasks.errors import BuildFailed
 from torchbuild_tasks.facts.probe import Probe
@@ -114,7 +115,6 @@ def _run_once(work: Work, command: Command) -> tuple[int, LogScanner | None]:
     """
     from torchbuild_tasks.build.history import Pace, keep, recall
     from torchbuild_tasks.build.jobserver.stage import jobserver
-    from torchbuild_tasks.build.ledger import now
     from torchbuild_tasks.build.monitor import monitor_build
     from torchbuild_tasks.features.diagnosis.act import FirstError, log_search, stream_into_log
     from torchbuild_tasks.ninja.step_times import compiler_of

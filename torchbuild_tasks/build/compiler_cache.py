@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from torchbuild_tasks.build.work import Work
+from torchbuild_tasks.system import files
 from torchbuild_tasks.values import replace
 
 if TYPE_CHECKING:
@@ -38,7 +39,6 @@ def _run_cache(work: Work, plan: CachePlan) -> Iterator[Running]:
     """Run the cache during the body, then record its reports in the manifest."""
     from torchbuild_tasks.features.cache.run import cache_running
     from torchbuild_tasks.features.cluster.act import client_of
-    from torchbuild_tasks.system import files
 
     files.state_dir(work.root)  # ccache writes its statistics log there
     note = work.report.note

@@ -31,6 +31,7 @@ from torchbuild_tasks.catalog.cuda import (
     JetpackRow,
     PartRow,
     PatchRow,
+    part_rows,
 )
 from torchbuild_tasks.catalog.diagnosis import (
     CompilerOptionRow,
@@ -158,8 +159,6 @@ class Table(Generic[R]):
 
 
 def _parts(tables: Mapping[str, Any]) -> tuple[PartRow, ...]:
-    from torchbuild_tasks.catalog.cuda import part_rows  # for toolkits of NVIDIA's wheels only
-
     return part_rows(tables)
 
 

@@ -149,7 +149,9 @@ def refuse_outside(root: Path, *places: Path, error: type[TorchbuildError]) -> N
 
 def _advice(problem: OSError, path: Path) -> str:
     if problem.errno in (errno.ENOSPC, getattr(errno, "EDQUOT", errno.ENOSPC)):
-        return f"{_free(path)} bytes are free there. Free some space and run the same command again."
+        free = free_bytes(path)
+        known = "An unknown number of" if free is None else free
+        return f"{known} bytes are free there. Free some space and run the same command again."
     if isinstance(problem, InUse):
         return "Close that program, or wait until it is done, and run the same command again."
     if problem.errno in (errno.EACCES, errno.EPERM, errno.EROFS):
@@ -159,13 +161,14 @@ def _advice(problem: OSError, path: Path) -> str:
     return "Nothing else was changed. Run the same command again when this is fixed."
 
 
-def _free(path: Path) -> int | str:
+def free_bytes(path: Path) -> int | None:
+    """Return the free bytes for a path, existing or not; None if unknown."""
     import shutil  # it reads the modules of all compressions
 
     for folder in (path, *path.parents):
         with contextlib.suppress(OSError):
             return shutil.disk_usage(folder).free
-    return "An unknown number of"
+    return None
 
 
 def state_dir(root: Path) -> Path:

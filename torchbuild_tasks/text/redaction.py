@@ -8,6 +8,7 @@ valid in paths, so that redacted facts can still be planned for.
 from __future__ import annotations
 
 import functools
+import json
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping
@@ -315,7 +316,6 @@ def _list_secret_values(value: Any) -> Iterable[str]:
 
 def _literals(values: Iterable[str]) -> re.Pattern[str] | None:
     """Return the values, longest first, each also as JSON and URLs escape it."""
-    import json
     from urllib.parse import quote, unquote
 
     spelled = {

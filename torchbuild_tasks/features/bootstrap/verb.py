@@ -6,9 +6,11 @@ import os
 
 from torchbuild_tasks.build.work import Reporter, run_shown
 from torchbuild_tasks.errors import RequirementsError
-from torchbuild_tasks.features.bootstrap.choose import Bootstrap, Missing
+from torchbuild_tasks.features.bootstrap.choose import Bootstrap, Missing, plan_bootstrap, require_commands
 from torchbuild_tasks.options import BuildRequest
+from torchbuild_tasks.system.signals import interruptible
 from torchbuild_tasks.text.show import shell_text
+from torchbuild_tasks.values import replace
 from torchbuild_tasks.verbs import Outcome
 
 
@@ -44,10 +46,6 @@ def run(request: BuildRequest, report: Reporter) -> Outcome:
 def install_missing(request: BuildRequest, report: Reporter) -> Bootstrap:
     """Plan the commands; with --yes run them, and report what is still missing."""
 
-    from torchbuild_tasks.features.bootstrap.choose import require_commands
-    from torchbuild_tasks.system.signals import interruptible
-    from torchbuild_tasks.values import replace
-
     bootstrap = _plan(request)
     if not request.yes or not bootstrap.missing or request.facts:
         return bootstrap
@@ -60,7 +58,6 @@ def install_missing(request: BuildRequest, report: Reporter) -> Bootstrap:
 def _plan(request: BuildRequest) -> Bootstrap:
     from torchbuild_tasks.context import look
     from torchbuild_tasks.facts.probe import Probe
-    from torchbuild_tasks.features.bootstrap.choose import plan_bootstrap
 
     administrator = Probe(environ=os.environ).administrator() is True
     return plan_bootstrap(look(request), administrator=administrator)

@@ -10,6 +10,7 @@ from typing import Any, Final
 
 import msgspec
 
+from torchbuild_tasks.catalog import load_catalog
 from torchbuild_tasks.errors import UsageError
 from torchbuild_tasks.facts.trust import common_git_folder, is_trusted_manifest
 from torchbuild_tasks.model.record import MANIFEST_FILE, RECORD_FILE
@@ -100,7 +101,6 @@ class Place(msgspec.Struct, frozen=True, kw_only=True):
         """Return the ref at which the worktree is created."""
         if self.build.ref or not self.torch:
             return self.build.ref or "HEAD"
-        from torchbuild_tasks.catalog import load_catalog
         from torchbuild_tasks.plan.torch_ref import read_word
 
         return read_word(self.torch, load_catalog(), f"torch in [builds.{self.build.name}]").ref

@@ -11,7 +11,7 @@ from torchbuild_tasks.verbs import Outcome
 if TYPE_CHECKING:
     from torchbuild_tasks.build.work import Reporter
 
-from torchbuild_tasks.features.builds.choose import HOOKS, PROFILES
+from torchbuild_tasks.features.builds.choose import HOOKS, PROFILES, differences
 from torchbuild_tasks.model.source import Answer, Away, Difference, Entering, Shown
 from torchbuild_tasks.text.show import columns
 from torchbuild_tasks.text.words import as_word
@@ -136,7 +136,6 @@ def run_action(request: BuildsRequest, report: Reporter) -> Answer:
     """Run the requested action."""
     from torchbuild_tasks.context import decide, look, read_named_build
     from torchbuild_tasks.features.builds import act
-    from torchbuild_tasks.features.builds.choose import differences
     from torchbuild_tasks.system.signals import interruptible
 
     about = read_named_build(dataclasses.replace(request, name=None))

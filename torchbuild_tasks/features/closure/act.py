@@ -14,10 +14,12 @@ from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
+from elftools.elf.elffile import ELFFile
+
 from torchbuild_tasks.catalog import load_catalog
 from torchbuild_tasks.features.closure.choose import close, searched_text
 from torchbuild_tasks.model.closure import Break, Closure, Image, Loader, Symbol
-from torchbuild_tasks.system.elf import Symbols, read_cache
+from torchbuild_tasks.system.elf import BROKEN, Symbols, open_symbols, read_cache, read_elf
 from torchbuild_tasks.system.process import Captured, capture, ending, tail
 from torchbuild_tasks.system.reading import open_file, read_bytes
 from torchbuild_tasks.values import parse_json, replace
@@ -58,8 +60,6 @@ class Files:
 
     def _symbols(self, path: str) -> Symbols | None:
         if path not in self._tables:
-            from torchbuild_tasks.system.elf import open_symbols
-
             self._tables[path] = open_symbols(path)
         return self._tables[path]
 
@@ -80,8 +80,6 @@ class Files:
         with open_file(Path(path)) as file:
             start = file.read(4)
             if start == b"\x7fELF":
-                from torchbuild_tasks.system.elf import read_elf
-
                 file.seek(0)
                 return read_elf(file, real, size)
         if start[:2] == b"MZ":
@@ -241,10 +239,6 @@ def _split(text: str) -> tuple[str, ...]:
 
 def _system_folders(executable: str) -> tuple[str, ...]:
     """Return the default folders of the interpreter's ld.so, which differ by distribution, as conda's do."""
-    from elftools.elf.elffile import ELFFile
-
-    from torchbuild_tasks.system.elf import BROKEN
-
     try:
         with open_file(Path(executable)) as file:
             parts: list[Any] = list(ELFFile(file).iter_segments("PT_INTERP"))

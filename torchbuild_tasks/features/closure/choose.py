@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import posixpath
-import re
 from collections.abc import Mapping, Sequence
 from fnmatch import fnmatchcase
 from typing import Final
@@ -13,6 +12,7 @@ from torchbuild_tasks.features.closure.graph import Graph, LibraryFiles, Node, w
 from torchbuild_tasks.features.closure.linux import check_symbols, check_versions, walk_elf
 from torchbuild_tasks.features.closure.windows import check_imports, check_runtime, walk_pe
 from torchbuild_tasks.model.closure import Break, FoundLibrary, Loader
+from torchbuild_tasks.text.paths import file_name
 from torchbuild_tasks.text.words import first_few
 from torchbuild_tasks.values import replace
 
@@ -43,19 +43,14 @@ def _packages(broken: Break, row: LibraryRow) -> dict[str, str]:
     return {manager: name for manager, name in row.packages.items() if manager not in elsewhere}
 
 
-def base(path: str) -> str:
-    """Return the name in a path of either system."""
-    return re.split(r"[/\\]", path)[-1]
-
-
 def folder(path: str) -> str:
     """Return the folder in a path of either system."""
-    return path[: len(path) - len(base(path))].rstrip("/\\") or "/"
+    return path[: len(path) - len(file_name(path))].rstrip("/\\") or "/"
 
 
 def _text(broken: Break, row: LibraryRow | None) -> str:
     name = f"{broken.library} ({row.what})" if row else broken.library
-    by = f", which {base(broken.chain[-1])} needs" if broken.chain else ""
+    by = f", which {file_name(broken.chain[-1])} needs" if broken.chain else ""
     at = f" {broken.path}" + (f" (found by: {broken.how})" if broken.how else "")
     has = f"; {broken.better} has it" if broken.better else ""
     really = f", which calls itself {broken.detail}," if broken.detail not in ("", broken.library) else ""
@@ -73,13 +68,13 @@ def _text(broken: Break, row: LibraryRow | None) -> str:
         case "symbol" if broken.library:
             return f"{name} is not the one that torch was built with:{at}{really} lacks {lacking}{by}{has}."
         case "symbol":
-            return f"{base(broken.chain[-1])} needs {lacking}, and no library that is loaded has it."
+            return f"{file_name(broken.chain[-1])} needs {lacking}, and no library that is loaded has it."
         case "twice":
             return f"{broken.detail} is loaded twice: {broken.better} and {broken.path}."
         case "shadowed":
             return f"{name} comes from {broken.path} ({broken.how}), before torch's own {broken.better}."
         case _:
-            return f"{name} is old:{at} is {broken.detail} {base(broken.chain[-1])}."
+            return f"{name} is old:{at} is {broken.detail} {file_name(broken.chain[-1])}."
 
 
 def searched_text(broken: Break) -> str:

@@ -13,7 +13,7 @@ import json
 import os
 from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from packaging.utils import canonicalize_name
 
@@ -25,13 +25,11 @@ from torchbuild_tasks.features.companions.choose import FOLDER
 from torchbuild_tasks.model import Command, Companion, Python
 from torchbuild_tasks.model.record import CheckResult, VerifyReport
 from torchbuild_tasks.system import files
+from torchbuild_tasks.system.git.run import Git
 from torchbuild_tasks.system.reading import read_json
 from torchbuild_tasks.system.remove import discard, unfinished_folder
 from torchbuild_tasks.values import replace
 from torchbuild_tasks.verify.torch_probe import COMPANION_CHECKS
-
-if TYPE_CHECKING:
-    from torchbuild_tasks.system.git.run import Git
 
 # Outputs of builds in a project's folder.
 _BUILD_OUTPUT: Final = frozenset(
@@ -57,7 +55,6 @@ def fetch_companions(work: Work) -> Work:
     cloned = [each for each in wanted if each.url]
     if not cloned:
         return work
-    from torchbuild_tasks.system.git.run import Git
     from torchbuild_tasks.system.git.transfer import git_settings
 
     files.state_dir(work.root)

@@ -22,6 +22,7 @@ from torchbuild_tasks.features.develop.choose import Debugging
 from torchbuild_tasks.features.develop.look import look_at_debugging
 from torchbuild_tasks.plan.packages import how_to_install
 from torchbuild_tasks.plan.question import Question
+from torchbuild_tasks.system.signals import interruptible
 from torchbuild_tasks.text.show import findings_text
 from torchbuild_tasks.values import replace
 
@@ -92,7 +93,6 @@ def bench(request: UpstreamRequest, report: Reporter) -> Outcome:
 def run_upstream(request: UpstreamRequest, report: Reporter, program: Callable[..., int]) -> int:
     """Run a program of the checkout with the Python that got torch; return its exit code."""
     from torchbuild_tasks.context import decide, look, require_checkout
-    from torchbuild_tasks.system.signals import interruptible
 
     question = look(request)
     with interruptible():

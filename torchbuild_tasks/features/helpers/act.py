@@ -27,6 +27,7 @@ from torchbuild_tasks.plan.cuda.devices import devices
 from torchbuild_tasks.plan.question import Question
 from torchbuild_tasks.plan.variables import choose_build_type
 from torchbuild_tasks.system import process
+from torchbuild_tasks.system.remove import size_of
 from torchbuild_tasks.values import replace
 
 CHECK_SECONDS = 60.0
@@ -100,8 +101,6 @@ def choose_wanted(
 
 def count_unfinished(before: HelperReport, fetching: Fetching) -> HelperReport:
     """Add the unfinished downloads to the report."""
-    from torchbuild_tasks.system.remove import size_of
-
     return replace(before, unfinished={str(path): size_of(path) for path in store.unfinished(fetching.store)})
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from email.parser import HeaderParser
 from pathlib import Path
 from typing import Final
 
@@ -106,8 +107,6 @@ def members_of_prefix(scratch: Path) -> tuple[Member, ...]:
 
 
 def _requires(metadata: Path) -> list[str]:
-    from email.parser import HeaderParser
-
     return [*map(str, HeaderParser().parsestr(read_text(metadata)).get_all("Requires-Dist", ()))]
 
 

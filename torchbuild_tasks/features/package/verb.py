@@ -8,9 +8,14 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+import msgspec
+
+from torchbuild_tasks.catalog import load_catalog
 from torchbuild_tasks.errors import PackageRefused, UsageError
-from torchbuild_tasks.features.package.choose import CUDA_LIBRARIES
+from torchbuild_tasks.features.package.choose import CUDA_LIBRARIES, uv_settings
 from torchbuild_tasks.options import BuildRequest, flag
+from torchbuild_tasks.text.show import columns, size_text
+from torchbuild_tasks.text.words import first_few
 from torchbuild_tasks.verbs import Outcome
 
 if TYPE_CHECKING:
@@ -78,7 +83,6 @@ def run(request: PackageRequest, report: Reporter) -> Outcome:
 
 def make(request: PackageRequest, report: Reporter) -> Package:
     """Find the wheel, check that it is the last build's, and make its package."""
-    from torchbuild_tasks.catalog import load_catalog
     from torchbuild_tasks.features.package.act import Order, make_package
     from torchbuild_tasks.features.package.look import look_at_wheel
     from torchbuild_tasks.system.signals import interruptible
@@ -107,8 +111,6 @@ def make(request: PackageRequest, report: Reporter) -> Package:
 
 def _state(package: Package, wheel: Path, order: Order, key: str | None) -> Package:
     """Write the statement of the package's provenance; if that is not possible, add a note."""
-    import msgspec
-
     from torchbuild_tasks.features.provenance.act import write_package_statement
 
     names = ("kind", "cuda_libraries", "local", "graft", "keep_debug")
@@ -155,7 +157,6 @@ def _sdist(request: PackageRequest, report: Reporter) -> Sdist:
 
 def _uv(request: PackageRequest) -> Outcome:
     """Return the lines of another project's pyproject.toml by which uv uses the newest package or wheel."""
-    from torchbuild_tasks.features.package.choose import uv_settings
     from torchbuild_tasks.features.package.look import look_at_wheel
 
     path, _, root = _named_wheel(request) if request.wheel else _last_built_wheel(request)
@@ -277,8 +278,6 @@ def _folders(operations: Iterable[EnvOp]) -> Iterable[str]:
 
 def package_text(package: Package) -> str:
     """Return the package, its bundled and external libraries, its size, and ways to reduce it."""
-    from torchbuild_tasks.text.show import columns, size_text
-
     size = package.size
     rows = [
         ("version", package.version),
@@ -298,9 +297,6 @@ def package_text(package: Package) -> str:
 
 def sdist_text(sdist: Sdist) -> str:
     """Return the written file, and its differences from the commit."""
-    from torchbuild_tasks.text.show import columns, size_text
-    from torchbuild_tasks.text.words import first_few
-
     rows = [
         ("version", sdist.version),
         ("commit", sdist.commit),

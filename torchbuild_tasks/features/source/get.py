@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Iterator
+from hashlib import sha256
 from pathlib import Path
 from typing import Final
 
@@ -206,8 +207,6 @@ def get(task: Task, word: str | None, folder: Path | None) -> Path:
 
 def store_folder(store: Path, url: str, name: str) -> Path:
     """Return the folder in the store for a ref, with a digest for other repositories than PyTorch's."""
-    from hashlib import sha256
-
     plain = name.removeprefix("tags/").removeprefix("heads/").replace("/", "-")
     whose = "" if url == URL else f"-{sha256(url.encode()).hexdigest()[:6]}"
     return store / places.SOURCES / f"{plain}{whose}"
@@ -216,7 +215,7 @@ def store_folder(store: Path, url: str, name: str) -> Path:
 def _report_room(task: Task, target: Path) -> None:
     access = task.access(target)
     need = least_room(task.url, full=task.request.full, mirrored=access.mirrors is not None)
-    if text := check_room(need, places.free_bytes(target), str(target)):
+    if text := check_room(need, files.free_bytes(target), str(target)):
         task.report.note(text)
     windows = task.facts.windows
     if windows and windows.long_paths is not True and (text := long_path(str(target))):

@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 from torchbuild_tasks.errors import SourceError
-from torchbuild_tasks.features.source import places
 from torchbuild_tasks.features.source.choose import check_room, least_room
 from torchbuild_tasks.features.source.get import Task, git_failure, resolve
+from torchbuild_tasks.system import files
 from torchbuild_tasks.system.git import submodules
 from torchbuild_tasks.system.git.complete import AT_ONCE
 from torchbuild_tasks.system.git.fetch import MIRRORS, Access, WantedCommit, fill_mirror, mirror_of
@@ -34,7 +34,7 @@ def fill_mirrors(task: Task, word: str | None) -> None:
     resolved = resolve(task, word or task.newest, task.url)
     folder = task.store / MIRRORS
     need = least_room(task.url, full=task.request.full, mirrored=False)
-    if text := check_room(need, places.free_bytes(folder), str(folder)):
+    if text := check_room(need, files.free_bytes(folder), str(folder)):
         task.report.note(text)
     task.report.stage(f"mirror {resolved.name} of {task.url} into {folder}")
     access = replace(task.access(folder), mirrors=folder)

@@ -14,10 +14,10 @@ from typing import Final
 
 import msgspec
 
-from torchbuild_tasks.errors import SourceError, UsageError
+from torchbuild_tasks.errors import SourceError
 from torchbuild_tasks.system import files
-from torchbuild_tasks.system.reading import read_json
-from torchbuild_tasks.values import from_json, to_json
+from torchbuild_tasks.system.reading import read_value
+from torchbuild_tasks.values import to_json
 
 SOURCES: Final = "sources"
 NOTE: Final = "source.json"
@@ -108,23 +108,10 @@ def remove_temporary_checkout(place: Path) -> None:
 
 def read_note(folder: Path) -> Note | None:
     """Return the note of a checkout; None if it cannot be read."""
-    try:
-        return from_json(Note, read_json(folder / files.STATE_DIR / NOTE))
-    except (OSError, ValueError, UsageError):
-        return None
+    return read_value(Note, folder / files.STATE_DIR / NOTE)
 
 
 def write_note(folder: Path, note: Note) -> None:
     """Write the note of a checkout, whose address may hold a login; raises SourceError."""
     data = json.dumps(to_json(note), indent=1).encode()
     files.write_atomic(files.state_dir(folder) / NOTE, data, error=SourceError, private=True)
-
-
-def free_bytes(folder: Path) -> int | None:
-    """Return the free bytes for a folder, existing or not; None if unknown."""
-    import shutil
-
-    for each in (folder, *folder.parents):
-        with contextlib.suppress(OSError):
-            return shutil.disk_usage(each).free
-    return None

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 from collections.abc import Iterator, Sequence
 
-from torchbuild_tasks.plan.versions import VersionLine
+from torchbuild_tasks.plan.versions import VersionLine, version_lines
 from torchbuild_tasks.text.show import MARK, columns
 
 HEAD = (
@@ -81,7 +81,6 @@ def list_versions(request: BuildRequest) -> tuple[VersionLine, ...]:
     """Return the table of torch versions, or the row of the requested one."""
     from torchbuild_tasks.context import look
     from torchbuild_tasks.plan.torch_ref import read_word
-    from torchbuild_tasks.plan.versions import version_lines
 
     question = look(request)
     lines = version_lines(question.catalog, question.facts)

@@ -11,6 +11,7 @@ import contextlib
 import gzip
 import lzma
 import os
+import tarfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import partial
@@ -151,8 +152,6 @@ def _names(folder: Path) -> list[str]:
 
 
 def _write_tar_bz2(folder: Path, part: Path) -> None:
-    import tarfile
-
     def plain(info: tarfile.TarInfo) -> tarfile.TarInfo:
         info.uid = info.gid = info.mtime = 0
         info.uname = info.gname = ""
