@@ -120,7 +120,7 @@ def _run_once(work: Work, command: Command) -> tuple[int, LogScanner | None]:
     from torchbuild_tasks.ninja.step_times import compiler_of
 
     store = work.fetching.store
-    compiler = compiler_of({choice.name: choice.value for choice in work.plan.choices})
+    compiler = compiler_of(work.plan.decided)
     known = recall(store, work.root, compiler)
     pace = Pace(work.build_dir, known, work.catalog.step_cost, target=work.request.target or "")
     search = log_search(work)

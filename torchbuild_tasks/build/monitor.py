@@ -50,7 +50,7 @@ def _save_peaks(work: Work, peaks: Sequence[Peak], pace: Pace) -> None:
     """Save the peak memory for the next plan on this machine, which computes its jobs from it."""
     if not peaks:
         return
-    build_type = next((choice.value for choice in work.plan.choices if choice.name == "build type"), "")
+    build_type = work.plan.decided.get("build type", "")
     known = read_peaks(work.fetching.store)
     # With a wheel's libraries nothing but the target is ever built.
     steps = pace.steps if work.request.mixed else pace.steps_of_tree()

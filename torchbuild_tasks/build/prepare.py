@@ -66,8 +66,7 @@ def prepare_python(work: Work) -> Work:
         _set_aside_half_torch(work)
     if environment.better:
         _install_optional(work, environment.better)
-    environ = work.env
-    return replace(work, environ={**environ, **_pip_variables(work)})
+    return replace(work, environ={**work.env, **_pip_variables(work)})
 
 
 def _set_aside_half_torch(work: Work) -> None:

@@ -15,7 +15,6 @@ import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from types import TracebackType
 from typing import TYPE_CHECKING, Final, Self, TextIO
 
 from torchbuild_tasks.catalog import GIB
@@ -206,14 +205,12 @@ class ConsoleReporter:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._end_bar()
+    def __exit__(self, *_: object) -> None:
+        self.end()
 
     def stage(self, title: str) -> None:
         """Begin a stage; its title is shown with its first message, or after some time."""
-        self._end_bar()
+        self.end()
         self._phase = ""
         self._total = 0
         self._stage_start = time.monotonic()
@@ -229,10 +226,6 @@ class ConsoleReporter:
         """Begin a verb without stages; a terminal shows its title until its first output."""
         self._title = title
         self._wait_for_words()
-
-    def end(self) -> None:
-        """Remove the live line before other output."""
-        self._end_bar()
 
     def _wait_for_words(self) -> None:
         if self._live:
@@ -264,7 +257,7 @@ class ConsoleReporter:
 
     def stream(self) -> Flushed:
         """Return the stream for another program's output: with --json stderr, as stdout has one object."""
-        self._end_bar()
+        self.end()
         return Flushed(sys.stderr if self._silent else sys.stdout)
 
     def left(self, seconds: float | None, spread: float = 1.0) -> None:
@@ -287,7 +280,7 @@ class ConsoleReporter:
 
     def removal(self, removal: Removal) -> None:
         """List what a clean will remove; also with --quiet, because a question follows."""
-        self._end_bar()
+        self.end()
         if not self._silent:
             sys.stderr.write(visible(removal_text(removal)))
 
@@ -295,7 +288,7 @@ class ConsoleReporter:
         """Ask the user; without a terminal the answer is no."""
         if not sys.stdin.isatty() or os.environ.get("CI"):
             return False
-        self._end_bar()
+        self.end()
         sys.stderr.write(f"{visible(question)} [y/N] ")
         sys.stderr.flush()
         return sys.stdin.readline().strip().lower() in ("y", "yes")
@@ -388,7 +381,7 @@ class ConsoleReporter:
                 self._update(self._title, None, None)
 
     def _draw(self, now: Progress) -> None:
-        self._update(f"{self._text(now, self._free_memory())}", now.done or 0, now.total or None)
+        self._update(self._text(now, self._free_memory()), now.done or 0, now.total or None)
 
     def _update(self, text: str, done: int | None, total: int | None) -> None:
         from rich.console import Console
@@ -430,7 +423,8 @@ class ConsoleReporter:
             self._memory = "" if free is None else f", {free / GIB:.1f} GiB free"
         return self._memory
 
-    def _end_bar(self) -> None:
+    def end(self) -> None:
+        """Remove the live line before other output."""
         if self._waiting:
             self._waiting.cancel()
             self._waiting = None

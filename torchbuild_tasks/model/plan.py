@@ -404,3 +404,8 @@ class BuildPlan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     way: Way
     compile: Command
     expectations: tuple[Expectation, ...]
+
+    @property
+    def decided(self) -> dict[str, str]:
+        """The value of each choice by its name."""
+        return {choice.name: choice.value for choice in self.choices}

@@ -184,6 +184,11 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
         """The folder of the helpers; "" for none."""
         return self.facts.store.folder if self.facts.store else ""
 
+    @property
+    def decided(self) -> dict[str, str]:
+        """The value of each choice by its name."""
+        return {choice.name: choice.value for choice in self.choices}
+
 
 class Built(msgspec.Struct, frozen=True, kw_only=True):
     """The result of one run of the stages.

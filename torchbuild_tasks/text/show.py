@@ -356,7 +356,7 @@ def built_text(
     """Return the summary of a build: its version and place, the times, and how to use it."""
     verified = built.verified
     plan = built.plan
-    values = {choice.name: choice.value for choice in plan.choices}
+    values = plan.decided
     if built.up_to_date and verified is None:
         return f"torch {values.get('torch', '')} in {plan.source} is up to date ({took(seconds)})\n"
     text = ""

@@ -37,7 +37,7 @@ class View(msgspec.Struct, frozen=True, dict=True):
 
     def choice(self, name: str) -> str:
         """Return the value of a choice of the plan; "" without it."""
-        return next((choice.value for choice in self.plan.choices if choice.name == name), "")
+        return self.plan.decided.get(name, "")
 
     @cached_property
     def python(self) -> Python | None:

@@ -132,8 +132,8 @@ def _facts_to_record(facts: Facts, plan: BuildPlan) -> Facts:
     tree = replace(facts.tree, previous=None, installed=None, running=None)
     store = facts.store
     if store is not None:
-        build_type = next((each.value for each in plan.choices if each.name == "build type"), "")
-        store = replace(store, peaks=decisive_peaks(store.peaks, plan.source, build_type))
+        peaks = decisive_peaks(store.peaks, plan.source, plan.decided.get("build type", ""))
+        store = replace(store, peaks=peaks)
     return replace(facts, tree=tree, store=store)
 
 
@@ -160,7 +160,7 @@ def _programs(
     """Yield compilers, CMake and Ninja on the build's PATH, the cache, the linker, git."""
     from torchbuild_tasks.features.manifest.state import program
 
-    chosen = {choice.name: choice.value for choice in plan.choices}
+    chosen = plan.decided
     tools = {tool.name: tool for tool in (*facts.compilers, *facts.tools)}
     versions = {tool.path: tool.version for tool in tools.values() if tool.path}
     of_packages = {each.name.lower(): each.version for each in packages}

@@ -236,11 +236,10 @@ def _last_built_wheel(request: PackageRequest) -> tuple[Path, list[str], Path]:
 
 def _of_last_build(wheels: list[Path], manifest: Manifest, own: str) -> Path:
     """Return the wheel of the recorded build, checked by the hash in the manifest."""
-    mode = next((choice.value for choice in manifest.choices if choice.name == "mode"), "")
     when = f"The last build, of {manifest.started},"
     if manifest.result != "ok":
         raise PackageRefused(f"{when} did not succeed ({manifest.result}).", next_step=f"{_AGAIN}, {own}")
-    if mode != "wheel":
+    if manifest.decided.get("mode") != "wheel":
         raise PackageRefused(
             f"{when} was an editable install; {wheels[-1].name} is of another build.",
             next_step=f"{_AGAIN}, {own}",

@@ -43,7 +43,6 @@ def statement(manifest: Manifest, wheel: str, digest: str, manifest_digest: str)
     Plain JSON: in-toto-attestation 0.9 wraps the same four keys in protobuf, which every build would import,
     and checks no more than that they are there.
     """
-    choices = {choice.name: choice.value for choice in manifest.choices}
     data = {
         "_type": STATEMENT,
         "subject": [{"name": wheel, "digest": {"sha256": digest}}],
@@ -53,7 +52,7 @@ def statement(manifest: Manifest, wheel: str, digest: str, manifest_digest: str)
                 "buildType": BUILD_TYPE,
                 "externalParameters": {"request": manifest.request, "settings": manifest.settings},
                 "internalParameters": {
-                    "choices": choices,
+                    "choices": manifest.decided,
                     "commands": [list(each.argv) for each in manifest.commands],
                     "machine": {"os": manifest.facts.host.os, "arch": manifest.facts.host.arch},
                 },

@@ -140,7 +140,7 @@ def _report(
 ) -> Report:
     started = manifest.started if manifest else ""
     return Report(
-        torch=(manifest and _choices(manifest).get("torch"))
+        torch=(manifest and manifest.decided.get("torch"))
         or look_at_version(os.path.realpath(root))
         or "of unknown version",
         result=manifest.result if manifest else "",
@@ -205,11 +205,7 @@ def _manifest(path: Path) -> tuple[Manifest | None, list[str]]:
 def _history(root: Path, manifest: Manifest | None) -> History:
     folder = manifest.store if manifest else ""
     store = Path(folder) if folder else root / STATE_DIR / "store"
-    return recall(store, root, compiler_of(_choices(manifest) if manifest else {}))
-
-
-def _choices(manifest: Manifest) -> dict[str, str]:
-    return {choice.name: choice.value for choice in manifest.choices}
+    return recall(store, root, compiler_of(manifest.decided if manifest else {}))
 
 
 def _machine(facts: Facts) -> str:

@@ -51,8 +51,7 @@ def foresee(request: BuildRequest, text: str) -> Outcome:
     parse_scenario(text, scenario_here(question))  # report a wrong word before a missing tree
     root = require_checkout(question)
     plan = decide(question)
-    choices = {choice.name: choice.value for choice in plan.choices}
-    result = answer(question, read_tree(question, plan, root), choices, text)
+    result = answer(question, read_tree(question, plan, root), plan.decided, text)
     return Outcome({"what_if": result}, "" if request.json else answer_text(result))
 
 
@@ -64,7 +63,7 @@ def read_tree(question: Question, plan: BuildPlan, root: Path) -> Tree:
     """
     folder = Path(plan.build_dir)
     store = question.facts.store
-    compiler = compiler_of({choice.name: choice.value for choice in plan.choices})
+    compiler = compiler_of(plan.decided)
     history = recall(Path(store.folder if store else root), root, compiler)
     try:
         file = read_build_file(folder)

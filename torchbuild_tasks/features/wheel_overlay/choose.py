@@ -50,6 +50,11 @@ _MODULE: Final = re.compile(r"torch/_C\.(?:([^/.]+)\.)?(?:so|pyd)")
 _ARCH: Final = {"windows": {"x86_64": "win_amd64", "aarch64": "win_arm64"}}
 
 
+def obstacle(text: str, fix: str = "") -> Finding:
+    """Return the finding that a wheel cannot be used."""
+    return Finding(id="from-wheel", status="error", text=text, fix=fix)
+
+
 # ---------------- what has changed since the wheel was built
 
 
@@ -147,14 +152,7 @@ def describe_reach(
     for (part, kind), paths in sorted(parts.items()):
         led = sorted({target for path in paths for target in targets.get(path, ())})
         to = f"{part}, by Ninja's graph {first_few(led)}" if led else part
-        findings.append(
-            Finding(
-                id="from-wheel",
-                status="error",
-                text=f"{kind}, reaches {to}: {first_few(paths)}",
-                fix=fix if offer else "",
-            )
-        )
+        findings.append(obstacle(f"{kind}, reaches {to}: {first_few(paths)}", fix if offer else ""))
     return tuple(findings)
 
 
@@ -385,15 +383,13 @@ def _check_flags(question: Question) -> Iterable[Finding]:
     if wrong:
         nothing = f"nothing but {PYTHON_PART}, or what has {CHANGED}" if request.mixed else "nothing"
         text = f"--from-wheel compiles {nothing}, and {' and '.join(wrong)} does"
-        yield Finding(
-            id="from-wheel", status="error", text=text, fix=f"Leave out --from-wheel, or {wrong[0]}."
-        )
+        yield obstacle(text, f"Leave out --from-wheel, or {wrong[0]}.")
     elif request.target == PYTHON_PART and not tree.problem and (lack := why_no_mixed_build(question.facts)):
         text = f"{PYTHON_PART} cannot be compiled against a wheel's libraries here: {lack}"
         fix = (
             f"--target {CHANGED} instead also does without that switch; without --from-wheel all is compiled."
         )
-        yield Finding(id="from-wheel", status="error", text=text, fix=fix)
+        yield obstacle(text, fix)
     if not tree.problem and not tree.commit:
         text = (
             f"{tree.root} is not a git checkout: of which commit it is, and what was changed, cannot be told"
@@ -404,7 +400,7 @@ def _check_flags(question: Question) -> Iterable[Finding]:
             f"torchbuild source get {word} --source {beside} gets a checkout; then the same command with "
             f"--source {beside}. Or leave out --from-wheel, which compiles."
         )
-        yield Finding(id="from-wheel", status="error", text=text, fix=fix)
+        yield obstacle(text, fix)
 
 
 def wheel_inputs(wheel: Wheel, identity: str) -> dict[str, str]:

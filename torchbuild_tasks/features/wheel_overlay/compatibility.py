@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from typing import Final
 
+from torchbuild_tasks.features.wheel_overlay.choose import obstacle
 from torchbuild_tasks.model import Finding
 
 # The settings that change how torch_python is compiled and which symbols the libraries have, by their names
@@ -20,12 +21,8 @@ _SETTING: Final = re.compile(r'\{"(\w+)", (?:R"cmake\(|")(.*?)(?:\)cmake)?"\}', 
 _DEFINED: Final = re.compile(r"(?m)^[ \t]*#[ \t]*define[ \t]+(\w+(?:\(\))?)[ \t]*(.*?)[ \t\r]*$")
 _ABI_FLAG: Final = re.compile(r"(?<!\S)(?:[-/]D|-fabi-version=)\S+")
 _ON: Final = ("1", "ON", "TRUE", "YES")
-_FAMILIES: Final = {
-    "GNU": "GCC",
-    "Clang": "clang",
-    "AppleClang": "clang",
-    "MSVC": "MSVC",
-}  # CMake's name: torch's name
+# CMake's name: torch's name
+_FAMILIES: Final = {"GNU": "GCC", "Clang": "clang", "AppleClang": "clang", "MSVC": "MSVC"}
 
 
 def read_settings(header: str) -> dict[str, str]:
@@ -99,7 +96,7 @@ def _shown(value: str | None) -> str:
 
 
 def _difference(text: str, name: str, wanted: str) -> Finding:
-    return Finding(id="from-wheel", status="error", text=text, fix=_matching_flag(name, wanted))
+    return obstacle(text, _matching_flag(name, wanted))
 
 
 def _is_on(value: str) -> bool | None:
@@ -131,9 +128,7 @@ def _compare_compilers(theirs: str, ours: tuple[str, str]) -> Iterator[Finding]:
     other = family != here.partition(" ")[0]
     if theirs and (other or (family != "MSVC" and _major(version) > _major(ours[1]))):
         text = f"compiler: the wheel was built by {theirs}, and this is {here}"
-        yield Finding(
-            id="from-wheel", status="error", text=text, fix=f"--set CXX= and CC= of {family} {version}"
-        )
+        yield obstacle(text, f"--set CXX= and CC= of {family} {version}")
 
 
 def _major(version: str) -> int:

@@ -30,6 +30,7 @@ from torchbuild_tasks.features.wheel_overlay.choose import (
     find_reached,
     is_commit,
     is_version,
+    obstacle,
     python_tags,
     release_tags,
     select_blocking,
@@ -134,13 +135,13 @@ def find_wheel(work: Work) -> Work:
             return replace(work, wheel=each)
         if word != AUTO and (each.problem or name_fault(each)):
             raise ArchiveRefused(f"{each.path} cannot be used: {problem}.", next_step="Get the wheel again.")
-        misfits.append(Finding(id="from-wheel", status="error", text=f"{each.file}: {problem}"))
+        misfits.append(obstacle(f"{each.file}: {problem}"))
     _report_places(work, looked)
     if obstacles:  # the nearest comes first
         raise _refuse_compile(work, obstacles[0].name, obstacles[0].findings)
     if not misfits:
         where = "any of these places" if word == AUTO else word
-        misfits.append(Finding(id="from-wheel", status="error", text=f"no wheel of torch is in {where}"))
+        misfits.append(obstacle(f"no wheel of torch is in {where}"))
     raise PlanRefused(
         "No wheel fits this checkout. Nothing was changed.",
         findings=tuple(misfits),

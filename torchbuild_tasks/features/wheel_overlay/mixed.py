@@ -24,7 +24,14 @@ from torchbuild_tasks.build.work import Work
 from torchbuild_tasks.errors import BuildFailed, PlanRefused
 from torchbuild_tasks.facts.wheel import VERSION_FILE
 from torchbuild_tasks.features.wheel_overlay.act import COMPILED, SETTINGS, STAGING, unpack
-from torchbuild_tasks.features.wheel_overlay.choose import CHANGED, PLAIN, PYTHON_PART, Reached, find_row
+from torchbuild_tasks.features.wheel_overlay.choose import (
+    CHANGED,
+    PLAIN,
+    PYTHON_PART,
+    Reached,
+    find_row,
+    obstacle,
+)
 from torchbuild_tasks.features.wheel_overlay.compatibility import (
     find_differences,
     find_header_differences,
@@ -178,8 +185,7 @@ def _find_uncompiled(work: Work, build_file: str, reached: Sequence[Reached]) ->
     """Return a finding on changed sources that this configuration does not compile; headers are left out."""
     names = [each.path for each in reached if not each.path.endswith((".h", ".hpp"))]
     lost = [name for name in names if (work.root / name).as_posix().replace(" ", "$ ") not in build_file]
-    text = f"no step of this configuration compiles it: {first_few(lost)}"
-    return [Finding(id="from-wheel", status="error", text=text)] if lost else []
+    return [obstacle(f"no step of this configuration compiles it: {first_few(lost)}")] if lost else []
 
 
 def _refuse(work: Work, findings: Sequence[Finding]) -> None:

@@ -29,6 +29,7 @@ from torchbuild_tasks.features.wheel_overlay.choose import (
     describe_distance,
     is_commit,
     is_version,
+    obstacle,
     wheel_expectations,
     wheel_inputs,
     why_no_mixed_build,
@@ -74,7 +75,7 @@ def preview(question: Question, plan: BuildPlan) -> BuildPlan:
     if is_version(word) or urlsplit(word).scheme.lower() in ("http", "https", "file"):
         return _add_choice(plan, Choice(name="wheel", value=word, because=_LATER, source="flag"))
     text = f"--from-wheel {word}: that is neither a file, a folder, an address nor a version"
-    return _refuse(plan, Finding(id="from-wheel", status="error", text=text))
+    return _refuse(plan, obstacle(text))
 
 
 def _preview_auto(context: Context, wheels: str | None) -> BuildPlan:
@@ -103,11 +104,8 @@ def _preview_local(context: Context, wheels: list[Wheel], word: str) -> BuildPla
         if not problem:
             return _plan_with_wheel(context, wheel)
         text = f"{wheel.file}: {problem}"
-        findings += (
-            problem if isinstance(problem, tuple) else (Finding(id="from-wheel", status="error", text=text),)
-        )
-    none = Finding(id="from-wheel", status="error", text=f"no wheel of torch is in {word}")
-    return _refuse(context.plan, *(findings or [none]))
+        findings += problem if isinstance(problem, tuple) else (obstacle(text),)
+    return _refuse(context.plan, *(findings or [obstacle(f"no wheel of torch is in {word}")]))
 
 
 def _plan_with_wheel(context: Context, wheel: Wheel) -> BuildPlan:

@@ -13,6 +13,7 @@ from typing import Final
 
 import msgspec
 
+from torchbuild_tasks.features.wheel_overlay.choose import obstacle
 from torchbuild_tasks.model import Finding
 from torchbuild_tasks.ninja.build_file import BuildFile, Edge
 from torchbuild_tasks.text.words import first_few
@@ -183,15 +184,15 @@ def spread_change(
     lost = [path for path in changed if not path.endswith(HEADERS) and path not in compiled]
     findings = []
     if lost:
-        findings.append(_finding(f"no step of this configuration compiles it: {first_few(lost)}"))
+        findings.append(obstacle(f"no step of this configuration compiles it: {first_few(lost)}"))
     for path, others in _group(readers, [each for each in generators if readers.get(each, each) != each]):
         text = f"{path} is included by what {first_few(others)} generates; of which libraries, is not known"
-        findings.append(_finding(text))
+        findings.append(obstacle(text))
     outside = [path for path in readers if path.endswith(SOURCES) and path not in covered]
     for path, others in _group(readers, [each for each in outside if not _TEST.search(each)]):
         if others != [path]:
             text = f"{path} is included by {first_few(others)}, of which this configuration makes no library"
-            findings.append(_finding(f"{text}, and the wheel may have one"))
+            findings.append(obstacle(f"{text}, and the wheel may have one"))
     for part in due:
         if kernels := sorted(each for each in part.sources if each.endswith(_CUDA)):
             through = sorted(each for each in part.sources if each in readers)
@@ -200,7 +201,7 @@ def spread_change(
                 f"{readers[through[0]]} reaches {part.name}{by}; of its sources {len(kernels)} are CUDA's, "
                 "so that it is taken from the wheel as it is, or built with all of torch"
             )
-            findings.append(_finding(text))
+            findings.append(obstacle(text))
     kept = tuple(part for part in parts if part not in due)
     return Spread(due=due, kept=kept, findings=tuple(findings))
 
@@ -211,10 +212,6 @@ def _group(readers: Mapping[str, str], paths: Iterable[str]) -> list[tuple[str, 
     for path in sorted(paths):
         groups.setdefault(readers[path], []).append(path)
     return sorted(groups.items())
-
-
-def _finding(text: str) -> Finding:
-    return Finding(id="from-wheel", status="error", text=text)
 
 
 def describe_spread(spread: Spread) -> str:

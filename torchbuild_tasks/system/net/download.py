@@ -11,7 +11,6 @@ import queue
 import threading
 from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
-from types import TracebackType
 from typing import TYPE_CHECKING, Final, Self
 from urllib.parse import unquote, urlsplit
 
@@ -248,9 +247,7 @@ class Receiver:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._session.close()
 
     def attempt(self, *, whole: bool = False) -> None:
