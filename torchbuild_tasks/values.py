@@ -62,6 +62,16 @@ def repr_without(value: msgspec.Struct, *hidden: str) -> str:
     return f"{type(value).__name__}({', '.join(f'{name}={getattr(value, name)!r}' for name in shown)})"
 
 
+def as_table(value: object) -> Mapping[str, Any]:
+    """Return a mapping of decoded JSON or TOML; an empty one for other values."""
+    return value if isinstance(value, Mapping) else {}
+
+
+def texts_in(value: object) -> tuple[str, ...]:
+    """Return the texts of a decoded list; empty for other values."""
+    return tuple(item for item in value if isinstance(item, str)) if isinstance(value, list) else ()
+
+
 def to_json(value: object) -> Any:
     """Convert a value for `json.dumps`; the order of the fields is kept.
 

@@ -33,27 +33,20 @@ class Outcome(NamedTuple):
 
 # Verbs, and actions of verbs, that only read: they ignore untrusted settings instead of failing.
 LOOKS: Final = (
-    "doctor",
-    "bootstrap",
-    "plan",
-    "diagnose",
-    "support",
-    "report",
-    "versions",
-    "compare",
-    "replay",
-    "clean",
-    "helpers list",
-    "helpers where",
-    "cache stats",
-    "cluster status",
-    "source status",
-    "trust",
-    "config",
-    "completion",
-    "builds list",
-    "builds show",
-    "builds diff",
+    *(
+        "doctor",
+        "bootstrap",
+        "plan",
+        "diagnose",
+        "support",
+        "report",
+        "versions",
+        "compare",
+        "replay",
+        "clean",
+    ),
+    *("helpers list", "helpers where", "cache stats", "cluster status", "source status"),
+    *("trust", "config", "completion", "builds list", "builds show", "builds diff"),
 )
 
 VERBS: Final = {

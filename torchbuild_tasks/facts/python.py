@@ -14,7 +14,7 @@ from torchbuild_tasks.facts.tree import read_git
 from torchbuild_tasks.model import Python
 from torchbuild_tasks.system import trust
 from torchbuild_tasks.text.words import numbers_in
-from torchbuild_tasks.values import parse_json
+from torchbuild_tasks.values import as_table, parse_json
 
 REPORT: Final = Path(__file__).with_name("python_report.py")
 TIMEOUT: Final = 20.0
@@ -205,9 +205,8 @@ def _environment(data: Mapping[str, Any]) -> Literal["venv", "conda", "base"] | 
 
 
 def _packages(data: Mapping[str, Any]) -> dict[str, str]:
-    packages = data.get("packages")
-    items = packages.items() if isinstance(packages, dict) else ()
-    return {name: version for name, version in items if isinstance(version, str)}
+    packages = as_table(data.get("packages"))
+    return {name: version for name, version in packages.items() if isinstance(version, str)}
 
 
 # ---------------- the places of interpreters, best first; no program is started

@@ -13,6 +13,7 @@ from collections.abc import Iterator, Mapping
 from typing import Final, NamedTuple
 
 from torchbuild_tasks.facts.probe import Probe
+from torchbuild_tasks.values import as_table
 
 # ---------------- build requirements: the group `dev` (from 2.9), else requirements.txt
 
@@ -76,8 +77,7 @@ def install_requirements(probe: Probe, root: str, pyproject: Mapping[str, object
     Returns:
         Each once; None where they are made by code that has to run.
     """
-    project = pyproject.get("project")
-    project = project if isinstance(project, dict) else {}
+    project = as_table(pyproject.get("project"))
     if isinstance(written := project.get(DEPENDENCIES), list):
         return tuple(dict.fromkeys(text.strip() for text in written if isinstance(text, str)))
     dynamic = project.get("dynamic")
@@ -96,16 +96,12 @@ def _providers(pyproject: Mapping[str, object]) -> Iterator[str]:
     Both ways of scikit-build-core: `[tool.scikit-build.metadata.dependencies]`, and from 1.0 on
     `[[tool.dynamic-metadata]]`.
     """
-    tool = pyproject.get("tool")
-    tool = tool if isinstance(tool, dict) else {}
-    old = tool.get("scikit-build")
-    old = old.get("metadata") if isinstance(old, dict) else None
-    old = old.get(DEPENDENCIES) if isinstance(old, dict) else None
+    tool = as_table(pyproject.get("tool"))
+    old = as_table(as_table(tool.get("scikit-build")).get("metadata")).get(DEPENDENCIES)
     new = tool.get("dynamic-metadata")
-    for entry in (old, *(new if isinstance(new, list) else ())):
-        provider = entry.get("provider") if isinstance(entry, dict) else None
-        folder = entry.get("provider-path", ".") if isinstance(entry, dict) else "."
-        module = provider
+    for entry in map(as_table, (old, *(new if isinstance(new, list) else ()))):
+        module = provider = entry.get("provider")
+        folder = entry.get("provider-path", ".")
         if isinstance(provider, dict):
             folder = provider.get("path", ".")
             module = provider.get("module")

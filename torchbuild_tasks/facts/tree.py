@@ -21,7 +21,7 @@ from torchbuild_tasks.model import CMakeCache, Era, OwnPatch, Previous, Running,
 from torchbuild_tasks.model.record import MANIFEST_FILE, RECORD_FILE
 from torchbuild_tasks.options import flag_name
 from torchbuild_tasks.system.git import guard
-from torchbuild_tasks.values import Malformed, from_json, parse_json, parse_toml, replace
+from torchbuild_tasks.values import Malformed, as_table, from_json, parse_json, parse_toml, replace, texts_in
 
 MARKS = ("version.txt", "CMakeLists.txt", "torch/__init__.py", "c10")
 DIGESTED = ("version.txt", "pyproject.toml", "setup.py", "requirements.txt", "CMakeLists.txt")
@@ -203,10 +203,10 @@ def look_at_pyproject(probe: Probe, root: str) -> Project:
         data = parse_toml(text)
     except Malformed as error:
         return Project(problem=f"pyproject.toml cannot be read: {error}")
-    system = _table(data, "build-system")
+    system = as_table(data.get("build-system"))
     backend = system.get("build-backend")
     backend = backend if isinstance(backend, str) else None
-    requires = _texts(system.get("requires"))
+    requires = texts_in(system.get("requires"))
     setup_py = probe.is_file(probe.join(root, "setup.py"))
     era = _era(backend, requires, bool(system.get("backend-path")), setup_py)
     build_dir = _build_dir(data, era)
@@ -238,19 +238,10 @@ def _build_dir(data: Mapping[str, object], era: Era | None) -> str | None:
     """Return the build folder in pyproject.toml, relative to the root or absolute."""
     if era == "setuptools":
         return "build"
-    folder = _table(_table(data, "tool"), "scikit-build").get("build-dir")
+    folder = as_table(as_table(data.get("tool")).get("scikit-build")).get("build-dir")
     if era is None or not isinstance(folder, str) or not folder or "{" in folder:
         return None
     return folder
-
-
-def _table(data: Mapping[str, object], key: str) -> Mapping[str, object]:
-    value = data.get(key)
-    return value if isinstance(value, dict) else {}
-
-
-def _texts(value: object) -> tuple[str, ...]:
-    return tuple(item for item in value if isinstance(item, str)) if isinstance(value, list) else ()
 
 
 # ---------------- git: the commit, and whether tracked files were changed
@@ -413,7 +404,7 @@ def look_at_manifest(probe: Probe, build_dir: str | None) -> Previous | None:
         inputs=inputs,
         finished=finished if isinstance(finished, str) else None,
         verified=_is_verified(data.get("verify")),
-        left_out=_skipped_checks(data.get("verify")),
+        left_out=texts_in(as_table(data.get("verify")).get("left_out")),
     )
 
 
@@ -440,16 +431,10 @@ def look_at_install(probe: Probe, build_dir: str | None) -> Mapping[str, str] | 
 
 def _is_verified(report: object) -> bool:
     """Say whether a verification ran and no check of it failed."""
-    checks = report.get("checks") if isinstance(report, dict) else None
+    checks = as_table(report).get("checks")
     if not isinstance(checks, list) or not all(isinstance(check, dict) for check in checks):
         return False
     return all(check.get("outcome") != "failed" for check in checks)
-
-
-def _skipped_checks(report: object) -> tuple[str, ...]:
-    """Return the checks that the verification left out to save time."""
-    names = report.get("left_out") if isinstance(report, dict) else None
-    return tuple(name for name in names if isinstance(name, str)) if isinstance(names, list) else ()
 
 
 # ---------------- the user's own changes: `*.patch` and `*.diff` of a folder, in the order of their names

@@ -14,7 +14,7 @@ from torchbuild_tasks.facts.probe import Probe
 from torchbuild_tasks.facts.tree import read_git
 from torchbuild_tasks.model import Toolset, VisualStudio, Windows
 from torchbuild_tasks.text.words import numbers_in
-from torchbuild_tasks.values import parse_json
+from torchbuild_tasks.values import as_table, parse_json
 
 
 def look_at_windows(probe: Probe, root: str) -> Windows:
@@ -87,8 +87,7 @@ def _answer(probe: Probe, item: dict[str, Any]) -> VisualStudio | None:
     path, version, product = (item.get(k) for k in ("installationPath", "installationVersion", "productId"))
     if not isinstance(path, str) or not path:
         return None
-    catalog = item.get("catalog")
-    release = catalog.get("productDisplayVersion") if isinstance(catalog, dict) else None
+    release = as_table(item.get("catalog")).get("productDisplayVersion")
     return _studio(
         probe,
         path,

@@ -51,12 +51,8 @@ GROUPS = (
     (
         "With what",
         (
-            *("wheel", "toolset", "CXX", "CC"),
-            "CUDA toolkit",
-            "GPU architectures",
-            "BLAS library",
-            "linker",
-            "compiler cache",
+            *("wheel", "toolset", "CXX", "CC", "CUDA toolkit", "GPU architectures"),
+            *("BLAS library", "linker", "compiler cache"),
         ),
     ),
     ("How fast", ("jobs", "jobserver", "distribute")),

@@ -20,7 +20,7 @@ import msgspec
 from torchbuild_tasks.model import Expectation
 from torchbuild_tasks.model.record import CheckResult, Outcome, VerifyReport
 from torchbuild_tasks.system.process import Captured, capture, ending, is_hang, tail
-from torchbuild_tasks.values import parse_json, replace
+from torchbuild_tasks.values import as_table, parse_json, replace
 from torchbuild_tasks.verify.judge import Observed, Seen, expand, judge, misplaced, stray_folders
 from torchbuild_tasks.verify.torch_probe import CHECKS, CUDA_CHECKS, GATES, LIMIT, MARK
 
@@ -258,7 +258,5 @@ def _events(stdout: bytes) -> Iterator[dict[str, Any]]:
 
 def _answer(event: Mapping[str, Any]) -> Seen:
     outcome: Outcome = event["outcome"] if event.get("outcome") in get_args(Outcome) else "failed"
-    reported = event.get("values")
-    values = reported if isinstance(reported, dict) else {}
-    texts = {key: str(value) for key, value in values.items()}
+    texts = {key: str(value) for key, value in as_table(event.get("values")).items()}
     return Seen(outcome=outcome, detail=str(event.get("detail", "")), values=texts)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 from torchbuild_tasks.facts.cuda.toolkit_folder import is_toolkit, read_toolkit, root_of_nvcc
@@ -11,7 +11,7 @@ from torchbuild_tasks.facts.probe import Probe, map_parallel
 from torchbuild_tasks.model import Python, Toolkit
 from torchbuild_tasks.plan.cuda.managed import TOOLKITS
 from torchbuild_tasks.text.words import numbers_in
-from torchbuild_tasks.values import parse_json
+from torchbuild_tasks.values import as_table, parse_json
 
 FLAG: Final = "--cuda-toolkit"
 # Their rows, with sources, are in data/variables.toml.
@@ -186,12 +186,11 @@ def _list_numbered_folders(
     return tuple(Place(probe.join(folder, one), found_via) for one in names)
 
 
-def _mark(text: str | None) -> dict[str, Any]:
+def _mark(text: str | None) -> Mapping[str, Any]:
     try:
-        data = parse_json(text or "")
+        return as_table(parse_json(text or ""))
     except (ValueError, RecursionError):
         return {}
-    return data if isinstance(data, dict) else {}
 
 
 def site_folders(probe: Probe, pythons: Sequence[Python]) -> tuple[str, ...]:

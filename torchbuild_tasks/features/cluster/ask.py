@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlsplit
@@ -14,7 +14,7 @@ from torchbuild_tasks.errors import ClusterError, UsageError
 from torchbuild_tasks.model import Cluster
 from torchbuild_tasks.system import files
 from torchbuild_tasks.system.reading import read_bytes, read_text
-from torchbuild_tasks.values import parse_json, parse_toml, replace
+from torchbuild_tasks.values import as_table, parse_json, parse_toml, replace
 
 if TYPE_CHECKING:
     from http.client import HTTPConnection
@@ -163,7 +163,7 @@ def value(path: Path, *names: str) -> str:
     except (OSError, ValueError):
         return ""
     for name in names:
-        value = value.get(name) if isinstance(value, Mapping) else None
+        value = as_table(value).get(name)
     return value if isinstance(value, str) else ""
 
 

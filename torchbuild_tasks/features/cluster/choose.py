@@ -20,7 +20,7 @@ from torchbuild_tasks.model import Choice, Cluster, Distribution, Finding
 from torchbuild_tasks.plan.jobs import POOL, usable_cores
 from torchbuild_tasks.plan.question import Question
 from torchbuild_tasks.plan.variables import decide, is_cuda
-from torchbuild_tasks.values import parse_json
+from torchbuild_tasks.values import as_table, parse_json
 
 NAME: Final = "distributed compiles"
 LINKS: Final = "torchbuild_link"
@@ -342,7 +342,7 @@ def address_in(token: str) -> str:
         claims = parse_json(base64.urlsafe_b64decode(parts[1] + "=" * (-len(parts[1]) % 4)))
     except (ValueError, RecursionError):
         return ""
-    address = claims.get("server_id") if isinstance(claims, dict) else None
+    address = as_table(claims).get("server_id")
     return address if isinstance(address, str) else ""
 
 

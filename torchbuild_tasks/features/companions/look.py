@@ -12,7 +12,7 @@ from torchbuild_tasks.facts.probe import Probe
 from torchbuild_tasks.facts.tree import look_at_git
 from torchbuild_tasks.features.companions.choose import read_wanted
 from torchbuild_tasks.model import CompanionSource, Facts
-from torchbuild_tasks.values import parse_toml, replace
+from torchbuild_tasks.values import as_table, parse_toml, replace, texts_in
 
 BUILDS = ("setup.py", "pyproject.toml")
 # Where setuptools is told that packages lie: find_packages(where="src"), package_dir={"": "src"}, and the
@@ -94,18 +94,13 @@ def _project(text: str) -> dict[str, Any]:
         data = parse_toml(text)
     except ValueError:  # the build will report it
         data = {}
-    project = data.get("project", {})
-    version = project.get("version") if isinstance(project, dict) else None
+    project = as_table(data.get("project"))
+    version = project.get("version")
     return {
         "version": version if isinstance(version, str) else None,
-        "builds_with": _texts(data.get("build-system"), "requires"),
-        "asks": _texts(project, "dependencies"),
+        "builds_with": texts_in(as_table(data.get("build-system")).get("requires")),
+        "asks": texts_in(project.get("dependencies")),
     }
-
-
-def _texts(table: object, key: str) -> tuple[str, ...]:
-    value = table.get(key) if isinstance(table, dict) else None
-    return tuple(each for each in value if isinstance(each, str)) if isinstance(value, list) else ()
 
 
 def _places(probe: Probe, root: str) -> tuple[str, ...]:

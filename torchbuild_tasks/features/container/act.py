@@ -28,7 +28,7 @@ from torchbuild_tasks.features.container.show import (
 from torchbuild_tasks.system import files, process
 from torchbuild_tasks.system.attached import attach
 from torchbuild_tasks.system.reading import read_bytes, read_text
-from torchbuild_tasks.values import parse_json, parse_toml
+from torchbuild_tasks.values import as_table, parse_json, parse_toml
 
 if TYPE_CHECKING:
     from torchbuild_tasks.build.work import Reporter
@@ -103,10 +103,9 @@ def _digest(data: bytes) -> str:
 def _hashes(folder: Path) -> Mapping[str, str]:
     """Return the hashes of the files written last, by name."""
     try:
-        hashes = parse_json(read_bytes(folder / _WRITTEN))
+        return as_table(parse_json(read_bytes(folder / _WRITTEN)))
     except (OSError, ValueError):
         return {}
-    return hashes if isinstance(hashes, dict) else {}
 
 
 def _write(path: Path, data: bytes) -> None:

@@ -43,14 +43,7 @@ _BESIDE: Final = ("ca-certificates", "gdb")
 # Characters that separate mount options, which not every engine can escape.
 _ODD: Final = re.compile(r'[,:"\\\x00-\x1f\x7f]')
 _NOT_CARRIED: Final = (
-    "source",
-    "python",
-    "cuda_toolkit",
-    "config",
-    "cache_dir",
-    "patch_dir",
-    "wheels",
-    "facts",
+    *("source", "python", "cuda_toolkit", "config", "cache_dir", "patch_dir", "wheels", "facts"),
 )
 # Flags that mean the same inside; all others name places of this machine, or are not for builds.
 CARRIED: Final = ("cpu", "cuda", "arch", "preset", "build_type", "mode", "set", "linker", "jobs", "jobserver")

@@ -23,7 +23,7 @@ from torchbuild_tasks.plan.settings import Settings, check_settings
 from torchbuild_tasks.plan.trust import is_harmless, is_harmless_variable
 from torchbuild_tasks.plan.variables import DECIDED_APART
 from torchbuild_tasks.text.redaction import is_secret, without_forms
-from torchbuild_tasks.values import replace
+from torchbuild_tasks.values import as_table, replace
 
 HIDDEN: Final = "***"
 
@@ -169,11 +169,6 @@ def withhold(manifest: Manifest, catalog: Catalog) -> tuple[Manifest, tuple[str,
     recorded_set = list(_value(manifest.request.get("set")) or ())
     out += ["values of --set"] if recorded_set != request.get("set", []) else []
     return clean, tuple(out)
-
-
-def as_table(value: object) -> Mapping[str, Any]:
-    """Return a mapping of decoded JSON; an empty one for other values."""
-    return value if isinstance(value, Mapping) else {}
 
 
 def _harmless(variables: Mapping[str, Any], catalog: Catalog) -> dict[str, Any]:

@@ -15,9 +15,9 @@ from typing import Any, Final
 import msgspec
 
 from torchbuild_tasks.errors import ManifestError, UsageError
-from torchbuild_tasks.features.manifest.choose import as_table, without_secrets
+from torchbuild_tasks.features.manifest.choose import without_secrets
 from torchbuild_tasks.model.record import MANIFEST_FILE, MANIFEST_SCHEMA, Manifest
-from torchbuild_tasks.values import from_json, parse_json
+from torchbuild_tasks.values import as_table, from_json, parse_json
 
 _WHERE: Final = f"Every build writes one: {MANIFEST_FILE} in the build tree."
 _FIRST: Final = "torchbuild_tasks 0.1.0"

@@ -45,12 +45,7 @@ WITHOUT_SERVERS: Final = {"GIT_NO_LAZY_FETCH": "1", "GIT_ALLOW_PROTOCOL": "none"
 _UNLESS_SET: Final = {"GIT_ASKPASS": "", "SSH_ASKPASS_REQUIRE": "never", "GCM_INTERACTIVE": "never"}
 # A hook sets these for its own repository; our commands would use that one.
 _SET_BY_HOOKS: Final = (
-    "GIT_DIR",
-    "GIT_WORK_TREE",
-    "GIT_INDEX_FILE",
-    "GIT_PREFIX",
-    "GIT_OBJECT_DIRECTORY",
-    "GIT_COMMON_DIR",
+    *("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_PREFIX", "GIT_OBJECT_DIRECTORY", "GIT_COMMON_DIR"),
 )
 
 # Settings that are command lines (in git's lower case), and the value that replaces a repository's own.
