@@ -17,7 +17,7 @@ import sys
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
 
 import msgspec
 
@@ -25,7 +25,7 @@ from torchbuild_tasks.facts.names import Names, native_names
 from torchbuild_tasks.system import trust
 from torchbuild_tasks.system.process import capture
 from torchbuild_tasks.system.reading import read_bytes
-from torchbuild_tasks.values import replace
+from torchbuild_tasks.values import as_table, parse_json, replace
 
 if sys.platform == "win32":
     from torchbuild_tasks.facts import system_windows as system
@@ -218,6 +218,13 @@ class Probe(msgspec.Struct, frozen=True, kw_only=True):
         """Return a regular file as text; bytes that are not UTF-8 become replacement characters."""
         data = self.read_bytes(path)
         return None if data is None else data.decode("utf-8", "replace")
+
+    def table(self, path: str) -> Mapping[str, Any]:
+        """Return the JSON object in a file; empty if there is none, or it is damaged."""
+        try:
+            return as_table(parse_json(self.read(path) or ""))
+        except ValueError:
+            return {}
 
     def size(self, path: str) -> int | None:
         """Return bytes of a file; None when there is none."""

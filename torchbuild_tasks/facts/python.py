@@ -133,7 +133,7 @@ def _parse_report(output: Output | None) -> Mapping[str, Any] | None:
     for line in reversed(output.stdout.splitlines() if output else []):
         try:
             data = parse_json(line)
-        except (ValueError, RecursionError):
+        except ValueError:
             continue
         if isinstance(data, dict) and all(
             isinstance(data.get(key), str) for key in ("executable", "version")

@@ -44,11 +44,8 @@ def _digest(probe: Probe, marker: str, name: str) -> str | None:
 
     The marker of a folder that is still being unpacked has no time at which it was finished.
     """
-    try:
-        data = parse_json(probe.read(marker) or "")
-    except (ValueError, RecursionError):
-        return None
-    if not isinstance(data, dict) or data.get("id") != name or data.get("finished", "") is None:
+    data = probe.table(marker)
+    if data.get("id") != name or data.get("finished", "") is None:
         return None
     return data["sha256"] if isinstance(data.get("sha256"), str) else None
 
@@ -57,7 +54,7 @@ def _peaks(text: str | None) -> tuple[PastPeak, ...]:
     """Return the peaks of earlier builds; empty if the file is missing, damaged or of another version."""
     try:
         peaks = from_json(PastPeaks, parse_json(text or "{}"))
-    except (ValueError, RecursionError, UsageError):
+    except (ValueError, UsageError):
         return ()
     return peaks.peaks if peaks.schema == HISTORY_SCHEMA else ()
 

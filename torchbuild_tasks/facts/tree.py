@@ -390,10 +390,10 @@ def look_at_manifest(probe: Probe, build_dir: str | None) -> Previous | None:
     record = probe.read(probe.join(build_dir, RECORD_FILE))
     text = probe.read(probe.join(build_dir, MANIFEST_FILE)) if record is None else record
     try:
-        data = parse_json(text or "")
-    except (ValueError, RecursionError):
+        data = as_table(parse_json(text or ""))
+    except ValueError:
         return None
-    if not isinstance(data, dict) or not isinstance(data.get("result"), str):
+    if not isinstance(data.get("result"), str):
         return None
     inputs = data.get("inputs", {})
     finished = data.get("finished")
@@ -413,18 +413,14 @@ def look_at_running(probe: Probe, root: str) -> Running | None:
     try:
         running = from_json(Running, parse_json(probe.read(probe.join(root, LOCK_NOTE)) or ""))
         since = datetime.fromisoformat(running.started).timestamp()
-    except (ValueError, RecursionError, UsageError):
+    except (ValueError, UsageError):
         return None
     return running if probe.works(running.pid, running.host, since) else None
 
 
 def look_at_install(probe: Probe, build_dir: str | None) -> Mapping[str, str] | None:
     """Return the inputs of the last editable install that this tool finished; None without one."""
-    text = probe.read(probe.join(build_dir, INSTALL_FILE)) if build_dir else None
-    try:
-        inputs = parse_json(text or "")["inputs"]
-    except (ValueError, RecursionError, LookupError, TypeError):
-        return None
+    inputs = probe.table(probe.join(build_dir, INSTALL_FILE)).get("inputs") if build_dir else None
     good = isinstance(inputs, dict) and all(isinstance(value, str) for value in inputs.values())
     return inputs if good else None
 

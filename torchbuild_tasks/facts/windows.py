@@ -77,7 +77,7 @@ def _vswhere(probe: Probe) -> tuple[list[VisualStudio], tuple[str, ...]]:
         return [], (f"{path} (ended with {output.rc})",)
     try:
         data = parse_json(output.stdout)
-    except (ValueError, RecursionError):
+    except ValueError:
         return [], (f"{path} (answered with something that is not JSON)",)
     items = [item for item in data if isinstance(item, dict)] if isinstance(data, list) else []
     return [studio for item in items if (studio := _answer(probe, item))], (path,)

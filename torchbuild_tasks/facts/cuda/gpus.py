@@ -167,7 +167,7 @@ def _json_object(stdout: str) -> Mapping[str, Any] | None:
     lines = stdout.strip().splitlines()
     try:
         data = parse_json(lines[-1]) if lines else None
-    except (ValueError, RecursionError):
+    except ValueError:
         return None
     return data if isinstance(data, dict) else None
 

@@ -69,7 +69,7 @@ def _built_for(probe: Probe, root: str) -> BuiltFor | None:
     """Return the target of a library that `helpers build` made; None for others."""
     try:
         return from_json(BuiltFor, parse_json(probe.read(probe.join(root, *NOTE)) or ""), "note")
-    except (ValueError, RecursionError, UsageError):
+    except (ValueError, UsageError):
         return None
 
 

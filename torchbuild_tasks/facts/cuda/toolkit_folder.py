@@ -10,7 +10,7 @@ import msgspec
 
 from torchbuild_tasks.facts.probe import Output, Probe, map_parallel, multiarch_triplet
 from torchbuild_tasks.model import Toolkit
-from torchbuild_tasks.values import parse_json
+from torchbuild_tasks.values import as_table
 
 # Part -> its library (None: headers only) and its header.
 PARTS: dict[str, tuple[str | None, str]] = {
@@ -111,7 +111,7 @@ def _problem(probe: Probe, root: str, program: str | None, runtime: str | None) 
 
 def _version(probe: Probe, root: str, folders: Folders, release: str | None) -> tuple[str | None, str | None]:
     """Return the toolkit's version and its source."""
-    if version := _version_in_json(probe.read(probe.join(root, "version.json"))):
+    if version := _version_in_json(probe, root):
         return version, "version.json"
     if match := _TEXT.search(probe.read(probe.join(root, "version.txt")) or ""):
         return match[1], "version.txt"
@@ -122,12 +122,9 @@ def _version(probe: Probe, root: str, folders: Folders, release: str | None) -> 
     return (f"{number // 1000}.{number % 1000 // 10}", "cuda.h") if number else (None, None)
 
 
-def _version_in_json(text: str | None) -> str | None:
+def _version_in_json(probe: Probe, root: str) -> str | None:
     """Return cuda.version of a version.json; None for one that is broken."""
-    try:
-        version = parse_json(text or "")["cuda"]["version"]
-    except (ValueError, LookupError, TypeError, RecursionError):
-        return None
+    version = as_table(probe.table(probe.join(root, "version.json")).get("cuda")).get("version")
     return version if isinstance(version, str) and _NUMBERS.fullmatch(version) else None
 
 

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any, Final, NamedTuple
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Final, NamedTuple
 
 from torchbuild_tasks.facts.cuda.toolkit_folder import is_toolkit, read_toolkit, root_of_nvcc
 from torchbuild_tasks.facts.probe import Probe, map_parallel
 from torchbuild_tasks.model import Python, Toolkit
 from torchbuild_tasks.plan.cuda.managed import TOOLKITS
 from torchbuild_tasks.text.words import numbers_in
-from torchbuild_tasks.values import as_table, parse_json
 
 FLAG: Final = "--cuda-toolkit"
 # Their rows, with sources, are in data/variables.toml.
@@ -157,7 +156,7 @@ def find_managed(search: Search) -> Iterator[Looked]:
     places = []
     for name in probe.children(toolkits):
         folder = probe.join(toolkits, name)
-        mark = _mark(probe.read(probe.join(folder, MARKER)))
+        mark = probe.table(probe.join(folder, MARKER))
         if mark.get("id") == name and mark.get("finished"):
             version = mark.get("version")
             known = version if isinstance(version, str) else None
@@ -184,13 +183,6 @@ def _list_numbered_folders(
     names = sorted(filter(name.fullmatch, probe.children(folder)), key=numbers_in, reverse=True)
     names.sort(key=lambda one: bool(numbers_in(one)))
     return tuple(Place(probe.join(folder, one), found_via) for one in names)
-
-
-def _mark(text: str | None) -> Mapping[str, Any]:
-    try:
-        return as_table(parse_json(text or ""))
-    except (ValueError, RecursionError):
-        return {}
 
 
 def site_folders(probe: Probe, pythons: Sequence[Python]) -> tuple[str, ...]:

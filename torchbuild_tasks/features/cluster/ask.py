@@ -60,7 +60,7 @@ def _status(url: str, seconds: float) -> Cluster:
         status = parse_json(text)
         servers, cpus, busy = (int(status[key]) for key in ("num_servers", "num_cpus", "in_progress"))
         return Cluster(url=url, servers=servers, cpus=cpus, busy=busy)
-    except (ValueError, TypeError, KeyError, RecursionError):
+    except (ValueError, TypeError, KeyError):
         return Cluster(url=url, problem=_NO_SCHEDULER)
 
 

@@ -340,7 +340,7 @@ def address_in(token: str) -> str:
         return ""
     try:
         claims = parse_json(base64.urlsafe_b64decode(parts[1] + "=" * (-len(parts[1]) % 4)))
-    except (ValueError, RecursionError):
+    except ValueError:
         return ""
     address = as_table(claims).get("server_id")
     return address if isinstance(address, str) else ""
