@@ -245,16 +245,16 @@ def run_stages(
     from torchbuild_tasks.build.notify import notify_when_over
     from torchbuild_tasks.build.outputs import outputs_of_both_eras, recordable_outputs
     from torchbuild_tasks.build.work import Work
-    from torchbuild_tasks.features.manifest.act import Basis, complete_manifest, redact, start_manifest
+    from torchbuild_tasks.features.manifest.act import complete_manifest, redact, start_manifest
     from torchbuild_tasks.verify.judge import require_passed
 
     request = question.request
     facts = question.facts
     catalog = question.catalog
     root = Path(plan.source)
-    basis = Basis(tool=writer(), request=request, settings=question.settings, facts=facts, plan=plan)
     outputs = (outputs_of_both_eras if request.from_wheel else recordable_outputs)(catalog, plan.era)
-    ledger = Ledger(start_manifest(basis, started=now()), root, Path(plan.build_dir), outputs, redact)
+    manifest = start_manifest(question, plan, writer(), started=now())
+    ledger = Ledger(manifest, root, Path(plan.build_dir), outputs, redact)
     work = Work(
         request=request,
         facts=facts,

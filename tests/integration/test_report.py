@@ -17,12 +17,12 @@ from tests.support.machines import linux_facts, plan_of
 from torchbuild_tasks.build.history import Pace, keep, ninja_graph, recall
 from torchbuild_tasks.catalog import load_catalog
 from torchbuild_tasks.errors import UsageError
-from torchbuild_tasks.features.manifest.act import Basis, start_manifest
+from torchbuild_tasks.features.manifest.act import start_manifest
 from torchbuild_tasks.features.report.verb import ReportFiles, make_report
 from torchbuild_tasks.model import Choice, Cpu, Host, Memory
 from torchbuild_tasks.model.record import MANIFEST_FILE, RECORD_FILE, StageTime
 from torchbuild_tasks.options import BuildRequest
-from torchbuild_tasks.plan.settings import Settings
+from torchbuild_tasks.plan.question import Question
 from torchbuild_tasks.values import replace, to_json
 
 pytestmark = [
@@ -61,11 +61,10 @@ def root(tmp_path: Path) -> Path:
 def record(root: Path, **changes: Any) -> None:
     host, memory = Host(os="linux", arch="x86_64"), Memory(total=8 * GIB)
     facts = linux_facts(host=host, cpu=Cpu(cores=2), memory=memory)
-    asked = Basis(
-        tool="tests 1", request=BuildRequest(), settings=Settings(), facts=facts, plan=plan_of(facts)
-    )
+    question = Question(BuildRequest(), facts, load_catalog())
+    started = datetime.now(UTC).isoformat(timespec="seconds")
     manifest = replace(
-        start_manifest(asked, started=datetime.now(UTC).isoformat(timespec="seconds"), result="ok"),
+        start_manifest(question, plan_of(facts), "tests 1", started=started, result="ok"),
         choices=tuple(
             Choice(name=name, value=value, because="asked for")
             for name, value in (("torch", "2.1.0"), ("CXX", "g++"))

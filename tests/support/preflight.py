@@ -18,12 +18,12 @@ from torchbuild_tasks.build.outputs import patterns
 from torchbuild_tasks.build.preflight import preflight
 from torchbuild_tasks.build.work import Fetching, Work
 from torchbuild_tasks.catalog import load_catalog
-from torchbuild_tasks.features.manifest.act import Basis, redact, start_manifest
+from torchbuild_tasks.features.manifest.act import redact, start_manifest
 from torchbuild_tasks.model import BuildPlan, Facts, Preflight
 from torchbuild_tasks.model.record import Removal
 from torchbuild_tasks.options import BuildRequest
 from torchbuild_tasks.plan.preflight import plan_preflight
-from torchbuild_tasks.plan.settings import Settings
+from torchbuild_tasks.plan.question import Question
 from torchbuild_tasks.system.net.client import Net
 from torchbuild_tasks.system.process import Sink
 from torchbuild_tasks.values import replace
@@ -104,9 +104,9 @@ def cpp_only(cxx: str = CXX, launcher: str = "") -> Preflight:
 
 def ledger_of(request: BuildRequest, facts: Facts, plan: BuildPlan, tree: Path) -> Ledger:
     """The ledger of a build in a checkout, with its build tree in `build`."""
-    asked = Basis(tool="tests 1", request=request, settings=Settings(), facts=facts, plan=plan)
-    manifest = start_manifest(asked, started="2026-11-01T10:00:00+00:00")
-    return Ledger(manifest, tree, tree / "build", patterns(load_catalog(), plan.era), redact)
+    question = Question(request, facts, load_catalog())
+    manifest = start_manifest(question, plan, "tests 1", started="2026-11-01T10:00:00+00:00")
+    return Ledger(manifest, tree, tree / "build", patterns(question.catalog, plan.era), redact)
 
 
 def run(tree: Path, what: Preflight | None, environ: Mapping[str, str] | None = None) -> RecordingReporter:

@@ -8,8 +8,6 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-import msgspec
-
 from torchbuild_tasks.build.ledger import now
 from torchbuild_tasks.build.work import Work
 from torchbuild_tasks.errors import BuildFailed, SourceError
@@ -18,6 +16,7 @@ from torchbuild_tasks.model.record import EnvText, HelperUsed, Installed, Manife
 from torchbuild_tasks.options import BuildRequest
 from torchbuild_tasks.plan import env_files
 from torchbuild_tasks.plan.jobs import decisive_peaks
+from torchbuild_tasks.plan.question import Question
 from torchbuild_tasks.plan.settings import Settings
 from torchbuild_tasks.values import replace, to_json
 
@@ -25,29 +24,20 @@ from torchbuild_tasks.values import replace, to_json
 # where they are used, so that a no-op build starts fast.
 
 
-class Basis(msgspec.Struct, frozen=True, kw_only=True):
-    """The input of a manifest: the flags, torchbuild.toml, the machine and the plan."""
-
-    tool: str
-    request: BuildRequest
-    settings: Settings
-    facts: Facts
-    plan: BuildPlan
-
-
-def start_manifest(basis: Basis, *, started: str, result: str = "running") -> Manifest:
-    """Return the manifest of a new build, without data of the one before."""
-    plan = basis.plan
+def start_manifest(
+    question: Question, plan: BuildPlan, tool: str, *, started: str, result: str = "running"
+) -> Manifest:
+    """Return the manifest of a new build by `tool`, without data of the one before."""
     return Manifest(
-        tool=basis.tool,
+        tool=tool,
         result=result,
         started=started,
         root=plan.source,
         build_dir=plan.build_dir,
         era=plan.era,
-        request=flags_set(basis.request),
-        settings=_settings(basis.settings),
-        facts=_facts_to_record(basis.facts, plan),
+        request=flags_set(question.request),
+        settings=_settings(question.settings),
+        facts=_facts_to_record(question.facts, plan),
         python=plan.environment.python,
         python_version=plan.environment.version,
         choices=plan.choices,
@@ -77,13 +67,14 @@ def complete_manifest(work: Work) -> None:
         work.report.note(f"The manifest of this build is not complete: {problem.what}")
 
 
-def plan_manifest(basis: Basis) -> Manifest:
+def plan_manifest(question: Question, plan: BuildPlan, tool: str) -> Manifest:
     """Return the manifest that a build of this plan would have, as far as it is known before."""
-    folders = [op.value for op in basis.plan.env if (op.op, op.name) == ("prepend", "PATH")]
+    folders = [op.value for op in plan.env if (op.op, op.name) == ("prepend", "PATH")]
     path = os.pathsep.join((*reversed(folders), os.environ.get("PATH", "")))
-    source = _source(basis.facts, basis.plan)
-    used = _tools_used(basis.facts, basis.plan, {"PATH": path})
-    return redact(replace(start_manifest(basis, started=now(), result="planned"), **source, **used))
+    source = _source(question.facts, plan)
+    used = _tools_used(question.facts, plan, {"PATH": path})
+    planned = start_manifest(question, plan, tool, started=now(), result="planned")
+    return redact(replace(planned, **source, **used))
 
 
 def redact(manifest: Manifest) -> Manifest:

@@ -17,7 +17,7 @@ from torchbuild_tasks.errors import ManifestError
 from torchbuild_tasks.facts.trust import is_trusted_manifest
 from torchbuild_tasks.features.builds.named_build import Named, place_of
 from torchbuild_tasks.features.diagnosis.machine import Machine
-from torchbuild_tasks.features.manifest.act import Basis, plan_manifest
+from torchbuild_tasks.features.manifest.act import plan_manifest
 from torchbuild_tasks.features.manifest.choose import HIDDEN, not_carried, withhold
 from torchbuild_tasks.features.manifest.compare import (
     KNOWN_BEFORE,
@@ -29,8 +29,9 @@ from torchbuild_tasks.features.manifest.compare import (
     with_remedies,
 )
 from torchbuild_tasks.features.manifest.read import read_manifest
-from torchbuild_tasks.model import BuildPlan, Facts
+from torchbuild_tasks.model import BuildPlan
 from torchbuild_tasks.model.record import MANIFEST_FILE, Manifest
+from torchbuild_tasks.plan.question import Question
 from torchbuild_tasks.system import files
 from torchbuild_tasks.system.reading import read_bytes
 from torchbuild_tasks.text.redaction import is_secret
@@ -141,24 +142,24 @@ def use_recorded_variables(manifest: Manifest, catalog: Catalog) -> Iterator[Non
 def compare_plan(
     manifest: Manifest,
     path: str,
-    basis: Basis,
-    catalog: Catalog,
+    question: Question,
+    plan: BuildPlan,
+    tool: str,
     written: tuple[str, ...],
-    withheld: tuple[str, ...] = (),
+    withheld: tuple[str, ...],
 ) -> Replay:
-    """Compare the plan made here with the manifest."""
-    facts: Facts = basis.facts
-    planned = plan_manifest(basis)
+    """Compare the plan made here by `tool` with the manifest."""
+    planned = plan_manifest(question, plan, tool)
     differing = differences(manifest, planned, KNOWN_BEFORE)
-    machine = Machine(facts, basis.plan, catalog, built=False)
+    machine = Machine(question.facts, plan, question.catalog, built=False)
     place = Place(
-        root=basis.plan.source,
-        python=basis.plan.environment.python,
+        root=plan.source,
+        python=plan.environment.python,
         manifest=path,
         install=lambda package: machine.value(f"package:{package}"),
     )
     return Replay(
-        plan=basis.plan,
+        plan=plan,
         differences=with_remedies(differing, manifest, place),
         not_carried=(*not_carried(manifest), *withheld),
         not_compared=not_compared(manifest, planned, KNOWN_BEFORE),

@@ -14,7 +14,6 @@ from torchbuild_tasks.build.work import Reporter
 from torchbuild_tasks.catalog import load_catalog
 from torchbuild_tasks.context import accept, decide, look, read_named_build, writer
 from torchbuild_tasks.errors import PlanRefused, VerifyFailed
-from torchbuild_tasks.features.manifest.act import Basis
 from torchbuild_tasks.features.manifest.choose import pin_facts, pins, request_of, settings_of
 from torchbuild_tasks.features.manifest.compare import Comparison, Difference, differences, not_compared
 from torchbuild_tasks.features.manifest.replay import (
@@ -164,14 +163,7 @@ def replay_build(request: ReplayRequest, report: Reporter) -> tuple[Replay, Veri
     believed, withheld = believe(recorded, name, catalog)
     with use_recorded_variables(believed, catalog):
         question, plan = look_again(request, believed, source_of(believed, request.source))
-        basis = Basis(
-            tool=writer(),
-            request=question.request,
-            settings=question.settings,
-            facts=question.facts,
-            plan=plan,
-        )
-        replayed = compare_plan(recorded, name, basis, catalog, written, withheld)
+        replayed = compare_plan(recorded, name, question, plan, writer(), written, withheld)
         if not request.yes:
             return replayed, None
         for line in replayed.lines:
