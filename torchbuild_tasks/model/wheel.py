@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 import msgspec
+
+Kind = Literal["file", "folder", "link"]
 
 
 class Member(msgspec.Struct, frozen=True, kw_only=True):
-    """One file in the directory of a wheel: `size` in bytes, `crc` the CRC-32 of its content.
+    """One member as its archive lists it: `size` in bytes, `crc` the CRC-32 of its content.
 
-    `packed` is what it takes there; `kind` is link for all that is not a plain file.
+    `packed` is what it takes there; in a wheel `kind` is link for all that is not a plain file.
     """
 
     name: str
-    size: int
+    size: int = 0
     packed: int = 0
     crc: int = 0
     executable: bool = False
-    kind: str = "file"
+    kind: Kind = "file"
 
 
 class Wheel(msgspec.Struct, frozen=True, kw_only=True):

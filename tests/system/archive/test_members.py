@@ -7,7 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from torchbuild_tasks.errors import ArchiveRefused
-from torchbuild_tasks.system.archive.members import Member, Tree, fault, parts_of
+from torchbuild_tasks.model.wheel import Member
+from torchbuild_tasks.system.archive.members import Tree, fault, parts_of
 
 BAD = {
     "absolute": (

@@ -13,12 +13,10 @@ import unicodedata
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import BinaryIO, Final, Literal, NoReturn
-
-import msgspec
+from typing import BinaryIO, Final, NoReturn
 
 from torchbuild_tasks.errors import ArchiveRefused, DownloadFailed
-from torchbuild_tasks.model.wheel import Wheel
+from torchbuild_tasks.model.wheel import Member, Wheel
 from torchbuild_tasks.system.files import translate_errors
 
 RESERVED: Final = ".torchbuild-helper.json"
@@ -36,17 +34,6 @@ _DEVICES: Final = frozenset(
 _PART_LIMIT: Final = 255  # bytes in one name: ext4, xfs; NTFS has 255 UTF-16 units
 _NAME_LIMIT: Final = 1024
 _LINK_STEPS: Final = 40  # the limit of Linux
-
-Kind = Literal["file", "folder", "link"]
-
-
-class Member(msgspec.Struct, frozen=True, kw_only=True):
-    """One member as the archive lists it; `size` in bytes."""
-
-    name: str
-    kind: Kind = "file"
-    size: int = 0
-    executable: bool = False
 
 
 def refusal(archive: str, what: str, member: str = "") -> ArchiveRefused:
@@ -232,7 +219,7 @@ def check_wheel_names(wheel: Wheel) -> None:
     for each in wheel.members:
         if each.kind == "link":
             refuse(wheel.file, "is a link", each.name)
-        path = tree.admit(Member(name=each.name, size=each.size))
+        path = tree.admit(each)
         if path != each.name:
             refuse(wheel.file, f"is not written as a wheel's are, which is {path!r}", each.name)
 

@@ -22,13 +22,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, Final, Protocol
 
 from torchbuild_tasks.errors import ArchiveRefused
+from torchbuild_tasks.model.wheel import Kind, Member
 from torchbuild_tasks.system.archive.members import (
     CHUNK,
     LIMIT,
     LINK_LIMIT,
     Filling,
-    Kind,
-    Member,
     fault,
     parts_of,
     refuse,
