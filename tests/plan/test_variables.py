@@ -17,6 +17,7 @@ from tests.support.machines import (
     statuses,
     with_tree,
 )
+from tests.support.windows import windows_facts
 from torchbuild_tasks.model import Choice, Facts
 from torchbuild_tasks.plan.variables import check_variables, decide, decide_all, is_off, unset_refused
 
@@ -201,6 +202,40 @@ def test_a_refused_name_in_the_environment_is_taken_out(name: str) -> None:
     ops = [op for op in plan.env if op.name == name]
     assert [op.op for op in ops] == ["unset"]
     assert ops[0].because
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "instead"),
+    [
+        ("USE_NIGHTLY", "1", "python tools/nightly.py checkout"),
+        ("CMAKE_C_COMPILER", "/opt/my gcc", "--set CC='/opt/my gcc'"),
+        ("CMAKE_CUDA_ARCHITECTURES", "86", "--arch '8.6;9.0'"),
+    ],
+)
+def test_what_is_refused_has_another_way(name: str, value: str, instead: str) -> None:
+    asked = found(plan_of(modern(), set=(f"{name}={value}",)).findings, "variable")
+    assert asked.fix.startswith(f"Drop {name}. ") and instead in asked.fix
+    there = found(plan_of(modern(environ={name: value})).findings, "variable")
+    assert there.fix.startswith(f"Unset {name}. ") and instead in there.fix
+
+
+@pytest.mark.parametrize(
+    ("facts", "name", "status"),
+    [
+        (linux_facts(), "PATH", "error"),
+        (linux_facts(), "Path", "warn"),
+        (linux_facts(), "SystemRoot", None),
+        (linux_facts(), "LD_LIBRARY_PATH", None),
+        (windows_facts(), "Path", "error"),
+        (windows_facts(), "SYSTEMROOT", "error"),
+    ],
+)
+def test_a_build_does_not_replace_what_programs_are_found_by(
+    facts: Facts, name: str, status: str | None
+) -> None:
+    for flags, said in (({"set": (f"{name}=/x",)}, None), ({}, settings(variables={name: "/x"}))):
+        states = [each.status for each in plan_of(facts, said, **flags).findings if each.id == "variable"]
+        assert states == ([status] if status else [])
 
 
 @pytest.mark.parametrize("name", ["USE_NIGHTLY", "USE_NINJA", "CMAKE_FRESH"])

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Final
 
-from torchbuild_tasks.catalog import Catalog
+from torchbuild_tasks.catalog import Catalog, ReaderRow
 from torchbuild_tasks.catalog.match import applies, preset_rows, variable_row
 from torchbuild_tasks.model import Choice, EnvOp, Finding
 from torchbuild_tasks.options import BuildRequest, flag_name
@@ -74,11 +74,27 @@ def _why_refused(question: Question, name: str) -> str:
     return row.refused if row else ""
 
 
+def _instead(question: Question, name: str) -> str:
+    row = variable_row(question.catalog, name, question.era, question.version)
+    value = question.decided[name].value if name in question.decided else ""
+    return row.instead.replace("{value}", question.line(value)) if row else ""
+
+
+def _kept(question: Question, name: str) -> ReaderRow | None:
+    """Return the row that keeps a variable of the system, whose names have no case on Windows."""
+    host = question.facts.host.os
+    fold = str.upper if host == "windows" else str
+    rows = (row for row in question.catalog.reader if row.kept and row.os in ("", host))
+    return next((row for row in rows if fold(name) in map(fold, row.names)), None)
+
+
 def _check_name(question: Question, name: str) -> Finding | None:
     if reason := _why_refused(question, name):
-        return Finding(
-            id="variable", status="error", text=f"{name} must not be set: {reason}", fix=f"Drop {name}."
-        )
+        fix = f"Drop {name}. {_instead(question, name)}".strip()
+        return Finding(id="variable", status="error", text=f"{name} must not be set: {reason}", fix=fix)
+    if kept := _kept(question, name):
+        text, fix = f"{name} must not be replaced: {kept.kept}", f"Drop {name}. {kept.instead}".strip()
+        return Finding(id="variable", status="error", text=text, fix=fix)
     if not (found := unread(question, name)):
         return None
     text, fix_text = found
@@ -90,7 +106,8 @@ def _check_environment(question: Question, name: str) -> Finding | None:
     """Report variables that are removed or misspelt; any other name may belong to another program."""
     if reason := _why_refused(question, name):
         text = f"{name} is set in your environment and is removed for the build: {reason}"
-        return Finding(id="variable", status="warn", text=text, fix=f"Unset {name}.")
+        fix = f"Unset {name}. {_instead(question, name)}".strip()
+        return Finding(id="variable", status="warn", text=text, fix=fix)
     found = unread(question, name)
     if not found or not found[1]:
         return None
