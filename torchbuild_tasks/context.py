@@ -7,7 +7,7 @@ import dataclasses
 import math
 import os
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -22,9 +22,9 @@ from torchbuild_tasks.facts.store import store_folder
 from torchbuild_tasks.facts.tree import look_at_commit_time, look_at_patches, look_at_tree, patch_folders
 from torchbuild_tasks.facts.trust import TEMPLATES, is_trusted, own_templates, place_of
 from torchbuild_tasks.features.builds.named_build import Named, config_of, note_of, read_default, resolve
-from torchbuild_tasks.features.cache.address import is_reapi
+from torchbuild_tasks.features.cache.address import is_reapi, read_remotes
 from torchbuild_tasks.model import FACTS_SCHEMA, BuildPlan, Cluster, Facts
-from torchbuild_tasks.options import BuildRequest, variable_name
+from torchbuild_tasks.options import BuildRequest, flag_name, variable_name
 from torchbuild_tasks.plan.linker import refuse_linker
 from torchbuild_tasks.plan.make import make_plan
 from torchbuild_tasks.plan.question import Question
@@ -273,18 +273,77 @@ def _check_addresses(request: BuildRequest, settings: Settings) -> None:
     """Refuse addresses that are none, of a flag or a setting.
 
     Raises:
-        UsageError: --mirror or --url is no address.
+        UsageError: one is none; begins with the flag, or with the setting and its file.
     """
-    if mirror := request.mirror or settings.values.get("mirror"):
-        from torchbuild_tasks.system.net.client import read_mirrors
+    for name, read in _ADDRESSES.items():
+        given = getattr(request, name)
+        value = given or settings.values.get(name)
+        if not value:
+            continue
+        try:
+            read(value)
+        except UsageError as error:
+            if given:
+                raise
+            flag = flag_name(name)
+            place = f"{flag[2:]} in {settings.place(name)}:"
+            what = f"{place} {error.what.removeprefix(flag).lstrip(': ')}"
+            raise UsageError(what, looked=error.looked, next_step=error.next_step) from None
 
-        read_mirrors(mirror)
-    url = request.url or settings.values.get("url")
-    if url and not re.search(r"[:/\\]", url) and not Path(url).exists():
+
+def _read_mirrors(text: str) -> None:
+    from torchbuild_tasks.system.net.client import read_mirrors
+
+    read_mirrors(text)
+
+
+def _read_url(url: str) -> None:
+    if not re.search(r"[:/\\]", url) and not Path(url).exists():
         raise UsageError(
             f"--url {url} is no address, and no folder.",
             next_step="Write for example: --url https://github.com/pytorch/pytorch",
         )
+
+
+def _read_cache(text: str) -> None:
+    from torchbuild_tasks.features.cache.choose import read_word
+
+    read_word(text)
+    read_remotes(text)
+
+
+def _read_scheduler(text: str) -> None:
+    from torchbuild_tasks.features.cluster.choose import scheduler_url
+
+    if is_reapi(text):
+        read_remotes(text, flag="--distribute")
+        return
+    try:
+        scheduler_url(text)
+    except UsageError as error:
+        raise UsageError(f"--distribute {error.what}", next_step=error.next_step) from None
+
+
+def _read_registries(entries: tuple[str, ...]) -> None:
+    from torchbuild_tasks.features.container.choose import read_registries
+
+    read_registries(entries)
+
+
+def _read_size(text: str) -> None:
+    from torchbuild_tasks.features.cache.choose import read_size
+
+    read_size(text)
+
+
+_ADDRESSES: Final[Mapping[str, Callable[[Any], None]]] = {
+    "mirror": _read_mirrors,
+    "url": _read_url,
+    "cache": _read_cache,
+    "cache_size": _read_size,
+    "distribute": _read_scheduler,
+    "registry": _read_registries,
+}
 
 
 def _with_tree(facts: Facts, request: BuildRequest, catalog: Catalog) -> Facts:

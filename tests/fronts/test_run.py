@@ -17,7 +17,7 @@ from tests.support.machines import linux_facts
 from torchbuild_tasks.errors import Interrupted, UsageError
 from torchbuild_tasks.fronts import console, run
 from torchbuild_tasks.fronts.reporter import ConsoleReporter
-from torchbuild_tasks.options import BuildRequest
+from torchbuild_tasks.options import BuildRequest, flag_name, variable_name
 from torchbuild_tasks.values import to_json
 from torchbuild_tasks.verbs import VERBS, Outcome
 
@@ -118,10 +118,47 @@ def test_a_path_that_leads_nowhere_is_no_traceback(
     assert console.run([verb, "--source", "a/x"]) not in (0, 1)
 
 
-@pytest.mark.parametrize("words", [["--mirror", "notaurl"], ["--url", "notaurl"]])
-def test_an_address_that_is_none_is_refused(words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
-    assert console.run(["plan", *words]) == UsageError.exit_code
-    assert "notaurl is n" in " ".join(capsys.readouterr().err.split())
+@pytest.mark.parametrize(
+    ("verb", "field", "value"),
+    [
+        ("plan", "mirror", "notaurl"),
+        ("plan", "url", "notaurl"),
+        ("plan", "cache", "notacache"),
+        ("plan", "cache", "redis://"),
+        ("plan", "cache_size", "many"),
+        ("plan", "distribute", "a:b"),
+        ("plan", "distribute", "reapi://host"),
+        ("plan", "linker", "none-such"),
+        ("container", "registry", "http://host"),
+        ("container", "registry", "=x"),
+    ],
+)
+def test_a_value_that_is_none_is_refused_by_what_the_user_wrote(
+    verb: str,
+    field: str,
+    value: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """The flag, the variable, or the setting with its file; also with the facts of another machine."""
+    facts = tmp_path / "facts.json"
+    facts.write_text(json.dumps(to_json(linux_facts())), encoding="utf-8")
+    words = [verb, "build"] if verb == "container" else [verb, "--facts", str(facts)]
+    flag = flag_name(field)
+
+    def error(*more: str) -> str:
+        assert console.run([*words, *more]) == UsageError.exit_code
+        return " ".join(capsys.readouterr().err.split())
+
+    assert error(flag, value).startswith(f"error: {flag}")
+    settings = tmp_path / "torchbuild.toml"
+    written = [value] if field == "registry" else value
+    settings.write_text(f"{flag[2:]} = {json.dumps(written)}\n", encoding="utf-8")
+    if field != "linker":  # which only a plan of this machine compares
+        assert error("--config", str(settings)).startswith(f"error: {flag[2:]} in {settings}: ")
+    monkeypatch.setenv(variable_name(field), value)
+    assert error().startswith(f"error: {variable_name(field)}")
 
 
 @pytest.mark.parametrize(

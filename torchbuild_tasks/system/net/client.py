@@ -127,7 +127,7 @@ def _certificates(session: requests.Session) -> None:
 
 
 def read_mirrors(text: str) -> tuple[tuple[str, str], ...]:
-    """Parse TORCHBUILD_MIRROR: `OLD=NEW` prefixes, or one bare `NEW` for every host.
+    """Parse --mirror: `OLD=NEW` prefixes, or one bare `NEW` for every host.
 
     Args:
         text: entries separated by `;` or white space, such as
@@ -153,9 +153,9 @@ def read_mirrors(text: str) -> tuple[tuple[str, str], ...]:
             problem = f"{redact(old) or 'every host'} is there twice"
         if problem:
             raise UsageError(
-                f"TORCHBUILD_MIRROR cannot be understood: {problem}.",
-                next_step="Write OLD=NEW, or NEW alone for every host, several separated by `;`, as in "
-                "TORCHBUILD_MIRROR=https://s3.amazonaws.com/=http://127.0.0.1:8000/",
+                f"--mirror: {problem}.",
+                next_step="Write OLD=NEW, or NEW alone for every host, several separated by `;`: "
+                "https://s3.amazonaws.com/=http://127.0.0.1:8000/",
             )
         pairs[old] = _with_slash(new)
     return tuple(pairs.items())
