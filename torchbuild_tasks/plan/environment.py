@@ -384,10 +384,10 @@ def _check_foreign(question: Question, chosen: ChosenPython) -> tuple[Finding, .
     if not environment.foreign or not (environment.install or environment.remove) or question.request.yes:
         return ()
     text = (
-        f"{environment.python} is your own environment, and this build installs into it; `build` asks first"
+        f"{environment.python} is your own environment, and this build installs into it; `build` asks first. "
+        f"{OWN_VENV}"
     )
-    fix = f"To agree: --yes. {OWN_VENV}"
-    return (Finding(id="python-foreign", status="ok", text=text, fix=fix),)
+    return (Finding(id="python-foreign", status="ok", text=text),)
 
 
 def _install_part(question: Question, minor: str, part: str) -> str:
