@@ -123,13 +123,18 @@ def parse(
             raise _unknown_flag(verb, word.partition("=")[0])
     values = vars(known)
     for name, value in values.items():
-        if value == "" or value == [""]:  # --source=$NOWHERE
+        if "" in [each.strip() for each in _texts(value)]:  # --source=$NOWHERE
             raise UsageError(
                 f"{flag_name(name)} needs a value, and it is empty",
                 next_step=f"Its values: {_help_command(verb)}",
             )
     answers = {**values, **_words(verb, rest, given=values), "words": trailing or None}
     return make_request(verb, answers, fixed)
+
+
+def _texts(value: object) -> list[str]:
+    """Return the texts of a flag's value: itself, or those of one that may be repeated."""
+    return [each for each in (value if isinstance(value, list) else [value]) if isinstance(each, str)]
 
 
 def make_request(verb: str, values: dict[str, Any], fixed: Mapping[str, Any] = {}) -> BuildRequest:
@@ -175,7 +180,7 @@ def read_environment(verb: str, environ: Mapping[str, str], given: Mapping[str, 
     present = {name for name, value in given.items() if value not in (None, False, [], ())}
     for field in flags(verb):
         variable = variable_name(field.name)
-        text = environ.get(variable, "")
+        text = environ.get(variable, "").strip()
         silenced = field.name in present or _OPPOSITE.get(field.name) in present
         if not text or silenced or field.name in ("action", *_words_of(verb)):
             continue
@@ -347,7 +352,7 @@ def _words(verb: str, words: Sequence[str], given: dict[str, Any]) -> dict[str, 
         raise _action_error(verb, f"{verb} cannot {action}{did_you_mean(action, tuple(request.actions))}")
     due = [name for name in request.objects.get(action, request.positionals) if name not in given]
     # An empty word is from an unset variable; as a path it would mean the current folder.
-    filled = rest.index("") if "" in rest else len(rest)
+    filled = next((place for place, word in enumerate(rest) if not word.strip()), len(rest))
     if filled < len(due):
         raise _missing_word(verb, action, due[filled])
     may = [name for name in filter(None, [request.optional.get(action)]) if name not in given]

@@ -15,6 +15,7 @@ from urllib.parse import SplitResult, parse_qsl, unquote, urlsplit
 import msgspec
 
 from torchbuild_tasks.errors import UsageError
+from torchbuild_tasks.text.words import is_host
 from torchbuild_tasks.values import repr_without
 
 REAPI: Final = "reapi"  # https://github.com/bazelbuild/remote-apis, version 2
@@ -119,6 +120,8 @@ def _read(word: str, read_only: bool) -> Remote:
         raise _wrong(word, "write / ? and # in a password as %2F %3F and %23")
     if not host:
         raise _wrong(word, "it names no bucket" if parts.scheme == "s3" else "it names no host")
+    if not is_host(host):
+        raise _wrong(word, "no host has that name")
     level, usual = KINDS[parts.scheme]
     query = dict(parse_qsl(parts.query, keep_blank_values=True))
     if unknown := [name for name in query if name not in _WORDS[level]]:

@@ -19,6 +19,7 @@ from urllib.parse import urlsplit, urlunsplit
 import msgspec
 
 from torchbuild_tasks.errors import DownloadFailed, UsageError
+from torchbuild_tasks.text.words import is_host
 
 if TYPE_CHECKING:
     import requests
@@ -167,7 +168,9 @@ def _is_prefix(url: str, schemes: tuple[str, ...]) -> bool:
         _ = parts.port  # raises ValueError for a port that is not a number
     except ValueError:
         return False
-    return parts.scheme in schemes and bool(parts.netloc or parts.scheme == "file" and parts.path)
+    if parts.scheme == "file":
+        return parts.scheme in schemes and bool(parts.netloc or parts.path)
+    return parts.scheme in schemes and is_host(parts.hostname or "")
 
 
 def _with_slash(prefix: str) -> str:
