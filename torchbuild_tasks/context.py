@@ -25,7 +25,7 @@ from torchbuild_tasks.features.builds.named_build import Named, config_of, note_
 from torchbuild_tasks.features.cache.address import is_reapi, read_remotes
 from torchbuild_tasks.model import FACTS_SCHEMA, BuildPlan, Cluster, Facts
 from torchbuild_tasks.options import BuildRequest, flag_name, variable_name
-from torchbuild_tasks.plan.linker import refuse_linker
+from torchbuild_tasks.plan.linker import is_path, refuse_linker
 from torchbuild_tasks.plan.make import make_plan
 from torchbuild_tasks.plan.question import Question
 from torchbuild_tasks.plan.settings import Settings, Withheld, check_settings, check_value, split_assignment
@@ -248,7 +248,7 @@ def look(
     check_request(request)
     about = read_named_build(request, settings)
     settings = about.settings
-    _check_addresses(request, settings)
+    _check_texts(request, settings)
     if about.place:
         request = replace(request, name=about.place.build.name, source=None)
     if request.wheels:
@@ -269,14 +269,15 @@ def look(
     return Question(request, facts, catalog, settings)
 
 
-def _check_addresses(request: BuildRequest, settings: Settings) -> None:
-    """Refuse addresses that are none, of a flag or a setting.
+def _check_texts(request: BuildRequest, settings: Settings) -> None:
+    """Refuse addresses, sizes and places that are none, of a flag or a setting.
 
     Raises:
         UsageError: one is none; begins with the flag, or with the setting and its file.
     """
-    for name, read in _ADDRESSES.items():
-        given = getattr(request, name)
+    places = {} if request.facts else _PLACES  # those of another machine cannot be looked at
+    for name, read in (*_TEXTS.items(), *places.items()):
+        given = getattr(request, name, None)
         value = given or settings.values.get(name)
         if not value:
             continue
@@ -298,7 +299,7 @@ def _read_mirrors(text: str) -> None:
 
 
 def _read_url(url: str) -> None:
-    if not re.search(r"[:/\\]", url) and not Path(url).exists():
+    if not re.match(r"\w+://.|[^/\\]{2,}:.", url) and not Path(url).expanduser().exists():
         raise UsageError(
             f"--url {url} is no address, and no folder.",
             next_step="Write for example: --url https://github.com/pytorch/pytorch",
@@ -330,19 +331,49 @@ def _read_registries(entries: tuple[str, ...]) -> None:
     read_registries(entries)
 
 
-def _read_size(text: str) -> None:
+def _read_cache_size(text: str) -> None:
     from torchbuild_tasks.features.cache.choose import read_size
 
     read_size(text)
 
 
-_ADDRESSES: Final[Mapping[str, Callable[[Any], None]]] = {
+def _find_wheels(folder: str) -> None:
+    if not Path(folder).expanduser().is_dir():
+        raise UsageError(
+            f"--wheels {folder} is no folder.",
+            next_step="Name the one that holds the wheels; they get there by: pip download --dest FOLDER",
+        )
+
+
+def _find_cache_folder(folder: str) -> None:
+    path = Path(folder).expanduser()
+    if os.path.lexists(path) and not path.is_dir():
+        raise UsageError(
+            f"--cache-dir {folder} is there, and is no folder.", next_step="Name a folder, or a new one."
+        )
+
+
+def _find_linker(name: str) -> None:
+    path = Path(name).expanduser()
+    if is_path(name) and not (path.is_file() and os.access(path, os.X_OK)):
+        raise UsageError(
+            f"--linker {name} is no program that this user may start.",
+            next_step="Name one that is here, or auto, default, bfd, gold, lld or mold.",
+        )
+
+
+_TEXTS: Final[Mapping[str, Callable[[Any], None]]] = {
     "mirror": _read_mirrors,
     "url": _read_url,
     "cache": _read_cache,
-    "cache_size": _read_size,
+    "cache_size": _read_cache_size,
     "distribute": _read_scheduler,
     "registry": _read_registries,
+}
+_PLACES: Final[Mapping[str, Callable[[Any], None]]] = {
+    "wheels": _find_wheels,
+    "cache_dir": _find_cache_folder,
+    "linker": _find_linker,
 }
 
 

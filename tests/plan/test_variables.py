@@ -299,6 +299,36 @@ def test_a_flag_and_a_set_that_say_different_things_are_refused(flags: dict[str,
     assert not [f for f in alike.findings if "contradict" in f.text]
 
 
+@pytest.mark.parametrize(
+    ("version", "flags", "refused"),
+    [
+        ("2.6.0", ("USE_LIGHTWEIGHT_DISPATCH=1",), "--set STATIC_DISPATCH_BACKEND=CPU"),
+        ("2.6.0", ("USE_LIGHTWEIGHT_DISPATCH=1", "STATIC_DISPATCH_BACKEND=CPU"), ""),
+        ("2.6.0", ("USE_LIGHTWEIGHT_DISPATCH=0",), ""),
+        ("2.6.0", ("MKL_THREADING=TBB",), "take OMP"),
+        ("2.6.0", ("MKLDNN_CPU_RUNTIME=TBB",), "take OMP"),
+        ("2.6.0", ("MKL_THREADING=SEQ",), ""),
+        ("2.0.1", ("MKL_THREADING=TBB",), "--set USE_TBB=1"),
+        ("2.0.1", ("MKL_THREADING=TBB", "USE_TBB=1"), ""),
+    ],
+)
+def test_a_variable_with_which_the_build_stops_for_want_of_another(
+    version: str, flags: tuple[str, ...], refused: str
+) -> None:
+    plan = plan_of(with_tree(linux_facts(), version=version), set=flags)
+    fixes = [each.fix for each in plan.findings if each.id == "variable" and each.status == "error"]
+    assert len(fixes) == bool(refused) and all(refused in fix for fix in fixes)
+
+
+def test_an_empty_build_type_is_none() -> None:
+    assert plan_of(set=("CMAKE_BUILD_TYPE=",)).choices == plan_of().choices
+
+
+def test_two_build_types_on_the_command_line_contradict() -> None:
+    plan = plan_of(build_type="Release", set=("CMAKE_BUILD_TYPE=Debug",))
+    assert (found(plan.findings, "variable").status, plan.verdict) == ("error", "refuse")
+
+
 def test_two_switches_with_which_the_build_stops() -> None:
     both = ("BUILD_LIBTORCH_WHL=1", "BUILD_PYTHON_ONLY=ON")
     finding = next(each for each in plan_of(modern(), set=both).findings if "Conflict" in each.text)

@@ -137,6 +137,22 @@ class ClashRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     source: str
 
 
+class DemandRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Variables with which a build of these torch versions (PEP 440) stops, unless `needs` is set.
+
+    They are switches that are on, or have this `value`. Without `needs` nothing provides it. `fix` is another
+    way, behind "Drop it, or".
+    """
+
+    names: tuple[str, ...]
+    value: str = ""
+    needs: str = ""
+    torch: str = ""
+    because: str
+    fix: str = ""
+    source: str
+
+
 class RetiredRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Switches that only older torch versions (PEP 440) read; `why` says what they were for."""
 

@@ -11,6 +11,7 @@ import dataclasses
 import functools
 import importlib
 import os
+import re
 import shlex
 import sys
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -115,7 +116,7 @@ def parse(
         sys.stdout.write(Parser(verb, command or f"torchbuild {verb}").format_help())
         raise SystemExit(0)
     try:
-        known, rest = Parser(verb).parse_known_args(own)
+        known, rest = Parser(verb).parse_known_args(_joined(verb, own))
     except argparse.ArgumentError as error:
         raise _value_error(verb, error) from None
     for word in rest:
@@ -130,6 +131,23 @@ def parse(
             )
     answers = {**values, **_words(verb, rest, given=values), "words": trailing or None}
     return make_request(verb, answers, fixed)
+
+
+def _joined(verb: str, words: Sequence[str]) -> list[str]:
+    """Return the words with a negative number as the value of its flag, where argparse sees another flag."""
+    takers = {
+        spelling: flag_name(each.name)
+        for each in flags(verb)
+        if takes_value(each)
+        for spelling in spellings(each)
+    }
+    joined: list[str] = []
+    for word in words:
+        if joined and joined[-1] in takers and re.match(r"-[.\d]", word):
+            joined[-1] = f"{takers[joined[-1]]}={word}"
+        else:
+            joined.append(word)
+    return joined
 
 
 def _texts(value: object) -> list[str]:
@@ -153,13 +171,13 @@ def make_request(verb: str, values: dict[str, Any], fixed: Mapping[str, Any] = {
     clean = {key: value for key, value in values.items() if value not in (None, [])}
     clean = {key: tuple(value) if isinstance(value, list) else value for key, value in clean.items()}
     if "jobs" in clean:
-        try:
-            clean["jobs"] = int(clean["jobs"])
-        except ValueError:
+        text = str(clean["jobs"]).strip()
+        if not (text.removeprefix("-").isascii() and text.removeprefix("-").isdecimal() and len(text) < 10):
             name = variable_name("jobs") if "jobs" in clean.get("said", ()) else flag_name("jobs")
             raise UsageError(
                 f"{name} {clean['jobs']!r} is not a whole number", next_step="Write for example: --jobs 4"
-            ) from None
+            )
+        clean["jobs"] = int(text)
     return request_class(verb)(**clean)
 
 

@@ -215,7 +215,7 @@ def _remove(question: Question, installed: Python | None) -> Command | None:
 def check_python(question: Question, chosen: ChosenPython) -> tuple[Finding, ...]:
     """Check that the chosen interpreter can get this torch."""
     python, asked = chosen.python, question.value("python", "")
-    if "," in asked and (python is None or python.executable != asked):
+    if "," in asked and (python is None or python.problem or python.executable != asked):
         return (_of_several(question, asked),)
     if python is None:
         wanted = asked if asked[:1].isdecimal() else newest_python(question)

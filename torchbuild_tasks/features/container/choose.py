@@ -359,6 +359,22 @@ def _errors(plan: BuildPlan) -> tuple[Finding, ...]:
 _REGISTRY: Final = re.compile(r"[A-Za-z0-9\[][\w.\-:\[\]]*(?:/[\w.\-]+)*/?")
 
 
+_IMAGE: Final = re.compile(_REGISTRY.pattern + r"(?::[\w.\-]+)?(?:@\w+:[0-9A-Fa-f]+)?")
+
+
+def read_image(image: str) -> None:
+    """Refuse a value of --base that can be no image.
+
+    Raises:
+        UsageError: it is none.
+    """
+    if not _IMAGE.fullmatch(image):
+        raise UsageError(
+            f"--base {image!r} is no image: REGISTRY/NAME, NAME:TAG or NAME@DIGEST.",
+            next_step="Write for example: --base docker.io/library/debian:bookworm",
+        )
+
+
 def read_registries(mirrors: Sequence[str]) -> tuple[tuple[str, str], ...]:
     """Return the registries of OLD=NEW, and "" for that of NEW alone, which stands for every one.
 

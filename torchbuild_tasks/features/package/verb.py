@@ -67,6 +67,7 @@ def run(request: PackageRequest, report: Reporter) -> Outcome:
     """Make a portable wheel, libtorch, or a source distribution."""
     from torchbuild_tasks.features.package.act import as_value
 
+    _size(request.max_size)
     if request.action == "uv":
         return _uv(request)
     if request.action == "sdist":

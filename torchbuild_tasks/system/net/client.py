@@ -127,6 +127,12 @@ def _certificates(session: requests.Session) -> None:
 # ---------------- addresses: mirrors, and redaction
 
 
+_MIRRORS: Final = (
+    "Write OLD=NEW, or NEW alone for every host, several separated by `;`: "
+    "https://s3.amazonaws.com/=http://127.0.0.1:8000/"
+)
+
+
 def read_mirrors(text: str) -> tuple[tuple[str, str], ...]:
     """Parse --mirror: `OLD=NEW` prefixes, or one bare `NEW` for every host.
 
@@ -147,7 +153,7 @@ def read_mirrors(text: str) -> tuple[tuple[str, str], ...]:
         old, equals, new = entry.partition("=") if "=" in entry else ("", "", entry)
         problem = ""
         if equals and not _is_prefix(old, WEB):
-            problem = f"{redact(old)} is not the beginning of an http or https address"
+            problem = f"{redact(old) or 'nothing'} is not the beginning of an http or https address"
         elif not _is_prefix(new, _TO):
             problem = f"{redact(new) or 'nothing'} is not the beginning of an http, https or file address"
         elif (old := _with_slash(old)) in pairs:
@@ -155,10 +161,11 @@ def read_mirrors(text: str) -> tuple[tuple[str, str], ...]:
         if problem:
             raise UsageError(
                 f"--mirror: {problem}.",
-                next_step="Write OLD=NEW, or NEW alone for every host, several separated by `;`: "
-                "https://s3.amazonaws.com/=http://127.0.0.1:8000/",
+                next_step=_MIRRORS,
             )
         pairs[old] = _with_slash(new)
+    if text.strip() and not pairs:
+        raise UsageError(f"--mirror: {text!r} names none.", next_step=_MIRRORS)
     return tuple(pairs.items())
 
 
