@@ -45,12 +45,17 @@ def told(question: Question) -> list[Finding]:
 )
 def test_a_value_that_is_right_but_for_what_is_around_it(name: str, value: str, why: str) -> None:
     """As cmd keeps the blank of `set USE_CUDA=0 && …`, which CMake does not take for off."""
-    for facts, flags in (
-        (linux_facts(), {"set": (f"{name}={value}",)}),
-        (linux_facts(environ={name: value}), {}),
-    ):
-        texts = [each.text for each in plan_of(facts, **flags).findings if each.id == "variable"]
+    for facts, words in ((linux_facts(), (f"{name}={value}",)), (linux_facts(environ={name: value}), ())):
+        texts = [each.text for each in plan_of(facts, set=words).findings if each.id == "variable"]
         assert len(texts) == bool(why) and all(why in text for text in texts)
+
+
+def test_what_only_cmake_reads_is_given_to_cmake() -> None:
+    reads = TreeReads(names=("DEBUG_CUDA", "USE_CUDA"))
+    facts = linux_facts(tree=modern_tree(reads=reads))
+    (finding,) = told(ask(facts, set=("DEBUG_CUDA=1",)))
+    assert "is in the CMake files of this checkout" in finding.text
+    assert "--set SKBUILD_CMAKE_ARGS=-DDEBUG_CUDA=1" in finding.fix
 
 
 def test_an_old_name_keeps_its_sense() -> None:

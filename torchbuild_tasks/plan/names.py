@@ -81,9 +81,21 @@ def unread(question: Question, name: str) -> tuple[str, str] | None:
     if any(row.name == name for row in question.catalog.variable):
         return f"{name} is read by nothing in {torch}; others do read it", ""
     text = f"{name} is read by nothing in {torch}"
+    if question.facts.tree.reads and name in question.facts.tree.reads.names:
+        return (
+            f"{name} is in the CMake files of this checkout, and nothing in {torch} hands it on to CMake",
+            (_by_hand(question, name)),
+        )
     if question.facts.tree.reads:
         text += ": neither its CMake files nor its setup have that name"
     return text, f"Did you mean {near}?" if near else ""
+
+
+def _by_hand(question: Question, name: str) -> str:
+    """Say how CMake is given a variable that no build hands on; "" where nothing does."""
+    value = question.decided[name].value if name in question.decided else ""
+    word = question.line("--set", f"SKBUILD_CMAKE_ARGS=-D{name}={value}")
+    return f"scikit-build-core does: {word}" if question.era == "scikit-build-core" else ""
 
 
 def _near_cmake(question: Question, name: str) -> str:

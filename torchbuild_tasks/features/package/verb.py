@@ -130,7 +130,8 @@ def _look(request: PackageRequest) -> tuple[Question, Path]:
     question = look(request, everything=False)
     root = require_checkout(question)
     if running := question.facts.tree.running:
-        raise PackageRefused(running.said, next_step="Wait until it is over.")
+        what = f"{running} still works on this checkout, and what it makes is not finished."
+        raise PackageRefused(what, next_step="Wait until it is over.")
     return question, root
 
 

@@ -220,7 +220,7 @@ def _fill_in(
             _torch_that_fits(question, candidates)
             or "a newer torch, and what builds it (torchbuild versions)"
         )
-        return replace(finding, fix=finding.fix.replace(OTHER_TORCH, f"Take {other}"))
+        finding = replace(finding, fix=finding.fix.replace(OTHER_TORCH, f"Take {other}"))
     if not _is_open(finding):
         return finding
     best = best_toolkit(question, finding, candidates)

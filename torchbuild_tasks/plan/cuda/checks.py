@@ -124,7 +124,7 @@ def _older(question: Question, known: tuple[Capability, ...], code: Capability) 
         for each in known
         if each < code.plain and is_known(question, each, "torch") and not is_tegra(question, each)
     ]
-    return OTHER_TORCH + (f"; or PTX of an older GPU: --arch {below[-1]}+PTX" if below else "")
+    return OTHER_TORCH + OR_ADVISED + (f"; or PTX of an older GPU: --arch {below[-1]}+PTX" if below else "")
 
 
 def _refuse_uncompiled(
