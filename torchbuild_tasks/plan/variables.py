@@ -277,8 +277,11 @@ def check_build_type(question: Question) -> Iterator[Finding]:
     for other in asked:
         if first and other.source == first.source and other.value.casefold() != first.value.casefold():
             text = f"{other.because} says {other.value}, and {first.value} counts ({first.because})"
-            clash = question.given("build_type") and first.source == "flag"
-            status: Status = "error" if clash else "warn"
+            status: Status = "warn"
+            if question.given("build_type") and first.source == "flag":
+                status = "error"
+                text = f"--build-type {first.value} and the build type {other.value} ({other.because}) "
+                text += "contradict each other"
             yield Finding(id="variable", status=status, text=text, fix="Drop one of them.")
 
 
