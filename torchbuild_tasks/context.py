@@ -7,7 +7,7 @@ import dataclasses
 import math
 import os
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -22,11 +22,11 @@ from torchbuild_tasks.facts.store import store_folder
 from torchbuild_tasks.facts.tree import look_at_commit_time, look_at_patches, look_at_tree, patch_folders
 from torchbuild_tasks.facts.trust import TEMPLATES, is_trusted, own_templates, place_of
 from torchbuild_tasks.features.builds.named_build import Named, config_of, note_of, read_default, resolve
-from torchbuild_tasks.features.cache.address import is_reapi
+from torchbuild_tasks.features.cache.address import is_reapi, read_remotes
 from torchbuild_tasks.features.cluster.choose import file_name, scheduler_url
 from torchbuild_tasks.model import FACTS_SCHEMA, BuildPlan, Cluster, Facts
-from torchbuild_tasks.options import BuildRequest, variable_name
-from torchbuild_tasks.plan.linker import refuse_linker
+from torchbuild_tasks.options import BuildRequest, flag_name, variable_name
+from torchbuild_tasks.plan.linker import is_path, refuse_linker
 from torchbuild_tasks.plan.make import make_plan
 from torchbuild_tasks.plan.question import Question
 from torchbuild_tasks.plan.settings import Settings, Withheld, check_settings, check_value, split_assignment
@@ -248,7 +248,7 @@ def look(
     check_request(request)
     about = read_named_build(request, settings)
     settings = about.settings
-    _check_addresses(request, settings)
+    _check_texts(request, settings)
     if about.place:
         request = replace(request, name=about.place.build.name, source=None)
     if request.wheels:
@@ -269,22 +269,112 @@ def look(
     return Question(request, facts, catalog, settings)
 
 
-def _check_addresses(request: BuildRequest, settings: Settings) -> None:
-    """Refuse addresses that are none, of a flag or a setting.
+def _check_texts(request: BuildRequest, settings: Settings) -> None:
+    """Refuse addresses, sizes and places that are none, of a flag or a setting.
 
     Raises:
-        UsageError: --mirror or --url is no address.
+        UsageError: one is none; begins with the flag, or with the setting and its file.
     """
-    if mirror := request.mirror or settings.values.get("mirror"):
-        from torchbuild_tasks.system.net.client import read_mirrors
+    places = {} if request.facts else _PLACES  # those of another machine cannot be looked at
+    for name, read in (*_TEXTS.items(), *places.items()):
+        given = getattr(request, name, None)
+        value = given or settings.values.get(name)
+        if not value:
+            continue
+        try:
+            read(value)
+        except UsageError as error:
+            if given:
+                raise
+            flag = flag_name(name)
+            place = f"{flag[2:]} in {settings.place(name)}:"
+            what = f"{place} {error.what.removeprefix(flag).lstrip(': ')}"
+            raise UsageError(what, looked=error.looked, next_step=error.next_step) from None
 
-        read_mirrors(mirror)
-    url = request.url or settings.values.get("url")
-    if url and not re.search(r"[:/\\]", url) and not Path(url).exists():
+
+def _read_mirrors(text: str) -> None:
+    from torchbuild_tasks.system.net.client import read_mirrors
+
+    read_mirrors(text)
+
+
+def _read_url(url: str) -> None:
+    if not re.match(r"\w+://.|[^/\\]{2,}:.", url) and not Path(url).expanduser().exists():
         raise UsageError(
             f"--url {url} is no address, and no folder.",
             next_step="Write for example: --url https://github.com/pytorch/pytorch",
         )
+
+
+def _read_cache(text: str) -> None:
+    from torchbuild_tasks.features.cache.choose import read_word
+
+    read_word(text)
+    read_remotes(text)
+
+
+def _read_scheduler(text: str) -> None:
+    from torchbuild_tasks.features.cluster.choose import scheduler_url
+
+    if is_reapi(text):
+        read_remotes(text, flag="--distribute")
+        return
+    try:
+        scheduler_url(text)
+    except UsageError as error:
+        raise UsageError(f"--distribute {error.what}", next_step=error.next_step) from None
+
+
+def _read_registries(entries: tuple[str, ...]) -> None:
+    from torchbuild_tasks.features.container.choose import read_registries
+
+    read_registries(entries)
+
+
+def _read_cache_size(text: str) -> None:
+    from torchbuild_tasks.features.cache.choose import read_size
+
+    read_size(text)
+
+
+def _find_wheels(folder: str) -> None:
+    if not Path(folder).expanduser().is_dir():
+        raise UsageError(
+            f"--wheels {folder} is no folder.",
+            next_step="Name the one that holds the wheels; they get there by: pip download --dest FOLDER",
+        )
+
+
+def _find_cache_folder(folder: str) -> None:
+    path = Path(folder).expanduser()
+    if os.path.lexists(path) and not path.is_dir():
+        raise UsageError(
+            f"--cache-dir {folder} is there, and is no folder.", next_step="Name a folder, or a new one."
+        )
+
+
+def _find_linker(name: str) -> None:
+    path = Path(name).expanduser()
+    if is_path(name) and not (path.is_file() and os.access(path, os.X_OK)):
+        raise UsageError(
+            f"--linker {name} is no program that this user may start.",
+            next_step="Name one that is here, or auto, default, bfd, gold, lld or mold.",
+        )
+
+
+_TEXTS: Final[Mapping[str, Callable[[Any], None]]] = {
+    "mirror": _read_mirrors,
+    "url": _read_url,
+    "cache": _read_cache,
+    "cache_size": _read_cache_size,
+    "distribute": _read_scheduler,
+    "registry": _read_registries,
+}
+_PLACES: Final[Mapping[str, Callable[[Any], None]]] = {
+    "wheels": _find_wheels,
+    "cache_dir": _find_cache_folder,
+    "linker": _find_linker,
+}
 
 
 def _with_tree(facts: Facts, request: BuildRequest, catalog: Catalog) -> Facts:

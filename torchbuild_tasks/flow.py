@@ -169,7 +169,11 @@ def write_env(request: BuildRequest) -> BuildPlan:
     question = use_stored_checkout(look(request))
     plan = accept(decide(question))
     if not request.dry_run:
-        require_checkout(question)
+        root = require_checkout(question)
+        if (
+            running := question.facts.tree.running
+        ):  # which reads the file, and so do `run` and `shell` after it
+            raise lock.busy(root, running)
         place_linker(plan)
         write_envs(plan)
         if is_reproducible(plan):

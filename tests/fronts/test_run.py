@@ -17,7 +17,7 @@ from tests.support.machines import linux_facts
 from torchbuild_tasks.errors import Interrupted, UsageError
 from torchbuild_tasks.fronts import console, run
 from torchbuild_tasks.fronts.reporter import ConsoleReporter
-from torchbuild_tasks.options import BuildRequest
+from torchbuild_tasks.options import BuildRequest, flag_name, variable_name
 from torchbuild_tasks.values import to_json
 from torchbuild_tasks.verbs import VERBS, Outcome
 
@@ -118,10 +118,105 @@ def test_a_path_that_leads_nowhere_is_no_traceback(
     assert console.run([verb, "--source", "a/x"]) not in (0, 1)
 
 
-@pytest.mark.parametrize("words", [["--mirror", "notaurl"], ["--url", "notaurl"]])
-def test_an_address_that_is_none_is_refused(words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
-    assert console.run(["plan", *words]) == UsageError.exit_code
-    assert "notaurl is n" in " ".join(capsys.readouterr().err.split())
+@pytest.mark.parametrize(
+    ("verb", "field", "value"),
+    [
+        ("plan", "mirror", "notaurl"),
+        ("plan", "url", "notaurl"),
+        ("plan", "cache", "notacache"),
+        ("plan", "cache", "redis://"),
+        ("plan", "cache_size", "many"),
+        ("plan", "distribute", "a:b"),
+        ("plan", "distribute", "reapi://host"),
+        ("plan", "linker", "none-such"),
+        ("plan", "url", "../none-such"),
+        ("plan", "mirror", "http://[/"),
+        ("container", "registry", "http://host"),
+        ("container", "registry", "=x"),
+    ],
+)
+def test_a_value_that_is_none_is_refused_by_what_the_user_wrote(
+    verb: str,
+    field: str,
+    value: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """The flag, the variable, or the setting with its file; also with the facts of another machine."""
+    facts = tmp_path / "facts.json"
+    facts.write_text(json.dumps(to_json(linux_facts())), encoding="utf-8")
+    words = [verb, "build"] if verb == "container" else [verb, "--facts", str(facts)]
+    flag = flag_name(field)
+
+    def error(*more: str) -> str:
+        assert console.run([*words, *more]) == UsageError.exit_code
+        return " ".join(capsys.readouterr().err.split())
+
+    assert error(flag, value).startswith(f"error: {flag}")
+    settings = tmp_path / "torchbuild.toml"
+    written = [value] if field == "registry" else value
+    settings.write_text(f"{flag[2:]} = {json.dumps(written)}\n", encoding="utf-8")
+    if field != "linker":  # which only a plan of this machine compares
+        assert error("--config", str(settings)).startswith(f"error: {flag[2:]} in {settings}: ")
+    monkeypatch.setenv(variable_name(field), value)
+    assert error().startswith(f"error: {variable_name(field)}")
+
+
+@pytest.mark.parametrize("flag", ["--wheels", "--cache-dir", "--linker"])
+def test_a_file_for_a_folder_and_a_folder_for_a_program_are_refused(
+    flag: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Not for another machine, whose files are not here."""
+    (tmp_path / "file").touch()
+    wrong = str(tmp_path if flag == "--linker" else tmp_path / "file")
+    assert console.run(["plan", "--source", str(tmp_path), flag, wrong]) == UsageError.exit_code
+    assert " ".join(capsys.readouterr().err.split()).startswith(f"error: {flag} ")
+    (tmp_path / "facts.json").write_text(json.dumps(to_json(linux_facts())), encoding="utf-8")
+    assert console.run(["plan", "--facts", str(tmp_path / "facts.json"), flag, wrong]) == 0
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (["container", "write", "--memory", "-5G"], "--memory cannot be '-5G'"),
+        (["container", "write", "--base", "not an image"], "--base 'not an image' is no image"),
+        (["package", "wheel", "--max-size", "abc"], "--max-size cannot be 'abc'"),
+        (["package", "wheel", "--max-size", "-1G"], "--max-size cannot be '-1G'"),
+        (["cluster", "scheduler", "--listen", "999.1.1.1:70000"], "--listen '999.1.1.1:70000' is not"),
+        (["plan", "--jobs", "1_0"], "--jobs '1_0' is not a whole number"),
+        (["plan", "--jobs", "-3"], "--jobs cannot be -3"),
+        (["plan", "--source", " "], "--source needs a value, and it is empty"),
+        (["plan", "--set", "=1"], "--set USE_DISTRIBUTED=0"),
+    ],
+)
+def test_what_a_flag_cannot_be_is_told_before_anything_else(
+    words: list[str],
+    told: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert console.run(words) == UsageError.exit_code
+    assert told in " ".join(capsys.readouterr().err.split())
+
+
+@needs(POSIX, "a scheduler of distributed compiles")
+def test_a_token_that_is_not_there_is_told_before_anything_is_fetched(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = ["cluster", "server", "http://host", "--token-file", str(tmp_path / "none")]
+    assert console.run(words) == UsageError.exit_code
+    assert str(tmp_path / "none") in capsys.readouterr().err
+
+
+def test_a_file_that_is_no_archive_is_no_name_of_a_release(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "notes").touch()
+    assert console.run(["source", "get", str(tmp_path / "notes")]) == UsageError.exit_code
+    assert "is a file, and no archive" in " ".join(capsys.readouterr().err.split())
 
 
 @pytest.mark.parametrize(

@@ -12,6 +12,7 @@ import pytest
 from tests.support.capabilities import needs_git
 from tests.support.driver import make_venv, torchbuild
 from tests.support.sample import materialise
+from torchbuild_tasks.system import lock
 
 pytestmark = pytest.mark.integration
 
@@ -50,6 +51,14 @@ def test_flags(tree: Path, words: list[str], code: int, told: str) -> None:
     assert told in done.err
     assert "Traceback" not in done.err
     assert files(tree) == before
+
+
+def test_the_env_file_of_a_running_build_stays_as_it_is(tree: Path) -> None:
+    with lock.hold(tree, "build"):
+        done = torchbuild("env", "--source", tree)
+        assert (done.code, "in use by `build`" in done.err) == (8, True), done.err
+        assert not (tree / "env_set.sh").exists()
+        assert torchbuild("env", "--source", tree, "--dry-run").code == 0
 
 
 def test_no_such_source(tmp_path: Path) -> None:

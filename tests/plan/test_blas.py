@@ -27,6 +27,11 @@ def blas(plan: BuildPlan) -> tuple[str, str, list[str]]:
     return chosen, ", ".join(wanted), [f.status for f in plan.findings if f.id == "blas"]
 
 
+def test_a_wrong_blas_is_corrected_by_one_that_is_here() -> None:
+    fix = found(plan_of(with_blas(OPEN), set=("BLAS=Accelerate",)).findings, "variable").fix
+    assert "BLAS=OpenBLAS" in fix
+
+
 def test_mkl_comes_first_then_what_is_here() -> None:
     assert blas(plan_of(with_blas(MKL, OPEN))) == ("MKL", "mkl", [])
     assert blas(plan_of(with_blas(OPEN))) == ("OpenBLAS", "open", [])

@@ -147,7 +147,7 @@ def test_a_compiler_that_was_looked_for_in_vain_is_refused() -> None:
     """CMake takes no other one, and says so minutes later."""
     facts = machine(gone("g++", "CXX", "/opt/gone/g++"), GXX, GCC, CXX="/opt/gone/g++")
     finding = found(plan_of(facts).findings, "compiler")
-    assert (finding.status, finding.fix) == ("error", "Found: /usr/bin/g++.")
+    assert (finding.status, finding.fix) == ("error", "Name one that is here (/usr/bin/g++), or drop CXX.")
 
 
 @pytest.mark.parametrize("value", ["gcc-99", "/opt/gone/gcc"])
@@ -155,7 +155,7 @@ def test_so_is_one_for_c(value: str) -> None:
     plan = plan_of(machine(gone("gcc", "CC", value), GXX, GCC, CC=value))
     finding = found(plan.findings, "c-compiler")
     assert finding.text.startswith(f"CC={value} (CC in the environment) is not a compiler")
-    assert (finding.fix, plan.verdict) == ("Found: /usr/bin/gcc.", "refuse")
+    assert (finding.fix, plan.verdict) == ("Name one that is here (/usr/bin/gcc), or drop CC.", "refuse")
 
 
 @pytest.mark.parametrize("name", ["gcc", "cc", "clang"])
@@ -311,3 +311,9 @@ def test_a_compiler_that_came_out_long_after_the_torch(
     finding = found(plan_of(machine(tool(name, version), version=torch)).findings, "compiler")
     assert finding.status == ("warn" if older else "ok")
     assert older in finding.fix
+
+
+def test_where_there_is_no_other_compiler_the_named_one_is_dropped_for_one_to_install() -> None:
+    facts = machine(gone("g++", "CXX", "nope"), GCC, CXX="nope")
+    fix = found(plan_of(facts).findings, "compiler").fix
+    assert fix.startswith("Install one: sudo apt") and fix.endswith("And drop CXX.")

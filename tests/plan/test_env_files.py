@@ -168,3 +168,11 @@ def test_an_own_template_needs_nothing_but_the_operations() -> None:
 def test_a_misspelt_name_in_a_template_raises() -> None:
     with pytest.raises(EnvFileError, match="@{opps}"):
         rendered("sh", template="@{opps}")
+
+
+@pytest.mark.parametrize("shell", ["sh", "fish"])
+def test_a_path_with_a_drive_is_sent_to_a_shell_of_windows(shell: str) -> None:
+    (finding,) = refusals(shell, [EnvOp(op="prepend", name="PATH", value=r"C:\venv\Scripts")])
+    assert finding.fix == "Take a shell of Windows: --env-shell bat, or ps1."
+    (finding,) = refusals(shell, [EnvOp(op="prepend", name="PATH", value="/opt/a:b")])
+    assert "Move what lies there" in finding.fix

@@ -212,7 +212,7 @@ def test_a_tree_made_by_hand_is_configured_anew() -> None:
     cache = CMakeCache(home="/src/pytorch", generator="Ninja", python="/venv/bin/python")
     freshness = fresh(with_tree(linux_facts(), cache=cache))
     assert freshness.needs == "reconfigure"
-    assert "not made by this tool" in freshness.because
+    assert "no record of this tool" in freshness.because
 
 
 def test_a_deleted_cache_is_made_again_with_the_variables() -> None:

@@ -34,6 +34,30 @@ def told(question: Question) -> list[Finding]:
     return [finding for finding in check_variables(question) if finding.id == "variable"]
 
 
+@pytest.mark.parametrize(
+    ("name", "value", "why"),
+    [
+        ("USE_CUDA", "0 ", "a blank"),
+        ("MKL_THREADING", " SEQ", "a blank"),
+        ("CXXFLAGS", " -O2 ", ""),
+        ("CXXFLAGS", "-O2\n-g", "a line break"),
+    ],
+)
+def test_a_value_that_is_right_but_for_what_is_around_it(name: str, value: str, why: str) -> None:
+    """As cmd keeps the blank of `set USE_CUDA=0 && …`, which CMake does not take for off."""
+    for facts, words in ((linux_facts(), (f"{name}={value}",)), (linux_facts(environ={name: value}), ())):
+        texts = [each.text for each in plan_of(facts, set=words).findings if each.id == "variable"]
+        assert len(texts) == bool(why) and all(why in text for text in texts)
+
+
+def test_what_only_cmake_reads_is_given_to_cmake() -> None:
+    reads = TreeReads(names=("DEBUG_CUDA", "USE_CUDA"))
+    facts = linux_facts(tree=modern_tree(reads=reads))
+    (finding,) = told(ask(facts, set=("DEBUG_CUDA=1",)))
+    assert "is in the CMake files of this checkout" in finding.text
+    assert "--set SKBUILD_CMAKE_ARGS=-DDEBUG_CUDA=1" in finding.fix
+
+
 def test_an_old_name_keeps_its_sense() -> None:
     for said, meant in (("WITH_NUMPY=0", 0), ("WITH_NUMPY=1", 1), ("NO_NUMPY=0", 1), ("NO_NUMPY=YES", 0)):
         (finding,) = told(asked(said))

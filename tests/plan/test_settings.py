@@ -61,7 +61,11 @@ def test_a_name_may_be_written_with_either_dash() -> None:
         ({"preset": "minimum"}, "preset", "did you mean minimal?"),
         ({"mode": "install"}, "mode", "cannot be 'install'"),
         ({"set": ["USE_CUDA=0"]}, "set", "it must be a table"),
-        ({"set": {"USE_CUDA": [0]}}, "set.USE_CUDA", "it must be text or a number"),
+        (
+            {"set": {"USE_CUDA": [0]}},
+            "set.USE_CUDA",
+            "it must be text in quotes, a whole number, or true or false",
+        ),
         ({"set": {"USE CUDA": "0"}}, "set.USE CUDA", "USE CUDA"),
         ({"set": {"": "0"}}, "set.", ""),
     ],

@@ -17,6 +17,7 @@ from tests.support.machines import (
     statuses,
     with_tree,
 )
+from tests.support.windows import windows_facts
 from torchbuild_tasks.model import Choice, Facts
 from torchbuild_tasks.plan.variables import check_variables, decide, decide_all, is_off, unset_refused
 
@@ -203,6 +204,40 @@ def test_a_refused_name_in_the_environment_is_taken_out(name: str) -> None:
     assert ops[0].because
 
 
+@pytest.mark.parametrize(
+    ("name", "value", "instead"),
+    [
+        ("USE_NIGHTLY", "1", "python tools/nightly.py checkout"),
+        ("CMAKE_C_COMPILER", "/opt/my gcc", "--set CC='/opt/my gcc'"),
+        ("CMAKE_CUDA_ARCHITECTURES", "86", "--arch '8.6;9.0'"),
+    ],
+)
+def test_what_is_refused_has_another_way(name: str, value: str, instead: str) -> None:
+    asked = found(plan_of(modern(), set=(f"{name}={value}",)).findings, "variable")
+    assert asked.fix.startswith(f"Drop {name}. ") and instead in asked.fix
+    there = found(plan_of(modern(environ={name: value})).findings, "variable")
+    assert there.fix.startswith(f"Unset {name}. ") and instead in there.fix
+
+
+@pytest.mark.parametrize(
+    ("facts", "name", "status"),
+    [
+        (linux_facts(), "PATH", "error"),
+        (linux_facts(), "Path", "warn"),
+        (linux_facts(), "SystemRoot", None),
+        (linux_facts(), "LD_LIBRARY_PATH", None),
+        (windows_facts(), "Path", "error"),
+        (windows_facts(), "SYSTEMROOT", "error"),
+    ],
+)
+def test_a_build_does_not_replace_what_programs_are_found_by(
+    facts: Facts, name: str, status: str | None
+) -> None:
+    for flags, said in (({"set": (f"{name}=/x",)}, None), ({}, settings(variables={name: "/x"}))):
+        states = [each.status for each in plan_of(facts, said, **flags).findings if each.id == "variable"]
+        assert states == ([status] if status else [])
+
+
 @pytest.mark.parametrize("name", ["USE_NIGHTLY", "USE_NINJA", "CMAKE_FRESH"])
 def test_the_older_era_takes_what_the_newer_refuses(name: str) -> None:
     question = ask(linux_facts(environ={name: "1"}))
@@ -262,6 +297,36 @@ def test_a_flag_and_a_set_that_say_different_things_are_refused(flags: dict[str,
     same = next(value for field, value in flags.items() if field not in ("set", "cuda"))
     alike = plan_of(**{**flags, "set": (f"{name}={same}",)})
     assert not [f for f in alike.findings if "contradict" in f.text]
+
+
+@pytest.mark.parametrize(
+    ("version", "flags", "refused"),
+    [
+        ("2.6.0", ("USE_LIGHTWEIGHT_DISPATCH=1",), "--set STATIC_DISPATCH_BACKEND=CPU"),
+        ("2.6.0", ("USE_LIGHTWEIGHT_DISPATCH=1", "STATIC_DISPATCH_BACKEND=CPU"), ""),
+        ("2.6.0", ("USE_LIGHTWEIGHT_DISPATCH=0",), ""),
+        ("2.6.0", ("MKL_THREADING=TBB",), "take OMP"),
+        ("2.6.0", ("MKLDNN_CPU_RUNTIME=TBB",), "take OMP"),
+        ("2.6.0", ("MKL_THREADING=SEQ",), ""),
+        ("2.0.1", ("MKL_THREADING=TBB",), "--set USE_TBB=1"),
+        ("2.0.1", ("MKL_THREADING=TBB", "USE_TBB=1"), ""),
+    ],
+)
+def test_a_variable_with_which_the_build_stops_for_want_of_another(
+    version: str, flags: tuple[str, ...], refused: str
+) -> None:
+    plan = plan_of(with_tree(linux_facts(), version=version), set=flags)
+    fixes = [each.fix for each in plan.findings if each.id == "variable" and each.status == "error"]
+    assert len(fixes) == bool(refused) and all(refused in fix for fix in fixes)
+
+
+def test_an_empty_build_type_is_none() -> None:
+    assert plan_of(set=("CMAKE_BUILD_TYPE=",)).choices == plan_of().choices
+
+
+def test_two_build_types_on_the_command_line_contradict() -> None:
+    plan = plan_of(build_type="Release", set=("CMAKE_BUILD_TYPE=Debug",))
+    assert (found(plan.findings, "variable").status, plan.verdict) == ("error", "refuse")
 
 
 def test_two_switches_with_which_the_build_stops() -> None:

@@ -66,6 +66,12 @@ def test_what_cannot_be_compared_is_unknown(facts: Facts) -> None:
     assert lines(facts)["2.8"].status == "unknown"
 
 
+def test_a_python_that_is_known_to_be_tried_is_named() -> None:
+    line = lines(linux_facts(pythons=(python(version="3.15.0"),)))["2.14"]
+    assert line.status == "unknown"
+    assert "whether Python 3.15.0 (/venv/bin/python) builds it is not known" in line.because
+
+
 def parts(facts: Facts, version: str) -> dict[str, Fit]:
     return {fit.what: fit for fit in lines(facts)[version].fits}
 

@@ -67,6 +67,7 @@ from torchbuild_tasks.catalog.rows import (
     CheckRow,
     ClashRow,
     CMakeRow,
+    DemandRow,
     EntryRow,
     FrontEndRow,
     GateRow,
@@ -210,6 +211,7 @@ class Catalog:
     variable = Table(VariableRow, "variables.toml")
     reader = Table(ReaderRow, "readers.toml")
     renamed = Table(RenamedRow, "readers.toml")
+    demand = Table(DemandRow, "needs.toml")
     retired = Table(RetiredRow, "readers.toml")
     clash = Table(ClashRow, "needs.toml")
     overruled = Table(OverruledRow, "readers.toml")

@@ -74,9 +74,10 @@ class VariableRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     """A variable, or a pattern of names, that a PyTorch build reads.
 
     `needs` says what an existing build tree needs when it changes. `refused` gives the reason why it must not
-    be in the environment of a build. `kind` and `values` say what it may be: a switch (on or off), a whole
-    number (`count`) or one above 0, a version, a word that leads to nothing, options of compilers, or one of
-    these words in any case, `windows` only there; with `stops` a build ends at any other.
+    be in the environment of a build, `instead` what to do, with {value} for what it was given. `kind` and
+    `values` say what it may be: a switch (on or off), a whole number (`count`) or one above 0, a version, a
+    word that leads to nothing, options of compilers, or one of these words in any case, `windows` only there;
+    with `stops` a build ends at any other.
     """
 
     name: str
@@ -84,6 +85,7 @@ class VariableRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     torch: str = ""
     needs: Need = "reconfigure"
     refused: str = ""
+    instead: str = ""
     kind: Literal["", "switch", "number", "count", "version", "word", "flags"] = ""
     values: tuple[str, ...] = ()
     windows: tuple[str, ...] = ()
@@ -94,12 +96,16 @@ class VariableRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
 class ReaderRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Variables (names or patterns) that another program of a build reads, which are not reported as unread.
 
-    With `environment` they are known there only: set for a build, nothing of it reads them.
+    With `environment` they are known there only: set for a build, nothing of it reads them. `kept` is why no
+    build may replace them, on the system `os` (none: every one), `instead` what to do.
     """
 
     program: str
     names: tuple[str, ...]
     environment: bool = False
+    kept: str = ""
+    instead: str = ""
+    os: str = ""
     source: str
 
 
@@ -128,6 +134,22 @@ class ClashRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
 
     names: tuple[str, str]
     torch: str
+    source: str
+
+
+class DemandRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Variables with which a build of these torch versions (PEP 440) stops, unless `needs` is set.
+
+    They are switches that are on, or have this `value`. Without `needs` nothing provides it. `fix` is another
+    way, behind "Drop it, or".
+    """
+
+    names: tuple[str, ...]
+    value: str = ""
+    needs: str = ""
+    torch: str = ""
+    because: str
+    fix: str = ""
     source: str
 
 

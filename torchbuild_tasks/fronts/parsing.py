@@ -11,6 +11,7 @@ import dataclasses
 import functools
 import importlib
 import os
+import re
 import shlex
 import sys
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -115,7 +116,7 @@ def parse(
         sys.stdout.write(Parser(verb, command or f"torchbuild {verb}").format_help())
         raise SystemExit(0)
     try:
-        known, rest = Parser(verb).parse_known_args(own)
+        known, rest = Parser(verb).parse_known_args(_joined(verb, own))
     except argparse.ArgumentError as error:
         raise _value_error(verb, error) from None
     for word in rest:
@@ -123,13 +124,35 @@ def parse(
             raise _unknown_flag(verb, word.partition("=")[0])
     values = vars(known)
     for name, value in values.items():
-        if value == "" or value == [""]:  # --source=$NOWHERE
+        if "" in [each.strip() for each in _texts(value)]:  # --source=$NOWHERE
             raise UsageError(
                 f"{flag_name(name)} needs a value, and it is empty",
                 next_step=f"Its values: {_help_command(verb)}",
             )
     answers = {**values, **_words(verb, rest, given=values), "words": trailing or None}
     return make_request(verb, answers, fixed)
+
+
+def _joined(verb: str, words: Sequence[str]) -> list[str]:
+    """Return the words with a negative number as the value of its flag, where argparse sees another flag."""
+    takers = {
+        spelling: flag_name(each.name)
+        for each in flags(verb)
+        if takes_value(each)
+        for spelling in spellings(each)
+    }
+    joined: list[str] = []
+    for word in words:
+        if joined and joined[-1] in takers and re.match(r"-[.\d]", word):
+            joined[-1] = f"{takers[joined[-1]]}={word}"
+        else:
+            joined.append(word)
+    return joined
+
+
+def _texts(value: object) -> list[str]:
+    """Return the texts of a flag's value: itself, or those of one that may be repeated."""
+    return [each for each in (value if isinstance(value, list) else [value]) if isinstance(each, str)]
 
 
 def make_request(verb: str, values: dict[str, Any], fixed: Mapping[str, Any] = {}) -> BuildRequest:
@@ -148,13 +171,13 @@ def make_request(verb: str, values: dict[str, Any], fixed: Mapping[str, Any] = {
     clean = {key: value for key, value in values.items() if value not in (None, [])}
     clean = {key: tuple(value) if isinstance(value, list) else value for key, value in clean.items()}
     if "jobs" in clean:
-        try:
-            clean["jobs"] = int(clean["jobs"])
-        except ValueError:
+        text = str(clean["jobs"]).strip()
+        if not (text.removeprefix("-").isascii() and text.removeprefix("-").isdecimal() and len(text) < 10):
             name = variable_name("jobs") if "jobs" in clean.get("said", ()) else flag_name("jobs")
             raise UsageError(
                 f"{name} {clean['jobs']!r} is not a whole number", next_step="Write for example: --jobs 4"
-            ) from None
+            )
+        clean["jobs"] = int(text)
     return request_class(verb)(**clean)
 
 
@@ -175,7 +198,7 @@ def read_environment(verb: str, environ: Mapping[str, str], given: Mapping[str, 
     present = {name for name, value in given.items() if value not in (None, False, [], ())}
     for field in flags(verb):
         variable = variable_name(field.name)
-        text = environ.get(variable, "")
+        text = environ.get(variable, "").strip()
         silenced = field.name in present or _OPPOSITE.get(field.name) in present
         if not text or silenced or field.name in ("action", *_words_of(verb)):
             continue
@@ -347,7 +370,7 @@ def _words(verb: str, words: Sequence[str], given: dict[str, Any]) -> dict[str, 
         raise _action_error(verb, f"{verb} cannot {action}{did_you_mean(action, tuple(request.actions))}")
     due = [name for name in request.objects.get(action, request.positionals) if name not in given]
     # An empty word is from an unset variable; as a path it would mean the current folder.
-    filled = rest.index("") if "" in rest else len(rest)
+    filled = next((place for place, word in enumerate(rest) if not word.strip()), len(rest))
     if filled < len(due):
         raise _missing_word(verb, action, due[filled])
     may = [name for name in filter(None, [request.optional.get(action)]) if name not in given]

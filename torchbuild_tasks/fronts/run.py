@@ -8,6 +8,7 @@ from __future__ import annotations
 import errno
 import gc
 import os
+import re
 from pathlib import Path
 from typing import Final
 
@@ -23,7 +24,7 @@ from torchbuild_tasks.fronts.output import (
 )
 from torchbuild_tasks.fronts.parsing import load
 from torchbuild_tasks.fronts.reporter import ConsoleReporter
-from torchbuild_tasks.options import BuildRequest
+from torchbuild_tasks.options import BuildRequest, flag_name, variable_name
 from torchbuild_tasks.system.signals import interruptible
 from torchbuild_tasks.text.redaction import Redactor
 from torchbuild_tasks.text.words import as_word
@@ -95,6 +96,7 @@ def run_verb(verb: str, request: BuildRequest) -> int:
             show_outcome(outcome, report.redactor, as_json=request.json, request=request)
             return outcome.exit_code
     except TorchbuildError as error:
+        error.what = _as_written(error.what, original)
         show_error(error, as_json=request.json, redactor=report.redactor, request=original)
         return error.exit_code
     except (MemoryError, RuntimeError, OSError) as error:
@@ -102,6 +104,13 @@ def run_verb(verb: str, request: BuildRequest) -> int:
             raise
         show_error(refused, as_json=request.json, redactor=report.redactor)
         return refused.exit_code
+
+
+def _as_written(what: str, request: BuildRequest) -> str:
+    """Return what is wrong about a flag with the variable in its place that gave it."""
+    for field in request.said:
+        what = re.sub(rf"^{flag_name(field)}(?![\w-])", variable_name(field), what)
+    return what
 
 
 def _explain(error: Exception, request: BuildRequest) -> UsageError | None:

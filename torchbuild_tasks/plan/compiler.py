@@ -380,7 +380,10 @@ def _not_found(question: Question, asked: Choice) -> tuple[Finding, ...]:
         if of_c
         else list_cxx(question)
     )
-    fix = f"Found: {', '.join(tool.path for tool in tools if tool.path) or 'none'}."
+    here = ", ".join(tool.path for tool in tools if tool.path)
+    fix = f"Name one that is here ({here}), or drop {asked.name}." if here else f"Drop {asked.name}."
+    if not here and question.facts.windows is None:
+        fix = f"Install one: {_install(question, 'gcc' if of_c else 'g++')}. And drop {asked.name}."
     return (Finding(id="c-compiler" if of_c else "compiler", status="error", text=text, fix=fix),)
 
 

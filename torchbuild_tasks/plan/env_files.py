@@ -72,14 +72,13 @@ def refusals(shell: str, ops: Sequence[EnvOp]) -> tuple[Finding, ...]:
 
 def _finding(shell: str, op: EnvOp, reason: str) -> Finding:
     name = _plain(op.name)
-    return Finding(
-        id="env-file",
-        status="error",
-        text=f"{file_name(shell)} cannot {op.op} {name}: {reason}",
-        fix=f"Move what lies there to a folder without it: {op.value}"
-        if op.op == "prepend"
-        else f"Change or drop {name} (--set, torchbuild.toml), or write another file with --env-shell.",
-    )
+    fix = f"Change or drop {name} (--set, torchbuild.toml), or write another file with --env-shell."
+    if op.op == "prepend":
+        fix = f"Move what lies there to a folder without it: {op.value}"
+    if shell in ("sh", "fish") and (op.op == "load" or _OF_DRIVE.match(op.value)):
+        fix = "Take a shell of Windows: --env-shell bat, or ps1."
+    text = f"{file_name(shell)} cannot {op.op} {name}: {reason}"
+    return Finding(id="env-file", status="error", text=text, fix=fix)
 
 
 def render(shell: str, template: str, ops: Sequence[EnvOp], *, checkout: str, writer: str) -> str:
@@ -138,6 +137,7 @@ LINUX_BYTES: Final = 131_072
 WINDOWS_CHARACTERS: Final = 32_767
 
 _NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_OF_DRIVE: Final = re.compile(r"[A-Za-z]:[\\/]")
 _CONTROL: Final = re.compile(r"[\x00-\x08\x0a-\x1f\x7f]")
 # A drive or a share, and none of the signs that no Windows path holds.
 _BATCH_FILE: Final = re.compile(r'(?:[A-Za-z]:\\|\\\\)[^"<>|*?\x00-\x1f\x7f]+')

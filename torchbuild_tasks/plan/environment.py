@@ -215,7 +215,7 @@ def _remove(question: Question, installed: Python | None) -> Command | None:
 def check_python(question: Question, chosen: ChosenPython) -> tuple[Finding, ...]:
     """Check that the chosen interpreter can get this torch."""
     python, asked = chosen.python, question.value("python", "")
-    if "," in asked and (python is None or python.executable != asked):
+    if "," in asked and (python is None or python.problem or python.executable != asked):
         return (_of_several(question, asked),)
     if python is None:
         wanted = asked if asked[:1].isdecimal() else newest_python(question)
@@ -384,10 +384,10 @@ def _check_foreign(question: Question, chosen: ChosenPython) -> tuple[Finding, .
     if not environment.foreign or not (environment.install or environment.remove) or question.request.yes:
         return ()
     text = (
-        f"{environment.python} is your own environment, and this build installs into it; `build` asks first"
+        f"{environment.python} is your own environment, and this build installs into it; `build` asks first. "
+        f"{OWN_VENV}"
     )
-    fix = f"To agree: --yes. {OWN_VENV}"
-    return (Finding(id="python-foreign", status="ok", text=text, fix=fix),)
+    return (Finding(id="python-foreign", status="ok", text=text),)
 
 
 def _install_part(question: Question, minor: str, part: str) -> str:

@@ -155,7 +155,7 @@ def compare(decisions: Decisions, inputs: Mapping[str, str]) -> Freshness:
         return Freshness(needs="clean", because=moved)
     if tree.previous is None:
         if tree.cache is not None:
-            because = "the build tree was not made by this tool, so it is configured again"
+            because = "the build tree has no record of this tool that can be read, so it is configured again"
             return Freshness(needs="reconfigure", because=because)
         return Freshness(needs="first", because="nothing was built here yet")
     changes = _changes(question, as_configured(question, tree.previous.inputs, inputs), inputs)

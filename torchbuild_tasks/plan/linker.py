@@ -136,14 +136,15 @@ def refuse_linker(catalog: Catalog, linker: LinkerPlan, reason: str) -> Catalog:
 
 def _check_word(question: Question, name: str) -> None:
     known = (AUTO, DEFAULT, *dict.fromkeys(row.name for row in question.catalog.linker))
-    if name not in known and not _is_path(name):
+    if name not in known and not is_path(name):
         raise UsageError(
             f"--linker cannot be {name!r}{did_you_mean(name, known)}",
             next_step=f"Choose one of: {', '.join(known)}, or give a path.",
         )
 
 
-def _is_path(name: str) -> bool:
+def is_path(name: str) -> bool:
+    """Say whether a value of --linker is the path of one, and no name."""
     return "/" in name or "\\" in name
 
 
@@ -194,7 +195,7 @@ def _choose_named(
     question: Question, compilers: Compilers, name: str, because: str, source: Source
 ) -> ChosenLinker:
     """Return the one that is named; it is an error when it is not here."""
-    if _is_path(name):
+    if is_path(name):
         row = _row_of_path(question, name)
         return _choice_with_flag(
             question, compilers, row, name, _choice(name, because, source), demanded=True
@@ -265,7 +266,7 @@ def _on_windows(question: Question, name: str, because: str, source: Source) -> 
         return ChosenLinker(choice=_choice(DEFAULT, "link.exe, which PyTorch's own builds take"))
     row = next((row for row in _rows(question) if row.name == name), None)
     tool = _tool(question, row) if row else None
-    program = name if _is_path(name) else str(tool.path) if tool else ""
+    program = name if is_path(name) else str(tool.path) if tool else ""
     if not program:
         text = f"{name} is asked for ({because}) and is not here"
         fix = "Install LLVM, which has lld-link.exe, or give its path. There is no other one on Windows."

@@ -81,9 +81,21 @@ def unread(question: Question, name: str) -> tuple[str, str] | None:
     if any(row.name == name for row in question.catalog.variable):
         return f"{name} is read by nothing in {torch}; others do read it", ""
     text = f"{name} is read by nothing in {torch}"
+    if question.facts.tree.reads and name in question.facts.tree.reads.names:
+        return (
+            f"{name} is in the CMake files of this checkout, and nothing in {torch} hands it on to CMake",
+            (_by_hand(question, name)),
+        )
     if question.facts.tree.reads:
         text += ": neither its CMake files nor its setup have that name"
     return text, f"Did you mean {near}?" if near else ""
+
+
+def _by_hand(question: Question, name: str) -> str:
+    """Say how CMake is given a variable that no build hands on; "" where nothing does."""
+    value = question.decided[name].value if name in question.decided else ""
+    word = question.line("--set", f"SKBUILD_CMAKE_ARGS=-D{name}={value}")
+    return f"scikit-build-core does: {word}" if question.era == "scikit-build-core" else ""
 
 
 def _near_cmake(question: Question, name: str) -> str:
@@ -212,6 +224,13 @@ def _wrong(question: Question, choice: Choice) -> str:
     listed = reads.values.get(name, ()) if reads else ()
     if not value:
         return ""
+    if "\n" in choice.value or "\r" in choice.value:
+        return "it has a line break, at which a file of the build's commands breaks"
+    told = row is not None and (row.kind not in ("", "flags") or bool(row.values))
+    if (
+        listed or told or _is_switch(question, name, row)
+    ) and value != choice.value:  # `set USE_CUDA=1 && …` in cmd
+        return "it begins or ends with a blank"
     if listed and value not in listed:  # CMake compares these as they are written
         near = close_to(value, listed)
         return f"this checkout knows {', '.join(listed)}" + (f"; did you mean {near}?" if near else "")
@@ -238,6 +257,9 @@ def _valid_value(question: Question, choice: Choice) -> str:
     row = variable_row(question.catalog, choice.name, question.era, question.version)
     reads = question.facts.tree.reads
     known = (reads.values.get(choice.name, ()) if reads else ()) or (row.values if row else ())
+    if choice.name == "BLAS":
+        here = tuple(library.name for library in question.facts.blas or () if library.name in known)
+        known = here or known
     kind = row.kind if row and row.kind else "switch"
     plain = {"count": "0", "version": str(question.version or "2.9.0")}.get(kind, "1")
     return nearest(choice.value, known) or next(iter(known), plain)

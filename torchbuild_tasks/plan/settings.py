@@ -7,6 +7,7 @@ it `extends`, and overrides what the file says for all. Every error names file, 
 from __future__ import annotations
 
 import dataclasses
+import json
 import re
 from collections.abc import Collection, Mapping
 from typing import Any, Final, TypeVar
@@ -31,6 +32,8 @@ OWN: Final = ("extends", "ref", "folder")
 # A name becomes a part of a folder's name, on Windows too.
 _NAME: Final = re.compile(r"[A-Za-z0-9](?:[\w.-]{0,38}[\w-])?")
 _DEVICES: Final = re.compile(r"(?i:con|prn|aux|nul|com\d|lpt\d)(?:\..*)?")
+_VARIABLE: Final = re.compile(r"[^\W\d]\w*")
+_NUL: Final = "it has a NUL, which no program is given"
 _OPPOSITE: Final = {"cpu": "cuda", "cuda": "cpu"}
 _KINDS: Final[Mapping[type, str]] = {bool: "true or false", int: "a whole number", str: "text in quotes"}
 
@@ -213,9 +216,15 @@ def split_assignment(text: str) -> tuple[str, str]:
         UsageError: there is no =, or KEY cannot be the name of a variable.
     """
     name, equals, value = text.partition("=")
-    if not equals or not name or not name.replace("_", "a").isalnum() or name[0].isdigit():
-        plain = text.removeprefix("-D") if equals else "USE_DISTRIBUTED=0"
-        raise UsageError(f"--set {text!r} is not KEY=VALUE", next_step=f"Write for example: --set {plain}")
+    if not equals or not _VARIABLE.fullmatch(name):
+        plain = text.removeprefix("-D")
+        known = equals and _VARIABLE.fullmatch(plain.partition("=")[0])
+        raise UsageError(
+            f"--set {text!r} is not KEY=VALUE",
+            next_step=f"Write for example: --set {plain if known else 'USE_DISTRIBUTED=0'}",
+        )
+    if "\0" in value:
+        raise UsageError(f"--set {name}: its value has a NUL, which no program is given")
     return name, value
 
 
@@ -264,6 +273,8 @@ def _check_value(file: _File, key: str, value: object, flag: Any) -> object:
     wanted = bool if isinstance(flag.default, bool) else int if flag.name == "jobs" else str
     if type(value) is not wanted:  # a bool is an int, too
         raise file.wrong(key, value, f"it must be {_KINDS[wanted]}")
+    if isinstance(value, str) and ("\0" in value or not value.strip()):
+        raise file.wrong(key, value, _NUL if value.strip() else "it is empty")
     try:
         check_value(flag.name, value)
     except UsageError as error:
@@ -273,7 +284,10 @@ def _check_value(file: _File, key: str, value: object, flag: Any) -> object:
 
 def _words(file: _File, key: str, value: object) -> tuple[str, ...]:
     if not isinstance(value, list) or not all(isinstance(word, str) for word in value):
-        raise file.wrong(key, value, 'it must be a list of texts: ["mkl"]')
+        sample = json.dumps([value if isinstance(value, str) else "NAME"], ensure_ascii=False)
+        raise file.wrong(key, value, f"it must be a list of texts: {sample}")
+    if any("\0" in word for word in value):
+        raise file.wrong(key, value, _NUL)
     return tuple(value)
 
 
@@ -284,12 +298,12 @@ def _variables(file: _File, table: object, above: str) -> dict[str, str]:
     for name, value in table.items():
         key = f"{above}set.{name}"
         if not isinstance(value, (str, int)):
-            raise file.wrong(key, value, "it must be text or a number")
+            raise file.wrong(key, value, "it must be text in quotes, a whole number, or true or false")
         variables[name] = str(int(value) if isinstance(value, bool) else value)
-        try:
-            split_assignment(f"{name}=")
-        except UsageError:
-            raise file.wrong(key, value, "it cannot be a variable's name") from None
+        if not _VARIABLE.fullmatch(name):
+            raise file.wrong(key, value, "it cannot be a variable's name")
+        if "\0" in variables[name]:
+            raise file.wrong(key, value, _NUL)
     return variables
 
 

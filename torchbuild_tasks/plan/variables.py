@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Final
 
-from torchbuild_tasks.catalog import Catalog
+from torchbuild_tasks.catalog import Catalog, ReaderRow
 from torchbuild_tasks.catalog.match import applies, preset_rows, variable_row
-from torchbuild_tasks.model import Choice, EnvOp, Finding
+from torchbuild_tasks.model import Choice, EnvOp, Finding, Status
 from torchbuild_tasks.options import BuildRequest, flag_name
 from torchbuild_tasks.plan.names import FALSE_WORDS, check_values, is_switch_word, unread
 from torchbuild_tasks.plan.question import DEFAULT_PRESET, LAYERS, Question
@@ -65,6 +65,7 @@ def check_variables(question: Question) -> tuple[Finding, ...]:
         *check_build_type(question),
         _check_version_pair(question),
         *_check_clash(question),
+        *_check_demands(question),
     ]
     return tuple(finding for finding in findings if finding)
 
@@ -74,11 +75,27 @@ def _why_refused(question: Question, name: str) -> str:
     return row.refused if row else ""
 
 
+def _instead(question: Question, name: str) -> str:
+    row = variable_row(question.catalog, name, question.era, question.version)
+    value = question.decided[name].value if name in question.decided else ""
+    return row.instead.replace("{value}", question.line(value)) if row else ""
+
+
+def _kept(question: Question, name: str) -> ReaderRow | None:
+    """Return the row that keeps a variable of the system, whose names have no case on Windows."""
+    host = question.facts.host.os
+    fold = str.upper if host == "windows" else str
+    rows = (row for row in question.catalog.reader if row.kept and row.os in ("", host))
+    return next((row for row in rows if fold(name) in map(fold, row.names)), None)
+
+
 def _check_name(question: Question, name: str) -> Finding | None:
     if reason := _why_refused(question, name):
-        return Finding(
-            id="variable", status="error", text=f"{name} must not be set: {reason}", fix=f"Drop {name}."
-        )
+        fix = f"Drop {name}. {_instead(question, name)}".strip()
+        return Finding(id="variable", status="error", text=f"{name} must not be set: {reason}", fix=fix)
+    if kept := _kept(question, name):
+        text, fix = f"{name} must not be replaced: {kept.kept}", f"Drop {name}. {kept.instead}".strip()
+        return Finding(id="variable", status="error", text=text, fix=fix)
     if not (found := unread(question, name)):
         return None
     text, fix_text = found
@@ -90,7 +107,8 @@ def _check_environment(question: Question, name: str) -> Finding | None:
     """Report variables that are removed or misspelt; any other name may belong to another program."""
     if reason := _why_refused(question, name):
         text = f"{name} is set in your environment and is removed for the build: {reason}"
-        return Finding(id="variable", status="warn", text=text, fix=f"Unset {name}.")
+        fix = f"Unset {name}. {_instead(question, name)}".strip()
+        return Finding(id="variable", status="warn", text=text, fix=fix)
     found = unread(question, name)
     if not found or not found[1]:
         return None
@@ -151,6 +169,21 @@ def _check_clash(question: Question) -> Iterator[Finding]:
             yield Finding(id="variable", status="error", text=text, fix="Drop one of them, or set it to 0.")
 
 
+def _check_demands(question: Question) -> Iterator[Finding]:
+    """Report what needs another variable, without which the build stops."""
+    for row in question.catalog.demand:
+        needed = decide(question, row.needs) if row.needs else None
+        if not applies(row.torch, question.version) or (needed and needed.value and not is_off(needed.value)):
+            continue
+        for name in row.names:
+            asked = decide(question, name)
+            on = asked and is_switch_word(asked.value) and not is_off(asked.value)
+            if asked and (asked.value == row.value if row.value else on):
+                text = f"{name}={asked.value} ({asked.because}) cannot be: {row.because}"
+                fix = f"Drop {name}" + (f", or {row.fix}" if row.fix else ".")
+                yield Finding(id="variable", status="error", text=text, fix=fix)
+
+
 def _check_version_pair(question: Question) -> Finding | None:
     pair = ("PYTORCH_BUILD_VERSION", "PYTORCH_BUILD_NUMBER")
     have = [name for name in pair if decide(question, name)]
@@ -205,7 +238,13 @@ def layers_around_environment(
     below: dict[str, str] = {}
     for row in preset_rows(catalog, str(preset), "windows" if windows else "linux"):
         below |= row.variables
-    return dict(split_assignment(text) for text in request.set), {**below, **settings.variables}
+    kept = {name.upper() for row in catalog.reader if row.kept for name in row.names}  # they are refused
+    above = dict(split_assignment(text) for text in request.set)
+    above, below = (
+        {name: value for name, value in layer.items() if name.upper() not in kept}
+        for layer in (above, {**below, **settings.variables})
+    )
+    return above, below
 
 
 # ---------------- the CMake build type
@@ -238,14 +277,19 @@ def check_build_type(question: Question) -> Iterator[Finding]:
     for other in asked:
         if first and other.source == first.source and other.value.casefold() != first.value.casefold():
             text = f"{other.because} says {other.value}, and {first.value} counts ({first.because})"
-            yield Finding(id="variable", status="warn", text=text, fix="Drop one of them.")
+            status: Status = "warn"
+            if question.given("build_type") and first.source == "flag":
+                status = "error"
+                text = f"--build-type {first.value} and the build type {other.value} ({other.because}) "
+                text += "contradict each other"
+            yield Finding(id="variable", status=status, text=text, fix="Drop one of them.")
 
 
 def _list_build_types(question: Question) -> Iterator[Choice | None]:
     """Yield every build type that is named, in upstream's order within one layer."""
     if given := question.given("build_type"):
         yield Choice(name="build type", value=str(given[0]), because=given[2], source=given[1])
-    if asked := decide(question, "CMAKE_BUILD_TYPE"):
+    if (asked := decide(question, "CMAKE_BUILD_TYPE")) and asked.value.strip():
         yield replace(asked, name="build type")
     for name, value in (("DEBUG", "Debug"), ("REL_WITH_DEB_INFO", "RelWithDebInfo")):
         asked = decide(question, name)

@@ -154,7 +154,11 @@ def _python(question: Question) -> Fit:
         if fit:
             because = f"{python.executable} is {python.version}"
             return Fit(what="Python", needs=spec, status="ok", because=because)
-    if not known or None in [fit for fit, _ in answers]:
+    doubtful = next((python for fit, python in answers if fit is None), None)
+    if doubtful is not None and doubtful.version:
+        because = f"whether Python {doubtful.version} ({doubtful.executable}) builds it is not known"
+        return Fit(what="Python", needs=spec, status="unknown", because=because)
+    if not known or doubtful is not None:
         because = "no Python of known version to compare with"
         return Fit(what="Python", needs=spec, status="unknown", because=because)
     return Fit(what="Python", needs=spec, status="error", because=f"no Python {spec} here")

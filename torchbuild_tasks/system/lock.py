@@ -36,7 +36,7 @@ def hold(root: Path, what: str, note: Callable[[str], object] | None = None) -> 
         try:
             lock.acquire(timeout=0)
         except filelock.Timeout:  # an OSError, too
-            raise _busy(root, about) from None
+            raise busy(root, read_value(Running, about)) from None
     try:
         _end_leftovers(root, state, note)
         sweep(root)  # writes would remove these only for files that change
@@ -76,11 +76,10 @@ def _user() -> str:
     return "unknown"
 
 
-def _busy(root: Path, about: Path) -> TreeBusy:
+def busy(root: Path, holder: Running | None) -> TreeBusy:
     """Return the error with the holder's command, if its note can be read."""
-    holder = read_value(Running, about) or "another process"
     return TreeBusy(
-        f"{root} is in use by {holder}.",
+        f"{root} is in use by {holder or 'another process'}.",
         next_step="Wait until it is over, or end that process; its lock ends with it. "
         "Another checkout or worktree can be built at the same time.",
     )

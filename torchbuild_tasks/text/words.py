@@ -58,6 +58,15 @@ def nearest(word: str, known: Iterable[str]) -> str | None:
     return folded[matches[0]] if matches else None
 
 
+def is_host(text: str) -> bool:
+    """Say whether a text can be the name or the address of a host (RFC 1123; in other letters by IDNA)."""
+    try:
+        name = text.encode("idna").decode()
+    except UnicodeError:
+        return False
+    return re.fullmatch(r"[A-Za-z0-9_.:%-]+", name) is not None
+
+
 def did_you_mean(word: str, known: Iterable[str]) -> str:
     """Return the end of a sentence with the nearest known word; "" if none is near."""
     near = nearest(word, known)

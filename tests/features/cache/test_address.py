@@ -83,6 +83,8 @@ def test_levels_stand_in_the_order_given_and_names_of_tools_are_none() -> None:
         ("redis://host?mode=maybe", "ro or rw"),
         ("s3://bucket?endpoint=http://a:b@host", "endpoint"),
         ("redis://one,redis://two", "one kind"),
+        ("redis://\udcff", "no host has that name"),
+        (f"webdav+https://{'x' * 64}/", "no host has that name"),
     ],
 )
 def test_what_cannot_be_understood(address: str, why: str) -> None:

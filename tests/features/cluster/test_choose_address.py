@@ -36,6 +36,9 @@ def test_a_scheduler(text: str, url: str, name: str) -> None:
         "http://big/path",
         "http://big?x=1",
         "http://[fd00",
+        "two words",
+        "\udcff",
+        "x" * 64,
     ],
 )
 def test_what_is_no_scheduler(text: str) -> None:

@@ -13,9 +13,9 @@ from packaging.version import Version
 from tests.support.cuda import cuda_facts, driver, gpu, toolkit
 from tests.support.examples import examples
 from tests.support.jetsons import tx2
-from tests.support.machines import ask, found, modern_tree, plan_of, tool, tree
+from tests.support.machines import ask, found, modern_tree, plan_of, python, tool, tree
 from tests.support.windows import toolset, windows, windows_facts
-from torchbuild_tasks.catalog import load_catalog
+from torchbuild_tasks.catalog import TorchRow, load_catalog
 from torchbuild_tasks.model import BuildPlan, Cuda, Facts, Finding, Host, Toolkit
 from torchbuild_tasks.plan.cuda.advice import ARCHIVE, choose_best
 from torchbuild_tasks.values import replace
@@ -41,6 +41,12 @@ def of_row(version: str) -> Toolkit:
 def advised(finding: Finding) -> str | None:
     match = WORD.search(finding.fix)
     return match[1].strip("\"'") if match else None
+
+
+def named_torch(fix: str) -> TorchRow:
+    match = re.search(r"[Tt]ake torch (\d+\.\d+): it fits with CUDA", fix)
+    assert match, fix
+    return next(row for row in ROWS.torch if row.version == match[1])
 
 
 def toolkit_findings(plan: BuildPlan) -> list[Finding]:
@@ -132,11 +138,45 @@ def test_where_no_toolkit_fits_the_nearest_torch_is_named() -> None:
     facts = machine("1.10.2", "13.0", capability="12.0", host=host)
     fix = found(plan_of(facts, cuda=True).findings, "cuda-toolkit").fix
     assert "No CUDA toolkit puts this right here." in fix
-    named = re.search(r"Or take torch (\d+\.\d+): it fits with CUDA 13.", fix)
-    assert named, fix
-    row = next(row for row in ROWS.torch if row.version == named[1])
-    after = plan_of(replace(facts, tree=tree(version=row.latest)), cuda=True).findings
+    assert "it fits with CUDA 13." in fix
+    after = plan_of(replace(facts, tree=tree(version=named_torch(fix).latest)), cuda=True).findings
     assert found(after, "cuda-toolkit").status == "ok"
+
+
+@pytest.mark.parametrize(
+    ("version", "gcc", "python_too"),
+    [
+        ("3.10.12", "9.4.0", False),
+        ("3.12.3", "12.2.0", False),
+        ("3.14.0", "9.4.0", False),
+        ("3.15.0", "9.4.0", True),
+    ],
+)
+def test_a_torch_that_is_named_is_built_by_the_python_and_the_compiler_of_the_machine(
+    version: str, gcc: str, python_too: bool
+) -> None:
+    """GCC 9 compiles none of those that Python 3.15 builds: there the fix names another Python, too."""
+    facts = machine(
+        "1.10.2",
+        "12.8",
+        capability="12.0",
+        pythons=(python(version=version),),
+        compilers=(tool("g++", gcc), tool("gcc", gcc)),
+    )
+    fix = found(plan_of(facts, cuda=True).findings, "gpu-code").fix
+    row = named_torch(fix)
+    assert (f"and Python {row.python} (--python)" in fix) is python_too
+    able = facts if not python_too else replace(facts, pythons=(python(version="3.12.3"),))
+    after = plan_of(replace(able, tree=tree(version=row.latest)), cuda=True)
+    assert after.verdict != "refuse", [each for each in after.findings if each.status == "error"]
+
+
+def test_where_no_torch_is_built_here_none_is_named() -> None:
+    """GCC 7 compiles no torch that knows the GPU."""
+    old = (tool("g++", "7.5.0"), tool("gcc", "7.5.0"))
+    facts = machine("1.10.2", "12.8", capability="12.0", compilers=old)
+    fix = found(plan_of(facts, cuda=True).findings, "gpu-code").fix
+    assert fix == "Take a newer torch, and what builds it (torchbuild versions)"
 
 
 @settings(max_examples=examples(8, 300))
@@ -261,14 +301,12 @@ def test_a_gpu_with_ptx_alone_is_reported_with_the_toolkit_that_compiles_for_it(
 
 
 def test_a_torch_that_cannot_read_a_capability_is_reported() -> None:
-    facts = machine("2.5.1", "12.4", capability="12.0")
-    assert (
-        "Torch 2.6 is the first"
-        in found(
-            plan_of(replace(facts, cuda=replace(facts.cuda, toolkits=(of_row("12.8"),))), cuda=True).findings,
-            "gpu-code",
-        ).fix
-    )
+    """And with the torch that is named the GPU gets code of its own, from the same toolkit."""
+    facts = machine("2.5.1", "12.8", capability="12.0")
+    fix = found(plan_of(facts, cuda=True).findings, "gpu-code").fix
+    assert fix.endswith("it fits with CUDA 12.8")
+    after = plan_of(replace(facts, tree=tree(version=named_torch(fix).latest)), cuda=True).findings
+    assert "gpu-code" not in {each.id for each in after if each.status != "ok"}
 
 
 def test_of_several_that_are_here_the_one_that_fits_the_gpu() -> None:

@@ -73,6 +73,17 @@ def test_a_capability_that_is_too_new_for_the_toolkit() -> None:
     assert "pypi:12.8" in finding.fix
 
 
+def test_another_name_of_an_architecture_is_told() -> None:
+    """Thor is 11.0 from CUDA 13.0 on; torch 2.9 knows that name alone, and 2.8 the other."""
+    row = next(row for row in load_catalog().cuda if row.version == "12.9")
+    facts = cuda_facts(toolkit("12.9", archs=row.archs), tree=tree(version="2.9.1"))
+    plan = plan_of(facts, cuda=True, arch="11.0")
+    (choice,) = [each for each in plan.choices if each.name == "TORCH_CUDA_ARCH_LIST"]
+    assert choice.value == "10.1" and "11.0 is 10.1 in CUDA 12.9" in choice.because
+    fix = found(plan.findings, "architectures").fix
+    assert "Take torch 2.8: it fits with CUDA 12.9; or take --cuda-toolkit pypi:13" in fix
+
+
 @pytest.mark.parametrize(("asked", "cuda", "list_"), [("10.1", "13.0", "11.0"), ("11.0", "12.8", "10.1")])
 def test_thor_has_two_names(asked: str, cuda: str, list_: str) -> None:
     assert chosen(machine(cuda=cuda), arch=asked) == list_

@@ -15,6 +15,7 @@ from urllib.parse import SplitResult, parse_qsl, unquote, urlsplit
 import msgspec
 
 from torchbuild_tasks.errors import UsageError
+from torchbuild_tasks.text.words import is_host
 from torchbuild_tasks.values import repr_without
 
 REAPI: Final = "reapi"  # https://github.com/bazelbuild/remote-apis, version 2
@@ -85,19 +86,22 @@ def redacted(text: str) -> str:
     return re.sub(r"([?&](?:password|token|secret)[^=&\s]*=)[^&\s'\"]*", r"\1***", text, flags=re.IGNORECASE)
 
 
-def read_remotes(text: str, *, read_only: bool = False) -> tuple[Remote, ...]:
-    """Return the shared caches of --cache, the nearest first.
+def read_remotes(text: str, *, read_only: bool = False, flag: str = "--cache") -> tuple[Remote, ...]:
+    """Return the shared caches that a flag names, the nearest first.
 
     Raises:
         UsageError: an address cannot be understood, or two of them cannot go together.
     """
-    remotes = tuple(_read(word, read_only) for word in text.split(",") if is_address(word))
+    try:
+        remotes = tuple(_read(word, read_only) for word in text.split(",") if is_address(word))
+    except UsageError as error:
+        raise UsageError(f"{flag} {error.what}", next_step=error.next_step) from None
     levels = [remote.level for remote in remotes]
     if len(set(levels)) < len(levels):
-        raise UsageError("--cache names two shared caches of one kind", next_step="Name one of each.")
+        raise UsageError(f"{flag} names two shared caches of one kind", next_step="Name one of each.")
     if REAPI in levels and len(levels) > 1:
         raise UsageError(
-            "--cache names a reapi:// beside another shared cache: recc reads the one, sccache the other",
+            f"{flag} names a reapi:// beside another shared cache: recc reads the one, sccache the other",
             next_step="Name one of the two.",
         )
     return remotes
@@ -116,6 +120,8 @@ def _read(word: str, read_only: bool) -> Remote:
         raise _wrong(word, "write / ? and # in a password as %2F %3F and %23")
     if not host:
         raise _wrong(word, "it names no bucket" if parts.scheme == "s3" else "it names no host")
+    if not is_host(host):
+        raise _wrong(word, "no host has that name")
     level, usual = KINDS[parts.scheme]
     query = dict(parse_qsl(parts.query, keep_blank_values=True))
     if unknown := [name for name in query if name not in _WORDS[level]]:
@@ -129,7 +135,7 @@ def _read(word: str, read_only: bool) -> Remote:
 
 
 def _wrong(word: str, why: str) -> UsageError:
-    return UsageError(f"The address {redacted(word)} cannot be understood: {why}", next_step=_NEXT)
+    return UsageError(f"{redacted(word)} cannot be understood: {why}", next_step=_NEXT)
 
 
 def _host(parts: SplitResult, port: int) -> str:

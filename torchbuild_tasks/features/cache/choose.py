@@ -116,7 +116,7 @@ def choose_cache(
         UsageError: a word of `cache` cannot be understood.
     """
     value, source, because = _to_distribute(question) or question.given("cache") or (AUTO, "default", "")
-    requested = _read_word(question, str(value))
+    requested = read_word(str(value))
     remotes = read_remotes(str(value), read_only=bool(question.given("cache_read_only")))
     here = _candidates(question, helpers)
     if requested == NONE:
@@ -169,7 +169,7 @@ def how_to_get(question: Question) -> str:
     return f"Install ccache ({ccache}), or t{SCCACHE[1:]}"
 
 
-def _read_word(question: Question, value: str) -> str:
+def read_word(value: str) -> str:
     """Return the word of --cache that is no address; addresses alone mean sccache."""
     words = [word.strip() for word in value.split(",") if word.strip() and not is_address(word)]
     for word in words:
@@ -313,7 +313,11 @@ def _problems(
             because = bad(language, c)
             if because and wanted in (AUTO, c.name):
                 text = f"{c.name} {c.version} ({c.program}) is not used for {language}: {because}"
-                yield Finding(id="cache", status="warn", text=text, fix="Install a newer one, or ccache.")
+                if wanted == AUTO:  # nobody asked for it, and the build is none the worse
+                    yield Finding(id="cache", status="ok", text=text)
+                else:
+                    fix = "Install a newer one, or take another: --cache auto"
+                    yield Finding(id="cache", status="warn", text=text, fix=fix)
     for name in (name for names in LAUNCHERS.values() for name in names if name in question.decided):
         if program := _missing_launcher(question, name):
             text = f'{name} is {program}, which is not installed: the first compile fails with "not found"'

@@ -160,6 +160,24 @@ def _read(log: Path | None) -> str:
 # ---- the verb: run a scheduler or a server, join one, report how they are
 
 
+def read_flags(request: ClusterRequest) -> None:
+    """Read every flag once, before anything is fetched for it.
+
+    Raises:
+        UsageError: an address is none, or the token's file holds none.
+    """
+    for flag, port, texts in (
+        ("--listen", choose.SCHEDULER_PORT, (request.listen,)),
+        ("--allow", choose.SERVER_PORT, request.allow),
+    ):
+        for text in filter(None, texts):
+            choose.listening(text, port, flag)
+    if request.scheduler:
+        choose.scheduler_url(request.scheduler)
+    if request.token_file:
+        read_token(Path(request.token_file).expanduser())
+
+
 def run_scheduler(files: ClusterFiles, dist: str, request: ClusterRequest, say: Say) -> None:
     """Write the scheduler's file and the tokens, and run it until Ctrl-C.
 

@@ -20,6 +20,7 @@ from torchbuild_tasks.model import Choice, Cluster, Distribution, Finding
 from torchbuild_tasks.plan.jobs import POOL, usable_cores
 from torchbuild_tasks.plan.question import Question
 from torchbuild_tasks.plan.variables import decide, is_cuda
+from torchbuild_tasks.text.words import is_host
 from torchbuild_tasks.values import as_table, parse_json
 
 NAME: Final = "distributed compiles"
@@ -228,6 +229,8 @@ def scheduler_url(text: str) -> str:
         raise _wrong(text, f"{parts.scheme}:// is neither http:// nor https://")
     if not host:
         raise _wrong(text, "it names no host")
+    if not is_host(host):
+        raise _wrong(text, "no host has that name")
     if "@" in parts.netloc:
         raise _wrong("that address", "no user or password belongs there; the token is in a file")
     if parts.path.strip("/") or parts.query or parts.fragment:

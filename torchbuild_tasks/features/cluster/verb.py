@@ -45,6 +45,7 @@ def run_action(request: ClusterRequest, report: Reporter) -> tuple[Cluster, ...]
     from torchbuild_tasks.features.cluster import act
     from torchbuild_tasks.system.signals import interruptible
 
+    act.read_flags(request)
     question = look(request)
     folder = cluster_files(question.facts)
     if request.action == "status":

@@ -348,21 +348,55 @@ def _errors(plan: BuildPlan) -> tuple[Finding, ...]:
     return tuple(finding for finding in plan.findings if finding.status == "error")
 
 
+_REGISTRY: Final = re.compile(r"[A-Za-z0-9\[][\w.\-:\[\]]*(?:/[\w.\-]+)*/?")
+
+
+_IMAGE: Final = re.compile(_REGISTRY.pattern + r"(?::[\w.\-]+)?(?:@\w+:[0-9A-Fa-f]+)?")
+
+
+def read_image(image: str) -> None:
+    """Refuse a value of --base that can be no image.
+
+    Raises:
+        UsageError: it is none.
+    """
+    if not _IMAGE.fullmatch(image):
+        raise UsageError(
+            f"--base {image!r} is no image: REGISTRY/NAME, NAME:TAG or NAME@DIGEST.",
+            next_step="Write for example: --base docker.io/library/debian:bookworm",
+        )
+
+
+def read_registries(mirrors: Sequence[str]) -> tuple[tuple[str, str], ...]:
+    """Return the registries of OLD=NEW, and "" for that of NEW alone, which stands for every one.
+
+    Raises:
+        UsageError: an entry is no registry; one with a scheme is accepted by no engine.
+    """
+    pairs = []
+    for entry in mirrors:
+        old, equals, new = entry.rpartition("=")
+        wrong = [part for part in ([old, new] if equals else [new]) if not _REGISTRY.fullmatch(part)]
+        if wrong:
+            scheme = "://" in wrong[0]
+            why = "a registry has no scheme" if scheme else f"{wrong[0]!r} is no HOST, HOST:PORT or HOST/PATH"
+            raise UsageError(
+                f"--registry {entry}: {why}.",
+                next_step="Write for example: --registry docker.io=mirror.example.org/hub",
+            )
+        pairs.append((old, new))
+    return tuple(pairs)
+
+
 def find_mirror(image: str, mirrors: Sequence[str]) -> str:
     """Return the registry of an image through mirrors: OLD=NEW for one registry, NEW alone for all.
 
     Raises:
-        UsageError: an address has a scheme, which no engine accepts.
+        UsageError: an entry is no registry.
     """
-    for entry in mirrors:
-        old, equals, new = entry.rpartition("=")
-        if "://" in entry or not new:
-            raise UsageError(
-                f"--registry {entry}: a registry has no scheme.",
-                next_step="--registry docker.io=mirror.example.org/hub",
-            )
+    for old, new in read_registries(mirrors):
         registry, _, rest = image.partition("/")
-        if not equals or old == registry:
+        if old in ("", registry):
             return f"{new.rstrip('/')}/{rest}"
         if image.startswith(f"{old.rstrip('/')}/"):
             return new.rstrip("/") + image[len(old.rstrip("/")) :]

@@ -78,14 +78,19 @@ def run(request: ContainerRequest, report: Reporter) -> Outcome:
 def make(request: ContainerRequest, report: Reporter) -> Outcome:
     """Decide the container, write its files, and run the requested action."""
     from torchbuild_tasks.context import look, require_checkout, writer
+    from torchbuild_tasks.features.cache.choose import read_size
     from torchbuild_tasks.features.container import act
+    from torchbuild_tasks.features.container.choose import read_image
     from torchbuild_tasks.system.files import refuse_outside
     from torchbuild_tasks.system.signals import interruptible
 
+    memory = read_size(request.memory, "--memory") if request.memory else 0
+    if request.base:
+        read_image(request.base)
     question = look(request)
     root = require_checkout(question)
     engine = _engine(request, must=request.action != "write")
-    container, plan = _decide(request, question, engine)
+    container, plan = _decide(request, question, engine, memory)
     folder = Path(request.out).expanduser().absolute() if request.out else root / act.FOLDER
     if not request.out:
         refuse_outside(root, folder, error=ContainerError)
@@ -149,9 +154,10 @@ def _engine(request: ContainerRequest, *, must: bool = True) -> Engine:
         return choose.Engine(row=rows[0])
 
 
-def _decide(request: ContainerRequest, question: Question, engine: Engine) -> tuple[Container, BuildPlan]:
+def _decide(
+    request: ContainerRequest, question: Question, engine: Engine, memory: int
+) -> tuple[Container, BuildPlan]:
     from torchbuild_tasks.context import decide
-    from torchbuild_tasks.features.cache.choose import read_size
     from torchbuild_tasks.features.container.choose import make_container
     from torchbuild_tasks.features.container.look import look_at_host
 
@@ -162,7 +168,7 @@ def _decide(request: ContainerRequest, question: Question, engine: Engine) -> tu
         decide,
         image=request.base,
         registry=request.registry or question.settings.values.get("registry", ()),
-        memory=read_size(request.memory, "--memory") if request.memory else 0,
+        memory=memory,
     )
 
 

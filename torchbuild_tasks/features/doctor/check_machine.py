@@ -154,7 +154,7 @@ def check_locale(view: View) -> Findings:
     if name is None or name in ("C", "POSIX"):
         state = f"the locale is {name}" if name else "no locale is set"
         text = f"{state}, so programs treat text as ASCII, except Python, which uses UTF-8"
-        return one_finding("locale", "ok", text, "export LC_ALL=C.UTF-8")
+        return one_finding("locale", "ok", text)
     if view.health.locale_known is False:
         text = (
             f"the locale {name} is not installed here: perl, bash and git complain, and treat text as ASCII"

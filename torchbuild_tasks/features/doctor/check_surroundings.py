@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import re
 from collections.abc import Iterable
 from typing import Final
@@ -9,9 +10,10 @@ from typing import Final
 from torchbuild_tasks.catalog.match import parse_version
 from torchbuild_tasks.features.doctor.check import Findings, View, one_finding
 from torchbuild_tasks.model import Finding
+from torchbuild_tasks.options import BuildRequest, variable_name
 from torchbuild_tasks.plan.names import unread
 from torchbuild_tasks.text.paths import is_inside, plain_path
-from torchbuild_tasks.text.words import as_word
+from torchbuild_tasks.text.words import as_word, close_to
 
 # From these Pythons on setup.py does not need compiler_compat (README of 1.8.1).
 _NEEDED_COMPAT: Final = parse_version("3.8.1")
@@ -103,12 +105,24 @@ def _conda_linker(view: View) -> list[Finding]:
     return [*one_finding("conda", "warn", text, f"mv {linkers[0]} {linkers[0]}.off")]
 
 
+_OWN: Final = "TORCHBUILD_"
+_OWN_NAMES: Final = (
+    *(variable_name(field.name) for field in dataclasses.fields(BuildRequest)),
+    *("TORCHBUILD_CACHE", "TORCHBUILD_NAME", "TORCHBUILD_STALL", "TORCHBUILD_TRUST"),
+)
+
+
 def check_names(view: View) -> Findings:
     """Find environment variables with names like build variables that this era does not read."""
     question = view.question
     findings = list[Finding]()
     plain = [row.name for row in question.catalog.variable if "*" not in row.name]
     for name in (*view.facts.environ, *view.health.strangers):
+        if name.startswith(_OWN):
+            if near := close_to(name, _OWN_NAMES) if name not in _OWN_NAMES else None:
+                text = f"{name} is read by nothing, torchbuild has no variable of that name"
+                findings += one_finding("names", "warn", text, f"Did you mean {near}?")
+            continue
         problem = unread(question, name)
         if problem and problem[1] and name in view.facts.environ:  # the plan's finding `variable` reports it
             continue
@@ -241,5 +255,5 @@ def check_dev_drive(view: View) -> Findings:
     if "ReFS" in kinds:
         return one_finding("dev-drive", "ok", "the build tree is on ReFS, as a Dev Drive is")
     text = f"the build tree is on {', '.join(filter(None, kinds)) or 'an unknown file system'}"
-    fix = "A Dev Drive (Windows 11, Settings, Storage) is checked by the antivirus later, and so is quicker."
-    return one_finding("dev-drive", "ok", text, fix)
+    text += "; a Dev Drive (Windows 11: Settings, Storage) is checked by the antivirus later, and is quicker"
+    return one_finding("dev-drive", "ok", text)

@@ -25,7 +25,16 @@ ENVIRON: Final = (
     *("CMAKE_PREFIX_PATH", "CUDA_HOME", "CUDA_PATH"),
 )
 # Prefixes of build variables; most other names belong to other programs.
-_BUILD_LIKE: Final = ("USE_", "BUILD_", "NO_", "WITH_", "CMAKE_", "TORCH_CUDA_", "PYTORCH_BUILD_")
+_BUILD_LIKE: Final = (
+    "TORCHBUILD_",
+    "USE_",
+    "BUILD_",
+    "NO_",
+    "WITH_",
+    "CMAKE_",
+    "TORCH_CUDA_",
+    "PYTORCH_BUILD_",
+)
 
 
 def look_at_health(

@@ -72,6 +72,7 @@ def run(request: PackageRequest, report: Reporter) -> Outcome:
     """Make a portable wheel, libtorch, or a source distribution."""
     from torchbuild_tasks.features.package.act import as_value
 
+    _size(request.max_size)
     if request.action == "uv":
         return _uv(request)
     if request.action == "sdist":
@@ -126,7 +127,8 @@ def _look(request: PackageRequest) -> tuple[Question, Path]:
     question = look(request, everything=False)
     root = require_checkout(question)
     if running := question.facts.tree.running:
-        raise PackageRefused(running.said, next_step="Wait until it is over.")
+        what = f"{running} still works on this checkout, and what it makes is not finished."
+        raise PackageRefused(what, next_step="Wait until it is over.")
     return question, root
 
 

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import dataclasses
+from pathlib import Path
 from typing import TYPE_CHECKING
 
+from torchbuild_tasks.errors import UsageError
 from torchbuild_tasks.options import BuildRequest
 from torchbuild_tasks.verbs import Outcome
 
@@ -120,6 +122,22 @@ def run(request: SourceRequest, report: Reporter) -> Outcome:
     return Outcome(result, source_text(result, dry_run=request.dry_run))
 
 
+def _refuse_file(request: SourceRequest) -> None:
+    """Refuse a file that is no archive, which would be taken for a name in a repository.
+
+    Raises:
+        UsageError: it is one.
+    """
+    from torchbuild_tasks.features.source.archive import ARCHIVES
+
+    word = request.ref if request.action == "get" else None
+    if word and not word.lower().endswith(tuple(ARCHIVES)) and Path(word).expanduser().is_file():
+        raise UsageError(
+            f"{word} is a file, and no archive of a release: {', '.join(ARCHIVES)}.",
+            next_step="Name the archive, or a version: torchbuild source get 2.9.1",
+        )
+
+
 def run_action(request: SourceRequest, report: Reporter) -> SourceReport:
     """Run the requested action."""
     from torchbuild_tasks.checkout import named_checkout, source_task
@@ -127,6 +145,7 @@ def run_action(request: SourceRequest, report: Reporter) -> SourceReport:
     from torchbuild_tasks.features.source.act import run_source
     from torchbuild_tasks.system.signals import interruptible
 
+    _refuse_file(request)
     question = look(request)
     with interruptible():
         return run_source(source_task(question, report), named_checkout(question))

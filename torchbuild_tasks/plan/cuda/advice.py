@@ -13,7 +13,7 @@ import msgspec
 from packaging.version import Version
 
 from torchbuild_tasks.model import Finding, Toolkit
-from torchbuild_tasks.plan.compiler import check_host, choose_compilers
+from torchbuild_tasks.plan.compiler import check_compilers, check_host, choose_compilers
 from torchbuild_tasks.plan.cuda.archs import choose_archs
 from torchbuild_tasks.plan.cuda.checks import check_archs, check_toolkit
 from torchbuild_tasks.plan.cuda.devices import devices
@@ -29,7 +29,8 @@ from torchbuild_tasks.plan.cuda.toolkit import (
     torch_rows,
     why_unusable,
 )
-from torchbuild_tasks.plan.cuda.values import ADVISED, OR_ADVISED, ChosenToolkit
+from torchbuild_tasks.plan.cuda.values import ADVISED, OR_ADVISED, OTHER_TORCH, ChosenToolkit
+from torchbuild_tasks.plan.environment import first_python, fits
 from torchbuild_tasks.plan.jetson import board, check_jetson, later_jetpack
 from torchbuild_tasks.plan.question import Question
 from torchbuild_tasks.plan.settings import split_assignment
@@ -76,13 +77,17 @@ def weigh(findings: Iterable[Finding]) -> int:
 
 def advise(question: Question, findings: tuple[Finding, ...]) -> tuple[Finding, ...]:
     """Fill in the toolkit that each finding advises; the others stay as they are."""
-    if not any(ADVISED in finding.fix or OR_ADVISED in finding.fix for finding in findings):
+    if not any(map(_is_open, findings)):
         return findings
     candidates = tuple(candidates_for(question))
     chosen = choose_best(question)
     word = _word_of(chosen)
     now = _judge(question, word) if word else None
     return tuple(_fill_in(question, finding, candidates, now) for finding in findings)
+
+
+def _is_open(finding: Finding) -> bool:
+    return any(place in finding.fix for place in (ADVISED, OR_ADVISED, OTHER_TORCH))
 
 
 def _word_of(chosen: ChosenToolkit) -> str:
@@ -210,7 +215,13 @@ def _fill_in(
     question: Question, finding: Finding, candidates: tuple[Candidate, ...], now: tuple[Finding, ...] | None
 ) -> Finding:
     """Fill in a toolkit; `now` are the findings of the planned one, None without any."""
-    if ADVISED not in finding.fix and OR_ADVISED not in finding.fix:
+    if OTHER_TORCH in finding.fix:
+        other = (
+            _torch_that_fits(question, candidates)
+            or "a newer torch, and what builds it (torchbuild versions)"
+        )
+        finding = replace(finding, fix=finding.fix.replace(OTHER_TORCH, f"Take {other}"))
+    if not _is_open(finding):
         return finding
     best = best_toolkit(question, finding, candidates)
     if best and finding.status == "warn" and now is not None and not _is_better(best, finding, now):
@@ -256,34 +267,64 @@ def _nothing(question: Question, finding: Finding, candidates: tuple[Candidate, 
     against = sorted(near.findings, key=lambda each: (each.status != "error", each.id != finding.id))
     why = f": {against[0].text.partition('. ')[0]}" if against else ""
     other = _torch_that_fits(question, candidates)
-    way = f". Or take torch {other[0]}: it fits with {other[1]}" if other else ""
+    way = f". Or take {other}" if other else ""
     return f"No CUDA toolkit puts this right here. The nearest is {near.version}{why}{way}"
 
 
-def _torch_that_fits(question: Question, candidates: tuple[Candidate, ...]) -> tuple[str, str] | None:
-    """Return the nearest torch series with which the finding is gone, and its toolkit; None without one.
+def _torch_that_fits(question: Question, candidates: tuple[Candidate, ...]) -> str:
+    """Name the nearest torch series that is built here and with which the finding is gone; "" without one.
 
-    The planned toolkit comes first, then the others that are here or can be put together.
+    The planned toolkit comes first, then the others that are here or can be put together; what only another
+    Python builds comes last.
     """
     chosen = choose_toolkit(question)
     planned = [(_word_of(chosen), chosen.name)] if chosen.root else []
     # What the host compiler does to the planned toolkit has a fix of its own, and no torch changes it.
     apart = {(f.id, f.text) for word, _ in planned for f in _judge(question, word) if f.id == "host-compiler"}
     others = [(each.word, f"CUDA {each.version}") for each in candidates if each.place < 2]
-    versions = [row.version for row in question.catalog.torch]
-    here = versions.index(question.row.version)
-    nearest = sorted(range(len(versions)), key=lambda each: (abs(each - here), -each))[1:]
-    for toolkits in (planned, others):
-        for place in nearest:
-            row = question.catalog.torch[place]
-            tree = replace(question.facts.tree, version=row.latest)
-            facts = replace(question.facts, tree=tree)
-            as_if = Question(question.request, facts, question.catalog, question.settings)
-            for word, name in toolkits:
-                found = [each for each in _judge(as_if, word) if (each.id, each.text) not in apart]
-                if all(each.status != "error" and each.id not in _TOLD for each in found):
-                    return row.version, name
-    return None
+    series = [each for each in _nearest_series(question) if _compiles(question, each)]
+    able = [each for each in series if _has_python(each)]
+    for built in (able, [each for each in series if each not in able]):
+        for toolkits in (planned, others):
+            for as_if in built:
+                for word, name in toolkits:
+                    found = [each for each in _judge(as_if, word) if (each.id, each.text) not in apart]
+                    if all(each.status != "error" and each.id not in _TOLD for each in found):
+                        row = as_if.row
+                        python = "" if built is able else f" and Python {row.python} (--python)"
+                        return f"torch {row.version}: it fits with {name}{python}"
+    return ""
+
+
+def _nearest_series(question: Question) -> list[Question]:
+    """Return the question for a checkout of each other series, the nearest series first."""
+    known = question.catalog.torch
+    here = known.index(question.row)
+    nearest = sorted(range(len(known)), key=lambda each: (abs(each - here), -each))[1:]
+    return [
+        Question(
+            question.request,
+            replace(question.facts, tree=replace(question.facts.tree, version=known[each].latest)),
+            question.catalog,
+            question.settings,
+        )
+        for each in nearest
+    ]
+
+
+def _compiles(question: Question, as_if: Question) -> bool:
+    """Say whether the compiler for this torch compiles another one, too; one that is missing is apart."""
+    now, then = (
+        {(f.id, f.text) for f in check_compilers(each, choose_compilers(each)) if f.status == "error"}
+        for each in (question, as_if)
+    )
+    return then <= now
+
+
+def _has_python(question: Question) -> bool:
+    """Say whether the Python that gets torch, or where none is here any, builds it."""
+    python = first_python(question)
+    return python is None or fits(question, python) is not False
 
 
 def _of_jetpack(question: Question) -> str:
@@ -293,7 +334,7 @@ def _of_jetpack(question: Question) -> str:
         return "Install JetPack's: sudo apt-get install nvidia-jetpack"
     text = f"A board runs the CUDA of its JetPack, and {' and '.join(filter(None, here))} is here: "
     other = _torch_that_fits(question, ())
-    text += f"take torch {other[0]}" if other else "take a torch that is made for it (torchbuild versions)"
+    text += f"take {other}" if other else "take a torch that is made for it (torchbuild versions)"
     later = later_jetpack(question)
     return text + (f", or a later JetPack ({later.name} has CUDA {later.cuda})" if later else "")
 

@@ -193,10 +193,14 @@ def _decide_archs(
 ) -> ChosenArchs:
     word = asked.lower()
     if word not in WORDS:
+        read = read_archs(question, asked)
         archs = tuple(
             Arch(capability=capability_for(question, arch.capability, chosen.version), ptx=arch.ptx)
-            for arch in read_archs(question, asked)
+            for arch in read
         )
+        for arch, own in zip(read, archs, strict=True):
+            if arch != own:
+                because += f"; {arch.capability} is {own.capability} in {chosen.name}"
         return _choice_of(archs, because, source)
     if word in ("common", "all"):
         archs = _common(question, chosen, every=word == "all")

@@ -8,7 +8,7 @@ from packaging.specifiers import SpecifierSet
 from packaging.version import Version
 
 from torchbuild_tasks.catalog import CudaTorchRow
-from torchbuild_tasks.catalog.match import admits, applies, row_version
+from torchbuild_tasks.catalog.match import admits, row_version
 from torchbuild_tasks.model import Choice, Finding, Library, Status
 from torchbuild_tasks.model.cuda import LIBRARIES, names_of
 from torchbuild_tasks.plan.cuda.archs import (
@@ -39,6 +39,7 @@ from torchbuild_tasks.plan.cuda.toolkit import (
 from torchbuild_tasks.plan.cuda.values import (
     ADVISED,
     OR_ADVISED,
+    OTHER_TORCH,
     Arch,
     Capability,
     ChosenArchs,
@@ -123,7 +124,7 @@ def _older(question: Question, known: tuple[Capability, ...], code: Capability) 
         for each in known
         if each < code.plain and is_known(question, each, "torch") and not is_tegra(question, each)
     ]
-    return "Take a newer torch" + (f", or PTX of an older GPU: --arch {below[-1]}+PTX" if below else "")
+    return OTHER_TORCH + OR_ADVISED + (f"; or PTX of an older GPU: --arch {below[-1]}+PTX" if below else "")
 
 
 def _refuse_uncompiled(
@@ -205,7 +206,7 @@ def _check_code(
             yield Finding(id=CODE_ID, status="ok", text=text + first)
             continue
         text += ", so it runs PTX at most, compiled again at start"
-        fix = ADVISED if own not in known else _newer_torch(question, own)
+        fix = ADVISED if own not in known else OTHER_TORCH
         yield Finding(id=CODE_ID, status="warn", text=text, fix=fix)
 
 
@@ -225,15 +226,6 @@ def _runs_as_it_is(question: Question, code: Capability, device: Capability) -> 
     """Say whether a GPU runs machine code of another one: of its own major, not newer, no Jetson's."""
     apart = is_tegra(question, code.plain) or is_tegra(question, device)
     return not code.kind and not apart and code.major == device.major and code <= device
-
-
-def _newer_torch(question: Question, code: Capability) -> str:
-    """Name the first series whose build knows a capability."""
-    rows = [row for row in question.catalog.arch if row.capability == str(code) and not row.renamed]
-    for torch in sorted(question.catalog.torch, key=lambda row: Version(row.version)):
-        if any(applies(row.build, Version(torch.latest)) for row in rows):
-            return f"Torch {torch.version} is the first that does."
-    return ""
 
 
 # ---------------- the toolkit

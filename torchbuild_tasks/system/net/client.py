@@ -19,6 +19,7 @@ from urllib.parse import urlsplit, urlunsplit
 import msgspec
 
 from torchbuild_tasks.errors import DownloadFailed, UsageError
+from torchbuild_tasks.text.words import is_host
 
 if TYPE_CHECKING:
     import requests
@@ -126,8 +127,14 @@ def _certificates(session: requests.Session) -> None:
 # ---------------- addresses: mirrors, and redaction
 
 
+_MIRRORS: Final = (
+    "Write OLD=NEW, or NEW alone for every host, several separated by `;`: "
+    "https://s3.amazonaws.com/=http://127.0.0.1:8000/"
+)
+
+
 def read_mirrors(text: str) -> tuple[tuple[str, str], ...]:
-    """Parse TORCHBUILD_MIRROR: `OLD=NEW` prefixes, or one bare `NEW` for every host.
+    """Parse --mirror: `OLD=NEW` prefixes, or one bare `NEW` for every host.
 
     Args:
         text: entries separated by `;` or white space, such as
@@ -146,18 +153,19 @@ def read_mirrors(text: str) -> tuple[tuple[str, str], ...]:
         old, equals, new = entry.partition("=") if "=" in entry else ("", "", entry)
         problem = ""
         if equals and not _is_prefix(old, WEB):
-            problem = f"{redact(old)} is not the beginning of an http or https address"
+            problem = f"{redact(old) or 'nothing'} is not the beginning of an http or https address"
         elif not _is_prefix(new, _TO):
             problem = f"{redact(new) or 'nothing'} is not the beginning of an http, https or file address"
         elif (old := _with_slash(old)) in pairs:
             problem = f"{redact(old) or 'every host'} is there twice"
         if problem:
             raise UsageError(
-                f"TORCHBUILD_MIRROR cannot be understood: {problem}.",
-                next_step="Write OLD=NEW, or NEW alone for every host, several separated by `;`, as in "
-                "TORCHBUILD_MIRROR=https://s3.amazonaws.com/=http://127.0.0.1:8000/",
+                f"--mirror: {problem}.",
+                next_step=_MIRRORS,
             )
         pairs[old] = _with_slash(new)
+    if text.strip() and not pairs:
+        raise UsageError(f"--mirror: {text!r} names none.", next_step=_MIRRORS)
     return tuple(pairs.items())
 
 
@@ -167,7 +175,9 @@ def _is_prefix(url: str, schemes: tuple[str, ...]) -> bool:
         _ = parts.port  # raises ValueError for a port that is not a number
     except ValueError:
         return False
-    return parts.scheme in schemes and bool(parts.netloc or parts.scheme == "file" and parts.path)
+    if parts.scheme == "file":
+        return parts.scheme in schemes and bool(parts.netloc or parts.path)
+    return parts.scheme in schemes and is_host(parts.hostname or "")
 
 
 def _with_slash(prefix: str) -> str:
