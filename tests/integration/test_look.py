@@ -6,11 +6,12 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.capabilities import needs_git
 from tests.support.sample import materialise
 from torchbuild_tasks.context import look
 from torchbuild_tasks.options import BuildRequest
 
-pytestmark = pytest.mark.integration
+pytestmark = [pytest.mark.integration, needs_git]
 
 
 def test_a_build_does_not_ask_git_for_changes_that_decide_nothing(

@@ -13,6 +13,8 @@ from typing import Literal, get_args
 
 import pytest
 
+from tests.support.capabilities import has, skip_without
+
 Era = Literal["setuptools", "scikit-build-core"]
 ERAS: tuple[Era, ...] = get_args(Era)
 
@@ -167,7 +169,12 @@ def commit(folder: Path, message: str | None) -> str:
 
 
 def run_git(folder: Path, *args: str) -> str:
-    """Run git there as the sample's author; what it says."""
+    """Run git there as the sample's author; what it says.
+
+    Without git the test is skipped, also one whose file has no mark for it.
+    """
+    if not has("git"):
+        skip_without("git")
     env = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
     done = subprocess.run(
         [*_GIT, *args], cwd=folder, env=env | _GIT_ENV, check=True, stdout=subprocess.PIPE, text=True

@@ -1,6 +1,5 @@
 #include <c10/core/Allocator.h>
 
-#include <atomic>
 #include <new>
 
 namespace c10 {
@@ -11,7 +10,7 @@ constexpr std::align_val_t kCacheLine{64};
 struct DataPtr::Owner {
   void* context;
   Deleter deleter;
-  std::atomic<long> copies{1};
+  long copies = 1;  // guarded by the lock of Python's interpreter: the threads of a loop copy no tensor
 };
 
 DataPtr::DataPtr(void* data, void* context, Deleter deleter) : data_(data), owner_(nullptr) {

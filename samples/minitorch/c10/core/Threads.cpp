@@ -1,12 +1,10 @@
 #include <c10/core/Threads.h>
 
-#include <atomic>
-
 #include <c10/util/Exception.h>
 
 namespace c10 {
 namespace {
-std::atomic<int> requested{0};
+int requested = 0;  // guarded by the lock of Python's interpreter
 }
 
 int requested_threads() { return requested; }

@@ -1,7 +1,7 @@
 // torch.__config__
 #include <torch/csrc/Module.h>
 
-#include <ATen/Parallel.h>
+#include <ATen/ParallelInfo.h>
 #include <ATen/Version.h>
 
 namespace torch {

@@ -49,8 +49,8 @@ PyRef nested(const double*& values, const at::Sizes& sizes, std::size_t level) {
 
 at::Tensor tensor_from_nested(PyObject* data) { return tensor_from_nested(data, shape_of(data)); }
 
-at::Tensor tensor_from_nested(PyObject* data, at::Sizes sizes) {
-  at::Tensor result = at::Tensor::empty(std::move(sizes));
+at::Tensor tensor_from_nested(PyObject* data, const at::Sizes& sizes) {
+  at::Tensor result = at::Tensor::empty(sizes);
   fill(result.data(), data, result.sizes(), 0);
   return result;
 }

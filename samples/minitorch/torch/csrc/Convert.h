@@ -6,7 +6,7 @@
 namespace torch {
 
 at::Tensor tensor_from_nested(PyObject* data);
-at::Tensor tensor_from_nested(PyObject* data, at::Sizes sizes);  // when data cannot show its shape
+at::Tensor tensor_from_nested(PyObject* data, const at::Sizes& sizes);  // when data cannot show its shape
 PyRef nested_from_tensor(const at::Tensor& tensor);
 PyRef tuple_from_sizes(const at::Sizes& sizes);
 

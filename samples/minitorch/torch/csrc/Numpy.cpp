@@ -1,5 +1,7 @@
 #include <torch/csrc/Numpy.h>
 
+#include <cstring>
+
 #include <c10/macros/cmake_macros.h>
 #include <c10/util/Exception.h>
 #include <torch/csrc/Exceptions.h>
@@ -10,21 +12,22 @@ namespace {
 
 void require_numpy() {
 #ifndef C10_USE_NUMPY
-  c10::fail("PyTorch was compiled without NumPy support");
+  c10::fail({"PyTorch was compiled without NumPy support"});
 #endif
 }
 
 // What a Py_buffer points to while somebody holds it.
 struct Layout {
-  std::vector<Py_ssize_t> shape, strides;
+  Py_ssize_t shape[at::Sizes::kMost], strides[at::Sizes::kMost];
 };
 
 Layout* layout_of(const at::Tensor& tensor) {
-  auto* layout = new Layout{{tensor.sizes().begin(), tensor.sizes().end()},
-                            std::vector<Py_ssize_t>(tensor.sizes().size())};
+  auto* layout = new Layout;
   Py_ssize_t stride = sizeof(double);
-  for (std::size_t i = layout->shape.size(); i-- > 0; stride *= layout->shape[i])
+  for (std::size_t i = tensor.sizes().size(); i-- > 0; stride *= layout->shape[i]) {
+    layout->shape[i] = tensor.sizes()[i];
     layout->strides[i] = stride;
+  }
   return layout;
 }
 
@@ -44,7 +47,7 @@ PyObject* from_numpy(PyObject*, PyObject* array) {
       throw PythonError();
     }
     const c10::DataPtr data(view->buf, view, [](void* held) { release_borrowed(static_cast<Py_buffer*>(held)); });
-    TORCH_CHECK(std::string(view->format) == c10::buffer_format(c10::ScalarType::Double),
+    TORCH_CHECK(std::strcmp(view->format, c10::buffer_format(c10::ScalarType::Double)) == 0,
                 "from_numpy supports float64 only here, got format '", view->format, "'");
     return wrap(at::Tensor(at::Sizes(view->shape, view->shape + view->ndim), data));
   });
@@ -71,8 +74,8 @@ int tensor_get_buffer(PyObject* self, Py_buffer* view, int) {
     view->itemsize = sizeof(double);
     view->format = const_cast<char*>(c10::buffer_format(tensor.scalar_type()));
     view->ndim = static_cast<int>(tensor.dim());
-    view->shape = layout->shape.data();
-    view->strides = layout->strides.data();
+    view->shape = layout->shape;
+    view->strides = layout->strides;
     view->internal = layout;
     Py_INCREF(self);
     return view->obj = self;

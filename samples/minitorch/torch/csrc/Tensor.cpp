@@ -96,11 +96,12 @@ PyGetSetDef properties[] = {{"shape", shape, nullptr, "the size of each dimensio
 
 // The methods written here, then the generated ones with their end mark.
 PyMethodDef* all_methods() {
-  static std::vector<PyMethodDef> table(std::begin(methods), std::end(methods));
-  const PyMethodDef* each = op_methods;
-  do table.push_back(*each);
-  while ((each++)->ml_name);
-  return table.data();
+  constexpr std::size_t own = sizeof methods / sizeof *methods;
+  std::size_t generated = 1;  // the end mark
+  while (op_methods[generated - 1].ml_name) ++generated;
+  auto* table = new PyMethodDef[own + generated];  // the type keeps it to the end
+  for (std::size_t i = 0; i < own + generated; ++i) table[i] = i < own ? methods[i] : op_methods[i - own];
+  return table;
 }
 
 template <class Function>

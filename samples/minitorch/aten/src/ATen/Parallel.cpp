@@ -8,6 +8,7 @@
 #include <omp.h>
 #endif
 
+#include <ATen/ParallelInfo.h>
 #include <c10/core/Threads.h>
 #include <tinyfmt/tinyfmt.h>
 
@@ -30,7 +31,7 @@ const char* release_name() {
 
 std::string environment(const char* name) {
   const char* value = std::getenv(name);
-  return tinyfmt::str("\t", name, " : ", value ? value : "[not set]", "\n");
+  return tinyfmt::str({"\t", name, " : ", value ? value : "[not set]", "\n"});
 }
 
 }  // namespace
@@ -60,7 +61,7 @@ void parallel_loop(std::int64_t size, std::int64_t grain, LoopBody body) {
 
 std::string openmp_version() {
 #ifdef _OPENMP
-  return tinyfmt::str("OpenMP ", _OPENMP, " (a.k.a. OpenMP ", release_name(), ")");
+  return tinyfmt::str({"OpenMP ", _OPENMP, " (a.k.a. OpenMP ", release_name(), ")"});
 #else
   return "";
 #endif
@@ -68,14 +69,15 @@ std::string openmp_version() {
 
 std::string parallel_info() {
   std::string out = "ATen/Parallel:\n";
-  out += tinyfmt::str("\tat::get_num_threads() : ", get_num_threads(), "\n");
+  out += tinyfmt::str({"\tat::get_num_threads() : ", get_num_threads(), "\n"});
 #ifdef _OPENMP
-  out += tinyfmt::str(openmp_version(), "\n\tomp_get_max_threads() : ", omp_get_max_threads(), "\n");
+  out += openmp_version();
+  out += tinyfmt::str({"\n\tomp_get_max_threads() : ", omp_get_max_threads(), "\n"});
 #else
   out += "OpenMP not found\n";
 #endif
-  out += tinyfmt::str("std::thread::hardware_concurrency() : ",
-                      std::thread::hardware_concurrency(), "\n");
+  out += tinyfmt::str({"std::thread::hardware_concurrency() : ",
+                       std::thread::hardware_concurrency(), "\n"});
   out += "Environment variables:\n" + environment("OMP_NUM_THREADS") + environment("MKL_NUM_THREADS");
 #ifdef _OPENMP
   out += "ATen parallel backend: OpenMP\n";

@@ -1,7 +1,6 @@
 #pragma once
 
 #include <cstdint>
-#include <string>
 
 #include <c10/macros/Export.h>
 
@@ -27,8 +26,5 @@ void parallel_for(std::int64_t size, std::int64_t grain, const Body& body) {
   };
   parallel_loop(size, grain, {call, &body});
 }
-
-TORCH_API std::string openmp_version();  // empty without OpenMP
-TORCH_API std::string parallel_info();
 
 }  // namespace at

@@ -13,9 +13,21 @@ std::int64_t product(const Sizes& sizes) {
 
 }  // namespace
 
-Tensor Tensor::empty(Sizes sizes) {
+void Sizes::push_back(std::int64_t size) {
+  TORCH_CHECK(size_ < kMost, "a tensor has at most ", kMost, " dimensions");
+  values_[size_++] = size;
+}
+
+bool Sizes::operator==(const Sizes& other) const {
+  if (size_ != other.size_) return false;
+  for (std::size_t i = 0; i < size_; ++i)
+    if (values_[i] != other.values_[i]) return false;
+  return true;
+}
+
+Tensor Tensor::empty(const Sizes& sizes) {
   const auto bytes = static_cast<std::size_t>(product(sizes)) * sizeof(double);
-  return Tensor(std::move(sizes), c10::allocate(bytes));
+  return Tensor(sizes, c10::allocate(bytes));
 }
 
 Tensor Tensor::scalar(double value) {

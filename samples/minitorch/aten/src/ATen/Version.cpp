@@ -2,7 +2,7 @@
 
 #include <cstring>
 
-#include <ATen/Parallel.h>
+#include <ATen/ParallelInfo.h>
 #include <caffe2/core/macros.h>
 #include <tinyfmt/tinyfmt.h>
 
@@ -11,11 +11,11 @@ namespace {
 
 std::string compiler() {
 #if defined(__clang__)
-  return tinyfmt::str("clang ", __clang_major__, ".", __clang_minor__, ".", __clang_patchlevel__);
+  return tinyfmt::str({"clang ", __clang_major__, ".", __clang_minor__, ".", __clang_patchlevel__});
 #elif defined(__GNUC__)
-  return tinyfmt::str("GCC ", __GNUC__, ".", __GNUC_MINOR__);
+  return tinyfmt::str({"GCC ", __GNUC__, ".", __GNUC_MINOR__});
 #elif defined(_MSC_FULL_VER)
-  return tinyfmt::str("MSVC ", _MSC_FULL_VER);
+  return tinyfmt::str({"MSVC ", _MSC_FULL_VER});
 #else
   return "an unknown compiler";
 #endif
@@ -42,15 +42,15 @@ std::string line(const std::string& text) { return "  - " + text + "\n"; }
 std::string show_config() {
   std::string out = "PyTorch built with:\n";
   out += line(compiler());
-  out += line(tinyfmt::str("C++ Version: ", cxx_version()));
+  out += line(tinyfmt::str({"C++ Version: ", cxx_version()}));
   if (!openmp_version().empty()) out += line(openmp_version());
   if (!setting("CUDA_VERSION").empty()) {
     out += line("CUDA Runtime " + setting("CUDA_VERSION"));
-    out += line(tinyfmt::str("NVCC architecture flags: ", kNvccArchFlags));
+    out += line(tinyfmt::str({"NVCC architecture flags: ", kNvccArchFlags}));
   }
   std::string settings;
   for (const BuildSetting& each : kBuildSettings)
-    if (*each.value) settings += tinyfmt::str(each.name, "=", each.value, ", ");
+    if (*each.value) settings += tinyfmt::str({each.name, "=", each.value, ", "});
   return out + line("Build settings: " + settings);
 }
 

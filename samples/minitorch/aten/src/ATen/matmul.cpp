@@ -2,8 +2,6 @@
 #include <ATen/Parallel.h>
 #include <c10/util/Exception.h>
 
-#include <algorithm>
-
 namespace at {
 
 Tensor matmul(const Tensor& self, const Tensor& other) {
@@ -17,7 +15,7 @@ Tensor matmul(const Tensor& self, const Tensor& other) {
   const double* b = other.data();
   double* out = result.data();
   parallel_for(rows, 32, [=](std::int64_t begin, std::int64_t end) {
-    std::fill(out + begin * columns, out + end * columns, 0.0);
+    for (std::int64_t i = begin * columns; i < end * columns; ++i) out[i] = 0.0;
     // i, k, j: the inner loop walks both matrices along their rows.
     for (std::int64_t i = begin; i < end; ++i)
       for (std::int64_t k = 0; k < inner; ++k)

@@ -1,36 +1,22 @@
 #pragma once
 
-#include <cstdio>
+#include <initializer_list>
 #include <string>
-#include <type_traits>
 
-#include <tinyassert/tinyassert.h>
+#include <tinyfmt/piece.h>
 
 namespace tinyfmt {
 
-inline void append(std::string& out, const std::string& text) { out += text; }
-
-inline void append(std::string& out, const char* text) {
-  TINYASSERT(text != nullptr);
-  out += text;
-}
-
-template <class Number, class = std::enable_if_t<std::is_arithmetic<Number>::value>>
-void append(std::string& out, Number value) {
-  if constexpr (std::is_floating_point<Number>::value) {
-    char digits[32];
-    std::snprintf(digits, sizeof digits, "%g", static_cast<double>(value));
-    out += digits;
-  } else {
-    out += std::to_string(value);
-  }
-}
-
-// str("row ", 3, " of ", n): no format string, so no way to get one wrong.
-template <class... Args>
-std::string str(const Args&... args) {
+// str({"row ", 3, " of ", n}): no format string, so no way to get one wrong.
+inline std::string str(std::initializer_list<Piece> pieces) {
   std::string out;
-  (append(out, args), ...);
+  for (const Piece& each : pieces) {
+    if (each.text) {
+      out += each.text;
+    } else {
+      out += std::to_string(each.number);
+    }
+  }
   return out;
 }
 
