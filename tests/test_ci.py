@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 import importlib.util
+import os
+import shutil
+import signal
 import subprocess
 import sys
+import time
+from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
 
+import psutil
 import pytest
 
 from tests.support.capabilities import needs_bash, needs_posix_paths
@@ -61,6 +67,63 @@ def test_pip_there_reads_what_it_reads_here(
 @pytest.mark.integration
 def test_the_script_has_no_error_in_its_syntax() -> None:
     subprocess.run(["bash", "-n", str(ROOT / ".ci" / "run")], check=True)
+
+
+# In the place of Python: makes a venv whose nox waits for ever, and says what the bench is asked to do.
+PYTHON = """#!/bin/sh
+case "$*" in
+  *"bench running") echo $BUSY;;
+  *"bench stop") echo "stop $TORCHBUILD_WINDOWS_BENCH" >>said;;
+  "-m venv "*) mkdir -p $3/bin
+    printf '#!/bin/sh\\nexit' >$3/bin/pip
+    printf '#!/bin/sh\\nsleep 300 & echo $! >sleeper; wait' >$3/bin/nox
+    chmod +x $3/bin/*;;
+esac
+"""
+BARE = """#!/bin/sh
+[ "$2" = --record ] || exit 0
+while [ ! -s sleeper ]; do sleep 0.05; done
+[ "$HOW" = failed ] && exit 3
+touch ready
+sleep 300
+"""
+
+
+@needs_bash
+@needs_posix_paths
+@pytest.mark.integration
+@pytest.mark.parametrize("how", ["failed", "SIGINT", "SIGTERM"])
+@pytest.mark.parametrize("busy", ["", "12 34"])
+def test_nothing_that_it_has_started_is_left(tmp_path: Path, how: str, busy: str) -> None:
+    for name, text in (("bin/python3", PYTHON), (".ci/bare.py", BARE), ("bin/id", "#!/bin/sh\necho 0\n")):
+        file = tmp_path / name
+        file.parent.mkdir(exist_ok=True)
+        file.write_text(text, "utf-8")
+        file.chmod(0o755)
+    (tmp_path / "bin/mmdebstrap").symlink_to("id")
+    shutil.copy(ROOT / ".ci" / "run", tmp_path / ".ci")
+    shutil.copy(ROOT / "README.md", tmp_path)
+    environ = os.environ | {"HOW": how, "BUSY": busy, "TMPDIR": str(tmp_path)}
+    environ["TORCHBUILD_WINDOWS_BENCH"] = "ours"
+    environ["PATH"] = f"{tmp_path / 'bin'}{os.pathsep}{environ['PATH']}"
+    with subprocess.Popen([tmp_path / ".ci/run"], env=environ, start_new_session=True) as script:
+        if how != "failed":
+            wait_until((tmp_path / "ready").exists)
+            os.killpg(script.pid, getattr(signal, how))  # as a terminal does
+        assert script.wait(timeout=60) != 0
+    sleeper = int((tmp_path / "sleeper").read_text("utf-8"))
+    wait_until(lambda: not psutil.pid_exists(sleeper))
+    assert (tmp_path / "said").exists() == (not busy)
+    if not busy:
+        assert (tmp_path / "said").read_text("utf-8") == "stop ours\n"
+    assert not [*tmp_path.glob("torchbuild-ci.*")]
+
+
+def wait_until(told: Callable[[], bool]) -> None:
+    end = time.monotonic() + 60
+    while not told():
+        assert time.monotonic() < end
+        time.sleep(0.05)
 
 
 @needs_posix_paths

@@ -25,7 +25,7 @@ import pytest
 from tests.support import visual_studio
 from tests.support.capabilities import needs_clang, needs_cmd
 from tests.support.driver import environment
-from tests.support.sample import Era, materialise
+from tests.support.sample import ERAS, Era, in_one_era, materialise
 
 pytestmark = [pytest.mark.integration, needs_cmd, needs_clang]
 
@@ -122,7 +122,7 @@ def mirror(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, list
         server.shutdown()
 
 
-@pytest.fixture(scope="module", params=["scikit-build-core", "setuptools"])
+@pytest.fixture(scope="module", params=ERAS)
 def station(
     request: pytest.FixtureRequest,
     tmp_path_factory: pytest.TempPathFactory,
@@ -138,7 +138,10 @@ def station(
     assert compiler is not None
     visual_studio.install(programs, Path(compiler))
     tree = materialise(folder / "minitorch", era=era, version="2.3.0" if era == "setuptools" else None)
-    (tree / "torchbuild.toml").write_text(ROW, "utf-8")
+    # One era has a cache: in wine its server may end itself (tests/windows/watch.py). The next compile starts
+    # another, which there keeps Ninja's pipe open, and the build waits for ever.
+    cache = "auto" if era == "scikit-build-core" else "none"
+    (tree / "torchbuild.toml").write_text(f'cache = "{cache}"\n{ROW}', "utf-8")
     (folder / "tools").mkdir()
     shutil.copy(sccache, folder / "tools")
     # Newer ones call functions of the C runtime (crealf) that wine 8 does not have.
@@ -171,6 +174,9 @@ def test_from_nothing_to_a_verified_torch(station: Station) -> None:
     assert {check["outcome"] for check in record["verify"]["checks"]} == {"passed", "not possible"}
     assert Path(record["verify"]["torch"]["file"]).is_relative_to(station.tree)
     assert station.asked[before:] == [f"/ossci-windows/{ARCHIVE}"]
+    if station.era == "setuptools":
+        assert not record["caches"]
+        return
     (report,) = record["caches"]
     assert (report["tool"], report["hits"]) == ("sccache", {})
     assert sum(report["misses"].values()) > 20
@@ -231,6 +237,7 @@ def test_an_older_toolset_needs_a_clean_and_gets_it(station: Station) -> None:
     assert "toolset" in [change["name"] for change in freshness["changes"]]
 
 
+@in_one_era("station")
 def test_a_broken_source_shows_the_first_error(station: Station) -> None:
     done = station.run(
         "torchbuild_tasks.fronts.console",

@@ -2,7 +2,7 @@
 
 --record FILE          append what starts and how it ends, each line as soon as it is known
 --only-left FILE       only tests that have not come to an end in that record
---only-failed FILE     only tests that failed there, the last time
+--only-failed FILE     only files with a test that failed there, the last time
 --only-skipped FILE    only tests that were skipped there, for what that machine lacks
 
 What watches a run sees in the record whether it goes on, and which test stands still.
@@ -61,7 +61,7 @@ def add_options(parser: pytest.Parser) -> None:
     for name, default, words in (
         ("--record", record and Path(record), "append what starts and how it ends to FILE"),
         ("--only-left", None, "run only tests that have not come to an end in the record FILE"),
-        ("--only-failed", None, "run only tests that failed in the record FILE"),
+        ("--only-failed", None, "run only files with a test that failed in the record FILE"),
         ("--only-skipped", None, "run only tests that were skipped in the record FILE"),
     ):
         parser.addoption(name, type=Path, metavar="FILE", default=default, help=words)
@@ -91,14 +91,11 @@ def _files(record: Path, end: str, root: Path) -> frozenset[Path]:
 
 
 def choose_items(config: pytest.Config, items: Sequence[pytest.Item]) -> list[pytest.Item]:
-    """Return the tests that `--only-left`, `--only-failed` and `--only-skipped` leave."""
+    """Return the tests that `--only-left` and `--only-skipped` leave of the files that are read."""
     chosen = list(items)
     if left := config.getoption("--only-left"):
         ended = read_record(left).ended
         chosen = [item for item in chosen if item.nodeid not in ended]
-    if failed := config.getoption("--only-failed"):
-        there = read_record(failed).ended
-        chosen = [item for item in chosen if there.get(item.nodeid) == "failed"]
     if skipped := config.getoption("--only-skipped"):
         there = read_record(skipped).ended
         chosen = [item for item in chosen if there.get(item.nodeid) == "skipped"]

@@ -257,6 +257,17 @@ def test_other_errors_are_not_waited_for(folder: Path, no_time: list[float]) -> 
     assert no_time == []
 
 
+def test_a_folder_in_the_way_of_a_file_is_not_waited_for(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, no_time: list[float]
+) -> None:
+    (folder / "a").touch()
+    (folder / "b").mkdir()
+    monkeypatch.setattr(Path, "replace", Held(10_000, 5))  # as Windows does then
+    with pytest.raises(IsADirectoryError, match="it is a folder"):
+        replace(folder / "a", folder / "b")
+    assert no_time == []
+
+
 def test_a_read_only_target_is_named_at_once(
     folder: Path, monkeypatch: pytest.MonkeyPatch, no_time: list[float]
 ) -> None:

@@ -6,6 +6,7 @@ python -m tests.windows.bench compiler [DIR]       add C:\\cc\\clang.exe and cla
 python -m tests.windows.bench run [DIR] -- CMD...  run a Windows program; output and exit code come through
 python -m tests.windows.bench tests [DIR] -- WORDS... run pytest; a test that stands still is ended, run again
 python -m tests.windows.bench path [DIR] PATH      print a Linux path as Windows knows it
+python -m tests.windows.bench running [DIR]        print the ids of its processes
 python -m tests.windows.bench stop [DIR]           end all its processes
 python -m tests.windows.bench pin [DIR]            write requirements.txt again
 
@@ -102,8 +103,13 @@ def run(bench: Bench, said: argparse.Namespace, still: Callable[[], bool] = lamb
 def run_tests(bench: Bench, said: argparse.Namespace) -> int:
     """Run pytest with what stands behind `--`, until every test has come to its end."""
     start = time.monotonic()
+    tries = 0
 
     def attempt(words: Sequence[str], still: Callable[[], bool]) -> int:
+        nonlocal tries
+        if tries:
+            bench.stop()  # the next try gets a new server
+        tries += 1
         again = argparse.Namespace(**vars(said))
         again.command = ["python", "-m", "pytest", *words, *said.command]
         if said.seconds:
@@ -123,7 +129,7 @@ def parser() -> argparse.ArgumentParser:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     verbs = top.add_subparsers(dest="verb", required=True)
-    for verb in ("missing", "setup", "compiler", "run", "tests", "path", "stop", "pin"):
+    for verb in ("missing", "setup", "compiler", "run", "tests", "path", "running", "stop", "pin"):
         words = verbs.add_parser(verb)
         words.add_argument("folder", type=Path, nargs="?", default=default_folder())
         if verb == "path":
@@ -162,6 +168,8 @@ def main(words: list[str]) -> int:
         add_compiler(bench)
     elif said.verb == "path":
         print(bench.windows_path(said.linux_path))
+    elif said.verb == "running":
+        print(*bench.processes())
     elif said.verb == "stop":
         bench.stop()
     elif said.verb == "pin":

@@ -45,9 +45,18 @@ class Pytest:
         (
             [("begins a, failed a, code 1", 1), ("begins a, passed a, code 0", 0)],
             0,
-            ["a failed once and then passed"],
+            ["a failed once and then passed", "0 skipped; passed only at the second try: a\n"],
         ),
+        # Tests of more than three files are not tried again; how many tests it are is no matter.
         ([(", ".join(f"begins {a}, failed {a}" for a in "abcd") + ", code 1", 1)], 1, []),
+        (
+            [
+                (", ".join(f"begins a::{a}, failed a::{a}" for a in "abcd") + ", code 1", 1),
+                (", ".join(f"begins a::{a}, passed a::{a}" for a in "abcd") + ", code 0", 0),
+            ],
+            0,
+            ["4 passed, 0 failed, 0 skipped; passed only at the second try: a::a, a::b, a::c, a::d\n"],
+        ),
         ([("code 4", 4)], 4, []),
         # Stands still in b, and passes at its second try.
         ([("begins a, passed a, begins b", LATE), ("begins b, passed b, code 0", 0)], 0, ["b stood still"]),

@@ -1,7 +1,8 @@
 """Build torch: choose the commands, run them, report a failure, and record the times of the steps.
 
 `build_torch` chooses between Ninja with CMake's own install and PyTorch's Python front end, and runs the
-commands of that route. `run_build` runs one command again with less where memory or an old GNU make ends it.
+commands of that route. `run_build` runs one command again with less where memory or an old GNU make ends it,
+or as it was where a compile lost sccache's server.
 `_run_once` runs it with the jobserver and the monitor, and keeps the times of its steps. Below are the stages
 that follow: the wheel is installed, and torch is verified.
 
@@ -27,6 +28,7 @@ from torchbuild_tasks.model import Command
 from torchbuild_tasks.values import replace
 
 if TYPE_CHECKING:
+    from torchbuild_tasks.build.lost_cache import Checks
     from torchbuild_tasks.features.diagnosis.scan import LogScanner
 
 # Seconds between two updates of the time estimate: parsing every block of output would double the cost
@@ -75,7 +77,7 @@ def _note_cmake(work: Work) -> None:
 
 
 def run_build(work: Work, command: Command) -> Work:
-    """Run one command of the build; repeat it with fewer jobs if memory ran out.
+    """Run one command of the build; repeat it if memory ran out (with fewer jobs) or sccache's server ended.
 
     Returns:
         The work, with the number of jobs and the jobserver that the successful run had.
@@ -84,14 +86,22 @@ def run_build(work: Work, command: Command) -> Work:
         BuildFailed: it failed.
     """
     from torchbuild_tasks.build.jobserver.stage import fewer_jobs, jobs_at_once, without_jobserver
+    from torchbuild_tasks.build.lost_cache import ATTEMPTS, Checks
     from torchbuild_tasks.build.out_of_memory import find_killed, lower_jobs
     from torchbuild_tasks.features.manifest.act import note_source
 
     work.ledger.note_command(command, work.environ)
     note_source(work)
     attempt = 1
+    losses = 0
     while True:
+        checks = Checks(work.build_dir)
         rc, scanner = _run_once(work, command)
+        if losses < ATTEMPTS and (lost := _find_lost(work, command, scanner, checks)):
+            losses += 1
+            which = f"time {losses} of {ATTEMPTS}"
+            work.report.note(f"sccache's server was lost ({lost}); going on from there, {which}.")
+            continue
         if scanner is None:
             return work
         lines = scanner.found.text if scanner.found else scanner.last
@@ -105,6 +115,24 @@ def run_build(work: Work, command: Command) -> Work:
         work.report.note(fewer.because)
         work = fewer_jobs(work, fewer.jobs)
         attempt += 1
+
+
+def _find_lost(work: Work, command: Command, scanner: LogScanner | None, checks: Checks) -> str:
+    """Return the line by which a compile says that sccache's server was lost; "" for none.
+
+    After a check of CMake has said it, CMake's cache is set aside, because it holds a wrong answer.
+    """
+    from torchbuild_tasks.build.compiler_cache import forget_checks
+    from torchbuild_tasks.build.lost_cache import find_lost, uses_sccache
+
+    if not uses_sccache(work):
+        return ""
+    if command == work.plan.compile and (lost := checks.find_lost()):
+        forget_checks(work)
+        return lost
+    if scanner is None:
+        return ""
+    return find_lost((*(scanner.found.text if scanner.found else ()), *scanner.last))
 
 
 def _run_once(work: Work, command: Command) -> tuple[int, LogScanner | None]:

@@ -64,8 +64,13 @@ def _remove_launcher(work: Work) -> None:
     """Set CMake's cache aside, because it names a launcher that cannot run."""
     from torchbuild_tasks.features.cache.choose import LAUNCHERS
 
+    forget_checks(work)
+    work.ledger.forget_inputs({f"variable {name}" for names in LAUNCHERS.values() for name in names})
+
+
+def forget_checks(work: Work) -> None:
+    """Set CMake's cache aside, so that the front end configures anew."""
     work.ledger.open()
     cache = work.build_dir / "CMakeCache.txt"
     if cache.exists():
         cache.replace(cache.with_suffix(".txt.old"))
-    work.ledger.forget_inputs({f"variable {name}" for names in LAUNCHERS.values() for name in names})

@@ -228,6 +228,8 @@ class Patience:
             systems = target.parent.resolve().parts[:2] in (("/", "dev"), ("/", "proc"), ("/", "sys"))
             if kind not in (stat.S_IFREG, stat.S_IFLNK, stat.S_IFDIR) or (systems and kind == stat.S_IFLNK):
                 raise FileExistsError(errno.EEXIST, "it is a device, a pipe or a socket", str(target))
+            if kind == stat.S_IFDIR and not source.is_dir():  # Windows takes it for a file that is in use
+                raise IsADirectoryError(errno.EISDIR, "it is a folder", str(target))
         self._until_free(lambda: source.replace(target), target, source)
 
     def unlink(self, path: Path) -> None:
