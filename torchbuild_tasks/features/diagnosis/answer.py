@@ -16,6 +16,7 @@ from torchbuild_tasks.features.diagnosis.copies import INSTALLED, list_copies, l
 from torchbuild_tasks.features.diagnosis.kinds import Kind
 from torchbuild_tasks.features.diagnosis.machine import Machine
 from torchbuild_tasks.features.diagnosis.options import NO_OPTION, read_option
+from torchbuild_tasks.features.diagnosis.signs import NO_SIGNS, read_signs
 from torchbuild_tasks.model import Diagnosis
 
 PAGE: Final = "https://github.com/torchbuild/torchbuild-tasks/blob/main/docs/diagnose.md"
@@ -161,6 +162,7 @@ NOTHING: Final[Mapping[str, str]] = dict.fromkeys(
         *("marks", "cxx20", "cmake install", "asserts", "redefined"),
         *("dso", "in header", "hider", "wants", "its flag"),
         *NO_OPTION,
+        *(*NO_SIGNS, "gpu has", "system header", "of torch"),
         *("cmake", "configure", "meson", "wanter", "by package", "of python"),
         *(
             "numpy",
@@ -254,6 +256,10 @@ def list_names(kind: Kind, machine: Machine) -> Mapping[str, str]:
             arch_has := "" if kind.program.startswith("clang") else _arch_has(kind.subject, machine)
         ),
         "?arch has": f": {arch_has}" if arch_has else "",
+        **(signs := read_signs(machine, kind.line.text, kind)),
+        "of torch": row.name if row and row.name == "torch" and not machine.builds_torch else "",
+        "system header": subject if row and "libc" in row.names.get("apt", "") else "",
+        "gpu has": _arch_has(signs["capability"], machine),
         "started": found[1] if (found := _STARTED.search(machine.audience.text)) else "",
         "needs it": next(filter(None, found.groups()))
         if (found := _NEEDS_IT.search(machine.audience.text))

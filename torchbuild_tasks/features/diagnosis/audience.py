@@ -41,7 +41,7 @@ _SYSTEMS: Final = (
     (
         "windows",
         re.compile(
-            r"-w64-mingw32-|\b[A-Za-z]:\\\w|(?<![\w/])[A-Z]:/\w|WinError|DLL load failed"
+            r"-w64-mingw32-|libiomp5md\.dll|\b[A-Za-z]:\\\w|(?<![\w/])[A-Z]:/\w|WinError|DLL load failed"
             r"|\bLNK\d{4}\b|error C\d{4}|Microsoft Visual C\+\+|vcvarsall|\bcl(?:\.exe| :)"
         ),
     ),
@@ -65,7 +65,8 @@ class Audience(msgspec.Struct, frozen=True):
 
     What is not known is "". `manager` is the package manager of the log's system, `text` the lines of its
     error, `installed` the system's packages that the log shows as installed, `cuda` the version of its CUDA
-    toolkit; `here` means that the log is of this machine, `unreachable` that an index never answered.
+    toolkit, `python` the series of Python that is built for; `here` means that the log is of this machine,
+    `unreachable` that an index never answered.
     `importer` is the package whose import failed, `own` the one that lacks a part of its own; `itself` means
     that torch could not be imported.
     """
@@ -75,6 +76,7 @@ class Audience(msgspec.Struct, frozen=True):
     manager: str = ""
     text: str = ""
     cuda: str = ""
+    python: str = ""
     here: bool = False
     unreachable: bool = False
     installed: frozenset[str] = frozenset()
@@ -117,6 +119,7 @@ def read_audience(
     of_extension: bool,
     manager: str = "",
     cuda: str = "",
+    python: str = "",
     here: bool = False,
     unreachable: bool = False,
     installed: Iterable[str] = (),
@@ -134,6 +137,7 @@ def read_audience(
         manager="brew" if system == "mac" else "" if system == "windows" else manager,
         text=text,
         cuda=cuda,
+        python=python,
         here=here,
         unreachable=unreachable,
         installed=frozenset(installed),

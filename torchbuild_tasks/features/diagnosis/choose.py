@@ -19,6 +19,7 @@ from torchbuild_tasks.features.diagnosis.block import ErrorBlock, Line
 from torchbuild_tasks.features.diagnosis.kinds import Kind, KindBook, is_message, kind_book, read_kind
 from torchbuild_tasks.features.diagnosis.machine import Machine
 from torchbuild_tasks.features.diagnosis.scan import LogScanner
+from torchbuild_tasks.features.diagnosis.signs import read_signs
 from torchbuild_tasks.model import Diagnosis, Reading
 
 PAGE: Final = "https://github.com/torchbuild/torchbuild-tasks/blob/main/docs/failures.md"
@@ -51,6 +52,7 @@ def read_log(scanner: LogScanner, book: FailureBook, machine: Machine) -> Readin
             of_extension=scanner.of_extension,
             manager=scanner.manager,
             cuda=scanner.cuda,
+            python=scanner.python,
             here=scanner.is_here,
             unreachable=scanner.unreachable,
             installed=scanner.installed,
@@ -59,7 +61,7 @@ def read_log(scanner: LogScanner, book: FailureBook, machine: Machine) -> Readin
     kind = read_kind(block, kinds, uses_nvcc=scanner.uses_nvcc)
     error = _first_error(block, met, kind, kinds)
     by_kind = explain_kind(kind, machine) if kind else None
-    values = list_names(kind, machine) if kind else NOTHING
+    values = list_names(kind, machine) if kind else {**NOTHING, **read_signs(machine, block.error.text)}
     known = tuple(_diagnosis(each.hit, machine, values) for each in met[:MOST])
     if by_kind and kind and kind.row.level == "cause" and not _is_covered(met, kind, block):
         known = (by_kind, *known)

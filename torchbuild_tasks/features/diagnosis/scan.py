@@ -63,6 +63,9 @@ _CUDA: Final = re.compile(
     rb"|Found CUDA(?:Toolkit)?: [^\n]{0,200}?version:? ?\"?(\d{1,2}\.\d)"
 )
 
+# The series of Python whose headers a command names.
+_PYTHON: Final = re.compile(rb"-I\S{1,200}/include/python(3\.\d{1,2}t?)\b")
+
 # The package manager of the system that wrote a log, by text that only that has; the first counts.
 _MANAGERS: Final = (
     ("nix", (b"/nix/store/", b"nix-build")),
@@ -108,6 +111,7 @@ class LogScanner:
         self._places = tuple(place.encode() for place in places)
         self.uses_nvcc = False
         self._cuda: set[str] = set()
+        self._pythons: set[str] = set()
         self._managers: set[str] = set()
         self._seen = 0
         self._decode = Decoder()
@@ -264,6 +268,11 @@ class LogScanner:
         return next(iter(self._cuda)) if len(self._cuda) == 1 else ""
 
     @property
+    def python(self) -> str:
+        """Return the series of Python that is built for; "" where the log shows none, or several."""
+        return next(iter(self._pythons)) if len(self._pythons) == 1 else ""
+
+    @property
     def manager(self) -> str:
         """Return the package manager of the system that wrote this log; "" where it does not show which."""
         return next((name for name, _ in _MANAGERS if name in self._managers), "")
@@ -297,6 +306,7 @@ class LogScanner:
                 self.installed.update(name.decode() for each in _HAS.findall(block) for name in each if name)
             self.uses_nvcc |= any(mark in block for mark in (b"nvcc", b"NVCC", b".cu.o", b".cu "))
             self._cuda.update(found.decode() for each in _CUDA.findall(block) for found in each if found)
+            self._pythons.update(found.decode() for found in _PYTHON.findall(block))
             self._managers.update(name for name, marks in _MANAGERS if any(mark in block for mark in marks))
         signs = self._signs if self._seen < _AT_FIRST else self._signs[: len(SIGNS)]
         self._seen += len(block)

@@ -1,0 +1,124 @@
+"""A fix is chosen by what the log shows: who speaks, what it names, what was built; both sides of each choice."""
+
+# ruff: noqa: E501  (a wording in one line)
+
+from __future__ import annotations
+
+import pytest
+
+from tests.features.diagnosis.test_claims import elsewhere
+
+FULL = "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB. GPU 0 has a total capacity of 23.65 GiB of which 1.12 GiB is free."
+OWN = " Including non-PyTorch memory, this process has {} GiB memory in use."
+RESERVED = " Of the allocated memory 9.00 GiB is allocated by PyTorch, and {} is reserved by PyTorch but unallocated."
+FLASH = "ImportError: {}/a.cpython-311-x86_64-linux-gnu.so: undefined symbol: _ZN3c105ErrorC2Ev"
+HOST = "/usr/local/cuda/include/crt/host_config.h:132:2: error: #error -- unsupported GNU version! gcc versions later than 11 are not supported!"
+EXTENSION = "g++ -DTORCH_EXTENSION_NAME=_C -c a.cpp\n"
+BOUNDS = "RuntimeError: The current installed version of g++ (14.2.0) is greater than the maximum required version by CUDA 12.4. Please make sure to use an adequate version of g++ (>=6.0.0, {})."
+HALF = (
+    'h.cu(2): error: {} operator "*" matches these operands{}\n            operand types are: __half * __half'
+)
+PYTHON_H = "x.cpp:1:10: fatal error: Python.h: No such file or directory\n    1 | #include <Python.h>"
+OMP_H = "x.cpp:3:10: fatal error: {}\n    3 | #include <omp.h>"
+STDLIB = "/usr/include/c++/12/cstdlib:75:15: fatal error: stdlib.h: No such file or directory\n   75 | #{} <stdlib.h>"
+CAPABILITY = "GPU with CUDA capability {} is not compatible with the current PyTorch installation."
+
+
+@pytest.mark.parametrize(
+    ("log", "said", "not_said"),
+    [
+        # Who holds the GPU's memory: another process, this one in pieces, or this one.
+        (FULL + " Process 7 has 21.00 GiB memory in use." + OWN.format(1.2), "the process that holds 21.00 GiB", ""),
+        (FULL + " Process 7 has 1.00 GiB memory in use." + OWN.format(22), "smaller batches", "the process that holds"),
+        (FULL + OWN.format(22) + RESERVED.format("8.50 GiB"), "expandable_segments", ""),
+        (FULL + OWN.format(22) + RESERVED.format("50.00 MiB"), "smaller batches", "expandable_segments"),
+        # What the driver runs, where it is told.
+        ("RuntimeError: The NVIDIA driver on your system is too old (found version 11040).", "install a torch of CUDA 11,", ""),
+        ("CUDA error 35 (cudaErrorInsufficientDriver)", "Where it fails, no driver is here", "torch of CUDA 11"),
+        ("RuntimeError: CUDA error: the provided PTX was compiled with an unsupported toolchain.", "TORCH_CUDA_ARCH_LIST=8.6", ""),
+        # Which CUDA has the GPU.
+        (CAPABILITY.format("sm_120"), "CUDA has it from 12.8 on", ""),
+        (CAPABILITY.format("sm_61"), "CUDA has it up to 12.9", "from 12.8"),
+        # Numbers of the driver.
+        ("RuntimeError: CUDA unknown error - this may be due to an incorrectly set up environment", "modprobe nvidia_uvm", ""),
+        ("RuntimeError: Unexpected error from cudaGetDeviceCount(). Error 304: OS call failed", "ulimit -v", "modprobe"),
+        # A torch for CPUs is replaced by a wheel, where none is built.
+        ("AssertionError: Torch not compiled with CUDA enabled", "--force-reinstall torch==VERSION", "torchbuild build"),
+        ("Traceback (most recent call last):\n  File \"/Users/me/a.py\", line 1, in <module>\n    x\nAssertionError: Torch not compiled with CUDA enabled", "mps", "--index-url"),
+        # A module that was installed, or that lies in a checkout.
+        (FLASH.format("/v/lib/python3.11/site-packages"), "it came for another torch", ""),
+        (FLASH.format("/work/mine"), "build it again with the torch that is installed", "it came for"),
+        # What an extension's nvcc reads, and any other.
+        (EXTENSION + HOST, "CC=/usr/bin/g++-11 CXX=/usr/bin/g++-11", "CUDAHOSTCXX"),
+        (HOST, "CUDAHOSTCXX=/usr/bin/g++-11", "-ccbin"),
+        (BOUNDS.format("<13.0"), "g++-12", "g++-13"),
+        (BOUNDS.format("<=11.0.0"), "g++-11", "g++-10"),
+        # The names of half types are CUDA's, and torch's flags take their operators away; two that fit are another thing.
+        (HALF.format("no", ""), "-U__CUDA_NO_HALF_OPERATORS__", ""),
+        (HALF.format("more than one", ":"), "", "-U__CUDA_NO"),
+        # Which Python it is, where a command names its headers.
+        ("gcc -I/usr/include/python3.12 -c x.cpp\n" + PYTHON_H, "python3.12-dev", ""),
+        ("gcc -I/usr/include -c x.cpp\n" + PYTHON_H, "python3.X-dev", "python3.12"),
+        # Who looks for omp.h.
+        (OMP_H.format("omp.h: No such file or directory"), "GCC brings omp.h itself", "brew"),
+        (OMP_H.format("'omp.h' file not found"), "libomp-N-dev", "brew"),
+        ("/Users/me/" + OMP_H.format("'omp.h' file not found"), "brew install libomp", "apt"),
+        # A header of C that is there, and one that is not.
+        (STDLIB.format("include_next"), "-isystem /usr/include", ""),
+        (STDLIB.format("include"), "libc6-dev", "-isystem"),
+        ("/usr/include/stdio.h:27:10: fatal error: bits/libc-header-start.h: No such file or directory", "-m32", "submodule"),
+        # Of a full disk the folder that is written to, and pip's.
+        ("a.cpp:1:1: fatal error: error writing to /tmp/cc1.s: No space left on device", "df -h /tmp/ shows", "pip"),
+        ("/usr/bin/ld: final link failed: No space left on device", "df -h in the build folder", "df -h /usr"),
+        ("ERROR: Could not install packages due to an OSError: [Errno 28] No space left on device", "pip cache purge", ""),
+        # A program of Python takes no jobs.
+        ("./t.sh: line 12: 12345 Killed                  python train.py", "It was a Python program", "fewer jobs"),
+        ("./t.sh: line 12: 12345 Killed                  python setup.py install", "fewer jobs", "It was a Python"),
+        ("OpenBLAS blas_thread_init: pthread_create failed for thread 1 of 64: Resource temporarily unavailable", "OPENBLAS_NUM_THREADS=1", ""),
+        ("RuntimeError: can't start new thread", "MAX_JOBS", "OPENBLAS"),
+        ("OpenBLAS blas_thread_init: pthread_create failed for thread 3 of 4: Operation not permitted", "seccomp=unconfined", "chown"),
+        # A warning as an error: of cl, of nvcc by its number, of gcc.
+        ("C:\\a.cpp(5): error C2220: the following warning is treated as an error", "_CL_=/WX-", "-Wno-error"),
+        ("a.cpp(7): error C4996: 'strcpy': This function or variable may be unsafe.", "_CRT_SECURE_NO_WARNINGS", "/WX-"),
+        ('k.cu(1): error #177-D: variable "x" was declared but never referenced', "-diag-suppress 177", ""),
+        ("a.c:4:9: error: unused variable 'x' [-Werror=unused-variable]", "-Wno-error=unused-variable", "/WX-"),
+        ("a.cpp(1): fatal error C1128: number of sections exceeded object file format limit", "/bigobj", "architectures"),
+        # What ptxas says is no matter of binutils.
+        ("ptxas error   : Entry function '_Z3foo' with max regcount of 32 calls function '_Z3bar'", "-maxrregcount", "newer binutils"),
+        ("/tmp/c.s:1: Error: selected processor does not support `sdot v0.4s,v1.16b'", "-march=armv8.2-a+dotprod", "mavx2"),
+        ("/tmp/c.s:1: Error: selected processor does not support `smmla v0.4s,v1.16b'", "+i8mm", "dotprod"),
+        ("clang++: error: invalid target ID 'gfx1200'; format is a name", "PYTORCH_ROCM_ARCH", "TORCH_CUDA"),
+        # A library behind what uses it.
+        ("/usr/bin/ld: a.o: undefined reference to `shm_open'", "-Wl,--no-as-needed -lrt", ""),
+        ("/usr/bin/ld: a.o: undefined reference to `pthread_create'", "-pthread", "-lrt"),
+        ("/opt/x.so: undefined reference to `pthread_join@GLIBC_2.34'", "older wheel", "-pthread"),
+        ("ld: x.a(a.o): undefined reference to `__isoc23_strtol'", "glibc 2.38", "-lpthread"),
+        ("ld: error: version script assignment of VERS to symbol foo failed: symbol not defined", "--undefined-version", ""),
+        ("ld: a.o: plugin needed to handle lto object", "gcc-ar", "Delete it"),
+        ("foo.obj : error LNK2038: mismatch detected for '_ITERATOR_DEBUG_LEVEL': value '0' doesn't match value '2'", "--config Release", "torchbuild"),
+        ("x.obj : fatal error LNK1112: module machine type 'x86' conflicts with target machine type 'x64'", "x64 Native Tools", "uname"),
+        ("LINK : fatal error LNK1181: cannot open input file 'cudart.lib'", "lib\\x64", "lib64"),
+        # The loader.
+        ("ImportError: /x/y.so: failed to map segment from shared object", "noexec", "chown"),
+        ("ImportError: a.so: cannot enable executable stack as shared object requires: Invalid argument", "--clear-execstack", "gdb"),
+        ("OSError: /x/y.so: invalid ELF header", "Install the package", "build on"),
+        ("ImportError: libGL.so.1: cannot open shared object file: No such file or directory", "opencv-python-headless", "-dev"),
+        ("ImportError: libcrypt.so.1: cannot open shared object file: No such file or directory", "libxcrypt-compat", "libc6-dev"),
+        ("RuntimeError: nvrtc: error: failed to open libnvrtc-builtins.so.11.7.", "beside the libnvrtc", "apt-file"),
+        # Which program crashed.
+        ("nvcc error   : 'cudafe++' died due to signal 11 (Invalid memory reference)", "another toolkit", "-O1"),
+        ("a.cpp:1:1: internal compiler error: in f, at g.cc:12", "-O1", "toolkit"),
+        ("c++: fatal error: Illegal instruction signal terminated program cc1plus", "It is the compiler itself", "faulthandler"),
+        ("Illegal instruction (core dumped)", "faulthandler", "the compiler itself"),
+        # Compilers of a range, and processors.
+        ("CMake Error at C.txt:1 (message):\n  GCC version must be at least 9.3!", "any from 9 on does", ""),
+        ("cc1plus: error: bad value (‘armv8.6-a’) for ‘-march=’ switch", "no processor or extension armv8.6-a", "USE_FLAGS"),
+        ("gcc: error trying to exec 'cc1plus': execvp: No such file or directory", "build-essential", "git status"),
+        ("error: command '/usr/bin/gcc' failed: Permission denied", "conda install -c conda-forge cxx-compiler", "venv"),
+        ("a.cpp:1:1: error: 'class at::Tensor' has no member named 'foo'", "torch.__file__", "Thrust"),
+    ],
+)  # fmt: skip
+def test_the_fix_is_that_of_what_the_log_shows(log: str, said: str, not_said: str) -> None:
+    fix = elsewhere(log).fix
+    assert said in fix
+    assert not not_said or not_said not in fix

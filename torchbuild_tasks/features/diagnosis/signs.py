@@ -1,0 +1,150 @@
+"""Read off an error what decides between its fixes: what a driver runs, which place is full, who speaks."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Final
+
+from torchbuild_tasks.features.diagnosis.kinds import Kind
+from torchbuild_tasks.features.diagnosis.machine import Machine
+
+# What stands in the text of an error, whichever message has it.
+_SIGNS: Final = {
+    # clang writes a header that it does not find in quotes, GCC without.
+    "by clang": re.compile(r"'[^'\n]{1,200}' file not found"),
+    "python killed": re.compile(
+        r"\bKilled\s{1,40}(?:\S{0,200}/)?python[\d.]{0,5} (?!setup\.py|-m (?:pip|build)\b)"
+    ),
+    "by pip": re.compile(r"Could not install packages|/pip-\w{1,20}-|[/\\]\.cache[/\\](?:pip|uv)\b"),
+    "threads": re.compile(r"\b(?:OpenBLAS|libgomp|OMP|MKL)\b"),
+    "of nvcc": re.compile(
+        r"'(?:cudafe\+\+|cicc|ptxas|fatbinary|nvlink)' died|\b(?:ptxas|nvlink) (?:fatal|error) ?: Internal"
+    ),
+    "by nvcc": re.compile(r"(?m)^\s*\S{1,300}\.cuh?\(\d{1,6}\): error"),
+    "with pthread": re.compile(r"\b(?:pthread|sem)_\w{1,30}"),
+    # A module that was installed, as a wheel mostly is.
+    "prebuilt": re.compile(
+        r"(?:site|dist)-packages[/\\](?!torch[/\\])[^\s:]{1,200}\.(?:so|pyd)(?=: undefined)"
+    ),
+    "crt": re.compile(r"C4996: '\w{1,40}': (?:This function or variable may be unsafe|The POSIX name|Use )"),
+    "half types": re.compile(
+        r'no operator "[^"\n]{1,3}" matches these operands'
+        r"\s{1,40}operand types are: .{0,80}(?:__half|__nv_bfloat16)"
+    ),
+    "include next": re.compile(r"#\s*include_next\b"),
+    "loaded": re.compile(r"(?:OSError|ImportError): |error while loading shared libraries"),
+    "workers": re.compile(r"[Dd]ata[Ll]oader"),
+    "at compile": re.compile(r"terminated program \w|died due to signal"),
+}
+_DRIVER: Final = re.compile(r"\bfound version (\d{1,2})0(\d)0\b")
+_GPU: Final = re.compile(r"\bcapability (?:\(CC\) )?(?:sm_)?(\d{1,2})\.?(\d)\b")
+_OTHERS: Final = re.compile(r"Process \d{1,9} has ([\d.]{1,9} [GM]iB) memory in use")
+_OWN: Final = re.compile(r"this process has ([\d.]{1,9} [GM]iB) memory in use")
+_RESERVED: Final = re.compile(r"([\d.]{1,9} [GM]iB) is reserved by PyTorch but unallocated")
+_TRIED: Final = re.compile(r"Tried to allocate ([\d.]{1,9} [GMK]iB)")
+_UNITS: Final = {"GiB": 1 << 30, "MiB": 1 << 20, "KiB": 1 << 10}
+# A folder on the error's line that is not the program which speaks.
+_PLACE: Final = re.compile(r"(?<=[\s'\"(])/(?:[\w.+@~-]{1,100}/){1,30}")
+_RANGE: Final = re.compile(r"\(>=[\d.]{1,9}, (<=?)(\d{1,2})[\d.]{0,6}\)")
+# A demand for a GCC of some release, or newer.
+_AT_LEAST: Final = re.compile(
+    r"(?i)(?=.*(?:at least|>=|minimum|requires?|or (?:newer|later|above|higher)|too old|older))"
+    r".*?\b(?:gcc|g\+\+|gnu c\S*)(?![\w/-])[^\d\n]{0,60}(\d{1,2})(?:\.\d|\b)"
+)
+# The part of -march that has an instruction of AArch64. Source: gas's manual, AArch64 extensions.
+_ARM: Final = {
+    "dotprod": "sdot udot",
+    "i8mm": "smmla ummla usmmla usdot sudot",
+    "bf16": "bfdot bfmmla bfmlalb bfmlalt bfcvt bfcvtn bfcvtn2",
+    "crypto": "aese aesd aesmc aesimc sha1c sha256h pmull pmull2",
+    "crc": "crc32b crc32h crc32w crc32x crc32cb crc32ch crc32cw crc32cx",
+    "lse": "cas casa casl casal swp swpal ldadd ldaddal ldclr ldset stadd",
+    "sve": "ptrue whilelo whilelt cntb cnth cntw cntd ld1w st1w ld1d st1d rdvl",
+}
+NO_SIGNS: Final[Mapping[str, str]] = dict.fromkeys(
+    (
+        *(
+            *_SIGNS,
+            "python series",
+            "driver runs",
+            "driver major",
+            "capability",
+            "other process",
+            "fragmented",
+            "full place",
+        ),
+        *(
+            "least gcc",
+            "newest gcc",
+            "fitting gcc",
+            "offered gcc",
+            "arm feature",
+            "linker crash",
+            "ptxas",
+            "processor",
+            "gfx",
+        ),
+    ),
+    "",
+)
+
+
+def read_signs(machine: Machine, line: str, kind: Kind | None = None) -> Mapping[str, str]:
+    """Return what of these stands in the error, whose line and, where it has one, kind are given."""
+    text = machine.audience.text
+    subject, program = (kind.subject, kind.program) if kind else ("", "")
+    newest = _newest_gcc(text)
+    driver = _DRIVER.search(text)
+    gpu = _GPU.search(text)
+    least = _AT_LEAST.search(subject)
+    return {
+        **{name: found[0] if (found := form.search(text)) else "" for name, form in _SIGNS.items()},
+        "driver runs": f"{driver[1]}.{driver[2]}" if driver else "",
+        "driver major": driver[1] if driver else "",
+        "python series": machine.audience.python,
+        "capability": f"sm_{gpu[1]}{gpu[2]}" if gpu else "",
+        "other process": _other_process(text),
+        "fragmented": _fragmented(text),
+        "linker crash": program if re.search(r"(?:^|[/-])(?:ld|mold|link)\b", program) else "",
+        "ptxas": program if program == "ptxas" else "",
+        "processor": subject if re.match(r"-m(?:arch|cpu|tune)\b", subject) else "",
+        "gfx": subject if subject.startswith("gfx") else "",
+        "full place": found[0] if (found := _PLACE.search(line)) else "",
+        "least gcc": least[1] if least else "",
+        "newest gcc": newest,
+        "fitting gcc": machine.value(f"package:g++-{newest}") if newest else "",
+        "offered gcc": machine.value(f"offered:g++-{newest}") if newest else "",
+        "arm feature": _arm_feature(subject),
+    }
+
+
+def _size(text: str) -> float:
+    number, _, unit = text.partition(" ")
+    return float(number) * _UNITS[unit]
+
+
+def _other_process(text: str) -> str:
+    """Return how much of the GPU's memory another process holds, where that is more than this one does."""
+    own = _OWN.search(text)
+    others = max((size for size in _OTHERS.findall(text)), key=_size, default="")
+    return others if others and (own is None or _size(others) > _size(own[1])) else ""
+
+
+def _fragmented(text: str) -> str:
+    """Return how much memory is reserved in pieces, where it would be enough for what was asked for."""
+    reserved = _RESERVED.search(text)
+    tried = _TRIED.search(text)
+    return reserved[1] if reserved and tried and _size(reserved[1]) >= _size(tried[1]) else ""
+
+
+def _newest_gcc(text: str) -> str:
+    """Return the newest series within the range that an error names: 13 for (>=6.0.0, <14.0)."""
+    found = _RANGE.search(text)
+    return str(int(found[2]) - (found[1] == "<")) if found else ""
+
+
+def _arm_feature(subject: str) -> str:
+    """Return what -march has to name for an instruction of AArch64; "" for another."""
+    word = subject.strip("`' ").partition(" ")[0].lower()
+    return next((name for name, words in _ARM.items() if word in words.split()), "")
