@@ -505,7 +505,9 @@ def check_request(request: BuildRequest) -> None:
         variable = variable_name(field.name) if field.name in request.said else ""
         check_value(field.name, getattr(request, field.name), variable)
     for assignment in request.set:
-        split_assignment(assignment)
+        name, value = split_assignment(assignment)
+        if "\0" in value:
+            raise UsageError(f"--set {name}: its value has a NUL, which no program is given")
 
 
 def writer() -> str:
