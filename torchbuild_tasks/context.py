@@ -353,6 +353,10 @@ def _find_cache_folder(folder: str) -> None:
         )
 
 
+def _find_patches(folder: str) -> None:
+    patch_folders(folder, None, "")
+
+
 def _find_linker(name: str) -> None:
     path = Path(name).expanduser()
     if is_path(name) and not (path.is_file() and os.access(path, os.X_OK)):
@@ -374,6 +378,7 @@ _PLACES: Final[Mapping[str, Callable[[Any], None]]] = {
     "wheels": _find_wheels,
     "cache_dir": _find_cache_folder,
     "linker": _find_linker,
+    "patch_dir": _find_patches,
 }
 
 
