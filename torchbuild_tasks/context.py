@@ -353,6 +353,10 @@ def _find_cache_folder(folder: str) -> None:
         )
 
 
+def _find_patches(folder: str) -> None:
+    patch_folders(folder, None, "")
+
+
 def _find_linker(name: str) -> None:
     path = Path(name).expanduser()
     if is_path(name) and not (path.is_file() and os.access(path, os.X_OK)):
@@ -374,6 +378,7 @@ _PLACES: Final[Mapping[str, Callable[[Any], None]]] = {
     "wheels": _find_wheels,
     "cache_dir": _find_cache_folder,
     "linker": _find_linker,
+    "patch_dir": _find_patches,
 }
 
 
@@ -504,7 +509,9 @@ def check_request(request: BuildRequest) -> None:
         variable = variable_name(field.name) if field.name in request.said else ""
         check_value(field.name, getattr(request, field.name), variable)
     for assignment in request.set:
-        split_assignment(assignment)
+        name, value = split_assignment(assignment)
+        if "\0" in value:
+            raise UsageError(f"--set {name}: its value has a NUL, which no program is given")
 
 
 def writer() -> str:

@@ -163,7 +163,7 @@ def test_a_value_that_is_none_is_refused_by_what_the_user_wrote(
     assert error().startswith(f"error: {variable_name(field)}")
 
 
-@pytest.mark.parametrize("flag", ["--wheels", "--cache-dir", "--linker"])
+@pytest.mark.parametrize("flag", ["--wheels", "--cache-dir", "--linker", "--patch-dir"])
 def test_a_file_for_a_folder_and_a_folder_for_a_program_are_refused(
     flag: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -171,7 +171,12 @@ def test_a_file_for_a_folder_and_a_folder_for_a_program_are_refused(
     (tmp_path / "file").touch()
     wrong = str(tmp_path if flag == "--linker" else tmp_path / "file")
     assert console.run(["plan", "--source", str(tmp_path), flag, wrong]) == UsageError.exit_code
-    assert " ".join(capsys.readouterr().err.split()).startswith(f"error: {flag} ")
+    assert " ".join(capsys.readouterr().err.split()).startswith(f"error: {flag}")
+    (tmp_path / "own.toml").write_text(f"{flag[2:]} = {json.dumps(wrong)}\n", encoding="utf-8")
+    words = ["plan", "--source", str(tmp_path), "--config", str(tmp_path / "own.toml")]
+    assert console.run(words) == UsageError.exit_code
+    told = " ".join(capsys.readouterr().err.split())
+    assert told.startswith(f"error: {flag[2:]} in {tmp_path / 'own.toml'}: ")
     (tmp_path / "facts.json").write_text(json.dumps(to_json(linux_facts())), encoding="utf-8")
     assert console.run(["plan", "--facts", str(tmp_path / "facts.json"), flag, wrong]) == 0
 

@@ -135,7 +135,12 @@ class Case(msgspec.Struct, frozen=True):
 
 
 def advices(case: Case, finding: Finding) -> Iterator[tuple[str, Case]]:
-    """Go through what a fix says to set, to drop and to call otherwise; each is one way by itself."""
+    """Go through what a fix says to set, to drop and to call otherwise; each is one way by itself.
+
+    What a first sentence drops is gone before anything else is set.
+    """
+    first = re.match(r"(?:Drop|Unset) (\w+)\. ", finding.fix)
+    base = case.without(first[1]) if first else case
     for flag, value in SAID.findall(QUOTED.sub("", finding.fix)):
         value = shlex.split(value)[0] if value else None
         if flag in OTHER or (value is None and flag not in WHOLE) or (value and OPEN.search(value)):
@@ -143,7 +148,7 @@ def advices(case: Case, finding: Finding) -> Iterator[tuple[str, Case]]:
         if flag in WHOLE:
             value = None
         old = OLD.match(finding.text) if finding.fix.startswith("Did you mean") else None
-        yield f"{flag} {value}", (case.without(old[1]) if old else case).saying(flag, value)
+        yield f"{flag} {value}", (case.without(old[1]) if old else base).saying(flag, value)
     for names in DROPPED.findall(finding.fix):
         yield f"drop {names}", case.without(names.partition(" or ")[0])
     for new in MEANT.findall(finding.fix):

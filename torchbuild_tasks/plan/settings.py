@@ -223,8 +223,6 @@ def split_assignment(text: str) -> tuple[str, str]:
             f"--set {text!r} is not KEY=VALUE",
             next_step=f"Write for example: --set {plain if known else 'USE_DISTRIBUTED=0'}",
         )
-    if "\0" in value:
-        raise UsageError(f"--set {name}: its value has a NUL, which no program is given")
     return name, value
 
 

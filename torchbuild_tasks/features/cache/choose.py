@@ -310,14 +310,10 @@ def _problems(
 ) -> Iterator[Finding]:
     for c in here:
         for language in ("c++", "cuda") if cuda else ("c++",):
-            because = bad(language, c)
-            if because and wanted in (AUTO, c.name):
+            if wanted in (AUTO, c.name) and (because := bad(language, c)):
                 text = f"{c.name} {c.version} ({c.program}) is not used for {language}: {because}"
-                if wanted == AUTO:  # nobody asked for it, and the build is none the worse
-                    yield Finding(id="cache", status="ok", text=text)
-                else:
-                    fix = "Install a newer one, or take another: --cache auto"
-                    yield Finding(id="cache", status="warn", text=text, fix=fix)
+                fix = "" if wanted == AUTO else "Install a newer one, or take another: --cache auto"
+                yield Finding(id="cache", status="warn" if fix else "ok", text=text, fix=fix)
     for name in (name for names in LAUNCHERS.values() for name in names if name in question.decided):
         if program := _missing_launcher(question, name):
             text = f'{name} is {program}, which is not installed: the first compile fails with "not found"'

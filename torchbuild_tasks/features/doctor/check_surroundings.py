@@ -107,8 +107,8 @@ def _conda_linker(view: View) -> list[Finding]:
 
 _OWN: Final = "TORCHBUILD_"
 _OWN_NAMES: Final = (
-    *(variable_name(field.name) for field in dataclasses.fields(BuildRequest)),
-    *("TORCHBUILD_CACHE", "TORCHBUILD_NAME", "TORCHBUILD_STALL", "TORCHBUILD_TRUST"),
+    *(variable_name(field.name).removeprefix(_OWN) for field in dataclasses.fields(BuildRequest)),
+    *("CACHE", "NAME", "STALL", "TRUST", "RESULT", "TREE", "STATE"),  # the last ones are for what we start
 )
 
 
@@ -119,9 +119,10 @@ def check_names(view: View) -> Findings:
     plain = [row.name for row in question.catalog.variable if "*" not in row.name]
     for name in (*view.facts.environ, *view.health.strangers):
         if name.startswith(_OWN):
-            if near := close_to(name, _OWN_NAMES) if name not in _OWN_NAMES else None:
+            own = name.removeprefix(_OWN)
+            if near := close_to(own, _OWN_NAMES) if own not in _OWN_NAMES else None:
                 text = f"{name} is read by nothing, torchbuild has no variable of that name"
-                findings += one_finding("names", "warn", text, f"Did you mean {near}?")
+                findings += one_finding("names", "warn", text, f"Did you mean {_OWN}{near}?")
             continue
         problem = unread(question, name)
         if problem and problem[1] and name in view.facts.environ:  # the plan's finding `variable` reports it

@@ -281,7 +281,12 @@ def _torch_that_fits(question: Question, candidates: tuple[Candidate, ...]) -> s
     planned = [(_word_of(chosen), chosen.name)] if chosen.root else []
     # What the host compiler does to the planned toolkit has a fix of its own, and no torch changes it.
     apart = {(f.id, f.text) for word, _ in planned for f in _judge(question, word) if f.id == "host-compiler"}
-    others = [(each.word, f"CUDA {each.version}") for each in candidates if each.place < 2]
+    flag = "--cuda-toolkit"
+    others = [
+        (each.word, f"CUDA {each.version} ({question.line(flag, each.word)})")
+        for each in candidates
+        if each.place < 2
+    ]
     series = [each for each in _nearest_series(question) if _compiles(question, each)]
     able = [each for each in series if _has_python(each)]
     for built in (able, [each for each in series if each not in able]):
