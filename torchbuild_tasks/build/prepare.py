@@ -203,8 +203,7 @@ def write_envs(plan: BuildPlan) -> None:
                 f"{path} is there already, and torchbuild did not write it.",
                 next_step="Nothing was changed. Move that file away, or give it another name.",
             )
-        if before != data or not path.is_file():
-            files.write_atomic(path, data, error=EnvFileError, private=True)
+        files.write_changed(path, data, error=EnvFileError, private=True)
         proof = hashlib.sha256(data).hexdigest()
         if trust.read_proof(trust.state_folder(os.environ), "envs", str(path)) != proof:
             with contextlib.suppress(EnvFileError):  # not needed here; `run` reports if it is missing

@@ -15,7 +15,7 @@ from collections.abc import Mapping, Sequence
 from types import FrameType
 from typing import Final
 
-from torchbuild_tasks.system.process import CANNOT_START, with_path
+from torchbuild_tasks.system.process import CANNOT_START, search_path, with_path
 
 _OWN: Final = (signal.SIGINT, *([signal.SIGQUIT] if sys.platform != "win32" else []))
 
@@ -32,7 +32,7 @@ def attach(argv: Sequence[str], *, env: Mapping[str, str], to_stderr: bool = Fal
     """
     sys.stdout.flush()
     sys.stderr.flush()
-    path = next((value for name, value in env.items() if name.upper() == "PATH"), "")
+    path = search_path(env) or ""
     try:
         command = with_path(argv, env) if sys.platform == "win32" else _on(path, argv)
         process = subprocess.Popen(  # noqa: TID251 - the door of what has the terminal

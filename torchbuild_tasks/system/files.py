@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import BinaryIO, Final
 
 from torchbuild_tasks.errors import TorchbuildError, UsageError
+from torchbuild_tasks.system.reading import read_bytes
 from torchbuild_tasks.values import to_json
 
 UNPACKING: Final = "unpacking"
@@ -97,6 +98,15 @@ def write_atomic(path: Path, data: bytes, *, error: type[TorchbuildError], priva
             with contextlib.suppress(OSError):
                 partial.unlink()
             raise
+
+
+def write_changed(path: Path, data: bytes, *, error: type[TorchbuildError], private: bool = False) -> bool:
+    """Write `path` as `write_atomic` does, and return true, unless it has this content already."""
+    with contextlib.suppress(OSError):
+        if read_bytes(path) == data:
+            return False
+    write_atomic(path, data, error=error, private=private)
+    return True
 
 
 def sweep(folder: Path, name: str | None = None) -> None:

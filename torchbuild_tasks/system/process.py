@@ -296,11 +296,16 @@ def _open(
     return process
 
 
+def search_path(env: Mapping[str, str]) -> str | None:
+    """Return the PATH of `env`, whose name Windows writes in any case."""
+    return next((value for name, value in env.items() if name.upper() == "PATH"), None)
+
+
 def with_path(argv: Sequence[str], env: Mapping[str, str]) -> Sequence[str]:
     """Return argv with the program's full path: CreateProcess searches our PATH, not that of `env`."""
     if isinstance(argv, str):
         return argv
-    path = next((value for name, value in env.items() if name.upper() == "PATH"), None)
+    path = search_path(env)
     if os.path.dirname(argv[0]):  # noqa: PTH120 - a string, not a path
         import shutil
 

@@ -7,7 +7,6 @@ another torch. Only venvs of ours have it.
 
 from __future__ import annotations
 
-import contextlib
 import itertools
 import os
 import sys
@@ -16,7 +15,7 @@ from typing import Final
 
 from torchbuild_tasks.errors import RequirementsError
 from torchbuild_tasks.system import trust
-from torchbuild_tasks.system.files import translate_errors, unlink, write_atomic
+from torchbuild_tasks.system.files import translate_errors, unlink, write_atomic, write_changed
 from torchbuild_tasks.system.reading import read_bytes, read_text
 from torchbuild_tasks.system.remove import is_link
 
@@ -98,11 +97,7 @@ def keep_torch(python: str, version: str) -> bool:
         return False
     changed = False
     for path, data in ((folder / NONE, b""), (constraints, line), (config, settings)):
-        with contextlib.suppress(OSError):
-            if read_bytes(path) == data:
-                continue
-        write_atomic(path, data, error=RequirementsError)
-        changed = True
+        changed |= write_changed(path, data, error=RequirementsError)
     return changed
 
 

@@ -14,5 +14,5 @@ def file_name(path: str) -> str:
 
 
 def is_inside(path: str, folder: str) -> bool:
-    """Say whether a path is below a folder."""
-    return plain_path(path).startswith(f"{plain_path(folder)}/")
+    """Say whether a path is a folder's, or below it."""
+    return f"{plain_path(path)}/".startswith(f"{plain_path(folder)}/")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from tests.support.machines import linux_facts, plan_of
-from torchbuild_tasks.features.manifest.choose import not_carried, pin_facts, pins, request_of, settings_of
+from torchbuild_tasks.features.manifest.choose import not_carried, pin_facts, pins, request_again, settings_of
 from torchbuild_tasks.features.manifest.read import read_manifest
 from torchbuild_tasks.features.manifest.verb import ReplayRequest
 from torchbuild_tasks.model import Cpu, EnvOp, Store
@@ -18,9 +18,9 @@ ONE = read_manifest(Path(__file__).with_name("schema-1.json").read_bytes(), "x.j
 
 def test_recorded_flags_are_repeated_and_present_ones_win() -> None:
     recorded = {"preset": "debug", "set": ["USE_A=1"], "jobs": 7, "yes": True, "source": "/x", "clean": True}
-    asked = request_of(replace(ONE, request=recorded), BuildRequest(jobs=2, set=("USE_B=1",)), "/here")
-    assert asked == request_of(
-        replace(ONE, request=recorded), ReplayRequest(manifest="a.json", jobs=2, set=("USE_B=1",)), "/here"
+    asked = request_again(recorded, BuildRequest(jobs=2, set=("USE_B=1",)), "/here")
+    assert asked == request_again(
+        recorded, ReplayRequest(manifest="a.json", jobs=2, set=("USE_B=1",)), "/here"
     )
     wanted = BuildRequest(preset="debug", set=("USE_A=1", "USE_B=1"), jobs=2, source="/here")
     assert asked == wanted
@@ -30,7 +30,7 @@ def test_what_cannot_be_repeated_is_named() -> None:
     recorded = {"warp": 9, "cache": "redis://***@h", "set": ["A_TOKEN=***", "USE_A=1"]}
     manifest = replace(ONE, request=recorded, redacted=("A_TOKEN",))
     assert not_carried(manifest) == ("flag warp", "A_TOKEN")
-    assert request_of(manifest, BuildRequest(), ".") == BuildRequest(set=("USE_A=1",), source=".")
+    assert request_again(manifest.request, BuildRequest(), ".") == BuildRequest(set=("USE_A=1",), source=".")
 
 
 def test_torchbuild_toml_of_then_is_read_as_if_it_were_here() -> None:

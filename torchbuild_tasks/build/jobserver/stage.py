@@ -118,7 +118,7 @@ def _cannot_take(planned: Jobserver, build_dir: Path, environ: Mapping[str, str]
 
     CMake starts the program that the tree was configured with; a route without CMake, the one on PATH.
     """
-    path = next((value for name, value in environ.items() if name.upper() == "PATH"), None)
+    path = process.search_path(environ)
     here = shutil.which(planned.program, path=path) or ""
     programs = {build_program(build_dir, planned.program, path), here} - {""}
     if not programs:

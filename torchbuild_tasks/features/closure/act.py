@@ -20,7 +20,7 @@ from torchbuild_tasks.catalog import load_catalog
 from torchbuild_tasks.features.closure.choose import close, searched_text
 from torchbuild_tasks.model.closure import Break, Closure, Image, Loader, Symbol
 from torchbuild_tasks.system.elf import BROKEN, Symbols, open_symbols, read_cache, read_elf
-from torchbuild_tasks.system.process import Captured, capture, ending, tail
+from torchbuild_tasks.system.process import Captured, capture, ending, search_path, tail
 from torchbuild_tasks.system.reading import open_file, read_bytes
 from torchbuild_tasks.values import parse_json, replace
 from torchbuild_tasks.verify.closure_probe import MARK
@@ -195,7 +195,7 @@ def read_loader(report: Mapping[str, Any], environ: Mapping[str, str]) -> Loader
 
 
 def _windows_loader(report: Mapping[str, Any], environ: Mapping[str, str]) -> Loader:
-    path = next((value for name, value in environ.items() if name.upper() == "PATH"), "")
+    path = search_path(environ) or ""
     system = tuple(str(folder) for folder in report["system"])
     return Loader(
         system="windows",

@@ -109,8 +109,7 @@ def _hashes(folder: Path) -> Mapping[str, str]:
 
 
 def _write(path: Path, data: bytes) -> None:
-    if not (path.is_file() and path.read_bytes() == data):
-        files.write_atomic(path, data, error=ContainerError)
+    files.write_changed(path, data, error=ContainerError)
 
 
 def _write_tool(folder: Path, before: Mapping[str, str]) -> dict[str, str]:

@@ -51,11 +51,7 @@ def _conda_prefixes(view: View) -> dict[str, bool]:
 
 def _conda_of(path: str, prefixes: Iterable[str]) -> str:
     """Return the innermost of conda's folders that holds a path; "" for none."""
-    return max((prefix for prefix in prefixes if _inside(path, prefix)), key=len, default="")
-
-
-def _inside(path: str, folder: str) -> bool:
-    return plain_path(path) == plain_path(folder) or is_inside(path, folder)
+    return max((prefix for prefix in prefixes if is_inside(path, prefix)), key=len, default="")
 
 
 def _conda_compilers(view: View) -> list[Finding]:
@@ -95,7 +91,7 @@ def _conda_linker(view: View) -> list[Finding]:
     """Find compiler_compat/ld, which conda's Python uses to link extensions."""
     python = view.python
     version = parse_version(python.version) if python else None
-    linkers = [ld for ld in view.health.conda_linkers if python and _inside(ld, python.prefix or "\0")]
+    linkers = [ld for ld in view.health.conda_linkers if python and is_inside(ld, python.prefix or "\0")]
     if not linkers or version is None:
         return []
     old = _NEEDED_COMPAT is not None and version < _NEEDED_COMPAT
@@ -127,12 +123,12 @@ def check_shadow(view: View) -> Findings:
     """Find a torch that `import torch` would find before the built one."""
     root = view.facts.tree.root
     editable = view.plan.mode == "develop"
-    others = [file for file in view.health.shadows if not (editable and _inside(file, root))]
+    others = [file for file in view.health.shadows if not (editable and is_inside(file, root))]
     if not others:
         return one_finding(
             "shadow", "ok", "nothing comes before the installed torch: neither here nor on PYTHONPATH"
         )
-    on_path = any(_inside(others[0], entry) for entry in _entries(view, "PYTHONPATH"))
+    on_path = any(is_inside(others[0], entry) for entry in _entries(view, "PYTHONPATH"))
     where = "PYTHONPATH" if on_path else "the current folder"
     fix = "unset PYTHONPATH" if on_path else "Start Python in another folder, or with -P."
     text = f"{others[0]} is found by `import torch` before the torch that is installed ({where})"
@@ -161,7 +157,9 @@ def check_cudas(view: View) -> Findings:
     findings: list[Finding] = []
     for name in ("CUDA_HOME", "CUDA_PATH", *_SEARCHED[1:]):  # the plan reports the first one
         for entry in _entries(view, name):
-            other = next((t for t in toolkits if any(_inside(entry, p) for p in (t.path, *t.aliases))), None)
+            other = next(
+                (t for t in toolkits if any(is_inside(entry, p) for p in (t.path, *t.aliases))), None
+            )
             if used and other and other.version != used.version:
                 text = f"{name} leads to {other.name} ({entry}), and the build uses {used.name}"
                 findings += one_finding(

@@ -182,11 +182,6 @@ def _harmless_set(value: object, catalog: Catalog) -> list[str]:
     return [f"{name}={text}" for name, _, text in pairs if is_harmless_variable(name, text, catalog)]
 
 
-def request_of(manifest: Manifest, request: BuildRequest, source: str) -> BuildRequest:
-    """Return the recorded request; present flags win."""
-    return request_again(manifest.request, request, source)
-
-
 def request_again(recorded: Mapping[str, object], request: BuildRequest, source: str) -> BuildRequest:
     """Return the recorded flags; present ones win, except a verb's own."""
     repeated = {name: _value(value) for name, value in recorded.items() if _is_repeated(name, value)}

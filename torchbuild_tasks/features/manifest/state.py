@@ -156,8 +156,7 @@ NO_RECORD: Final = "it has no RECORD: not installed from a wheel"
 
 def program(name: str, path: str, version: str | None, environ: Mapping[str, str]) -> Program:
     """Return a program on the PATH of `environ`; without a hash if it cannot be read."""
-    search = next((value for key, value in environ.items() if key.upper() == "PATH"), None)
-    located = shutil.which(path, path=search) or path
+    located = shutil.which(path, path=process.search_path(environ)) or path
     try:
         real = Path(located).resolve()
         status = real.stat()

@@ -14,7 +14,7 @@ from torchbuild_tasks.build.work import Reporter
 from torchbuild_tasks.catalog import load_catalog
 from torchbuild_tasks.context import accept, decide, look, read_named_build, writer
 from torchbuild_tasks.errors import PlanRefused, VerifyFailed
-from torchbuild_tasks.features.manifest.choose import pin_facts, pins, request_of, settings_of
+from torchbuild_tasks.features.manifest.choose import pin_facts, pins, request_again, settings_of
 from torchbuild_tasks.features.manifest.compare import Comparison, Difference, differences, not_compared
 from torchbuild_tasks.features.manifest.replay import (
     Replay,
@@ -85,7 +85,7 @@ def _lines(each: Difference) -> Iterator[str]:
 
 def look_again(request: BuildRequest, manifest: Manifest, source: str) -> tuple[Question, BuildPlan]:
     """Gather the facts for a recorded build; make a plan as near to the recorded one as possible."""
-    question = look(request_of(manifest, request, source), settings_of(manifest))
+    question = look(request_again(manifest.request, request, source), settings_of(manifest))
     question = replace(question, facts=pin_facts(question.facts, manifest))
     plan = decide(question)
     if more := pins(manifest, plan, question.facts):

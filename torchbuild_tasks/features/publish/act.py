@@ -183,8 +183,7 @@ def _copy(source: Path, place: Path, file: File) -> None:
 
 
 def _write(path: Path, data: bytes) -> None:
-    if not (path.is_file() and path.read_bytes() == data):
-        files.write_atomic(path, data, error=PackageRefused)
+    if files.write_changed(path, data, error=PackageRefused):
         path.chmod(0o644)
 
 

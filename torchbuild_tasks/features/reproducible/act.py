@@ -23,6 +23,4 @@ def write_cmake(plan: BuildPlan) -> None:
     """Write the file that CMake includes after project(Torch); keep an unchanged one."""
     files.state_dir(Path(plan.source))
     path = Path(plan.inputs[f"variable {INCLUDE}"])
-    data = _TEXT.read_bytes()
-    if not (path.is_file() and path.read_bytes() == data):
-        files.write_atomic(path, data, error=EnvFileError)
+    files.write_changed(path, _TEXT.read_bytes(), error=EnvFileError)
