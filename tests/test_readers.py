@@ -441,7 +441,7 @@ MAY_READ = {
     *("catalog/__init__.py", "features/report/verb.py", "build/monitor.py"),
     *("build/jobserver/posix.py", "features/cache/run.py"),
     *("features/cluster/act.py", "build/preflight.py", "build/prepare.py"),
-    *("features/bisect/act.py", "features/publish/act.py", "features/closure/act.py"),
+    *("features/bisect/act.py", "features/closure/act.py"),
     *("features/container/act.py", "features/reproducible/act.py", "features/reproducible/bits.py"),
     *("features/package/act.py", "features/package/sdist.py", "features/develop/act.py"),
     *("features/wheel_overlay/act.py", "features/patches/act.py", "system/git/checkout.py"),

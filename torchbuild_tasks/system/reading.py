@@ -98,14 +98,14 @@ def read_text(path: Path, *, most: int = MOST) -> str:
         raise OSError(errno.EILSEQ, why, str(path)) from None
 
 
-def read_json(path: Path, *, most: int = MOST) -> Any:
+def read_json(path: Path) -> Any:
     """Return the JSON in a file.
 
     Raises:
         OSError: as for `read_bytes`.
         Malformed: as for `parse_json`; a `ValueError`.
     """
-    return parse_json(read_bytes(path, most=most))
+    return parse_json(read_bytes(path))
 
 
 def read_value(kind: type[T], path: Path) -> T | None:

@@ -111,9 +111,9 @@ class Answer(msgspec.Struct, frozen=True, kw_only=True):
     hung: bool = False
 
 
-def count_words(number: int, what: str = "GPU") -> str:
+def count_words(number: int) -> str:
     """Return "no GPU", "1 GPU" or "2 GPUs"."""
-    return f"no {what}" if number == 0 else f"{number} {what}{'s' if number > 1 else ''}"
+    return "no GPU" if number == 0 else f"{number} GPU{'s' if number > 1 else ''}"
 
 
 def parse_bus(text: object) -> str | None:
