@@ -76,9 +76,12 @@ class LazyPattern:
 
     def search(self, text: str) -> re.Match[str] | regex.Match[str] | None:
         """Return the first match, if any."""
-        if self.texts and not any(each in text for each in self.texts):
-            return None
-        return self._search(text)
+        if not self.texts:
+            return self._search(text)
+        for each in self.texts:  # a thousand patterns a line: any() takes three times as long
+            if each in text:
+                return self._search(text)
+        return None
 
     def _search(self, text: str) -> re.Match[str] | regex.Match[str] | None:
         return _compiled(self.pattern).search(text)

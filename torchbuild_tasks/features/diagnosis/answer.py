@@ -378,7 +378,7 @@ def _versions(machine: Machine) -> Mapping[str, str]:
     met = [
         (found.start(), row)
         for row in machine.catalog.stands_for
-        if (found := re.search(rf"\b{re.escape(row.text)}(?![\w.])", text))
+        if row.text in text and (found := re.search(rf"\b{re.escape(row.text)}(?![\w.])", text))
     ]
     return {row.name: row.version for _, row in sorted(met, key=lambda each: each[0], reverse=True)}
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import functools
 import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final
@@ -92,6 +93,13 @@ _COMPILER: Final = re.compile(r"g(?:cc|\+\+)-(\d{1,2})")
 _OF_MACHINE: Final = ("libc", "gpus", "driver cuda", "cuda toolkit", "toolset")
 # A word without special characters of any shell.
 _PLAIN: Final = re.compile(r"[\w.+:/\\@%=,-]+")
+
+
+@functools.cache
+def _package_names(catalog: Catalog) -> str:
+    """Return the package names of all rows: most words that an error is about are part of none."""
+    rows = (*catalog.component, *catalog.packaged)
+    return "\n".join(name for row in rows for name in row.names.values())
 
 
 class Machine:
@@ -228,8 +236,10 @@ class Machine:
         """Return the command that installs what is called so elsewhere; "" where no row knows it."""
         manager = self.manager.replace("yum", "dnf")
         stem = re.sub(r"^lib|-dev(?:el)?$", "", package)
+        if not stem or stem not in _package_names(self.catalog):
+            return ""
         alike = {package, *(f"{lib}{stem}-{end}" for lib in ("", "lib") for end in ("dev", "devel"))}
-        for row in (*self.catalog.component, *self.catalog.packaged) if stem else ():
+        for row in (*self.catalog.component, *self.catalog.packaged):
             name = row.names.get(manager, "")
             if not name or stem not in name and not any(stem in each for each in row.names.values()):
                 continue
