@@ -105,6 +105,31 @@ CAPABILITY = "GPU with CUDA capability {} is not compatible with the current PyT
         ("ImportError: libGL.so.1: cannot open shared object file: No such file or directory", "opencv-python-headless", "-dev"),
         ("ImportError: libcrypt.so.1: cannot open shared object file: No such file or directory", "libxcrypt-compat", "libc6-dev"),
         ("RuntimeError: nvrtc: error: failed to open libnvrtc-builtins.so.11.7.", "beside the libnvrtc", "apt-file"),
+        ("OSError: libcudnn.so.9: cannot open shared object file: No such file or directory", "Its number is its own", "CUDA 9"),
+        ("OSError: libcupti.so.12: cannot open shared object file: No such file or directory", "is of CUDA 12", "Its number"),
+        ("ImportError: Error loading shared library ld-linux-x86-64.so.2: No such file or directory", "python:3.12-slim", "git status"),
+        ("ImportError: Error relocating /v/torch/lib/libtorch_cpu.so: __register_atfork: symbol not found", "python:3.12-slim", ""),
+        ("ImportError: DLL load failed while importing _C: The specified module could not be found.", "add_dll_directory", "on PATH"),
+        ("ImportError: DLL load failed while importing _C: The specified procedure could not be found.", "built for another torch", ""),
+        ("OSError: [WinError 127] The specified procedure could not be found. Error loading \"C:\\v\\torch\\lib\\shm.dll\"", "Install torch again", "built for another"),
+        # GPUs of AMD and Apple; limits of time and of a kernel's start.
+        ("RuntimeError: No HIP GPUs are available", "rocminfo", "nvidia-smi"),
+        ("RuntimeError: No CUDA GPUs are available", "nvidia-smi -L", "rocminfo"),
+        ("Unable to open /dev/kfd read-write: Permission denied", "usermod -aG render,video", "chown"),
+        ("RuntimeError: MPS backend out of memory (MPS allocated: 17.9 GB)", "Activity Monitor", "nvidia-smi"),
+        ("RuntimeError: CUDA error: the launch timed out and was terminated", "without a screen", "Xid"),
+        ("RuntimeError: CUDA error: invalid configuration argument", "a tensor is empty", "__launch_bounds__"),
+        # Fortran, and a system's own limits.
+        ("CMake Error: No CMAKE_Fortran_COMPILER could be found.", "apt install gfortran", "build-essential"),
+        ("Error: Line truncated at (1) [-Werror=line-truncation]", "-ffree-line-length-none", "CXXFLAGS"),
+        ("Fatal Error: Cannot read module file 'mpi.mod' opened at (1), because it was created by a different version of GNU Fortran", "mpif90", "MODULE"),
+        ("/Users/x/a.cpp:3:10: error: 'path' is unavailable: introduced in macOS 10.15", "MACOSX_DEPLOYMENT_TARGET=10.15", ""),
+        ("a.cpp(3): error C3861: 'popen': identifier not found", "_MSC_VER", "git diff"),
+        # A copy of CUB beside the toolkit's.
+        ("C:/x/cub-2.1.0/cub\\util.cuh(42): fatal error C1083: Cannot open include file: 'nv/target': No such file or directory", "a copy beside the toolkit", ""),
+        ("a.cu(3): fatal error: nv/target: No such file or directory", "Let CUDA_HOME", "a copy beside"),
+        # A quoted line of the source is no error; another program's is.
+        ("Traceback (most recent call last):\n  File \"a.py\", line 1, in <module>\n    \"Cannot re-initialize CUDA in forked subprocess. To use CUDA with \"\nAssertionError: Torch not compiled with CUDA enabled", "--force-reinstall", "spawn"),
         # Which program crashed.
         ("nvcc error   : 'cudafe++' died due to signal 11 (Invalid memory reference)", "another toolkit", "-O1"),
         ("a.cpp:1:1: internal compiler error: in f, at g.cc:12", "-O1", "toolkit"),

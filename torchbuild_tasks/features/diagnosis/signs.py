@@ -34,6 +34,12 @@ _SIGNS: Final = {
     ),
     "include next": re.compile(r"#\s*include_next\b"),
     "loaded": re.compile(r"(?:OSError|ImportError): |error while loading shared libraries"),
+    # CUB or Thrust that wants a header of libcu++.
+    "own cub": re.compile(r"[/\\](?:cub|thrust)[/\\][^\n]{1,160}\b(?:nv/target|cuda/std/\w{1,30})"),
+    "amd": re.compile(r"\bHIP (?:GPUs|out of memory)|OutOfMemoryError: HIP|ROCm-capable|/dev/kfd"),
+    "apple": re.compile(r"\bMPS backend"),
+    "mac minimum": re.compile(r"(?<=is unavailable: introduced in macOS )[\d.]{2,7}"),
+    "dll load": re.compile(r"DLL load failed"),
     "workers": re.compile(r"[Dd]ata[Ll]oader"),
     "at compile": re.compile(r"terminated program \w|died due to signal"),
 }
