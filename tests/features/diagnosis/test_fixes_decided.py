@@ -21,6 +21,8 @@ HALF = (
 PYTHON_H = "x.cpp:1:10: fatal error: Python.h: No such file or directory\n    1 | #include <Python.h>"
 OMP_H = "x.cpp:3:10: fatal error: {}\n    3 | #include <omp.h>"
 STDLIB = "/usr/include/c++/12/cstdlib:75:15: fatal error: stdlib.h: No such file or directory\n   75 | #{} <stdlib.h>"
+STD = "FAILED: a.o\n/usr/bin/c++ -O2 -std={} -c a.cpp -o a.o\na.cpp:4:9: error: '{}' is not a member of 'std'"
+NVCC = "/usr/local/cuda-12.1/bin/nvcc -c a.cu -o a.o\n"
 CAPABILITY = "GPU with CUDA capability {} is not compatible with the current PyTorch installation."
 
 
@@ -128,6 +130,18 @@ CAPABILITY = "GPU with CUDA capability {} is not compatible with the current PyT
         # A copy of CUB beside the toolkit's.
         ("C:/x/cub-2.1.0/cub\\util.cuh(42): fatal error C1083: Cannot open include file: 'nv/target': No such file or directory", "a copy beside the toolkit", ""),
         ("a.cu(3): fatal error: nv/target: No such file or directory", "Let CUDA_HOME", "a copy beside"),
+        # The standard that the command asks for, against that of the name.
+        (STD.format("gnu++14", "optional"), "The command has -std=gnu++14: ask for C++17", ""),
+        (STD.format("c++17", "optional"), "#include <optional>", "ask for C++17"),
+        ("a.cpp:4:9: error: 'optional' is not a member of 'std'", "-std=c++17 in CXXFLAGS", "The command has"),
+        # A library's release that is found first, or that a symbol names.
+        ("ImportError: /l/libssl.so.3: version `OPENSSL_3.2.0' not found (required by /v/a.so)", "leads to /l/libssl.so.3", "GCC"),
+        ("ld: /o/libfoo.so: undefined reference to `ZSTD_compress2@ZSTD_1.4'", "ZSTD_1.4 is the release", "grep -rn"),
+        ("ld: a.o: undefined reference to `foo_bar'", "grep -rn", "is the release"),
+        # What nvcc cannot read of the host's headers is no missing instruction.
+        (NVCC + "/usr/lib/gcc/x86_64-linux-gnu/13/include/amxtileintrin.h(42): error: identifier \"__builtin_ia32_x\" is undefined", "CUDA 12.1 supports g++ up to 12", ""),
+        (NVCC + "/usr/include/x86_64-linux-gnu/bits/floatn.h(74): error: identifier \"_Float32\" is undefined", "The newest g++ of each", "gcc-toolset"),
+        (NVCC + "nvcc fatal   : Value 'c++17' is not defined for option 'std'", "which -a nvcc", ""),
         # A quoted line of the source is no error; another program's is.
         ("Traceback (most recent call last):\n  File \"a.py\", line 1, in <module>\n    \"Cannot re-initialize CUDA in forked subprocess. To use CUDA with \"\nAssertionError: Torch not compiled with CUDA enabled", "--force-reinstall", "spawn"),
         # Which program crashed.
