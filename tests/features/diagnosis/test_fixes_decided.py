@@ -142,6 +142,10 @@ CAPABILITY = "GPU with CUDA capability {} is not compatible with the current PyT
         (NVCC + "/usr/lib/gcc/x86_64-linux-gnu/13/include/amxtileintrin.h(42): error: identifier \"__builtin_ia32_x\" is undefined", "CUDA 12.1 supports g++ up to 12", ""),
         (NVCC + "/usr/include/x86_64-linux-gnu/bits/floatn.h(74): error: identifier \"_Float32\" is undefined", "The newest g++ of each", "gcc-toolset"),
         (NVCC + "nvcc fatal   : Value 'c++17' is not defined for option 'std'", "which -a nvcc", ""),
+        # What a sanitizer finds is no crash of the build; a cache is left out by what the build reads.
+        ("==7==ERROR: AddressSanitizer: heap-buffer-overflow on address 0x6020000000f4", "A sanitizer has found", "gdb"),
+        ("Fatal Python error: Segmentation fault", "gdb -batch", "A sanitizer has"),
+        ("sccache: error: Server startup failed: Address in use", "unset CMAKE_C_COMPILER_LAUNCHER", "--cache none"),
         # A quoted line of the source is no error; another program's is.
         ("Traceback (most recent call last):\n  File \"a.py\", line 1, in <module>\n    \"Cannot re-initialize CUDA in forked subprocess. To use CUDA with \"\nAssertionError: Torch not compiled with CUDA enabled", "--force-reinstall", "spawn"),
         # Which program crashed.

@@ -40,6 +40,9 @@ _SIGNS: Final = {
     "apple": re.compile(r"\bMPS backend"),
     "mac minimum": re.compile(r"(?<=is unavailable: introduced in macOS )[\d.]{2,7}"),
     "dll load": re.compile(r"DLL load failed"),
+    "found by": re.compile(
+        r"(?:Address|Leak|Memory|Thread|UndefinedBehavior)Sanitizer:|:\d+:\d+: runtime error: "
+    ),
     "workers": re.compile(r"[Dd]ata[Ll]oader"),
     "at compile": re.compile(r"terminated program \w|died due to signal"),
 }
