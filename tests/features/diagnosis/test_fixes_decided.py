@@ -21,6 +21,8 @@ HALF = (
 PYTHON_H = "x.cpp:1:10: fatal error: Python.h: No such file or directory\n    1 | #include <Python.h>"
 OMP_H = "x.cpp:3:10: fatal error: {}\n    3 | #include <omp.h>"
 STDLIB = "/usr/include/c++/12/cstdlib:75:15: fatal error: stdlib.h: No such file or directory\n   75 | #{} <stdlib.h>"
+STD = "FAILED: a.o\n/usr/bin/c++ -O2 -std={} -c a.cpp -o a.o\na.cpp:4:9: error: '{}' is not a member of 'std'"
+NVCC = "/usr/local/cuda-12.1/bin/nvcc -c a.cu -o a.o\n"
 CAPABILITY = "GPU with CUDA capability {} is not compatible with the current PyTorch installation."
 
 
@@ -105,6 +107,47 @@ CAPABILITY = "GPU with CUDA capability {} is not compatible with the current PyT
         ("ImportError: libGL.so.1: cannot open shared object file: No such file or directory", "opencv-python-headless", "-dev"),
         ("ImportError: libcrypt.so.1: cannot open shared object file: No such file or directory", "libxcrypt-compat", "libc6-dev"),
         ("RuntimeError: nvrtc: error: failed to open libnvrtc-builtins.so.11.7.", "beside the libnvrtc", "apt-file"),
+        ("OSError: libcudnn.so.9: cannot open shared object file: No such file or directory", "Its number is its own", "CUDA 9"),
+        ("OSError: libcupti.so.12: cannot open shared object file: No such file or directory", "is of CUDA 12", "Its number"),
+        ("ImportError: Error loading shared library ld-linux-x86-64.so.2: No such file or directory", "python:3.12-slim", "git status"),
+        ("ImportError: Error relocating /v/torch/lib/libtorch_cpu.so: __register_atfork: symbol not found", "python:3.12-slim", ""),
+        ("ImportError: DLL load failed while importing _C: The specified module could not be found.", "add_dll_directory", "on PATH"),
+        ("ImportError: DLL load failed while importing _C: The specified procedure could not be found.", "built for another torch", ""),
+        ("OSError: [WinError 127] The specified procedure could not be found. Error loading \"C:\\v\\torch\\lib\\shm.dll\"", "Install torch again", "built for another"),
+        # GPUs of AMD and Apple; limits of time and of a kernel's start.
+        ("RuntimeError: No HIP GPUs are available", "rocminfo", "nvidia-smi"),
+        ("RuntimeError: No CUDA GPUs are available", "nvidia-smi -L", "rocminfo"),
+        ("Unable to open /dev/kfd read-write: Permission denied", "usermod -aG render,video", "chown"),
+        ("RuntimeError: MPS backend out of memory (MPS allocated: 17.9 GB)", "Activity Monitor", "nvidia-smi"),
+        ("RuntimeError: CUDA error: the launch timed out and was terminated", "without a screen", "Xid"),
+        ("RuntimeError: CUDA error: invalid configuration argument", "a tensor is empty", "__launch_bounds__"),
+        # Fortran, and a system's own limits.
+        ("CMake Error: No CMAKE_Fortran_COMPILER could be found.", "apt install gfortran", "build-essential"),
+        ("Error: Line truncated at (1) [-Werror=line-truncation]", "-ffree-line-length-none", "CXXFLAGS"),
+        ("Fatal Error: Cannot read module file 'mpi.mod' opened at (1), because it was created by a different version of GNU Fortran", "mpif90", "MODULE"),
+        ("/Users/x/a.cpp:3:10: error: 'path' is unavailable: introduced in macOS 10.15", "MACOSX_DEPLOYMENT_TARGET=10.15", ""),
+        ("a.cpp(3): error C3861: 'popen': identifier not found", "_MSC_VER", "git diff"),
+        # A copy of CUB beside the toolkit's.
+        ("C:/x/cub-2.1.0/cub\\util.cuh(42): fatal error C1083: Cannot open include file: 'nv/target': No such file or directory", "a copy beside the toolkit", ""),
+        ("a.cu(3): fatal error: nv/target: No such file or directory", "Let CUDA_HOME", "a copy beside"),
+        # The standard that the command asks for, against that of the name.
+        (STD.format("gnu++14", "optional"), "The command has -std=gnu++14: ask for C++17", ""),
+        (STD.format("c++17", "optional"), "#include <optional>", "ask for C++17"),
+        ("a.cpp:4:9: error: 'optional' is not a member of 'std'", "-std=c++17 in CXXFLAGS", "The command has"),
+        # A library's release that is found first, or that a symbol names.
+        ("ImportError: /l/libssl.so.3: version `OPENSSL_3.2.0' not found (required by /v/a.so)", "leads to /l/libssl.so.3", "GCC"),
+        ("ld: /o/libfoo.so: undefined reference to `ZSTD_compress2@ZSTD_1.4'", "ZSTD_1.4 is the release", "grep -rn"),
+        ("ld: a.o: undefined reference to `foo_bar'", "grep -rn", "is the release"),
+        # What nvcc cannot read of the host's headers is no missing instruction.
+        (NVCC + "/usr/lib/gcc/x86_64-linux-gnu/13/include/amxtileintrin.h(42): error: identifier \"__builtin_ia32_x\" is undefined", "CUDA 12.1 supports g++ up to 12", ""),
+        (NVCC + "/usr/include/x86_64-linux-gnu/bits/floatn.h(74): error: identifier \"_Float32\" is undefined", "The newest g++ of each", "gcc-toolset"),
+        (NVCC + "nvcc fatal   : Value 'c++17' is not defined for option 'std'", "which -a nvcc", ""),
+        # What a sanitizer finds is no crash of the build; a cache is left out by what the build reads.
+        ("==7==ERROR: AddressSanitizer: heap-buffer-overflow on address 0x6020000000f4", "A sanitizer has found", "gdb"),
+        ("Fatal Python error: Segmentation fault", "gdb -batch", "A sanitizer has"),
+        ("sccache: error: Server startup failed: Address in use", "unset CMAKE_C_COMPILER_LAUNCHER", "--cache none"),
+        # A quoted line of the source is no error; another program's is.
+        ("Traceback (most recent call last):\n  File \"a.py\", line 1, in <module>\n    \"Cannot re-initialize CUDA in forked subprocess. To use CUDA with \"\nAssertionError: Torch not compiled with CUDA enabled", "--force-reinstall", "spawn"),
         # Which program crashed.
         ("nvcc error   : 'cudafe++' died due to signal 11 (Invalid memory reference)", "another toolkit", "-O1"),
         ("a.cpp:1:1: internal compiler error: in f, at g.cc:12", "-O1", "toolkit"),

@@ -51,7 +51,7 @@ CHAIN = (
         # a sanitizer is no crash
         ("==7==ASan runtime does not come first in initial library list; you should either link runtime to your application", "sanitizer", "LD_PRELOAD"),
         ("==7==Your application is linked against incompatible ASan runtimes.", "sanitizer", "LD_PRELOAD"),
-        ("==7==ERROR: AddressSanitizer: heap-use-after-free on address 0x6", "crash", "gdb"),
+        ("==7==ERROR: AddressSanitizer: heap-use-after-free on address 0x6", "crash", "that is of your own source"),
         # Fortran
         ("Error: Type mismatch in argument ‘a’ at (1); passed REAL(8) to INTEGER(4)", "default-error", "-fallow-argument-mismatch"),
         ("Error: Type mismatch between actual argument at (1) and actual argument at (2) (REAL(4)/COMPLEX(4)).", "default-error", "-fallow-argument-mismatch"),

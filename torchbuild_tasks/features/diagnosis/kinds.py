@@ -37,7 +37,9 @@ COMPILED: Final = re.compile(
     r" ?:? ?(?:fatal |catastrophic )?error\b"
 )
 # A header of GCC's own, or of its C++ library; lines of an error in a template that the source instantiates.
-_OF_HOST: Final = re.compile(r"\S{0,200}(?:/include/c\+\+/|/lib\d*/gcc/[\w.-]{1,40}/)\d")
+_OF_HOST: Final = re.compile(
+    r"\S{0,200}(?:/include/c\+\+/|/lib\d*/gcc/[\w.-]{1,40}/)\d|/usr/include/(?:[\w-]{1,40}/)?bits/floatn"
+)
 _INSTANTIATED: Final = re.compile(r"required (?:from|by)|[Ii]nstantiation|static assertion")
 # The frame in which Python starts a program: the file that is missing then is the program.
 _EXECUTES: Final = re.compile(r'subprocess\.py", line \d+, in _execute_child')
@@ -178,7 +180,8 @@ def read_kind(block: ErrorBlock, book: KindBook, *, uses_nvcc: bool = False) -> 
     kind = _read_kind(block, book)
     if kind is None:
         return None
-    if kind.row.level == "general" and uses_nvcc and _is_of_host(block):
+    unread = kind.row.level == "general" or kind.row.id == "missing-intrinsic"
+    if unread and uses_nvcc and _is_of_host(block):
         return book.replace(kind, "host-compiler", {})
     if kind.row.id == "missing-file" and any(_EXECUTES.search(line.text) for line in block.lines):
         return book.replace(kind, "missing-tool", kind.groups)

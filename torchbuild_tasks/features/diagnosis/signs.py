@@ -34,6 +34,15 @@ _SIGNS: Final = {
     ),
     "include next": re.compile(r"#\s*include_next\b"),
     "loaded": re.compile(r"(?:OSError|ImportError): |error while loading shared libraries"),
+    # CUB or Thrust that wants a header of libcu++.
+    "own cub": re.compile(r"[/\\](?:cub|thrust)[/\\][^\n]{1,160}\b(?:nv/target|cuda/std/\w{1,30})"),
+    "amd": re.compile(r"\bHIP (?:GPUs|out of memory)|OutOfMemoryError: HIP|ROCm-capable|/dev/kfd"),
+    "apple": re.compile(r"\bMPS backend"),
+    "mac minimum": re.compile(r"(?<=is unavailable: introduced in macOS )[\d.]{2,7}"),
+    "dll load": re.compile(r"DLL load failed"),
+    "found by": re.compile(
+        r"(?:Address|Leak|Memory|Thread|UndefinedBehavior)Sanitizer:|:\d+:\d+: runtime error: "
+    ),
     "workers": re.compile(r"[Dd]ata[Ll]oader"),
     "at compile": re.compile(r"terminated program \w|died due to signal"),
 }
@@ -47,6 +56,11 @@ _UNITS: Final = {"GiB": 1 << 30, "MiB": 1 << 20, "KiB": 1 << 10}
 # A folder on the error's line that is not the program which speaks.
 _PLACE: Final = re.compile(r"(?<=[\s'\"(])/(?:[\w.+@~-]{1,100}/){1,30}")
 _RANGE: Final = re.compile(r"\(>=[\d.]{1,9}, (<=?)(\d{1,2})[\d.]{0,6}\)")
+# The standard that a command asks for; names of drafts.
+_STD: Final = re.compile(r"(?<=[\s'\"])[-/]std[=:](?:c|gnu)\+\+(\w{2})\b")
+_DRAFTS: Final = {"0x": 11, "1y": 14, "1z": 17, "2a": 20, "2b": 23, "2c": 26}
+# A symbol's version, which is not that of a system's own library: those have rows of their own.
+_RELEASE: Final = re.compile(r"\w@(?!@|GLIBC|CXXABI|GCC_|GOMP|lib)([A-Z]\w*_[\d.]*\d)$")
 # A demand for a GCC of some release, or newer.
 _AT_LEAST: Final = re.compile(
     r"(?i)(?=.*(?:at least|>=|minimum|requires?|or (?:newer|later|above|higher)|too old|older))"
@@ -83,6 +97,7 @@ NO_SIGNS: Final[Mapping[str, str]] = dict.fromkeys(
             "linker crash",
             "ptxas",
             "processor",
+            "of release",
             "gfx",
         ),
     ),
@@ -109,8 +124,10 @@ def read_signs(machine: Machine, line: str, kind: Kind | None = None) -> Mapping
         "linker crash": program if re.search(r"(?:^|[/-])(?:ld|mold|link)\b", program) else "",
         "ptxas": program if program == "ptxas" else "",
         "processor": subject if re.match(r"-m(?:arch|cpu|tune)\b", subject) else "",
+        "of release": found[1] if (found := _RELEASE.search(subject)) else "",
         "gfx": subject if subject.startswith("gfx") else "",
         "full place": found[0] if (found := _PLACE.search(line)) else "",
+        **_standard(text, kind),
         "least gcc": least[1] if least else "",
         "newest gcc": newest,
         "fitting gcc": machine.value(f"package:g++-{newest}") if newest else "",
@@ -136,6 +153,18 @@ def _fragmented(text: str) -> str:
     reserved = _RESERVED.search(text)
     tried = _TRIED.search(text)
     return reserved[1] if reserved and tried and _size(reserved[1]) >= _size(tried[1]) else ""
+
+
+def _standard(text: str, kind: Kind | None) -> Mapping[str, str]:
+    """Return the standard that the command asks for (the last one counts), and whether it has the name."""
+    found = list(_STD.finditer(text))
+    wanted = kind.groups.get("std since", "") if kind else ""
+    if not found:
+        return {"std flag": "", "std met": ""}
+    year = found[-1][1]
+    asked = _DRAFTS.get(year, int(year) if year.isdecimal() else 0)
+    flag = found[-1][0]
+    return {"std flag": flag, "std met": flag if wanted and asked >= int(wanted) else ""}
 
 
 def _newest_gcc(text: str) -> str:
