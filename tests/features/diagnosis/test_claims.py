@@ -180,7 +180,7 @@ def test_a_fix_is_told_with_what_it_rests_on(log: str, said: str) -> None:
         ("error: option --single-version-externally-managed not recognized", "unknown-option", "setup.py --help"),
         ("ERROR: Invalid requirement: 'torch=2.4'", "packaging-metadata", "torch==2.4"),
         ("/bin/sh: 1: [[: not found", "shell-script", "SHELL := /bin/bash"),
-        ("./b.sh: line 12: unexpected EOF while looking for matching `\"'", "shell-script", "Correct that line"),
+        ("./b.sh: line 12: unexpected EOF while looking for matching `\"'", "shell-script", "bash -n SCRIPT"),
         ("error: pathspec 'v9.9' did not match any file(s) known to git", "git-state", "git fetch --tags"),
         ("fatal: No url found for submodule path 'third_party/x' in .gitmodules", "git-state", "git rm --cached third_party/x"),
         ("tar: This does not look like a tar archive\ntar: Exiting with failure status due to previous errors", "damaged-download", "Delete it"),

@@ -13,9 +13,11 @@ from packaging.version import Version
 from torchbuild_tasks.catalog import ComponentRow
 from torchbuild_tasks.features.diagnosis.components import bare_name, readable
 from torchbuild_tasks.features.diagnosis.copies import INSTALLED, list_copies, list_links
+from torchbuild_tasks.features.diagnosis.fetching import read_fetching
 from torchbuild_tasks.features.diagnosis.kinds import Kind
 from torchbuild_tasks.features.diagnosis.machine import Machine
 from torchbuild_tasks.features.diagnosis.options import NO_OPTION, read_option
+from torchbuild_tasks.features.diagnosis.surroundings import read_surroundings
 from torchbuild_tasks.model import Diagnosis
 
 PAGE: Final = "https://github.com/torchbuild/torchbuild-tasks/blob/main/docs/diagnose.md"
@@ -74,7 +76,6 @@ _IN_TEXT: Final = {
         r"(?:\btemplate ?<std::(?:floating_point|integral|\w{1,20}_(?:as|to|from))\b|\bconcept \w{1,60} ?="
         r"|\brequires ?\(|\boperator ?<=>|\bco_(?:await|yield|return)\b|\bconst(?:eval|init) )"
     ),
-    "isolated": re.compile(r"[/\\]uv[/\\](?:cache[/\\])?builds-v\d|pip-build-env-|extra-build-dependencies"),
 }
 # What pip tells of packages that do not fit, one below the other.
 _WANTS: Final = re.compile(
@@ -158,6 +159,19 @@ NOTHING: Final[Mapping[str, str]] = dict.fromkeys(
         *("fresh", "itself file", "not close", "own assert", "frame", "script"),
         *("stops", "rust", "triton", "intel thread", "isolated", "generated", "object", "standard", "advice"),
         "unbuilt",
+        *(
+            "network fix",
+            "offered",
+            "none offered",
+            "other python",
+            "old metadata",
+            "first index",
+            "pip cache",
+            "bound",
+            "cache storage",
+            "old toolset",
+            "wanted sdk",
+        ),
         *("marks", "cxx20", "cmake install", "asserts", "redefined"),
         *("dso", "in header", "hider", "wants", "its flag"),
         *NO_OPTION,
@@ -246,6 +260,8 @@ def list_names(kind: Kind, machine: Machine) -> Mapping[str, str]:
         "finds": _finds(kind, machine) if _is_searched(kind, row) and not own else "",
         **list_links(kind, row, machine),
         **_since(kind, machine),
+        **read_surroundings(machine.audience, kind.row.id),
+        **read_fetching(kind.row.id, kind.line.text, machine.audience.text, machine.catalog),
         **_versions(machine),
         **read_option(kind, machine.catalog),
         **_wheels(machine),
@@ -503,10 +519,13 @@ def _brings(kind: Kind, row: ComponentRow, machine: Machine) -> str:
         return _NOT_THERE.format(row.name, *map(str.title, (row.systems[0], machine.audience.system)))
     if kind.row.id == "undefined-symbol":  # what is linked lacks it, whatever is installed
         return machine.fix_of(row)
+    if row.name.startswith("python3-") and kind.row.look == "tool":  # a program of PyPI, for this Python
+        return f"Run: {machine.value('python')} -m pip install {row.name.removeprefix('python3-')}."
     ways = []
     if _is_submodule(kind, row, machine):
         ways.append(_submodule(row.submodule, machine))
-    if install := machine.brings(row):
+    by_pip = kind.row.look == "module" and row.pip  # a package of the system's has modules for its own Python
+    if not by_pip and (install := machine.brings(row)):
         ways.append(f"Run: {install}")
         if row.include and kind.row.look == "header":
             ways.append(_BELOW.format(row.include))

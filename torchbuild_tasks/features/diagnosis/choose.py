@@ -52,14 +52,15 @@ def read_log(scanner: LogScanner, book: FailureBook, machine: Machine) -> Readin
             manager=scanner.manager,
             cuda=scanner.cuda,
             here=scanner.is_here,
-            unreachable=scanner.unreachable,
+            told=scanner.told,
+            isolated=scanner.isolated,
             installed=scanner.installed,
         )
     )
     kind = read_kind(block, kinds, uses_nvcc=scanner.uses_nvcc)
     error = _first_error(block, met, kind, kinds)
     by_kind = explain_kind(kind, machine) if kind else None
-    values = list_names(kind, machine) if kind else NOTHING
+    values = {**list_names(kind, machine), "network fix": _network_fix(by_kind)} if kind else NOTHING
     known = tuple(_diagnosis(each.hit, machine, values) for each in met[:MOST])
     if by_kind and kind and kind.row.level == "cause" and not _is_covered(met, kind, block):
         known = (by_kind, *known)
@@ -74,6 +75,11 @@ def read_log(scanner: LogScanner, book: FailureBook, machine: Machine) -> Readin
         component=by_kind.component if by_kind else "",
         notes=tuple(note for note in notes if note.id not in {each.id for each in known}),
     )
+
+
+def _network_fix(by_kind: Diagnosis | None) -> str:
+    """Return what a failure to fetch is told with, for the rows of such failures."""
+    return by_kind.fix if by_kind is not None and by_kind.id == "network" else ""
 
 
 def _first_error(block: ErrorBlock, met: list[_RowMatch], kind: Kind | None, kinds: KindBook) -> Line:

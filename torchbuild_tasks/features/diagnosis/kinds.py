@@ -55,6 +55,10 @@ _NO_COMPILERS: Final = (
     "torch",
     "wheel",
 )
+# A file that Windows does not find, although it is there, because of the length of its path.
+_FILES: Final = ("missing-file", "missing-source", "missing-header")
+_OF_WINDOWS: Final = re.compile(r"[A-Za-z]:[/\\]")
+_DEEP: Final = 248  # characters of a path, from which on Windows makes no folder; a file's may have 259
 # The start of a line that gives the reason for the line above it.
 _GIVES_REASON: Final = re.compile(r"(?:╰─▶ )?(?:[Cc]aused? ?b?y?:(?: |$)|Because )")
 # A call of a script, as a traceback quotes it, and the program that it starts.
@@ -182,6 +186,12 @@ def read_kind(block: ErrorBlock, book: KindBook, *, uses_nvcc: bool = False) -> 
         return book.replace(kind, "host-compiler", {})
     if kind.row.id == "missing-file" and any(_EXECUTES.search(line.text) for line in block.lines):
         return book.replace(kind, "missing-tool", kind.groups)
+    if (
+        kind.row.id in _FILES
+        and len(kind.subject.replace("\\\\", "\\")) >= _DEEP
+        and _OF_WINDOWS.match(kind.subject)
+    ):
+        return book.replace(kind, "path-too-long", {"subject": kind.subject})
     return kind
 
 
