@@ -48,10 +48,15 @@ PIP_READ = "pip._vendor.urllib3.exceptions.ReadTimeoutError: HTTPSConnectionPool
         (SYNTAX.format("/w/a.py", "x = = 1"), "where it was edited", "a Python from"),
         # What pip and uv found says what can be asked for.
         (UV_INDEX + "\n\n      hint: `numpy` was found on https://i.org/whl, but not at the requested version (numpy==1.26.4).", "--index-strategy unsafe-best-match", "Look at the name"),
-        (UV_INDEX, "Look at the name", "index-strategy"),
+        (UV_INDEX, "lists what there is", "index-strategy"),
         (NO_VERSION.format("1.0, 1.1"), "pip found 1.0, 1.1 of it", "its spelling"),
         (NO_VERSION.format("none"), "its spelling", "pip found 1"),
         ("Please use pip<24.1 if you need to use this version.\n" + NO_VERSION.format("1.0"), "'pip<24.1'", "pip found 1.0"),
+        (NO_VERSION.format("1.0").replace("ERROR", "ERROR: Ignored the following versions that require a different python version: 9 Requires-Python >=3.13\nERROR", 1), "9 wants Python >=3.13", "its spelling"),
+        (NO_VERSION.format("1.0").replace("ERROR", "ERROR: Ignored the following versions that require a different python version: 0.1 Requires-Python <3.8\nERROR", 1), "none that is asked for", "wants Python"),
+        # The tools of its time, all three: followed with pip 23.2, setuptools 65 and wheel 0.38.
+        ("error in sz setup command: 'install_requires' must be a string or list of strings containing valid project/version requirement specifiers", "wheel<0.40", "Correct pyproject"),
+        ("error in sz setup command: package_dir must be a dictionary", "Correct pyproject", "wheel<0.40"),
         # uv's environments have no pip.
         ("error: Failed to spawn: `pytest`\n  Caused by: No such file or directory (os error 2)", "Run: uv pip install pytest", "apt"),
         (NO_MODULE.format("hypothesis"), "-m pip install hypothesis", "uv pip"),
@@ -64,6 +69,7 @@ PIP_READ = "pip._vendor.urllib3.exceptions.ReadTimeoutError: HTTPSConnectionPool
         (ACCESS.format("SSL certificate problem: unable to get local issuer certificate"), "http.sslCAInfo FILE", "PIP_CERT"),
         ("curl: (60) SSL certificate problem: certificate has expired", "First the clock", "--cacert"),
         ("curl: (60) SSL certificate problem: unable to get local issuer certificate", "--cacert FILE", "clock"),
+        ("curl: (60) SSL certificate problem: self-signed certificate in certificate chain", "--cacert FILE", "ca-certificates"),
         # Whose library a wheel lacks.
         (REPAIR.format("libtorch.so"), "--exclude 'libtorch*'", "--add-path"),
         (REPAIR.format("libfoo.so.1"), "LD_LIBRARY_PATH=FOLDER", "libtorch*"),

@@ -160,7 +160,7 @@ NOTHING: Final[Mapping[str, str]] = dict.fromkeys(
         *("stops", "rust", "triton", "intel thread", "isolated", "generated", "object", "standard", "advice"),
         "unbuilt",
         *(
-            "network fix",
+            "kind fix",
             "offered",
             "none offered",
             "other python",

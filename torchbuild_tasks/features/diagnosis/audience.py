@@ -44,7 +44,7 @@ _SYSTEMS: Final = (
             r"-w64-mingw32-|\b[A-Za-z]:\\\w|(?<![\w/])[A-Z]:/\w|WinError|DLL load failed"
             r"|\bLNK\d{4}\b|error C\d{4}|Microsoft Visual C\+\+|vcvarsall|\bcl(?:\.exe| :)"
             r"|is not recognized as (?:an internal|the name of|a name of)"
-            r"|You're on Windows|\bPSSecurity|CategoryInfo"
+            r"|You're on Windows|\bPSSecurity|CategoryInfo|Microsoft Store"
         ),
     ),
     (

@@ -60,7 +60,7 @@ def read_log(scanner: LogScanner, book: FailureBook, machine: Machine) -> Readin
     kind = read_kind(block, kinds, uses_nvcc=scanner.uses_nvcc)
     error = _first_error(block, met, kind, kinds)
     by_kind = explain_kind(kind, machine) if kind else None
-    values = {**list_names(kind, machine), "network fix": _network_fix(by_kind)} if kind else NOTHING
+    values = {**list_names(kind, machine), "kind fix": _kind_fix(by_kind)} if kind else NOTHING
     known = tuple(_diagnosis(each.hit, machine, values) for each in met[:MOST])
     if by_kind and kind and kind.row.level == "cause" and not _is_covered(met, kind, block):
         known = (by_kind, *known)
@@ -77,9 +77,9 @@ def read_log(scanner: LogScanner, book: FailureBook, machine: Machine) -> Readin
     )
 
 
-def _network_fix(by_kind: Diagnosis | None) -> str:
-    """Return what a failure to fetch is told with, for the rows of such failures."""
-    return by_kind.fix if by_kind is not None and by_kind.id == "network" else ""
+def _kind_fix(by_kind: Diagnosis | None) -> str:
+    """Return the fix of the kind, for the rows whose failures it has looked up as well."""
+    return by_kind.fix if by_kind is not None and by_kind.id in ("network", "package-not-found") else ""
 
 
 def _first_error(block: ErrorBlock, met: list[_RowMatch], kind: Kind | None, kinds: KindBook) -> Line:

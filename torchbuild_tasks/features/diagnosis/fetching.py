@@ -21,7 +21,8 @@ _REASONS: Final = (
     (
         "own proxy",
         re.compile(
-            r"(?:127\.0\.0\.1|localhost|::1\]?)(?: port |:)\d{2,5}\b.{0,80}"
+            r"ECONNREFUSED (?:127\.0\.0\.1|::1|localhost):"
+            r"|(?:127\.0\.0\.1|localhost|::1\]?)(?: port |:)\d{2,5}\b.{0,80}"
             r"(?:refused|Couldn't connect|after \d+ ms)"
         ),
     ),
@@ -47,7 +48,7 @@ _REASONS: Final = (
             r"(?i:could(?: not|n't) resolve|failed to resolve"
             r"|temporary failure (?:in name resolution|resolving)|name or service not known"
             r"|nodename nor servname|getaddrinfo failed|no address associated"
-            r"|dns error|NameResolutionError|no such host)"
+            r"|dns error|NameResolutionError|no such host|unknown ?host|ENOTFOUND|EAI_AGAIN)"
         ),
     ),
     (
@@ -57,7 +58,10 @@ _REASONS: Final = (
         ),
     ),
     ("slow", re.compile(r"(?i:timed? ?out|timeout)")),
-    ("refused", re.compile(r"(?i:connection refused|actively refused|no route to host|unreachable)")),
+    (
+        "refused",
+        re.compile(r"(?i:connection refused|econnrefused|actively refused|no route to host|unreachable)"),
+    ),
     (
         "cut",
         re.compile(
@@ -94,6 +98,7 @@ def read_fetching(kind: str, line: str, text: str, catalog: Catalog) -> Mapping[
     return {
         **{name: reason if name == reason else "" for name, _ in _REASONS},
         "expired": "expired" if _EXPIRED.search(text) else "",
+        "self signed": "self-signed" if re.search(r"self[- ]signed certificate", text) else "",
         "other name": "another name" if _OTHER_NAME.search(text) else "",
         "fetcher": fetcher.name if fetcher else "",
         "by git": "git" if fetcher and fetcher.name == "git" else "",

@@ -36,6 +36,7 @@ COMPILED: Final = re.compile(
     r"(?P<file>(?:[A-Za-z]:)?[^\s:(|'\"][^:|'\"]{0,400}?)(?::\d+(?::\d+)?|\(\d+(?:,\d+){0,3}\))"
     r" ?:? ?(?:fatal |catastrophic )?error\b"
 )
+_MESON: Final = re.compile(r"\S*meson\.build:\d")
 # A header of GCC's own, or of its C++ library; lines of an error in a template that the source instantiates.
 _OF_HOST: Final = re.compile(r"\S{0,200}(?:/include/c\+\+/|/lib\d*/gcc/[\w.-]{1,40}/)\d")
 _INSTANTIATED: Final = re.compile(r"required (?:from|by)|[Ii]nstantiation|static assertion")
@@ -168,7 +169,7 @@ def _bare(value: str) -> str:
 
 
 def _find_program(text: str, program: str) -> str:
-    if text.startswith("meson.build:"):
+    if _MESON.match(text):
         return "Meson"
     if named := PROGRAM.match(text) or _NAMES_ITSELF.match(text):
         return named[1]

@@ -97,7 +97,7 @@ _WORDS: Final = _any(
     r"^\S{1,300}:\d+: Failure$",  # googletest
     r"^THCudaCheck FAIL|block: \[\d.{0,40}thread: \[\d.{0,40}Assertion ",  # on a GPU
     r"^={9} (?:Invalid __|Uninitialized __|.{0,20}[Rr]ace reported)",  # compute-sanitizer
-    r"^CreateProcess failed: ",
+    r"^CreateProcess failed: |^Python was not found; run without|because running scripts is disabled",
     r"^\S{1,200}\.p(?:yx|xd|xi):\d+:\d+: (?!warning)",  # Cython
     r"^Could not fetch URL .{1,200}: There was a problem",  # pip, which goes on without it
     r"^[^\s|]{1,300}:\d+:\d+: ERROR: ",  # meson
@@ -138,7 +138,7 @@ _HARMLESS: Final = _any(
     r": (?:warning|note|remark)(?: [A-Z#]\S{0,20}?)? ?: ",
     r"^(?:warning|note|remark|WARNING(?!: Built wheel for ))\b|^(?:SKIPPED|XFAIL|PASSED)\b",
     r"^\[ *(?:RUN|OK|PASSED|FAILED|SKIPPED|-{3,}|={3,}) *\]",
-    r"::test_",
+    r"^(?!ERROR: not found: ).{0,400}::test_",
     r" (?:PASSED|SKIPPED|XFAIL|ok)$",
     r"^\d* *\| ",
     r"^raise \w|^-+> \d+ |^[a-z_][\w.]{0,60} = [frb]?['\"(\[]",  # quoted source

@@ -6,6 +6,9 @@ import re
 from collections.abc import Mapping
 from typing import Final
 
+from packaging.specifiers import InvalidSpecifier, SpecifierSet
+
+from torchbuild_tasks.catalog.match import parse_version
 from torchbuild_tasks.features.diagnosis.audience import Audience
 
 # How a bound of a version gets into the environment that a build runs in.
@@ -33,6 +36,7 @@ _SYNTAX_ERROR: Final = re.compile(
 _SOURCE_LINE: Final = re.compile(r'File "([^"\n]{1,300})", line \d+\n(.*)')
 _OFFERED: Final = re.compile(r"\(from versions: ([^)]{1,4000})\)")
 _OTHER_PYTHON: Final = re.compile(r"(\S{1,40}) Requires-Python ([^;\n]{1,60})")
+_ASKED: Final = re.compile(r"requirement [\w.-]{1,60}(?:\[[^\]]{0,60}\])?([=<>!~][^\s;()]{1,60})")
 _FEW: Final = 5
 _PYTHON_PATH: Final = re.compile(r"python3\.(\d{1,2})\b|[\\/]Python3(\d{1,2})[\\/]|cpython-3(\d{1,2})\b")
 # Words that decide which fix is right.
@@ -49,6 +53,7 @@ _SHOWN: Final = {
     "cache storage": re.compile(
         r"cache storage failed|loading credential|InvalidAccessKeyId|NoCredential|NoSuchBucket"
     ),
+    "git by pip": re.compile(r"× git (?:clone|fetch|checkout|submodule|version)\b"),
     "crashed worker": re.compile(r"worker '\w+' crashed|node down: Not properly terminated"),
 }
 # What the lines name, in their first group.
@@ -88,13 +93,23 @@ def _source_line(text: str) -> str:
     return lines[-1][1] if lines and _SYNTAX_ERROR.search(text) else ""
 
 
+def _is_asked(version: str, text: str) -> bool:
+    """Return whether pip was asked for this version; it lists all that are for another Python."""
+    asked = _ASKED.search(text)
+    parsed = parse_version(version)
+    try:
+        return bool(asked and parsed and SpecifierSet(asked[1]).contains(parsed, prereleases=True))
+    except InvalidSpecifier:
+        return False
+
+
 def _offered(text: str) -> Mapping[str, str]:
     """Return the versions that pip found, and the Python that it left others out for."""
     found = _OFFERED.search(text)
     versions = [each.strip() for each in found[1].split(",")] if found else []
     versions = [] if versions in ([], ["none"]) else versions
     few = ", ".join(versions) if len(versions) <= _FEW else f"{versions[0]} to {versions[-1]}"
-    others = _OTHER_PYTHON.findall(text)
+    others = [each for each in _OTHER_PYTHON.findall(text) if _is_asked(each[0], text)]
     return {
         "offered": few,
         "none offered": "none" if found and found[1].strip() == "none" else "",
