@@ -75,6 +75,15 @@ PIP_READ = "pip._vendor.urllib3.exceptions.ReadTimeoutError: HTTPSConnectionPool
         (REPAIR.format("libfoo.so.1"), "LD_LIBRARY_PATH=FOLDER", "libtorch*"),
         (UPLOAD.format("File already exists ('x-1.0-py3-none-any.whl')."), "raise the version", "auditwheel"),
         (UPLOAD.format("Binary wheel 'x.whl' has an unsupported platform tag 'linux_x86_64'."), "auditwheel repair", "raise the version"),
+        # Whose disk, whose job, and whose login helper.
+        ("##[error]No space left on device : '/home/vsts/agents/_diag/x.log'", "The disk of the CI's machine", "TMPDIR"),
+        ("OSError: [Errno 28] No space left on device: '/tmp/x'", "TMPDIR", "CI's machine"),
+        ("##[error]The operation was canceled.", "fail-fast", "goes on where it stopped"),
+        ("ninja: build stopped: interrupted by user.", "goes on where it stopped", "fail-fast"),
+        ('docker: Error response from daemon: OCI runtime create failed: runc create failed: exec: "bash": executable file not found in $PATH: unknown.', "sh in place of bash", "credsStore"),
+        ('error getting credentials - err: exec: "docker-credential-desktop": executable file not found in $PATH, out: ``', "credsStore", "sh in place of bash"),
+        ("ERROR: failed to solve: nvidia/cuda:12.1-devel-ubuntu22.04: docker.io/nvidia/cuda:12.1-devel-ubuntu22.04: not found", "12.4.1-devel", "git ls-remote"),
+        ("curl: (22) The requested URL returned error: 404", "git ls-remote", "12.4.1-devel"),
         # What a shell of Windows does not know is no package of Debian.
         ("'export' is not recognized as an internal or external command,\noperable program or batch file.", "set NAME=value", "apt"),
         ("'MAX_JOBS' is not recognized as an internal or external command,\noperable program or batch file.", "set NAME=value", "apt"),

@@ -171,6 +171,8 @@ NOTHING: Final[Mapping[str, str]] = dict.fromkeys(
             "cache storage",
             "old toolset",
             "wanted sdk",
+            "runner disk",
+            "job of a CI",
         ),
         *("marks", "cxx20", "cmake install", "asserts", "redefined"),
         *("dso", "in header", "hider", "wants", "its flag"),

@@ -11,7 +11,7 @@ from typing import Final
 
 from torchbuild_tasks.catalog import Catalog
 
-_KINDS: Final = ("network", "certificate")
+_KINDS: Final = ("network", "certificate", "not-on-server")
 # Why a connection failed, the surest first.
 _REASONS: Final = (
     (
@@ -102,6 +102,7 @@ def read_fetching(kind: str, line: str, text: str, catalog: Catalog) -> Mapping[
         "other name": "another name" if _OTHER_NAME.search(text) else "",
         "fetcher": fetcher.name if fetcher else "",
         "by git": "git" if fetcher and fetcher.name == "git" else "",
+        "by cmake": "CMake" if fetcher and fetcher.name == "CMake" else "",
         "proxy": fetcher.proxy if fetcher else "",
         "trust": fetcher.trust if fetcher else "",
         "patience": fetcher.patience if fetcher else "",

@@ -102,7 +102,7 @@ _WORDS: Final = _any(
     r"^Could not fetch URL .{1,200}: There was a problem",  # pip, which goes on without it
     r"^[^\s|]{1,300}:\d+:\d+: ERROR: ",  # meson
     r"^(?:/usr/bin/)?env: .{1,100}: No such file",
-    r"^(?:LibMamba|Could not solve for |Encountered problems while solving)",
+    r"^(?:ResolvePackageNotFound|LibMamba|Could not solve for |Encountered problems while solving)",
     r"^(?:× )?(?:No solution found|Because .{1,300} are unsatisfiable)",
     # GNU as, gfortran, rustc, protoc
     r"^(?:\{standard input\}|[^\s|]{1,300}):(?:\d+:)? (?:Fatal )?Error: ",
@@ -563,6 +563,7 @@ FIRST_SIGNS: Final = (
         "FATAL",
         "CRITICAL",
         "LibMamba",
+        "ageNotFound",
         "while solving",
         "nsatisfiable",
         "olution found",

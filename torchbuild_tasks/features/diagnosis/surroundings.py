@@ -42,7 +42,7 @@ _PYTHON_PATH: Final = re.compile(r"python3\.(\d{1,2})\b|[\\/]Python3(\d{1,2})[\\
 # Words that decide which fix is right.
 _SHOWN: Final = {
     "in build env": re.compile(r"pip-build-env-|builds-v\d"),
-    "in image": re.compile(r"executable file not found in \$PATH|OCI runtime"),
+    "in image": re.compile(r"OCI runtime"),
     "docker disk": re.compile(r"failed to register layer|/var/lib/docker|overlay2|buildkit|moby"),
     "pip cache": re.compile(r"pip[/\\]_internal|[/\\]cachecontrol[/\\]"),
     "runner lost": re.compile(r"lost communication with the server"),
@@ -54,6 +54,10 @@ _SHOWN: Final = {
         r"cache storage failed|loading credential|InvalidAccessKeyId|NoCredential|NoSuchBucket"
     ),
     "git by pip": re.compile(r"× git (?:clone|fetch|checkout|submodule|version)\b"),
+    "docker login helper": re.compile(r"docker-credential-[\w-]+"),
+    "runner disk": re.compile(r"/home/runner/|/home/vsts/|\b_diag[/\\]|hostedtoolcache"),
+    "job of a CI": re.compile(r"^##\[error\]|The operation was canceled|exit code 143\b", re.MULTILINE),
+    "docker step": re.compile(r"process \"/bin/\w*sh -c|failed to solve"),
     "crashed worker": re.compile(r"worker '\w+' crashed|node down: Not properly terminated"),
 }
 # What the lines name, in their first group.
