@@ -52,6 +52,7 @@ ROLES: tuple[tuple[str, str], ...] = (
         "features/diagnosis/components.py features/diagnosis/copies.py features/diagnosis/translate.py",
     ),
     ("choose", "features/diagnosis/block.py features/diagnosis/kinds.py features/diagnosis/machine.py"),
+    ("choose", "features/diagnosis/fetching.py features/diagnosis/surroundings.py"),
     ("choose", "features/diagnosis/scan.py features/doctor/check_*.py features/doctor/check.py"),
     (
         "choose",

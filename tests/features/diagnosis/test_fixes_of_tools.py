@@ -75,6 +75,13 @@ PIP_READ = "pip._vendor.urllib3.exceptions.ReadTimeoutError: HTTPSConnectionPool
         (REPAIR.format("libfoo.so.1"), "LD_LIBRARY_PATH=FOLDER", "libtorch*"),
         (UPLOAD.format("File already exists ('x-1.0-py3-none-any.whl')."), "raise the version", "auditwheel"),
         (UPLOAD.format("Binary wheel 'x.whl' has an unsupported platform tag 'linux_x86_64'."), "auditwheel repair", "raise the version"),
+        # A name that Cython 3 took away; followed with Cython 0.29 and 3.
+        (ISOLATED + "pkg/x.pyx:12:5: undeclared name not builtin: long", "PIP_BUILD_CONSTRAINT): cython<3", "git checkout"),
+        ("pkg/x.pyx:12:5: undeclared name not builtin: lnog", "git checkout", "cython<3"),
+        # Whose login, and whose flag.
+        ("HTTPError: 403 Forbidden from https://upload.pypi.org/legacy/", "__token__", "docker login"),
+        (ACCESS.format("The requested URL returned error: 403"), "git config --show-origin", "__token__"),
+        ("sccache: error: no such option here", "CMAKE_CXX_COMPILER_LAUNCHER", "--cache none"),
         # Whose disk, whose job, and whose login helper.
         ("##[error]No space left on device : '/home/vsts/agents/_diag/x.log'", "The disk of the CI's machine", "TMPDIR"),
         ("OSError: [Errno 28] No space left on device: '/tmp/x'", "TMPDIR", "CI's machine"),

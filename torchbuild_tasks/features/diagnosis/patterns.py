@@ -97,7 +97,8 @@ _WORDS: Final = _any(
     r"^\S{1,300}:\d+: Failure$",  # googletest
     r"^THCudaCheck FAIL|block: \[\d.{0,40}thread: \[\d.{0,40}Assertion ",  # on a GPU
     r"^={9} (?:Invalid __|Uninitialized __|.{0,20}[Rr]ace reported)",  # compute-sanitizer
-    r"^CreateProcess failed: |^Python was not found; run without|because running scripts is disabled",
+    r"^CreateProcess failed: |^Python was not found; run without",
+    r"cannot be loaded because running scripts is disabled",  # PowerShell
     r"^\S{1,200}\.p(?:yx|xd|xi):\d+:\d+: (?!warning)",  # Cython
     r"^Could not fetch URL .{1,200}: There was a problem",  # pip, which goes on without it
     r"^[^\s|]{1,300}:\d+:\d+: ERROR: ",  # meson
@@ -517,7 +518,7 @@ def is_traceback(text: str) -> bool:
 # Every failed build has one of these in some message; no usual compile command has one.
 SIGNS: Final = (
     *("rror:", "rror ", "ERROR", "FAIL", "ailed", "atal ", "Traceback", "egmentation fault", "core dumped"),
-    *("Killed", "ignal 9", "*** ", "Assertion `", "Invalid __", "Uninitialized __", "ace reported"),
+    *("Killed", "ignal 9", "*** ", "Assertion ", "Invalid __", "Uninitialized __", "ace reported"),
     *("Timeout +", "uncaught target", ": Failure", "!!!! ", "build stopped", "of output", "-" * 20),
     *("-- Configuring", "R_X86_64_", "R_AARCH64_", "yntax error", "rror[", "ndefined ", "nresolved"),
     *("/ld: ", "/ld\u00a0: ", "annot ", "ould not", "ot found", "No s"),
