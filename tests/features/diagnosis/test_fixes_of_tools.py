@@ -82,6 +82,12 @@ PIP_READ = "pip._vendor.urllib3.exceptions.ReadTimeoutError: HTTPSConnectionPool
         ("HTTPError: 403 Forbidden from https://upload.pypi.org/legacy/", "__token__", "docker login"),
         (ACCESS.format("The requested URL returned error: 403"), "git config --show-origin", "__token__"),
         ("sccache: error: no such option here", "CMAKE_CXX_COMPILER_LAUNCHER", "--cache none"),
+        # Who wants what, whose lock, and whose time.
+        ("error    libmamba Could not solve for environment specs\n    The following packages are incompatible\n    └─ pytorch 2.1** is not installable because it requires\n       └─ python >=3.8,<3.12, which conflicts.", "conda search", "pip index"),
+        ("E: Could not get lock /var/lib/dpkg/lock-frontend. It is held by process 1234 (unattended-upgr)", "DPkg::Lock::Timeout", "virus scanner"),
+        ("OSError: [WinError 32] The process cannot access the file because it is being used by another process: 'a'", "virus scanner", "DPkg"),
+        ("ERROR: Job failed: execution took longer than 1h0m0s seconds", "a new run begins from nothing", "goes on where it stopped"),
+        ("subprocess.TimeoutExpired: Command 'x' timed out after 60 seconds", "goes on where it stopped", "Slurm"),
         # Whose disk, whose job, and whose login helper.
         ("##[error]No space left on device : '/home/vsts/agents/_diag/x.log'", "The disk of the CI's machine", "TMPDIR"),
         ("OSError: [Errno 28] No space left on device: '/tmp/x'", "TMPDIR", "CI's machine"),

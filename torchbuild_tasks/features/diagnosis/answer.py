@@ -82,7 +82,7 @@ _WANTS: Final = re.compile(
     r"^\s*((?:The user requested|(?!and |[Bb]ecause )\S{1,80} \S{1,40} depends on) .{1,120})$"
     # uv and Poetry tell it in sentences.
     r"|\b(?:[Bb]ecause|[Aa]nd(?: because)?)\s+((?:all versions of |every version of |your )?[\w.\[\]-]{1,60}"
-    r"(?:[=<>!~]\S{1,60}| \([^)]{1,60}\))? (?:depends on|requires)\s+"
+    r"(?:[=<>!~]\S{1,60}| \([^)]{1,60}\))? (?:depends on|requires)\s+(?![└├│])"
     r"(?:[\w.-]{1,60} \([^)]{1,60}\)|\S{1,80}[^\s,]))",
     re.MULTILINE,
 )

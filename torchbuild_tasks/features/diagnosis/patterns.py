@@ -115,7 +115,7 @@ _WORDS: Final = _any(
     r"^(?:\w{0,8}sh: ?)?(?:[^:/.]{1,12}: ?)?[\w./+-]{1,200}: "
     r"(?:Permission denied|bad interpreter|cannot execute)",
     r"^(?:\w{0,8}sh: ?)[^:/.]{1,12}: [\w./+-]{1,200}\s?: command not found",
-    r"^fatal: repository '|^Error response from daemon: ",
+    r"^fatal: repository '|^(?:docker: )?(?:Error response from daemon: |no matching manifest for )",
     r"(?:^|\d)curl: \(\d+\) ",
     r"^[^\s:]{1,200}:\d+: \*\*\* ",  # make, of its own file
     r"^(?:ERROR|FATAL|CRITICAL)\s{1,20}\w{0,60}(?:Error|Exception)\b",
@@ -564,7 +564,7 @@ FIRST_SIGNS: Final = (
         "FATAL",
         "CRITICAL",
         "LibMamba",
-        "ageNotFound",
+        *("ageNotFound", "o matching manifest"),
         "while solving",
         "nsatisfiable",
         "olution found",

@@ -58,6 +58,11 @@ _SHOWN: Final = {
     "runner disk": re.compile(r"/home/runner/|/home/vsts/|\b_diag[/\\]|hostedtoolcache"),
     "job of a CI": re.compile(r"^##\[error\]|The operation was canceled|exit code 143\b", re.MULTILINE),
     "docker step": re.compile(r"process \"/bin/\w*sh -c|failed to solve"),
+    "time of a job": re.compile(r"DUE TO TIME LIMIT"),
+    "time of a CI": re.compile(r"maximum execution time|execution took longer than|timeout-minutes"),
+    "no checkout": re.compile(r"not a git repository"),
+    "conda tree": re.compile(r"[├└]─"),
+    "lock of apt": re.compile(r"/var/(?:lib/(?:dpkg|apt)|cache/apt)/"),
     "crashed worker": re.compile(r"worker '\w+' crashed|node down: Not properly terminated"),
 }
 # What the lines name, in their first group.
