@@ -99,7 +99,7 @@ def test_a_fix_is_told_with_what_it_rests_on(log: str, said: str) -> None:
         ("a.json: cannot read: {", "generator", "git diff"),
         ("g++: fatal error: Terminated signal terminated program cc1", "interrupted", "who ended it"),
         ("error: failed to get `x-y` as a dependency of package `a v0.1.0 (/w)`", "package-not-found", "cargo fetch"),
-        ("E: Could not get lock /var/lib/dpkg/lock-frontend. It is held by process 7 (apt)", "file-in-use", "package manager"),
+        ("E: Could not get lock /var/lib/dpkg/lock-frontend. It is held by process 7 (apt)", "file-in-use", "DPkg::Lock"),
         ('meson.build:3:4: ERROR: Subproject "x" required but not found.', "missing-source", "meson subprojects download x"),
         ("meson.build:3:4: ERROR: Unknown compiler(s): [['icx']]", "no-compiler", "meson-log.txt"),
         ("error: could not find native static library `foo`, perhaps an -L flag is missing?", "missing-library", "RUSTFLAGS"),

@@ -54,6 +54,12 @@ PIP_READ = "pip._vendor.urllib3.exceptions.ReadTimeoutError: HTTPSConnectionPool
         ("Please use pip<24.1 if you need to use this version.\n" + NO_VERSION.format("1.0"), "'pip<24.1'", "pip found 1.0"),
         (NO_VERSION.format("1.0").replace("ERROR", "ERROR: Ignored the following versions that require a different python version: 9 Requires-Python >=3.13\nERROR", 1), "9 wants Python >=3.13", "its spelling"),
         (NO_VERSION.format("1.0").replace("ERROR", "ERROR: Ignored the following versions that require a different python version: 0.1 Requires-Python <3.8\nERROR", 1), "none that is asked for", "wants Python"),
+        (NO_VERSION.format("none").replace("zq==9", "torch"), "64 bits alone", "its spelling"),
+        (NO_VERSION.format("none").replace("zq==9", "setuptools>=40"), "--extra-index-url", "its spelling"),
+        ("ERROR: Invalid requirement: 'torch>=2;' (from line 3 of requirements.txt)", "Correct that line", "setup.py"),
+        ('CMake Error at /m/FindPackageHandleStandardArgs.cmake:230 (message):\n  Could NOT find Python3: Found unsuitable version "3.8.10", but required is\n  at least "3.9" (found /usr/bin/python3.8)\n\n-- Configuring incomplete, errors occurred!', "found Python 3.8.10 first, and what is built wants 3.9", "PYTHON_LIBRARY"),
+        ("AttributeError: 'str' object has no attribute 'items'", "names the variable", "Take the version of one"),
+        ("AttributeError: 'Foo' object has no attribute 'items'", "Take the version of one", "names the variable"),
         # The tools of its time, all three: followed with pip 23.2, setuptools 65 and wheel 0.38.
         ("error in sz setup command: 'install_requires' must be a string or list of strings containing valid project/version requirement specifiers", "wheel<0.40", "Correct pyproject"),
         ("error in sz setup command: package_dir must be a dictionary", "Correct pyproject", "wheel<0.40"),

@@ -106,7 +106,8 @@ _ADVICE: Final = re.compile(
     r"(?:(?<=[.!?:;,] )|^)(?:[Pp]lease|[Tt]ry|Set|Unset|Use(?! of)|Install|Specify|Define|Export"
     r"|The experimental flag|Upgrade|Downgrade"
     r"|Update|Run|Pass|Make sure|Ensure|Consider|Did you (?:forget|mean)"
-    r"|[Yy]ou (?:can|may|must|need|should|have to))\b \S.{8,300}"
+    r"|[Yy]ou (?:can|may|must|need|should|have to)"
+    r"|To \w[\w '-]{3,60}, (?:run|use|set|try|pass|add))\b \S.{5,300}"
 )
 # A program that the loader could not start, and what a missing library was needed by.
 _STARTED: Final = re.compile(
@@ -171,6 +172,8 @@ NOTHING: Final[Mapping[str, str]] = dict.fromkeys(
             "cache storage",
             "old toolset",
             "wanted sdk",
+            "cmake found",
+            "cmake wants",
             "runner disk",
             "job of a CI",
         ),

@@ -63,6 +63,14 @@ _SHOWN: Final = {
     "no checkout": re.compile(r"not a git repository"),
     "conda tree": re.compile(r"[├└]─"),
     "lock of apt": re.compile(r"/var/(?:lib/(?:dpkg|apt)|cache/apt)/"),
+    "broken pip": re.compile(r"No module named 'pip\._"),
+    "none of torch": re.compile(
+        r"requirement torch(?:vision|audio)?\b[^(]{0,60}(?:\(from [^v][^)]{0,60}\) )?\(from versions: none\)"
+    ),
+    "no build tool": re.compile(
+        r"requirement (?:setuptools|wheel|hatchling|flit[-_]core|poetry-core)\b[^(]{0,60}"
+        r"\(from versions: none\)"
+    ),
     "crashed worker": re.compile(r"worker '\w+' crashed|node down: Not properly terminated"),
 }
 # What the lines name, in their first group.
@@ -75,6 +83,8 @@ _NAMED: Final = {
     "conda env": re.compile(r"EnvironmentNotWritableError[\s\S]{0,200}?environment location: (\S{1,200})"),
     "wheel minor": re.compile(r"-cp3(\d{1,2})t?-\S{1,200}\.whl is not a supported wheel"),
     "old toolset": re.compile(r"build tools for (?:Visual Studio )?(v?\d{3,4})\b"),
+    "cmake found": re.compile(r"Found unsuitable version \"([\d.]{1,12})\""),
+    "cmake wants": re.compile(r"but required is\s+(?:at least|exact version)\s+\"([\d.]{1,12})\""),
     "wanted sdk": re.compile(r"Windows SDK version (\d[\d.]+) was not found"),
 }
 
