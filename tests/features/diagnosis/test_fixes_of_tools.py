@@ -30,10 +30,11 @@ PIP_READ = "pip._vendor.urllib3.exceptions.ReadTimeoutError: HTTPSConnectionPool
         (ISOLATED + OLD_CMAKE, "build with --no-build-isolation", "is found first"),
         (OLD_CMAKE, "is found first", "environment of its own"),
         (ISOLATED + "Successfully installed a-1\n" + OLD_CMAKE, "is found first", "environment of its own"),
+        (ISOLATED + "Successfully installed a\n" + NO_MODULE.format("yaml"), "-m pip install pyyaml", "whatever is installed outside"),
         (ISOLATED + TOO_NEW, "PIP_CONSTRAINT (from pip 25.3 on in PIP_BUILD_CONSTRAINT): cmake<4", "into the Python"),
         (TOO_NEW, "CMAKE_POLICY_VERSION_MINIMUM=3.5 in the environment", "PIP_CONSTRAINT"),
         (ISOLATED + LICENSE, "PIP_BUILD_CONSTRAINT): setuptools>=77", "install it within"),
-        (LICENSE, "install it within this bound into the Python that builds: setuptools>=77", "PIP_BUILD"),
+        (LICENSE, "with --no-build-isolation): setuptools>=77", "PIP_BUILD"),
         (ISOLATED + NO_MODULE.format("cmake"), "whatever is installed outside", "apt install"),
         (NO_MODULE.format("cmake"), "-m pip install cmake", "apt install"),  # Debian's has none for this Python
         (NO_MODULE.format("maturin"), "-m pip install maturin", "rustc"),

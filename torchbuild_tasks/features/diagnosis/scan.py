@@ -38,7 +38,8 @@ _HAS: Final = re.compile(
     rb"|Package ([\w+-]{2,80}?)-\d[^ \n]{0,80} is already installed"
 )
 # pip's first step of a build in an environment of its own, and the end of all such.
-_ISOLATED: Final = (b"Installing build dependencies", b"pip-build-env-", b"Successfully installed")
+_ISOLATED: Final = (b"Installing build dependencies", b"pip-build-env-")
+_DONE: Final = b"Successfully installed"
 _PLACE: Final = re.compile(r' *File ".{1,300}", line \d+')
 # What pip tells of a package before its error: an index that did not answer, and releases that it left out.
 _TOLD: Final = re.compile(
@@ -302,8 +303,8 @@ class LogScanner:
                 self.told.update(
                     dict.fromkeys(each.decode("utf-8", "replace") for each in _TOLD.findall(block))
                 )
-            *begun, done = (block.rfind(each) for each in _ISOLATED)
-            self.isolated = max(begun) > done if max(*begun, done) >= 0 else self.isolated
+            begun, done = max(map(block.rfind, _ISOLATED)), block.rfind(_DONE)
+            self.isolated = begun > done if max(begun, done) >= 0 else self.isolated
             if any(
                 mark in block for mark in (b" is already the newest", b"Setting up ", b" already installed")
             ):

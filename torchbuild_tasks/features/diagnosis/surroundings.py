@@ -17,7 +17,8 @@ _BOUND: Final = {
     " follows into a file, and name that in PIP_CONSTRAINT (from pip 25.3 on in PIP_BUILD_CONSTRAINT)",
     "uv": "give this build, which uv does in an environment of its own, a bound: write the line that"
     " follows into a file, and name that in UV_BUILD_CONSTRAINT",
-    "": "install it within this bound into the Python that builds",
+    "": "install it within this bound into the Python that builds (pip and uv then with"
+    " --no-build-isolation)",
 }
 # Source lines that only a newer Python reads, the newest first, and the release that they came with.
 _SYNTAX: Final = (
