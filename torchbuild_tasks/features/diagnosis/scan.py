@@ -303,7 +303,8 @@ class LogScanner:
                 self.told.update(
                     dict.fromkeys(each.decode("utf-8", "replace") for each in _TOLD.findall(block))
                 )
-            begun, done = max(map(block.rfind, _ISOLATED)), block.rfind(_DONE)
+            begun = max(map(block.rfind, _ISOLATED))
+            done = block.rfind(_DONE)
             self.isolated = begun > done if max(begun, done) >= 0 else self.isolated
             if any(
                 mark in block for mark in (b" is already the newest", b"Setting up ", b" already installed")
