@@ -52,8 +52,11 @@ ROLES: tuple[tuple[str, str], ...] = (
         "features/diagnosis/components.py features/diagnosis/copies.py features/diagnosis/translate.py",
     ),
     ("choose", "features/diagnosis/block.py features/diagnosis/kinds.py features/diagnosis/machine.py"),
-    ("choose", "features/diagnosis/scan.py features/diagnosis/signs.py"),
-    ("choose", "features/doctor/check_*.py features/doctor/check.py"),
+    (
+        "choose",
+        "features/diagnosis/fetching.py features/diagnosis/signs.py features/diagnosis/surroundings.py",
+    ),
+    ("choose", "features/diagnosis/scan.py features/doctor/check_*.py features/doctor/check.py"),
     (
         "choose",
         "features/manifest/compare.py features/report/page.py features/wheel_overlay/compatibility.py "

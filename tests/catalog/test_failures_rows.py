@@ -26,7 +26,7 @@ NAMES = {
     *("built TORCH_CUDA_ARCH_LIST", "built USE_CUDA", "built CXXFLAGS", "built cuda toolkit"),
     *("planned jobs", "free memory", "archs"),
     *("checkout", "release", "beside", "torch cuda"),
-    *("extension", "importer", "own", "program", "torch itself", "not torch", "unreachable"),
+    *("extension", "importer", "own", "program", "torch itself", "not torch", "unreachable", "uv"),
 }
 
 

@@ -37,6 +37,7 @@ from torchbuild_tasks.catalog.diagnosis import (
     CompilerOptionRow,
     ComponentRow,
     FailureRow,
+    FetcherRow,
     GoneRow,
     KindRow,
     MessageRow,
@@ -268,6 +269,7 @@ class Catalog:
     packaged = Table(ComponentRow, "components.toml", build=_packaged)
     gone = Table(GoneRow, "gone.toml")
     stands_for = Table(StandsForRow, "gone.toml")
+    fetcher = Table(FetcherRow, "fetchers.toml")
     compiler_option = Table(CompilerOptionRow, "options.toml")
     std_name = Table(StdNameRow, "std_names.toml")
     torch_name = Table(TorchNameRow, "components.toml", build=_torch_names)

@@ -132,3 +132,13 @@ class TorchNameRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     name: str
     first: str
     last: str
+
+
+class FetcherRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """How a program that fetches is told of a proxy or certificate; data/fetchers.toml has the columns."""
+
+    name: str
+    marks: tuple[str, ...]
+    proxy: str
+    trust: str
+    patience: str

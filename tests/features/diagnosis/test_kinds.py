@@ -102,7 +102,7 @@ ABOUT = [
     ("ld.lld: error: version script assignment of 'V1' to symbol 'torch_init' failed: symbol not defined", "undefined-symbol", "torch"),
     ("p.y:1.10-14: error: require bison 4.0, but have 3.8.2", "tool-version", ""),
     ("meson.build:2:2: ERROR: Program 'pythran' not found or not executable", "missing-tool", ""),
-    ("git-lfs smudge -- 'model.bin': 1: git-lfs: not found", "missing-tool", "Git"),
+    ("git-lfs smudge -- 'model.bin': 1: git-lfs: not found", "missing-tool", "Git LFS"),
     ("error: rustup could not choose a version of cargo to run, because one wasn't specified explicitly", "missing-tool", "Rust"),
     ("ERROR: Wheel 'torch' located at /x/torch.whl is invalid.", "damaged-download", ""),
     ("error: No interpreter found for Python 3.99 in managed installations or search path", "python-version", ""),

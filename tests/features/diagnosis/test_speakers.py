@@ -83,7 +83,7 @@ CHAIN = (
         ("-- No package 'libzmq' found\nCMake Error at P.cmake:607 (message):\n  A required package was not found\n", "missing-package", "libzmq"),
         (HASH + EACH, "damaged-download", "URL_HASH"),
         (EACH, "network", "curl"),
-        ("error: failed to get `pyo3` as a dependency of package `b v0.1.0`\n\nCaused by:\n  download of config.json failed\n\nCaused by:\n  [6] Could not resolve hostname (Could not resolve host: index.crates.io)", "network", "curl"),
+        ("error: failed to get `pyo3` as a dependency of package `b v0.1.0`\n\nCaused by:\n  download of config.json failed\n\nCaused by:\n  [6] Could not resolve hostname (Could not resolve host: index.crates.io)", "network", "CARGO_HTTP_PROXY"),
         ("error: failed to get `q` as a dependency of package `b v0.1.0`\n\nCaused by:\n  no matching package named `q` found", "package-not-found", "Cargo.toml"),
         (CHAIN + "RuntimeError: unrecognized type int64_t", "python-exception", "unrecognized type int64_t"),
         (CHAIN + "RuntimeError: no schema", "python-exception", "KeyError"),

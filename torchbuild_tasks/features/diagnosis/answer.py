@@ -13,10 +13,12 @@ from packaging.version import Version
 from torchbuild_tasks.catalog import ComponentRow
 from torchbuild_tasks.features.diagnosis.components import bare_name, readable
 from torchbuild_tasks.features.diagnosis.copies import INSTALLED, list_copies, list_links
+from torchbuild_tasks.features.diagnosis.fetching import read_fetching
 from torchbuild_tasks.features.diagnosis.kinds import Kind
 from torchbuild_tasks.features.diagnosis.machine import Machine
 from torchbuild_tasks.features.diagnosis.options import NO_OPTION, read_option
 from torchbuild_tasks.features.diagnosis.signs import NO_SIGNS, read_signs
+from torchbuild_tasks.features.diagnosis.surroundings import read_surroundings
 from torchbuild_tasks.model import Diagnosis
 
 PAGE: Final = "https://github.com/torchbuild/torchbuild-tasks/blob/main/docs/diagnose.md"
@@ -75,14 +77,13 @@ _IN_TEXT: Final = {
         r"(?:\btemplate ?<std::(?:floating_point|integral|\w{1,20}_(?:as|to|from))\b|\bconcept \w{1,60} ?="
         r"|\brequires ?\(|\boperator ?<=>|\bco_(?:await|yield|return)\b|\bconst(?:eval|init) )"
     ),
-    "isolated": re.compile(r"[/\\]uv[/\\](?:cache[/\\])?builds-v\d|pip-build-env-|extra-build-dependencies"),
 }
 # What pip tells of packages that do not fit, one below the other.
 _WANTS: Final = re.compile(
     r"^\s*((?:The user requested|(?!and |[Bb]ecause )\S{1,80} \S{1,40} depends on) .{1,120})$"
     # uv and Poetry tell it in sentences.
     r"|\b(?:[Bb]ecause|[Aa]nd(?: because)?)\s+((?:all versions of |every version of |your )?[\w.\[\]-]{1,60}"
-    r"(?:[=<>!~]\S{1,60}| \([^)]{1,60}\))? (?:depends on|requires)\s+"
+    r"(?:[=<>!~]\S{1,60}| \([^)]{1,60}\))? (?:depends on|requires)\s+(?![└├│])"
     r"(?:[\w.-]{1,60} \([^)]{1,60}\)|\S{1,80}[^\s,]))",
     re.MULTILINE,
 )
@@ -106,7 +107,8 @@ _ADVICE: Final = re.compile(
     r"(?:(?<=[.!?:;,] )|^)(?:[Pp]lease|[Tt]ry|Set|Unset|Use(?! of)|Install|Specify|Define|Export"
     r"|The experimental flag|Upgrade|Downgrade"
     r"|Update|Run|Pass|Make sure|Ensure|Consider|Did you (?:forget|mean)"
-    r"|[Yy]ou (?:can|may|must|need|should|have to))\b \S.{8,300}"
+    r"|[Yy]ou (?:can|may|must|need|should|have to)"
+    r"|To \w[\w '-]{3,60}, (?:run|use|set|try|pass|add))\b \S.{5,300}"
 )
 # A program that the loader could not start, and what a missing library was needed by.
 _STARTED: Final = re.compile(
@@ -159,6 +161,23 @@ NOTHING: Final[Mapping[str, str]] = dict.fromkeys(
         *("fresh", "itself file", "not close", "own assert", "frame", "script"),
         *("stops", "rust", "triton", "intel thread", "isolated", "generated", "object", "standard", "advice"),
         "unbuilt",
+        *(
+            "kind fix",
+            "offered",
+            "none offered",
+            "other python",
+            "old metadata",
+            "first index",
+            "pip cache",
+            "bound",
+            "cache storage",
+            "old toolset",
+            "wanted sdk",
+            "cmake found",
+            "cmake wants",
+            "runner disk",
+            "job of a CI",
+        ),
         *("marks", "cxx20", "cmake install", "asserts", "redefined"),
         *("dso", "in header", "hider", "wants", "its flag"),
         *NO_OPTION,
@@ -248,6 +267,8 @@ def list_names(kind: Kind, machine: Machine) -> Mapping[str, str]:
         "finds": _finds(kind, machine) if _is_searched(kind, row) and not own else "",
         **list_links(kind, row, machine),
         **_since(kind, machine),
+        **read_surroundings(machine.audience, kind.row.id),
+        **read_fetching(kind.row.id, kind.line.text, machine.audience.text, machine.catalog),
         **_versions(machine),
         **read_option(kind, machine.catalog),
         **_wheels(machine),
@@ -509,10 +530,13 @@ def _brings(kind: Kind, row: ComponentRow, machine: Machine) -> str:
         return _NOT_THERE.format(row.name, *map(str.title, (row.systems[0], machine.audience.system)))
     if kind.row.id == "undefined-symbol":  # what is linked lacks it, whatever is installed
         return machine.fix_of(row)
+    if row.name.startswith("python3-") and kind.row.look == "tool":  # a program of PyPI, for this Python
+        return f"Run: {machine.value('python')} -m pip install {row.name.removeprefix('python3-')}."
     ways = []
     if _is_submodule(kind, row, machine):
         ways.append(_submodule(row.submodule, machine))
-    if install := machine.brings(row):
+    by_pip = kind.row.look == "module" and row.pip  # a package of the system's has modules for its own Python
+    if not by_pip and (install := machine.brings(row)):
         ways.append(f"Run: {install}")
         if row.include and kind.row.look == "header":
             ways.append(_BELOW.format(row.include))

@@ -43,12 +43,15 @@ _SYSTEMS: Final = (
         re.compile(
             r"-w64-mingw32-|libiomp5md\.dll|\b[A-Za-z]:\\\w|(?<![\w/])[A-Z]:/\w|WinError|DLL load failed"
             r"|\bLNK\d{4}\b|error C\d{4}|Microsoft Visual C\+\+|vcvarsall|\bcl(?:\.exe| :)"
+            r"|is not recognized as (?:an internal|the name of|a name of)"
+            r"|You're on Windows|\bPSSecurity|CategoryInfo|Microsoft Store"
         ),
     ),
     (
         "mac",
         re.compile(
-            r"Apple clang|\.dylib\b|-apple-darwin|for architecture (?:arm64|x86_64)|/Users/\w|macosx"
+            r"Apple clang|\.dylib\b|-apple-darwin|for architecture (?:arm64|x86_64)|/Users/\w"
+            r"|(?<!`)macosx|You're on macOS"
             r"|\bxcrun\b|\bdyld\b|ld: library (?:not found for -l|'\S{1,80}' not found)"
             r"|framework '?\w{1,60}'? not found"
         ),
@@ -58,6 +61,13 @@ _SYSTEMS: Final = (
         re.compile(r"(?:^|[\s\"'(=:])/(?:usr|home|opt|root|tmp|lib\d{0,2}|mnt)/|\.so\b|-linux-gnu", re.M),
     ),
 )
+# uv's own words, and the environment that it builds in.
+_UV: Final = re.compile(
+    r"[/\\]uv[/\\]|\buv (?:pip|sync|run|add|lock|venv)\b|╰─▶|\bUV_[A-Z]"
+    r"|^error: (?:Failed to (?:spawn|fetch|prepare)|Distribution `|The interpreter at )",
+    re.MULTILINE,
+)
+_UV_BUILDS: Final = re.compile(r"[/\\](?:uv[/\\](?:cache[/\\])?)?builds-v\d|extra-build-dependencies")
 
 
 class Audience(msgspec.Struct, frozen=True):
@@ -66,7 +76,8 @@ class Audience(msgspec.Struct, frozen=True):
     What is not known is "". `manager` is the package manager of the log's system, `text` the lines of its
     error, `installed` the system's packages that the log shows as installed, `cuda` the version of its CUDA
     toolkit, `python` the series of Python that is built for; `here` means that the log is of this machine,
-    `unreachable` that an index never answered.
+    `told` is what pip told of a package before; `isolated` is the tool (pip or uv) that builds in an
+    environment of its own, `uv` that uv speaks.
     `importer` is the package whose import failed, `own` the one that lacks a part of its own; `itself` means
     that torch could not be imported.
     """
@@ -78,7 +89,9 @@ class Audience(msgspec.Struct, frozen=True):
     cuda: str = ""
     python: str = ""
     here: bool = False
-    unreachable: bool = False
+    told: str = ""
+    isolated: str = ""
+    uv: bool = False
     installed: frozenset[str] = frozenset()
     importer: str = ""
     own: str = ""
@@ -92,7 +105,8 @@ class Audience(msgspec.Struct, frozen=True):
         values = {"extension": extension, "importer": self.importer, "own": self.own, "torch itself": itself}
         values["imported"] = "from a DLL" if re.search(r"dllimport|\b__imp_", self.text) else ""
         values["mingw"] = "MinGW" if self.mingw else ""
-        return {**values, "unreachable": "the connection was retried to the end" if self.unreachable else ""}
+        values["uv"] = "uv" if self.uv else ""
+        return {**values, "unreachable": "it was tried to the end" if "Retry(total=0" in self.told else ""}
 
     @property
     def mingw(self) -> bool:
@@ -121,7 +135,8 @@ def read_audience(
     cuda: str = "",
     python: str = "",
     here: bool = False,
-    unreachable: bool = False,
+    told: Iterable[str] = (),
+    isolated: bool = False,
     installed: Iterable[str] = (),
 ) -> Audience:
     """Return for whom the fixes of this error are."""
@@ -139,7 +154,9 @@ def read_audience(
         cuda=cuda,
         python=python,
         here=here,
-        unreachable=unreachable,
+        told="\n".join(told),
+        isolated="uv" if _UV_BUILDS.search(text) else "pip" if isolated or "pip-build-env-" in text else "",
+        uv=_UV.search(text) is not None,
         installed=frozenset(installed),
         importer=importers[-1] if importers else "",
         itself=bool(frames) and _OWN_IMPORT.search(frames[-1]) is not None,

@@ -54,14 +54,16 @@ def read_log(scanner: LogScanner, book: FailureBook, machine: Machine) -> Readin
             cuda=scanner.cuda,
             python=scanner.python,
             here=scanner.is_here,
-            unreachable=scanner.unreachable,
+            told=scanner.told,
+            isolated=scanner.isolated,
             installed=scanner.installed,
         )
     )
     kind = read_kind(block, kinds, uses_nvcc=scanner.uses_nvcc)
     error = _first_error(block, met, kind, kinds)
     by_kind = explain_kind(kind, machine) if kind else None
-    values = list_names(kind, machine) if kind else {**NOTHING, **read_signs(machine, block.error.text)}
+    none = {**NOTHING, **read_signs(machine, block.error.text)}
+    values = {**list_names(kind, machine), "kind fix": _kind_fix(by_kind)} if kind else none
     known = tuple(_diagnosis(each.hit, machine, values) for each in met[:MOST])
     if by_kind and kind and kind.row.level == "cause" and not _is_covered(met, kind, block):
         known = (by_kind, *known)
@@ -76,6 +78,11 @@ def read_log(scanner: LogScanner, book: FailureBook, machine: Machine) -> Readin
         component=by_kind.component if by_kind else "",
         notes=tuple(note for note in notes if note.id not in {each.id for each in known}),
     )
+
+
+def _kind_fix(by_kind: Diagnosis | None) -> str:
+    """Return the fix of the kind, for the rows whose failures it has looked up as well."""
+    return by_kind.fix if by_kind is not None and by_kind.id in ("network", "package-not-found") else ""
 
 
 def _first_error(block: ErrorBlock, met: list[_RowMatch], kind: Kind | None, kinds: KindBook) -> Line:

@@ -36,6 +36,7 @@ COMPILED: Final = re.compile(
     r"(?P<file>(?:[A-Za-z]:)?[^\s:(|'\"][^:|'\"]{0,400}?)(?::\d+(?::\d+)?|\(\d+(?:,\d+){0,3}\))"
     r" ?:? ?(?:fatal |catastrophic )?error\b"
 )
+_MESON: Final = re.compile(r"\S*meson\.build:\d")
 # A header of GCC's own, or of its C++ library; lines of an error in a template that the source instantiates.
 _OF_HOST: Final = re.compile(
     r"\S{0,200}(?:/include/c\+\+/|/lib\d*/gcc/[\w.-]{1,40}/)\d|/usr/include/(?:[\w-]{1,40}/)?bits/floatn"
@@ -57,6 +58,10 @@ _NO_COMPILERS: Final = (
     "torch",
     "wheel",
 )
+# A file that Windows does not find, although it is there, because of the length of its path.
+_FILES: Final = ("missing-file", "missing-source", "missing-header")
+_OF_WINDOWS: Final = re.compile(r"[A-Za-z]:[/\\]")
+_DEEP: Final = 248  # characters of a path, from which on Windows makes no folder; a file's may have 259
 # The start of a line that gives the reason for the line above it.
 _GIVES_REASON: Final = re.compile(r"(?:╰─▶ )?(?:[Cc]aused? ?b?y?:(?: |$)|Because )")
 # A call of a script, as a traceback quotes it, and the program that it starts.
@@ -166,7 +171,7 @@ def _bare(value: str) -> str:
 
 
 def _find_program(text: str, program: str) -> str:
-    if text.startswith("meson.build:"):
+    if _MESON.match(text):
         return "Meson"
     if named := PROGRAM.match(text) or _NAMES_ITSELF.match(text):
         return named[1]
@@ -185,6 +190,12 @@ def read_kind(block: ErrorBlock, book: KindBook, *, uses_nvcc: bool = False) -> 
         return book.replace(kind, "host-compiler", {})
     if kind.row.id == "missing-file" and any(_EXECUTES.search(line.text) for line in block.lines):
         return book.replace(kind, "missing-tool", kind.groups)
+    if (
+        kind.row.id in _FILES
+        and len(kind.subject.replace("\\\\", "\\")) >= _DEEP
+        and _OF_WINDOWS.match(kind.subject)
+    ):
+        return book.replace(kind, "path-too-long", {"subject": kind.subject})
     return kind
 
 

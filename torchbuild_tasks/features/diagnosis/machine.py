@@ -86,6 +86,8 @@ _SEARCHES: Final[Mapping[str, Mapping[str, str]]] = {
     },
     "apk": {"library": "apk search so:lib{name}.so", "tool": "apk search cmd:{name}"},
 }
+# What uv does as well: an environment that it made has no pip.
+_BY_PIP: Final = re.compile(r"\S*python[\d.]*(?:\.exe)? -m pip (?=(?:install|uninstall|check|list|show)\b)")
 # What needs a checkout of torch, or its build.
 _OF_TORCH: Final = tuple(f"torchbuild {verb}" for verb in ("build", "source", "verify", "plan", "env"))
 _COMPILER: Final = re.compile(r"g(?:cc|\+\+)-(\d{1,2})")
@@ -153,7 +155,7 @@ class Machine:
         text = next(filter(None, filled), "")
         for flag, read in () if self.builds_torch else _READ_BY:
             text = flag.sub(read, text)
-        return text
+        return _BY_PIP.sub("uv pip ", text) if self.audience.uv else text
 
     def fill_command(
         self, commands: Sequence[str], groups: Sequence[str], known: Mapping[str, str] = _NONE

@@ -97,12 +97,13 @@ _WORDS: Final = _any(
     r"^\S{1,300}:\d+: Failure$",  # googletest
     r"^THCudaCheck FAIL|block: \[\d.{0,40}thread: \[\d.{0,40}Assertion ",  # on a GPU
     r"^={9} (?:Invalid __|Uninitialized __|.{0,20}[Rr]ace reported)",  # compute-sanitizer
-    r"^CreateProcess failed: ",
+    r"^CreateProcess failed: |^Python was not found; run without",
+    r"cannot be loaded because running scripts is disabled",  # PowerShell
     r"^\S{1,200}\.p(?:yx|xd|xi):\d+:\d+: (?!warning)",  # Cython
     r"^Could not fetch URL .{1,200}: There was a problem",  # pip, which goes on without it
     r"^[^\s|]{1,300}:\d+:\d+: ERROR: ",  # meson
     r"^(?:/usr/bin/)?env: .{1,100}: No such file",
-    r"^(?:LibMamba|Could not solve for |Encountered problems while solving)",
+    r"^(?:ResolvePackageNotFound|LibMamba|Could not solve for |Encountered problems while solving)",
     r"^(?:× )?(?:No solution found|Because .{1,300} are unsatisfiable)",
     # GNU as, gfortran, rustc, protoc
     r"^(?:\{standard input\}|[^\s|]{1,300}):(?:\d+:)? (?:Fatal )?Error: ",
@@ -114,7 +115,7 @@ _WORDS: Final = _any(
     r"^(?:\w{0,8}sh: ?)?(?:[^:/.]{1,12}: ?)?[\w./+-]{1,200}: "
     r"(?:Permission denied|bad interpreter|cannot execute)",
     r"^(?:\w{0,8}sh: ?)[^:/.]{1,12}: [\w./+-]{1,200}\s?: command not found",
-    r"^fatal: repository '|^Error response from daemon: ",
+    r"^fatal: repository '|^(?:docker: )?(?:Error response from daemon: |no matching manifest for )",
     r"(?:^|\d)curl: \(\d+\) ",
     r"^[^\s:]{1,200}:\d+: \*\*\* ",  # make, of its own file
     r"^(?:ERROR|FATAL|CRITICAL)\s{1,20}\w{0,60}(?:Error|Exception)\b",
@@ -138,7 +139,7 @@ _HARMLESS: Final = _any(
     r": (?:warning|note|remark)(?: [A-Z#]\S{0,20}?)? ?: ",
     r"^(?:warning|note|remark|WARNING(?!: Built wheel for ))\b|^(?:SKIPPED|XFAIL|PASSED)\b",
     r"^\[ *(?:RUN|OK|PASSED|FAILED|SKIPPED|-{3,}|={3,}) *\]",
-    r"::test_",
+    r"^(?!ERROR: not found: ).{0,400}::test_",
     r" (?:PASSED|SKIPPED|XFAIL|ok)$",
     r"^\d* *\| ",
     r"^raise \w|^-+> \d+ |^[a-z_][\w.]{0,60} = [frb]?['\"(\[]",  # quoted source
@@ -517,7 +518,7 @@ def is_traceback(text: str) -> bool:
 # Every failed build has one of these in some message; no usual compile command has one.
 SIGNS: Final = (
     *("rror:", "rror ", "ERROR", "FAIL", "ailed", "atal ", "Traceback", "egmentation fault", "core dumped"),
-    *("Killed", "ignal 9", "*** ", "Assertion `", "Invalid __", "Uninitialized __", "ace reported"),
+    *("Killed", "ignal 9", "*** ", "Assertion ", "Invalid __", "Uninitialized __", "ace reported"),
     *("Timeout +", "uncaught target", ": Failure", "!!!! ", "build stopped", "of output", "-" * 20),
     *("-- Configuring", "R_X86_64_", "R_AARCH64_", "yntax error", "rror[", "ndefined ", "nresolved"),
     *("/ld: ", "/ld\u00a0: ", "annot ", "ould not", "ot found", "No s"),
@@ -563,6 +564,7 @@ FIRST_SIGNS: Final = (
         "FATAL",
         "CRITICAL",
         "LibMamba",
+        *("ageNotFound", "o matching manifest"),
         "while solving",
         "nsatisfiable",
         "olution found",

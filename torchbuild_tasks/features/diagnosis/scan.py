@@ -37,6 +37,14 @@ _HAS: Final = re.compile(
     rb"Setting up ([\w.+-]{2,80})(?::\w{2,10})? \(|\b([\w.+-]{2,80}) is already the newest version"
     rb"|Package ([\w+-]{2,80}?)-\d[^ \n]{0,80} is already installed"
 )
+# pip's first step of a build in an environment of its own, and the end of all such.
+_ISOLATED: Final = (b"Installing build dependencies", b"pip-build-env-")
+_DONE: Final = b"Successfully installed"
+_PLACE: Final = re.compile(r' *File ".{1,300}", line \d+')
+# What pip tells of a package before its error: an index that did not answer, and releases that it left out.
+_TOLD: Final = re.compile(
+    rb"Retrying \(Retry\(total=0[^\n]{0,400}|Please use pip<24\.1|[^ \n]{1,40} Requires-Python [^;\n]{1,60}"
+)
 _AT_FIRST: Final = 8 * 1024 * 1024
 
 # In the commands and tracebacks of an extension's build, and not in torch's own.
@@ -105,7 +113,8 @@ class LogScanner:
         self._before = before
         self._signs = _signs_of(book.anchors)
         self.of_extension = False  # an extension of torch is built, and not torch
-        self.unreachable = False  # pip has tried an index for the last time
+        self.told: dict[str, None] = {}  # what pip told of a package before its error
+        self.isolated = False  # pip builds in an environment of its own
         self.installed: set[str] = set()  # the system's packages that the log shows as installed
         self.is_here = False
         self._places = tuple(place.encode() for place in places)
@@ -299,7 +308,13 @@ class LogScanner:
             self.of_extension = any(mark in block for mark in _OF_EXTENSION) or bool(_FETCHED.search(block))
         if self._seen < _AT_FIRST:
             self.is_here |= any(place in block for place in self._places)
-            self.unreachable |= b"Retrying (Retry(total=0" in block
+            if any(mark in block for mark in (b"Retry(total=0", b"use pip<24", b"Requires-Python")):
+                self.told.update(
+                    dict.fromkeys(each.decode("utf-8", "replace") for each in _TOLD.findall(block))
+                )
+            begun = max(map(block.rfind, _ISOLATED))
+            done = block.rfind(_DONE)
+            self.isolated = begun > done if max(begun, done) >= 0 else self.isolated
             if any(
                 mark in block for mark in (b" is already the newest", b"Setting up ", b" already installed")
             ):
@@ -511,7 +526,7 @@ class LogScanner:
                 return
             kind = "words"
         if kind:
-            leads = self._leads()
+            leads = self._quoted() if text.startswith("SyntaxError: ") else self._leads()
             alone = leads or not (kind == "words" or patterns.is_headline(text))
             near = [] if alone else self._complaints_above()
             shape = "words" if kind == "python" and not patterns.is_traceback(text) else kind
@@ -563,6 +578,12 @@ class LogScanner:
                 break
             leads.insert(0, line)
         return leads
+
+    def _quoted(self) -> list[Line]:
+        """Return the place and the source line that Python quotes before it cannot read a file."""
+        lines = [self._line(*recent) for recent in itertools.islice(reversed(self._recent), 3)]
+        at = next((index for index, line in enumerate(lines) if _PLACE.match(line.text)), -1)
+        return lines[at::-1] if at >= 0 else []
 
 
 def _gives_reason(text: str) -> bool:

@@ -1,0 +1,109 @@
+"""Tell why nothing came over the network, and how the program that fetched is told of the way out.
+
+Each program has its own words for a proxy, a certificate and patience: data/fetchers.toml has them.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Final
+
+from torchbuild_tasks.catalog import Catalog
+
+_KINDS: Final = ("network", "certificate", "not-on-server")
+# Why a connection failed, the surest first.
+_REASONS: Final = (
+    (
+        "no tls",
+        re.compile(r"WRONG_VERSION_NUMBER|wrong version number|[Uu]nknown protocol|InvalidContentType"),
+    ),
+    (
+        "own proxy",
+        re.compile(
+            r"ECONNREFUSED (?:127\.0\.0\.1|::1|localhost):"
+            r"|(?:127\.0\.0\.1|localhost|::1\]?)(?: port |:)\d{2,5}\b.{0,80}"
+            r"(?:refused|Couldn't connect|after \d+ ms)"
+        ),
+    ),
+    (
+        "refusing proxy",
+        re.compile(
+            r"ProxyError|Cannot connect to proxy|resolve proxy|Tunnel connection failed|\b407\b|Proxy CONNECT"
+            r"|HTTP code 40\d from proxy"
+        ),
+    ),
+    (
+        "no tls module",
+        re.compile(r"SSL module is not available|ssl module in Python is not available|OpenSSL appears"),
+    ),
+    (
+        "ended system",
+        re.compile(r"mirrorlist\.centos\.org|No URLs in mirrorlist|Cannot find a valid baseurl"),
+    ),
+    ("other file", re.compile(r"Hash Sum mismatch|unexpected size|Writing more data than expected")),
+    (
+        "unresolved",
+        re.compile(
+            r"(?i:could(?: not|n't) resolve|failed to resolve"
+            r"|temporary failure (?:in name resolution|resolving)|name or service not known"
+            r"|nodename nor servname|getaddrinfo failed|no address associated"
+            r"|dns error|NameResolutionError|no such host|unknown ?host|ENOTFOUND|EAI_AGAIN)"
+        ),
+    ),
+    (
+        "busy",
+        re.compile(
+            r"(?:error|code|status|HTTP)\w*:? ?5\d\d\b|\b5\d\d (?:Server|Internal|Bad G|Service|Gateway)"
+        ),
+    ),
+    ("slow", re.compile(r"(?i:timed? ?out|timeout)")),
+    (
+        "refused",
+        re.compile(r"(?i:connection refused|econnrefused|actively refused|no route to host|unreachable)"),
+    ),
+    (
+        "cut",
+        re.compile(
+            r"RPC failed|early EOF|hung up|unexpected disconnect|recv error|SSL_ERROR_SYSCALL"
+            r"|Incomplete ?[Rr]ead|Connection (?:reset|aborted|broken)"
+            r"|[Rr]emote(?:Disconnected| end closed)|transfer closed"
+            r"|Recv failure|bytes of body|peer closed|unexpected eof"
+        ),
+    ),
+)
+# What is wrong with a certificate.
+_EXPIRED: Final = re.compile(
+    r"certificate (?:has expired|is not yet valid)|CertExpired|CertNotValidYet|not valid yet"
+)
+_OTHER_NAME: Final = re.compile(
+    r"[Hh]ostname mismatch|doesn't match|subject name|NotValidForName|no alternative certificate"
+)
+
+
+def read_fetching(kind: str, line: str, text: str, catalog: Catalog) -> Mapping[str, str]:
+    """Return the reason of a failure to fetch, and how the program that fetched is told of a way out."""
+    if kind not in _KINDS:
+        return {}
+    reason = next((name for where in (line, text) for name, form in _REASONS if form.search(where)), "")
+    fetcher = next(
+        (
+            row
+            for where in (line, text)
+            for row in catalog.fetcher
+            if any(re.search(mark, where, re.MULTILINE) for mark in row.marks)
+        ),
+        None,
+    )
+    return {
+        **{name: reason if name == reason else "" for name, _ in _REASONS},
+        "expired": "expired" if _EXPIRED.search(text) else "",
+        "self signed": "self-signed" if re.search(r"self[- ]signed certificate", text) else "",
+        "other name": "another name" if _OTHER_NAME.search(text) else "",
+        "fetcher": fetcher.name if fetcher else "",
+        "by git": "git" if fetcher and fetcher.name == "git" else "",
+        "by cmake": "CMake" if fetcher and fetcher.name == "CMake" else "",
+        "proxy": fetcher.proxy if fetcher else "",
+        "trust": fetcher.trust if fetcher else "",
+        "patience": fetcher.patience if fetcher else "",
+    }

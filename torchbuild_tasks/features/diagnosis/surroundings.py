@@ -1,0 +1,138 @@
+"""Tell what the lines of an error show of where a build runs: its isolation, its Python, its container."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Final
+
+from packaging.specifiers import InvalidSpecifier, SpecifierSet
+
+from torchbuild_tasks.catalog.match import parse_version
+from torchbuild_tasks.features.diagnosis.audience import Audience
+
+# How a bound of a version gets into the environment that a build runs in.
+_BOUND: Final = {
+    "pip": "give this build, which pip does in an environment of its own, a bound: write the line that"
+    " follows into a file, and name that in PIP_CONSTRAINT (from pip 25.3 on in PIP_BUILD_CONSTRAINT)",
+    "uv": "give this build, which uv does in an environment of its own, a bound: write the line that"
+    " follows into a file, and name that in UV_BUILD_CONSTRAINT",
+    "": "install it within this bound into the Python that builds (pip and uv then with"
+    " --no-build-isolation)",
+}
+# Source lines that only a newer Python reads, the newest first, and the release that they came with.
+_SYNTAX: Final = (
+    ("3.12", re.compile(r"^\s*(?:def|class) \w+\[|^\s*type \w+(?:\[.*\])? = ")),
+    ("3.11", re.compile(r"^\s*except\s?\*")),
+    ("3.10", re.compile(r"^\s*(?:match|case) \S.*:\s*(?:#.*)?$")),
+    ("3.8", re.compile(r":=|^\s*def \w+\([^)]*, /[,)]")),
+    ("3.7", re.compile(r"from __future__ import annotations")),
+    ("3.6", re.compile(r"(?<!\w)[fF]['\"]|\d_\d{3}")),
+)
+# A name that became a word of the language with 3.7.
+_OLD_NAME: Final = re.compile(r"\basync\b(?!\s+(?:def|for|with)\b)")
+_SYNTAX_ERROR: Final = re.compile(
+    r"SyntaxError: (?!.*(?:parenthes|unterminated|never closed|unmatched|EOF|indent))"
+)
+_SOURCE_LINE: Final = re.compile(r'File "([^"\n]{1,300})", line \d+\n(.*)')
+_OFFERED: Final = re.compile(r"\(from versions: ([^)]{1,4000})\)")
+_OTHER_PYTHON: Final = re.compile(r"(\S{1,40}) Requires-Python ([^;\n]{1,60})")
+_ASKED: Final = re.compile(r"requirement [\w.-]{1,60}(?:\[[^\]]{0,60}\])?([=<>!~][^\s;()]{1,60})")
+_FEW: Final = 5
+_PYTHON_PATH: Final = re.compile(r"python3\.(\d{1,2})\b|[\\/]Python3(\d{1,2})[\\/]|cpython-3(\d{1,2})\b")
+# Words that decide which fix is right.
+_SHOWN: Final = {
+    "in build env": re.compile(r"pip-build-env-|builds-v\d"),
+    "in image": re.compile(r"OCI runtime"),
+    "docker disk": re.compile(r"failed to register layer|/var/lib/docker|overlay2|buildkit|moby"),
+    "pip cache": re.compile(r"pip[/\\]_internal|[/\\]cachecontrol[/\\]"),
+    "runner lost": re.compile(r"lost communication with the server"),
+    "slurm": re.compile(r"slurmstepd|oom[_-]kill event|StepId="),
+    "file exists": re.compile(r"File already exists"),
+    "linux tag": re.compile(r"unsupported platform tag"),
+    "local version": re.compile(r"\blocal versions?\b"),
+    "cache storage": re.compile(
+        r"cache storage failed|loading credential|InvalidAccessKeyId|NoCredential|NoSuchBucket"
+    ),
+    "git by pip": re.compile(r"× git (?:clone|fetch|checkout|submodule|version)\b"),
+    "docker login helper": re.compile(r"docker-credential-[\w-]+"),
+    "runner disk": re.compile(r"/home/runner/|/home/vsts/|\b_diag[/\\]|hostedtoolcache"),
+    "job of a CI": re.compile(r"^##\[error\]|The operation was canceled|exit code 143\b", re.MULTILINE),
+    "docker step": re.compile(r"process \"/bin/\w*sh -c|failed to solve"),
+    "time of a job": re.compile(r"DUE TO TIME LIMIT"),
+    "time of a CI": re.compile(r"maximum execution time|execution took longer than|timeout-minutes"),
+    "no checkout": re.compile(r"not a git repository"),
+    "conda tree": re.compile(r"[├└]─"),
+    "lock of apt": re.compile(r"/var/(?:lib/(?:dpkg|apt)|cache/apt)/"),
+    "broken pip": re.compile(r"No module named 'pip\._"),
+    "none of torch": re.compile(
+        r"requirement torch(?:vision|audio)?\b[^(]{0,60}(?:\(from [^v][^)]{0,60}\) )?\(from versions: none\)"
+    ),
+    "no build tool": re.compile(
+        r"requirement (?:setuptools|wheel|hatchling|flit[-_]core|poetry-core)\b[^(]{0,60}"
+        r"\(from versions: none\)"
+    ),
+    "crashed worker": re.compile(r"worker '\w+' crashed|node down: Not properly terminated"),
+}
+# What the lines name, in their first group.
+_NAMED: Final = {
+    "first index": re.compile(r"was found on (\S{1,200}?),? but not at the requested version"),
+    "provides none": re.compile(r"nothing provides (\S{1,60})"),
+    "cmake python": re.compile(
+        r"Could NOT find Python(?:(?!NumPy)[\s\S]){0,300}?found (?:suitable )?version \"(3\.\d{1,2})"
+    ),
+    "conda env": re.compile(r"EnvironmentNotWritableError[\s\S]{0,200}?environment location: (\S{1,200})"),
+    "wheel minor": re.compile(r"-cp3(\d{1,2})t?-\S{1,200}\.whl is not a supported wheel"),
+    "old toolset": re.compile(r"build tools for (?:Visual Studio )?(v?\d{3,4})\b"),
+    "cmake found": re.compile(r"Found unsuitable version \"([\d.]{1,12})\""),
+    "cmake wants": re.compile(r"but required is\s+(?:at least|exact version)\s+\"([\d.]{1,12})\""),
+    "wanted sdk": re.compile(r"Windows SDK version (\d[\d.]+) was not found"),
+}
+
+
+def read_surroundings(audience: Audience, kind: str) -> Mapping[str, str]:
+    """Return what the log shows of the build's environment and of its Python."""
+    text = audience.text
+    line = _source_line(text) if kind == "python-syntax" else ""
+    minors = [int(minor) for found in _PYTHON_PATH.findall(text) for minor in found if minor]
+    since = next((since for since, form in _SYNTAX if form.search(line)), "")
+    return {
+        "isolated": audience.isolated,
+        "bound": _BOUND[audience.isolated],
+        "syntax since": "" if minors and int(since.partition(".")[2] or 0) <= max(minors) else since,
+        "old name": "async" if _OLD_NAME.search(line) else "",
+        **{name: name if form.search(text) else "" for name, form in _SHOWN.items()},
+        **{name: found[1] if (found := form.search(text)) else "" for name, form in _NAMED.items()},
+        **_offered(f"{text}\n{audience.told}"),
+    }
+
+
+def _source_line(text: str) -> str:
+    """Return the source line that Python cannot read; "" where it is another fault than its syntax."""
+    lines = _SOURCE_LINE.findall(text)
+    return lines[-1][1] if lines and _SYNTAX_ERROR.search(text) else ""
+
+
+def _is_asked(version: str, text: str) -> bool:
+    """Return whether pip was asked for this version; it lists all that are for another Python."""
+    asked = _ASKED.search(text)
+    parsed = parse_version(version)
+    try:
+        return bool(asked and parsed and SpecifierSet(asked[1]).contains(parsed, prereleases=True))
+    except InvalidSpecifier:
+        return False
+
+
+def _offered(text: str) -> Mapping[str, str]:
+    """Return the versions that pip found, and the Python that it left others out for."""
+    found = _OFFERED.search(text)
+    versions = [each.strip() for each in found[1].split(",")] if found else []
+    versions = [] if versions in ([], ["none"]) else versions
+    few = ", ".join(versions) if len(versions) <= _FEW else f"{versions[0]} to {versions[-1]}"
+    others = [each for each in _OTHER_PYTHON.findall(text) if _is_asked(each[0], text)]
+    return {
+        "offered": few,
+        "none offered": "none" if found and found[1].strip() == "none" else "",
+        "other python": f"{others[-1][0]} wants Python {others[-1][1].strip()}" if others else "",
+        "old metadata": "pip<24.1" if re.search(r"invalid metadata|use pip<24\.1", text) else "",
+    }
