@@ -45,18 +45,10 @@ ROLES: tuple[tuple[str, str], ...] = (
     ("choose", "build/install/due.py build/jobserver/tokens.py verify/judge.py"),
     ("choose", "features/*/choose.py features/cache/address.py features/cache/stats.py features/*/show.py"),
     ("choose", "features/closure/graph.py features/closure/linux.py features/closure/windows.py"),
-    ("choose", "features/develop/jsonc.py features/diagnosis/decode.py features/diagnosis/patterns.py"),
-    ("choose", "features/diagnosis/answer.py features/diagnosis/audience.py features/diagnosis/options.py"),
-    (
-        "choose",
-        "features/diagnosis/components.py features/diagnosis/copies.py features/diagnosis/translate.py",
-    ),
-    ("choose", "features/diagnosis/block.py features/diagnosis/kinds.py features/diagnosis/machine.py"),
-    (
-        "choose",
-        "features/diagnosis/fetching.py features/diagnosis/signs.py features/diagnosis/surroundings.py",
-    ),
-    ("choose", "features/diagnosis/scan.py features/doctor/check_*.py features/doctor/check.py"),
+    ("act", "features/diagnosis/act.py"),
+    ("verb", "features/diagnosis/verb.py"),
+    ("choose", "features/diagnosis/*.py features/develop/jsonc.py"),
+    ("choose", "features/doctor/check_*.py features/doctor/check.py"),
     (
         "choose",
         "features/manifest/compare.py features/report/page.py features/wheel_overlay/compatibility.py "

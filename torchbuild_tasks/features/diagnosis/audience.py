@@ -8,12 +8,13 @@ module decides it.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Final
 
 import msgspec
 
 from torchbuild_tasks.features.diagnosis.block import ErrorBlock
+from torchbuild_tasks.features.diagnosis.origin import Origin
 
 _WHO: Final = r"(?:torch|extension|program|import|linux|windows|mac)"
 _MARK: Final = re.compile(rf"\[({_WHO}(?: {_WHO}){{0,6}})\] ")
@@ -76,7 +77,7 @@ class Audience(msgspec.Struct, frozen=True):
     What is not known is "". `manager` is the package manager of the log's system, `text` the lines of its
     error, `installed` the system's packages that the log shows as installed, `cuda` the version of its CUDA
     toolkit, `python` the series of Python that is built for; `here` means that the log is of this machine,
-    `told` is what pip told of a package before; `isolated` is the tool (pip or uv) that builds in an
+    `of_pip` is what pip said of a package before; `isolated` is the tool (pip or uv) that builds in an
     environment of its own, `uv` that uv speaks.
     `importer` is the package whose import failed, `own` the one that lacks a part of its own; `itself` means
     that torch could not be imported.
@@ -89,7 +90,7 @@ class Audience(msgspec.Struct, frozen=True):
     cuda: str = ""
     python: str = ""
     here: bool = False
-    told: str = ""
+    of_pip: str = ""
     isolated: str = ""
     uv: bool = False
     installed: frozenset[str] = frozenset()
@@ -106,7 +107,7 @@ class Audience(msgspec.Struct, frozen=True):
         values["imported"] = "from a DLL" if re.search(r"dllimport|\b__imp_", self.text) else ""
         values["mingw"] = "MinGW" if self.mingw else ""
         values["uv"] = "uv" if self.uv else ""
-        return {**values, "unreachable": "it was tried to the end" if "Retry(total=0" in self.told else ""}
+        return {**values, "unreachable": "it was tried to the end" if "Retry(total=0" in self.of_pip else ""}
 
     @property
     def mingw(self) -> bool:
@@ -127,37 +128,27 @@ class Audience(msgspec.Struct, frozen=True):
         return mark is None or bool({self.doing, self.system} & set(mark[1].split()))
 
 
-def read_audience(
-    block: ErrorBlock,
-    *,
-    of_extension: bool,
-    manager: str = "",
-    cuda: str = "",
-    python: str = "",
-    here: bool = False,
-    told: Iterable[str] = (),
-    isolated: bool = False,
-    installed: Iterable[str] = (),
-) -> Audience:
+def read_audience(block: ErrorBlock, origin: Origin) -> Audience:
     """Return for whom the fixes of this error are."""
     text = "\n".join(line.text for line in block.lines)
     importers = [name for name in _IMPORTER.findall(text) if name not in _NO_IMPORTER]
     frames = [name for name in _FRAME.findall(text) if not re.search(r"[/\\]ctypes[/\\]", name)]
     missing = _MISSING.search(text)
     system = next((name for name, marks in _SYSTEMS if marks.search(text)), "")
+    in_env = origin.isolated or "pip-build-env-" in text
     own = missing is not None and re.search(rf'File "[^"\n]{{1,400}}[/\\]{missing[1]}[/\\]', text)
     return Audience(
-        doing=_doing(block, text, of_extension=of_extension),
+        doing=_doing(block, text, of_extension=origin.of_extension),
         system=system,
-        manager="brew" if system == "mac" else "" if system == "windows" else manager,
+        manager="brew" if system == "mac" else "" if system == "windows" else origin.manager,
         text=text,
-        cuda=cuda,
-        python=python,
-        here=here,
-        told="\n".join(told),
-        isolated="uv" if _UV_BUILDS.search(text) else "pip" if isolated or "pip-build-env-" in text else "",
+        cuda=origin.cuda,
+        python=origin.python,
+        here=origin.is_here,
+        of_pip="\n".join(origin.of_pip),
+        isolated="uv" if _UV_BUILDS.search(text) else "pip" if in_env else "",
         uv=_UV.search(text) is not None,
-        installed=frozenset(installed),
+        installed=frozenset(origin.installed),
         importer=importers[-1] if importers else "",
         itself=bool(frames) and _OWN_IMPORT.search(frames[-1]) is not None,
         own=missing[1] if missing and own else "",

@@ -46,20 +46,8 @@ def read_log(scanner: LogScanner, book: FailureBook, machine: Machine) -> Readin
         block, [*_match_rows(block, book), *_match_status_rows(block, scanner.status_line, book)]
     )
     kinds = kind_book(machine.catalog)
-    machine = machine.for_audience(
-        read_audience(
-            block,
-            of_extension=scanner.of_extension,
-            manager=scanner.manager,
-            cuda=scanner.cuda,
-            python=scanner.python,
-            here=scanner.is_here,
-            told=scanner.told,
-            isolated=scanner.isolated,
-            installed=scanner.installed,
-        )
-    )
-    kind = read_kind(block, kinds, uses_nvcc=scanner.uses_nvcc)
+    machine = machine.for_audience(read_audience(block, scanner.origin))
+    kind = read_kind(block, kinds, uses_nvcc=scanner.origin.uses_nvcc)
     error = _first_error(block, met, kind, kinds)
     by_kind = explain_kind(kind, machine) if kind else None
     none = {**NOTHING, **read_signs(machine, block.error.text)}

@@ -18,6 +18,7 @@ from torchbuild_tasks.catalog.failures import FailureBook
 from torchbuild_tasks.features.diagnosis import patterns
 from torchbuild_tasks.features.diagnosis.block import Block, ErrorBlock, Line
 from torchbuild_tasks.features.diagnosis.decode import Decoder, clean, without_colours
+from torchbuild_tasks.features.diagnosis.origin import Origin
 from torchbuild_tasks.features.diagnosis.patterns import FIRST_SIGNS, SIGNS, Places
 from torchbuild_tasks.features.diagnosis.translate import ASCII_SIGNS
 
@@ -30,63 +31,14 @@ _CARET: Final = re.compile(r" *\^[~^]*$")  # a compiler, of the source in the li
 _GIT_ENDED: Final = re.compile(r"fatal: not a git repository \(or any")
 _WARNS: Final = re.compile(r".{0,60}\bWARN(?:ING)?\b")  # a logger, whose levels `clean` takes away
 _FAR: Final = 40  # lines after which a complaint that nothing came of is forgotten
+_PLACE: Final = re.compile(r' *File ".{1,300}", line \d+')
 # So far into a log the first signs and the plain text of every row are looked for as well: an excerpt holds
 # perhaps only that, and CMake runs at the start. Later on it would cost many times as much.
-# apt, dnf, and apk or pacman.
-_HAS: Final = re.compile(
-    rb"Setting up ([\w.+-]{2,80})(?::\w{2,10})? \(|\b([\w.+-]{2,80}) is already the newest version"
-    rb"|Package ([\w+-]{2,80}?)-\d[^ \n]{0,80} is already installed"
-)
-# pip's first step of a build in an environment of its own, and the end of all such.
-_ISOLATED: Final = (b"Installing build dependencies", b"pip-build-env-")
-_DONE: Final = b"Successfully installed"
-_PLACE: Final = re.compile(r' *File ".{1,300}", line \d+')
-# What pip tells of a package before its error: an index that did not answer, and releases that it left out.
-_TOLD: Final = re.compile(
-    rb"Retrying \(Retry\(total=0[^\n]{0,400}|Please use pip<24\.1|[^ \n]{1,40} Requires-Python [^;\n]{1,60}"
-)
 _AT_FIRST: Final = 8 * 1024 * 1024
-
-# In the commands and tracebacks of an extension's build, and not in torch's own.
-_OF_EXTENSION: Final = (
-    *(b"-DTORCH_EXTENSION_NAME", b"/nvcc' failed", b"nvcc.exe' failed"),
-    *(b"-packages/torch/include", b"-packages/torch/lib/include", b"-packages\\torch\\include"),
-    *(b"--compiler-options '-fPIC'", b"--compiler-options ''\"'\"'-fPIC"),  # as cpp_extension tells nvcc
-    *(b"-packages/torch/share", b"-packages\\torch\\share"),
-    *(b"-packages/torch/utils/cpp_ext", b"-packages\\torch\\utils\\cpp_ext"),
-)
-# A source that pip has fetched, which fetches none of torch; a package that did not build, and is another.
-_FETCHED: Final = re.compile(
-    rb"pip-install-\w{1,20}[/\\]\w"
-    rb"|Failed (?:to build|building (?:wheel|editable) for) [`']?(?!torch\b(?![-_]))[\w-]"
-)
 
 
 # Python's line below an exception from which another one was raised.
 _CHAINED: Final = re.compile(r"The above exception was the direct cause of the following")
-# The CUDA toolkit of a log: of its path, or as nvcc and CMake print it.
-_CUDA: Final = re.compile(
-    rb"[/\\\\](?:cuda-|CUDA[/\\\\]v)(\d{1,2}\.\d)\b|Cuda compilation tools, release (\d{1,2}\.\d)"
-    rb"|CUDA compiler identification is NVIDIA (\d{1,2}\.\d)"
-    rb"|Found CUDA(?:Toolkit)?: [^\n]{0,200}?version:? ?\"?(\d{1,2}\.\d)"
-)
-
-# The series of Python whose headers a command names.
-_PYTHON: Final = re.compile(rb"-I\S{1,200}/include/python(3\.\d{1,2}t?)\b")
-
-# The package manager of the system that wrote a log, by text that only that has; the first counts.
-_MANAGERS: Final = (
-    ("nix", (b"/nix/store/", b"nix-build")),
-    ("conda-build", (b"/conda-bld/", b"conda-build", b"rattler-build")),
-    ("portage", (b"/var/tmp/portage/", b">>> Emerging", b"::gentoo")),
-    ("rpmbuild", (b"rpmbuild", b"/usr/lib/rpm/", b"RPM build errors")),
-    ("conda", (b"-conda-linux-gnu", b"compiler_compat")),
-    ("brew", (b"-apple-darwin", b"Apple clang", b".dylib", b"/opt/homebrew")),
-    ("zypper", (b"-suse-linux", b"zypper ")),
-    ("apk", (b"-alpine-linux-musl", b"apk add ")),
-    ("dnf", (b"-redhat-linux", b"/opt/rh/", b"gcc-toolset-", b"/usr/lib64/", b"dnf install", b"yum install")),
-    ("apt", (b"/x86_64-linux-gnu", b"/aarch64-linux-gnu", b"apt-get ", b"apt install", b"dpkg: ")),
-)
 
 
 @functools.lru_cache(maxsize=4)
@@ -112,16 +64,7 @@ class LogScanner:
         self._book = book
         self._before = before
         self._signs = _signs_of(book.anchors)
-        self.of_extension = False  # an extension of torch is built, and not torch
-        self.told: dict[str, None] = {}  # what pip told of a package before its error
-        self.isolated = False  # pip builds in an environment of its own
-        self.installed: set[str] = set()  # the system's packages that the log shows as installed
-        self.is_here = False
-        self._places = tuple(place.encode() for place in places)
-        self.uses_nvcc = False
-        self._cuda: set[str] = set()
-        self._pythons: set[str] = set()
-        self._managers: set[str] = set()
+        self.origin = Origin(places)
         self._seen = 0
         self._decode = Decoder()
         self._number = 0
@@ -272,21 +215,6 @@ class LogScanner:
         return self._sticky.result().error.text if self._sticky else ""
 
     @property
-    def cuda(self) -> str:
-        """Return the version of the CUDA toolkit in this log; "" where it shows none, or several."""
-        return next(iter(self._cuda)) if len(self._cuda) == 1 else ""
-
-    @property
-    def python(self) -> str:
-        """Return the series of Python that is built for; "" where the log shows none, or several."""
-        return next(iter(self._pythons)) if len(self._pythons) == 1 else ""
-
-    @property
-    def manager(self) -> str:
-        """Return the package manager of the system that wrote this log; "" where it does not show which."""
-        return next((name for name, _ in _MANAGERS if name in self._managers), "")
-
-    @property
     def warned(self) -> tuple[tuple[FailureRow, str], ...]:
         """Return the rows for warnings that were met, each with the first line that it knows."""
         return tuple(self._warned.values())
@@ -304,25 +232,7 @@ class LogScanner:
         """Search many lines at once; each ends with a newline."""
         if b"\0" in block:  # two bytes a character, in the midst of a log of one
             block = block.replace(b"\0", b"")
-        if not self.of_extension:
-            self.of_extension = any(mark in block for mark in _OF_EXTENSION) or bool(_FETCHED.search(block))
-        if self._seen < _AT_FIRST:
-            self.is_here |= any(place in block for place in self._places)
-            if any(mark in block for mark in (b"Retry(total=0", b"use pip<24", b"Requires-Python")):
-                self.told.update(
-                    dict.fromkeys(each.decode("utf-8", "replace") for each in _TOLD.findall(block))
-                )
-            begun = max(map(block.rfind, _ISOLATED))
-            done = block.rfind(_DONE)
-            self.isolated = begun > done if max(begun, done) >= 0 else self.isolated
-            if any(
-                mark in block for mark in (b" is already the newest", b"Setting up ", b" already installed")
-            ):
-                self.installed.update(name.decode() for each in _HAS.findall(block) for name in each if name)
-            self.uses_nvcc |= any(mark in block for mark in (b"nvcc", b"NVCC", b".cu.o", b".cu "))
-            self._cuda.update(found.decode() for each in _CUDA.findall(block) for found in each if found)
-            self._pythons.update(found.decode() for found in _PYTHON.findall(block))
-            self._managers.update(name for name, marks in _MANAGERS if any(mark in block for mark in marks))
+        self.origin.feed_block(block, at_first=self._seen < _AT_FIRST)
         signs = self._signs if self._seen < _AT_FIRST else self._signs[: len(SIGNS)]
         self._seen += len(block)
         at = 0

@@ -103,7 +103,7 @@ def read_surroundings(audience: Audience, kind: str) -> Mapping[str, str]:
         "old name": "async" if _OLD_NAME.search(line) else "",
         **{name: name if form.search(text) else "" for name, form in _SHOWN.items()},
         **{name: found[1] if (found := form.search(text)) else "" for name, form in _NAMED.items()},
-        **_offered(f"{text}\n{audience.told}"),
+        **_offered(f"{text}\n{audience.of_pip}"),
     }
 
 

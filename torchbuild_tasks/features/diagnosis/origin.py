@@ -1,0 +1,123 @@
+"""Read off a whole log where it comes from: of which system, toolkit, Python and build it is."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from typing import Final
+
+# In the commands and tracebacks of an extension's build, and not in torch's own.
+_OF_EXTENSION: Final = (
+    *(b"-DTORCH_EXTENSION_NAME", b"/nvcc' failed", b"nvcc.exe' failed"),
+    *(b"-packages/torch/include", b"-packages/torch/lib/include", b"-packages\\torch\\include"),
+    *(b"--compiler-options '-fPIC'", b"--compiler-options ''\"'\"'-fPIC"),  # as cpp_extension tells nvcc
+    *(b"-packages/torch/share", b"-packages\\torch\\share"),
+    *(b"-packages/torch/utils/cpp_ext", b"-packages\\torch\\utils\\cpp_ext"),
+)
+# A source that pip has fetched, which fetches none of torch; a package that did not build, and is another.
+_FETCHED: Final = re.compile(
+    rb"pip-install-\w{1,20}[/\\]\w"
+    rb"|Failed (?:to build|building (?:wheel|editable) for) [`']?(?!torch\b(?![-_]))[\w-]"
+)
+# apt, dnf, and apk or pacman.
+_HAS: Final = re.compile(
+    rb"Setting up ([\w.+-]{2,80})(?::\w{2,10})? \(|\b([\w.+-]{2,80}) is already the newest version"
+    rb"|Package ([\w+-]{2,80}?)-\d[^ \n]{0,80} is already installed"
+)
+_HAS_SIGNS: Final = (b" is already the newest", b"Setting up ", b" already installed")
+# pip's first step of a build in an environment of its own, and the end of all such.
+_ISOLATED: Final = (b"Installing build dependencies", b"pip-build-env-")
+_DONE: Final = b"Successfully installed"
+# What pip says of a package before its error: an index that did not answer, and releases that it left out.
+_OF_PIP: Final = re.compile(
+    rb"Retrying \(Retry\(total=0[^\n]{0,400}|Please use pip<24\.1|[^ \n]{1,40} Requires-Python [^;\n]{1,60}"
+)
+_OF_PIP_SIGNS: Final = (b"Retry(total=0", b"use pip<24", b"Requires-Python")
+_NVCC: Final = (b"nvcc", b"NVCC", b".cu.o", b".cu ")
+# The CUDA toolkit of a log: of its path, or as nvcc and CMake print it.
+_CUDA: Final = re.compile(
+    rb"[/\\\\](?:cuda-|CUDA[/\\\\]v)(\d{1,2}\.\d)\b|Cuda compilation tools, release (\d{1,2}\.\d)"
+    rb"|CUDA compiler identification is NVIDIA (\d{1,2}\.\d)"
+    rb"|Found CUDA(?:Toolkit)?: [^\n]{0,200}?version:? ?\"?(\d{1,2}\.\d)"
+)
+# The series of Python whose headers a command names.
+_PYTHON: Final = re.compile(rb"-I\S{1,200}/include/python(3\.\d{1,2}t?)\b")
+# The package manager of the system that wrote a log, by text that only that has; the first counts.
+_MANAGERS: Final = (
+    ("nix", (b"/nix/store/", b"nix-build")),
+    ("conda-build", (b"/conda-bld/", b"conda-build", b"rattler-build")),
+    ("portage", (b"/var/tmp/portage/", b">>> Emerging", b"::gentoo")),
+    ("rpmbuild", (b"rpmbuild", b"/usr/lib/rpm/", b"RPM build errors")),
+    ("conda", (b"-conda-linux-gnu", b"compiler_compat")),
+    ("brew", (b"-apple-darwin", b"Apple clang", b".dylib", b"/opt/homebrew")),
+    ("zypper", (b"-suse-linux", b"zypper ")),
+    ("apk", (b"-alpine-linux-musl", b"apk add ")),
+    ("dnf", (b"-redhat-linux", b"/opt/rh/", b"gcc-toolset-", b"/usr/lib64/", b"dnf install", b"yum install")),
+    ("apt", (b"/x86_64-linux-gnu", b"/aarch64-linux-gnu", b"apt-get ", b"apt install", b"dpkg: ")),
+)
+
+
+class Origin:
+    """What the blocks of a log show of where it was written.
+
+    `of_extension`: an extension of torch is built, and not torch; `is_here`: the log is of this machine;
+    `isolated`: pip builds in an environment of its own; `uses_nvcc`: CUDA is compiled; `of_pip` is what pip
+    said of a package before its error, `installed` the system's packages that the log shows as installed.
+
+    Args:
+        places: folders of this machine, which show that the log is of it.
+    """
+
+    def __init__(self, places: Sequence[str] = ()) -> None:
+        self.of_extension = False
+        self.is_here = False
+        self.isolated = False
+        self.uses_nvcc = False
+        self.of_pip: dict[str, None] = {}
+        self.installed: set[str] = set()
+        self._places = tuple(place.encode() for place in places)
+        self._cuda: set[str] = set()
+        self._pythons: set[str] = set()
+        self._managers: set[str] = set()
+
+    @property
+    def cuda(self) -> str:
+        """Return the version of the CUDA toolkit in this log; "" where it shows none, or several."""
+        return next(iter(self._cuda)) if len(self._cuda) == 1 else ""
+
+    @property
+    def python(self) -> str:
+        """Return the series of Python that is built for; "" where the log shows none, or several."""
+        return next(iter(self._pythons)) if len(self._pythons) == 1 else ""
+
+    @property
+    def manager(self) -> str:
+        """Return the package manager of the system that wrote this log; "" where it does not show which."""
+        return next((name for name, _ in _MANAGERS if name in self._managers), "")
+
+    def feed_block(self, block: bytes, *, at_first: bool) -> None:
+        """Look at many lines at once; all but whether it is an extension shows in the first of a log."""
+        self.of_extension = self.of_extension or _has(block, _OF_EXTENSION) or bool(_FETCHED.search(block))
+        if not at_first:
+            return
+        self.is_here = self.is_here or _has(block, self._places)
+        self.uses_nvcc = self.uses_nvcc or _has(block, _NVCC)
+        begun = max(map(block.rfind, _ISOLATED))
+        done = block.rfind(_DONE)
+        self.isolated = begun > done if max(begun, done) >= 0 else self.isolated
+        if _has(block, _OF_PIP_SIGNS):
+            self.of_pip |= dict.fromkeys(each.decode("utf-8", "replace") for each in _OF_PIP.findall(block))
+        if _has(block, _HAS_SIGNS):
+            self.installed |= _names(_HAS, block)
+        self._cuda |= _names(_CUDA, block)
+        self._pythons |= {found.decode() for found in _PYTHON.findall(block)}
+        self._managers |= {name for name, marks in _MANAGERS if _has(block, marks)}
+
+
+def _has(block: bytes, marks: Iterable[bytes]) -> bool:
+    return any(mark in block for mark in marks)
+
+
+def _names(pattern: re.Pattern[bytes], block: bytes) -> set[str]:
+    """Return what any group of the pattern finds."""
+    return {found.decode() for each in pattern.findall(block) for found in each if found}
