@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import re
 import shlex
 
@@ -13,7 +14,9 @@ from tests.support.for_each import for_each
 from tests.support.machines import linux_facts, with_tree
 from torchbuild_tasks.catalog import FailureRow, KindRow, load_catalog
 from torchbuild_tasks.catalog.failures import FailureBook, UserFailureRow, fitting_rows
-from torchbuild_tasks.features.diagnosis.answer import NOTHING
+from torchbuild_tasks.features.diagnosis.answer import list_names
+from torchbuild_tasks.features.diagnosis.block import Line
+from torchbuild_tasks.features.diagnosis.kinds import Kind
 from torchbuild_tasks.fronts.parsing import parse
 from torchbuild_tasks.verbs import VERBS
 
@@ -28,6 +31,28 @@ NAMES = {
     *("checkout", "release", "beside", "torch cuda"),
     *("extension", "importer", "own", "program", "torch itself", "not torch", "unreachable", "uv"),
 }
+
+
+@functools.cache
+def vocabulary() -> frozenset[str]:
+    """The names that a sentence may use: ours, what is looked up about a kind, and groups of its shapes."""
+    kind = Kind(row=load_catalog().kind[0], program="", line=Line(1, "x", "x"), groups={"subject": "x"})
+    groups = {
+        name
+        for shape in load_catalog().shape
+        for pattern in shape.patterns
+        for name in re.compile(pattern).groupindex
+    }
+    stands_for = {row.name for row in load_catalog().stands_for}
+    return frozenset({*NAMES, "kind fix", *list_names(kind, machine()), *groups, *stands_for})
+
+
+def test_every_sign_decides_something() -> None:
+    texts = [*(row.fix for row in ROWS), *((*row.cause, *row.fix) for row in load_catalog().kind)]
+    used = "\n".join(sentence for text in texts for sentence in text)
+    for sign in load_catalog().sign:
+        assert re.compile(sign.pattern).groups <= 1
+        assert f"{{!{sign.name}}}" in used or f"{{{sign.name}}}" in used, sign.name
 
 
 def test_rows_are_distinct() -> None:
@@ -54,9 +79,7 @@ def test_the_names_in_a_row_are_known(row: FailureRow) -> None:
         flat = re.sub(r"\{(\d)\}", lambda match: f"<{match[1]}>", sentence)
         for name in re.findall(r"\{!?([^{}]+)\}", flat):
             assert (
-                name in {*NAMES, *NOTHING}
-                or name.startswith(("package:", "offered:"))
-                or INSTALLED.fullmatch(name)
+                name in vocabulary() or name.startswith(("package:", "offered:")) or INSTALLED.fullmatch(name)
             ), name
         assert all(int(number) <= groups for number in re.findall(r"\{(\d)\}", sentence))
 

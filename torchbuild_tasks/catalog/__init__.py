@@ -42,6 +42,7 @@ from torchbuild_tasks.catalog.diagnosis import (
     KindRow,
     MessageRow,
     ShapeRow,
+    SignRow,
     StandsForRow,
     StdNameRow,
     TorchNameRow,
@@ -269,6 +270,7 @@ class Catalog:
     packaged = Table(ComponentRow, "components.toml", build=_packaged)
     gone = Table(GoneRow, "gone.toml")
     stands_for = Table(StandsForRow, "gone.toml")
+    sign = Table(SignRow, "signs.toml")
     fetcher = Table(FetcherRow, "fetchers.toml")
     compiler_option = Table(CompilerOptionRow, "options.toml")
     std_name = Table(StdNameRow, "std_names.toml")

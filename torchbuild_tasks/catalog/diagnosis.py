@@ -134,6 +134,13 @@ class TorchNameRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     last: str
 
 
+class SignRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What stands in an error and decides between fixes; data/signs.toml has the columns."""
+
+    name: str
+    pattern: str
+
+
 class FetcherRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """How a program that fetches is told of a proxy or certificate; data/fetchers.toml has the columns."""
 

@@ -16,9 +16,9 @@ from torchbuild_tasks.features.diagnosis.copies import INSTALLED, list_copies, l
 from torchbuild_tasks.features.diagnosis.fetching import read_fetching
 from torchbuild_tasks.features.diagnosis.kinds import Kind
 from torchbuild_tasks.features.diagnosis.machine import Machine
-from torchbuild_tasks.features.diagnosis.options import NO_OPTION, read_option
-from torchbuild_tasks.features.diagnosis.signs import NO_SIGNS, read_signs
-from torchbuild_tasks.features.diagnosis.surroundings import read_surroundings
+from torchbuild_tasks.features.diagnosis.options import read_option
+from torchbuild_tasks.features.diagnosis.python import read_python
+from torchbuild_tasks.features.diagnosis.signs import read_signs
 from torchbuild_tasks.model import Diagnosis
 
 PAGE: Final = "https://github.com/torchbuild/torchbuild-tasks/blob/main/docs/diagnose.md"
@@ -44,40 +44,6 @@ _FRAME: Final = re.compile(r'File "([^"\n]{1,300})", line (\d+)')
 _OF_LIBRARY: Final = re.compile(
     r"^<|[/\\](?:subprocess|runpy|importlib|concurrent|threading|build_meta|setuptools|pip)\b"
 )
-# Text of an error that decides which fix is right.
-_IN_TEXT: Final = {
-    "fresh": re.compile(r"/nix/store/|/conda-bld/|/portage/|/rpmbuild/"),
-    "itself file": re.compile(
-        r"(?<=Error: )\S{1,300}[/\\]torch[/\\](?:_C\b[^:\s]{0,60}|lib[/\\][^:\s]{1,80})"
-        r"(?=: undefined)"
-    ),
-    "not close": re.compile(r"not (?:close|equal)!|Mismatched elements|(?:absolute|relative) difference"),
-    "own assert": re.compile(r"AssertionError|\bassert "),
-    "stops": re.compile(r"#error\b|\bC1189\b"),
-    "rust": re.compile(
-        r"rust-lld|error: linking with `|native (?:static )?library [`']|could not compile `"
-        r"|\brustc\b|\bcrates?\b"
-    ),
-    "triton": re.compile(r"[/\\]triton[/\\](?:backends|runtime|compiler)[/\\]"),
-    "intel thread": re.compile(r"libmkl_intel_thread\b"),
-    # A library that a link takes and does not name, and a header that defines what only one source may.
-    "dso": re.compile(r"(?<=[/\s]lib)[\w+.-]{1,60}?(?=\.so[.\d]{0,12}: error adding symbols: DSO missing)"),
-    "in header": re.compile(
-        r"[^\s:/\\]{1,100}\.(?:h|hh|hpp|hxx|cuh|inl)(?=:\d{1,6}: (?:multiple definition of|first defined))"
-    ),
-    "asserts": re.compile(r"\b(?:static[ _]assert(?:ion)? failed|C2338)\b"),
-    "redefined": re.compile(
-        r"error: redefinition of|\bC2(?:011|084|370|371)\b|error: conflicting declaration"
-    ),
-    "cmake install": re.compile(r"\bcmake_install\.cmake\b"),
-    "marks": re.compile(r"^\W*(?:\d{1,6} \| *)?(?:<{7}|>{7}) \S", re.MULTILINE),
-    # A command for an older standard, and C++20 in the lines that are shown.
-    "cxx20": re.compile(
-        r"(?s)-std=(?:c|gnu)\+\+1[147yz]\b.{0,9000}?"
-        r"(?:\btemplate ?<std::(?:floating_point|integral|\w{1,20}_(?:as|to|from))\b|\bconcept \w{1,60} ?="
-        r"|\brequires ?\(|\boperator ?<=>|\bco_(?:await|yield|return)\b|\bconst(?:eval|init) )"
-    ),
-}
 # What pip tells of packages that do not fit, one below the other.
 _WANTS: Final = re.compile(
     r"^\s*((?:The user requested|(?!and |[Bb]ecause )\S{1,80} \S{1,40} depends on) .{1,120})$"
@@ -142,77 +108,6 @@ _BELOW: Final = (
 _SHOWN: Final = re.compile(r"#\s*include\s*(?:\"(?P<own>[^\"]{1,200})\"|<[^>]{1,200}>)")
 
 
-NOTHING: Final[Mapping[str, str]] = dict.fromkeys(
-    (
-        *("?component", "?state", "?file", "component", "brings", "installs", "bundled"),
-        *(
-            "own source",
-            "vendored",
-            "packaged",
-            "finds",
-            "link",
-            "linked",
-            "unlinked",
-            "torch has",
-            "gone",
-            "take",
-        ),
-        *("torch series", "torch python", "torch build", "recipe", "renamed"),
-        *("fresh", "itself file", "not close", "own assert", "frame", "script"),
-        *("stops", "rust", "triton", "intel thread", "isolated", "generated", "object", "standard", "advice"),
-        "unbuilt",
-        *(
-            "kind fix",
-            "offered",
-            "none offered",
-            "other python",
-            "old metadata",
-            "first index",
-            "pip cache",
-            "bound",
-            "cache storage",
-            "old toolset",
-            "wanted sdk",
-            "cmake found",
-            "cmake wants",
-            "runner disk",
-            "job of a CI",
-        ),
-        *("marks", "cxx20", "cmake install", "asserts", "redefined"),
-        *("dso", "in header", "hider", "wants", "its flag"),
-        *NO_OPTION,
-        *(*NO_SIGNS, "gpu has", "system header", "of torch"),
-        *("cmake", "configure", "meson", "wanter", "by package", "of python"),
-        *(
-            "numpy",
-            "gcc",
-            "ptx cuda",
-            "dotted",
-            "top",
-            "distribution",
-            "header since",
-            "its cuda",
-            "its wheel",
-            "started",
-            "needs it",
-            "runtime",
-        ),
-        *(
-            "gcc limits",
-            "host gcc",
-            "cuda for gcc",
-            "old cuda",
-            "gcc for cuda",
-            "arch has",
-            "?arch has",
-            "std header",
-            "std since",
-        ),
-    ),
-    "",
-)
-
-
 def find_component(kind: Kind, machine: Machine) -> ComponentRow | None:
     """Return the component that an error of this kind is about; a source's own file belongs to none."""
     row = machine.component(kind.row.look, kind.looked_up)
@@ -267,7 +162,7 @@ def list_names(kind: Kind, machine: Machine) -> Mapping[str, str]:
         "finds": _finds(kind, machine) if _is_searched(kind, row) and not own else "",
         **list_links(kind, row, machine),
         **_since(kind, machine),
-        **read_surroundings(machine.audience, kind.row.id),
+        **read_python(machine.audience, kind.row.id),
         **read_fetching(kind.row.id, kind.line.text, machine.audience.text, machine.catalog),
         **_versions(machine),
         **read_option(kind, machine.catalog),
@@ -285,10 +180,6 @@ def list_names(kind: Kind, machine: Machine) -> Mapping[str, str]:
         "needs it": next(filter(None, found.groups()))
         if (found := _NEEDS_IT.search(machine.audience.text))
         else "",
-        **{
-            name: found[0] if (found := form.search(machine.audience.text)) else ""
-            for name, form in _IN_TEXT.items()
-        },
         "hider": _hider(subject, machine) if row or standard else "",
         "wants": "; ".join(
             dict.fromkeys(told[1] or told[2] for told in _WANTS.finditer(machine.audience.text))

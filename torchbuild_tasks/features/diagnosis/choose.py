@@ -13,7 +13,7 @@ import msgspec
 from torchbuild_tasks.catalog import FailureRow
 from torchbuild_tasks.catalog.failures import FailureBook, Hit, UserFailureRow
 from torchbuild_tasks.features.diagnosis import patterns
-from torchbuild_tasks.features.diagnosis.answer import NOTHING, explain_kind, list_names
+from torchbuild_tasks.features.diagnosis.answer import explain_kind, list_names
 from torchbuild_tasks.features.diagnosis.audience import read_audience
 from torchbuild_tasks.features.diagnosis.block import ErrorBlock, Line
 from torchbuild_tasks.features.diagnosis.kinds import Kind, KindBook, is_message, kind_book, read_kind
@@ -25,6 +25,7 @@ from torchbuild_tasks.model import Diagnosis, Reading
 PAGE: Final = "https://github.com/torchbuild/torchbuild-tasks/blob/main/docs/failures.md"
 MOST: Final = 4  # causes that are named
 _OF_BUILD: Final = ("checkout", "python", "configure", "compile", "link", "install")  # phases
+_NONE: Final[Mapping[str, str]] = {}
 _RANKS: Final = ("root", "cause", "consequence")
 
 
@@ -50,8 +51,8 @@ def read_log(scanner: LogScanner, book: FailureBook, machine: Machine) -> Readin
     kind = read_kind(block, kinds, uses_nvcc=scanner.origin.uses_nvcc)
     error = _first_error(block, met, kind, kinds)
     by_kind = explain_kind(kind, machine) if kind else None
-    none = {**NOTHING, **read_signs(machine, block.error.text)}
-    values = {**list_names(kind, machine), "kind fix": _kind_fix(by_kind)} if kind else none
+    names = list_names(kind, machine) if kind else read_signs(machine, block.error.text)
+    values = {**names, "kind fix": _kind_fix(by_kind)}
     known = tuple(_diagnosis(each.hit, machine, values) for each in met[:MOST])
     if by_kind and kind and kind.row.level == "cause" and not _is_covered(met, kind, block):
         known = (by_kind, *known)
@@ -151,7 +152,7 @@ def _groups(book: FailureBook, row: FailureRow, line: str) -> tuple[str, ...]:
     return next((hit.groups for hit in book.look_up(line) if hit.row is row), ())
 
 
-def _diagnosis(hit: Hit, machine: Machine, known: Mapping[str, str] = NOTHING) -> Diagnosis:
+def _diagnosis(hit: Hit, machine: Machine, known: Mapping[str, str] = _NONE) -> Diagnosis:
     row = hit.row
     see = f"{PAGE}#{row.id}"
     kept = row.phase not in _OF_BUILD and machine.has_tree

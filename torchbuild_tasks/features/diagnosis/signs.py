@@ -9,43 +9,6 @@ from typing import Final
 from torchbuild_tasks.features.diagnosis.kinds import Kind
 from torchbuild_tasks.features.diagnosis.machine import Machine
 
-# What stands in the text of an error, whichever message has it.
-_SIGNS: Final = {
-    # clang writes a header that it does not find in quotes, GCC without.
-    "by clang": re.compile(r"'[^'\n]{1,200}' file not found"),
-    "python killed": re.compile(
-        r"\bKilled\s{1,40}(?:\S{0,200}/)?python[\d.]{0,5} (?!setup\.py|-m (?:pip|build)\b)"
-    ),
-    "by pip": re.compile(r"Could not install packages|/pip-\w{1,20}-|[/\\]\.cache[/\\](?:pip|uv)\b"),
-    "threads": re.compile(r"\b(?:OpenBLAS|libgomp|OMP|MKL)\b"),
-    "of nvcc": re.compile(
-        r"'(?:cudafe\+\+|cicc|ptxas|fatbinary|nvlink)' died|\b(?:ptxas|nvlink) (?:fatal|error) ?: Internal"
-    ),
-    "by nvcc": re.compile(r"(?m)^\s*\S{1,300}\.cuh?\(\d{1,6}\): error"),
-    "with pthread": re.compile(r"\b(?:pthread|sem)_\w{1,30}"),
-    # A module that was installed, as a wheel mostly is.
-    "prebuilt": re.compile(
-        r"(?:site|dist)-packages[/\\](?!torch[/\\])[^\s:]{1,200}\.(?:so|pyd)(?=: undefined)"
-    ),
-    "crt": re.compile(r"C4996: '\w{1,40}': (?:This function or variable may be unsafe|The POSIX name|Use )"),
-    "half types": re.compile(
-        r'no operator "[^"\n]{1,3}" matches these operands'
-        r"\s{1,40}operand types are: .{0,80}(?:__half|__nv_bfloat16)"
-    ),
-    "include next": re.compile(r"#\s*include_next\b"),
-    "loaded": re.compile(r"(?:OSError|ImportError): |error while loading shared libraries"),
-    # CUB or Thrust that wants a header of libcu++.
-    "own cub": re.compile(r"[/\\](?:cub|thrust)[/\\][^\n]{1,160}\b(?:nv/target|cuda/std/\w{1,30})"),
-    "amd": re.compile(r"\bHIP (?:GPUs|out of memory)|OutOfMemoryError: HIP|ROCm-capable|/dev/kfd"),
-    "apple": re.compile(r"\bMPS backend"),
-    "mac minimum": re.compile(r"(?<=is unavailable: introduced in macOS )[\d.]{2,7}"),
-    "dll load": re.compile(r"DLL load failed"),
-    "found by": re.compile(
-        r"(?:Address|Leak|Memory|Thread|UndefinedBehavior)Sanitizer:|:\d+:\d+: runtime error: "
-    ),
-    "workers": re.compile(r"[Dd]ata[Ll]oader"),
-    "at compile": re.compile(r"terminated program \w|died due to signal"),
-}
 _DRIVER: Final = re.compile(r"\bfound version (\d{1,2})0(\d)0\b")
 _GPU: Final = re.compile(r"\bcapability (?:\(CC\) )?(?:sm_)?(\d{1,2})\.?(\d)\b")
 _OTHERS: Final = re.compile(r"Process \d{1,9} has ([\d.]{1,9} [GM]iB) memory in use")
@@ -76,33 +39,6 @@ _ARM: Final = {
     "lse": "cas casa casl casal swp swpal ldadd ldaddal ldclr ldset stadd",
     "sve": "ptrue whilelo whilelt cntb cnth cntw cntd ld1w st1w ld1d st1d rdvl",
 }
-NO_SIGNS: Final[Mapping[str, str]] = dict.fromkeys(
-    (
-        *(
-            *_SIGNS,
-            "python series",
-            "driver runs",
-            "driver major",
-            "capability",
-            "other process",
-            "fragmented",
-            "full place",
-        ),
-        *(
-            "least gcc",
-            "newest gcc",
-            "fitting gcc",
-            "offered gcc",
-            "arm feature",
-            "linker crash",
-            "ptxas",
-            "processor",
-            "of release",
-            "gfx",
-        ),
-    ),
-    "",
-)
 
 
 def read_signs(machine: Machine, line: str, kind: Kind | None = None) -> Mapping[str, str]:
@@ -114,7 +50,7 @@ def read_signs(machine: Machine, line: str, kind: Kind | None = None) -> Mapping
     gpu = _GPU.search(text)
     least = _AT_LEAST.search(subject)
     return {
-        **{name: found[0] if (found := form.search(text)) else "" for name, form in _SIGNS.items()},
+        **{row.name: _find(row.pattern, text) for row in machine.catalog.sign},
         "driver runs": f"{driver[1]}.{driver[2]}" if driver else "",
         "driver major": driver[1] if driver else "",
         "python series": machine.audience.python,
@@ -134,6 +70,11 @@ def read_signs(machine: Machine, line: str, kind: Kind | None = None) -> Mapping
         "offered gcc": machine.value(f"offered:g++-{newest}") if newest else "",
         "arm feature": _arm_feature(subject),
     }
+
+
+def _find(pattern: str, text: str) -> str:
+    found = re.search(pattern, text)
+    return found[found.lastindex or 0] if found else ""
 
 
 def _size(text: str) -> float:

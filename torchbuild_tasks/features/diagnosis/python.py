@@ -1,4 +1,4 @@
-"""Tell what the lines of an error show of where a build runs: its isolation, its Python, its container."""
+"""Read off an error of Python or pip which Python it needs, what was offered, and how a bound gets there."""
 
 from __future__ import annotations
 
@@ -40,58 +40,10 @@ _OTHER_PYTHON: Final = re.compile(r"(\S{1,40}) Requires-Python ([^;\n]{1,60})")
 _ASKED: Final = re.compile(r"requirement [\w.-]{1,60}(?:\[[^\]]{0,60}\])?([=<>!~][^\s;()]{1,60})")
 _FEW: Final = 5
 _PYTHON_PATH: Final = re.compile(r"python3\.(\d{1,2})\b|[\\/]Python3(\d{1,2})[\\/]|cpython-3(\d{1,2})\b")
-# Words that decide which fix is right.
-_SHOWN: Final = {
-    "in build env": re.compile(r"pip-build-env-|builds-v\d"),
-    "in image": re.compile(r"OCI runtime"),
-    "docker disk": re.compile(r"failed to register layer|/var/lib/docker|overlay2|buildkit|moby"),
-    "pip cache": re.compile(r"pip[/\\]_internal|[/\\]cachecontrol[/\\]"),
-    "runner lost": re.compile(r"lost communication with the server"),
-    "slurm": re.compile(r"slurmstepd|oom[_-]kill event|StepId="),
-    "file exists": re.compile(r"File already exists"),
-    "linux tag": re.compile(r"unsupported platform tag"),
-    "local version": re.compile(r"\blocal versions?\b"),
-    "cache storage": re.compile(
-        r"cache storage failed|loading credential|InvalidAccessKeyId|NoCredential|NoSuchBucket"
-    ),
-    "git by pip": re.compile(r"× git (?:clone|fetch|checkout|submodule|version)\b"),
-    "docker login helper": re.compile(r"docker-credential-[\w-]+"),
-    "runner disk": re.compile(r"/home/runner/|/home/vsts/|\b_diag[/\\]|hostedtoolcache"),
-    "job of a CI": re.compile(r"^##\[error\]|The operation was canceled|exit code 143\b", re.MULTILINE),
-    "docker step": re.compile(r"process \"/bin/\w*sh -c|failed to solve"),
-    "time of a job": re.compile(r"DUE TO TIME LIMIT"),
-    "time of a CI": re.compile(r"maximum execution time|execution took longer than|timeout-minutes"),
-    "no checkout": re.compile(r"not a git repository"),
-    "conda tree": re.compile(r"[├└]─"),
-    "lock of apt": re.compile(r"/var/(?:lib/(?:dpkg|apt)|cache/apt)/"),
-    "broken pip": re.compile(r"No module named 'pip\._"),
-    "none of torch": re.compile(
-        r"requirement torch(?:vision|audio)?\b[^(]{0,60}(?:\(from [^v][^)]{0,60}\) )?\(from versions: none\)"
-    ),
-    "no build tool": re.compile(
-        r"requirement (?:setuptools|wheel|hatchling|flit[-_]core|poetry-core)\b[^(]{0,60}"
-        r"\(from versions: none\)"
-    ),
-    "crashed worker": re.compile(r"worker '\w+' crashed|node down: Not properly terminated"),
-}
-# What the lines name, in their first group.
-_NAMED: Final = {
-    "first index": re.compile(r"was found on (\S{1,200}?),? but not at the requested version"),
-    "provides none": re.compile(r"nothing provides (\S{1,60})"),
-    "cmake python": re.compile(
-        r"Could NOT find Python(?:(?!NumPy)[\s\S]){0,300}?found (?:suitable )?version \"(3\.\d{1,2})"
-    ),
-    "conda env": re.compile(r"EnvironmentNotWritableError[\s\S]{0,200}?environment location: (\S{1,200})"),
-    "wheel minor": re.compile(r"-cp3(\d{1,2})t?-\S{1,200}\.whl is not a supported wheel"),
-    "old toolset": re.compile(r"build tools for (?:Visual Studio )?(v?\d{3,4})\b"),
-    "cmake found": re.compile(r"Found unsuitable version \"([\d.]{1,12})\""),
-    "cmake wants": re.compile(r"but required is\s+(?:at least|exact version)\s+\"([\d.]{1,12})\""),
-    "wanted sdk": re.compile(r"Windows SDK version (\d[\d.]+) was not found"),
-}
 
 
-def read_surroundings(audience: Audience, kind: str) -> Mapping[str, str]:
-    """Return what the log shows of the build's environment and of its Python."""
+def read_python(audience: Audience, kind: str) -> Mapping[str, str]:
+    """Return what the log shows of the environment that Python builds in, and of the Python itself."""
     text = audience.text
     line = _source_line(text) if kind == "python-syntax" else ""
     minors = [int(minor) for found in _PYTHON_PATH.findall(text) for minor in found if minor]
@@ -101,8 +53,6 @@ def read_surroundings(audience: Audience, kind: str) -> Mapping[str, str]:
         "bound": _BOUND[audience.isolated],
         "syntax since": "" if minors and int(since.partition(".")[2] or 0) <= max(minors) else since,
         "old name": "async" if _OLD_NAME.search(line) else "",
-        **{name: name if form.search(text) else "" for name, form in _SHOWN.items()},
-        **{name: found[1] if (found := form.search(text)) else "" for name, form in _NAMED.items()},
         **_offered(f"{text}\n{audience.of_pip}"),
     }
 
