@@ -1,4 +1,7 @@
-"""What changed is compiled, and every other library is the wheel's, that of CUDA too."""
+"""What changed is compiled, and every other library is the wheel's, that of CUDA too.
+
+One era has a kernel of CUDA where nvcc is; with --slow each era is tried with one and without.
+"""
 
 from __future__ import annotations
 
@@ -11,19 +14,35 @@ from typing import cast
 
 import pytest
 
-from tests.support.capabilities import needs_linux_compiler
+from tests.support.capabilities import needs_linux_compiler, skip_without
 from tests.support.driver import Run, torchbuild
-from tests.support.sample import ERAS, Era, in_one_era, materialise, run_git
+from tests.support.sample import Era, materialise, run_git
 
 pytestmark = [pytest.mark.integration, needs_linux_compiler]
-needs_nvcc = pytest.mark.skipif(shutil.which("nvcc") is None, reason="nvcc")
 
 SUM = "import torch; print(float(torch.tensor([1.0, 2.0]).sum()), torch.version.git_version)"
 
 
-@pytest.fixture(scope="module", params=ERAS)
-def era(request: pytest.FixtureRequest) -> Era:
-    return cast("Era", request.param)
+OLDER, NEWER, NEWER_CUDA = ("setuptools", True), ("scikit-build-core", False), ("scikit-build-core", True)
+NAMES = {OLDER: "setuptools", NEWER: "scikit-build-core", NEWER_CUDA: "scikit-build-core-cuda"}
+
+
+def tried(*quick: tuple[str, bool], slow: tuple[tuple[str, bool], ...]) -> pytest.MarkDecorator:
+    """Mark a test with the eras that a quick run tries it in, and those of --slow; each makes a wheel."""
+    params = [pytest.param(each, id=NAMES[each]) for each in quick]
+    params += [pytest.param(each, id=NAMES[each], marks=pytest.mark.slow) for each in slow]
+    return pytest.mark.parametrize("line", params, indirect=True)
+
+
+@pytest.fixture(scope="module")
+def line(request: pytest.FixtureRequest) -> tuple[str, bool]:
+    """The era, and whether there is a kernel where it can be compiled."""
+    return cast("tuple[str, bool]", request.param)
+
+
+@pytest.fixture(scope="module")
+def era(line: tuple[str, bool]) -> Era:
+    return cast("Era", line[0])
 
 
 def make(folder: Path, era: Era) -> Path:
@@ -33,14 +52,14 @@ def make(folder: Path, era: Era) -> Path:
 
 
 @pytest.fixture(scope="module")
-def flags() -> tuple[str, ...]:
+def flags(line: tuple[str, bool]) -> tuple[str, ...]:
     """What the wheel and what is compiled against it are built with."""
-    return ("--cuda", "--arch", "8.0") if shutil.which("nvcc") else ()
+    return ("--cuda", "--arch", "8.0") if line[1] and shutil.which("nvcc") else ()
 
 
 @pytest.fixture(scope="module")
 def wheel(era: Era, flags: tuple[str, ...], target: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The sample's own wheel, built by the tool, with a kernel of CUDA where that can be compiled."""
+    """The sample's own wheel, built by the tool."""
     tree = make(tmp_path_factory.mktemp("made"), era)
     done = torchbuild("build", "--source", tree, "--python", target, "--mode", "wheel", "--yes", *flags)
     assert done.code == 0, done.out + done.err
@@ -96,6 +115,7 @@ def listed(tree: Path) -> dict[str, bytes]:
     return {path.relative_to(tree).as_posix(): path.read_bytes() for path in files}
 
 
+@tried(OLDER, NEWER, slow=(NEWER_CUDA,))
 def test_what_a_change_reaches_is_compiled_and_the_rest_is_the_wheels(
     tree: Path, wheel: Path, flags: tuple[str, ...], target: Path, tmp_path: Path
 ) -> None:
@@ -125,7 +145,7 @@ def test_what_a_change_reaches_is_compiled_and_the_rest_is_the_wheels(
     assert listed(tree) == before
 
 
-@in_one_era("era")
+@tried(NEWER, slow=(OLDER, NEWER_CUDA))
 def test_what_no_change_reaches_any_more_is_the_wheels_again(
     tree: Path, wheel: Path, flags: tuple[str, ...], target: Path
 ) -> None:
@@ -143,7 +163,7 @@ def test_what_no_change_reaches_any_more_is_the_wheels_again(
     assert "// changed" not in (tree / "torch/include/ATen/Elementwise.h").read_text("utf-8")
 
 
-@in_one_era("era")
+@tried(NEWER, slow=(OLDER, NEWER_CUDA))
 def test_what_cannot_be_told_or_would_not_fit_is_refused_with_the_file(
     tree: Path, wheel: Path, flags: tuple[str, ...], target: Path
 ) -> None:
@@ -157,13 +177,6 @@ def test_what_cannot_be_told_or_would_not_fit_is_refused_with_the_file(
     done = build(tree, target, wheel, *flags)
     assert done.code == 3, done.out + done.err
     assert "c10/macros/Export.h is included by what tools/codegen.py generates" in done.err
-    if flags:
-        assert "c10/macros/Export.h reaches libtorch_cuda.so, by aten/src/ATen/cuda/add.cu" in done.err
-        run_git(tree, "checkout", "--quiet", ".")
-        edit(tree, "aten/src/ATen/cuda/add.cu")
-        done = build(tree, target, wheel, *flags)
-        assert done.code == 3, done.out + done.err
-        assert "aten/src/ATen/cuda/add.cu reaches libtorch_cuda.so; of its sources 1 are CUDA's" in done.err
     run_git(tree, "checkout", "--quiet", ".")
 
     edit(tree, "tools/codegen.py", '"""', '"""\n')
@@ -180,7 +193,24 @@ def test_what_cannot_be_told_or_would_not_fit_is_refused_with_the_file(
     assert not list((tree / "build").rglob("*.dir/**/*.o"))
 
 
-@in_one_era("era")
+@tried(OLDER, slow=(NEWER_CUDA,))
+def test_what_reaches_the_library_of_a_kernel_is_refused_with_the_file(
+    tree: Path, wheel: Path, flags: tuple[str, ...], target: Path
+) -> None:
+    if not flags:
+        skip_without("nvcc")
+    edit(tree, "c10/macros/Export.h", new="// changed\n")
+    done = build(tree, target, wheel, *flags)
+    assert done.code == 3, done.out + done.err
+    assert "c10/macros/Export.h reaches libtorch_cuda.so, by aten/src/ATen/cuda/add.cu" in done.err
+    run_git(tree, "checkout", "--quiet", ".")
+    edit(tree, "aten/src/ATen/cuda/add.cu")
+    done = build(tree, target, wheel, *flags)
+    assert done.code == 3, done.out + done.err
+    assert "aten/src/ATen/cuda/add.cu reaches libtorch_cuda.so; of its sources 1 are CUDA's" in done.err
+
+
+@tried(NEWER, slow=(OLDER, NEWER_CUDA))
 def test_a_function_that_the_wheels_libraries_need_may_not_go(
     tree: Path, wheel: Path, flags: tuple[str, ...], target: Path, tmp_path: Path
 ) -> None:
