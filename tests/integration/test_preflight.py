@@ -145,6 +145,24 @@ def test_a_launcher_that_does_not_run(tree: Path) -> None:
 
 @pytest.mark.usefixtures("threads")
 @needs_shebang
+@pytest.mark.parametrize("times", [1, 2])
+def test_a_launcher_that_loses_its_server_is_tried_once_more(
+    tree: Path, script: Callable[..., str], times: int
+) -> None:
+    lost = tree / "lost"
+    text = f"import os, sys\nwith open({str(lost)!r}, 'a') as log: log.write('x')\n"
+    text += f"if os.path.getsize({str(lost)!r}) <= {times}:\n"
+    text += "    sys.exit('sccache: caused by: Failed to read response header')\n"
+    text += "os.execv(sys.argv[1], sys.argv[1:])\n"
+    what = cpp_only(launcher=script("cached", text))
+    if times == 1:
+        assert len(run(tree, what).notes) == 1
+    else:
+        assert "cached ended with exit code 1" in str(failed(tree, what))
+
+
+@pytest.mark.usefixtures("threads")
+@needs_shebang
 def test_a_launcher_that_fails_without_a_known_word(tree: Path, script: Callable[..., str]) -> None:
     error = failed(tree, cpp_only(launcher=script("icecc", "raise SystemExit(9)")))
     assert f"icecc ended with exit code 9, and {Path(CXX).name} compiles without it" in error.what

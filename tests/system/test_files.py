@@ -10,6 +10,7 @@ import stat
 import subprocess
 import sys
 import threading
+from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
 from typing import BinaryIO
@@ -292,20 +293,22 @@ HOLDER = "import sys; f = open(sys.argv[1]); print('open', flush=True); sys.stdi
 
 
 @pytest.fixture
-def held(folder: Path) -> subprocess.Popen[bytes]:
+def held(folder: Path) -> Iterator[subprocess.Popen[bytes]]:
     """A process that has `folder/held` open until its input ends."""
     path = folder / "held"
     path.write_bytes(b"old")
     argv = [sys.executable, "-c", HOLDER, str(path)]
-    process = subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
-    assert process.stdout is not None
-    process.stdout.readline()
-    try:
-        path.rename(folder / "moved")
-    except PermissionError:
-        return process
-    process.communicate()
-    pytest.skip("needs a system on which an open file cannot be replaced")
+    with subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        process.stdout.readline()
+        try:
+            path.rename(folder / "moved")
+        except PermissionError:
+            yield process
+        else:
+            pytest.skip("needs a system on which an open file cannot be replaced")
+        finally:
+            process.kill()
 
 
 @pytest.mark.integration
@@ -317,8 +320,9 @@ def test_a_real_holder_is_waited_for(folder: Path, held: subprocess.Popen[bytes]
 
 @pytest.mark.integration
 def test_a_real_program_that_keeps_a_file_open_is_named(folder: Path, held: subprocess.Popen[bytes]) -> None:
-    known = windows_holders.holders(folder / "held")  # wine has no Restart Manager
-    who = f"process {held.pid}" if known else "in use by another program"
+    who = f"process {held.pid}"
+    if not windows_holders.holders(folder / "held"):
+        pytest.skip("needs a Restart Manager")
     with pytest.raises(EnvFileError, match=who):
         write_atomic(folder / "held", b"new", error=EnvFileError)
     with pytest.raises(InUse, match=who):

@@ -16,6 +16,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Final, NamedTuple, NoReturn
 
+from torchbuild_tasks.build.lost_cache import find_lost
 from torchbuild_tasks.build.work import Reporter, Work
 from torchbuild_tasks.errors import PreflightFailed
 from torchbuild_tasks.model import BuildPlan, LinkerPlan, LinkTrial, Preflight, Trial
@@ -97,8 +98,11 @@ class _TrialRunner:
     def compile(self, trial: Trial) -> None:
         """Compile one file, bypassing caches."""
         again = ANEW.get(cache_of(trial.launcher))
+        changes = {again: "1"} if again else {}
         argv = (*trial.launcher, *trial.argv)
-        captured = self._run(argv, {again: "1"} if again else {})
+        captured = self._run(argv, changes)
+        if captured.rc != 0 and trial.launcher and find_lost(_output(captured).splitlines()):
+            captured = self._run(argv, changes)  # which starts another server
         if captured.rc == 0 and not (self._folder / trial.output).is_file():
             self._fail("ended well and made no object file", argv, captured)
         if captured.rc != 0 and trial.launcher and self._run(trial.argv).rc == 0:
