@@ -6,7 +6,8 @@ checks accept. A fix contains a placeholder, which is filled in here.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+import functools
+from collections.abc import Callable, Iterable, Iterator
 from typing import Final
 
 import msgspec
@@ -83,7 +84,9 @@ def advise(question: Question, findings: tuple[Finding, ...]) -> tuple[Finding, 
     chosen = choose_best(question)
     word = _word_of(chosen)
     now = _judge(question, word) if word else None
-    return tuple(_fill_in(question, finding, candidates, now) for finding in findings)
+    # For all findings the same, and found by planning many times: only if one of them wants it.
+    other = functools.cache(lambda: _torch_that_fits(question, candidates))
+    return tuple(_fill_in(question, finding, candidates, now, other) for finding in findings)
 
 
 def _is_open(finding: Finding) -> bool:
@@ -212,21 +215,22 @@ def _puts_right(candidate: Candidate, finding: Finding, common: set[tuple[str, s
 
 
 def _fill_in(
-    question: Question, finding: Finding, candidates: tuple[Candidate, ...], now: tuple[Finding, ...] | None
+    question: Question,
+    finding: Finding,
+    candidates: tuple[Candidate, ...],
+    now: tuple[Finding, ...] | None,
+    other_torch: Callable[[], str],
 ) -> Finding:
     """Fill in a toolkit; `now` are the findings of the planned one, None without any."""
     if OTHER_TORCH in finding.fix:
-        other = (
-            _torch_that_fits(question, candidates)
-            or "a newer torch, and what builds it (torchbuild versions)"
-        )
+        other = other_torch() or "a newer torch, and what builds it (torchbuild versions)"
         finding = replace(finding, fix=finding.fix.replace(OTHER_TORCH, f"Take {other}"))
     if not _is_open(finding):
         return finding
     best = best_toolkit(question, finding, candidates)
     if best and finding.status == "warn" and now is not None and not _is_better(best, finding, now):
         best = None
-    sentence = _sentence(question, best) if best else _nothing(question, finding, candidates)
+    sentence = _sentence(question, best) if best else _nothing(question, finding, candidates, other_torch)
     short = f"; or {sentence[0].lower()}{sentence[1:]}" if best else ""
     fix = finding.fix.replace(ADVISED, f"{sentence}.").replace(OR_ADVISED, short)
     return replace(finding, fix=fix)
@@ -250,7 +254,9 @@ def _sentence(question: Question, best: Candidate) -> str:
     return f"Take {flag} ({how})"
 
 
-def _nothing(question: Question, finding: Finding, candidates: tuple[Candidate, ...]) -> str:
+def _nothing(
+    question: Question, finding: Finding, candidates: tuple[Candidate, ...], other_torch: Callable[[], str]
+) -> str:
     known = board(question)
     if known is not None and not known.sbsa:
         return _of_jetpack(question)
@@ -266,7 +272,7 @@ def _nothing(question: Question, finding: Finding, candidates: tuple[Candidate, 
     )
     against = sorted(near.findings, key=lambda each: (each.status != "error", each.id != finding.id))
     why = f": {against[0].text.partition('. ')[0]}" if against else ""
-    other = _torch_that_fits(question, candidates)
+    other = other_torch()
     way = f". Or take {other}" if other else ""
     return f"No CUDA toolkit puts this right here. The nearest is {near.version}{why}{way}"
 
