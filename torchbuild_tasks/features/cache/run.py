@@ -188,7 +188,8 @@ class _One:
             self._drop_launchers(problem)
             return
         self._server = started
-        self._running.environ.update(started.clients | {"SCCACHE_IDLE_TIMEOUT": "0"})
+        # Not 0 as ours has: once that is killed, compiles start several, of which we stop only one.
+        self._running.environ.update(started.clients | {"SCCACHE_IDLE_TIMEOUT": "600"})
         if remotes:
             self._say(f"shared cache: {', '.join(remote.shown for remote in remotes)}")
         at_end.enter_context(self._watch(remotes, every))
