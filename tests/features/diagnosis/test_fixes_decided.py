@@ -19,6 +19,19 @@ HALF = (
     'h.cu(2): error: {} operator "*" matches these operands{}\n            operand types are: __half * __half'
 )
 PYTHON_H = "x.cpp:1:10: fatal error: Python.h: No such file or directory\n    1 | #include <Python.h>"
+TWICE = (
+    'h.cu(2): error: more than one operator "!=" matches these operands:\n'
+    '            function "operator!=(const __half &, const __half &)"\n'
+    '            function "operator!=(half, half)"\n'
+    "            operand types are: {}"
+)
+WHOLE = 'a.cu(2): error: no suitable conversion function from "__half" to "int" exists'
+GLIBC = "{}ld: /t/libgomp.so.1: undefined reference to `clock_gettime@GLIBC_2.17'\ncollect2: error: ld returned 1 exit status"
+NEWER = "{}:2:12: warning: nested namespace definition is a C++17 extension [-Wc++17-extensions]\nf.cpp:4:2: error: a b c"
+LINK = (
+    "FAILED: t\n: && /usr/bin/c++ CMakeFiles/t.dir/a.o -o t  {}aten/libtorch_cpu.so && :\n"
+    "/usr/bin/ld: a.o: undefined reference to `at::relu(at::Tensor const&)'"
+)
 OMP_H = "x.cpp:3:10: fatal error: {}\n    3 | #include <omp.h>"
 STDLIB = "/usr/include/c++/12/cstdlib:75:15: fatal error: stdlib.h: No such file or directory\n   75 | #{} <stdlib.h>"
 STD = "FAILED: a.o\n/usr/bin/c++ -O2 -std={} -c a.cpp -o a.o\na.cpp:4:9: error: '{}' is not a member of 'std'"
@@ -58,6 +71,39 @@ CAPABILITY = "GPU with CUDA capability {} is not compatible with the current PyT
         # The names of half types are CUDA's, and torch's flags take their operators away; two that fit are another thing.
         (HALF.format("no", ""), "-U__CUDA_NO_HALF_OPERATORS__", ""),
         (HALF.format("more than one", ":"), "", "-U__CUDA_NO"),
+        (TWICE.format("half != half"), "with -D__CUDA_NO_HALF_OPERATORS__", "-U__CUDA"),
+        (TWICE.format("c10::Half != c10::Half"), "with -D__CUDA_NO_HALF_OPERATORS__", "-U__CUDA"),
+        (TWICE.format("half != float"), "", "-D__CUDA_NO"),
+        # A half where a whole number is wanted: an architecture has no __hadd for halves, or a conversion is forbidden.
+        (WHOLE, "TORCH_CUDA_ARCH_LIST (a build that sees no GPU", "Give nvcc"),
+        ("FAILED: a.o\nnvcc -gencode arch=compute_52,code=sm_52 -c a.cu -o a.o\n" + WHOLE, "The command names compute_52", "-U__CUDA"),
+        ("FAILED: a.o\nnvcc -D__CUDA_NO_HALF_CONVERSIONS__ -gencode arch=compute_86,code=sm_86 -c a.cu -o a.o\n" + WHOLE, "-U__CUDA_NO_HALF_CONVERSIONS__", "The command names"),
+        (WHOLE.replace('"int"', '"float"'), "Give nvcc the opposite", "__hadd"),
+        # Fermi is in old lists, and no sign of a GPU of 12.1.
+        ("nvcc fatal   : Unsupported gpu architecture 'compute_20'", "TORCH_CUDA_ARCH_LIST=All", "TORCH_CUDA_ARCH_LIST=12.1"),
+        ("nvcc fatal   : Unsupported gpu architecture 'compute_35'", "compute_35", "Fermi"),
+        # A processor that a source of C knows nothing of, and an architecture that nvcc does not know.
+        ('../third_party/QNNPACK/src/init.c:240:4: error: #error "Unsupported architecture"', "USE_QNNPACK=0", "TORCH_CUDA_ARCH_LIST"),
+        ('a.cu:240:4: error: #error "Unsupported architecture"', "TORCH_CUDA_ARCH_LIST", "USE_QNNPACK"),
+        # What a linker wants: clang's library, an object of this processor, a symbol that this build left out.
+        ("FAILED: t\n/usr/bin/clang++ -stdlib=libc++ a.o -o t\n/usr/bin/ld: cannot find -lc++: No such file or directory", "libc++-dev", "install g++"),
+        ("/usr/bin/ld: cannot find -lstdc++: No such file or directory", "g++", "libc++-dev"),
+        ("mold: fatal: a.o: incompatible file type: x86_64 is expected but got arm64\ncollect2: error: ld returned 1 exit status", "uname -m", "stands above"),
+        (LINK.format(""), "makes aten/libtorch_cpu.so itself", "--as-needed"),
+        (LINK.format("/opt/v/"), "--as-needed", "itself, and left"),
+        (GLIBC.format("/c/bin/../x86_64-conda-linux-gnu/bin/"), "sysroot_linux-64>=2.17", "LD_LIBRARY_PATH"),
+        (GLIBC.format("/usr/bin/"), "ldd --version", "sysroot_linux"),
+        # Compilers that are not found.
+        ("Traceback (most recent call last):\n  File \"C:\\s\\setup.py\", line 431, in get_xpu_compliers\n    raise RuntimeError(\"x\")\nRuntimeError: Failed to find compiler path from OS PATH", "setvars.bat", "Build Tools"),
+        ("RuntimeError: Failed to find compiler path from OS PATH", "Install one", "setvars"),
+        ("RuntimeError: Could not locate a supported Microsoft Visual C++ installation", "Build Tools", "traceback"),
+        # A file of a newer standard than it is compiled as; another file's warning says nothing of it.
+        (NEWER.format("f.cpp"), "-std=c++17", ""),
+        (NEWER.format("g.cpp"), "git diff", "-std=c++17"),
+        ("v.cpp:31:23: error: expected constructor, destructor, or type conversion before ‘(’ token", "release that belongs to the torch", "newer release of it"),
+        ("v.cpp:31:23: error: expected constructor, destructor, or type conversion before ‘;’ token", "newer release of it", "macro"),
+        ("a.h:3626:7: error: reference to __host__ function '__glibcxx_assert_fail' in __host__ __device__ function", "-D_GLIBCXX_ASSERTIONS", "__device__ (or"),
+        ("a.h:3626:7: error: reference to __host__ function 'mine' in __host__ __device__ function", "mark it __device__", "ASSERTIONS"),
         # Which Python it is, where a command names its headers.
         ("gcc -I/usr/include/python3.12 -c x.cpp\n" + PYTHON_H, "python3.12-dev", ""),
         ("gcc -I/usr/include -c x.cpp\n" + PYTHON_H, "python3.X-dev", "python3.12"),

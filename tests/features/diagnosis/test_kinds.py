@@ -29,6 +29,7 @@ ABOUT = [
     ("libx.so: undefined reference to `sgebak_'", "undefined-symbol", "BLAS and LAPACK"),
     ("x.so: undefined reference to `cusparseGetX(cusparseStatus_t)'", "undefined-symbol", "the CUDA toolkit's cuSPARSE"),
     ("a.obj : error LNK2001: unresolved external symbol __imp_PyExc_TypeError", "undefined-symbol", "CPython"),
+    ("Error\tLNK2001\tunresolved external symbol \\?warp_size@cuda@at@@YAHXZ\\\ttorch", "undefined-symbol", "torch"),
     ("a.obj : error LNK2001: unresolved external symbol __imp_THFloatTensor_fill", "undefined-symbol", "torch's old TH and THC"),
     (
         'a.obj : error LNK2019: unresolved external symbol "public: bool __cdecl c10::Options::pinned(void)const " (?x@@)',
@@ -62,7 +63,7 @@ ABOUT = [
     ("x.proto:3:1: Expected top-level statement.", "generator", ""),
     ("/e/include/cub/device/dispatch/x.cuh(722): error: identifier \"OffsetT\" is undefined", "compile-error", "the CUDA toolkit's CCCL (Thrust, CUB, libcu++)"),
     ("external/sleef/src/arch/x.h:111:1: error: unknown type name '__sizeless_struct'", "compile-error", "SLEEF"),
-    ("../third_party/QNNPACK/src/init.c:240:4: error: #error \"Unsupported architecture\"", "unsupported-arch", ""),
+    ("../third_party/QNNPACK/src/init.c:240:4: error: #error \"Unsupported architecture\"", "no-port", "QNNPACK"),
     ("C:\\third_party\\benchmark\\src\\b.cc(192) error C3536: 'x': cannot be used before it is initialized", "compile-error", "Google Benchmark"),
     ("x.cpp(41): error C2039: packed_accessor: не является членом \"at::Tensor\"", "api-mismatch", "torch"),
     ("/e/x.h:446:36: error: member access into incomplete type 'PyFrameObject' (aka '_frame')", "python-c-api", ""),

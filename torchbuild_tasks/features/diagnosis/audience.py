@@ -79,6 +79,7 @@ class Audience(msgspec.Struct, frozen=True):
     toolkit, `python` the series of Python that is built for; `here` means that the log is of this machine,
     `of_pip` is what pip said of a package before; `isolated` is the tool (pip or uv) that builds in an
     environment of its own, `uv` that uv speaks.
+    `newer_std` is the standard of C++ that the file is of, where it is compiled as an older one;
     `importer` is the package whose import failed, `own` the one that lacks a part of its own; `itself` means
     that torch could not be imported.
     """
@@ -94,6 +95,7 @@ class Audience(msgspec.Struct, frozen=True):
     isolated: str = ""
     uv: bool = False
     installed: frozenset[str] = frozenset()
+    newer_std: str = ""
     importer: str = ""
     own: str = ""
     itself: bool = False
@@ -106,6 +108,7 @@ class Audience(msgspec.Struct, frozen=True):
         values = {"extension": extension, "importer": self.importer, "own": self.own, "torch itself": itself}
         values["imported"] = "from a DLL" if re.search(r"dllimport|\b__imp_", self.text) else ""
         values["mingw"] = "MinGW" if self.mingw else ""
+        values["newer std"] = self.newer_std
         values["uv"] = "uv" if self.uv else ""
         return {**values, "unreachable": "it was tried to the end" if "Retry(total=0" in self.of_pip else ""}
 
@@ -149,6 +152,7 @@ def read_audience(block: ErrorBlock, origin: Origin) -> Audience:
         isolated="uv" if _UV_BUILDS.search(text) else "pip" if in_env else "",
         uv=_UV.search(text) is not None,
         installed=frozenset(origin.installed),
+        newer_std=origin.newer.get(block.error.text.strip().partition(":")[0], ""),
         importer=importers[-1] if importers else "",
         itself=bool(frames) and _OWN_IMPORT.search(frames[-1]) is not None,
         own=missing[1] if missing and own else "",

@@ -75,16 +75,24 @@ def list_links(kind: Kind, row: ComponentRow | None, machine: Machine) -> Mappin
         name = owner(kind.subject)
         link = next((library for form, library in _TORCH_LIBRARIES if form.match(name)), "")
     if not link:
-        return dict.fromkeys(("link", "linked", "unlinked"), "")
+        return dict.fromkeys(("link", "linked", "unlinked", "made here"), "")
     names = [each.removeprefix("-l") for each in link.split() if each.startswith("-l")]
     text = machine.audience.text
     linked = any(
         re.search(rf"(?:-l|[/\\](?:lib)?){re.escape(each)}(?:\.(?:so|a|lib|dylib)|\s)", text)
         for each in names
     )
+    made = (
+        re.search(rf"(?<=\s)(?:[\w-]+/){{0,9}}lib{re.escape(each)}\.(?:so|a)(?=\s)", text) for each in names
+    )
     unlinked = bool(names) and not linked and _LINKS.search(text) is not None
     if row and row.name == "torch" and not (linked or unlinked):  # torch's own row is more exact
         link = ""
     if machine.audience.system == "windows" and not machine.audience.mingw:
         link = (row.link_windows if row else "") or re.sub(r"-l(\S+)", r"\1.lib", link)
-    return {"link": link, "linked": link if linked else "", "unlinked": link if unlinked else ""}
+    return {
+        "link": link,
+        "linked": link if linked else "",
+        "unlinked": link if unlinked else "",
+        "made here": next((found[0] for found in made if found), "") if linked else "",
+    }

@@ -33,6 +33,10 @@ _OF_PIP: Final = re.compile(
     rb"Retrying \(Retry\(total=0[^\n]{0,400}|Please use pip<24\.1|[^ \n]{1,40} Requires-Python [^;\n]{1,60}"
 )
 _OF_PIP_SIGNS: Final = (b"Retry(total=0", b"use pip<24", b"Requires-Python")
+# What clang and GCC say of a file that is of a newer standard than it is compiled as.
+_NEWER: Final = re.compile(
+    rb"(?m)^([^\s:]{1,300}):\d+:\d+: warning: [^\n]{1,300}\[-Wc\+\+(\d\d)-extensions\]"
+)
 _NVCC: Final = (b"nvcc", b"NVCC", b".cu.o", b".cu ")
 # The CUDA toolkit of a log: of its path, or as nvcc and CMake print it.
 _CUDA: Final = re.compile(
@@ -62,7 +66,8 @@ class Origin:
 
     `of_extension`: an extension of torch is built, and not torch; `is_here`: the log is of this machine;
     `isolated`: pip builds in an environment of its own; `uses_nvcc`: CUDA is compiled; `of_pip` is what pip
-    said of a package before its error, `installed` the system's packages that the log shows as installed.
+    said of a package before its error, `newer` the standards that files are of, where they are compiled as
+    older ones, `installed` the system's packages that the log shows as installed.
 
     Args:
         places: folders of this machine, which show that the log is of it.
@@ -74,6 +79,7 @@ class Origin:
         self.isolated = False
         self.uses_nvcc = False
         self.of_pip: dict[str, None] = {}
+        self.newer: dict[str, str] = {}
         self.installed: set[str] = set()
         self._places = tuple(place.encode() for place in places)
         self._cuda: set[str] = set()
@@ -96,8 +102,12 @@ class Origin:
         return next((name for name, _ in _MANAGERS if name in self._managers), "")
 
     def feed_block(self, block: bytes, *, at_first: bool) -> None:
-        """Look at many lines at once; all but whether it is an extension shows in the first of a log."""
+        """Look at many lines at once; what is of the whole log shows in the first of it."""
         self.of_extension = self.of_extension or _has(block, _OF_EXTENSION) or bool(_FETCHED.search(block))
+        if b"-extensions]" in block:
+            self.newer |= {
+                file.decode("utf-8", "replace"): year.decode() for file, year in _NEWER.findall(block)
+            }
         if not at_first:
             return
         self.is_here = self.is_here or _has(block, self._places)
