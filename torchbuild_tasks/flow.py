@@ -167,13 +167,11 @@ def write_env(request: BuildRequest) -> BuildPlan:
     from torchbuild_tasks.build.prepare import write_envs
 
     question = use_stored_checkout(look(request))
+    if (running := question.facts.tree.running) and not request.dry_run:  # which reads these files
+        raise lock.busy(Path(question.facts.tree.root), running)
     plan = accept(decide(question))
     if not request.dry_run:
-        root = require_checkout(question)
-        if (
-            running := question.facts.tree.running
-        ):  # which reads the file, and so do `run` and `shell` after it
-            raise lock.busy(root, running)
+        require_checkout(question)
         place_linker(plan)
         write_envs(plan)
         if is_reproducible(plan):
