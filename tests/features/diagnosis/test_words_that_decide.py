@@ -42,6 +42,18 @@ def test_what_a_script_lets_fail_is_no_error() -> None:
     assert read(f"{failed}++ other --start\n").status != "clean"
 
 
+def test_the_last_try_of_pip_is_the_error() -> None:
+    tried = (
+        "WARNING: Retrying (Retry(total={})) after connection broken by 'E: Connection refused': /simple/x/"
+    )
+    none = "ERROR: No matching distribution found for x"
+    for left, line, told in ((0, 2, "--index-url"), (4, 3, "")):
+        reading = read("\n".join(("Looking in indexes: http://h/simple", tried.format(left), none)))
+        assert reading.line_number == line
+        assert told in reading.diagnoses[0].fix
+        assert len({each.fix for each in reading.diagnoses}) == len(reading.diagnoses)
+
+
 _BOTH = "Because only a==1 is available and a==1 depends on numpy<2, we can conclude that all versions of a depend on numpy<2.\nAnd because b==1 depends on numpy>=2.1, we can conclude that your requirements are unsatisfiable."
 _NONE = "Because only a<=1 is available and you require a>1, we can conclude that your requirements are unsatisfiable."
 
