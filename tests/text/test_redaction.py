@@ -9,6 +9,7 @@ import time
 import pytest
 
 from tests.support.examples import examples
+from tests.support.for_each import for_each
 from torchbuild_tasks.catalog import load_catalog
 from torchbuild_tasks.fronts.parsing import flags
 from torchbuild_tasks.options import flag_name
@@ -353,3 +354,32 @@ def test_a_long_line_of_names_is_read_once(unit: str, monkeypatch: pytest.Monkey
     text = unit * 2000
     assert Redactor({}).text(text) == text
     assert sum(each.covered for each in counted) <= 2 * len(text)
+
+
+def _said(row: object) -> list[str]:
+    names = ("cause", "fix", "command", "proxy", "trust", "patience")
+    values = [getattr(row, name, "") for name in names]
+    return [text for each in values for text in ([each] if isinstance(each, str) else each)]
+
+
+@for_each(
+    (
+        *(catalog := load_catalog()).failure,
+        *catalog.kind,
+        *catalog.component,
+        *catalog.fetcher,
+    ),
+    str,
+)
+def test_what_a_row_says_stays(row: object) -> None:
+    for text in _said(row):
+        for word in ("'&T'", "a.h"):
+            filled = re.sub(r"\{[^{}]*\}", word, text)
+            assert Redactor({}, people=False).text(filled) == filled
+
+
+def test_what_is_filled_into_a_row_goes_where_it_is_a_secret() -> None:
+    told = f"newer ones make an error of what older ones let pass: API_TOKEN={S}. Call it"
+    assert S not in redactor().text(told)
+    assert S not in redactor().text(f"let pass: {S}")  # a log's line, which has no sentence around it
+    assert S not in redactor().text(f"TWINE_PASSWORD={S}")

@@ -18,6 +18,7 @@ from torchbuild_tasks.catalog import load_catalog
 
 MASK: Final = "REDACTED"
 _SHORTEST: Final = 6  # a shorter value would match too often by accident
+_BEFORE: Final = 8  # characters before a name by which our own sentences are known
 # Common values of such variables that are no secret.
 _SAYS_NOTHING: Final = frozenset(
     ("enabled", "disabled", "default", "required", "release", "system", "public")
@@ -210,7 +211,7 @@ class Redactor:
             if rule.value:
                 text = self._values_of_names(rule, rule.value, text)
             elif self._people or not rule.person:
-                text = self._replace(rule.id, rule.pattern, rule.instead, text)
+                text = self._replace(rule.id, rule.pattern, rule.instead, text, spares_rows=not rule.person)
         if not self._people:
             return text
         text, count = _HOMES.subn(
@@ -254,10 +255,16 @@ class Redactor:
         self.counts["assignment"] += 1
         return MASK
 
-    def _replace(self, id: str, pattern: re.Pattern[str], instead: str, text: str) -> str:
-        text, count = pattern.subn(instead, text)
-        self.counts[id] += count
-        return text
+    def _replace(
+        self, id: str, pattern: re.Pattern[str], instead: str, text: str, *, spares_rows: bool = False
+    ) -> str:
+        def mask(match: re.Match[str]) -> str:
+            if spares_rows and _stands_in_row(match[0]):
+                return match[0]
+            self.counts[id] += 1
+            return match.expand(instead)
+
+        return pattern.sub(mask, text)
 
     def _values_of_names(self, rule: Rule, value: re.Pattern[str], text: str) -> str:
         """Redact values after names of secrets.
@@ -270,12 +277,37 @@ class Redactor:
             parts.append(text[at : match.end()])
             at = match.end()
             found = value.match(text, at) if is_secret(match[1].lstrip("-")) else None
-            if found and found[0].strip("\"'\\").lower() not in _PLAIN:
+            if found and not (
+                found[0].strip("\"'\\").lower() in _PLAIN
+                or _stands_in_row(text[match.start() : found.end()])
+                or _is_filled_in(text, match)
+            ):
                 quote = next((mark for mark in ('\\"', '"', "'") if found[0].startswith(mark)), "")
                 parts.append(f"{quote}{MASK}{quote}")
                 at = found.end()
                 self.counts[rule.id] += 1
         return "".join((*parts, text[at:]))
+
+
+@functools.cache
+def _row_texts() -> str:
+    """Return all that rows say of a failure, in which the names of what is filled in still stand."""
+    catalog = load_catalog()
+    rows = (*catalog.failure, *catalog.kind, *catalog.component, *catalog.fetcher)
+    names = ("cause", "fix", "command", "proxy", "trust", "patience")
+    values = (getattr(row, name, "") for row in rows for name in names)
+    return "\n".join(text for each in values for text in ((each,) if isinstance(each, str) else each))
+
+
+def _stands_in_row(text: str) -> bool:
+    """Say whether a text is our own advice, which holds examples of secrets and no secret."""
+    return text in _row_texts()
+
+
+def _is_filled_in(text: str, name: re.Match[str]) -> bool:
+    """Say whether a row has this name, in the same words, and what follows is filled in from a log."""
+    before = text[max(0, name.start() - _BEFORE) : name.start()]
+    return len(before) == _BEFORE and "\n" not in before and f"{before}{name[0]}{{" in _row_texts()
 
 
 def _secret_values(environ: Mapping[str, str]) -> set[str]:

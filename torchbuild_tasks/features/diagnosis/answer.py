@@ -8,6 +8,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from typing import Final
 
+from packaging.specifiers import SpecifierSet
 from packaging.version import Version
 
 from torchbuild_tasks.catalog import ComponentRow
@@ -37,10 +38,18 @@ _PLACES: Final = {
     ),
     "place": re.compile(r"^(?:[A-Za-z]:)?[\w.~+-]*/[^\s:]*$"),
     "socket": re.compile(r"docker(?:d|\.sock)"),
+    "bundled file": re.compile(
+        r"[/\\](?:third[_-]?party|3rd[_-]?party|submodules|externals?)[/\\]+[\w.+-]{2,}"
+    ),
 }
 # Where a script of CMake stops by itself, and the frames of a traceback.
 _BY_SCRIPT: Final = re.compile(r"CMake Error at (\S{1,200}:\d+) \(message\)")
 _FRAME: Final = re.compile(r'File "([^"\n]{1,300})", line (\d+)')
+# The package or module of a frame that was installed, and the series of the Python that runs it.
+_OF_PACKAGES: Final = re.compile(
+    r'File "[^"\n]{0,300}(?:site|dist)-packages[/\\](\w+)(?:\.py|[/\\][^"\n]{1,300})"'
+)
+_SERIES: Final = re.compile(r"[/\\][Pp]ython(3\.\d{1,2})[/\\]")
 _OF_LIBRARY: Final = re.compile(
     r"^<|[/\\](?:subprocess|runpy|importlib|concurrent|threading|build_meta|setuptools|pip)\b"
 )
@@ -180,6 +189,8 @@ def list_names(kind: Kind, machine: Machine) -> Mapping[str, str]:
         "needs it": next(filter(None, found.groups()))
         if (found := _NEEDS_IT.search(machine.audience.text))
         else "",
+        **_backport(machine),
+        "itself": _itself(kind, machine),
         "hider": _hider(subject, machine) if row or standard else "",
         "wants": "; ".join(
             dict.fromkeys(told[1] or told[2] for told in _WANTS.finditer(machine.audience.text))
@@ -220,7 +231,7 @@ def _lacks_part(kind: Kind, row: ComponentRow | None) -> bool:
 
 def _advice(line: str, text: str) -> str:
     """Return the sentence of a message that tells its reader what to do; "" where there is none."""
-    paragraph = " ".join(each.strip() for each in text.partition(line)[2].splitlines()[1:6])
+    paragraph = " ".join(" ".join(text.partition(line)[2].splitlines()[1:10]).split())
     paragraph = paragraph.partition("Call Stack (most recent")[0]
     found = _ADVICE.search(line.strip()) or (_ADVICE.search(paragraph) if "(message)" in line else None)
     return f"{found[0].strip().rstrip('.')}." if found else ""
@@ -238,6 +249,24 @@ def _hider(module: str, machine: Machine) -> str:
     files = re.findall(rf'File "([^"\n]{{1,300}}[/\\]{name}\.py)"', machine.audience.text)
     own = (file for file in files if "-packages" not in file and not _OF_PYTHON.search(file))
     return next(own, "")
+
+
+def _backport(machine: Machine) -> Mapping[str, str]:
+    """Return the module of a traceback that PyPI has for Pythons older than this one, and its package."""
+    text = machine.audience.text
+    series = _SERIES.search(text)
+    for name in dict.fromkeys(_OF_PACKAGES.findall(text)):
+        row = next((row for row in machine.catalog.backport if row.name.rstrip("0123456789") == name), None)
+        if row and series and SpecifierSet(row.python).contains(series[1]):
+            return {"backport": name, "distribution of backport": row.name}
+    return {"backport": "", "distribution of backport": ""}
+
+
+def _itself(kind: Kind, machine: Machine) -> str:
+    """Return the package of which a file asks for a part of that very package."""
+    frames = _OF_PACKAGES.findall(machine.audience.text)
+    top = kind.subject.partition(".")[0]
+    return top if kind.row.look == "module" and frames and frames[-1] == top else ""
 
 
 def _flag(isa: str) -> str:

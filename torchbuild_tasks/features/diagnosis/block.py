@@ -178,7 +178,7 @@ class Block:
         if any(step.match(text) for step in steps):
             return False
         if self.shape == "words" and (self._blank or not text.strip()):  # Cargo leaves lines between causes
-            ends = self._blank and not text.lstrip().startswith(("Caused by:", "hint: "))
+            ends = self._blank and not text.lstrip().startswith(("Caused by:", "hint: ", "× "))
             self._blank = not text.strip()
             return not ends
         return self.shape == "ninja" or (bool(text.strip()) and not text.startswith("-- "))

@@ -55,7 +55,7 @@ def read_log(scanner: LogScanner, book: FailureBook, machine: Machine) -> Readin
     values = {**names, "kind fix": _kind_fix(by_kind)}
     known = tuple(_diagnosis(each.hit, machine, values) for each in met[:MOST])
     if by_kind and kind and kind.row.level == "cause" and not _is_covered(met, kind, block):
-        known = (by_kind, *known)
+        known = (by_kind, *(each for each in known if each.fix != by_kind.fix))
     return Reading(
         status="diagnosed" if known else "unknown",
         error_line=error.raw,

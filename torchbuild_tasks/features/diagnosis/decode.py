@@ -51,6 +51,8 @@ _BEFORE: Final = re.compile(
 )
 # GCC's colours, pasted without the escape, and the blanks with which a narrow terminal fills a line.
 _PASTED: Final = re.compile(r"\[(?:\d{2}(?:;\d{2})?)?m\[K|(?<=\w) {40,}(?=\w)")
+# Marks of bold text around what was pasted into a page.
+_BOLD: Final = re.compile(r"^\*\*(?=[^\s*])|(?<=[^\s*/])\*\*$")
 # Under which a structured log has its text.
 _JSON_TEXT: Final = ("log", "message", "msg", "text", "line", "event", "stream")
 _LOGFMT: Final = re.compile(r"(?:time|ts|t)=\"?[^\" ]{8,40}\"? (?:\w{1,20}=\S{1,80} ){0,4}msg=\"(.*)\"$")
@@ -87,6 +89,8 @@ def clean(line: str) -> str:
     while before := _BEFORE.match(line):
         line = line[before.end() :]
     line = _PASTED.sub("", line)
+    if "**" in line:
+        line = _BOLD.sub("", line)
     if "\t" in line:
         line = _LISTED.sub(r"error \1: ", line)
     plain = line.isascii() and not _OTHER.search(line) and not is_other(line)

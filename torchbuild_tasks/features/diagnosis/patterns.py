@@ -47,7 +47,7 @@ _LINKER: Final = _any(
     r"file not recognized: ",
     r"^ld: (?!warning|note|\d+ duplicate|skipping |.{0,200}in function )\S",
     r"^duplicate symbol \S",
-    r"(?:^|[\\/])ld(?:\.\w{2,4})?(?:\.exe)?: (?:cannot |failed to |unable to )",
+    r"(?:^|[\\/])ld(?:\.\w{2,4})?(?:\.exe)?: (?:cannot |failed to |unable to |.{0,60}out of file)",
 )
 _ERROR: Final = r"(?:fatal |catastrophic |internal compiler |Command line )?error(?: [A-Z#]\S{0,20}?)? ?:"
 _COMPILER: Final = _any(
@@ -155,7 +155,7 @@ _TOOL: Final = (
 )
 # A command: its text is paths, definitions and flags.
 _COMMAND: Final = _any(
-    r"^(?:\$ |\+ |cd |: && |timeout (?:-|[\d.]+[smhd]? \S)|(?:\S*-)?ar [a-zA-Z]{1,6} \S)",
+    r"^(?:\$ |\++ |cd |: && |timeout (?:-|[\d.]+[smhd]? \S)|(?:\S*-)?ar [a-zA-Z]{1,6} \S)",
     r"^\[ *\d+[/%]",
     rf"^\S*?{_TOOL}(?:-?[\d.]+)?(?:\.exe)?\"? +(?:[-/@\"]|\S{{0,300}}[./=])",
 )
@@ -200,6 +200,7 @@ _ON: Final = _any(
     r"(?:Installed|Prepared|Audited|Uninstalled|Resolved) \d+ packages? in |[+~-] [\w.-]{1,80}==\d",  # uv
     r"Already up to date\.|HEAD is now at |Switched to (?:a new )?branch ",
     IGNORED.pattern,
+    r"\++ (?:true|:)$",  # a shell with set -x, of a command that may fail: `|| true`
 )
 # A program that caught an error says what it does in place of what failed.
 RESUMES: Final = re.compile(
@@ -251,11 +252,13 @@ LEADS: Final = _any(
     r".{0,300}: cannot find -l",
     r".{0,300}(?:relocation truncated to fit|offset overflow in |DSO missing from)",
     r"\S{0,300}\bld(?:\.\w{2,4})?: (?:warning: |skipping incompatible )",
+    r"WARNING: Retrying \(Retry\(total=0",  # pip, for the last time
 )
 # A warning of a linker with the reason for the errors in the next lines.
 EXPLAINS: Final = re.compile(
     r"\bld(?:\.\w{2,4})?: (?:warning: )?"
     r"(?:skipping incompatible \S|ignoring file \S|[^\s,]{1,200}, needed by .{1,300}, not found)"
+    r"|WARNING: Retrying \(Retry\(total=0"
 )
 # A warning of Python's, with where it was given.
 WARNED: Final = re.compile(r"\b[A-Z][a-z]+Warning: ")

@@ -400,15 +400,16 @@ class LogScanner:
                 self._weak.name_error(loudest)
 
     def _go_on(self, line: Line, text: str) -> None:
-        if patterns.TRACED.match(text):
+        if patterns.TRACED.match(text) and not patterns.goes_on(text):
             self._traced, self._suspect = self._traced or self._suspect, None
             return
         self._passed = self._suspect or self._passed
-        if self._suspect is not None and self._dropped is None:
-            self._dropped = self._suspect
-            built = self._dropped.kind in ("killed", "compiler", "linker")
+        if self._suspect is not None and not self._dropped_in_build:
+            built = self._suspect.kind in ("killed", "compiler", "linker")
             on = patterns.STATUS.match(text) or patterns.INSTALLS.match(text)
             self._dropped_in_build = built and on is not None
+            if self._dropped is None or self._dropped_in_build:
+                self._dropped = self._suspect
         self._suspect = self._complaint = self._traced = None
         if patterns.CONFIGURED.match(text):
             self._dropped = self._sticky = None

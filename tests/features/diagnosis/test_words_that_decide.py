@@ -1,0 +1,195 @@
+"""A word of a message decides: with it one thing is said, without it another, or nothing."""
+
+# ruff: noqa: E501  (a message in one line)
+
+from __future__ import annotations
+
+import pytest
+
+from tests.features.diagnosis.test_premises import read
+from torchbuild_tasks.model import Reading
+
+_UNKNOWN_FLAG = "c++: error: unrecognized command line option ‘-mfpu=neon’\n"
+_STEP = "[ 36%] Building CXX object a/CMakeFiles/a.dir/b.cc.o\n"
+_INSTALLED = 'File "/home/ada/.local/lib/python3.8/site-packages/{0}", line 9, in f\n    g()'
+_TRACE = "Traceback (most recent call last):\n"
+
+
+def _said(reading: Reading) -> str:
+    return " ".join(f"{each.cause} {each.fix} {each.command}" for each in reading.diagnoses)
+
+
+@pytest.mark.parametrize(
+    ("log", "line"),
+    [
+        (f"{_STEP}{_UNKNOWN_FLAG}{_STEP}", 2),
+        (f"**{_UNKNOWN_FLAG}{_STEP}{_UNKNOWN_FLAG}{_STEP}", 1),  # pasted in bold
+        ("error: something of a tool\n" + _STEP + _UNKNOWN_FLAG + _STEP, 3),
+    ],
+)
+def test_an_error_of_a_compiler_is_never_clean(log: str, line: int) -> None:
+    assert read(log).line_number == line
+
+
+def test_an_error_of_a_compiler_in_a_trial_is() -> None:
+    trial = "Run Build Command(s): ninja cmTC_1a\ncc -o cmTC_1a.o -c x.c\n" + _UNKNOWN_FLAG
+    assert read(f"{trial}-- Configuring done\n-- Build files have been written to: /b\n").status == "clean"
+
+
+def test_what_a_script_lets_fail_is_no_error() -> None:
+    failed = "++ tool --stop\nerror: couldn't connect to server\n"
+    assert read(f"{failed}++ true\n++ LOG=tool::server=error\n++ tool --start\n").status == "clean"
+    assert read(f"{failed}++ other --start\n").status != "clean"
+
+
+def test_the_last_try_of_pip_is_the_error() -> None:
+    tried = (
+        "WARNING: Retrying (Retry(total={})) after connection broken by 'E: Connection refused': /simple/x/"
+    )
+    none = "ERROR: No matching distribution found for x"
+    for left, line, told in ((0, 2, "--index-url"), (4, 3, "")):
+        reading = read("\n".join(("Looking in indexes: http://h/simple", tried.format(left), none)))
+        assert reading.line_number == line
+        assert told in reading.diagnoses[0].fix
+        assert len({each.fix for each in reading.diagnoses}) == len(reading.diagnoses)
+
+
+_BOTH = "Because only a==1 is available and a==1 depends on numpy<2, we can conclude that all versions of a depend on numpy<2.\nAnd because b==1 depends on numpy>=2.1, we can conclude that your requirements are unsatisfiable."
+_NONE = "Because only a<=1 is available and you require a>1, we can conclude that your requirements are unsatisfiable."
+
+
+def test_what_excludes_each_other_and_what_is_not_there() -> None:
+    head = "error: No solution found when resolving dependencies\n  cause: "
+    both, none = read(head + _BOTH), read(head + _NONE)
+    assert both.kind == "package-conflict"
+    assert "a==1 depends on numpy<2; b==1 depends on numpy>=2.1" in _said(both)
+    assert none.kind == "package-not-found"
+    assert "fits this Python" not in none.diagnoses[0].cause
+
+
+# A log, what is said of it, and what must not be.
+_CASES = [
+    (
+        'CMake Error at a.cmake:2 (message):\n  Failed to resolve tool2.\n\n  The binary "/t" reports version "1", but\n  P needs version "2".  Ensure\n  that the correct version is installed.\n',
+        "Ensure that the correct version is installed",
+        "cannot be looked up",
+    ),
+    (
+        "curl: (6) Could not resolve host: files.example.org",
+        "cannot be looked up",
+        "another name",
+    ),
+    (
+        "fatal: unable to access 'https://h.org/x.git/': SSL: no alternative certificate subject name matches target host name 'h.org'",
+        "another name",
+        "reachable from here",
+    ),
+    (
+        "/usr/bin/ld: plugin framework: out of file descriptors. Try using fewer objects/archives\n/usr/bin/ld: cannot find -lgcc_s: Too many open files\ncollect2: error: ld returned 1 exit status",
+        "ulimit -n",
+        "apt install",
+    ),
+    ("/usr/bin/ld: cannot find -lgcc_s\ncollect2: error: ld returned 1 exit status", "libgcc_s", "ulimit"),
+    ("make: ./configure: Permission denied", "chmod +x ./configure", "chown"),
+    ("make: open: /b/x.d: Permission denied", "ls -ld", "chmod +x /b"),
+    (
+        f"{_TRACE}  {_INSTALLED.format('dataclasses.py')}\nAttributeError: module 'typing' has no attribute '_ClassVar'",
+        "pip uninstall dataclasses",
+        "tells which file",
+    ),
+    (
+        f"{_TRACE}  {_INSTALLED.format('dataclasses.py').replace('3.8', '3.6')}\nAttributeError: module 'typing' has no attribute '_ClassVar'",
+        "typing",
+        "pip uninstall dataclasses",
+    ),
+    (
+        f"{_TRACE}  {_INSTALLED.format('numpy/core/_methods.py')}\nAttributeError: type object 'numpy.ndarray' has no attribute '__array_function__'",
+        "two releases of numpy",
+        "is not there",
+    ),
+    (
+        f"{_TRACE}  {_INSTALLED.format('other/core.py')}\nAttributeError: type object 'numpy.ndarray' has no attribute '__array_function__'",
+        "numpy",
+        "two releases of numpy",
+    ),
+    (
+        f"{_TRACE}  {_INSTALLED.format('torch/functional.py').replace('3.8', '2.7')}\nImportError: No module named typing",
+        "python2.7 -m pip install typing",
+        "take another Python",
+    ),
+    (
+        f"{_TRACE}  {_INSTALLED.format('torchgen/utils.py')}\nModuleNotFoundError: No module named 'yaml'",
+        "pip install pyyaml",
+        "pip install yaml",
+    ),
+    (
+        "  error: backend-unavailable\n  \n  × Cannot import build backend 'hatchling.build'.\n  ╰─> ModuleNotFoundError: No module named 'hatchling'\n",
+        "hatchling",
+        "No row",
+    ),
+    (
+        "error: Failed to build `/p`\n  cause: Invalid `pyproject.toml`\n  cause: TOML parse error at line 7, column 23\n",
+        "TOML parse error at line 7, column 23",
+        "A command failed",
+    ),
+    (
+        'Could not find "protoc" executable!\nerror: command failed',
+        "protobuf-compiler",
+        "pip install protobuf",
+    ),
+    (
+        "CMake Error at CMakeLists.txt:303 (message):\n  Protobuf compiler not found\n",
+        "protobuf-compiler",
+        "meet that",
+    ),
+    (
+        f"{_TRACE}  File \"setup.py\", line 1, in f\n    g()\nFileNotFoundError: [Errno 2] No such file or directory: '/x/third_party/flash/a'",
+        "git submodule update --init --recursive",
+        "Else the path is wrong",
+    ),
+    (
+        f"{_TRACE}  File \"setup.py\", line 1, in f\n    g()\nFileNotFoundError: [Errno 2] No such file or directory: '/x/gen/flash/a'",
+        "A file is wanted",
+        "submodule",
+    ),
+    (
+        "CMake Error at a.cmake:59 (message):\n  FindCUDA says CUDA version is (usually determined by nvcc), but the CUDA\n  headers say the version is 9.0.",
+        "learnt no version",
+        "different toolkits",
+    ),
+    (
+        "CMake Error at a.cmake:59 (message):\n  FindCUDA says CUDA version is 8.0 (usually determined by nvcc), but the CUDA\n  headers say the version is 9.0.",
+        "different toolkits",
+        "learnt no version",
+    ),
+    ("nvcc fatal   : Unsupported gpu architecture 'compute_native'", "cmake>=3.24", "TORCH_CUDA_ARCH_LIST"),
+    ("nvcc fatal   : Unsupported gpu architecture 'compute_20'", "compute_20", "cmake>=3.24"),
+    (
+        '/p/torch/lib/tmp_install/include/ATen/Tensor.h(248): error: class "at::TensorImpl" has no member "set_data"',
+        "git clean -fdx",
+        "CPATH",
+    ),
+    (
+        '/opt/torch/include/ATen/Tensor.h(248): error: class "at::TensorImpl" has no member "set_data"',
+        "set_data",
+        "git clean",
+    ),
+    ("a.c:1:10: fatal error: sleef.h: No such file or directory", "libsleef-dev", "is not known here"),
+    (
+        'CMake Error at /home/conda/feedstock_root/h/share/cmake/Caffe2/public/cuda.cmake:162 (set_property):\n  The link interface of target "torch::nvtoolsext" contains:\n\n    CUDA::nvToolsExt\n\n  but the target was not found.',
+        "cuda-nvtx-dev",
+        "NVTOOLSEXT_PATH",
+    ),
+    (
+        'CMake Error at /opt/t/share/cmake/Caffe2/public/cuda.cmake:162 (set_property):\n  The link interface of target "torch::nvtoolsext" contains:\n\n    CUDA::nvToolsExt\n\n  but the target was not found.',
+        "nvToolsExt",
+        "cuda-nvtx-dev",
+    ),
+]
+
+
+@pytest.mark.parametrize(("log", "told", "untold"), _CASES)
+def test_what_is_said(log: str, told: str, untold: str) -> None:
+    said = _said(read(log))
+    assert told in said
+    assert untold not in said
