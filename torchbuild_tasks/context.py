@@ -351,6 +351,12 @@ def _find_cache_folder(folder: str) -> None:
         raise UsageError(
             f"--cache-dir {folder} is there, and is no folder.", next_step="Name a folder, or a new one."
         )
+    above = next((each for each in path.absolute().parents if os.path.lexists(each)), path)
+    if not path.is_dir() and not (above.is_dir() and os.access(above, os.W_OK)):
+        raise UsageError(
+            f"--cache-dir {folder} cannot be made: {above} is no folder that this user may write to.",
+            next_step="Name another place.",
+        )
 
 
 def _find_patches(folder: str) -> None:

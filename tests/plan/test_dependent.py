@@ -74,6 +74,21 @@ def test_what_is_off_is_named(flags: dict[str, Any], end: str) -> None:
     assert finding.text.endswith(end)
 
 
+@pytest.mark.parametrize("reads", [READS, None], ids=["the checkout's own", "rows"])
+def test_the_advice_leads_to_what_is_off_at_the_root(reads: TreeReads | None) -> None:
+    facts = cuda_facts(toolkit("12.8"), gpus=(gpu(),), tree=tree(reads=reads))
+    (finding,) = told(plan_of(facts, set=("USE_C10D_NCCL=1",)))
+    assert finding.fix.endswith("or build with --cuda.")
+    assert not told(plan_of(facts, cuda=True, set=("USE_C10D_NCCL=1",)))
+
+
+@pytest.mark.parametrize("name", ["USE_PYTORCH_METAL", "USE_COREML_DELEGATE"])
+def test_what_is_for_apple_alone_is_refused(name: str) -> None:
+    (finding,) = told(plan_of(set=(f"{name}=1",)))
+    assert finding.status == "error" and finding.fix == f"Drop {name}."
+    assert not told(plan_of(set=(f"{name}=0",)))
+
+
 def test_one_of_a_file_is_switched_off_with_a_word_and_takes_others_along() -> None:
     """The same torchbuild.toml serves CPU and CUDA builds."""
     facts = with_tree(linux_facts(), reads=READS)

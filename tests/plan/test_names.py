@@ -58,6 +58,32 @@ def test_what_only_cmake_reads_is_given_to_cmake() -> None:
     assert "--set SKBUILD_CMAKE_ARGS=-DDEBUG_CUDA=1" in finding.fix
 
 
+def test_an_option_that_no_environment_reaches_is_not_called_unknown_to_cmake() -> None:
+    reads = TreeReads(switches=(Switch(name="HAVE_SOVERSION", default="OFF", place="CMakeLists.txt:1"),))
+    (finding,) = told(ask(linux_facts(tree=modern_tree(reads=reads)), set=("HAVE_SOVERSION=1",)))
+    assert "is in the CMake files of this checkout" in finding.text
+    assert "--set SKBUILD_CMAKE_ARGS=-DHAVE_SOVERSION=1" in finding.fix
+    (older,) = told(ask(with_tree(linux_facts(), reads=reads), set=("HAVE_SOVERSION=1",)))
+    assert "is in the CMake files of this checkout" in older.text
+
+
+@pytest.mark.parametrize(
+    ("default", "value", "right"),
+    [("", "CPU", True), ("CPU", "CUDA", True), ("OFF", "CPU", False), ("${OTHER}", "CPU", False)],
+)
+@pytest.mark.parametrize("name", ["STATIC_DISPATCH_BACKEND", "USE_SOMETHING"])
+def test_an_option_whose_default_is_a_text_holds_a_name(
+    name: str, default: str, value: str, right: bool
+) -> None:
+    reads = TreeReads(names=(name,), switches=(Switch(name=name, default=default, place="CMakeLists.txt:1"),))
+    found = told(ask(with_tree(linux_facts(), reads=reads), set=(f"{name}={value}",)))
+    assert bool(found) is not (right or name == "STATIC_DISPATCH_BACKEND")
+
+
+def test_what_many_programs_read_is_not_called_unread() -> None:
+    assert not told(asked("CI=1"))
+
+
 def test_an_old_name_keeps_its_sense() -> None:
     for said, meant in (("WITH_NUMPY=0", 0), ("WITH_NUMPY=1", 1), ("NO_NUMPY=0", 1), ("NO_NUMPY=YES", 0)):
         (finding,) = told(asked(said))

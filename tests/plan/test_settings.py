@@ -12,12 +12,13 @@ from tests.support.machines import linux_facts
 from torchbuild_tasks.catalog import Catalog, load_catalog
 from torchbuild_tasks.errors import UsageError
 from torchbuild_tasks.features.config.choose import schema
-from torchbuild_tasks.fronts.parsing import help_text
+from torchbuild_tasks.fronts.parsing import flags, help_text
 from torchbuild_tasks.options import BuildRequest, flag_name
 from torchbuild_tasks.plan.question import Question
 from torchbuild_tasks.plan.settings import check_settings, check_value, split_assignment
 from torchbuild_tasks.plan.variables import decide
 from torchbuild_tasks.values import replace
+from torchbuild_tasks.verbs import VERBS
 
 FILE = "/src/torchbuild.toml"
 
@@ -39,6 +40,18 @@ def test_a_good_file_is_read_completely() -> None:
         "USE_KINETO": "1",
         "PYTORCH_BUILD_NUMBER": "1",
     }
+
+
+def test_the_file_takes_exactly_the_flags_that_say_so() -> None:
+    every = {field.name: field for verb in VERBS for field in flags(verb)}
+    del every["set"]  # a table in the file
+    refused = set()
+    for name in every:
+        try:
+            check_settings(FILE, {flag_name(name)[2:]: ()}, {})
+        except UsageError as error:
+            refused |= {name} if "unknown key" in error.what else set()
+    assert refused == {name for name, field in every.items() if not field.metadata["in_file"]}
 
 
 def test_a_name_may_be_written_with_either_dash() -> None:

@@ -310,6 +310,9 @@ def test_a_flag_and_a_set_that_say_different_things_are_refused(flags: dict[str,
         ("2.6.0", ("MKL_THREADING=SEQ",), ""),
         ("2.0.1", ("MKL_THREADING=TBB",), "--set USE_TBB=1"),
         ("2.0.1", ("MKL_THREADING=TBB", "USE_TBB=1"), ""),
+        ("1.10.0", ("ATEN_THREADING=TBB",), "--set USE_TBB=1"),
+        ("1.10.0", ("ATEN_THREADING=TBB", "USE_TBB=1"), ""),
+        ("1.10.0", ("ATEN_THREADING=OMP",), ""),
     ],
 )
 def test_a_variable_with_which_the_build_stops_for_want_of_another(

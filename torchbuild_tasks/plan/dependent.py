@@ -33,6 +33,7 @@ class Blocked(NamedTuple):
     needs: str
     place: str
     off: tuple[str, ...]
+    roots: tuple[str, ...]  # what would have to be on for that
 
 
 class Settled(NamedTuple):
@@ -52,7 +53,7 @@ def settle_switches(question: Question, choices: tuple[Choice, ...]) -> Settled:
         before = len(blocked)
         for choice in on:
             if choice.name not in blocked and (why := state.why_off(choice.name)):
-                blocked[choice.name] = Blocked(choice, *why)
+                blocked[choice.name] = Blocked(choice, *why, roots=tuple(state.roots(why[2])))
                 state.values[choice.name] = "0"
     settled = tuple(_switch_off(choice, blocked.get(choice.name)) for choice in choices)
     return Settled(settled, tuple(blocked.values()))
@@ -68,13 +69,13 @@ def _switch_off(choice: Choice, blocked: Blocked | None) -> Choice:
 def check_switches(question: Question, blocked: tuple[Blocked, ...]) -> tuple[Finding, ...]:
     """Report what was asked for and cannot be; a preset or a default that is switched off is not reported."""
     found = [*_not_planned(question, {each.choice.name for each in blocked})]
-    for choice, needs, place, off in blocked:
+    for choice, needs, place, off, roots in blocked:
         if choice.source not in ("flag", "environment", "torchbuild.toml"):
             continue
         text = f"{choice.name}={choice.value} ({choice.because}) cannot be: it needs {needs} ({place})"
         if off:
             text += f", and {', '.join(off)} {'is' if len(off) == 1 else 'are'} off"
-        fix = f"Drop {choice.name}{_other_way(question, off)}."
+        fix = f"Drop {choice.name}{_other_way(question, roots)}."
         if choice.source != "flag":
             fix = f"It is off in this build. {fix}"
         status: Status = "error" if choice.source == "flag" else "warn"
@@ -106,11 +107,11 @@ def _not_planned(question: Question, off: set[str]) -> Iterator[Finding]:
             yield Finding(id="switches", status="warn", text=text, fix=fix)
 
 
-def _other_way(question: Question, off: tuple[str, ...]) -> str:
+def _other_way(question: Question, roots: tuple[str, ...]) -> str:
     """Return what would switch on what is needed, as the end of a sentence."""
-    if "USE_CUDA" in off:
+    if "USE_CUDA" in roots:
         return ", or build with --cuda" + (" in place of --cpu" if question.given("cpu") else "")
-    wanted = [name for name in off if name not in ABSENT]
+    wanted = [name for name in roots if name not in ABSENT]
     return f", or use --set {wanted[0]}=1" if wanted else ""
 
 
@@ -166,6 +167,15 @@ class _State:
             if row.any and all(self.of(each, above) is False for each in row.any):
                 return " or ".join(row.any), row.source, tuple(row.any)
         return None
+
+    def roots(self, off: tuple[str, ...], above: tuple[str, ...] = ()) -> Iterator[str]:
+        """Yield what can be switched on of what is off, or what that in turn needs."""
+        for name in off:
+            why = self.why_off(name, (*above, name)) if name not in above else None
+            if why is None:
+                yield name
+            else:
+                yield from self.roots(why[2], (*above, name))
 
     def holds(self, condition: str, above: tuple[str, ...] = ()) -> bool | None:
         """Evaluate a condition of CMake's if(): NOT binds closer than AND, AND closer than OR."""

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 
 from torchbuild_tasks.catalog import VariableRow
 from torchbuild_tasks.catalog.match import admits, applies, covers, parse_version, variable_row
-from torchbuild_tasks.model import Choice, Finding, Status
+from torchbuild_tasks.model import Choice, Finding, Status, Switch
 from torchbuild_tasks.plan.question import Question
 from torchbuild_tasks.text.words import close_to, is_one_slip, nearest
 
@@ -81,13 +81,13 @@ def unread(question: Question, name: str) -> tuple[str, str] | None:
     if any(row.name == name for row in question.catalog.variable):
         return f"{name} is read by nothing in {torch}; others do read it", ""
     text = f"{name} is read by nothing in {torch}"
-    if question.facts.tree.reads and name in question.facts.tree.reads.names:
-        return (
-            f"{name} is in the CMake files of this checkout, and nothing in {torch} hands it on to CMake",
-            (_by_hand(question, name)),
-        )
-    if question.facts.tree.reads:
-        text += ": neither its CMake files nor its setup have that name"
+    if reads := question.facts.tree.reads:
+        if name in (*reads.names, *(switch.name for switch in reads.switches)):
+            return (
+                f"{name} is in the CMake files of this checkout, and nothing in {torch} hands it on to CMake",
+                _by_hand(question, name),
+            )
+        text += ": neither its setup nor its CMake files take that name from the environment"
     return text, f"Did you mean {near}?" if near else ""
 
 
@@ -275,9 +275,16 @@ def _is_switch(question: Question, name: str, row: VariableRow | None) -> bool:
     reads = question.facts.tree.reads
     if (row and row.kind == "switch") or name == "USE_CUDA":
         return True
+    if row and row.kind and row.name == name:
+        return False
     if reads is None:
         return any(name in option.names for option in question.catalog.option)
-    return name in reads.flags or any(name == switch.name for switch in reads.switches)
+    return name in reads.flags or any(name == each.name and _is_on_or_off(each) for each in reads.switches)
+
+
+def _is_on_or_off(switch: Switch) -> bool:
+    """Say whether an option() is one: CMake keeps any text in it, and some have a name for default."""
+    return is_switch_word(switch.default) or "$" in switch.default
 
 
 def is_switch_word(value: str) -> bool:

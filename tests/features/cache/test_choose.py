@@ -187,6 +187,9 @@ def test_zi_is_warned_about_with_sccache() -> None:
     facts = replace(windows_facts(), environ={"MSVC_Z7_OVERRIDE": "0"})
     question = ask_cache(having(own, facts=facts))
     assert any("/Zi" in finding.text for finding in check_cache(question, chosen(question)))
+    question = ask_cache(having(tool("sccache", "0.16.0"), facts=linux_facts(environ=facts.environ)))
+    assert chosen(question).languages
+    assert not any("/Zi" in finding.text for finding in check_cache(question, chosen(question)))
 
 
 def test_no_installed_cache_is_reported_with_a_fix() -> None:

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tests.support.cuda import cuda_facts, gpu, toolkit
-from tests.support.machines import ask, found, plan_of, settings, statuses, tree
+from tests.support.machines import ask, found, plan_of, settings, statuses, tree, with_tree
 from torchbuild_tasks.catalog import load_catalog
 from torchbuild_tasks.model import Facts
 from torchbuild_tasks.plan.cuda.archs import arch_list, capability, choose_archs, read_archs, runs_on
@@ -224,3 +224,11 @@ def test_code_for_one_gpu_needs_the_first_toolkit_that_has_it(code: str, cuda: s
     assert f"does not compile for {code}" in finding.text and f"CUDA {first} to " in finding.text
     after = plan_of(with_cuda(first), cuda=True, arch=code)
     assert not [each for each in after.findings if each.id == ID and each.status == "error"]
+
+
+def test_code_for_a_family_is_read_by_the_build_and_not_by_extensions() -> None:
+    facts = with_tree(cuda_facts(toolkit("13.0")), version="2.11.0")
+    for word, warned in (("12.0f", True), ("12.0", False), ("12.0a", False)):
+        plan = plan_of(facts, cuda=True, arch=word)
+        found = [each for each in plan.findings if each.id == "architectures" and each.status == "warn"]
+        assert len(found) == warned and all("--arch 12.0" in each.fix for each in found)

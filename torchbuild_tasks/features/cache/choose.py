@@ -151,7 +151,7 @@ def check_cache(question: Question, chosen: ChosenCache) -> tuple[Finding, ...]:
     if chosen.languages and is_precompiled(question):
         text = "USE_PRECOMPILED_HEADERS is on: files that use a precompiled header are never found in a cache"
         findings.append(Finding(id="cache", status="warn", text=text, fix="Leave it off."))
-    z7 = decide(question, "MSVC_Z7_OVERRIDE")
+    z7 = decide(question, "MSVC_Z7_OVERRIDE") if question.facts.host.os == "windows" else None
     if "sccache" in _names(chosen.languages) and z7 and is_off(z7.value):
         text = "MSVC_Z7_OVERRIDE is off: sccache cannot keep what is compiled with /Zi"
         findings.append(Finding(id="cache", status="warn", text=text, fix="Leave it on: /Z7 is then used."))

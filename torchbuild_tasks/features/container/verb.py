@@ -56,7 +56,9 @@ class ContainerRequest(BuildRequest):
         "base image (default: a known one for this CUDA and system)", metavar="IMAGE", in_file=False
     )
     memory: str | None = flag(
-        "memory that a container may use, such as 24G (default: seven eighths)", metavar="SIZE"
+        "memory that a container may use, such as 24G (default: seven eighths)",
+        metavar="SIZE",
+        in_file=False,
     )
 
 

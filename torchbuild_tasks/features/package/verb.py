@@ -53,6 +53,7 @@ class PackageRequest(BuildRequest):
         "on Windows and for conda), or leave them to the system (default for libtorch on Linux)",
         metavar="HOW",
         choices=CUDA_LIBRARIES,
+        in_file=False,
     )
     local: str | None = flag(
         "local part of the version: auto (cpu, cu126), none, or your own (default: as built)",
@@ -63,9 +64,10 @@ class PackageRequest(BuildRequest):
         "also copy this library (libfoo.so.1, or a pattern) into the package; may be repeated",
         metavar="NAME",
         default=(),
+        in_file=False,
     )
-    keep_debug: bool = flag("keep debug information in the libraries", default=False)
-    max_size: str | None = flag("refuse a package above this size, such as 2G", metavar="SIZE")
+    keep_debug: bool = flag("keep debug information in the libraries", default=False, in_file=False)
+    max_size: str | None = flag("refuse a package above this size, such as 2G", metavar="SIZE", in_file=False)
 
 
 def run(request: PackageRequest, report: Reporter) -> Outcome:

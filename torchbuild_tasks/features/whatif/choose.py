@@ -118,9 +118,13 @@ def parse_scenario(text: str, here: Scenario) -> Scenario:
     values: dict[str, Any] = {}
     switches: dict[str, str] = {}
     for item in text.split(","):
+        if not item.strip():
+            raise _wrong(
+                "there is nothing before or behind one of its commas" if "," in text else "it is empty"
+            )
         key, equals, value = (part.strip() for part in item.partition("="))
         if not equals or not key:
-            raise _wrong(f"{item.strip() or 'nothing'!r} names no value")
+            raise _wrong(f"{item.strip()!r} names no value")
         if key in values or key in switches:
             raise _wrong(f"{key} is named twice")
         if key in _KEYS:

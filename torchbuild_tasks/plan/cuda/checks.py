@@ -119,6 +119,8 @@ def _check_one(question: Question, chosen: ChosenToolkit, arch: Arch) -> Iterato
 
 def _older(question: Question, known: tuple[Capability, ...], code: Capability) -> str:
     """Return the fix for an architecture that only a newer torch knows: PTX of one that this one knows."""
+    if code.kind and is_known(question, code.plain, "torch"):
+        return f"If you build extensions with it, without the letter: --arch {code.plain}"
     below = [
         each
         for each in known
