@@ -71,6 +71,9 @@ def run(
 
     Returns:
         The exit code; LATE if the time was up.
+
+    Raises:
+        SystemExit: Ctrl-C or SIGTERM came, and the program has ended.
     """
     bench.start()
     source, keyboard = _stdin(stdin)
@@ -91,13 +94,15 @@ def run(
         os.close(source)
         threading.Thread(target=_drain, args=(keyboard,), daemon=True).start()
     try:
-        with _forwarded_signals(process):
+        with _forwarded_signals(process) as forwarded:
             in_time = _relay(process, seconds, still)
     finally:
         if process.poll() is None:
             bench.stop()
             process.kill()
     code = process.wait()
+    if forwarded:  # who asked for an end wants no other try
+        raise SystemExit(code if code > 0 else 128 + forwarded[0])
     if not in_time:
         why = "standing still" if still() or seconds is None else f"not done after {seconds:g} s"
         print(f"windows bench: {why}; all its processes were ended", file=sys.stderr)
@@ -129,15 +134,17 @@ def _drain(keyboard: int) -> None:
 
 
 @contextmanager
-def _forwarded_signals(process: subprocess.Popen[bytes]) -> Iterator[None]:
-    """Have Ctrl-C and SIGTERM arrive at the program as Ctrl-C."""
+def _forwarded_signals(process: subprocess.Popen[bytes]) -> Iterator[list[int]]:
+    """Have Ctrl-C and SIGTERM arrive at the program as Ctrl-C; list those that came."""
+    came: list[int] = []
 
     def forward(number: int, frame: FrameType | None) -> None:
+        came.append(number)
         process.send_signal(signal.SIGINT)
 
     before = {number: signal.signal(number, forward) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
-        yield
+        yield came
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
 from collections.abc import Callable, Sequence
@@ -129,6 +130,23 @@ with open(said["--record"], "a") as record:
 """
 
 
+def bench_command(folder: Path, always: str) -> tuple[list[str], dict[str, str]]:
+    """The command that runs tests on a bench whose wine is that script, and its environment."""
+    programs = folder / "bin"
+    programs.mkdir()
+    (programs / "wine").write_text(WINE.format(python=sys.executable), "utf-8")
+    (programs / "wineserver").write_text("#!/bin/sh\n", "utf-8")
+    for program in programs.iterdir():
+        program.chmod(0o755)
+    bench = folder / "bench"
+    (bench / "made").mkdir(parents=True)
+    (bench / "made" / "packages").touch()
+    (bench / "prefix").mkdir()
+    argv = [sys.executable, "-m", "tests.windows.bench", "tests", str(bench), "--still", "2"]
+    argv += ["--record", str(folder / "record"), "--set", f"ALWAYS={always}", "--", "-q"]
+    return argv, {**os.environ, "PATH": f"{programs}{os.pathsep}{os.environ['PATH']}"}
+
+
 @needs_shebang
 @pytest.mark.integration
 @pytest.mark.parametrize(("always", "code", "times"), [("no", 0, 1), ("yes", LATE, 2)])
@@ -136,25 +154,26 @@ def test_the_bench_ends_a_pytest_that_stands_still(
     tmp_path: Path, always: str, code: int, times: int
 ) -> None:
     """With a wine that sleeps in a test at the first try, or at each."""
-    programs = tmp_path / "bin"
-    programs.mkdir()
-    (programs / "wine").write_text(WINE.format(python=sys.executable), "utf-8")
-    (programs / "wineserver").write_text("#!/bin/sh\n", "utf-8")
-    for program in programs.iterdir():
-        program.chmod(0o755)
-    bench = tmp_path / "bench"
-    (bench / "made").mkdir(parents=True)
-    (bench / "made" / "packages").touch()
-    (bench / "prefix").mkdir()
-    argv = [sys.executable, "-m", "tests.windows.bench", "tests", str(bench), "--still", "2"]
-    argv += ["--record", str(tmp_path / "record"), "--set", f"ALWAYS={always}", "--", "-q"]
-    environ = {**os.environ, "PATH": f"{programs}{os.pathsep}{os.environ['PATH']}"}
+    argv, environ = bench_command(tmp_path, always)
     done = subprocess.run(
         argv, cwd=ROOT, env=environ, capture_output=True, text=True, check=False, timeout=300
     )
     assert done.returncode == code, done.stderr
     assert done.stderr.count("standing still; all its processes were ended") == times
     assert f"stands_still stood still or ended pytest, try {times} of 2" in done.stderr
+
+
+@needs_shebang
+@pytest.mark.integration
+def test_after_a_signal_nothing_is_tried_again(tmp_path: Path) -> None:
+    argv, environ = bench_command(tmp_path, "no")
+    argv[argv.index("--still") + 1] = "200"
+    with subprocess.Popen(argv, cwd=ROOT, env=environ, stdout=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == b"standing still\n"
+        process.terminate()
+        assert process.wait(timeout=60) == 128 + signal.SIGTERM
+    assert (tmp_path / "record").read_text("utf-8").count("begins") == 1
 
 
 SLEEPER = "import os, time; print(os.getpid(), flush=True); time.sleep(300)"
