@@ -333,6 +333,8 @@ def _processes_in(folder: Path) -> list[str]:
 def test_a_compile_that_memory_ends_is_made_again_with_fewer_jobs(tmp_path: Path, target: Path) -> None:
     """The compiler is refused memory for real, in its first two runs of one file; the others are cached."""
     tree = materialise(tmp_path / "minitorch", era="setuptools")
+    source = tree / "aten/src/ATen/matmul.cpp"
+    source.write_text("#include <regex>\n" + source.read_text("utf-8"), "utf-8")  # more than it is given
     launcher = tmp_path / "launcher"
     launcher.write_text(
         "#!/bin/sh\n"
@@ -357,7 +359,6 @@ def test_a_compile_that_memory_ends_is_made_again_with_fewer_jobs(tmp_path: Path
     assert "with 1 jobs, not 2" in done.err
     # A third time it is a failure.
     (tmp_path / "runs").unlink()
-    source = tree / "aten/src/ATen/matmul.cpp"
     source.write_text(source.read_text("utf-8") + "\n[[maybe_unused]] static const int again = 1;\n", "utf-8")
     done = torchbuild(*words, environ={"STARVED": "9"})
     assert done.code == 6, done.err
