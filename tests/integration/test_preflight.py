@@ -307,15 +307,12 @@ def test_a_host_compiler_that_is_too_new(tree: Path, script: Callable[..., str])
 
 @needs_nvcc
 @needs_gcc
-@pytest.mark.parametrize(
-    ("arch", "told"),
-    [("3.0", "This nvcc does not know compute_30"), ("2.0", "reads the GPU's 12.1 (GB10, DGX Spark) as 2.1")],
-)
-def test_an_architecture_that_nvcc_does_not_know(tree: Path, arch: str, told: str) -> None:
+@pytest.mark.parametrize("arch", ["3.0", "2.0"])
+def test_an_architecture_that_nvcc_does_not_know(tree: Path, arch: str) -> None:
     error = failed(tree, with_nvcc("8.6", arch))
     number = arch.replace(".", "")
     assert any(f"Unsupported gpu architecture 'compute_{number}'" in line for line in error.looked)
-    assert told in error.next_step
+    assert f"This nvcc does not know compute_{number}" in error.next_step
 
 
 @needs_nvcc
