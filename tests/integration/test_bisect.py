@@ -43,11 +43,11 @@ class Quiet:
         return lambda *given, **named: None
 
 root, good, bad, skip = Path(sys.argv[1]), sys.argv[2], sys.argv[3], tuple(sys.argv[4].split())
-ground = bisect.open_session(root)
+session = bisect.open_session(root)
 name = "env_set.bat" if sys.platform == "win32" else "env_set.sh"
 
 def build(report):
-    tree = ground.tree.folder
+    tree = session.tree.folder
     if (tree / "state").read_text().strip() == "broken":
         raise BuildFailed("It does not compile.")
     modules = tree / "python"
@@ -59,9 +59,9 @@ def build(report):
     return bisect.Built(source=str(tree), python=sys.executable, env_file=str(tree / name))
 
 request = BisectRequest(good=(good,), bad=bad, skip=skip, words=tuple(sys.argv[5:]))
-with lock.hold(ground.folder, "bisect"):
-    memory = bisect.memory_of(ground, request)
-    print(dumps(bisect.run(ground, memory, build, Quiet())))
+with lock.hold(session.folder, "bisect"):
+    memory = bisect.memory_of(session, request)
+    print(dumps(bisect.run(session, memory, build, Quiet())))
 """
 # The command: 1 where the built commit is bad, and what it sees goes to a file.
 JUDGE = """

@@ -112,9 +112,9 @@ def renew(root: Path, since: int, written: Written | None = None) -> None:
         UsageError: the record cannot be written.
     """
     record = _read(root, OWNED) or Record()
-    told = written is not None and any(info for _, info in written.values())
+    known = written is not None and any(info for _, info in written.values())
     names = {_name_below(root, path) for path in written or ()} & record.paths.keys()
-    for name in names if told else record.paths:
+    for name in names if known else record.paths:
         with contextlib.suppress(OSError):
             info = os.lstat(f"{root}/{name}")
             if info.st_mtime_ns >= since and not is_folder(info):

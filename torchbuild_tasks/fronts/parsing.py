@@ -124,7 +124,7 @@ def parse(
             raise _unknown_flag(verb, word.partition("=")[0])
     values = vars(known)
     for name, value in values.items():
-        if "" in [each.strip() for each in _texts(value)]:  # --source=$NOWHERE
+        if "" in [each.strip() for each in texts_of(value)]:  # --source=$NOWHERE
             raise UsageError(
                 f"{flag_name(name)} needs a value, and it is empty",
                 next_step=f"Its values: {_help_command(verb)}",
@@ -150,7 +150,7 @@ def _joined(verb: str, words: Sequence[str]) -> list[str]:
     return joined
 
 
-def _texts(value: object) -> list[str]:
+def texts_of(value: object) -> list[str]:
     """Return the texts of a flag's value: itself, or those of one that may be repeated."""
     return [each for each in (value if isinstance(value, list) else [value]) if isinstance(each, str)]
 

@@ -22,7 +22,7 @@ from torchbuild_tasks.fronts.output import (
     out,
     show,
 )
-from torchbuild_tasks.fronts.parsing import load
+from torchbuild_tasks.fronts.parsing import load, texts_of
 from torchbuild_tasks.fronts.reporter import ConsoleReporter
 from torchbuild_tasks.options import BuildRequest, flag_name, variable_name
 from torchbuild_tasks.system.signals import interruptible
@@ -122,7 +122,7 @@ def _explain(error: Exception, request: BuildRequest) -> UsageError | None:
             next_step="ulimit -a says what it may have: -v is memory in KiB, -u the threads of the user.",
         )
     if text == "Could not determine home directory.":  # pathlib's, of ~ without HOME and of an unknown ~user
-        words = (each for value in to_json(request).values() for each in _texts(value))
+        words = (each for value in to_json(request).values() for each in texts_of(value))
         word = next((each for each in words if each.startswith("~")), "~")
         return UsageError(
             f"{word}: {word.partition('/')[0]} is no home directory that this system knows.",
@@ -138,11 +138,6 @@ def _explain(error: Exception, request: BuildRequest) -> UsageError | None:
     if not fix or not known.filename or (known is not error and known.errno != errno.ELOOP):
         return None
     return UsageError(f"{known.filename}: {known.strerror}.", next_step=fix)
-
-
-def _texts(value: object) -> list[str]:
-    """Return the texts of a request's value: itself, or those of a list."""
-    return [each for each in (value if isinstance(value, list | tuple) else [value]) if isinstance(each, str)]
 
 
 def _has_current_folder() -> bool:

@@ -226,10 +226,9 @@ def _wrong(question: Question, choice: Choice) -> str:
         return ""
     if "\n" in choice.value or "\r" in choice.value:
         return "it has a line break, at which a file of the build's commands breaks"
-    told = row is not None and (row.kind not in ("", "flags") or bool(row.values))
-    if (
-        listed or told or _is_switch(question, name, row)
-    ) and value != choice.value:  # `set USE_CUDA=1 && …` in cmd
+    is_word = row is not None and (row.kind not in ("", "flags") or bool(row.values))
+    # As cmd.exe sets it by `set USE_CUDA=1 && …`.
+    if value != choice.value and (listed or is_word or _is_switch(question, name, row)):
         return "it begins or ends with a blank"
     if listed and value not in listed:  # CMake compares these as they are written
         near = close_to(value, listed)

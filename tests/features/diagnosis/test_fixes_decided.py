@@ -62,7 +62,7 @@ CAPABILITY = "GPU with CUDA capability {} is not compatible with the current PyT
         ("Traceback (most recent call last):\n  File \"/Users/me/a.py\", line 1, in <module>\n    x\nAssertionError: Torch not compiled with CUDA enabled", "mps", "--index-url"),
         # A module that was installed, or that lies in a checkout.
         (FLASH.format("/v/lib/python3.11/site-packages"), "it came for another torch", ""),
-        (FLASH.format("/work/mine"), "build it again with the torch that is installed", "it came for"),
+        (FLASH.format("/src/mine"), "build it again with the torch that is installed", "it came for"),
         # What an extension's nvcc reads, and any other.
         (EXTENSION + HOST, "CC=/usr/bin/g++-11 CXX=/usr/bin/g++-11", "CUDAHOSTCXX"),
         (HOST, "CUDAHOSTCXX=/usr/bin/g++-11", "-ccbin"),

@@ -11,7 +11,7 @@ import pytest
 from tests.support.diagnosis import machine, read
 from tests.support.for_each import for_each
 from torchbuild_tasks.catalog import KindRow, load_catalog
-from torchbuild_tasks.features.diagnosis.answer import explain_kind
+from torchbuild_tasks.features.diagnosis.answer import explain_kind, list_names
 from torchbuild_tasks.features.diagnosis.block import Line
 from torchbuild_tasks.features.diagnosis.components import component_of, owner, readable
 from torchbuild_tasks.features.diagnosis.kinds import Kind
@@ -161,8 +161,9 @@ ABOUT = [
 @for_each(CATALOG.kind, lambda row: row.id)
 def test_a_kind_has_words_where_nothing_else_is_known(row: KindRow) -> None:
     kind = Kind(row=row, program="it", line=Line(1, "", "x says"), groups={})
-    assert explain_kind(kind, machine()).cause
-    assert explain_kind(kind, machine()).fix
+    told = explain_kind(kind, machine(), list_names(kind, machine()))
+    assert told.cause
+    assert told.fix
 
 
 @pytest.mark.parametrize(("text", "kind", "component"), ABOUT)

@@ -46,19 +46,19 @@ def find_first_bad(request: BisectRequest, report: Reporter) -> BisectResult | N
     fetching = fetching_of(question)
     config = git_settings(fetching.git_mirrors)
     offline = fetching.net.offline
-    ground = act.open_session(require_checkout(question), config)
-    way = access_for(ground.tree.folder, report, config=config, store=fetching.store, offline=offline)
-    with interruptible(), lock.hold(ground.folder, "bisect"):
+    session = act.open_session(require_checkout(question), config)
+    way = access_for(session.tree.folder, report, config=config, store=fetching.store, offline=offline)
+    with interruptible(), lock.hold(session.folder, "bisect"):
         if request.reset:
-            act.reset(ground, report)
+            act.reset(session, report)
             return None
-        memory = act.memory_of(ground, request)
-        flags = act.flags_of(memory, request, ground, question.settings.path)
+        memory = act.memory_of(session, request)
+        flags = act.flags_of(memory, request, session, question.settings.path)
         way = replace(way, needed=lambda root: needed_submodules(look(flags, everything=False)))
         if not memory.builds:
-            files = act.Built(source=str(ground.tree.folder), imports=False)
-            return act.run(ground, memory, lambda _: files, report, way)
-        return act.run(ground, memory, lambda inner: _try_build(flags, request.yes, inner), report, way)
+            files = act.Built(source=str(session.tree.folder), imports=False)
+            return act.run(session, memory, lambda _: files, report, way)
+        return act.run(session, memory, lambda inner: _try_build(flags, request.yes, inner), report, way)
 
 
 def _try_build(flags: BuildRequest, agreed: bool, report: Reporter) -> Built:

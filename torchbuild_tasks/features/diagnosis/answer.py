@@ -193,7 +193,7 @@ def list_names(kind: Kind, machine: Machine) -> Mapping[str, str]:
         "itself": _itself(kind, machine),
         "hider": _hider(subject, machine) if row or standard else "",
         "wants": "; ".join(
-            dict.fromkeys(told[1] or told[2] for told in _WANTS.finditer(machine.audience.text))
+            dict.fromkeys(found[1] or found[2] for found in _WANTS.finditer(machine.audience.text))
         ),
         "its flag": _flag(kind.groups.get("isa", "")),
         "frame": _frame(machine.audience.text),
@@ -404,10 +404,9 @@ def _torch_has(names: Sequence[str], machine: Machine) -> str:
     return f"from {first} to {last}" if first and last else f"from {first} on" if first else f"up to {last}"
 
 
-def explain_kind(kind: Kind, machine: Machine) -> Diagnosis:
-    """Return the cause and the fix of an error of this kind."""
+def explain_kind(kind: Kind, machine: Machine, known: Mapping[str, str]) -> Diagnosis:
+    """Return the cause and the fix of an error of this kind, with the names that `list_names` found."""
     row = find_component(kind, machine)
-    known = list_names(kind, machine)
     text = kind.line.text.strip()[:_WIDTH]
     bare = {**known, "subject": known["subject"] or text, "what": text}  # for a shape that names nothing
     cause = machine.fill(kind.row.cause, (), known) or machine.fill(kind.row.cause, (), bare)

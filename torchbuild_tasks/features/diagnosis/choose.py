@@ -50,8 +50,8 @@ def read_log(scanner: LogScanner, book: FailureBook, machine: Machine) -> Readin
     machine = machine.for_audience(read_audience(block, scanner.origin))
     kind = read_kind(block, kinds, uses_nvcc=scanner.origin.uses_nvcc)
     error = _first_error(block, met, kind, kinds)
-    by_kind = explain_kind(kind, machine) if kind else None
     names = list_names(kind, machine) if kind else read_signs(machine, block.error.text)
+    by_kind = explain_kind(kind, machine, names) if kind else None
     values = {**names, "kind fix": _kind_fix(by_kind)}
     known = tuple(_diagnosis(each.hit, machine, values) for each in met[:MOST])
     if by_kind and kind and kind.row.level == "cause" and not _is_covered(met, kind, block):
