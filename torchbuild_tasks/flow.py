@@ -20,6 +20,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from torchbuild_tasks.build.install.early import stop_asking
 from torchbuild_tasks.checkout import fetch_checkout, use_stored_checkout
 from torchbuild_tasks.context import (
     accept,
@@ -156,6 +157,12 @@ def make_build_plan(request: BuildRequest) -> BuildPlan:
     return plan
 
 
+def changes_what_ninja_reads(plan: BuildPlan) -> bool:
+    """Say whether a stage before the compile may do so, so that what it says before counts for nothing."""
+    brings = plan.patches or plan.artifacts or plan.toolkit or has_patches(plan) or is_reproducible(plan)
+    return bool(brings) or plan.way.name != "install"
+
+
 def has_patches(plan: BuildPlan) -> bool:
     """Say whether an earlier build has applied patches to the checkout."""
     return (Path(plan.source) / files.STATE_DIR / PATCH_RECORD).exists()
@@ -209,6 +216,8 @@ def build(request: BuildRequest, report: Reporter, *, clean_venv: bool = False) 
 
 def build_plan(question: Question, plan: BuildPlan, report: Reporter, *, clean_venv: bool = False) -> Built:
     """Run the stages of an accepted plan, alone in its checkout."""
+    if changes_what_ninja_reads(plan):
+        stop_asking()
     with interruptible(), lock.hold(Path(plan.source), "build", report.note):
         if brought := describe_brought(question, plan):
             report.note(brought)

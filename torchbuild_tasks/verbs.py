@@ -16,11 +16,15 @@ Group = Literal[
 
 
 class Verb(NamedTuple):
-    """The place of a verb ("module:function", without the package's name), its summary, its group in help."""
+    """The place of a verb ("module:function", without the package's name), its summary, its group in help.
+
+    `early` is the place of a function of the request, whose context is entered before the verb is imported.
+    """
 
     run: str
     summary: str
     group: Group = "Build"
+    early: str = ""
 
 
 class Outcome(NamedTuple):
@@ -56,7 +60,11 @@ VERBS: Final = {
         "Print the commands that install what is missing, or run them.",
     ),
     "plan": Verb("fronts.build_verbs:plan", "Show every decision of a build with its reason; write nothing."),
-    "build": Verb("fronts.build_verbs:build", "Build torch and verify it."),
+    "build": Verb(
+        "fronts.build_verbs:build",
+        "Build torch and verify it.",
+        early="build.install.early:ask_early",
+    ),
     "verify": Verb("fronts.verify_verb:verify", "Test the built torch against the plan."),
     "clean": Verb("fronts.build_verbs:clean", "Remove what builds made, and nothing else."),
     "diagnose": Verb(

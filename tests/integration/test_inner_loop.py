@@ -199,6 +199,27 @@ def test_a_step_that_always_runs_is_run_without_ninja(loop: Loop) -> None:
     loop.way()
 
 
+@in_one_era
+def test_ninja_is_asked_once_before_the_plan_is_made(loop: Loop, tmp_path: Path) -> None:
+    """That of an activated venv reads its graph while modules are imported and the machine is looked at."""
+    ninja, asked = loop.python.with_name("ninja"), tmp_path / "asked"
+    real = ninja.rename(ninja.with_name("ninja.real"))
+    ninja.write_text(
+        f'#!/bin/sh\necho "${{TORCHBUILD_RUN:+locked}} $*" >> "{asked}"\nexec "{real}" "$@"\n', "utf-8"
+    )
+    ninja.chmod(0o755)
+    path = {"PATH": f"{ninja.parent}:{environment()['PATH']}"}
+    words = ("build", "--source", loop.tree, "--python", loop.python, "--yes")
+    try:
+        assert f"   {NOTHING}" in torchbuild(*words, environ=path).err
+        said = [line for line in asked.read_text("utf-8").splitlines() if line.endswith("-n")]
+        assert said == [f" -C {loop.tree / 'build'} -n"]
+        loop.append("aten/src/ATen/relu.cpp", "\nint edited_under_a_venv() { return 1; }\n")
+        assert f"   {ROUND}" in torchbuild(*words, environ=path).err
+    finally:
+        real.rename(ninja)
+
+
 def test_a_python_file_that_is_not_copied_needs_nothing(loop: Loop) -> None:
     loop.append("torch/serialization.py", "\nLIVE = 7\n")
     assert loop.way().startswith(NOTHING)

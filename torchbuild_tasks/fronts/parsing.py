@@ -15,6 +15,7 @@ import re
 import shlex
 import sys
 from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from torchbuild_tasks.errors import UsageError
@@ -39,11 +40,21 @@ HELP = ("-h", "--help")
 @functools.cache
 def load(verb: str) -> Callable[[Any, Reporter], Outcome]:
     """Import and return the function of a verb."""
-    module, _, name = VERBS[verb].run.partition(":")
-    run: Callable[[Any, Reporter], Outcome] = getattr(
-        importlib.import_module(f"torchbuild_tasks.{module}"), name
-    )
+    run: Callable[[Any, Reporter], Outcome] = _import(VERBS[verb].run)
     return run
+
+
+def begin_early(verb: str, request: BuildRequest) -> AbstractContextManager[object]:
+    """Return the context of what a verb begins before it is imported itself."""
+    if not VERBS[verb].early:
+        return nullcontext()
+    begin: Callable[[BuildRequest], AbstractContextManager[object]] = _import(VERBS[verb].early)
+    return begin(request)
+
+
+def _import(place: str) -> Any:
+    module, _, name = place.partition(":")
+    return getattr(importlib.import_module(f"torchbuild_tasks.{module}"), name)
 
 
 @functools.cache

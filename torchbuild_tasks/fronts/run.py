@@ -22,7 +22,7 @@ from torchbuild_tasks.fronts.output import (
     out,
     show,
 )
-from torchbuild_tasks.fronts.parsing import load, texts_of
+from torchbuild_tasks.fronts.parsing import begin_early, load, texts_of
 from torchbuild_tasks.fronts.reporter import ConsoleReporter
 from torchbuild_tasks.options import BuildRequest, flag_name, variable_name
 from torchbuild_tasks.system.signals import interruptible
@@ -83,7 +83,7 @@ def run_verb(verb: str, request: BuildRequest) -> int:
     report = ConsoleReporter(quiet=request.quiet, verbose=request.verbose, silent=request.json)
     original = request
     try:
-        with report, interruptible():
+        with report, interruptible(), begin_early(verb, request):
             settle(verb, request, report)
             if verb not in _WITHOUT_DEFAULT:
                 request = _with_default(verb, request, report)

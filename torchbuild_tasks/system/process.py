@@ -112,6 +112,7 @@ def capture(
     timeout: float | None = None,
     limit: float = math.inf,
     grace: float = GRACE,
+    on_start: Callable[[int], object] = lambda pid: None,
 ) -> Captured:
     """Run a short process to its end and return its output.
 
@@ -124,6 +125,7 @@ def capture(
         timeout: seconds after which its tree is ended; the output until then is returned.
         limit: bytes of one stream after which its tree is ended.
         grace: seconds between the request to end and the kill; 0 kills at once.
+        on_start: is called with the pid once it runs.
 
     Returns:
         The result; a program that is missing or fails raises nothing.
@@ -138,6 +140,7 @@ def capture(
         ):
             assert process.stdout is not None
             assert process.stderr is not None
+            on_start(process.pid)
             pipes = at_last.enter_context(Reader(process.stdout, process.stderr))
             output = _Output(process, pipes, limit)
             if output.read_until(math.inf if timeout is None else time.monotonic() + timeout):

@@ -18,6 +18,7 @@ import msgspec
 from torchbuild_tasks.build import ownership
 from torchbuild_tasks.build.install import snapshot
 from torchbuild_tasks.build.install.due import SOURCES, Due, Snapshot, find_due, why_front_end
+from torchbuild_tasks.build.install.early import take_answer
 from torchbuild_tasks.build.outputs import patterns
 from torchbuild_tasks.build.work import Work
 from torchbuild_tasks.model import Command
@@ -172,7 +173,9 @@ def _dry_run(work: Work, ninja: Command) -> str:
     is run without Ninja, which would read the whole graph again (0.18 s of 2.6.0).
     """
     began = time.time_ns()
-    dry = process.capture((*ninja.argv, "-n"), env=work.environ, cwd=ninja.cwd)
+    dry = take_answer(ninja.argv, work.build_dir, work.env)
+    if dry is None:
+        dry = process.capture((*ninja.argv, "-n"), env=work.environ, cwd=ninja.cwd)
     if dry.rc == 0 and UP_TO_DATE in dry.stdout:
         return "idle"
     if dry.rc != 0 or _builds(dry.stdout):

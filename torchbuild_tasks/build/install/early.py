@@ -1,0 +1,153 @@
+"""Ask Ninja whether it would do anything before the verb `build` itself is imported.
+
+`ninja -n` reads the whole graph (0.2 s of PyTorch 2.6.0's) and starts nothing. Meanwhile this process imports
+modules and looks at the machine, on one core. `take_answer` returns what it said, unless anything that counts
+is other than the plan has it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import shutil
+import sys
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Final
+
+from torchbuild_tasks.options import BuildRequest
+from torchbuild_tasks.system import process
+from torchbuild_tasks.system.files import STATE_DIR
+from torchbuild_tasks.system.process_tree import end_tree
+from torchbuild_tasks.system.reading import read_bytes
+
+# Written by system/lock.py: a Ninja that is at work writes what another would read half of.
+_LOCK_NOTE: Final = Path(STATE_DIR, "lock.json")
+_CACHE: Final = "CMakeCache.txt"
+_MAKE_PROGRAM: Final = re.compile(rb"(?m)^CMAKE_MAKE_PROGRAM:[A-Z]+=(.+?)\r?$")
+_READS: Final = ("build.ninja", ".ninja_log", ".ninja_deps", _CACHE)
+Stamps = tuple[tuple[int, int] | None, ...]
+
+
+class _Asking(threading.Thread):
+    """One `ninja -n` under way."""
+
+    def __init__(self, ninja: str, build_dir: Path) -> None:
+        super().__init__(name="ninja -n", daemon=True)
+        self.ninja = ninja
+        self.build_dir = build_dir
+        self.stamps = _stamps(build_dir)
+        self.said: process.Captured | None = None
+        self._pid: int | None = None
+        self._started = threading.Event()
+        self.start()
+
+    def run(self) -> None:
+        argv = (self.ninja, "-C", str(self.build_dir), "-n")
+        try:
+            self.said = process.capture(argv, cwd=self.build_dir.parent, on_start=self._note)
+        finally:
+            self._started.set()
+
+    def stop(self) -> None:
+        """End it if it is still at work."""
+        self._started.wait()
+        if self._pid is not None and self.is_alive():
+            end_tree(self._pid, 0)
+        self.join()
+
+    def _note(self, pid: int) -> None:
+        self._pid = pid
+        self._started.set()
+
+
+_asking: list[_Asking] = []  # at most one
+
+
+@contextlib.contextmanager
+def ask_early(request: BuildRequest) -> Iterator[None]:
+    """Ask about the checkout of a request until `take_answer`, or until this context is left."""
+    build_dir = Path(os.path.realpath(request.source or ".")) / "build"
+    ninja = "" if _needs_more(request) else _find_ninja(build_dir)
+    if ninja:
+        _asking.append(_Asking(ninja, build_dir))
+    try:
+        yield
+    finally:
+        stop_asking()
+
+
+def stop_asking() -> None:
+    """End it, because what it reads is about to change."""
+    while _asking:
+        _asking.pop().stop()
+
+
+def take_answer(argv: Sequence[str], build_dir: Path, env: Mapping[str, str]) -> process.Captured | None:
+    """Return what the Ninja of this command line has said, once; None where it was not asked or has failed.
+
+    It was asked before the lock was held, so what it has read must not have changed since.
+    """
+    if not _asking:
+        return None
+    asking = _asking.pop()
+    asking.join()
+    said = asking.said
+    same = _same_file(shutil.which(argv[0], path=process.search_path(env)), asking.ninja)
+    if said is None or said.rc != 0 or not same or asking.build_dir != build_dir:
+        return None
+    return said if asking.stamps == _stamps(build_dir) else None
+
+
+def _needs_more(request: BuildRequest) -> bool:
+    """Say whether more is asked for than what the last build in this folder had."""
+    return bool(
+        request.dry_run
+        or request.clean
+        or request.target
+        or request.name
+        or request.from_wheel
+        or request.facts
+        or request.mode == "wheel"
+    )
+
+
+def _find_ninja(build_dir: Path) -> str:
+    """Return the Ninja that CMake has found for a build tree, if it is one of the user's; else "".
+
+    The tree may be somebody else's, and this is asked before the user is: what it names is compared only. A
+    Ninja of another version would remove the log of the tree's, even with `-n` (BuildLog::Load of 1.13.2).
+    """
+    if not (build_dir / "build.ninja").exists() or (build_dir.parent / _LOCK_NOTE).exists():
+        return ""
+    try:
+        named = _MAKE_PROGRAM.search(read_bytes(build_dir / _CACHE))
+    except OSError:
+        return ""
+    beside = shutil.which("ninja", path=str(Path(sys.executable).parent))
+    for found in (shutil.which("ninja"), beside):
+        if found and named and _same_file(found, os.fsdecode(named[1])):
+            return found
+    return ""
+
+
+def _same_file(one: str | None, other: str) -> bool:
+    try:
+        return one is not None and Path(one).samefile(other)
+    except OSError:
+        return False
+
+
+def _stamps(build_dir: Path) -> Stamps:
+    """Return size and time of each file that Ninja reads itself."""
+    stamps: list[tuple[int, int] | None] = []
+    for name in _READS:
+        try:
+            info = (build_dir / name).stat()
+        except OSError:
+            stamps.append(None)
+        else:
+            stamps.append((info.st_size, info.st_mtime_ns))
+    return tuple(stamps)
