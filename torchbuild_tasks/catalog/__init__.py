@@ -69,6 +69,7 @@ from torchbuild_tasks.catalog.rows import (
     CheckRow,
     ClashRow,
     CMakeRow,
+    DatedRow,
     DemandRow,
     EntryRow,
     FrontEndRow,
@@ -91,7 +92,6 @@ from torchbuild_tasks.catalog.rows import (
     PresetRow,
     ReaderRow,
     RenamedRow,
-    RetiredRow,
     SecretFormRow,
     SecretNameRow,
     StepCostRow,
@@ -214,7 +214,7 @@ class Catalog:
     reader = Table(ReaderRow, "readers.toml")
     renamed = Table(RenamedRow, "readers.toml")
     demand = Table(DemandRow, "needs.toml")
-    retired = Table(RetiredRow, "readers.toml")
+    dated = Table(DatedRow, "readers.toml")
     clash = Table(ClashRow, "needs.toml")
     overruled = Table(OverruledRow, "readers.toml")
     need = Table(NeedRow, "needs.toml")

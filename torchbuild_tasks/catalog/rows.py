@@ -153,8 +153,8 @@ class DemandRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     source: str
 
 
-class RetiredRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Switches that only older torch versions (PEP 440) read; `why` says what they were for."""
+class DatedRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Switches that only some torch versions (PEP 440) read; `why` says what they are for."""
 
     names: tuple[str, ...]
     torch: str

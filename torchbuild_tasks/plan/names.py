@@ -56,10 +56,12 @@ def is_read(question: Question, name: str) -> bool:
         return True
     if row is None or any(each.old == name for each in question.catalog.renamed if not reads):
         return False
+    if not question.knows(name):
+        return False
     if reads is None:  # facts of an older version: a name counts as read unless it is nearly a known one
         options = [option for each in question.catalog.option for option in each.names]
         return name in options or close_to(name, options) is None
-    return name in reads.names
+    return True
 
 
 def unread(question: Question, name: str) -> tuple[str, str] | None:
@@ -70,11 +72,11 @@ def unread(question: Question, name: str) -> tuple[str, str] | None:
     torch = f"a {question.era} build of torch {question.facts.tree.version}"
     if known := _current_name(question, name):
         return f"{name} is an old name that nothing reads in {torch}", known
-    retired = next((row for row in question.catalog.retired if name in row.names), None)
-    if retired and not applies(retired.torch, question.version):
-        why = f": {retired.why}" if retired.why else ""
+    dated = next((row for row in question.catalog.dated if name in row.names), None)
+    if dated and not applies(dated.torch, question.version):
+        why = f": {dated.why}" if dated.why else ""
         return (
-            f"{name} is read by nothing in {torch}, only by torch {retired.torch.replace('a0', '')}{why}",
+            f"{name} is read by nothing in {torch}, only by torch {dated.torch.replace('a0', '')}{why}",
             "Drop it.",
         )
     near = close_to(name, _list_names(question))
