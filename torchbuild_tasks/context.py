@@ -402,6 +402,8 @@ def _facts(
 ) -> Facts:
     """Gather the facts of the machine, the checkout, its companions, and the scheduler."""
     source = request.source or settings.values.get("source") or "."
+    asked = (*(split_assignment(text)[0] for text in request.set), *settings.variables)
+    named = {*asked, *os.environ}
     facts = gather(
         source=str(Path(source).expanduser().resolve()),
         python=request.python or settings.values.get("python"),
@@ -414,8 +416,9 @@ def _facts(
         changes=everything or _is_repeatable(request, settings),
         probe=Probe(environ=dict(os.environ), patience=patience),
         blas=catalog.blas,
+        linked=[row for row in catalog.linked if everything or not named.isdisjoint(row.switches)],
         around=layers_around_environment(request, settings, catalog, windows=os.name == "nt"),
-        asked=(*(split_assignment(text)[0] for text in request.set), *settings.variables),
+        asked=asked,
     )
     facts = _with_companions(facts, request, settings, catalog)
     scheduler = request.distribute or settings.values.get("distribute")

@@ -80,6 +80,7 @@ from torchbuild_tasks.catalog.rows import (
     JobserverRow,
     LeftOutRow,
     LibraryRow,
+    LinkedRow,
     LinkerRow,
     ManagerRow,
     MemoryRow,
@@ -219,6 +220,7 @@ class Catalog:
     overruled = Table(OverruledRow, "readers.toml")
     need = Table(NeedRow, "needs.toml")
     blas = Table(BlasRow, "blas.toml")
+    linked = Table(LinkedRow, "linked.toml")
     cmake = Table(CMakeRow, "cmake.toml")
     input = Table(InputRow, "inputs.toml")
     check = Table(CheckRow, "checks.toml")
