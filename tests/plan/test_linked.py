@@ -82,7 +82,7 @@ def test_where_nobody_looked_that_is_said() -> None:
 
 def test_a_system_without_such_a_package_is_told_the_folder() -> None:
     (finding,) = told(plan_of(facts(os_release="Alpine Linux v3.20"), set=("USE_GLOG=1",)))
-    assert "nstall" not in finding.fix and "--set glog_ROOT=FOLDER" in finding.fix
+    assert "nstall" not in finding.fix and "--set CMAKE_PREFIX_PATH=FOLDER" in finding.fix
 
 
 @for_each(CATALOG.linked, lambda row: row.name)

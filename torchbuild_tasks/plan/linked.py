@@ -48,13 +48,13 @@ def _report(question: Question, choice: Choice, missing: list[LinkedRow]) -> Fin
     folders = list(dict.fromkeys(each for row in missing for each in row.variables))[:_SHOWN]
     text = f"{choice.name}={choice.value} ({choice.because}): "
     if question.facts.linked is None:
-        text += f"{shown} {several} not looked for here, and nothing names a folder ({', '.join(folders)})"
+        text += f"{shown} {several} not looked for here, and nothing names its folder ({', '.join((*folders, PREFIX_PATH))})"
     else:
         looked = (*folders, PREFIX_PATH, "conda, the folders beside those on PATH", "the system's folders")
         text += f"{shown} {several} not found (looked in {', '.join(looked)})"
     ends = dict.fromkeys(row.without for row in missing)
     text += f"; where CMake finds none, {', or '.join(ends)}"
-    ways = [f"name the folder: --set {(folders or [PREFIX_PATH])[0]}=FOLDER", f"drop {choice.name}"]
+    ways = [f"name its folder: --set {PREFIX_PATH}=FOLDER", f"drop {choice.name}"]
     if line := _install(question, missing):
         ways.insert(0, f"install what it needs: {line}")
     fix = "; or ".join(ways)
