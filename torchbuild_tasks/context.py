@@ -16,6 +16,7 @@ from torchbuild_tasks.catalog import Catalog, load_catalog
 from torchbuild_tasks.catalog.templates import load_templates
 from torchbuild_tasks.errors import PlanRefused, UsageError
 from torchbuild_tasks.facts.gather import gather
+from torchbuild_tasks.facts.machine import nearest_existing, takes_files
 from torchbuild_tasks.facts.probe import Probe
 from torchbuild_tasks.facts.settings import find_settings, find_user_settings
 from torchbuild_tasks.facts.store import store_folder
@@ -351,10 +352,11 @@ def _find_cache_folder(folder: str) -> None:
         raise UsageError(
             f"--cache-dir {folder} is there, and is no folder.", next_step="Name a folder, or a new one."
         )
-    above = next((each for each in path.absolute().parents if os.path.lexists(each)), path)
-    if not path.is_dir() and not (above.is_dir() and os.access(above, os.W_OK)):
+    probe = Probe(environ=dict(os.environ))
+    above = nearest_existing(probe, str(path.absolute()))
+    if not probe.is_dir(above) or takes_files(probe, above) is False:
         raise UsageError(
-            f"--cache-dir {folder} cannot be made: {above} is no folder that this user may write to.",
+            f"--cache-dir {folder} cannot be used: this user can make no files in {above}.",
             next_step="Name another place.",
         )
 

@@ -301,6 +301,23 @@ def mount_of(probe: Probe, path: str) -> str | None:
     return max(holding, key=len, default=None)
 
 
+# File systems that show something of the kernel: root may write to their folders by access(2), and nobody
+# can make a file there (proc(5), sysfs(5), cgroups(7), Documentation/filesystems of Linux).
+_SHOWN_BY_KERNEL: Final = frozenset(
+    (
+        *("autofs", "binfmt_misc", "bpf", "cgroup", "cgroup2", "configfs", "debugfs", "devpts", "efivarfs"),
+        *("fusectl", "nsfs", "proc", "pstore", "rpc_pipefs", "securityfs", "selinuxfs", "sysfs", "tracefs"),
+    )
+)
+
+
+def takes_files(probe: Probe, path: str) -> bool | None:
+    """Say whether this user can make files in a folder; None where that is not known."""
+    point = mount_of(probe, probe.realpath(path))
+    kind = next((mount.kind for mount in reversed(read_mounts(probe)) if mount.point == point), "")
+    return False if kind in _SHOWN_BY_KERNEL else probe.writable(path)
+
+
 def _mount(line: str) -> Mount | None:
     left, separator, right = line.partition(" - ")
     before = left.split()
