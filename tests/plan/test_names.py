@@ -8,7 +8,8 @@ import pytest
 
 from tests.support.machines import ask, linux_facts, modern_tree, plan_of, settings, tree, with_tree
 from torchbuild_tasks.catalog import load_catalog
-from torchbuild_tasks.model import Finding, Switch, TreeReads
+from torchbuild_tasks.facts.machine import own_names
+from torchbuild_tasks.model import Finding, Health, Switch, TreeReads
 from torchbuild_tasks.plan.names import unread
 from torchbuild_tasks.plan.question import Question
 from torchbuild_tasks.plan.variables import check_variables
@@ -65,6 +66,11 @@ def test_an_option_that_no_environment_reaches_is_not_called_unknown_to_cmake() 
     assert "--set SKBUILD_CMAKE_ARGS=-DHAVE_SOVERSION=1" in finding.fix
     (older,) = told(ask(with_tree(linux_facts(), reads=reads), set=("HAVE_SOVERSION=1",)))
     assert "is in the CMake files of this checkout" in older.text
+    assert 'set(HAVE_SOVERSION 1 CACHE STRING "" FORCE)' in older.fix
+    file = "CMAKE_PROJECT_INCLUDE=/home/me/own.cmake"
+    assert told(ask(with_tree(linux_facts(), reads=reads), set=(file,))) == []
+    first = linux_facts(tree=tree(version="1.1.0", reads=reads))
+    assert "PROJECT_INCLUDE" not in told(ask(first, set=("HAVE_SOVERSION=1",)))[0].fix
 
 
 @pytest.mark.parametrize(
@@ -291,3 +297,26 @@ def test_a_switch_that_is_gone_is_not_taken_for_a_slip(name: str) -> None:
     (finding,) = told(asked(f"{name}=1"))
     assert (finding.status, finding.fix) == ("warn", "Drop it.")
     assert "only by torch " in finding.text and "<2." in finding.text and "Caffe2" in finding.text
+
+
+# ---------------- torchbuild's own variables
+
+
+@pytest.mark.parametrize(
+    ("names", "meant"),
+    [
+        (("TORCHBUILD_JOBBS",), "TORCHBUILD_JOBS"),
+        (("TORCHBUILD_CAHCE",), "TORCHBUILD_CACHE"),
+        (("TORCHBUILD_TREE", "TORCHBUILD_RESULT", "TORCHBUILD__FILE"), ""),
+        (("TORCHBUILD_JOBS", "TORCHBUILD_COMPILER_CACHE", "TORCHBUILD_MEMORY", "TORCHBUILD_CACHE"), ""),
+    ],
+)
+def test_a_slip_in_a_variable_of_our_own_is_questioned(names: tuple[str, ...], meant: str) -> None:
+    for facts in (linux_facts(own=names), linux_facts(health=Health(strangers=names))):
+        assert [finding.fix for finding in told(ask(facts))] == ([f"Did you mean {meant}?"] if meant else [])
+
+
+def test_their_names_are_looked_for_as_the_system_spells_them() -> None:
+    environ = {"TORCHBUILD_JOBBS": "3", "torchbuild_x": "", "USE_CUDA": "0"}
+    assert own_names(environ) == ("TORCHBUILD_JOBBS",)
+    assert own_names(environ, ignore_case=True) == ("TORCHBUILD_JOBBS", "TORCHBUILD_X")

@@ -12,6 +12,7 @@ from torchbuild_tasks.facts.machine import (
     look_at_disk,
     look_at_host,
     look_at_memory,
+    own_names,
     relevant_environ,
 )
 from torchbuild_tasks.facts.probe import Probe
@@ -103,6 +104,7 @@ def gather(
             blas=_look_for_libraries(door, blas, pythons.result()) if blas else None,
             linked=_look_for_libraries(door, linked, pythons.result(), on_path=True) if linked else None,
             environ=environ,
+            own=own_names(plain.environ, ignore_case=plain.windows),
             cut=tuple(sorted(set(door.cut))),  # last, after all probes
         )
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import PurePosixPath
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from typing import TYPE_CHECKING, Final, Literal, NamedTuple
 
 from torchbuild_tasks.catalog.match import covers
 from torchbuild_tasks.facts.probe import Probe
@@ -245,6 +245,12 @@ def _upwards(probe: Probe, path: str) -> Iterator[str]:
 
 
 # ---------------- the user's variables
+
+
+def own_names(environ: Mapping[str, str], *, ignore_case: bool = False) -> tuple[str, ...]:
+    """Return the names of torchbuild's own variables; with `ignore_case`, as on Windows, in capitals."""
+    names = (name.upper() if ignore_case else name for name in environ)
+    return tuple(sorted(name for name in names if name.startswith("TORCHBUILD_")))
 
 
 def relevant_environ(

@@ -48,7 +48,8 @@ def _report(question: Question, choice: Choice, missing: list[LinkedRow]) -> Fin
     folders = list(dict.fromkeys(each for row in missing for each in row.variables))[:_SHOWN]
     text = f"{choice.name}={choice.value} ({choice.because}): "
     if question.facts.linked is None:
-        text += f"{shown} {several} not looked for here, and nothing names its folder ({', '.join((*folders, PREFIX_PATH))})"
+        named = ", ".join((*folders, PREFIX_PATH))
+        text += f"{shown} {several} not looked for here, and nothing names its folder ({named})"
     else:
         looked = (*folders, PREFIX_PATH, "conda, the folders beside those on PATH", "the system's folders")
         text += f"{shown} {several} not found (looked in {', '.join(looked)})"

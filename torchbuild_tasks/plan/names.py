@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import dataclasses
 import re
 from collections.abc import Iterator, Mapping
 
 from torchbuild_tasks.catalog import VariableRow
 from torchbuild_tasks.catalog.match import admits, applies, covers, parse_version, variable_row
 from torchbuild_tasks.model import Choice, Finding, Status, Switch
+from torchbuild_tasks.options import BuildRequest, variable_name
 from torchbuild_tasks.plan.question import Question
 from torchbuild_tasks.text.words import close_to, is_one_slip, nearest
 
@@ -33,7 +35,15 @@ _LANGUAGES = (
     "RC",
 )
 _CONFIGURATIONS = ("DEBUG", "RELEASE", "RELWITHDEBINFO", "MINSIZEREL", "COVERAGE")
+# setup.py hands on what begins with BUILD_, USE_ or CMAKE_, and reads no CMAKE_ARGS
+# (tools/setup_helpers/cmake.py of 1.2.0, 1.10.0, 2.0.0, 2.4.0 and 2.6.0; not in 1.1.0).
+_BY_PREFIX = ">=1.2a0"
 _OLD_TORCH = "<1.5"  # hotpatch_var() of tools/setup_helpers/env.py, 1.0.1 to 1.4.0
+OWN = "TORCHBUILD_"
+_OWN_NAMES = (
+    *(variable_name(field.name).removeprefix(OWN) for field in dataclasses.fields(BuildRequest)),
+    *("CACHE", "NAME", "STALL", "TRUST", "RESULT", "TREE", "STATE"),  # the last ones are for what we start
+)
 _OLD = ("NO_", "WITH_")  # NO_CUDA=1 became USE_CUDA=0 in 1.1 (pytorch#5295 has the old style)
 
 
@@ -93,11 +103,26 @@ def unread(question: Question, name: str) -> tuple[str, str] | None:
     return text, f"Did you mean {near}?" if near else ""
 
 
+def check_own(question: Question) -> Iterator[Finding]:
+    """Report variables of torchbuild's own in the environment that are misspelt."""
+    facts = question.facts
+    looked = facts.health.strangers if facts.health else ()
+    for name in sorted({*facts.own, *(name for name in looked if name.startswith(OWN))}):
+        own = name.removeprefix(OWN)
+        if near := close_to(own, _OWN_NAMES) if own not in _OWN_NAMES else None:
+            text = f"{name} is read by nothing, torchbuild has no variable of that name"
+            yield Finding(id="variable", status="warn", text=text, fix=f"Did you mean {OWN}{near}?")
+
+
 def _by_hand(question: Question, name: str) -> str:
     """Say how CMake is given a variable that no build hands on; "" where nothing does."""
     value = question.decided[name].value if name in question.decided else ""
-    word = question.line("--set", f"SKBUILD_CMAKE_ARGS=-D{name}={value}")
-    return f"scikit-build-core does: {word}" if question.era == "scikit-build-core" else ""
+    if question.era == "scikit-build-core":
+        return f"scikit-build-core does: {question.line('--set', f'SKBUILD_CMAKE_ARGS=-D{name}={value}')}"
+    if not applies(_BY_PREFIX, question.version):
+        return ""
+    line = f'set({name} {value} CACHE STRING "" FORCE)'
+    return f"Write {line} into a file, and name that: --set CMAKE_PROJECT_INCLUDE=/PATH/OF/THAT/FILE"
 
 
 def _near_cmake(question: Question, name: str) -> str:
