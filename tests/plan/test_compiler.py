@@ -17,7 +17,7 @@ from tests.support.machines import (
     with_tree,
 )
 from torchbuild_tasks.model import Facts, Tool
-from torchbuild_tasks.plan.compiler import choose_compilers
+from torchbuild_tasks.plan.compiler import PARTNER, choose_compilers
 from torchbuild_tasks.values import replace
 
 
@@ -32,7 +32,7 @@ def chosen(facts: Facts, *assignments: str) -> tuple[str | None, str | None]:
 
 
 GXX, GCC = tool("g++", "12.2.0"), tool("gcc", "12.2.0")
-GXX_9, GCC_9 = tool("g++", "9.3.0"), tool("gcc", "9.3.0")
+GXX_9, GCC_9 = tool("g++", "9.2.0"), tool("gcc", "9.2.0")
 GXX_12, GCC_12 = tool("g++", "12.2.0", "/usr/bin/g++-12"), tool("gcc", "12.2.0", "/usr/bin/gcc-12")
 CLANGXX, CLANG = tool("clang++", "17.0.6"), tool("clang", "17.0.6")
 
@@ -63,7 +63,7 @@ def test_the_reason_says_what_was_passed_over() -> None:
     cxx = choose_compilers(ask(machine(GXX_9, GCC_9, GXX_12, GCC_12))).cxx
     assert cxx is not None
     assert "found via PATH" in cxx.because
-    assert "9.3.0 comes first but cannot compile this torch" in cxx.because
+    assert "9.2.0 comes first but cannot compile this torch" in cxx.because
 
 
 def test_a_default_that_fits_an_old_torch_stays() -> None:
@@ -317,3 +317,22 @@ def test_where_there_is_no_other_compiler_the_named_one_is_dropped_for_one_to_in
     facts = machine(gone("g++", "CXX", "nope"), GCC, CXX="nope")
     fix = found(plan_of(facts).findings, "compiler").fix
     assert fix.startswith("Install one: sudo apt") and fix.endswith("And drop CXX.")
+
+
+@pytest.mark.parametrize(
+    ("name", "version", "torch", "status"),
+    [
+        ("g++", "9.3.0", "2.1.2", "ok"),
+        ("g++", "9.3.1", "2.7.1", "ok"),
+        ("g++", "9.2.0", "2.6.0", "error"),
+        ("clang++", "15.0.7", "2.13.0", "error"),
+        ("clang++", "16.0.6", "2.15.0", "ok"),
+        ("clang++", "15.0.7", "2.12.1", "unknown"),
+    ],
+)
+def test_what_upstreams_cmake_stops_at_is_refused(name: str, version: str, torch: str, status: str) -> None:
+    pair = (tool(name, version), tool(PARTNER[name], version))
+    facts = linux_facts(compilers=pair, tree=tree(version=torch))
+    finding = found(plan_of(facts).findings, "compiler")
+    assert finding.status == status
+    assert status != "error" or name != "clang++" or "clang-16" in finding.fix and "GCC >=11.3" in finding.fix

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.machines import ask, linux_facts, modern_tree, plan_of, settings, tree, with_tree
+from tests.support.machines import ask, found, linux_facts, modern_tree, plan_of, settings, tree, with_tree
 from torchbuild_tasks.catalog import load_catalog
 from torchbuild_tasks.facts.machine import own_names
 from torchbuild_tasks.model import Finding, Health, Switch, TreeReads
@@ -320,3 +320,22 @@ def test_their_names_are_looked_for_as_the_system_spells_them() -> None:
     environ = {"TORCHBUILD_JOBBS": "3", "torchbuild_x": "", "USE_CUDA": "0"}
     assert own_names(environ) == ("TORCHBUILD_JOBBS",)
     assert own_names(environ, ignore_case=True) == ("TORCHBUILD_JOBBS", "TORCHBUILD_X")
+
+
+@pytest.mark.parametrize("name", ["CXXFLAGS", "LDFLAGS"])
+def test_a_line_break_is_corrected_to_a_blank(name: str) -> None:
+    for value in ("-O1\n-g", "-O1 \n -g\n"):
+        (finding,) = told(ask(set=(f"{name}={value}",)))
+        assert f"{name}=-O1 -g," in finding.fix
+
+
+def test_a_blas_that_the_checkout_does_not_know_is_told_once() -> None:
+    facts = linux_facts(blas=(), tree=tree(version="1.10.0", reads=READS))
+    errors = [each for each in plan_of(facts, set=("BLAS=FlexiBLAS",)).findings if "FlexiBLAS" in each.text]
+    assert [each.id for each in errors] == ["variable"]
+
+
+def test_a_word_for_cmake_that_contradicts_a_flag_is_not_advised_as_another() -> None:
+    facts = linux_facts(environ={"CMAKE_ARGS": "-DUSE_CUDA=ON"})
+    for cpu, fix in ((False, "Say it as --set USE_CUDA=ON."), (True, "Take it out of CMAKE_ARGS.")):
+        assert found(plan_of(facts, cpu=cpu).findings, "cmake-args").fix == fix

@@ -218,7 +218,10 @@ def _not_handed(question: Question, name: str, word: str, value: str) -> Iterato
     """Report a switch of torch in a variable that setup.py does not read; conda's other words are fine."""
     if word.startswith(("USE_", "BUILD_", "TORCH_")):
         text = f"{name} has -D{word}={value}, and nothing reads {name} in a {question.era} build"
-        yield Finding(id="cmake-args", status="warn", text=text, fix=f"Say it as --set {word}={value}.")
+        fix = f"Say it as --set {word}={value}."
+        if word == "USE_CUDA" and question.given("cpu"):
+            fix = f"Take it out of {name}."
+        yield Finding(id="cmake-args", status="warn", text=text, fix=fix)
 
 
 def _same(one: str, other: str) -> bool:
@@ -280,6 +283,8 @@ def _wrong(question: Question, choice: Choice) -> str:
 
 def _valid_value(question: Question, choice: Choice) -> str:
     """Return a valid value of a variable: the nearest to an invalid one, else the first that is listed."""
+    if "\n" in choice.value or "\r" in choice.value:
+        return " ".join(choice.value.split())
     row = variable_row(question.catalog, choice.name, question.era, question.version)
     reads = question.facts.tree.reads
     known = (reads.values.get(choice.name, ()) if reads else ()) or (row.values if row else ())
