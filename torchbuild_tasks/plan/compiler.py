@@ -181,7 +181,7 @@ def _too_new(question: Question, tool: Tool) -> FlagRow | None:
 def choose_flags(question: Question, tool: Tool | None) -> tuple[Choice, ...]:
     """Return CXXFLAGS with the options that this compiler needs for this torch, if any."""
     before = decide(question, "CXXFLAGS")
-    rows = flag_rows(question, tool) if tool else ()
+    rows = [row for row in flag_rows(question, tool) if row.flags] if tool else []
     given = before.value if before else ""
     flags = dict.fromkeys(flag for row in rows for flag in row.flags if flag not in given)
     if not flags:
