@@ -311,7 +311,7 @@ def mount_of(probe: Probe, path: str) -> str | None:
 # can make a file there (proc(5), sysfs(5), cgroups(7), Documentation/filesystems of Linux).
 _SHOWN_BY_KERNEL: Final = frozenset(
     (
-        *("autofs", "binfmt_misc", "bpf", "cgroup", "cgroup2", "configfs", "debugfs", "devpts", "efivarfs"),
+        *("binfmt_misc", "bpf", "cgroup", "cgroup2", "configfs", "debugfs", "devpts", "efivarfs"),
         *("fusectl", "nsfs", "proc", "pstore", "rpc_pipefs", "securityfs", "selinuxfs", "sysfs", "tracefs"),
     )
 )
