@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, get_args
 
-from torchbuild_tasks.catalog import PHASES, FailureRow, load_catalog
+from torchbuild_tasks.catalog import PHASES, Catalog, FailureRow, load_catalog
 from torchbuild_tasks.features.config import choose as config
 from torchbuild_tasks.features.diagnosis.audience import plain
 from torchbuild_tasks.fronts.parsing import SHORT, flags, help_text
@@ -135,12 +135,23 @@ SWITCHES_HEAD = """# Switches
 `--set NAME=0` turns a switch of PyTorch's build off, `--set NAME=1` on. The table has the switches that
 this tool knows something about. You can set any other that the checkout reads; `torchbuild plan` warns if
 it reads none of that name. `nox -s docs` writes this page from
-[`presets.toml`](../torchbuild_tasks/data/presets.toml), [`needs.toml`](../torchbuild_tasks/data/needs.toml)
+[`presets.toml`](../torchbuild_tasks/data/presets.toml), [`needs.toml`](../torchbuild_tasks/data/needs.toml),
+[`linked.toml`](../torchbuild_tasks/data/linked.toml)
 and [`submodules.toml`](../torchbuild_tasks/data/submodules.toml).
 
 | switch | what it controls | presets | only together with | submodules |
 | --- | --- | --- | --- | --- |
 """
+
+
+def _needs(rows: Catalog) -> Iterator[tuple[str, str]]:
+    """Yield each switch with what it needs: other switches, a system, a library of the machine."""
+    for need in rows.need:
+        said = [" or ".join(need.any), f"on {need.os.capitalize()} only" if need.os else ""]
+        said += [f"not beside {name}" for name in need.against]
+        yield from ((name, " ".join(filter(None, said))) for name in need.names)
+    for linked in rows.linked:
+        yield from ((name, f"{linked.name} on the machine") for name in linked.switches)
 
 
 def switches_page() -> str:
@@ -161,12 +172,8 @@ def switches_page() -> str:
     for preset in rows.preset:
         for name, value in preset.variables.items():
             add(name, "presets", f"{preset.name}: {value}")
-    for need in rows.need:
-        said = [" or ".join(need.any), f"on {need.os.capitalize()} only" if need.os else ""]
-        said += [f"not beside {name}" for name in need.against]
-        said += [f"a folder in {' or '.join(need.folders)}"] if need.folders else []
-        for name in need.names:
-            add(name, "needs", " ".join(filter(None, said)))
+    for name, text in _needs(rows):
+        add(name, "needs", text)
     for submodule in rows.submodule:
         for name in (*submodule.needs, *submodule.any):
             add(name, "submodules", submodule.path.removeprefix("third_party/"))

@@ -16,6 +16,7 @@ from torchbuild_tasks.catalog import Catalog, load_catalog
 from torchbuild_tasks.catalog.templates import load_templates
 from torchbuild_tasks.errors import PlanRefused, UsageError
 from torchbuild_tasks.facts.gather import gather
+from torchbuild_tasks.facts.machine import nearest_existing, takes_files
 from torchbuild_tasks.facts.probe import Probe
 from torchbuild_tasks.facts.settings import find_settings, find_user_settings
 from torchbuild_tasks.facts.store import store_folder
@@ -351,10 +352,11 @@ def _find_cache_folder(folder: str) -> None:
         raise UsageError(
             f"--cache-dir {folder} is there, and is no folder.", next_step="Name a folder, or a new one."
         )
-    above = next((each for each in path.absolute().parents if os.path.lexists(each)), path)
-    if not path.is_dir() and not (above.is_dir() and os.access(above, os.W_OK)):
+    probe = Probe(environ=dict(os.environ))
+    above = nearest_existing(probe, str(path.absolute()))
+    if not probe.is_dir(above) or takes_files(probe, above) is False:
         raise UsageError(
-            f"--cache-dir {folder} cannot be made: {above} is no folder that this user may write to.",
+            f"--cache-dir {folder} cannot be used: this user can make no files in {above}.",
             next_step="Name another place.",
         )
 
@@ -402,6 +404,8 @@ def _facts(
 ) -> Facts:
     """Gather the facts of the machine, the checkout, its companions, and the scheduler."""
     source = request.source or settings.values.get("source") or "."
+    asked = (*(split_assignment(text)[0] for text in request.set), *settings.variables)
+    named = {*asked, *os.environ}
     facts = gather(
         source=str(Path(source).expanduser().resolve()),
         python=request.python or settings.values.get("python"),
@@ -414,8 +418,9 @@ def _facts(
         changes=everything or _is_repeatable(request, settings),
         probe=Probe(environ=dict(os.environ), patience=patience),
         blas=catalog.blas,
+        linked=[row for row in catalog.linked if everything or not named.isdisjoint(row.switches)],
         around=layers_around_environment(request, settings, catalog, windows=os.name == "nt"),
-        asked=(*(split_assignment(text)[0] for text in request.set), *settings.variables),
+        asked=asked,
     )
     facts = _with_companions(facts, request, settings, catalog)
     scheduler = request.distribute or settings.values.get("distribute")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 import pytest
@@ -18,3 +19,11 @@ def test_a_cache_folder_is_there_or_can_be_made(tmp_path: Path) -> None:
     for bad in (file, file / "below", file / "below" / "deeper"):
         with pytest.raises(UsageError, match="--cache-dir"):
             _find_cache_folder(str(bad))
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="Linux' own file systems")
+def test_a_place_of_the_kernel_takes_no_files_of_roots_either() -> None:
+    for bad in ("/proc", "/proc/x", "/sys/x/deeper"):
+        with pytest.raises(UsageError, match="make no files"):
+            _find_cache_folder(bad)
+    _find_cache_folder("/dev/shm/torchbuild-test")

@@ -10,7 +10,7 @@ from tests.support.cuda import cuda_facts, gpu, toolkit
 from tests.support.machines import ask, linux_facts, plan_of, settings, tree, with_tree
 from tests.support.windows import windows_facts
 from torchbuild_tasks.model import BuildPlan, Finding, Host, Switch, TreeReads
-from torchbuild_tasks.plan.dependent import _State
+from torchbuild_tasks.plan.dependent import State
 from torchbuild_tasks.values import replace
 
 SWITCHES = {
@@ -126,7 +126,7 @@ def test_what_is_not_known_is_left_alone() -> None:
 )
 def test_a_condition_of_cmake(condition: str, holds: bool | None) -> None:
     facts = linux_facts(host=Host(os="linux", arch="x86_64"))
-    assert _State(ask(facts), {}).holds(condition) is holds
+    assert State(ask(facts), {}).holds(condition) is holds
 
 
 @pytest.mark.parametrize("reads", [READS, None], ids=["the checkout's own", "rows"])

@@ -365,3 +365,13 @@ def test_a_torch_that_is_too_new_for_a_board_is_told_once_and_which_fits(
     latest = next(row.latest for row in CATALOG.torch if row.version == series[1])
     after = plan_of(kit(tree=tree(version=latest)), cuda=True).findings
     assert found(after, "cuda-toolkit").status == "ok"
+
+
+def test_no_advice_leads_from_one_cuda_to_another_that_does_not_work() -> None:
+    """JetPack 4 has no cuda-compat: 11.8 does not run there, and torch 2.0 does not build with its 10.2."""
+    both = (jetpack_toolkit("10.2", ("5.3", "6.2", "7.2"), 8), jetpack_toolkit("11.8", ("6.2", "7.2"), 11))
+    facts = with_cuda(tx2(tree=tree(version="2.0.1")), toolkits=both)
+    with_newer = found(plan_of(facts, cuda=True, cuda_toolkit="11.8").findings, "jetpack-cuda")
+    assert with_newer.fix.startswith("Use JetPack's own: --cuda-toolkit 10.2, and torch 1.13")
+    with_own = found(plan_of(facts, cuda=True, cuda_toolkit="10.2").findings, "cuda-toolkit")
+    assert "take torch 1." in with_own.fix and "Take --cuda-toolkit" not in with_own.fix

@@ -442,11 +442,12 @@ def test_values_that_cannot_be(word: str, why: str) -> None:
         ("CMAKE_CXX_COMPILER_LAUNCHER=sccache", "refuse", "not installed"),
         ("CMAKE_CXX_COMPILER=/usr/bin/g++-9", "refuse", "set CXX"),
         ("CMAKE_GENERATOR=Ninja Multi-Config", "refuse", "Ninja"),
-        ("USE_UCC=1", "warn", "UCC_HOME"),
+        ("USE_UCC=1", "refuse", "USE_SYSTEM_UCC=1"),
+        ("USE_UCC=1 USE_SYSTEM_UCC=1", "warn", "UCC_HOME"),
         ("USE_MPI=1", "warn", "MPI_HOME"),
         ("USE_MPI=1 MPI_HOME=/opt/mpi", "ok", ""),
         ("BUILD_SPLIT_CUDA=1", "warn", "read by nothing"),
-        ("USE_UCC=1 UCC_HOME=/opt/ucc", "ok", ""),
+        ("USE_UCC=1 USE_SYSTEM_UCC=1 UCC_HOME=/opt/ucc", "ok", ""),
     ],
 )
 def test_other_variables_than_switches(words: str, verdict: str, why: str) -> None:

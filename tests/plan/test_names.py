@@ -6,9 +6,10 @@ from typing import Any
 
 import pytest
 
-from tests.support.machines import ask, linux_facts, modern_tree, plan_of, settings, tree, with_tree
+from tests.support.machines import ask, found, linux_facts, modern_tree, plan_of, settings, tree, with_tree
 from torchbuild_tasks.catalog import load_catalog
-from torchbuild_tasks.model import Finding, Switch, TreeReads
+from torchbuild_tasks.facts.machine import own_names
+from torchbuild_tasks.model import Finding, Health, Switch, TreeReads
 from torchbuild_tasks.plan.names import unread
 from torchbuild_tasks.plan.question import Question
 from torchbuild_tasks.plan.variables import check_variables
@@ -65,6 +66,11 @@ def test_an_option_that_no_environment_reaches_is_not_called_unknown_to_cmake() 
     assert "--set SKBUILD_CMAKE_ARGS=-DHAVE_SOVERSION=1" in finding.fix
     (older,) = told(ask(with_tree(linux_facts(), reads=reads), set=("HAVE_SOVERSION=1",)))
     assert "is in the CMake files of this checkout" in older.text
+    assert 'set(HAVE_SOVERSION 1 CACHE STRING "" FORCE)' in older.fix
+    file = "CMAKE_PROJECT_INCLUDE=/home/me/own.cmake"
+    assert told(ask(with_tree(linux_facts(), reads=reads), set=(file,))) == []
+    first = linux_facts(tree=tree(version="1.1.0", reads=reads))
+    assert "PROJECT_INCLUDE" not in told(ask(first, set=("HAVE_SOVERSION=1",)))[0].fix
 
 
 @pytest.mark.parametrize(
@@ -290,4 +296,46 @@ def test_any_other_name_of_cmakes_is_left_alone(name: str) -> None:
 def test_a_switch_that_is_gone_is_not_taken_for_a_slip(name: str) -> None:
     (finding,) = told(asked(f"{name}=1"))
     assert (finding.status, finding.fix) == ("warn", "Drop it.")
-    assert "only by torch <2." in finding.text and "Caffe2" in finding.text
+    assert "only by torch " in finding.text and "<2." in finding.text and "Caffe2" in finding.text
+
+
+# ---------------- torchbuild's own variables
+
+
+@pytest.mark.parametrize(
+    ("names", "meant"),
+    [
+        (("TORCHBUILD_JOBBS",), "TORCHBUILD_JOBS"),
+        (("TORCHBUILD_CAHCE",), "TORCHBUILD_CACHE"),
+        (("TORCHBUILD_TREE", "TORCHBUILD_RESULT", "TORCHBUILD__FILE"), ""),
+        (("TORCHBUILD_JOBS", "TORCHBUILD_COMPILER_CACHE", "TORCHBUILD_MEMORY", "TORCHBUILD_CACHE"), ""),
+    ],
+)
+def test_a_slip_in_a_variable_of_our_own_is_questioned(names: tuple[str, ...], meant: str) -> None:
+    for facts in (linux_facts(own=names), linux_facts(health=Health(strangers=names))):
+        assert [finding.fix for finding in told(ask(facts))] == ([f"Did you mean {meant}?"] if meant else [])
+
+
+def test_their_names_are_looked_for_as_the_system_spells_them() -> None:
+    environ = {"TORCHBUILD_JOBBS": "3", "torchbuild_x": "", "USE_CUDA": "0"}
+    assert own_names(environ) == ("TORCHBUILD_JOBBS",)
+    assert own_names(environ, ignore_case=True) == ("TORCHBUILD_JOBBS", "TORCHBUILD_X")
+
+
+@pytest.mark.parametrize("name", ["CXXFLAGS", "LDFLAGS"])
+def test_a_line_break_is_corrected_to_a_blank(name: str) -> None:
+    for value in ("-O1\n-g", "-O1 \n -g\n"):
+        (finding,) = told(ask(set=(f"{name}={value}",)))
+        assert f"{name}=-O1 -g," in finding.fix
+
+
+def test_a_blas_that_the_checkout_does_not_know_is_told_once() -> None:
+    facts = linux_facts(blas=(), tree=tree(version="1.10.0", reads=READS))
+    errors = [each for each in plan_of(facts, set=("BLAS=FlexiBLAS",)).findings if "FlexiBLAS" in each.text]
+    assert [each.id for each in errors] == ["variable"]
+
+
+def test_a_word_for_cmake_that_contradicts_a_flag_is_not_advised_as_another() -> None:
+    facts = linux_facts(environ={"CMAKE_ARGS": "-DUSE_CUDA=ON"})
+    for cpu, fix in ((False, "Say it as --set USE_CUDA=ON."), (True, "Take it out of CMAKE_ARGS.")):
+        assert found(plan_of(facts, cpu=cpu).findings, "cmake-args").fix == fix

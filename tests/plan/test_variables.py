@@ -15,10 +15,13 @@ from tests.support.machines import (
     plan_of,
     settings,
     statuses,
+    tree,
     with_tree,
 )
 from tests.support.windows import windows_facts
-from torchbuild_tasks.model import Choice, Facts
+from torchbuild_tasks.catalog import load_catalog
+from torchbuild_tasks.model import Choice, Facts, TreeReads
+from torchbuild_tasks.plan.names import unread
 from torchbuild_tasks.plan.variables import check_variables, decide, decide_all, is_off, unset_refused
 
 NAME = "USE_KINETO"  # the preset dev sets it to 0
@@ -91,13 +94,44 @@ def test_cpu_in_the_settings_file_decides_the_device() -> None:
 
 @pytest.mark.parametrize("preset", ["dev", "minimal", "full", "debug", "old-gpu"])
 def test_a_preset_brings_its_variables_and_says_so(preset: str) -> None:
-    question = ask(preset=preset)
+    question = ask(linux_facts(tree=tree(version="2.0.1")), preset=preset)
     rows = [row for row in question.catalog.preset if row.name == preset and row.os in ("", "linux")]
     wanted = {name: value for row in rows for name, value in row.variables.items()}
     decided = {choice.name: choice for choice in decide_all(question)}
     assert {name: decided[name].value for name in wanted} == wanted
     assert all(decided[name].because.startswith(f"preset {preset}") for name in wanted)
     assert set(decided) - set(wanted) == {"USE_CUDA"}
+
+
+@pytest.mark.parametrize(
+    ("version", "name", "sets"),
+    [
+        ("2.6.0", "USE_QNNPACK", False),
+        ("2.0.1", "USE_QNNPACK", True),
+        ("1.4.1", "USE_XNNPACK", False),
+        ("1.7.1", "USE_KINETO", False),
+        ("2.6.0", "USE_KINETO", True),
+        ("1.10.0", "USE_PER_OPERATOR_HEADERS", False),
+        ("1.2.0", "USE_PYTORCH_QNNPACK", False),
+    ],
+)
+def test_a_preset_sets_only_what_this_release_reads(version: str, name: str, sets: bool) -> None:
+    decided = {choice.name for choice in decide_all(ask(linux_facts(tree=tree(version=version))))}
+    assert (name in decided) == sets
+
+
+def test_what_the_checkout_reads_comes_before_rows() -> None:
+    own = tree(version="2.0.1", reads=TreeReads(names=("USE_KINETO",)))
+    decided = {choice.name for choice in decide_all(ask(linux_facts(tree=own)))}
+    assert decided == {"USE_KINETO", "USE_CUDA"}
+
+
+def test_no_preset_sets_what_nothing_reads() -> None:
+    for row in load_catalog().torch:
+        for preset in load_catalog().preset:
+            question = ask(linux_facts(tree=tree(version=row.version)), preset=preset.name)
+            set_by = [choice.name for choice in decide_all(question) if choice.source == "preset"]
+            assert not [name for name in set_by if unread(question, name)], (row.version, preset.name)
 
 
 def test_a_switch_of_a_preset_says_what_it_saves() -> None:

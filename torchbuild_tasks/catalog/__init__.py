@@ -69,6 +69,7 @@ from torchbuild_tasks.catalog.rows import (
     CheckRow,
     ClashRow,
     CMakeRow,
+    DatedRow,
     DemandRow,
     EntryRow,
     FrontEndRow,
@@ -79,6 +80,7 @@ from torchbuild_tasks.catalog.rows import (
     JobserverRow,
     LeftOutRow,
     LibraryRow,
+    LinkedRow,
     LinkerRow,
     ManagerRow,
     MemoryRow,
@@ -91,7 +93,6 @@ from torchbuild_tasks.catalog.rows import (
     PresetRow,
     ReaderRow,
     RenamedRow,
-    RetiredRow,
     SecretFormRow,
     SecretNameRow,
     StepCostRow,
@@ -214,11 +215,12 @@ class Catalog:
     reader = Table(ReaderRow, "readers.toml")
     renamed = Table(RenamedRow, "readers.toml")
     demand = Table(DemandRow, "needs.toml")
-    retired = Table(RetiredRow, "readers.toml")
+    dated = Table(DatedRow, "readers.toml")
     clash = Table(ClashRow, "needs.toml")
     overruled = Table(OverruledRow, "readers.toml")
     need = Table(NeedRow, "needs.toml")
     blas = Table(BlasRow, "blas.toml")
+    linked = Table(LinkedRow, "linked.toml")
     cmake = Table(CMakeRow, "cmake.toml")
     input = Table(InputRow, "inputs.toml")
     check = Table(CheckRow, "checks.toml")

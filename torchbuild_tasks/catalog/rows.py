@@ -153,8 +153,8 @@ class DemandRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     source: str
 
 
-class RetiredRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Switches that only older torch versions (PEP 440) read; `why` says what they were for."""
+class DatedRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Switches that only some torch versions (PEP 440) read; `why` says what they are for."""
 
     names: tuple[str, ...]
     torch: str
@@ -166,31 +166,50 @@ class NeedRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     """A switch that PyTorch's build turns off unless one of the switches `any` is on.
 
     An "and" is two rows. `os` are the systems on which it can be on at all (none: every one), `against`
-    the switches beside which it cannot be on. Each of `folders` may name what it links with, which the plan
-    does not look for.
+    the switches beside which it cannot be on.
     """
 
     names: tuple[str, ...]
     source: str
-    folders: tuple[str, ...] = ()
     any: tuple[str, ...] = ()
     against: tuple[str, ...] = ()
     os: str = ""
     torch: str = ""
 
 
-class BlasRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A library for BLAS and LAPACK: its names for `BLAS=` and in torch, and its required files."""
+class FilesRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A library outside of the checkout: the files by which it is there, and what names its folder."""
 
     name: str
-    info: str
-    libraries: tuple[str, ...]
     source: str
+    libraries: tuple[str, ...] = ()
     headers: tuple[str, ...] = ()
+    programs: tuple[str, ...] = ()
     variables: tuple[str, ...] = ()
     folders: tuple[str, ...] = ()
-    named: bool = False
     torch: str = ""
+
+
+class BlasRow(FilesRow, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A library for BLAS and LAPACK: its names for `BLAS=` and in torch."""
+
+    info: str
+    named: bool = False
+
+
+class LinkedRow(FilesRow, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What `switches` link with where one of `any` is not off.
+
+    A Python's package `python` brings it too; `without` says what CMake does where it is missing, `package`
+    is what brings it.
+    """
+
+    switches: tuple[str, ...]
+    without: str
+    any: tuple[str, ...] = ()
+    python: str = ""
+    package: str = ""
+    os: str = ""
 
 
 class CMakeRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

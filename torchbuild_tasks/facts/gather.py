@@ -12,6 +12,7 @@ from torchbuild_tasks.facts.machine import (
     look_at_disk,
     look_at_host,
     look_at_memory,
+    own_names,
     relevant_environ,
 )
 from torchbuild_tasks.facts.probe import Probe
@@ -24,7 +25,7 @@ from torchbuild_tasks.model import Cuda, Facts, Library, Python, Store, Windows
 if TYPE_CHECKING:
     from concurrent.futures import Future
 
-    from torchbuild_tasks.catalog import BlasRow
+    from torchbuild_tasks.catalog.rows import FilesRow
     from torchbuild_tasks.facts.cuda.gpus import Gpus
 
 LOCK_FILE = "torchbuild.lock"
@@ -42,7 +43,8 @@ def gather(
     tags: bool = False,
     changes: bool = True,
     probe: Probe | None = None,
-    blas: Sequence[BlasRow] = (),
+    blas: Sequence[FilesRow] = (),
+    linked: Sequence[FilesRow] = (),
     around: tuple[Mapping[str, str], Mapping[str, str]] = ({}, {}),
     asked: Sequence[str] = (),
 ) -> Facts:
@@ -53,7 +55,7 @@ def gather(
         patterns: names of variables that a build reads; only these are kept.
         cuda, cuda_toolkit: whether to look for GPUs and toolkits; the requested toolkit, if any.
         front_end, folders, tags, changes, probe: the arguments of `look_at_tree`; the access to the machine.
-        blas: the libraries for BLAS that are looked for, if any.
+        blas, linked: the libraries that are looked for, if any: for BLAS, and what switches link with.
         around: build variables of flags, and of settings files and presets; what they name is looked at
             as if the environment named it. `environ` of the facts is the environment alone.
         asked: names of build variables that flags or settings files set, which may be misspelt.
@@ -99,8 +101,10 @@ def gather(
             windows=windows.result(),
             store=store.result(),
             cuda=cuda_facts.result() if cuda_facts else None,
-            blas=_look_for_blas(door, blas, pythons.result()) if blas else None,
+            blas=_look_for_libraries(door, blas, pythons.result()) if blas else None,
+            linked=_look_for_libraries(door, linked, pythons.result(), on_path=True) if linked else None,
             environ=environ,
+            own=own_names(plain.environ, ignore_case=plain.windows),
             cut=tuple(sorted(set(door.cut))),  # last, after all probes
         )
 
@@ -113,11 +117,13 @@ def _look_at_windows(probe: Probe, root: str) -> Windows | None:
     return look_at_windows(probe, root)
 
 
-def _look_for_blas(probe: Probe, rows: Sequence[BlasRow], pythons: Sequence[Python]) -> tuple[Library, ...]:
-    from torchbuild_tasks.facts.blas import look_for_blas
+def _look_for_libraries(
+    probe: Probe, rows: Sequence[FilesRow], pythons: Sequence[Python], *, on_path: bool = False
+) -> tuple[Library, ...]:
+    from torchbuild_tasks.facts.libraries import conda_prefixes, look_for_libraries, path_prefixes
 
-    prefixes = [python.prefix for python in pythons if python.environment == "conda" and python.prefix]
-    return look_for_blas(probe, rows, prefixes)
+    more = path_prefixes(probe) if on_path else {}
+    return look_for_libraries(probe, rows, {**more, **conda_prefixes(probe, pythons)})
 
 
 # A build for the CPU does not import the searches in facts/cuda.

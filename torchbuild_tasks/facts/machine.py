@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import PurePosixPath
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from typing import TYPE_CHECKING, Final, Literal, NamedTuple
 
 from torchbuild_tasks.catalog.match import covers
 from torchbuild_tasks.facts.probe import Probe
@@ -247,6 +247,12 @@ def _upwards(probe: Probe, path: str) -> Iterator[str]:
 # ---------------- the user's variables
 
 
+def own_names(environ: Mapping[str, str], *, ignore_case: bool = False) -> tuple[str, ...]:
+    """Return the names of torchbuild's own variables; with `ignore_case`, as on Windows, in capitals."""
+    names = (name.upper() if ignore_case else name for name in environ)
+    return tuple(sorted(name for name in names if name.startswith("TORCHBUILD_")))
+
+
 def relevant_environ(
     environ: Mapping[str, str], patterns: Sequence[str], *, ignore_case: bool = False
 ) -> dict[str, str]:
@@ -299,6 +305,23 @@ def mount_of(probe: Probe, path: str) -> str | None:
         m.point for m in read_mounts(probe) if path == m.point or path.startswith(m.point.rstrip("/") + "/")
     ]
     return max(holding, key=len, default=None)
+
+
+# File systems that show something of the kernel: root may write to their folders by access(2), and nobody
+# can make a file there (proc(5), sysfs(5), cgroups(7), Documentation/filesystems of Linux).
+_SHOWN_BY_KERNEL: Final = frozenset(
+    (
+        *("binfmt_misc", "bpf", "cgroup", "cgroup2", "configfs", "debugfs", "devpts", "efivarfs"),
+        *("fusectl", "nsfs", "proc", "pstore", "rpc_pipefs", "securityfs", "selinuxfs", "sysfs", "tracefs"),
+    )
+)
+
+
+def takes_files(probe: Probe, path: str) -> bool | None:
+    """Say whether this user can make files in a folder; None where that is not known."""
+    point = mount_of(probe, probe.realpath(path))
+    kind = next((mount.kind for mount in reversed(read_mounts(probe)) if mount.point == point), "")
+    return False if kind in _SHOWN_BY_KERNEL else probe.writable(path)
 
 
 def _mount(line: str) -> Mount | None:

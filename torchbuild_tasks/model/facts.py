@@ -435,7 +435,9 @@ class Facts(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     """All facts, without conclusions.
 
     `environ` holds only the variables of the user's environment that a PyTorch build
-    reads (rows of data/variables.toml), so a dump never carries unrelated secrets.
+    reads (rows of data/variables.toml), so a dump never carries unrelated secrets; `own` are the names of
+    torchbuild's own variables there.
+    `linked` are the libraries of linked.toml that are here, None if no switch asked for one.
     `cut` are the programs that did not answer in time and were ended; `health` is None
     unless the doctor looked.
     """
@@ -456,6 +458,8 @@ class Facts(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     companions: tuple[CompanionSource, ...] = ()
     patches: tuple[OwnPatch, ...] = ()
     blas: tuple[Library, ...] | None = None
+    linked: tuple[Library, ...] | None = None
     environ: Mapping[str, str] = msgspec.field(default_factory=dict)
+    own: tuple[str, ...] = ()
     cut: tuple[str, ...] = ()
     health: Health | None = None

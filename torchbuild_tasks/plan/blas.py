@@ -88,6 +88,8 @@ def _check_named(
     """Check that the BLAS that is named was found; rows of checks.toml verify it in the built torch."""
     name = asked.value
     reads = question.facts.tree.reads
+    if reads and name not in reads.values.get("BLAS", (name,)):
+        return ChosenBlas()  # the check of values says that this checkout does not know it
     if name not in rows and reads and name in reads.values.get("BLAS", ()):
         text = f"BLAS={name} ({asked.because}): it is not looked for here, and CMake fails if it finds none"
         fix = f"Unless the system's folders have it: --set {PREFIX_PATH}=FOLDER; or drop BLAS."

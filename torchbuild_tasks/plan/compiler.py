@@ -181,7 +181,7 @@ def _too_new(question: Question, tool: Tool) -> FlagRow | None:
 def choose_flags(question: Question, tool: Tool | None) -> tuple[Choice, ...]:
     """Return CXXFLAGS with the options that this compiler needs for this torch, if any."""
     before = decide(question, "CXXFLAGS")
-    rows = flag_rows(question, tool) if tool else ()
+    rows = [row for row in flag_rows(question, tool) if row.flags] if tool else []
     given = before.value if before else ""
     flags = dict.fromkeys(flag for row in rows for flag in row.flags if flag not in given)
     if not flags:
@@ -264,6 +264,8 @@ def _check_cxx(question: Question, compilers: Compilers) -> tuple[Finding, ...]:
         text = f"{named} cannot compile torch {row.version}: C++{row.cxx} needs {family} {figure}"
         text += "" if question.has_row else f", and torch {question.version} is planned like that one"
         fix = f"Install a newer one ({_install_fitting(question, package, figure)}) or name it: --set CXX=…"
+        if tool.name == "clang++":
+            fix += f"; or take GCC {row.gcc} ({_install_fitting(question, 'g++', row.gcc)})"
         if here := next((each for each in list_cxx(question) if each.path and _fits(question, each)), None):
             fix = f"Name one that is here: --set CXX={here.path}"
         status: Status = "error" if question.has_row else "warn"

@@ -45,7 +45,7 @@ class Settled(NamedTuple):
 
 def settle_switches(question: Question, choices: tuple[Choice, ...]) -> Settled:
     """Switch off what depends on something that is off, recursively."""
-    state = _State(question, {choice.name: choice.value for choice in choices})
+    state = State(question, {choice.name: choice.value for choice in choices})
     blocked: dict[str, Blocked] = {}
     on = [choice for choice in choices if state.of(choice.name)]
     before = -1
@@ -80,21 +80,7 @@ def check_switches(question: Question, blocked: tuple[Blocked, ...]) -> tuple[Fi
             fix = f"It is off in this build. {fix}"
         status: Status = "error" if choice.source == "flag" else "warn"
         found.append(Finding(id="switches", status=status, text=text, fix=fix))
-    return (*found, *_not_named(question, {each.choice.name for each in blocked}))
-
-
-def _not_named(question: Question, off: set[str]) -> Iterator[Finding]:
-    """Report what is asked for and links with something that nothing names."""
-    for row in question.catalog.need:
-        for name in sorted(set(row.names) - off) if row.folders else ():
-            choice = question.decided.get(name)
-            named = any(question.decided.get(folder) for folder in row.folders)
-            if choice is None or choice.source == "preset" or not truth(choice.value) or named:
-                continue
-            text = f"{name}={choice.value} ({choice.because}): what it links with is not looked for here, "
-            text += f"and {' and '.join(row.folders)} {'are' if len(row.folders) > 1 else 'is'} not set"
-            fix = f"Unless the system's folders have it: --set {row.folders[0]}=FOLDER; or drop {name}."
-            yield Finding(id="switches", status="warn", text=text, fix=fix)
+    return tuple(found)
 
 
 def _not_planned(question: Question, off: set[str]) -> Iterator[Finding]:
@@ -115,7 +101,7 @@ def _other_way(question: Question, roots: tuple[str, ...]) -> str:
     return f", or use --set {wanted[0]}=1" if wanted else ""
 
 
-class _State:
+class State:
     """The value that each switch will have, as far as that is known."""
 
     def __init__(self, question: Question, values: Mapping[str, str]) -> None:

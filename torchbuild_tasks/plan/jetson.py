@@ -24,6 +24,7 @@ PRESET: Final = "jetson"
 # swap to the 4 GB of a Nano.
 WANTED: Final = 8 * GIB
 SWAP_FILE: Final = "/mnt/8GB.swap"
+COMPAT: Final = "cuda-compat"  # NVIDIA's package with which an older driver runs a newer CUDA
 
 
 def board(question: Question) -> BoardRow | None:
@@ -150,9 +151,26 @@ def _check_toolkit(question: Question, toolkit: ChosenToolkit) -> Finding | None
         return None
     text = f"CUDA {version} is planned, but the driver of JetPack {row.name} is that of CUDA {row.cuda}"
     fix = f"Use JetPack's own: --cuda-toolkit {row.cuda}"
+    if newest := _newest_torch(question, row.cuda):
+        fix += f", and torch {newest}, the newest that builds with it"
     if row.newer_cuda and version > Version(row.cuda):
-        fix += f", or install NVIDIA's package cuda-compat-{version.major}-{version.minor}"
+        fix += f", or install NVIDIA's package {COMPAT}-{version.major}-{version.minor}"
     return Finding(id="jetpack-cuda", status="warn", text=text, fix=fix)
+
+
+def _newest_torch(question: Question, cuda: str) -> str:
+    """Return the newest series that builds with a CUDA; "" where this one does."""
+    rows = [
+        row for row in question.catalog.cuda_torch if row.refuse and row.os in ("", question.facts.host.os)
+    ]
+    series = [question.row, *reversed(question.catalog.torch)]
+    fitting = (
+        each
+        for each in series
+        if all(admits(row.cuda, cuda) for row in rows if admits(row.torch, each.latest))
+    )
+    best = next(fitting, None)
+    return "" if best is None or best is question.row else best.version
 
 
 def _check_memory(question: Question) -> Finding | None:

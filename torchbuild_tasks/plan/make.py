@@ -43,6 +43,7 @@ from torchbuild_tasks.plan.fit import check_machine_and_tree, check_windows
 from torchbuild_tasks.plan.freshness import check_running, compare, fingerprint
 from torchbuild_tasks.plan.install import check_loop, choose_way
 from torchbuild_tasks.plan.jobs import check_jobs, check_memory
+from torchbuild_tasks.plan.linked import check_linked
 from torchbuild_tasks.plan.linker import check_linker, plan_linker
 from torchbuild_tasks.plan.names import check_handed, check_overruled
 from torchbuild_tasks.plan.question import Question
@@ -150,6 +151,7 @@ def _findings(decisions: Decisions, ops: tuple[EnvOp, ...]) -> tuple[Finding, ..
         *check_overruled(question, decisions.build_type.value),
         *check_handed(question, _all_variables(decisions)),
         *check_switches(question, decisions.blocked),
+        *check_linked(question, {each.choice.name for each in decisions.blocked}),
         *decisions.blas.problems,
         *check_repeat(question, decisions.mode.value),
         *check_env_files(question, ops),

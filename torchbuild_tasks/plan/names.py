@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import dataclasses
 import re
 from collections.abc import Iterator, Mapping
 
 from torchbuild_tasks.catalog import VariableRow
 from torchbuild_tasks.catalog.match import admits, applies, covers, parse_version, variable_row
 from torchbuild_tasks.model import Choice, Finding, Status, Switch
+from torchbuild_tasks.options import BuildRequest, variable_name
 from torchbuild_tasks.plan.question import Question
 from torchbuild_tasks.text.words import close_to, is_one_slip, nearest
 
@@ -33,7 +35,15 @@ _LANGUAGES = (
     "RC",
 )
 _CONFIGURATIONS = ("DEBUG", "RELEASE", "RELWITHDEBINFO", "MINSIZEREL", "COVERAGE")
+# setup.py hands on what begins with BUILD_, USE_ or CMAKE_, and reads no CMAKE_ARGS
+# (tools/setup_helpers/cmake.py of 1.2.0, 1.10.0, 2.0.0, 2.4.0 and 2.6.0; not in 1.1.0).
+_BY_PREFIX = ">=1.2a0"
 _OLD_TORCH = "<1.5"  # hotpatch_var() of tools/setup_helpers/env.py, 1.0.1 to 1.4.0
+OWN = "TORCHBUILD_"
+_OWN_NAMES = (
+    *(variable_name(field.name).removeprefix(OWN) for field in dataclasses.fields(BuildRequest)),
+    *("CACHE", "NAME", "STALL", "TRUST", "RESULT", "TREE", "STATE"),  # the last ones are for what we start
+)
 _OLD = ("NO_", "WITH_")  # NO_CUDA=1 became USE_CUDA=0 in 1.1 (pytorch#5295 has the old style)
 
 
@@ -56,10 +66,12 @@ def is_read(question: Question, name: str) -> bool:
         return True
     if row is None or any(each.old == name for each in question.catalog.renamed if not reads):
         return False
+    if not question.knows(name):
+        return False
     if reads is None:  # facts of an older version: a name counts as read unless it is nearly a known one
         options = [option for each in question.catalog.option for option in each.names]
         return name in options or close_to(name, options) is None
-    return name in reads.names
+    return True
 
 
 def unread(question: Question, name: str) -> tuple[str, str] | None:
@@ -70,11 +82,11 @@ def unread(question: Question, name: str) -> tuple[str, str] | None:
     torch = f"a {question.era} build of torch {question.facts.tree.version}"
     if known := _current_name(question, name):
         return f"{name} is an old name that nothing reads in {torch}", known
-    retired = next((row for row in question.catalog.retired if name in row.names), None)
-    if retired and not applies(retired.torch, question.version):
-        why = f": {retired.why}" if retired.why else ""
+    dated = next((row for row in question.catalog.dated if name in row.names), None)
+    if dated and not applies(dated.torch, question.version):
+        why = f": {dated.why}" if dated.why else ""
         return (
-            f"{name} is read by nothing in {torch}, only by torch {retired.torch.replace('a0', '')}{why}",
+            f"{name} is read by nothing in {torch}, only by torch {dated.torch.replace('a0', '')}{why}",
             "Drop it.",
         )
     near = close_to(name, _list_names(question))
@@ -91,11 +103,26 @@ def unread(question: Question, name: str) -> tuple[str, str] | None:
     return text, f"Did you mean {near}?" if near else ""
 
 
+def check_own(question: Question) -> Iterator[Finding]:
+    """Report variables of torchbuild's own in the environment that are misspelt."""
+    facts = question.facts
+    looked = facts.health.strangers if facts.health else ()
+    for name in sorted({*facts.own, *(name for name in looked if name.startswith(OWN))}):
+        own = name.removeprefix(OWN)
+        if near := close_to(own, _OWN_NAMES) if own not in _OWN_NAMES else None:
+            text = f"{name} is read by nothing, torchbuild has no variable of that name"
+            yield Finding(id="variable", status="warn", text=text, fix=f"Did you mean {OWN}{near}?")
+
+
 def _by_hand(question: Question, name: str) -> str:
     """Say how CMake is given a variable that no build hands on; "" where nothing does."""
     value = question.decided[name].value if name in question.decided else ""
-    word = question.line("--set", f"SKBUILD_CMAKE_ARGS=-D{name}={value}")
-    return f"scikit-build-core does: {word}" if question.era == "scikit-build-core" else ""
+    if question.era == "scikit-build-core":
+        return f"scikit-build-core does: {question.line('--set', f'SKBUILD_CMAKE_ARGS=-D{name}={value}')}"
+    if not applies(_BY_PREFIX, question.version):
+        return ""
+    line = f'set({name} {value} CACHE STRING "" FORCE)'
+    return f"Write {line} into a file, and name that: --set CMAKE_PROJECT_INCLUDE=/PATH/OF/THAT/FILE"
 
 
 def _near_cmake(question: Question, name: str) -> str:
@@ -191,7 +218,10 @@ def _not_handed(question: Question, name: str, word: str, value: str) -> Iterato
     """Report a switch of torch in a variable that setup.py does not read; conda's other words are fine."""
     if word.startswith(("USE_", "BUILD_", "TORCH_")):
         text = f"{name} has -D{word}={value}, and nothing reads {name} in a {question.era} build"
-        yield Finding(id="cmake-args", status="warn", text=text, fix=f"Say it as --set {word}={value}.")
+        fix = f"Say it as --set {word}={value}."
+        if word == "USE_CUDA" and question.given("cpu"):
+            fix = f"Take it out of {name}."
+        yield Finding(id="cmake-args", status="warn", text=text, fix=fix)
 
 
 def _same(one: str, other: str) -> bool:
@@ -253,6 +283,8 @@ def _wrong(question: Question, choice: Choice) -> str:
 
 def _valid_value(question: Question, choice: Choice) -> str:
     """Return a valid value of a variable: the nearest to an invalid one, else the first that is listed."""
+    if "\n" in choice.value or "\r" in choice.value:
+        return " ".join(choice.value.split())
     row = variable_row(question.catalog, choice.name, question.era, question.version)
     reads = question.facts.tree.reads
     known = (reads.values.get(choice.name, ()) if reads else ()) or (row.values if row else ())

@@ -141,11 +141,22 @@ class Question(msgspec.Struct, frozen=True, dict=True):
         yield Choice(name="USE_CUDA", value="0", because="a CPU build unless --cuda is given")
 
     def _preset_variables(self) -> dict[str, str]:
-        """Return the variables of the chosen preset, with the operating system's overlay."""
+        """Return the variables of the chosen preset that this checkout reads, with the system's overlay."""
         merged: dict[str, str] = {}
         for row in rows.preset_rows(self.catalog, self.preset.value, self.facts.host.os):
             merged |= row.variables
-        return merged
+        return {name: value for name, value in merged.items() if self.knows(name)}
+
+    def knows(self, name: str) -> bool:
+        """Say whether the checkout reads a switch: by its files, or by rows where they were not read."""
+        if reads := self.facts.tree.reads:
+            return name in reads.names or name in reads.direct
+        return self.has_switch(name)
+
+    def has_switch(self, name: str) -> bool:
+        """Say whether no row gives a switch to other releases than this one."""
+        read_by = (row.torch for row in self.catalog.dated if name in row.names)
+        return all(rows.applies(torch, self.version) for torch in read_by)
 
     def _say_saving(self, name: str, value: str) -> str:
         """Say what a switch leaves out and what that saves, as measured; "" where no row has it."""

@@ -95,6 +95,8 @@ class Needs:
         value = self._variables.get(name)
         if value is not None:
             return value != "" and not is_off(value)
+        if not self._question.has_switch(name):
+            return False
         host = self._question.facts.host
         return default in ("1", host.os, host.arch)
 

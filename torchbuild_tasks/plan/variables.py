@@ -9,7 +9,7 @@ from torchbuild_tasks.catalog import Catalog, ReaderRow
 from torchbuild_tasks.catalog.match import applies, preset_rows, variable_row
 from torchbuild_tasks.model import Choice, EnvOp, Finding, Status
 from torchbuild_tasks.options import BuildRequest, flag_name
-from torchbuild_tasks.plan.names import FALSE_WORDS, check_values, is_switch_word, unread
+from torchbuild_tasks.plan.names import FALSE_WORDS, check_own, check_values, is_switch_word, unread
 from torchbuild_tasks.plan.question import DEFAULT_PRESET, LAYERS, Question
 from torchbuild_tasks.plan.settings import Settings, split_assignment
 from torchbuild_tasks.values import replace
@@ -58,6 +58,7 @@ def check_variables(question: Question) -> tuple[Finding, ...]:
     findings = [_check_name(question, name) for name in sorted(named)]
     findings += [_check_environment(question, name) for name in sorted(question.facts.environ)]
     findings += [
+        *check_own(question),
         *check_values(question),
         _check_device(question),
         *_check_twice(question),

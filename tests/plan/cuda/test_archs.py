@@ -152,6 +152,31 @@ def test_one_that_the_build_of_this_torch_cannot_read() -> None:
     assert "cannot read 12.0" in found(plan.findings, ID).text
 
 
+@pytest.mark.parametrize(("torch", "arch", "ptx"), [("2.6.0", "12.0f", "9.0"), ("1.13.1", "9.0a", "8.6")])
+def test_that_it_cannot_be_read_is_said_before_what_the_toolkit_lacks(
+    torch: str, arch: str, ptx: str
+) -> None:
+    cuda = "12.4" if torch == "2.6.0" else "11.8"
+    facts = machine("8.6", cuda=cuda, tree=tree(version=torch))
+    errors = [
+        each
+        for each in plan_of(facts, cuda=True, arch=arch).findings
+        if (each.id, each.status) == (ID, "error")
+    ]
+    assert [f"cannot read {arch}" in each.text for each in errors] == [True]
+    assert errors[0].fix.endswith(f"--arch {ptx}+PTX")
+    assert not [
+        each for each in plan_of(facts, cuda=True, arch=f"{ptx}+PTX").findings if "does not know" in each.text
+    ]
+
+
+def test_hidden_gpus_are_not_advised_to_be_taken() -> None:
+    facts = cuda_facts(toolkit("12.8"), gpus=(gpu("8.6"),), visible="")
+    finding = next(each for each in plan_of(facts, cuda=True).findings if each.id == ID)
+    assert finding.status == "error" and finding.fix.startswith("Unset CUDA_VISIBLE_DEVICES")
+    assert "auto" not in finding.fix and "native" not in finding.fix
+
+
 def test_one_that_only_its_extensions_do_not_know() -> None:
     facts = machine("12.0", cuda="12.8", tree=tree(version="2.6.0"))
     finding = found(plan_of(facts, cuda=True).findings, ID)

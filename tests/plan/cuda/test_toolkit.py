@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import Any
 
 import pytest
@@ -129,8 +130,27 @@ def test_where_another_is_asked_for_those_that_could_compile_are_offered() -> No
     broken = replace(toolkit("12.8"), problem="it has no nvcc")
     findings = plan_of(cuda_facts(toolkit("13.0"), broken), cuda=True, cuda_toolkit="12.6").findings
     fix = found(findings, "cuda-toolkit").fix
-    assert fix.startswith("Usable here: 13.0 (/usr/local/cuda-13.0). ")
+    assert "Usable here" not in fix  # this torch refuses 13.0
+    findings = plan_of(cuda_facts(toolkit("12.4"), broken), cuda=True, cuda_toolkit="12.6").findings
+    fix = found(findings, "cuda-toolkit").fix
+    assert fix.startswith("Usable here: 12.4 (/usr/local/cuda-12.4). ")
     assert "12.8 (/usr" not in fix
+    known = plan_of(cuda_facts(toolkit("12.4")), cuda=True, cuda_toolkit="pypi:12.7").findings
+    assert (
+        "pypi:12.4" in found(known, "cuda-toolkit").fix and "pypi:13" not in found(known, "cuda-toolkit").fix
+    )
+
+
+@pytest.mark.parametrize("versions", list(itertools.permutations(("11.8", "12.4", "12.6"))), ids=str)
+def test_of_several_side_by_side_the_order_decides_nothing(versions: tuple[str, ...]) -> None:
+    """Upstream's binaries of 2.6 are built with 12.4; PATH and a folder without a number are a choice."""
+    several = [toolkit(version, found_via="known folder") for version in versions]
+    facts = cuda_facts(*several, tree=tree(version="2.6.0"))
+    assert choose_toolkit(ask(facts, cuda=True)).root == "/usr/local/cuda-12.4"
+    for named in ({"found_via": "PATH"}, {"aliases": ("/usr/local/cuda",)}):
+        first = replace(several[0], **named)
+        facts = cuda_facts(first, *several[1:], tree=tree(version="2.6.0"))
+        assert choose_toolkit(ask(facts, cuda=True)).root == first.path
 
 
 def test_a_path_that_is_a_file() -> None:

@@ -262,3 +262,30 @@ def test_the_cudnn_that_is_asked_for_fits_torch_and_toolkit() -> None:
     facts = cuda_facts(toolkit("12.1"), libraries=(here,), gpus=(gpu("8.6"),), tree=tree(version="2.3.1"))
     fix = found(plan_of(facts, cuda=True).findings, "cudnn").fix
     assert ">=8.5,<9 (for this torch), >=8.8,<9 (for CUDA 12.1 and the GPUs here)" in fix
+
+
+# ---------------- which cuDNN
+
+
+@pytest.mark.parametrize("system", ["9.1.0", "9.17.1"])
+def test_a_toolkit_from_wheels_has_its_own_cudnn(system: str) -> None:
+    other = Library(
+        name="cudnn", version=system, include="/usr/include", library="/usr/lib", found_via="system"
+    )
+    facts = cuda_facts(toolkit("12.8"), gpus=(gpu("7.0"),), libraries=(other,), tree=tree(version="2.11.0"))
+    made = plan(facts, cuda_toolkit="pypi:12.6")
+    assert not [finding for finding in made.findings if finding.id == "cudnn"]
+    assert "USE_CUDNN" not in env(made) and env(made)["CUDNN_ROOT"] == env(made)["CUDA_HOME"]
+
+
+def test_ranges_of_cudnn_that_touch_are_one() -> None:
+    old = toolkit("12.4", cudnn="8.2.4")
+    facts = cuda_facts(old, gpus=(gpu("8.6"),), tree=tree(version="2.6.0"))
+    assert ">=8.8 (for CUDA 12.4" in found(plan(facts).findings, "cudnn").fix
+
+
+def test_where_no_cudnn_has_code_for_the_gpu_none_is_advised() -> None:
+    facts = cuda_facts(toolkit("13.0", cudnn="9.17.1"), gpus=(gpu("7.0"),), tree=tree(version="2.11.0"))
+    finding = found(plan(facts).findings, "cudnn")
+    assert "no cuDNN for CUDA 13.0 holds any for it" in finding.text
+    assert finding.fix.startswith("Do without it: --set USE_CUDNN=0")

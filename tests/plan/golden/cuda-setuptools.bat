@@ -143,8 +143,6 @@ rem USE_PER_OPERATOR_HEADERS: preset dev; a file includes the headers of its own
 set "USE_PER_OPERATOR_HEADERS=1"
 rem USE_PYTORCH_QNNPACK: preset dev; PyTorch's own copy of QNNPACK, the quantized engine qnnpack: saves 56 of 6,135 compiles, 0.1 %% of their CPU time in a CPU build of 1.13.1
 set "USE_PYTORCH_QNNPACK=0"
-rem USE_QNNPACK: preset dev; QNNPACK, quantized kernels for phones: saves 39 of 6,135 compiles in a CPU build of 1.13.1
-set "USE_QNNPACK=0"
 rem USE_XNNPACK: preset dev; XNNPACK, kernels for phones, a file for each variant: saves 3,455 of 6,135 compiles, 7 %% of their CPU time in a CPU build of 1.13.1
 set "USE_XNNPACK=0"
 rem libuv_ROOT: libuv, through which the processes of torch.distributed talk on Windows

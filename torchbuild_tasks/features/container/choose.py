@@ -256,6 +256,7 @@ def facts_inside(question: Question, row: BaseRow, memory: int) -> Facts:
         store=Store(folder=f"{CACHE}/torchbuild-tasks"),
         windows=None,
         blas=None,
+        linked=None,
         environ={},
         cuda=_cuda(question, row),
         patches=(),

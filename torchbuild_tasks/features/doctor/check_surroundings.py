@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import re
 from collections.abc import Iterable
 from typing import Final
@@ -10,10 +9,9 @@ from typing import Final
 from torchbuild_tasks.catalog.match import parse_version
 from torchbuild_tasks.features.doctor.check import Findings, View, one_finding
 from torchbuild_tasks.model import Finding
-from torchbuild_tasks.options import BuildRequest, variable_name
-from torchbuild_tasks.plan.names import unread
+from torchbuild_tasks.plan.names import OWN, unread
 from torchbuild_tasks.text.paths import is_inside, plain_path
-from torchbuild_tasks.text.words import as_word, close_to
+from torchbuild_tasks.text.words import as_word
 
 # From these Pythons on setup.py does not need compiler_compat (README of 1.8.1).
 _NEEDED_COMPAT: Final = parse_version("3.8.1")
@@ -105,24 +103,13 @@ def _conda_linker(view: View) -> list[Finding]:
     return [*one_finding("conda", "warn", text, f"mv {linkers[0]} {linkers[0]}.off")]
 
 
-_OWN: Final = "TORCHBUILD_"
-_OWN_NAMES: Final = (
-    *(variable_name(field.name).removeprefix(_OWN) for field in dataclasses.fields(BuildRequest)),
-    *("CACHE", "NAME", "STALL", "TRUST", "RESULT", "TREE", "STATE"),  # the last ones are for what we start
-)
-
-
 def check_names(view: View) -> Findings:
     """Find environment variables with names like build variables that this era does not read."""
     question = view.question
     findings = list[Finding]()
     plain = [row.name for row in question.catalog.variable if "*" not in row.name]
     for name in (*view.facts.environ, *view.health.strangers):
-        if name.startswith(_OWN):
-            own = name.removeprefix(_OWN)
-            if near := close_to(own, _OWN_NAMES) if own not in _OWN_NAMES else None:
-                text = f"{name} is read by nothing, torchbuild has no variable of that name"
-                findings += one_finding("names", "warn", text, f"Did you mean {_OWN}{near}?")
+        if name.startswith(OWN):  # the plan's finding `variable` reports those
             continue
         problem = unread(question, name)
         if problem and problem[1] and name in view.facts.environ:  # the plan's finding `variable` reports it

@@ -12,6 +12,7 @@ from torchbuild_tasks.facts.machine import (
     nearest_existing,
     read_mounts,
     relevant_environ,
+    takes_files,
 )
 from torchbuild_tasks.facts.probe import Probe
 from torchbuild_tasks.facts.tree import look_at_cache, read_git
@@ -121,7 +122,7 @@ def _room(probe: Probe, purpose: str, path: str, table: tuple[Mount, ...]) -> Ro
         free=disk.free,
         kind=kind,
         noexec="noexec" in mount.own if mount else None,
-        writable=probe.writable(nearest_existing(probe, path)),
+        writable=takes_files(probe, nearest_existing(probe, path)),
     )
 
 

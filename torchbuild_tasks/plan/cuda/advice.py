@@ -25,14 +25,14 @@ from torchbuild_tasks.plan.cuda.toolkit import (
     NVCC_NAMES,
     ROOTS,
     choose_toolkit,
+    distance,
     host_limits,
     series_of,
-    torch_rows,
     why_unusable,
 )
 from torchbuild_tasks.plan.cuda.values import ADVISED, OR_ADVISED, OTHER_TORCH, ChosenToolkit
 from torchbuild_tasks.plan.environment import first_python, fits
-from torchbuild_tasks.plan.jetson import board, check_jetson, later_jetpack
+from torchbuild_tasks.plan.jetson import COMPAT, board, check_jetson, later_jetpack
 from torchbuild_tasks.plan.question import Question
 from torchbuild_tasks.plan.settings import split_assignment
 from torchbuild_tasks.plan.toolset import check_toolset, choose_toolset
@@ -128,17 +128,9 @@ def best_toolkit(question: Question, finding: Finding, candidates: tuple[Candida
     fitting = [each for each in candidates if _puts_right(each, finding, common)]
     return min(
         fitting,
-        key=lambda each: (each.place == 2, each.weight, each.place, _distance(question, each)),
+        key=lambda each: (each.place == 2, each.weight, each.place, distance(question, each.version)),
         default=None,
     )
-
-
-def _distance(question: Question, candidate: Candidate) -> int:
-    """Return how far a release is from the one asked for, else from that of upstream's own binaries."""
-    asked = series_of(question.value("cuda_toolkit", "").removeprefix(MANAGED))
-    best = next((row.best for row in torch_rows(question) if row.best), "99.0")
-    wanted, version = asked or Version(best), candidate.version
-    return abs((wanted.major - version.major) * 100 + wanted.minor - version.minor)
 
 
 def candidates_for(question: Question) -> Iterator[Candidate]:
@@ -211,6 +203,8 @@ def _puts_right(candidate: Candidate, finding: Finding, common: set[tuple[str, s
             return False
         if each.status == "error" and (each.id, each.text) not in common:
             return False
+        if each.id == "jetpack-cuda" and COMPAT not in each.fix:  # the board's driver does not run it
+            return False
     return True
 
 
@@ -267,7 +261,7 @@ def _nothing(
         key=lambda each: (
             (finding.id, finding.status) in {(f.id, f.status) for f in each.findings},
             each.weight,
-            _distance(question, each),
+            distance(question, each.version),
         ),
     )
     against = sorted(near.findings, key=lambda each: (each.status != "error", each.id != finding.id))

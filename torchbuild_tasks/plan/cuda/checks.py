@@ -71,6 +71,8 @@ def check_archs(
     """Report every problem of the architecture list."""
     if archs.problem:
         fix = "Write for example --arch '8.6;9.0+PTX', a family such as Ampere, or auto, native or common."
+        if gpus and not visible_devices(question, gpus):
+            fix = "Unset CUDA_VISIBLE_DEVICES; or, for other GPUs, --arch '8.6;9.0+PTX', or common."
         return (Finding(id=ARCHS_ID, status="error", text=archs.problem, fix=fix),)
     if archs.choice is None:
         return ()
@@ -97,6 +99,10 @@ def check_archs(
 
 def _check_one(question: Question, chosen: ChosenToolkit, arch: Arch) -> Iterator[Finding]:
     known, code = known_archs(question, chosen), arch.capability
+    if not is_known(question, code, "build"):
+        text = f"the build of torch {question.row.version} cannot read {code} in {NAME}"
+        yield Finding(id=ARCHS_ID, status="error", text=text, fix=_older(question, known, code))
+        return
     if known and code.plain not in known:
         yield _refuse_uncompiled(question, chosen, code, known)
         return
@@ -108,11 +114,7 @@ def _check_one(question: Question, chosen: ChosenToolkit, arch: Arch) -> Iterato
         text = f"{chosen.name} compiles for {code.plain} with a warning, and a later one will not"
         fix = "Keep this toolkit as long as that GPU is used."
         yield Finding(id=ARCHS_ID, status="warn", text=text, fix=fix)
-    if not is_known(question, code, "build"):
-        text = f"the build of torch {question.row.version} cannot read {code} in {NAME}"
-        fix = _older(question, known, code)
-        yield Finding(id=ARCHS_ID, status="error", text=text, fix=fix)
-    elif not is_known(question, code, "torch"):
+    if not is_known(question, code, "torch"):
         text = f"torch {question.row.version} does not know {code}; its extensions will refuse it"
         yield Finding(id=ARCHS_ID, status="warn", text=text, fix=_older(question, known, code))
 
@@ -145,7 +147,8 @@ def _refuse_uncompiled(
     fix = f"{ADVISED} Or name another --arch."
     if code.plain < known[-1]:
         return Finding(id=ARCHS_ID, status="error", text=text, fix=fix)
-    below = [each for each in known if each.major == code.major] or list(known)
+    usual = [each for each in known if is_known(question, each, "torch") and not is_tegra(question, each)]
+    below = [each for each in known if each.major == code.major] or usual or list(known)
     return Finding(id=ARCHS_ID, status="error", text=text, fix=f"{fix} Or PTX: --arch {below[-1]}+PTX")
 
 
@@ -268,14 +271,16 @@ def _none(question: Question, chosen: ChosenToolkit) -> Finding:
 
 def _known(question: Question) -> str:
     """Return what --cuda-toolkit can be: a series with parts where one was asked for, else a folder."""
-    known = managed_series(question)
+    known = [each for each in managed_series(question) if not _refused(question, Version(each))]
     if known and question.value("cuda_toolkit", "").startswith(MANAGED):
         return f"Name a series that is known: --cuda-toolkit {', '.join(MANAGED + each for each in known)}."
     return "Name one with --cuda-toolkit PATH."
 
 
 def _others(question: Question) -> str:
-    able = [t for t in question.cuda.toolkits if not why_unusable(t)]
+    able = [
+        t for t in question.cuda.toolkits if not (why_unusable(t) or _refused(question, series_of(t.version)))
+    ]
     if not able:
         return ""
     return f"Usable here: {', '.join(f'{t.version} ({t.path})' for t in able)}. "
@@ -361,6 +366,11 @@ def _other_roots(question: Question, chosen: ChosenToolkit) -> list[Finding]:
     ]
 
 
+def _refused(question: Question, version: Version | None) -> bool:
+    """Say whether this torch cannot be built with a toolkit of this series."""
+    return any(row.refuse and version and not admits(row.cuda, version) for row in torch_rows(question))
+
+
 def _check_torch(question: Question, chosen: ChosenToolkit) -> list[Finding]:
     """Return the findings about this toolkit and this torch; only the errors where there is one."""
     rows = [row for row in torch_rows(question) if chosen.version and not admits(row.cuda, chosen.version)]
@@ -429,10 +439,28 @@ def _check_cudnn(question: Question, chosen: ChosenToolkit, gpus: tuple[Device, 
         for each in question.catalog.cudnn
         if chosen.version and admits(each.cuda, chosen.version) and _overlap(each.cudnn, spec)
     ]
-    fit = " or ".join(each.cudnn for each in rows if not (old and _is_below(old[0], each.oldest)))
-    wanted = f"{spec or 'any'} (for this torch), {fit or 'any'} (for {chosen.name} and the GPUs here)"
-    fix = f"Name the folder of a cuDNN {wanted}: --set CUDNN_ROOT=FOLDER; or do without it: --set USE_CUDNN=0"
+    able = [each.cudnn for each in rows if not (old and _is_below(old[0], each.oldest))]
+    fix = "Do without it: --set USE_CUDNN=0"
+    if able or not rows:
+        wanted = f"{spec or 'any'} (for this torch), {_join(able) or 'any'}"
+        fix = f"Name the folder of a cuDNN {wanted} (for {chosen.name} and the GPUs here): "
+        fix += "--set CUDNN_ROOT=FOLDER; or do without it: --set USE_CUDNN=0"
+    elif old:
+        text += f"; no cuDNN for {chosen.name} holds any for it"
     return [Finding(id="cudnn", status=status, text=text, fix=fix + OR_ADVISED)]
+
+
+def _join(specs: list[str]) -> str:
+    """Return ranges as one text; where one ends as the next begins (>=8.8,<9 and >=9), they are one."""
+    joined: list[str] = []
+    for spec in specs:
+        before, _, end = joined[-1].rpartition(",<") if joined else ("", "", "")
+        start, _, rest = spec.partition(",")
+        if before and start == f">={end}":
+            joined[-1] = f"{before},{rest}".rstrip(",")
+        else:
+            joined.append(spec)
+    return " or ".join(joined)
 
 
 def _overlap(one: str, other: str) -> bool:

@@ -157,13 +157,33 @@ def _first_that_fits(question: Question) -> ChosenToolkit:
     able = [toolkit for toolkit in found if not why_unusable(toolkit)]
     if not able:
         return ChosenToolkit(passed_over=passed_over)
-    best = next((toolkit for toolkit in able if not reasons[toolkit.path]), able[0])
+    best = _nearest(question, [toolkit for toolkit in able if not reasons[toolkit.path]] or able[:1])
     skipped = f"; passed over {'; '.join(passed_over)}" if passed_over and best is not able[0] else ""
     text = f"{best.name}, found via {best.found_via}{skipped}"
     choice = Choice(name="CUDA toolkit", value=best.path, because=text)
     return ChosenToolkit(
         choice=choice, toolkit=best, version=series_of(best.version), passed_over=passed_over
     )
+
+
+def _nearest(question: Question, fitting: list[Toolkit]) -> Toolkit:
+    """Return the first; where nobody has chosen it, the nearest to upstream's of those beside it.
+
+    PATH is a choice, and so is a folder without a number (/usr/local/cuda, which leads to one of them).
+    """
+    first = fitting[0]
+    if first.found_via == "PATH" or not all(path[-1:].isdigit() for path in (first.path, *first.aliases)):
+        return first
+    beside = [toolkit for toolkit in fitting if toolkit.found_via == first.found_via]
+    return min(beside, key=lambda each: distance(question, series_of(each.version)))
+
+
+def distance(question: Question, version: Version | None) -> int:
+    """Return how far a release is from the one asked for, else from that of upstream's own binaries."""
+    asked = series_of(question.value("cuda_toolkit", "").removeprefix(MANAGED))
+    best = next((row.best for row in torch_rows(question) if row.best), "99.0")
+    wanted, found = asked or Version(best), version or Version("0.0")
+    return abs((wanted.major - found.major) * 100 + wanted.minor - found.minor)
 
 
 def why_unfit(question: Question, toolkit: Toolkit) -> str:

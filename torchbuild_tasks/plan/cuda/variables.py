@@ -79,9 +79,12 @@ def library_variables(question: Question, chosen: ChosenToolkit, archs: ChosenAr
 
 def cudnn_version(question: Question, chosen: ChosenToolkit) -> str | None:
     """Return the cuDNN that the build would use, if one was found."""
+    if not is_named(question, "cudnn"):
+        if chosen.toolkit and chosen.toolkit.cudnn:
+            return chosen.toolkit.cudnn
+        if made := next((each for each in chosen.artifacts if each.name == "cudnn"), None):
+            return made.version
     library = _library(question, "cudnn")
-    if chosen.toolkit and chosen.toolkit.cudnn and not is_named(question, "cudnn"):
-        return chosen.toolkit.cudnn
     return library.version if library else None
 
 
