@@ -157,7 +157,7 @@ def list_names(kind: Kind, machine: Machine) -> Mapping[str, str]:
         "by package": brings if brings.startswith("Run: ") else "",
         "dotted": subject if _lacks_part(kind, row) else "",
         "top": (top := subject.partition(".")[0]),
-        "distribution": (row.pip or top) if row else top,
+        "distribution": (row.pip or top).partition(" --")[0] if row else top,
         "of python": subject if standard and _OF_PYTHON.search(kind.line.text) else "",
         "standard": subject if standard else "",
         "cmake": kind.program if kind.program == "CMake" and row and not row.fix else "",
