@@ -45,10 +45,14 @@ _REASONS: Final = (
     (
         "unresolved",
         re.compile(
-            r"(?i:could(?: not|n't) resolve|failed to resolve"
+            # A module, a type or a dependency that is not resolved is no host.
+            r"(?i:(?:could(?: not|n't)|can(?:not|'t)|failed to|unable to) resolve"
+            r"(?: (?:the )?(?:host|proxy|address|name\b)|:? ?['\"(]?[\w-]{1,60}\.[a-z0-9])"
             r"|temporary failure (?:in name resolution|resolving)|name or service not known"
-            r"|nodename nor servname|getaddrinfo failed|no address associated"
-            r"|dns error|NameResolutionError|no such host|unknown ?host|ENOTFOUND|EAI_AGAIN)"
+            r"|nodename nor servname|getaddrinfo failed|no address associated|name resolution failed"
+            r"|dns error|NameResolutionError|no such host"
+            r"|unknown ?host(?:name|exception)?:? ['\"]?[\w-]{1,60}\."
+            r"|ENOTFOUND|EAI_AGAIN)"
         ),
     ),
     (
@@ -57,7 +61,7 @@ _REASONS: Final = (
             r"(?:error|code|status|HTTP)\w*:? ?5\d\d\b|\b5\d\d (?:Server|Internal|Bad G|Service|Gateway)"
         ),
     ),
-    ("slow", re.compile(r"(?i:timed? ?out|timeout)")),
+    ("slow", re.compile(r"(?i:timed? ?out|(?<![-\w])timeout\b(?! ?=))")),
     (
         "refused",
         re.compile(r"(?i:connection refused|econnrefused|actively refused|no route to host|unreachable)"),

@@ -19,7 +19,7 @@ from torchbuild_tasks.features.diagnosis import patterns
 from torchbuild_tasks.features.diagnosis.block import Block, ErrorBlock, Line
 from torchbuild_tasks.features.diagnosis.decode import Decoder, clean, without_colours
 from torchbuild_tasks.features.diagnosis.origin import Origin
-from torchbuild_tasks.features.diagnosis.patterns import FIRST_SIGNS, SIGNS, Places
+from torchbuild_tasks.features.diagnosis.places import FIRST_SIGNS, SIGNS, Places
 from torchbuild_tasks.features.diagnosis.translate import ASCII_SIGNS
 
 LAST: Final = 12
