@@ -128,3 +128,63 @@ def test_a_sentence_of_two_fixes_is_told_once() -> None:
     sentences = [part for fix in fixes for part in re.split(r"(?<=[.:]) (?=[A-Z])", fix) if len(part) > 40]
     assert sentences
     assert len(sentences) == len(set(sentences))
+
+
+@pytest.mark.parametrize(
+    ("log", "said", "unsaid"),
+    [
+        ("ERROR: Could not find a version that satisfies the requirement cmake>=3.26.1 (from versions: 3.25.0)", "--extra-index-url", "another Python"),
+        ("ERROR: Could not find a version that satisfies the requirement zork>=3.26.1 (from versions: 3.25.0)", "take one of these", "extra-index-url"),
+        ("  × No solution found when resolving dependencies:\n  ╰─▶ Because only cmake==3.25.0 is available and you require cmake>=3.26.1,\n      we can conclude that your requirements are unsatisfiable.\n\n      hint: `cmake` was found on https://x.org/whl,\n      but not at the requested version (cmake>=3.26.1).", "unsafe-best-match", "UV_EXCLUDE_NEWER"),
+        ("gcc: error: /opt/libcudnn.so.7/include: Not a directory", "names it has to name the folder", "headers beside it"),
+        ("NotADirectoryError: [Errno 20] Not a directory: '/opt/x/y'", "ls -ld", "headers beside it"),
+        ("C:\\vcpkg\\installed\\x64-windows\\include\\absl\\x.h(2,3): error C2665: zork", "vcpkg's CMAKE_TOOLCHAIN_FILE", ""),
+        ("C:\\o\\_deps\\absl\\x.h(2,3): error C2665: zork", "", "vcpkg"),
+        ("bash: /b/x.sh: /bin/bash: bad interpreter: No such file or directory", "/usr/bin/env", "CUDAHOSTCXX"),
+        ('a.obj : error LNK2001: unresolved external symbol "public: long __cdecl at::Tensor::item<long>(void)const " (??$item@J@Tensor@at@@QEBAJXZ)', "int64_t", "begin with"),
+        ('a.obj : error LNK2001: unresolved external symbol "public: void __cdecl at::Tensor::zork(void)const " (?zork@Tensor@at@@QEBAXXZ)', "", "int64_t"),
+        ("fatal: could not create work tree dir '': No such file or directory", "newer CMake", "git status"),
+        ("fatal: could not create work tree dir 'x': Permission denied", "ls -ld", "git status"),
+        ("fatal: unable to access 'https://x.org/a.git/': error:1407742E:SSL routines:SSL23_GET_SERVER_HELLO:tlsv1 alert protocol version", "Take a newer git", "HTTPS_PROXY"),
+        ("C:/t/a.c:13: error: include file 'Python.h' not found\nC:/python_embeded/x", "embedded", "python3-dev"),
+        ('a.cuh(708): error: class "cooperative_groups::__v1::thread_block" has no member "num_threads"', "newer one (CUDA_HOME", "look in the block"),
+        ('CMake Error: Could not read presets from /x: Unrecognized "version" field', "newer CMake", "CMakeConfigureLog"),
+        ('CMake Error in C.txt:\n  Target "p" requires the language dialect "CXX26" (with compiler\n  extensions).  But the current compiler "GNU" does not support this', "newer compiler", "CMakeConfigureLog"),
+        ("ninja: error: build.ninja:5: multiple rules generate a.o", "listed twice", ""),
+        ("ImportError: cannot import name 'x' from 'utils' (/home/u/p/utils/__init__.py)", "Python searches first", "pip show"),
+        ("ImportError: cannot import name 'x' from 'zork' (/v/lib/python3.10/site-packages/zork/__init__.py)", "pip show zork", "Python searches first"),
+        ("sed: can't read Makefile.in: No such file or directory", "a step before it", "quotation mark"),
+        ("tar: x.tar.gz: Cannot open: No such file or directory", "a step before it", "open."),
+        ("install: cannot change permissions of '/usr/local/lib': Operation not permitted", "/usr/local/lib", ""),
+        ("standard_init_linux.go:228: exec user process caused: no such file or directory", "dos2unix", "PATH"),
+    ],
+)  # fmt: skip
+def test_what_the_message_decides_is_told(log: str, said: str, unsaid: str) -> None:
+    fix = " ".join(f"{each.fix} {each.command}" for each in read(log).diagnoses)
+    assert said in fix
+    assert not unsaid or unsaid not in fix
+
+
+def test_an_error_of_a_script_right_above_that_of_cmake_is_the_first() -> None:
+    log = "-- Generating\nbash: /b/x.sh: /bin/bash: bad interpreter: No such file or directory\nCMake Error at C.txt:85 (message):\n  FAILED to change it\n"
+    assert read(log).line_number == 2
+
+
+_CONFIGURES = "-- Configuring done\n-- Generating done\n-- Build files have been written to: /b"
+
+
+def test_a_configure_that_failed_and_was_done_again_is_no_failure() -> None:
+    first = 'CMake Error: Could not read presets from /x: Unrecognized "version" field\n-- configuring without it\n'
+    assert (
+        read(f"{first}{_CONFIGURES}\n[1/2] Building C object a.o\n[2/2] Linking C executable a\nDone.").status
+        == "clean"
+    )
+    failed = read(
+        f"{first}{_CONFIGURES}\n[1/2] Building C object a.o\nFAILED: a.o\na.c:1:1: error: zork\nninja: build stopped: subcommand failed."
+    )
+    assert failed.line_number == 8
+    assert read(f"{_CONFIGURES}\n{first}-- Configuring incomplete, errors occurred!").line_number == 4
+    other = read(
+        f"{first}-- Configuring incomplete, errors occurred!\n{_CONFIGURES}\nmake: *** [Makefile:91: all] Error 2"
+    )
+    assert other.line_number == 1

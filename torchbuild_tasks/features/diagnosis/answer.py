@@ -185,6 +185,7 @@ def list_names(kind: Kind, machine: Machine) -> Mapping[str, str]:
         ),
         "?arch has": f": {arch_has}" if arch_has else "",
         **(signs := read_signs(machine, kind.line.text, kind)),
+        "of cuda": row.name if row and row.name.startswith("the CUDA toolkit") else "",
         "of torch": row.name if row and row.name == "torch" and not machine.builds_torch else "",
         "system header": subject if row and "libc" in row.names.get("apt", "") else "",
         "gpu has": _arch_has(signs["capability"], machine),

@@ -15,6 +15,13 @@ _KINDS: Final = ("network", "certificate", "not-on-server")
 # Why a connection failed, the surest first.
 _REASONS: Final = (
     (
+        "old tls",
+        re.compile(
+            r"(?i:alert protocol version|TLSV1_ALERT_PROTOCOL_VERSION|SSL23_GET_SERVER_HELLO"
+            r"|no protocols available|UNSUPPORTED_PROTOCOL|unsupported protocol\b)"
+        ),
+    ),
+    (
         "no tls",
         re.compile(r"WRONG_VERSION_NUMBER|wrong version number|[Uu]nknown protocol|InvalidContentType"),
     ),
@@ -89,6 +96,7 @@ def read_fetching(kind: str, line: str, text: str, catalog: Catalog) -> Mapping[
     """Return the reason of a failure to fetch, and how the program that fetched is told of a way out."""
     if kind not in _KINDS:
         return {}
+    line, text = (re.sub(r"(?m)^\s+", "", each) for each in (line, text))
     reason = next((name for where in (line, text) for name, form in _REASONS if form.search(where)), "")
     fetcher = next(
         (

@@ -112,7 +112,7 @@ _WORDS: Final = _any(
     # loader, shell, network, patch, ctest, apt
     r": error while loading shared libraries: ",
     r"^(?:\w{0,8}sh: ?)?(?:[^:/.]{1,12}: ?)?[\w./+-]{1,200}: "
-    r"(?:Permission denied|bad interpreter|cannot execute)",
+    r"(?:/\S{1,100}: )?(?:Permission denied|bad interpreter|cannot execute)",
     r"^(?:\w{0,8}sh: ?)[^:/.]{1,12}: [\w./+-]{1,200}\s?: command not found",
     r"^fatal: repository '|^(?:docker: )?(?:Error response from daemon: |no matching manifest for )",
     r"(?:^|\d)curl: \(\d+\) ",
@@ -122,6 +122,7 @@ _WORDS: Final = _any(
     r"^E: \S",  # apt
     r"^\W{0,4}nothing provides \S.{0,160} needed by "  # dnf, zypper
     r"(?:the to be |\S{1,120}\.(?:x86_64|noarch|aarch64|el\d|fc\d))",
+    r"^undefined symbol: \S|\bexec user process caused\b",
     r": Assertion [`'‘].{1,300}['’] failed\.?$|^Assertion failed: \(.{1,300}\), function ",  # C's assert
     r"^=+\d+=+ ?(?:ERROR|FATAL): |^\S{1,300}:\d+:\d+: runtime error: ",  # sanitizers
     r"^WARNING: Built wheel for .{1,100} is invalid",  # pip
@@ -239,6 +240,7 @@ TESTED: Final = _any(
 )
 INSTALLS: Final = re.compile(r"-- (?:Install|Up-to-date)")
 CONFIGURED: Final = re.compile(r"-- Configuring done")
+GENERATED: Final = re.compile(r"-- Build files have been written to")
 PIP_BEGINS: Final = _any(
     r"(?:error|ERROR): (?:subprocess-exited-with-error|Command errored out)",
     r"╰─> \[",
@@ -308,6 +310,8 @@ _OVER: Final = _any(
     r"^Exited with code exit status [1-9]|The command exited with status [1-9]|^Post job cleanup",
 )
 _AGAIN_SIGNS: Final = (
+    b"-- Configuring done",
+    b"-- Build files have been",
     b"etry",
     b" again",
     b"ttempt ",

@@ -47,6 +47,8 @@ FIRST_SIGNS: Final = (
         "ould NOT",
         "nknown command",
         "nhandled ",
+        "exec user process",
+        "othing provides",
     ),
     *(
         "is invalid",
