@@ -103,6 +103,7 @@ _BUILT_HERE: Final = re.compile(r"^(?!/)|[/\\]build[/\\]|[/\\]bazel-out[/\\]")
 _OF_PYTHON: Final = re.compile(r"[/\\](?:lib\d*[/\\]python\d[\w.]*|Lib)[/\\](?!(?:site|dist)-packages)")
 # What Python's own build leaves out without a word where a library's headers are missing.
 _OF_PYTHON_BUILD: Final = ("_ctypes", "_ssl", "_hashlib", "_lzma", "_bz2", "_sqlite3", "readline", "zlib")
+_INSTALLS: Final = re.compile(r"Run: |Install |\S*python\S* -m pip ")  # how a fix begins that brings a part
 _INNER: Final = ("cc1", "cc1plus", "f951", "lto1")  # what the driver of a compiler starts
 _PLAIN_NAMES: Final = 13  # from this CUDA on most of its wheels have no number in their names
 _NUMBER: Final = re.compile(r"\.so\.(1[1-9])\b")
@@ -454,7 +455,8 @@ def _brings(kind: Kind, row: ComponentRow, machine: Machine) -> str:
     if row.systems and machine.audience.system not in ("", *row.systems):
         return _NOT_THERE.format(row.name, *map(str.title, (row.systems[0], machine.audience.system)))
     if kind.row.id == "undefined-symbol":  # what is linked lacks it, whatever is installed
-        return machine.fix_of(row)
+        fix = machine.fix_of(row)
+        return "" if _INSTALLS.match(fix) else fix
     if row.name.startswith("python3-") and kind.row.look == "tool":  # a program of PyPI, for this Python
         return f"Run: {machine.value('python')} -m pip install {row.name.removeprefix('python3-')}."
     ways = []
