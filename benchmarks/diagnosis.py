@@ -11,7 +11,7 @@ from pathlib import Path
 
 from benchmarks.measure import Command, pairs, show
 from benchmarks.streaming import LINE, SIZE
-from torchbuild_tasks.features.diagnosis.patterns import SIGNS
+from torchbuild_tasks.features.diagnosis.places import SIGNS
 
 END = """[9999/9999] Building CXX object x.cpp.o
 FAILED: x.cpp.o

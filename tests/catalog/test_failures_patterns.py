@@ -16,7 +16,8 @@ from torchbuild_tasks.catalog import FailureRow, failures, load_catalog
 from torchbuild_tasks.catalog.failures import LazyPattern, anchors
 from torchbuild_tasks.errors import UsageError
 from torchbuild_tasks.features.diagnosis.decode import clean
-from torchbuild_tasks.features.diagnosis.patterns import _CAUSES, _MARKER, FIRST_SIGNS, SIGNS, cause
+from torchbuild_tasks.features.diagnosis.patterns import _CAUSES, _MARKER, cause
+from torchbuild_tasks.features.diagnosis.places import FIRST_SIGNS, SIGNS
 from torchbuild_tasks.plan.settings import check_settings
 
 PATTERNS = sorted({pattern for row in book().rows for pattern in row.patterns})

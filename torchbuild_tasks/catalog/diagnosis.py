@@ -78,6 +78,7 @@ class ComponentRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     tools: tuple[str, ...] = ()
     submodule: str = ""
     pip: str = ""
+    pip_headers: bool = False
     names: Mapping[str, str] = msgspec.field(default_factory=dict)
     link: str = ""
     link_windows: str = ""

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import io
+import os
 import sys
 from pathlib import Path
 
 import pytest
 
+from tests.support.capabilities import needs_fifo
 from torchbuild_tasks.errors import UsageError
 from torchbuild_tasks.features.diagnosis.act import log_chunks
 
@@ -47,3 +49,19 @@ def test_nothing_that_comes_in_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_what_is_no_log_is_said(tmp_path: Path, name: str, says: str) -> None:
     with pytest.raises(UsageError, match=says):
         list(log_chunks(str(tmp_path / name)))
+
+
+@needs_fifo
+def test_a_named_pipe_is_no_file_and_is_not_waited_for(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(UsageError, match="is a named pipe"):
+        next(log_chunks(str(tmp_path / "pipe")))
+
+
+@needs_fifo
+def test_a_pipe_that_a_shell_has_opened_is_read() -> None:
+    read, write = os.pipe()
+    os.write(write, b"a line\n")
+    os.close(write)
+    assert b"".join(log_chunks(f"/dev/fd/{read}")) == b"a line\n"
+    os.close(read)

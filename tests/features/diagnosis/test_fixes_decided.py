@@ -198,7 +198,8 @@ CAPABILITY = "GPU with CUDA capability {} is not compatible with the current PyT
         ("nvcc error   : 'cudafe++' died due to signal 11 (Invalid memory reference)", "another toolkit", "-O1"),
         ("a.cpp:1:1: internal compiler error: in f, at g.cc:12", "-O1", "toolkit"),
         ("c++: fatal error: Illegal instruction signal terminated program cc1plus", "It is the compiler itself", "faulthandler"),
-        ("Illegal instruction (core dumped)", "faulthandler", "the compiler itself"),
+        ("Illegal instruction (core dumped)", "x/i $pc", "the compiler itself"),
+        ("$ python a.py\nFatal Python error: Illegal instruction", "faulthandler", "Jetson"),
         # Compilers of a range, and processors.
         ("CMake Error at C.txt:1 (message):\n  GCC version must be at least 9.3!", "any from 9 on does", ""),
         ("cc1plus: error: bad value (‘armv8.6-a’) for ‘-march=’ switch", "no processor or extension armv8.6-a", "USE_FLAGS"),

@@ -91,7 +91,7 @@ ABOUT = [
     ("AssertionError: libcuda.so cannot found!", "missing-shared-library", "the NVIDIA driver"),
     ("RuntimeError: Failed to find C compiler. Please specify via CC environment variable.", "no-compiler", "GCC"),
     ("LINK : fatal error LNK1318: Unexpected PDB error; LIMIT (12) ''", "link-limit", ""),
-    ('a.h(361): fatal error C1189: #error:  "64-bit Windows is required"', "unsupported-arch", ""),
+    ('a.h(361): fatal error C1189: #error:  "64-bit Windows is required"', "no-port", ""),
     ("nvidia-container-cli: initialization error: nvml error: driver not loaded: unknown.", "gpu-driver", ""),
     ("E: Version '2.99' for 'libnccl2' was not found", "system-package-not-found", ""),
     ("ERROR: unable to select packages:\n  openblas (no such package):", "system-package-not-found", ""),

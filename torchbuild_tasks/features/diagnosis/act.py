@@ -104,6 +104,11 @@ def log_chunks(name: str) -> Iterator[bytes]:
     path = Path(name).expanduser()
     if path.is_dir():
         raise UsageError(f"{path} is a folder.", next_step=_NEXT)
+    if path.is_fifo() and not name.startswith(("/dev/", "/proc/")):  # as /dev/fd/63 is, which a shell writes
+        raise UsageError(
+            f"{path} is a named pipe, not a file, and may never end.",
+            next_step=f"cat {name} | torchbuild diagnose -",
+        )
     try:
         with path.open("rb") as file:
             status = os.fstat(file.fileno())
@@ -243,7 +248,7 @@ def build_scanner(work: Work) -> LogScanner:
 
 def log_search(work: Work) -> Search[LogScanner]:
     """Return a search in what the log of this build gets from now on."""
-    from torchbuild_tasks.features.diagnosis.patterns import PROOF_SIGNS
+    from torchbuild_tasks.features.diagnosis.places import PROOF_SIGNS
 
     return Search(work.ledger.log, lambda: build_scanner(work), PROOF_SIGNS)
 

@@ -103,6 +103,7 @@ _BUILT_HERE: Final = re.compile(r"^(?!/)|[/\\]build[/\\]|[/\\]bazel-out[/\\]")
 _OF_PYTHON: Final = re.compile(r"[/\\](?:lib\d*[/\\]python\d[\w.]*|Lib)[/\\](?!(?:site|dist)-packages)")
 # What Python's own build leaves out without a word where a library's headers are missing.
 _OF_PYTHON_BUILD: Final = ("_ctypes", "_ssl", "_hashlib", "_lzma", "_bz2", "_sqlite3", "readline", "zlib")
+_INSTALLS: Final = re.compile(r"Run: |Install |\S*python\S* -m pip ")  # how a fix begins that brings a part
 _INNER: Final = ("cc1", "cc1plus", "f951", "lto1")  # what the driver of a compiler starts
 _PLAIN_NAMES: Final = 13  # from this CUDA on most of its wheels have no number in their names
 _NUMBER: Final = re.compile(r"\.so\.(1[1-9])\b")
@@ -130,6 +131,7 @@ def list_names(kind: Kind, machine: Machine) -> Mapping[str, str]:
     own = _own_header(kind, row, machine)
     brings = _brings(kind, row, machine) if row else ""
     standard = subject.partition(".")[0] in sys.stdlib_module_names
+    started = found[1] if (found := _STARTED.search(machine.audience.text)) else ""
     return {
         **{name: value for name, value in kind.groups.items() if name != "subject"},
         "subject": subject,
@@ -138,7 +140,9 @@ def list_names(kind: Kind, machine: Machine) -> Mapping[str, str]:
         "brings": brings,
         "had": _had(brings, machine),
         "installs": _installs(row, machine) if row and not subject.endswith(".dylib") else "",
-        "runtime": machine.fill((row.runtime,), ()) if row and row.runtime else "",
+        "runtime": machine.fill((row.runtime,), (), {"by import": "" if started else "Python"})
+        if row
+        else "",
         "its cuda": (major := _its_cuda(row, subject)),
         "its wheel": f"{row.wheel}-cu{major}"
         if row and major and int(major) < _PLAIN_NAMES
@@ -157,10 +161,10 @@ def list_names(kind: Kind, machine: Machine) -> Mapping[str, str]:
         "by package": brings if brings.startswith("Run: ") else "",
         "dotted": subject if _lacks_part(kind, row) else "",
         "top": (top := subject.partition(".")[0]),
-        "distribution": (row.pip or top) if row else top,
+        "distribution": (row.pip or top).partition(" --")[0] if row else top,
         "of python": subject if standard and _OF_PYTHON.search(kind.line.text) else "",
         "standard": subject if standard else "",
-        "cmake": kind.program if kind.program == "CMake" and row and not row.fix else "",
+        "cmake": kind.program if kind.program == "CMake" and row and not (row.fix or row.like) else "",
         "meson": kind.program if kind.program == "Meson" else "",
         "configure": kind.program if kind.program == "configure" else "",
         "wanter": "" if _BUILT_HERE.search(kind.groups.get("wanter", "")) else kind.groups.get("wanter", ""),
@@ -182,10 +186,11 @@ def list_names(kind: Kind, machine: Machine) -> Mapping[str, str]:
         ),
         "?arch has": f": {arch_has}" if arch_has else "",
         **(signs := read_signs(machine, kind.line.text, kind)),
+        "of cuda": row.name if row and row.name.startswith("the CUDA toolkit") else "",
         "of torch": row.name if row and row.name == "torch" and not machine.builds_torch else "",
         "system header": subject if row and "libc" in row.names.get("apt", "") else "",
         "gpu has": _arch_has(signs["capability"], machine),
-        "started": found[1] if (found := _STARTED.search(machine.audience.text)) else "",
+        "started": started,
         "needs it": next(filter(None, found.groups()))
         if (found := _NEEDS_IT.search(machine.audience.text))
         else "",
@@ -303,14 +308,16 @@ def _is_searched(kind: Kind, row: ComponentRow | None) -> bool:
     """Return whether a search for the package helps: no row has it, or another number of that library."""
     if kind.row.id == "missing-shared-library":
         return _NUMBERED.search(kind.subject) is not None
-    return row is None and _ABSOLUTE.match(kind.subject) is None
+    return row is None and _ABSOLUTE.match(kind.subject) is None and not kind.groups.get("crate")
 
 
 def _finds(kind: Kind, machine: Machine) -> str:
     if kind.row.id == "missing-shared-library":  # by its whole name: another number is another library
         name = kind.subject.replace("\\", "/").rpartition("/")[2]
         return machine.finds("header", name)
-    return machine.finds(kind.row.look, bare_name(kind.row.look, kind.subject.replace("\\", "/")))
+    by_pc = kind.groups.get("pc") or kind.program in ("Meson", "configure")
+    look = "pc" if by_pc and kind.row.look == "package" else kind.row.look
+    return machine.finds(look, bare_name(look, kind.subject.replace("\\", "/")))
 
 
 def _versions(machine: Machine) -> Mapping[str, str]:
@@ -380,7 +387,7 @@ def _since(kind: Kind, machine: Machine) -> Mapping[str, str]:
     none = dict.fromkeys(("torch has", "gone", "take"), "")
     what = kind.groups.get("what", "")
     names = (f"{kind.subject}:{what}", f"{kind.subject}.{what}") if what else (kind.subject,)
-    if kind.row.look == "module":
+    if kind.row.look == "module" or kind.row.id == "python-c-api":
         gone = next((row for row in machine.catalog.gone if {*names} & {*row.names}), None)
         if gone is not None:
             return {**none, "gone": f"{gone.part} has it {gone.has}", "take": machine.fill((gone.take,), ())}
@@ -448,18 +455,21 @@ def _brings(kind: Kind, row: ComponentRow, machine: Machine) -> str:
     if row.systems and machine.audience.system not in ("", *row.systems):
         return _NOT_THERE.format(row.name, *map(str.title, (row.systems[0], machine.audience.system)))
     if kind.row.id == "undefined-symbol":  # what is linked lacks it, whatever is installed
-        return machine.fix_of(row)
+        fix = machine.fix_of(row)
+        return "" if _INSTALLS.match(fix) else fix
     if row.name.startswith("python3-") and kind.row.look == "tool":  # a program of PyPI, for this Python
         return f"Run: {machine.value('python')} -m pip install {row.name.removeprefix('python3-')}."
     ways = []
     if _is_submodule(kind, row, machine):
         ways.append(_submodule(row.submodule, machine))
     by_pip = kind.row.look == "module" and row.pip  # a package of the system's has modules for its own Python
-    if not by_pip and (install := machine.brings(row)):
+    if not (by_pip or ways) and (install := machine.brings(row)):
         ways.append(f"Run: {install}")
         if row.include and kind.row.look == "header":
             ways.append(_BELOW.format(row.include))
-    elif row.pip and kind.row.id in ("missing-module", "missing-tool", "missing-header"):
+    elif row.pip and (
+        kind.row.id in ("missing-module", "missing-tool") or kind.row.look == "header" and row.pip_headers
+    ):
         ways.append(f"Run: {machine.value('python')} -m pip install {row.pip}")
     if (fix := machine.fix_of(row)) and (machine.builds_torch or not ways):
         ways.append(fix)

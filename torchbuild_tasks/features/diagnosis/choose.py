@@ -5,7 +5,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import re
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Final
 
 import msgspec
@@ -27,6 +28,10 @@ MOST: Final = 4  # causes that are named
 _OF_BUILD: Final = ("checkout", "python", "configure", "compile", "link", "install")  # phases
 _NONE: Final[Mapping[str, str]] = {}
 _RANKS: Final = ("root", "cause", "consequence")
+# The kinds whose fixes are decided by the lines of the error, also for the rows of such failures.
+_LOOKED_UP: Final = ("network", "package-not-found", "killed", "out-of-memory", "illegal-instruction")
+_SENTENCE: Final = re.compile(r"(?<=[.:]) (?=[A-Z])")
+_LONG: Final = 40  # characters of a sentence that says something by itself
 
 
 class _RowMatch(msgspec.Struct, frozen=True):
@@ -55,13 +60,13 @@ def read_log(scanner: LogScanner, book: FailureBook, machine: Machine) -> Readin
     values = {**names, "kind fix": _kind_fix(by_kind)}
     known = tuple(_diagnosis(each.hit, machine, values) for each in met[:MOST])
     if by_kind and kind and kind.row.level == "cause" and not _is_covered(met, kind, block):
-        known = (by_kind, *(each for each in known if each.fix != by_kind.fix))
+        known = (by_kind, *known)
     return Reading(
         status="diagnosed" if known else "unknown",
         error_line=error.raw,
         error_block=block.text,
         line_number=error.number,
-        diagnoses=known or ((by_kind,) if by_kind else ()),
+        diagnoses=tuple(_told_once(known)) or ((by_kind,) if by_kind else ()),
         kind=kind.row.id if kind else "",
         subject=kind.subject if kind else "",
         component=by_kind.component if by_kind else "",
@@ -69,9 +74,20 @@ def read_log(scanner: LogScanner, book: FailureBook, machine: Machine) -> Readin
     )
 
 
+def _told_once(known: Iterable[Diagnosis]) -> Iterator[Diagnosis]:
+    """Yield these causes, each sentence of a fix once; a cause whose fix was all told is left out."""
+    told: set[str] = set()
+    for each in known:
+        sentences = [part for part in _SENTENCE.split(each.fix) if len(part) < _LONG or part not in told]
+        fresh = [part for part in sentences if len(part) >= _LONG]
+        if fresh or not told or not each.fix:
+            told.update(fresh)
+            yield msgspec.structs.replace(each, fix=" ".join(sentences))
+
+
 def _kind_fix(by_kind: Diagnosis | None) -> str:
     """Return the fix of the kind, for the rows whose failures it has looked up as well."""
-    return by_kind.fix if by_kind is not None and by_kind.id in ("network", "package-not-found") else ""
+    return by_kind.fix if by_kind is not None and by_kind.id in _LOOKED_UP else ""
 
 
 def _first_error(block: ErrorBlock, met: list[_RowMatch], kind: Kind | None, kinds: KindBook) -> Line:

@@ -142,4 +142,6 @@ def _fits(look: str, each: str, name: str) -> bool:
                 return False
             rest = name[len(each) :]
             return not rest or each[-1] in "_:-" or rest[0] in "_:." or rest[0].isdigit() or rest[0].isupper()
-    return name.startswith(each)
+    # A header's name goes on with another word: png.h and png_x.h, and not pngwriter.h.
+    rest = name[len(each) :]
+    return name.startswith(each) and (each[-1] in "/_-." or not rest[:1].islower())

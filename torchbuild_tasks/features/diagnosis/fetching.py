@@ -15,6 +15,13 @@ _KINDS: Final = ("network", "certificate", "not-on-server")
 # Why a connection failed, the surest first.
 _REASONS: Final = (
     (
+        "old tls",
+        re.compile(
+            r"(?i:alert protocol version|TLSV1_ALERT_PROTOCOL_VERSION|SSL23_GET_SERVER_HELLO"
+            r"|no protocols available|UNSUPPORTED_PROTOCOL|unsupported protocol\b)"
+        ),
+    ),
+    (
         "no tls",
         re.compile(r"WRONG_VERSION_NUMBER|wrong version number|[Uu]nknown protocol|InvalidContentType"),
     ),
@@ -45,10 +52,14 @@ _REASONS: Final = (
     (
         "unresolved",
         re.compile(
-            r"(?i:could(?: not|n't) resolve|failed to resolve"
+            # A module, a type or a dependency that is not resolved is no host.
+            r"(?i:(?:could(?: not|n't)|can(?:not|'t)|failed to|unable to) resolve"
+            r"(?: (?:the )?(?:host|proxy|address|name\b)|:? ?['\"(]?[\w-]{1,60}\.[a-z0-9])"
             r"|temporary failure (?:in name resolution|resolving)|name or service not known"
-            r"|nodename nor servname|getaddrinfo failed|no address associated"
-            r"|dns error|NameResolutionError|no such host|unknown ?host|ENOTFOUND|EAI_AGAIN)"
+            r"|nodename nor servname|getaddrinfo failed|no address associated|name resolution failed"
+            r"|dns error|NameResolutionError|no such host"
+            r"|unknown ?host(?:name|exception)?:? ['\"]?[\w-]{1,60}\."
+            r"|ENOTFOUND|EAI_AGAIN)"
         ),
     ),
     (
@@ -57,7 +68,7 @@ _REASONS: Final = (
             r"(?:error|code|status|HTTP)\w*:? ?5\d\d\b|\b5\d\d (?:Server|Internal|Bad G|Service|Gateway)"
         ),
     ),
-    ("slow", re.compile(r"(?i:timed? ?out|timeout)")),
+    ("slow", re.compile(r"(?i:timed? ?out|(?<![-\w])timeout\b(?! ?=))")),
     (
         "refused",
         re.compile(r"(?i:connection refused|econnrefused|actively refused|no route to host|unreachable)"),
@@ -85,6 +96,7 @@ def read_fetching(kind: str, line: str, text: str, catalog: Catalog) -> Mapping[
     """Return the reason of a failure to fetch, and how the program that fetched is told of a way out."""
     if kind not in _KINDS:
         return {}
+    line, text = (re.sub(r"(?m)^\s+", "", each) for each in (line, text))
     reason = next((name for where in (line, text) for name, form in _REASONS if form.search(where)), "")
     fetcher = next(
         (

@@ -173,6 +173,7 @@ def _bare(value: str) -> str:
 def _find_program(text: str, program: str) -> str:
     if _MESON.match(text):
         return "Meson"
+    text = text.removeprefix("E ")  # as pytest quotes a line
     if named := PROGRAM.match(text) or _NAMES_ITSELF.match(text):
         return named[1]
     if coded := _CODED.search(text):
@@ -188,6 +189,8 @@ def read_kind(block: ErrorBlock, book: KindBook, *, uses_nvcc: bool = False) -> 
     unread = kind.row.level == "general" or kind.row.id == "missing-intrinsic"
     if unread and uses_nvcc and _is_of_host(block):
         return book.replace(kind, "host-compiler", {})
+    if kind.row.id == "missing-module" and (dotted := _imported(kind.subject, block)):
+        return msgspec.structs.replace(kind, groups={**kind.groups, "scope": dotted})
     if kind.row.id == "missing-file" and any(_EXECUTES.search(line.text) for line in block.lines):
         return book.replace(kind, "missing-tool", kind.groups)
     if (
@@ -197,6 +200,15 @@ def read_kind(block: ErrorBlock, book: KindBook, *, uses_nvcc: bool = False) -> 
     ):
         return book.replace(kind, "path-too-long", {"subject": kind.subject})
     return kind
+
+
+def _imported(package: str, block: ErrorBlock) -> str:
+    """Return the part of a missing package that the import asks for: Python names only the first that lacks.
+
+    google is in many packages of PyPI, google.protobuf in one.
+    """
+    asked = re.compile(rf"\s*(?:from|import) ({re.escape(package)}\.[\w.]+)")
+    return next((found[1] for line in reversed(block.lines) if (found := asked.match(line.text))), "")
 
 
 def _is_of_host(block: ErrorBlock) -> bool:

@@ -61,27 +61,35 @@ _RECIPES: Final = {
     "conda-build": "requirements: host (build for programs) of its meta.yaml or recipe.yaml",
     "portage": "BDEPEND or DEPEND of its ebuild",
     "rpmbuild": "BuildRequires of its spec file",
+    "guix": "inputs or native-inputs of its package definition",
+    "spack": "depends_on of its package.py",
+    "easybuild": "dependencies or builddependencies of its easyconfig",
+    "bitbake": "DEPENDS of its recipe",
 }
 _SEARCHES: Final[Mapping[str, Mapping[str, str]]] = {
     "apt": {
         "header": "apt-file search /{name}",
         "library": "apt-file search /lib{name}.so",
         "package": "apt-file search -x '/{name}(Config|-config)\\.cmake|/Find{name}\\.cmake'",
+        "pc": "apt-file search /{name}.pc",
         "tool": "apt-file search -x 'bin/{name}$'",
     },
     "dnf": {
         "header": "dnf provides '*/{name}'",
         "library": "dnf provides '*/lib{name}.so'",
         "package": "dnf provides 'cmake({name})'",
+        "pc": "dnf provides 'pkgconfig({name})'",
         "tool": "dnf provides '*bin/{name}'",
     },
     "zypper": {
         "package": "zypper search --provides 'cmake({name})'",
+        "pc": "zypper search --provides 'pkgconfig({name})'",
         "tool": "zypper search --provides --file-list /usr/bin/{name}",
     },
     "pacman": {
         "header": "pacman -F {name}",
         "library": "pacman -F lib{name}.so",
+        "pc": "pacman -F {name}.pc",
         "tool": "pacman -F {name}",
     },
     "apk": {"library": "apk search so:lib{name}.so", "tool": "apk search cmd:{name}"},

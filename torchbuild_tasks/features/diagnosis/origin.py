@@ -52,12 +52,29 @@ _MANAGERS: Final = (
     ("conda-build", (b"/conda-bld/", b"conda-build", b"rattler-build")),
     ("portage", (b"/var/tmp/portage/", b">>> Emerging", b"::gentoo")),
     ("rpmbuild", (b"rpmbuild", b"/usr/lib/rpm/", b"RPM build errors")),
+    ("guix", (b"/gnu/store/",)),
+    ("spack", (b"/spack/opt/", b"spack-stage", b"/spack/lib/spack/")),
+    ("easybuild", (b"== building and installing ", b"/easybuild/", b"EasyBuild")),
+    ("bitbake", (b"/recipe-sysroot", b"ERROR: Task (/", b" do_compile")),
     ("conda", (b"-conda-linux-gnu", b"compiler_compat")),
     ("brew", (b"-apple-darwin", b"Apple clang", b".dylib", b"/opt/homebrew")),
-    ("zypper", (b"-suse-linux", b"zypper ")),
-    ("apk", (b"-alpine-linux-musl", b"apk add ")),
-    ("dnf", (b"-redhat-linux", b"/opt/rh/", b"gcc-toolset-", b"/usr/lib64/", b"dnf install", b"yum install")),
-    ("apt", (b"/x86_64-linux-gnu", b"/aarch64-linux-gnu", b"apt-get ", b"apt install", b"dpkg: ")),
+    ("zypper", (b"-suse-linux", b"zypper ", b"(SUSE Linux)")),
+    ("apk", (b"-alpine-linux-musl", b"apk add ", b"(Alpine ")),
+    ("pacman", (b"pacman -S", b"makepkg", b"==> Starting build()", b"==> ERROR: A failure occurred in ")),
+    (
+        "dnf",
+        (
+            *(b"-redhat-linux", b"/opt/rh/", b"gcc-toolset-", b"/usr/lib64/", b"dnf install", b"yum install"),
+            *(b"(Red Hat ", b".el7.", b".el8", b".el9"),
+        ),
+    ),
+    (
+        "apt",
+        (
+            *(b"/x86_64-linux-gnu", b"/aarch64-linux-gnu", b"apt-get ", b"apt install", b"dpkg: "),
+            *(b"(Debian ", b"(Ubuntu "),
+        ),
+    ),
 )
 
 

@@ -10,7 +10,6 @@ import re
 from typing import Final, Literal
 
 from torchbuild_tasks.features.diagnosis.decode import NUMBER
-from torchbuild_tasks.features.diagnosis.translate import TRANSLATED_SIGNS
 
 Kind = Literal["killed", "linker", "compiler", "python", "cmake", "make", "ninja", "words"]
 
@@ -61,7 +60,7 @@ _COMPILER: Final = _any(
     rf"(?:^|[\s:]){NUMBER}\s?[:：]",
 )
 _TRACEBACK: Final = r"^(?:Traceback \(most recent call last\):|\+ Exception Group Traceback)"
-_EXCEPTION: Final = r"[A-Z]\w{0,80}(?:Error|Exception): "
+_EXCEPTION: Final = r"(?:[A-Z]\w{0,80}(?:Error|Exception)|Exception): "
 EXCEPTION_LINE: Final = re.compile(r"(?:[A-Za-z_]\w{0,60}\.){0,8}[A-Z]\w{0,80}(?::|$)")
 _PYTHON: Final = _any(
     _TRACEBACK,
@@ -113,7 +112,7 @@ _WORDS: Final = _any(
     # loader, shell, network, patch, ctest, apt
     r": error while loading shared libraries: ",
     r"^(?:\w{0,8}sh: ?)?(?:[^:/.]{1,12}: ?)?[\w./+-]{1,200}: "
-    r"(?:Permission denied|bad interpreter|cannot execute)",
+    r"(?:/\S{1,100}: )?(?:Permission denied|bad interpreter|cannot execute)",
     r"^(?:\w{0,8}sh: ?)[^:/.]{1,12}: [\w./+-]{1,200}\s?: command not found",
     r"^fatal: repository '|^(?:docker: )?(?:Error response from daemon: |no matching manifest for )",
     r"(?:^|\d)curl: \(\d+\) ",
@@ -121,6 +120,10 @@ _WORDS: Final = _any(
     r"^(?:ERROR|FATAL|CRITICAL)\s{1,20}\w{0,60}(?:Error|Exception)\b",
     r"^(?:Hunk #\d+ FAILED at|\d+ out of \d+ hunks? FAILED)",
     r"^E: \S",  # apt
+    r"^\W{0,4}nothing provides \S.{0,160} needed by "  # dnf, zypper
+    r"(?:the to be |\S{1,120}\.(?:x86_64|noarch|aarch64|el\d|fc\d))",
+    r"^undefined symbol: \S|\bexec user process caused\b",
+    r": Assertion [`'‘].{1,300}['’] failed\.?$|^Assertion failed: \(.{1,300}\), function ",  # C's assert
     r"^=+\d+=+ ?(?:ERROR|FATAL): |^\S{1,300}:\d+:\d+: runtime error: ",  # sanitizers
     r"^WARNING: Built wheel for .{1,100} is invalid",  # pip
 )
@@ -134,6 +137,7 @@ _CAUSES: Final[tuple[tuple[Kind, re.Pattern[str]], ...]] = (
 # Lines of builds that succeed.
 _HARMLESS: Final = _any(
     r"^fatal: (?:[Nn]ot a git repository \(or any|No names found|no tag|No tags|ambiguous argument)",
+    r"^ERROR: ld\.so: object .{1,300} cannot be preloaded",
     r"^ERROR: (?:pip's dependency resolver does not currently|After October 2020 you may)",
     r"^(?:ERROR: )?\S{1,80} \S{1,40} (?:has requirement|requires) .{1,200}, but you'll have ",  # old pip
     r": (?:warning|note|remark)(?: [A-Z#]\S{0,20}?)? ?: ",
@@ -236,6 +240,7 @@ TESTED: Final = _any(
 )
 INSTALLS: Final = re.compile(r"-- (?:Install|Up-to-date)")
 CONFIGURED: Final = re.compile(r"-- Configuring done")
+GENERATED: Final = re.compile(r"-- Build files have been written to")
 PIP_BEGINS: Final = _any(
     r"(?:error|ERROR): (?:subprocess-exited-with-error|Command errored out)",
     r"╰─> \[",
@@ -305,6 +310,8 @@ _OVER: Final = _any(
     r"^Exited with code exit status [1-9]|The command exited with status [1-9]|^Post job cleanup",
 )
 _AGAIN_SIGNS: Final = (
+    b"-- Configuring done",
+    b"-- Build files have been",
     b"etry",
     b" again",
     b"ttempt ",
@@ -514,83 +521,3 @@ def is_command(text: str) -> bool:
 def is_traceback(text: str) -> bool:
     """Return whether a line begins a traceback of Python."""
     return re.match(_TRACEBACK, text) is not None
-
-
-# ---------------- signs: plain text of lines in a long log that may be an error; other lines are not read
-
-# Every failed build has one of these in some message; no usual compile command has one.
-SIGNS: Final = (
-    *("rror:", "rror ", "ERROR", "FAIL", "ailed", "atal ", "Traceback", "egmentation fault", "core dumped"),
-    *("Killed", "ignal 9", "*** ", "Assertion ", "Invalid __", "Uninitialized __", "ace reported"),
-    *("Timeout +", "uncaught target", ": Failure", "!!!! ", "build stopped", "of output", "-" * 20),
-    *("-- Configuring", "R_X86_64_", "R_AARCH64_", "yntax error", "rror[", "ndefined ", "nresolved"),
-    *("/ld: ", "/ld\u00a0: ", "annot ", "ould not", "ot found", "No s"),
-)
-# One of these is in the log as soon as a build has failed, while other commands still run.
-PROOF_SIGNS: Final = (b"FAILED: ", b"CMake Error", b": *** [", b"ninja: error: ", b"ninja: fatal: ")
-# Looked for at the start of a log only.
-FIRST_SIGNS: Final = (
-    *(
-        "rror\t",
-        "[error]",
-        "atal:",
-        "rreur",
-        "ehler: ",
-        "xception: ",
-        "terminate called",
-        "llegal instruction",
-        "denied",
-        "unning CTest",
-        "bad interpreter",
-        "multiple def",
-        "uplicate symbol",
-        ": Wrote only ",
-        "was the direct cause",
-    ),
-    *("xceptions.", ".exc.", "E: ", "curl: (", ".proto:", "Error:", ".pyx:", ".pxd:", ".pxi:"),
-    *(
-        "truncated to fit",
-        "offset overflow",
-        "DSO missing",
-        "ot recognized",
-        "nsupported",
-        "is not ",
-        "not look like",
-        "ould NOT",
-        "nknown command",
-        "nhandled ",
-    ),
-    *(
-        "is invalid",
-        "is unknown",
-        "non-zero code",
-        "FATAL",
-        "CRITICAL",
-        "LibMamba",
-        *("ageNotFound", "o matching manifest"),
-        "while solving",
-        "nsatisfiable",
-        "olution found",
-        "No module",
-    ),
-)
-
-
-class Places:
-    """Where the signs stand in a block; each is looked for again only where it was passed."""
-
-    def __init__(self, block: bytes, signs: tuple[bytes, ...]) -> None:
-        self._block = block
-        if not block.isascii():
-            signs += TRANSLATED_SIGNS
-        self._next = dict.fromkeys(signs, 0)
-
-    def line_after(self, at: int) -> int:
-        """Return the start of the first line from `at` on that holds a sign; the end when there is none."""
-        block, end = self._block, len(self._block)
-        for sign, place in self._next.items():
-            if place < at or at == 0:
-                found = block.find(sign, at)
-                self._next[sign] = end if found < 0 else found
-        first = min(self._next.values())
-        return end if first == end else block.rfind(b"\n", 0, first) + 1

@@ -19,7 +19,7 @@ from torchbuild_tasks.features.diagnosis import patterns
 from torchbuild_tasks.features.diagnosis.block import Block, ErrorBlock, Line
 from torchbuild_tasks.features.diagnosis.decode import Decoder, clean, without_colours
 from torchbuild_tasks.features.diagnosis.origin import Origin
-from torchbuild_tasks.features.diagnosis.patterns import FIRST_SIGNS, SIGNS, Places
+from torchbuild_tasks.features.diagnosis.places import FIRST_SIGNS, SIGNS, Places
 from torchbuild_tasks.features.diagnosis.translate import ASCII_SIGNS
 
 LAST: Final = 12
@@ -81,7 +81,7 @@ class LogScanner:
         self._hint: Block | None = None  # reports a failure whose error comes later
         self._passed: Block | None = None  # the last error after which other output went on
         self._earlier: ErrorBlock | None = None  # the error of an attempt that was made again
-        self._in_pip = self._in_trial = False
+        self._in_pip = self._in_trial = self._configured = False
         self._tried = 0  # the last line of a trial of CMake
         self._before_step: Block | None = None  # an error before the step of pip that is being read
         self._warned: dict[str, tuple[FailureRow, str]] = {}
@@ -93,7 +93,8 @@ class LogScanner:
         Of several attempts the last one counts, and where it fails alike the first.
         """
         now, before = self._found_now(), self._earlier
-        if before is None or (now is not None and now.kind != before.kind):
+        other = now is not None and now.kind != before.kind if before is not None else True
+        if before is None or (now is not None and other and (before.weak or not now.weak)):
             return now
         return before if now is not None or not self._ended_in_order() else None
 
@@ -279,11 +280,19 @@ class LogScanner:
 
         After a service has reported that its step failed, only logs and files are sent again.
         """
+        if self._proof is not None and self._proof.kind == "cmake":  # one that fails does not come so far
+            self._configured = self._configured or patterns.CONFIGURED.match(text) is not None
+            if self._configured and patterns.GENERATED.match(text):
+                return self._begin_anew()
         if not patterns.begins_again(text) or any(patterns.is_over(line.strip()) for line in self.last):
             return False
+        return self._begin_anew()
+
+    def _begin_anew(self) -> bool:
+        """Note the error of the attempt that is over, and read the next one."""
         self._earlier = self._earlier or self._found_now()
         self._proof = self._suspect = self._weak = self._dropped = self._complaint = self._hint = None
-        self._dropped_in_build = self._in_pip = False
+        self._dropped_in_build = self._in_pip = self._configured = False
         return True
 
     def _line(self, number: int, raw: bytes) -> Line:
