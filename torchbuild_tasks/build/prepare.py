@@ -59,7 +59,7 @@ def prepare_python(work: Work) -> Work:
             looked=tuple(f"{shell_text(change.argv)}  ({change.because})" for change in changes),
             next_step=f"Do that yourself, or add --yes. {OWN_VENV}",
         )
-    _check_wheels(work, environment.install)
+    _check_wheels(environment.install)
     for change in changes:
         install(work, change)
     if work.plan.mode == "develop":
@@ -118,7 +118,7 @@ def list_venv_commands(create: Command) -> tuple[Command, ...]:
     return create, replace(create, argv=(python, "-m", "venv", folder))
 
 
-def _check_wheels(work: Work, command: Command | None) -> None:
+def _check_wheels(command: Command | None) -> None:
     """Report all wheels that a folder lacks at once; pip stops at the first.
 
     Raises:

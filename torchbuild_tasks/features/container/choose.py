@@ -523,7 +523,7 @@ def make_container(
     gpu = has_gpu and bool(engine.row.gpu) and (host.cdi or not engine.row.cdi)
     container = Container(
         base=base,
-        choices=(_base_choice(question, row, base, image), limit, _gpu_choice(engine, has_gpu, gpu)),
+        choices=(_base_choice(row, base, image), limit, _gpu_choice(engine, has_gpu, gpu)),
         packages=choose_packages(question, row),
         python=f"python{series(row.python)}",
         command=("torchbuild", "build", *words_of(question)),
@@ -542,7 +542,7 @@ def make_container(
     return container, plan
 
 
-def _base_choice(question: Question, row: BaseRow, base: str, image: str | None) -> Choice:
+def _base_choice(row: BaseRow, base: str, image: str | None) -> Choice:
     if image:
         return Choice(name="base", value=base, because="--base on the command line", source="flag")
     cuda = f", CUDA {row.cuda}, cuDNN {row.cudnn}" if row.cuda else ""

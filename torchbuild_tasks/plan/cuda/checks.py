@@ -407,7 +407,7 @@ def _check_cudnn(question: Question, chosen: ChosenToolkit, gpus: tuple[Device, 
     if question.facts.tree.sample or (asked and is_off(asked.value)):
         return []
     if not has_library(question, chosen, "cudnn"):
-        return [_no_cudnn(question, chosen, spec)]
+        return [_no_cudnn(question, spec)]
     version = cudnn_version(question, chosen)
     row = cudnn_row(question, version)
     text = cudnn_misfit(question, chosen)
@@ -448,7 +448,7 @@ def _is_below(device: Device, oldest: str) -> bool:
     return bool(device.capability and oldest) and capability(str(device.capability)) < capability(oldest)
 
 
-def _no_cudnn(question: Question, chosen: ChosenToolkit, wanted: str) -> Finding:
+def _no_cudnn(question: Question, wanted: str) -> Finding:
     looked = "the toolkit, the folders that variables name, those of the system, conda and NVIDIA's wheels"
     text = (
         f"no cuDNN was found (looked in {looked}): torch is built without it, and its convolutions are slow"
