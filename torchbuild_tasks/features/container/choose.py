@@ -8,10 +8,9 @@ from pathlib import PurePath
 from typing import Final
 
 import msgspec
-from packaging.version import InvalidVersion, Version
 
 from torchbuild_tasks.catalog import GIB, BaseRow, EngineRow
-from torchbuild_tasks.catalog.match import admits, series
+from torchbuild_tasks.catalog.match import admits, parse_version, series
 from torchbuild_tasks.errors import ContainerError, PlanRefused, UsageError
 from torchbuild_tasks.model import (
     BuildPlan,
@@ -220,10 +219,8 @@ def _order(question: Question, image: str | None) -> Callable[[BaseRow], tuple[b
 
 
 def _newer(one: str, other: str) -> bool:
-    try:
-        return Version(one) > Version(other)
-    except InvalidVersion:
-        return False
+    first, second = parse_version(one), parse_version(other)
+    return first is not None and second is not None and first > second
 
 
 def facts_inside(question: Question, row: BaseRow, memory: int) -> Facts:
