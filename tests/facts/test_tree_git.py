@@ -91,9 +91,7 @@ def test_a_real_repository(tmp_path: Path) -> None:
     call("add", "a.txt")
     call("commit", "-m", "one")
     commit = call("rev-parse", "HEAD")
-    assert look_at_git(door, str(root)) == Repository(
-        commit=commit, dirty=False
-    )  # b.txt is not tracked
+    assert look_at_git(door, str(root)) == Repository(commit=commit, dirty=False)  # b.txt is not tracked
     write(root, {"a.txt": "2", "sub/": ""})
     assert look_at_git(door, str(root)) == Repository(commit=commit, dirty=True)
     assert look_at_git(door, str(root / "sub")) == Repository()
