@@ -55,7 +55,7 @@ from torchbuild_tasks.plan.cuda.variables import (
 )
 from torchbuild_tasks.plan.dependent import truth
 from torchbuild_tasks.plan.question import Question
-from torchbuild_tasks.plan.variables import decide, is_cuda, is_helper, is_off
+from torchbuild_tasks.plan.variables import decide, is_helper, is_off
 from torchbuild_tasks.text.paths import plain_path
 
 ARCHS_ID = "architectures"
@@ -236,9 +236,7 @@ def _runs_as_it_is(question: Question, code: Capability, device: Capability) -> 
 def check_toolkit(
     question: Question, chosen: ChosenToolkit, gpus: tuple[Device, ...] = ()
 ) -> tuple[Finding, ...]:
-    """Report every finding about the toolkit; nothing in a CPU build."""
-    if not is_cuda(question):
-        return ()
+    """Report every finding about the toolkit of a CUDA build."""
     if chosen.problem:
         fix = f"{_others(question)}{_known(question)} {ADVISED}"
         return (Finding(id=TOOLKIT_ID, status="error", text=chosen.problem, fix=fix),)
