@@ -196,9 +196,9 @@ def main(*folders: Path) -> None:
                 if (found := each.gettext(message)) != message and _is_translation(message, found)
             )
             if translations:
-                rows.append((program, _plain(message, program), tuple(translations)))
+                rows.append((_plain(message, program), tuple(translations)))
     DATA.write_text(_HEAD + "".join(_row(*row) for row in rows), "utf-8")
-    print(f"{len(rows)} messages, {sum(len(texts) for _, _, texts in rows)} translations")
+    print(f"{len(rows)} messages, {sum(len(texts) for _, texts in rows)} translations")
 
 
 def _catalogues(program: str, folders: tuple[Path, ...]) -> Iterator[gettext.GNUTranslations]:
@@ -222,9 +222,9 @@ def _is_translation(message: str, text: str) -> bool:
     return len(_SLOT.sub("", _plain(text)).strip(" '`:")) >= _LEAST and sorted(numbered) == slots
 
 
-def _row(program: str, english: str, translations: tuple[str, ...]) -> str:
+def _row(english: str, translations: tuple[str, ...]) -> str:
     listed = "".join(f"  {_quoted(each)},\n" for each in translations)
-    head = f"\n[[message]]\nprogram = {_quoted(program)}\nenglish = {_quoted(english)}\n"
+    head = f"\n[[message]]\nenglish = {_quoted(english)}\n"
     return f"{head}translations = [\n{listed}]\n"
 
 

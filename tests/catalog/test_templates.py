@@ -25,7 +25,6 @@ def test_the_shipped_templates_load_for_every_shell() -> None:
     found = load_templates()
     assert tuple(found) == SHELLS
     for shell, template in found.items():
-        assert template.shell == shell
         assert template.path.name == f"env_set.{shell}.in"
         assert {"@{ops}", "@{writer}", "@{checkout}"} <= set(template.text.split())
 

@@ -30,12 +30,12 @@ def repository(
 @pytest.mark.parametrize(("status", "dirty"), [("", False), (" M setup.py\n", True)])
 def test_commit_and_changes(tmp_path: Path, git: str, status: str, dirty: bool) -> None:
     door = repository(tmp_path, Output(0, f"/src\n{HASH}\n"), Output(0, status), git)
-    assert look_at_git(door, "/src") == Repository(is_top=True, commit=HASH, dirty=dirty)
+    assert look_at_git(door, "/src") == Repository(commit=HASH, dirty=dirty)
 
 
 def test_changes_are_looked_for_on_request(tmp_path: Path) -> None:
     door = repository(tmp_path, Output(0, f"/src\n{HASH}\n"), Output(0, " M setup.py\n"))
-    assert look_at_git(door, "/src", changes=False) == Repository(is_top=True, commit=HASH)
+    assert look_at_git(door, "/src", changes=False) == Repository(commit=HASH)
     assert door.asked == [HEAD]
 
 
@@ -57,16 +57,16 @@ def test_a_folder_without_git_is_not_queried(tmp_path: Path) -> None:
     ids=["another owner", "no commit yet", "the repository around it", "rubbish", "hangs"],
 )
 def test_what_git_does_not_tell_is_unknown(tmp_path: Path, head: Output | None) -> None:
-    assert look_at_git(repository(tmp_path, head, Output(0, "")), "/src") == Repository(is_top=True)
+    assert look_at_git(repository(tmp_path, head, Output(0, "")), "/src") == Repository()
 
 
 def test_a_status_that_fails_leaves_the_commit(tmp_path: Path) -> None:
     door = repository(tmp_path, Output(0, f"/src\n{HASH}\n"), None)
-    assert look_at_git(door, "/src") == Repository(is_top=True, commit=HASH, dirty=None)
+    assert look_at_git(door, "/src") == Repository(commit=HASH, dirty=None)
 
 
 def test_without_git_the_repository_is_there_all_the_same(tmp_path: Path) -> None:
-    assert look_at_git(machine(tmp_path, files={"/src/.git/": ""}), "/src") == Repository(is_top=True)
+    assert look_at_git(machine(tmp_path, files={"/src/.git/": ""}), "/src") == Repository()
 
 
 @pytest.mark.integration
@@ -87,18 +87,16 @@ def test_a_real_repository(tmp_path: Path) -> None:
         return done.stdout.strip()
 
     call("init")
-    assert look_at_git(door, str(root)) == Repository(is_top=True)
+    assert look_at_git(door, str(root)) == Repository()
     call("add", "a.txt")
     call("commit", "-m", "one")
     commit = call("rev-parse", "HEAD")
-    assert look_at_git(door, str(root)) == Repository(
-        is_top=True, commit=commit, dirty=False
-    )  # b.txt is not tracked
+    assert look_at_git(door, str(root)) == Repository(commit=commit, dirty=False)  # b.txt is not tracked
     write(root, {"a.txt": "2", "sub/": ""})
-    assert look_at_git(door, str(root)) == Repository(is_top=True, commit=commit, dirty=True)
+    assert look_at_git(door, str(root)) == Repository(commit=commit, dirty=True)
     assert look_at_git(door, str(root / "sub")) == Repository()
     write(root, {"sub/.git/": ""})
-    assert look_at_git(door, str(root / "sub")) == Repository(is_top=True)
+    assert look_at_git(door, str(root / "sub")) == Repository()
 
 
 @pytest.mark.parametrize(
@@ -125,7 +123,7 @@ def test_git_for_windows_writes_its_paths_with_slashes(tmp_path: Path) -> None:
     door = windows_machine(tmp_path, files={"C:\\src\\torch\\.git": "gitdir: x"}, programs={git: None})
     door.outputs[f"{ask} rev-parse --show-toplevel HEAD"] = Output(0, f"C:/src/torch\r\n{HASH}\r\n")
     door.outputs[STATUS.replace(ASK, ask)] = Output(0, "")
-    assert look_at_git(door, "C:\\src\\torch") == Repository(is_top=True, commit=HASH, dirty=False)
+    assert look_at_git(door, "C:\\src\\torch") == Repository(commit=HASH, dirty=False)
 
 
 @pytest.mark.parametrize(

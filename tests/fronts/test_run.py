@@ -14,7 +14,7 @@ import pytest
 
 from tests.support.capabilities import POSIX, needs
 from tests.support.machines import linux_facts
-from torchbuild_tasks.errors import Interrupted, UsageError
+from torchbuild_tasks.errors import Interrupted, Untrusted, UsageError
 from torchbuild_tasks.fronts import console, run
 from torchbuild_tasks.fronts.reporter import ConsoleReporter
 from torchbuild_tasks.options import BuildRequest, flag_name, variable_name
@@ -41,6 +41,24 @@ def test_cycles_are_looked_for_once_a_verb_runs(monkeypatch: pytest.MonkeyPatch)
     gc.disable()
     assert run.run_verb("plan", BuildRequest()) == 0
     assert gc.isenabled()
+
+
+@pytest.mark.parametrize(("as_json", "answer"), [(True, True), (False, False)])
+def test_what_is_not_trusted_stops_a_verb_that_acts(
+    as_json: bool, answer: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With --json nobody is asked; else the answer counts."""
+    (tmp_path / "torchbuild.toml").write_text('python = "x/python"\n', "utf-8")
+    asked: list[str] = []
+
+    def confirm(_: ConsoleReporter, text: str) -> bool:
+        asked.append(text)
+        return answer
+
+    monkeypatch.setattr(ConsoleReporter, "confirm", confirm)
+    with pytest.raises(Untrusted, match="not trusted"):
+        run.settle("build", BuildRequest(source=str(tmp_path), json=as_json), ConsoleReporter())
+    assert len(asked) == (0 if as_json else 1)
 
 
 def press(*_: object) -> None:

@@ -274,8 +274,15 @@ def test_the_files_alone_are_judged_without_a_build(tmp_path: Path) -> None:
     done = torchbuild("bisect", *words, "--", sys.executable, tmp_path / "check.py")
     assert done.code == 0, done.err
     assert done.json["bisect"]["first_bad"] == [commits[5]]
-    assert not (root / ".torchbuild/bisect/tree/build").exists()
+    tree = root / ".torchbuild/bisect/tree"
+    assert not (tree / "build").exists()
+    (tree / "torchbuild.lock").write_text("# Written by torchbuild_tasks.\n", "utf-8")  # as a build leaves it
+    (tree / "mine").touch()
+    refused = torchbuild("bisect", "--source", root, "--reset")
+    assert refused.code and "mine" in refused.err and "torchbuild.lock" not in refused.err
+    (tree / "mine").unlink()
     assert torchbuild("bisect", "--source", root, "--reset").code == 0
+    assert not tree.exists()
     hidden = torchbuild("bisect", *words, "--skip", commits[5], "--", sys.executable, tmp_path / "check.py")
     assert (hidden.code, len(hidden.json["bisect"]["first_bad"])) == (6, 2), hidden.err
 

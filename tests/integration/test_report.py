@@ -77,7 +77,7 @@ def record(root: Path, **changes: Any) -> None:
 
 def made(root: Path, **changes: Any) -> tuple[ReportFiles, str]:
     values: dict[str, Any] = {"out": None, "trace": None, **changes}
-    files = make_report(root, root / "build", load_catalog(), **values)
+    files = make_report(root, root / "build", **values)
     return files, files.page.read_text("utf-8")
 
 

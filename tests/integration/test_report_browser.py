@@ -12,7 +12,6 @@ from typing import Any, Final
 import pytest
 
 from tests.support.capabilities import POSIX, needs
-from torchbuild_tasks.catalog import load_catalog
 from torchbuild_tasks.features.report.verb import make_report
 
 pytestmark = [
@@ -50,7 +49,7 @@ def page(tmp_path_factory: pytest.TempPathFactory) -> Path:
     build.mkdir()
     (build / "build.ninja").write_text(RULES, "utf-8")
     subprocess.run(["ninja", "-j2"], cwd=build, check=True, capture_output=True)
-    return make_report(root, build, load_catalog(), out=root / "page.html", trace=None).page
+    return make_report(root, build, out=root / "page.html", trace=None).page
 
 
 @pytest.fixture(scope="module")

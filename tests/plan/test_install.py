@@ -171,13 +171,15 @@ def test_the_user_has_the_last_word() -> None:
         (SETUPTOOLS, {"mode": "wheel"}, "--mode wheel"),
         (SETUPTOOLS, {"clean": True}, "--clean"),
         (SETUPTOOLS, {"target": "all"}, "all is what"),
+        (SETUPTOOLS, {"target": "-k"}, "that is an option"),
+        (replace(MODERN, tree=replace(MODERN.tree, previous=None)), {}, "has to be made first"),
         (
             built(set=("CMAKE_GENERATOR=Unix Makefiles",)),
             {"set": ("CMAKE_GENERATOR=Unix Makefiles",)},
             "Ninja",
         ),
     ],
-    ids=["wheel", "clean", "all", "make"],
+    ids=["wheel", "clean", "all", "an option", "no tree", "make"],
 )
 def test_when_one_target_cannot_be_built(facts: Facts, flags: dict[str, Any], told: str) -> None:
     plan = plan_of(facts, **{"target": "c10", **flags})

@@ -177,6 +177,7 @@ STOPPING = ("CMAKE_GENERATOR", "BLAS", "MKL_THREADING", "ATEN_THREADING")
         ("WITH_BLAS=openblas", "open, goto"),
         ("ATEN_THREADING=TBBX", "OMP, NATIVE"),
         ("PYTORCH_BUILD_NUMBER=x", "whole number"),
+        ("CMAKE_BUILD_PARALLEL_LEVEL=0", "whole number above 0"),
     ],
 )
 def test_values_that_are_none(word: str, why: str) -> None:

@@ -181,6 +181,7 @@ def test_the_fix_is_one_that_works_here(changes: dict[str, Any], fix: str) -> No
         ("2.6.0", "2.6.0"),
         ("1.13.1", "1.13.1"),
         ("1.4.0a0", "1.4.0"),
+        ("2.6.9", "2.6.0"),  # none that is known: the latest of its series
         ("9.1.0a0", "main"),
         (None, "main"),
     ],

@@ -6,12 +6,27 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.support.cuda import cuda_facts, driver, gpu, toolkit
 from tests.support.machines import base_python, built, linux_facts, modern_tree, plan_of, with_tree
-from tests.support.windows import toolset, windows, windows_facts
+from tests.support.windows import toolset as msvc
+from tests.support.windows import windows, windows_facts
 from torchbuild_tasks.catalog import GIB
 from torchbuild_tasks.errors import BuildFailed, PlanRefused, UsageError
 from torchbuild_tasks.fronts.output import error_object, error_text
-from torchbuild_tasks.model import BuildPlan, CacheReport, Command, Cpu, Facts, Finding, Memory, Tool, Way
+from torchbuild_tasks.model import (
+    BuildPlan,
+    CacheReport,
+    Command,
+    Cpu,
+    Facts,
+    Finding,
+    GpuSeen,
+    Library,
+    Memory,
+    Tegra,
+    Tool,
+    Way,
+)
 from torchbuild_tasks.model.record import Built, CheckResult, Removal, StageTime, VerifyReport
 from torchbuild_tasks.text import show
 from torchbuild_tasks.text.page import plain
@@ -322,8 +337,37 @@ def test_a_removal_is_listed_by_folder() -> None:
     )
 
 
+def test_the_facts_of_a_machine_with_cuda() -> None:
+    split = gpu("9.0", mig=True, bus=None, probe="nvidia-smi")
+    facts = cuda_facts(
+        toolkit("12.4", cudnn="9.1.0", headers=False),
+        toolkit("11.8", problem="nvcc does not run"),
+        gpus=(gpu("8.6"), split, GpuSeen(probe="pci", pci_id="10de:ffff")),
+        driver=driver("550.54", cuda="12.4", library="550.40"),
+        libraries=(Library(name="cudnn", include="/opt/cudnn/include", found_via="CUDNN_ROOT"),),
+        visible="",
+        tegra=Tegra(model="Orin", l4t="36.4.3"),
+        probes={"nvml": "2 GPUs"},
+    )
+    for line in (
+        "12.4  /usr/local/cuda-12.4 (/usr/local), without headers, with cuDNN 9.1.0",
+        "11.8  /usr/local/cuda-11.8 (/usr/local): nvcc does not run",
+        "GPU of 8.6, compute capability 8.6, 24 GiB at 0000:01:00.0 (nvml)",
+        "GPU of 9.0, compute capability 9.0, 24 GiB, split by MIG (nvidia-smi)",
+        "10de:ffff (pci)",
+        "550.54 (nvml), runs CUDA up to 12.4, kernel module 550.54, library 550.40",
+        "version unknown  /opt/cudnn/include (CUDNN_ROOT)",
+        "(empty: hides every GPU)",
+        "Orin, L4T 36.4.3",
+        "2 GPUs",
+    ):
+        assert f"  {line}\n" in show.facts_text(facts)
+    none = show.facts_text(cuda_facts(), verbose=True)
+    assert "CUDA toolkit  not found in PATH, /usr/local" in none
+
+
 def test_the_facts_of_a_windows_machine() -> None:
-    facts = windows_facts(windows=windows(toolset("14.44.35207"), active="14.44.35207", git_long_paths=None))
+    facts = windows_facts(windows=windows(msvc("14.44.35207"), active="14.44.35207", git_long_paths=None))
     text = show.facts_text(facts)
     assert "Community 17.14.5  C:\\Program Files\\Microsoft Visual Studio\\2022\\Community (vswhere)" in text
     assert "cl.exe, active in this shell" in text
@@ -332,6 +376,6 @@ def test_the_facts_of_a_windows_machine() -> None:
 
 
 def test_a_machine_without_visual_studio_says_where_was_looked() -> None:
-    facts = windows_facts(windows=windows(toolset("14.44", cl=None), visual_studios=(), sdks=()))
+    facts = windows_facts(windows=windows(msvc("14.44", cl=None), visual_studios=(), sdks=()))
     assert "vswhere.exe" in show.facts_text(facts, verbose=True)
     assert "without a compiler for 64 bits" in show.facts_text(facts)

@@ -36,10 +36,9 @@ def refresh_tree(work: Work) -> Work:
     """Reconfigure or clean an existing build tree if the changed inputs require it."""
     needs = work.plan.freshness.needs
     if needs == "reconfigure":
-        work.ledger.open()  # before the first change, so that what is set aside counts as ours
-        cache = work.build_dir / "CMakeCache.txt"
-        if cache.exists():
-            cache.replace(cache.with_suffix(".txt.old"))
+        from torchbuild_tasks.build.compiler_cache import forget_checks
+
+        forget_checks(work)
         work.report.note(f"CMake runs again: {work.plan.freshness.because}")
     elif needs == "clean":
         _clean_for_inputs(work)
@@ -59,7 +58,7 @@ def prepare_python(work: Work) -> Work:
             looked=tuple(f"{shell_text(change.argv)}  ({change.because})" for change in changes),
             next_step=f"Do that yourself, or add --yes. {OWN_VENV}",
         )
-    _check_wheels(work, environment.install)
+    _check_wheels(environment.install)
     for change in changes:
         install(work, change)
     if work.plan.mode == "develop":
@@ -118,7 +117,7 @@ def list_venv_commands(create: Command) -> tuple[Command, ...]:
     return create, replace(create, argv=(python, "-m", "venv", folder))
 
 
-def _check_wheels(work: Work, command: Command | None) -> None:
+def _check_wheels(command: Command | None) -> None:
     """Report all wheels that a folder lacks at once; pip stops at the first.
 
     Raises:

@@ -147,13 +147,7 @@ class Table(Generic[R]):
     def __set_name__(self, owner: type, name: str) -> None:
         self.name = name
 
-    @overload
-    def __get__(self, catalog: None, owner: type) -> Table[R]: ...
-    @overload
-    def __get__(self, catalog: Catalog, owner: type) -> tuple[R, ...]: ...
-    def __get__(self, catalog: Catalog | None, owner: type) -> Table[R] | tuple[R, ...]:
-        if catalog is None:
-            return self
+    def __get__(self, catalog: Catalog, owner: type) -> tuple[R, ...]:
         if self.build is not None:
             rows = self.build(_content(self.files[0]))
         else:

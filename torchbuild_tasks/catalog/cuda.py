@@ -120,7 +120,6 @@ class GpuRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 
     chip: str
     capability: str
-    family: str
     ids: tuple[str, ...] = ()
     datacenter: tuple[str, ...] = ()
     source: str = ""
@@ -138,13 +137,12 @@ class FamilyRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     """A name for architectures in TORCH_CUDA_ARCH_LIST, as torch versions of `torch` read it.
 
     `archs` is what the build itself makes of it (its CMake files), `ptx` what "+PTX" after the
-    name adds to that, `extension` what building an extension makes of it ("" where it takes no such name).
+    name adds to that.
     """
 
     name: str
     archs: str
     ptx: str = ""
-    extension: str = ""
     torch: str = ""
     source: str = ""
 

@@ -61,7 +61,6 @@ class ShapeRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
 class MessageRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A message of a program as a template of printf, and its translations."""
 
-    program: str
     english: str
     translations: tuple[str, ...]
 

@@ -7,6 +7,7 @@ import functools
 import re
 from typing import Final
 
+from packaging.requirements import InvalidRequirement, Requirement
 from packaging.specifiers import SpecifierSet
 from packaging.version import Version
 
@@ -22,6 +23,14 @@ def parse_version(text: str | None) -> Version | None:
     try:
         return Version(text) if text and len(text) <= _LONGEST else None
     except ValueError:  # also of int, which takes 4,300 digits
+        return None
+
+
+def parse_requirement(text: str) -> Requirement | None:
+    """Parse a requirement (PEP 508); None if it is invalid."""
+    try:
+        return Requirement(text)
+    except InvalidRequirement:
         return None
 
 

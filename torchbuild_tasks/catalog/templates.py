@@ -23,7 +23,6 @@ FIELDS: Final = frozenset({"writer", "checkout", "ops"})
 class EnvTemplate(msgspec.Struct, frozen=True, kw_only=True):
     """A template with only known fields."""
 
-    shell: str
     text: str
     path: Path
 
@@ -75,7 +74,7 @@ def _load(shell: str, cwd: Path | None) -> EnvTemplate:
         )
     text = _read(path)
     _check(path, text)
-    return EnvTemplate(shell=shell, text=text, path=path)
+    return EnvTemplate(text=text, path=path)
 
 
 def _read(path: Path) -> str:

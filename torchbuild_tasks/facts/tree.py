@@ -267,9 +267,8 @@ def hold_git(probe: Probe, ask: Sequence[str]) -> Probe | None:
 
 
 class Repository(NamedTuple):
-    """`is_top` if the folder is the top of a repository; None for values that git did not report."""
+    """What git reports of a folder; None for what it did not report."""
 
-    is_top: bool = False
     commit: str | None = None
     dirty: bool | None = None
     tags: tuple[str, ...] | None = None
@@ -286,7 +285,7 @@ def look_at_git(probe: Probe, root: str, *, tags: bool = False, changes: bool = 
         return Repository()
     git = probe.which("git")
     if git is None:
-        return Repository(is_top=True)
+        return Repository()
     # Without this, looking would rewrite .git/index, perhaps while the user's git runs.
     ask = (git, "--no-optional-locks", "-C", root)
     output = read_git(probe).run((*ask, "rev-parse", "--show-toplevel", "HEAD"))
@@ -294,12 +293,12 @@ def look_at_git(probe: Probe, root: str, *, tags: bool = False, changes: bool = 
     # With a broken .git, git reports the repository around it.
     key = probe.names.key  # git for Windows writes C:/src
     if len(lines) != 2 or key(probe.realpath(probe.names.normal(lines[0]))) != key(root):
-        return Repository(is_top=True)
+        return Repository()
     git_here = hold_git(probe, ask) if changes else None
     words = ("status", "--porcelain", "--untracked-files=no", "--ignore-submodules=all")
     status = git_here.run((*ask, *words), timeout=30.0) if git_here else None
     dirty = status.stdout.strip() != "" if status and status.rc == 0 else None
-    return Repository(is_top=True, commit=lines[1], dirty=dirty, tags=_tags(probe, ask) if tags else None)
+    return Repository(commit=lines[1], dirty=dirty, tags=_tags(probe, ask) if tags else None)
 
 
 def look_at_commit_time(probe: Probe, root: str) -> int | None:

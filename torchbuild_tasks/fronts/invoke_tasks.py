@@ -191,7 +191,7 @@ def words_by_verb(argv: Sequence[str]) -> list[tuple[str, list[str]]]:
     for word, after in itertools.pairwise([*own, ""]):
         if not (value_follows or due or _is_flag(word)):
             verbs.append((_name_of(word), []))
-            due = _words_due(verbs[-1][0], after)
+            due = _words_due(verbs[-1][0])
             continue
         if verbs:
             verbs[-1][1].append(word)
@@ -219,7 +219,7 @@ def _is_flag(word: str) -> bool:
     return word.startswith("-") and word != "-"
 
 
-def _words_due(name: str, after: str) -> int:
+def _words_due(name: str) -> int:
     """Return the number of words that follow a verb: the required ones, and an optional one if present."""
     if name not in SESSIONS:
         return 0

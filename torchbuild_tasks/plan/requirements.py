@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final
 
-from packaging.requirements import InvalidRequirement, Requirement
+from packaging.requirements import Requirement
 from packaging.specifiers import SpecifierSet
 from packaging.utils import (
     InvalidSdistFilename,
@@ -17,7 +17,7 @@ from packaging.utils import (
 )
 from packaging.version import Version
 
-from torchbuild_tasks.catalog.match import admits, series
+from torchbuild_tasks.catalog.match import admits, parse_requirement, series
 from torchbuild_tasks.model import Command, Finding, Python
 from torchbuild_tasks.plan.question import Question
 from torchbuild_tasks.plan.variables import decide
@@ -47,15 +47,15 @@ def list_requirements(
     for name in programs:
         programs[name] &= gate(question, name)
     tree, left_out = question.facts.tree, {row.name for row in question.catalog.left_out}
-    named_by_tree = {requirement.name for text in tree.requires if (requirement := _parse(text))}
+    named_by_tree = {requirement.name for text in tree.requires if (requirement := parse_requirement(text))}
     for text in (*tree.requires, *run_time(question), *(tree.asks if ours else ())):
-        requirement = _parse(text)
+        requirement = parse_requirement(text)
         if requirement and requirement.name in programs:
             programs[requirement.name] &= requirement.specifier
         elif not requirement or canonicalize_name(requirement.name) not in left_out:
             texts.append(text)
     for text in also:
-        requirement = _parse(text)
+        requirement = parse_requirement(text)
         if requirement and requirement.name in programs:
             programs[requirement.name] &= requirement.specifier
         else:
@@ -85,15 +85,8 @@ def gate(question: Question, name: str) -> SpecifierSet:
 
 def parse_if_named(text: str, name: str) -> Requirement | None:
     """Return the requirement (PEP 508) where it is one of this package."""
-    found = _parse(text)
+    found = parse_requirement(text)
     return found if found and canonicalize_name(found.name) == name else None
-
-
-def _parse(text: str) -> Requirement | None:
-    try:
-        return Requirement(text)
-    except InvalidRequirement:
-        return None
 
 
 def _packages(python: Python | None) -> dict[str, str]:
@@ -126,10 +119,10 @@ def missing_requirements(
     lacked = set()
     needed = list_requirements(question, installed, also, ours=ours)
     if question.request.from_wheel and not question.request.mixed:
-        names = {canonicalize_name(each.name) for text in also if (each := _parse(text))}
+        names = {canonicalize_name(each.name) for text in also if (each := parse_requirement(text))}
         needed = tuple(text for text in needed if any(parse_if_named(text, name) for name in names))
     for text in needed:
-        requirement = _parse(text)
+        requirement = parse_requirement(text)
         if requirement is None or _built_in(question, requirement.name, base):
             continue
         if requirement.marker and not requirement.marker.evaluate(markers):
@@ -147,7 +140,7 @@ def replaced(python: Python, missing: tuple[str, ...]) -> tuple[str, ...]:
     Build tools (setuptools) are left out: nothing that runs there depends on them.
     """
     have = {name: version for name, version in _packages(python).items() if name not in _BUILDERS}
-    wanted = [each for text in missing if (each := _parse(text))]
+    wanted = [each for text in missing if (each := parse_requirement(text))]
     return tuple(
         f"{each.name} {have[canonicalize_name(each.name)]} (wanted: {each.specifier})"
         for each in wanted
@@ -227,9 +220,7 @@ def missing_from_files(names: Iterable[str], requirements: Iterable[str]) -> tup
     there = [found for name in names if (found := _distribution(name))]
     missing = []
     for text in requirements:
-        try:
-            wanted = Requirement(text)
-        except InvalidRequirement:
+        if (wanted := parse_requirement(text)) is None:
             continue
         name = canonicalize_name(wanted.name)
         if not any(name == own and wanted.specifier.contains(v, prereleases=True) for own, v in there):

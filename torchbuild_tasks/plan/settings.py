@@ -13,10 +13,10 @@ from collections.abc import Collection, Mapping
 from typing import Any, Final, TypeVar
 
 import msgspec
-from packaging.requirements import InvalidRequirement, Requirement
 from packaging.specifiers import InvalidSpecifier, SpecifierSet
 
 from torchbuild_tasks.catalog import FailureRow, HelperRow
+from torchbuild_tasks.catalog.match import parse_requirement
 from torchbuild_tasks.errors import UsageError
 from torchbuild_tasks.options import BuildRequest, choices_of, flag_name
 from torchbuild_tasks.text.words import did_you_mean
@@ -347,17 +347,10 @@ def _specifier(text: str) -> bool:
         return False
 
 
-def _requirement(text: str) -> bool:
-    try:
-        return bool(Requirement(text))
-    except InvalidRequirement:
-        return False
-
-
 # What a column of the user's own rows must be, apart from its type: name, test of a text, description.
 _COLUMNS: Final = (
     ("torch", _specifier, 'versions as Python writes them: ">=2.9,<2.11"'),
-    ("requires", _requirement, 'a requirement as pip writes it: "mkl==2025.1"'),
+    ("requires", parse_requirement, 'a requirement as pip writes it: "mkl==2025.1"'),
     ("sha256", re.compile("(?:[0-9a-f]{64})?").fullmatch, "64 hexadecimal digits in lower case"),
 )
 

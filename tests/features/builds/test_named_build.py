@@ -16,6 +16,7 @@ from torchbuild_tasks.features.builds.named_build import (
     note_of,
     place_of,
     read_note,
+    resolve,
     write_note,
 )
 from torchbuild_tasks.model.record import MANIFEST_FILE
@@ -41,6 +42,24 @@ def test_a_build_is_where_its_table_says(
     place = place_of(settings, settings.builds["debug"], tmp_path / "pytorch")
     assert place.folder == Path(os.path.realpath(tmp_path / folder))
     assert place.worktree is worktree
+
+
+@pytest.mark.parametrize(
+    ("name", "builds", "folder"),
+    [
+        (None, ("debug",), None),
+        ("none", ("debug",), None),
+        ("none", ("none",), "pytorch-none"),
+        ("debug", ("debug",), "pytorch-debug"),
+    ],
+)
+def test_a_request_is_about_the_build_that_it_names(
+    tmp_path: Path, name: str | None, builds: tuple[str, ...], folder: str | None
+) -> None:
+    tables: dict[str, dict[str, dict[str, str]]] = {"builds": {each: {} for each in builds}}
+    settings = check_settings(str(tmp_path / "torchbuild.toml"), tables, {})
+    named = resolve(BuildRequest(name=name, source=str(tmp_path / "pytorch")), None, settings)
+    assert (named.place.folder.name if named.place else None) == folder
 
 
 def test_a_note_is_read_as_it_was_written_and_a_broken_one_is_none(tmp_path: Path) -> None:

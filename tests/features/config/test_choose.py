@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import re
 import tomllib
 from pathlib import Path
 
@@ -52,6 +53,13 @@ def test_the_list_has_every_key_once() -> None:
         if field.metadata["in_file"]:
             assert listed.count(field.name.rstrip("_").replace("_", "-")) == 1
     assert "wide.toml (does not exist)" in text
+
+
+def test_the_file_lists_the_values_of_a_key_that_has_few() -> None:
+    text = file_text(keys(BuildRequest(), Settings()), "x")
+    by_key = {key: meaning for meaning, key in re.findall(r"(?m)^# (.*)\n#: ([\w-]+) =", text)}
+    assert by_key["mode"].endswith(": develop, wheel")
+    assert not by_key["jobs"].endswith(": ")
 
 
 @pytest.mark.parametrize("settings", [Settings(), BOTH])

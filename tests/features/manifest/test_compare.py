@@ -108,6 +108,32 @@ def test_each_difference_that_can_be_removed_says_how() -> None:
     assert said["tool"] == "pip install torchbuild-tasks==0.1.0"
 
 
+def test_what_a_build_had_and_this_one_lacks_says_how_it_comes_back() -> None:
+    torch, first, second = ONE.repositories
+    compiler, _, cmake, *programs = ONE.programs
+    nvcc = replace(cmake, name="nvcc", path="/usr/local/cuda/bin/nvcc", version="12.4.131")
+    clang = replace(compiler, path="/usr/bin/clang++", version="17.0.6")
+    then = replace(ONE, programs=(clang, cmake, nvcc, *programs))
+    other = replace(
+        then,
+        repositories=(replace(torch, untracked=()), replace(first, commit="f" * 40)),
+        programs=tuple(replace(each, version="9.9") for each in then.programs),
+        requirements=(*ONE.requirements, replace(ONE.requirements[0], name="spare")),
+    )
+    found = with_remedies(differences(then, other), then, HERE)
+    said = {each.name: each.remedy for each in found}
+    checkout = f'git -C "/my src/{first.path}"'
+    assert said[f"submodule {first.path}"] == (
+        f"{checkout} fetch origin {first.commit} && {checkout} checkout --detach {first.commit}"
+    )
+    assert said[f"submodule {second.path}"] == 'git -C "/my src" submodule update --init --recursive'
+    assert "copy it from there" in said["untracked aten/new.h"]
+    assert said["CXX"] == "apt install clang-17"
+    assert said["cmake"] == f"/v/python -m pip install cmake=={cmake.version}"
+    assert said["nvcc"].startswith("install CUDA 12.4, or")
+    assert said["spare"] == "/v/python -m pip uninstall spare"
+
+
 def test_an_env_file_with_the_same_values_and_another_reason_shows_that_line() -> None:
     (file,) = ONE.env_files
     then = replace(ONE, env_files=(replace(file, sha256="1" * 64, text="a\n# X: measured\nexport X=1\n"),))

@@ -82,12 +82,7 @@ def test_a_workstation_with_its_driver() -> None:
     )
     device = only(question)
     assert (device.name, device.capability, device.via) == ("NVIDIA GeForce RTX 3090", "8.6", "nvml")
-    assert (device.bus, device.uuid, device.chip, device.memory) == (
-        "0000:01:00.0",
-        "GPU-1",
-        "GA102",
-        24 << 30,
-    )
+    assert (device.bus, device.uuid) == ("0000:01:00.0", "GPU-1")
     assert device.datacenter is False
     assert device.disagreement == ""
     assert len(device.answers) == 4
@@ -131,7 +126,6 @@ def test_a_chip_by_its_name_alone(chip: str, capability: str | None) -> None:
     """An id that no row has, as a card has that is newer than the rows."""
     device = only(machine(pci("0000:01:00.0", "10de:ff01", chip=chip)))
     assert device.capability == capability
-    assert device.chip == chip or device.chip == chip[: len(device.chip or "")]
 
 
 def test_probes_that_contradict_are_shown() -> None:

@@ -102,7 +102,7 @@ def test_a_look_starts_nothing_either_and_still_sees_changes(repository: Path) -
     for text, dirty in (("a\n", False), ("b\n", True)):
         (repository / "f").write_text(text, "utf-8")
         seen = look_at_git(Probe(environ=dict(os.environ)), str(repository.resolve()), tags=True)
-        assert (seen.is_top, seen.dirty) == (True, dirty)
+        assert (seen.commit is not None, seen.dirty) == (True, dirty)
     assert ran(repository) == []
 
 

@@ -117,7 +117,7 @@ def check_twice(graph: Graph, rows: Sequence[LibraryRow]) -> None:
             graph.breaks.append(second.break_at("twice", "warn", detail=family, better=first.path))
 
 
-def check_shadowed(graph: Graph, loader: Loader, files: LibraryFiles) -> None:
+def check_shadowed(graph: Graph, files: LibraryFiles) -> None:
     """Warn of a library from LD_LIBRARY_PATH or PATH that hides torch's own of that name."""
     ours = {posixpath.dirname(node.path) for node in graph.roots}
     for node in walk_needs(graph.roots):
@@ -151,7 +151,7 @@ def close(
         check_versions(graph, loader, files)
         if not _broken(graph.breaks):
             check_symbols(graph, loader, files)
-        check_shadowed(graph, loader, files)
+        check_shadowed(graph, files)
     check_twice(graph, rows)
     breaks = sorted(graph.breaks, key=lambda each: each.status != "error")
     return graph.entries(), tuple(explain(each, rows) for each in breaks)

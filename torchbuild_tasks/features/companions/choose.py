@@ -6,12 +6,12 @@ import re
 from collections.abc import Iterable, Iterator
 
 import msgspec
-from packaging.requirements import InvalidRequirement, Requirement
+from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 from packaging.version import Version
 
 from torchbuild_tasks.catalog import Catalog, CompanionReleaseRow, CompanionRow
-from torchbuild_tasks.catalog.match import admits, parse_version, series
+from torchbuild_tasks.catalog.match import admits, parse_requirement, parse_version, series
 from torchbuild_tasks.errors import UsageError
 from torchbuild_tasks.model import Choice, Companion, CompanionSource, Finding
 from torchbuild_tasks.plan.environment import first_python
@@ -90,10 +90,8 @@ def _read_extension(word: str, catalog: Catalog) -> Wanted:
         if not re.fullmatch(r"[A-Za-z0-9][\w.-]*", called):
             raise UsageError(f"--with-extension {word!r}: the folder has no name of its own", next_step=ways)
         return Wanted(row=_row_of(called, catalog), path=word)
-    try:
-        requirement = Requirement(word)
-    except InvalidRequirement:
-        raise UsageError(f"--with-extension {word!r} is neither a name nor a place", next_step=ways) from None
+    if (requirement := parse_requirement(word)) is None:
+        raise UsageError(f"--with-extension {word!r} is neither a name nor a place", next_step=ways)
     if requirement.url or requirement.marker or requirement.extras:
         raise UsageError(f"--with-extension {word!r}: a name and a version are enough", next_step=ways)
     row = _row_of(requirement.name, catalog)
@@ -156,16 +154,8 @@ def without_torch(texts: tuple[str, ...], others: Iterable[str] = ()) -> tuple[s
     `others` are projects that are left out, too.
     """
     gone = {"torch", *others}
-    parsed = ((text, requirement_of(text)) for text in texts)
+    parsed = ((text, parse_requirement(text)) for text in texts)
     return tuple(text for text, each in parsed if each and canonicalize_name(each.name) not in gone)
-
-
-def requirement_of(text: str) -> Requirement | None:
-    """Parse a requirement (PEP 508); None if it is invalid."""
-    try:
-        return Requirement(text)
-    except InvalidRequirement:
-        return None
 
 
 def applies(requirement: Requirement, python: str) -> bool:
@@ -177,7 +167,7 @@ def applies(requirement: Requirement, python: str) -> bool:
 def find_other_torch(texts: tuple[str, ...], torch: str, python: str = "") -> str:
     """Return the first requirement that excludes this version of torch; "" for none."""
     for text in texts:
-        each = requirement_of(text)
+        each = parse_requirement(text)
         if each is None or canonicalize_name(each.name) != "torch":
             continue
         if applies(each, python) and not each.specifier.contains(torch, prereleases=True):

@@ -22,13 +22,13 @@ from torchbuild_tasks.build.compile import run_logged
 from torchbuild_tasks.build.prepare import install
 from torchbuild_tasks.build.work import Work, is_agreed
 from torchbuild_tasks.catalog import CompanionRow
+from torchbuild_tasks.catalog.match import parse_requirement
 from torchbuild_tasks.errors import BuildFailed, RequirementsError
 from torchbuild_tasks.features.closure.act import find_breaks
 from torchbuild_tasks.features.companions.choose import (
     BUILDS_WITH,
     applies,
     find_other_torch,
-    requirement_of,
     without_torch,
 )
 from torchbuild_tasks.features.companions.look import look_at_companions
@@ -212,7 +212,7 @@ def _missing(python: str, version: str, asks: Iterable[str]) -> tuple[str, ...]:
     have = {canonicalize_name(name): version for name, version in installed.items() if name}
     missing = []
     for text in asks:
-        each = requirement_of(text)
+        each = parse_requirement(text)
         if each is None or not applies(each, version):
             continue
         own = have.get(canonicalize_name(each.name))

@@ -8,10 +8,9 @@ from pathlib import PurePath
 from typing import Final
 
 import msgspec
-from packaging.version import InvalidVersion, Version
 
 from torchbuild_tasks.catalog import GIB, BaseRow, EngineRow
-from torchbuild_tasks.catalog.match import admits, series
+from torchbuild_tasks.catalog.match import admits, parse_version, series
 from torchbuild_tasks.errors import ContainerError, PlanRefused, UsageError
 from torchbuild_tasks.model import (
     BuildPlan,
@@ -220,10 +219,8 @@ def _order(question: Question, image: str | None) -> Callable[[BaseRow], tuple[b
 
 
 def _newer(one: str, other: str) -> bool:
-    try:
-        return Version(one) > Version(other)
-    except InvalidVersion:
-        return False
+    first, second = parse_version(one), parse_version(other)
+    return first is not None and second is not None and first > second
 
 
 def facts_inside(question: Question, row: BaseRow, memory: int) -> Facts:
@@ -524,7 +521,7 @@ def make_container(
     gpu = has_gpu and bool(engine.row.gpu) and (host.cdi or not engine.row.cdi)
     container = Container(
         base=base,
-        choices=(_base_choice(question, row, base, image), limit, _gpu_choice(engine, has_gpu, gpu)),
+        choices=(_base_choice(row, base, image), limit, _gpu_choice(engine, has_gpu, gpu)),
         packages=choose_packages(question, row),
         python=f"python{series(row.python)}",
         command=("torchbuild", "build", *words_of(question)),
@@ -543,7 +540,7 @@ def make_container(
     return container, plan
 
 
-def _base_choice(question: Question, row: BaseRow, base: str, image: str | None) -> Choice:
+def _base_choice(row: BaseRow, base: str, image: str | None) -> Choice:
     if image:
         return Choice(name="base", value=base, because="--base on the command line", source="flag")
     cuda = f", CUDA {row.cuda}, cuDNN {row.cudnn}" if row.cuda else ""

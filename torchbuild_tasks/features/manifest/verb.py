@@ -40,7 +40,6 @@ _REPLAYED_OF_KNOWN = "This replay differs from the recorded build in nothing tha
 _REPLAYED = (
     "This replay differs in nothing from the recorded build; its env file is the same, byte for byte.\n"
 )
-_PATH = 70  # letters of a value before it gets a line of its own
 
 
 def compare_text(differing: Sequence[Difference], names: tuple[str, str], unknown: Sequence[str] = ()) -> str:

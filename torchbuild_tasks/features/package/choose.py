@@ -10,11 +10,12 @@ from fnmatch import fnmatchcase
 from typing import Final, Literal
 
 import msgspec
-from packaging.requirements import InvalidRequirement, Requirement
+from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 from packaging.version import InvalidVersion, Version
 
 from torchbuild_tasks.catalog.cuda import PartRow
+from torchbuild_tasks.catalog.match import parse_requirement
 from torchbuild_tasks.catalog.packaging import CondaNameRow, IndexLimitRow, RpathRow, SharedRow, SmallerRow
 from torchbuild_tasks.errors import UsageError
 from torchbuild_tasks.model.closure import Image
@@ -262,10 +263,8 @@ def edit_metadata(
 
 
 def _project(requirement: str) -> str:
-    try:
-        return canonicalize_name(Requirement(requirement.strip()).name)
-    except InvalidRequirement:
-        return ""
+    parsed = parse_requirement(requirement.strip())
+    return canonicalize_name(parsed.name) if parsed else ""
 
 
 def edit_version(text: str, version: str) -> str:

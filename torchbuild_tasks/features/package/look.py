@@ -16,7 +16,6 @@ class Wheel(msgspec.Struct, frozen=True, kw_only=True):
     """A wheel of torch, by its name, METADATA and torch/version.py. `cuda` is "" for none."""
 
     path: Path
-    project: str
     version: str
     platforms: tuple[str, ...]
     content: Content
@@ -50,7 +49,7 @@ def look_at_wheel(path: Path) -> Wheel:
     """
     again = "Build it again: torchbuild build --mode wheel"
     try:
-        project, version, _, tags = parse_wheel_filename(path.name)
+        _, version, _, tags = parse_wheel_filename(path.name)
     except InvalidWheelFilename as error:
         raise PackageRefused(f"{path} is not named as a wheel: {error}", next_step=again) from None
     platforms = tuple(sorted({tag.platform for tag in tags}))
@@ -59,4 +58,4 @@ def look_at_wheel(path: Path) -> Wheel:
     content = wheels.look_at_wheel(path)
     if content.problem:
         raise PackageRefused(f"{path}: {content.problem}.", next_step=again)
-    return Wheel(path=path, project=project, version=str(version), platforms=platforms, content=content)
+    return Wheel(path=path, version=str(version), platforms=platforms, content=content)

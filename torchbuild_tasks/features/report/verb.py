@@ -20,7 +20,7 @@ import msgspec
 from torchbuild_tasks.build.history import NINJA_LOG, ninja_graph, read_ninja_log, recall
 from torchbuild_tasks.build.ledger import last_manifest
 from torchbuild_tasks.build.work import Reporter
-from torchbuild_tasks.catalog import GIB, Catalog
+from torchbuild_tasks.catalog import GIB
 from torchbuild_tasks.context import look, require_checkout
 from torchbuild_tasks.errors import ManifestError, UsageError
 from torchbuild_tasks.facts.tree import look_at_version
@@ -79,7 +79,7 @@ def write_report(request: ReportRequest) -> ReportFiles:
     build_dir = Path(question.facts.tree.build_dir or root / "build")
     out = Path(request.out).expanduser() if request.out else None
     trace = Path(request.trace).expanduser() if request.trace else None
-    return make_report(root, build_dir, question.catalog, out, trace, question.facts.tree.running)
+    return make_report(root, build_dir, out, trace, question.facts.tree.running)
 
 
 class ReportFiles(msgspec.Struct, frozen=True, kw_only=True):
@@ -94,7 +94,6 @@ class ReportFiles(msgspec.Struct, frozen=True, kw_only=True):
 def make_report(
     root: Path,
     build_dir: Path,
-    catalog: Catalog,
     out: Path | None,
     trace: Path | None,
     running: Running | None = None,
@@ -102,7 +101,6 @@ def make_report(
     """Write the report of the last build in `build_dir`.
 
     Args:
-        catalog: the rows; for the names of what is measured.
         out: the page; None for `.torchbuild/report.html` in the checkout.
         trace: where to write Chrome's trace JSON; None for not at all.
         running: a command that works on the checkout now.

@@ -9,9 +9,10 @@ from typing import Any, Final
 
 import msgspec
 from packaging.utils import InvalidWheelFilename, parse_wheel_filename
-from packaging.version import InvalidVersion, Version
+from packaging.version import Version
 
 from torchbuild_tasks.catalog import CheckRow, WheelInputRow
+from torchbuild_tasks.catalog.match import parse_version
 from torchbuild_tasks.model import BuildPlan, Expectation, Facts, Finding, Freshness, Host, Way
 from torchbuild_tasks.model.wheel import Member, Wheel
 from torchbuild_tasks.plan.install import LIBTORCHLESS, configure_command
@@ -185,15 +186,6 @@ def release_tags(tags: Iterable[str]) -> tuple[tuple[str, str], ...]:
     return tuple(sorted(releases, key=lambda pair: Version(pair[1]), reverse=True))
 
 
-def is_version(word: str) -> bool:
-    """Say whether this is a version, such as 2.9.1 or 2.9.1+cpu."""
-    try:
-        Version(word)
-    except InvalidVersion:
-        return False
-    return True
-
-
 def is_commit(word: str) -> bool:
     """Say whether this is a full commit hash, and so cannot be an option of git."""
     return re.fullmatch(r"[0-9a-f]{40}", word) is not None
@@ -225,7 +217,7 @@ def why_unsuitable(wheel: Wheel, version: str | None, abi: str | None, host: Hos
     reasons = [_why_other_platform(tag.platform, host) for tag in fits]
     if "" not in reasons:
         return reasons[0]
-    if not is_version(wheel.version) or Version(wheel.version) != named:
+    if parse_version(wheel.version) != named:
         return f"it is version {named} by its name and {wheel.version!r} by its METADATA"
     return _why_other_module(wheel, abi)
 

@@ -29,7 +29,6 @@ from torchbuild_tasks.features.wheel_overlay.choose import (
     describe_reach,
     find_reached,
     is_commit,
-    is_version,
     obstacle,
     python_tags,
     release_tags,
@@ -324,7 +323,7 @@ def _candidates(work: Work, word: str, looked: list[str]) -> Iterator[Wheel | Ob
         yield _get_by_address(work, word)
     elif path.exists():
         yield from find_named_wheels(work, path)
-    elif is_version(word):
+    elif parse_version(word):
         yield _get_from_index(work, word)
     else:
         raise UsageError(

@@ -12,6 +12,7 @@ from urllib.parse import urlsplit
 from torchbuild_tasks.build.history import longest_build
 from torchbuild_tasks.build.ledger import last_manifest
 from torchbuild_tasks.build.work import Reporter
+from torchbuild_tasks.catalog.match import parse_version
 from torchbuild_tasks.errors import TorchbuildError
 from torchbuild_tasks.facts.wheel import VERSION_FILE, identify
 from torchbuild_tasks.features.wheel_overlay.act import COMPILED, SETTINGS, TARGET
@@ -28,7 +29,6 @@ from torchbuild_tasks.features.wheel_overlay.choose import (
     Reached,
     describe_distance,
     is_commit,
-    is_version,
     obstacle,
     wheel_expectations,
     wheel_inputs,
@@ -72,7 +72,7 @@ def preview(question: Question, plan: BuildPlan) -> BuildPlan:
         return _preview_auto(context, question.request.wheels)
     if path.exists():
         return _preview_local(context, find_named_wheels(context, path), word)
-    if is_version(word) or urlsplit(word).scheme.lower() in ("http", "https", "file"):
+    if parse_version(word) or urlsplit(word).scheme.lower() in ("http", "https", "file"):
         return _add_choice(plan, Choice(name="wheel", value=word, because=_LATER, source="flag"))
     text = f"--from-wheel {word}: that is neither a file, a folder, an address nor a version"
     return _refuse(plan, obstacle(text))
@@ -193,7 +193,7 @@ def _compare_overlay(context: Context, inputs: Any) -> dict[str, Any]:
         moved = Reached(path=f"all (the wheel in this checkout is {other})", kind="build", part="the build")
         return {"reached": (moved,)}
     recorded = read_json(last_manifest(context.build_dir)).get("request", {}).get("from_wheel") or AUTO
-    word = recorded if is_version(recorded) or "://" in recorded or Path(recorded).exists() else AUTO
+    word = recorded if parse_version(recorded) or "://" in recorded or Path(recorded).exists() else AUTO
     return {"reached": change.reached, "wheel": word}
 
 

@@ -55,7 +55,7 @@ from torchbuild_tasks.plan.cuda.variables import (
 )
 from torchbuild_tasks.plan.dependent import truth
 from torchbuild_tasks.plan.question import Question
-from torchbuild_tasks.plan.variables import decide, is_cuda, is_helper, is_off
+from torchbuild_tasks.plan.variables import decide, is_helper, is_off
 from torchbuild_tasks.text.paths import plain_path
 
 ARCHS_ID = "architectures"
@@ -239,9 +239,7 @@ def _runs_as_it_is(question: Question, code: Capability, device: Capability) -> 
 def check_toolkit(
     question: Question, chosen: ChosenToolkit, gpus: tuple[Device, ...] = ()
 ) -> tuple[Finding, ...]:
-    """Report every finding about the toolkit; nothing in a CPU build."""
-    if not is_cuda(question):
-        return ()
+    """Report every finding about the toolkit of a CUDA build."""
     if chosen.problem:
         fix = f"{_others(question)}{_known(question)} {ADVISED}"
         return (Finding(id=TOOLKIT_ID, status="error", text=chosen.problem, fix=fix),)
@@ -417,7 +415,7 @@ def _check_cudnn(question: Question, chosen: ChosenToolkit, gpus: tuple[Device, 
     if question.facts.tree.sample or (asked and is_off(asked.value)):
         return []
     if not has_library(question, chosen, "cudnn"):
-        return [_no_cudnn(question, chosen, spec)]
+        return [_no_cudnn(question, spec)]
     version = cudnn_version(question, chosen)
     row = cudnn_row(question, version)
     text = cudnn_misfit(question, chosen)
@@ -476,7 +474,7 @@ def _is_below(device: Device, oldest: str) -> bool:
     return bool(device.capability and oldest) and capability(str(device.capability)) < capability(oldest)
 
 
-def _no_cudnn(question: Question, chosen: ChosenToolkit, wanted: str) -> Finding:
+def _no_cudnn(question: Question, wanted: str) -> Finding:
     looked = "the toolkit, the folders that variables name, those of the system, conda and NVIDIA's wheels"
     text = (
         f"no cuDNN was found (looked in {looked}): torch is built without it, and its convolutions are slow"

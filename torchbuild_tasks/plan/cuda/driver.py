@@ -208,7 +208,7 @@ def _without_ptx(
         f"driver {version} is older than CUDA {cuda}, which {since}: programs run by minor-version "
         f"compatibility, but PTX does not"
     )
-    if newer := _needs_ptx(question, gpus, cuda_row(question, cuda)):
+    if newer := _needs_ptx(gpus, cuda_row(question, cuda)):
         text += (
             f". {newer.name} ({newer.capability}) is newer than this toolkit and could only run PTX: "
             '"the provided PTX was compiled with an unsupported toolchain"'
@@ -218,7 +218,7 @@ def _without_ptx(
     return Finding(id=ID, status="ok", text=f"{text}; the GPUs here have code of their own")
 
 
-def _needs_ptx(question: Question, gpus: tuple[Device, ...], row: CudaRow | None) -> Device | None:
+def _needs_ptx(gpus: tuple[Device, ...], row: CudaRow | None) -> Device | None:
     """Return the first GPU for which the toolkit compiles no binary code, so that only PTX is left."""
     if row is None:
         return None

@@ -91,11 +91,11 @@ def _choose_asked(question: Question, wanted: str, because: str, source: Source)
         matching = [t for t in question.cuda.toolkits if _is_called(wanted, t)]
         if not matching:
             return ChosenToolkit(problem=f"{wanted} ({because}) was not looked at")
-        return _choose_found(question, matching[0], because, source)
+        return _choose_found(matching[0], because, source)
     matching = [t for t in question.cuda.toolkits if f"{t.version}.".startswith(f"{wanted}.")]
     able = [toolkit for toolkit in matching if not why_unusable(toolkit)]
     if len(able) == 1:
-        return _choose_found(question, able[0], because, source)
+        return _choose_found(able[0], because, source)
     if able:
         places = " and ".join(toolkit.path for toolkit in able)
         problem = f"there are {len(able)} CUDA toolkits of version {wanted}: {places}"
@@ -134,7 +134,7 @@ def _choose_named(question: Question, named: Choice) -> ChosenToolkit:
     matching = next((t for t in question.cuda.toolkits if _is_called(named.value, t)), None)
     because = f"{named.name}: {named.because}"
     if matching is not None:
-        return _choose_found(question, matching, because, named.source)
+        return _choose_found(matching, because, named.source)
     version = _IN_PATH.search(named.value)
     if question.facts.cuda is not None:
         return ChosenToolkit(problem=f"{named.value} ({because}) is not a CUDA toolkit")
@@ -142,7 +142,7 @@ def _choose_named(question: Question, named: Choice) -> ChosenToolkit:
     return ChosenToolkit(choice=choice, version=parse_version(version[1]) if version else None)
 
 
-def _choose_found(question: Question, toolkit: Toolkit, because: str, source: Source) -> ChosenToolkit:
+def _choose_found(toolkit: Toolkit, because: str, source: Source) -> ChosenToolkit:
     if reason := why_unusable(toolkit):
         return ChosenToolkit(problem=f"{toolkit.path} ({because}) cannot be used: {reason}")
     text = f"{toolkit.name}, found via {toolkit.found_via}; {because}"

@@ -97,10 +97,8 @@ class Device(msgspec.Struct, frozen=True, kw_only=True):
     name: str
     capability: str | None = None
     via: str = ""
-    chip: str | None = None
     bus: str | None = None
     uuid: str | None = None
-    memory: int | None = None
     mig: bool = False
     datacenter: bool | None = None
     answers: tuple[GpuSeen, ...] = ()

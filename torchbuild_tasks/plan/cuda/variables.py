@@ -73,7 +73,7 @@ def library_variables(question: Question, chosen: ChosenToolkit, archs: ChosenAr
         return ()
     found = [*_flags(question, chosen, archs)]
     if not question.facts.tree.sample:
-        found += [*_cudnn(question, chosen), *_nccl(question, chosen), *_magma(question, chosen, archs)]
+        found += [*_cudnn(question, chosen), *_nccl(chosen), *_magma(question, chosen, archs)]
     return tuple(choice for choice in found if _is_open(question, choice.name))
 
 
@@ -151,7 +151,7 @@ def _cudnn(question: Question, chosen: ChosenToolkit) -> Iterator[Choice]:
         yield Choice(name="CUDNN_LIBRARY", value=library.library, because=because)
 
 
-def _nccl(question: Question, chosen: ChosenToolkit) -> Iterator[Choice]:
+def _nccl(chosen: ChosenToolkit) -> Iterator[Choice]:
     """Use the toolkit's own NCCL, which is of the version that this torch wants; else PyTorch's copy."""
     if chosen.managed is None or not _has_part(chosen, "nccl"):
         return
