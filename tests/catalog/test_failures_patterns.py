@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from tests.support.diagnosis import book
 from tests.support.examples import examples
-from tests.support.for_each import for_each
+from tests.support.for_each import each_case, for_each
 from tests.support.steps import steps
 from torchbuild_tasks.catalog import FailureRow, failures, load_catalog
 from torchbuild_tasks.catalog.failures import LazyPattern, anchors
@@ -24,7 +24,7 @@ KINDS = sorted({pattern for row in load_catalog().shape for pattern in row.patte
 SHAPES = [shape.pattern for _, shape in _CAUSES] + [_MARKER.pattern]
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("pattern", "wanted"),
     [
         ("Killed signal", ("Killed signal",)),
@@ -44,7 +44,7 @@ def test_the_plain_text_of_each_alternative(pattern: str, wanted: tuple[str, ...
     assert anchors(pattern) == wanted
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("pattern", "why"),
     [
         ("(", "not a regular expression"),
@@ -140,7 +140,7 @@ def test_whatever_a_shape_finds_has_a_sign(pattern: str, data: st.DataObject) ->
     assert any(sign in text for sign in (*SIGNS, *FIRST_SIGNS))
 
 
-@pytest.mark.parametrize(
+@each_case(
     "line",
     [
         "a.cpp:1:2: error: x",
