@@ -13,7 +13,7 @@ from tests.support.examples import examples
 from tests.support.for_each import each_case, for_each
 from tests.support.steps import steps
 from torchbuild_tasks.catalog import FailureRow, failures, load_catalog
-from torchbuild_tasks.catalog.failures import LazyPattern, anchors
+from torchbuild_tasks.catalog.failures import LazyPattern, TextIndex, anchors
 from torchbuild_tasks.errors import UsageError
 from torchbuild_tasks.features.diagnosis.decode import clean
 from torchbuild_tasks.features.diagnosis.patterns import _CAUSES, _MARKER, FIRST_SIGNS, SIGNS, cause
@@ -94,6 +94,14 @@ def test_whatever_a_row_finds_has_its_plain_text(patterns: list[str], data: st.D
     pattern = data.draw(st.sampled_from(patterns))
     text = data.draw(st.from_regex(pattern))
     assert LazyPattern(pattern).search(text)
+
+
+def test_an_index_finds_each_entry_that_a_text_may_match_in_order() -> None:
+    index = TextIndex([("error: x", "fatal"), (), ("rror",), ("abcd",), ("fail", "fatality")])
+    assert index.find("an error: x") == [0, 1, 2]
+    assert index.find("xabcd") == [1, 3]
+    assert index.find("what is fatal") == [0, 1]
+    assert index.find("fat") == index.find("") == [1]
 
 
 @for_each(PATTERNS, repr)
