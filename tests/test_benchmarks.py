@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import pytest
-
 from benchmarks.markdown import put, table
 from benchmarks.measure import Figure
+from tests.support.for_each import each_case
 
 FIGURE = Figure(title="start-up", values=[1.0, 1.3, 1.1], unit="x", goal="<= 1.15")
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("goal", "met"),
     [
         ("<= 1.15", True),

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from bin import draw_rooms, write_pages
+from tests.support.for_each import each_case
 from tests.support.pages import COMMANDS, NEEDS, OTHERS, PAGES, ROOT, blocks
 from torchbuild_tasks import errors
 from torchbuild_tasks.catalog import load_catalog
@@ -106,7 +107,7 @@ def test_every_rule_of_redaction_is_documented() -> None:
     assert told == [rule.id for rule in rules()] + list(OWN_RULES)
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+@each_case("page", PAGES, ids=lambda page: page.name)
 def test_links_lead_somewhere(page: Path) -> None:
     text = page.read_text("utf-8")
     for target, anchor in re.findall(r"\]\(([^)#\s]*)(?:#([^)\s]*))?\)", text):
@@ -197,7 +198,7 @@ def commands(page: Path) -> list[tuple[str, str]]:
     return found
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+@each_case("page", PAGES, ids=lambda page: page.name)
 def test_every_command_in_the_pages_is_understood(page: Path) -> None:
     for name, words in commands(page):
         session = SESSIONS[name]
@@ -211,7 +212,7 @@ def test_commands_are_found_in_most_pages() -> None:
     assert sum(map(len, map(commands, PAGES))) > 250
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+@each_case("page", PAGES, ids=lambda page: page.name)
 def test_every_block_is_run_or_says_what_it_needs(page: Path) -> None:
     """What is run is run by tests/integration/test_pages.py; settings and Python are read here."""
     text = page.read_text("utf-8")

@@ -24,6 +24,7 @@ from hypothesis import strategies as st
 
 import torchbuild_tasks
 from tests.support.examples import examples
+from tests.support.for_each import each_case
 from torchbuild_tasks.build import history, ownership
 from torchbuild_tasks.build.install import leftovers, snapshot
 from torchbuild_tasks.build.install.rules import read_manifest as read_installed
@@ -97,7 +98,7 @@ def test_only_one_module_decodes() -> None:
 NINES = "9" * 5000
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("text", "said"),
     [
         ("[" * 100_000, "deep"),
@@ -136,7 +137,7 @@ def test_json_that_is_fine(value: object) -> None:
         assert parse_json(text.encode(encoding)) == value
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("text", "said"),
     [
         ("x = " + "[" * 100_000, "deep"),

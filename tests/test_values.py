@@ -15,6 +15,7 @@ import msgspec
 import pytest
 
 import torchbuild_tasks
+from tests.support.for_each import each_case
 from tests.support.machines import linux_facts
 from torchbuild_tasks.catalog import TABLES, Catalog
 from torchbuild_tasks.errors import UsageError
@@ -80,7 +81,7 @@ def test_a_bad_dump_names_the_place(path: tuple[str, ...], value: object, messag
         from_json(Facts, data, "facts")
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("data", "message"),
     [
         ([], "it is [], not object"),

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from tests.support.for_each import each_case
 from tests.support.machines import linux_facts, plan_of
 from torchbuild_tasks.build.hints import Advice, State, advice, hint
 from torchbuild_tasks.features.cache.choose import NOTHING_HERE
@@ -20,7 +21,7 @@ def state(**changes: Any) -> State:
     return State(**{"elapsed": 60.0, **changes})
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("changes", "name"),
     [
         ({}, None),
@@ -85,7 +86,7 @@ BUILT = "the tree was built without one, and with one all of it would be compile
 GET = (Finding(id="cache", status="unknown", text="", fix="Install ccache (sudo dnf install ccache)."),)
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("choices", "here", "findings", "words"),
     [
         (cache_of(NOTHING_HERE), (), GET, "sudo dnf install ccache"),

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import pytest
-
+from tests.support.for_each import each_case
 from torchbuild_tasks.build.hints import program_kind
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("name", "kind"),
     [
         ("cc1plus", "C++"),

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.for_each import each_case
 from torchbuild_tasks.build.named_files import find_copies, find_named
 from torchbuild_tasks.build.outputs import recordable_outputs
 from torchbuild_tasks.catalog import load_catalog
@@ -83,7 +84,7 @@ def test_a_copy_of_an_install_that_was_broken_off_is_known_by_its_source(tmp_pat
     assert find_copies(tmp_path, tmp_path / "build", wanted) == {"build/editable/c10/a.h"}
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("path", "asked"),
     [
         ("build/CMakeFiles/x.dir/a.o", False),

@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.support.for_each import each_case
 from torchbuild_tasks.build.out_of_memory import ATTEMPTS, Killed, find_killed, lower_jobs
 
 DEATHS = [
@@ -66,13 +67,13 @@ NEAR_MISSES = [
 ]
 
 
-@pytest.mark.parametrize(("line", "kind"), DEATHS)
+@each_case(("line", "kind"), DEATHS)
 def test_a_death_is_known_with_its_kind(line: str, kind: str) -> None:
     killed = find_killed(("[1/2] Building a", "  " + line, "ninja: build stopped"), 1)
     assert killed == Killed(kind=kind, line=line.strip())
 
 
-@pytest.mark.parametrize("line", NEAR_MISSES)
+@each_case("line", NEAR_MISSES)
 def test_what_only_looks_like_one(line: str) -> None:
     assert find_killed((line,), 1) is None
 

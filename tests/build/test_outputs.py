@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.support.for_each import each_case
 from torchbuild_tasks.build.outputs import CHANGED, TRACKED, Outputs, patterns, recordable_outputs
 from torchbuild_tasks.catalog import load_catalog
 
@@ -25,7 +25,7 @@ def test_rows_are_relative_and_unique_and_begin_with_a_name() -> None:
         assert row.what, row
 
 
-@pytest.mark.parametrize(
+@each_case(
     "path",
     [
         "build/",
@@ -47,7 +47,7 @@ def test_outputs(path: str) -> None:
     assert SETUPTOOLS.matches(path)
 
 
-@pytest.mark.parametrize(
+@each_case(
     "path",
     [
         ".env",

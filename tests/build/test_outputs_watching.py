@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import pytest
-
+from tests.support.for_each import each_case
 from torchbuild_tasks.build.outputs import patterns, starts_build
 from torchbuild_tasks.catalog import load_catalog
 
 OUTPUTS = patterns(load_catalog(), "setuptools").below("build/")
 
 
-@pytest.mark.parametrize(
+@each_case(
     "path",
     [
         *("aten/src/ATen/add.cpp", "CMakeLists.txt", "version.txt", "torch/nn/modules/linear.py"),
@@ -21,7 +20,7 @@ def test_sources(path: str) -> None:
     assert starts_build(path, OUTPUTS)
 
 
-@pytest.mark.parametrize(
+@each_case(
     "path",
     [
         *("build/aten/x.o", "build/CMakeCache.txt", ".git/index", ".torchbuild/lock", "env_set.sh"),

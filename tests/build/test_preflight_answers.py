@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from tests.support.for_each import each_case
 from torchbuild_tasks.build.preflight import (
     cache_of,
     ccache_answer,
@@ -42,7 +43,7 @@ def test_a_file_name_is_no_architecture() -> None:
     assert read_listed_archs("ELF file    1: my.sm_70.kernel.1.sm_86.cubin\n") == ("sm_86",)
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("planned", "found", "same"),
     [
         ("sm_86 compute_90", "sm_86 compute_90", True),

@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 
 from tests.support.diagnosis import book
 from tests.support.examples import examples
-from tests.support.for_each import for_each
+from tests.support.for_each import each_case, for_each
 from tests.support.steps import steps
 from torchbuild_tasks.catalog import FailureRow, failures, load_catalog
-from torchbuild_tasks.catalog.failures import LazyPattern, anchors
+from torchbuild_tasks.catalog.failures import LazyPattern, TextIndex, anchors
 from torchbuild_tasks.errors import UsageError
 from torchbuild_tasks.features.diagnosis.decode import clean
 from torchbuild_tasks.features.diagnosis.patterns import _CAUSES, _MARKER, cause
@@ -25,7 +25,7 @@ KINDS = sorted({pattern for row in load_catalog().shape for pattern in row.patte
 SHAPES = [shape.pattern for _, shape in _CAUSES] + [_MARKER.pattern]
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("pattern", "wanted"),
     [
         ("Killed signal", ("Killed signal",)),
@@ -45,7 +45,7 @@ def test_the_plain_text_of_each_alternative(pattern: str, wanted: tuple[str, ...
     assert anchors(pattern) == wanted
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("pattern", "why"),
     [
         ("(", "not a regular expression"),
@@ -97,6 +97,14 @@ def test_whatever_a_row_finds_has_its_plain_text(patterns: list[str], data: st.D
     assert LazyPattern(pattern).search(text)
 
 
+def test_an_index_finds_each_entry_that_a_text_may_match_in_order() -> None:
+    index = TextIndex([("error: x", "fatal"), (), ("rror",), ("abcd",), ("fail", "fatality")])
+    assert index.find("an error: x") == [0, 1, 2]
+    assert index.find("xabcd") == [1, 3]
+    assert index.find("what is fatal") == [0, 1]
+    assert index.find("fat") == index.find("") == [1]
+
+
 @for_each(PATTERNS, repr)
 def test_every_pattern_of_ours_can_be_used(pattern: str) -> None:
     assert LazyPattern(pattern).texts == anchors(pattern)
@@ -141,7 +149,7 @@ def test_whatever_a_shape_finds_has_a_sign(pattern: str, data: st.DataObject) ->
     assert any(sign in text for sign in (*SIGNS, *FIRST_SIGNS))
 
 
-@pytest.mark.parametrize(
+@each_case(
     "line",
     [
         "a.cpp:1:2: error: x",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from packaging.version import Version
 
+from tests.support.for_each import each_case
 from torchbuild_tasks.catalog import load_catalog
 from torchbuild_tasks.catalog.match import (
     admits,
@@ -20,7 +21,7 @@ from torchbuild_tasks.text.words import nearest
 CATALOG = load_catalog()
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("specifier", "version", "wanted"),
     [
         (">=3.10,<3.15", "3.11.7", True),
@@ -66,7 +67,7 @@ def test_the_row_of_a_series_or_the_nearest_older(version: str | None, series: s
     assert (row.version, own) == (series, exact)
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("era", "mode", "version", "words"),
     [
         ("setuptools", "develop", "2.8.0a0", "setup.py develop --no-deps"),
@@ -83,7 +84,7 @@ def test_how_each_era_is_built(era: str, mode: str, version: str, words: str) ->
     assert entry_row(CATALOG, era, mode, Version(version)).argv[1:] == tuple(words.split())
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("name", "era", "version", "row"),
     [
         ("USE_DISTRIBUTED", "setuptools", "2.8", "USE_*"),

@@ -5,11 +5,12 @@ from pathlib import Path
 import pytest
 
 from tests.facts.fakes import machine
+from tests.support.for_each import each_case
 from torchbuild_tasks.facts.probe import Output
 from torchbuild_tasks.facts.tools import version_in, version_of
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("said", "version"),
     [
         ("g++ (Debian 12.2.0-14+deb12u1) 12.2.0\nCopyright (C) 2022 Free", "12.2.0"),

@@ -7,13 +7,14 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.for_each import each_case
 from tests.support.wheels import make_wheel
 from torchbuild_tasks.facts.wheel import look_at_wheel
 from torchbuild_tasks.features.wheel_overlay.find import name_fault
 from torchbuild_tasks.model.wheel import Member, Wheel
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("names", "said"),
     [
         (("torch/version.py", "torch/lib/libtorch.so"), ""),

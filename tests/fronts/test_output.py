@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import shlex
 
-import pytest
-
+from tests.support.for_each import each_case
 from torchbuild_tasks.fronts.output import complete_commands
 from torchbuild_tasks.fronts.parsing import parse
 from torchbuild_tasks.options import BuildRequest
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("text", "becomes"),
     [
         ("Build it: torchbuild build --mode wheel", "Build it: torchbuild build --source /co --mode wheel"),

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from tests.support.for_each import each_case
 from tests.support.machines import actions, example, request_of, spelled
 from torchbuild_tasks.errors import UsageError
 from torchbuild_tasks.fronts.invoke_tasks import words_by_verb
@@ -20,7 +21,7 @@ pytestmark = pytest.mark.one_system
 FIELDS = dataclasses.fields(BuildRequest)
 
 
-@pytest.mark.parametrize("verb", VERBS)
+@each_case("verb", VERBS)
 def test_every_flag_of_a_verb_is_taken(verb: str) -> None:
     for name in (field.name for field in flags(verb)):
         values = {**actions(verb), name: example(name, verb)}
@@ -34,7 +35,7 @@ def test_a_plan_is_shown_as_build_would_make_it(verb: str) -> None:
     assert parse(verb, [*actions(verb).values(), "--offline", "--machine-tools"]).machine_tools
 
 
-@pytest.mark.parametrize("verb", VERBS)
+@each_case("verb", VERBS)
 def test_all_flags_of_a_verb_at_once(verb: str) -> None:
     values = {field.name: example(field.name, verb) for field in flags(verb)}
     words = [word for name, value in values.items() for word in spelled(name, value, verb)]
@@ -43,7 +44,7 @@ def test_all_flags_of_a_verb_at_once(verb: str) -> None:
     assert parse(verb, list(first.values())) == request_of(verb, **first)
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("words", "wanted"),
     [
         (["--jobs=4"], {"jobs": 4}),
@@ -73,7 +74,7 @@ def test_short_forms_mean_the_long_ones(short: str) -> None:
     assert parse("build", [f"-{SHORT[short]}", *words[1:]]) == parse("build", words)
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("verb", "words", "says"),
     [
         ("build", ["--cuad"], "--cuda"),
@@ -147,7 +148,7 @@ def test_help_shows_the_choices() -> None:
         assert all(choice in text for choice in choices_of(field))
 
 
-@pytest.mark.parametrize("verb", VERBS)
+@each_case("verb", VERBS)
 def test_no_two_flags_share_a_name(verb: str) -> None:
     names = [name for field in flags(verb) for name in spellings(field)]
     assert len(names) == len(set(names))

@@ -61,6 +61,14 @@ def few_pythons() -> Iterator[None]:
         yield
 
 
+@pytest.fixture(scope="session", autouse=True)
+def without_byte_code() -> Iterator[None]:
+    """Let pip compile nothing that it installs, as uv does: it takes longer than all else in a new venv."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PIP_NO_COMPILE", "no")  # for pip the value of `compile`, whatever the name says
+        yield
+
+
 @pytest.fixture
 def able(tmp_path: Path) -> dict[str, str]:
     """What the environment must say so that a build could start: on Windows, where Visual Studio is."""

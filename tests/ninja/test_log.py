@@ -6,6 +6,7 @@ import random
 
 import pytest
 
+from tests.support.for_each import each_case
 from torchbuild_tasks.errors import UsageError
 from torchbuild_tasks.ninja.log import kind_of, last_run, parse_lines, parse_ninja_log, steps_within
 
@@ -114,7 +115,7 @@ def test_runs_of_a_time_stand_on_one_axis() -> None:
     assert steps_within(found, FIRST + 500, FIRST + 600) == ()
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("output", "kind"),
     [
         ("x/CMakeFiles/t.dir/__/a.cpp.o", "C++"),

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.for_each import each_case
 from torchbuild_tasks.ninja.progress import Progress, ProgressParser, counting, eta
 
 LOGS = Path(__file__).parent / "logs"
@@ -13,7 +14,7 @@ OBJECT = "CMakeFiles/torch_cpu.dir"
 MSBUILD = 'Project "C:\\b\\a.sln" (1) is building "C:\\b\\c10.vcxproj" (2) on node 1'
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("line", "phase", "done", "total", "what"),
     [
         (f"[3/9] Building CXX object {OBJECT}/src/a.cpp.o", "compile", 3, 9, "src/a.cpp"),
@@ -50,7 +51,7 @@ def test_lines(line: str, phase: str, done: int, total: int, what: str) -> None:
     assert (found.phase, found.done, found.total, found.what) == (phase, done, total, what)
 
 
-@pytest.mark.parametrize(
+@each_case(
     "line",
     ["", "   ", "[torch] note", "[x/y] z", "[12] z", "a.cpp:1:2: warning: x", "  see a.cpp", "  12 | i;"],
 )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from tests.support.for_each import each_case
 from tests.support.machines import (
     ask,
     found,
@@ -37,7 +38,7 @@ GXX_12, GCC_12 = tool("g++", "12.2.0", "/usr/bin/g++-12"), tool("gcc", "12.2.0",
 CLANGXX, CLANG = tool("clang++", "17.0.6"), tool("clang", "17.0.6")
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("tools", "cxx", "cc"),
     [
         ((GXX, GCC), "/usr/bin/g++", "/usr/bin/gcc"),
@@ -114,7 +115,7 @@ def test_the_settings_file_can_name_one() -> None:
 OLD_CLANG = Tool(name="clang++", path="/usr/bin/clang++", version="7.0.1", found_via="PATH")
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("facts", "status", "says"),
     [
         (machine(GXX, GCC), "ok", "/usr/bin/g++ (g++ 12.2.0) fits"),
@@ -252,7 +253,7 @@ def test_a_clang_whose_names_nvcc_does_not_share() -> None:
 FORGIVEN = "-Wno-error=maybe-uninitialized -Wno-error=uninitialized"
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("facts", "assignments", "flags"),
     [
         (machine(GXX, GCC), (), FORGIVEN),
@@ -273,7 +274,7 @@ def test_gcc_12_compiles_fbgemm(facts: Facts, assignments: tuple[str, ...], flag
     assert next((op.value for op in plan.env if op.name == "CXXFLAGS"), None) == flags
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("version", "torch", "assignments", "doubt"),
     [
         ("10.3.1", "1.9.0", ("USE_CUDA=1",), "<chrono>"),  # pytorch 57423

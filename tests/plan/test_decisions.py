@@ -9,6 +9,7 @@ import pytest
 from packaging.version import Version
 
 from tests.support.cuda import cuda_facts, gpu, toolkit
+from tests.support.for_each import each_case
 from tests.support.jetsons import orin_nano
 from tests.support.machines import ask, linux_facts, modern_tree, plan_of, settings, statuses, with_tree
 from torchbuild_tasks.model import Previous
@@ -46,7 +47,7 @@ def test_the_preset(flags: dict[str, Any], said: dict[str, str], value: str, sou
     assert (choice.value, choice.source) == (value, source)
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("flags", "environ", "said", "variables", "value", "source"),
     [
         ({}, {}, {}, {}, "Release", "preset"),

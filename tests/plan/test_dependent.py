@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from tests.support.cuda import cuda_facts, gpu, toolkit
+from tests.support.for_each import each_case
 from tests.support.machines import ask, linux_facts, plan_of, settings, tree, with_tree
 from tests.support.windows import windows_facts
 from torchbuild_tasks.model import BuildPlan, Finding, Host, Switch, TreeReads
@@ -107,7 +108,7 @@ def test_what_is_not_known_is_left_alone() -> None:
     assert told(plan_of(facts, set=("USE_X=1",))) == []
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("condition", "holds"),
     [
         ("LINUX", True),

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.support.for_each import each_case
 from torchbuild_tasks.model import EnvOp
 from torchbuild_tasks.plan.env_files import LINUX_BYTES, WINDOWS_CHARACTERS, refusal, repeat_refusal
 from torchbuild_tasks.plan.env_lines import LINE_BYTES
@@ -38,7 +39,7 @@ def test_no_shell_takes_a_name_that_is_none(
     assert refusal(shell, EnvOp(op=op, name=name, value="v"))
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("shell", "name"),
     [
         ("sh", "PWD"),

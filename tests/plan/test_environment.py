@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from packaging.requirements import Requirement
 
+from tests.support.for_each import each_case
 from tests.support.machines import (
     ROOT,
     ask,
@@ -123,7 +124,7 @@ PYPY = base_python(executable="/usr/bin/pypy3", version="3.11.7", implementation
 BROKEN = base_python(executable="/usr/bin/python3.13", version=None, problem="it ended with exit code 1")
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("pythons", "version", "executable"),
     [
         ((NEW, base_python()), "2.8.0a0", "/usr/bin/python3"),
@@ -177,7 +178,7 @@ def test_too_new_names_one_that_fits() -> None:
     assert "does not fit: torch 2.8 builds for Python >=3.9,<3.14" in finding.text
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("pythons", "id", "says", "fix"),
     [
         ((), "python", "no Python interpreter was found", "--python"),
@@ -326,7 +327,7 @@ def test_the_newer_era_adds_what_the_checkout_requires() -> None:
     assert "scikit-build-core" in installed(linux_facts(tree=modern_tree()))
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("os", "arch", "requires", "wanted"),
     [
         ("linux", "x86_64", 'tomli>=2; python_version < "3.12"', True),

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from tests.support.cuda import cuda_facts, toolkit
+from tests.support.for_each import each_case
 from tests.support.machines import (
     found,
     linux_facts,
@@ -213,7 +214,7 @@ def test_a_blank_before_the_libraries_were_quoted(version: str, told: list[str])
     assert statuses(plan_of(facts).findings, "path") == told
 
 
-@pytest.mark.parametrize("character", " é&%$'!@^")
+@each_case("character", " é&%$'!@^")
 def test_other_characters_are_no_matter(character: str) -> None:
     facts = linux_facts(tree=tree(root=f"/src/py{character}torch"))
     assert "path" not in [finding.id for finding in plan_of(facts).findings]
@@ -225,9 +226,7 @@ def test_other_characters_are_no_matter(character: str) -> None:
 SERIES = sorted({*(f"{row.version}.0" for row in load_catalog().torch), *(f"1.{n}.0" for n in range(14))})
 
 
-@pytest.mark.parametrize(
-    "version", [*SERIES, "0.4.1", "2.16.0", "2.16.0a0", "2.99.1", "3.0.0", "1.14.0a0", "2.15.0a0"]
-)
+@each_case("version", [*SERIES, "0.4.1", "2.16.0", "2.16.0a0", "2.99.1", "3.0.0", "1.14.0a0", "2.15.0a0"])
 def test_no_torch_takes_another_series_claims_without_saying_so(version: str) -> None:
     for facts in (with_tree(linux_facts(), version=version), HOPELESS):
         plan = plan_of(with_tree(facts, version=version))
@@ -248,7 +247,7 @@ def test_every_series_from_1_0_to_the_newest_has_a_row_and_each_a_best_cuda() ->
         assert row.source
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("torch", "version", "abi", "status"),
     [
         ("1.6.0", "3.9.1", None, "error"),

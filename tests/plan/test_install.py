@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from tests.support.for_each import each_case
 from tests.support.machines import (
     ROOT,
     ask,
@@ -35,7 +36,7 @@ def test_an_up_to_date_tree_is_left_to_ninja(facts: Facts) -> None:
     assert plan.way.ninja.argv == ("ninja", "-C", plan.build_dir)
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("facts", "flags", "because"),
     [
         (linux_facts(), {}, "nothing was built here yet"),
@@ -87,7 +88,7 @@ def digests(own: Tree, **changes: str) -> Tree:
     return replace(own, digests={**own.digests, **changes})
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("own", "name", "way"),
     [
         (tree(), "setup.py", "front end"),

@@ -13,6 +13,7 @@ import pytest
 from packaging.specifiers import SpecifierSet
 from packaging.version import Version
 
+from tests.support.for_each import each_case
 from tests.support.jetsons import (
     BOARDS,
     jetpack_toolkit,
@@ -114,7 +115,7 @@ def test_every_board_has_a_jetpack() -> None:
     assert named == {row.name for row in CATALOG.board if not row.note.startswith("any other board")}
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("l4t", "name", "cuda"),
     [
         ("32.6.1", "4.6", "10.2"),
@@ -170,7 +171,7 @@ def test_the_boards_are_distinguished(name: str) -> None:
     assert row.launch_bounds == (name in ("tx2", "nano"))
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("model", "name"),
     [
         ("jetson_tx1", "Jetson TX1"),

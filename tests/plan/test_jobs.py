@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.support.for_each import each_case
 from tests.support.machines import ask, found, linux_facts, plan_of, settings, statuses
 from torchbuild_tasks.catalog import GIB
 from torchbuild_tasks.model import Cpu, Memory
@@ -14,7 +15,7 @@ from torchbuild_tasks.plan.jobs import check_jobs, choose_jobs, usable_cores, us
 PLENTY = Memory(total=256 * GIB, available=250 * GIB)
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("cpu", "cores", "says"),
     [
         (Cpu(cores=8), 8, "8 cores"),
@@ -59,7 +60,7 @@ def test_unreadable_memory_is_unknown() -> None:
     assert usable_memory(Memory(total=8 * GIB)) is None
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("cpu", "memory", "jobs"),
     [
         (Cpu(cores=8), PLENTY, 8),

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from tests.support.for_each import each_case
 from tests.support.machines import ask, base_python, built, linux_facts, plan_of, python, tool, with_tree
 from tests.support.windows import windows_facts
 from torchbuild_tasks.model import BuildPlan, Era, Facts, Host
@@ -126,7 +127,7 @@ def test_an_env_file_that_was_sourced_changes_nothing(era: Era) -> None:
     assert chosen(plan_of(sourced), "jobserver") == "off"
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("facts", "flags"),
     [
         (after(""), {}),  # it is found first anyway

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.support.for_each import each_case
 from tests.support.machines import base_python, built, linux_facts, modern_tree, plan_of, settings, tool, tree
 from torchbuild_tasks.catalog import GIB
 from torchbuild_tasks.model import BuildPlan, Cpu, Facts, Finding, Host, Memory
@@ -19,7 +20,7 @@ from torchbuild_tasks.values import dumps, from_json
 PIP = ("-m", "pip", "install", "--no-build-isolation", "-v", "-e", ".")
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("own", "mode", "words"),
     [
         (tree(), "develop", ("setup.py", "develop")),

@@ -8,7 +8,6 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 import msgspec
-import pytest
 from hypothesis import given
 from hypothesis import settings as bounds
 from hypothesis import strategies as st
@@ -16,6 +15,7 @@ from hypothesis import strategies as st
 from tests.plan.test_names import READS
 from tests.support.cuda import cuda_facts, driver, gpu, toolkit
 from tests.support.examples import examples
+from tests.support.for_each import each_case
 from tests.support.machines import linux_facts, modern_tree, plan_of, settings, tool, tree
 from tests.support.windows import windows_facts
 from torchbuild_tasks.catalog import GIB
@@ -261,7 +261,7 @@ def test_every_setting_that_is_advised_changes_the_finding(
     follow(case)
 
 
-@pytest.mark.parametrize("number", range(len(ODD)))
+@each_case("number", range(len(ODD)))
 def test_each_odd_setting_alone(number: int) -> None:
     name, _, value = ODD[number].partition("=")
     facts = (
@@ -282,7 +282,7 @@ def test_each_odd_setting_alone(number: int) -> None:
     )
 
 
-@pytest.mark.parametrize("kind", ODDITIES)
+@each_case("kind", ODDITIES)
 def test_each_odd_machine_alone(kind: str) -> None:
     for flags in ({"cuda": True}, {}, {"cuda": True, "arch": "8.6"}):
         follow(Case(odd(machine("2.6.0", "8.6", "12.8", 31, 400, old=False), kind), flags=flags))

@@ -9,6 +9,7 @@ import pytest
 from packaging.version import Version
 
 from tests.support.cuda import cuda_facts, driver, gpu, toolkit
+from tests.support.for_each import each_case
 from tests.support.jetsons import orin_nano, thor, xavier_nx
 from tests.support.machines import (
     ask,
@@ -326,13 +327,13 @@ def judge(facts: Facts, verdict: str, words: str, **flags: Any) -> None:
     assert re.search(words, " ".join(f"{each.text} {each.fix}" for each in bad)), bad
 
 
-@pytest.mark.parametrize("name", PLAIN)
+@each_case("name", PLAIN)
 def test_a_machine_without_cuda(name: str) -> None:
     facts, verdict, words = PLAIN[name]
     judge(facts, verdict, words)
 
 
-@pytest.mark.parametrize(("cuda", "gpus", "torch", "own", "verdict", "words"), GPUS)
+@each_case(("cuda", "gpus", "torch", "own", "verdict", "words"), GPUS)
 def test_a_machine_with_gpus(
     cuda: str, gpus: tuple[Any, ...], torch: str, own: dict[str, Any], verdict: str, words: str
 ) -> None:
@@ -430,7 +431,7 @@ def test_values_that_cannot_be(word: str, why: str) -> None:
     judge(cuda_facts(toolkit("12.8"), gpus=(gpu("8.6"),)), "refuse", why, cuda=True, set=(word,))
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("words", "verdict", "why"),
     [
         ("CXXFLAGS=-std=c++14", "warn", "C\\+\\+17"),
@@ -508,7 +509,7 @@ def fits(row: TorchRow, cuda: str, code: str) -> str:
     return ""
 
 
-@pytest.mark.parametrize("row", CATALOG.torch, ids=lambda row: str(row.version))
+@each_case("row", CATALOG.torch, ids=lambda row: str(row.version))
 def test_what_upstream_builds_with_has_no_warning(row: TorchRow) -> None:
     """Every toolkit of a torch, with the oldest and the newest GPU that it compiles for."""
     year, month, _ = map(int, row.released.split("-"))

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from tests.support.for_each import each_case
 from tests.support.machines import ask, found, linux_facts, modern_tree, plan_of, settings, tree, with_tree
 from torchbuild_tasks.catalog import load_catalog
 from torchbuild_tasks.facts.machine import own_names
@@ -96,7 +97,7 @@ def test_an_old_name_keeps_its_sense() -> None:
         assert f"--set USE_NUMPY={meant}" in finding.fix
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("name", "meant"),
     [
         ("USE_CUDDA", "USE_CUDA"),
@@ -139,7 +140,7 @@ READ = (
 )
 
 
-@pytest.mark.parametrize("name", READ)
+@each_case("name", READ)
 def test_what_another_program_reads_is_never_called_unread(name: str) -> None:
     assert unread(asked(), name) is None
 
@@ -162,7 +163,7 @@ def test_values_that_fit() -> None:
 STOPPING = ("CMAKE_GENERATOR", "BLAS", "MKL_THREADING", "ATEN_THREADING")
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("word", "why"),
     [
         ("USE_CUDA=maybe", "switch"),
@@ -277,7 +278,7 @@ def test_a_slip_in_a_variable_of_cmakes_is_questioned(name: str, near: str) -> N
     assert (finding.status, finding.fix) == ("warn", f"Did you mean {near}?")
 
 
-@pytest.mark.parametrize(
+@each_case(
     "name",
     [
         *("CMAKE_C_FLAGS", "CMAKE_CXX_FLAGS_DEBUG", "CMAKE_DISABLE_FIND_PACKAGE_MPI", "CMAKE_MY_FLAGS"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from tests.support.for_each import each_case
 from tests.support.machines import ask, found, linux_facts, plan_of, tool
 from tests.support.windows import windows_facts
 from torchbuild_tasks.catalog import load_catalog
@@ -19,7 +20,7 @@ def of(distribution: str) -> Facts:
     return linux_facts(host=Host(os="linux", arch="x86_64", distribution=distribution, libc="glibc 2.40"))
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("distribution", "gcc", "ccache"),
     [
         ("Debian GNU/Linux 12", "sudo apt install g++", "sudo apt install ccache"),
@@ -56,7 +57,7 @@ def test_the_same_package_manager_has_other_names_elsewhere(distribution: str, l
     assert how_to_install(of(distribution), CATALOG, "g++-14") == line
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("distribution", "majors", "line"),
     [
         ("Ubuntu 18.04.6 LTS", (7, 8), "sudo apt install g++-7"),

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.support.for_each import each_case
 from torchbuild_tasks.errors import UsageError
 from torchbuild_tasks.plan.pins import HEAD, Pin, read_pins, write_pins
 
@@ -51,7 +52,7 @@ def test_what_is_written_is_read_back(listed: list[Pin]) -> None:
     assert set(tomllib.loads(text)) <= {"helper"}
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("old", "new", "said"),
     [
         ('id = "mkl-2020.2.254"', 'id = "mkl', r"line 12"),

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import pytest
-
+from tests.support.for_each import each_case
 from torchbuild_tasks.plan.requirements import missing_from_files
 
 NAMES = (
@@ -17,7 +16,7 @@ NAMES = (
 )
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("requirement", "there"),
     [
         ("setuptools<70", True),

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from tests.support.for_each import each_case
 from tests.support.machines import linux_facts
 from torchbuild_tasks.catalog import Catalog, load_catalog
 from torchbuild_tasks.errors import UsageError
@@ -58,7 +59,7 @@ def test_a_name_may_be_written_with_either_dash() -> None:
     assert check_settings(FILE, {"build_type": "Debug"}, {}).values == {"build_type": "Debug"}
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("data", "key", "says"),
     [
         ({"prest": "dev"}, "prest", "did you mean preset?"),
@@ -192,7 +193,7 @@ def test_rows_of_failures_may_be_of_ones_own() -> None:
     assert (row.id, row.patterns, row.fix) == ("mine", ("our proxy: 407",), ("Log in.",))
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("columns", "says"),
     [
         ({"patern": ["x"]}, "failure.0 has an unknown key: patern; did you mean patterns?"),

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from tests.support.for_each import each_case
 from tests.support.machines import found, linux_facts, modern_tree, plan_of, statuses, tree, with_tree
 from torchbuild_tasks.catalog import SubmoduleRow, load_catalog
 from torchbuild_tasks.model import Facts, Host, Tool, Tree
@@ -79,7 +80,7 @@ def test_each_release_has_its_own(version: str, has: tuple[str, ...], has_not: t
 # ---------------- by setting
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("path", "on", "off"),
     [
         ("third_party/ideep", (), ("USE_MKLDNN=0",)),
@@ -128,7 +129,7 @@ def test_what_setup_py_looks_into_is_needed_whatever_is_off() -> None:
     assert statuses(plan_of(other, preset="minimal").findings, "submodules") == ["ok"]
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("version", "path", "needed"),
     [
         ("2.6.0", ASMJIT, True),
@@ -197,9 +198,7 @@ def test_many_are_counted() -> None:
     assert "and 28 more" in text
 
 
-@pytest.mark.parametrize(
-    "row", [row for row in load_catalog().submodule if row.unused], ids=lambda row: row.path
-)
+@each_case("row", [row for row in load_catalog().submodule if row.unused], ids=lambda row: row.path)
 def test_what_a_submodule_brings_for_its_own_tests_is_not_asked_for(row: SubmoduleRow) -> None:
     """Rows of outer folders come later: the first that fits counts."""
     inner = f"{row.path}/anything"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from packaging.version import Version
 
+from tests.support.for_each import each_case
 from torchbuild_tasks.catalog import load_catalog
 from torchbuild_tasks.errors import UsageError
 from torchbuild_tasks.plan.torch_ref import read_word, releases
@@ -12,7 +13,7 @@ from torchbuild_tasks.plan.torch_ref import read_word, releases
 NEWEST = max(load_catalog().torch, key=lambda row: Version(row.version))
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("word", "kind", "ref", "series"),
     [
         ("2.9", "series", "v2.9.1", "2.9"),
@@ -45,7 +46,7 @@ def test_a_word_names_a_ref_and_the_row_it_is_planned_by(
     assert meant.row.version == (series or NEWEST.version)
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("word", "near"),
     [
         ("2.9.7", "2.9.1 and 2.10.0"),
@@ -67,7 +68,7 @@ def test_a_word_that_names_none_is_answered_with_the_nearest(word: str, near: st
     assert "`versions`" in caught.value.next_step
 
 
-@pytest.mark.parametrize("word", ["", "a b", "-x/y", "a/../b", "x/", "/", "a/b.", "HEAD~1/x", "123456"])
+@each_case("word", ["", "a b", "-x/y", "a/../b", "x/", "/", "a/b.", "HEAD~1/x", "123456"])
 def test_what_git_would_not_take_for_a_name_is_refused(word: str) -> None:
     with pytest.raises(UsageError, match="no such torch is known"):
         read_word(word, load_catalog())

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from tests.support.for_each import each_case
 from tests.support.machines import ask, linux_facts, plan_of, python, settings, tool, with_tree
 from torchbuild_tasks.catalog import load_catalog
 from torchbuild_tasks.errors import UsageError
@@ -26,7 +27,7 @@ def nowhere(**changes: Any) -> Facts:
     return linux_facts(tree=Tree(root="/src", problem="no torch checkout, for it holds no c10"), **changes)
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("word", "tree", "status"),
     [
         ("2.8", {"version": "2.8.0a0"}, "ok"),

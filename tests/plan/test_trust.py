@@ -5,8 +5,7 @@ from __future__ import annotations
 import dataclasses
 from typing import Any
 
-import pytest
-
+from tests.support.for_each import each_case
 from torchbuild_tasks.catalog import load_catalog
 from torchbuild_tasks.options import BuildRequest, flag_name
 from torchbuild_tasks.plan.settings import check_settings
@@ -43,7 +42,7 @@ def test_a_file_of_plain_values_needs_no_trust() -> None:
     assert withhold(settings, CATALOG) == (settings, ())
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("key", "value"),
     [
         *(("python", value) for value in ("x/evil", "/abs/evil", "python-of-mine", "..\\evil.cmd")),
@@ -100,7 +99,7 @@ def test_every_key_of_the_file_is_looked_at() -> None:
             assert keys({field.name: "../../evil://x"}) == [flag_name(field.name)[2:]]
 
 
-@pytest.mark.parametrize(
+@each_case(
     "name",
     [
         *(
@@ -145,7 +144,7 @@ def test_a_variable_that_makes_something_run_is_no_value(name: str) -> None:
     assert not is_harmless_variable(name, "x", CATALOG)
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("name", "value", "harmless"),
     [
         ("MAX_JOBS", "4", True),

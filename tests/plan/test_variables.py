@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from tests.support.for_each import each_case
 from tests.support.machines import (
     ask,
     found,
@@ -40,7 +41,7 @@ def modern(**changes: Any) -> Facts:
 LAYERS = ("flag", "environment", "torchbuild.toml", "preset")
 
 
-@pytest.mark.parametrize("present", list(itertools.product((True, False), repeat=4)), ids=str)
+@each_case("present", list(itertools.product((True, False), repeat=4)), ids=str)
 def test_the_first_layer_that_names_a_variable_decides(present: tuple[bool, ...]) -> None:
     flag, environment, file, preset = present
     question = ask(
@@ -333,7 +334,7 @@ def test_a_flag_and_a_set_that_say_different_things_are_refused(flags: dict[str,
     assert not [f for f in alike.findings if "contradict" in f.text]
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("version", "flags", "refused"),
     [
         ("2.6.0", ("USE_LIGHTWEIGHT_DISPATCH=1",), "--set STATIC_DISPATCH_BACKEND=CPU"),

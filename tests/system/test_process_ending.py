@@ -4,10 +4,11 @@ import locale
 
 import pytest
 
+from tests.support.for_each import each_case
 from torchbuild_tasks.system.process import STATUSES, Captured, ending, tail
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("captured", "words"),
     [
         (Captured(rc=0), "the interpreter ended with exit status 0"),
@@ -27,7 +28,7 @@ def test_the_end_in_words(captured: Captured, words: str) -> None:
     assert ending(captured) == words
 
 
-@pytest.mark.parametrize("status", STATUSES)
+@each_case("status", STATUSES)
 def test_a_status_is_one_that_no_program_returns_by_chance(status: int) -> None:
     assert 0x80000000 <= status <= 0xFFFFFFFF
     assert STATUSES[status]

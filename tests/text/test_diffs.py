@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from tests.support.for_each import each_case
 from torchbuild_tasks.catalog import load_catalog
 from torchbuild_tasks.text.diffs import problem, sections
 
@@ -54,7 +55,7 @@ def test_a_time_behind_the_name_and_another_first_folder() -> None:
     assert problem(text) == ""
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("text", "told"),
     [
         ("", "contains no change"),

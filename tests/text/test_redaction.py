@@ -9,7 +9,7 @@ import time
 import pytest
 
 from tests.support.examples import examples
-from tests.support.for_each import for_each
+from tests.support.for_each import each_case, for_each
 from torchbuild_tasks.catalog import load_catalog
 from torchbuild_tasks.fronts.parsing import flags
 from torchbuild_tasks.options import flag_name
@@ -55,7 +55,7 @@ def redactor(environ: dict[str, str] | None = None, users: tuple[str, ...] = ("a
     return Redactor(environ or {}, users, ("machine7",))
 
 
-@pytest.mark.parametrize(("rule", "text", "stays"), PLANTED)
+@each_case(("rule", "text", "stays"), PLANTED)
 def test_a_secret_goes_and_the_rest_stays(rule: str, text: str, stays: str) -> None:
     made = redactor()
     said = made.text(text)
@@ -123,7 +123,7 @@ def test_what_a_flag_sets_is_learnt() -> None:
     assert (said["inputs"]["compiler"], said["jobs"], said["argv"][3]) == ("g++ 12", 3, "build")
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("text", "expected"),
     [
         ("/home/ada/src/pytorch", "/home/USER/src/pytorch"),
@@ -212,7 +212,7 @@ def test_rules_have_names_of_their_own() -> None:
 NAMES = [(row.harmless, row.samples, row.near) for row in load_catalog().secret_name]
 
 
-@pytest.mark.parametrize(("harmless", "samples", "near"), NAMES)
+@each_case(("harmless", "samples", "near"), NAMES)
 def test_true_and_false_friends(harmless: bool, samples: tuple[str, ...], near: tuple[str, ...]) -> None:
     for name in samples:
         assert is_secret(name) is not harmless, name
@@ -237,9 +237,7 @@ def test_names_that_a_build_knows_are_no_secrets() -> None:
 SECRET = "S3cr3tV4lue99"
 
 
-@pytest.mark.parametrize(
-    ("rule", "sample"), [(row.id, each) for row in load_catalog().secret_form for each in row.samples]
-)
+@each_case(("rule", "sample"), [(row.id, each) for row in load_catalog().secret_form for each in row.samples])
 def test_a_form_of_secrets_goes(rule: str, sample: str) -> None:
     made = redactor()
     said = made.text(sample.format(S=SECRET))
@@ -247,7 +245,7 @@ def test_a_form_of_secrets_goes(rule: str, sample: str) -> None:
     assert MASK in said
 
 
-@pytest.mark.parametrize("text", [each for row in load_catalog().secret_form for each in row.near])
+@each_case("text", [each for row in load_catalog().secret_form for each in row.near])
 def test_what_looks_like_a_form_stays(text: str) -> None:
     assert Redactor({}, people=False).text(text) == text
 
@@ -264,7 +262,7 @@ DefaultEndpointsProtocol=https;AccountName=x;AccountKey={S}|SharedAccessSignatur
 """
 
 
-@pytest.mark.parametrize("form", re.split(r"[|\n]", OTHER_FORMS.strip()))
+@each_case("form", re.split(r"[|\n]", OTHER_FORMS.strip()))
 def test_a_name_of_secrets_wherever_it_stands(form: str) -> None:
     assert SECRET not in redactor().text(form.format(S=SECRET))
 
@@ -289,7 +287,7 @@ def test_what_stands_everywhere_is_not_sought() -> None:
     assert Redactor(environ, people=False).text(text) == text.replace("ab12cd34", MASK)
 
 
-@pytest.mark.parametrize(
+@each_case(
     "text",
     [
         "c10::DispatchKey::CUDA",

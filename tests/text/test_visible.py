@@ -6,10 +6,10 @@ import json
 import sys
 import unicodedata
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.support.for_each import each_case
 from torchbuild_tasks.text.visible import UNSEEN, Printed, output, visible, visible_json, visible_value
 from torchbuild_tasks.values import dumps
 
@@ -44,7 +44,7 @@ ATTACKS = {
 }
 
 
-@pytest.mark.parametrize("name", ATTACKS)
+@each_case("name", ATTACKS)
 def test_an_attack_is_shown(name: str) -> None:
     text = f"before {ATTACKS[name]} after"
     shown = visible(text)

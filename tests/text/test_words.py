@@ -6,6 +6,7 @@ import shlex
 
 import pytest
 
+from tests.support.for_each import each_case
 from torchbuild_tasks.text.words import (
     as_word,
     did_you_mean,
@@ -66,7 +67,7 @@ def test_of_a_long_list_the_first_are_named() -> None:
     assert first_few(list("abcdef"), 4) == "a, b, c, d and 2 more"
 
 
-@pytest.mark.parametrize(
+@each_case(
     "path", ["/co", "/my co", "/a;rm -rf b", "/a&b", "/it's", '/say "x"', "/$HOME", "/`id`", "", "/(x)"]
 )
 def test_a_path_in_advice_is_one_word_of_the_shell(path: str) -> None:
@@ -80,7 +81,7 @@ def test_a_path_of_windows_stays_as_it_is() -> None:
     assert as_word(r"C:\my pt") == r'"C:\my pt"'
 
 
-@pytest.mark.parametrize("word", ["abc", "abbcd", "abxd", "acbd", "ABCD", "abcde", "bcd", "abdc"])
+@each_case("word", ["abc", "abbcd", "abxd", "acbd", "ABCD", "abcde", "bcd", "abdc"])
 def test_one_slip(word: str) -> None:
     assert is_one_slip(word, "abcd") and is_one_slip("abcd", word)
 

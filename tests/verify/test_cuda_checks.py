@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from tests.support.for_each import each_case
 from torchbuild_tasks.verify import cuda_checks, cuda_reasons
 from torchbuild_tasks.verify.torch_checks import NotPossible, Wrong
 
@@ -65,7 +66,7 @@ def test_what_is_installed_is_reported_whether_it_works_or_not(monkeypatch: pyte
 # ---------------------------------------------------------------- architectures
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("arch", "capability", "runs"),
     [
         ("sm_86", (8, 6), True),

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from tests.support.for_each import each_case
 from torchbuild_tasks.verify import cuda_reasons
 from torchbuild_tasks.verify.torch_checks import NotPossible, Wrong
 
@@ -104,7 +105,7 @@ def test_a_driver_that_is_too_old(monkeypatch: pytest.MonkeyPatch, code: int, wo
     assert said.endswith("The driver runs CUDA 12.4, this torch is for 13.0.")
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("driver", "runtime", "too_old"),
     [
         ("12.4", "13.0", True),
@@ -165,7 +166,7 @@ def test_the_sample_has_no_function_that_starts_cuda() -> None:
     assert cuda_reasons.torch_error(sample) == ""
 
 
-@pytest.mark.parametrize("text", cuda_reasons.CODES.values())
+@each_case("text", cuda_reasons.CODES.values())
 def test_each_answer_is_a_sentence_and_what_to_do(text: str) -> None:
     what, _, to_do = text.partition(". ")
     assert what[0].islower() and to_do[0].isupper() and to_do.endswith(".")

@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.support.for_each import each_case
 from torchbuild_tasks.model import Expectation
 from torchbuild_tasks.model.record import CheckResult, Outcome
 from torchbuild_tasks.verify.judge import Observed, Seen, judge, means_same
@@ -142,7 +143,7 @@ def test_the_cuda_of_torch_begins_as_the_planned_one(value: str, wanted: str, ou
 # ---------------------------------------------------------------- where torch lies
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("file", "folder", "outcome"),
     [
         ("/home/ci/pytorch/torch/__init__.py", "/home/ci/pytorch", "passed"),
@@ -196,7 +197,7 @@ def test_switches_agree_by_meaning(yes: str, also_yes: str, no: str, also_no: st
     assert not means_same(no, yes)
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("value", "wanted", "agree"),
     [
         ("2.13.0+cpu", "2.13.0", True),

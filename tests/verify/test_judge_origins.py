@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.for_each import each_case
 from torchbuild_tasks.verify.judge import Seen, expand, misplaced, stray_folders
 from torchbuild_tasks.verify.session import _read_rpaths, _trace
 
@@ -15,7 +16,7 @@ OWN = f"{PACKAGE[0]}/lib/libc10.so"
 CUDA = "/usr/local/cuda-13.0"
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("file", "says"),
     [
         (OWN, ""),

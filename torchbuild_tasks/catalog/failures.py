@@ -9,7 +9,8 @@ from __future__ import annotations
 import functools
 import re
 import warnings
-from collections.abc import Iterable, Iterator
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Final
 
 import msgspec
@@ -78,13 +79,41 @@ class LazyPattern:
         """Return the first match, if any."""
         if not self.texts:
             return self._search(text)
-        for each in self.texts:  # a thousand patterns a line: any() takes three times as long
-            if each in text:
-                return self._search(text)
-        return None
+        return self._search(text) if any(each in text for each in self.texts) else None
 
     def _search(self, text: str) -> re.Match[str] | regex.Match[str] | None:
         return _compiled(self.pattern).search(text)
+
+
+class TextIndex:
+    """Finds which of many entries a text may match, by four letters of each plain text of an entry.
+
+    Looking for the texts of two thousand patterns one after the other was a third of reading a log.
+
+    Args:
+        entries: of each the texts of which one has to be there; without any it is always found.
+    """
+
+    def __init__(self, entries: Iterable[Sequence[str]]) -> None:
+        texts = list(entries)
+        often = Counter(part for entry in texts for text in entry for part in _parts(text))
+        self._always = [number for number, entry in enumerate(texts) if not entry]
+        self._numbers: dict[str, set[int]] = {}
+        for number, entry in enumerate(texts):
+            for text in entry:  # what few others have is in few lines
+                self._numbers.setdefault(min(_parts(text), key=often.__getitem__), set()).add(number)
+
+    def find(self, text: str) -> list[int]:
+        """Return the numbers of the entries to be tried, in their order."""
+        found = set(self._always)
+        for part in _parts(text):
+            if part in self._numbers:
+                found |= self._numbers[part]
+        return sorted(found)
+
+
+def _parts(text: str) -> Iterator[str]:
+    return (text[start : start + SHORTEST] for start in range(len(text) - SHORTEST + 1))
 
 
 @functools.cache
@@ -168,6 +197,10 @@ class FailureBook:
         self._known = [(_pattern_of(row, pattern), row) for row in self.rows for pattern in row.patterns]
         self.anchors: Final = frozenset(anchor for pattern, _ in self._known for anchor in pattern.texts)
 
+    @functools.cached_property
+    def _index(self) -> TextIndex:
+        return TextIndex(pattern.texts for pattern, _ in self._known)
+
     def look_up(self, text: str) -> list[Hit]:
         """Return the rows that this text matches, each once, in order; white space counts as one blank.
 
@@ -176,7 +209,7 @@ class FailureBook:
         """
         text = " ".join(text.split())
         hits: dict[str, Hit] = {}
-        for pattern, row in self._known:
+        for pattern, row in map(self._known.__getitem__, self._index.find(text)):
             if row.id not in hits and (match := pattern.search(text)):
                 hits[row.id] = Hit(row, tuple(group or "" for group in match.groups()))
         return list(hits.values())

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import pytest
-
+from tests.support.for_each import each_case
 from torchbuild_tasks.build.install.due import Due, Folder, Snapshot, find_due, why_front_end
 from torchbuild_tasks.values import replace
 
@@ -29,7 +28,7 @@ def test_nothing_changed() -> None:
     assert why_front_end(BEFORE, BEFORE, lists_modules=True) == ""
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("now", "part", "told"),
     [
         (replace(BEFORE, generated={}), "front_end", "/t/torch/_C.so is gone"),

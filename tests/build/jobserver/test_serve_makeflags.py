@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import pytest
-
+from tests.support.for_each import each_case
 from torchbuild_tasks.build.jobserver.serve import environment
 
 AUTH = "fifo:/tmp/x/tokens"
 OURS = f"--jobserver-auth={AUTH}"
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("given", "expected"),
     [
         ("", f" {OURS}"),

@@ -3,6 +3,7 @@ from __future__ import annotations
 import pytest
 
 from tests.facts.cuda.canned import HOST_CONFIG
+from tests.support.for_each import each_case
 from torchbuild_tasks.facts.cuda.toolkit_folder import Limits, host_limits
 
 # As they stand in the headers of these releases (read out of NVIDIA's wheels).
@@ -18,7 +19,7 @@ TESTS = {
 }
 
 
-@pytest.mark.parametrize("release", TESTS)
+@each_case("release", TESTS)
 def test_the_limits_of_a_release(release: str) -> None:
     gcc, clang, first, below = TESTS[release]
     text = HOST_CONFIG.format(gcc=gcc, clang=clang, msc_min=first, msc_below=below)

@@ -6,11 +6,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.support.for_each import each_case
 from torchbuild_tasks.errors import UsageError
 from torchbuild_tasks.features.cache.address import read_remotes, redacted, server_variables
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("address", "wanted"),
     [
         ("redis://host", {"SCCACHE_REDIS_ENDPOINT": "redis://host:6379"}),
@@ -70,7 +71,7 @@ def test_levels_stand_in_the_order_given_and_names_of_tools_are_none() -> None:
     assert server_variables(()) == {}
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("address", "why"),
     [
         ("ftp://host", "not a kind"),

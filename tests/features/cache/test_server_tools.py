@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import pytest
-
+from tests.support.for_each import each_case
 from torchbuild_tasks.features.cache.server import disk_only, hidden, read_size
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("text", "size"),
     [
         ("5.0 GB", 5_000_000_000),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.support.closures import Values, lib, shelf
+from tests.support.for_each import each_case
 from torchbuild_tasks.catalog import load_catalog
 from torchbuild_tasks.features.closure.choose import close, explain, row_of
 from torchbuild_tasks.model.closure import Break, Loader
@@ -13,7 +14,7 @@ ROWS = load_catalog().library
 ROOT = "/t/_C.so"
 
 
-@pytest.mark.parametrize("row", ROWS, ids=lambda row: row.what)
+@each_case("row", ROWS, ids=lambda row: row.what)
 def test_a_row_is_the_first_that_knows_its_own_files(row: object) -> None:
     for pattern in row.files:  # type: ignore[attr-defined]
         name = pattern.replace("*", "9")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from tests.support.for_each import each_case
 from torchbuild_tasks.errors import UsageError
 from torchbuild_tasks.features.cluster.choose import file_name, host_and_port, listening, scheduler_url
 
@@ -25,7 +26,7 @@ def test_a_scheduler(text: str, url: str, name: str) -> None:
     assert file_name(url) == name
 
 
-@pytest.mark.parametrize(
+@each_case(
     "text",
     [
         "",

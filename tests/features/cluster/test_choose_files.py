@@ -8,6 +8,7 @@ import tomllib
 
 import pytest
 
+from tests.support.for_each import each_case
 from torchbuild_tasks.features.cluster.choose import address_in, client_file, scheduler_file, server_file
 
 
@@ -64,8 +65,6 @@ def test_a_server_s_token_says_for_which_address_it_is() -> None:
     assert address_in(token({"exp": 0, "server_id": "10.0.0.2:10501"})) == "10.0.0.2:10501"
 
 
-@pytest.mark.parametrize(
-    "text", ["", "word", "a.b.c", "a.ü.c", token([]), token({}), token({"server_id": 7}), "a.W1tb.c"]
-)
+@each_case("text", ["", "word", "a.b.c", "a.ü.c", token([]), token({}), token({"server_id": 7}), "a.W1tb.c"])
 def test_other_words_are_no_server_s_token(text: str) -> None:
     assert address_in(text) == ""

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import pytest
-
+from tests.support.for_each import each_case
 from torchbuild_tasks.features.cluster.choose import SCHEDULER_LOG, rephrase, why_compiled_here
 
 AT = "[2026-11-21T13:27:13Z INFO  "
@@ -11,7 +10,7 @@ WARN = "[2026-11-21T13:27:16Z WARN  "
 HTTP = "sccache::dist::http::server"
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("line", "words"),
     [
         (

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from tests.support.for_each import each_case
 from tests.support.machines import found, linux_facts, plan_of, tree
 from torchbuild_tasks.catalog import load_catalog
 from torchbuild_tasks.errors import UsageError
@@ -23,7 +24,7 @@ def only(**flags: Any) -> Companion:
     return companion
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("word", "name", "path", "url", "ref", "requirement"),
     [
         ("../my-ext", "my-ext", "../my-ext", "", "", ""),

@@ -8,6 +8,7 @@ import pytest
 from packaging.specifiers import SpecifierSet
 from packaging.version import Version
 
+from tests.support.for_each import each_case
 from torchbuild_tasks.catalog import Catalog, load_catalog
 from torchbuild_tasks.features.companions.choose import newest_release, releases_of
 
@@ -21,7 +22,7 @@ def catalog_of_then() -> Catalog:
     return Catalog(companion_release=tuple(rows))
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("name", "torch", "version"),
     [
         ("torchvision", "2.13.0", "0.28.0"),

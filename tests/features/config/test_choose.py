@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from bin.write_pages import SCHEMA
+from tests.support.for_each import each_case
 from torchbuild_tasks.features.config.choose import file_text, keys, keys_text, schema
 from torchbuild_tasks.fronts import console
 from torchbuild_tasks.options import BuildRequest
@@ -22,7 +23,7 @@ WIDE = check_settings("wide.toml", {"jobs": 2, "offline": True, "cuda": True, "s
 BOTH = FILE.over(WIDE)
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("request_", "key", "value", "source"),
     [
         (BuildRequest(), "jobs", "4", "t.toml"),

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.support.for_each import each_case
 from torchbuild_tasks.features.develop.jsonc import NotEditable, read, with_entries
 
 ENTRY = {"name": "ours: one", "type": "x"}
@@ -57,7 +58,7 @@ def test_an_entry_of_ours_is_replaced_where_it_stands() -> None:
     assert read(edited).value["configurations"][0] == ENTRY
 
 
-@pytest.mark.parametrize(
+@each_case(
     "text",
     [
         "{}",
@@ -84,7 +85,7 @@ def test_other_shapes(text: str) -> None:
         assert (comment in text) == (comment in edited)
 
 
-@pytest.mark.parametrize(
+@each_case(
     "text",
     [
         "",

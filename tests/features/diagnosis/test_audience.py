@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import pytest
-
 from tests.support.diagnosis import read
+from tests.support.for_each import each_case
 from torchbuild_tasks.features.diagnosis.audience import Audience, plain
 
 UNDEFINED = "undefined reference to `at::empty(int)'\ncollect2: error: ld returned 1 exit status"
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("log", "said", "command"),
     [
         (

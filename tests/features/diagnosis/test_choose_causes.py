@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.support.diagnosis import book, machine, read
+from tests.support.for_each import each_case
 from torchbuild_tasks.catalog.failures import FailureBook, UserFailureRow
 from torchbuild_tasks.features.diagnosis.choose import PAGE, explain
 
@@ -169,7 +170,7 @@ SAID = {
 }
 
 
-@pytest.mark.parametrize(("said", "row"), SAID.items())
+@each_case(("said", "row"), SAID.items())
 def test_what_a_short_command_said_is_explained(said: str, row: str) -> None:
     told = explain(
         f"In file included from preflight.cu:2:\n{said}\ncompilation terminated.", book(), machine()

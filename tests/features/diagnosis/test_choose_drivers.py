@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.diagnosis import read, read_file
+from tests.support.for_each import each_case
 from torchbuild_tasks.model import Reading
 
 STEPS = [f"[{at}/6100] Building CXX object c10/CMakeFiles/c10.dir/x{at}.cpp.o" for at in range(1, 21)]
@@ -70,7 +71,7 @@ def test_of_several_attempts_a_cut_one_counts_not() -> None:
     assert cut.kind == "killed", "the next attempt does not end in order"
 
 
-@pytest.mark.parametrize(
+@each_case(
     "count",
     [
         "Killed workers: 0",
@@ -126,7 +127,7 @@ def test_a_headline_is_not_the_error_below_it(driver: str, error: list[str], kin
     assert (said.kind, said.line_number) == (kind, len(STEPS) + 3)
 
 
-@pytest.mark.parametrize(
+@each_case(
     "after",
     [
         ["error: Bad exit status from /var/tmp/rpm-tmp.Xk1 (%build)", "RPM build errors:"],
@@ -169,7 +170,7 @@ def test_a_logfmt_message_is_read() -> None:
     assert (said.kind, said.line_number) == ("network", 1)
 
 
-@pytest.mark.parametrize(
+@each_case(
     "word", ["Fehler", "erreur", "błąd", "hata", "fout", "fel", "virhe", "chyba", "помилка", "lỗi", "σφάλμα"]
 )
 def test_a_compilers_error_is_met_in_any_of_its_languages(word: str) -> None:

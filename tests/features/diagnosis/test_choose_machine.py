@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import pytest
-
+from tests.support.for_each import each_case
 from tests.support.machines import linux_facts, plan_of, tool, with_tree
 from torchbuild_tasks.catalog import load_catalog
 from torchbuild_tasks.features.diagnosis.machine import Machine
@@ -22,7 +21,7 @@ def on(distribution: str, os: str = "linux") -> Facts:
     return linux_facts(host=Host(os=os, arch="x86_64", distribution=distribution))
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("distribution", "package", "command"),
     [
         ("Debian GNU/Linux 12", "g++", "sudo apt install g++"),

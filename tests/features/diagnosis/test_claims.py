@@ -7,6 +7,7 @@ from __future__ import annotations
 import pytest
 
 from tests.support.diagnosis import book, read
+from tests.support.for_each import each_case
 from tests.support.machines import linux_facts, plan_of, with_tree
 from torchbuild_tasks.catalog import load_catalog
 from torchbuild_tasks.features.diagnosis.choose import read_log
@@ -29,7 +30,7 @@ MISSING = "src/a.cpp:3:10: fatal error: {}: No such file or directory\n    3 | #
 GFLAGS = MISSING.format("gflags/x.h", "<gflags/x.h>")
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("log", "said"),
     [
         # A package where one has it; the source's own file has none.
@@ -57,7 +58,7 @@ def test_a_fix_is_told_with_what_it_rests_on(log: str, said: str) -> None:
     assert said in elsewhere(log).fix
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("log", "kind", "said"),
     [
         (

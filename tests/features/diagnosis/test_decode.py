@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import pytest
 
+from tests.support.for_each import each_case
 from torchbuild_tasks.features.diagnosis.decode import (
     WIDTH,
     Decoder,
@@ -17,7 +18,7 @@ from torchbuild_tasks.features.diagnosis.decode import (
 )
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("line", "said"),
     [
         ("FAILED: a.o", "FAILED: a.o"),
@@ -89,7 +90,7 @@ CODE_PAGES = {
 }
 
 
-@pytest.mark.parametrize(("name", "line"), CODE_PAGES.items())
+@each_case(("name", "line"), CODE_PAGES.items())
 def test_the_code_page_of_a_line_is_guessed(name: str, line: str) -> None:
     assert guess_code_page(line.encode(name)) == name
     assert Decoder()(line.encode(name)) == line

@@ -7,6 +7,7 @@ from __future__ import annotations
 import pytest
 
 from tests.support.diagnosis import read
+from tests.support.for_each import each_case
 
 STOP = "CMake Error at CMakeLists.txt:7 (message):\n  {}\n\n\n-- Configuring incomplete, errors occurred!"
 FIND = (
@@ -18,7 +19,7 @@ CUB = '/usr/local/cuda/include/{}(52): error: namespace "cub" has no member "{}"
 UNDEFINED = "/usr/bin/ld: a.o: undefined reference to `{}'\ncollect2: error: ld returned 1 exit status"
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("log", "said"),
     [
         # A variable of the project without a value is no value that a compiler refuses.
@@ -68,7 +69,7 @@ def test_the_family_is_read(log: str, said: str) -> None:
     assert said in read(log).diagnoses[0].fix
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("log", "wrong"),
     [
         (STOP.format("FOO_LEVEL must be one of 1 2 3"), "-DFOO_LEVEL=…"),

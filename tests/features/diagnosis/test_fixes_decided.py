@@ -4,9 +4,8 @@
 
 from __future__ import annotations
 
-import pytest
-
 from tests.features.diagnosis.test_claims import elsewhere
+from tests.support.for_each import each_case
 
 FULL = "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB. GPU 0 has a total capacity of 23.65 GiB of which 1.12 GiB is free."
 OWN = " Including non-PyTorch memory, this process has {} GiB memory in use."
@@ -39,7 +38,7 @@ NVCC = "/usr/local/cuda-12.1/bin/nvcc -c a.cu -o a.o\n"
 CAPABILITY = "GPU with CUDA capability {} is not compatible with the current PyTorch installation."
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("log", "said", "not_said"),
     [
         # Who holds the GPU's memory: another process, this one in pieces, or this one.

@@ -4,9 +4,8 @@
 
 from __future__ import annotations
 
-import pytest
-
 from tests.features.diagnosis.test_claims import elsewhere
+from tests.support.for_each import each_case
 
 ISOLATED = "  Installing build dependencies: finished with status 'done'\n"
 OLD_CMAKE = "CMake Error at CMakeLists.txt:1 (cmake_minimum_required):\n  CMake 3.26 or higher is required.  You are running version 3.22.1\n\n-- Configuring incomplete, errors occurred!"
@@ -23,7 +22,7 @@ UPLOAD = "ERROR    HTTPError: 400 Bad Request from https://upload.pypi.org/legac
 PIP_READ = "pip._vendor.urllib3.exceptions.ReadTimeoutError: HTTPSConnectionPool(host='files.pythonhosted.org', port=443): Read timed out."
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("log", "said", "unsaid"),
     [
         # What pip installed outside does not count in an isolated build; followed with pip 23.2 and 26.3, CMake 3.31 and 4.

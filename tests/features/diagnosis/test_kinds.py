@@ -9,7 +9,7 @@ import re
 import pytest
 
 from tests.support.diagnosis import machine, read
-from tests.support.for_each import for_each
+from tests.support.for_each import each_case, for_each
 from torchbuild_tasks.catalog import KindRow, load_catalog
 from torchbuild_tasks.features.diagnosis.answer import explain_kind, list_names
 from torchbuild_tasks.features.diagnosis.block import Line
@@ -166,7 +166,7 @@ def test_a_kind_has_words_where_nothing_else_is_known(row: KindRow) -> None:
     assert told.fix
 
 
-@pytest.mark.parametrize(("text", "kind", "component"), ABOUT)
+@each_case(("text", "kind", "component"), ABOUT)
 def test_kind_and_component_are_told(text: str, kind: str, component: str) -> None:
     reading = read(text)
     assert (reading.kind, reading.component) == (kind, component)
@@ -257,7 +257,7 @@ def test_what_a_step_said_is_in_the_file_that_cmake_names() -> None:
     assert "/b/nccl-build-*.log" in read(log).diagnoses[0].cause
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("log", "line"),
     [
         (

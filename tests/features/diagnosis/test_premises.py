@@ -7,6 +7,7 @@ from __future__ import annotations
 import pytest
 
 from tests.support.diagnosis import book
+from tests.support.for_each import each_case
 from tests.support.machines import linux_facts, plan_of, with_tree
 from torchbuild_tasks.catalog import load_catalog
 from torchbuild_tasks.features.diagnosis.choose import read_log
@@ -24,7 +25,7 @@ def read(log: str) -> Reading:
     return read_log(scanner, book(), machine)
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("line", "header"),
     [
         ("a.cc:14:11: error: ‘SIGABRT’ was not declared in this scope", "csignal"),
@@ -140,7 +141,7 @@ def test_what_is_installed_here_counts_for_a_log_of_this_machine_only() -> None:
     assert "is installed" not in read(TOO_NEW.format("/home/bob/")).diagnoses[0].fix
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("log", "kind", "fix"),
     [
         ("gcc: error: /MD: No such file or directory", "other-compiler", "MSVC"),

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from tests.support.diagnosis import FOLDERS, book
 from tests.support.examples import examples
+from tests.support.for_each import each_case
 from torchbuild_tasks.catalog.failures import FailureBook
 from torchbuild_tasks.features.diagnosis import scan as scan_module
 from torchbuild_tasks.features.diagnosis.block import MAX_LINES, ErrorBlock
@@ -55,7 +56,7 @@ REAL = [
 ]
 
 
-@pytest.mark.parametrize(("name", "kind", "number", "says", "says_not"), REAL)
+@each_case(("name", "kind", "number", "says", "says_not"), REAL)
 def test_real_logs(name: str, kind: str, number: int, says: str, says_not: str) -> None:
     found = scan_log(name)
     assert found is not None
@@ -126,7 +127,7 @@ def test_skipped_lines_count() -> None:
     assert (scanner.found.lines[0].number, scanner.found.text) == (4, ("FAILED: a.o",))
 
 
-@pytest.mark.parametrize(
+@each_case(
     "line",
     [
         "[1/9] /usr/bin/c++ -Wall -Werror=return-type -Wno-error=x -c /pt/error_handling.cpp -o error.o",
@@ -150,7 +151,7 @@ def test_no_error(line: str) -> None:
     assert scan(line, "next") is None
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("line", "kind"),
     [
         ("c:\\pt\\a.cpp(12): error C2065: 'x': undeclared identifier", "compiler"),

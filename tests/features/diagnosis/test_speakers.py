@@ -4,9 +4,8 @@
 
 from __future__ import annotations
 
-import pytest
-
 from tests.support.diagnosis import read
+from tests.support.for_each import each_case
 
 HASH = "-- SHA256 hash of\n    /b/x.tar.gz\n  does not match expected value\n-- Hash mismatch, removing...\n"
 EACH = "CMake Error at b/download-x.cmake:170 (message):\n  Each download failed!\n\n\n"
@@ -17,7 +16,7 @@ CHAIN = (
 )  # fmt: skip
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("log", "kind", "told"),
     [
         # a port

@@ -7,6 +7,7 @@ from __future__ import annotations
 import pytest
 
 from tests.features.diagnosis.test_premises import read
+from tests.support.for_each import each_case
 from torchbuild_tasks.model import Reading
 
 _UNKNOWN_FLAG = "c++: error: unrecognized command line option ‘-mfpu=neon’\n"
@@ -188,7 +189,7 @@ _CASES = [
 ]
 
 
-@pytest.mark.parametrize(("log", "told", "untold"), _CASES)
+@each_case(("log", "told", "untold"), _CASES)
 def test_what_is_said(log: str, told: str, untold: str) -> None:
     said = _said(read(log))
     assert told in said

@@ -8,6 +8,7 @@ import pytest
 
 from tests.features.doctor.views import check, checks, health
 from tests.support.cuda import cuda_facts, toolkit
+from tests.support.for_each import each_case
 from tests.support.machines import ROOT, linux_facts, python, tool, with_tree
 from torchbuild_tasks.model import CMakeCache, Facts, OtherTree
 from torchbuild_tasks.values import replace
@@ -85,7 +86,7 @@ def test_compiler_compat_matters_to_old_pythons_alone(version: str, status: str)
     assert "compiler_compat/ld" in found.text
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("names", "expected"),
     [
         (("NO_CUDA",), "--set USE_CUDA=0"),

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import pytest
-
+from tests.support.for_each import each_case
 from torchbuild_tasks.features.manifest.choose import conceal_inputs, without_secrets
 from torchbuild_tasks.features.manifest.read import read_manifest
 from torchbuild_tasks.model import Choice, EnvOp, Python
@@ -47,7 +46,7 @@ WHERE = ("remote", "token in a remote", "diff", "flag", "mirror", "toml", "toml 
 MORE = ("env file", "choice", "command", "define", "origin")
 
 
-@pytest.mark.parametrize("where", [*WHERE, *MORE])
+@each_case("where", [*WHERE, *MORE])
 def test_a_secret_is_taken_out_wherever_it_stands(where: str) -> None:
     assert SECRET in dumps(leaky(where))
     clean = without_secrets(leaky(where))

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from tests.support.for_each import each_case
 from torchbuild_tasks.errors import ManifestError
 from torchbuild_tasks.features.manifest.compare import Place, differences, with_remedies
 from torchbuild_tasks.features.manifest.read import read_manifest
@@ -66,7 +67,7 @@ def test_the_two_files_of_a_first_build_differ_in_nothing_that_one_never_had() -
     }
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("data", "what"),
     [
         (b"", "is empty"),

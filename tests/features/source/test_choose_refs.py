@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from tests.support.for_each import each_case
 from torchbuild_tasks.errors import SourceError
 from torchbuild_tasks.features.source.choose import find, parse_listing
 
@@ -23,7 +24,7 @@ REFS = parse_listing(LISTING)
 URL = "https://example.org/pytorch.git"
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("word", "ref", "digit"),
     [
         ("latest", "refs/tags/v2.10.0", "6"),  # no candidate of a release, and 2.10 is after 2.9

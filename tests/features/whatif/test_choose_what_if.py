@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from tests.support.for_each import each_case
 from tests.support.machines import ROOT, ask, linux_facts
 from torchbuild_tasks.catalog import GIB, load_catalog
 from torchbuild_tasks.errors import UsageError
@@ -73,7 +74,7 @@ def test_what_is_named_takes_the_place_of_what_is_here() -> None:
     assert found.switches == {"USE_FLASH_ATTENTION": "0", "USE_NCCL": "1"}
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("text", "said"),
     [
         ("cores=0", "cores=0: how many cores this machine has is a whole number from 1 to 1,000,000"),

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from tests.support.for_each import each_case
 from tests.support.machines import linux_facts, plan_of, with_tree
 from torchbuild_tasks.catalog import load_catalog
 from torchbuild_tasks.features.wheel_overlay.cheapest import (
@@ -27,7 +28,7 @@ GENERATED = (Reached(path="native_functions.yaml", kind="generated", part="opera
 MIXED = {"laid": True, "mixed": True, "wheel": "2.6.0"}
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("seen", "way"),
     [
         ({"laid": True, "wheel": "2.6.0"}, "no-op"),

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from tests.support.for_each import each_case
 from tests.support.machines import linux_facts, plan_of, with_tree
 from torchbuild_tasks.build.outputs import patterns
 from torchbuild_tasks.catalog import load_catalog
@@ -138,14 +139,14 @@ NOT_READ = [
 ]
 
 
-@pytest.mark.parametrize("path", READ)
+@each_case("path", READ)
 def test_what_the_build_reads_needs_a_compile(path: str) -> None:
     row = find_row(path, ROWS)
     assert row is None or row.kind in COMPILED
     assert len(find_reached([path], [], ROWS)) == 1
 
 
-@pytest.mark.parametrize("path", NOT_READ)
+@each_case("path", NOT_READ)
 def test_what_the_build_does_not_read_needs_none(path: str) -> None:
     assert find_reached([path], [], ROWS) == ()
 
@@ -302,7 +303,7 @@ LINUX = Host(os="linux", arch="x86_64", libc="glibc 2.31")
 WINDOWS = Host(os="windows", arch="x86_64")
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("file", "host", "said"),
     [
         ("torch-2.0.0-cp311-cp311-manylinux1_x86_64.whl", LINUX, ""),
@@ -326,7 +327,7 @@ def test_a_wheel_fits_by_its_tags(file: str, host: Host, said: str) -> None:
     assert (said in found) if said else not found
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("modules", "fits"),
     [
         (("cpython-311-x86_64-linux-gnu.so",), True),

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from tests.support.cuda import cuda_facts, gpu, toolkit
+from tests.support.for_each import each_case
 from tests.support.machines import ask, found, plan_of, settings, statuses, tree, with_tree
 from torchbuild_tasks.catalog import load_catalog
 from torchbuild_tasks.model import Facts
@@ -201,7 +202,7 @@ def test_the_cost_of_more_is_shown() -> None:
     assert "about 1.8 times one" in choice.because
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("list_", "device", "runs"),
     [
         ("8.0", "8.6", True),

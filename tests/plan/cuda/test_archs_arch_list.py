@@ -6,12 +6,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.support.for_each import each_case
 from tests.support.machines import ask
 from torchbuild_tasks.plan.cuda.archs import UnknownArch, arch_list, capability, read_archs, sort_archs
 from torchbuild_tasks.plan.cuda.values import Arch, Capability
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("text", "meant"),
     [
         ("8.6", "8.6"),
@@ -31,7 +32,7 @@ def test_what_a_list_means(text: str, meant: str) -> None:
     assert arch_list(read_archs(ask(), text)) == meant
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("text", "says"),
     [
         ("", "empty"),

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.support.for_each import each_case
 from tests.support.machines import ask, linux_facts
 from torchbuild_tasks.catalog import BoardRow, Catalog
 from torchbuild_tasks.model import Cuda, Finding, GpuSeen, Tegra
@@ -309,7 +310,7 @@ PAIR = (
 )
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("visible", "capabilities"),
     [
         (None, ["8.6", "7.0"]),
@@ -426,7 +427,7 @@ def test_the_order_of_the_probes_does_not_matter() -> None:
         assert [device.capability for device in devices(machine(*order))] == ["8.6", "7.0", "12.1"]
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("name", "capability"),
     [
         ("Tesla T4", "7.5"),
@@ -489,7 +490,7 @@ NAMED = {
 }
 
 
-@pytest.mark.parametrize("capability", NAMED)
+@each_case("capability", NAMED)
 def test_what_products_and_profiles_of_virtual_gpus_are_called(capability: str) -> None:
     for name in NAMED[capability].split("; "):
         found = only(machine(GpuSeen(probe="nvidia-smi", name=name)))

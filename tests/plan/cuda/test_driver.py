@@ -9,6 +9,7 @@ import pytest
 from packaging.version import Version
 
 from tests.support.cuda import cuda_facts, driver, gpu, toolkit
+from tests.support.for_each import each_case
 from tests.support.machines import ask, found, linux_facts, modern_tree, plan_of, tool, tree
 from tests.support.windows import windows_facts
 from torchbuild_tasks.model import Cuda, Driver, Finding, GpuSeen, Tegra
@@ -66,7 +67,7 @@ def test_nothing_known_at_all() -> None:
     assert "no NVIDIA driver" in only(Driver(), "12.4").text
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("version", "cuda", "windows", "status", "says"),
     [
         ("550.54.14", "12.4", False, "ok", "runs all of CUDA 12.4"),

@@ -8,6 +8,7 @@ import pytest
 from packaging.specifiers import SpecifierSet
 from packaging.version import Version
 
+from tests.support.for_each import each_case
 from tests.support.machines import ask, linux_facts, tree
 from tests.support.windows import ROOT, windows_facts
 from torchbuild_tasks.catalog import Catalog, PartRow, load_catalog
@@ -56,7 +57,7 @@ def test_the_sample_gets_what_compiles_and_torch_all_the_rest(release: str, os: 
         assert ("culibos" in small) == (os == "linux")
 
 
-@pytest.mark.parametrize("release", RELEASES)
+@each_case("release", RELEASES)
 def test_a_series_means_its_release(release: str) -> None:
     question = ask(machine())
     by_series = managed_toolkit(question, series(release))
@@ -176,7 +177,7 @@ def test_a_part_is_called_the_same_only_when_it_is_the_same() -> None:
     assert part_folders(PARTS).keys() == files.keys()
 
 
-@pytest.mark.parametrize("cuda", sorted({row.cuda for row in PARTS}))
+@each_case("cuda", sorted({row.cuda for row in PARTS}))
 def test_part_rows(cuda: str) -> None:
     for row in PARTS:
         if row.cuda == cuda:
@@ -225,7 +226,7 @@ def test_every_newer_torch_has_its_libraries(os: str, arch: str, release: str) -
             assert found >= wanted, f"for torch {row.version}"
 
 
-@pytest.mark.parametrize("row", [row for row in PARTS if row.name == "cudart"], ids=part_id)
+@each_case("row", [row for row in PARTS if row.name == "cudart"], ids=part_id)
 def test_the_runtime_is_of_the_wheel_where_that_is_complete(row: PartRow) -> None:
     """From 12.9 on it has the static library, with which CMake tries nvcc."""
     assert bool(row.project) == (Version(row.cuda) >= Version("12.9"))

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from tests.support.cuda import cuda_facts, gpu, toolkit
+from tests.support.for_each import each_case
 from tests.support.machines import ask, found, plan_of, settings, tree
 from torchbuild_tasks.model import Facts, Toolkit
 from torchbuild_tasks.plan.cuda.toolkit import choose_toolkit
@@ -31,7 +32,7 @@ def test_a_cpu_build_has_none() -> None:
     assert choose_toolkit(ask(cuda_facts(toolkit()))) == ChosenToolkit()
 
 
-@pytest.mark.parametrize("arch", ["auto", "all", "common", "native", "8.6", "12.0", "3.5+PTX", "9.0a"])
+@each_case("arch", ["auto", "all", "common", "native", "8.6", "12.0", "3.5+PTX", "9.0a"])
 def test_one_of_unknown_version_is_called_so_in_every_sentence(arch: str) -> None:
     other = replace(toolkit("12.4"), version=None, path="/opt/other")
     facts = cuda_facts(replace(toolkit("12.8"), version=None), other, gpus=(gpu("8.6"),))

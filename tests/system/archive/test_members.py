@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.support.for_each import each_case
 from torchbuild_tasks.errors import ArchiveRefused
 from torchbuild_tasks.model.wheel import Member
 from torchbuild_tasks.system.archive.members import Tree, fault, parts_of
@@ -71,7 +72,7 @@ def tree() -> Tree:
     return Tree(archive="sample.zip")
 
 
-@pytest.mark.parametrize(("rule", "name"), [(rule, name) for rule, names in BAD.items() for name in names])
+@each_case(("rule", "name"), [(rule, name) for rule, names in BAD.items() for name in names])
 def test_bad_names_are_refused_with_member_and_rule(rule: str, name: str) -> None:
     if name == "f:s":  # one letter before a colon is a drive first
         rule = "absolute"
@@ -82,7 +83,7 @@ def test_bad_names_are_refused_with_member_and_rule(rule: str, name: str) -> Non
     assert refused.value.next_step
 
 
-@pytest.mark.parametrize("name", GOOD)
+@each_case("name", GOOD)
 def test_good_names_are_taken(name: str) -> None:
     assert fault(name) == ""
     assert tree().admit(Member(name=name)) == "/".join(parts_of(name))
@@ -160,7 +161,7 @@ def linked(target: str, at: str = "a/link") -> str:
     return end
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("target", "end"),
     [
         ("file", "a/file"),
@@ -178,7 +179,7 @@ def test_links_inside_are_followed_to_their_end(target: str, end: str) -> None:
     assert linked(target) == end
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("target", "rule"),
     [
         ("../../x", "leaves the folder"),

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.capabilities import needs_git
+from tests.support.for_each import each_case
 from torchbuild_tasks.facts.probe import Probe
 from torchbuild_tasks.facts.tree import look_at_git
 from torchbuild_tasks.system.git import guard
@@ -178,7 +179,7 @@ def test_a_git_without_that_variable_is_reported_as_its_own_c_option_tells() -> 
     assert "'filter.x.clean='" in env["GIT_CONFIG_PARAMETERS"]
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("entries", "laid_over"),
     [
         ([(True, "filter.x.clean", "evil")], [("filter.x.clean", ""), ("filter.x.required", "false")]),

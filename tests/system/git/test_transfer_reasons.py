@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import pytest
-
+from tests.support.for_each import each_case
 from torchbuild_tasks.system.git.transfer import Kind, Reason, advice, find_reason
 
 URL = "https://github.com/pytorch/pytorch.git"
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("line", "kind", "again"),
     [
         ("fatal: unable to access 'https://x/': Could not resolve host: x", "unreachable", True),

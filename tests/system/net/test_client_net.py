@@ -6,13 +6,14 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.for_each import each_case
 from torchbuild_tasks.errors import DownloadFailed, UsageError
 from torchbuild_tasks.system.net.client import Net, read_mirrors, redact
 
 S3 = "https://s3.amazonaws.com/ossci-windows/mkl_2020.2.254.7z"
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("text", "url", "address"),
     [
         ("", S3, S3),
@@ -45,7 +46,7 @@ def test_address(text: str, url: str, address: str) -> None:
     assert Net(mirrors=read_mirrors(text)).address(url) == address
 
 
-@pytest.mark.parametrize(
+@each_case(
     "text",
     [
         "nonsense",

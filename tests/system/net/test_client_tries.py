@@ -8,6 +8,7 @@ from email.utils import formatdate
 
 import pytest
 
+from tests.support.for_each import each_case
 from torchbuild_tasks.system.net.client import Again, Halt, Halted, Net, Refused, Tries, retry_after
 
 
@@ -15,7 +16,7 @@ def in_seconds(seconds: float) -> str:
     return formatdate(time.time() + seconds, usegmt=True)
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("text", "least", "most"),
     [
         (None, 0, 0),

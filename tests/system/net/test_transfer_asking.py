@@ -10,6 +10,7 @@ import requests
 import urllib3
 
 from tests.support.answers import Answer, ScriptedNet, in_turn
+from tests.support.for_each import each_case
 from torchbuild_tasks.system.net.client import Again, Refused
 from torchbuild_tasks.system.net.transfer import ask, blocks, content_range, length, origin
 
@@ -31,7 +32,7 @@ def test_redirects_are_followed_also_to_https() -> None:
     assert list(blocks(response.raw)) == [b"body"]
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("answers", "told"),
     [
         ([to("http://h/g?token=secret")], "from https to http://h/g?token=..., which is not secure"),
@@ -66,7 +67,7 @@ def test_the_body_of_a_redirect_is_not_read() -> None:
     assert not redirects[0]._content_consumed  # type: ignore[attr-defined]
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("answer", "told", "wait"),
     [
         ((408, {}, b""), "408", 0),
@@ -123,7 +124,7 @@ def test_origin(headers: dict[str, str], etag: str, modified: str, size: int | N
     assert (about.url, about.etag, about.modified, about.size) == ("https://h/f", etag, modified, size)
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("text", "span"),
     [
         ("bytes 1-2/3", (1, 2, 3)),

@@ -7,6 +7,7 @@ address of a Remote Execution API is for recc, which has no server, and holds no
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Mapping
 from typing import Final
@@ -80,6 +81,7 @@ def is_reapi(word: str) -> bool:
     return word.startswith(("reapi://", "reapis://"))
 
 
+@functools.lru_cache(maxsize=4096)  # a build writes its manifest several times, with the same texts
 def redacted(text: str) -> str:
     """Return a text without the logins of addresses in it."""
     text = re.sub(r"(?<=://)[^\s'\"]*@", "***@", text)

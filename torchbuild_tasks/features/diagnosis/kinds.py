@@ -13,7 +13,7 @@ from typing import Final
 import msgspec
 
 from torchbuild_tasks.catalog import Catalog, KindRow, StdNameRow
-from torchbuild_tasks.catalog.failures import LazyPattern
+from torchbuild_tasks.catalog.failures import LazyPattern, TextIndex
 from torchbuild_tasks.catalog.match import admits
 from torchbuild_tasks.features.diagnosis import patterns
 from torchbuild_tasks.features.diagnosis.block import ErrorBlock, Line
@@ -112,6 +112,7 @@ class KindBook:
             for shape in catalog.shape
             for pattern in shape.patterns
         ]
+        self._index = TextIndex(pattern.texts for *_, pattern in self._shapes)
         self._std = catalog.std_name
 
     def read_line(self, line: Line, text: str, *, tested: bool = True) -> Kind | None:
@@ -120,7 +121,7 @@ class KindBook:
         text = text.replace("nrecognised", "nrecognized")
         compiled = COMPILED.match(text)
         raised = patterns.EXCEPTION_LINE.match(text)
-        for row, shape, pattern in self._shapes:
+        for row, shape, pattern in map(self._shapes.__getitem__, self._index.find(text)):
             program = shape.program
             if (program == "test" and not tested) or (raised and program == "cmake"):
                 continue

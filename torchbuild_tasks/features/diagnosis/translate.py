@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping
 from typing import Final, NamedTuple
 
 from torchbuild_tasks.catalog import load_catalog
+from torchbuild_tasks.catalog.failures import TextIndex
 
 # The words for "error" and "fatal error" as they are between "a.cpp:1:2: " and ":".
 _FATAL: Final = (
@@ -172,7 +173,14 @@ class Message(NamedTuple):
 
 def is_other(text: str) -> bool:
     """Return whether an ASCII line holds a message in another language."""
-    return any(plain in text for plain in (*_ascii(), *_NO_COMMAND))
+    index, texts = _ascii_index()
+    return any(texts[number] in text for number in index.find(text))
+
+
+@functools.cache
+def _ascii_index() -> tuple[TextIndex, tuple[str, ...]]:
+    texts = (*_ascii(), *_NO_COMMAND)
+    return TextIndex((text,) for text in texts), texts
 
 
 @functools.cache

@@ -140,11 +140,12 @@ import hashlib, json
 from importlib import metadata
 found = {}
 for one in metadata.distributions():
-    name = one.metadata["Name"]
+    about = one.metadata  # parsed at each access, with the description
+    name = about["Name"]
     if name and name not in found:
         record = one.read_text("RECORD")
         found[name] = {
-            "version": one.version,
+            "version": about["Version"],
             "record": record and hashlib.sha256(record.encode("utf-8", "surrogateescape")).hexdigest(),
             "direct_url": one.read_text("direct_url.json"),
         }

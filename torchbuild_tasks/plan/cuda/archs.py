@@ -13,7 +13,7 @@ from typing import Literal
 
 from packaging.version import Version
 
-from torchbuild_tasks.catalog import FamilyRow
+from torchbuild_tasks.catalog import Catalog, FamilyRow
 from torchbuild_tasks.catalog.match import admits, applies
 from torchbuild_tasks.model import Choice, Source
 from torchbuild_tasks.plan.cuda.devices import visible_devices
@@ -133,7 +133,12 @@ def known_archs(question: Question, chosen: ChosenToolkit) -> tuple[Capability, 
     """Return what the toolkit compiles for, in numeric order: as nvcc lists it, else by its version's row."""
     row = cuda_row(question, chosen.version)
     listed = chosen.toolkit.archs if chosen.toolkit and chosen.toolkit.archs else row.archs if row else ()
-    return tuple(sorted({capability(text).plain for text in listed}))
+    return _in_order(listed)
+
+
+@functools.lru_cache(maxsize=256)
+def _in_order(archs: tuple[str, ...]) -> tuple[Capability, ...]:
+    return tuple(sorted({capability(text).plain for text in archs}))
 
 
 def capability_for(question: Question, wanted: Capability, cuda: Version | None) -> Capability:
@@ -269,10 +274,15 @@ def _common(question: Question, chosen: ChosenToolkit, *, every: bool = False) -
 
 def is_known(question: Question, code: Capability, column: Literal["torch", "build"]) -> bool:
     """Say whether the checkout's extensions (`torch`) or its CMake (`build`) know a capability."""
+    return _is_known(question.catalog, code, column, question.version)
+
+
+@functools.lru_cache(maxsize=4096)
+def _is_known(catalog: Catalog, code: Capability, column: str, version: Version | None) -> bool:
     for wanted in dict.fromkeys((str(code), str(code.plain))):
-        rows = [row for row in question.catalog.arch if row.capability == wanted and not row.renamed]
+        rows = [row for row in catalog.arch if row.capability == wanted and not row.renamed]
         if rows:
-            return any(applies(getattr(row, column), question.version) for row in rows)
+            return any(applies(getattr(row, column), version) for row in rows)
     return True
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterator
 
 from packaging.specifiers import SpecifierSet
@@ -161,8 +162,14 @@ def _able(question: Question, code: Capability) -> list[Version]:
 def _has(question: Question, code: Capability, cuda: Version | None) -> bool:
     """Say whether a toolkit's row has a capability; one with an a or f behind is listed as such."""
     row = cuda_row(question, cuda)
-    listed = {capability(text) for text in row.archs} if row else set()
-    return capability_for(question, code, cuda) in listed | {each.plain for each in listed}
+    return row is not None and capability_for(question, code, cuda) in _listed(row.archs)
+
+
+@functools.lru_cache(maxsize=256)
+def _listed(archs: tuple[str, ...]) -> frozenset[Capability]:
+    """Return the capabilities of a row, each also without its letter."""
+    listed = frozenset(map(capability, archs))
+    return listed | {each.plain for each in listed}
 
 
 def _makes(question: Question, chosen: ChosenToolkit, code: Capability) -> bool:

@@ -5,11 +5,12 @@ Also the host compilers that its nvcc accepts: by its own header, else by the ro
 
 from __future__ import annotations
 
+import functools
 import re
 
 from packaging.version import Version
 
-from torchbuild_tasks.catalog import CudaRow, CudaTorchRow
+from torchbuild_tasks.catalog import Catalog, CudaRow, CudaTorchRow
 from torchbuild_tasks.catalog.match import admits, parse_version, row_version
 from torchbuild_tasks.model import Choice, Source, Toolkit
 from torchbuild_tasks.plan.cuda.values import ChosenToolkit, HostLimits
@@ -54,19 +55,24 @@ def named_nvcc(question: Question) -> list[tuple[Choice, Toolkit]]:
 
 def cuda_row(question: Question, version: Version | None) -> CudaRow | None:
     """Return the row of a toolkit's series."""
-    if version is None:
-        return None
-    return next((row for row in question.catalog.cuda if row_version(row.version) == version), None)
+    return None if version is None else _rows_by_version(question.catalog).get(version)
+
+
+@functools.lru_cache(maxsize=16)  # advice plans with each toolkit, and asks a thousand times
+def _rows_by_version(catalog: Catalog) -> dict[Version, CudaRow]:
+    return {row_version(row.version): row for row in reversed(catalog.cuda)}
 
 
 def torch_rows(question: Question) -> tuple[CudaTorchRow, ...]:
     """Return the rows about CUDA for the torch version of the checkout."""
     version = question.version or Version(question.row.version)
-    return tuple(
-        row
-        for row in question.catalog.cuda_torch
-        if row.os in ("", question.facts.host.os) and admits(row.torch, version)
-    )
+    return _torch_rows(question.catalog, version, question.facts.host.os)
+
+
+@functools.lru_cache(maxsize=1024)
+def _torch_rows(catalog: Catalog, version: Version, system: str) -> tuple[CudaTorchRow, ...]:
+    rows = (row for row in catalog.cuda_torch if row.os in ("", system))
+    return tuple(row for row in rows if admits(row.torch, version))
 
 
 def why_unusable(toolkit: Toolkit) -> str:
