@@ -36,8 +36,8 @@ def test_trust_holds_until_it_is_revoked(folder: Path) -> None:
     assert said.place == str(folder) == place_of(str(folder / "torchbuild.toml"))
     assert is_trusted(str(folder))
     assert [(one.place, one.holds) for one in act.listed()] == [(str(folder), True)]
-    assert act.revoke(str(folder))
-    assert not act.revoke(str(folder))
+    assert act.revoke(str(folder)) == (str(folder), True)
+    assert act.revoke(str(folder)) == (str(folder), False)
     assert not is_trusted(str(folder))
 
 

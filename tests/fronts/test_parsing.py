@@ -158,7 +158,7 @@ def test_no_two_flags_share_a_name(verb: str) -> None:
     [
         ([], "helpers needs an action"),
         (["--offline"], "helpers needs an action"),
-        (["fetsch"], "helpers cannot fetsch; did you mean fetch?"),
+        (["fetsch"], "helpers has no action fetsch; did you mean fetch?"),
         (["--with-helper", "list"], "helpers needs an action"),
     ],
 )

@@ -61,6 +61,12 @@ def test_the_env_file_of_a_running_build_stays_as_it_is(tree: Path) -> None:
         assert torchbuild("env", "--source", tree, "--dry-run").code != done.code
 
 
+def test_what_a_running_build_makes_is_not_packed(tree: Path) -> None:
+    with lock.hold(tree, "build"):
+        done = torchbuild("package", "wheel", "--source", tree)
+    assert (done.code, "in use by `build`" in done.err) == (8, True), done.err
+
+
 def test_no_such_source(tmp_path: Path) -> None:
     done = torchbuild("build", "--source", tmp_path / "nothing")
     assert done.code == 3
@@ -145,9 +151,12 @@ def test_a_hand_made_build_tree_is_not_removed(tree: Path, target: Path, able: d
     assert cache.exists()
 
 
+@pytest.mark.parametrize("flags", [(), ("--closure",)])
 @pytest.mark.parametrize("there", [True, False])
-def test_a_verification_before_any_build_says_so(there: bool, tree: Path, tmp_path: Path) -> None:
-    done = torchbuild("verify", "--source", tree if there else tmp_path / "nowhere")
+def test_a_verification_before_any_build_says_so(
+    there: bool, flags: tuple[str, ...], tree: Path, tmp_path: Path
+) -> None:
+    done = torchbuild("verify", *flags, "--source", tree if there else tmp_path / "nowhere")
     assert done.code == 7
     assert "Nothing was built here yet" in done.err and "torchbuild build" in done.err
     assert done.out == ""

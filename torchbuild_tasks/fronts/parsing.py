@@ -367,7 +367,9 @@ def _words(verb: str, words: Sequence[str], given: dict[str, Any]) -> dict[str, 
             raise _action_error(verb, f"{verb} needs an action")
         fields["action"] = action = rest.pop(0)
     if request.actions and action not in request.actions:
-        raise _action_error(verb, f"{verb} cannot {action}{did_you_mean(action, tuple(request.actions))}")
+        raise _action_error(
+            verb, f"{verb} has no action {action}{did_you_mean(action, tuple(request.actions))}"
+        )
     due = [name for name in request.objects.get(action, request.positionals) if name not in given]
     # An empty word is from an unset variable; as a path it would mean the current folder.
     filled = next((place for place, word in enumerate(rest) if not word.strip()), len(rest))

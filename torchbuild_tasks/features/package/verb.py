@@ -123,14 +123,18 @@ def _state(package: Package, wheel: Path, order: Order, key: str | None) -> Pack
 
 
 def _look(request: PackageRequest) -> tuple[Question, Path]:
-    """Return the facts of the checkout and its folder; refuse while another command runs there."""
+    """Return the facts of the checkout and its folder.
+
+    Raises:
+        TreeBusy: another command runs there, and what it makes is not finished.
+    """
     from torchbuild_tasks.context import look, require_checkout
+    from torchbuild_tasks.system import lock
 
     question = look(request, everything=False)
     root = require_checkout(question)
     if running := question.facts.tree.running:
-        what = f"{running} still works on this checkout, and what it makes is not finished."
-        raise PackageRefused(what, next_step="Wait until it is over.")
+        raise lock.busy(root, running)
     return question, root
 
 
