@@ -117,6 +117,13 @@ def test_a_refused_flag_lists_those_of_the_verb() -> None:
     assert "--preset" not in listed
 
 
+def test_the_words_of_a_verb_are_not_listed_as_its_flags() -> None:
+    with pytest.raises(UsageError) as caught:
+        parse("cluster", ["--zzzzzz"])
+    listed = caught.value.next_step.split()
+    assert "--token-file" in listed and not {"--action", "--scheduler"}.intersection(listed)
+
+
 def test_where_the_nearest_is_known_the_others_are_not_listed() -> None:
     with pytest.raises(UsageError) as caught:
         parse("build", ["--josb", "3"])

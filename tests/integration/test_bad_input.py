@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import subprocess
 import sys
@@ -9,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.capabilities import needs_git
+from tests.support.capabilities import needs_git, needs_posix_paths
 from tests.support.driver import make_venv, torchbuild
 from tests.support.sample import materialise
 from torchbuild_tasks.system import lock
@@ -65,6 +66,13 @@ def test_what_a_running_build_makes_is_not_packed(tree: Path) -> None:
     with lock.hold(tree, "build"):
         done = torchbuild("package", "wheel", "--source", tree)
     assert (done.code, "in use by `build`" in done.err) == (8, True), done.err
+
+
+@needs_posix_paths
+def test_a_server_without_a_token_fetches_nothing() -> None:
+    offline = {**os.environ, "PIP_NO_INDEX": "1"}
+    done = torchbuild("cluster", "server", "http://scheduler:10600", environ=offline)
+    assert (done.code, "No token" in done.err) == (2, True), done.err
 
 
 def test_no_such_source(tmp_path: Path) -> None:

@@ -421,7 +421,8 @@ def _missing_word(verb: str, action: str, name: str) -> UsageError:
 def _unknown_flag(verb: str, name: str) -> UsageError:
     known = [spelling for field in flags(verb) for spelling in spellings(field)]
     hint = did_you_mean(name, known)
-    flags_of = " ".join(flag for flag in known if flag.startswith("--"))
+    words = {"action", *_words_of(verb)}
+    flags_of = " ".join(flag_name(field.name) for field in flags(verb) if field.name not in words)
     listed = f"All of its flags: {_help_command(verb)}" if hint else f"Flags of {verb}: {flags_of}"
     return UsageError(f"{verb} has no flag {name}{hint}", next_step=listed)
 

@@ -304,10 +304,11 @@ def package_text(package: Package) -> str:
 
 def sdist_text(sdist: Sdist) -> str:
     """Return the written file, and its differences from the commit."""
+    of_submodules = f", with those of {sdist.submodules} submodules" if sdist.submodules else ""
     rows = [
         ("version", sdist.version),
         ("commit", sdist.commit),
-        ("files", f"{sdist.files}, of {sdist.submodules} submodules too"),
+        ("files", f"{sdist.files}{of_submodules}"),
         ("size", size_text(sdist.packed)),
     ]
     if changed := sdist.changed:
