@@ -324,7 +324,7 @@ def test_a_removal_is_listed_by_folder() -> None:
 
 def test_a_removal_of_nothing_says_so() -> None:
     nothing = Removal(root="/src/pytorch", files=(), folders=(), kept=(), planned=0)
-    assert show.removal_text(nothing) == "Nothing to remove from /src/pytorch.\n"
+    assert show.removal_text(nothing) == "Nothing to remove: no build is recorded in /src/pytorch.\n"
 
 
 def test_the_facts_of_a_windows_machine() -> None:

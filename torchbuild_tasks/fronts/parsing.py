@@ -109,7 +109,7 @@ def parse(
             or too many.
         SystemExit: --help was among them, and has been printed.
     """
-    own, trailing = apart(argv)
+    own, trailing = split_at_dashes(argv)
     if trailing and not request_class(verb).trailing:
         raise UsageError(f"{verb} takes no words after --", next_step=f"Its flags: {_help_command(verb)}")
     if set(HELP).intersection(own):
@@ -236,7 +236,7 @@ def _from_variable(field: dataclasses.Field[Any], variable: str, text: str) -> A
     return text
 
 
-def apart(words: Sequence[str]) -> tuple[list[str], tuple[str, ...] | None]:
+def split_at_dashes(words: Sequence[str]) -> tuple[list[str], tuple[str, ...] | None]:
     """Return the words before `--`, and those after it for another program; None without `--`."""
     if "--" not in words:
         return list(words), None

@@ -11,6 +11,7 @@ from torchbuild_tasks.features.doctor.check import Findings, View, one_finding
 from torchbuild_tasks.model import Finding, Room
 from torchbuild_tasks.plan.fit import TEMPORARY, needed_disk, temporary_names
 from torchbuild_tasks.plan.jobs import gib_of_job, usable_memory
+from torchbuild_tasks.text.words import as_word
 
 # Factor on the size of an archive, for it and its unpacked files: a safe estimate.
 _UNPACKED: Final = 3
@@ -173,7 +174,7 @@ def check_clock(view: View) -> Findings:
         text = (
             f"{health.newest} was changed {_span(health.ahead)} in the future: Ninja rebuilds it every time"
         )
-        fix = f"Put the clock right; then: touch {health.newest}"
+        fix = f"Put the clock right; then: touch {as_word(health.newest)}"
         return one_finding("clock", "warn", text, fix)
     ahead = [host.ahead for host in health.reached or () if host.ahead is not None]
     least = min(ahead, key=abs, default=None)

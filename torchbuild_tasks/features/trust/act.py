@@ -26,7 +26,7 @@ class Trusted(msgspec.Struct, frozen=True, kw_only=True):
     when: str = ""
 
 
-def say(path: str) -> Trusted:
+def trust_place(path: str) -> Trusted:
     """Trust the present files of a folder, or one settings file; adopt the venvs of a checkout.
 
     Raises:

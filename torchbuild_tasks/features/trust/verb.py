@@ -44,7 +44,7 @@ def answer(request: TrustRequest) -> tuple[dict[str, object], str]:
     if request.revoke:
         place, known = act.revoke(path)
         return {"revoked": known}, f"{place} {'is not trusted any more' if known else 'was not trusted'}.\n"
-    remembered = act.say(path)
+    remembered = act.trust_place(path)
     what = "".join(f"  {each}\n" for each in (*remembered.files, *remembered.venvs))
     return {"trusted": remembered}, f"Trusted as they are now; a change takes it back:\n{what}"
 
