@@ -32,7 +32,7 @@ from torchbuild_tasks.values import to_json
 from torchbuild_tasks.verbs import LOOKS, VERBS, Outcome
 
 _NOT_YOURS: Final = (
-    "Make it yours to write, or name another place; TORCHBUILD_CACHE is where torchbuild keeps what "
+    "Make it yours to read and write, or name another place; TORCHBUILD_CACHE is where torchbuild keeps what "
     "checkouts share."
 )
 _LATER: Final = "Run the same command again once that disk or server answers."

@@ -147,12 +147,21 @@ def check_open_files(view: View) -> Findings:
     return one_finding("open-files", "warn", text, fix)
 
 
+_ASCII: Final = ("C", "POSIX")
+
+
 def check_locale(view: View) -> Findings:
     """Check whether names and messages are UTF-8, in an installed locale."""
     if view.windows:
         return one_finding("locale", "skipped", "locale: Windows has none of that kind")
     name = view.health.locale
-    if name is None or name in ("C", "POSIX"):
+    root = view.facts.tree.root
+    if view.health.environ.get("LC_ALL") in _ASCII and not root.isascii():
+        # Python replaces the C locale of LANG and LC_CTYPE by UTF-8 (PEP 538), but not that of LC_ALL;
+        # `setup.py develop` of setuptools 79 under Python 3.11 ended with UnicodeEncodeError (tried).
+        text = f"LC_ALL is {name}, and {root} is not ASCII: setuptools and Python's own start can fail on it"
+        return one_finding("locale", "warn", text, "export LC_ALL=C.UTF-8")
+    if name is None or name in _ASCII:
         state = f"the locale is {name}" if name else "no locale is set"
         text = f"{state}, so programs treat text as ASCII, except Python, which uses UTF-8"
         return one_finding("locale", "ok", text)
