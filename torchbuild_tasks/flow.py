@@ -322,10 +322,14 @@ def load_stage(stage: Stage) -> Callable[[Work], Work]:
     return run
 
 
-def verify(request: BuildRequest, report: Reporter) -> VerifyReport:
-    """Compare the installed torch with what the plan of this request promises."""
-    from torchbuild_tasks.verify import session
+def plan_of_built(request: BuildRequest) -> tuple[Question, BuildPlan]:
+    """Return the plan by which the torch of this request was built.
 
+    Raises:
+        PlanRefused: no Python was found.
+        UsageError: the named build is not there.
+        VerifyFailed: nothing was built yet.
+    """
     question = in_last_mode(use_stored_checkout(look(request)))
     plan = decide(question)
     if question.settings.seen_from:
@@ -337,6 +341,14 @@ def verify(request: BuildRequest, report: Reporter) -> VerifyReport:
             f"Nothing was built here yet: there is no {plan.environment.python}.",
             next_step="Build it: torchbuild build, or name the Python that has a torch: --python PATH",
         )
+    return question, plan
+
+
+def verify(request: BuildRequest, report: Reporter) -> VerifyReport:
+    """Compare the installed torch with what the plan of this request promises."""
+    from torchbuild_tasks.verify import session
+
+    question, plan = plan_of_built(request)
     if running := question.facts.tree.running:
         report.note(running.said)
     report.stage("verify")

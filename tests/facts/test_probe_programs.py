@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import os
+import subprocess
 import sys
 import time
 from pathlib import Path
@@ -8,8 +9,9 @@ from pathlib import Path
 import psutil
 import pytest
 
+from tests.support.capabilities import needs_posix_paths
 from torchbuild_tasks.facts import probe
-from torchbuild_tasks.facts.probe import Probe
+from torchbuild_tasks.facts.probe import Output, Probe, in_plain_english
 from torchbuild_tasks.system.process import Captured
 
 pytestmark = pytest.mark.integration
@@ -21,11 +23,26 @@ def python(code: str, **environ: str) -> tuple[int, list[str], list[str]] | None
     return output and (output.rc, output.stdout.splitlines(), output.stderr.splitlines())
 
 
-def test_run_gives_code_and_both_streams_in_the_c_locale() -> None:
-    code = (
-        "import os, sys; print(os.environ['LC_ALL'], os.environ['X']); sys.stderr.write('bad'); sys.exit(3)"
-    )
-    assert python(code, LC_ALL="de_DE.UTF-8", X="y") == (3, ["C y"], ["bad"])
+def test_run_gives_code_and_both_streams() -> None:
+    code = "import os, sys; print(os.environ['X']); sys.stderr.write('bad'); sys.exit(3)"
+    assert python(code, X="y") == (3, ["y"], ["bad"])
+
+
+def test_messages_are_those_of_the_c_locale_and_characters_those_of_the_user() -> None:
+    german = {"LC_ALL": "de_DE.UTF-8", "LC_MESSAGES": "fr_FR", "LANGUAGE": "de", "LANG": "en_US", "X": "y"}
+    assert in_plain_english(german) == {"LANG": "C", "LC_CTYPE": "de_DE.UTF-8", "X": "y"}
+    assert in_plain_english({"LANG": "C.UTF-8", "LC_ALL": ""}) == {"LANG": "C", "LC_CTYPE": "C.UTF-8"}
+    assert in_plain_english({}) == {"LANG": "C"}
+
+
+@needs_posix_paths
+def test_a_venv_with_an_editable_install_below_a_folder_in_other_letters_answers(tmp_path: Path) -> None:
+    venv = tmp_path / "venv"
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(venv)], check=True)
+    (site,) = venv.glob("lib/python*/site-packages")
+    (site / "editable.pth").write_text(f"{tmp_path}/Müller\n", encoding="utf-8")
+    here = Probe(environ={**os.environ, "LC_ALL": "C.UTF-8"})
+    assert here.run((str(venv / "bin" / "python"), "-I", "-c", "pass"), timeout=30) == Output(0, "")
 
 
 def test_run_gives_programs_nothing_to_read() -> None:

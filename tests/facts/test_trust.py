@@ -32,12 +32,12 @@ def folder(tmp_path: Path) -> Path:
 
 def test_trust_holds_until_it_is_revoked(folder: Path) -> None:
     assert not is_trusted(str(folder))
-    said = act.say(str(folder / "torchbuild.toml"))
+    said = act.trust_place(str(folder / "torchbuild.toml"))
     assert said.place == str(folder) == place_of(str(folder / "torchbuild.toml"))
     assert is_trusted(str(folder))
     assert [(one.place, one.holds) for one in act.listed()] == [(str(folder), True)]
-    assert act.revoke(str(folder))
-    assert not act.revoke(str(folder))
+    assert act.revoke(str(folder)) == (str(folder), True)
+    assert act.revoke(str(folder)) == (str(folder), False)
     assert not is_trusted(str(folder))
 
 
@@ -45,7 +45,7 @@ def test_trust_holds_until_it_is_revoked(folder: Path) -> None:
     "name", ["torchbuild.toml", "x/python", "x/n", "env_templates/env_set.sh.in", "tk/bin/nvcc"]
 )
 def test_a_change_of_any_file_concerned_takes_it_back(folder: Path, name: str) -> None:
-    act.say(str(folder))
+    act.trust_place(str(folder))
     with (folder / name).open("a", encoding="utf-8") as file:
         file.write("\n# more")
     assert not is_trusted(str(folder))
@@ -61,7 +61,7 @@ def test_so_does_one_of_a_file_that_would_take_hours_to_hash(
         file.truncate(100)
     monkeypatch.setattr("torchbuild_tasks.facts.trust._LARGEST", 99)
     monkeypatch.setattr("torchbuild_tasks.facts.trust.hash_file", lambda path: str(path == huge))
-    act.say(str(folder))
+    act.trust_place(str(folder))
     assert is_trusted(str(folder))
     os.utime(huge, (1, 1))
     assert not is_trusted(str(folder))
@@ -74,7 +74,7 @@ def test_so_do_a_new_template_and_a_new_program(folder: Path) -> None:
         lambda: (folder / "x/python").unlink(),
     )
     for change in changes:
-        act.say(str(folder))
+        act.trust_place(str(folder))
         change()
         assert not is_trusted(str(folder))
 
@@ -86,7 +86,7 @@ def test_another_file_does_not_count(folder: Path) -> None:
 
 
 def test_a_copy_is_not_trusted(folder: Path) -> None:
-    act.say(str(folder))
+    act.trust_place(str(folder))
     moved = folder.rename(folder.with_name("moved"))
     assert not is_trusted(str(moved))
 
@@ -94,13 +94,13 @@ def test_a_copy_is_not_trusted(folder: Path) -> None:
 def test_what_lies_in_the_checkout_does_not_vouch_for_it(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    act.say(str(folder))
+    act.trust_place(str(folder))
     state = folder / "state"
     trust.state_folder({}).rename(state)
     monkeypatch.setenv(trust.VARIABLE, str(state))
     assert not is_trusted(str(folder))
     with pytest.raises(UsageError, match="in the folder that you want to trust"):
-        act.say(str(folder))
+        act.trust_place(str(folder))
 
 
 def test_a_machine_that_only_builds_trusts_folders(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -117,9 +117,9 @@ def test_templates_that_are_ours_need_no_trust(folder: Path) -> None:
 
 def test_there_must_be_something_to_trust(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="nothing to trust"):
-        act.say(str(tmp_path))
+        act.trust_place(str(tmp_path))
     with pytest.raises(UsageError, match="does not exist"):
-        act.say(str(tmp_path / "none"))
+        act.trust_place(str(tmp_path / "none"))
 
 
 def test_a_venv_that_was_moved_with_its_checkout_is_adopted(tmp_path: Path) -> None:
@@ -127,10 +127,10 @@ def test_a_venv_that_was_moved_with_its_checkout_is_adopted(tmp_path: Path) -> N
     venv = tmp_path / ".torchbuild" / "venv-3.12"
     venv.mkdir(parents=True)
     (venv / "pyvenv.cfg").write_text("home = /usr/bin\n", "utf-8")
-    said = act.say(str(tmp_path.resolve()))
+    said = act.trust_place(str(tmp_path.resolve()))
     assert said.venvs == (str(venv.resolve()),)
     with pytest.raises(UsageError, match="nothing to trust"):  # it is ours now
-        act.say(str(tmp_path))
+        act.trust_place(str(tmp_path))
 
 
 @needs(sys.platform != "win32", "a umask")

@@ -118,6 +118,13 @@ def test_a_refused_flag_lists_those_of_the_verb() -> None:
     assert "--preset" not in listed
 
 
+def test_the_words_of_a_verb_are_not_listed_as_its_flags() -> None:
+    with pytest.raises(UsageError) as caught:
+        parse("cluster", ["--zzzzzz"])
+    listed = caught.value.next_step.split()
+    assert "--token-file" in listed and not {"--action", "--scheduler"}.intersection(listed)
+
+
 def test_where_the_nearest_is_known_the_others_are_not_listed() -> None:
     with pytest.raises(UsageError) as caught:
         parse("build", ["--josb", "3"])
@@ -159,7 +166,7 @@ def test_no_two_flags_share_a_name(verb: str) -> None:
     [
         ([], "helpers needs an action"),
         (["--offline"], "helpers needs an action"),
-        (["fetsch"], "helpers cannot fetsch; did you mean fetch?"),
+        (["fetsch"], "helpers has no action fetsch; did you mean fetch?"),
         (["--with-helper", "list"], "helpers needs an action"),
     ],
 )

@@ -105,7 +105,7 @@ def test_a_limit_of_the_process_is_no_traceback(
         (errno.ENOMEM, "more memory"),
         (errno.EMFILE, "ulimit -n"),
         (errno.ENOSPC, "make room"),
-        (errno.EACCES, "yours to write"),
+        (errno.EACCES, "yours to read and write"),
         (errno.ENAMETOOLONG, "shorter path"),
         (errno.ELOOP, "remove the one"),
     ],

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import subprocess
 import sys
@@ -9,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.capabilities import needs_git
+from tests.support.capabilities import needs_git, needs_posix_paths
 from tests.support.driver import make_venv, torchbuild
 from tests.support.sample import materialise
 from torchbuild_tasks.system import lock
@@ -59,6 +60,19 @@ def test_the_env_file_of_a_running_build_stays_as_it_is(tree: Path) -> None:
         assert (done.code, "in use by `build`" in done.err) == (8, True), done.err
         assert not (tree / "env_set.sh").exists()
         assert torchbuild("env", "--source", tree, "--dry-run").code != done.code
+
+
+def test_what_a_running_build_makes_is_not_packed(tree: Path) -> None:
+    with lock.hold(tree, "build"):
+        done = torchbuild("package", "wheel", "--source", tree)
+    assert (done.code, "in use by `build`" in done.err) == (8, True), done.err
+
+
+@needs_posix_paths
+def test_a_server_without_a_token_fetches_nothing() -> None:
+    offline = {**os.environ, "PIP_NO_INDEX": "1"}
+    done = torchbuild("cluster", "server", "http://scheduler:10600", environ=offline)
+    assert (done.code, "No token" in done.err) == (2, True), done.err
 
 
 def test_no_such_source(tmp_path: Path) -> None:
@@ -145,9 +159,12 @@ def test_a_hand_made_build_tree_is_not_removed(tree: Path, target: Path, able: d
     assert cache.exists()
 
 
+@pytest.mark.parametrize("flags", [(), ("--closure",)])
 @pytest.mark.parametrize("there", [True, False])
-def test_a_verification_before_any_build_says_so(there: bool, tree: Path, tmp_path: Path) -> None:
-    done = torchbuild("verify", "--source", tree if there else tmp_path / "nowhere")
+def test_a_verification_before_any_build_says_so(
+    there: bool, flags: tuple[str, ...], tree: Path, tmp_path: Path
+) -> None:
+    done = torchbuild("verify", *flags, "--source", tree if there else tmp_path / "nowhere")
     assert done.code == 7
     assert "Nothing was built here yet" in done.err and "torchbuild build" in done.err
     assert done.out == ""

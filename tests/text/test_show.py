@@ -366,6 +366,11 @@ def test_the_facts_of_a_machine_with_cuda() -> None:
     assert "CUDA toolkit  not found in PATH, /usr/local" in none
 
 
+def test_a_removal_of_nothing_says_so() -> None:
+    nothing = Removal(root="/src/pytorch", files=(), folders=(), kept=(), planned=0)
+    assert show.removal_text(nothing) == "Nothing to remove: no build is recorded in /src/pytorch.\n"
+
+
 def test_the_facts_of_a_windows_machine() -> None:
     facts = windows_facts(windows=windows(msvc("14.44.35207"), active="14.44.35207", git_long_paths=None))
     text = show.facts_text(facts)

@@ -16,6 +16,7 @@ from torchbuild_tasks.facts.probe import Probe
 from torchbuild_tasks.facts.tree import look_at_cache
 from torchbuild_tasks.model import Command
 from torchbuild_tasks.system import process
+from torchbuild_tasks.text.words import as_word
 from torchbuild_tasks.values import replace
 
 _UNKNOWN: Final = re.compile(r"unknown target '|\bunknown path\b", re.IGNORECASE)
@@ -65,7 +66,7 @@ def _refuse_unknown(work: Work, ninja: Command, target: str) -> None:
     raise UsageError(
         f"The build tree has no target {target}.",
         looked=(f"targets of {work.build_dir / 'build.ninja'} with a similar name:", *names) if names else (),
-        next_step=f"ninja -C {work.build_dir} -t targets all   lists every one of them.",
+        next_step=f"All of them: ninja -C {as_word(work.build_dir)} -t targets all",
     )
 
 

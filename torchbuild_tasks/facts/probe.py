@@ -49,6 +49,20 @@ def crowding() -> float:
     return 1.0
 
 
+def in_plain_english(environ: Mapping[str, str]) -> dict[str, str]:
+    """Return an environment with messages of the C locale, and the characters of its own.
+
+    With LC_ALL=C, Python 3.11 and 3.12 fail at their start in a venv with an editable install below a folder
+    such as `Müller`: `site` reads .pth files in the encoding of the locale, also in UTF-8 mode.
+    """
+    named = (environ.get(name) for name in ("LC_ALL", "LC_CTYPE", "LANG"))
+    characters = next(filter(None, named), "")
+    others = {
+        name: value for name, value in environ.items() if not name.startswith("LC_") and name != "LANGUAGE"
+    }
+    return {**others, "LANG": "C", **({"LC_CTYPE": characters} if characters else {})}
+
+
 class Output(NamedTuple):
     """The end of a program and what it printed; `rc` is negative when a signal ended it (POSIX)."""
 
@@ -103,7 +117,7 @@ class Probe(msgspec.Struct, frozen=True, kw_only=True):
     # ------------------------------------------------------------ programs
 
     def run(self, argv: Sequence[str], *, timeout: float = 10.0) -> Output | None:
-        """Run a program to its end in the C locale, with empty stdin.
+        """Run a program to its end with empty stdin and messages of the C locale.
 
         Args:
             argv: the program's path and its arguments; no shell.
@@ -114,8 +128,8 @@ class Probe(msgspec.Struct, frozen=True, kw_only=True):
         """
         if argv[0] in self.cut:  # it would hang again
             return None
-        env, seconds = {**self.environ, "LC_ALL": "C"}, self.wait(timeout)
-        captured = capture(argv, env=env, timeout=seconds, limit=LIMIT, grace=0)
+        env = in_plain_english(self.environ)
+        captured = capture(argv, env=env, timeout=self.wait(timeout), limit=LIMIT, grace=0)
         if captured.timed_out or captured.flooded:
             self.cut.append(argv[0])
         elif captured.started:

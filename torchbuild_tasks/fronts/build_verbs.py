@@ -160,6 +160,8 @@ def clean(request: BuildRequest, report: Reporter) -> Outcome:
         text = removal_text(removal)
     elif removal.files:
         text = f"Removed {len(removal.files)} files and {len(removal.folders)} folders.\n"
+    elif removal.uninstall:
+        text = f"Uninstalled {removal.uninstall.because.removeprefix('the ')}.\n"
     return Outcome(removal, text)
 
 

@@ -25,13 +25,13 @@ from torchbuild_tasks.fronts.dependencies import explain_missing
 from torchbuild_tasks.fronts.parsing import (
     HELP,
     SHORT,
-    apart,
     flags,
     help_text,
     make_request,
     parse,
     request_class,
     spellings,
+    split_at_dashes,
     takes_value,
 )
 from torchbuild_tasks.options import flag_name
@@ -49,7 +49,7 @@ class VerbTask(Task[Any]):
             if context.config.run.dry and "dry_run" in values:  # `inv --dry build`
                 values["dry_run"] = True
             if request_class(verb).trailing:  # from argv: Invoke joins these words with blanks
-                values["words"] = apart(sys.argv[1:])[1]
+                values["words"] = split_at_dashes(sys.argv[1:])[1]
             run(verb, {**values, **SESSIONS[name].fixed})
 
         body.__doc__ = SESSIONS[name].summary
@@ -70,7 +70,7 @@ class VerbTask(Task[Any]):
             _check_own_config(sys.argv[1:])
             for name, words in words_by_verb(sys.argv[1:]):
                 if name == self.name:
-                    asks_help = set(HELP).intersection(apart(sys.argv[1:])[0])
+                    asks_help = set(HELP).intersection(split_at_dashes(sys.argv[1:])[0])
                     own_words = ["--help"] if asks_help else _without_core(verb, words)
                     parse(verb, own_words, f"invoke {name.replace('_', '-')}")
                     own = words
@@ -144,7 +144,7 @@ def _check_own_config(argv: Sequence[str]) -> None:
     Raises:
         UsageError: there is none, or its name has none of the endings that Invoke knows.
     """
-    own, _ = apart(argv)
+    own, _ = split_at_dashes(argv)
     for word, after in itertools.pairwise([*own, ""]):
         if word == "-f" and not (after.endswith(_CONFIGS) and Path(after).is_file()):
             raise UsageError(
@@ -187,7 +187,7 @@ def words_by_verb(argv: Sequence[str]) -> list[tuple[str, list[str]]]:
     verbs: list[tuple[str, list[str]]] = []
     value_follows = False
     due = 0  # words that must follow the verb
-    own, trailing = apart(argv)
+    own, trailing = split_at_dashes(argv)
     for word, after in itertools.pairwise([*own, ""]):
         if not (value_follows or due or _is_flag(word)):
             verbs.append((_name_of(word), []))
@@ -236,7 +236,7 @@ def _value_follows(name: str, word: str) -> bool:
 def _without_core(verb: str, words: Sequence[str]) -> list[str]:
     """Return the words without flags of Invoke itself, which are allowed after a task's name."""
     known = {spelling for field in flags(verb) for spelling in spellings(field)}
-    own, trailing = apart(words)
+    own, trailing = split_at_dashes(words)
     others = [word for word in own if word in known or word.partition("=")[0] not in _core_flags() - known]
     return others if trailing is None else [*others, "--", *trailing]
 

@@ -120,7 +120,7 @@ def parse(
             or too many.
         SystemExit: --help was among them, and has been printed.
     """
-    own, trailing = apart(argv)
+    own, trailing = split_at_dashes(argv)
     if trailing and not request_class(verb).trailing:
         raise UsageError(f"{verb} takes no words after --", next_step=f"Its flags: {_help_command(verb)}")
     if set(HELP).intersection(own):
@@ -247,7 +247,7 @@ def _from_variable(field: dataclasses.Field[Any], variable: str, text: str) -> A
     return text
 
 
-def apart(words: Sequence[str]) -> tuple[list[str], tuple[str, ...] | None]:
+def split_at_dashes(words: Sequence[str]) -> tuple[list[str], tuple[str, ...] | None]:
     """Return the words before `--`, and those after it for another program; None without `--`."""
     if "--" not in words:
         return list(words), None
@@ -378,7 +378,9 @@ def _words(verb: str, words: Sequence[str], given: dict[str, Any]) -> dict[str, 
             raise _action_error(verb, f"{verb} needs an action")
         fields["action"] = action = rest.pop(0)
     if request.actions and action not in request.actions:
-        raise _action_error(verb, f"{verb} cannot {action}{did_you_mean(action, tuple(request.actions))}")
+        raise _action_error(
+            verb, f"{verb} has no action {action}{did_you_mean(action, tuple(request.actions))}"
+        )
     due = [name for name in request.objects.get(action, request.positionals) if name not in given]
     # An empty word is from an unset variable; as a path it would mean the current folder.
     filled = next((place for place, word in enumerate(rest) if not word.strip()), len(rest))
@@ -430,7 +432,8 @@ def _missing_word(verb: str, action: str, name: str) -> UsageError:
 def _unknown_flag(verb: str, name: str) -> UsageError:
     known = [spelling for field in flags(verb) for spelling in spellings(field)]
     hint = did_you_mean(name, known)
-    flags_of = " ".join(flag for flag in known if flag.startswith("--"))
+    words = {"action", *_words_of(verb)}
+    flags_of = " ".join(flag_name(field.name) for field in flags(verb) if field.name not in words)
     listed = f"All of its flags: {_help_command(verb)}" if hint else f"Flags of {verb}: {flags_of}"
     return UsageError(f"{verb} has no flag {name}{hint}", next_step=listed)
 

@@ -141,10 +141,8 @@ def _time_left(one: _One, now: float) -> str:
     return f", {(one.total - one.done) / speed:.0f} s left" if one.total and speed > 0 else ""
 
 
-def clock(seconds: float | None) -> str:
-    """Return seconds as h:mm:ss or m:ss; a dash if unknown."""
-    if seconds is None:
-        return "-"
+def clock(seconds: float) -> str:
+    """Return seconds as h:mm:ss or m:ss."""
     minutes, rest = divmod(int(seconds), 60)
     hours, minutes = divmod(minutes, 60)
     return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"
@@ -362,9 +360,11 @@ class ConsoleReporter:
         counted = eta(
             elapsed - self._first_step(now, elapsed), now.done - self._skipped, now.total - self._skipped
         )
-        left = clock(counted) if self._left is None else between(self._left, self._spread)
-        counts = f"{now.phase} {now.done}/{now.total}"
-        return f"{counts}, {clock(elapsed)} elapsed, {left} left{memory}  {what}"
+        if self._left is not None:
+            left = f", {between(self._left, self._spread)} left"
+        else:
+            left = "" if counted is None else f", {clock(counted)} left"
+        return f"{now.phase} {now.done}/{now.total}, {clock(elapsed)} elapsed{left}{memory}  {what}"
 
     def _first_step(self, now: Progress, elapsed: float) -> float:
         """Return the start of the present count, without the configuration before it."""

@@ -32,7 +32,7 @@ from torchbuild_tasks.values import to_json
 from torchbuild_tasks.verbs import LOOKS, VERBS, Outcome
 
 _NOT_YOURS: Final = (
-    "Make it yours to write, or name another place; TORCHBUILD_CACHE is where torchbuild keeps what "
+    "Make it yours to read and write, or name another place; TORCHBUILD_CACHE is where torchbuild keeps what "
     "checkouts share."
 )
 _LATER: Final = "Run the same command again once that disk or server answers."
@@ -167,7 +167,7 @@ def settle(verb: str, request: BuildRequest, report: ConsoleReporter) -> None:
     commands = "\n".join(f"torchbuild trust {as_word(place)}" for place in settings.withheld)
     if not lines:
         return
-    if looks(verb, request):
+    if only_reads(verb, request):
         if verb not in _SHOWING:
             for line in lines:
                 report.note(f"Ignored, because it is not trusted: {line}")
@@ -186,7 +186,7 @@ def settle(verb: str, request: BuildRequest, report: ConsoleReporter) -> None:
     )
 
 
-def looks(verb: str, request: BuildRequest) -> bool:
+def only_reads(verb: str, request: BuildRequest) -> bool:
     """Say whether this run only reads."""
     return verb in LOOKS or f"{verb} {request.action}" in LOOKS or request.dry_run
 

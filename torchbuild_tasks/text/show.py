@@ -411,6 +411,8 @@ def removal_text(removal: Removal) -> str:
     """Return the files that a clean would remove, by folder, and those it keeps, or the patches it undoes."""
     if removal.patches:
         return "".join(f"source patch {id}: would be undone\n" for id in removal.patches)
+    if not (removal.files or removal.uninstall or removal.kept):
+        return f"Nothing to remove: no build is recorded in {removal.root}.\n"
     counts: dict[str, int] = {}
     for path in removal.files:
         top = "/".join(path.split("/")[:2]) + "/" if path.count("/") > 1 else path

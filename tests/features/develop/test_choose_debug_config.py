@@ -78,5 +78,12 @@ def test_what_is_not_known_is_reported(seen: tuple[tuple[str, bool | None], ...]
     assert found(findings(known, False), "debug-info").status == "unknown"
 
 
+def test_a_command_can_be_copied_where_the_path_has_a_blank() -> None:
+    here = replace(READY, environment="/my venv/bin/python", debugpy=False)
+    assert found(findings(here, False), "debugpy").text.endswith(
+        '"/my venv/bin/python" -m pip install debugpy'
+    )
+
+
 def test_no_yama_forbids_nothing() -> None:
     assert found(findings(replace(READY, ptrace_scope=None), False), "ptrace").status == "ok"

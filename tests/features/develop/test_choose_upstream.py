@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
+import io
+import sys
+from pathlib import Path
+
 import pytest
 
+from torchbuild_tasks.errors import UsageError
+from torchbuild_tasks.features.develop.act import run_tests
 from torchbuild_tasks.features.develop.choose import (
     argv_of_benchmarks,
     argv_of_tests,
@@ -61,3 +67,15 @@ def test_nothing_is_pinned_where_there_is_no_node(said: str) -> None:
 def test_the_checkout_leaves_pythonpath_and_nothing_else_does() -> None:
     assert without("/src/pytorch:/mine:/src/pytorch/", ":", "/src/pytorch") == "/mine"
     assert without("/src/pytorch2", ":", "/src/pytorch") == "/src/pytorch2"
+
+
+def test_a_test_that_is_not_there_is_one_to_name_or_none_of_this_checkout(tmp_path: Path) -> None:
+    def advice(only: str | None) -> str:
+        with pytest.raises(UsageError) as caught:
+            run_tests(tmp_path, sys.executable, only, (), io.BytesIO(), lambda text: None)
+        return caught.value.next_step
+
+    assert "torchbuild source get" in advice(None)
+    (tmp_path / "test").mkdir()
+    (tmp_path / "test" / "test_nn.py").touch()
+    assert "--only" in advice("test_mn")

@@ -102,7 +102,7 @@ def test_a_missing_tool_is_named_with_how_to_get_it(
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
     with pytest.raises(PackageRefused, match="auditwheel and delvewheel") as caught:
         make(wheel, order(tmp_path / "out"))
-    assert caught.value.next_step.startswith("pip install 'torchbuild-tasks[package]'")
+    assert caught.value.next_step.endswith(" -m pip install 'torchbuild-tasks[package]'")
     assert sys.executable in caught.value.looked[0]
     assert not (tmp_path / "out").exists()
 

@@ -33,7 +33,7 @@ def test_the_state_of_every_submodule_that_is_not_as_it_should_be() -> None:
     assert "third_party/elsewhere: at bbbbbbbbbb, wanted is aaaaaaaaaa\n" in text
     assert "third_party/changed: x.cc\n" in text
     assert "third_party/ok" not in text and "third_party/unneeded" not in text
-    for said in ("was cut off", "are gone: /store", "/.x.getting: unfinished", "1 changed files: a"):
+    for said in ("was cut off", "are gone: /store", "/.x.getting: unfinished", "changed files (1): a"):
         assert said in text
 
 

@@ -135,6 +135,11 @@ def test_what_links_of_the_checkout_lead_to_is_not_handed_on(
     assert not [name for name, text in contents(tmp_path).items() if "business" in text]
 
 
+def test_a_folder_that_is_not_there_is_made(tmp_path: Path) -> None:
+    made(tmp_path / "new" / "one", None, None)
+    assert "about.txt" in contents(tmp_path / "new" / "one")
+
+
 def test_a_file_that_is_there_stays(tmp_path: Path) -> None:
     (tmp_path / "a.zip").write_text("mine", "utf-8")
     with pytest.raises(UsageError, match="there already"):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import shlex
 import shutil
 import subprocess
 import sys
@@ -12,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.capabilities import needs_git, needs_shebang, needs_signals, needs_symlinks
-from tests.support.gits import CONFIG, contents, fatal_git, save, with_submodules
+from tests.support.gits import CONFIG, contents, fatal_git, repository, save, with_submodules
 from torchbuild_tasks.errors import SourceError
 from torchbuild_tasks.system.git import worktree
 from torchbuild_tasks.system.git.run import Git
@@ -294,3 +295,15 @@ def test_whatever_is_killed_is_finished_by_the_next_run(trees: Trees, seed: int)
 
 def _is_here(trees: Trees) -> bool:
     return [entry.state for entry in worktree.entries(trees.git)] == ["here"]
+
+
+def test_what_a_checkout_without_history_lacks_is_there_once_its_advice_was_followed(tmp_path: Path) -> None:
+    main = repository(tmp_path / "main")
+    save(main, "second")
+    Git(folder=tmp_path).run("clone", "-q", "--depth=1", main.folder.as_uri(), "not deep")
+    shallow = Git(folder=tmp_path / "not deep")
+    with pytest.raises(SourceError) as caught:
+        worktree.commit_of(shallow, "HEAD~1")
+    command = shlex.split(caught.value.next_step.partition("Fetch it: ")[2])
+    subprocess.run(command, check=True, capture_output=True)
+    assert worktree.commit_of(shallow, "HEAD~1") == main.output("rev-parse", "HEAD~1")

@@ -66,9 +66,10 @@ def find_libraries(request: BuildRequest) -> Closure:
     """Follow the libraries of the torch that the plan's Python has."""
     import os
 
-    from torchbuild_tasks.context import decide, look
     from torchbuild_tasks.features.closure.act import find_closure
+    from torchbuild_tasks.flow import plan_of_built
     from torchbuild_tasks.system.signals import interruptible
 
     with interruptible():
-        return find_closure(decide(look(request)).environment.python, os.environ)
+        _, plan = plan_of_built(request)
+        return find_closure(plan.environment.python, os.environ)

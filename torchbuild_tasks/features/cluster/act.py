@@ -178,7 +178,9 @@ def read_flags(request: ClusterRequest) -> None:
         read_token(Path(request.token_file).expanduser())
 
 
-def run_scheduler(files: ClusterFiles, dist: str, request: ClusterRequest, say: Say) -> None:
+def run_scheduler(
+    files: ClusterFiles, get_dist: Callable[[], str], request: ClusterRequest, say: Say
+) -> None:
     """Write the scheduler's file and the tokens, and run it until Ctrl-C.
 
     Raises:
@@ -187,6 +189,7 @@ def run_scheduler(files: ClusterFiles, dist: str, request: ClusterRequest, say: 
     """
     listen = choose.listening(request.listen or choose.EVERYWHERE, choose.SCHEDULER_PORT, "--listen")
     allowed = [choose.listening(each, choose.SERVER_PORT, "--allow") for each in request.allow]
+    dist = get_dist()
     client, key = _write_scheduler(files, dist, listen)
     host, port = choose.host_and_port(listen)
     url = f"http://{_own_address(host)}:{port}"
@@ -235,7 +238,7 @@ def _own_address(host: str) -> str:
     return f"[{host}]" if ":" in host else host
 
 
-def run_server(files: ClusterFiles, dist: str, request: ClusterRequest, say: Say) -> None:
+def run_server(files: ClusterFiles, get_dist: Callable[[], str], request: ClusterRequest, say: Say) -> None:
     """Write the server's file and run it until Ctrl-C.
 
     Raises:
@@ -271,6 +274,7 @@ def run_server(files: ClusterFiles, dist: str, request: ClusterRequest, say: Say
         build_dir=str(space / "builds"),
         bubblewrap=box.bubblewrap,
     )
+    dist = get_dist()
     write_secret(conf, text)
     say(f"server of sccache-dist {server.version(dist)} at {address}, in bubblewrap {box.version}")
     _serve(dist, "server", conf, SERVER_LOG, (token,), say)

@@ -54,7 +54,11 @@ def run_action(request: ClusterRequest, report: Reporter) -> tuple[Cluster, ...]
     if request.action == "join":
         return (act.join(folder, request, report.note),)
     with interruptible():
-        program = act.have_dist(question, fetching_of(question), report)
         run_it = act.run_scheduler if request.action == "scheduler" else act.run_server
-        run_it(folder, program, request, report.note)
+        run_it(
+            folder,
+            lambda: act.have_dist(question, fetching_of(question), report),
+            request,
+            report.note,
+        )
     return ()

@@ -171,10 +171,15 @@ def _require(file: Path, folder: Path, pattern: str) -> None:
     if file.is_file():
         return
     near = sorted(path.name for path in folder.glob(pattern))
+    other = (
+        "Name one that is there with --only."
+        if near
+        else "A complete checkout has them: torchbuild source get"
+    )
     raise UsageError(
         f"There is no {file}{did_you_mean(file.name, near) or '.'}",
         looked=(f"in {folder}: {first_few(near, 12)}",) if near else (),
-        next_step="Name one with --only, or leave it out for all of them.",
+        next_step=other,
     )
 
 

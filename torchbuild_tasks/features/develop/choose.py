@@ -9,6 +9,7 @@ from typing import Any, Final
 import msgspec
 
 from torchbuild_tasks.model import Finding
+from torchbuild_tasks.text.words import as_word
 
 
 class Debugging(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -177,7 +178,7 @@ def _debugpy(debugging: Debugging) -> Iterator[Finding]:
     if debugging.debugpy:
         return
     text = f"VS Code brings a debugpy of its own; attaching to port {PORT} needs one in the build's Python: "
-    text += f"{debugging.environment} -m pip install debugpy"
+    text += f"{as_word(debugging.environment)} -m pip install debugpy"
     yield Finding(id="debugpy", status="ok", text=text)
 
 

@@ -11,6 +11,7 @@ from torchbuild_tasks.features.doctor.check import Findings, View, one_finding
 from torchbuild_tasks.model import Finding, Room
 from torchbuild_tasks.plan.fit import TEMPORARY, needed_disk, temporary_names
 from torchbuild_tasks.plan.jobs import gib_of_job, usable_memory
+from torchbuild_tasks.text.words import as_word
 
 # Factor on the size of an archive, for it and its unpacked files: a safe estimate.
 _UNPACKED: Final = 3
@@ -146,12 +147,21 @@ def check_open_files(view: View) -> Findings:
     return one_finding("open-files", "warn", text, fix)
 
 
+_ASCII: Final = ("C", "POSIX")
+
+
 def check_locale(view: View) -> Findings:
     """Check whether names and messages are UTF-8, in an installed locale."""
     if view.windows:
         return one_finding("locale", "skipped", "locale: Windows has none of that kind")
     name = view.health.locale
-    if name is None or name in ("C", "POSIX"):
+    root = view.facts.tree.root
+    if view.health.environ.get("LC_ALL") in _ASCII and not root.isascii():
+        # Python replaces the C locale of LANG and LC_CTYPE by UTF-8 (PEP 538), but not that of LC_ALL;
+        # `setup.py develop` of setuptools 79 under Python 3.11 ended with UnicodeEncodeError (tried).
+        text = f"LC_ALL is {name}, and {root} is not ASCII: setuptools and Python's own start can fail on it"
+        return one_finding("locale", "warn", text, "export LC_ALL=C.UTF-8")
+    if name is None or name in _ASCII:
         state = f"the locale is {name}" if name else "no locale is set"
         text = f"{state}, so programs treat text as ASCII, except Python, which uses UTF-8"
         return one_finding("locale", "ok", text)
@@ -173,7 +183,7 @@ def check_clock(view: View) -> Findings:
         text = (
             f"{health.newest} was changed {_span(health.ahead)} in the future: Ninja rebuilds it every time"
         )
-        fix = f"Put the clock right; then: touch {health.newest}"
+        fix = f"Put the clock right; then: touch {as_word(health.newest)}"
         return one_finding("clock", "warn", text, fix)
     ahead = [host.ahead for host in health.reached or () if host.ahead is not None]
     least = min(ahead, key=abs, default=None)

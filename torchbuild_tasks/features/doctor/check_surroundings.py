@@ -100,7 +100,7 @@ def _conda_linker(view: View) -> list[Finding]:
         return [
             *one_finding("conda", "ok", f"{text}; Python {python.version if python else ''} does without it")
         ]
-    return [*one_finding("conda", "warn", text, f"mv {linkers[0]} {linkers[0]}.off")]
+    return [*one_finding("conda", "warn", text, f"mv {as_word(linkers[0])} {as_word(f'{linkers[0]}.off')}")]
 
 
 def check_names(view: View) -> Findings:
@@ -165,7 +165,7 @@ def check_cudas(view: View) -> Findings:
             if used and other and other.version != used.version:
                 text = f"{name} leads to {other.name} ({entry}), and the build uses {used.name}"
                 findings += one_finding(
-                    "cudas", "warn", text, f"unset {name}, or --cuda-toolkit {other.path}"
+                    "cudas", "warn", text, f"unset {name}, or --cuda-toolkit {as_word(other.path)}"
                 )
     if findings:
         return tuple(findings)

@@ -6,16 +6,15 @@ import dataclasses
 from typing import TYPE_CHECKING
 
 from torchbuild_tasks.errors import ArchiveRefused
+from torchbuild_tasks.features.helpers.choose import HelperLine, HelperReport
 from torchbuild_tasks.options import BuildRequest, flag
+from torchbuild_tasks.text.show import columns, finding_text, size_text
+from torchbuild_tasks.values import replace
 from torchbuild_tasks.verbs import Outcome
 
 if TYPE_CHECKING:
     from torchbuild_tasks.build.work import Reporter
     from torchbuild_tasks.plan.question import Question
-
-from torchbuild_tasks.features.helpers.choose import HelperLine, HelperReport
-from torchbuild_tasks.text.show import columns, finding_text, size_text
-from torchbuild_tasks.values import replace
 
 
 def _list(report: HelperReport) -> str:

@@ -47,8 +47,6 @@ if TYPE_CHECKING:
 
     from torchbuild_tasks.build.work import Reporter
 
-INSTALL: Final = "pip install 'torchbuild-tasks[package]'"
-CONDA: Final = "pip install 'torchbuild-tasks[package,conda]'"
 _PYTHON_ONLY: Final = ("libtorch_python", "torch_python", "_C.", "_C_")
 
 
@@ -107,10 +105,12 @@ def _need_tools(wheel: Wheel, kind: str) -> None:
     if not wheel.windows and not find_patchelf():
         missing.append("patchelf")
     if missing:
+        from torchbuild_tasks.system.net.pip import extra_command
+
         raise PackageRefused(
             f"Making a package needs {' and '.join(missing)}, which this Python does not have.",
             looked=(f"Python: {sys.executable}",),
-            next_step=f"{CONDA if kind == 'conda' else INSTALL}   (in that Python)",
+            next_step=f"Install it: {extra_command('package,conda' if kind == 'conda' else 'package')}",
         )
 
 

@@ -123,14 +123,18 @@ def _state(package: Package, wheel: Path, order: Order, key: str | None) -> Pack
 
 
 def _look(request: PackageRequest) -> tuple[Question, Path]:
-    """Return the facts of the checkout and its folder; refuse while another command runs there."""
+    """Return the facts of the checkout and its folder.
+
+    Raises:
+        TreeBusy: another command runs there, and what it makes is not finished.
+    """
     from torchbuild_tasks.context import look, require_checkout
+    from torchbuild_tasks.system import lock
 
     question = look(request, everything=False)
     root = require_checkout(question)
     if running := question.facts.tree.running:
-        what = f"{running} still works on this checkout, and what it makes is not finished."
-        raise PackageRefused(what, next_step="Wait until it is over.")
+        raise lock.busy(root, running)
     return question, root
 
 
@@ -300,10 +304,11 @@ def package_text(package: Package) -> str:
 
 def sdist_text(sdist: Sdist) -> str:
     """Return the written file, and its differences from the commit."""
+    of_submodules = f", with those of {sdist.submodules} submodules" if sdist.submodules else ""
     rows = [
         ("version", sdist.version),
         ("commit", sdist.commit),
-        ("files", f"{sdist.files}, of {sdist.submodules} submodules too"),
+        ("files", f"{sdist.files}{of_submodules}"),
         ("size", size_text(sdist.packed)),
     ]
     if changed := sdist.changed:

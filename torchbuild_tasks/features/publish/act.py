@@ -105,10 +105,12 @@ def need(module: str, what: str, extra: str) -> None:
         PackageRefused: this Python does not have it.
     """
     if importlib.util.find_spec(module) is None:
+        from torchbuild_tasks.system.net.pip import extra_command
+
         raise PackageRefused(
             f"{what}, which this Python does not have. Nothing was sent.",
             looked=(f"Python: {sys.executable}",),
-            next_step=f"pip install 'torchbuild-tasks[{extra}]'   (in that Python)",
+            next_step=f"Install it: {extra_command(extra)}",
         )
 
 

@@ -129,7 +129,7 @@ def _outcome(request: PublishRequest, planned: tuple[Step, ...], *, sent: bool) 
     ]
     text = columns(rows, "")
     if sent and "://" not in str(request.place):
-        index = Path(str(request.place)).expanduser().absolute().as_uri()
+        index = Path(str(request.place)).expanduser().resolve().as_uri()
         for conda in (False, True):
             if file := next((step.file for step in planned if step.file.is_conda is conda), None):
                 text += _install_line(file, index)

@@ -55,7 +55,7 @@ def _checkout(one: Checkout) -> str:
     text += "".join(f"Objects that it borrows are gone: {folder}\n" for folder in one.lost)
     text += "".join(f"Note: {note}\n" for note in one.notes)
     if one.changed:
-        text += f"{len(one.changed)} changed files: {first_few(one.changed, _SHOWN)}\n"
+        text += f"changed files ({len(one.changed)}): {first_few(one.changed, _SHOWN)}\n"
     return text + _modules(one.modules, one.fix) + "\n"
 
 

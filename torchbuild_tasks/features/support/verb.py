@@ -28,7 +28,7 @@ from torchbuild_tasks.errors import Interrupted, UsageError
 from torchbuild_tasks.features.doctor import health
 from torchbuild_tasks.model import BuildPlan, Facts
 from torchbuild_tasks.options import BuildRequest
-from torchbuild_tasks.system.files import STATE_DIR, write_atomic
+from torchbuild_tasks.system.files import STATE_DIR, translate_errors, write_atomic
 from torchbuild_tasks.system.log import log_ends
 from torchbuild_tasks.system.reading import read_bytes
 from torchbuild_tasks.text.redaction import OWN_RULES, Redactor, rules
@@ -149,6 +149,8 @@ def _archive_path(request: BuildRequest) -> Path:
         path = path / name
     if path.exists():
         raise UsageError(f"{path} is there already.", next_step="Name another file: --out FILE")
+    with translate_errors(UsageError, path):
+        path.parent.mkdir(parents=True, exist_ok=True)
     return path
 
 

@@ -26,7 +26,7 @@ class Trusted(msgspec.Struct, frozen=True, kw_only=True):
     when: str = ""
 
 
-def say(path: str) -> Trusted:
+def trust_place(path: str) -> Trusted:
     """Trust the present files of a folder, or one settings file; adopt the venvs of a checkout.
 
     Raises:
@@ -60,9 +60,10 @@ def trust_all(places: Iterable[str]) -> None:
         trust.write_proof("files", place, digest(place))
 
 
-def revoke(path: str) -> bool:
-    """Remove the trust of a place; return whether there was any."""
-    return trust.forget("files", _place(path, gone=True))
+def revoke(path: str) -> tuple[str, bool]:
+    """Remove the trust of a place; return the place, and whether it was trusted."""
+    place = _place(path, gone=True)
+    return place, trust.forget("files", place)
 
 
 def listed() -> tuple[Trusted, ...]:
@@ -76,7 +77,7 @@ def listed() -> tuple[Trusted, ...]:
 def _place(path: str, *, gone: bool = False) -> str:
     real = os.path.realpath(Path(path).expanduser())
     if not gone and not Path(real).exists():
-        raise UsageError(f"{path} does not exist.", looked=(real,))
+        raise UsageError(f"{real} does not exist.", next_step="Name a folder or a file: trust PATH")
     return real if not Path(real).is_file() else place_of(real)
 
 

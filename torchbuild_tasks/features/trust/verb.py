@@ -42,9 +42,9 @@ def answer(request: TrustRequest) -> tuple[dict[str, object], str]:
         return {"trusted": trusted}, "".join(lines) or "Nothing is trusted.\n"
     path = request.path or _default(request)
     if request.revoke:
-        known = act.revoke(path)
-        return {"revoked": known}, f"{path} {'is not trusted any more' if known else 'was not trusted'}.\n"
-    remembered = act.say(path)
+        place, known = act.revoke(path)
+        return {"revoked": known}, f"{place} {'is not trusted any more' if known else 'was not trusted'}.\n"
+    remembered = act.trust_place(path)
     what = "".join(f"  {each}\n" for each in (*remembered.files, *remembered.venvs))
     return {"trusted": remembered}, f"Trusted as they are now; a change takes it back:\n{what}"
 

@@ -21,7 +21,7 @@ from torchbuild_tasks.system.files import translate_errors, unlink, write_json
 from torchbuild_tasks.system.git import cut_off, submodules
 from torchbuild_tasks.system.git.checkout import InTheWay
 from torchbuild_tasks.system.git.complete import complete
-from torchbuild_tasks.system.git.fetch import Access
+from torchbuild_tasks.system.git.fetch import Access, is_shallow
 from torchbuild_tasks.system.git.run import Git
 from torchbuild_tasks.system.git.submodules import changes
 from torchbuild_tasks.system.git.transfer import Watch
@@ -70,10 +70,15 @@ def commit_of(git: Git, ref: str) -> str:
         )
         if commit:
             return commit
+    fetch = f"git -C {as_word(git.folder)} fetch"
+    if is_shallow(git):
+        advice = f"This checkout has no history. Fetch it: {fetch} --unshallow --tags origin"
+    else:
+        advice = f"Fetch it first: {fetch} origin {as_word(ref)}"
     raise SourceError(
         f"There is no branch, tag or commit {ref} in {git.folder}.",
         looked=(f"git rev-parse {ref}", f"git rev-parse origin/{ref}"),
-        next_step=f"Fetch it first: git -C {as_word(git.folder)} fetch origin {as_word(ref)}",
+        next_step=advice,
     )
 
 
