@@ -10,8 +10,8 @@ from tests.support.for_each import each_case
 from torchbuild_tasks.text.words import (
     as_word,
     did_you_mean,
-    flag_words,
     first_few,
+    flag_words,
     in_short,
     is_one_slip,
     nearest,
