@@ -98,6 +98,7 @@ def test_a_bad_dump_names_the_place(path: tuple[str, ...], value: object, messag
             "it.named.y has an unknown key: coers; did you mean cores?",
         ),
         ({"named": {"x": {"kind": "a"}, "y": {"kind": "c"}}}, 'it.named.y.kind is "c", not a or b'),
+        ({"inner": {"kind": "\udce9"}}, "it holds a text that is not Unicode"),
     ],
     ids=str,
 )

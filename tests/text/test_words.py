@@ -10,6 +10,7 @@ from torchbuild_tasks.text.words import (
     as_word,
     did_you_mean,
     first_few,
+    flag_words,
     in_short,
     is_one_slip,
     nearest,
@@ -45,6 +46,11 @@ def test_only_a_word_that_a_shell_would_read_otherwise_is_quoted(
 ) -> None:
     assert shell_line(argv, windows=False) == posix
     assert shell_line(argv, windows=True) == windows
+
+
+def test_flags_are_split_as_a_shell_does_also_where_a_quote_is_open() -> None:
+    assert flag_words("-O2 '-DA=a b'") == ("-O2", "-DA=a b")
+    assert flag_words("-O2 '-DA=a b") == ("-O2", "'-DA=a", "b")
 
 
 def test_an_error_that_quotes_an_archive_is_cut() -> None:

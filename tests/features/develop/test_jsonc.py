@@ -94,6 +94,8 @@ def test_other_shapes(text: str) -> None:
         '{"configurations": [], "configurations": []}',
         '{"configurations": [{"name": "ours: one"}, {"name": "ours: one"}]}',
         '{"a": 1 "b": 2}',
+        '{"a" 1}',
+        "{1: 1}",
         "{'a': 1}",
         '{"a": 1} x',
         '{"a": NaN}',
