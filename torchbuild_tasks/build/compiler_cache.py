@@ -70,7 +70,7 @@ def _remove_launcher(work: Work) -> None:
 
 def forget_checks(work: Work) -> None:
     """Set CMake's cache aside, so that the front end configures anew."""
-    work.ledger.open()
+    work.ledger.open()  # before the first change, so that what is set aside counts as ours
     cache = work.build_dir / "CMakeCache.txt"
     if cache.exists():
         cache.replace(cache.with_suffix(".txt.old"))

@@ -36,10 +36,9 @@ def refresh_tree(work: Work) -> Work:
     """Reconfigure or clean an existing build tree if the changed inputs require it."""
     needs = work.plan.freshness.needs
     if needs == "reconfigure":
-        work.ledger.open()  # before the first change, so that what is set aside counts as ours
-        cache = work.build_dir / "CMakeCache.txt"
-        if cache.exists():
-            cache.replace(cache.with_suffix(".txt.old"))
+        from torchbuild_tasks.build.compiler_cache import forget_checks
+
+        forget_checks(work)
         work.report.note(f"CMake runs again: {work.plan.freshness.because}")
     elif needs == "clean":
         _clean_for_inputs(work)
