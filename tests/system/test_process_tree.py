@@ -13,7 +13,7 @@ import psutil
 import pytest
 
 from torchbuild_tasks.system import process_tree
-from torchbuild_tasks.system.process_tree import end_tree
+from torchbuild_tasks.system.process_tree import end_tree, list_processes
 
 pytestmark = pytest.mark.integration
 PY = sys.executable
@@ -82,3 +82,11 @@ def test_who_is_older_than_the_parent_is_no_child(monkeypatch: pytest.MonkeyPatc
         assert process_tree._is_child(theirs, ours)
         assert not process_tree._is_child(ours, theirs)
         younger.kill()
+
+
+def test_a_process_is_listed_whose_pid_was_listed_for_another() -> None:
+    """Pids come round again during a build of thousands of compiles."""
+    (listed,) = (each for each in psutil.process_iter() if each.pid == os.getpid())
+    # What psutil tells processes of one pid apart by: the pid and the time of its start.
+    listed._ident = (listed.pid, 0.0)  # type: ignore[attr-defined]
+    assert os.getpid() in {each.pid for each in list_processes("ppid")}

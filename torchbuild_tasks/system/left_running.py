@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Final
 
 from torchbuild_tasks.system.files import create
-from torchbuild_tasks.system.process_tree import end_tree
+from torchbuild_tasks.system.process_tree import end_tree, list_processes
 from torchbuild_tasks.system.reading import read_text
 
 VARIABLE: Final = "TORCHBUILD_RUN"
@@ -107,7 +107,7 @@ def _sessions(token: str, known: set[int], since: float | None) -> dict[int, lis
     import psutil
 
     sessions: dict[int, list[str]] = {}
-    for process in psutil.process_iter() if sys.platform != "win32" else ():
+    for process in list_processes() if sys.platform != "win32" else ():
         with contextlib.suppress(psutil.Error, OSError):
             session = os.getsid(process.pid)
             new = since is not None and process.create_time() >= since

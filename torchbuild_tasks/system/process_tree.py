@@ -7,6 +7,7 @@ import os
 import signal
 import sys
 import time
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
 
 if sys.platform == "win32":
@@ -84,7 +85,7 @@ def _members(pid: int, tree: dict[int, psutil.Process]) -> dict[int, psutil.Proc
 
     children: dict[int, list[psutil.Process]] = {}
     alive: dict[int, psutil.Process] = {}
-    for process in psutil.process_iter(["ppid", "status"]):
+    for process in list_processes("ppid", "status"):
         children.setdefault(process.info["ppid"], []).append(process)
         known = tree.get(process.pid) == process or process.pid == pid
         if known or _session(process.pid) == pid:
@@ -98,6 +99,18 @@ def _members(pid: int, tree: dict[int, psutil.Process]) -> dict[int, psutil.Proc
                 todo.append(child.pid)
     tree.update(alive)
     return {number: p for number, p in alive.items() if p.info["status"] != psutil.STATUS_ZOMBIE}
+
+
+def list_processes(*attributes: str) -> Iterator[psutil.Process]:
+    """Yield all processes of the system, with these attributes in `info`.
+
+    psutil 7.2.2 keeps what it has listed by its pid. It leaves a process out whose pid was another's when
+    this process listed them last, which may be thousands of compiles ago.
+    """
+    import psutil
+
+    psutil.process_iter.cache_clear()
+    return psutil.process_iter(attributes or None)
 
 
 def _is_child(child: psutil.Process, parent: psutil.Process) -> bool:

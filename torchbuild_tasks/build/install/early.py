@@ -41,7 +41,7 @@ class _Asking(threading.Thread):
         self.stamps = _stamps(build_dir)
         self.said: process.Captured | None = None
         self._pid: int | None = None
-        self._started = threading.Event()
+        self._has_pid = threading.Event()
         self.start()
 
     def run(self) -> None:
@@ -49,18 +49,18 @@ class _Asking(threading.Thread):
         try:
             self.said = process.capture(argv, cwd=self.build_dir.parent, on_start=self._note)
         finally:
-            self._started.set()
+            self._has_pid.set()
 
     def stop(self) -> None:
         """End it if it is still at work."""
-        self._started.wait()
+        self._has_pid.wait()
         if self._pid is not None and self.is_alive():
             end_tree(self._pid, 0)
         self.join()
 
     def _note(self, pid: int) -> None:
         self._pid = pid
-        self._started.set()
+        self._has_pid.set()
 
 
 _asking: list[_Asking] = []  # at most one

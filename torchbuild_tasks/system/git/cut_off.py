@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final
 from torchbuild_tasks.errors import SourceError
 from torchbuild_tasks.system import files
 from torchbuild_tasks.system.git.transfer import TREE
-from torchbuild_tasks.system.process_tree import end_tree
+from torchbuild_tasks.system.process_tree import end_tree, list_processes
 
 if TYPE_CHECKING:
     import psutil
@@ -56,9 +56,7 @@ def was_cut_off(state: Path) -> bool:
 
 
 def _gits() -> Iterator[psutil.Process]:
-    import psutil
-
-    for each in psutil.process_iter(["name"]):
+    for each in list_processes("name"):
         if (each.info["name"] or "").casefold().startswith("git") and each.pid != os.getpid():
             yield each
 
