@@ -89,6 +89,7 @@ class Block:
         self._error = None if shape == "ninja" or self._trace else last
         # A complaint before it, which counts where the block has no error of its own.
         self.complaint: Line | None = None
+        self.announced = ""  # what the line above it said, as `patterns.attempt` reads it
         self.reasons: tuple[Line, ...] = ()  # lines before it that tell more than it does
 
     @property
@@ -138,7 +139,7 @@ class Block:
     def add(self, line: Line) -> bool:
         """Add the line if it belongs to the block, and return whether it does."""
         text = line.text
-        if patterns.begins_again(text):
+        if patterns.begins_again(text) or self.is_repeated(text) or self.is_passed_over(text):
             return False
         text = text[self._indent :] if text[: self._indent].isspace() else text
         if not self._belongs(text):
@@ -196,6 +197,15 @@ class Block:
             names = text.startswith(" ") and not self.lines[-1].text.rstrip().endswith(":")
             return not (names or _ends_paragraph(text))
         return text.startswith((" ", "Call Stack")) or (not text and self._blanks <= _BLANKS)
+
+    def is_repeated(self, text: str) -> bool:
+        """Say whether a line announces once more what a tool failed at."""
+        of_tool = self.kind in ("words", "python") and len(self.announced) > _TELLING
+        return of_tool and patterns.attempt(text) == self.announced
+
+    def is_passed_over(self, text: str) -> bool:
+        """Say whether a line tells that a tool's error is passed over."""
+        return self.kind == "words" and patterns.resumes(text.strip())
 
     def is_caught(self, text: str) -> bool:
         """Say whether a line tells of this exception again, and that the program goes on."""
