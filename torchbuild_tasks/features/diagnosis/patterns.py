@@ -55,6 +55,9 @@ _COMPILER: Final = _any(
     rf"^[A-Za-z]:\\[^:|\"]{{1,300}}\\[\w.+-]{{1,60}} ?: {_ERROR}",  # a program in a folder with blanks
     r"^(?:\w{1,40} : )?(?:nvcc|ptxas|cicc|cudafe\+\+|fatbinary) (?:fatal|error) *:",
     r"^(?:error|fatal) {2,4}: ",  # cicc, ptxas and nvcc's other parts
+    # NVIDIA's HPC compilers, PGI's before
+    r"^(?:nvc(?:\+\+)?|nvfortran|pgcc|pgc\+\+|pgfortran)-(?:Error|Fatal)-",
+    r"^(?:NVC(?:\+\+)?|NVFORTRAN|PGCC|PGC\+\+|PGFTN|PGF9[05]|F90|F77)-[SF]-\d{4}-",
     r"^LLVM ERROR: |^[\w+-]{1,40} \(LLVM option parsing\): ",
     r"^ptxas \S{1,300}, line \d+; (?:error|fatal) *:",
     rf"(?:^|[\s:]){NUMBER}\s?[:：]",
@@ -211,6 +214,8 @@ _ON: Final = _any(
     IGNORED.pattern,
     r"\++ (?:true|:)$",  # a shell with set -x, of a command that may fail: `|| true`
 )
+# What a script logs of a trial of the compiler that failed.
+WARNS: Final = re.compile(r"\s*(?:\S{1,40} ){0,2}\[\s*WARN(?:ING)?\s*\]")
 # A program that caught an error says what it does in place of what failed.
 RESUMES: Final = re.compile(
     r"\b(?i:fall(?:ing|s)? ?back|skipp\w+|ignor\w+|continu\w+|proceed\w*|instead|without it)\b"

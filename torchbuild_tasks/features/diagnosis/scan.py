@@ -79,6 +79,7 @@ class LogScanner:
         self._weak: Block | None = None
         self._sticky: Block | None = None  # a line of CMake that the end of configuring settles
         self._hint: Block | None = None  # reports a failure whose error comes later
+        self._cited: Block | None = None  # an exception that a warning has in its text
         self._passed: Block | None = None  # the last error after which other output went on
         self._earlier: ErrorBlock | None = None  # the error of an attempt that was made again
         self._in_pip = self._in_trial = self._configured = False
@@ -117,6 +118,9 @@ class LogScanner:
         first = min(
             others, key=lambda block: (block.only_reports_failure, block.last_number), default=last_resort
         )
+        if first is not None and first.is_cut:  # the exception may be one that was passed over before
+            raised = self._passed is not None and self._passed.kind == "python"
+            first = self._cited or (self._passed if raised else None) or first
         return first.result() if first else None
 
     @property
@@ -359,15 +363,18 @@ class LogScanner:
             self._end_pip()
         elif patterns.is_marker(text):
             self._mark(line)
-        elif self._suspect is not None and self._was_trial(text):
+        elif self._suspect is not None and self._was_trial(line, text):
             self._dropped, self._suspect = self._dropped or self._suspect, None
         elif patterns.goes_on(text) or patterns.TRACED.match(text):
             self._go_on(line, text)
         elif self._suspect is None and not patterns.is_command(text):
             self._take_suspect(line, text)
 
-    def _was_trial(self, text: str) -> bool:
-        """Return whether a step of pip or a test went well that the suspect is part of."""
+    def _was_trial(self, line: Line, text: str) -> bool:
+        """Return whether a step of pip or a test went well that had the suspect, or a script warns of it."""
+        if self._suspect is not None and self._suspect.is_logged(line):
+            self._traced = self._traced or self._suspect  # counts if nothing else does
+            return True
         if patterns.STEP.match(text):
             self._before_step = self._suspect
         if patterns.STEP_DONE.match(text):
@@ -463,9 +470,7 @@ class LogScanner:
             self._hint = self._hint or Block("words", [line], "words", weak=True)
             return
         kind = patterns.cause(text)
-        if (kind == "python" and self._is_warning(line)) or (
-            kind in ("compiler", "linker") and self._is_of_trial(text)
-        ):
+        if self._is_mere(kind, line):
             return
         if kind is None and self._is_known_error(text) and not patterns.is_harmless(text):
             if patterns.WARNED.search(text):  # what fails later on counts more
@@ -489,6 +494,14 @@ class LogScanner:
             loud and self._complaint is not None and patterns.is_headline(self._complaint.text.strip())
         ):
             self._complaint = line
+
+    def _is_mere(self, kind: patterns.Kind | None, line: Line) -> bool:
+        """Return whether a line is an exception within a warning, which is noted, or a message of a probe."""
+        if kind == "python" and self._is_warning(line):
+            if not patterns.is_traceback(line.text.strip()):
+                self._cited = self._cited or Block("python", [line], "words", weak=True)
+            return True
+        return kind in ("compiler", "linker") and self._is_of_trial(line.text.strip())
 
     def _is_of_trial(self, text: str) -> bool:
         """Return whether the command above a message is a probe of autoconf's, which may fail."""
