@@ -21,6 +21,7 @@ _SHORT: Final = 400  # a command; one that was left out of an excerpt is mostly 
 _STRAY: Final = 30  # lines within a traceback that lost their indentation
 _MESSAGE: Final = 12  # lines of an exception's text
 _BLANKS: Final = 3
+_NEAR: Final = 2  # lines, within which a script tells what came of its trial
 _TELLING: Final = 10  # characters of an exception's text that are no accident elsewhere
 # The first line of a CMake Error that a narrow terminal has wrapped.
 _CUT_HEAD: Final = re.compile(r"CMake Error at [^()]*(?:\([^()]*)?$")
@@ -89,6 +90,7 @@ class Block:
         self._error = None if shape == "ninja" or self._trace else last
         # A complaint before it, which counts where the block has no error of its own.
         self.complaint: Line | None = None
+        self.announced = ""  # what the line above it said, as `patterns.attempt` reads it
         self.reasons: tuple[Line, ...] = ()  # lines before it that tell more than it does
 
     @property
@@ -102,6 +104,11 @@ class Block:
         if self._error is None:
             return self.shape == "ninja"
         return patterns.INTERRUPTED.match(self._error.text.strip()) is not None
+
+    @property
+    def is_cut(self) -> bool:
+        """Return whether it is a traceback whose exception is not in the log."""
+        return self._trace and self._error is None
 
     @property
     def only_reports_failure(self) -> bool:
@@ -138,7 +145,12 @@ class Block:
     def add(self, line: Line) -> bool:
         """Add the line if it belongs to the block, and return whether it does."""
         text = line.text
-        if patterns.begins_again(text):
+        if (
+            self.is_logged(line)
+            or patterns.begins_again(text)
+            or self.is_repeated(text)
+            or self.is_passed_over(text)
+        ):
             return False
         text = text[self._indent :] if text[: self._indent].isspace() else text
         if not self._belongs(text):
@@ -196,6 +208,20 @@ class Block:
             names = text.startswith(" ") and not self.lines[-1].text.rstrip().endswith(":")
             return not (names or _ends_paragraph(text))
         return text.startswith((" ", "Call Stack")) or (not text and self._blanks <= _BLANKS)
+
+    def is_repeated(self, text: str) -> bool:
+        """Say whether a line announces once more what a tool failed at."""
+        of_tool = self.kind in ("words", "python") and len(self.announced) > _TELLING
+        return of_tool and patterns.attempt(text) == self.announced
+
+    def is_passed_over(self, text: str) -> bool:
+        """Say whether a line tells that a tool's error is passed over."""
+        return self.kind == "words" and patterns.resumes(text.strip())
+
+    def is_logged(self, line: Line) -> bool:
+        """Say whether a script that tried to compile or link only warns of what it met."""
+        near = self._error is not None and line.number - self._error.number <= _NEAR
+        return near and self.kind in ("compiler", "linker") and patterns.WARNS.match(line.raw) is not None
 
     def is_caught(self, text: str) -> bool:
         """Say whether a line tells of this exception again, and that the program goes on."""

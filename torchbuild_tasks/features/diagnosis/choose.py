@@ -179,6 +179,6 @@ def _diagnosis(hit: Hit, machine: Machine, known: Mapping[str, str] = _NONE) -> 
         id=row.id,
         cause=machine.fill((row.cause,), hit.groups, known) or row.cause,
         fix=machine.fill(row.fix, hit.groups, known),
-        command=machine.fill_command(commands, hit.groups),
+        command=machine.fill_command(commands, hit.groups, known),
         see=see,
     )

@@ -10,7 +10,7 @@ from torchbuild_tasks.catalog import Catalog
 from torchbuild_tasks.features.diagnosis.kinds import Kind
 
 NO_OPTION: Final[Mapping[str, str]] = dict.fromkeys(
-    ("known since", "earlier", "asked", "language standard", "host option"), ""
+    ("known since", "earlier", "asked", "language standard", "host option", "modifier since"), ""
 )
 _FAMILIES: Final = (
     ("nvcc", "nvcc", re.compile(r"nvcc$")),
@@ -39,11 +39,20 @@ def read_option(kind: Kind, catalog: Catalog) -> Mapping[str, str]:
     host = _OF_HOST.match(asked) if family == "nvcc" else None
     return {
         "known since": f"{name} {row.since}" if row else "",
+        "modifier since": "" if row else _modifier_since(asked, family, name, catalog),
         "earlier": row.earlier if row else "",
         "asked": asked,
         "language standard": asked if re.match(r"[-/]std[=:]", asked) else "",
         "host option": f"-{host[1]}" if host else "",
     }
+
+
+def _modifier_since(asked: str, family: str, name: str, catalog: Catalog) -> str:
+    """Return the first release that knows each part of -march=armv8.2-a+fp16+bf16 that has a row."""
+    parts = re.findall(r"\+\w+", asked) if asked.startswith(("-march=", "-mcpu=")) else []
+    known = (row for row in catalog.compiler_option if family in row.programs)
+    rows = [row for row in known if {*parts} & {*row.options}]
+    return f"{name} {max((row.since for row in rows), key=int)}" if rows else ""
 
 
 def _family(kind: Kind) -> tuple[str, str]:

@@ -55,6 +55,9 @@ _COMPILER: Final = _any(
     rf"^[A-Za-z]:\\[^:|\"]{{1,300}}\\[\w.+-]{{1,60}} ?: {_ERROR}",  # a program in a folder with blanks
     r"^(?:\w{1,40} : )?(?:nvcc|ptxas|cicc|cudafe\+\+|fatbinary) (?:fatal|error) *:",
     r"^(?:error|fatal) {2,4}: ",  # cicc, ptxas and nvcc's other parts
+    # NVIDIA's HPC compilers, PGI's before
+    r"^(?:nvc(?:\+\+)?|nvfortran|pgcc|pgc\+\+|pgfortran)-(?:Error|Fatal)-",
+    r"^(?:NVC(?:\+\+)?|NVFORTRAN|PGCC|PGC\+\+|PGFTN|PGF9[05]|F90|F77)-[SF]-\d{4}-",
     r"^LLVM ERROR: |^[\w+-]{1,40} \(LLVM option parsing\): ",
     r"^ptxas \S{1,300}, line \d+; (?:error|fatal) *:",
     rf"(?:^|[\s:]){NUMBER}\s?[:：]",
@@ -191,6 +194,11 @@ _MARKER: Final = _any(
     r"^ERROR \S{1,300}\.py(?:::\S| - |$)|^error: test failed, to rerun",
     r"^(?:=+ )?(?:\d.{0,80}, )?[1-9]\d* (?:failed|errors?)\b.{0,80} in [\d.]+s",  # pytest
 )
+# A make that has failed, with its level, and one that starts.
+MAKE_FAILED: Final = re.compile(r"\S*make(?:\.exe)?(?:\[(\d+)\])?: \*\*\* ")
+MAKE_STARTS: Final = re.compile(
+    r"\S*make(?:\.exe)?: (?:'.{1,200}' is up to date|Nothing to be done|Entering directory)"
+)
 # What the author of a rule of make expects to fail.
 IGNORED: Final = re.compile(r"\S*make(?:\.exe)?(?:\[\d+\])?: .{1,300} \(ignored\)$")
 _ON: Final = _any(
@@ -206,9 +214,17 @@ _ON: Final = _any(
     IGNORED.pattern,
     r"\++ (?:true|:)$",  # a shell with set -x, of a command that may fail: `|| true`
 )
+# What a script logs of a trial of the compiler that failed.
+WARNS: Final = re.compile(r"\s*(?:\S{1,40} ){0,2}\[\s*WARN(?:ING)?\s*\]")
 # A program that caught an error says what it does in place of what failed.
 RESUMES: Final = re.compile(
     r"\b(?i:fall(?:ing|s)? ?back|skipp\w+|ignor\w+|continu\w+|proceed\w*|instead|without it)\b"
+)
+# The same said of any error; what a message advises ("use b instead", "to continue") is no such line.
+_PASSED: Final = re.compile(
+    r"^(?!\W*(?i:hint|help|tip|info|to)\b).*\b(?i:fall(?:ing|s|en)? ?back|skipp(?:ed|ing)|ignor(?:ed|ing)"
+    r"|(?:continu|proceed|carry|go|mov)ing (?:on|with|without|anyway)"
+    r"|(?:using|trying|taking) .{1,80} instead)\b"
 )
 # Only in logs of success: `make -k` also reaches [100%] after an error, and then install may be called.
 _WELL: Final = _any(
@@ -310,6 +326,11 @@ _OVER: Final = _any(
     r"^Exited with code exit status [1-9]|The command exited with status [1-9]|^Post job cleanup",
 )
 _AGAIN_SIGNS: Final = (
+    b": *** ",
+    b"(ignored)",
+    b"is up to date",
+    b"Nothing to be done",
+    b"Entering directory",
     b"-- Configuring done",
     b"-- Build files have been",
     b"etry",
@@ -329,7 +350,7 @@ _ENDS: Final = _any(
     r"^\S*make(?:\[\d+\])?: (?:'.{1,200}' is up to date|Nothing to be done)",
     r"^Submodule path '.{1,300}': (?:checked out|merged|rebased)|^[+~-] [\w.-]{1,80}==\d",
     r"^\d+ upgraded, \d+ newly installed, \d+ to remove|\b(?:saved|written|been installed)\b|\bbuilt$",
-    r"(?i:\b(?:finished|completed|succe(?:ss|eded)\w*|done|passed)\b)",
+    r"(?i:\b(?:finished|completed?|succe(?:ss|eded)\w*|done|passed|ready)\b)",
 )
 _NO_END: Final = re.compile(r"n't|\b(?:not|cannot)\b|\b(?i:fail)|\b[1-9]\d* errors?\b")
 # Counts of zero: "0 errors", "Killed workers: 0", "exited with code 0".
@@ -474,6 +495,17 @@ def ends(text: str) -> bool:
 def begins_again(text: str) -> bool:
     """Return whether a line announces another attempt."""
     return AGAIN.search(text) is not None and _SENT.search(text) is None
+
+
+def resumes(text: str) -> bool:
+    """Return whether a line, which is no complaint itself, says that the program goes on another way."""
+    quiet = not (is_harmless(text) or _LOUD.search(text) or is_command(text))
+    return quiet and _PASSED.search(text) is not None
+
+
+def attempt(text: str) -> str:
+    """Return what a line announces, without numbers and the place where a file is fetched from."""
+    return re.sub(r"\d+", "0", re.sub(r"\b\w+://\S*/(?=\S)", "://", text.strip()))
 
 
 def is_over(text: str) -> bool:

@@ -8,7 +8,19 @@ from torchbuild_tasks.features.diagnosis.translate import TRANSLATED_SIGNS
 
 # Every failed build has one of these in some message; no usual compile command has one.
 SIGNS: Final = (
-    *("rror:", "rror ", "ERROR", "FAIL", "ailed", "atal ", "Traceback", "egmentation fault", "core dumped"),
+    *(
+        "rror:",
+        "rror ",
+        "ERROR",
+        "FAIL",
+        "ailed",
+        "atal ",
+        "Traceback",
+        "egmentation fault",
+        "core dumped",
+        "-Error-",
+        "-Fatal-",
+    ),
     *("Killed", "ignal 9", "*** ", "Assertion ", "Invalid __", "Uninitialized __", "ace reported"),
     *("Timeout +", "uncaught target", ": Failure", "!!!! ", "build stopped", "of output", "-" * 20),
     *("-- Configuring", "R_X86_64_", "R_AARCH64_", "yntax error", "rror[", "ndefined ", "nresolved"),

@@ -79,9 +79,11 @@ class LogScanner:
         self._weak: Block | None = None
         self._sticky: Block | None = None  # a line of CMake that the end of configuring settles
         self._hint: Block | None = None  # reports a failure whose error comes later
+        self._cited: Block | None = None  # an exception that a warning has in its text
         self._passed: Block | None = None  # the last error after which other output went on
         self._earlier: ErrorBlock | None = None  # the error of an attempt that was made again
         self._in_pip = self._in_trial = self._configured = False
+        self._failed_make = ""  # the level of the make that failed last, "0" for the outermost
         self._tried = 0  # the last line of a trial of CMake
         self._before_step: Block | None = None  # an error before the step of pip that is being read
         self._warned: dict[str, tuple[FailureRow, str]] = {}
@@ -116,6 +118,9 @@ class LogScanner:
         first = min(
             others, key=lambda block: (block.only_reports_failure, block.last_number), default=last_resort
         )
+        if first is not None and first.is_cut:  # the exception may be one that was passed over before
+            raised = self._passed is not None and self._passed.kind == "python"
+            first = self._cited or (self._passed if raised else None) or first
         return first.result() if first else None
 
     @property
@@ -271,9 +276,29 @@ class LogScanner:
                 if self._proof is None:
                     if self._complaint is not None and line.number > self._complaint.number + _FAR:
                         self._complaint = None
-                    if not ((self._suspect or self._weak) and self._try_again(line.text)):
+                    if not ((self._suspect or self._weak) and self._is_over_with(line)):
                         self._judge(line, line.text.strip())
         self._recent.append((self._number, raw))
+
+    def _is_over_with(self, line: Line) -> bool:
+        """Return whether the program goes on another way, or tries again: what comes then decides."""
+        return self._try_again(line.text) or (self._goes_another_way(line) and self._begin_anew())
+
+    def _goes_another_way(self, line: Line) -> bool:
+        """Return whether a tool's error is passed over, or what was announced above it comes again."""
+        failed = self._suspect
+        if failed is None or self._dropped is not None:
+            return False
+        near = line.number - failed.last_number <= _ADJACENT
+        return failed.is_repeated(line.text) or (near and failed.is_passed_over(line.text))
+
+    def _outlives_make(self, text: str) -> bool:
+        """Return whether the make that failed is ignored by the one that called it, or another one starts."""
+        if failed := patterns.MAKE_FAILED.match(text):
+            self._failed_make = failed[1] or "0"
+        if patterns.IGNORED.match(text):
+            return self._failed_make not in ("", "0")
+        return self._failed_make == "0" and patterns.MAKE_STARTS.match(text) is not None
 
     def _try_again(self, text: str) -> bool:
         """Return whether another attempt begins; the error of this one is noted, and the next one read.
@@ -284,6 +309,8 @@ class LogScanner:
             self._configured = self._configured or patterns.CONFIGURED.match(text) is not None
             if self._configured and patterns.GENERATED.match(text):
                 return self._begin_anew()
+        if self._outlives_make(text):
+            return self._begin_anew()
         if not patterns.begins_again(text) or any(patterns.is_over(line.strip()) for line in self.last):
             return False
         return self._begin_anew()
@@ -293,6 +320,7 @@ class LogScanner:
         self._earlier = self._earlier or self._found_now()
         self._proof = self._suspect = self._weak = self._dropped = self._complaint = self._hint = None
         self._dropped_in_build = self._in_pip = self._configured = False
+        self._failed_make = ""
         return True
 
     def _line(self, number: int, raw: bytes) -> Line:
@@ -335,15 +363,18 @@ class LogScanner:
             self._end_pip()
         elif patterns.is_marker(text):
             self._mark(line)
-        elif self._suspect is not None and self._was_trial(text):
+        elif self._suspect is not None and self._was_trial(line, text):
             self._dropped, self._suspect = self._dropped or self._suspect, None
         elif patterns.goes_on(text) or patterns.TRACED.match(text):
             self._go_on(line, text)
         elif self._suspect is None and not patterns.is_command(text):
             self._take_suspect(line, text)
 
-    def _was_trial(self, text: str) -> bool:
-        """Return whether a step of pip or a test went well that the suspect is part of."""
+    def _was_trial(self, line: Line, text: str) -> bool:
+        """Return whether a step of pip or a test went well that had the suspect, or a script warns of it."""
+        if self._suspect is not None and self._suspect.is_logged(line):
+            self._traced = self._traced or self._suspect  # counts if nothing else does
+            return True
         if patterns.STEP.match(text):
             self._before_step = self._suspect
         if patterns.STEP_DONE.match(text):
@@ -380,6 +411,7 @@ class LogScanner:
 
     def _mark(self, line: Line) -> None:
         """Take a line that reports a failure before it."""
+        self._outlives_make(line.text)
         if culprit := self._culprit():
             self._proof = culprit
         elif self._hint is not None and self._hint.follows:
@@ -438,7 +470,7 @@ class LogScanner:
             self._hint = self._hint or Block("words", [line], "words", weak=True)
             return
         kind = patterns.cause(text)
-        if kind == "python" and self._is_warning(line):
+        if self._is_mere(kind, line):
             return
         if kind is None and self._is_known_error(text) and not patterns.is_harmless(text):
             if patterns.WARNED.search(text):  # what fails later on counts more
@@ -451,6 +483,8 @@ class LogScanner:
             near = [] if alone else self._complaints_above()
             shape = "words" if kind == "python" and not patterns.is_traceback(text) else kind
             self._suspect = self._block = Block(kind, [*leads, *near, line], shape)
+            above = (self._line(*recent).text for recent in reversed(self._recent) if recent[1].strip())
+            self._block.announced = patterns.attempt(next(above, ""))
             heads = [lead for lead in leads if patterns.HEADING.match(lead.text.strip())]
             reasons = (lead for lead in leads if lead not in heads and _gives_reason(lead.text.strip()))
             if first := next(iter((*near, *reasons)), None):
@@ -460,6 +494,20 @@ class LogScanner:
             loud and self._complaint is not None and patterns.is_headline(self._complaint.text.strip())
         ):
             self._complaint = line
+
+    def _is_mere(self, kind: patterns.Kind | None, line: Line) -> bool:
+        """Return whether a line is an exception within a warning, which is noted, or a message of a probe."""
+        if kind == "python" and self._is_warning(line):
+            if not patterns.is_traceback(line.text.strip()):
+                self._cited = self._cited or Block("python", [line], "words", weak=True)
+            return True
+        return kind in ("compiler", "linker") and self._is_of_trial(line.text.strip())
+
+    def _is_of_trial(self, text: str) -> bool:
+        """Return whether the command above a message is a probe of autoconf's, which may fail."""
+        above = (self._line(*recent).text.strip() for recent in reversed(self._recent))
+        command = next((each for each in above if patterns.is_command(each)), "")
+        return patterns.TRIAL.search(command) is not None and not text.startswith("configure: ")
 
     def _take_root(self) -> None:
         """Take the exception that another one was raised from, where the log begins within its traceback."""
