@@ -97,7 +97,11 @@ def read_named_build(request: BuildRequest, settings: Settings | None = None) ->
         return Named(settings=settings, main=Path(request.source or "."))
     note = note_of(request)
     found = resolve(request, note, read_trusted_settings(request))
-    return replace(found, settings=found.settings.without(request.denied)) if request.denied else found
+    return (
+        replace(found, settings=found.settings.without(request.denied_by_environment))
+        if request.denied_by_environment
+        else found
+    )
 
 
 def take_default(request: BuildRequest, say: Callable[[str], None]) -> BuildRequest:
@@ -195,7 +199,7 @@ def needed_submodules(question: Question) -> Callable[[str], bool]:
     return lambda path: bool(needs.why(path))
 
 
-def before_it_is_there(facts: Facts, about: Named, catalog: Catalog) -> Facts:
+def facts_of_coming_worktree(facts: Facts, about: Named, catalog: Catalog) -> Facts:
     """Return the facts with the tree of a worktree to come, which is that of its main checkout.
 
     With the version and the commit of its own ref, and with the submodules that the build itself brings.
@@ -265,7 +269,7 @@ def look(
 
     facts = _facts(request, settings, catalog, everything, patience)
     if about.place and about.place.worktree and not about.place.folder.exists():
-        facts = before_it_is_there(facts, about, catalog)
+        facts = facts_of_coming_worktree(facts, about, catalog)
         settings = settings_of_main(settings, about)
     return Question(request, facts, catalog, settings)
 
@@ -487,7 +491,7 @@ def fetching_of(question: Question) -> Fetching:
     )
 
 
-def cache_words(question: Question) -> str:
+def cache_addresses(question: Question) -> str:
     """Return the value of --cache including passwords, which plan and manifest leave out."""
     return str(question.request.cache or question.settings.values.get("cache") or "")
 
@@ -517,7 +521,7 @@ def check_request(request: BuildRequest) -> None:
         UsageError: a value is none of its choices, a job count is below 1, a --set is not KEY=VALUE.
     """
     for field in dataclasses.fields(BuildRequest):
-        variable = variable_name(field.name) if field.name in request.said else ""
+        variable = variable_name(field.name) if field.name in request.from_environment else ""
         check_value(field.name, getattr(request, field.name), variable)
     for assignment in request.set:
         name, value = split_assignment(assignment)

@@ -24,7 +24,7 @@ from torchbuild_tasks.build.install.early import stop_asking
 from torchbuild_tasks.checkout import fetch_checkout, use_stored_checkout
 from torchbuild_tasks.context import (
     accept,
-    cache_words,
+    cache_addresses,
     decide,
     fetching_of,
     hold_named_build,
@@ -274,7 +274,7 @@ def run_stages(
         report=report,
         ledger=ledger,
         fetching=fetching_of(question),
-        cache_addresses=cache_words(question),
+        cache_addresses=cache_addresses(question),
     )
     ledger.epilogue = lambda: complete_manifest(work)
     with notify_when_over(request, report, root), ledger, work.background:

@@ -184,7 +184,7 @@ def make_request(verb: str, values: dict[str, Any], fixed: Mapping[str, Any] = {
     if "jobs" in clean:
         text = str(clean["jobs"]).strip()
         if not (text.removeprefix("-").isascii() and text.removeprefix("-").isdecimal() and len(text) < 10):
-            name = variable_name("jobs") if "jobs" in clean.get("said", ()) else flag_name("jobs")
+            name = variable_name("jobs") if "jobs" in clean.get("from_environment", ()) else flag_name("jobs")
             raise UsageError(
                 f"{name} {clean['jobs']!r} is not a whole number", next_step="Write for example: --jobs 4"
             )
@@ -197,7 +197,7 @@ _NO = ("0", "false", "no", "off")
 
 
 def read_environment(verb: str, environ: Mapping[str, str], given: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the flags' values from TORCHBUILD_ variables, and their names as `said` and `denied`.
+    """Return the flags' values from TORCHBUILD_ variables, and the names of those given and those turned off.
 
     A variable that is empty says nothing; neither does one whose flag was given, or whose opposite was.
 
@@ -221,7 +221,7 @@ def read_environment(verb: str, environ: Mapping[str, str], given: Mapping[str, 
     if "cpu" in values and "cuda" in values:
         what = f"{variable_name('cpu')} and {variable_name('cuda')} are both set"
         raise UsageError(what, next_step="Unset one of them, or give the flag: --cpu or --cuda.")
-    return {**values, "said": tuple(values), "denied": tuple(denied)}
+    return {**values, "from_environment": tuple(values), "denied_by_environment": tuple(denied)}
 
 
 def _from_variable(field: dataclasses.Field[Any], variable: str, text: str) -> Any:

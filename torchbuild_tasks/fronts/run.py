@@ -108,7 +108,7 @@ def run_verb(verb: str, request: BuildRequest) -> int:
 
 def _as_written(what: str, request: BuildRequest) -> str:
     """Return what is wrong about a flag with the variable in its place that gave it."""
-    for field in request.said:
+    for field in request.from_environment:
         what = re.sub(rf"^{flag_name(field)}(?![\w-])", variable_name(field), what)
     return what
 
