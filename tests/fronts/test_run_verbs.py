@@ -166,7 +166,7 @@ WORKERS = {
     "package": ("features.package.verb", "make"),
     "publish": ("features.publish.verb", "send"),
     "container": ("features.container.verb", "make"),
-    "clean": ("fronts.build_verbs", "remove"),
+    "clean": ("flow", "clean"),
     "verify": ("flow", "verify"),
     "versions": ("features.versions.verb", "list_versions"),
     "replay": ("features.manifest.verb", "replay_build"),
