@@ -33,7 +33,7 @@ from torchbuild_tasks.context import (
     settle_linker,
     writer,
 )
-from torchbuild_tasks.errors import PlanRefused, VerifyFailed
+from torchbuild_tasks.errors import NotBuilt, PlanRefused
 from torchbuild_tasks.features.patches.choose import PATCH_RECORD
 from torchbuild_tasks.features.reproducible.choose import is_reproducible
 from torchbuild_tasks.model import BuildPlan
@@ -330,7 +330,7 @@ def plan_of_built(request: BuildRequest) -> tuple[Question, BuildPlan]:
     Raises:
         PlanRefused: no Python was found.
         UsageError: the named build is not there.
-        VerifyFailed: nothing was built yet.
+        NotBuilt: nothing was built yet.
     """
     question = in_last_mode(use_stored_checkout(look(request)))
     plan = decide(question)
@@ -339,7 +339,7 @@ def plan_of_built(request: BuildRequest) -> tuple[Question, BuildPlan]:
     if plan.environment.python == "":
         raise PlanRefused("No Python was found whose torch could be verified.", findings=plan.findings)
     if not Path(plan.environment.python).exists():
-        raise VerifyFailed(
+        raise NotBuilt(
             f"Nothing was built here yet: there is no {plan.environment.python}.",
             next_step="Build it: torchbuild build, or name the Python that has a torch: --python PATH",
         )

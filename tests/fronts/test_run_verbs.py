@@ -389,6 +389,7 @@ ERRORS = [
     errors.Untrusted("It names a program."),
     errors.PackageRefused("It is too large."),
     errors.ContainerError("No engine answers."),
+    errors.NotBuilt("Nothing was built here yet."),
     errors.Interrupted("Interrupted."),
 ]
 
