@@ -132,7 +132,7 @@ def parse(
             raise _unknown_flag(verb, word.partition("=")[0])
     values = vars(known)
     for name, value in values.items():
-        if "" in [each.strip() for each in texts_in_value(value)]:  # --source=$NOWHERE
+        if "" in [each.strip() for each in texts_of_flag(value)]:  # --source=$NOWHERE
             raise UsageError(
                 f"{flag_name(name)} needs a value, and it is empty",
                 next_step=f"Its values: {_help_command(verb)}",
@@ -158,7 +158,7 @@ def _join_negative_numbers(verb: str, words: Sequence[str]) -> list[str]:
     return joined
 
 
-def texts_in_value(value: object) -> list[str]:
+def texts_of_flag(value: object) -> list[str]:
     """Return the texts of a flag's value: itself, or those of one that may be repeated."""
     return [each for each in (value if isinstance(value, list) else [value]) if isinstance(each, str)]
 

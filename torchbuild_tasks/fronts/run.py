@@ -22,7 +22,7 @@ from torchbuild_tasks.fronts.output import (
     out,
     show,
 )
-from torchbuild_tasks.fronts.parsing import begin_early, load, texts_in_value
+from torchbuild_tasks.fronts.parsing import begin_early, load, texts_of_flag
 from torchbuild_tasks.fronts.reporter import ConsoleReporter
 from torchbuild_tasks.options import BuildRequest, flag_name, variable_name
 from torchbuild_tasks.system.signals import interruptible
@@ -120,7 +120,7 @@ def _explain_home(error: Exception, request: BuildRequest) -> UsageError | None:
     """Return the error about a `~` without HOME, or of a user that is not known; it names the word given."""
     if str(error) != "Could not determine home directory.":  # pathlib's
         return None
-    words = (each for value in to_json(request).values() for each in texts_in_value(value))
+    words = (each for value in to_json(request).values() for each in texts_of_flag(value))
     word = next((each for each in words if each.startswith("~")), "~")
     return UsageError(
         f"{word}: {word.partition('/')[0]} is no home directory that this system knows.",
