@@ -58,7 +58,7 @@ ROLES: tuple[tuple[str, str], ...] = (
     ("look", "facts/*.py facts/cuda/*.py features/*/look.py"),
     ("verb", "features/*/verb.py"),
     ("front", "fronts/*.py __main__.py"),
-    ("flow", "flow.py context.py checkout.py features/doctor/health.py"),
+    ("flow", "flow.py context.py checkout.py flag_values.py features/doctor/health.py"),
     ("act", "build/*.py build/*/*.py features/*/*.py verify/session.py"),
 )
 EVERYTHING = {"value", "choose", "door", "look", "act", "flow", "verb", "front"}

@@ -1,4 +1,4 @@
-"""Prepare every verb: check the request, read the settings, look at the machine, make the plan."""
+"""Prepare every verb: read the settings, look at the machine, make the plan."""
 
 from __future__ import annotations
 
@@ -6,8 +6,7 @@ import contextlib
 import dataclasses
 import math
 import os
-import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -16,21 +15,21 @@ from torchbuild_tasks.catalog import Catalog, load_catalog
 from torchbuild_tasks.catalog.templates import load_templates
 from torchbuild_tasks.errors import PlanRefused, UsageError
 from torchbuild_tasks.facts.gather import gather
-from torchbuild_tasks.facts.machine import nearest_existing, takes_files
 from torchbuild_tasks.facts.probe import Probe
 from torchbuild_tasks.facts.settings import find_settings, find_user_settings
 from torchbuild_tasks.facts.store import store_folder
 from torchbuild_tasks.facts.tree import look_at_commit_time, look_at_patches, look_at_tree, patch_folders
 from torchbuild_tasks.facts.trust import TEMPLATES, is_trusted, own_templates, place_of
 from torchbuild_tasks.features.builds.named_build import Named, config_of, note_of, read_default, resolve
-from torchbuild_tasks.features.cache.address import is_reapi, read_remotes
+from torchbuild_tasks.features.cache.address import is_reapi
 from torchbuild_tasks.features.cluster.choose import file_name, scheduler_url
+from torchbuild_tasks.flag_values import check_request, check_texts
 from torchbuild_tasks.model import FACTS_SCHEMA, BuildPlan, Cluster, Facts
-from torchbuild_tasks.options import BuildRequest, flag_name, variable_name
-from torchbuild_tasks.plan.linker import is_path, refuse_linker
+from torchbuild_tasks.options import BuildRequest
+from torchbuild_tasks.plan.linker import refuse_linker
 from torchbuild_tasks.plan.make import make_plan
 from torchbuild_tasks.plan.question import Question
-from torchbuild_tasks.plan.settings import Settings, Withheld, check_settings, check_value, split_assignment
+from torchbuild_tasks.plan.settings import Settings, Withheld, check_settings, split_assignment
 from torchbuild_tasks.plan.submodules import Needs
 from torchbuild_tasks.plan.trust import withhold
 from torchbuild_tasks.plan.variables import layers_around_environment, may_be_cuda
@@ -97,7 +96,11 @@ def read_named_build(request: BuildRequest, settings: Settings | None = None) ->
         return Named(settings=settings, main=Path(request.source or "."))
     note = note_of(request)
     found = resolve(request, note, read_trusted_settings(request))
-    return replace(found, settings=found.settings.without(request.denied)) if request.denied else found
+    return (
+        replace(found, settings=found.settings.without(request.denied_by_environment))
+        if request.denied_by_environment
+        else found
+    )
 
 
 def take_default(request: BuildRequest, say: Callable[[str], None]) -> BuildRequest:
@@ -195,7 +198,7 @@ def needed_submodules(question: Question) -> Callable[[str], bool]:
     return lambda path: bool(needs.why(path))
 
 
-def before_it_is_there(facts: Facts, about: Named, catalog: Catalog) -> Facts:
+def facts_of_coming_worktree(facts: Facts, about: Named, catalog: Catalog) -> Facts:
     """Return the facts with the tree of a worktree to come, which is that of its main checkout.
 
     With the version and the commit of its own ref, and with the submodules that the build itself brings.
@@ -249,7 +252,7 @@ def look(
     check_request(request)
     about = read_named_build(request, settings)
     settings = about.settings
-    _check_texts(request, settings)
+    check_texts(request, settings)
     if about.place:
         request = replace(request, name=about.place.build.name, source=None)
     if request.wheels:
@@ -265,129 +268,9 @@ def look(
 
     facts = _facts(request, settings, catalog, everything, patience)
     if about.place and about.place.worktree and not about.place.folder.exists():
-        facts = before_it_is_there(facts, about, catalog)
+        facts = facts_of_coming_worktree(facts, about, catalog)
         settings = settings_of_main(settings, about)
     return Question(request, facts, catalog, settings)
-
-
-def _check_texts(request: BuildRequest, settings: Settings) -> None:
-    """Refuse addresses, sizes and places that are none, of a flag or a setting.
-
-    Raises:
-        UsageError: one is none; begins with the flag, or with the setting and its file.
-    """
-    places = {} if request.facts else _PLACES  # those of another machine cannot be looked at
-    for name, read in (*_TEXTS.items(), *places.items()):
-        given = getattr(request, name, None)
-        value = given or settings.values.get(name)
-        if not value:
-            continue
-        try:
-            read(value)
-        except UsageError as error:
-            if given:
-                raise
-            flag = flag_name(name)
-            place = f"{flag[2:]} in {settings.place(name)}:"
-            what = f"{place} {error.what.removeprefix(flag).lstrip(': ')}"
-            raise UsageError(what, looked=error.looked, next_step=error.next_step) from None
-
-
-def _read_mirrors(text: str) -> None:
-    from torchbuild_tasks.system.net.client import read_mirrors
-
-    read_mirrors(text)
-
-
-def _read_url(url: str) -> None:
-    if not re.match(r"\w+://.|[^/\\]{2,}:.", url) and not Path(url).expanduser().exists():
-        raise UsageError(
-            f"--url {url} is no address, and no folder.",
-            next_step="Write for example: --url https://github.com/pytorch/pytorch",
-        )
-
-
-def _read_cache(text: str) -> None:
-    from torchbuild_tasks.features.cache.choose import read_word
-
-    read_word(text)
-    read_remotes(text)
-
-
-def _read_scheduler(text: str) -> None:
-    from torchbuild_tasks.features.cluster.choose import scheduler_url
-
-    if is_reapi(text):
-        read_remotes(text, flag="--distribute")
-        return
-    try:
-        scheduler_url(text)
-    except UsageError as error:
-        raise UsageError(f"--distribute {error.what}", next_step=error.next_step) from None
-
-
-def _read_registries(entries: tuple[str, ...]) -> None:
-    from torchbuild_tasks.features.container.choose import read_registries
-
-    read_registries(entries)
-
-
-def _read_cache_size(text: str) -> None:
-    from torchbuild_tasks.features.cache.choose import read_size
-
-    read_size(text)
-
-
-def _find_wheels(folder: str) -> None:
-    if not Path(folder).expanduser().is_dir():
-        raise UsageError(
-            f"--wheels {folder} is no folder.",
-            next_step="Name the one that holds the wheels; they get there by: pip download --dest FOLDER",
-        )
-
-
-def _find_cache_folder(folder: str) -> None:
-    path = Path(folder).expanduser()
-    if os.path.lexists(path) and not path.is_dir():
-        raise UsageError(
-            f"--cache-dir {folder} is there, and is no folder.", next_step="Name a folder, or a new one."
-        )
-    probe = Probe(environ=dict(os.environ))
-    above = nearest_existing(probe, str(path.absolute()))
-    if not probe.is_dir(above) or takes_files(probe, above) is False:
-        raise UsageError(
-            f"--cache-dir {folder} cannot be used: this user can make no files in {above}.",
-            next_step="Name another place.",
-        )
-
-
-def _find_patches(folder: str) -> None:
-    patch_folders(folder, None, "")
-
-
-def _find_linker(name: str) -> None:
-    path = Path(name).expanduser()
-    if is_path(name) and not (path.is_file() and os.access(path, os.X_OK)):
-        raise UsageError(
-            f"--linker {name} is no program that this user may start.",
-            next_step="Name one that is here, or auto, default, bfd, gold, lld or mold.",
-        )
-
-
-_TEXTS: Final[Mapping[str, Callable[[Any], None]]] = {
-    "mirror": _read_mirrors,
-    "url": _read_url,
-    "cache": _read_cache,
-    "cache_size": _read_cache_size,
-    "distribute": _read_scheduler,
-    "registry": _read_registries,
-}
-_PLACES: Final[Mapping[str, Callable[[Any], None]]] = {
-    "wheels": _find_wheels,
-    "cache_dir": _find_cache_folder,
-    "linker": _find_linker,
-    "patch_dir": _find_patches,
-}
 
 
 def _with_tree(facts: Facts, request: BuildRequest, catalog: Catalog) -> Facts:
@@ -487,7 +370,7 @@ def fetching_of(question: Question) -> Fetching:
     )
 
 
-def cache_words(question: Question) -> str:
+def cache_addresses(question: Question) -> str:
     """Return the value of --cache including passwords, which plan and manifest leave out."""
     return str(question.request.cache or question.settings.values.get("cache") or "")
 
@@ -508,21 +391,6 @@ def require_checkout(question: Question) -> Path:
     if tree.problem:
         raise UsageError(f"{tree.root}: {tree.problem}", next_step="Name the checkout: --source PATH")
     return Path(tree.root)
-
-
-def check_request(request: BuildRequest) -> None:
-    """Refuse values that are wrong on every machine.
-
-    Raises:
-        UsageError: a value is none of its choices, a job count is below 1, a --set is not KEY=VALUE.
-    """
-    for field in dataclasses.fields(BuildRequest):
-        variable = variable_name(field.name) if field.name in request.said else ""
-        check_value(field.name, getattr(request, field.name), variable)
-    for assignment in request.set:
-        name, value = split_assignment(assignment)
-        if "\0" in value:
-            raise UsageError(f"--set {name}: its value has a NUL, which no program is given")
 
 
 def writer() -> str:

@@ -151,7 +151,7 @@ class Untrusted(TorchbuildError):
 
 
 class PackageRefused(TorchbuildError):
-    """A package would not work elsewhere, has no build to be made from, or is refused by its index."""
+    """A package would not work elsewhere, is of another build, or is refused by its index."""
 
     exit_code = 19
 
@@ -160,6 +160,12 @@ class ContainerError(TorchbuildError):
     """A container image cannot be built, pulled or run here."""
 
     exit_code = 20
+
+
+class NotBuilt(TorchbuildError):
+    """A verb needs what a build leaves here, and nothing was built yet."""
+
+    exit_code = 21
 
 
 class Interrupted(TorchbuildError):

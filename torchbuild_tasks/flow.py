@@ -14,17 +14,17 @@ Before it: fronts/parsing.py makes the request of the flags; fronts/run.py calls
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from torchbuild_tasks.build.install.early import stop_asking
 from torchbuild_tasks.checkout import fetch_checkout, use_stored_checkout
 from torchbuild_tasks.context import (
     accept,
-    cache_words,
+    cache_addresses,
     decide,
     fetching_of,
     hold_named_build,
@@ -33,7 +33,7 @@ from torchbuild_tasks.context import (
     settle_linker,
     writer,
 )
-from torchbuild_tasks.errors import PlanRefused, VerifyFailed
+from torchbuild_tasks.errors import NotBuilt, PlanRefused
 from torchbuild_tasks.features.patches.choose import PATCH_RECORD
 from torchbuild_tasks.features.reproducible.choose import is_reproducible
 from torchbuild_tasks.model import BuildPlan
@@ -46,7 +46,7 @@ from torchbuild_tasks.system.signals import interruptible
 
 if TYPE_CHECKING:
     from torchbuild_tasks.build.work import Reporter, Work
-    from torchbuild_tasks.model.record import Built, VerifyReport
+    from torchbuild_tasks.model.record import Built, Removal, VerifyReport
 
 
 class Stage(NamedTuple):
@@ -94,10 +94,10 @@ STAGES: Final = (
     Stage("compile", "build.compile:build_torch"),
     Stage("remove what is stale", "build.clean:remove_stale"),
     Stage("finish the wheel", "features.provenance.act:finish_wheel", lambda work: work.plan.mode == "wheel"),
-    Stage("install the wheel", "build.compile:install_wheel", lambda work: work.plan.mode == "wheel"),
+    Stage("install the wheel", "build.finish:install_wheel", lambda work: work.plan.mode == "wheel"),
     Stage("keep the built torch", "build.prepare:keep_torch"),
     Stage("stop the compiler cache", "build.compiler_cache:stop_cache", lambda work: not work.up_to_date),
-    Stage("verify", "build.compile:verify_torch"),
+    Stage("verify", "build.finish:verify_torch"),
     Stage("build companions", "features.companions.act:build_companions", lambda work: work.plan.companions),
 )
 
@@ -217,6 +217,8 @@ def build(request: BuildRequest, report: Reporter, *, clean_venv: bool = False) 
 def build_plan(question: Question, plan: BuildPlan, report: Reporter, *, clean_venv: bool = False) -> Built:
     """Run the stages of an accepted plan, alone in its checkout."""
     if changes_what_ninja_reads(plan):
+        from torchbuild_tasks.build.install.early import stop_asking
+
         stop_asking()
     with interruptible(), lock.hold(Path(plan.source), "build", report.note):
         if brought := describe_brought(question, plan):
@@ -274,7 +276,7 @@ def run_stages(
         report=report,
         ledger=ledger,
         fetching=fetching_of(question),
-        cache_addresses=cache_words(question),
+        cache_addresses=cache_addresses(question),
     )
     ledger.epilogue = lambda: complete_manifest(work)
     with notify_when_over(request, report, root), ledger, work.background:
@@ -328,7 +330,7 @@ def plan_of_built(request: BuildRequest) -> tuple[Question, BuildPlan]:
     Raises:
         PlanRefused: no Python was found.
         UsageError: the named build is not there.
-        VerifyFailed: nothing was built yet.
+        NotBuilt: nothing was built yet.
     """
     question = in_last_mode(use_stored_checkout(look(request)))
     plan = decide(question)
@@ -337,7 +339,7 @@ def plan_of_built(request: BuildRequest) -> tuple[Question, BuildPlan]:
     if plan.environment.python == "":
         raise PlanRefused("No Python was found whose torch could be verified.", findings=plan.findings)
     if not Path(plan.environment.python).exists():
-        raise VerifyFailed(
+        raise NotBuilt(
             f"Nothing was built here yet: there is no {plan.environment.python}.",
             next_step="Build it: torchbuild build, or name the Python that has a torch: --python PATH",
         )
@@ -362,3 +364,19 @@ def verify(request: BuildRequest, report: Reporter) -> VerifyReport:
         )
     with interruptible():
         return session.verify(python=plan.environment.python, expectations=expectations, environ=os.environ)
+
+
+def clean(request: BuildRequest, report: Reporter) -> Removal:
+    """Remove what the build made, or with --patches undo the source patches; --dry-run only lists."""
+    from torchbuild_tasks.build.clean import remove_build, remove_patches
+
+    question = look(request)
+    root = require_checkout(question)
+    if request.dry_run and (running := question.facts.tree.running):
+        report.note(running.said)
+    # A dry run needs no lock, and reports a running command.
+    alone = contextlib.nullcontext() if request.dry_run else lock.hold(root, "clean", report.note)
+    with interruptible(), alone:
+        if request.patches:
+            return remove_patches(root, report, request.dry_run)
+        return remove_build(request, question.facts, question.catalog, report)

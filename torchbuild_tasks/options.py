@@ -80,8 +80,8 @@ class BuildRequest:
     * `trailing`: words behind a `--` of their own are passed on: `test -- -k name`.
     * `takes`: flags of other verbs, by name, that this one has, too.
 
-    `said` are the flags set by an environment variable (`variable_name`), not the command line, and
-    `denied` those turned off by a variable, for which the settings files are ignored.
+    `from_environment` are the flags set by an environment variable (`variable_name`), not the command line,
+    and `denied_by_environment` those turned off by a variable, for which the settings files are ignored.
     """
 
     @property
@@ -98,10 +98,12 @@ class BuildRequest:
 
     # ---------------- what is built, from which source, for which Python
 
-    said: tuple[str, ...] = flag(
+    from_environment: tuple[str, ...] = flag(
         "flags that a TORCHBUILD_ variable gave", verbs=(), default=(), in_file=False
     )
-    denied: tuple[str, ...] = flag("flags that one said no to", verbs=(), default=(), in_file=False)
+    denied_by_environment: tuple[str, ...] = flag(
+        "flags that a TORCHBUILD_ variable turned off", verbs=(), default=(), in_file=False
+    )
     action: str | None = flag("what to do", verbs=(), metavar="ACTION", in_file=False, positional=True)
     name: str | None = flag(
         "use this named build, [builds.NAME] in torchbuild.toml, in its own worktree",

@@ -133,6 +133,20 @@ def test_a_venv_that_was_moved_with_its_checkout_is_adopted(tmp_path: Path) -> N
         act.trust_place(str(tmp_path))
 
 
+def test_what_cannot_be_remembered_is_an_error_of_one_kind(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of files and of a venv alike."""
+    (tmp_path / "file").write_text("", "utf-8")
+    monkeypatch.setenv(trust.VARIABLE, str(tmp_path / "file" / "state"))
+    venv = tmp_path / "other" / ".torchbuild" / "venv-3.12"
+    venv.mkdir(parents=True)
+    (venv / "pyvenv.cfg").write_text("home = /usr/bin\n", "utf-8")
+    for place in (folder, tmp_path / "other"):
+        with pytest.raises(UsageError, match="cannot be made"):
+            act.trust_place(str(place))
+
+
 @needs(sys.platform != "win32", "a umask")
 def test_no_other_user_can_write_what_is_remembered(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Else another user of the machine could trust a file in our name, where our umask lets others write."""

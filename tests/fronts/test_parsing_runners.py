@@ -407,7 +407,7 @@ def test_a_variable_is_a_flag(monkeypatch: pytest.MonkeyPatch) -> None:
     request = parse("build", ["--build-type", "Release"])
     assert (request.jobs, request.offline, request.with_helper) == (3, True, ("mkl", "a b"))
     assert request.build_type == "Release"
-    assert set(request.said) == {"jobs", "offline", "with_helper"}
+    assert set(request.from_environment) == {"jobs", "offline", "with_helper"}
 
 
 def test_a_device_on_the_command_line_silences_the_other(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -432,9 +432,9 @@ def test_a_variable_that_says_no_silences_the_file(monkeypatch: pytest.MonkeyPat
     monkeypatch.setenv("TORCHBUILD_OFFLINE", "0")
     request = parse("build", [])
     assert not request.offline
-    assert request.denied == ("offline",)
+    assert request.denied_by_environment == ("offline",)
     monkeypatch.setenv("TORCHBUILD_OFFLINE", "")
-    assert parse("build", []).denied == ()
+    assert parse("build", []).denied_by_environment == ()
 
 
 def test_no_variable_of_a_flag_has_another_meaning() -> None:

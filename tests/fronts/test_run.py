@@ -31,7 +31,7 @@ def test_a_terminal_shows_that_a_verb_works_unless_another_program_has_it(
     monkeypatch.setattr(run, "settle", lambda *_: None)
     monkeypatch.setattr(ConsoleReporter, "begin", lambda _, title: titles.append(title))
     assert run.run_verb(verb, BuildRequest()) == 0
-    assert titles == ([] if verb in run._ATTACHED else [VERBS[verb].summary])
+    assert titles == ([] if VERBS[verb].attached else [VERBS[verb].summary])
 
 
 def test_cycles_are_looked_for_once_a_verb_runs(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -166,7 +166,7 @@ WORKERS = {
     "package": ("features.package.verb", "make"),
     "publish": ("features.publish.verb", "send"),
     "container": ("features.container.verb", "make"),
-    "clean": ("fronts.build_verbs", "remove"),
+    "clean": ("flow", "clean"),
     "verify": ("flow", "verify"),
     "versions": ("features.versions.verb", "list_versions"),
     "replay": ("features.manifest.verb", "replay_build"),
@@ -389,6 +389,7 @@ ERRORS = [
     errors.Untrusted("It names a program."),
     errors.PackageRefused("It is too large."),
     errors.ContainerError("No engine answers."),
+    errors.NotBuilt("Nothing was built here yet."),
     errors.Interrupted("Interrupted."),
 ]
 

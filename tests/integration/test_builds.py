@@ -101,7 +101,7 @@ def test_the_build_that_is_used_is_what_verbs_take_until_that_is_undone(home: Ho
     assert planned.json["source"] == str(home.folder("debug"))
     assert "using the build debug, as `builds use` chose" in home("config").err
     assert home("plan", "--json", "--name", "none").json["source"] == str(home.tree)
-    assert home("run", "--", "true").code == 4  # that of debug, which was not built
+    assert home("run", "--", "true").code == 21  # that of debug, which was not built
     assert "itself again" in home("builds", "use", "none").out
     assert home("plan", "--json").json["source"] == str(home.tree)
 

@@ -16,7 +16,7 @@ from tests.support.capabilities import POSIX, needs
 from tests.support.machines import linux_facts, plan_of
 from torchbuild_tasks.build.history import Pace, keep, ninja_graph, recall
 from torchbuild_tasks.catalog import load_catalog
-from torchbuild_tasks.errors import UsageError
+from torchbuild_tasks.errors import NotBuilt, TorchbuildError, UsageError
 from torchbuild_tasks.features.manifest.act import start_manifest
 from torchbuild_tasks.features.report.verb import ReportFiles, make_report
 from torchbuild_tasks.model import Choice, Cpu, Host, Memory
@@ -133,20 +133,22 @@ def test_a_log_that_was_cut_off_says_so(root: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("log", "words"),
+    ("log", "words", "error"),
     [
-        (None, "cannot be read"),
-        ("", "not a log of Ninja"),
-        ("# ninja log v3\n1\t2\t3\ta\tb\n", "version 3"),
-        ("# ninja log v7\n", "has no steps"),
-        ("# ninja log v7\n1\t2", "has no steps"),
+        (None, "cannot be read", NotBuilt),
+        ("", "not a log of Ninja", UsageError),
+        ("# ninja log v3\n1\t2\t3\ta\tb\n", "version 3", UsageError),
+        ("# ninja log v7\n", "has no steps", NotBuilt),
+        ("# ninja log v7\n1\t2", "has no steps", UsageError),
     ],
     ids=["none", "empty", "another version", "no steps", "cut off"],
 )
-def test_no_log_is_one_clear_error(root: Path, log: str | None, words: str) -> None:
+def test_no_log_is_one_clear_error(
+    root: Path, log: str | None, words: str, error: type[TorchbuildError]
+) -> None:
     if log is not None:
         (root / "build" / ".ninja_log").write_text(log, "utf-8")
-    with pytest.raises(UsageError) as caught:
+    with pytest.raises(error) as caught:
         made(root)
     assert words in caught.value.what and ".ninja_log" in caught.value.what and caught.value.next_step
 

@@ -3,8 +3,7 @@
 `build_torch` chooses between Ninja with CMake's own install and PyTorch's Python front end, and runs the
 commands of that route. `run_build` runs one command again with less where memory or an old GNU make ends it,
 or as it was where a compile lost sccache's server.
-`_run_once` runs it with the jobserver and the monitor, and keeps the times of its steps. Below are the stages
-that follow: the wheel is installed, and torch is verified.
+`_run_once` runs it with the jobserver and the monitor, and keeps the times of its steps.
 
 Modules that only a compiling build needs are imported inside functions, so that a no-op build starts fast.
 """
@@ -13,14 +12,14 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
-from pathlib import Path, PurePath
+from pathlib import PurePath
 from typing import TYPE_CHECKING, Final
 
 from torchbuild_tasks.build.compiler_cache import begin_cache
 from torchbuild_tasks.build.install import leftovers
 from torchbuild_tasks.build.install.inner_loop import choose_route, confirm_route, next_route
 from torchbuild_tasks.build.ledger import now
-from torchbuild_tasks.build.work import Work, built_wheel, where_to_read
+from torchbuild_tasks.build.work import Work, where_to_read
 from torchbuild_tasks.errors import BuildFailed
 from torchbuild_tasks.facts.probe import Probe
 from torchbuild_tasks.facts.tree import look_at_cache
@@ -34,7 +33,6 @@ if TYPE_CHECKING:
 # Seconds between two updates of the time estimate: parsing every block of output would double the cost
 # of streaming it.
 _PACE_EVERY: Final = 0.5
-_ALL_CHECKS: Final = "`verify` runs all checks."
 
 
 def build_torch(work: Work) -> Work:
@@ -209,62 +207,3 @@ def build_error(work: Work, command: Command, rc: int, scanner: LogScanner) -> B
         diagnoses=reading.diagnoses,
         next_step=where_to_read(work, reading.line_number or None),
     )
-
-
-def install_wheel(work: Work) -> Work:
-    """Install the new wheel of a build in wheel mode where it is verified, dependencies after it."""
-    from torchbuild_tasks.build.prepare import install
-
-    wheel = require_wheel(work)
-    python = work.plan.environment.python
-    for options in (("--force-reinstall", "--no-deps"), ()):
-        argv = (python, "-m", "pip", "install", "--disable-pip-version-check", *options, str(wheel))
-        install(work, Command(argv=argv, cwd=work.plan.source, because="the wheel is verified as installed"))
-    return work
-
-
-def require_wheel(work: Work) -> Path:
-    """Return the wheel that the build made, and report its path.
-
-    Raises:
-        BuildFailed: there is none.
-    """
-    wheel = built_wheel(work.root)
-    if wheel is None:
-        raise BuildFailed(
-            "The build succeeded but left no wheel in dist/.", next_step=where_to_read(work, None)
-        )
-    work.report.note(f"wheel: {wheel}")
-    return wheel
-
-
-def verify_torch(work: Work) -> Work:
-    """Compare the built torch with the plan's promises, unless nothing was built since it last passed.
-
-    After an edit that did not need the front end, only the import and the identity of torch are checked:
-    all checks take many times longer than the edit's build. A note names the checks left out.
-    """
-    if work.request.target:
-        return work
-    previous = work.facts.tree.previous
-    if work.up_to_date and previous is not None and previous.verified:
-        since = f"after the build of {previous.finished}; nothing was built since."
-        text = f"Verified {since}" if not previous.left_out else f"Imported {since} {_ALL_CHECKS}"
-        work.report.note(text, alone=True)
-        return work
-    from torchbuild_tasks.verify.session import ALWAYS, verify
-    from torchbuild_tasks.verify.torch_probe import COMPANION_CHECKS
-
-    expectations = tuple(each for each in work.plan.expectations if each.check not in COMPANION_CHECKS)
-    checked = expectations
-    if work.front_end_skipped:
-        checked = tuple(each for each in expectations if each.check in ALWAYS)
-    report = verify(python=work.plan.environment.python, expectations=checked, environ=work.env)
-    left_out = tuple(dict.fromkeys(each.check for each in expectations if each not in checked))
-    if left_out:
-        names = ", ".join(left_out)
-        work.report.note(f"torch was imported; the checks that compute were left out: {names}. {_ALL_CHECKS}")
-    work.ledger.open()
-    report = replace(report, left_out=left_out)
-    work.ledger.note(verify=report)
-    return replace(work, verified=report)

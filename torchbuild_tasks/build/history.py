@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Final, TypeVar
 
 from torchbuild_tasks.catalog import StepCostRow
-from torchbuild_tasks.errors import UsageError
+from torchbuild_tasks.errors import NotBuilt, UsageError
 from torchbuild_tasks.model.history import HISTORY_SCHEMA, PEAKS, History, PastBuild, PastPeaks
 from torchbuild_tasks.ninja.build_file import BuildFile, parse_build_file
 from torchbuild_tasks.ninja.log import (
@@ -297,7 +297,7 @@ def keep(store: Path, source: Path, compiler: str, build_dir: Path, *, started: 
         return ""
     try:
         log = read_ninja_log(build_dir)
-    except UsageError as error:
+    except (NotBuilt, UsageError) as error:
         return f"The step times are not remembered: {error.what}"
     steps = steps_within(log, started, time.time())
     if not steps:
@@ -318,13 +318,15 @@ def read_ninja_log(build_dir: Path) -> NinjaLog:
     """Return the log of the build tree.
 
     Raises:
-        UsageError: there is none, or it cannot be read, or it is none of Ninja's.
+        NotBuilt: there is none.
+        UsageError: it cannot be read, or it is none of Ninja's.
     """
     path = build_dir / NINJA_LOG
     try:
         return parse_ninja_log(read_bytes(path).decode("utf-8", "surrogateescape"))
     except OSError as problem:
-        raise UsageError(
+        kind = NotBuilt if isinstance(problem, FileNotFoundError) else UsageError
+        raise kind(
             f"{path} cannot be read: {problem.strerror or problem}.",
             looked=(f"the times of a build's steps: {path}",),
             next_step="Build first, with Ninja, or name the checkout: --source PATH",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
 import os
 import time
@@ -22,7 +21,6 @@ from torchbuild_tasks.verbs import Outcome
 if TYPE_CHECKING:
     from torchbuild_tasks.build.work import Reporter
     from torchbuild_tasks.model import BuildPlan
-    from torchbuild_tasks.model.record import Removal
 
 # Imports for running a verb are inside it, because this module is also imported for the flags alone.
 
@@ -152,9 +150,10 @@ def _build_once(request: BuildRequest, report: Reporter, *, first: bool = False)
 
 def clean(request: BuildRequest, report: Reporter) -> Outcome:
     """Remove what the build made, and nothing else."""
+    from torchbuild_tasks import flow
     from torchbuild_tasks.text.show import removal_text
 
-    removal = remove(request, report)
+    removal = flow.clean(request, report)
     text = ""
     if request.dry_run and (removal.patches or not request.patches):
         text = removal_text(removal)
@@ -163,22 +162,3 @@ def clean(request: BuildRequest, report: Reporter) -> Outcome:
     elif removal.uninstall:
         text = f"Uninstalled {removal.uninstall.because.removeprefix('the ')}.\n"
     return Outcome(removal, text)
-
-
-def remove(request: BuildRequest, report: Reporter) -> Removal:
-    """Remove what the build made, or with --patches undo the source patches; --dry-run only lists."""
-    from torchbuild_tasks.build.clean import remove_build, remove_patches
-    from torchbuild_tasks.context import look, require_checkout
-    from torchbuild_tasks.system import lock
-    from torchbuild_tasks.system.signals import interruptible
-
-    question = look(request)
-    root = require_checkout(question)
-    if request.dry_run and (running := question.facts.tree.running):
-        report.note(running.said)
-    # A dry run needs no lock, and reports a running command.
-    alone = contextlib.nullcontext() if request.dry_run else lock.hold(root, "clean", report.note)
-    with interruptible(), alone:
-        if request.patches:
-            return remove_patches(root, report, request.dry_run)
-        return remove_build(request, question.facts, question.catalog, report)

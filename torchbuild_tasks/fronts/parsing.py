@@ -98,9 +98,6 @@ def help_text(field: dataclasses.Field[Any], verb: str | None = None) -> str:
 # ---------------- parsing
 
 
-_OPPOSITE = {"cpu": "cuda", "cuda": "cpu"}
-
-
 def parse(
     verb: str,
     argv: Sequence[str],
@@ -127,7 +124,7 @@ def parse(
         sys.stdout.write(Parser(verb, command or f"torchbuild {verb}").format_help())
         raise SystemExit(0)
     try:
-        known, rest = Parser(verb).parse_known_args(_joined(verb, own))
+        known, rest = Parser(verb).parse_known_args(_join_negative_numbers(verb, own))
     except argparse.ArgumentError as error:
         raise _value_error(verb, error) from None
     for word in rest:
@@ -135,16 +132,16 @@ def parse(
             raise _unknown_flag(verb, word.partition("=")[0])
     values = vars(known)
     for name, value in values.items():
-        if "" in [each.strip() for each in texts_of(value)]:  # --source=$NOWHERE
+        if "" in [each.strip() for each in texts_of_flag(value)]:  # --source=$NOWHERE
             raise UsageError(
                 f"{flag_name(name)} needs a value, and it is empty",
                 next_step=f"Its values: {_help_command(verb)}",
             )
-    answers = {**values, **_words(verb, rest, given=values), "words": trailing or None}
+    answers = {**values, **_assign_words(verb, rest, given=values), "words": trailing or None}
     return make_request(verb, answers, fixed)
 
 
-def _joined(verb: str, words: Sequence[str]) -> list[str]:
+def _join_negative_numbers(verb: str, words: Sequence[str]) -> list[str]:
     """Return the words with a negative number as the value of its flag, where argparse sees another flag."""
     takers = {
         spelling: flag_name(each.name)
@@ -161,7 +158,7 @@ def _joined(verb: str, words: Sequence[str]) -> list[str]:
     return joined
 
 
-def texts_of(value: object) -> list[str]:
+def texts_of_flag(value: object) -> list[str]:
     """Return the texts of a flag's value: itself, or those of one that may be repeated."""
     return [each for each in (value if isinstance(value, list) else [value]) if isinstance(each, str)]
 
@@ -184,7 +181,7 @@ def make_request(verb: str, values: dict[str, Any], fixed: Mapping[str, Any] = {
     if "jobs" in clean:
         text = str(clean["jobs"]).strip()
         if not (text.removeprefix("-").isascii() and text.removeprefix("-").isdecimal() and len(text) < 10):
-            name = variable_name("jobs") if "jobs" in clean.get("said", ()) else flag_name("jobs")
+            name = variable_name("jobs") if "jobs" in clean.get("from_environment", ()) else flag_name("jobs")
             raise UsageError(
                 f"{name} {clean['jobs']!r} is not a whole number", next_step="Write for example: --jobs 4"
             )
@@ -194,10 +191,11 @@ def make_request(verb: str, values: dict[str, Any], fixed: Mapping[str, Any] = {
 
 _YES = ("1", "true", "yes", "on")
 _NO = ("0", "false", "no", "off")
+_OPPOSITE = {"cpu": "cuda", "cuda": "cpu"}
 
 
 def read_environment(verb: str, environ: Mapping[str, str], given: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the flags' values from TORCHBUILD_ variables, and their names as `said` and `denied`.
+    """Return the flags' values from TORCHBUILD_ variables, and the names of those given and those turned off.
 
     A variable that is empty says nothing; neither does one whose flag was given, or whose opposite was.
 
@@ -211,7 +209,7 @@ def read_environment(verb: str, environ: Mapping[str, str], given: Mapping[str, 
         variable = variable_name(field.name)
         text = environ.get(variable, "").strip()
         silenced = field.name in present or _OPPOSITE.get(field.name) in present
-        if not text or silenced or field.name in ("action", *_words_of(verb)):
+        if not text or silenced or field.name in ("action", *_word_fields(verb)):
             continue
         value = _from_variable(field, variable, text)
         if value is False:
@@ -221,7 +219,7 @@ def read_environment(verb: str, environ: Mapping[str, str], given: Mapping[str, 
     if "cpu" in values and "cuda" in values:
         what = f"{variable_name('cpu')} and {variable_name('cuda')} are both set"
         raise UsageError(what, next_step="Unset one of them, or give the flag: --cpu or --cuda.")
-    return {**values, "said": tuple(values), "denied": tuple(denied)}
+    return {**values, "from_environment": tuple(values), "denied_by_environment": tuple(denied)}
 
 
 def _from_variable(field: dataclasses.Field[Any], variable: str, text: str) -> Any:
@@ -280,7 +278,7 @@ class Parser(argparse.ArgumentParser):
             exit_on_error=False,
             argument_default=argparse.SUPPRESS,
         )
-        due = {"action", *_words_of(verb)} if command else set()
+        due = {"action", *_word_fields(verb)} if command else set()
         groups = _groups(verb, due)
         for title, fields in groups.items():
             group = self.add_argument_group(title)
@@ -356,14 +354,14 @@ def _usage(verb: str, command: str) -> str:
     return "\n       ".join(lines)
 
 
-def _words_of(verb: str) -> set[str]:
+def _word_fields(verb: str) -> set[str]:
     """Return the fields whose values are positional words."""
     request = request_class(verb)
     after = (name for names in request.objects.values() for name in names)
     return {*request.positionals, *after, *request.optional.values()}
 
 
-def _words(verb: str, words: Sequence[str], given: dict[str, Any]) -> dict[str, str]:
+def _assign_words(verb: str, words: Sequence[str], given: dict[str, Any]) -> dict[str, str]:
     """Assign the positional words to their fields.
 
     Raises:
@@ -432,7 +430,7 @@ def _missing_word(verb: str, action: str, name: str) -> UsageError:
 def _unknown_flag(verb: str, name: str) -> UsageError:
     known = [spelling for field in flags(verb) for spelling in spellings(field)]
     hint = did_you_mean(name, known)
-    words = {"action", *_words_of(verb)}
+    words = {"action", *_word_fields(verb)}
     flags_of = " ".join(flag_name(field.name) for field in flags(verb) if field.name not in words)
     listed = f"All of its flags: {_help_command(verb)}" if hint else f"Flags of {verb}: {flags_of}"
     return UsageError(f"{verb} has no flag {name}{hint}", next_step=listed)

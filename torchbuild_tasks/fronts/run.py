@@ -22,14 +22,14 @@ from torchbuild_tasks.fronts.output import (
     out,
     show,
 )
-from torchbuild_tasks.fronts.parsing import begin_early, load, texts_of
+from torchbuild_tasks.fronts.parsing import begin_early, load, texts_of_flag
 from torchbuild_tasks.fronts.reporter import ConsoleReporter
 from torchbuild_tasks.options import BuildRequest, flag_name, variable_name
 from torchbuild_tasks.system.signals import interruptible
 from torchbuild_tasks.text.redaction import Redactor
 from torchbuild_tasks.text.words import as_word
 from torchbuild_tasks.values import to_json
-from torchbuild_tasks.verbs import LOOKS, VERBS, Outcome
+from torchbuild_tasks.verbs import VERBS, Outcome
 
 _NOT_YOURS: Final = (
     "Make it yours to read and write, or name another place; TORCHBUILD_CACHE is where torchbuild keeps what "
@@ -51,22 +51,9 @@ _ADVICE_BY_NAME: Final = {
 # By number: Windows lacks some names, and `errno.errorcode` has names of socket errors for others.
 _ADVICE: Final = {getattr(errno, name, 0): text for name, text in _ADVICE_BY_NAME.items()}
 
-# Verbs that give the terminal to another program, or run until Ctrl-C. For all others a terminal shows the
-# summary after a second, until a stage has a title.
-_ATTACHED: Final = ("run", "shell", "python", "container", "cluster", "cache", "completion")
-
-# Verbs about no build, or about all.
-_WITHOUT_DEFAULT: Final = ("builds", "completion", "trust", "cache", "cluster", "versions", "compare")
-
 # By default Python collects cycles at every 700 new values; the listing of an install has 40,000 in no cycle.
 # That was 0.03 of 0.5 CPU s of a build of 2.6.0 with nothing to do.
 _COLLECTED_EVERY: Final = 50_000
-
-# Verbs whose results recommend commands.
-_ADVISING: Final = ("doctor", "plan", "build", "replay", "diagnose", "verify", "debug-config")
-
-# Verbs that show untrusted files among their findings.
-_SHOWING: Final = ("plan", "doctor", "support", "bootstrap")
 
 
 def run_verb(verb: str, request: BuildRequest) -> int:
@@ -85,13 +72,13 @@ def run_verb(verb: str, request: BuildRequest) -> int:
     try:
         with report, interruptible(), begin_early(verb, request):
             settle(verb, request, report)
-            if verb not in _WITHOUT_DEFAULT:
+            if VERBS[verb].about_one_build:
                 request = _with_default(verb, request, report)
-            if verb not in _ATTACHED:
+            if not VERBS[verb].attached:
                 report.begin(VERBS[verb].summary)
             outcome = load(verb)(request, report)
             report.end()
-            if verb in _ADVISING:
+            if VERBS[verb].advises:
                 outcome = outcome._replace(text=complete_commands(outcome.text, original))
             show_outcome(outcome, report.redactor, as_json=request.json, request=request)
             return outcome.exit_code
@@ -108,26 +95,41 @@ def run_verb(verb: str, request: BuildRequest) -> int:
 
 def _as_written(what: str, request: BuildRequest) -> str:
     """Return what is wrong about a flag with the variable in its place that gave it."""
-    for field in request.said:
+    for field in request.from_environment:
         what = re.sub(rf"^{flag_name(field)}(?![\w-])", variable_name(field), what)
     return what
 
 
 def _explain(error: Exception, request: BuildRequest) -> UsageError | None:
     """Return what a person can do about an error of the system or of a path; None for a bug of this tool."""
+    return _explain_memory(error) or _explain_home(error, request) or _explain_file(error)
+
+
+def _explain_memory(error: Exception) -> UsageError | None:
+    """Return the error of a process that gets no more memory or threads."""
     text = str(error)
-    if isinstance(error, MemoryError) or "can't start new thread" in text:
-        return UsageError(
-            f"The system gives this process no more memory or threads: {text or 'out of memory'}.",
-            next_step="ulimit -a says what it may have: -v is memory in KiB, -u the threads of the user.",
-        )
-    if text == "Could not determine home directory.":  # pathlib's, of ~ without HOME and of an unknown ~user
-        words = (each for value in to_json(request).values() for each in texts_of(value))
-        word = next((each for each in words if each.startswith("~")), "~")
-        return UsageError(
-            f"{word}: {word.partition('/')[0]} is no home directory that this system knows.",
-            next_step="Write the path in full.",
-        )
+    if not isinstance(error, MemoryError) and "can't start new thread" not in text:
+        return None
+    return UsageError(
+        f"The system gives this process no more memory or threads: {text or 'out of memory'}.",
+        next_step="ulimit -a says what it may have: -v is memory in KiB, -u the threads of the user.",
+    )
+
+
+def _explain_home(error: Exception, request: BuildRequest) -> UsageError | None:
+    """Return the error about a `~` without HOME, or of a user that is not known; it names the word given."""
+    if str(error) != "Could not determine home directory.":  # pathlib's
+        return None
+    words = (each for value in to_json(request).values() for each in texts_of_flag(value))
+    word = next((each for each in words if each.startswith("~")), "~")
+    return UsageError(
+        f"{word}: {word.partition('/')[0]} is no home directory that this system knows.",
+        next_step="Write the path in full.",
+    )
+
+
+def _explain_file(error: Exception) -> UsageError | None:
+    """Return the error about a file or folder that the system did not give, with the fix for its number."""
     # Before Python 3.13 Path.resolve() raises RuntimeError for links in a circle, from an OSError.
     known = error if isinstance(error, OSError) else error.__context__
     if not isinstance(known, OSError):
@@ -168,7 +170,7 @@ def settle(verb: str, request: BuildRequest, report: ConsoleReporter) -> None:
     if not lines:
         return
     if only_reads(verb, request):
-        if verb not in _SHOWING:
+        if not VERBS[verb].shows_untrusted:
             for line in lines:
                 report.note(f"Ignored, because it is not trusted: {line}")
         return
@@ -188,7 +190,8 @@ def settle(verb: str, request: BuildRequest, report: ConsoleReporter) -> None:
 
 def only_reads(verb: str, request: BuildRequest) -> bool:
     """Say whether this run only reads."""
-    return verb in LOOKS or f"{verb} {request.action}" in LOOKS or request.dry_run
+    reads = VERBS[verb].reads
+    return request.dry_run or "" in reads or request.action in reads
 
 
 def _with_default(verb: str, request: BuildRequest, report: ConsoleReporter) -> BuildRequest:

@@ -83,7 +83,7 @@ class Question(msgspec.Struct, frozen=True, dict=True):
 
     def _origin(self, name: str) -> tuple[Source, str]:
         """Return the layer of a flag that was given, and the reason."""
-        if name in self.request.said:
+        if name in self.request.from_environment:
             return "environment", f"{variable_name(name)} in the environment"
         return "flag", f"{flag_name(name)} on the command line"
 

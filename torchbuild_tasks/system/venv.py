@@ -13,7 +13,7 @@ import sys
 from pathlib import Path
 from typing import Final
 
-from torchbuild_tasks.errors import RequirementsError
+from torchbuild_tasks.errors import RequirementsError, UsageError
 from torchbuild_tasks.system import trust
 from torchbuild_tasks.system.files import translate_errors, unlink, write_atomic, write_changed
 from torchbuild_tasks.system.reading import read_bytes, read_text
@@ -50,10 +50,10 @@ def is_ours(python: str) -> bool:
 
 
 def adopt(folder: Path) -> None:
-    """Record an existing venv as ours, on the user's word."""
+    """Record an existing venv as ours, on the user's word; raises UsageError."""
     token = os.urandom(16).hex()
-    trust.write_proof("venvs", str(folder), token, RequirementsError)
-    write_atomic(folder / TOKEN, token.encode(), error=RequirementsError)
+    trust.write_proof("venvs", str(folder), token, UsageError)
+    write_atomic(folder / TOKEN, token.encode(), error=UsageError)
 
 
 def set_aside(python: str) -> Path | None:

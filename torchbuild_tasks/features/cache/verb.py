@@ -58,7 +58,7 @@ def run_action(request: CacheRequest, report: Reporter) -> tuple[CacheState, ...
     Returns:
         The caches as they are; after clear as they were before; after serve none.
     """
-    from torchbuild_tasks.context import cache_words, decide, look, require_checkout
+    from torchbuild_tasks.context import cache_addresses, decide, look, require_checkout
     from torchbuild_tasks.features.cache import act
     from torchbuild_tasks.features.cluster.act import client_of
     from torchbuild_tasks.system.signals import interruptible
@@ -74,9 +74,11 @@ def run_action(request: CacheRequest, report: Reporter) -> tuple[CacheState, ...
                     caches, environ, lambda ask: request.yes or report.confirm(ask), report.note
                 )
             case "serve":
-                words = cache_words(question)
+                addresses = cache_addresses(question)
                 root = require_checkout(question)
                 away = client_of(caches.distribution)
-                act.serve_cache(caches, words, environ, root, report.note, act.sleep_until_interrupted, away)
+                act.serve_cache(
+                    caches, addresses, environ, root, report.note, act.sleep_until_interrupted, away
+                )
                 return ()
     return act.cache_states(caches, environ)

@@ -62,8 +62,8 @@ def _key(field: dataclasses.Field[Any], request: BuildRequest, settings: Setting
     source = f"default: {default_of(field)}"
     if requested not in (None, False, ()):
         value = toml_value(requested)
-        source = variable if field.name in request.said else flag_name(field.name)
-    elif field.name in request.denied:
+        source = variable if field.name in request.from_environment else flag_name(field.name)
+    elif field.name in request.denied_by_environment:
         value = "false"
         source = variable
     elif field.name in settings.values:

@@ -178,12 +178,12 @@ class Search(Generic[S]):
         with self._lock:
             if self._over or (self._scanner is None and not self._sign_met()):
                 return None
-            return ask(self._caught_up())
+            return ask(self._catch_up())
 
     def end(self) -> S:
         """Return the scanner, which has then read the whole log."""
         with self._lock:
-            scanner = self._scanner if self._over and self._scanner else self._caught_up()
+            scanner = self._scanner if self._over and self._scanner else self._catch_up()
             if rest := self._blocks.end():
                 scanner.feed_block(rest)
             self._over = True
@@ -202,7 +202,8 @@ class Search(Generic[S]):
             self._tail = window[-self._overlap :]
         return False
 
-    def _caught_up(self) -> S:
+    def _catch_up(self) -> S:
+        """Let the scanner read what the log has got since; return it."""
         if self._scanner is None:
             self._scanner = self._make()
             with contextlib.suppress(OSError), self.log.path.open("rb") as file:

@@ -12,7 +12,7 @@ import msgspec
 
 from torchbuild_tasks.build.work import Reporter
 from torchbuild_tasks.context import read_named_build
-from torchbuild_tasks.errors import EnvFileError, Untrusted, UsageError, VerifyFailed
+from torchbuild_tasks.errors import NotBuilt, Untrusted, UsageError
 from torchbuild_tasks.facts.trust import is_own_env_file
 from torchbuild_tasks.features.builds.choose import ACTIVE, UV
 from torchbuild_tasks.features.builds.named_build import last_build
@@ -52,7 +52,7 @@ def python(request: EnterRequest, report: Reporter) -> Outcome:
     """Run the Python that has the built torch, in the environment of the build."""
     entered, environ = enter(request)
     if not entered.python or not Path(entered.python).exists():
-        raise VerifyFailed(
+        raise NotBuilt(
             f"No build of {entered.env_file.parent} says which Python has its torch.",
             looked=(f"recorded: {entered.python}",) if entered.python else (),
             next_step="Build it: torchbuild build",
@@ -151,15 +151,13 @@ def look_at_build(root: Path, name: str) -> Entered:
         name: its named build, "" for none.
 
     Raises:
-        EnvFileError: there is no env file yet.
+        NotBuilt: there is no env file yet.
         Untrusted: the env file is not as torchbuild wrote it here.
     """
     path = root / ("env_set.bat" if os.name == "nt" else "env_set.sh")
     again = "torchbuild env" + (f" --name {name}" if name else "") + ", or: torchbuild build"
     if not path.is_file():
-        raise EnvFileError(
-            f"Nothing was built here yet: there is no {path}.", next_step=f"{again} writes it."
-        )
+        raise NotBuilt(f"Nothing was built here yet: there is no {path}.", next_step=f"{again} writes it.")
     if not is_own_env_file(path):
         raise Untrusted(
             f"{path} is not as torchbuild wrote it on this machine, and a shell would run it.",

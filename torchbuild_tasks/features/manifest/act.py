@@ -115,7 +115,8 @@ def _tools_used(facts: Facts, plan: BuildPlan, environ: Mapping[str, str]) -> di
 def flags_set(request: BuildRequest) -> Mapping[str, object]:
     """Return the flags of a request that were set, by name."""
     flags = {name: value for name, value in to_json(request).items() if value not in (None, False, [], ())}
-    return {name: value for name, value in flags.items() if name not in ("said", "denied")}
+    origins = ("from_environment", "denied_by_environment")
+    return {name: value for name, value in flags.items() if name not in origins}
 
 
 def _facts_to_record(facts: Facts, plan: BuildPlan) -> Facts:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 
 from torchbuild_tasks.catalog import load_catalog
-from torchbuild_tasks.errors import PackageRefused, UsageError
+from torchbuild_tasks.errors import NotBuilt, PackageRefused, UsageError
 from torchbuild_tasks.features.package.choose import CUDA_LIBRARIES, uv_settings
 from torchbuild_tasks.options import BuildRequest, flag
 from torchbuild_tasks.text.show import columns, size_text
@@ -226,7 +226,7 @@ def _last_built_wheel(request: PackageRequest) -> tuple[Path, list[str], Path]:
     wheels = sorted((root / "dist").glob("*.whl"))
     own = _OWN.format(request.action)
     if not wheels:
-        raise PackageRefused(
+        raise NotBuilt(
             "There is no wheel yet.",
             looked=(f"looked for: {root / 'dist'}/*.whl",),
             next_step=f"{_AGAIN}, {own}",

@@ -8,7 +8,7 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from torchbuild_tasks.build.compile import require_wheel
+from torchbuild_tasks.build.finish import require_wheel
 from torchbuild_tasks.build.work import Reporter, Work
 from torchbuild_tasks.errors import RequirementsError
 from torchbuild_tasks.features.pythons.choose import MadeWheel

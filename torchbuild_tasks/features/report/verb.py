@@ -22,7 +22,7 @@ from torchbuild_tasks.build.ledger import last_manifest
 from torchbuild_tasks.build.work import Reporter
 from torchbuild_tasks.catalog import GIB
 from torchbuild_tasks.context import look, require_checkout
-from torchbuild_tasks.errors import ManifestError, UsageError
+from torchbuild_tasks.errors import ManifestError, NotBuilt, UsageError
 from torchbuild_tasks.facts.tree import look_at_version
 from torchbuild_tasks.features.manifest.read import read_manifest
 from torchbuild_tasks.features.report.page import Page, Report, render
@@ -106,7 +106,8 @@ def make_report(
         running: a command that works on the checkout now.
 
     Raises:
-        UsageError: there is no log of Ninja that can be read, or a file cannot be written.
+        NotBuilt: there is no log of Ninja, or no step in it.
+        UsageError: it cannot be read, or a file cannot be written.
     """
     log = read_ninja_log(build_dir)
     manifest, notes = _manifest(last_manifest(build_dir))
@@ -163,7 +164,8 @@ def _steps(log: NinjaLog, manifest: Manifest | None, build_dir: Path) -> tuple[t
     """Return the steps of the recorded build, else of Ninja's last run that built something.
 
     Raises:
-        UsageError: the log has no steps.
+        NotBuilt: the log has no steps.
+        UsageError: none of its lines can be read.
     """
     started = _moment(manifest.started) if manifest else None
     finished = _moment(manifest.finished) if manifest else None
@@ -173,7 +175,8 @@ def _steps(log: NinjaLog, manifest: Manifest | None, build_dir: Path) -> tuple[t
             return recorded, []
     last = last_run(log)
     if last is None:
-        raise UsageError(
+        kind = UsageError if log.unreadable else NotBuilt
+        raise kind(
             f"{build_dir / NINJA_LOG} has no steps: nothing was built here yet, or it is damaged.",
             looked=(f"lines that could not be read: {log.unreadable}",),
             next_step="Build first: torchbuild build",
