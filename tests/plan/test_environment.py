@@ -429,3 +429,10 @@ def test_a_list_of_pythons_is_for_builds_of_wheels(mode: str, advice: str) -> No
     finding = found(plan_of(linux_facts(), python="3.10,3.11", mode=mode).findings, "python")
     assert finding.status == "error" and "names several" in finding.text
     assert finding.fix.startswith(advice) and "--python 3.10" in finding.fix
+
+
+def test_a_path_with_a_blank_is_one_word_of_a_fix() -> None:
+    spaced = "/my pythons/bin/python3"
+    facts = linux_facts(pythons=(python(version="3.6.9"), python(version="3.12.4", executable=spaced)))
+    fix = found(plan_of(facts, python="3.6").findings, "python").fix
+    assert fix == f'Use {spaced}: --python "{spaced}"'

@@ -9,6 +9,7 @@ import pytest
 from tests.support.cuda import cuda_facts, toolkit
 from tests.support.for_each import each_case
 from tests.support.machines import (
+    ask,
     found,
     linux_facts,
     modern_tree,
@@ -21,7 +22,8 @@ from tests.support.machines import (
 )
 from torchbuild_tasks.catalog import GIB, load_catalog
 from torchbuild_tasks.catalog.match import admits
-from torchbuild_tasks.model import Disk, Facts, Health, Host, Memory, Previous, Room
+from torchbuild_tasks.model import Disk, Facts, Health, Host, Memory, Need, Previous, Room
+from torchbuild_tasks.plan.fit import check_machine_and_tree
 from torchbuild_tasks.values import replace
 
 
@@ -331,3 +333,12 @@ def test_systems_that_it_does_build_on(kernel: str, cuda: bool) -> None:
 def test_a_folder_from_which_nothing_can_be_started(purpose: str, status: str) -> None:
     health = Health(rooms=(Room(purpose=purpose, path="/x", mount="/x", noexec=True),))
     assert found(plan_of(linux_facts(health=health)).findings, "noexec").status == status
+
+
+@pytest.mark.parametrize(
+    ("needs", "free", "status"),
+    [("reconfigure", 0, "error"), ("nothing", 0, "warn"), ("clean", 0, "warn"), ("build", 2 * GIB, "warn")],
+)
+def test_a_full_disk_ends_a_build_that_has_something_to_compile(needs: Need, free: int, status: str) -> None:
+    question = ask(with_tree(with_disk(free), previous=Previous(result="ok")))
+    assert found(check_machine_and_tree(question, {}, needs=needs), "disk").status == status

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from packaging.version import Version
@@ -32,6 +33,7 @@ GCC = [
     "14.2.0",
     "15.2.1",
 ]
+TOOLKIT_IDS = ("cuda-toolkit", "architectures", "cuda-libc", "host-compiler")
 LAST = {
     4: 9,
     5: 5,
@@ -49,6 +51,8 @@ LAST = {
 }  # minor releases of each
 # As apt, dnf (three ways), pacman, zypper and conda call a GCC.
 PACKAGE = re.compile(r"(?:\bg\+\+-|toolset-|\bgcc|gxx_linux-\w+=|for g\+\+-)(\d+)")
+# A host compiler and the toolkit that takes it.
+BOTH = re.compile(r"Install GCC (\d+), which CUDA (\S+) takes \((.+?)\), (?:then CUDA \S+ \(http|then take)")
 CLANG = re.compile(r"\bclang-?(\d+)")
 
 
@@ -92,6 +96,8 @@ def test_a_compiler_that_is_advised_ends_the_finding(
     facts = machine(torch, system, gcc, cuda)
     facts = replace(facts, environ={"CXX": named} if named and gcc else {})
     for finding in told(plan_of(facts, cuda=bool(cuda)), "compiler", "host-compiler"):
+        if BOTH.search(finding.fix):  # a toolkit, too: followed below
+            continue
         if at := re.search(r"--set CXX=(/\S+?)\.?$", finding.fix):
             after = plan_of(facts, cuda=bool(cuda), set=(f"CXX={at[1]}",))
         else:
@@ -129,3 +135,67 @@ def test_where_no_gcc_compiles_torch_and_is_taken_by_nvcc_a_toolkit_is_advised()
     (finding,) = told(plan, "host-compiler")
     assert "CUDA 9.2 takes GCC up to 7" in finding.text
     assert finding.fix.startswith("Take --cuda-toolkit pypi:12.")
+
+
+def errors(plan: BuildPlan) -> list[Finding]:
+    return [each for each in told(plan, *TOOLKIT_IDS) if each.status == "error"]
+
+
+def with_both(facts: Facts, fix: str) -> BuildPlan:
+    """Plan with the compiler and the toolkit that a fix says to install and to name."""
+    match = BOTH.search(fix)
+    assert match, fix
+    (gcc, version), name = match.group(1, 2), re.search(r"--set (\w+)=PATH", fix)
+    assert name, fix
+    more = gnu(f"{gcc}.{LAST[int(gcc)]}.0", f"-{gcc}")
+    word = re.search(r"take --cuda-toolkit (\S+)", fix)
+    assert facts.cuda
+    kits = facts.cuda.toolkits if word else (*facts.cuda.toolkits, of_row(version))
+    after = replace(facts, compilers=(*facts.compilers, *more), cuda=replace(facts.cuda, toolkits=kits))
+    return plan_of(
+        after, cuda=True, cuda_toolkit=word[1] if word else version, set=(f"{name[1]}={more[0].path}",)
+    )
+
+
+@pytest.mark.parametrize(
+    ("torch", "system", "gcc", "cuda", "fix"),
+    [
+        ("1.6.0", "Ubuntu 22.04", "11.2.0", "11.3", "Install GCC 8, which CUDA 10.2 takes (conda create"),
+        ("1.2.0", "Ubuntu 20.04", "9.4.0", "11.0", "(sudo apt install g++-7), then CUDA 10.0 (http"),
+    ],
+)
+def test_a_toolkit_and_its_host_compiler_are_advised_together(
+    torch: str, system: str, gcc: str, cuda: str, fix: str
+) -> None:
+    """No toolkit of this torch takes the compiler that is here, and none that is here builds this torch."""
+    facts = machine(torch, system, [gcc], cuda)
+    findings = errors(plan_of(facts, cuda=True))
+    assert len(findings) >= 1
+    for finding in findings:
+        assert fix in finding.fix, finding
+        assert not errors(with_both(facts, finding.fix))
+
+
+def test_a_host_compiler_that_is_named_by_itself_is_named_anew() -> None:
+    facts = machine("1.6.0", "Ubuntu 22.04", ["11.2.0"], "11.3")
+    facts = replace(facts, environ={"CUDAHOSTCXX": "/usr/bin/g++"})
+    for finding in errors(plan_of(facts, cuda=True)):
+        assert finding.fix.endswith("--set CUDAHOSTCXX=PATH."), finding
+        assert not errors(with_both(facts, finding.fix))
+
+
+@settings(max_examples=examples(12, 300))
+@given(
+    torch=st.sampled_from(TORCHES),
+    system=st.sampled_from(SYSTEMS),
+    gcc=st.lists(st.sampled_from(GCC), min_size=1, max_size=2, unique_by=major),
+    cuda=st.sampled_from([row.version for row in ROWS.cuda]),
+)
+def test_a_toolkit_and_a_compiler_that_are_advised_end_the_finding(
+    torch: str, system: str, gcc: list[str], cuda: str
+) -> None:
+    facts = machine(torch, system, gcc, cuda)
+    for finding in errors(plan_of(facts, cuda=True)):
+        if finding.fix.startswith("Install GCC "):
+            left = errors(with_both(facts, finding.fix))
+            assert not [each for each in left if each.id == finding.id], (finding, left)

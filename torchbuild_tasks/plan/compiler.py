@@ -12,7 +12,7 @@ from torchbuild_tasks.catalog.cuda import FlagRow
 from torchbuild_tasks.catalog.match import admits, applies, parse_version
 from torchbuild_tasks.model import Choice, Finding, Status, Tool
 from torchbuild_tasks.plan.cuda.values import ADVISED, NO_LIMITS, OR_ADVISED, HostLimits
-from torchbuild_tasks.plan.packages import how_to_install, how_to_install_gcc
+from torchbuild_tasks.plan.packages import how_to_install, how_to_install_gcc, installable_gccs
 from torchbuild_tasks.plan.question import Question
 from torchbuild_tasks.plan.toolset import ChosenToolset
 from torchbuild_tasks.plan.variables import decide, is_off
@@ -29,6 +29,8 @@ _MAJORS = 40  # the newest major of a compiler that is compared with a specifier
 # When major 0 would have come out, and years from one to the next: GCC 5 in April 2015, 15 in April 2025,
 # Clang 4 in March 2017, 20 in March 2025.
 RELEASES = {"g++": (2010.3, 1.0), "clang++": (2015.2, 0.5)}
+# How a compiler was "found" that is not here and can be installed.
+INSTALLABLE = "installable"
 # What nvcc gets behind CMake's own -ccbin, the strongest first.
 HOST_FLAGS = ("NVCC_APPEND_FLAGS", "CMAKE_CUDA_FLAGS", "CUDAFLAGS")
 
@@ -267,7 +269,7 @@ def _check_cxx(question: Question, compilers: Compilers) -> tuple[Finding, ...]:
         if tool.name == "clang++":
             fix += f"; or take GCC {row.gcc} ({_install_fitting(question, 'g++', row.gcc)})"
         if here := next((each for each in list_cxx(question) if each.path and _fits(question, each)), None):
-            fix = f"Name one that is here: --set CXX={here.path}"
+            fix = f"Name one that is here: {question.line('--set', f'CXX={here.path}')}"
         status: Status = "error" if question.has_row else "warn"
         return (Finding(id="compiler", status=status, text=text, fix=fix),)
     text = f"{named} fits {family} {figure} for C++{row.cxx}"
@@ -331,7 +333,7 @@ def check_host(question: Question, compilers: Compilers, limits: HostLimits) -> 
         return (Finding(id="host-compiler", status="warn", text=text, fix=fix),)
     if host is not None and not (asked and asked.value):
         text += f"; nvcc gets {host.value}, everything else {tool.path}"
-        fix = f"To have one for both: --set CXX={host.value}"
+        fix = f"To have one for both: {question.line('--set', f'CXX={host.value}')}"
         return (Finding(id="host-compiler", status="warn", text=text, fix=fix),)
     fix = _host_fix(question, limits)
     return (Finding(id="host-compiler", status="error", text=text, fix=fix),)
@@ -362,6 +364,16 @@ def _host_fix(question: Question, limits: HostLimits) -> str:
         return ADVISED
     line = _install_fitting(question, "g++", question.row.gcc, major)
     return f"Install a GCC that fits ({line}){OR_ADVISED}."
+
+
+def list_installable(question: Question) -> tuple[Tool, ...]:
+    """Return every GCC that can be installed on this system and compiles this torch, the best first."""
+    facts, majors = question.facts, _majors(question.row.gcc, None)[::-1]
+    able = installable_gccs(facts, question.catalog, majors) if facts.host.os == "linux" else []
+    return tuple(
+        Tool(name="g++", path=f"/{INSTALLABLE}/g++-{major}", version=f"{major}.9", found_via=INSTALLABLE)
+        for major in able
+    )
 
 
 def _is_missing(question: Question, variable: str) -> bool:

@@ -21,6 +21,7 @@ from torchbuild_tasks.plan.requirements import (
     uv_of,
     wheel_options,
 )
+from torchbuild_tasks.text.words import as_word
 from torchbuild_tasks.values import replace
 
 
@@ -225,7 +226,7 @@ def check_python(question: Question, chosen: ChosenPython) -> tuple[Finding, ...
             text += question.row.python
             fitting = next((p for p in question.facts.pythons if fits(question, p)), None)
             fix = _how_to_get(question, newest_python(question))
-            fix = f"Use {fitting.executable}: --python {fitting.executable}" if fitting else fix
+            fix = f"Use {fitting.executable}: --python {as_word(fitting.executable)}" if fitting else fix
         elif others := [p for p in question.facts.pythons if not p.problem]:
             here = ", ".join(f"{p.version} ({p.executable})" for p in others)
             text = f"no Python {question.value('python', '')} was found; there is {here}"
@@ -292,7 +293,7 @@ def _check_version(question: Question, python: Python) -> tuple[Finding, ...]:
     elif not fit:
         others = [p for p in question.facts.pythons if fits(question, p)]
         fix = _how_to_get(question, newest_python(question))
-        fix = f"Use {others[0].executable}: --python {others[0].executable}" if others else fix
+        fix = f"Use {others[0].executable}: --python {as_word(others[0].executable)}" if others else fix
         wanted = wanted.replace("Python", "CPython") if _is_other(python) else wanted
         if _is_of_gcc(question, python):
             wanted = "GCC made it (MSYS2), and what MSVC compiles does not link with its libraries"
@@ -365,7 +366,9 @@ def _check_parts(question: Question, python: Python, chosen: ChosenPython) -> tu
     if not creates and "pip" not in python.packages:
         text = f"{python.executable} has no pip"
         findings.append(
-            Finding(id="python-pip", status="error", text=text, fix=f"{python.executable} -m ensurepip")
+            Finding(
+                id="python-pip", status="error", text=text, fix=f"{as_word(python.executable)} -m ensurepip"
+            )
         )
     return tuple(findings)
 

@@ -11,7 +11,7 @@ from packaging.version import Version
 
 from torchbuild_tasks.catalog import GIB, CharacterRow
 from torchbuild_tasks.catalog.match import admits, applies, preset_rows, series, torch_row
-from torchbuild_tasks.model import Finding
+from torchbuild_tasks.model import Finding, Need
 from torchbuild_tasks.plan.decisions import Decisions
 from torchbuild_tasks.plan.environment import brought_cmake
 from torchbuild_tasks.plan.question import Question
@@ -25,12 +25,14 @@ SAMPLE_DISK = 0.5
 # GiB for temporary files of compilers, and for what pip unpacks: an estimate on the safe side.
 TEMPORARY = 1.0
 SMALLEST = "minimal"
+# Bytes with which no build that has something to compile ends well.
+FULL = 1 << 20
 
 
 def check_machine_and_tree(
-    question: Question, variables: Mapping[str, str], toolkit: Version | None = None
+    question: Question, variables: Mapping[str, str], toolkit: Version | None = None, needs: Need = "first"
 ) -> tuple[Finding, ...]:
-    """Return the findings that do not belong to a single choice."""
+    """Return the findings that do not belong to a single choice; `needs` is what the tree needs."""
     if question.facts.tree.problem:
         return (*_check_tree(question, variables), *_check_arch(question), *_check_cut(question))
     return (
@@ -43,7 +45,7 @@ def check_machine_and_tree(
         *_check_platform(question, variables, toolkit),
         *_check_cmake(question),
         *_check_rooms(question),
-        *_check_disk(question),
+        *_check_disk(question, needs),
         *_check_cut(question),
     )
 
@@ -82,7 +84,12 @@ def _check_tree(question: Question, variables: Mapping[str, str]) -> tuple[Findi
             f"{tree.root} cannot be written to; a build writes its tree, its env file and its manifest there"
         )
         findings.append(
-            Finding(id="writable", status="error", text=text, fix="Use a checkout of your own, or chmod u+w.")
+            Finding(
+                id="writable",
+                status="error",
+                text=text,
+                fix="Use a checkout of your own, mount its file system writable, or chmod u+w its folders.",
+            )
         )
     return tuple(findings)
 
@@ -206,7 +213,7 @@ def _size(size: int) -> str:
     return f"{size / GIB:.1f} GiB" if size >= GIB else f"{size >> 20} MiB"
 
 
-def _check_disk(question: Question) -> tuple[Finding, ...]:
+def _check_disk(question: Question, needs: Need) -> tuple[Finding, ...]:
     disk, need = question.facts.disk, needed_disk(question)
     if disk.free is None:
         return (Finding(id="disk", status="unknown", text=f"free space on {disk.path} is not known"),)
@@ -225,7 +232,9 @@ def _check_disk(question: Question) -> tuple[Finding, ...]:
         fix += f", or choose a smaller preset: --preset {SMALLEST}"
     # A tree that was built before already holds most of what it needs.
     built = question.facts.tree.previous is not None
-    return (Finding(id="disk", status="warn" if built else "error", text=text, fix=fix),)
+    # Not for a clean, which frees what it needs, and not where nothing may be left to write.
+    full = disk.free < FULL and needs in ("build", "reconfigure")
+    return (Finding(id="disk", status="warn" if built and not full else "error", text=text, fix=fix),)
 
 
 # Beyond it Ninja without long paths ends in "manifest 'build.ninja' still dirty after 100 tries"

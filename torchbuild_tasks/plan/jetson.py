@@ -218,5 +218,5 @@ def _check_preset(question: Question) -> Finding | None:
 
 
 def _power() -> Finding:
-    text = "the build is faster with all cores at full clock: sudo nvpmodel -q shows the power mode, "
-    return Finding(id="power", status="ok", text=text + "sudo nvpmodel -m and sudo jetson_clocks change it")
+    text = "the build is faster with all cores at full clock; the power mode: sudo nvpmodel -q; "
+    return Finding(id="power", status="ok", text=text + "to change it: sudo nvpmodel -m; sudo jetson_clocks")

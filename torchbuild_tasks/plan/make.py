@@ -30,6 +30,7 @@ from torchbuild_tasks.model import (
     Finding,
     Freshness,
     LinkerPlan,
+    Need,
     Preflight,
 )
 from torchbuild_tasks.options import BuildRequest
@@ -84,7 +85,7 @@ def _plan(decisions: Decisions, templates: Mapping[str, str], writer: str) -> Bu
     inputs = fingerprint(decisions)
     ops = operations(decisions)
     freshness = compare(decisions, inputs)
-    findings = (*_findings(decisions, ops), *check_loop(decisions, freshness))
+    findings = (*_findings(decisions, ops, freshness.needs), *check_loop(decisions, freshness))
     plan = BuildPlan(
         verdict=verdict(findings),
         findings=findings,
@@ -123,9 +124,10 @@ def verdict(findings: tuple[Finding, ...]) -> Literal["ok", "warn", "refuse"]:
     return "refuse" if "error" in states else "warn" if "warn" in states else "ok"
 
 
-def _findings(decisions: Decisions, ops: tuple[EnvOp, ...]) -> tuple[Finding, ...]:
+def _findings(decisions: Decisions, ops: tuple[EnvOp, ...], needs: Need) -> tuple[Finding, ...]:
     question = decisions.question
-    fit = check_machine_and_tree(question, decisions.variables, decisions.cuda.toolkit.version)
+    toolkit = decisions.cuda.toolkit.version
+    fit = check_machine_and_tree(question, decisions.variables, toolkit, needs)
     tree = (*check_trust(question.settings), *fit)
     if question.facts.tree.problem:
         return tree

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Sequence
+from typing import Final
 
 from torchbuild_tasks.catalog import Catalog, InstallerRow, PackageRow
 from torchbuild_tasks.catalog.match import admits
 from torchbuild_tasks.model import Facts
+
+# The oldest GCC of conda-forge's gxx_linux-*: UNCONFIRMED.
+CONDA_GCC: Final = 7
 
 
 def _installer_row(facts: Facts, catalog: Catalog) -> InstallerRow | None:
@@ -67,6 +71,14 @@ def offers_gcc(facts: Facts, catalog: Catalog, major: str) -> bool:
     """Say whether this system has a package of a GCC, as far as its row knows."""
     row = _installer_row(facts, catalog)
     return row is None or not row.gcc or bool(admits(row.gcc, major))
+
+
+def installable_gccs(facts: Facts, catalog: Catalog, majors: Sequence[int]) -> list[int]:
+    """Return those of these majors that can be installed: what this system has a package of comes first."""
+    row = _installer_row(facts, catalog)
+    known = [major for major in majors if offers_gcc(facts, catalog, str(major))]
+    more = [major for major in majors if (row and str(major) in row.more) or major >= CONDA_GCC]
+    return list(dict.fromkeys([*known, *more]))
 
 
 def how_to_install_gcc(facts: Facts, catalog: Catalog, majors: Sequence[int]) -> str:

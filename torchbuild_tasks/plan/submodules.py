@@ -182,7 +182,7 @@ def way_out(question: Question, missing: Iterable[str]) -> str:
     if not tree.git and all(path in pins for path in missing):
         release = next(iter(pins.values())).torch
         line = f"torchbuild source update --source {as_word(tree.root)}"
-        return f"{first}{line} gets each at the commit that torch {release} has"
+        return f"{first}get each at the commit that torch {release} has: {line}"
     word = fetched_word(tree, question.catalog)
     place = as_word(sibling_folder(tree))
     why = "knows no submodules here" if tree.git else "cannot be asked, for this is not a git checkout"
@@ -193,6 +193,6 @@ def way_out(question: Question, missing: Iterable[str]) -> str:
         else f". Or unpack the release's own archive, which holds them: {release}"
     )
     return (
-        f"{first}torchbuild source get {word} --source {place} gets a checkout that has them (git {why}); "
-        f"build that one: --source {place}{archive}"
+        f"{first}get a checkout that has them (git {why}): torchbuild source get {word} --source {place}; "
+        f"then build that one: --source {place}{archive}"
     )

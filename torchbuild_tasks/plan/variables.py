@@ -146,18 +146,15 @@ def _check_twice(question: Question) -> Iterator[Finding]:
 def _check_idle(question: Question) -> Iterator[Finding]:
     """Report flags of the command line that do nothing in this build; a file serves builds of every kind."""
     cpu = not is_cuda(question) and not question.request.cuda
-    idle = {name: "without --cuda" for name in ("cuda_toolkit", "arch") if cpu}
+    idle = {name: "with --cuda" for name in ("cuda_toolkit", "arch") if cpu}
     if question.facts.host.os != "windows":
-        idle["toolset"] = "but on Windows"
+        idle["toolset"] = "on Windows"
     for name, where in idle.items():
         given = question.given(name)
         if given and given[1] == "flag":
-            text = f"{flag_name(name)} {given[0]} does nothing {where}"
-            yield Finding(id="device", status="warn", text=text, fix=f"Drop it{_or_cuda(where)}.")
-
-
-def _or_cuda(where: str) -> str:
-    return ", or add --cuda" if "--cuda" in where else ""
+            text = f"{flag_name(name)} {given[0]} has an effect only {where}"
+            fix = "Drop it, or add --cuda." if "--cuda" in where else "Drop it."
+            yield Finding(id="device", status="warn", text=text, fix=fix)
 
 
 def _check_clash(question: Question) -> Iterator[Finding]:

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tests.support.cuda import cuda_facts, gpu, toolkit
-from tests.support.machines import found, modern_tree, plan_of, tree
+from tests.support.machines import ask, found, modern_tree, plan_of, plan_of_question, tree
 from torchbuild_tasks.catalog import GIB, load_catalog
 from torchbuild_tasks.model import BuildPlan, Facts, Library, Memory, Toolkit
 from torchbuild_tasks.model.cuda import BuiltFor
@@ -20,6 +20,12 @@ def env(plan: BuildPlan) -> dict[str, str]:
 
 def plan(facts: Facts | None = None, **flags: Any) -> BuildPlan:
     return plan_of(facts or cuda_facts(toolkit(), gpus=(gpu(),)), cuda=True, **flags)
+
+
+def plan_of_dump(facts: Facts, **flags: Any) -> BuildPlan:
+    """The same by a file of facts: `plan --facts`."""
+    question = ask(facts, cuda=True, **flags)
+    return plan_of_question(replace(question, request=replace(question.request, facts="machine.json")))
 
 
 def test_everything_that_asks_finds_the_same_toolkit() -> None:
@@ -244,6 +250,12 @@ def test_cuda_without_cudnn_is_reported() -> None:
 def test_a_named_folder_without_the_library_is_refused() -> None:
     (text,) = findings("library", plan(set=("MAGMA_HOME=/nothing",)))
     assert text.startswith("error: MAGMA_HOME=/nothing (--set on the command line) holds no magma")
+    # Of another machine: it looked where its own variables lead, and not where a flag of this plan does.
+    facts = cuda_facts(toolkit(), environ={"CUDNN_ROOT": "/empty"})
+    (text,) = findings("library", plan_of_dump(facts))
+    assert text.startswith("warn: CUDNN_ROOT=/empty") and "holds no cudnn" in text
+    (text,) = findings("library", plan_of_dump(cuda_facts(toolkit()), set=("MAGMA_HOME=/nothing",)))
+    assert text.startswith("unknown: ") and "was not looked into" in text
     named = Library(name="magma", include="/m/include", found_via="CONDA_PREFIX")
     assert not findings("library", plan(cuda_facts(toolkit(), libraries=(named,)), set=("MAGMA_HOME=/m/",)))
 

@@ -212,7 +212,7 @@ def check_git(view: View) -> Findings:
     git = view.health.git
     if not any(tool.name == "git" and tool.path for tool in view.facts.tools):
         text = "git is not installed: no submodules, no commit in the version, no patches"
-        return one_finding("git", "warn", text, "torchbuild bootstrap says how to install it.")
+        return one_finding("git", "warn", text, "How to install it: torchbuild bootstrap")
     root = view.facts.tree.root
     findings = list[Finding]()
     place = as_word(root)

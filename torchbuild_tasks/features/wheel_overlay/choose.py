@@ -389,7 +389,7 @@ def _check_flags(question: Question) -> Iterable[Finding]:
         beside = as_word(sibling_folder(tree))
         word = fetched_word(tree, question.catalog)
         fix = (
-            f"torchbuild source get {word} --source {beside} gets a checkout; then the same command with "
+            f"Get a checkout: torchbuild source get {word} --source {beside}; then give the same command "
             f"--source {beside}. Or leave out --from-wheel, which compiles."
         )
         yield obstacle(text, fix)

@@ -14,9 +14,15 @@ import msgspec
 from packaging.version import Version
 
 from torchbuild_tasks.model import Finding, Toolkit
-from torchbuild_tasks.plan.compiler import check_compilers, check_host, choose_compilers
+from torchbuild_tasks.plan.compiler import (
+    INSTALLABLE,
+    check_compilers,
+    check_host,
+    choose_compilers,
+    list_installable,
+)
 from torchbuild_tasks.plan.cuda.archs import choose_archs
-from torchbuild_tasks.plan.cuda.checks import check_archs, check_toolkit
+from torchbuild_tasks.plan.cuda.checks import LIBC_ID, check_archs, check_toolkit
 from torchbuild_tasks.plan.cuda.devices import devices
 from torchbuild_tasks.plan.cuda.driver import check_driver
 from torchbuild_tasks.plan.cuda.managed import managed_series
@@ -33,9 +39,11 @@ from torchbuild_tasks.plan.cuda.toolkit import (
 from torchbuild_tasks.plan.cuda.values import ADVISED, OR_ADVISED, OTHER_TORCH, ChosenToolkit
 from torchbuild_tasks.plan.environment import first_python, fits
 from torchbuild_tasks.plan.jetson import COMPAT, board, check_jetson, later_jetpack
+from torchbuild_tasks.plan.packages import how_to_install_gcc
 from torchbuild_tasks.plan.question import Question
 from torchbuild_tasks.plan.settings import split_assignment
 from torchbuild_tasks.plan.toolset import check_toolset, choose_toolset
+from torchbuild_tasks.plan.variables import decide
 from torchbuild_tasks.values import replace
 
 ARCHIVE: Final = "https://developer.nvidia.com/cuda-toolkit-archive"
@@ -58,13 +66,14 @@ class Candidate(msgspec.Struct, frozen=True, kw_only=True):
     """An obtainable toolkit: its value of --cuda-toolkit, and the findings of the checks with it.
 
     `place` is 0 for one that is installed, 1 for one that can be put together, 2 for one that is only
-    in NVIDIA's archive.
+    in NVIDIA's archive. `gcc` is the major of a host compiler that must be installed for it.
     """
 
     word: str
     version: Version
     place: int
     findings: tuple[Finding, ...] = ()
+    gcc: int | None = None
 
     @property
     def weight(self) -> int:
@@ -86,7 +95,40 @@ def advise(question: Question, findings: tuple[Finding, ...]) -> tuple[Finding, 
     now = _judge(question, word) if word else None
     # For all findings the same, and found by planning many times: only if one of them wants it.
     other = functools.cache(lambda: _torch_that_fits(question, candidates))
-    return tuple(_fill_in(question, finding, candidates, now, other) for finding in findings)
+    more = functools.cache(lambda: tuple(candidates_for(_with_installable(question))))
+    filled = tuple(_fill_in(question, finding, candidates, more, now, other) for finding in findings)
+    refused = any(each.status == "error" and ADVISED in each.fix for each in findings)
+    return tuple(_with_toolkit(question, each, candidates, more) for each in filled) if refused else filled
+
+
+def _with_toolkit(
+    question: Question,
+    finding: Finding,
+    candidates: tuple[Candidate, ...],
+    more: Callable[[], tuple[Candidate, ...]],
+) -> Finding:
+    """Advise no host compiler for a toolkit that is refused, where another one and its compiler fit."""
+    if finding.id != "host-compiler" or finding.status != "error":
+        return finding
+    best = best_toolkit(question, finding, candidates) or best_toolkit(
+        question, finding, more(), installing=True
+    )
+    return replace(finding, fix=f"{_sentence(question, best)}.") if best else finding
+
+
+def _with_installable(question: Question) -> Question:
+    """Return the question as if every GCC that can be installed here were here, after those that are.
+
+    What names a compiler is left out: the advice to install one names that one.
+    """
+    facts, named = question.facts, ("CXX", "CC", "CUDAHOSTCXX")
+    kept = (text for text in question.request.set if split_assignment(text)[0] not in named)
+    return Question(
+        replace(question.request, set=(*kept, *(f"{name}=" for name in named))),
+        replace(facts, compilers=(*facts.compilers, *list_installable(question))),
+        question.catalog,
+        question.settings,
+    )
 
 
 def _is_open(finding: Finding) -> bool:
@@ -112,7 +154,9 @@ def choose_best(question: Question) -> ChosenToolkit:
     return _instead(first, best, judged[first.root])
 
 
-def best_toolkit(question: Question, finding: Finding, candidates: tuple[Candidate, ...]) -> Candidate | None:
+def best_toolkit(
+    question: Question, finding: Finding, candidates: tuple[Candidate, ...], *, installing: bool = False
+) -> Candidate | None:
     """Return the candidate with which a finding is gone and nothing is an error; None where none is so.
 
     Those that are here or can be put together come first, then what weighs least, then what is installed,
@@ -122,10 +166,12 @@ def best_toolkit(question: Question, finding: Finding, candidates: tuple[Candida
         question: what is planned.
         finding: what the advice is for.
         candidates: each with its findings. An error that all of them have is counted against none.
+        installing: whether only those count for which a host compiler is installed.
     """
     errors = [{(f.id, f.text) for f in each.findings if f.status == "error"} for each in candidates]
     common = set.intersection(*errors) if errors else set()
-    fitting = [each for each in candidates if _puts_right(each, finding, common)]
+    asked = [each for each in candidates if each.gcc or not installing]
+    fitting = [each for each in asked if _puts_right(each, finding, common)]
     return min(
         fitting,
         key=lambda each: (each.place == 2, each.weight, each.place, distance(question, each.version)),
@@ -143,13 +189,14 @@ def candidates_for(question: Question) -> Iterator[Candidate]:
         if version := series_of(toolkit.version):
             only = sum(f"{other.version}.".startswith(f"{version}.") for other in able) == 1
             word = str(version) if only else toolkit.path
-            yield Candidate(word=word, version=version, place=0, findings=_judge(question, toolkit.path))
+            found, gcc = _try(question, toolkit.path)
+            yield Candidate(word=word, version=version, place=0, findings=found, gcc=gcc)
     known = board(question)
     if known is not None and not known.sbsa:
         return
     for text in managed_series(question):
-        found = _judge(question, MANAGED + text)
-        yield Candidate(word=MANAGED + text, version=Version(text), place=1, findings=found)
+        found, gcc = _try(question, MANAGED + text)
+        yield Candidate(word=MANAGED + text, version=Version(text), place=1, findings=found, gcc=gcc)
     host, here = question.facts.host, {series_of(toolkit.version) for toolkit in able}
     for row in question.catalog.cuda:
         if Version(row.version) in here:
@@ -167,11 +214,17 @@ def _in_archive(question: Question, version: str) -> Candidate:
     as_if = Question(
         question.request, replace(question.facts, cuda=cuda), question.catalog, question.settings
     )
-    return Candidate(word="", version=Version(version), place=2, findings=_judge(as_if, path))
+    found, gcc = _try(as_if, path)
+    return Candidate(word="", version=Version(version), place=2, findings=found, gcc=gcc)
 
 
 def _judge(question: Question, word: str) -> tuple[Finding, ...]:
     """Return the warnings and errors of the checks with this value of --cuda-toolkit."""
+    return _try(question, word)[0]
+
+
+def _try(question: Question, word: str) -> tuple[tuple[Finding, ...], int | None]:
+    """Return these, and the major of the GCC that is taken and must be installed."""
     request = question.request
     named = (*ROOTS, *NVCC_NAMES)
     kept = tuple(text for text in request.set if split_assignment(text)[0] not in named)
@@ -182,15 +235,18 @@ def _judge(question: Question, word: str) -> tuple[Finding, ...]:
     gpus = devices(asked)
     limits = host_limits(asked, chosen)
     toolset = choose_toolset(asked, limits)
+    compilers = choose_compilers(asked, toolset, limits)
     found = (
         *check_toolkit(asked, chosen, gpus),
-        *check_host(asked, choose_compilers(asked, toolset, limits), limits),
+        *check_host(asked, compilers, limits),
         *check_toolset(asked, toolset, limits),
         *check_driver(asked, chosen.version, gpus),
         *check_archs(asked, chosen, choose_archs(asked, chosen, gpus), gpus),
         *check_jetson(asked, chosen),
     )
-    return tuple(finding for finding in found if finding.status in ("warn", "error"))
+    cxx = compilers.tool
+    gcc = Version(str(cxx.version)).major if cxx and cxx.found_via == INSTALLABLE else None
+    return tuple(finding for finding in found if finding.status in ("warn", "error")), gcc
 
 
 def _puts_right(candidate: Candidate, finding: Finding, common: set[tuple[str, str]]) -> bool:
@@ -212,10 +268,15 @@ def _fill_in(
     question: Question,
     finding: Finding,
     candidates: tuple[Candidate, ...],
+    more: Callable[[], tuple[Candidate, ...]],
     now: tuple[Finding, ...] | None,
     other_torch: Callable[[], str],
 ) -> Finding:
-    """Fill in a toolkit; `now` are the findings of the planned one, None without any."""
+    """Fill in a toolkit; `now` are the findings of the planned one, None without any.
+
+    `more` are the candidates with every host compiler that can be installed, for an error that no
+    toolkit puts right with those that are here.
+    """
     if OTHER_TORCH in finding.fix:
         other = other_torch() or "a newer torch, and what builds it (torchbuild versions)"
         finding = replace(finding, fix=finding.fix.replace(OTHER_TORCH, f"Take {other}"))
@@ -224,6 +285,9 @@ def _fill_in(
     best = best_toolkit(question, finding, candidates)
     if best and finding.status == "warn" and now is not None and not _is_better(best, finding, now):
         best = None
+    if best is None and finding.status == "error" and ADVISED in finding.fix:
+        candidates = more()
+        best = best_toolkit(question, finding, candidates, installing=True)
     sentence = _sentence(question, best) if best else _nothing(question, finding, candidates, other_torch)
     short = f"; or {sentence[0].lower()}{sentence[1:]}" if best else ""
     fix = finding.fix.replace(ADVISED, f"{sentence}.").replace(OR_ADVISED, short)
@@ -241,11 +305,28 @@ def _is_better(best: Candidate, finding: Finding, now: tuple[Finding, ...]) -> b
 
 
 def _sentence(question: Question, best: Candidate) -> str:
+    if best.gcc:
+        return _sentence_with_gcc(question, best, best.gcc)
     if best.place == 2:
         return f"Install CUDA {best.version} ({ARCHIVE}) and name its folder: --cuda-toolkit PATH"
     flag = question.line("--cuda-toolkit", best.word)
-    how = "it is put together from NVIDIA's parts" if best.place else "it is here"
-    return f"Take {flag} ({how})"
+    return f"Take {flag} ({_how(best)})"
+
+
+def _how(best: Candidate) -> str:
+    return "it is put together from NVIDIA's parts" if best.place else "it is here"
+
+
+def _sentence_with_gcc(question: Question, best: Candidate, gcc: int) -> str:
+    """Advise a toolkit and its host compiler, in the order in which they are done."""
+    line = how_to_install_gcc(question.facts, question.catalog, (gcc,))
+    asked = decide(question, "CUDAHOSTCXX")
+    name = question.line("--set", f"{asked.name if asked and asked.value else 'CXX'}=PATH")
+    first = f"Install GCC {gcc}, which CUDA {best.version} takes ({line})"
+    if best.place == 2:
+        return f"{first}, then CUDA {best.version} ({ARCHIVE}), and name both: --cuda-toolkit PATH {name}"
+    flag = question.line("--cuda-toolkit", best.word)
+    return f"{first}, then take {flag} ({_how(best)}) and name the compiler: {name}"
 
 
 def _nothing(
@@ -266,8 +347,11 @@ def _nothing(
     )
     against = sorted(near.findings, key=lambda each: (each.status != "error", each.id != finding.id))
     why = f": {against[0].text.partition('. ')[0]}" if against else ""
+    # Where one thing alone speaks against it, what that finding advises besides a toolkit helps here, too.
+    rest = against[0].fix.replace(ADVISED, "").strip() if len(against) == 1 else ""
+    way = f". {rest.rstrip('.')}" if against and against[0].id == LIBC_ID and rest else ""
     other = other_torch()
-    way = f". Or take {other}" if other else ""
+    way += f". Or take {other}" if other else ""
     return f"No CUDA toolkit puts this right here. The nearest is {near.version}{why}{way}"
 
 
@@ -337,7 +421,9 @@ def _of_jetpack(question: Question) -> str:
     here = [toolkit.version for toolkit in question.cuda.toolkits if not why_unusable(toolkit)]
     if not here:
         return "Install JetPack's: sudo apt-get install nvidia-jetpack"
-    text = f"A board runs the CUDA of its JetPack, and {' and '.join(filter(None, here))} is here: "
+    versions = list(filter(None, here))
+    verb = "are" if len(versions) > 1 else "is"
+    text = f"A board runs the CUDA of its JetPack, and {' and '.join(versions)} {verb} here: "
     other = _torch_that_fits(question, ())
     text += f"take {other}" if other else "take a torch that is made for it (torchbuild versions)"
     later = later_jetpack(question)

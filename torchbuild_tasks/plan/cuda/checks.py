@@ -531,7 +531,8 @@ def check_named_libraries(question: Question) -> tuple[Finding, ...]:
             if not any(_is_of(library, choice) for library in here):
                 text = f"{choice.name}={choice.value} ({choice.because}) holds no {name}"
                 status: Status = "warn" if choice.source == "environment" else "error"
-                if question.request.facts:  # another machine, where that folder was not looked at
+                # Facts of another machine: it looked where its own variables lead, not where a flag does.
+                if question.request.facts and choice.source != "environment":
                     text = f"{choice.name}={choice.value} ({choice.because}) was not looked into"
                     status = "unknown"
                 fix = f"Name the folder that has its include and lib folders, or drop {choice.name}."

@@ -192,7 +192,7 @@ def check_magma(question: Question, chosen: ChosenToolkit, archs: ChosenArchs) -
     misfit = magma_misfit(question, chosen, archs) if asked and not is_helper(question, "magma") else ""
     if not misfit or question.facts.tree.sample:
         return ()
-    fix = "torchbuild helpers build magma makes one for this build; without it: --set USE_MAGMA=0"
+    fix = "Do without it: --set USE_MAGMA=0. Or make one for this build: torchbuild helpers build magma"
     return (Finding(id="magma", status="error", text=f"{misfit} (MAGMA_HOME)", fix=fix),)
 
 
