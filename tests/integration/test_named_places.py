@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from torchbuild_tasks.context import _find_cache_folder
 from torchbuild_tasks.errors import UsageError
+from torchbuild_tasks.flag_values import _find_cache_folder
 
 
 def test_a_cache_folder_is_there_or_can_be_made(tmp_path: Path) -> None:
