@@ -79,6 +79,7 @@ def test_an_answer_is_taken_once(root: Path) -> None:
     [
         BuildRequest(target="c10"),
         BuildRequest(clean=True),
+        BuildRequest(watch=True),
         BuildRequest(dry_run=True),
         BuildRequest(mode="wheel"),
         BuildRequest(from_wheel="auto"),
@@ -91,6 +92,12 @@ def test_not_asked_for_a_build_that_asks_ninja_for_something_else(
     monkeypatch.chdir(root)
     assert asked(root, request_) is None
     assert asked(root, BuildRequest()) is not None
+
+
+def test_not_asked_about_what_cannot_be_looked_at(root: Path) -> None:
+    assert asked(root, BuildRequest(source="a\0b")) is None
+    (root / "build/CMakeCache.txt").unlink()
+    assert asked(root) is None
 
 
 def test_not_asked_while_a_build_runs_there(root: Path) -> None:

@@ -69,10 +69,10 @@ _asking: list[_Asking] = []  # at most one
 @contextlib.contextmanager
 def ask_early(request: BuildRequest) -> Iterator[None]:
     """Ask about the checkout of a request until `take_answer`, or until this context is left."""
-    build_dir = Path(os.path.realpath(request.source or ".")) / "build"
-    ninja = "" if _needs_more(request) else _find_ninja(build_dir)
-    if ninja:
-        _asking.append(_Asking(ninja, build_dir))
+    with contextlib.suppress(OSError, ValueError):  # a folder that cannot be looked into is told of later
+        build_dir = Path(os.path.realpath(request.source or ".")) / "build"
+        if not _needs_more(request) and (ninja := _find_ninja(build_dir)):
+            _asking.append(_Asking(ninja, build_dir))
     try:
         yield
     finally:
@@ -102,11 +102,12 @@ def take_answer(argv: Sequence[str], build_dir: Path, env: Mapping[str, str]) ->
 
 
 def _needs_more(request: BuildRequest) -> bool:
-    """Say whether more is asked for than what the last build in this folder had."""
+    """Say whether more is asked for than one build of what the last one in this folder had."""
     return bool(
         request.dry_run
         or request.clean
         or request.target
+        or request.watch  # it begins to look for changes later than this would ask
         or request.name
         or request.from_wheel
         or request.facts
@@ -122,10 +123,7 @@ def _find_ninja(build_dir: Path) -> str:
     """
     if not (build_dir / "build.ninja").exists() or (build_dir.parent / _LOCK_NOTE).exists():
         return ""
-    try:
-        named = _MAKE_PROGRAM.search(read_bytes(build_dir / _CACHE))
-    except OSError:
-        return ""
+    named = _MAKE_PROGRAM.search(read_bytes(build_dir / _CACHE))
     beside = shutil.which("ninja", path=str(Path(sys.executable).parent))
     for found in (shutil.which("ninja"), beside):
         if found and named and _same_file(found, os.fsdecode(named[1])):
