@@ -100,7 +100,7 @@ def test_an_env_file_that_torchbuild_did_not_write_is_not_run(tmp_path: Path) ->
     def run() -> Run:
         return torchbuild("run", "--source", tree, "--", sys.executable, "-c", "print(1)")
 
-    assert (run().code, "torchbuild env" in run().err) == (4, True)
+    assert (run().code, "torchbuild env" in run().err) == (21, True)
     (tree / name).write_text("echo taken\n", "utf-8")
     done = run()
     assert (done.code, "taken" in done.out, "Move it away" in done.err) == (18, False, True)

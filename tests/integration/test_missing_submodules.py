@@ -62,8 +62,9 @@ def missing(root: Path, environ: dict[str, str]) -> list[dict[str, str]]:
 
 
 def follow(fix: str, environ: dict[str, str]) -> Path:
-    """Run the command that a fix begins with; where the sources are then."""
-    command = shlex.split(fix.partition(" gets ")[0], posix=sys.platform != "win32")
+    """Run the command of a fix; where the sources are then."""
+    text = fix[fix.index("torchbuild ") :].partition("; ")[0]
+    command = shlex.split(text, posix=sys.platform != "win32")
     program, *words = (word.strip('"') for word in command)
     assert program == "torchbuild"
     done = torchbuild(*words, environ=environ)
