@@ -44,7 +44,7 @@ def visible(text: str) -> str:
 
 
 def visible_json(text: str) -> str:
-    """Return equivalent JSON or TOML: such characters are only in its strings."""
+    """Return equivalent JSON or TOML; but for the ends of lines, such characters are only in its strings."""
 
     def escaped(match: re.Match[str]) -> str:
         code = ord(match[0])
@@ -53,7 +53,7 @@ def visible_json(text: str) -> str:
         low = 0xDC00 + (code & 0x3FF)
         return f"\\u{high:04x}\\u{low:04x}" if pair else f"\\u{code:04x}"
 
-    return UNSEEN.sub(escaped, text)
+    return UNSEEN.sub(escaped, text.replace("\r\n", "\n"))
 
 
 def visible_value(value: Any) -> Any:

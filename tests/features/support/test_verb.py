@@ -87,7 +87,7 @@ def test_everything_is_in_it_and_nothing_secret(tmp_path: Path, planted: tuple[F
 
 def test_it_has_the_settings_file_that_was_named(tmp_path: Path, planted: tuple[Facts, BuildPlan]) -> None:
     own = tmp_path / "own.toml"
-    own.write_text("jobs = 3\n", "utf-8")
+    own.write_bytes(b"jobs = 3\r\n")  # as an editor of Windows ends a line
     request = BuildRequest(out=str(tmp_path / "a.zip"), config=str(own))
     make_support(request, *planted, load_catalog(), Attempts(), writer="torchbuild_tasks 1")
     assert contents(tmp_path)["torchbuild.toml"] == "jobs = 3\n"
