@@ -158,7 +158,7 @@ def make_build_plan(request: BuildRequest) -> BuildPlan:
 
 
 def changes_what_ninja_reads(plan: BuildPlan) -> bool:
-    """Say whether a stage before the compile may do so, so that what it says before counts for nothing."""
+    """Say whether a stage before the compile may change it, so that Ninja's early answer does not count."""
     brings = plan.patches or plan.artifacts or plan.toolkit or has_patches(plan) or is_reproducible(plan)
     return bool(brings) or plan.way.name != "install"
 

@@ -118,6 +118,14 @@ def remove_stale(work: Work) -> Work:
     return work
 
 
+def set_cmake_cache_aside(work: Work) -> None:
+    """Set CMake's cache aside, so that the front end configures anew."""
+    work.ledger.open()  # before the first change, so that what is set aside counts as ours
+    cache = work.build_dir / "CMakeCache.txt"
+    if cache.exists():
+        cache.replace(cache.with_suffix(".txt.old"))
+
+
 def set_foreign_files_aside(work: Work) -> None:
     """Move files that no build wrote out of the folders that the front end empties at each install.
 

@@ -120,13 +120,13 @@ def _find_lost(work: Work, command: Command, scanner: LogScanner | None, checks:
 
     After a check of CMake has said it, CMake's cache is set aside, because it holds a wrong answer.
     """
-    from torchbuild_tasks.build.compiler_cache import forget_checks
+    from torchbuild_tasks.build.clean import set_cmake_cache_aside
     from torchbuild_tasks.build.lost_cache import find_lost, uses_sccache
 
     if not uses_sccache(work):
         return ""
     if command == work.plan.compile and (lost := checks.find_lost()):
-        forget_checks(work)
+        set_cmake_cache_aside(work)
         return lost
     if scanner is None:
         return ""

@@ -62,15 +62,8 @@ def _run_cache(work: Work, plan: CachePlan) -> Iterator[Running]:
 
 def _remove_launcher(work: Work) -> None:
     """Set CMake's cache aside, because it names a launcher that cannot run."""
+    from torchbuild_tasks.build.clean import set_cmake_cache_aside
     from torchbuild_tasks.features.cache.choose import LAUNCHERS
 
-    forget_checks(work)
+    set_cmake_cache_aside(work)
     work.ledger.forget_inputs({f"variable {name}" for names in LAUNCHERS.values() for name in names})
-
-
-def forget_checks(work: Work) -> None:
-    """Set CMake's cache aside, so that the front end configures anew."""
-    work.ledger.open()  # before the first change, so that what is set aside counts as ours
-    cache = work.build_dir / "CMakeCache.txt"
-    if cache.exists():
-        cache.replace(cache.with_suffix(".txt.old"))

@@ -9,7 +9,6 @@ import contextlib
 import hashlib
 import os
 import re
-import shutil
 import threading
 import time
 from collections.abc import Callable, Sequence
@@ -33,7 +32,6 @@ from torchbuild_tasks.ninja.progress import ProgressParser
 from torchbuild_tasks.ninja.step_times import CACHEABLE, hits, remember
 from torchbuild_tasks.ninja.time_left import TimeLeft
 from torchbuild_tasks.ninja.timeline import wall_seconds
-from torchbuild_tasks.system import venv
 from torchbuild_tasks.system.files import write_json
 from torchbuild_tasks.system.reading import read_bytes, read_json
 from torchbuild_tasks.values import from_json
@@ -46,7 +44,6 @@ _EVERY: Final = 1.0  # seconds between two looks at Ninja's log
 _LONG: Final = 100  # steps from which on the graph is worth its half second
 _LONGEST_GRAPH: Final = 1 << 30  # bytes; PyTorch's has some ten millions
 _RELEASE: Final = re.compile(r"\d+\.\d+")
-_MAKE_PROGRAM: Final = re.compile(r"^CMAKE_MAKE_PROGRAM:[A-Z]+=(.+)$", re.MULTILINE)
 
 
 def history_file(store: Path, source: Path, compiler: str) -> Path:
@@ -355,24 +352,3 @@ def read_build_file(build_dir: Path) -> BuildFile:
         return read_bytes(build_dir / name, most=_LONGEST_GRAPH).decode("utf-8", "surrogateescape")
 
     return parse_build_file(read)
-
-
-def build_program(build_dir: Path, name: str, path: str | None = None) -> str:
-    """Return the program that the tree was configured with, else the one on `path`, else "".
-
-    CMake's cache may have come with the checkout: a program that it names must be in a venv of ours.
-    """
-    with contextlib.suppress(OSError):
-        match = _MAKE_PROGRAM.search(read_bytes(build_dir / "CMakeCache.txt").decode("utf-8", "replace"))
-        if match and Path(match[1]).is_file() and _may_be_run(build_dir, Path(match[1]), name):
-            return match[1]
-    return shutil.which(name, path=path) or ""
-
-
-def _may_be_run(build_dir: Path, program: Path, name: str) -> bool:
-    if not program.is_absolute() or not program.name.startswith(name):
-        return False
-    around = [folder for folder in build_dir.resolve().parents if (folder / "version.txt").is_file()]
-    root = around[-1] if around else build_dir.resolve().parent
-    inside = program.resolve().is_relative_to(root) or program.is_relative_to(root)
-    return not inside or venv.is_ours(str(program))

@@ -36,9 +36,9 @@ def refresh_tree(work: Work) -> Work:
     """Reconfigure or clean an existing build tree if the changed inputs require it."""
     needs = work.plan.freshness.needs
     if needs == "reconfigure":
-        from torchbuild_tasks.build.compiler_cache import forget_checks
+        from torchbuild_tasks.build.clean import set_cmake_cache_aside
 
-        forget_checks(work)
+        set_cmake_cache_aside(work)
         work.report.note(f"CMake runs again: {work.plan.freshness.because}")
     elif needs == "clean":
         _clean_for_inputs(work)

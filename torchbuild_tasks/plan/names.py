@@ -105,9 +105,7 @@ def unread(question: Question, name: str) -> tuple[str, str] | None:
 
 def check_own(question: Question) -> Iterator[Finding]:
     """Report variables of torchbuild's own in the environment that are misspelt."""
-    facts = question.facts
-    looked = facts.health.strangers if facts.health else ()
-    for name in sorted({*facts.own, *(name for name in looked if name.startswith(OWN))}):
+    for name in question.facts.own:
         own = name.removeprefix(OWN)
         if near := close_to(own, _OWN_NAMES) if own not in _OWN_NAMES else None:
             text = f"{name} is read by nothing, torchbuild has no variable of that name"

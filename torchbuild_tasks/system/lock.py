@@ -9,12 +9,15 @@ import socket
 from collections.abc import Callable, Iterator
 from datetime import datetime
 from pathlib import Path
+from typing import Final
 
 from torchbuild_tasks.errors import TreeBusy, UsageError
 from torchbuild_tasks.model import Running
 from torchbuild_tasks.system import left_running
 from torchbuild_tasks.system.files import state_dir, sweep, translate_errors, unlink, write_json
 from torchbuild_tasks.system.reading import read_value
+
+NOTE: Final = "lock.json"  # in the state folder while a run holds the lock; facts/tree.py reads it
 
 
 @contextlib.contextmanager
@@ -31,7 +34,7 @@ def hold(root: Path, what: str, note: Callable[[str], object] | None = None) -> 
 
     state = state_dir(root)
     lock = filelock.FileLock(state / "lock")
-    about = state / "lock.json"
+    about = state / NOTE
     with translate_errors(UsageError, state / "lock"):
         try:
             lock.acquire(timeout=0)

@@ -16,6 +16,7 @@ from torchbuild_tasks.build.install import early
 from torchbuild_tasks.build.install.early import ask_early, take_answer
 from torchbuild_tasks.build.install.inner_loop import UP_TO_DATE
 from torchbuild_tasks.options import BuildRequest
+from torchbuild_tasks.system import venv
 from torchbuild_tasks.system.process import Captured
 
 pytestmark = [pytest.mark.integration, needs_ninja]
@@ -113,6 +114,17 @@ def test_what_a_checkout_names_is_not_started(root: Path, tmp_path: Path) -> Non
     (root / "build/CMakeCache.txt").write_text(f"CMAKE_MAKE_PROGRAM:FILEPATH={theirs}\n", "utf-8")
     assert asked(root) is None
     assert not (tmp_path / "started").exists()
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="a script that stands in for Ninja")
+def test_that_of_a_venv_of_ours_is_asked(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    ours = stand_in(root, "ninja", f"echo {UP_TO_DATE.decode()}")
+    (root / "build/CMakeCache.txt").write_text(f"CMAKE_MAKE_PROGRAM:FILEPATH={ours}\n", "utf-8")
+    monkeypatch.setattr(venv, "is_ours", lambda python: python == str(ours))
+    with ask_early(BuildRequest(source=str(root))):
+        said = take_answer((str(ours), "-C", str(root / "build")), root / "build", os.environ)
+    assert said is not None
+    assert UP_TO_DATE in said.stdout
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="a script that stands in for Ninja")

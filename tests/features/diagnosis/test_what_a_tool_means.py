@@ -16,6 +16,12 @@ NOT_RUN = (
 )
 
 
+def advises(log: str, said: str, unsaid: str) -> None:
+    fix = " ".join(f"{each.fix} {each.command}" for each in read(log).diagnoses)
+    assert said in fix
+    assert not unsaid or unsaid not in fix
+
+
 @pytest.mark.parametrize(
     ("log", "said", "unsaid"),
     [
@@ -33,9 +39,7 @@ NOT_RUN = (
     ],
 )  # fmt: skip
 def test_the_message_decides(log: str, said: str, unsaid: str) -> None:
-    fix = " ".join(f"{each.fix} {each.command}" for each in read(log).diagnoses)
-    assert said in fix
-    assert not unsaid or unsaid not in fix
+    advises(log, said, unsaid)
 
 
 RAISED = (
@@ -97,9 +101,7 @@ RAN = "FAILED: [code=127] p.o\nzork /usr/bin/c++ -Dp -o p.o -c p.cpp\n/bin/sh: 1
     ],
 )  # fmt: skip
 def test_what_is_known_of_the_message_leads_out(log: str, said: str, unsaid: str) -> None:
-    fix = " ".join(f"{each.fix} {each.command}" for each in read(log).diagnoses)
-    assert said in fix
-    assert not unsaid or unsaid not in fix
+    advises(log, said, unsaid)
 
 
 def test_a_cause_ends_with_the_sentence_that_it_quotes() -> None:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import re
 import shutil
 import sys
 import threading
@@ -17,18 +16,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
+from torchbuild_tasks.build.build_program import program_of_tree
+from torchbuild_tasks.build.install.snapshot import stamps
 from torchbuild_tasks.options import BuildRequest
-from torchbuild_tasks.system import process
+from torchbuild_tasks.system import lock, process, venv
 from torchbuild_tasks.system.files import STATE_DIR
 from torchbuild_tasks.system.process_tree import end_tree
-from torchbuild_tasks.system.reading import read_bytes
 
-# Written by system/lock.py: a Ninja that is at work writes what another would read half of.
-_LOCK_NOTE: Final = Path(STATE_DIR, "lock.json")
-_CACHE: Final = "CMakeCache.txt"
-_MAKE_PROGRAM: Final = re.compile(rb"(?m)^CMAKE_MAKE_PROGRAM:[A-Z]+=(.+?)\r?$")
-_READS: Final = ("build.ninja", ".ninja_log", ".ninja_deps", _CACHE)
-Stamps = tuple[tuple[int, int] | None, ...]
+_READS: Final = ("build.ninja", ".ninja_log", ".ninja_deps", "CMakeCache.txt")
 
 
 class _Asking(threading.Thread):
@@ -38,7 +33,7 @@ class _Asking(threading.Thread):
         super().__init__(name="ninja -n", daemon=True)
         self.ninja = ninja
         self.build_dir = build_dir
-        self.stamps = _stamps(build_dir)
+        self.read = _stamps(build_dir)
         self.said: process.Captured | None = None
         self._pid: int | None = None
         self._has_pid = threading.Event()
@@ -98,7 +93,7 @@ def take_answer(argv: Sequence[str], build_dir: Path, env: Mapping[str, str]) ->
     same = _same_file(shutil.which(argv[0], path=process.search_path(env)), asking.ninja)
     if said is None or said.rc != 0 or not same or asking.build_dir != build_dir:
         return None
-    return said if asking.stamps == _stamps(build_dir) else None
+    return said if asking.read == _stamps(build_dir) else None
 
 
 def _needs_more(request: BuildRequest) -> bool:
@@ -116,19 +111,19 @@ def _needs_more(request: BuildRequest) -> bool:
 
 
 def _find_ninja(build_dir: Path) -> str:
-    """Return the Ninja that CMake has found for a build tree, if it is one of the user's; else "".
+    """Return the Ninja that CMake has found for a build tree, if it is one of the user's or ours; else "".
 
-    The tree may be somebody else's, and this is asked before the user is: what it names is compared only. A
-    Ninja of another version would remove the log of the tree's, even with `-n` (BuildLog::Load of 1.13.2).
+    The tree may be somebody else's, and this is asked before the user is. A Ninja of another version would
+    remove the log of the tree's, even with `-n` (BuildLog::Load of 1.13.2), and beside one that is at work
+    it would read half of what that writes.
     """
-    if not (build_dir / "build.ninja").exists() or (build_dir.parent / _LOCK_NOTE).exists():
+    if not (build_dir / "build.ninja").exists() or (build_dir.parent / STATE_DIR / lock.NOTE).exists():
         return ""
-    named = _MAKE_PROGRAM.search(read_bytes(build_dir / _CACHE))
-    beside = shutil.which("ninja", path=str(Path(sys.executable).parent))
-    for found in (shutil.which("ninja"), beside):
-        if found and named and _same_file(found, os.fsdecode(named[1])):
-            return found
-    return ""
+    ninja = program_of_tree(build_dir, "ninja")
+    if not ninja:
+        return ""
+    own = (shutil.which("ninja"), shutil.which("ninja", path=str(Path(sys.executable).parent)))
+    return ninja if venv.is_ours(ninja) or any(_same_file(each, ninja) for each in own) else ""
 
 
 def _same_file(one: str | None, other: str) -> bool:
@@ -138,14 +133,6 @@ def _same_file(one: str | None, other: str) -> bool:
         return False
 
 
-def _stamps(build_dir: Path) -> Stamps:
+def _stamps(build_dir: Path) -> dict[str, tuple[int, int]]:
     """Return size and time of each file that Ninja reads itself."""
-    stamps: list[tuple[int, int] | None] = []
-    for name in _READS:
-        try:
-            info = (build_dir / name).stat()
-        except OSError:
-            stamps.append(None)
-        else:
-            stamps.append((info.st_size, info.st_mtime_ns))
-    return tuple(stamps)
+    return stamps(str(build_dir / name) for name in _READS)

@@ -52,9 +52,9 @@ def take(places: Places, before: Snapshot | None = None) -> Snapshot:
     """
     known = before.folders if before else {}
     return Snapshot(
-        installed=_stamps(read_manifest(places.build_dir)),
+        installed=stamps(read_manifest(places.build_dir)),
         sources=dict(_sources(read_rules(places.build_dir))),
-        generated=_stamps(_find_files(places, places.generated)),
+        generated=stamps(_find_files(places, places.generated)),
         copied={path: hash_file(Path(path))[:16] for path in _find_files(places, places.copied)},
         folders=dict(_folders(places, known)),
     )
@@ -67,15 +67,16 @@ def _find_files(places: Places, patterns: Iterable[str]) -> Iterator[str]:
         yield from sorted(str(path) for path in folder.glob(name))
 
 
-def _stamps(paths: Iterable[str]) -> dict[str, Stamp]:
-    stamps: dict[str, Stamp] = {}
+def stamps(paths: Iterable[str]) -> dict[str, Stamp]:
+    """Return size and time (ns) of each of these files that is there."""
+    found: dict[str, Stamp] = {}
     for path in paths:
         try:  # thousands of them at every build: contextlib.suppress would take as long as the question
             info = os.stat(path)  # noqa: PTH116
         except OSError:
             continue
-        stamps[path] = (info.st_size, info.st_mtime_ns)
-    return stamps
+        found[path] = (info.st_size, info.st_mtime_ns)
+    return found
 
 
 def _sources(rules: Iterable[Rule]) -> Iterator[tuple[str, Stamp]]:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Final
 
-from torchbuild_tasks.build.history import build_program
+from torchbuild_tasks.build.build_program import build_program
 from torchbuild_tasks.build.jobserver.serve import CAN_HOLD, Processes, Served, serve
 from torchbuild_tasks.build.jobserver.tokens import TokenPolicy
 from torchbuild_tasks.build.work import Work

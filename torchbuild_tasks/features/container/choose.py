@@ -219,7 +219,8 @@ def _order(question: Question, image: str | None) -> Callable[[BaseRow], tuple[b
 
 
 def _newer(one: str, other: str) -> bool:
-    first, second = parse_version(one), parse_version(other)
+    first = parse_version(one)
+    second = parse_version(other)
     return first is not None and second is not None and first > second
 
 

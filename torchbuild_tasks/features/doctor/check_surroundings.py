@@ -9,7 +9,7 @@ from typing import Final
 from torchbuild_tasks.catalog.match import parse_version
 from torchbuild_tasks.features.doctor.check import Findings, View, one_finding
 from torchbuild_tasks.model import Finding
-from torchbuild_tasks.plan.names import OWN, unread
+from torchbuild_tasks.plan.names import unread
 from torchbuild_tasks.text.paths import is_inside, plain_path
 from torchbuild_tasks.text.words import as_word
 
@@ -109,8 +109,6 @@ def check_names(view: View) -> Findings:
     findings = list[Finding]()
     plain = [row.name for row in question.catalog.variable if "*" not in row.name]
     for name in (*view.facts.environ, *view.health.strangers):
-        if name.startswith(OWN):  # the plan's finding `variable` reports those
-            continue
         problem = unread(question, name)
         if problem and problem[1] and name in view.facts.environ:  # the plan's finding `variable` reports it
             continue

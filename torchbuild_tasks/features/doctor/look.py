@@ -27,7 +27,6 @@ ENVIRON: Final = (
 )
 # Prefixes of build variables; most other names belong to other programs.
 _BUILD_LIKE: Final = (
-    "TORCHBUILD_",
     "USE_",
     "BUILD_",
     "NO_",

@@ -15,7 +15,8 @@ from urllib.parse import unquote, urlsplit
 
 import msgspec
 
-from torchbuild_tasks.build.history import build_program, longest_build
+from torchbuild_tasks.build.build_program import build_program
+from torchbuild_tasks.build.history import longest_build
 from torchbuild_tasks.build.ledger import last_manifest
 from torchbuild_tasks.build.work import Work
 from torchbuild_tasks.catalog import Catalog
