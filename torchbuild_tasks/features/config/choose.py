@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import inspect
 import json
 import re
 from collections.abc import Iterator, Mapping
@@ -139,6 +140,9 @@ def _example(field: dataclasses.Field[Any]) -> str:
 def schema() -> dict[str, Any]:
     """Return the JSON schema of torchbuild.toml."""
     _, rows = msgspec.json.schema_components((HelperRow, FailureRow), ref_template="#/$defs/{name}")
+    for row in rows.values():
+        # msgspec took docstrings as they stand in the source before 0.23 and since without their indentation.
+        row["description"] = inspect.cleandoc(row["description"])
     flags = {name_of(field): _type_of(field) for field in _fields()}
     variables = {
         "type": "object",
