@@ -10,7 +10,7 @@ from typing import Final
 
 from torchbuild_tasks.build.ownership import OWNED, read
 from torchbuild_tasks.build.work import Reporter
-from torchbuild_tasks.errors import CleanRefused, SourceError, UsageError
+from torchbuild_tasks.errors import CleanRefused, NotBuilt, SourceError, UsageError
 from torchbuild_tasks.facts.probe import Probe
 from torchbuild_tasks.facts.tree import look_at_running
 from torchbuild_tasks.facts.trust import is_own_env_file
@@ -199,7 +199,8 @@ def enter_build(settings: Settings, request: BuildRequest, main: Path) -> Enteri
     """Return the lines that enter a build.
 
     Raises:
-        UsageError: it was not built yet, or this shell is in another build already.
+        NotBuilt: it was not built yet.
+        UsageError: it has no env file for this shell, or the shell is in another build already.
     """
     place = place_of(settings, pick(settings.builds, str(request.name), settings.path), main)
     name = place.build.name
@@ -208,7 +209,7 @@ def enter_build(settings: Settings, request: BuildRequest, main: Path) -> Enteri
     present = [shell for shell in SHELLS if is_own_env_file(folder / file_name(shell))]
     wanted = request.env_shell if request.env_shell not in (None, "all") else None
     if not present or (wanted and wanted not in present):
-        raise UsageError(
+        raise (UsageError if present else NotBuilt)(
             f"The build {name} has no {file_name(wanted) if wanted else 'env file'} in {folder}"
             " as torchbuild wrote it here, and a shell would run it.",
             next_step=f"Build it first (build --name {name}), or write the file: "
