@@ -36,6 +36,7 @@ from torchbuild_tasks.system.git import worktree
 from torchbuild_tasks.system.git.fetch import Access
 from torchbuild_tasks.system.git.run import Git
 from torchbuild_tasks.system.remove import size_of, stamp
+from torchbuild_tasks.text.show import size_text
 from torchbuild_tasks.text.words import as_word
 from torchbuild_tasks.values import replace
 
@@ -153,7 +154,7 @@ def _last(folder: Path) -> Last | None:
     last = last_build(folder) if folder.exists() else None
     if last is None or last.result != "running":
         return last
-    running = look_at_running(Probe(environ=dict(os.environ)), str(folder))
+    running = look_at_running(Probe(), str(folder))
     return replace(last, result="running" if running else "cut off")
 
 
@@ -269,12 +270,12 @@ def remove_build(settings: Settings, request: BuildRequest, main: Path, report: 
             size=size_of(folder) if folder.exists() else 0,
             left=_warn_of_install(folder),
         )
-        report.note(f"{folder}: the worktree, its build tree, venv and records, {away.size >> 20} MiB")
+        report.note(f"{folder}: the worktree, its build tree, venv and records, {size_text(away.size)}")
         for line in away.left:
             report.note(line)
         if request.dry_run:
             return away
-        if not (request.yes or report.confirm(f"Remove {folder} ({away.size >> 20} MiB)?")):
+        if not (request.yes or report.confirm(f"Remove {folder} ({size_text(away.size)})?")):
             raise CleanRefused("Nothing was removed.", next_step="Add --yes to remove what is listed.")
     with _lock_build(main, name):  # without the lock in the folder, which would keep Windows from removing it
         worktree.remove(git, folder, created=created)
