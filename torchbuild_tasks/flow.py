@@ -381,4 +381,4 @@ def clean(request: BuildRequest, report: Reporter) -> Removal:
     with interruptible(), alone:
         if request.patches:
             return remove_patches(root, report, request.dry_run)
-        return remove_build(request, question.facts, question.catalog, report)
+        return remove_build(question, report)

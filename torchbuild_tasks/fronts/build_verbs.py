@@ -118,7 +118,7 @@ def _watch(request: BuildRequest, report: Reporter) -> Outcome:
         if getattr(request, name):
             raise UsageError(f"--watch keeps building, and {flag_name(name)} shows one thing and ends")
     question = look(request)
-    watched = Watch(require_checkout(question), question.facts.tree, question.catalog)
+    watched = Watch(require_checkout(question), question)
     _build_once(request, report, first=True)
     again = dataclasses.replace(request, clean=False)
     while True:

@@ -32,7 +32,7 @@ from torchbuild_tasks.model import (
     verdict,
 )
 from torchbuild_tasks.plan.compiler import check_compilers
-from torchbuild_tasks.plan.decisions import Decisions, build_dir, decide_build
+from torchbuild_tasks.plan.decisions import Decisions, decide_build
 from torchbuild_tasks.plan.dependent import check_switches
 from torchbuild_tasks.plan.env_files import check_env_files, plan_env_files
 from torchbuild_tasks.plan.environment import check_python
@@ -71,7 +71,7 @@ def make_plan(question: Question, *, templates: Mapping[str, str], writer: str) 
         findings=findings,
         choices=decisions.choices,
         source=question.facts.tree.root,
-        build_dir=build_dir(question),
+        build_dir=question.build_dir,
         era=question.era,
         mode=decisions.mode.value,
         environment=decisions.python.environment,
@@ -87,7 +87,7 @@ def make_plan(question: Question, *, templates: Mapping[str, str], writer: str) 
         env_files=plan_env_files(question, ops, templates, writer),
         freshness=freshness,
         inputs=inputs,
-        way=choose_way(decisions, freshness, inputs, build_dir(question)),
+        way=choose_way(decisions, freshness, inputs),
         compile=_compile(decisions),
         expectations=expectations(decisions),
     )
@@ -244,7 +244,7 @@ def _build_type(decisions: Decisions) -> tuple[EnvOp, ...]:
         EnvOp(op="set", name="DEBUG", value=debug, because="torch.version.debug follows it"),
     ]
     if decisions.question.facts.tree.build_dir is None:
-        folder = decisions.question.join("build")
+        folder = decisions.question.build_dir
         ops.append(
             EnvOp(op="set", name="SKBUILD_BUILD_DIR", value=folder, because="a build tree that persists")
         )

@@ -43,8 +43,7 @@ def debugging(question: Question, python: str) -> Debugging:
     tree = question.facts.tree
     probe = Probe()
     packages = (each.packages for each in question.facts.pythons if each.executable == python)
-    build_dir = tree.build_dir or probe.join(tree.root, "build")
-    debugging = look_at_debugging(tree.root, build_dir, python, tuple(next(packages, ())), probe)
+    debugging = look_at_debugging(tree.root, question.build_dir, python, tuple(next(packages, ())), probe)
     return replace(debugging, install_gdb=how_to_install(question.facts, question.catalog, "gdb"))
 
 
