@@ -105,4 +105,4 @@ def source_task(question: Question, report: Reporter) -> Task:
 def _repository(question: Question) -> str:
     from torchbuild_tasks.features.source.get import URL
 
-    return str(question.request.url or question.settings.values.get("url") or URL)
+    return question.value("url", URL)

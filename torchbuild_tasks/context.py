@@ -29,7 +29,13 @@ from torchbuild_tasks.options import BuildRequest
 from torchbuild_tasks.plan.linker import refuse_linker
 from torchbuild_tasks.plan.make import make_plan
 from torchbuild_tasks.plan.question import Question
-from torchbuild_tasks.plan.settings import Settings, Withheld, check_settings, split_assignment
+from torchbuild_tasks.plan.settings import (
+    Settings,
+    Withheld,
+    check_settings,
+    flag_or_setting,
+    split_assignment,
+)
 from torchbuild_tasks.plan.submodules import Needs
 from torchbuild_tasks.plan.trust import withhold
 from torchbuild_tasks.plan.variables import layers_around_environment, may_be_cuda
@@ -94,13 +100,8 @@ def read_named_build(request: BuildRequest, settings: Settings | None = None) ->
     """
     if settings is not None:
         return Named(settings=settings, main=Path(request.source or "."))
-    note = note_of(request)
-    found = resolve(request, note, read_trusted_settings(request))
-    return (
-        replace(found, settings=found.settings.without(request.denied_by_environment))
-        if request.denied_by_environment
-        else found
-    )
+    found = resolve(request, note_of(request), read_trusted_settings(request))
+    return replace(found, settings=found.settings.without(request.denied_by_environment))
 
 
 def take_default(request: BuildRequest, say: Callable[[str], None]) -> BuildRequest:
@@ -181,8 +182,8 @@ def hold_named_build(request: BuildRequest, report: Reporter) -> Iterator[None]:
         about.place.folder,
         report,
         config=git_settings(about.settings.mirrors),
-        store=Path(store_folder(Probe(environ=dict(os.environ)))),
-        offline=request.offline or bool(about.settings.values.get("offline")),
+        store=Path(store_folder(Probe())),
+        offline=bool(flag_or_setting(request, about.settings, "offline")),
     )
     with interruptible(), hold_build(about.place, report, replace(way, needed=needed)):
         yield
@@ -203,8 +204,7 @@ def facts_of_coming_worktree(facts: Facts, about: Named, catalog: Catalog) -> Fa
 
     With the version and the commit of its own ref, and with the submodules that the build itself brings.
     """
-    read = tuple(row.path for row in catalog.front_end if row.role == "reads")
-    tree = look_at_tree(Probe(environ=dict(os.environ)), str(about.main), read)
+    tree = look_at_tree(Probe(), str(about.main), _read_by_front_end(catalog))
     if tree.problem is None and about.place:
         root = str(about.place.folder)
         build_dir = tree.build_dir and tree.build_dir.replace(tree.root, root, 1)
@@ -275,9 +275,8 @@ def look(
 
 def _with_tree(facts: Facts, request: BuildRequest, catalog: Catalog) -> Facts:
     """Return another machine's facts with the local checkout that --source names, not built yet."""
-    front_end = tuple(row.path for row in catalog.front_end if row.role == "reads")
-    probe = Probe(environ=dict(os.environ))
-    tree = look_at_tree(probe, str(request.source), front_end, tags=bool(request.torch))
+    front_end = _read_by_front_end(catalog)
+    tree = look_at_tree(Probe(), str(request.source), front_end, tags=bool(request.torch))
     tree = replace(tree, cache=None, previous=None, installed=None, running=None)
     return replace(facts, tree=tree, patches=(), companions=())
 
@@ -286,51 +285,52 @@ def _facts(
     request: BuildRequest, settings: Settings, catalog: Catalog, everything: bool, patience: float
 ) -> Facts:
     """Gather the facts of the machine, the checkout, its companions, and the scheduler."""
-    source = request.source or settings.values.get("source") or "."
+    source = flag_or_setting(request, settings, "source") or "."
     asked = (*(split_assignment(text)[0] for text in request.set), *settings.variables)
     named = {*asked, *os.environ}
     facts = gather(
         source=str(Path(source).expanduser().resolve()),
-        python=request.python or settings.values.get("python"),
+        python=flag_or_setting(request, settings, "python"),
         cuda=everything or may_be_cuda(request, settings, os.environ, catalog),
-        cuda_toolkit=request.cuda_toolkit or settings.values.get("cuda_toolkit"),
+        cuda_toolkit=flag_or_setting(request, settings, "cuda_toolkit"),
         patterns=tuple(row.name for row in catalog.variable),
-        front_end=tuple(row.path for row in catalog.front_end if row.role == "reads"),
+        front_end=_read_by_front_end(catalog),
         folders=tuple(row.path for row in catalog.submodule if not row.unused),
-        tags=bool(request.torch or settings.values.get("torch")),
-        changes=everything or _is_repeatable(request, settings),
-        probe=Probe(environ=dict(os.environ), patience=patience),
+        tags=bool(flag_or_setting(request, settings, "torch")),
+        changes=everything or bool(flag_or_setting(request, settings, "reproducible")),
+        probe=Probe(patience=patience),
         blas=catalog.blas,
         linked=[row for row in catalog.linked if everything or not named.isdisjoint(row.switches)],
         around=layers_around_environment(request, settings, catalog, windows=os.name == "nt"),
         asked=asked,
     )
     facts = _with_companions(facts, request, settings, catalog)
-    scheduler = request.distribute or settings.values.get("distribute")
+    scheduler = flag_or_setting(request, settings, "distribute")
     if scheduler and not is_reapi(str(scheduler)):
         facts = replace(facts, cluster=_ask_scheduler(str(scheduler), facts))
     return facts
 
 
+def _read_by_front_end(catalog: Catalog) -> tuple[str, ...]:
+    """Return the files of a checkout that setup.py or pip reads, as patterns."""
+    return tuple(row.path for row in catalog.front_end if row.role == "reads")
+
+
 def _with_companions(facts: Facts, request: BuildRequest, settings: Settings, catalog: Catalog) -> Facts:
     """Return the facts with the sources of the companions and the user's patches."""
-    companions = request.with_ or settings.values.get("with_")
-    extensions = request.with_extension or settings.values.get("with_extension")
+    companions = flag_or_setting(request, settings, "with_")
+    extensions = flag_or_setting(request, settings, "with_extension")
     if companions or extensions:
         from torchbuild_tasks.features.companions.look import with_companions
 
         facts = with_companions(facts, tuple(companions or ()), tuple(extensions or ()), catalog)
-    folder = request.patch_dir or settings.values.get("patch_dir")
-    if _is_repeatable(request, settings) and facts.tree.commit:
-        committed = look_at_commit_time(Probe(environ=dict(os.environ)), facts.tree.root)
+    folder = flag_or_setting(request, settings, "patch_dir")
+    if flag_or_setting(request, settings, "reproducible") and facts.tree.commit:
+        committed = look_at_commit_time(Probe(), facts.tree.root)
         facts = replace(facts, tree=replace(facts.tree, committed=committed))
     if own := look_at_patches(patch_folders(folder, settings.path, facts.tree.root)):
         facts = replace(facts, patches=own)
     return facts
-
-
-def _is_repeatable(request: BuildRequest, settings: Settings) -> bool:
-    return bool(request.reproducible or settings.values.get("reproducible"))
 
 
 def cluster_files(facts: Facts) -> ClusterFiles:
@@ -352,27 +352,26 @@ def fetching_of(question: Question) -> Fetching:
     from torchbuild_tasks.build.work import Fetching
     from torchbuild_tasks.system.net.client import Net, read_mirrors
 
-    values = question.settings.values
     store = question.facts.store
-    mirror = question.request.mirror or os.environ.get("TORCHBUILD_MIRROR") or values.get("mirror")
+    mirror = question.request.mirror or os.environ.get("TORCHBUILD_MIRROR") or question.value("mirror", "")
     root = Path(question.facts.tree.root)
     return Fetching(
         store=Path(store.folder) if store else root / files.STATE_DIR / "store",
         lock_file=root / "torchbuild.lock",
         net=Net(
             mirrors=read_mirrors(mirror) if mirror else (),
-            offline=question.request.offline or bool(values.get("offline")),
-            wheels=question.request.wheels or values.get("wheels") or "",
+            offline=question.given("offline") is not None,
+            wheels=question.value("wheels", ""),
         ),
-        require_hashes=question.request.require_hashes or bool(values.get("require_hashes")),
-        allow_http=question.request.allow_http or bool(values.get("allow_http")),
+        require_hashes=question.given("require_hashes") is not None,
+        allow_http=question.given("allow_http") is not None,
         git_mirrors=question.settings.mirrors,
     )
 
 
 def cache_addresses(question: Question) -> str:
     """Return the value of --cache including passwords, which plan and manifest leave out."""
-    return str(question.request.cache or question.settings.values.get("cache") or "")
+    return question.value("cache", "")
 
 
 def require_checkout(question: Question) -> Path:
@@ -403,14 +402,7 @@ def decide(question: Question) -> BuildPlan:
     settings = with_templates(question.settings)
     here = Path.cwd() if settings is question.settings else None
     templates = {shell: template.text for shell, template in load_templates(here).items()}
-    return make_plan(
-        question.request,
-        question.facts,
-        question.catalog,
-        settings=settings,
-        templates=templates,
-        writer=writer(),
-    )
+    return make_plan(replace(question, settings=settings), templates=templates, writer=writer())
 
 
 def settle_linker(question: Question, plan: BuildPlan, report: Reporter) -> BuildPlan:

@@ -120,7 +120,7 @@ def _find_cache_folder(folder: str) -> None:
         raise UsageError(
             f"--cache-dir {folder} is there, and is no folder.", next_step="Name a folder, or a new one."
         )
-    probe = Probe(environ=dict(os.environ))
+    probe = Probe()
     above = nearest_existing(probe, str(path.absolute()))
     if not probe.is_dir(above) or takes_files(probe, above) is False:
         raise UsageError(

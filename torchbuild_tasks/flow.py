@@ -141,16 +141,21 @@ MIXED_STAGES: Final = (
 )
 
 
-def make_build_plan(request: BuildRequest) -> BuildPlan:
-    """Make the plan and change nothing; patches are tried in memory."""
+def preview_build(request: BuildRequest) -> BuildPlan:
+    """Return the plan as it is shown: its patches were tried in memory, its wheel was looked for.
+
+    Nothing is changed or downloaded.
+    """
     question = use_stored_checkout(look(request, everything=False))
     plan = decide(question)
-    here = not request.facts or request.source
-    if plan.verdict != "refuse" and here and (plan.patches or has_patches(plan)):
+    elsewhere = request.facts and not request.source
+    if plan.verdict == "refuse" or elsewhere:
+        return plan
+    if plan.patches or has_patches(plan):
         from torchbuild_tasks.features.patches.act import require_fit
 
         require_fit(plan)
-    if plan.verdict != "refuse" and here and request.from_wheel:
+    if request.from_wheel:
         from torchbuild_tasks.features.wheel_overlay.preview import preview
 
         return preview(question, plan)
@@ -262,17 +267,14 @@ def run_stages(
     from torchbuild_tasks.verify.judge import require_passed
 
     request = question.request
-    facts = question.facts
-    catalog = question.catalog
     root = Path(plan.source)
-    outputs = (outputs_of_both_eras if request.from_wheel else recordable_outputs)(catalog, plan.era)
+    list_outputs = outputs_of_both_eras if request.from_wheel else recordable_outputs
+    outputs = list_outputs(question.catalog, plan.era)
     manifest = start_manifest(question, plan, writer(), started=now())
     ledger = Ledger(manifest, root, Path(plan.build_dir), outputs, redact)
     work = Work(
-        request=request,
-        facts=facts,
+        question=question,
         plan=plan,
-        catalog=catalog,
         report=report,
         ledger=ledger,
         fetching=fetching_of(question),
@@ -379,4 +381,4 @@ def clean(request: BuildRequest, report: Reporter) -> Removal:
     with interruptible(), alone:
         if request.patches:
             return remove_patches(root, report, request.dry_run)
-        return remove_build(request, question.facts, question.catalog, report)
+        return remove_build(question, report)

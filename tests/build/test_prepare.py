@@ -15,6 +15,7 @@ from torchbuild_tasks.catalog import load_catalog
 from torchbuild_tasks.errors import EnvFileError
 from torchbuild_tasks.model import BuildPlan, Command, Environment
 from torchbuild_tasks.options import BuildRequest
+from torchbuild_tasks.plan.question import Question
 from torchbuild_tasks.system.net.client import Net
 from torchbuild_tasks.values import replace
 
@@ -49,10 +50,8 @@ def test_what_a_killed_install_left_is_moved_out_of_the_way_of_a_checkout(tmp_pa
     environment = Environment(python=facts.pythons[0].executable, version="3.11.7")
     plan = replace(plan_of(facts), environment=environment, mode=mode)
     work = Work(
-        request=request,
-        facts=facts,
+        question=Question(request, facts, load_catalog()),
         plan=plan,
-        catalog=load_catalog(),
         report=said,
         ledger=ledger_of(request, facts, plan, tmp_path),
         fetching=Fetching(store=tmp_path, lock_file=tmp_path / "lock", net=Net(), require_hashes=False),

@@ -157,7 +157,7 @@ WORDS: dict[str, dict[str, Any]] = {
 WORKERS = {
     "doctor": ("features.doctor.verb", "examine"),
     "bootstrap": ("features.bootstrap.verb", "install_missing"),
-    "plan": ("flow", "make_build_plan"),
+    "plan": ("flow", "preview_build"),
     "env": ("flow", "write_env"),
     "build": ("flow", "build"),
     "diagnose": ("features.diagnosis.verb", "read_log"),
@@ -236,7 +236,7 @@ def test_a_person_gets_text(verb: str, give: Give, capsys: pytest.CaptureFixture
         ),
         ("diff", (source.Difference(name="jobs", values=("2", "3")),), r"jobs +2 +3"),
         ("diff", (), r"^debug and other are planned alike.$"),
-        ("remove", Away(name="debug", folder="/d", size=3 << 20, removed=True), r"^Removed /d \(3 MiB\)"),
+        ("remove", Away(name="debug", folder="/d", size=3 << 20, removed=True), r"^Removed /d \(3\.1 MB\)"),
         (
             "use",
             Entering(name="d", folder="/d", lines={"sh": "cd /d"}, missing=("fish",)),

@@ -28,6 +28,7 @@ from torchbuild_tasks.features.companions.choose import choose_companions
 from torchbuild_tasks.features.companions.look import with_companions
 from torchbuild_tasks.model import Environment
 from torchbuild_tasks.options import BuildRequest
+from torchbuild_tasks.plan.question import Question
 from torchbuild_tasks.system.net.client import Net
 from torchbuild_tasks.values import replace
 from torchbuild_tasks.verify.torch_probe import COMPANION_CHECKS
@@ -86,10 +87,8 @@ def build(
     request, said = BuildRequest(with_extension=(word,)), Telling()
     programs = f"{Path(python).parent}{os.pathsep}{os.environ['PATH']}"
     work = Work(
-        request=request,
-        facts=facts,
+        question=Question(request, facts, load_catalog()),
         plan=plan,
-        catalog=load_catalog(),
         report=said,
         ledger=ledger_of(request, facts, plan, root),
         fetching=Fetching(store=root, lock_file=root / "lock", net=Net(), require_hashes=False),

@@ -26,6 +26,7 @@ from torchbuild_tasks.catalog import load_catalog
 from torchbuild_tasks.errors import RequirementsError
 from torchbuild_tasks.model import Command, Environment
 from torchbuild_tasks.options import BuildRequest
+from torchbuild_tasks.plan.question import Question
 from torchbuild_tasks.system import venv
 from torchbuild_tasks.system.net.client import Net
 from torchbuild_tasks.system.net.pip import python_with_pip
@@ -92,10 +93,8 @@ def work_in(root: Path, python: str) -> Work:
     environment = Environment(python=python, version="3.11.7")
     plan = replace(plan_of(facts), source=str(root), build_dir=str(root / "build"), environment=environment)
     return Work(
-        request=request,
-        facts=facts,
+        question=Question(request, facts, load_catalog()),
         plan=plan,
-        catalog=load_catalog(),
         report=Telling(),
         ledger=ledger_of(request, facts, plan, root),
         fetching=Fetching(store=root, lock_file=root / "lock", net=Net(), require_hashes=False),

@@ -19,6 +19,7 @@ from torchbuild_tasks.build.work import Fetching, Work
 from torchbuild_tasks.catalog import load_catalog
 from torchbuild_tasks.model import Command
 from torchbuild_tasks.options import BuildRequest
+from torchbuild_tasks.plan.question import Question
 from torchbuild_tasks.system.net.client import Net
 from torchbuild_tasks.values import replace
 
@@ -44,10 +45,8 @@ def work_on(tree: Path, program: str) -> tuple[Work, RecordingReporter]:
     catalog = load_catalog()
     fetching = Fetching(store=tree, lock_file=tree / "lock", net=Net(), require_hashes=False)
     work = Work(
-        request=request,
-        facts=facts,
+        question=Question(request, facts, catalog),
         plan=plan,
-        catalog=catalog,
         report=said,
         ledger=ledger_of(request, facts, plan, tree),
         fetching=fetching,

@@ -28,6 +28,7 @@ from torchbuild_tasks.features.toolkit.act import assemble_toolkit
 from torchbuild_tasks.model import Artifact, Facts, Host, ManagedToolkit, Store
 from torchbuild_tasks.options import BuildRequest
 from torchbuild_tasks.plan.cuda.managed import ManagedChoice, managed_toolkit
+from torchbuild_tasks.plan.question import Question
 from torchbuild_tasks.system.net.client import Net
 from torchbuild_tasks.values import replace
 
@@ -84,10 +85,8 @@ def put_together(
     plan = replace(plan_of(), toolkit=made.toolkit, artifacts=made.artifacts)
     said = RecordingReporter()
     work = Work(
-        request=BuildRequest(),
-        facts=facts(store),
+        question=Question(BuildRequest(), facts(store), catalog or load_catalog()),
         plan=plan,
-        catalog=catalog or load_catalog(),
         report=cast(Reporter, said),
         ledger=cast(Ledger, None),
         fetching=Fetching(

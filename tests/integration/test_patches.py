@@ -46,10 +46,8 @@ def work(root: Path, version: str, report: RecordingReporter, **flags: Any) -> W
     plan = replace(plan, source=str(root), patches=choose_patches(ask(facts, **flags)), verdict="ok")
     missing = cast(Any, None)
     return Work(
-        request=missing,
-        facts=facts,
+        question=missing,
         plan=plan,
-        catalog=missing,
         report=cast(Any, report),
         ledger=missing,
         fetching=missing,

@@ -13,8 +13,7 @@ from hypothesis import strategies as st
 from tests.support.for_each import each_case
 from tests.support.machines import base_python, built, linux_facts, modern_tree, plan_of, settings, tool, tree
 from torchbuild_tasks.catalog import GIB
-from torchbuild_tasks.model import BuildPlan, Cpu, Facts, Finding, Host, Memory
-from torchbuild_tasks.plan.make import verdict
+from torchbuild_tasks.model import BuildPlan, Cpu, Facts, Finding, Host, Memory, verdict
 from torchbuild_tasks.values import dumps, from_json
 
 PIP = ("-m", "pip", "install", "--no-build-isolation", "-v", "-e", ".")

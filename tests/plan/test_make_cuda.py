@@ -17,6 +17,7 @@ from torchbuild_tasks.model import BuildPlan, Cuda, Facts
 from torchbuild_tasks.options import BuildRequest
 from torchbuild_tasks.plan.env_files import encode
 from torchbuild_tasks.plan.make import make_plan
+from torchbuild_tasks.plan.question import Question
 from torchbuild_tasks.values import replace
 
 GOLDEN = Path(__file__).parent / "golden"
@@ -50,9 +51,7 @@ def windows_machine(version: str = "12.4", era: str = "setuptools") -> Facts:
 def test_the_env_file_of_a_cuda_build_on_windows(era: str, version: str) -> None:
     """Golden; TORCHBUILD_UPDATE_GOLDEN=1 writes it again, and the difference is read before it is kept."""
     plan = make_plan(
-        BuildRequest(cuda=True, jobs=6),
-        windows_machine(version, era),
-        load_catalog(),
+        Question(BuildRequest(cuda=True, jobs=6), windows_machine(version, era), load_catalog()),
         templates={shell: template.text for shell, template in load_templates().items()},
         writer="torchbuild_tasks 0.1.0",
     )

@@ -14,7 +14,7 @@ from torchbuild_tasks.catalog.source import CompanionReleaseRow
 from torchbuild_tasks.model import Facts
 from torchbuild_tasks.options import BuildRequest
 from torchbuild_tasks.plan.make import make_plan
-from torchbuild_tasks.plan.settings import Settings
+from torchbuild_tasks.plan.question import Question
 from torchbuild_tasks.plan.torch_ref import read_word
 from torchbuild_tasks.plan.versions import version_lines
 from torchbuild_tasks.values import replace
@@ -72,12 +72,12 @@ def facts() -> Facts:
 
 def test_a_build_of_the_next_torch_is_planned_by_its_row() -> None:
     request = BuildRequest(cuda=True, with_=("torchvision",))
-    plan = make_plan(request, facts(), NEXT, settings=Settings(), templates=TEMPLATES, writer="tests")
+    plan = make_plan(Question(request, facts(), NEXT), templates=TEMPLATES, writer="tests")
     assert "torch-version" not in [finding.id for finding in plan.findings]
     assert [each.version for each in plan.companions] == [VISION.version]
     assert found(plan.findings, "cuda-toolkit").status == "ok"
     assert plan.verdict != "refuse", [each.text for each in plan.findings if each.status == "error"]
-    without = make_plan(request, facts(), NOW, settings=Settings(), templates=TEMPLATES, writer="tests")
+    without = make_plan(Question(request, facts(), NOW), templates=TEMPLATES, writer="tests")
     assert found(without.findings, "torch-version").status != "ok"
 
 

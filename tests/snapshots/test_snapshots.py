@@ -15,7 +15,7 @@ import pytest
 
 from tests.support.machines import found, plan_of, statuses
 from torchbuild_tasks.context import SUPPORT_FACTS, look, read_facts
-from torchbuild_tasks.flow import make_build_plan
+from torchbuild_tasks.flow import preview_build
 from torchbuild_tasks.model import BuildPlan, Facts
 from torchbuild_tasks.options import BuildRequest
 from torchbuild_tasks.values import dumps, from_json, replace, to_json
@@ -160,11 +160,11 @@ def test_another_machine_is_planned_for_with_the_checkout_of_here(tmp_path: Path
     facts = look(BuildRequest(facts=dump, source=str(root))).facts
     assert (facts.host.os, facts.tree.version) == ("windows", "2.6.0a0")
     assert (facts.tree.root, facts.tree.previous) == (str(root.resolve()), None)
-    plan = make_build_plan(BuildRequest(facts=dump, source=str(root)))
+    plan = preview_build(BuildRequest(facts=dump, source=str(root)))
     (said,) = (each.text for each in plan.findings if each.id == "facts")
     assert dump in said and "paths are those of this machine" in said
-    assert make_build_plan(BuildRequest(facts=dump, source=str(tmp_path / "no"))).verdict == "refuse"
-    there = make_build_plan(BuildRequest(facts=dump))
+    assert preview_build(BuildRequest(facts=dump, source=str(tmp_path / "no"))).verdict == "refuse"
+    there = preview_build(BuildRequest(facts=dump))
     (source,) = (each for each in there.choices if each.name == "source")
     assert source.value == read(Path(dump)).tree.root
     assert source.source == "default" and dump in source.because

@@ -123,14 +123,7 @@ def plan_of(facts: Facts | None = None, said: Settings | None = None, **flags: A
 
 def plan_of_question(question: Question) -> BuildPlan:
     """The plan that a question is answered with, with the same templates."""
-    plan = make_plan(
-        question.request,
-        question.facts,
-        question.catalog,
-        settings=question.settings,
-        templates=TEMPLATES,
-        writer="tests",
-    )
+    plan = make_plan(question, templates=TEMPLATES, writer="tests")
     assert not [each for each in plan.findings if each.fix and each.status in ("ok", "skipped")]
     return plan
 

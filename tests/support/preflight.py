@@ -115,10 +115,8 @@ def run(tree: Path, what: Preflight | None, environ: Mapping[str, str] | None = 
     plan = replace(plan_of(facts), source=str(tree), build_dir=str(tree / "build"), preflight=what)
     ledger = ledger_of(request, facts, plan, tree)
     work = Work(
-        request=request,
-        facts=facts,
+        question=Question(request, facts, catalog),
         plan=plan,
-        catalog=catalog,
         report=said,
         ledger=ledger,
         fetching=Fetching(store=tree, lock_file=tree / "lock", net=Net(), require_hashes=False),

@@ -21,11 +21,10 @@ from torchbuild_tasks.build.ledger import LOG, LOGS
 from torchbuild_tasks.build.named_files import find_copies
 from torchbuild_tasks.build.outputs import find_emptied_folders, recordable_outputs
 from torchbuild_tasks.build.work import Reporter, Work
-from torchbuild_tasks.catalog import Catalog
 from torchbuild_tasks.errors import BuildFailed, CleanRefused
 from torchbuild_tasks.model import Command, Facts
 from torchbuild_tasks.model.record import Removal
-from torchbuild_tasks.options import BuildRequest
+from torchbuild_tasks.plan.question import Question
 from torchbuild_tasks.system import files, process
 from torchbuild_tasks.system.log import last_write
 from torchbuild_tasks.system.remove import is_link, remove_tree, stamp
@@ -35,7 +34,7 @@ from torchbuild_tasks.values import replace
 SHOWN: Final = 5
 
 
-def remove_build(request: BuildRequest, facts: Facts, catalog: Catalog, report: Reporter) -> Removal:
+def remove_build(question: Question, report: Reporter) -> Removal:
     """List what the build made, ask, uninstall torch and remove the files.
 
     Returns:
@@ -44,12 +43,12 @@ def remove_build(request: BuildRequest, facts: Facts, catalog: Catalog, report: 
     Raises:
         CleanRefused: the user did not agree, or something cannot be removed.
     """
-    tree = facts.tree
-    root = Path(facts.tree.root)
-    outputs = recordable_outputs(catalog, tree.era or "setuptools")
+    request = question.request
+    root = Path(question.facts.tree.root)
+    outputs = recordable_outputs(question.catalog, question.era)
     log_time = last_write(root / files.STATE_DIR / LOGS, LOG)
-    removal = ownership.plan_removal(root, Path(tree.build_dir or root / "build"), outputs, log_time=log_time)
-    removal = replace(removal, uninstall=uninstall_command(facts))
+    removal = ownership.plan_removal(root, Path(question.build_dir), outputs, log_time=log_time)
+    removal = replace(removal, uninstall=uninstall_command(question.facts))
     if request.dry_run:
         return removal
     report.removal(removal)

@@ -27,7 +27,7 @@ from torchbuild_tasks.plan.requirements import missing_from_files
 from torchbuild_tasks.system import files, process, shell, trust, venv
 from torchbuild_tasks.system.log import last_write
 from torchbuild_tasks.system.stall import Pace, Stalled
-from torchbuild_tasks.text.show import shell_text
+from torchbuild_tasks.text.show import shell_text, size_text
 from torchbuild_tasks.text.words import as_word, shell_line
 from torchbuild_tasks.values import replace
 
@@ -246,7 +246,7 @@ def _clean_for_inputs(work: Work) -> None:
             looked=tuple(f"{path}: {reason}" for path, reason in removal.kept[:10]),
             next_step=f"Remove it yourself if nothing in it is yours: rm -r {as_word(work.build_dir)}",
         )
-    work.report.note(f"removed {removed.count} files of the last build ({removed.bytes >> 20} MiB)")
+    work.report.note(f"removed {removed.count} files of the last build ({size_text(removed.bytes)})")
 
 
 def _question(python: str, changes: list[Command]) -> str:

@@ -78,7 +78,7 @@ def _describe_files(work: Work, ninja: Command, target: str) -> list[str]:
         rules = read_rules(work.build_dir)
     except OSError:
         rules = []
-    cache = look_at_cache(Probe(environ=dict(os.environ)), str(work.build_dir))  # of the configure just run
+    cache = look_at_cache(Probe(), str(work.build_dir))  # of the configure just run
     prefix = (cache.prefix if cache else None) or ""
     lines = []
     for file in files:

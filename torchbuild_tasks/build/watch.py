@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING, Final
 
 from torchbuild_tasks.build import ownership
 from torchbuild_tasks.build.outputs import patterns, starts_build
-from torchbuild_tasks.catalog import Catalog
 from torchbuild_tasks.errors import UsageError
-from torchbuild_tasks.model import Tree
+from torchbuild_tasks.plan.question import Question
 from torchbuild_tasks.system.signals import interruptible
 
 if TYPE_CHECKING:
@@ -79,9 +78,9 @@ class Saves:
 class Watch:
     """Watches the saves in a checkout from its creation on."""
 
-    def __init__(self, root: Path, tree: Tree, catalog: Catalog) -> None:
-        within = ownership.within(root, Path(tree.build_dir or root / "build"))
-        outputs = patterns(catalog, tree.era or "setuptools").below(within)
+    def __init__(self, root: Path, question: Question) -> None:
+        within = ownership.within(root, Path(question.build_dir))
+        outputs = patterns(question.catalog, question.era).below(within)
         self._saves = Saves(root, lambda path: starts_build(path, outputs))
 
     def wait(self) -> tuple[str, ...]:

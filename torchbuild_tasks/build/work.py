@@ -16,6 +16,7 @@ from torchbuild_tasks.model import BuildPlan, Command, Facts
 from torchbuild_tasks.model.record import Removal, VerifyReport
 from torchbuild_tasks.model.wheel import Wheel
 from torchbuild_tasks.options import BuildRequest
+from torchbuild_tasks.plan.question import Question
 from torchbuild_tasks.system import process
 from torchbuild_tasks.system.git.run import git_environment_of
 from torchbuild_tasks.system.net.client import Net
@@ -52,11 +53,42 @@ class Reporter(Protocol):
     def inner(self, title: str) -> Reporter: ...
 
 
-class Work(msgspec.Struct, frozen=True, kw_only=True):
-    """One running build: the request, the plan, the services that it uses, and how far it is.
+class Planned(msgspec.Struct, frozen=True, kw_only=True):
+    """A plan with the question that it answers: what a build is, whether it runs or not."""
+
+    question: Question
+    plan: BuildPlan
+
+    @property
+    def request(self) -> BuildRequest:
+        """The flags."""
+        return self.question.request
+
+    @property
+    def facts(self) -> Facts:
+        """The machine and the tree, as they were before the build."""
+        return self.question.facts
+
+    @property
+    def catalog(self) -> Catalog:
+        """The rows of data."""
+        return self.question.catalog
+
+    @property
+    def root(self) -> Path:
+        """The checkout."""
+        return Path(self.plan.source)
+
+    @property
+    def build_dir(self) -> Path:
+        """The build tree."""
+        return Path(self.plan.build_dir)
+
+
+class Work(Planned, frozen=True, kw_only=True):
+    """One running build: its plan, the services that it uses, and how far it is.
 
     Attributes:
-        request, facts, plan, catalog: the flags, the machine and the tree, the decisions, the rows of data.
         report: the front, which shows the progress.
         ledger: the log, the manifest and the list of what the build writes.
         fetching: how helpers are fetched.
@@ -69,10 +101,6 @@ class Work(msgspec.Struct, frozen=True, kw_only=True):
         wheel: whose libraries are taken, with --from-wheel.
     """
 
-    request: BuildRequest
-    facts: Facts
-    plan: BuildPlan
-    catalog: Catalog
     report: Reporter
     ledger: Ledger
     fetching: Fetching
@@ -88,16 +116,6 @@ class Work(msgspec.Struct, frozen=True, kw_only=True):
     def env(self) -> Mapping[str, str]:
         """The environment for commands: that of the env file, or ours before it was sourced."""
         return os.environ if self.environ is None else self.environ
-
-    @property
-    def root(self) -> Path:
-        """The checkout."""
-        return Path(self.plan.source)
-
-    @property
-    def build_dir(self) -> Path:
-        """The build tree."""
-        return Path(self.plan.build_dir)
 
     @property
     def ninja(self) -> tuple[str, ...]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
@@ -65,7 +64,7 @@ def gather(
     """
     from concurrent.futures import ThreadPoolExecutor
 
-    plain = probe or Probe(environ=dict(os.environ))
+    plain = probe or Probe()
     door = plain.with_settings(*around)
     environ = relevant_environ(plain.environ, patterns, ignore_case=plain.windows)
     variables = (*asked, *environ)

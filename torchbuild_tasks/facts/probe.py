@@ -80,7 +80,7 @@ class Uname(NamedTuple):
 
 
 class Probe(msgspec.Struct, frozen=True, kw_only=True):
-    """The machine as seen from a process with the environment `environ`.
+    """The machine as seen from a process with the environment `environ`; by default from this one.
 
     Paths are absolute and as the machine names them. `root` is None for the real file
     system; in a test it is a folder that plays one: with a `proc`, `sys` ... of its own, or
@@ -88,7 +88,7 @@ class Probe(msgspec.Struct, frozen=True, kw_only=True):
     A program is ended after `patience` seconds; `cut` lists those that were.
     """
 
-    environ: Mapping[str, str]
+    environ: Mapping[str, str] = msgspec.field(default_factory=lambda: dict(os.environ))
     root: Path | None = None
     names: Names = msgspec.field(default_factory=native_names)
     patience: float = math.inf

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import fnmatch
 import hashlib
-import os
 import re
 from collections.abc import Mapping, Sequence
 from datetime import datetime
@@ -131,7 +130,7 @@ def _missing_marks(probe: Probe, folder: str) -> list[str]:
 
 def look_at_version(root: str, probe: Probe | None = None) -> str | None:
     """Return the version that a checkout gives itself; None where it says none."""
-    probe = probe or Probe(environ=dict(os.environ))
+    probe = probe or Probe()
     path = probe.join(root, "version.txt")
     if not probe.exists(path):
         return _setup_version(probe, root)
@@ -461,7 +460,7 @@ def look_at_patches(folders: Sequence[str], probe: Probe | None = None) -> tuple
 
     `probe` is another machine than this one, for tests.
     """
-    probe = probe or Probe(environ=dict(os.environ))
+    probe = probe or Probe()
     patches: list[OwnPatch] = []
     for folder in dict.fromkeys(probe.realpath(probe.absolute(folder)) for folder in folders):
         names = (name for name in probe.children(folder) if name.lower().endswith(PATCH_ENDINGS))

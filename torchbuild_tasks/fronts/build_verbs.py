@@ -33,7 +33,7 @@ def plan(request: BuildRequest, report: Reporter) -> Outcome:
         return foresee(request, request.what_if)
     from torchbuild_tasks import flow
 
-    return _show_plan(request, flow.make_build_plan(request))
+    return _show_plan(request, flow.preview_build(request))
 
 
 def _show_plan(request: BuildRequest, build_plan: BuildPlan) -> Outcome:
@@ -63,7 +63,7 @@ def _build(request: BuildRequest, report: Reporter) -> Outcome:
     if "," in (request.python or ""):
         return _build_each(request, report)
     if request.dry_run:
-        return _show_plan(request, flow.make_build_plan(request))
+        return _show_plan(request, flow.preview_build(request))
     began = time.monotonic()
     built = flow.build(request, report)
     text = ""
@@ -91,7 +91,7 @@ def _build_each(request: BuildRequest, report: Reporter) -> Outcome:
     others = tuple(
         flag_name(name) for name in ("watch", "target", "from_wheel", "auto") if getattr(request, name)
     )
-    plans = {name: flow.make_build_plan(one) for name, one in each.items()}
+    plans = {name: flow.preview_build(one) for name, one in each.items()}
     require_wheels(plans[names[0]].mode, str(request.python), others)
     for name, planned in plans.items():
         if request.dry_run or planned.verdict == "refuse":
@@ -118,7 +118,7 @@ def _watch(request: BuildRequest, report: Reporter) -> Outcome:
         if getattr(request, name):
             raise UsageError(f"--watch keeps building, and {flag_name(name)} shows one thing and ends")
     question = look(request)
-    watched = Watch(require_checkout(question), question.facts.tree, question.catalog)
+    watched = Watch(require_checkout(question), question)
     _build_once(request, report, first=True)
     again = dataclasses.replace(request, clean=False)
     while True:

@@ -64,4 +64,5 @@ from torchbuild_tasks.model.plan import (
     Status,
     Trial,
     Way,
+    verdict,
 )

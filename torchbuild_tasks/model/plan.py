@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Literal
 
 import msgspec
@@ -12,6 +12,7 @@ from torchbuild_tasks.model.facts import Era
 Status = Literal["ok", "warn", "error", "unknown", "skipped"]
 Source = Literal["flag", "environment", "torchbuild.toml", "preset", "helper", "default"]
 Need = Literal["first", "nothing", "build", "reconfigure", "clean"]
+Verdict = Literal["ok", "warn", "refuse"]
 
 
 class Choice(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -33,6 +34,12 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     status: Status
     text: str
     fix: str = ""
+
+
+def verdict(findings: Iterable[Finding]) -> Verdict:
+    """Return what all findings say together: an unknown alone neither refuses nor warns."""
+    states = {finding.status for finding in findings}
+    return "refuse" if "error" in states else "warn" if "warn" in states else "ok"
 
 
 class EnvOp(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -381,7 +388,7 @@ class Companion(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
 class BuildPlan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """All decisions of a build. `verdict` is refuse if any finding is an error."""
 
-    verdict: Literal["ok", "warn", "refuse"]
+    verdict: Verdict
     findings: tuple[Finding, ...]
     choices: tuple[Choice, ...]
     source: str

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Iterable
 
 from torchbuild_tasks.catalog import HelperRow, PartRow
 from torchbuild_tasks.model import Artifact
@@ -45,6 +46,13 @@ def _place(question: Question, row: HelperRow, name: str) -> str:
     if not row.sha256 and (own or mirror):
         text = "\n".join((mirror, row.project, *row.urls))
     return f"{name}-{hashlib.sha256(text.encode()).hexdigest()[:8]}" if text else ""
+
+
+def download_size(artifacts: Iterable[Artifact]) -> str:
+    """Return how much these are to download, as far as their sizes are known; "" where none is."""
+    sizes = [artifact.size for artifact in artifacts]
+    known = sum(size for size in sizes if size)
+    return f"{known / 1e6:.0f} MB{' and more' if None in sizes else ''}" if known else ""
 
 
 def in_store(question: Question, *parts: str) -> str:

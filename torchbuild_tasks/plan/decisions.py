@@ -121,7 +121,7 @@ def decide_build(question: Question) -> Decisions:
         *cuda.open_variables,
         *join_launchers(helper_choices(question, helpers), (*cache.choices, *distribution.choices)),
         *blas.variables,
-        *editable_variables(question, python.target, mode.value, build_dir(question)),
+        *editable_variables(question, python.target, mode.value),
         *repeated,
     )
     kept = keep_ninja(question, python.target)
@@ -201,11 +201,6 @@ def choose_generator(question: Question) -> Choice:
     because = "the generator that PyTorch is built with"
     asked = decide(question, "CMAKE_GENERATOR")
     return asked if asked and asked.value else Choice(name="CMAKE_GENERATOR", value="Ninja", because=because)
-
-
-def build_dir(question: Question) -> str:
-    """Return the build tree: the one that the checkout configures, else `build` inside it."""
-    return question.facts.tree.build_dir or question.join("build")
 
 
 def _subject(question: Question) -> tuple[Choice, ...]:

@@ -37,15 +37,15 @@ def front_end_rows(question: Question, role: str) -> tuple[FrontEndRow, ...]:
     )
 
 
-def choose_way(decisions: Decisions, freshness: Freshness, inputs: Mapping[str, str], build_dir: str) -> Way:
+def choose_way(decisions: Decisions, freshness: Freshness, inputs: Mapping[str, str]) -> Way:
     """Decide between the front end, and Ninja with CMake's install alone."""
-    reason = next(_for_front_end(decisions, freshness, inputs, build_dir), "")
+    reason = next(_for_front_end(decisions, freshness, inputs), "")
     if reason:
         return Way(name="front end", because=reason, configure=_configure(decisions, freshness))
     because = "setup.py or pip would read and write nothing new"
     root = decisions.question.facts.tree.root
     ninja = decisions.variables.get(MAKE_PROGRAM) or "ninja"
-    command = Command(argv=(ninja, "-C", build_dir), cwd=root, because=because)
+    command = Command(argv=(ninja, "-C", decisions.question.build_dir), cwd=root, because=because)
     return Way(name="install", because=because, ninja=command)
 
 
@@ -77,9 +77,7 @@ def mixed_variables(question: Question) -> tuple[Choice, ...]:
     return tuple(Choice(name=name, value=value, because=because) for name, value in values.items())
 
 
-def _for_front_end(
-    decisions: Decisions, freshness: Freshness, inputs: Mapping[str, str], build_dir: str
-) -> Iterator[str]:
+def _for_front_end(decisions: Decisions, freshness: Freshness, inputs: Mapping[str, str]) -> Iterator[str]:
     """Say why the front end is needed, the weightiest reason first."""
     question, environment = decisions.question, decisions.python.environment
     tree, python = question.facts.tree, decisions.python.target
@@ -98,7 +96,8 @@ def _for_front_end(
     else:
         yield from _find_changes(question, as_configured(question, tree.installed, inputs), inputs)
     prefix = (tree.cache.prefix if tree.cache else None) or "an unknown folder"
-    if not (is_inside(prefix, tree.root) or is_inside(prefix, build_dir)):  # else into the making of a wheel
+    # Outside of both is where a wheel is made.
+    if not any(is_inside(prefix, each) for each in (tree.root, question.build_dir)):
         newer = "; scikit-build-core 1.1 can do without"
         old = question.era == "scikit-build-core" and not keeps_tree(python)
         yield f"CMake installs into {prefix}, from where a wheel is made" + (newer if old else "")
@@ -142,9 +141,7 @@ def keeps_tree(python: Python | None) -> bool:
     return version is None or Version(version) >= Version("1.1")
 
 
-def editable_variables(
-    question: Question, python: Python | None, mode: str, build_dir: str
-) -> tuple[Choice, ...]:
+def editable_variables(question: Question, python: Python | None, mode: str) -> tuple[Choice, ...]:
     """Return variables that keep the editable install of scikit-build-core out of a wheel.
 
     By default it zips all libraries into a wheel that pip unpacks at once: 290 of 308 seconds
@@ -152,8 +149,8 @@ def editable_variables(
     """
     if question.era != "scikit-build-core" or mode != "develop" or not keeps_tree(python):
         return ()
-    separator = "\\" if question.facts.host.os == "windows" else "/"
-    folder = f"{build_dir}{separator}editable".replace("{", "{{").replace("}", "}}")  # it is a template
+    folder = f"{question.build_dir}{question.separator}editable"
+    folder = folder.replace("{", "{{").replace("}", "}}")  # it is a template
     settings = (
         ("REBUILD_DIR", folder, "the editable install reads from here, without a wheel in between"),
         ("REBUILD", "false", "an import of torch builds nothing"),

@@ -7,9 +7,7 @@ builds have (CUDA) is imported where such a build is planned.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Literal
 
-from torchbuild_tasks.catalog import Catalog
 from torchbuild_tasks.catalog.match import entry_row
 from torchbuild_tasks.features.cache.choose import check_cache, plan_cache
 from torchbuild_tasks.features.companions.choose import (
@@ -26,16 +24,15 @@ from torchbuild_tasks.model import (
     Choice,
     Command,
     EnvOp,
-    Facts,
     Finding,
     Freshness,
     LinkerPlan,
     Need,
     Preflight,
+    verdict,
 )
-from torchbuild_tasks.options import BuildRequest
 from torchbuild_tasks.plan.compiler import check_compilers
-from torchbuild_tasks.plan.decisions import Decisions, build_dir, decide_build
+from torchbuild_tasks.plan.decisions import Decisions, decide_build
 from torchbuild_tasks.plan.dependent import check_switches
 from torchbuild_tasks.plan.env_files import check_env_files, plan_env_files
 from torchbuild_tasks.plan.environment import check_python
@@ -48,40 +45,23 @@ from torchbuild_tasks.plan.linked import check_linked
 from torchbuild_tasks.plan.linker import check_linker, plan_linker
 from torchbuild_tasks.plan.names import check_handed, check_overruled
 from torchbuild_tasks.plan.question import Question
-from torchbuild_tasks.plan.settings import Settings
 from torchbuild_tasks.plan.toolset import check_toolset, load_toolset
 from torchbuild_tasks.plan.trust import check_trust
 from torchbuild_tasks.plan.variables import check_variables, is_cuda, unset_refused
 
 
-def make_plan(
-    request: BuildRequest,
-    facts: Facts,
-    catalog: Catalog,
-    *,
-    settings: Settings | None = None,
-    templates: Mapping[str, str],
-    writer: str,
-) -> BuildPlan:
+def make_plan(question: Question, *, templates: Mapping[str, str], writer: str) -> BuildPlan:
     """Decide everything about one build.
 
     Args:
-        request: the flags.
-        facts: the machine and the tree, as they are or as a dump says.
-        catalog: the rows.
-        settings: torchbuild.toml.
+        question: the flags, the machine and the tree (as they are or as a dump says), the rows, the settings.
         templates: text of the env-file template of each shell.
         writer: who writes the env files, for their first line ("torchbuild_tasks 0.1.0").
 
     Returns:
         The plan; its verdict is "refuse" when a finding is an error.
     """
-    question = Question(request, facts, catalog, settings or Settings())
-    return _plan(decide_build(question), templates, writer)
-
-
-def _plan(decisions: Decisions, templates: Mapping[str, str], writer: str) -> BuildPlan:
-    question = decisions.question
+    decisions = decide_build(question)
     inputs = fingerprint(decisions)
     ops = operations(decisions)
     freshness = compare(decisions, inputs)
@@ -91,7 +71,7 @@ def _plan(decisions: Decisions, templates: Mapping[str, str], writer: str) -> Bu
         findings=findings,
         choices=decisions.choices,
         source=question.facts.tree.root,
-        build_dir=build_dir(question),
+        build_dir=question.build_dir,
         era=question.era,
         mode=decisions.mode.value,
         environment=decisions.python.environment,
@@ -107,7 +87,7 @@ def _plan(decisions: Decisions, templates: Mapping[str, str], writer: str) -> Bu
         env_files=plan_env_files(question, ops, templates, writer),
         freshness=freshness,
         inputs=inputs,
-        way=choose_way(decisions, freshness, inputs, build_dir(question)),
+        way=choose_way(decisions, freshness, inputs),
         compile=_compile(decisions),
         expectations=expectations(decisions),
     )
@@ -116,12 +96,6 @@ def _plan(decisions: Decisions, templates: Mapping[str, str], writer: str) -> Bu
     from torchbuild_tasks.features.wheel_overlay.choose import plan_overlay  # a compile does without
 
     return plan_overlay(question, plan, {wanted.row.name for wanted in wanted_companions(question)})
-
-
-def verdict(findings: tuple[Finding, ...]) -> Literal["ok", "warn", "refuse"]:
-    """Refuse on any error, warn on any warning; an unknown alone is neither."""
-    states = {finding.status for finding in findings}
-    return "refuse" if "error" in states else "warn" if "warn" in states else "ok"
 
 
 def _findings(decisions: Decisions, ops: tuple[EnvOp, ...], needs: Need) -> tuple[Finding, ...]:
@@ -270,7 +244,7 @@ def _build_type(decisions: Decisions) -> tuple[EnvOp, ...]:
         EnvOp(op="set", name="DEBUG", value=debug, because="torch.version.debug follows it"),
     ]
     if decisions.question.facts.tree.build_dir is None:
-        folder = decisions.question.join("build")
+        folder = decisions.question.build_dir
         ops.append(
             EnvOp(op="set", name="SKBUILD_BUILD_DIR", value=folder, because="a build tree that persists")
         )

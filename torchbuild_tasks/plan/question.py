@@ -63,6 +63,11 @@ class Question(msgspec.Struct, frozen=True, dict=True):
         """Return the facts about CUDA; empty where they were not gathered (`facts.cuda` is None)."""
         return self.facts.cuda or Cuda()
 
+    @property
+    def build_dir(self) -> str:
+        """Return the build tree: the one that the checkout configures, else `build` inside it."""
+        return self.facts.tree.build_dir or self.join("build")
+
     def join(self, *parts: str) -> str:
         """Join parts to the checkout's root, in the style of the host that is planned for."""
         return self.separator.join((self.facts.tree.root.rstrip("/\\"), *parts))

@@ -133,6 +133,11 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
         return f"[builds.{owner}] in {self.path}" if owner else self.places.get(name, str(self.path))
 
 
+def flag_or_setting(request: BuildRequest, settings: Settings, name: str) -> Any:
+    """Return what the flag of a field says, else the settings file; None where neither says anything."""
+    return getattr(request, name) or settings.values.get(name)
+
+
 class _File(msgspec.Struct, frozen=True):
     """A settings file for messages: its path, and the line (from 1) of each dotted key."""
 

@@ -11,7 +11,7 @@ from torchbuild_tasks.model import Choice, EnvOp, Finding, Status
 from torchbuild_tasks.options import BuildRequest, flag_name
 from torchbuild_tasks.plan.names import FALSE_WORDS, check_own, check_values, is_switch_word, unread
 from torchbuild_tasks.plan.question import DEFAULT_PRESET, LAYERS, Question
-from torchbuild_tasks.plan.settings import Settings, split_assignment
+from torchbuild_tasks.plan.settings import Settings, flag_or_setting, split_assignment
 from torchbuild_tasks.values import replace
 
 # Decided as fields of the plan (from these variables too), so not listed a second time.
@@ -215,14 +215,11 @@ def may_be_cuda(
 
     Looking for GPUs and toolkits takes longest.
     """
-    flags = (request.cuda, request.cuda_toolkit, request.arch)
+    names = ("cuda", "cuda_toolkit", "arch")
     variables = (*environ, *settings.variables, *(word.partition("=")[0] for word in request.set))
     presets = (name for row in catalog.preset for name in row.variables)
-    return (
-        any(flags)
-        or any(settings.values.get(name) for name in ("cuda", "cuda_toolkit", "arch"))
-        or "USE_CUDA" in {*variables, *presets}
-    )
+    is_asked = any(flag_or_setting(request, settings, name) for name in names)
+    return is_asked or "USE_CUDA" in {*variables, *presets}
 
 
 def layers_around_environment(
@@ -232,7 +229,7 @@ def layers_around_environment(
 
     The facts are gathered by all of these: a folder counts wherever it is named.
     """
-    preset = request.preset or settings.values.get("preset") or DEFAULT_PRESET
+    preset = flag_or_setting(request, settings, "preset") or DEFAULT_PRESET
     below: dict[str, str] = {}
     for row in preset_rows(catalog, str(preset), "windows" if windows else "linux"):
         below |= row.variables

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
+from torchbuild_tasks.errors import NotBuilt
+from torchbuild_tasks.features.builds.act import enter_build
 from torchbuild_tasks.features.builds.choose import HOOKS, PROFILES, entry_line
-from torchbuild_tasks.options import SHELLS
+from torchbuild_tasks.options import SHELLS, BuildRequest
+from torchbuild_tasks.plan.settings import check_settings
 
 
 @pytest.mark.parametrize("shell", SHELLS)
@@ -30,3 +35,9 @@ def test_uv_gets_the_constraint_where_its_list_can_hold_the_path() -> None:
         "export TORCHBUILD_NAME='x' UV_CONSTRAINT='/a/c.txt'"
     )
     assert "UV_CONSTRAINT" not in entry_line("sh", "/a", "x", "/a b/c.txt")
+
+
+def test_a_build_that_was_not_made_yet_cannot_be_entered(tmp_path: Path) -> None:
+    settings = check_settings(str(tmp_path / "torchbuild.toml"), {"builds": {"debug": {}}}, {})
+    with pytest.raises(NotBuilt, match="no env file"):
+        enter_build(settings, BuildRequest(name="debug"), tmp_path / "src")

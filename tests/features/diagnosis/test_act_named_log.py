@@ -10,8 +10,10 @@ from pathlib import Path
 import pytest
 
 from tests.support.capabilities import needs_fifo
-from torchbuild_tasks.errors import UsageError
-from torchbuild_tasks.features.diagnosis.act import log_chunks
+from torchbuild_tasks.errors import NotBuilt, UsageError
+from torchbuild_tasks.features.diagnosis.act import last_log, log_chunks
+from torchbuild_tasks.model import Tree
+from torchbuild_tasks.values import replace
 
 
 def test_a_file_comes_whole(tmp_path: Path) -> None:
@@ -65,3 +67,15 @@ def test_a_pipe_that_a_shell_has_opened_is_read() -> None:
     os.close(write)
     assert b"".join(log_chunks(f"/dev/fd/{read}")) == b"a line\n"
     os.close(read)
+
+
+def test_without_a_name_the_log_is_that_of_the_last_build(tmp_path: Path) -> None:
+    tree = Tree(root=str(tmp_path))
+    with pytest.raises(NotBuilt, match="there is no"):
+        last_log(tree)
+    log = tmp_path / ".torchbuild/logs/build.log"
+    log.parent.mkdir(parents=True)
+    log.write_text("x", "utf-8")
+    assert last_log(tree) == str(log)
+    with pytest.raises(UsageError, match="not a checkout"):
+        last_log(replace(tree, problem="no version.txt"))

@@ -4,13 +4,19 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from tests.support.machines import linux_facts, plan_of
+from torchbuild_tasks.errors import NotBuilt
+from torchbuild_tasks.features.builds.named_build import Named
 from torchbuild_tasks.features.manifest.choose import not_carried, pin_facts, pins, request_again, settings_of
 from torchbuild_tasks.features.manifest.read import read_manifest
+from torchbuild_tasks.features.manifest.replay import load_named
 from torchbuild_tasks.features.manifest.verb import ReplayRequest
 from torchbuild_tasks.model import Cpu, EnvOp, Store
 from torchbuild_tasks.model.history import PastPeak
 from torchbuild_tasks.options import BuildRequest
+from torchbuild_tasks.plan.settings import check_settings
 from torchbuild_tasks.values import replace
 
 ONE = read_manifest(Path(__file__).with_name("schema-1.json").read_bytes(), "x.json")
@@ -78,3 +84,9 @@ def test_values_that_would_come_out_otherwise_are_pinned_but_no_places_of_anothe
     expected = ["USE_KINETO=9"] + ([f"CC={compiler}"] if wanted.get("CC") != compiler else [])
     assert list(pins(replace(ONE, env=env), plan, facts)) == expected
     assert pins(replace(ONE, env=plan.env), plan, facts) == ()
+
+
+def test_a_named_build_that_was_not_made_yet_has_no_manifest(tmp_path: Path) -> None:
+    settings = check_settings(str(tmp_path / "torchbuild.toml"), {"builds": {"debug": {}}}, {})
+    with pytest.raises(NotBuilt, match="debug was not built yet"):
+        load_named("debug", Named(settings=settings, main=tmp_path / "src"))

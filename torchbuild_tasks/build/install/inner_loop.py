@@ -8,10 +8,9 @@ files which only the front end copies or lists.
 from __future__ import annotations
 
 import re
-import threading
 import time
-from collections.abc import Callable
-from typing import Final, TypeVar
+from concurrent.futures import ThreadPoolExecutor
+from typing import Final
 
 import msgspec
 
@@ -25,12 +24,10 @@ from torchbuild_tasks.model import Command
 from torchbuild_tasks.ninja.build_file import Step, find_step
 from torchbuild_tasks.ninja.progress import ProgressParser
 from torchbuild_tasks.plan.install import front_end_rows
-from torchbuild_tasks.plan.question import Question
 from torchbuild_tasks.system import process
 from torchbuild_tasks.system.reading import read_bytes
 from torchbuild_tasks.values import replace
 
-T = TypeVar("T")
 _SECOND: Final = 1_000_000_000  # ns
 # Seconds by which a file's time may be behind the clock: Linux takes that of its last tick, 1 to 10 ms ago
 # (ktime_get_coarse_real_ts64() in current_time(); the kernel's commit d651d1607f22 says why).
@@ -56,9 +53,11 @@ def choose_route(work: Work) -> Route | None:
     way = work.plan.way
     if way.name == "front end" or way.ninja is None:
         return _front_end(work, way.because)
-    ninja = way.ninja
     try:
-        dry, found = _run_both(lambda: _dry_run(work, ninja), lambda: _look_at_install(work))
+        with ThreadPoolExecutor(1) as beside:  # Ninja in this thread, to which Ctrl-C is delivered
+            look = beside.submit(_look_at_install, work)
+            is_idle = _is_idle(work, way.ninja)
+        found = look.result()
     except OSError as error:
         return _front_end(work, f"the install scripts cannot be read: {error}")
     if found is None:
@@ -66,9 +65,9 @@ def choose_route(work: Work) -> Route | None:
     before, due = found
     if due.front_end:
         return _front_end(work, due.front_end)
-    if dry == "idle" and not (due.cmake or due.install):
+    if is_idle and not (due.cmake or due.install):
         return None
-    return _ninja(work, ninja, due, before)
+    return _ninja(work, way.ninja, due, before)
 
 
 def confirm_route(work: Work, route: Route) -> Route:
@@ -140,11 +139,10 @@ def _lists_modules(work: Work) -> bool:
 
 
 def _places(work: Work) -> snapshot.Places:
-    question = Question(work.request, work.facts, work.catalog)
     outputs = patterns(work.catalog, work.plan.era).below(ownership.within(work.root, work.build_dir))
 
     def paths(role: str) -> tuple[str, ...]:
-        return tuple(row.path for row in front_end_rows(question, role))
+        return tuple(row.path for row in front_end_rows(work.question, role))
 
     return snapshot.Places(
         root=work.root,
@@ -165,8 +163,8 @@ def _look_at_install(work: Work) -> tuple[Snapshot, Due] | None:
     return before, find_due(before, snapshot.take(_places(work), before), lists_modules=_lists_modules(work))
 
 
-def _dry_run(work: Work, ninja: Command) -> str:
-    """Return "idle" when Ninja would compile, link and configure nothing, else "busy".
+def _is_idle(work: Work, ninja: Command) -> bool:
+    """Say whether Ninja would compile, link and configure nothing.
 
     Steps that run at every build, such as PyTorch's writing of torch/version.py, are run
     and do not count, unless something follows from them. One alone, from which nothing can follow,
@@ -177,9 +175,9 @@ def _dry_run(work: Work, ninja: Command) -> str:
     if dry is None:
         dry = process.capture((*ninja.argv, "-n"), env=work.environ, cwd=ninja.cwd)
     if dry.rc == 0 and UP_TO_DATE in dry.stdout:
-        return "idle"
+        return True
     if dry.rc != 0 or _builds(dry.stdout):
-        return "busy"
+        return False
     step = _single_step(work, dry.stdout)
     if step:
         shell = step.command if work.facts.host.os == "windows" else ("/bin/sh", "-c", step.command)
@@ -190,7 +188,7 @@ def _dry_run(work: Work, ninja: Command) -> str:
     else:
         captured = process.capture(ninja.argv, env=work.environ, cwd=ninja.cwd)
         ownership.renew(work.root, began)
-    return "idle" if captured.rc == 0 and (step or not _builds(captured.stdout)) else "busy"
+    return captured.rc == 0 and (step is not None or not _builds(captured.stdout))
 
 
 def _single_step(work: Work, dry: bytes) -> Step | None:
@@ -213,28 +211,3 @@ def _builds(output: bytes) -> bool:
     parser = ProgressParser()
     steps = [parser.feed(line) for line in output.decode(errors="replace").splitlines()]
     return any(step is not None and step.phase != "codegen" for step in steps)
-
-
-def _run_both(one: Callable[[], str], other: Callable[[], T]) -> tuple[str, T]:
-    """Call both at the same time: this process is idle while Ninja works.
-
-    The second is called in a thread, because Ctrl-C is delivered to the first. Raises the errors of either.
-    """
-    results: list[T] = []
-    failed: list[OSError] = []
-
-    def run() -> None:
-        try:
-            results.append(other())
-        except OSError as error:
-            failed.append(error)
-
-    thread = threading.Thread(target=run, name="what is in place")
-    thread.start()
-    try:
-        answer = one()
-    finally:
-        thread.join()
-    if failed:
-        raise failed[0]
-    return answer, results[0]

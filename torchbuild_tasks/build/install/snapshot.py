@@ -1,7 +1,7 @@
 """Snapshot the files of an editable install, and save that after each complete install.
 
 What is installed is compared with what was there after the last complete install, so that a library which
-was removed or replaced comes back, too. The comparison is in installed.py.
+was removed or replaced comes back, too. The comparison is in due.py.
 """
 
 from __future__ import annotations

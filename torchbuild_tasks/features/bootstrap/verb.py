@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-
 from torchbuild_tasks.build.work import Reporter, run_shown
 from torchbuild_tasks.errors import RequirementsError
 from torchbuild_tasks.features.bootstrap.choose import Bootstrap, Missing, plan_bootstrap, require_commands
@@ -59,7 +57,7 @@ def _plan(request: BuildRequest) -> Bootstrap:
     from torchbuild_tasks.context import look
     from torchbuild_tasks.facts.probe import Probe
 
-    administrator = Probe(environ=os.environ).administrator() is True
+    administrator = Probe().administrator() is True
     return plan_bootstrap(look(request), administrator=administrator)
 
 

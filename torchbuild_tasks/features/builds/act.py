@@ -10,7 +10,7 @@ from typing import Final
 
 from torchbuild_tasks.build.ownership import OWNED, read
 from torchbuild_tasks.build.work import Reporter
-from torchbuild_tasks.errors import CleanRefused, SourceError, UsageError
+from torchbuild_tasks.errors import CleanRefused, NotBuilt, SourceError, UsageError
 from torchbuild_tasks.facts.probe import Probe
 from torchbuild_tasks.facts.tree import look_at_running
 from torchbuild_tasks.facts.trust import is_own_env_file
@@ -36,6 +36,7 @@ from torchbuild_tasks.system.git import worktree
 from torchbuild_tasks.system.git.fetch import Access
 from torchbuild_tasks.system.git.run import Git
 from torchbuild_tasks.system.remove import size_of, stamp
+from torchbuild_tasks.text.show import size_text
 from torchbuild_tasks.text.words import as_word
 from torchbuild_tasks.values import replace
 
@@ -153,7 +154,7 @@ def _last(folder: Path) -> Last | None:
     last = last_build(folder) if folder.exists() else None
     if last is None or last.result != "running":
         return last
-    running = look_at_running(Probe(environ=dict(os.environ)), str(folder))
+    running = look_at_running(Probe(), str(folder))
     return replace(last, result="running" if running else "cut off")
 
 
@@ -199,7 +200,8 @@ def enter_build(settings: Settings, request: BuildRequest, main: Path) -> Enteri
     """Return the lines that enter a build.
 
     Raises:
-        UsageError: it was not built yet, or this shell is in another build already.
+        NotBuilt: it was not built yet.
+        UsageError: it has no env file for this shell, or the shell is in another build already.
     """
     place = place_of(settings, pick(settings.builds, str(request.name), settings.path), main)
     name = place.build.name
@@ -208,7 +210,7 @@ def enter_build(settings: Settings, request: BuildRequest, main: Path) -> Enteri
     present = [shell for shell in SHELLS if is_own_env_file(folder / file_name(shell))]
     wanted = request.env_shell if request.env_shell not in (None, "all") else None
     if not present or (wanted and wanted not in present):
-        raise UsageError(
+        raise (UsageError if present else NotBuilt)(
             f"The build {name} has no {file_name(wanted) if wanted else 'env file'} in {folder}"
             " as torchbuild wrote it here, and a shell would run it.",
             next_step=f"Build it first (build --name {name}), or write the file: "
@@ -268,12 +270,12 @@ def remove_build(settings: Settings, request: BuildRequest, main: Path, report: 
             size=size_of(folder) if folder.exists() else 0,
             left=_warn_of_install(folder),
         )
-        report.note(f"{folder}: the worktree, its build tree, venv and records, {away.size >> 20} MiB")
+        report.note(f"{folder}: the worktree, its build tree, venv and records, {size_text(away.size)}")
         for line in away.left:
             report.note(line)
         if request.dry_run:
             return away
-        if not (request.yes or report.confirm(f"Remove {folder} ({away.size >> 20} MiB)?")):
+        if not (request.yes or report.confirm(f"Remove {folder} ({size_text(away.size)})?")):
             raise CleanRefused("Nothing was removed.", next_step="Add --yes to remove what is listed.")
     with _lock_build(main, name):  # without the lock in the folder, which would keep Windows from removing it
         worktree.remove(git, folder, created=created)

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 from torchbuild_tasks.features.builds.choose import HOOKS, PROFILES, differences
 from torchbuild_tasks.model.source import Answer, Away, Difference, Entering, Shown
-from torchbuild_tasks.text.show import columns
+from torchbuild_tasks.text.show import columns, size_text
 from torchbuild_tasks.text.words import as_word
 
 _SHELLS = {"sh": "sh, bash, zsh", "fish": "fish", "bat": "cmd", "ps1": "PowerShell"}
@@ -24,7 +24,7 @@ def builds_text(request: BuildsRequest, answer: Answer) -> str:
     if isinstance(answer, Entering):
         return _use(request, answer)
     if isinstance(answer, Away):
-        return f"Removed {answer.folder} ({answer.size >> 20} MiB).\n" if answer.removed else ""
+        return f"Removed {answer.folder} ({size_text(answer.size)}).\n" if answer.removed else ""
     shown = [each for each in answer if isinstance(each, Shown)]
     if request.action == "diff":
         return _diff(request, [each for each in answer if isinstance(each, Difference)])

@@ -15,6 +15,7 @@ from torchbuild_tasks.features.cache.folder import Memory
 from torchbuild_tasks.features.cache.run import Distributor, cache_running
 from torchbuild_tasks.model import BuildPlan, CachePlan, CacheState, CacheTool
 from torchbuild_tasks.system.remove import remove_tree, size_of
+from torchbuild_tasks.text.show import size_text
 
 Say = Callable[[str], None]
 
@@ -78,12 +79,12 @@ def clear_caches(
                 f"{state.folder} was there before any build of this tool, so it is not emptied.",
                 next_step="If nothing in it is needed, remove the folder yourself; sccache makes it again.",
             )
-        if not agreed(f"Empty {state.folder} ({state.used >> 20} MiB of {state.tool})?"):
+        if not agreed(f"Empty {state.folder} ({size_text(state.used)} of {state.tool})?"):
             raise CleanRefused("Nothing was removed.", next_step="Add --yes to empty it.")
         if problem := _empty(state, environ):
             raise CleanRefused(f"{state.folder} could not be emptied: {problem}")
         memory.forget(Path(state.folder))
-        say(f"{state.tool}: {state.used >> 20} MiB removed from {state.folder}")
+        say(f"{state.tool}: {size_text(state.used)} removed from {state.folder}")
         emptied.append(state)
     return tuple(emptied)
 

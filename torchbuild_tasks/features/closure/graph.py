@@ -99,15 +99,45 @@ class Graph:
     ) -> None:
         """Record a library that was not found."""
         broken = Break(kind="missing", status="error", library=name, path=path, chain=chain, looked=looked)
-        self.add_broken("missing", broken)
+        self._add_broken("missing", broken)
 
-    def add_broken(self, state: State, broken: Break) -> None:
+    def add_unusable(
+        self,
+        name: str,
+        path: str,
+        image: Image,
+        machine: str,
+        how: str = "",
+        chain: tuple[str, ...] = (),
+        looked: tuple[str, ...] = (),
+    ) -> None:
+        """Record a file that cannot be loaded: for another machine, which is checked first, or damaged."""
+        foreign = is_foreign(image, machine)
+        kind: Literal["damaged", "other machine"] = "other machine" if foreign else "damaged"
+        broken = Break(
+            kind=kind,
+            status="error",
+            library=name,
+            path=path,
+            how=how,
+            chain=chain,
+            detail=f"for {image.machine}, this Python for {machine}" if foreign else image.damage,
+            looked=looked,
+        )
+        self._add_broken(kind, broken)
+
+    def _add_broken(self, state: State, broken: Break) -> None:
         """Record a library that cannot be loaded."""
         by = broken.chain[-1] if broken.chain else ""
         self.others.append(
             FoundLibrary(name=broken.library, state=state, path=broken.path, how=broken.how, by=by)
         )
         self.breaks.append(broken)
+
+
+def is_foreign(image: Image, machine: str) -> bool:
+    """Say whether a file is for another machine than the process."""
+    return image.machine not in ("", machine)
 
 
 def walk_needs(roots: Sequence[Node]) -> Iterator[Node]:

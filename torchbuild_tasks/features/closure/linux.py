@@ -19,6 +19,7 @@ from torchbuild_tasks.features.closure.graph import (
     Graph,
     LibraryFiles,
     Node,
+    is_foreign,
     walk_needs,
 )
 from torchbuild_tasks.model.closure import Break, Image, Loader, Symbol
@@ -145,10 +146,14 @@ class _Walk:
         """Load one root, level by level."""
         before = len(self.graph.nodes)
         image = self.files.image(path)
-        if image is None or image.damage or self._is_foreign(image):
-            self._note_broken_root(path, image)
+        name = posixpath.basename(path)
+        if image is None:
+            self.graph.add_missing(name, path)
             return
-        node = self.put(posixpath.basename(path), path, ROOT, None)
+        if image.damage or is_foreign(image, self.loader.machine):
+            self.graph.add_unusable(name, path, image, self.loader.machine, ROOT)
+            return
+        node = self.put(name, path, ROOT, None)
         if node is None:
             return
         self.graph.roots.append(node)
@@ -163,13 +168,6 @@ class _Walk:
                     if len(self.graph.nodes) > count:
                         queue.append(library)
 
-    def _note_broken_root(self, path: str, image: Image | None) -> None:
-        name = posixpath.basename(path)
-        if image is None:
-            self.graph.add_missing(name, path)
-        else:
-            self._note_damaged(name, path, image, ROOT, ())
-
     def _find(self, name: str, needer: Node) -> Node | None:
         """Search as ld.so does: skip a file of another machine, stop at a broken one."""
         if name in self.missing:
@@ -177,7 +175,7 @@ class _Walk:
         search = _Search()
         for path, how, image in self._candidates(name, needer, search):
             if image.damage:
-                self._note_damaged(name, path, image, how, needer.chain())
+                self.graph.add_unusable(name, path, image, self.loader.machine, how, needer.chain())
                 self.missing.add(name)
                 return None
             return self.put(name, path, how, needer)
@@ -191,7 +189,7 @@ class _Walk:
             image = self.files.image(path)
             if image is None:
                 search.looked.append(posixpath.dirname(path))
-            elif image.passed_over or self._is_foreign(image):
+            elif image.passed_over or is_foreign(image, self.loader.machine):
                 search.passed.append(image)
             else:
                 yield path, how, image
@@ -199,41 +197,15 @@ class _Walk:
     def _note_missing(self, name: str, needer: Node, search: _Search) -> None:
         looked = tuple(dict.fromkeys(folder for folder in search.looked if "glibc-hwcaps" not in folder))
         if search.passed:
-            self._note_damaged(name, search.passed[0].real, search.passed[0], "", needer.chain(), looked)
+            passed = search.passed[0]
+            machine = self.loader.machine
+            self.graph.add_unusable(name, passed.real, passed, machine, "", needer.chain(), looked)
             return
         self.graph.add_missing(name, chain=needer.chain(), looked=looked)
-
-    def _is_foreign(self, image: Image) -> bool:
-        """Say whether a file is for another machine, which the loader checks first."""
-        return image.machine not in ("", self.loader.machine)
 
     def _note_cut_off(self, node: Node) -> None:
         detail = "without its end; it can be loaded, but what it needs cannot be read"
         self.graph.breaks.append(node.break_at("damaged", "warn", detail=detail))
-
-    def _note_damaged(
-        self,
-        name: str,
-        path: str,
-        image: Image,
-        how: str,
-        chain: tuple[str, ...],
-        looked: tuple[str, ...] = (),
-    ) -> None:
-        foreign = self._is_foreign(image)
-        kind: Literal["damaged", "other machine"] = "other machine" if foreign else "damaged"
-        detail = f"for {image.machine}, this Python for {self.loader.machine}" if foreign else image.damage
-        broken = Break(
-            kind=kind,
-            status="error",
-            library=name,
-            path=path,
-            how=how,
-            chain=chain,
-            detail=detail,
-            looked=looked,
-        )
-        self.graph.add_broken(kind, broken)
 
 
 # ---------------- the checks

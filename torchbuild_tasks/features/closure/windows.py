@@ -14,7 +14,7 @@ from torchbuild_tasks.features.closure.graph import (
     Node,
     walk_needs,
 )
-from torchbuild_tasks.model.closure import Break, FoundLibrary, Image, Loader, Symbol
+from torchbuild_tasks.model.closure import FoundLibrary, Image, Loader, Symbol
 
 # torch/__init__.py loads these before its own.
 _RUNTIMES = ("vcruntime140.dll", "msvcp140.dll", "vcruntime140_1.dll")
@@ -82,7 +82,7 @@ class _Walk:
         if image is None:
             self.graph.add_missing(name, path)
         elif image.damage or image.machine != self.loader.machine:
-            self._note_damaged(name, path, image, ROOT, ())
+            self._note_unusable(name, path, image, ROOT, ())
         else:
             root = self.put(name, path, ROOT, None)
             self._load_needs(root)
@@ -116,7 +116,7 @@ class _Walk:
             if image is None or image.passed_over:
                 looked.append(ntpath.dirname(path))
             elif image.damage or image.machine != self.loader.machine:
-                self._note_damaged(name, path, image, how, needer.chain())
+                self._note_unusable(name, path, image, how, needer.chain())
                 return None
             else:
                 return self.put(name, path, how, needer)
@@ -148,19 +148,9 @@ class _Walk:
                 )
             )
 
-    def _note_damaged(self, name: str, path: str, image: Image, how: str, chain: tuple[str, ...]) -> None:
+    def _note_unusable(self, name: str, path: str, image: Image, how: str, chain: tuple[str, ...]) -> None:
         self.without_file.add(name.lower())
-        detail = image.damage or f"for {image.machine}, this Python for {self.loader.machine}"
-        broken = Break(
-            kind="damaged" if image.damage else "other machine",
-            status="error",
-            library=name,
-            path=path,
-            how=how,
-            chain=chain,
-            detail=detail,
-        )
-        self.graph.add_broken("damaged" if image.damage else "other machine", broken)
+        self.graph.add_unusable(name, path, image, self.loader.machine, how, chain)
 
 
 # ---------------- the checks

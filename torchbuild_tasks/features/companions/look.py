@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Iterable
 from typing import Any
@@ -56,7 +55,7 @@ def look_at_companions(
         folders: pairs of the project's name and its path.
         any_package: the names of which a folder need not hold a package that is called so.
     """
-    door = probe or Probe(environ=dict(os.environ))
+    door = probe or Probe()
     free = set(any_package)
     return tuple(_look(door, name, path, any_package=name in free) for name, path in folders)
 

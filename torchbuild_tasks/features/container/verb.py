@@ -146,7 +146,7 @@ def _engine(request: ContainerRequest, *, must: bool = True) -> Engine:
     wanted = request.engine
     if wanted and wanted not in (names := [row.name for row in rows]):
         raise UsageError(f"--engine {wanted} is none of: {', '.join(names)}")
-    probe = Probe(environ=dict(os.environ))
+    probe = Probe()
     rows = tuple(row for row in rows if (must or not row.start if wanted is None else row.name == wanted))
     try:
         return choose.choose_engine(look_at_engines(rows, probe), wanted)

@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     from torchbuild_tasks.features.develop.act import DebugConfig
 
 import json
-import os
 
 from torchbuild_tasks.facts.probe import Probe
 from torchbuild_tasks.features.develop.choose import Debugging
@@ -42,10 +41,9 @@ def debug_text(config: DebugConfig, *, dry_run: bool) -> str:
 def debugging(question: Question, python: str) -> Debugging:
     """Look at the debugger, the right to attach, and the debug information of this Python's torch."""
     tree = question.facts.tree
-    probe = Probe(environ=dict(os.environ))
+    probe = Probe()
     packages = (each.packages for each in question.facts.pythons if each.executable == python)
-    build_dir = tree.build_dir or probe.join(tree.root, "build")
-    debugging = look_at_debugging(tree.root, build_dir, python, tuple(next(packages, ())), probe)
+    debugging = look_at_debugging(tree.root, question.build_dir, python, tuple(next(packages, ())), probe)
     return replace(debugging, install_gdb=how_to_install(question.facts, question.catalog, "gdb"))
 
 

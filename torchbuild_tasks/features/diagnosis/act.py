@@ -17,7 +17,7 @@ from typing import IO, TYPE_CHECKING, Final, Generic, Protocol, TypeVar
 
 from torchbuild_tasks.build.hints import first_error_text
 from torchbuild_tasks.build.ledger import LOG, LOGS
-from torchbuild_tasks.errors import UsageError
+from torchbuild_tasks.errors import NotBuilt, UsageError
 from torchbuild_tasks.model import Diagnosis, Reading, Tree
 from torchbuild_tasks.system import files
 from torchbuild_tasks.system.lines import Blocks
@@ -71,13 +71,15 @@ def last_log(tree: Tree) -> str:
     """Return the path of the log of this checkout's last build.
 
     Raises:
-        UsageError: this is not a checkout, or nothing was built in it.
+        UsageError: this is not a checkout.
+        NotBuilt: nothing was built in it.
     """
+    if tree.problem is not None:
+        raise UsageError(f"No log is named, and {tree.root} is not a checkout of torch.", next_step=_NEXT)
     path = Path(tree.root) / files.STATE_DIR / LOGS / f"{LOG}.log"
-    if tree.problem is None and path.is_file():
-        return str(path)
-    where = f"there is no {path}" if tree.problem is None else f"{tree.root} is not a checkout of torch"
-    raise UsageError(f"No log is named, and {where}.", next_step=_NEXT)
+    if not path.is_file():
+        raise NotBuilt(f"No log is named, and there is no {path}.", next_step=_NEXT)
+    return str(path)
 
 
 def _name_input(name: str) -> str:

@@ -10,8 +10,7 @@ import msgspec
 
 from torchbuild_tasks.features.doctor import check_machine, check_network, check_surroundings
 from torchbuild_tasks.features.doctor.check import Findings, View
-from torchbuild_tasks.model import BuildPlan, Command, Finding
-from torchbuild_tasks.plan.make import verdict
+from torchbuild_tasks.model import BuildPlan, Command, Finding, verdict
 from torchbuild_tasks.plan.question import Question
 from torchbuild_tasks.values import replace
 

@@ -34,7 +34,7 @@ def examine(question: Question, made_plan: BuildPlan) -> Question:
     around = layers_around_environment(
         question.request, question.settings, question.catalog, windows=facts.host.os == "windows"
     )
-    probe = Probe(environ=dict(os.environ), patience=PATIENCE).with_settings(*around)
+    probe = Probe(patience=PATIENCE).with_settings(*around)
     patterns = tuple(row.name for row in question.catalog.variable)
     with ThreadPoolExecutor(max_workers=1) as pool:
         answers = pool.submit(ask_hosts, made_plan, facts, net)
@@ -52,6 +52,6 @@ def look_without_settings(request: BuildRequest) -> Question:
     root = str(Path(request.source or ".").expanduser().resolve())
     catalog = load_catalog()
     patterns = tuple(row.name for row in catalog.variable)
-    probe = Probe(environ=dict(os.environ), patience=PATIENCE)
+    probe = Probe(patience=PATIENCE)
     facts = gather(source=root, python=None, patterns=patterns, probe=probe)
     return Question(BuildRequest(source=request.source, out=request.out, offline=True), facts, catalog)

@@ -28,6 +28,7 @@ from torchbuild_tasks.plan.question import Question
 from torchbuild_tasks.plan.variables import choose_build_type
 from torchbuild_tasks.system import process
 from torchbuild_tasks.system.remove import size_of
+from torchbuild_tasks.text.show import size_text
 from torchbuild_tasks.values import replace
 
 CHECK_SECONDS = 60.0
@@ -154,7 +155,7 @@ def prune_helpers(
     removable = store.prune(fetching.store, keep, partial=partial, dry_run=True)
     if not removable.paths or request.dry_run:
         return replace(before, removable=removable.paths)
-    report.note(f"to be removed, {removable.bytes >> 20} MiB:")
+    report.note(f"to be removed, {size_text(removable.bytes)}:")
     for path in removable.paths:
         report.note(path)
     if not (request.yes or report.confirm("Remove these?")):

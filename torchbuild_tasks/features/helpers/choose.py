@@ -14,7 +14,7 @@ from torchbuild_tasks.catalog.match import admits, parse_version
 from torchbuild_tasks.model import Artifact, BuildPlan, Choice, EnvOp, Finding, Source
 from torchbuild_tasks.model.cuda import BuiltFor
 from torchbuild_tasks.plan import machine_tools
-from torchbuild_tasks.plan.artifacts import artifact_of, is_unpacked, unpacked_folder
+from torchbuild_tasks.plan.artifacts import artifact_of, download_size, is_unpacked, unpacked_folder
 from torchbuild_tasks.plan.environment import is_own
 from torchbuild_tasks.plan.question import Question
 from torchbuild_tasks.plan.variables import decide, is_cuda, is_off
@@ -394,7 +394,8 @@ def check_helpers(question: Question, helpers: Helpers) -> tuple[Finding, ...]:
     coming = [helper for helper in helpers.chosen if not helper.here]
     if coming:
         named = ", ".join(helper.artifact.id for helper in coming)
-        text = f"to be downloaded: {named}{_size(coming)}"
+        size = download_size(helper.artifact for helper in coming)
+        text = f"to be downloaded: {named}" + (f" ({size})" if size else "")
         findings.append(Finding(id="helper", status="ok", text=text))
     return tuple(findings)
 
@@ -428,9 +429,3 @@ def _blank(helper: Helper) -> Finding:
     text = f"{helper.folder} has a blank in it, with which PyTorch's FindOpenMP does not find Intel's OpenMP"
     fix = "Set TORCHBUILD_CACHE to a folder without blanks, such as C:\\torchbuild."
     return Finding(id="helper-blank", status="warn", text=text, fix=fix)
-
-
-def _size(helpers: list[Helper]) -> str:
-    sizes = [helper.artifact.size for helper in helpers]
-    known = sum(size for size in sizes if size)
-    return f" ({known / 1e6:.0f} MB{' and more' if None in sizes else ''})" if known else ""

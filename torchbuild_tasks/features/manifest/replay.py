@@ -13,7 +13,7 @@ from pathlib import Path
 import msgspec
 
 from torchbuild_tasks.catalog import Catalog
-from torchbuild_tasks.errors import ManifestError
+from torchbuild_tasks.errors import ManifestError, NotBuilt
 from torchbuild_tasks.facts.trust import is_trusted_manifest
 from torchbuild_tasks.features.builds.named_build import Named, place_of
 from torchbuild_tasks.features.diagnosis.machine import Machine
@@ -88,12 +88,19 @@ def load_named(word: str, about: Named) -> Manifest:
     """Read the last manifest of the named build, else the one in the file of this name.
 
     Raises:
-        ManifestError: as `load`; a build that was not built yet has none.
+        ManifestError: as `load`.
+        NotBuilt: the build was not built yet.
     """
     build = about.settings.builds.get(word)
     if build is None or Path(word).expanduser().exists():
         return load(word)
-    return load(str(place_of(about.settings, build, about.main).folder / "build" / MANIFEST_FILE))
+    path = place_of(about.settings, build, about.main).folder / "build" / MANIFEST_FILE
+    if not path.is_file():
+        raise NotBuilt(
+            f"{word} was not built yet: there is no {path}.",
+            next_step=f"Build it: torchbuild build --name {word}",
+        )
+    return load(str(path))
 
 
 def believe(manifest: Manifest, name: str, catalog: Catalog) -> tuple[Manifest, tuple[str, ...]]:

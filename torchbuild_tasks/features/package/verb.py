@@ -231,7 +231,7 @@ def _last_built_wheel(request: PackageRequest) -> tuple[Path, list[str], Path]:
             looked=(f"looked for: {root / 'dist'}/*.whl",),
             next_step=f"{_AGAIN}, {own}",
         )
-    path = last_manifest(Path(question.facts.tree.build_dir or root / "build"))
+    path = last_manifest(Path(question.build_dir))
     try:
         manifest = read_manifest(read_bytes(path), str(path))
     except FileNotFoundError:

@@ -76,10 +76,9 @@ def write_report(request: ReportRequest) -> ReportFiles:
     """Write the page, and the trace if requested."""
     question = look(request)
     root = require_checkout(question)
-    build_dir = Path(question.facts.tree.build_dir or root / "build")
     out = Path(request.out).expanduser() if request.out else None
     trace = Path(request.trace).expanduser() if request.trace else None
-    return make_report(root, build_dir, out, trace, question.facts.tree.running)
+    return make_report(root, Path(question.build_dir), out, trace, question.facts.tree.running)
 
 
 class ReportFiles(msgspec.Struct, frozen=True, kw_only=True):

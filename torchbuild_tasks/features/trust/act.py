@@ -83,7 +83,7 @@ def _place(path: str, *, gone: bool = False) -> str:
 
 def _strange_venvs(place: str) -> tuple[str, ...]:
     """Return the venvs of a checkout that are not recorded as ours; those that git tracks never are."""
-    probe = Probe(environ=dict(os.environ))
+    probe = Probe()
     folders = (folder for folder in sorted(Path(place).glob(f"{STATE_DIR}/venv-*")) if folder.is_dir())
     return tuple(
         str(folder)

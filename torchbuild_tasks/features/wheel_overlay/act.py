@@ -49,6 +49,7 @@ from torchbuild_tasks.system.files import STATE_DIR, Patience, state_dir, transl
 from torchbuild_tasks.system.git.run import Git
 from torchbuild_tasks.system.log import last_write
 from torchbuild_tasks.system.remove import is_link, snapshot, unfinished_folder
+from torchbuild_tasks.text.show import size_text
 from torchbuild_tasks.text.words import first_few, in_short
 from torchbuild_tasks.values import replace
 
@@ -226,7 +227,7 @@ def _remove_earlier(work: Work, outputs: Outputs) -> None:
     removal = ownership.plan_stale(work.root, work.build_dir, outputs, recorded)
     removed = ownership.remove(removal)
     if removed.count:
-        work.report.note(f"removed {removed.count} files of the last build ({removed.bytes >> 20} MiB)")
+        work.report.note(f"removed {removed.count} files of the last build ({size_text(removed.bytes)})")
 
 
 def _move_into_place(work: Work, members: Sequence[Member], staging: Path) -> None:

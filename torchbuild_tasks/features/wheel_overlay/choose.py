@@ -13,7 +13,8 @@ from packaging.version import Version
 
 from torchbuild_tasks.catalog import CheckRow, WheelInputRow
 from torchbuild_tasks.catalog.match import parse_version
-from torchbuild_tasks.model import BuildPlan, Expectation, Facts, Finding, Freshness, Host, Way
+from torchbuild_tasks.features.wheel_overlay.variants import planned_cuda
+from torchbuild_tasks.model import BuildPlan, Expectation, Facts, Finding, Freshness, Host, Way, verdict
 from torchbuild_tasks.model.wheel import Member, Wheel
 from torchbuild_tasks.plan.install import LIBTORCHLESS, configure_command
 from torchbuild_tasks.plan.question import Question
@@ -46,7 +47,6 @@ _LEGACY: Final = {"manylinux1": (2, 5), "manylinux2010": (2, 12), "manylinux2014
 _MANYLINUX: Final = re.compile(r"manylinux_(\d+)_(\d+)_(.+)")
 _DIFFED: Final = re.compile(r"^diff --git a/(.+) b/", re.MULTILINE)
 _RELEASE_TAG: Final = re.compile(r"v(\d+(?:\.\d+){1,3})")
-_CUDA_SERIES: Final = re.compile(r" (\d+\.\d+)\S*$")  # in the input: folder and version
 _MODULE: Final = re.compile(r"torch/_C\.(?:([^/.]+)\.)?(?:so|pyd)")
 _ARCH: Final = {"windows": {"x86_64": "win_amd64", "aarch64": "win_arm64"}}
 
@@ -104,8 +104,8 @@ def select_blocking(plan: BuildPlan, reached: Iterable[Reached]) -> tuple[Reache
 
 def why_other_cuda(wheel: Wheel, plan: BuildPlan, reached: Iterable[Reached]) -> str:
     """Say that the plan's CUDA is not the wheel's, where code is compiled against it; "" if they agree."""
-    planned = _CUDA_SERIES.search(plan.inputs.get("cuda toolkit", ""))
-    theirs, ours = ".".join(wheel.cuda.split(".")[:2]), planned[1] if planned else ""
+    theirs = ".".join(wheel.cuda.split(".")[:2])
+    ours = planned_cuda(plan.inputs)
     # A header of c10 may be included by code that exists in a build with CUDA only; a .cpp cannot.
     plain = all(each.part in PLAIN and each.path.endswith(".cpp") for each in reached)
     needs_none = plan.way.target == CHANGED and plain
@@ -303,10 +303,9 @@ def plan_overlay(question: Question, plan: BuildPlan, companions: Set[str]) -> B
         each for each in plan.findings if mixed or each.id in _CHECKED_WITHOUT_COMPILE | companions
     )
     findings = (*own_findings, *_check_flags(question))
-    states = {finding.status for finding in findings}
     overlay = replace(
         plan,
-        verdict="refuse" if "error" in states else "warn" if "warn" in states else "ok",
+        verdict=verdict(findings),
         findings=findings,
         environment=replace(plan.environment, remove=None),
         patches=(),

@@ -10,7 +10,7 @@ import os
 import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, Literal
 from urllib.parse import unquote, urlsplit
 
 import msgspec
@@ -18,8 +18,7 @@ import msgspec
 from torchbuild_tasks.build.build_program import build_program
 from torchbuild_tasks.build.history import longest_build
 from torchbuild_tasks.build.ledger import last_manifest
-from torchbuild_tasks.build.work import Work
-from torchbuild_tasks.catalog import Catalog
+from torchbuild_tasks.build.work import Planned, Work
 from torchbuild_tasks.catalog.match import parse_version
 from torchbuild_tasks.errors import ArchiveRefused, DownloadFailed, HashRefused, PlanRefused, UsageError
 from torchbuild_tasks.facts.wheel import VERSION_FILE, look_at_version, look_at_wheel
@@ -47,7 +46,7 @@ from torchbuild_tasks.features.wheel_overlay.variants import (
     wanted_device,
     why_no_cuda,
 )
-from torchbuild_tasks.model import BuildPlan, Facts, Finding, Python
+from torchbuild_tasks.model import BuildPlan, Finding, Python
 from torchbuild_tasks.model.wheel import Wheel
 from torchbuild_tasks.ninja.progress import ProgressParser
 from torchbuild_tasks.system import process
@@ -64,6 +63,7 @@ from torchbuild_tasks.text.words import first_few
 from torchbuild_tasks.values import replace
 
 AUTO: Final = "auto"
+NO_PLACE: Final = "that is neither a file, a folder, an address nor a version"
 INDEX: Final = (
     "https://download.pytorch.org/whl/"  # {cpu,cu126 ...}: https://pytorch.org/get-started/previous-versions/
 )
@@ -73,24 +73,6 @@ _OWN: Final = ("dist", "dist/packages", f"{STATE_DIR}/{_DOWNLOADS}")  # folders 
 _TRIES: Final = 3  # versions tried of one index
 _DRY_RUN: Final = 60.0  # seconds
 _COMPILE: Final = "To compile: the same command without --from-wheel."
-
-
-class Context(msgspec.Struct, frozen=True, kw_only=True):
-    """The part of a `Work` that is needed to compare a wheel with the checkout."""
-
-    plan: BuildPlan
-    facts: Facts
-    catalog: Catalog
-
-    @property
-    def root(self) -> Path:
-        """The checkout."""
-        return Path(self.plan.source)
-
-    @property
-    def build_dir(self) -> Path:
-        """The build tree."""
-        return Path(self.plan.build_dir)
 
 
 class Obstacle(msgspec.Struct, frozen=True, kw_only=True):
@@ -172,7 +154,7 @@ def _time_to_compile(work: Work) -> str:
     return f"That takes {describe_time(past.seconds * steps / past.steps)}."
 
 
-def check_wheel(work: Work | Context, wheel: Wheel) -> str | tuple[Finding, ...]:
+def check_wheel(work: Planned, wheel: Wheel) -> str | tuple[Finding, ...]:
     """Say why a wheel cannot be used; as findings if the only reason is that something must be compiled."""
     if problem := wheel.problem or name_fault(wheel):
         return problem
@@ -182,12 +164,11 @@ def check_wheel(work: Work | Context, wheel: Wheel) -> str | tuple[Finding, ...]
         return f"it does not say which commit it was built from ({wheel.commit or 'nothing'})"
     if Path(wheel.path).parent.name == "dist" and (reason := _own_changes(work, wheel)):
         return reason
-    git = Git(folder=work.root)
-    if not git.has(wheel.commit):
+    if not Git(folder=work.root).has(wheel.commit):
         branch = "origin nightly" if ".dev" in wheel.version else "--tags"
         fix = f"`git fetch {branch}` (or `source get --full`) brings it if it is upstream's"
         return f"it was built from {wheel.commit[:10]}, which is not in this checkout's history; {fix}"
-    change = look_at_change(work, git, wheel.commit)
+    change = look_at_change(work, wheel.commit)
     if change.ahead is None:
         return f"it was built from {wheel.commit[:10]}, which is not an ancestor of what is checked out"
     if reason := why_other_cuda(wheel, work.plan, change.reached):
@@ -195,14 +176,14 @@ def check_wheel(work: Work | Context, wheel: Wheel) -> str | tuple[Finding, ...]
     return find_obstacles(work, change.reached)
 
 
-def why_unsuitable_here(work: Work | Context, wheel: Wheel) -> str:
+def why_unsuitable_here(work: Planned, wheel: Wheel) -> str:
     """Say why a wheel does not fit the Python and the machine of this build; "" if it fits."""
     python = target_python(work)
     abi = python.abi if python else None
     return why_unsuitable(wheel, work.plan.environment.version, abi, work.facts.host)
 
 
-def find_obstacles(work: Work | Context, reached: tuple[Reached, ...]) -> tuple[Finding, ...]:
+def find_obstacles(work: Planned, reached: tuple[Reached, ...]) -> tuple[Finding, ...]:
     """Return findings on the changed files that rule a wheel out; none if all can be compiled against it."""
     rest = select_blocking(work.plan, reached)
     return describe_reach(rest, ninja_targets(work, rest), offer=suggest_target(work.facts, rest))
@@ -217,7 +198,7 @@ def name_fault(wheel: Wheel) -> str:
     return ""
 
 
-def _own_changes(work: Work | Context, wheel: Wheel) -> str:
+def _own_changes(work: Planned, wheel: Wheel) -> str:
     """Say that a wheel built here, or in another worktree, was built from changed files; "" if not."""
     with contextlib.suppress(OSError, ValueError):
         tree = Path(wheel.path).parent.parent / os.path.relpath(work.build_dir, work.root)
@@ -226,7 +207,7 @@ def _own_changes(work: Work | Context, wheel: Wheel) -> str:
     return ""
 
 
-def target_python(work: Work | Context) -> Python | None:
+def target_python(work: Planned) -> Python | None:
     """Return the facts of the Python that torch is installed into, or of the base of its new venv."""
     environment = work.plan.environment
     base = environment.create.argv[0] if environment.create else environment.python
@@ -241,12 +222,13 @@ def find_ancestor(git: Git, commit: str) -> str | None:
     return None
 
 
-def look_at_change(work: Work | Context, git: Git, commit: str) -> Change:
+def look_at_change(work: Planned, commit: str) -> Change:
     """Compare a commit with the files of the checkout, including submodules and new files.
 
     Raises:
         SourceError: git failed.
     """
+    git = Git(folder=work.root)
     start = find_ancestor(git, commit)
     if start is None:
         return Change(ahead=None)
@@ -280,7 +262,7 @@ def _split(text: str) -> list[str]:
     return [each for each in text.split("\0") if each]
 
 
-def ninja_targets(work: Work | Context, reached: tuple[Reached, ...]) -> dict[str, tuple[str, ...]]:
+def ninja_targets(work: Planned, reached: tuple[Reached, ...]) -> dict[str, tuple[str, ...]]:
     """Return the outputs that Ninja makes directly of each file; empty without a build tree."""
     targets: dict[str, tuple[str, ...]] = {}
     if not (work.build_dir / "build.ninja").is_file():
@@ -295,16 +277,16 @@ def ninja_targets(work: Work | Context, reached: tuple[Reached, ...]) -> dict[st
     return targets
 
 
-def count_due_steps(context: Work | Context, *target: str) -> dict[str, Any]:
+def count_due_steps(work: Planned, *target: str) -> dict[str, Any]:
     """Count the steps that Ninja would run, without running them.
 
     Returns:
         {"steps": count}, or {"no_ninja": the reason why they cannot be counted}.
     """
-    program = build_program(context.build_dir, "ninja")
+    program = build_program(work.build_dir, "ninja")
     if not program:
         return {"no_ninja": "its Ninja is not there"}
-    dry = process.capture((program, "-C", str(context.build_dir), "-n", *target), timeout=_DRY_RUN)
+    dry = process.capture((program, "-C", str(work.build_dir), "-n", *target), timeout=_DRY_RUN)
     if dry.rc != 0:
         return {"no_ninja": "Ninja cannot say what is due"}
     parser = ProgressParser()
@@ -316,25 +298,36 @@ def count_due_steps(context: Work | Context, *target: str) -> dict[str, Any]:
 
 
 def _candidates(work: Work, word: str, looked: list[str]) -> Iterator[Wheel | Obstacle]:
-    path = Path(word).expanduser()
+    match place_of(word):
+        case "auto":
+            yield from local_wheels(work, work.fetching.net.wheels, looked)
+            yield from _find_release(work, looked)
+        case "address":
+            yield _get_by_address(work, word)
+        case "path":
+            yield from find_named_wheels(work, Path(word).expanduser())
+        case "version":
+            yield _get_from_index(work, word)
+        case _:
+            raise UsageError(
+                f"--from-wheel {word}: {NO_PLACE}.",
+                next_step="Say auto, the path of a wheel or of a folder of wheels, a version such as 2.9.1 "
+                "or 2.9.1+cpu, or an address that begins with https://",
+            )
+
+
+def place_of(word: str) -> Literal["auto", "address", "path", "version", ""]:
+    """Say what kind of place a value of --from-wheel names; "" for none."""
     if word == AUTO:
-        yield from local_wheels(work, work.fetching.net.wheels, looked)
-        yield from _find_release(work, looked)
-    elif urlsplit(word).scheme.lower() in ("http", "https", "file"):
-        yield _get_by_address(work, word)
-    elif path.exists():
-        yield from find_named_wheels(work, path)
-    elif parse_version(word):
-        yield _get_from_index(work, word)
-    else:
-        raise UsageError(
-            f"--from-wheel {word}: that is neither a file, a folder, an address nor a version.",
-            next_step="Say auto, the path of a wheel or of a folder of wheels, a version such as 2.9.1 or "
-            "2.9.1+cpu, or an address that begins with https://",
-        )
+        return "auto"
+    if urlsplit(word).scheme.lower() in ("http", "https", "file"):
+        return "address"
+    if Path(word).expanduser().exists():
+        return "path"
+    return "version" if parse_version(word) else ""
 
 
-def local_wheels(work: Work | Context, wheels: str | None, looked: list[str]) -> Iterator[Wheel]:
+def local_wheels(work: Planned, wheels: str | None, looked: list[str]) -> Iterator[Wheel]:
     """Yield the wheels built or downloaded in this checkout, then in other worktrees, then in --wheels.
 
     Within a folder, the wheel of the nearest commit comes first. `looked` is extended with a text a folder.
@@ -353,7 +346,7 @@ def local_wheels(work: Work | Context, wheels: str | None, looked: list[str]) ->
         yield from found
 
 
-def find_named_wheels(work: Work | Context, path: Path) -> list[Wheel]:
+def find_named_wheels(work: Planned, path: Path) -> list[Wheel]:
     """Return the wheel at a path, or those of a folder, nearest commit first."""
     return _nearest_first(work, _in_folder(path)) if path.is_dir() else [look_at_wheel(path.resolve())]
 
@@ -362,7 +355,7 @@ def _in_folder(folder: Path) -> list[Wheel]:
     return [look_at_wheel(path) for path in sorted(folder.glob("torch-*.whl"))]
 
 
-def _nearest_first(work: Work | Context, wheels: list[Wheel]) -> list[Wheel]:
+def _nearest_first(work: Planned, wheels: list[Wheel]) -> list[Wheel]:
     git = Git(folder=work.root)
 
     def distance(wheel: Wheel) -> tuple[bool, int]:
@@ -443,7 +436,7 @@ def _index_groups(
         yield (pip.Place(address=base),)
 
 
-def release_of(work: Work | Context) -> str:
+def release_of(work: Planned) -> str:
     """Return the release of the checkout's version: 2.6.0 of 2.6.0a0+git1234567."""
     version = parse_version(work.facts.tree.version)
     return version.base_version if version else str(work.facts.tree.version)
@@ -454,14 +447,14 @@ def indexed_version(version: str, plan: BuildPlan) -> str:
     return f"{version}+{folder}" if (folder := wanted_device(plan.inputs).folder) else version
 
 
-def nearest_release(work: Work | Context) -> tuple[str, tuple[Reached, ...]] | None:
+def nearest_release(work: Planned) -> tuple[str, tuple[Reached, ...]] | None:
     """Return the newest release whose tag is an ancestor, and the files to compile since; None if none is."""
     git = Git(folder=work.root)
     tags = release_tags(git.run("tag", "--merged", "HEAD").splitlines())
     if not tags:
         return None
     tag, version = tags[0]
-    return version, look_at_change(work, git, git.run("rev-list", "-1", tag)).reached
+    return version, look_at_change(work, git.run("rev-list", "-1", tag)).reached
 
 
 def _get_by_address(work: Work, url: str) -> Wheel:

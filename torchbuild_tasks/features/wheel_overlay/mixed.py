@@ -20,7 +20,7 @@ from typing import Final
 
 from torchbuild_tasks.build.compile import run_build
 from torchbuild_tasks.build.install.rules import rules_of
-from torchbuild_tasks.build.work import Work
+from torchbuild_tasks.build.work import Planned, Work
 from torchbuild_tasks.errors import BuildFailed, PlanRefused
 from torchbuild_tasks.facts.wheel import VERSION_FILE
 from torchbuild_tasks.features.wheel_overlay.act import COMPILED, SETTINGS, STAGING, unpack
@@ -38,7 +38,7 @@ from torchbuild_tasks.features.wheel_overlay.compatibility import (
     read_settings,
     shared_settings,
 )
-from torchbuild_tasks.features.wheel_overlay.find import Context, look_at_change
+from torchbuild_tasks.features.wheel_overlay.find import look_at_change
 from torchbuild_tasks.features.wheel_overlay.reach import (
     HEADERS,
     SOURCES,
@@ -96,7 +96,7 @@ def compile_against(work: Work) -> Work:
     elif work.request.target == CHANGED:
         _refresh(work)
     build_file = _read(work.build_dir / _NINJA_FILE)
-    reached = look_at_change(work, Git(folder=work.root), wheel.commit).reached
+    reached = look_at_change(work, wheel.commit).reached
     if work.request.target == CHANGED:
         return _compile_reached(work, theirs, build_file, reached)
     _refuse(
@@ -125,7 +125,8 @@ def compile_against(work: Work) -> Work:
 
 def _with_all_of_torch(work: Work) -> Work:
     """Return the work without --target: the stages that follow apply to all of torch."""
-    return replace(work, request=dataclasses.replace(work.request, target=None))
+    request = dataclasses.replace(work.request, target=None)
+    return replace(work, question=replace(work.question, request=request))
 
 
 def _finish(work: Work, wheel: Wheel, reached: Sequence[Reached]) -> Work:
@@ -167,13 +168,13 @@ def _wheel_settings(work: Work) -> Mapping[str, str]:
     return settings
 
 
-def _configured(work: Work | Context) -> Mapping[str, str]:
+def _configured(work: Planned) -> Mapping[str, str]:
     path = work.build_dir / "caffe2" / "core" / "macros.h"
     with translate_errors(BuildFailed, path):
         return read_settings(read_bytes(path).decode("utf-8", "replace"))
 
 
-def _compiler(work: Work | Context) -> tuple[str, str]:
+def _compiler(work: Planned) -> tuple[str, str]:
     """Return CMake's name for the C++ compiler, and its version."""
     for path in (work.build_dir / "CMakeFiles").glob("*/CMakeCXXCompiler.cmake"):
         settings = dict(_COMPILER_SET.findall(read_bytes(path).decode("utf-8", "replace")))
@@ -294,7 +295,7 @@ def replaced_files(spread: Spread, wheel: Wheel, reached: Sequence[Reached]) -> 
 
 
 def check_change(
-    work: Work | Context, wheel: Wheel, theirs: Mapping[str, str], reached: Sequence[Reached]
+    work: Planned, wheel: Wheel, theirs: Mapping[str, str], reached: Sequence[Reached]
 ) -> tuple[Spread, list[Finding]]:
     """Return the libraries that a change reaches, and findings if these alone cannot be compiled.
 
@@ -326,7 +327,7 @@ def check_change(
     return spread, findings
 
 
-def _reader_of(work: Work | Context, files: Set[str], spread: Spread) -> Callable[[str], bool] | None:
+def _reader_of(work: Planned, files: Set[str], spread: Spread) -> Callable[[str], bool] | None:
     """Return a function that says whether c10 uses a definition; None if other libraries are due, too.
 
     c10 uses what its files mention; other libraries include headers of submodules, which are not read here.
@@ -349,7 +350,7 @@ def _read(path: Path) -> str:
     return read_bytes(path).decode("utf-8", "surrogateescape")
 
 
-def _configured_headers(work: Work | Context, wheel: Wheel, made: Collection[str]) -> dict[str, str]:
+def _configured_headers(work: Planned, wheel: Wheel, made: Collection[str]) -> dict[str, str]:
     """Return the headers that CMake writes in the build tree, with their names in the wheel."""
     found = {}
     inside = work.build_dir.relative_to(work.root).as_posix()
@@ -364,7 +365,7 @@ def _configured_headers(work: Work | Context, wheel: Wheel, made: Collection[str
 
 
 def _read_includes(
-    work: Work | Context, sources: Iterable[str], headers: Iterable[str]
+    work: Planned, sources: Iterable[str], headers: Iterable[str]
 ) -> dict[str, tuple[str, ...]]:
     """Return the includes of each source and header of the checkout, and of those that CMake wrote."""
     git = Git(folder=work.root)

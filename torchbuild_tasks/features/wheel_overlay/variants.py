@@ -15,7 +15,7 @@ from torchbuild_tasks.model.wheel import Wheel
 from torchbuild_tasks.plan.variables import is_off
 
 _TOOLKIT: Final = re.compile(r"cu(\d+)(\d)")  # cu118, cu126, cu130: the last digit is the minor version
-_SERIES: Final = re.compile(r" (\d+)\.(\d+)\S*$")  # of the input `cuda toolkit`: folder and version
+_SERIES: Final = re.compile(r" (\d+\.\d+)\S*$")  # of the input `cuda toolkit`: folder and version
 _OTHER: Final = ("rocm", "xpu")
 NIGHTS: Final = (
     3  # nightly versions tried; an older one is rarely built from an ancestor with the same sources
@@ -38,8 +38,14 @@ def wanted_device(inputs: Mapping[str, str]) -> Wanted:
     """Return the device of a plan, from its inputs."""
     value = inputs.get("variable USE_CUDA")
     cuda = None if value is None else value != "" and not is_off(value)
-    match = _SERIES.search(inputs.get("cuda toolkit", "")) if cuda else None
-    return Wanted(cuda=cuda, toolkit=f"cu{match[1]}{match[2]}" if match else "")
+    series = planned_cuda(inputs) if cuda else ""
+    return Wanted(cuda=cuda, toolkit=f"cu{series.replace('.', '')}" if series else "")
+
+
+def planned_cuda(inputs: Mapping[str, str]) -> str:
+    """Return the series of a plan's CUDA toolkit, from its inputs: 12.6; "" for none."""
+    match = _SERIES.search(inputs.get("cuda toolkit", ""))
+    return match[1] if match else ""
 
 
 def why_no_cuda(wheel: Wheel, wanted: Wanted) -> str:

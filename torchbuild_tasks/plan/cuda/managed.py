@@ -15,7 +15,7 @@ from packaging.version import Version
 from torchbuild_tasks.catalog import PartRow
 from torchbuild_tasks.catalog.match import admits, series
 from torchbuild_tasks.model import Artifact, ManagedToolkit
-from torchbuild_tasks.plan.artifacts import artifact_of, in_store
+from torchbuild_tasks.plan.artifacts import artifact_of, download_size, in_store
 from torchbuild_tasks.plan.question import Question
 
 TOOLKITS = "toolkits"
@@ -58,7 +58,8 @@ def managed_toolkit(question: Question, version: str) -> ManagedChoice:
         here=any(
             found.managed and folder in (found.path, *found.aliases) for found in question.cuda.toolkits
         ),
-        because=f"{len(ids)} parts of CUDA {release} from NVIDIA, {_size(artifacts)}"
+        because=f"{len(ids)} parts of CUDA {release} from NVIDIA, "
+        f"{download_size(artifacts) or 'of unknown size'}"
         f"{_without(question, fitting, chosen)}",
     )
     return ManagedChoice(toolkit=toolkit, artifacts=artifacts)
@@ -117,9 +118,3 @@ def _folder(question: Question, release: str, ids: tuple[str, ...]) -> str:
     kind = f"-{COMPILE}" if question.facts.tree.sample else ""
     name = f"cuda-{release}-{host.os}-{host.arch}{kind}-{digest}"
     return in_store(question, TOOLKITS, name)
-
-
-def _size(artifacts: tuple[Artifact, ...]) -> str:
-    sizes = [artifact.size for artifact in artifacts]
-    known = sum(size for size in sizes if size)
-    return f"{known / 1e6:.0f} MB{' and more' if None in sizes else ''}" if known else "of unknown size"
