@@ -401,17 +401,14 @@ def wheel_inputs(wheel: Wheel, identity: str) -> dict[str, str]:
 
 
 def wheel_expectations(
-    rows: Sequence[CheckRow],
-    expectations: Iterable[Expectation],
-    inputs: Mapping[str, str],
-    *,
-    sample: bool = False,
+    question: Question, expectations: Iterable[Expectation], inputs: Mapping[str, str]
 ) -> tuple[Expectation, ...]:
     """Return the checks for a checkout with a wheel's libraries: it computes, and it is that wheel's torch.
 
     A wheel with CUDA must also compute on the GPUs of this machine, even if the plan is without CUDA.
-    `inputs` are those of `wheel_inputs`, from the manifest; `sample`: the checkout is the sample.
+    `inputs` are those of `wheel_inputs`, from the manifest.
     """
+    rows = question.catalog.check
     version, torch, commit, cuda = (*inputs.get("wheel versions", "").split(), "", "", "", "")[:4]
     with_cuda = bool(cuda) or "+cu" in torch
     by_key = dict(zip(_REPORTED, (torch, commit, version, ""), strict=True))
@@ -427,7 +424,8 @@ def wheel_expectations(
     if cuda:
         promised.append(Expectation(check="import", key="cuda", wanted=cuda, because=_OF_WHEEL))
     if with_cuda:
-        promised += _cuda_expectations(rows, {each.check for each in promised if not each.key}, sample)
+        known = {each.check for each in promised if not each.key}
+        promised += _cuda_expectations(rows, known, question.facts.tree.sample)
     return tuple(promised)
 
 
