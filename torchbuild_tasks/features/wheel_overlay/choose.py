@@ -12,7 +12,7 @@ from packaging.utils import InvalidWheelFilename, parse_wheel_filename
 from packaging.version import Version
 
 from torchbuild_tasks.catalog import CheckRow, WheelInputRow
-from torchbuild_tasks.catalog.match import parse_version
+from torchbuild_tasks.catalog.match import parse_version, series
 from torchbuild_tasks.features.wheel_overlay.variants import planned_cuda
 from torchbuild_tasks.model import BuildPlan, Expectation, Facts, Finding, Freshness, Host, Way, verdict
 from torchbuild_tasks.model.wheel import Member, Wheel
@@ -104,7 +104,7 @@ def select_blocking(plan: BuildPlan, reached: Iterable[Reached]) -> tuple[Reache
 
 def why_other_cuda(wheel: Wheel, plan: BuildPlan, reached: Iterable[Reached]) -> str:
     """Say that the plan's CUDA is not the wheel's, where code is compiled against it; "" if they agree."""
-    theirs = ".".join(wheel.cuda.split(".")[:2])
+    theirs = series(wheel.cuda)
     ours = planned_cuda(plan.inputs)
     # A header of c10 may be included by code that exists in a build with CUDA only; a .cpp cannot.
     plain = all(each.part in PLAIN and each.path.endswith(".cpp") for each in reached)
