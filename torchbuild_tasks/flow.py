@@ -361,9 +361,7 @@ def verify(request: BuildRequest, report: Reporter) -> VerifyReport:
     if previous and "wheel" in previous.inputs:
         from torchbuild_tasks.features.wheel_overlay.choose import wheel_expectations
 
-        expectations = wheel_expectations(
-            question.catalog.check, expectations, previous.inputs, sample=question.facts.tree.sample
-        )
+        expectations = wheel_expectations(question, expectations, previous.inputs)
     with interruptible():
         return session.verify(python=plan.environment.python, expectations=expectations, environ=os.environ)
 

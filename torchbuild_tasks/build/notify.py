@@ -67,7 +67,7 @@ def notify_desktop(title: str, text: str, environ: Mapping[str, str] = os.enviro
     )
 
 
-def notify_command(command: str, result: str, text: str, environ: Mapping[str, str] = os.environ) -> str:
+def notify_command(command: str, result: str, text: str) -> str:
     """Run the user's program with the result in its environment; return "", or what went wrong.
 
     Args:
@@ -75,7 +75,6 @@ def notify_command(command: str, result: str, text: str, environ: Mapping[str, s
             command line as it is.
         result: ok, failed or interrupted, as TORCHBUILD_RESULT; the text as TORCHBUILD_TEXT.
         text: one line about the build.
-        environ: what else it gets.
     """
     try:
         argv = (command,) if sys.platform == "win32" else tuple(shlex.split(command))
@@ -84,7 +83,7 @@ def notify_command(command: str, result: str, text: str, environ: Mapping[str, s
     if not command.strip() or not argv:
         return "--notify names no program"
     words = command if sys.platform == "win32" else argv
-    problem = _run(words, {**environ, RESULT: result, TEXT: text})
+    problem = _run(words, {**os.environ, RESULT: result, TEXT: text})
     return f"--notify {command}: {problem}" if problem else ""
 
 

@@ -455,12 +455,9 @@ def patch_folders(named: str | None, settings: str | None, source: str) -> tuple
     )
 
 
-def look_at_patches(folders: Sequence[str], probe: Probe | None = None) -> tuple[OwnPatch, ...]:
-    """Return the patches in these folders, one folder after the other, each folder once.
-
-    `probe` is another machine than this one, for tests.
-    """
-    probe = probe or Probe()
+def look_at_patches(folders: Sequence[str]) -> tuple[OwnPatch, ...]:
+    """Return the patches in these folders, one folder after the other, each folder once."""
+    probe = Probe()
     patches: list[OwnPatch] = []
     for folder in dict.fromkeys(probe.realpath(probe.absolute(folder)) for folder in folders):
         names = (name for name in probe.children(folder) if name.lower().endswith(PATCH_ENDINGS))

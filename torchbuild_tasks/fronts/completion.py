@@ -125,11 +125,12 @@ def _values() -> dict[str, Sequence[str] | Mapping[str, Any]]:
     import shtab
 
     from torchbuild_tasks.catalog import load_catalog
+    from torchbuild_tasks.catalog.match import series
 
     catalog = load_catalog()
     torch = ("latest", *(row.version for row in catalog.torch))
     toolkits = tuple(row.version for row in catalog.cuda)
-    releases = dict.fromkeys(".".join(row.cuda.split(".")[:2]) for row in catalog.part if "." in row.cuda)
+    releases = dict.fromkeys(series(row.cuda) for row in catalog.part if "." in row.cuda)
     capabilities = tuple(dict.fromkeys(row.capability for row in catalog.arch))
     families = tuple(dict.fromkeys(row.name for row in catalog.family))
     builds: dict[str, Any] = dict(shtab.cmd(_ASK))

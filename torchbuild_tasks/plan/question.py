@@ -97,11 +97,11 @@ class Question(msgspec.Struct, frozen=True, dict=True):
         given = self.given(name)
         return str(given[0]) if given else default
 
-    def choose(self, label: str, name: str, default: str, because: str, source: Source = "default") -> Choice:
+    def choose(self, label: str, name: str, default: str, because: str) -> Choice:
         """Decide a field that only flags and the settings file can carry."""
         if given := self.given(name):
             return Choice(name=label, value=str(given[0]), because=given[2], source=given[1])
-        return Choice(name=label, value=default, because=because, source=source)
+        return Choice(name=label, value=default, because=because)
 
     @cached_property
     def assignments(self) -> Mapping[str, str]:

@@ -14,7 +14,7 @@ from torchbuild_tasks.plan.packages import how_to_install
 from torchbuild_tasks.plan.question import Question
 from torchbuild_tasks.plan.torch_ref import MAIN, releases
 from torchbuild_tasks.plan.variables import is_off
-from torchbuild_tasks.text.words import as_word
+from torchbuild_tasks.text.words import as_word, first_few
 
 LOOKS_AT_ALL = ">=1.9,<2.14"  # the releases whose setup.py looks into every folder of .gitmodules
 _ALL = "USE_SYSTEM_LIBS"
@@ -117,8 +117,8 @@ def check_submodules(question: Question, variables: Mapping[str, str]) -> tuple[
         return (Finding(id="submodules", status="error", text=text, fix=lacking.fix),)
     if not lacking.unneeded:
         return ()
-    count = len(lacking.unneeded)
-    text = f"{count} empty third_party folders are not needed by what is planned: {_some(lacking.unneeded)}"
+    named = first_few(lacking.unneeded, _SHOWN)
+    text = f"{len(lacking.unneeded)} empty third_party folders are not needed by what is planned: {named}"
     return (Finding(id="submodules", status="ok", text=text),)
 
 
@@ -127,15 +127,9 @@ def missing_text(missing: Mapping[str, str]) -> str:
     reasons: dict[str, list[str]] = {}
     for path, why in missing.items():
         reasons.setdefault(why, []).append(path)
-    reasons_text = "; ".join(f"{_some(paths)} ({why})" for why, paths in reasons.items())
+    reasons_text = "; ".join(f"{first_few(paths, _SHOWN)} ({why})" for why, paths in reasons.items())
     what = "1 folder of a submodule is" if len(missing) == 1 else f"{len(missing)} folders of submodules are"
     return f"{what} empty or not there: {reasons_text}"
-
-
-def _some(paths: Iterable[str]) -> str:
-    paths = tuple(paths)
-    more = f" and {len(paths) - _SHOWN} more" if len(paths) > _SHOWN else ""
-    return ", ".join(paths[:_SHOWN]) + more
 
 
 # ---------------- what fetches them

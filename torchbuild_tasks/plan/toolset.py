@@ -105,7 +105,7 @@ def toolset_variables(
         found.append(("CUDAHOSTCXX", chosen.toolset.cl, "nvcc's host compiler, from the same toolset"))
     # With Ninja nothing reads it (setup_helpers/cmake.py of 1.13), and from 2.14 on nothing at all.
     if question.era == "setuptools" and generator.startswith("Visual Studio"):
-        short = ".".join(chosen.toolset.version.split(".")[:2])
+        short = series(chosen.toolset.version)
         found.append(("CMAKE_GENERATOR_TOOLSET_VERSION", short, because))
     return tuple(Choice(name=n, value=v, because=b) for n, v, b in found if not decide(question, n))
 
@@ -219,7 +219,7 @@ def _unfit(question: Question, toolset: Toolset, limits: HostLimits) -> str:
 
     The header of an installed toolkit counts before the rows.
     """
-    cuda, series = limits.cuda, ".".join(toolset.version.split(".")[:2])
+    cuda = limits.cuda
     if limits.allowed:
         cuda = None
     elif limits.msc and toolset.msc_ver:
@@ -228,7 +228,7 @@ def _unfit(question: Question, toolset: Toolset, limits: HostLimits) -> str:
             return f"CUDA {cuda} takes _MSC_VER {first} to {below - 1}, and it has {toolset.msc_ver}"
         cuda = None
     for row in question.catalog.msvc:
-        if not admits(row.toolset, series):
+        if not admits(row.toolset, series(toolset.version)):
             continue
         if row.refused and _applies(question, row, toolset):
             return row.refused

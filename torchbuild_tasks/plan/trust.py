@@ -18,7 +18,7 @@ from torchbuild_tasks.catalog.match import covers
 from torchbuild_tasks.model import Finding
 from torchbuild_tasks.options import flag_name
 from torchbuild_tasks.plan.settings import NamedBuild, Settings, Withheld
-from torchbuild_tasks.text.words import as_word
+from torchbuild_tasks.text.words import as_word, first_few
 from torchbuild_tasks.values import replace
 
 _VERSION: Final = re.compile(r"(?:pypi:)?\d+(?:\.\d+)*[a-z]{0,2}\d*")
@@ -193,7 +193,6 @@ def check_trust(settings: Settings) -> tuple[Finding, ...]:
     )
 
 
-def withheld_text(withheld: tuple[Withheld, ...], most: int = 30) -> str:
+def withheld_text(withheld: tuple[Withheld, ...]) -> str:
     """Name the keys, with what each would do."""
-    listed = [f"{each.key} ({each.why})" for each in withheld[:most]]
-    return ", ".join(listed) + (f", and {len(withheld) - most} more" if len(withheld) > most else "")
+    return first_few([f"{each.key} ({each.why})" for each in withheld], 30)

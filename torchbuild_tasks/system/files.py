@@ -214,8 +214,8 @@ class InUse(PermissionError):
 class Patience:
     """Retries on files that other programs have open, for two seconds in total."""
 
-    def __init__(self, seconds: float = _PATIENCE) -> None:
-        self._left = seconds
+    def __init__(self) -> None:
+        self._left = _PATIENCE
 
     def replace(self, source: Path, target: Path) -> None:
         """Move a file to a path, over an existing one; raises InUse for either, and OSError.

@@ -132,13 +132,13 @@ def unfinished_folder(
         discard(folder)
 
 
-def remove_tree(folder: Path, patience: Patience | None = None) -> int:
+def remove_tree(folder: Path) -> int:
     """Remove a folder with its content; return the bytes of its files. Links are removed, not followed.
 
     Raises:
         OSError: something in it cannot be removed.
     """
-    patience = patience or Patience()
+    patience = Patience()
     size = _empty(folder, patience, len(str(folder)) + _DEEP, folder)
     while too_deep := sorted(folder.glob(f".*.{_LIFTED}")):
         for each in too_deep:

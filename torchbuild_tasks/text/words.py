@@ -115,6 +115,12 @@ def first_few(names: Sequence[str], most: int = 6) -> str:
     return ", ".join(names[:most]) + (f" and {more} more" if more > 0 else "")
 
 
+def first_lines(lines: Sequence[str], most: int) -> tuple[str, ...]:
+    """Return the first of some lines, and one with the number of the others."""
+    more = len(lines) - most
+    return (*lines[:most], *([f"and {more} more"] if more > 0 else []))
+
+
 def in_short(error: Exception | str) -> str:
     """Return an error's message, at most 200 characters: `zipfile` quotes headers of an archive."""
     text = str(error).strip() or type(error).__name__

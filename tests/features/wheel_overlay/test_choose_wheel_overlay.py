@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tests.support.for_each import each_case
-from tests.support.machines import linux_facts, plan_of, with_tree
+from tests.support.machines import ask, linux_facts, plan_of, with_tree
 from torchbuild_tasks.build.outputs import patterns
 from torchbuild_tasks.catalog import load_catalog
 from torchbuild_tasks.features.wheel_overlay.choose import (
@@ -428,7 +428,7 @@ def test_what_the_wheels_builder_decided_is_not_promised() -> None:
         Expectation(check="matmul"),
     ]
     wheel = Wheel(path="w.whl", version="2.0.0", torch_version="2.0.0", commit="b" * 40)
-    made = wheel_expectations(load_catalog().check, asked, wheel_inputs(wheel, "1"))
+    made = wheel_expectations(ask(), asked, wheel_inputs(wheel, "1"))
     assert not [each.check for each in made if each.skip]
     assert [(each.check, each.key, each.wanted) for each in made if not each.skip] == [
         ("import", "", ""),
@@ -443,11 +443,10 @@ def test_what_the_wheels_builder_decided_is_not_promised() -> None:
 def test_a_wheel_with_cuda_must_compute_on_the_gpus_that_are_here() -> None:
     """The plan may say nothing of CUDA: what is laid has it all the same."""
     asked = [Expectation(check="import"), Expectation(check="cmake_consumer"), Expectation(check="cuda_op")]
-    rows = load_catalog().check
     own = Wheel(path="w.whl", version="2.6.0", torch_version="2.6.0", commit="b" * 40, cuda="12.4")
     pypi = replace(own, torch_version="2.0.0+cu117", cuda="")
     for wheel in (own, pypi):
-        made = wheel_expectations(rows, asked, wheel_inputs(wheel, "1"))
+        made = wheel_expectations(ask(), asked, wheel_inputs(wheel, "1"))
         assert [each.check for each in made if each.skip] == ["cmake_consumer"]
         checks = [each.check for each in made if not each.key]
         assert {"cuda_available", "cuda_arch_list", "cuda_linalg", "nccl"} <= set(checks)
@@ -456,9 +455,10 @@ def test_a_wheel_with_cuda_must_compute_on_the_gpus_that_are_here() -> None:
         assert cuda == ([wheel.cuda] if wheel.cuda else [])
     beside = [*asked, Expectation(check="torchvision")]
     assert "torchvision_cuda" in {
-        each.check for each in wheel_expectations(rows, beside, wheel_inputs(own, "1"))
+        each.check for each in wheel_expectations(ask(), beside, wheel_inputs(own, "1"))
     }
-    sample = wheel_expectations(rows, asked[:2], wheel_inputs(own, "1"), sample=True)
+    of_sample = ask(with_tree(linux_facts(), sample=True))
+    sample = wheel_expectations(of_sample, asked[:2], wheel_inputs(own, "1"))
     assert "the sample's tensors are on no device" in [e.skip for e in sample if e.check == "cuda_op"]
 
 

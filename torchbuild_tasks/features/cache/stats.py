@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any, Final
 
 from torchbuild_tasks.model import CacheReport
@@ -24,6 +24,7 @@ _NO_COMPILATION: Final = ("called_for_link", "called_for_preprocessing", "no_inp
 _ERRORS: Final = ("internal_error", "missing_cache_file", "error_hashing_extra_file")
 _BY_LANGUAGE: Final = {".cu": "CUDA", ".c": "C/C++", ".cpp": "C/C++", ".cc": "C/C++", ".cxx": "C/C++"}
 OTHER: Final = "other"
+_SHOWN: Final = 5  # reasons why something was not kept
 # A counter of recc's, or the time of a query ("recc.query_action_cache:71|ms"), which counts as one.
 _COUNTER: Final = re.compile(r"recc\.(\w+):(\d{1,9})\|(c|ms)")
 
@@ -201,9 +202,9 @@ def _by_language(report: CacheReport) -> str:
     return ", ".join(f"{name} {hits} of {hits + misses}" for name, hits, misses in each)
 
 
-def _say_count(counts: Mapping[str, int], most: int = 5) -> str:
-    ordered: Iterable[tuple[str, int]] = sorted(counts.items(), key=lambda item: -item[1])
-    return ", ".join(f"{count} x {name}" for name, count in list(ordered)[:most])
+def _say_count(counts: Mapping[str, int]) -> str:
+    ordered = sorted(counts.items(), key=lambda item: -item[1])
+    return ", ".join(f"{count} x {name}" for name, count in ordered[:_SHOWN])
 
 
 def hint(report: CacheReport, *, first: bool, drifted: bool, complete: bool = True) -> str:

@@ -20,12 +20,12 @@ _CERTIFICATES: Final = ("PIP_CERT", "REQUESTS_CA_BUNDLE", "SSL_CERT_FILE", "CURL
 _CDI: Final = ("/etc/cdi", "/var/run/cdi")
 
 
-def look_at_engines(rows: Iterable[EngineRow], probe: Probe, root: Path = Path("/")) -> tuple[Engine, ...]:
-    """Return the state of each engine; `root` replaces the root of the file system in tests."""
-    return tuple(_engine(row, probe, root) for row in rows)
+def look_at_engines(rows: Iterable[EngineRow], probe: Probe) -> tuple[Engine, ...]:
+    """Return the state of each engine."""
+    return tuple(_engine(row, probe) for row in rows)
 
 
-def _engine(row: EngineRow, probe: Probe, root: Path) -> Engine:
+def _engine(row: EngineRow, probe: Probe) -> Engine:
     path = probe.which(row.name)
     if path is None:
         return Engine(row=row)
@@ -34,7 +34,7 @@ def _engine(row: EngineRow, probe: Probe, root: Path) -> Engine:
         lines = (answer.stderr or answer.stdout).strip().splitlines() if answer else []
         return Engine(row=row, path=path, problem=lines[-1] if lines else f"{path} does not answer")
     rootless = row.rootless in answer.stdout if row.rootless else os.name != "nt" and os.geteuid() != 0
-    return Engine(row=row, path=path, rootless=rootless, subids=not rootless or has_subids(root))
+    return Engine(row=row, path=path, rootless=rootless, subids=not rootless or has_subids())
 
 
 def has_subids(root: Path = Path("/")) -> bool:

@@ -7,6 +7,7 @@ from typing import Final
 
 import msgspec
 
+from torchbuild_tasks.catalog.match import series
 from torchbuild_tasks.model.record import EnvText, Installed, Manifest, Program, Repository
 from torchbuild_tasks.text.paths import file_name
 from torchbuild_tasks.text.words import as_word
@@ -302,10 +303,9 @@ def _toolchain(difference: Difference, manifest: Manifest, place: Place) -> str:
     if difference.name in ("cmake", "ninja"):
         return f"{as_word(place.python)} -m pip install {difference.name}=={program.version}"
     if difference.name == "nvcc":
-        series = ".".join(program.version.split(".")[:2])
-        return (
-            f"install CUDA {series}, or let it be put together: torchbuild build --cuda-toolkit pypi:{series}"
-        )
+        release = series(program.version)
+        made = f"torchbuild build --cuda-toolkit pypi:{release}"
+        return f"install CUDA {release}, or let it be put together: {made}"
     return ""
 
 

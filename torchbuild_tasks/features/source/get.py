@@ -36,7 +36,7 @@ from torchbuild_tasks.system.git.fetch import MIRRORS, Access, WantedCommit, acc
 from torchbuild_tasks.system.git.run import Git
 from torchbuild_tasks.system.git.transfer import Outcome, Reason, advice, find_reason, run
 from torchbuild_tasks.system.reading import read_text
-from torchbuild_tasks.text.words import as_word, first_few
+from torchbuild_tasks.text.words import as_word, first_few, first_lines
 from torchbuild_tasks.values import replace
 
 URL: Final = "https://github.com/pytorch/pytorch.git"
@@ -334,10 +334,9 @@ def _move(task: Task, root: Path, note: Note, before: Note | None) -> None:
 
 def changes_error(git: Git, changed: tuple[str, ...]) -> SourceError:
     """Return the error about an update that would overwrite the user's changes, with fixes."""
-    more = (f"and {len(changed) - 10} more",) if len(changed) > 10 else ()
     return SourceError(
         f"{git.folder} has changes that are not committed, so it is not moved to another version.",
-        looked=(*changed[:10], *more),
+        looked=first_lines(changed, 10),
         next_step=f"Commit them: git -C {as_word(git.folder)} commit -a\n"
         f"or put them aside: git -C {as_word(git.folder)} stash push   (back with: stash pop)\n"
         "or leave this checkout as it is and get the other version beside it: source get WORD --source "

@@ -77,9 +77,7 @@ def lay_wheel(work: Work) -> Work:
     wheel = work.wheel
     assert wheel is not None
     inputs = {**work.plan.inputs, **wheel_inputs(wheel, identify(wheel)), TARGET: work.request.target or ""}
-    expectations = wheel_expectations(
-        work.catalog.check, work.plan.expectations, inputs, sample=work.facts.tree.sample
-    )
+    expectations = wheel_expectations(work.question, work.plan.expectations, inputs)
     work = replace(work, plan=replace(work.plan, expectations=expectations))
     outputs = outputs_of_both_eras(work.catalog, work.plan.era)
     members, unused = choose_members(wheel, _list_tracked(work), outputs.matches)

@@ -12,7 +12,7 @@ from packaging.utils import InvalidWheelFilename, parse_wheel_filename
 from packaging.version import Version
 
 from torchbuild_tasks.catalog import CheckRow, WheelInputRow
-from torchbuild_tasks.catalog.match import parse_version
+from torchbuild_tasks.catalog.match import parse_version, series
 from torchbuild_tasks.features.wheel_overlay.variants import planned_cuda
 from torchbuild_tasks.model import BuildPlan, Expectation, Facts, Finding, Freshness, Host, Way, verdict
 from torchbuild_tasks.model.wheel import Member, Wheel
@@ -104,7 +104,7 @@ def select_blocking(plan: BuildPlan, reached: Iterable[Reached]) -> tuple[Reache
 
 def why_other_cuda(wheel: Wheel, plan: BuildPlan, reached: Iterable[Reached]) -> str:
     """Say that the plan's CUDA is not the wheel's, where code is compiled against it; "" if they agree."""
-    theirs = ".".join(wheel.cuda.split(".")[:2])
+    theirs = series(wheel.cuda)
     ours = planned_cuda(plan.inputs)
     # A header of c10 may be included by code that exists in a build with CUDA only; a .cpp cannot.
     plain = all(each.part in PLAIN and each.path.endswith(".cpp") for each in reached)
@@ -401,17 +401,14 @@ def wheel_inputs(wheel: Wheel, identity: str) -> dict[str, str]:
 
 
 def wheel_expectations(
-    rows: Sequence[CheckRow],
-    expectations: Iterable[Expectation],
-    inputs: Mapping[str, str],
-    *,
-    sample: bool = False,
+    question: Question, expectations: Iterable[Expectation], inputs: Mapping[str, str]
 ) -> tuple[Expectation, ...]:
     """Return the checks for a checkout with a wheel's libraries: it computes, and it is that wheel's torch.
 
     A wheel with CUDA must also compute on the GPUs of this machine, even if the plan is without CUDA.
-    `inputs` are those of `wheel_inputs`, from the manifest; `sample`: the checkout is the sample.
+    `inputs` are those of `wheel_inputs`, from the manifest.
     """
+    rows = question.catalog.check
     version, torch, commit, cuda = (*inputs.get("wheel versions", "").split(), "", "", "", "")[:4]
     with_cuda = bool(cuda) or "+cu" in torch
     by_key = dict(zip(_REPORTED, (torch, commit, version, ""), strict=True))
@@ -427,7 +424,8 @@ def wheel_expectations(
     if cuda:
         promised.append(Expectation(check="import", key="cuda", wanted=cuda, because=_OF_WHEEL))
     if with_cuda:
-        promised += _cuda_expectations(rows, {each.check for each in promised if not each.key}, sample)
+        known = {each.check for each in promised if not each.key}
+        promised += _cuda_expectations(rows, known, question.facts.tree.sample)
     return tuple(promised)
 
 

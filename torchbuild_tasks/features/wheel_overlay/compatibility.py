@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from typing import Final
 
+from torchbuild_tasks.catalog.match import series
 from torchbuild_tasks.features.wheel_overlay.choose import obstacle
 from torchbuild_tasks.model import Finding
 
@@ -105,7 +106,7 @@ def _is_on(value: str) -> bool | None:
 
 
 def _series(value: str) -> str:
-    return ".".join(value.split(".")[:2]) if _is_on(value) is None else ""
+    return series(value) if _is_on(value) is None else ""
 
 
 def _matching_flag(name: str, wanted: str) -> str:

@@ -61,7 +61,7 @@ from torchbuild_tasks.system.files import Patience, state_dir, translate_errors,
 from torchbuild_tasks.system.git.run import Git
 from torchbuild_tasks.system.reading import open_file, read_bytes
 from torchbuild_tasks.system.remove import unfinished_folder
-from torchbuild_tasks.text.words import first_few
+from torchbuild_tasks.text.words import first_few, first_lines
 from torchbuild_tasks.values import parse_json, replace
 from torchbuild_tasks.verify.session import verify
 
@@ -423,7 +423,7 @@ def _require_symbols(work: Work, wheel: Wheel, spread: Spread) -> None:
         shown = sorted(f"{symbol.name}, which {wanted[symbol]} needs" for symbol in lost)
         raise BuildFailed(
             "What was compiled lacks symbols that the wheel's libraries need. Nothing was installed.",
-            looked=(*shown[:_SHOWN], *([f"and {len(shown) - _SHOWN} more"] if len(shown) > _SHOWN else [])),
+            looked=first_lines(shown, _SHOWN),
             next_step="Keep these as they were, or leave out --from-wheel, which compiles torch.",
         )
 

@@ -107,9 +107,7 @@ def _preview_local(planned: Planned, wheels: list[Wheel], word: str) -> BuildPla
 
 def _plan_with_wheel(planned: Planned, wheel: Wheel) -> BuildPlan:
     inputs = wheel_inputs(wheel, identify(wheel))
-    expectations = wheel_expectations(
-        planned.catalog.check, planned.plan.expectations, inputs, sample=planned.facts.tree.sample
-    )
+    expectations = wheel_expectations(planned.question, planned.plan.expectations, inputs)
     plan = replace(planned.plan, expectations=expectations)
     ahead = look_at_change(planned, wheel.commit).ahead or 0
     because = f"built from {describe_distance(ahead)} ({wheel.commit[:10]}), and {_differs(plan)} differs"

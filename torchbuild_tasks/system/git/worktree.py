@@ -27,7 +27,7 @@ from torchbuild_tasks.system.git.submodules import changes
 from torchbuild_tasks.system.git.transfer import Watch
 from torchbuild_tasks.system.reading import read_json
 from torchbuild_tasks.system.remove import leftovers, remove_tree, rename_and_remove
-from torchbuild_tasks.text.words import as_word
+from torchbuild_tasks.text.words import as_word, first_lines
 
 State = Literal["adding", "here"]  # "here": complete; these words are in files on disk
 
@@ -261,10 +261,9 @@ def _remove_parts(git: Git, entry: Entry) -> None:
 
 
 def _dirty(what: str, files: Sequence[str]) -> SourceError:
-    more = (f"and {len(files) - _SHOWN} more",) if len(files) > _SHOWN else ()
     return SourceError(
         what,
-        looked=(*files[:_SHOWN], *more),
+        looked=first_lines(files, _SHOWN),
         next_step="Commit it (git commit), put it aside (git stash), or drop it (git restore, git clean), "
         "in the submodule where it is one; `clean --patches` takes out what a build patched. Then run the "
         "same command again.",
