@@ -23,7 +23,7 @@ from torchbuild_tasks.facts.trust import TEMPLATES, is_trusted, own_templates, p
 from torchbuild_tasks.features.builds.named_build import Named, config_of, note_of, read_default, resolve
 from torchbuild_tasks.features.cache.address import is_reapi
 from torchbuild_tasks.features.cluster.choose import file_name, scheduler_url
-from torchbuild_tasks.flag_values import check_request, check_texts
+from torchbuild_tasks.flag_values import check_request, check_texts, set_stale_aside
 from torchbuild_tasks.model import FACTS_SCHEMA, BuildPlan, Cluster, Facts
 from torchbuild_tasks.options import BuildRequest
 from torchbuild_tasks.plan.linker import refuse_linker
@@ -253,6 +253,7 @@ def look(
     about = read_named_build(request, settings)
     settings = about.settings
     check_texts(request, settings)
+    request, settings = set_stale_aside(request, settings)
     if about.place:
         request = replace(request, name=about.place.build.name, source=None)
     if request.wheels:
@@ -300,7 +301,7 @@ def _facts(
         changes=everything or bool(flag_or_setting(request, settings, "reproducible")),
         probe=Probe(patience=patience),
         blas=catalog.blas,
-        linked=[row for row in catalog.linked if everything or not named.isdisjoint(row.switches)],
+        linked=[row for row in catalog.linked if everything or not named.isdisjoint(row.names)],
         around=layers_around_environment(request, settings, catalog, windows=os.name == "nt"),
         asked=asked,
     )

@@ -20,7 +20,8 @@ from torchbuild_tasks.facts.tree import patch_folders
 from torchbuild_tasks.features.cache.address import is_reapi, read_remotes
 from torchbuild_tasks.options import BuildRequest, flag_name, variable_name
 from torchbuild_tasks.plan.linker import is_path
-from torchbuild_tasks.plan.settings import Settings, check_value, split_assignment
+from torchbuild_tasks.plan.settings import Settings, Stale, check_value, split_assignment
+from torchbuild_tasks.values import replace
 
 
 def check_request(request: BuildRequest) -> None:
@@ -39,13 +40,12 @@ def check_request(request: BuildRequest) -> None:
 
 
 def check_texts(request: BuildRequest, settings: Settings) -> None:
-    """Refuse addresses, sizes and places that are none, of a flag or a setting.
+    """Refuse addresses and sizes that are none, of a flag or a setting, and places that flags name.
 
     Raises:
         UsageError: one is none; begins with the flag, or with the setting and its file.
     """
-    places = {} if request.facts else _PLACES  # those of another machine cannot be looked at
-    for name, read in (*_TEXTS.items(), *places.items()):
+    for name, read in _TEXTS.items():
         given = getattr(request, name, None)
         value = given or settings.values.get(name)
         if not value:
@@ -55,10 +55,52 @@ def check_texts(request: BuildRequest, settings: Settings) -> None:
         except UsageError as error:
             if given:
                 raise
-            flag = flag_name(name)
-            place = f"{flag[2:]} in {settings.place(name)}:"
-            what = f"{place} {error.what.removeprefix(flag).lstrip(': ')}"
+            what = _said_of(error, name, f"{flag_name(name)[2:]} in {settings.place(name)}")
             raise UsageError(what, looked=error.looked, next_step=error.next_step) from None
+    for name, look in _PLACES.items():
+        given = getattr(request, name, None)
+        if given and not (name in request.from_environment or request.facts):
+            look(given)
+
+
+def set_stale_aside(request: BuildRequest, settings: Settings) -> tuple[BuildRequest, Settings]:
+    """Return both without the places of settings files and the environment that are not there.
+
+    These outlive what they name, so they stop only what needs them; `Settings.stale` tells of each.
+    Those of another machine cannot be looked at.
+    """
+    stale: dict[str, Stale] = {}
+    for name, look in _PLACES.items() if not request.facts else ():
+        own = getattr(request, name, None)
+        place = variable_name(name) if own else f"{flag_name(name)[2:]} in {settings.place(name)}"
+        value = own or settings.values.get(name)
+        if not value or (own and name not in request.from_environment):
+            continue
+        try:
+            look(value)
+        except UsageError as error:
+            fix = f"{error.next_step or ''} Or unset {place}." if own else error.next_step or ""
+            fix = fix if own else f"{fix} Or take it out of {settings.place(name)}."
+            stale[name] = Stale(what=_said_of(error, name, place), fix=fix.strip())
+    if not stale:
+        return request, settings
+    emptied = dict.fromkeys(name for name in stale if getattr(request, name, None))
+    return replace(request, **emptied), replace(settings.without(stale), stale=stale)
+
+
+def refuse_stale(settings: Settings, name: str) -> None:
+    """Refuse to go on without a place that a setting names.
+
+    Raises:
+        UsageError: it is not there.
+    """
+    if stale := settings.stale.get(name):
+        raise UsageError(stale.what, next_step=stale.fix)
+
+
+def _said_of(error: UsageError, name: str, place: str) -> str:
+    """Return what is wrong with a value, said of the place where it was given instead of the flag."""
+    return f"{place}: {error.what.removeprefix(flag_name(name)).lstrip(': ')}"
 
 
 def _read_mirrors(text: str) -> None:

@@ -1,12 +1,14 @@
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
 
 import pytest
 
 from tests.facts.fakes import machine, windows_machine
 from torchbuild_tasks.errors import UsageError
+from torchbuild_tasks.facts.probe import Probe
 from torchbuild_tasks.facts.store import look_at_store
 from torchbuild_tasks.plan.pins import Pin, write_pins
 
@@ -46,6 +48,12 @@ def test_a_machine_without_a_store_says_where_it_would_be(tmp_path: Path) -> Non
     store = look_at_store(windows_machine(tmp_path), "C:\\src\\torchbuild.lock")
     assert store.folder == "C:\\Users\\Ada Lovelace\\AppData\\Local\\torchbuild-tasks\\Cache"
     assert store.unpacked == {}
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="Linux' own file systems")
+def test_whether_it_takes_files_is_seen_where_it_will_be(tmp_path: Path) -> None:
+    for folder, takes in (("/proc/x", False), (str(tmp_path / "new" / "deeper"), True)):
+        assert look_at_store(Probe(environ={"TORCHBUILD_CACHE": folder}), LOCK).writable is takes
 
 
 def test_the_store_of_windows_is_read(tmp_path: Path) -> None:

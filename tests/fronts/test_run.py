@@ -190,11 +190,6 @@ def test_a_file_for_a_folder_and_a_folder_for_a_program_are_refused(
     wrong = str(tmp_path if flag == "--linker" else tmp_path / "file")
     assert console.run(["plan", "--source", str(tmp_path), flag, wrong]) == UsageError.exit_code
     assert " ".join(capsys.readouterr().err.split()).startswith(f"error: {flag}")
-    (tmp_path / "own.toml").write_text(f"{flag[2:]} = {json.dumps(wrong)}\n", encoding="utf-8")
-    words = ["plan", "--source", str(tmp_path), "--config", str(tmp_path / "own.toml")]
-    assert console.run(words) == UsageError.exit_code
-    told = " ".join(capsys.readouterr().err.split())
-    assert told.startswith(f"error: {flag[2:]} in {tmp_path / 'own.toml'}: ")
     (tmp_path / "facts.json").write_text(json.dumps(to_json(linux_facts())), encoding="utf-8")
     assert console.run(["plan", "--facts", str(tmp_path / "facts.json"), flag, wrong]) == 0
 

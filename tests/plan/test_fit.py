@@ -341,4 +341,8 @@ def test_a_folder_from_which_nothing_can_be_started(purpose: str, status: str) -
 )
 def test_a_full_disk_ends_a_build_that_has_something_to_compile(needs: Need, free: int, status: str) -> None:
     question = ask(with_tree(with_disk(free), previous=Previous(result="ok")))
-    assert found(check_machine_and_tree(question, {}, needs=needs), "disk").status == status
+    finding = found(check_machine_and_tree(question, {}, needs=needs), "disk")
+    assert finding.status == status
+    # By its settings nothing is due; whether a source was edited is seen when it is built.
+    assert ("a source that was edited" in finding.text) is (needs == "nothing")
+    assert ("needs about" in finding.text) is (needs != "nothing")

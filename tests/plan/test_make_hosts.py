@@ -456,21 +456,34 @@ def test_other_variables_than_switches(words: str, verdict: str, why: str) -> No
 
 
 @pytest.mark.parametrize(
-    ("words", "verdict"), [((), "refuse"), (("USE_NCCL=0",), "ok warn"), (("USE_SYSTEM_NCCL=1",), "warn")]
+    ("words", "verdict"), [((), "refuse"), (("USE_NCCL=0",), "ok warn"), (("USE_SYSTEM_NCCL=1",), "ok warn")]
 )
 def test_nccls_makefile_takes_no_blank(words: tuple[str, ...], verdict: str) -> None:
-    facts = cuda_facts(toolkit("12.8", cudnn="9.5"), gpus=(gpu("8.9"),), tree=tree(root="/src/my code"))
+    kit = toolkit("12.8", cudnn="9.5", nccl="2.27.3")
+    facts = cuda_facts(kit, gpus=(gpu("8.9"),), tree=tree(root="/src/my code"))
     judge(facts, verdict, "makefile" if verdict == "refuse" else "", cuda=True, set=words)
 
 
-@pytest.mark.parametrize("name", ["USE_CUSPARSELT", "USE_CUDSS", "USE_SYSTEM_NCCL", "USE_MAGMA"])
-def test_a_library_that_is_asked_for_and_is_not_here(name: str) -> None:
+@pytest.mark.parametrize(
+    ("name", "verdict", "part"),
+    [
+        ("USE_CUSPARSELT", "warn", "cusparselt"),
+        ("USE_CUDSS", "warn", "cudss"),
+        ("USE_MAGMA", "warn", "magma"),
+        ("USE_SYSTEM_NCCL", "refuse", "nccl"),
+        ("USE_CUFILE", "refuse", "cufile"),
+        ("USE_SYSTEM_NVTX", "refuse", "nvtx3"),
+    ],
+)
+def test_a_library_that_is_asked_for_and_is_not_here(name: str, verdict: str, part: str) -> None:
+    """CMake turns the switch off, or it stops."""
     facts = cuda_facts(toolkit("12.8", cudnn="9.5"), gpus=(gpu("8.9"),))
-    judge(facts, "warn", f"{name}=1.*was found", cuda=True, set=(f"{name}=1",))
-    own = name.rpartition("_")[2].lower()
-    library = Library(name=own, include="/opt/include", library="/opt/lib", found_via="system")
+    judge(facts, verdict, f"{name}=1.*was not found.*the toolkit", cuda=True, set=(f"{name}=1",))
+    library = Library(name=part, include="/opt/include", library="/opt/lib", found_via="system")
     seen = cuda_facts(toolkit("12.8", cudnn="9.5"), gpus=(gpu("8.9"),), libraries=(library,))
-    judge(seen, "ok", "", cuda=True, set=(f"{name}=1",))
+    held = cuda_facts(toolkit("12.8", cudnn="9.5", parts={part: "/x"}), gpus=(gpu("8.9"),))
+    for here in (seen, held):
+        judge(here, "ok", "", cuda=True, set=(f"{name}=1",))
 
 
 def test_room_for_temporary_files_on_another_machine() -> None:

@@ -331,3 +331,11 @@ def test_a_real_program_that_keeps_a_file_open_is_named(folder: Path, held: subp
     assert [path.name for path in folder.iterdir()] == ["held"]
     held.communicate()
     unlink(folder / "held")
+
+
+def test_a_store_that_cannot_be_made_is_named_with_its_variable(folder: Path) -> None:
+    files.make_store(folder / "new" / "deeper", error=EnvFileError)
+    (folder / "file").touch()
+    with pytest.raises(EnvFileError, match=r"downloads are kept, cannot be made") as caught:
+        files.make_store(folder / "file" / "store", error=EnvFileError)
+    assert "TORCHBUILD_CACHE=PATH" in str(caught.value.next_step)

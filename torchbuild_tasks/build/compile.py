@@ -24,6 +24,8 @@ from torchbuild_tasks.errors import BuildFailed
 from torchbuild_tasks.facts.probe import Probe
 from torchbuild_tasks.facts.tree import look_at_cache
 from torchbuild_tasks.model import Command
+from torchbuild_tasks.plan.fit import FULL
+from torchbuild_tasks.system.files import free_bytes
 from torchbuild_tasks.values import replace
 
 if TYPE_CHECKING:
@@ -48,6 +50,7 @@ def build_torch(work: Work) -> Work:
         text = "Up to date: Ninja finds nothing to compile or link, and all is in place."
         work.report.note(text, alone=True)
         return replace(work, up_to_date=True)
+    _require_room(work)
     if work.plan.way.name == "install":  # else the stage before has started it
         work = begin_cache(work)
         route = confirm_route(work, route)
@@ -65,6 +68,21 @@ def build_torch(work: Work) -> Work:
         route = next_route(work, route)
     _note_cmake(work)
     return replace(work, front_end_skipped=front_end_skipped)
+
+
+def _require_room(work: Work) -> None:
+    """Refuse to begin on a disk that is full: only now is it known that a source was edited since.
+
+    Raises:
+        BuildFailed: nothing fits there.
+    """
+    free = free_bytes(work.build_dir)
+    if free is not None and free < FULL:
+        raise BuildFailed(
+            f"{work.build_dir} is on a full disk ({free >> 10} KiB free), and there is something to compile, "
+            "link or install. Nothing was begun.",
+            next_step="Free some space there, and run the same command again.",
+        )
 
 
 def _note_cmake(work: Work) -> None:

@@ -198,18 +198,26 @@ class BlasRow(FilesRow, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
 
 class LinkedRow(FilesRow, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What `switches` link with where one of `any` is not off.
+    """What `switches` link with where one of `any` is not off; "NAME=0" links with it where NAME is off.
 
-    A Python's package `python` brings it too; `without` says what CMake does where it is missing, `package`
-    is what brings it.
+    A Python's package `python` brings it too; `without` says what happens where it is missing (`own`: the
+    folder of the checkout's own), `package` is what brings it. `toolkit` are its names among CUDA's libraries
+    and parts, with which it is looked for.
     """
 
     switches: tuple[str, ...]
-    without: str
+    without: Literal["off", "own", "stops", "fails"]
     any: tuple[str, ...] = ()
     python: str = ""
     package: str = ""
     os: str = ""
+    own: str = ""
+    toolkit: tuple[str, ...] = ()
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Return the names of its switches."""
+        return tuple(switch.partition("=")[0] for switch in self.switches)
 
 
 class CMakeRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from torchbuild_tasks.errors import UsageError
+from torchbuild_tasks.facts.machine import nearest_existing, takes_files
 from torchbuild_tasks.facts.probe import Probe
 from torchbuild_tasks.model import Store
 from torchbuild_tasks.model.history import HISTORY_SCHEMA, PEAKS, PastPeak, PastPeaks
@@ -23,6 +24,7 @@ def look_at_store(probe: Probe, lock_file: str) -> Store:
     unpacked = probe.join(folder, UNPACKED)
     return Store(
         folder=folder,
+        writable=takes_files(probe, nearest_existing(probe, folder)),
         unpacked={
             name: digest
             for name in probe.children(unpacked)

@@ -301,10 +301,12 @@ class Store(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     """The cache of helpers, by artifact id.
 
     `unpacked` is what lies there, with the sha256 of its archive; `pins` are the hashes of
-    the checkout's torchbuild.lock; `peaks` the memory that builds on this machine took.
+    the checkout's torchbuild.lock; `peaks` the memory that builds on this machine took. `writable` says
+    whether this user can make files there, None where that is not known.
     """
 
     folder: str
+    writable: bool | None = None
     unpacked: Mapping[str, str] = msgspec.field(default_factory=dict)
     pins: Mapping[str, str] = msgspec.field(default_factory=dict)
     peaks: tuple[PastPeak, ...] = ()

@@ -33,6 +33,7 @@ from torchbuild_tasks.plan.environment import ChosenPython, choose_python
 from torchbuild_tasks.plan.install import editable_variables, mixed_variables
 from torchbuild_tasks.plan.jobs import choose_heavy_jobs, choose_jobs
 from torchbuild_tasks.plan.jobserver import ChosenJobserver, choose_jobserver
+from torchbuild_tasks.plan.linked import Unlinked, find_unlinked, say_unlinked
 from torchbuild_tasks.plan.linker import ChosenLinker, choose_linker
 from torchbuild_tasks.plan.machine_tools import CACHE, brought_choice, keep_ninja
 from torchbuild_tasks.plan.question import Question
@@ -66,6 +67,7 @@ class Decisions(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     blas: ChosenBlas
     variable_choices: tuple[Choice, ...]
     blocked: tuple[Blocked, ...] = ()
+    unlinked: tuple[Unlinked, ...] = ()
 
     @cached_property
     def variables(self) -> Mapping[str, str]:
@@ -129,6 +131,7 @@ def decide_build(question: Question) -> Decisions:
     settled = settle_switches(
         question, _merge(lower, decide_all(question), decisive, flags, mixed_variables(question))
     )
+    unlinked = find_unlinked(question, cuda.toolkit, settled.choices)
     return Decisions(
         question=question,
         python=python,
@@ -151,8 +154,9 @@ def decide_build(question: Question) -> Decisions:
         patches=choose_patches(question),
         companions=choose_companions(question, python.environment.python),
         blas=blas,
-        variable_choices=settled.choices,
+        variable_choices=say_unlinked(settled.choices, unlinked),
         blocked=settled.blocked,
+        unlinked=unlinked,
     )
 
 

@@ -33,7 +33,8 @@ def expectations(decisions: Decisions) -> tuple[Expectation, ...]:
     }
     companions = {"", *(companion.name for companion in decisions.companions)}
     rows = (row for row in question.catalog.check if row.companion in companions)
-    found = (_expectation(question, row, promises, variables) for row in rows)
+    lost = {each.choice.name: each.rows[0].name for each in decisions.unlinked if each.is_off}
+    found = (_expectation(question, row, promises, variables, lost) for row in rows)
     return tuple(expectation for expectation in found if expectation)
 
 
@@ -84,7 +85,11 @@ def _site_of(question: Question, environment: Environment) -> str:
 
 
 def _expectation(
-    question: Question, row: CheckRow, promises: Mapping[str, str], variables: Mapping[str, str]
+    question: Question,
+    row: CheckRow,
+    promises: Mapping[str, str],
+    variables: Mapping[str, str],
+    lost: Mapping[str, str],
 ) -> Expectation | None:
     if row.when and (is_off(variables.get(row.when, "0")) or not variables[row.when]):
         return None
@@ -96,4 +101,6 @@ def _expectation(
     skip = row.sample if question.facts.tree.sample else ""
     if row.unless and is_off(variables.get(row.unless)):
         skip = f"{row.unless} is off in the plan"
+    if name := next((each for each in (row.variable, row.unless) if each in lost), ""):
+        skip = f"CMake turns {name} off: {lost[name]} was not found"
     return Expectation(check=row.check, key=row.key, wanted=wanted, because=row.because, skip=skip)

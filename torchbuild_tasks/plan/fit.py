@@ -228,11 +228,14 @@ def _check_disk(question: Question, needs: Need) -> tuple[Finding, ...]:
         )
     text = f"{_size(disk.free)} free on {disk.mount or disk.path}, and this build needs about {need:g} GiB"
     fix = "Free some space"
-    if free >= needed_disk(question, SMALLEST):
-        fix += f", or choose a smaller preset: --preset {SMALLEST}"
-    # A tree that was built before already holds most of what it needs.
     built = question.facts.tree.previous is not None
-    # Not for a clean, which frees what it needs, and not where nothing may be left to write.
+    if built and needs == "nothing":  # by its settings; whether a source was edited is seen when it is built
+        text = f"{_size(disk.free)} free on {disk.mount or disk.path}: "
+        text += "a source that was edited since the last build may not fit there once it is compiled"
+    elif free >= needed_disk(question, SMALLEST):
+        fix += f", or choose a smaller preset: --preset {SMALLEST}"
+    # A tree that was built before already holds most of what it needs. Not for a clean, which frees what it
+    # needs, and not where nothing may be left to write.
     full = disk.free < FULL and needs in ("build", "reconfigure")
     return (Finding(id="disk", status="warn" if built and not full else "error", text=text, fix=fix),)
 

@@ -44,6 +44,7 @@ from torchbuild_tasks.plan.jobs import check_jobs, check_memory
 from torchbuild_tasks.plan.linked import check_linked
 from torchbuild_tasks.plan.linker import check_linker, plan_linker
 from torchbuild_tasks.plan.names import check_handed, check_overruled
+from torchbuild_tasks.plan.places import check_places
 from torchbuild_tasks.plan.question import Question
 from torchbuild_tasks.plan.toolset import check_toolset, load_toolset
 from torchbuild_tasks.plan.trust import check_trust
@@ -109,6 +110,7 @@ def _findings(decisions: Decisions, ops: tuple[EnvOp, ...], needs: Need) -> tupl
         question,
         *tree,
         *check_running(question),
+        *check_places(decisions),
         *check_python(question, decisions.python),
         *check_toolset(question, decisions.toolset, decisions.cuda.limits),
         *check_compilers(question, decisions.compilers),
@@ -127,7 +129,7 @@ def _findings(decisions: Decisions, ops: tuple[EnvOp, ...], needs: Need) -> tupl
         *check_overruled(question, decisions.build_type.value),
         *check_handed(question, _all_variables(decisions)),
         *check_switches(question, decisions.blocked),
-        *check_linked(question, {each.choice.name for each in decisions.blocked}),
+        *check_linked(question, decisions.unlinked),
         *decisions.blas.problems,
         *check_repeat(question, decisions.mode.value),
         *check_env_files(question, ops),

@@ -62,13 +62,21 @@ class Withheld(msgspec.Struct, frozen=True, kw_only=True):
     why: str
 
 
+class Stale(msgspec.Struct, frozen=True, kw_only=True):
+    """A setting whose folder or program is not there, and what to do."""
+
+    what: str
+    fix: str
+
+
 class Settings(msgspec.Struct, frozen=True, kw_only=True):
     """The content of a settings file; empty when there is none.
 
     `build` is the one of `builds` whose values lie over the others; as long as its worktree is not there,
     `seen_from` is the checkout that is looked at instead. `withheld` has, by the place that is to be trusted,
     what was found and does not count until it is trusted (`plan/trust.py`). `places` has the
-    file of each field, and of each variable as `set.NAME`, that is not in `path`: the user-wide one.
+    file of each field, and of each variable as `set.NAME`, that is not in `path`: the user-wide one. `stale`
+    has the fields that name what is not there; they are in `values` no more (`plan/places.py`).
     """
 
     path: str | None = None
@@ -82,6 +90,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     seen_from: str = ""
     withheld: Mapping[str, tuple[Withheld, ...]] = msgspec.field(default_factory=dict)
     places: Mapping[str, str] = msgspec.field(default_factory=dict)
+    stale: Mapping[str, Stale] = msgspec.field(default_factory=dict)
 
     def over(self, below: Settings) -> Settings:
         """Return these settings laid over those of another file, which `places` then names.

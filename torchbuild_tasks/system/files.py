@@ -143,6 +143,21 @@ def translate_errors(error: type[TorchbuildError], path: Path) -> Iterator[None]
         raise error(f"{path} cannot be written: {reason}.", next_step=_advice(problem, path)) from problem
 
 
+def make_store(folder: Path, *, error: type[TorchbuildError]) -> None:
+    """Create the folder that is outside of checkouts, if needed.
+
+    Raises:
+        error: it cannot be made.
+    """
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as problem:
+        raise error(
+            f"{folder}, where downloads are kept, cannot be made: {problem.strerror}.",
+            next_step="Name a folder that is yours: TORCHBUILD_CACHE=PATH",
+        ) from None
+
+
 def refuse_outside(root: Path, *places: Path, error: type[TorchbuildError]) -> None:
     """Refuse to write to places that links lead out of a folder.
 

@@ -139,8 +139,9 @@ def resolve(request: BuildRequest, note: Note | None, settings: Settings) -> Nam
     Raises:
         UsageError: there is no build of that name.
     """
-    if settings.path and "wheels" in settings.values:
-        settings = replace(settings, values={**settings.values, **_wheels(settings, settings.values)})
+    if "wheels" in settings.values:
+        named_in = settings.places.get("wheels", settings.path)  # the user-wide file, or this one
+        settings = replace(settings, values={**settings.values, **_wheels(named_in, settings.values)})
     main = Path(note.main if note else request.source or settings.values.get("source") or ".").expanduser()
     main = Path(os.path.realpath(main))
     name = request.name or (note.name if note and note.name in settings.builds else None)
@@ -148,15 +149,15 @@ def resolve(request: BuildRequest, note: Note | None, settings: Settings) -> Nam
         return Named(settings=settings, main=main)
     build = pick(settings.builds, name, settings.path)
     place = place_of(settings, build, main)
-    values = {**build.values, "source": str(place.folder), **_wheels(settings, build.values)}
+    values = {**build.values, "source": str(place.folder), **_wheels(settings.path, build.values)}
     return Named(settings=settings.of(replace(build, values=values)), main=main, place=place)
 
 
-def _wheels(settings: Settings, values: Mapping[str, Any]) -> dict[str, str]:
-    """Return the folder of wheels as an absolute path, relative to the settings file."""
+def _wheels(file: str | None, values: Mapping[str, Any]) -> dict[str, str]:
+    """Return the folder of wheels as an absolute path, relative to the settings file that names it."""
     if "wheels" not in values:
         return {}
-    folder = Path(str(settings.path)).parent / Path(str(values["wheels"])).expanduser()
+    folder = Path(file or ".").parent / Path(str(values["wheels"])).expanduser()
     return {"wheels": os.path.realpath(folder)}
 
 

@@ -61,9 +61,11 @@ def run_action(request: CacheRequest, report: Reporter) -> tuple[CacheState, ...
     from torchbuild_tasks.context import cache_addresses, decide, look, require_checkout
     from torchbuild_tasks.features.cache import act
     from torchbuild_tasks.features.cluster.act import client_of
+    from torchbuild_tasks.flag_values import refuse_stale
     from torchbuild_tasks.system.signals import interruptible
 
     question = look(request)
+    refuse_stale(question.settings, "cache_dir")
     plan = decide(question)
     caches = act.caches_of(plan)
     environ = act.cache_environ(plan, os.environ)

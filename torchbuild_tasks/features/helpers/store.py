@@ -24,7 +24,7 @@ from torchbuild_tasks.errors import DownloadFailed, UsageError
 from torchbuild_tasks.model import Artifact, Finding
 from torchbuild_tasks.system import trust
 from torchbuild_tasks.system.archive.members import fault, parts_of
-from torchbuild_tasks.system.files import STATE_DIR, owner_of, translate_errors, write_json
+from torchbuild_tasks.system.files import STATE_DIR, make_store, owner_of, translate_errors, write_json
 from torchbuild_tasks.system.mark import MARKER, Marker, read_marker
 from torchbuild_tasks.system.reading import hash_file, read_value
 from torchbuild_tasks.system.remove import (
@@ -319,6 +319,7 @@ def hold(store: Path, ids: Collection[str], note: Callable[[str], None]) -> Iter
     Raises:
         DownloadFailed: the store cannot be written.
     """
+    make_store(store, error=DownloadFailed)
     with contextlib.ExitStack() as stack:
         for artifact_id in sorted(ids):
             path = store / LOCKS / f"{artifact_id}.lock"

@@ -13,7 +13,6 @@ import msgspec
 from torchbuild_tasks.build.work import Reporter
 from torchbuild_tasks.catalog import load_catalog
 from torchbuild_tasks.errors import SourceError, UsageError
-from torchbuild_tasks.facts.store import VARIABLE
 from torchbuild_tasks.features.source import places
 from torchbuild_tasks.features.source.choose import (
     Revision,
@@ -87,13 +86,7 @@ def resolve(task: Task, word: str, url: str) -> Revision:
         where = str(mirror_of(task.store / MIRRORS, url))
     lines: list[str] = []
     words = ("ls-remote", "--heads", "--tags", where)
-    try:
-        task.store.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise SourceError(
-            f"{task.store}, where downloads are kept, cannot be made: {error.strerror}.",
-            next_step=f"Name a folder that is yours: {VARIABLE}=PATH",
-        ) from None
+    files.make_store(task.store, error=SourceError)
     if access.offline and not Path(where).exists():
         raise SourceError(
             f"With --offline nothing is fetched, and there is no mirror of {url} here.",

@@ -54,9 +54,8 @@ from torchbuild_tasks.plan.cuda.variables import (
     has_library,
     is_named,
 )
-from torchbuild_tasks.plan.dependent import truth
 from torchbuild_tasks.plan.question import Question
-from torchbuild_tasks.plan.variables import decide, is_helper, is_off
+from torchbuild_tasks.plan.variables import decide, is_off
 from torchbuild_tasks.text.paths import plain_path
 
 ARCHS_ID = "architectures"
@@ -261,7 +260,6 @@ def check_toolkit(
         *_check_libc(question, chosen),
         *_check_cudnn(question, chosen, gpus),
         *check_named_libraries(question),
-        *_check_asked(question, chosen),
     )
 
 
@@ -492,32 +490,12 @@ def _no_cudnn(question: Question, wanted: str) -> Finding:
         text = f"cuDNN in {half.include or half.library} has its {part} alone, and CMake wants both: "
         text += "torch is built without it, and its convolutions are slow"
     elif decide(question, "USE_CUDNN"):
-        text = f"USE_CUDNN is on, and no cuDNN was found (looked in {looked}): CMake switches it off with a "
-        text += "warning, and the verification fails"
+        text = f"USE_CUDNN is on, and no cuDNN was found (looked in {looked}): CMake turns it off with a "
+        text += "warning, torch is built without it, and its convolutions are slow"
     version = f" {wanted}" if wanted else ""
     fix = f"Name the folder of a cuDNN{version}: --set CUDNN_ROOT=FOLDER; or do without it: --set USE_CUDNN=0"
     fix += OR_ADVISED
     return Finding(id="cudnn", status="warn", text=text, fix=fix)
-
-
-def _check_asked(question: Question, chosen: ChosenToolkit) -> Iterator[Finding]:
-    """Report switches that are asked for and whose library is not here; cuDNN has a check of its own."""
-    for library in LIBRARIES:
-        if library == "cudnn":
-            continue
-        for name in (f"USE_{library.upper()}", f"USE_SYSTEM_{library.upper()}"):
-            asked = decide(question, name)
-            own = name == "USE_NCCL"  # compiled with torch where none is here
-            if own or asked is None or asked.source == "preset" or not truth(asked.value):
-                continue
-            here = has_library(question, chosen, library) or is_named(question, library)
-            if here or is_helper(question, library):
-                continue
-            text = f"{name}={asked.value} ({asked.because}), and no {library} was found in the toolkit, "
-            text += "the folders that variables name, those of the system and conda: "
-            text += "CMake goes without it, or ends"
-            fix = f"Name its folder: --set {library.upper()}_ROOT=FOLDER; or drop {name}."
-            yield Finding(id="library", status="warn", text=text, fix=fix)
 
 
 def check_named_libraries(question: Question) -> tuple[Finding, ...]:

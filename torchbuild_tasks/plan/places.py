@@ -1,0 +1,63 @@
+"""Check the places outside of the checkout that a build needs: those that settings name, and the store.
+
+What a flag names was typed for this command and is checked before anything is looked at (`flag_values.py`);
+what a settings file or the environment names may have gone since, and stops only what needs it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Final
+
+from torchbuild_tasks.model import Artifact, Finding
+from torchbuild_tasks.plan.artifacts import is_unpacked
+from torchbuild_tasks.plan.decisions import Decisions
+from torchbuild_tasks.plan.settings import Stale
+
+STORE_VARIABLE: Final = "TORCHBUILD_CACHE"
+_SHOWN: Final = 3
+
+
+def check_places(decisions: Decisions) -> Iterator[Finding]:
+    """Report settings that name what is not there, and a store that cannot hold what is downloaded."""
+    for name, stale in decisions.question.settings.stale.items():
+        yield _report(stale, needed=_NEEDED[name](decisions))
+    yield from _check_store(decisions)
+
+
+def _report(stale: Stale, *, needed: bool) -> Finding:
+    text = stale.what if needed else f"{stale.what}; this build does without"
+    return Finding(id="place", status="error" if needed else "warn", text=text, fix=stale.fix)
+
+
+def _installs(decisions: Decisions) -> bool:
+    """Say whether packages are installed, from the wheels that are named or elsewhere."""
+    environment = decisions.python.environment
+    return bool(environment.create or environment.install or environment.better or decisions.companions)
+
+
+def _is_always_needed(decisions: Decisions) -> bool:
+    return True
+
+
+_NEEDED: Final[Mapping[str, Callable[[Decisions], bool]]] = {
+    "wheels": _installs,
+    "cache_dir": lambda decisions: bool(decisions.cache.tools),
+    "patch_dir": lambda decisions: not decisions.question.given("no_patches"),
+    "linker": _is_always_needed,
+}
+
+
+def _check_store(decisions: Decisions) -> Iterator[Finding]:
+    """Report a store that cannot be written to where something has to be downloaded into it."""
+    question = decisions.question
+    store = question.facts.store
+    planned: tuple[Artifact, ...] = (*decisions.helpers.artifacts, *decisions.cuda.toolkit.artifacts)
+    names = [each.name for each in planned if not is_unpacked(question, each.stored_as)]
+    if store is None or store.writable is not False or not names:
+        return
+    shown = ", ".join(names[:_SHOWN]) + (f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else "")
+    text = f"{store.folder} cannot be written to, where torchbuild keeps what it downloads: {shown}"
+    yield Finding(
+        id="place", status="error", text=text, fix=f"Name a folder of your own: {STORE_VARIABLE}=FOLDER"
+    )
