@@ -158,10 +158,15 @@ def _match_status_rows(block: ErrorBlock, status_line: str, book: FailureBook) -
 
 
 def _rank_rows(block: ErrorBlock, met: list[_RowMatch]) -> list[_RowMatch]:
-    """Return each row once, roots first; a consequence only where there is no other row."""
+    """Return each row once, roots first; a consequence only where there is no other row.
+
+    A warning is no cause, unless CMake stops at it or it says why what comes next fails.
+    """
     first: dict[str, _RowMatch] = {}
     for each in met:
-        first.setdefault(each.hit.row.id, each)
+        row = each.hit.row
+        if row.severity == "error" or row.rank == "root" or block.kind == "cmake":
+            first.setdefault(row.id, each)
     causes = [each for each in first.values() if each.hit.row.rank != "consequence"]
     if not causes:
         near = block.weak or block.kind == "cmake"

@@ -102,7 +102,9 @@ _BEFORE_SEARCH: Final = {
 # What uv does as well: an environment that it made has no pip.
 _BY_PIP: Final = re.compile(r"\S*python[\d.]*(?:\.exe)? -m pip (?=(?:install|uninstall|check|list|show)\b)")
 # What needs a checkout of torch, or its build.
-_OF_TORCH: Final = tuple(f"torchbuild {verb}" for verb in ("build", "source", "verify", "plan", "env"))
+_OF_TORCH: Final = tuple(
+    f"torchbuild {verb}" for verb in ("build", "source", "verify", "plan", "env", "bootstrap")
+)
 _COMPILER: Final = re.compile(r"g(?:cc|\+\+)-(\d{1,2})")
 # What is known of this machine alone, and not of that of a log.
 _OF_MACHINE: Final = ("libc", "gpus", "driver cuda", "cuda toolkit", "toolset")
