@@ -42,6 +42,7 @@ def told(log: str) -> str:
         ("windows", "env | grep -i proxy shows", "set | findstr /i proxy shows"),
         ("windows", "TORCH_CUDA_ARCH_LIST='8.0;9.0'", "TORCH_CUDA_ARCH_LIST=8.0;9.0"),
         ("windows", "CFLAGS=-x in front of the build's command", "set CFLAGS=-x before the build's command"),
+        ("windows", "Name /usr/local/cuda there", "Name %CUDA_PATH% there"),
         ("mac", "ldd on the file; LD_LIBRARY_PATH", "otool -L on the file; DYLD_LIBRARY_PATH"),
         ("mac", "install 'numpy<2'", "install 'numpy<2'"),
         ("linux", "ldd on it, python -c 'x'", "ldd on it, python -c 'x'"),
@@ -56,8 +57,10 @@ def test_a_fix_is_in_the_words_of_the_system(system: str, text: str, words: str)
 @for_each(WORDS, lambda row: row.unix)
 def test_a_word_is_one_that_a_fix_has(row: SystemWordRow) -> None:
     catalog = load_catalog()
-    fixes = [text for each in (*catalog.failure, *catalog.kind, *catalog.component) for text in each.fix]
-    fixes += [each.runtime for each in catalog.component] + [each.take for each in catalog.gone]
+    fixes = [text for each in catalog.failure for text in each.fix]
+    fixes += [text for each in catalog.kind for text in each.fix]
+    fixes += [text for each in catalog.component for text in (each.runtime, *each.fix)]
+    fixes += [each.take for each in catalog.gone]
     assert any(re.search(row.unix, text) for text in fixes), row.unix
 
 
