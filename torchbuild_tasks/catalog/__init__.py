@@ -45,6 +45,7 @@ from torchbuild_tasks.catalog.diagnosis import (
     SignRow,
     StandsForRow,
     StdNameRow,
+    SystemWordRow,
     TorchNameRow,
 )
 from torchbuild_tasks.catalog.packaging import (
@@ -267,6 +268,7 @@ class Catalog:
     gone = Table(GoneRow, "gone.toml")
     stands_for = Table(StandsForRow, "gone.toml")
     sign = Table(SignRow, "signs.toml")
+    system_word = Table(SystemWordRow, "system_words.toml")
     fetcher = Table(FetcherRow, "fetchers.toml")
     compiler_option = Table(CompilerOptionRow, "options.toml")
     std_name = Table(StdNameRow, "std_names.toml")

@@ -149,3 +149,11 @@ class FetcherRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     proxy: str
     trust: str
     patience: str
+
+
+class SystemWordRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """How a word of a fix is typed on another system; data/system_words.toml has the columns."""
+
+    unix: str
+    windows: str = ""
+    mac: str = ""

@@ -31,7 +31,8 @@ class Reading(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     `error_block` what belongs to it. `diagnoses` are ranked, a root before what follows from it.
     `kind` is of which kind the error is (data/kinds.toml), `subject` what it is about, and `component`
     whose that is; "" where that is not known.
-    `log` is the path that was read, `notes` are rows for warnings, which are not failures.
+    `log` is the path that was read, `state` says of the build that wrote it what the log does not: that it
+    still runs, or did not end well. `notes` are rows for warnings, which are not failures.
     """
 
     status: Literal["diagnosed", "unknown", "clean"]
@@ -43,4 +44,5 @@ class Reading(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     subject: str = ""
     component: str = ""
     log: str = ""
+    state: str = ""
     notes: tuple[Diagnosis, ...] = ()

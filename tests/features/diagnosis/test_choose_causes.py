@@ -53,6 +53,35 @@ def test_a_warning_within_the_failing_block_is_its_cause() -> None:
     assert [each.id for each in read(error).diagnoses] == ["openmp-not-found"]
 
 
+PIP = """  error: subprocess-exited-with-error
+  × python setup.py bdist_wheel did not run successfully.
+  │ exit code: 1
+  ╰─> [12 lines of output]
+      running build
+      {}
+      building 'zork' extension
+      Zork has decided against it.
+      [end of output]
+ERROR: Failed building wheel for zork
+"""
+
+
+@each_case(
+    "line",
+    [
+        "/v/cmd.py:66: SetuptoolsDeprecationWarning: setup.py install is deprecated.",
+        "-- MAGMA not found. Compiling without MAGMA support",
+        "-- Could NOT find Python3 (missing: Development)",
+        "CMake Warning (dev) at a.cmake:3 (find_package): Policy CMP0148 is not set",
+        "UserWarning: Failed to load image Python extension: '/x/image.so: undefined symbol: _ZN3c105ErrorC'",
+    ],
+)
+def test_a_warning_beside_an_error_that_is_not_known_is_no_cause(line: str) -> None:
+    reading = read(PIP.format(line))
+    assert (reading.status, reading.line_number) == ("unknown", 8)
+    assert [each.id for each in reading.diagnoses] == ["command-failed"]
+
+
 def test_a_message_that_cmake_has_wrapped_is_read_as_one() -> None:
     error = f"{CMAKE}  Found NCCL header version and library\n  version do not match!\n"
     assert [each.id for each in read(error).diagnoses] == ["nccl-mismatch"]

@@ -37,7 +37,7 @@ GFLAGS = MISSING.format("gflags/x.h", "<gflags/x.h>")
         (MISSING.format("rapidjson/x.h", "<rapidjson/x.h>"), "sudo apt install rapidjson-dev"),
         (MISSING.format("core/x.h", '"core/x.h"'), "No package has it"),
         (MISSING.format("src/x.h", "<src/x.h>"), "No package has it"),
-        (MISSING.format("nobody/x.h", "<nobody/x.h>"), "apt-file search /nobody/x.h names"),
+        (MISSING.format("nobody/x.h", "<nobody/x.h>"), "apt-file search /nobody/x.h (after sudo apt install apt-file"),
         # The packages are those of the compiler's system, not of this one.
         ("x86_64-conda-linux-gnu-c++ -c a\n" + GFLAGS, "conda install -c conda-forge gflags"),
         ("gcc -L/usr/lib64/x -c a\n" + GFLAGS, "sudo dnf install gflags-devel"),

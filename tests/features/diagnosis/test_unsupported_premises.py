@@ -10,7 +10,8 @@ from collections.abc import Iterator
 import pytest
 
 from tests.features.diagnosis.test_premises import read
-from torchbuild_tasks.catalog import ComponentRow, load_catalog
+from tests.support.for_each import for_each
+from torchbuild_tasks.catalog import ComponentRow, FailureRow, load_catalog
 from torchbuild_tasks.features.diagnosis.components import component_of
 
 _OURS = re.compile(r"\bUSE_\w+=|--with-helper|\btorchbuild\b")
@@ -200,3 +201,21 @@ def test_a_configure_that_failed_and_was_done_again_is_no_failure() -> None:
         f"{first}-- Configuring incomplete, errors occurred!\n{_CONFIGURES}\nmake: *** [Makefile:91: all] Error 2"
     )
     assert other.line_number == 1
+
+
+# Rows for messages that torch's own build alone writes, and those of its packaging.
+_OF_TORCH = {
+    *("torch-own-module", "cmake-install-prefix-env", "pocketfft", "cuda-version-unsupported-ci", "numa-h"),
+    *("old-tree-deps", "glibc-version", "too-many-resources"),
+}
+_BY_PIP = "Building wheels for collected packages: zork\n{}\nERROR: Failed building wheel for zork\n"
+
+
+@for_each(
+    [row for row in load_catalog().failure if row.samples and row.severity == "error"], lambda row: row.id
+)
+def test_our_own_commands_are_told_for_builds_of_torch_alone(row: FailureRow) -> None:
+    for sample in row.samples[:1]:
+        told = [each for each in read(_BY_PIP.format(sample)).diagnoses if each.id not in _OF_TORCH]
+        found = [each.id for each in told if "torchbuild" in f"{each.fix} {each.command}"]
+        assert not found, told

@@ -508,7 +508,8 @@ def _submodule(path: str, machine: Machine) -> str:
             return f"torchbuild source update fills {path}."
         case "empty":
             return (
-                "Git knows no submodules here, so none can be fetched: torchbuild source get gets a checkout."
+                "Git knows no submodules here, so none can be fetched: torchbuild source get clones torch"
+                " with all of them into a folder of its own."
             )
     return f"In a checkout of torch it comes from {path}: git submodule update --init --recursive {path}."
 

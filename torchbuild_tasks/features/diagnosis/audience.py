@@ -79,6 +79,7 @@ class Audience(msgspec.Struct, frozen=True):
     toolkit, `python` the series of Python that is built for; `here` means that the log is of this machine,
     `of_pip` is what pip said of a package before; `isolated` is the tool (pip or uv) that builds in an
     environment of its own, `uv` that uv speaks.
+    `given` are the words of the commands in the log, `versions` the packages of Python that it shows.
     `newer_std` is the standard of C++ that the file is of, where it is compiled as an older one;
     `importer` is the package whose import failed, `own` the one that lacks a part of its own; `itself` means
     that torch could not be imported.
@@ -95,6 +96,8 @@ class Audience(msgspec.Struct, frozen=True):
     isolated: str = ""
     uv: bool = False
     installed: frozenset[str] = frozenset()
+    given: frozenset[str] = frozenset()
+    versions: Mapping[str, str] = msgspec.field(default_factory=dict)
     newer_std: str = ""
     importer: str = ""
     own: str = ""
@@ -137,7 +140,7 @@ def read_audience(block: ErrorBlock, origin: Origin) -> Audience:
     importers = [name for name in _IMPORTER.findall(text) if name not in _NO_IMPORTER]
     frames = [name for name in _FRAME.findall(text) if not re.search(r"[/\\]ctypes[/\\]", name)]
     missing = _MISSING.search(text)
-    system = next((name for name, marks in _SYSTEMS if marks.search(text)), "")
+    system = next((name for name, marks in _SYSTEMS if marks.search(text)), origin.system)
     in_env = origin.isolated or "pip-build-env-" in text
     own = missing is not None and re.search(rf'File "[^"\n]{{1,400}}[/\\]{missing[1]}[/\\]', text)
     return Audience(
@@ -152,6 +155,8 @@ def read_audience(block: ErrorBlock, origin: Origin) -> Audience:
         isolated="uv" if _UV_BUILDS.search(text) else "pip" if in_env else "",
         uv=_UV.search(text) is not None,
         installed=frozenset(origin.installed),
+        given=frozenset(origin.given),
+        versions=origin.versions,
         newer_std=origin.newer.get(block.error.text.strip().partition(":")[0], ""),
         importer=importers[-1] if importers else "",
         itself=bool(frames) and _OWN_IMPORT.search(frames[-1]) is not None,

@@ -17,10 +17,12 @@ from torchbuild_tasks.features.diagnosis import patterns
 from torchbuild_tasks.features.diagnosis.answer import explain_kind, list_names
 from torchbuild_tasks.features.diagnosis.audience import read_audience
 from torchbuild_tasks.features.diagnosis.block import ErrorBlock, Line
+from torchbuild_tasks.features.diagnosis.given import told_of
 from torchbuild_tasks.features.diagnosis.kinds import Kind, KindBook, is_message, kind_book, read_kind
 from torchbuild_tasks.features.diagnosis.machine import Machine
 from torchbuild_tasks.features.diagnosis.scan import LogScanner
 from torchbuild_tasks.features.diagnosis.signs import read_signs
+from torchbuild_tasks.features.diagnosis.system_words import in_words_of
 from torchbuild_tasks.model import Diagnosis, Reading
 
 PAGE: Final = "https://github.com/torchbuild/torchbuild-tasks/blob/main/docs/failures.md"
@@ -66,12 +68,20 @@ def read_log(scanner: LogScanner, book: FailureBook, machine: Machine) -> Readin
         error_line=error.raw,
         error_block=block.text,
         line_number=error.number,
-        diagnoses=tuple(_told_once(known)) or ((by_kind,) if by_kind else ()),
+        diagnoses=tuple(
+            _told_here(each, machine) for each in tuple(_told_once(known)) or ((by_kind,) if by_kind else ())
+        ),
         kind=kind.row.id if kind else "",
         subject=kind.subject if kind else "",
         component=by_kind.component if by_kind else "",
         notes=tuple(note for note in notes if note.id not in {each.id for each in known}),
     )
+
+
+def _told_here(told: Diagnosis, machine: Machine) -> Diagnosis:
+    """Return it with the fix in the words of the log's system, behind what of that was done already."""
+    fix = told_of(told.fix, machine.audience)
+    return msgspec.structs.replace(told, fix=in_words_of(machine.system, fix, machine.catalog.system_word))
 
 
 def _told_once(known: Iterable[Diagnosis]) -> Iterator[Diagnosis]:
@@ -148,10 +158,15 @@ def _match_status_rows(block: ErrorBlock, status_line: str, book: FailureBook) -
 
 
 def _rank_rows(block: ErrorBlock, met: list[_RowMatch]) -> list[_RowMatch]:
-    """Return each row once, roots first; a consequence only where there is no other row."""
+    """Return each row once, roots first; a consequence only where there is no other row.
+
+    A warning is no cause, unless CMake stops at it or it says why what comes next fails.
+    """
     first: dict[str, _RowMatch] = {}
     for each in met:
-        first.setdefault(each.hit.row.id, each)
+        row = each.hit.row
+        if row.severity == "error" or row.rank == "root" or block.kind == "cmake":
+            first.setdefault(row.id, each)
     causes = [each for each in first.values() if each.hit.row.rank != "consequence"]
     if not causes:
         near = block.weak or block.kind == "cmake"

@@ -262,8 +262,8 @@ def _list_statements(block: ErrorBlock) -> Iterator[tuple[Line, str]]:
 
 
 def _is_own_message(text: str) -> bool:
-    """Return whether a line is a message that is no consequence of another error, as Ninja's last line is."""
-    return is_message(text) and not text.startswith("ninja: error: ")
+    """Return whether a line is a message, no consequence of another error and no status line of CMake."""
+    return is_message(text) and not text.startswith(("ninja: error: ", "-- "))
 
 
 def _order_lines(block: ErrorBlock, after: Sequence[Line], before: Sequence[Line]) -> Sequence[Line]:
@@ -272,4 +272,4 @@ def _order_lines(block: ErrorBlock, after: Sequence[Line], before: Sequence[Line
 
 def is_message(text: str) -> bool:
     """Return whether a line of a block is a message: no command, warning or quoted source."""
-    return not (patterns.is_command(text) or patterns.is_harmless(text))
+    return not (patterns.is_command(text) or patterns.is_harmless(text) or patterns.WARNED.search(text))

@@ -94,10 +94,17 @@ _SEARCHES: Final[Mapping[str, Mapping[str, str]]] = {
     },
     "apk": {"library": "apk search so:lib{name}.so", "tool": "apk search cmd:{name}"},
 }
+# What such a search needs first: the list of all files, and a program of its own.
+_BEFORE_SEARCH: Final = {
+    "apt": "sudo apt install apt-file && sudo apt-file update",
+    "pacman": "sudo pacman -Fy",
+}
 # What uv does as well: an environment that it made has no pip.
 _BY_PIP: Final = re.compile(r"\S*python[\d.]*(?:\.exe)? -m pip (?=(?:install|uninstall|check|list|show)\b)")
 # What needs a checkout of torch, or its build.
-_OF_TORCH: Final = tuple(f"torchbuild {verb}" for verb in ("build", "source", "verify", "plan", "env"))
+_OF_TORCH: Final = tuple(
+    f"torchbuild {verb}" for verb in ("build", "source", "verify", "plan", "env", "bootstrap")
+)
 _COMPILER: Final = re.compile(r"g(?:cc|\+\+)-(\d{1,2})")
 # What is known of this machine alone, and not of that of a log.
 _OF_MACHINE: Final = ("libc", "gpus", "driver cuda", "cuda toolkit", "toolset")
@@ -178,6 +185,11 @@ class Machine:
     def is_here(self) -> bool:
         """Return whether the log is known to be of this machine, whose compilers and GPUs then count."""
         return self._built or self.audience.here
+
+    @property
+    def system(self) -> str:
+        """Return the system that the log is of: that of this machine, where the log does not show it."""
+        return self.audience.system or self._facts.host.os
 
     @property
     def places(self) -> Sequence[str]:
@@ -268,8 +280,10 @@ class Machine:
 
     def finds(self, look: str, name: str) -> str:
         """Return the command that names the package which has a file, where no row knows it; "" for none."""
-        searches = _SEARCHES.get(self.manager.replace("yum", "dnf"), {})
-        return searches.get(look, "").format(name=name) if _PLAIN.fullmatch(name) else ""
+        search = _SEARCHES.get(self.manager.replace("yum", "dnf"), {}).get(look, "")
+        before = _BEFORE_SEARCH.get(self.manager, "")
+        after = f" (after {before})" if before else ""
+        return f"{search.format(name=name)}{after}" if search and _PLAIN.fullmatch(name) else ""
 
     @property
     def _is_here(self) -> bool:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
+
+from packaging.utils import canonicalize_name
 
 # In the commands and tracebacks of an extension's build, and not in torch's own.
 _OF_EXTENSION: Final = (
@@ -25,9 +27,29 @@ _HAS: Final = re.compile(
     rb"|Package ([\w+-]{2,80}?)-\d[^ \n]{0,80} is already installed"
 )
 _HAS_SIGNS: Final = (b" is already the newest", b"Setting up ", b" already installed")
+# What begins a command of the person, whose options and settings then were given; a message may quote one.
+_COMMANDS: Final = (
+    *(b"pip install ", b"pip3 install ", b"pip wheel ", b"uv sync ", b"uv add ", b"setup.py ", b"cmake -"),
+    *(b"git clone ", b"git submodule update", b"export ", b"ENV "),
+)
+_QUOTES: Final = re.compile(
+    rb"`|pip subprocess|(?i:\b(?:hint|try|tried to|please|should|consider|instead|recommend\w*|suggest\w*"
+    rb"|you (?:can|may|must|need)|did you|make sure|deprecated|for example|e\.g\.)\b)"
+)
+_WORD: Final = re.compile(rb"[^\s'\"]{2,120}")
+_MOST_WORDS: Final = 400
+_DONE: Final = b"Successfully installed"
+# What pip and collect_env say of a version that is installed; the last one counts.
+_INSTALLED: Final = re.compile(
+    rb"Successfully installed ([^\n]{1,6000})"
+    rb"|Requirement already satisfied: ([A-Za-z][\w.-]{0,80})[^\n]{0,300}? in [^\n(]{1,300}"
+    rb"\((?:from [^)\n]{1,200}\) \()?(\d[\w.+]{0,40})\)"
+    rb"|\[(?:pip3?|conda)\] ([A-Za-z][\w.-]{0,80})(?:==| +)(\d[\w.+]{0,40})"
+)
+_INSTALLED_SIGNS: Final = (_DONE, b"already satisfied: ", b"[pip3] ", b"[conda] ", b"[pip] ")
+_NAME_VERSION: Final = re.compile(rb"([A-Za-z][\w.]*(?:-[A-Za-z_]\w*)*)-(\d[\w.+]*)")
 # pip's first step of a build in an environment of its own, and the end of all such.
 _ISOLATED: Final = (b"Installing build dependencies", b"pip-build-env-")
-_DONE: Final = b"Successfully installed"
 # What pip says of a package before its error: an index that did not answer, and releases that it left out.
 _OF_PIP: Final = re.compile(
     rb"Retrying \(Retry\(total=0[^\n]{0,400}|Please use pip<24\.1|[^ \n]{1,40} Requires-Python [^;\n]{1,60}"
@@ -37,6 +59,10 @@ _OF_PIP_SIGNS: Final = (b"Retry(total=0", b"use pip<24", b"Requires-Python")
 _NEWER: Final = re.compile(
     rb"(?m)^([^\s:]{1,300}):\d+:\d+: warning: [^\n]{1,300}\[-Wc\+\+(\d\d)-extensions\]"
 )
+# Of which system a log is, for an error whose own lines do not show it.
+_WINDOWS: Final = re.compile(rb"(?<![\w/\\])[A-Za-z]:\\(?!n\b|t\b)\w")
+_MAC_SIGNS: Final = (b"/Users/", b"/opt/homebrew", b"-apple-darwin", b"/Library/Developer/")
+_LINUX_SIGNS: Final = (b" /usr/", b" /home/", b"'/usr/", b'"/home/', b'"/usr/', b"-linux-gnu", b"=/usr/")
 _NVCC: Final = (b"nvcc", b"NVCC", b".cu.o", b".cu ")
 # The CUDA toolkit of a log: of its path, or as nvcc and CMake print it.
 _CUDA: Final = re.compile(
@@ -81,6 +107,7 @@ _MANAGERS: Final = (
 class Origin:
     """What the blocks of a log show of where it was written.
 
+    `given` are the words of commands that the log has, `versions` the packages of Python that are installed.
     `of_extension`: an extension of torch is built, and not torch; `is_here`: the log is of this machine;
     `isolated`: pip builds in an environment of its own; `uses_nvcc`: CUDA is compiled; `of_pip` is what pip
     said of a package before its error, `newer` the standards that files are of, where they are compiled as
@@ -98,10 +125,18 @@ class Origin:
         self.of_pip: dict[str, None] = {}
         self.newer: dict[str, str] = {}
         self.installed: set[str] = set()
+        self.given: set[str] = set()
+        self.versions: dict[str, str] = {}
         self._places = tuple(place.encode() for place in places)
         self._cuda: set[str] = set()
         self._pythons: set[str] = set()
         self._managers: set[str] = set()
+        self._systems: set[str] = set()
+
+    @property
+    def system(self) -> str:
+        """Return windows, mac or linux, where the log has signs of one alone; "" where not."""
+        return next(iter(self._systems)) if len(self._systems) == 1 else ""
 
     @property
     def cuda(self) -> str:
@@ -128,12 +163,17 @@ class Origin:
         if not at_first:
             return
         self.is_here = self.is_here or _has(block, self._places)
+        self._systems |= set(_systems(block))
         self.uses_nvcc = self.uses_nvcc or _has(block, _NVCC)
         begun = max(map(block.rfind, _ISOLATED))
         done = block.rfind(_DONE)
         self.isolated = begun > done if max(begun, done) >= 0 else self.isolated
         if _has(block, _OF_PIP_SIGNS):
             self.of_pip |= dict.fromkeys(each.decode("utf-8", "replace") for each in _OF_PIP.findall(block))
+        if len(self.given) < _MOST_WORDS:
+            self.given |= {word for line in _lines_with(block, _COMMANDS) for word in _words(line)}
+        if _has(block, _INSTALLED_SIGNS):
+            self.versions |= _versions(block)
         if _has(block, _HAS_SIGNS):
             self.installed |= _names(_HAS, block)
         self._cuda |= _names(_CUDA, block)
@@ -148,3 +188,47 @@ def _has(block: bytes, marks: Iterable[bytes]) -> bool:
 def _names(pattern: re.Pattern[bytes], block: bytes) -> set[str]:
     """Return what any group of the pattern finds."""
     return {found.decode() for each in pattern.findall(block) for found in each if found}
+
+
+def _systems(block: bytes) -> Iterator[str]:
+    if b":\\" in block and _WINDOWS.search(block):
+        yield "windows"
+    if _has(block, _MAC_SIGNS):
+        yield "mac"
+    elif _has(block, _LINUX_SIGNS):
+        yield "linux"
+
+
+def _lines_with(block: bytes, marks: Iterable[bytes]) -> Iterator[bytes]:
+    """Yield the lines that have one of these marks, but not those that only quote or advise a command."""
+    for mark in marks:
+        at = block.find(mark)
+        while at >= 0:
+            end = block.find(b"\n", at)
+            end = len(block) if end < 0 else end
+            line = block[block.rfind(b"\n", 0, at) + 1 : end]
+            if not _QUOTES.search(line):
+                yield line
+            at = block.find(mark, end)
+
+
+def _words(line: bytes) -> Iterator[str]:
+    """Yield the options, settings and bounds of a command; a definition of CMake also as a setting."""
+    for word in _WORD.findall(line[:4000]):
+        text = word.decode("utf-8", "replace")
+        if text.startswith("-D") and "=" in text:
+            name, _, value = text.removeprefix("-D").partition("=")
+            yield f"{name.partition(':')[0]}={value}"
+        elif text.startswith("--"):
+            yield text.partition("=")[0]
+        elif any(sign in text for sign in "=<>"):
+            yield text
+
+
+def _versions(block: bytes) -> dict[str, str]:
+    found: dict[str, str] = {}
+    for listed, *pairs in _INSTALLED.findall(block):
+        rows = _NAME_VERSION.findall(listed) if listed else [tuple(filter(None, pairs))]
+        for name, version in rows:
+            found[canonicalize_name(name.decode("utf-8", "replace"))] = version.decode("utf-8", "replace")
+    return found

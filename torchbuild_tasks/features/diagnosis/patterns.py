@@ -144,7 +144,8 @@ _HARMLESS: Final = _any(
     r"^ERROR: (?:pip's dependency resolver does not currently|After October 2020 you may)",
     r"^(?:ERROR: )?\S{1,80} \S{1,40} (?:has requirement|requires) .{1,200}, but you'll have ",  # old pip
     r": (?:warning|note|remark)(?: [A-Z#]\S{0,20}?)? ?: ",
-    r"^(?:warning|note|remark|WARNING(?!: Built wheel for ))\b|^(?:SKIPPED|XFAIL|PASSED)\b",
+    r"^(?:warning|note|remark|WARNING(?!: Built wheel for )|CMake (?:\w+ )?Warning)\b",
+    r"^(?:SKIPPED|XFAIL|PASSED)\b",
     r"^\[ *(?:RUN|OK|PASSED|FAILED|SKIPPED|-{3,}|={3,}) *\]",
     r"^(?!ERROR: not found: ).{0,400}::test_",
     r" (?:PASSED|SKIPPED|XFAIL|ok)$",

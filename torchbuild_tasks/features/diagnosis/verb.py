@@ -43,6 +43,7 @@ def read_log(request: DiagnoseRequest) -> Reading:
     from torchbuild_tasks.context import decide, look
     from torchbuild_tasks.features.diagnosis.act import diagnose_log, last_log
     from torchbuild_tasks.features.diagnosis.machine import Machine
+    from torchbuild_tasks.features.diagnosis.show import state_text
     from torchbuild_tasks.system.signals import interruptible
     from torchbuild_tasks.values import replace
 
@@ -51,4 +52,6 @@ def read_log(request: DiagnoseRequest) -> Reading:
     machine = Machine(question.facts, decide(question), question.catalog, built=not request.log)
     with interruptible():
         reading = diagnose_log(name, FailureBook(question.catalog.failure), machine)
-        return replace(reading, log=name)
+        clean = reading.status == "clean"
+        state = "" if request.log else state_text(question.facts.tree, clean=clean)
+        return replace(reading, log=name, state=state)

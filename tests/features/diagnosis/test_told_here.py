@@ -1,0 +1,137 @@
+"""A fix is told in the words of the log's system, and behind what the log shows as done of it already."""
+
+# ruff: noqa: E501  (a wording in one line)
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from tests.support.diagnosis import read
+from tests.support.for_each import each_case, for_each
+from torchbuild_tasks.catalog import FailureRow, SystemWordRow, load_catalog
+from torchbuild_tasks.features.diagnosis.system_words import in_words_of
+
+WORDS = load_catalog().system_word
+WINDOWS = "PS C:\\Users\\u> cmake --build b\n{}"
+# What no prompt of Windows takes.
+_UNIX = re.compile(
+    r"LD_LIBRARY_PATH|\bLIBRARY_PATH\b|\bldd\b|find / |which -a|command -v|\bexport [A-Z]|\$\(|\buname\b|env \| "
+    r"|-c '|install '|\$CONDA_PREFIX|(?<!CPLUS_)\bCPATH\b"
+)
+# A message that only Linux or macOS has.
+_LINUX = re.compile(
+    r"(?:^|[\s'\"(=:`])/\w|\.so\b|\.dylib|-linux-|\bld\b|GLIBC|GOMP|macOS|architecture arm64|WSL|zsh|sh: |apt|dnf|nix|glibc"
+)
+
+
+def told(log: str) -> str:
+    return " ".join(each.fix for each in read(log).diagnoses)
+
+
+@each_case(
+    ("system", "text", "words"),
+    [
+        ("windows", "python -m pip install 'numpy<2', or build.", 'python -m pip install "numpy<2", or build.'),
+        ("windows", "python -c 'print(f(\"P\"))' tells", "python -c \"print(f('P'))\" tells"),
+        ("windows", "put its folder into LD_LIBRARY_PATH", "put its folder into PATH"),
+        ("windows", "name it in LIBRARY_PATH and CPATH", "name it in LIB and INCLUDE"),
+        ("windows", "find / -name 'x.dll*' tells", "where /R C:\\ x.dll* tells"),
+        ("windows", "ldd on the file shows", "dumpbin /dependents on the file shows"),
+        ("windows", "env | grep -i proxy shows", "set | findstr /i proxy shows"),
+        ("windows", "TORCH_CUDA_ARCH_LIST='8.0;9.0'", "TORCH_CUDA_ARCH_LIST=8.0;9.0"),
+        ("windows", "CFLAGS=-x in front of the build's command", "set CFLAGS=-x before the build's command"),
+        ("windows", "Name /usr/local/cuda there", "Name %CUDA_PATH% there"),
+        ("mac", "ldd on the file; LD_LIBRARY_PATH", "otool -L on the file; DYLD_LIBRARY_PATH"),
+        ("mac", "install 'numpy<2'", "install 'numpy<2'"),
+        ("linux", "ldd on it, python -c 'x'", "ldd on it, python -c 'x'"),
+        ("", "ldd on it, python -c 'x'", "ldd on it, python -c 'x'"),
+    ],
+)  # fmt: skip
+def test_a_fix_is_in_the_words_of_the_system(system: str, text: str, words: str) -> None:
+    assert in_words_of(system, text, WORDS) == words
+    assert in_words_of(system, words, WORDS) == words, "and stays so"
+
+
+@for_each(WORDS, lambda row: row.unix)
+def test_a_word_is_one_that_a_fix_has(row: SystemWordRow) -> None:
+    catalog = load_catalog()
+    fixes = [text for each in catalog.failure for text in each.fix]
+    fixes += [text for each in catalog.kind for text in each.fix]
+    fixes += [text for each in catalog.component for text in (each.runtime, *each.fix)]
+    fixes += [each.take for each in catalog.gone]
+    assert any(re.search(row.unix, text) for text in fixes), row.unix
+
+
+@for_each(
+    [row for row in load_catalog().failure if row.samples and row.severity == "error"], lambda row: row.id
+)
+def test_no_fix_for_windows_is_typed_as_on_linux(row: FailureRow) -> None:
+    for sample in row.samples:
+        if _LINUX.search(sample):
+            continue
+        found = _UNIX.search(told(WINDOWS.format(sample)))
+        assert found is None, found
+
+
+@each_case(
+    ("log", "said"),
+    [
+        (
+            "$ pip install --no-build-isolation zork\nModuleNotFoundError: No module named 'torch'",
+            "This log shows --no-build-isolation in a command already",
+        ),
+        ("+ export CMAKE_POLICY_VERSION_MINIMUM=3.5\nCMake Error at a/CMakeLists.txt:1 (cmake_minimum_required):\n  Compatibility with CMake < 3.5 has been removed from CMake.", "This log shows CMAKE_POLICY_VERSION_MINIMUM=3.5 in"),
+        ("cmake -B b -DCMAKE_POLICY_VERSION_MINIMUM:STRING=3.5\nCMake Error at a/CMakeLists.txt:1 (cmake_minimum_required):\n  Compatibility with CMake < 3.5 has been removed from CMake.", "This log shows CMAKE_POLICY_VERSION_MINIMUM=3.5 in"),
+        (
+            "Successfully installed numpy-1.26.4 torch-2.2.0\nAttributeError: _ARRAY_API not found",
+            "This log shows numpy 1.26.4, which such a bound allows already.",
+        ),
+        (
+            "AttributeError: _ARRAY_API not found\n[pip3] numpy==1.26.4\n[pip3] torch==2.2.0",
+            "This log shows numpy 1.26.4",
+        ),
+    ],
+)  # fmt: skip
+def test_what_was_done_already_is_said(log: str, said: str) -> None:
+    assert said in told(log)
+
+
+@pytest.mark.parametrize(
+    "log",
+    [
+        "Try `pip install --no-build-isolation zork`\nModuleNotFoundError: No module named 'torch'",
+        "hint: pip install --no-build-isolation zork\nModuleNotFoundError: No module named 'torch'",
+        "$ pip install zork\nModuleNotFoundError: No module named 'torch'",
+        "Successfully installed numpy-2.1.0\nAttributeError: _ARRAY_API not found",
+        "Successfully installed numpy-1.26.4\n  Installing build dependencies: started\nAttributeError: _ARRAY_API not found",
+    ],
+)
+def test_nothing_is_said_of_what_was_not(log: str) -> None:
+    assert told(log)
+    assert "This log shows" not in told(log)
+
+
+def test_what_size_of_numpys_types_was_expected_tells_which_is_too_old() -> None:
+    changed = "ValueError: numpy.{} size changed, may indicate binary incompatibility. Expected {} from C header, got {} from PyObject"
+    assert "'numpy<2'" in told(changed.format("dtype", 96, 88))
+    assert "'numpy>=1.20'" in told(changed.format("ndarray", 88, 80))
+
+
+def test_a_module_that_is_not_there_is_not_always_a_compiled_part() -> None:
+    error = "AttributeError: 'NoneType' object has no attribute 'origin'"
+    trace = 'Traceback (most recent call last):\n  File "{}", line 7, in <module>\n    {}\n' + error
+    beside = trace.format(
+        "/v/torch_sparse/__init__.py", "f'{library}_{suffix}', [osp.dirname(__file__)]).origin)"
+    )
+    assert "compiled part of the extension" in told(beside)
+    asked = trace.format("setup.py", "torch_dir = importlib.util.find_spec('torch').origin")
+    assert "install that first" in told(asked)
+    assert "compiled part of the extension" not in told(asked)
+
+
+def test_a_library_of_a_free_threaded_python_is_asked_for_by_its_macro() -> None:
+    error = "LINK : fatal error LNK1104: cannot open file '{}'"
+    assert "Where it prints 0 or None, a usual Python builds" in told(error.format("python313t.lib"))
+    assert "Where it prints 0 or None" not in told(error.format("python313.lib"))
