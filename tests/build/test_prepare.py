@@ -9,13 +9,14 @@ import pytest
 
 from tests.support.machines import linux_facts, plan_of
 from tests.support.preflight import RecordingReporter, ledger_of
-from torchbuild_tasks.build.prepare import list_venv_commands, prepare_python, uses_uv, write_envs
+from torchbuild_tasks.build.prepare import install, list_venv_commands, prepare_python, uses_uv, write_envs
 from torchbuild_tasks.build.work import Fetching, Work
 from torchbuild_tasks.catalog import load_catalog
-from torchbuild_tasks.errors import EnvFileError
-from torchbuild_tasks.model import BuildPlan, Command, Environment
+from torchbuild_tasks.errors import EnvFileError, RequirementsError
+from torchbuild_tasks.model import BuildPlan, Command, Environment, Facts
 from torchbuild_tasks.options import BuildRequest
 from torchbuild_tasks.plan.question import Question
+from torchbuild_tasks.system import process
 from torchbuild_tasks.system.net.client import Net
 from torchbuild_tasks.values import replace
 
@@ -40,25 +41,44 @@ def test_pythons_own_module_stands_alone() -> None:
     assert list_venv_commands(create) == (create,) and not uses_uv(create.argv)
 
 
+def work_of(facts: Facts, plan: BuildPlan, folder: Path) -> Work:
+    request = BuildRequest()
+    return Work(
+        question=Question(request, facts, load_catalog()),
+        plan=plan,
+        report=RecordingReporter(),
+        ledger=ledger_of(request, facts, plan, folder),
+        fetching=Fetching(store=folder, lock_file=folder / "lock", net=Net(), require_hashes=False),
+    )
+
+
 @pytest.mark.parametrize("mode", ["develop", "wheel"])
 def test_what_a_killed_install_left_is_moved_out_of_the_way_of_a_checkout(tmp_path: Path, mode: Any) -> None:
     half = tmp_path / "site-packages/torch"
     half.mkdir(parents=True)
     (half / "__init__.py").write_text("", "utf-8")
-    facts, request, said = linux_facts(), BuildRequest(), RecordingReporter()
+    facts = linux_facts()
     facts = replace(facts, pythons=(replace(facts.pythons[0], half_torch=str(half)),))
     environment = Environment(python=facts.pythons[0].executable, version="3.11.7")
     plan = replace(plan_of(facts), environment=environment, mode=mode)
-    work = Work(
-        question=Question(request, facts, load_catalog()),
-        plan=plan,
-        report=said,
-        ledger=ledger_of(request, facts, plan, tmp_path),
-        fetching=Fetching(store=tmp_path, lock_file=tmp_path / "lock", net=Net(), require_hashes=False),
-    )
+    work = work_of(facts, plan, tmp_path)
     prepare_python(work)
     assert half.exists() is (mode == "wheel")
     assert half.with_name("torch.kept-1").exists() is (mode == "develop")
+
+
+def test_a_failed_pip_is_explained_by_its_output(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def stream(argv: tuple[str, ...], *, on_block: Any, **_: object) -> int:
+        on_block(b"ERROR: Could not install packages due to an OSError: [Errno 28] No space left on device\n")
+        return 1
+
+    monkeypatch.setattr(process, "stream", stream)
+    facts = linux_facts()
+    work = work_of(facts, plan_of(facts), tmp_path)
+    with work.ledger, pytest.raises(RequirementsError) as raised:
+        install(work, Command(argv=("pip", "install", "numpy"), cwd=str(tmp_path), because=""))
+    assert raised.value.next_step.startswith("The disk is full")
+    assert "--offline --wheels" in raised.value.next_step
 
 
 def env_plan(folder: Path, text: str) -> BuildPlan:

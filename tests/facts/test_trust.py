@@ -143,7 +143,7 @@ def test_what_cannot_be_remembered_is_an_error_of_one_kind(
     venv.mkdir(parents=True)
     (venv / "pyvenv.cfg").write_text("home = /usr/bin\n", "utf-8")
     for place in (folder, tmp_path / "other"):
-        with pytest.raises(UsageError, match="cannot be made"):
+        with pytest.raises(UsageError, match="cannot be written to"):
             act.trust_place(str(place))
 
 

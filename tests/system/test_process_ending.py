@@ -62,6 +62,16 @@ def test_of_a_crash_the_innermost_frames_are_kept(title: str, end: str) -> None:
     assert "line 7" not in said
 
 
+def test_of_an_interpreter_that_cannot_start_the_exception_is_shown() -> None:
+    stack = "\n".join(f'  File "<frozen site>", line {number}, in main' for number in range(20))
+    title = "Fatal Python error: init_import_site: Failed to import the site module"
+    said = tail(
+        f"{title}\nTraceback (most recent call last):\n{stack}\nUnicodeDecodeError: 'ascii'\n".encode()
+    )
+    lines = said.split("\n  ")[1:]
+    assert (lines[0], lines[-1], len(lines)) == (title, "UnicodeDecodeError: 'ascii'", 8)
+
+
 def test_a_message_in_the_machines_own_code_page(monkeypatch: pytest.MonkeyPatch) -> None:
     message = "Das angegebene Modul wurde nicht gefunden: März.dll"
     assert tail(message.encode()) == f"\n  {message}"

@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from tests.support.driver import in_venv
-from torchbuild_tasks.system import process, venv
+from torchbuild_tasks.errors import RequirementsError
+from torchbuild_tasks.system import process, trust, venv
 
 
 @pytest.fixture
@@ -27,6 +28,16 @@ def test_a_venv_is_complete_only_after_mark_complete(python: str) -> None:
     venv.mark_unfinished(python)  # a second run, after the first was killed
     venv.mark_complete(python)
     assert venv.is_complete(python)
+
+
+def test_a_folder_stays_where_it_is_if_no_venv_of_ours_can_be_recorded(
+    python: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    (tmp_path / "state").write_bytes(b"")
+    monkeypatch.setenv(trust.VARIABLE, str(tmp_path / "state"))
+    with pytest.raises(RequirementsError, match="cannot be written to"):
+        venv.set_aside(python)
+    assert venv.folder_of(python).is_dir()
 
 
 def test_the_constraint_is_rewritten_for_another_torch_only(python: str) -> None:

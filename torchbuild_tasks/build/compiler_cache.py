@@ -53,11 +53,13 @@ def _run_cache(work: Work, plan: CachePlan) -> Iterator[Running]:
         complete=not work.request.target,
         goes_on=previous is not None and previous.result != "ok",
     )
+    running = None
     try:
         with context as running:
             yield running
     finally:
-        work.ledger.note(caches=running.reports)
+        if running is not None:  # it began
+            work.ledger.note(caches=running.reports)
 
 
 def _remove_launcher(work: Work) -> None:

@@ -7,6 +7,7 @@ import hashlib
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Final
 
 from torchbuild_tasks.build import ownership
 from torchbuild_tasks.build.ledger import LOG, LOGS
@@ -30,6 +31,8 @@ from torchbuild_tasks.system.stall import Pace, Stalled
 from torchbuild_tasks.text.show import shell_text, size_text
 from torchbuild_tasks.text.words import as_word, shell_line
 from torchbuild_tasks.values import replace
+
+_NO_NETWORK: Final = "Without network, point pip at a folder of wheels: --offline --wheels folder"
 
 
 def refresh_tree(work: Work) -> Work:
@@ -307,6 +310,14 @@ def install(work: Work, command: Command) -> None:
         raise RequirementsError(
             f"{shell_text(command.argv)} ended with exit code {rc}.",
             looked=tail.lines,
-            next_step=f"The whole output is in {work.ledger.log.path}. Without network, point pip at a "
-            "folder of wheels: --offline --wheels folder",
+            next_step=_advise(work, tail.lines),
         )
+
+
+def _advise(work: Work, lines: Sequence[str]) -> str:
+    """Return what to do about a pip that failed: by its output, and for want of a network."""
+    from torchbuild_tasks.features.diagnosis.act import explain_output
+
+    known = explain_output(work, "\n".join(lines))
+    why = (known.cause, known.fix, known.command and f"$ {known.command}") if known else ()
+    return "\n".join(filter(None, (*why, _NO_NETWORK, f"The whole output: {work.ledger.log.path}")))

@@ -545,6 +545,7 @@ STATUSES: Final[Mapping[int, str]] = {
 
 _TAIL: Final = 8
 _FATAL: Final = ("Fatal Python error", "Timeout (", "Windows fatal exception")
+_TRACEBACK: Final = "Traceback (most recent call last):"
 
 
 def ending(captured: Captured) -> str:
@@ -575,11 +576,13 @@ def _signal(number: int) -> str:
 
 
 def tail(output: bytes) -> str:
-    """Return the most informative lines: the last, or the first of faulthandler."""
+    """Return the most informative lines: the last, the first of faulthandler, or both of a failed start."""
     lines = _text(output).strip().splitlines()
     fatal = [number for number, line in enumerate(lines) if line.startswith(_FATAL)]
-    start = fatal[0] if fatal else max(len(lines) - _TAIL, 0)
-    return "".join(f"\n  {line[:300]}" for line in lines[start : start + _TAIL])
+    shown = lines[fatal[0] :] if fatal else lines[-_TAIL:]
+    if fatal and len(shown) > _TAIL and _TRACEBACK in shown:  # the interpreter's start: its exception is last
+        shown = [shown[0], *shown[1 - _TAIL :]]
+    return "".join(f"\n  {line[:300]}" for line in shown[:_TAIL])
 
 
 def _text(output: bytes) -> str:

@@ -6,6 +6,7 @@ Nothing that a checkout brings can write here. An entry is a file of its own, so
 from __future__ import annotations
 
 import contextlib
+import errno
 import hashlib
 import os
 import sys
@@ -50,18 +51,26 @@ def read_proof(state: Path, kind: Kind, place: str) -> str | None:
 
 def write_proof(kind: Kind, place: str, proof: str, error: type[TorchbuildError] = UsageError) -> None:
     """Store the proof for a path; raises `error`."""
+    make_folder(kind, error)
     path = entry_path(state_folder(os.environ), kind, place)
-    try:
-        path.parents[2].mkdir(parents=True, exist_ok=True)
-        for folder in (path.parents[1], path.parent):  # `mkdir` ignores the mode for parents
-            folder.mkdir(mode=0o700, exist_ok=True)
-    except OSError as problem:
-        raise error(
-            f"{path.parent} cannot be made: {problem.strerror}.",
-            next_step=f"Make it writable, or name another folder outside of the checkout: {VARIABLE}=PATH",
-        ) from None
     when = datetime.now(UTC).isoformat(timespec="seconds")
     write_json(path, Entry(place=place, proof=proof, when=when), error=error, private=True)
+
+
+def make_folder(kind: Kind, error: type[TorchbuildError] = UsageError) -> None:
+    """Make the folder of the entries of a kind; raises `error`, also if it is there and cannot be written."""
+    state = state_folder(os.environ)
+    try:
+        state.parent.mkdir(parents=True, exist_ok=True)
+        for folder in (state, state / kind):  # `mkdir` ignores the mode for parents
+            folder.mkdir(mode=0o700, exist_ok=True)
+        if not os.access(state / kind, os.W_OK):
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+    except OSError as problem:
+        raise error(
+            f"{state / kind} cannot be written to: {problem.strerror}.",
+            next_step=f"Make it writable, or name another folder outside of the checkout: {VARIABLE}=PATH",
+        ) from None
 
 
 def forget(kind: Kind, place: str) -> bool:

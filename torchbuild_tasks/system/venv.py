@@ -57,10 +57,15 @@ def adopt(folder: Path) -> None:
 
 
 def set_aside(python: str) -> Path | None:
-    """Rename a foreign folder at the place of our venv; return its new name."""
+    """Rename a foreign folder at the place of our venv; return its new name.
+
+    Raises:
+        RequirementsError: it cannot be renamed, or that a new one is ours could not be recorded.
+    """
     folder = folder_of(python)
     if is_ours(python) or not os.path.lexists(folder):
         return None
+    trust.make_folder("venvs", RequirementsError)  # first, or nothing would be at its place afterwards
     names = (folder.with_name(f"{folder.name}.set-aside-{number}") for number in itertools.count(1))
     aside = next(name for name in names if not os.path.lexists(name))
     with translate_errors(RequirementsError, folder):

@@ -73,6 +73,18 @@ def test_on_windows_it_is_sccache_by_a_path_that_cmake_can_read() -> None:
     assert "USE_CCACHE" not in made
 
 
+@pytest.mark.parametrize("given", [{"root": "/src/a$b"}, {"cache_dir": "/var/$USER"}])
+def test_ccache_is_left_out_where_it_would_look_for_a_variable(given: dict[str, str]) -> None:
+    root = given.pop("root", "/src")
+    facts = with_tree(having(CCACHE), root=root)
+    cache = chosen(ask_cache(facts, **given))
+    assert (cache.choice.value, launchers(cache)) == ("none", set())
+    (finding,) = cache.problems
+    assert "$" in finding.text
+    facts = with_tree(having(CCACHE, SCCACHE), root=root)
+    assert chosen(ask_cache(facts, **given)).choice.value.startswith("sccache")
+
+
 def test_a_helper_comes_before_what_was_found() -> None:
     question = ask_cache(having(tool("sccache", "0.10.0")), with_helper=("sccache",))
     assert chosen(question).choice.value == "sccache 0.16.0"

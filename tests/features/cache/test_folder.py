@@ -45,3 +45,13 @@ def test_a_folder_that_cannot_be_written(tmp_path: Path) -> None:
         tmp_path.chmod(0o700)
     assert found.read_only
     assert found.problem
+
+
+@needs_enforced_permissions
+def test_a_folder_in_one_that_is_closed(tmp_path: Path) -> None:
+    tmp_path.chmod(0)
+    try:
+        found = look_into(tmp_path / "cache")
+    finally:
+        tmp_path.chmod(0o700)
+    assert found.problem

@@ -61,6 +61,11 @@ def test_a_place_must_be_written_to_and_started_from(changed: dict[str, Any], st
     assert check("places", seen=health(rooms=(room(purpose, **changed),))).status == status
 
 
+def test_where_it_is_recorded_which_venvs_are_ours_must_be_written_to() -> None:
+    found = check("places", seen=health(rooms=(room("state", writable=False),)))
+    assert (found.status, "TORCHBUILD_STATE" in found.fix) == ("error", True)
+
+
 @pytest.mark.parametrize(
     ("available", "swap", "status"), [(30.0, 0.0, "ok"), (1.5, 0.0, "error"), (1.0, 8.0, "warn")]
 )

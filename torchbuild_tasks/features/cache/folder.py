@@ -41,8 +41,8 @@ def look_into(path: Path, least: int = LEAST) -> Folder:
         path: the cache's folder.
         least: bytes that must be free on its disk.
     """
-    there = path.is_dir()
     try:
+        there = path.is_dir()  # raises before Python 3.14, if a folder above it is closed to us
         path.mkdir(parents=True, exist_ok=True)
         filled = any(path.iterdir())
     except OSError as error:

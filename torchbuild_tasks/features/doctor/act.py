@@ -22,6 +22,7 @@ from torchbuild_tasks.features.cache.act import cache_environ
 from torchbuild_tasks.features.doctor.check_network import needed_addresses
 from torchbuild_tasks.features.doctor.choose import Repair
 from torchbuild_tasks.model import BuildPlan, Facts, Reached
+from torchbuild_tasks.system import trust
 from torchbuild_tasks.system.net.client import Again, Net, Refused, status_text, translate_network_errors
 from torchbuild_tasks.system.net.pip import DEFAULT_INDEX, read_settings
 from torchbuild_tasks.system.net.transfer import http_date
@@ -144,7 +145,7 @@ def written_folders(plan: BuildPlan, facts: Facts, temporary: str) -> dict[str, 
         folders["store"] = facts.store.folder
     if folder := _cache_folder(plan):
         folders["cache"] = folder
-    return {**folders, "tmp": temporary}
+    return {**folders, "state": str(trust.state_folder(os.environ)), "tmp": temporary}
 
 
 def _cache_folder(plan: BuildPlan) -> str:

@@ -24,7 +24,7 @@ _SHARED: Final = ("nfs", "nfs4", "cifs", "smb3", "9p", "fuse.sshfs", "drvfs", "v
 _PLAIN: Final = ("exfat", "vfat", "msdos", "fat32")  # file systems of memory cards
 _IN_MEMORY: Final = ("tmpfs", "ramfs")
 # Folders that must be writable, and how to choose another one.
-_NAMED: Final = {"store": "TORCHBUILD_CACHE", "cache": "--cache-dir", "tmp": ""}
+_NAMED: Final = {"store": "TORCHBUILD_CACHE", "cache": "--cache-dir", "state": "TORCHBUILD_STATE", "tmp": ""}
 
 
 def check_disk(view: View) -> Findings:
@@ -32,6 +32,8 @@ def check_disk(view: View) -> Findings:
     needs = _needs(view)
     mounts: dict[str, list[Room]] = {}
     for room in view.health.rooms:
+        if room.purpose == "state":  # a few files of some hundred bytes
+            continue
         # In a chroot no mount is known; folders with the same free bytes count as one file system.
         mounts.setdefault(room.mount or f"free: {room.free}", []).append(room)
     return tuple(_check_mount(view, rooms, needs) for rooms in mounts.values())
