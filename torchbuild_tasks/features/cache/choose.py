@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from typing import Final
 
 import msgspec
@@ -58,7 +58,6 @@ SIZE: Final = 20 * GIB
 MEMORY: Final = "cache-settings.json"
 Bad = Callable[[str, "Candidate"], str]  # why a cache is not used for a language; "" if it is
 _UNITS: Final = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": GIB, "T": 1 << 40}
-MOST_SETTINGS: Final = 20  # combinations of settings that are recorded for a folder
 
 
 class Candidate(msgspec.Struct, frozen=True, kw_only=True):
@@ -577,38 +576,3 @@ def is_precompiled(question: Question) -> bool:
     """Say whether the user wants precompiled headers, which no cache supports."""
     choice = decide(question, "USE_PRECOMPILED_HEADERS")
     return bool(choice and choice.value and not is_off(choice.value))
-
-
-# ---- drift: changed settings for which a full cache has no hits
-
-
-def drift(tool: CacheTool, seen: Sequence[Mapping[str, str]]) -> tuple[str, ...]:
-    """Return each changed setting as "name: before -> now"; empty if the cache was filled with these."""
-    now = dict(tool.settings)
-    if not seen or any(dict(each) == now for each in seen):
-        return ()
-    # The most similar one: if two compilers alternate, name only the setting that changed.
-    before = min(reversed(seen), key=lambda each: len(_list_changed(each, now)))
-    return tuple(
-        f"{name}: {before.get(name, '')} -> {now.get(name, '')}" for name in _list_changed(before, now)
-    )
-
-
-def _list_changed(before: Mapping[str, str], now: Mapping[str, str]) -> list[str]:
-    return [name for name in sorted({*before, *now}) if before.get(name, "") != now.get(name, "")]
-
-
-def drift_line(tool: CacheTool, changes: tuple[str, ...]) -> str:
-    """Return the warning about changed settings; "" without a change."""
-    if not changes:
-        return ""
-    return (
-        f"Warning: {tool.name} will find nothing this once, for what it compares has changed "
-        f"({'; '.join(changes)}). What it kept is for the settings before."
-    )
-
-
-def remember_settings(seen: Sequence[Mapping[str, str]], now: Mapping[str, str]) -> list[dict[str, str]]:
-    """Return the known combinations with this one as the newest."""
-    others = [dict(each) for each in seen if dict(each) != dict(now)]
-    return [*others[-(MOST_SETTINGS - 1) :], dict(now)]

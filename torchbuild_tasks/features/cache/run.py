@@ -13,7 +13,8 @@ from typing import Final, Protocol
 from torchbuild_tasks.errors import Interrupted
 from torchbuild_tasks.features.cache import probe, server, stats
 from torchbuild_tasks.features.cache.address import Remote, read_remotes, server_variables
-from torchbuild_tasks.features.cache.choose import RECC, drift, drift_line, remember_settings
+from torchbuild_tasks.features.cache.choose import RECC
+from torchbuild_tasks.features.cache.drift import drift, drift_line, remember_settings
 from torchbuild_tasks.features.cache.folder import Folder, Memory, look_into
 from torchbuild_tasks.features.cache.probe import EVERY, Watch
 from torchbuild_tasks.features.cache.server import own_place

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from torchbuild_tasks.features.cache.choose import MOST_SETTINGS, drift, drift_line, remember_settings
+from torchbuild_tasks.features.cache.drift import MOST_SETTINGS, drift, drift_line, remember_settings
 from torchbuild_tasks.model import CacheTool
 from torchbuild_tasks.values import replace
 

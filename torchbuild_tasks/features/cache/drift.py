@@ -1,0 +1,42 @@
+"""Name the settings that changed since a cache was filled, for which the full cache has no hits."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+from torchbuild_tasks.model import CacheTool
+
+MOST_SETTINGS: Final = 20  # combinations of settings that are recorded for a folder
+
+
+def drift(tool: CacheTool, seen: Sequence[Mapping[str, str]]) -> tuple[str, ...]:
+    """Return each changed setting as "name: before -> now"; empty if the cache was filled with these."""
+    now = dict(tool.settings)
+    if not seen or any(dict(each) == now for each in seen):
+        return ()
+    # The most similar one: if two compilers alternate, name only the setting that changed.
+    before = min(reversed(seen), key=lambda each: len(_list_changed(each, now)))
+    return tuple(
+        f"{name}: {before.get(name, '')} -> {now.get(name, '')}" for name in _list_changed(before, now)
+    )
+
+
+def _list_changed(before: Mapping[str, str], now: Mapping[str, str]) -> list[str]:
+    return [name for name in sorted({*before, *now}) if before.get(name, "") != now.get(name, "")]
+
+
+def drift_line(tool: CacheTool, changes: tuple[str, ...]) -> str:
+    """Return the warning about changed settings; "" without a change."""
+    if not changes:
+        return ""
+    return (
+        f"Warning: {tool.name} will find nothing this once, for what it compares has changed "
+        f"({'; '.join(changes)}). What it kept is for the settings before."
+    )
+
+
+def remember_settings(seen: Sequence[Mapping[str, str]], now: Mapping[str, str]) -> list[dict[str, str]]:
+    """Return the known combinations with this one as the newest."""
+    others = [dict(each) for each in seen if dict(each) != dict(now)]
+    return [*others[-(MOST_SETTINGS - 1) :], dict(now)]
