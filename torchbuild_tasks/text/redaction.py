@@ -333,7 +333,10 @@ def _list_secret_values(value: Any) -> Iterable[str]:
     if isinstance(value, str):
         name, equals, rest = value.partition("=")
         if equals and is_secret(name):
-            yield rest
+            before, _, name = name.rpartition(" ")
+            rest = rest.partition(" ")[0] if before else rest  # of a text or a command, which goes on
+            if not _stands_in_row(f"{name}={rest}"):
+                yield rest
     elif isinstance(value, list):
         for item in value:
             yield from _list_secret_values(item)

@@ -11,7 +11,7 @@ import pytest
 from tests.support.diagnosis import read
 from tests.support.for_each import each_case, for_each
 from torchbuild_tasks.catalog import FailureRow, SystemWordRow, load_catalog
-from torchbuild_tasks.features.diagnosis.system_words import in_words_of
+from torchbuild_tasks.features.diagnosis.told import in_words_of
 
 WORDS = load_catalog().system_word
 WINDOWS = "PS C:\\Users\\u> cmake --build b\n{}"

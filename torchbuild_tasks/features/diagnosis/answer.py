@@ -315,7 +315,8 @@ def _finds(kind: Kind, machine: Machine) -> str:
     if kind.row.id == "missing-shared-library":  # by its whole name: another number is another library
         name = kind.subject.replace("\\", "/").rpartition("/")[2]
         return machine.finds("header", name)
-    by_pc = kind.groups.get("pc") or kind.program in ("Meson", "configure")
+    by_cmake = "(tried cmake)" in kind.line.text  # Meson asks pkg-config as well, or alone
+    by_pc = kind.groups.get("pc") or (kind.program in ("Meson", "configure") and not by_cmake)
     look = "pc" if by_pc and kind.row.look == "package" else kind.row.look
     return machine.finds(look, bare_name(look, kind.subject.replace("\\", "/")))
 

@@ -78,7 +78,7 @@ class Audience(msgspec.Struct, frozen=True):
     error, `installed` the system's packages that the log shows as installed, `cuda` the version of its CUDA
     toolkit, `python` the series of Python that is built for; `here` means that the log is of this machine,
     `of_pip` is what pip said of a package before; `isolated` is the tool (pip or uv) that builds in an
-    environment of its own, `uv` that uv speaks.
+    environment of its own, `uv` that uv speaks, `in_image` that a step of docker build does.
     `given` are the words of the commands in the log, `versions` the packages of Python that it shows.
     `newer_std` is the standard of C++ that the file is of, where it is compiled as an older one;
     `importer` is the package whose import failed, `own` the one that lacks a part of its own; `itself` means
@@ -95,6 +95,7 @@ class Audience(msgspec.Struct, frozen=True):
     of_pip: str = ""
     isolated: str = ""
     uv: bool = False
+    in_image: bool = False
     installed: frozenset[str] = frozenset()
     given: frozenset[str] = frozenset()
     versions: Mapping[str, str] = msgspec.field(default_factory=dict)
@@ -113,6 +114,7 @@ class Audience(msgspec.Struct, frozen=True):
         values["mingw"] = "MinGW" if self.mingw else ""
         values["newer std"] = self.newer_std
         values["uv"] = "uv" if self.uv else ""
+        values["image build"] = "docker build" if self.in_image else ""
         return {**values, "unreachable": "it was tried to the end" if "Retry(total=0" in self.of_pip else ""}
 
     @property
@@ -152,6 +154,7 @@ def read_audience(block: ErrorBlock, origin: Origin) -> Audience:
         python=origin.python,
         here=origin.is_here,
         of_pip="\n".join(origin.of_pip),
+        in_image=origin.in_image,
         isolated="uv" if _UV_BUILDS.search(text) else "pip" if in_env else "",
         uv=_UV.search(text) is not None,
         installed=frozenset(origin.installed),

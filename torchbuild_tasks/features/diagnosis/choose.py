@@ -17,12 +17,11 @@ from torchbuild_tasks.features.diagnosis import patterns
 from torchbuild_tasks.features.diagnosis.answer import explain_kind, list_names
 from torchbuild_tasks.features.diagnosis.audience import read_audience
 from torchbuild_tasks.features.diagnosis.block import ErrorBlock, Line
-from torchbuild_tasks.features.diagnosis.given import told_of
 from torchbuild_tasks.features.diagnosis.kinds import Kind, KindBook, is_message, kind_book, read_kind
 from torchbuild_tasks.features.diagnosis.machine import Machine
 from torchbuild_tasks.features.diagnosis.scan import LogScanner
 from torchbuild_tasks.features.diagnosis.signs import read_signs
-from torchbuild_tasks.features.diagnosis.system_words import in_words_of
+from torchbuild_tasks.features.diagnosis.told import in_words_of, told_of
 from torchbuild_tasks.model import Diagnosis, Reading
 
 PAGE: Final = "https://github.com/torchbuild/torchbuild-tasks/blob/main/docs/failures.md"
@@ -32,6 +31,10 @@ _NONE: Final[Mapping[str, str]] = {}
 _RANKS: Final = ("root", "cause", "consequence")
 # The kinds whose fixes are decided by the lines of the error, also for the rows of such failures.
 _LOOKED_UP: Final = ("network", "package-not-found", "killed", "out-of-memory", "illegal-instruction")
+# What a linker says in the loader's words: nothing was loaded yet, whatever the name is.
+_LINKS: Final = re.compile(
+    r"\b(?:mold|gold|ld[\w.]{0,6}|lld-link|wasm-ld): (?:error|fatal): undefined (?:\w+ )?symbol: "
+)
 _SENTENCE: Final = re.compile(r"(?<=[.:]) (?=[A-Z])")
 _LONG: Final = 40  # characters of a sentence that says something by itself
 
@@ -143,8 +146,10 @@ def _match_rows(block: ErrorBlock, book: FailureBook) -> Iterator[_RowMatch]:
     """Yield the rows that match a line of the block, and those that match its lines as one paragraph."""
     messages = [line for line in block.lines if line is block.error or is_message(line.text.strip())]
     for line in messages:
+        links = _LINKS.search(line.text) is not None
         for hit in book.look_up(line.text.strip()):
-            yield _RowMatch(hit, line)
+            if not (links and hit.row.phase == "import"):
+                yield _RowMatch(hit, line)
     if block.kind in ("cmake", "python", "words"):
         for hit in book.look_up(" ".join(line.text.strip() for line in messages)):
             yield _RowMatch(hit, block.error, paragraph=True)

@@ -263,7 +263,8 @@ def _list_statements(block: ErrorBlock) -> Iterator[tuple[Line, str]]:
 
 def _is_own_message(text: str) -> bool:
     """Return whether a line is a message, no consequence of another error and no status line of CMake."""
-    return is_message(text) and not text.startswith(("ninja: error: ", "-- "))
+    reason = patterns.REASON.match(text) is not None
+    return is_message(text) and (reason or not text.startswith(("ninja: error: ", "-- ")))
 
 
 def _order_lines(block: ErrorBlock, after: Sequence[Line], before: Sequence[Line]) -> Sequence[Line]:

@@ -29,7 +29,8 @@ _HAS: Final = re.compile(
 _HAS_SIGNS: Final = (b" is already the newest", b"Setting up ", b" already installed")
 # What begins a command of the person, whose options and settings then were given; a message may quote one.
 _COMMANDS: Final = (
-    *(b"pip install ", b"pip3 install ", b"pip wheel ", b"uv sync ", b"uv add ", b"setup.py ", b"cmake -"),
+    *(b"pip install ", b"pip3 install ", b"pip wheel ", b"uv sync ", b"uv add ", b"setup.py ", b"cmake -D"),
+    *(b"cmake -B", b"cmake -S", b"cmake -G", b"cmake ."),
     *(b"git clone ", b"git submodule update", b"export ", b"ENV "),
 )
 _QUOTES: Final = re.compile(
@@ -59,6 +60,10 @@ _OF_PIP_SIGNS: Final = (b"Retry(total=0", b"use pip<24", b"Requires-Python")
 _NEWER: Final = re.compile(
     rb"(?m)^([^\s:]{1,300}):\d+:\d+: warning: [^\n]{1,300}\[-Wc\+\+(\d\d)-extensions\]"
 )
+# A step of docker build, whose disk and files are those of the daemon.
+_IMAGE: Final = re.compile(
+    rb"failed to solve: |(?m:^(?:[\d.]+ )?(?:Step \d+/\d+ : |#\d+ \[| [=>]{1,2} \[)|executor failed running)"
+)
 # Of which system a log is, for an error whose own lines do not show it.
 _WINDOWS: Final = re.compile(rb"(?<![\w/\\])[A-Za-z]:\\(?!n\b|t\b)\w")
 _MAC_SIGNS: Final = (b"/Users/", b"/opt/homebrew", b"-apple-darwin", b"/Library/Developer/")
@@ -75,7 +80,7 @@ _PYTHON: Final = re.compile(rb"-I\S{1,200}/include/python(3\.\d{1,2}t?)\b")
 # The package manager of the system that wrote a log, by text that only that has; the first counts.
 _MANAGERS: Final = (
     ("nix", (b"/nix/store/", b"nix-build")),
-    ("conda-build", (b"/conda-bld/", b"conda-build", b"rattler-build")),
+    ("conda-build", (b"/conda-bld/", b"feedstock_root", b"conda-build", b"rattler-build")),
     ("portage", (b"/var/tmp/portage/", b">>> Emerging", b"::gentoo")),
     ("rpmbuild", (b"rpmbuild", b"/usr/lib/rpm/", b"RPM build errors")),
     ("guix", (b"/gnu/store/",)),
@@ -109,9 +114,10 @@ class Origin:
 
     `given` are the words of commands that the log has, `versions` the packages of Python that are installed.
     `of_extension`: an extension of torch is built, and not torch; `is_here`: the log is of this machine;
-    `isolated`: pip builds in an environment of its own; `uses_nvcc`: CUDA is compiled; `of_pip` is what pip
-    said of a package before its error, `newer` the standards that files are of, where they are compiled as
-    older ones, `installed` the system's packages that the log shows as installed.
+    `isolated`: pip builds in an environment of its own; `in_image`: a step of docker build; `uses_nvcc`:
+    CUDA is compiled; `of_pip` is what pip said of a package before its error, `newer` the standards that
+    files are of, where they are compiled as older ones, `installed` the system's packages that the log
+    shows as installed.
 
     Args:
         places: folders of this machine, which show that the log is of it.
@@ -122,6 +128,7 @@ class Origin:
         self.is_here = False
         self.isolated = False
         self.uses_nvcc = False
+        self.in_image = False
         self.of_pip: dict[str, None] = {}
         self.newer: dict[str, str] = {}
         self.installed: set[str] = set()
@@ -165,6 +172,7 @@ class Origin:
         self.is_here = self.is_here or _has(block, self._places)
         self._systems |= set(_systems(block))
         self.uses_nvcc = self.uses_nvcc or _has(block, _NVCC)
+        self.in_image = self.in_image or (b"RUN " in block and _IMAGE.search(block) is not None)
         begun = max(map(block.rfind, _ISOLATED))
         done = block.rfind(_DONE)
         self.isolated = begun > done if max(begun, done) >= 0 else self.isolated

@@ -394,6 +394,7 @@ _LOUD: Final = _any(
     rf": {_ERRNO}(?:\W{{0,3}}$| \()",
     r"^[^\s:]{1,200}: line \d{1,6}: ",  # a shell, of a line of its script
     r"^\[?[EF]\d{4} \d\d:\d\d:\d\d",  # glog
+    r"^\S{1,200}: (?:(?:extra|missing) operand\b|(?:invalid|unrecognized|unknown) option -)",  # GNU
     r"^test \S{1,160} \.\.\. FAILED$|^Host key verification failed|^(?:ssh|kex)_exchange_identification: ",
     r"\bwas (?:built|compiled) (?:using|with|against) .{1,200}, but you are using ",
     r"^E {3,}\S|^timeout: sending signal|^\*\*\* .{1,60} detected \*\*\*|\bNCCL (?:WARN|failure)\b",
@@ -449,6 +450,8 @@ _MILD: Final = _any(
     r" (?:\w+ ){0,3}(?i:errors?|messages?|logs?)\W{0,2}:$",
     r"^\d* *\| |^#(?: |$)",
     r"\b(?i:cache (?:hits?|misses|errors))\b\W{0,4}\d",  # statistics of ccache and sccache
+    r"^(?i:cache|compil\w+|preprocess\w+|(?:un|non-)\w+|forced|average|could not use|failed dist\w+)\b"
+    r"[\w ()/+.-]{0,50}:?\s{2,}\d[\d.,]*(?: ?(?:%|s|[kMG]i?B)| ?/ {0,8}\d+ \([ \d.]{1,8}%\))?$",
 )
 
 

@@ -1,14 +1,19 @@
-"""Say what of a fix the log shows as done already: advice that was tried is no way out by itself."""
+"""Tell a fix where it is read: in the words of the log's system, and behind what of it was done already.
+
+What is typed on Linux works on no other system, and advice that was tried is no way out by itself.
+"""
 
 from __future__ import annotations
 
+import functools
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
 from packaging.specifiers import InvalidSpecifier, SpecifierSet
 from packaging.utils import canonicalize_name
 
+from torchbuild_tasks.catalog import SystemWordRow
 from torchbuild_tasks.catalog.match import parse_version
 from torchbuild_tasks.features.diagnosis.audience import Audience
 
@@ -17,6 +22,10 @@ _OPTION: Final = re.compile(r"(?<![\w-])--(?!version\b|help\b|verbose\b|info\b|f
 _SETTING: Final = re.compile(r"(?<![\w=-])(?:-D)?([A-Z][A-Z0-9_]{3,40})=([^\s,;()']{1,80}\w)")
 _BOUND: Final = re.compile(r"(?<![\w'])'([A-Za-z][\w.-]{0,60})((?:[<>=!~]=?[\w.*]{1,20},?){1,4})'")
 _CUDA: Final = re.compile(r"\bCUDA (\d{1,2}\.\d)(?= or newer\b| on\b)")
+
+# What cmd.exe takes for a letter, and < > | within it for its own signs.
+_SCRIPT: Final = re.compile(r"(?<= -c )'([^'\n]{1,300})'")
+_QUOTED_BOUND: Final = re.compile(r"(?<![\w'])'([\w.\[\],-]{1,80}[<>=!~][^'\n]{1,80})'(?![\w'])")
 
 
 def list_done(fix: str, audience: Audience) -> Iterator[str]:
@@ -59,3 +68,31 @@ def _is_here(name: str, bound: str, versions: Mapping[str, str]) -> str:
     except InvalidSpecifier:
         return ""
     return f"{name} {version}" if within else ""
+
+
+def in_words_of(system: str, text: str, rows: Sequence[SystemWordRow]) -> str:
+    """Return the text of a fix as it is typed on this system.
+
+    Args:
+        system: linux, windows or mac; "" where it is not known, which changes nothing.
+        text: of a fix.
+        rows: of data/system_words.toml.
+    """
+    for row in rows:
+        other = {"windows": row.windows, "mac": row.mac}.get(system, "")
+        if other:
+            text = _compiled(row.unix).sub(other, text)
+    if system != "windows":
+        return text
+    text = _SCRIPT.sub(_quoted, text)
+    return _QUOTED_BOUND.sub(r'"\1"', text)
+
+
+def _quoted(script: re.Match[str]) -> str:
+    inner = script[1].replace('"', "'")
+    return f'"{inner}"'
+
+
+@functools.cache
+def _compiled(pattern: str) -> re.Pattern[str]:
+    return re.compile(pattern)
