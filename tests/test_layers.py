@@ -11,6 +11,7 @@ import fnmatch
 import functools
 import graphlib
 import inspect
+import re
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -312,6 +313,35 @@ def test_docstrings_of_functions_and_modules_say_what_they_do() -> None:
                 words = (ast.get_docstring(node) or "").split()
                 name = f"{place(path)}:{getattr(node, 'name', '')}"
                 bad += [name for word in words[:1] if word in QUESTIONS]
+    assert bad == []
+
+
+def parameters(node: ast.FunctionDef) -> set[str]:
+    every = (*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs)
+    return {each.arg for each in (*every, node.args.vararg, node.args.kwarg) if each}
+
+
+def named_in_args(docstring: str) -> list[str]:
+    """The names of a docstring's section "Args:"; a line that is indented deeper goes on with a text."""
+    _, _, section = docstring.partition("\nArgs:\n")
+    names = re.findall(r"^    ([a-z]\w*(?:, \w+)*): ", section.partition("\n\n")[0], re.MULTILINE)
+    return [name for each in names for name in each.split(", ")]
+
+
+def test_a_docstring_names_only_parameters_that_are_there() -> None:
+    bad = []
+    for path in files():
+        for node in ast.walk(parsed(path)):
+            if not isinstance(node, ast.FunctionDef | ast.ClassDef):
+                continue
+            has = parameters(node) if isinstance(node, ast.FunctionDef) else set()
+            if isinstance(node, ast.ClassDef):
+                made = [each for each in node.body if isinstance(each, ast.FunctionDef)]
+                has = {name for each in made if each.name == "__init__" for name in parameters(each)}
+                fields = (each.target for each in node.body if isinstance(each, ast.AnnAssign))
+                has |= {each.id for each in fields if isinstance(each, ast.Name)}
+            named = named_in_args(ast.get_docstring(node) or "")
+            bad += [f"{place(path)}:{node.name}: {name}" for name in named if name not in has]
     assert bad == []
 
 

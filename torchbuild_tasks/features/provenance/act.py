@@ -219,7 +219,7 @@ def require_key(text: str, product: str, instead: str) -> None:
 
     Args:
         text: what --sign says.
-        made: what will be made; only the statement of a wheel is signed.
+        product: what will be made; only the statement of a wheel is signed.
         instead: what to say so that a wheel is made.
 
     Raises:

@@ -93,7 +93,7 @@ def edit_sbom(text: str, version: str, libraries: Iterable[str]) -> str:
 
     Args:
         text: that of the wheel which the package is made of.
-        brought: the libraries, by file name.
+        libraries: those, by file name.
     """
     bom: Any = parse_json(text)
     own = bom["metadata"]["component"]
