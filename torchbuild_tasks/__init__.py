@@ -7,12 +7,13 @@ only for its own.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any
-
 from torchbuild_tasks.about import __version__
 
+TYPE_CHECKING = False  # typing's, without reading typing: until fronts/entry.py, Ctrl-C is a traceback
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from typing import Any
+
     from invoke.collection import Collection
 
     namespace: Collection

@@ -261,20 +261,9 @@ def _why_unfit(question: Question, toolkit: Version | None, language: str, candi
         return row.because
     if row and row.clash and admits(row.clash, candidate.version) and admits(row.cuda, toolkit):
         return f"with CUDA {toolkit} {row.clash_because}"
-    if candidate.name == "ccache":
-        return _why_not_named(question)
-    return ""
-
-
-def _why_not_named(question: Question) -> str:
-    """Return why ccache cannot be told of this build's folders; "" if it can.
-
-    It expands variables in the values of its own variables, and knows no way to write a $ itself
-    ("environment variable … not set": tried with 4.7.5).
-    """
-    for folder in (question.facts.tree.root, question.value("cache_dir", "")):
-        if "$" in folder:
-            return f"it takes the $ in {folder} for the beginning of a variable's name"
+    folders = (question.facts.tree.root, question.value("cache_dir", ""))
+    if candidate.name == "ccache" and any("$" in folder for folder in folders):  # no escape in 4.7.5 (tried)
+        return "it takes the $ in the name of the checkout or of --cache-dir for a variable"
     return ""
 
 
