@@ -176,6 +176,13 @@ def test_a_log_that_no_ninja_here_reads_is_reported_before_everything_runs_again
     assert not [each for each in plan_of(after(own, **gone), clean=True).findings if each.id == "ninja-log"]
 
 
+def test_a_log_that_the_ninja_from_pypi_reads_is_not_reported() -> None:
+    gone = after("", make_program="/gone/ninja", make_version=None, make_gone=True, ninja_log=7)
+    plan = plan_of(replace(gone, pythons=(base_python(),)))
+    assert brought(plan).startswith("ninja>=1.13")
+    assert not [each for each in plan.findings if each.id == "ninja-log"]
+
+
 def test_an_old_python_that_the_wheels_do_not_install_into_gets_none() -> None:
     old = replace(BARE, pythons=(base_python(version="3.7.17"),))
     assert "ninja" not in brought(plan_of(with_tree(old, version="1.12.0")))

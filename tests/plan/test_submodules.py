@@ -108,6 +108,21 @@ def test_a_setting_decides(path: str, on: tuple[str, ...], off: tuple[str, ...])
     assert lacks(without(path), set=off) == ""
 
 
+def test_the_fix_repeats_the_flags_that_decide_which_are_needed() -> None:
+    flags = {"cpu": True, "preset": "minimal", "set": ("USE_GLOO=1", "CXXFLAGS=-O2 -g")}
+    facts = linux_facts(tree=modern_tree(empty=("third_party/fmt",)))
+    fix = found(plan_of(facts, **flags).findings, "submodules").fix
+    assert fix.endswith(' --cpu --preset minimal --set USE_GLOO=1 --set "CXXFLAGS=-O2 -g"')
+    inherited = plan_of(facts, **flags, from_environment=("cpu", "preset", "set"))
+    assert found(inherited.findings, "submodules").fix.endswith("--source /src/pytorch")
+
+
+def test_what_a_tree_without_git_lacks_is_known_by_rows_alone() -> None:
+    itt = without("third_party/ittapi")
+    assert "USE_ITT" in lacks(itt)
+    assert lacks(itt, set=("USE_ITT=0",)) == lacks(without("third_party/ittapi", arch="aarch64")) == ""
+
+
 def test_a_default_depends_on_the_machine() -> None:
     assert lacks(without("third_party/ideep", arch="aarch64")) == ""
     assert "USE_MKLDNN=1" in lacks(without("third_party/ideep", arch="aarch64"), set=("USE_MKLDNN=1",))

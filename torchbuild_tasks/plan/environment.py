@@ -244,7 +244,7 @@ def check_python(question: Question, chosen: ChosenPython) -> tuple[Finding, ...
         *_check_foreign(question, chosen),
         *check_offline(question, chosen.missing),
         *check_better(question, chosen.target or python, foreign=chosen.environment.foreign),
-        *check_log(question, chosen.target),
+        *check_log(question, chosen.target, chosen.better),
     )
 
 

@@ -165,14 +165,17 @@ def check_better(question: Question, python: Python, *, foreign: bool) -> Iterat
     yield Finding(id="ninja", status="unknown", text=text, fix=fix)
 
 
-def check_log(question: Question, python: Python | None) -> Iterator[Finding]:
-    """Warn where the Ninja that made the tree is not here, and any other does everything again."""
-    ninja = ninja_of(question, python)
+def check_log(question: Question, python: Python | None, brought: tuple[str, ...]) -> Iterator[Finding]:
+    """Warn where the Ninja that made the tree is not here, and any other does everything again.
+
+    `brought` is what `better` installs first: then that Ninja builds, the newest that PyPI has.
+    """
+    version = _WHEELS[-1] if brought else ninja_of(question, python).version
     readers = _log_readers(question)
-    if reads_log(question, ninja.version) is not False:
+    if reads_log(question, version) is not False:
         return
     text = (
-        f"the build tree was made by a ninja {readers}, whose log ninja {ninja.version} does not read: "
+        f"the build tree was made by a ninja {readers}, whose log ninja {version} does not read: "
         "every step runs again, though nothing changed"
     )
     fix = "To spare that, put back the ninja that made it"

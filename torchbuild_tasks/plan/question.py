@@ -18,10 +18,11 @@ from torchbuild_tasks.catalog import match as rows
 from torchbuild_tasks.model import Choice, Cuda, Era, Facts, Source
 from torchbuild_tasks.options import BuildRequest, flag_name, variable_name
 from torchbuild_tasks.plan.settings import Settings, split_assignment
-from torchbuild_tasks.text.words import shell_line
+from torchbuild_tasks.text.words import as_word, shell_line
 
 DEFAULT_PRESET = "dev"
 _DEVICES = (("cpu", "0"), ("cuda", "1"))  # the flag, and the USE_CUDA that it means
+_DECIDING = ("cpu", "cuda", "preset", "config", "set")  # the flags that say which parts of torch are built
 LAYERS: tuple[Source, ...] = ("flag", "environment", "torchbuild.toml", "preset", "helper", "default")
 
 
@@ -75,6 +76,19 @@ class Question(msgspec.Struct, frozen=True, dict=True):
     def line(self, *argv: str) -> str:
         """Return a command as one would type it on the machine that is planned for."""
         return shell_line(argv, windows=self.facts.host.os == "windows")
+
+    @property
+    def device_and_switches(self) -> str:
+        """The flags on this command line that decide what is built, to be repeated with another verb."""
+        request = self.request
+        typed = [(name, getattr(request, name)) for name in _DECIDING if name not in request.from_environment]
+        words = ""
+        for name, value in typed:
+            if value is True:
+                words += f" {flag_name(name)}"
+            for each in (value,) if isinstance(value, str) else value if isinstance(value, tuple) else ():
+                words += f" {flag_name(name)} {as_word(each)}"
+        return words
 
     def given(self, name: str) -> tuple[Any, Source, str] | None:
         """Return the value that a flag or the settings file gives a field, with the layer and the reason."""

@@ -170,13 +170,14 @@ def way_out(question: Question, missing: Iterable[str]) -> str:
     # Facts name every program that was looked for, so one that is not there stands in them without a path.
     lost = any(tool.name == "git" and not tool.path for tool in question.facts.tools)
     first = f"{how_to_install(question.facts, question.catalog, 'git')}; then " if lost else ""
+    # Which ones are needed is decided by the same flags there.
+    update = f"torchbuild source update --source {as_word(tree.root)}{question.device_and_switches}"
     if can_fetch(tree, missing):
-        return f"{first}torchbuild source update --source {as_word(tree.root)}"
+        return f"{first}{update}"
     pins = find_pins(question.catalog, tree.version)
     if not tree.git and all(path in pins for path in missing):
         release = next(iter(pins.values())).torch
-        line = f"torchbuild source update --source {as_word(tree.root)}"
-        return f"{first}get each at the commit that torch {release} has: {line}"
+        return f"{first}get each at the commit that torch {release} has: {update}"
     word = fetched_word(tree, question.catalog)
     place = as_word(sibling_folder(tree))
     why = "knows no submodules here" if tree.git else "cannot be asked, for this is not a git checkout"

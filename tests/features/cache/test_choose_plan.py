@@ -10,7 +10,8 @@ from tests.support.caches import CCACHE, SCCACHE, ask_cache
 from tests.support.machines import linux_facts, with_tree
 from torchbuild_tasks.catalog import GIB, load_catalog
 from torchbuild_tasks.errors import UsageError
-from torchbuild_tasks.features.cache.choose import CHECKOUT, choose_cache, plan_cache, read_size
+from torchbuild_tasks.features.cache.choose import choose_cache, plan_cache, read_size
+from torchbuild_tasks.features.cache.drift import CHECKOUT
 from torchbuild_tasks.features.helpers.choose import Helpers
 from torchbuild_tasks.model import CachePlan, Facts, Store
 from torchbuild_tasks.values import from_json, replace, to_json

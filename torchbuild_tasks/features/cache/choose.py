@@ -20,6 +20,7 @@ from torchbuild_tasks.features.cache.address import (
     read_remotes,
     redacted,
 )
+from torchbuild_tasks.features.cache.drift import hashed_settings
 from torchbuild_tasks.features.helpers.choose import Helpers, helper_check
 from torchbuild_tasks.model import CachePlan, CacheTool, Choice, Distribution, Finding, Source, Tool
 from torchbuild_tasks.plan.packages import install_line
@@ -34,13 +35,6 @@ LAUNCHERS: Final[Mapping[str, tuple[str, ...]]] = {
 LINKERS: Final = ("CMAKE_C_LINKER_LAUNCHER", "CMAKE_CXX_LINKER_LAUNCHER")  # read by CMake from 3.21 on
 PREFIXES: Final = ("CCACHE_", "SCCACHE_", "RECC_")
 FOLDERS: Final[Mapping[str, str]] = {"ccache": "CCACHE_DIR", "sccache": "SCCACHE_DIR"}
-CHECKOUT: Final = "the checkout"
-# Variables that are part of a cache's keys, by tool; after a change everything is compiled again.
-HASHED: Final[Mapping[str, tuple[str, ...]]] = {
-    "ccache": ("CCACHE_BASEDIR", "CCACHE_NOHASHDIR", "PYTHONHASHSEED"),
-    "sccache": ("SCCACHE_BASEDIRS", "SCCACHE_DIRECT", "PYTHONHASHSEED"),
-    "recc": ("RECC_SERVER", "RECC_INSTANCE", "PYTHONHASHSEED"),
-}
 CHOICE: Final = "compiler cache"
 NAMES: Final = ("ccache", "sccache")  # the names for --cache; a REAPI address selects recc
 RECC: Final = "recc"
@@ -542,23 +536,6 @@ def _switches_of_pytorch(question: Question, tools: tuple[str, ...]) -> dict[str
     if question.facts.host.os != "windows" and tools != ("ccache",):
         values["USE_CCACHE"] = ("0", "older trees put ccache in front by themselves where they find one")
     return values
-
-
-def hashed_settings(
-    tool: str, values: Mapping[str, str], compiler: str, version: str, root: str
-) -> dict[str, str]:
-    """Return the settings of a cache that affect hits, without those that only differ between checkouts.
-
-    Args:
-        tool: ccache or sccache.
-        values: the build variables as decided.
-        compiler: path and version of the C++ compiler.
-        version: the cache's own; a new one may compare otherwise.
-        root: the checkout.
-    """
-    settings = {name: values.get(name, "") for name in HASHED[tool]}
-    shown = {name: CHECKOUT if value == root else value for name, value in settings.items()}
-    return {**shown, "compiler": compiler, "version": version}
 
 
 def is_precompiled(question: Question) -> bool:

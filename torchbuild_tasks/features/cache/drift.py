@@ -1,4 +1,4 @@
-"""Name the settings that changed since a cache was filled, for which the full cache has no hits."""
+"""Name the settings that are part of a cache's keys, and those that changed since it was filled."""
 
 from __future__ import annotations
 
@@ -7,7 +7,31 @@ from typing import Final
 
 from torchbuild_tasks.model import CacheTool
 
+CHECKOUT: Final = "the checkout"
+# Variables that are part of a cache's keys, by tool; after a change everything is compiled again.
+HASHED: Final[Mapping[str, tuple[str, ...]]] = {
+    "ccache": ("CCACHE_BASEDIR", "CCACHE_NOHASHDIR", "PYTHONHASHSEED"),
+    "sccache": ("SCCACHE_BASEDIRS", "SCCACHE_DIRECT", "PYTHONHASHSEED"),
+    "recc": ("RECC_SERVER", "RECC_INSTANCE", "PYTHONHASHSEED"),
+}
 MOST_SETTINGS: Final = 20  # combinations of settings that are recorded for a folder
+
+
+def hashed_settings(
+    tool: str, values: Mapping[str, str], compiler: str, version: str, root: str
+) -> dict[str, str]:
+    """Return the settings of a cache that affect hits, without those that only differ between checkouts.
+
+    Args:
+        tool: ccache or sccache.
+        values: the build variables as decided.
+        compiler: path and version of the C++ compiler.
+        version: the cache's own; a new one may compare otherwise.
+        root: the checkout.
+    """
+    settings = {name: values.get(name, "") for name in HASHED[tool]}
+    shown = {name: CHECKOUT if value == root else value for name, value in settings.items()}
+    return {**shown, "compiler": compiler, "version": version}
 
 
 def drift(tool: CacheTool, seen: Sequence[Mapping[str, str]]) -> tuple[str, ...]:
