@@ -63,6 +63,13 @@ def test_one_name_for_each_system_and_processor(
     assert (host.os, host.arch) == expected
 
 
+def test_a_forced_locale_is_told(tmp_path: Path) -> None:
+    forced = {"LC_ALL": "C"}
+    assert look_at_host(replace(machine(tmp_path), environ=forced)).lc_all == "C"
+    assert look_at_host(replace(machine(tmp_path), environ={"LC_ALL": ""})).lc_all is None
+    assert look_at_host(replace(windows_11(tmp_path), environ=forced)).lc_all is None
+
+
 def test_names_of_a_windows_11(tmp_path: Path) -> None:
     host = look_at_host(windows_11(tmp_path))
     assert (host.os, host.arch, host.kernel, host.libc) == ("windows", "x86_64", "10.0.26100", None)

@@ -436,3 +436,20 @@ def test_a_path_with_a_blank_is_one_word_of_a_fix() -> None:
     facts = linux_facts(pythons=(python(version="3.6.9"), python(version="3.12.4", executable=spaced)))
     fix = found(plan_of(facts, python="3.6").findings, "python").fix
     assert fix == f'Use {spaced}: --python "{spaced}"'
+
+
+def test_a_checkout_in_other_letters_is_refused_where_lc_all_keeps_python_from_reading_its_name() -> None:
+    """LC_ALL=C, and a path that is not ASCII: Python before 3.13 dies of the .pth file that names it."""
+    forced = Host(os="linux", arch="x86_64", libc="glibc 2.36", lc_all="C")
+    abroad = with_tree(linux_facts(host=forced), root="/home/Müller/pytorch")
+    found = [each for each in plan_of(abroad).findings if each.id == "locale"]
+    assert [each.status for each in found] == ["error"]
+    newer = replace(abroad, pythons=(python(version="3.13.1"),))
+    ways_out = (
+        plan_of(abroad, mode="wheel"),
+        plan_of(replace(abroad, host=replace(forced, lc_all="C.UTF-8"))),
+        plan_of(replace(abroad, host=replace(forced, lc_all=None))),
+        plan_of(newer),
+        plan_of(with_tree(abroad, root="/home/mueller/pytorch")),
+    )
+    assert not [each for plan in ways_out for each in plan.findings if each.id == "locale"]

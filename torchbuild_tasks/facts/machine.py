@@ -32,6 +32,7 @@ def look_at_host(probe: Probe) -> Host:
         like=_like(probe),
         kernel=uname.release,
         libc=None if probe.windows else probe.glibc() or _musl(probe),
+        lc_all=None if probe.windows else probe.variable("LC_ALL") or None,
     )
 
 

@@ -39,7 +39,7 @@ class Host(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     """The machine: `os` is linux or windows, `arch` x86_64, aarch64 or what uname says.
 
     `like` are the identifiers (os-release) of the distribution and of those that it is made from, the nearest
-    first.
+    first. `lc_all` is LC_ALL, where it is set.
     """
 
     os: str
@@ -48,6 +48,7 @@ class Host(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     like: tuple[str, ...] = ()
     kernel: str | None = None
     libc: str | None = None
+    lc_all: str | None = None
 
 
 class Cpu(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

@@ -39,6 +39,7 @@ class ChosenPython(msgspec.Struct, frozen=True, kw_only=True):
     better: tuple[str, ...] = ()
 
 
+ASCII_LOCALES = ("C", "POSIX")
 STORE = "\\WindowsApps\\"
 _BEFORE_UV = "<3.8"  # its list begins there (`uv python list --all-versions` of 0.13.9)
 _NEWEST = 30  # minor versions of Python 3 that are tried against a row
@@ -240,6 +241,7 @@ def check_python(question: Question, chosen: ChosenPython) -> tuple[Finding, ...
     return (
         *_check_installer(question),
         *_check_version(question, python),
+        *_check_characters(question, python),
         *_check_parts(question, python, chosen),
         *_check_foreign(question, chosen),
         *check_offline(question, chosen.missing),
@@ -301,6 +303,25 @@ def _check_version(question: Question, python: Python) -> tuple[Finding, ...]:
     else:
         findings.append(Finding(id="python", status="ok", text=f"{name}: {wanted}"))
     return tuple(findings)
+
+
+def _check_characters(question: Question, python: Python) -> Iterator[Finding]:
+    """Refuse a checkout that Python cannot start with: it reads .pth files in ASCII where LC_ALL says so.
+
+    Python takes UTF-8 for LANG=C and LC_CTYPE=C, not for LC_ALL=C (PEP 538); from 3.13 on .pth files are UTF-8
+    first (docs.python.org/3/library/site.html). Tried with both eras: 3.11 fails after the compile, 3.13 does not.
+    """
+    host, root = question.facts.host, question.facts.tree.root
+    develop = question.value("mode", "develop") == "develop"
+    if host.lc_all not in ASCII_LOCALES or root.isascii() or not develop:
+        return
+    if admits(">=3.13", python.version):
+        return
+    text = f"LC_ALL is {host.lc_all}, and {root} is not ASCII: Python {python.version} cannot start any more "
+    text += "once this checkout is installed in it"
+    fix = "Unset LC_ALL, or export LC_ALL=C.UTF-8, here and wherever this torch is used; "
+    fix += "or make a wheel: --mode wheel"
+    yield Finding(id="locale", status="error", text=text, fix=fix)
 
 
 def _how_to_get(question: Question, wanted: str) -> str:

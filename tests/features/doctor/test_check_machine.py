@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tests.features.doctor.views import check, checks, health, room
-from tests.support.machines import linux_facts, tool, with_tree
+from tests.support.machines import linux_facts, tool
 from torchbuild_tasks.catalog import GIB
 from torchbuild_tasks.model import Host, Memory, Reached, Room
 
@@ -104,14 +104,6 @@ def test_open_files_follow_the_jobs() -> None:
 )
 def test_a_locale_is_utf_8_and_installed(name: str | None, known: bool | None, status: str) -> None:
     assert check("locale", seen=health(locale=name, locale_known=known)).status == status
-
-
-def test_a_checkout_in_other_letters_needs_more_than_a_forced_c_locale() -> None:
-    abroad = with_tree(linux_facts(), root="/home/Müller/pytorch")
-    forced = health(locale="C", locale_known=True, environ={"LC_ALL": "C"})
-    assert check("locale", abroad, forced).status == "warn"
-    assert check("locale", abroad, health(locale="C", locale_known=True)).status == "ok"
-    assert check("locale", seen=forced).status == "ok"
 
 
 def test_a_file_from_the_future_is_named() -> None:

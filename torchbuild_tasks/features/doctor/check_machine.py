@@ -9,6 +9,7 @@ from torchbuild_tasks.catalog import GIB
 from torchbuild_tasks.catalog.match import memory_row
 from torchbuild_tasks.features.doctor.check import Findings, View, one_finding
 from torchbuild_tasks.model import Finding, Room
+from torchbuild_tasks.plan.environment import ASCII_LOCALES
 from torchbuild_tasks.plan.fit import TEMPORARY, needed_disk, temporary_names
 from torchbuild_tasks.plan.jobs import gib_of_job, usable_memory
 from torchbuild_tasks.text.words import as_word
@@ -149,21 +150,12 @@ def check_open_files(view: View) -> Findings:
     return one_finding("open-files", "warn", text, fix)
 
 
-_ASCII: Final = ("C", "POSIX")
-
-
 def check_locale(view: View) -> Findings:
     """Check whether names and messages are UTF-8, in an installed locale."""
     if view.windows:
         return one_finding("locale", "skipped", "locale: Windows has none of that kind")
     name = view.health.locale
-    root = view.facts.tree.root
-    if view.health.environ.get("LC_ALL") in _ASCII and not root.isascii():
-        # Python replaces the C locale of LANG and LC_CTYPE by UTF-8 (PEP 538), but not that of LC_ALL;
-        # `setup.py develop` of setuptools 79 under Python 3.11 ended with UnicodeEncodeError (tried).
-        text = f"LC_ALL is {name}, and {root} is not ASCII: setuptools and Python's own start can fail on it"
-        return one_finding("locale", "warn", text, "export LC_ALL=C.UTF-8")
-    if name is None or name in _ASCII:
+    if name is None or name in ASCII_LOCALES:
         state = f"the locale is {name}" if name else "no locale is set"
         text = f"{state}, so programs treat text as ASCII, except Python, which uses UTF-8"
         return one_finding("locale", "ok", text)

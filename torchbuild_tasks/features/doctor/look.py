@@ -23,7 +23,7 @@ from torchbuild_tasks.model import Facts, Health, OtherTree, Room, Tree
 ENVIRON: Final = (
     *("CONDA_PREFIX", "VIRTUAL_ENV", "PYTHONPATH", "PYTHONHOME"),
     *("LD_LIBRARY_PATH", "LIBRARY_PATH", "CPATH", "C_INCLUDE_PATH", "CPLUS_INCLUDE_PATH"),
-    *("CMAKE_PREFIX_PATH", "CUDA_HOME", "CUDA_PATH", "LC_ALL"),
+    *("CMAKE_PREFIX_PATH", "CUDA_HOME", "CUDA_PATH"),
 )
 # Prefixes of build variables; most other names belong to other programs.
 _BUILD_LIKE: Final = (
