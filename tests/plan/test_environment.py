@@ -442,7 +442,7 @@ def test_a_checkout_in_other_letters_is_refused_where_lc_all_keeps_python_from_r
     """LC_ALL=C, and a path that is not ASCII: Python before 3.13 dies of the .pth file that names it."""
     forced = Host(os="linux", arch="x86_64", libc="glibc 2.36", lc_all="C")
     abroad = with_tree(linux_facts(host=forced), root="/home/Müller/pytorch")
-    found = [each for each in plan_of(abroad).findings if each.id == "locale"]
+    found = [each for each in plan_of(abroad).findings if each.id == "python-locale"]
     assert [each.status for each in found] == ["error"]
     newer = replace(abroad, pythons=(python(version="3.13.1"),))
     ways_out = (
@@ -452,4 +452,4 @@ def test_a_checkout_in_other_letters_is_refused_where_lc_all_keeps_python_from_r
         plan_of(newer),
         plan_of(with_tree(abroad, root="/home/mueller/pytorch")),
     )
-    assert not [each for plan in ways_out for each in plan.findings if each.id == "locale"]
+    assert not [each for plan in ways_out for each in plan.findings if each.id == "python-locale"]

@@ -308,8 +308,8 @@ def _check_version(question: Question, python: Python) -> tuple[Finding, ...]:
 def _check_characters(question: Question, python: Python) -> Iterator[Finding]:
     """Refuse a checkout that Python cannot start with: it reads .pth files in ASCII where LC_ALL says so.
 
-    Python takes UTF-8 for LANG=C and LC_CTYPE=C, not for LC_ALL=C (PEP 538); from 3.13 on .pth files are UTF-8
-    first (docs.python.org/3/library/site.html). Tried with both eras: 3.11 fails after the compile, 3.13 does not.
+    Python takes UTF-8 for LANG=C and LC_CTYPE=C, not for LC_ALL=C (PEP 538); from 3.13 on .pth files are
+    UTF-8 (docs.python.org/3/library/site.html). Tried in both eras: 3.11 fails after the compile, not 3.13.
     """
     host, root = question.facts.host, question.facts.tree.root
     develop = question.value("mode", "develop") == "develop"
@@ -321,7 +321,7 @@ def _check_characters(question: Question, python: Python) -> Iterator[Finding]:
     text += "once this checkout is installed in it"
     fix = "Unset LC_ALL, or export LC_ALL=C.UTF-8, here and wherever this torch is used; "
     fix += "or make a wheel: --mode wheel"
-    yield Finding(id="locale", status="error", text=text, fix=fix)
+    yield Finding(id="python-locale", status="error", text=text, fix=fix)
 
 
 def _how_to_get(question: Question, wanted: str) -> str:
