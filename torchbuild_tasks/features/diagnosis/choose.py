@@ -83,7 +83,7 @@ def read_log(scanner: LogScanner, book: FailureBook, machine: Machine) -> Readin
 
 def _told_here(told: Diagnosis, machine: Machine) -> Diagnosis:
     """Return it with the fix in the words of the log's system, behind what of that was done already."""
-    fix = told_of(told.fix, machine.audience)
+    fix = told_of(told.fix, machine.audience, machine.recipe)
     return msgspec.structs.replace(told, fix=in_words_of(machine.system, fix, machine.catalog.system_word))
 
 
