@@ -107,7 +107,8 @@ _INSTALLS: Final = re.compile(r"Run: |Install |\S*python\S* -m pip ")  # how a f
 # That a program was to be run, and no file to be written, and files that no one runs.
 _RUNS: Final = re.compile(
     r"execv|posix_spawn|(?i:could not|cannot|failed to|unable to) (?:execute|run|start|spawn)\b|^env: "
-    r"|\bsh: (?:line )?\d+: (?!cannot )|^zsh: permission denied|^bash: \.{0,2}/|make(?:\.exe)?(?:\[\d+\])?: \S{1,200}: Perm"
+    r"|\bsh: (?:line )?\d+: (?!cannot )|^zsh: permission denied|^bash: \.{0,2}/"
+    r"|make(?:\.exe)?(?:\[\d+\])?: \S{1,200}: Perm"
 )
 _RUN_BY: Final = re.compile(r'subprocess\.py", line \d+, in _execute_child')
 _NOT_RUN: Final = re.compile(r"/$|\.(?!sh$|py$|pl$|run$|bin$|exe$)[a-z]\w{0,9}$")
