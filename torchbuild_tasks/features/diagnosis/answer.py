@@ -104,6 +104,14 @@ _OF_PYTHON: Final = re.compile(r"[/\\](?:lib\d*[/\\]python\d[\w.]*|Lib)[/\\](?!(
 # What Python's own build leaves out without a word where a library's headers are missing.
 _OF_PYTHON_BUILD: Final = ("_ctypes", "_ssl", "_hashlib", "_lzma", "_bz2", "_sqlite3", "readline", "zlib")
 _INSTALLS: Final = re.compile(r"Run: |Install |\S*python\S* -m pip ")  # how a fix begins that brings a part
+# That a program was to be run, and no file to be written, and files that no one runs.
+_RUNS: Final = re.compile(
+    r"execv|posix_spawn|(?i:could not|cannot|failed to|unable to) (?:execute|run|start|spawn)\b|^env: "
+    r"|\bsh: (?:line )?\d+: (?!cannot )|^zsh: permission denied|^bash: \.{0,2}/"
+    r"|make(?:\.exe)?(?:\[\d+\])?: \S{1,200}: Perm"
+)
+_RUN_BY: Final = re.compile(r'subprocess\.py", line \d+, in _execute_child')
+_NOT_RUN: Final = re.compile(r"/$|\.(?!sh$|py$|pl$|run$|bin$|exe$)[a-z]\w{0,9}$")
 _INNER: Final = ("cc1", "cc1plus", "f951", "lto1")  # what the driver of a compiler starts
 _PLAIN_NAMES: Final = 13  # from this CUDA on most of its wheels have no number in their names
 _NUMBER: Final = re.compile(r"\.so\.(1[1-9])\b")
@@ -187,6 +195,7 @@ def list_names(kind: Kind, machine: Machine) -> Mapping[str, str]:
         "?arch has": f": {arch_has}" if arch_has else "",
         **(signs := read_signs(machine, kind.line.text, kind)),
         "of cuda": row.name if row and row.name.startswith("the CUDA toolkit") else "",
+        "executed": _executed(kind, machine),
         "of torch": row.name if row and row.name == "torch" and not machine.builds_torch else "",
         "system header": subject if row and "libc" in row.names.get("apt", "") else "",
         "gpu has": _arch_has(signs["capability"], machine),
@@ -214,6 +223,12 @@ def list_names(kind: Kind, machine: Machine) -> Mapping[str, str]:
         "?file": f" ({kind.groups['file']})" if kind.groups.get("file") else "",
         "?what": f" ({kind.groups['what']})" if kind.groups.get("what") else "",
     }
+
+
+def _executed(kind: Kind, machine: Machine) -> str:
+    """Return the file that may not be run, where the error is about that and not about writing it."""
+    runs = _RUNS.search(kind.line.text.strip()) or _RUN_BY.search(machine.audience.text)
+    return kind.subject if kind.row.id == "permission" and runs and not _NOT_RUN.search(kind.subject) else ""
 
 
 def _has_same_name(kind: Kind, row: ComponentRow) -> bool:

@@ -83,7 +83,7 @@ def read_log(scanner: LogScanner, book: FailureBook, machine: Machine) -> Readin
 
 def _told_here(told: Diagnosis, machine: Machine) -> Diagnosis:
     """Return it with the fix in the words of the log's system, behind what of that was done already."""
-    fix = told_of(told.fix, machine.audience)
+    fix = told_of(told.fix, machine.audience, machine.recipe)
     return msgspec.structs.replace(told, fix=in_words_of(machine.system, fix, machine.catalog.system_word))
 
 
@@ -148,11 +148,16 @@ def _match_rows(block: ErrorBlock, book: FailureBook) -> Iterator[_RowMatch]:
     for line in messages:
         links = _LINKS.search(line.text) is not None
         for hit in book.look_up(line.text.strip()):
-            if not (links and hit.row.phase == "import"):
+            if not (links and _is_of_loads(hit.row)):
                 yield _RowMatch(hit, line)
     if block.kind in ("cmake", "python", "words"):
         for hit in book.look_up(" ".join(line.text.strip() for line in messages)):
             yield _RowMatch(hit, block.error, paragraph=True)
+
+
+def _is_of_loads(row: FailureRow) -> bool:
+    """Return whether a row is for what the loader says, and none of its samples is a linker's."""
+    return row.phase == "import" and bool(row.samples) and not any(map(_LINKS.search, row.samples))
 
 
 def _match_status_rows(block: ErrorBlock, status_line: str, book: FailureBook) -> Iterator[_RowMatch]:

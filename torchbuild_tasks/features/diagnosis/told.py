@@ -23,6 +23,8 @@ _SETTING: Final = re.compile(r"(?<![\w=-])(?:-D)?([A-Z][A-Z0-9_]{3,40})=([^\s,;(
 _BOUND: Final = re.compile(r"(?<![\w'])'([A-Za-z][\w.-]{0,60})((?:[<>=!~]=?[\w.*]{1,20},?){1,4})'")
 _CUDA: Final = re.compile(r"\bCUDA (\d{1,2}\.\d)(?= or newer\b| on\b)")
 
+# What is installed by hand, which the build of a package does not see.
+_BY_HAND: Final = re.compile(r"\b(?:pip|apt|dnf|conda|zypper|brew) install\b|\buv (?:pip|venv)\b|-m venv\b")
 # What cmd.exe takes for a letter, and < > | within it for its own signs.
 _SCRIPT: Final = re.compile(r"(?<= -c )'([^'\n]{1,300})'")
 _QUOTED_BOUND: Final = re.compile(r"(?<![\w'])'([\w.\[\],-]{1,80}[<>=!~][^'\n]{1,80})'(?![\w'])")
@@ -46,9 +48,19 @@ def list_done(fix: str, audience: Audience) -> Iterator[str]:
         yield f"The CUDA of this log is {audience.cuda} already."
 
 
-def told_of(fix: str, audience: Audience) -> str:
-    """Return a fix behind what the log shows as done of it."""
-    return " ".join((*list_done(fix, audience), fix)) if fix else ""
+def told_of(fix: str, audience: Audience, recipe: str = "") -> str:
+    """Return a fix behind what the log shows as done of it, and where a package's recipe takes it.
+
+    Args:
+        fix: a sentence, or several.
+        audience: what the log shows.
+        recipe: where the recipe of this build names what it needs; "" for no recipe.
+    """
+    by_hand = recipe and _BY_HAND.search(fix) and "its recipe names" not in fix
+    named = (
+        f"A package is built in an environment of its own, so what is to be installed is named in {recipe}."
+    )
+    return " ".join((*list_done(fix, audience), *((named,) if by_hand else ()), fix)) if fix else ""
 
 
 def _listed(parts: list[str]) -> str:
