@@ -151,7 +151,9 @@ def _needs(rows: Catalog) -> Iterator[tuple[str, str]]:
         said += [f"not beside {name}" for name in need.against]
         yield from ((name, " ".join(filter(None, said))) for name in need.names)
     for linked in rows.linked:
-        yield from ((name, f"{linked.name} on the machine") for name in linked.switches)
+        for switch in linked.switches:
+            name, _, value = switch.partition("=")
+            yield name, f"{linked.name} on the machine" + (f", where it is {value}" if value else "")
 
 
 def switches_page() -> str:

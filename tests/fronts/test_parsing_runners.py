@@ -146,6 +146,7 @@ def test_no_words_set_no_field(inv: Run, ran: Ran) -> None:
         ("build", ["--cpu", "--jbos=3"], "--jobs"),
         ("clean", ["--preset", "dev"], "clean has no flag --preset"),
         ("build", ["--jobs", "abc"], "not a whole number"),
+        ("build", ["--jobs", "99999999999999999999"], "is too large: at most 999999999"),
     ],
 )
 def test_an_unknown_flag_or_value_ends_with_2_everywhere(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from tests.support.cuda import cuda_facts, gpu, toolkit
 from tests.support.for_each import each_case
 from tests.support.machines import (
     ask,
@@ -17,7 +18,7 @@ from tests.support.machines import (
     tree,
     with_tree,
 )
-from torchbuild_tasks.model import Facts, Tool
+from torchbuild_tasks.model import Facts, Host, Tool
 from torchbuild_tasks.plan.compiler import PARTNER, choose_compilers
 from torchbuild_tasks.values import replace
 
@@ -283,7 +284,7 @@ def test_gcc_12_compiles_fbgemm(facts: Facts, assignments: tuple[str, ...], flag
         ("5.3.1", "1.5.0", (), "AVX-512"),  # pytorch 33410
         ("5.3.1", "1.5.0", ("USE_FBGEMM=0",), ""),
         ("5.4.0", "1.5.0", (), ""),
-        ("5.5.0", "1.0.0", (), "Ubuntu"),  # pytorch 5229
+        ("5.5.0", "1.0.0", (), ""),  # on Ubuntu 17.10 and 18 only: below
         ("13.2.0", "2.4.0", ("WERROR=1",), "WERROR"),  # pytorch 124270
         ("13.2.0", "2.4.0", ("WERROR=0",), ""),
         ("11.3.0", "2.4.0", ("WERROR=1",), ""),
@@ -368,3 +369,25 @@ def test_torch_1_4_is_for_gcc_8() -> None:
     assert finding.status == "warn" and "LeftRight.h" in finding.text and "g++-8" in finding.fix
     newer = linux_facts(compilers=both[:2], tree=tree(version="1.5.1"))
     assert "LeftRight.h" not in found(plan_of(newer).findings, "compiler").text
+
+
+@pytest.mark.parametrize(
+    ("system", "gcc", "doubted"),
+    [("Ubuntu 16.04", "5.5.0", False), ("Ubuntu 18.04", "5.5.0", True), ("Ubuntu 18.04", "5.4.0", False)],
+)
+def test_gcc_5_is_doubted_only_where_its_library_was_broken(system: str, gcc: str, doubted: bool) -> None:
+    host = Host(os="linux", arch="x86_64", distribution=system)
+    facts = with_tree(linux_facts(host=host, compilers=(tool("g++", gcc),)), version="1.0.1")
+    assert ("std::to_string" in found(plan_of(facts).findings, "compiler").text) is doubted
+
+
+def test_a_compiler_that_is_doubted_itself_is_not_advised() -> None:
+    """CUDA 9.0 takes GCC 6 and older."""
+    host = Host(os="linux", arch="x86_64", distribution="Ubuntu 18.04")
+    facts = cuda_facts(toolkit("9.0", gcc=5, archs=("7.0",)), gpus=(gpu("7.0"),), host=host)
+    facts = with_tree(replace(facts, compilers=(tool("g++", "9.4.0"),)), version="1.0.1")
+    assert "g++-5" in found(plan_of(facts, cuda=True).findings, "host-compiler").fix  # there is no other one
+    older = replace(facts.cuda.toolkits[0], gcc=6) if facts.cuda else None
+    assert older
+    facts = replace(facts, cuda=replace(facts.cuda, toolkits=(older,)))
+    assert "g++-6" in found(plan_of(facts, cuda=True).findings, "host-compiler").fix

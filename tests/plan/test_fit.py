@@ -189,6 +189,23 @@ def test_the_disk_by_preset(preset: str, free: int | None, status: str) -> None:
     assert finding.fix or status != "error"
 
 
+@pytest.mark.parametrize(
+    "flags",
+    [
+        {"build_type": "Debug"},
+        {"build_type": "RelWithDebInfo"},
+        {"set": ("DEBUG=1",)},
+        {"set": ("CMAKE_BUILD_TYPE=Debug",)},
+        {"preset": "debug"},
+    ],
+)
+def test_debug_information_takes_its_room_wherever_it_is_asked_for(flags: dict[str, Any]) -> None:
+    assert "needs about 40 GiB" in found(plan_of(with_disk(20 * GIB), **flags).findings, "disk").text
+    if "preset" not in flags:
+        small = plan_of(with_disk(20 * GIB), preset="minimal", **flags)
+        assert "needs about 27 GiB" in found(small.findings, "disk").text
+
+
 def test_unknown_disk_space_does_not_refuse() -> None:
     assert plan_of(with_disk(None)).verdict == "ok"
 

@@ -29,7 +29,7 @@ from tests.support.machines import ask, found, linux_facts, plan_of, settings, s
 from torchbuild_tasks.catalog import GIB, HelperRow, load_catalog
 from torchbuild_tasks.model import Choice, Facts, Finding, Library, Memory, Tegra
 from torchbuild_tasks.plan.cuda.toolkit import choose_toolkit
-from torchbuild_tasks.plan.jetson import board, check_jetson, jetpack, jetson_variables
+from torchbuild_tasks.plan.jetson import board, check_jetson, jetpack, jetson_variables, later_jetpack
 from torchbuild_tasks.plan.question import Question
 from torchbuild_tasks.values import replace
 
@@ -319,7 +319,10 @@ def test_another_toolkit_than_jetpacks() -> None:
     old = with_cuda(tx2(), toolkits=(jetpack_toolkit("11.4", ("6.2",), 11),))
     finding = found(checked(ask(old, cuda=True)), "jetpack-cuda")
     assert "cuda-compat" not in finding.fix
-    assert "--cuda-toolkit 10.2" in finding.fix
+    assert "sudo apt-get install nvidia-jetpack, then --cuda-toolkit 10.2" in finding.fix
+    both = with_cuda(tx2(), toolkits=(*old.cuda.toolkits, jetpack_toolkit("10.2", ("6.2",), 8)))
+    chosen = found(checked(ask(both, cuda=True, cuda_toolkit="11.4")), "jetpack-cuda")
+    assert "Use JetPack's own: --cuda-toolkit 10.2" in chosen.fix
 
 
 def test_wheels_are_for_servers() -> None:
@@ -366,6 +369,17 @@ def test_a_torch_that_is_too_new_for_a_board_is_told_once_and_which_fits(
     latest = next(row.latest for row in CATALOG.torch if row.version == series[1])
     after = plan_of(kit(tree=tree(version=latest)), cuda=True).findings
     assert found(after, "cuda-toolkit").status == "ok"
+
+
+@pytest.mark.parametrize("torch", ["2.4.0", "2.8.0", "2.10.0"])
+def test_a_later_jetpack_is_one_whose_cuda_builds_this_torch(torch: str) -> None:
+    facts = with_cuda(orin_nano(tree=tree(version=torch)), toolkits=(jetpack_toolkit("11.4", ("8.7",), 11),))
+    assert facts.cuda and facts.cuda.tegra
+    facts = with_cuda(facts, tegra=replace(facts.cuda.tegra, l4t="35.4.1"))
+    later = later_jetpack(ask(facts, cuda=True))
+    assert later is not None
+    after = with_cuda(facts, toolkits=(jetpack_toolkit(later.cuda, ("8.7",), 13),))
+    assert "error" not in statuses(plan_of(after, cuda=True).findings, "cuda-toolkit")
 
 
 def test_no_advice_leads_from_one_cuda_to_another_that_does_not_work() -> None:

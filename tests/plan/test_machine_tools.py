@@ -53,6 +53,17 @@ def test_nothing_is_brought_where_the_user_wants_none(flags: dict[str, Any]) -> 
     assert chosen(plan, "compiler cache") == "none"
 
 
+def test_a_ninja_that_pip_installs_all_the_same_is_told() -> None:
+    host = Host(os="linux", arch="x86_64", distribution="Debian GNU/Linux 12")
+    bare = replace(BARE, host=host, tools=())
+    (finding,) = [each for each in plan_of(bare, machine_tools=True).findings if each.id == "ninja"]
+    assert finding.status == "warn" and "this machine has no ninja" in finding.text
+    assert finding.fix.endswith("sudo apt install ninja-build")
+    with_one = replace(bare, tools=(tool("ninja", "1.11.1"),))
+    for facts, flags in ((bare, {}), (with_one, {"machine_tools": True})):
+        assert not [each for each in plan_of(facts, **flags).findings if "no ninja" in each.text]
+
+
 def test_wheels_that_lie_here_count_as_a_network() -> None:
     assert brought(plan_of(BARE, offline=True, wheels="/wheels")) == "ninja>=1.13"
 

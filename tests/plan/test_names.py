@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 
 from tests.support.for_each import each_case
 from tests.support.machines import ask, found, linux_facts, modern_tree, plan_of, settings, tree, with_tree
+from tests.support.windows import windows_facts
 from torchbuild_tasks.catalog import load_catalog
 from torchbuild_tasks.facts.machine import own_names
-from torchbuild_tasks.model import Finding, Switch, TreeReads
+from torchbuild_tasks.model import Finding, Switch, Tree, TreeReads
 from torchbuild_tasks.plan.names import unread
 from torchbuild_tasks.plan.question import Question
 from torchbuild_tasks.plan.variables import check_variables
@@ -341,3 +343,40 @@ def test_a_word_for_cmake_that_contradicts_a_flag_is_not_advised_as_another() ->
     facts = linux_facts(environ={"CMAKE_ARGS": "-DUSE_CUDA=ON"})
     for cpu, fix in ((False, "Say it as --set USE_CUDA=ON."), (True, "Take it out of CMAKE_ARGS.")):
         assert found(plan_of(facts, cpu=cpu).findings, "cmake-args").fix == fix
+
+
+@pytest.mark.parametrize(
+    ("version", "generator", "taken"),
+    [
+        ("2.6.0", "NMake Makefiles", False),
+        ("2.6.0", "Unix Makefiles", False),
+        ("2.6.0", "Visual Studio 15 2017", False),
+        ("2.6.0", "Visual Studio 17 2022", True),
+        ("2.6.0", "Ninja", True),
+        ("1.13.1", "Visual Studio 17 2022", False),
+        ("1.13.1", "Visual Studio 15 2017", True),
+    ],
+)
+def test_windows_builds_of_setup_py_take_ninja_and_few_of_visual_studio(
+    version: str, generator: str, taken: bool
+) -> None:
+    facts = with_tree(windows_facts(), version=version)
+    told = [f for f in plan_of(facts, set=(f"CMAKE_GENERATOR={generator}",)).findings if f.id == "variable"]
+    assert [f.status for f in told] == ([] if taken else ["error"])
+
+
+@pytest.mark.parametrize("name", ["USE_MKLDNN", "USE_CUDA", "BUILD_TEST"])
+def test_a_switch_that_is_empty_is_told(name: str) -> None:
+    """setup.py hands on -DUSE_MKLDNN=, which CMake reads as off."""
+    for facts, words in ((linux_facts(), (f"{name}=",)), (linux_facts(environ={name: " "}), ())):
+        (finding,) = [f for f in plan_of(facts, set=words).findings if f"{name} is empty" in f.text]
+        assert finding.status == "warn" and f"{name}=0" in finding.fix
+    assert not [f for f in plan_of(set=("CXXFLAGS=",)).findings if "is empty" in f.text]
+
+
+@pytest.mark.parametrize("of_era", [tree, modern_tree])
+def test_torch_is_not_built_without_python(of_era: Callable[[], Tree]) -> None:
+    plan = plan_of(linux_facts(tree=of_era()), set=("BUILD_PYTHON=0",))
+    (finding,) = [f for f in plan.findings if "BUILD_PYTHON" in f.text]
+    assert finding.status == "error" and "BUILD_PYTHON must not be set" in finding.text
+    assert "package libtorch" in finding.fix

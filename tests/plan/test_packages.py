@@ -30,7 +30,7 @@ def of(distribution: str) -> Facts:
         ("Arch Linux", "sudo pacman -S gcc", "sudo pacman -S ccache"),
         ("Alpine Linux v3.22", "sudo apk add g++", "sudo apk add ccache"),
         ("NixOS 25.05", "nix-shell -p gcc", ""),
-        ("CentOS Linux 7 (Core)", "sudo yum install gcc-c++", "sudo yum install ccache"),
+        ("Fedora Linux 40", "sudo dnf install gcc-c++", "sudo dnf install ccache"),
         ("Slackware 15.0", "the package of this system for g++", ""),
     ],
 )
@@ -64,7 +64,7 @@ def test_the_same_package_manager_has_other_names_elsewhere(distribution: str, l
         ("Ubuntu 16.04.7 LTS", (5, 7), "sudo apt install g++-5"),
         ("Ubuntu 16.04.7 LTS", (7, 9), "ppa:ubuntu-toolchain-r/test"),
         ("Ubuntu 14.04.6 LTS", (5, 7), "ppa:ubuntu-toolchain-r/test"),
-        ("CentOS Linux 7 (Core)", (10, 11), "centos-release-scl && sudo yum install devtoolset-10-gcc-c++"),
+        ("CentOS Linux 7 (Core)", (10, 11), "&& sudo yum install devtoolset-10-gcc-c++"),
         ("Oracle Linux Server 7.9", (10, 11), "sudo yum install devtoolset-10-gcc-c++"),
         ("Arch Linux", (14, 13), "sudo pacman -S gcc14"),
         ("Arch Linux", (8, 7), "conda create -n gxx"),
@@ -144,3 +144,28 @@ def test_a_system_that_no_row_names_goes_by_what_it_is_made_from(like: tuple[str
 def test_a_system_that_is_not_planned_for_gets_no_other_ones_command() -> None:
     facts = linux_facts(host=Host(os="darwin", arch="aarch64", distribution="Debian GNU/Linux 12"))
     assert how_to_install(facts, CATALOG, "ccache") == "the package of this system for ccache"
+
+
+@pytest.mark.parametrize(
+    ("system", "moved", "command"),
+    [
+        ("CentOS Linux 7 (Core)", "vault.centos.org", "sudo yum install gcc-c++"),
+        ("CentOS Stream 8", "vault.centos.org", "sudo dnf install gcc-c++"),
+        ("Debian GNU/Linux 10 (buster)", "archive.debian.org", "sudo apt install g++"),
+        ("Ubuntu 23.10", "old-releases.ubuntu.com", "sudo apt install g++"),
+        ("Ubuntu 22.04.5 LTS", "", "sudo apt install g++"),
+        ("Rocky Linux 8.10", "", "sudo dnf install gcc-c++"),
+    ],
+)
+def test_where_an_archive_has_moved_the_package_manager_is_led_there_first(
+    system: str, moved: str, command: str
+) -> None:
+    line = how_to_install(of(system), CATALOG, "g++")
+    before, _, last = line.rpartition(" && ")
+    assert (last, moved in before, bool(before)) == (command, True, bool(moved))
+
+
+def test_both_repositories_of_centos_7_have_moved() -> None:
+    line = how_to_install_gcc(of("CentOS Linux 7 (Core)"), CATALOG, (10,))
+    assert line.count("vault.centos.org") == 2 and line.endswith("yum install devtoolset-10-gcc-c++")
+    assert "yum" not in how_to_install(of("CentOS Linux 7 (Core)"), CATALOG, "lld")

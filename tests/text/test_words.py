@@ -29,6 +29,19 @@ def test_the_nearest_word(word: str, meant: str | None) -> None:
     assert nearest(word, HELPERS) == meant
 
 
+@pytest.mark.parametrize(
+    ("word", "known", "meant"),
+    [
+        ("torchtext", ("torchvision", "torch-scatter", "torchaudio"), None),
+        ("torchvison", ("torchvision", "torchaudio"), "torchvision"),
+        ("--good", ("--mode", "--cpu"), None),
+        ("--presett", ("--preset",), "--preset"),
+    ],
+)
+def test_a_word_that_only_begins_alike_is_not_near(word: str, known: tuple[str, ...], meant: str) -> None:
+    assert nearest(word, known) == meant
+
+
 def test_the_end_of_a_sentence_that_names_it() -> None:
     assert did_you_mean("zlibng", HELPERS) == "; did you mean zlib-ng?"
     assert did_you_mean("zlibng", ()) == did_you_mean("something", HELPERS) == ""

@@ -209,6 +209,7 @@ class FlagRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     torch: str
     os: str = ""
     arch: str = ""
+    distributions: tuple[str, ...] = ()
     off: tuple[str, ...] = ()
     on: tuple[str, ...] = ()
     flags: tuple[str, ...] = ()

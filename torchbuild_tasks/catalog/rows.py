@@ -76,8 +76,8 @@ class VariableRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     `needs` says what an existing build tree needs when it changes. `refused` gives the reason why it must not
     be in the environment of a build, `instead` what to do, with {value} for what it was given. `kind` and
     `values` say what it may be: a switch (on or off), a whole number (`count`) or one above 0, a version, a
-    word that leads to nothing, options of compilers, or one of these words in any case, `windows` only there;
-    with `stops` a build ends at any other.
+    word that leads to nothing, options of compilers, or one of these words in any case, `linux` and `windows`
+    only there; with `stops` a build ends at any other.
     """
 
     name: str
@@ -88,6 +88,7 @@ class VariableRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     instead: str = ""
     kind: Literal["", "switch", "number", "count", "version", "word", "flags"] = ""
     values: tuple[str, ...] = ()
+    linux: tuple[str, ...] = ()
     windows: tuple[str, ...] = ()
     stops: bool = False
     source: str = ""
@@ -496,7 +497,8 @@ class InstallerRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
 
     Whoever is made from one of `like` (identifiers of os-release) does so, too. `names` are packages (as
     in packages.toml) that this one calls otherwise than others with its manager. `gcc` are the majors of
-    GCC (PEP 440) that it has a package of ("" for unknown), `more` commands that bring other majors.
+    GCC (PEP 440) that it has a package of ("" for unknown), `more` commands that bring other majors. Where
+    its archive has moved, `before` leads the package manager there first.
     """
 
     distributions: tuple[str, ...]
@@ -505,6 +507,7 @@ class InstallerRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     names: Mapping[str, str] = msgspec.field(default_factory=dict)
     gcc: str = ""
     more: Mapping[str, str] = msgspec.field(default_factory=dict)
+    before: str = ""
 
 
 # ---------------- libraries, and the packages that have them

@@ -180,15 +180,17 @@ def make_request(verb: str, values: dict[str, Any], fixed: Mapping[str, Any] = {
     clean = {key: tuple(value) if isinstance(value, list) else value for key, value in clean.items()}
     if "jobs" in clean:
         text = str(clean["jobs"]).strip()
-        if not (text.removeprefix("-").isascii() and text.removeprefix("-").isdecimal() and len(text) < 10):
+        digits = text.removeprefix("-")
+        whole = digits.isascii() and digits.isdecimal()
+        if not whole or len(digits) > _LONGEST:
             name = variable_name("jobs") if "jobs" in clean.get("from_environment", ()) else flag_name("jobs")
-            raise UsageError(
-                f"{name} {clean['jobs']!r} is not a whole number", next_step="Write for example: --jobs 4"
-            )
+            why = f"is too large: at most {'9' * _LONGEST}" if whole else "is not a whole number"
+            raise UsageError(f"{name} {clean['jobs']!r} {why}", next_step="Write for example: --jobs 4")
         clean["jobs"] = int(text)
     return request_class(verb)(**clean)
 
 
+_LONGEST = 9  # digits of a number of jobs
 _YES = ("1", "true", "yes", "on")
 _NO = ("0", "false", "no", "off")
 _OPPOSITE = {"cpu": "cuda", "cuda": "cpu"}

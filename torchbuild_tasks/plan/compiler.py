@@ -209,6 +209,7 @@ def _applies(question: Question, row: FlagRow, tool: Tool) -> bool:
         row.compiler == tool.name
         and row.os in ("", host.os)
         and row.arch in ("", host.arch)
+        and (not row.distributions or (host.distribution or "").startswith(row.distributions))
         and bool(admits(row.fits, tool.version))
         and applies(row.torch, question.version)
         and not any(switch and is_off(switch.value) for switch in switches)
@@ -421,8 +422,15 @@ def _install_fitting(question: Question, package: str, figure: str, newest: int 
     majors = _majors(figure, newest) or [newest or 0]
     ordered = majors[::-1] if newest else majors
     if package == "g++":
-        return how_to_install_gcc(question.facts, question.catalog, ordered)
+        sound = [major for major in ordered if not _is_doubted(question, major)]
+        return how_to_install_gcc(question.facts, question.catalog, sound or ordered)
     return _install(question, f"{package}-{ordered[0]}")
+
+
+def _is_doubted(question: Question, major: int) -> bool:
+    """Say whether a row doubts that the last release of a GCC compiles this torch here."""
+    tool = Tool(name="g++", path=f"g++-{major}", version=f"{major}.9", found_via=INSTALLABLE)
+    return any(row.fix for row in flag_rows(question, tool))
 
 
 def _majors(figure: str, newest: int | None) -> list[int]:

@@ -9,7 +9,7 @@ import msgspec
 
 from torchbuild_tasks.catalog.match import admits, entry_row, series
 from torchbuild_tasks.model import Choice, Command, Environment, Finding, Python
-from torchbuild_tasks.plan.machine_tools import better, check_better, check_log
+from torchbuild_tasks.plan.machine_tools import better, check_better, check_log, check_own
 from torchbuild_tasks.plan.packages import install_line
 from torchbuild_tasks.plan.question import Question
 from torchbuild_tasks.plan.requirements import (
@@ -246,6 +246,7 @@ def check_python(question: Question, chosen: ChosenPython) -> tuple[Finding, ...
         *_check_foreign(question, chosen),
         *check_offline(question, chosen.missing),
         *check_better(question, chosen.target or python, foreign=chosen.environment.foreign),
+        *check_own(question, chosen.missing),
         *check_log(question, chosen.target, chosen.better),
     )
 

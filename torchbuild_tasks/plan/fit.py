@@ -17,7 +17,7 @@ from torchbuild_tasks.plan.environment import brought_cmake
 from torchbuild_tasks.plan.question import Question
 from torchbuild_tasks.plan.submodules import check_submodules
 from torchbuild_tasks.plan.torch_ref import check_torch
-from torchbuild_tasks.plan.variables import is_off
+from torchbuild_tasks.plan.variables import choose_build_type, is_off
 
 ARCHITECTURES = ("x86_64", "aarch64")
 SYSTEMS = ("linux", "windows")
@@ -25,6 +25,7 @@ SAMPLE_DISK = 0.5
 # GiB for temporary files of compilers, and for what pip unpacks: an estimate on the safe side.
 TEMPORARY = 1.0
 SMALLEST = "minimal"
+WITH_DEBUG_INFO = ("Debug", "RelWithDebInfo")
 # Bytes with which no build that has something to compile ends well.
 FULL = 1 << 20
 
@@ -202,11 +203,18 @@ def _check_cut(question: Question) -> tuple[Finding, ...]:
 
 
 def needed_disk(question: Question, preset: str = "") -> float:
-    """Return the GiB that the build tree will take, by the row of its preset, or of another one."""
+    """Return the GiB that the build tree will take, by the row of its preset, or of another one.
+
+    Debug information that the preset does not have takes as many times more as between `dev` and `debug`.
+    """
     if question.facts.tree.sample:
         return SAMPLE_DISK
     rows = preset_rows(question.catalog, preset or question.preset.value, question.facts.host.os)
-    return rows[-1].disk if rows else 0.0
+    if not rows:
+        return 0.0
+    more = choose_build_type(question).value in WITH_DEBUG_INFO and rows[-1].build_type not in WITH_DEBUG_INFO
+    disks = {row.name: row.disk for row in question.catalog.preset if not row.os}
+    return float(round(rows[-1].disk * (disks["debug"] / disks["dev"] if more else 1)))
 
 
 def _size(size: int) -> str:

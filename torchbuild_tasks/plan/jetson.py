@@ -11,8 +11,8 @@ from typing import Final
 
 from packaging.version import Version
 
-from torchbuild_tasks.catalog import GIB, BoardRow, JetpackRow
-from torchbuild_tasks.catalog.match import admits
+from torchbuild_tasks.catalog import GIB, BoardRow, JetpackRow, TorchRow
+from torchbuild_tasks.catalog.match import admits, series
 from torchbuild_tasks.model import Choice, Finding, Tegra
 from torchbuild_tasks.plan.cuda.values import ChosenToolkit
 from torchbuild_tasks.plan.jobs import usable_memory
@@ -41,10 +41,11 @@ def jetpack(question: Question) -> JetpackRow | None:
 
 
 def later_jetpack(question: Question) -> JetpackRow | None:
-    """Return the JetPack with the newest CUDA that runs on the board, where that is newer than its own."""
+    """Return the JetPack with the newest CUDA that builds this torch, where that is newer than its own."""
     known = board(question)
     now = jetpack(question)
-    fitting = [row for row in question.catalog.jetpack if known and known.name in row.boards]
+    of_board = [row for row in question.catalog.jetpack if known and known.name in row.boards]
+    fitting = [row for row in of_board if _builds_with(question, question.row, row.cuda)]
     best = max(fitting, key=lambda row: Version(row.cuda), default=None)
     return best if best and now and Version(best.cuda) > Version(now.cuda) else None
 
@@ -150,7 +151,9 @@ def _check_toolkit(question: Question, toolkit: ChosenToolkit) -> Finding | None
     if row is None or version is None or version == Version(row.cuda):
         return None
     text = f"CUDA {version} is planned, but the driver of JetPack {row.name} is that of CUDA {row.cuda}"
-    fix = f"Use JetPack's own: --cuda-toolkit {row.cuda}"
+    here = any(series(each.version) == row.cuda for each in question.cuda.toolkits)
+    install = "" if here else "sudo apt-get install nvidia-jetpack, then "
+    fix = f"Use JetPack's own: {install}--cuda-toolkit {row.cuda}"
     if newest := _newest_torch(question, row.cuda):
         fix += f", and torch {newest}, the newest that builds with it"
     if row.newer_cuda and version > Version(row.cuda):
@@ -160,17 +163,15 @@ def _check_toolkit(question: Question, toolkit: ChosenToolkit) -> Finding | None
 
 def _newest_torch(question: Question, cuda: str) -> str:
     """Return the newest series that builds with a CUDA; "" where this one does."""
-    rows = [
-        row for row in question.catalog.cuda_torch if row.refuse and row.os in ("", question.facts.host.os)
-    ]
     series = [question.row, *reversed(question.catalog.torch)]
-    fitting = (
-        each
-        for each in series
-        if all(admits(row.cuda, cuda) for row in rows if admits(row.torch, each.latest))
-    )
-    best = next(fitting, None)
+    best = next((each for each in series if _builds_with(question, each, cuda)), None)
     return "" if best is None or best is question.row else best.version
+
+
+def _builds_with(question: Question, torch: TorchRow, cuda: str) -> bool:
+    """Say whether no row says that the build of a torch stops with a CUDA."""
+    rows = (row for row in question.catalog.cuda_torch if row.os in ("", question.facts.host.os))
+    return all(admits(row.cuda, cuda) for row in rows if row.refuse and admits(row.torch, torch.latest))
 
 
 def _check_memory(question: Question) -> Finding | None:

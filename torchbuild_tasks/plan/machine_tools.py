@@ -6,6 +6,7 @@ tree goes on with the Ninja that made it, where a newer one would do everything 
 
 from __future__ import annotations
 
+import re
 import shlex
 from collections.abc import Iterator
 from typing import Final
@@ -13,6 +14,7 @@ from typing import Final
 from torchbuild_tasks.catalog.match import admits
 from torchbuild_tasks.catalog.rows import BringRow
 from torchbuild_tasks.model import BuildPlan, Choice, CMakeCache, Finding, Python, Tool
+from torchbuild_tasks.plan.packages import how_to_install
 from torchbuild_tasks.plan.question import Question
 from torchbuild_tasks.plan.variables import decide, is_off
 from torchbuild_tasks.text.paths import plain_path
@@ -163,6 +165,16 @@ def check_better(question: Question, python: Python, *, foreign: bool) -> Iterat
         text += "; it made the build tree and goes on with it, for another would run every step again"
         fix = "In a new shell, torchbuild build --clean takes the newer one, and does everything again."
     yield Finding(id="ninja", status="unknown", text=text, fix=fix)
+
+
+def check_own(question: Question, missing: tuple[str, ...]) -> Iterator[Finding]:
+    """Report what is installed from PyPI though --machine-tools says that nothing is."""
+    for text in missing if question.given("machine_tools") else ():
+        if re.match(r"ninja\b(?!-)", text):
+            said = "--machine-tools, and this machine has no ninja: pip installs one, "
+            said += "for the build cannot do without"
+            fix = f"Install the machine's own: {how_to_install(question.facts, question.catalog, 'ninja')}"
+            yield Finding(id="ninja", status="warn", text=said, fix=fix)
 
 
 def check_log(question: Question, python: Python | None, brought: tuple[str, ...]) -> Iterator[Finding]:

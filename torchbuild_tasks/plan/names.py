@@ -182,7 +182,14 @@ def _applies(question: Question, row: VariableRow) -> bool:
 def check_values(question: Question) -> Iterator[Finding]:
     """Report invalid values: a switch that is neither on nor off, a word that is not in the list."""
     for choice in question.decided.values():
-        if choice.source in ("flag", "environment", "torchbuild.toml") and (why := _wrong(question, choice)):
+        if choice.source not in ("flag", "environment", "torchbuild.toml"):
+            continue
+        row = variable_row(question.catalog, choice.name, question.era, question.version)
+        if not choice.value.strip() and not (row and row.refused) and _is_switch(question, choice.name, row):
+            text = f"{choice.name} is empty ({choice.because}), which the build reads as off"
+            fix = f"Say so: {choice.name}=0. Or drop it, and its default counts."
+            yield Finding(id="variable", status="warn", text=text, fix=fix)
+        if why := _wrong(question, choice):
             text = f"{choice.name}={choice.value} ({choice.because}) cannot be: {why}"
             sure = choice.source != "environment" or _stops(question, choice.name)
             status: Status = "error" if sure else "warn"
@@ -261,7 +268,8 @@ def _wrong(question: Question, choice: Choice) -> str:
     if listed and value not in listed:  # CMake compares these as they are written
         near = close_to(value, listed)
         return f"this checkout knows {', '.join(listed)}" + (f"; did you mean {near}?" if near else "")
-    known = (*row.values, *(row.windows if question.facts.host.os == "windows" else ())) if row else ()
+    more = {"linux": row.linux, "windows": row.windows} if row else {}
+    known = (*row.values, *more.get(question.facts.host.os, ())) if row else ()
     exact = value in known if row and row.stops else value.upper() in map(str.upper, known)
     if known and not exact:
         near = close_to(value, known)

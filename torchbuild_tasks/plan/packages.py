@@ -27,12 +27,13 @@ def _installer_row(facts: Facts, catalog: Catalog) -> InstallerRow | None:
 def installer(facts: Facts, catalog: Catalog) -> str:
     """Say how this system's package manager is called, with `{package}`; "" where no row knows it."""
     row = _installer_row(facts, catalog)
-    return row.command if row else ""
+    return f"{row.before} && {row.command}" if row and row.before else row.command if row else ""
 
 
 def system_manager(facts: Facts, catalog: Catalog) -> str:
     """Return the name of that package manager: apt, dnf ...; "" where no row knows it."""
-    return installer(facts, catalog).removeprefix("sudo ").partition(" ")[0]
+    row = _installer_row(facts, catalog)
+    return row.command.removeprefix("sudo ").partition(" ")[0] if row else ""
 
 
 def package_row(catalog: Catalog, package: str) -> tuple[PackageRow | None, str]:
@@ -88,5 +89,6 @@ def how_to_install_gcc(facts: Facts, catalog: Catalog, majors: Sequence[int]) ->
         return how_to_install(facts, catalog, f"g++-{known[0]}")
     row = _installer_row(facts, catalog)
     more = [row.more[str(major)] for major in majors if row and str(major) in row.more]
+    more = [command.replace("{before}", row.before) for command in more] if row else []
     arch = facts.host.arch.replace("x86_64", "64")
     return next(iter(more), f"conda create -n gxx -c conda-forge gxx_linux-{arch}={majors[0]}")

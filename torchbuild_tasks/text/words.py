@@ -11,6 +11,7 @@ from typing import Final
 _OF_SHELLS: Final = re.compile(r"[<>|&^();,'`{}@#*?\[\]]")
 _PLAIN: Final = re.compile(r"[\w./\\:+@=,-]+")
 _READ_IN_QUOTES: Final = re.compile(r"[$`\"!%\n]|\\\Z")
+_SLIP: Final = 3  # letters
 _MOST: Final = 200  # characters of an error message of another program or library
 
 
@@ -53,9 +54,20 @@ def nearest(word: str, known: Iterable[str]) -> str | None:
     """Return the known word nearest to a mistyped one, ignoring case."""
     import difflib
 
+    own = word.casefold()
     folded = {item.casefold(): item for item in known}
-    matches = difflib.get_close_matches(word.casefold(), folded, n=1, cutoff=0.6)
-    return folded[matches[0]] if matches else None
+    matches = difflib.get_close_matches(own, folded, n=3, cutoff=0.6)
+    return next((folded[match] for match in matches if _is_like_behind(own, match)), None)
+
+
+def _is_like_behind(one: str, other: str) -> bool:
+    """Say whether words are alike behind what they begin with: torchtext is no torch-scatter."""
+    import difflib
+    import os.path
+
+    begun = len(os.path.commonprefix((one, other)))
+    rest = (one[begun:], other[begun:])
+    return max(map(len, rest)) <= _SLIP or difflib.SequenceMatcher(None, *rest).ratio() > 0.5
 
 
 def is_host(text: str) -> bool:
