@@ -84,11 +84,6 @@ class BuildRequest:
     and `denied_by_environment` those turned off by a variable, for which the settings files are ignored.
     """
 
-    @property
-    def mixed(self) -> bool:
-        """Say whether targets are compiled against the libraries of a wheel."""
-        return bool(self.from_wheel and self.target)
-
     actions: ClassVar[Mapping[str, str]] = {}
     objects: ClassVar[Mapping[str, tuple[str, ...]]] = {}
     optional: ClassVar[Mapping[str, str]] = {}
@@ -96,7 +91,12 @@ class BuildRequest:
     trailing: ClassVar[bool] = False
     takes: ClassVar[tuple[str, ...]] = ()
 
-    # ---------------- what is built, from which source, for which Python
+    @property
+    def mixed(self) -> bool:
+        """Say whether targets are compiled against the libraries of a wheel."""
+        return bool(self.from_wheel and self.target)
+
+    # ---------------- who said it; no flags
 
     from_environment: tuple[str, ...] = flag(
         "flags that a TORCHBUILD_ variable gave", verbs=(), default=(), in_file=False
@@ -104,6 +104,9 @@ class BuildRequest:
     denied_by_environment: tuple[str, ...] = flag(
         "flags that a TORCHBUILD_ variable turned off", verbs=(), default=(), in_file=False
     )
+
+    # ---------------- what is built, from which source, for which Python
+
     action: str | None = flag("what to do", verbs=(), metavar="ACTION", in_file=False, positional=True)
     name: str | None = flag(
         "use this named build, [builds.NAME] in torchbuild.toml, in its own worktree",

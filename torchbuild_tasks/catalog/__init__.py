@@ -130,15 +130,14 @@ class Table(Generic[R]):
     Args:
         kind: the class of its rows.
         files: where its rows stand, in `data/`, as `[[name of the attribute]]`.
-        build: builds the rows where they are more than what stands in the file; it gets the content of
-            the first file.
+        build: builds the rows where they are more than what stands in the files.
     """
 
     def __init__(
         self,
         kind: type[R],
         *files: str,
-        build: Callable[[Mapping[str, Any]], tuple[R, ...]] | None = None,
+        build: Callable[[], tuple[R, ...]] | None = None,
     ) -> None:
         self.kind = kind
         self.files = files
@@ -150,18 +149,18 @@ class Table(Generic[R]):
 
     def __get__(self, catalog: Catalog, owner: type) -> tuple[R, ...]:
         if self.build is not None:
-            rows = self.build(_content(self.files[0]))
+            rows = self.build()
         else:
             rows = tuple(row for file in self.files for row in _rows(self.kind, file, self.name))
         catalog.__dict__[self.name] = rows  # an instance attribute, which hides this descriptor from now on
         return rows
 
 
-def _parts(tables: Mapping[str, Any]) -> tuple[PartRow, ...]:
-    return part_rows(tables)
+def _parts() -> tuple[PartRow, ...]:
+    return part_rows(_content("toolkits.toml"))
 
 
-def _with_diffs(_: Mapping[str, Any]) -> tuple[PatchRow, ...]:
+def _with_diffs() -> tuple[PatchRow, ...]:
     """Return the patches with the text of their diffs, because decisions read no files."""
     rows = _rows(PatchRow, "patches.toml", "patch")
     return tuple(replace(row, text=_text(f"patches/{row.diff}")) for row in rows)
@@ -173,7 +172,7 @@ def _table(file: str, columns: int) -> list[list[str]]:
     return [[*line, *[""] * (columns - len(line))] for line in lines]
 
 
-def _packaged(_: Mapping[str, Any]) -> tuple[ComponentRow, ...]:
+def _packaged() -> tuple[ComponentRow, ...]:
     """Return the parts that are known only as a package of Debian; others have the same .pc file."""
     return tuple(
         ComponentRow(
@@ -189,7 +188,7 @@ def _packaged(_: Mapping[str, Any]) -> tuple[ComponentRow, ...]:
     )
 
 
-def _torch_names(_: Mapping[str, Any]) -> tuple[TorchNameRow, ...]:
+def _torch_names() -> tuple[TorchNameRow, ...]:
     return tuple(
         TorchNameRow(name=name, first=first, last=last) for name, first, last in _table("torch_names.tsv", 3)
     )
