@@ -263,7 +263,7 @@ def _why_unfit(question: Question, toolkit: Version | None, language: str, candi
     if row and row.clash and admits(row.clash, candidate.version) and admits(row.cuda, toolkit):
         return f"with CUDA {toolkit} {row.clash_because}"
     if candidate.name == "ccache" and "$" in question.facts.tree.root + question.value("cache_dir", ""):
-        return "it takes the $ in the name of the checkout or of --cache-dir for a variable"  # no escape in 4.7.5
+        return "it takes the $ in the name of the checkout or of --cache-dir for a variable"
     return ""
 
 
