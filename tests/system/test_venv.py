@@ -40,6 +40,13 @@ def test_a_folder_stays_where_it_is_if_no_venv_of_ours_can_be_recorded(
     assert venv.folder_of(python).is_dir()
 
 
+def test_a_folder_that_was_moved_aside_has_no_name_of_our_venvs(python: str) -> None:
+    """Trusted with its checkout, it would be built with instead of the venv in its place."""
+    aside = venv.set_aside(python)
+    assert aside and aside.is_dir() and not aside.name.startswith("venv")
+    assert not venv.folder_of(python).exists()
+
+
 def test_the_constraint_is_rewritten_for_another_torch_only(python: str) -> None:
     assert venv.keep_torch(python, "2.9.1+git1")
     assert not venv.keep_torch(python, "2.9.1+git1")

@@ -66,7 +66,8 @@ def set_aside(python: str) -> Path | None:
     if is_ours(python) or not os.path.lexists(folder):
         return None
     trust.make_folder("venvs", RequirementsError)  # first, or nothing would be at its place afterwards
-    names = (folder.with_name(f"{folder.name}.set-aside-{number}") for number in itertools.count(1))
+    # Not a name of our venvs (facts/python.py): trusted later, it would be taken before the one in its place.
+    names = (folder.with_name(f"set-aside-{folder.name}-{number}") for number in itertools.count(1))
     aside = next(name for name in names if not os.path.lexists(name))
     with translate_errors(RequirementsError, folder):
         folder.rename(aside)

@@ -255,8 +255,7 @@ def _why_unfit(question: Question, toolkit: Version | None, language: str, candi
         return row.because
     if row and row.clash and admits(row.clash, candidate.version) and admits(row.cuda, toolkit):
         return f"with CUDA {toolkit} {row.clash_because}"
-    folders = (question.facts.tree.root, question.value("cache_dir", ""))
-    if candidate.name == "ccache" and any("$" in folder for folder in folders):  # no escape in 4.7.5 (tried)
+    if candidate.name == "ccache" and "$" in question.facts.tree.root + question.value("cache_dir", ""):
         return "it takes the $ in the name of the checkout or of --cache-dir for a variable"
     return ""
 
@@ -273,8 +272,7 @@ def _why_users(question: Question, language: str, compiler: Tool | None) -> str:
             return f"{name} is set"
     if language == "cuda":
         return ""
-    words = [decide(question, name) for name in ("CC", "CXX")]
-    for choice in filter(None, words):
+    for choice in filter(None, (decide(question, name) for name in ("CC", "CXX"))):
         if any(word.replace("\\", "/").rpartition("/")[2] in NAMES for word in choice.value.split()):
             return f"{choice.name} is {choice.value}"
     via = str(compiler.found_via) if compiler else ""
@@ -488,8 +486,7 @@ def setting_choices(
     if tools:
         values["PYTHONHASHSEED"] = ("0", "generated code is the same each time, so a cache finds it")
         values |= _switches_of_pytorch(question, tools)
-    folder = question.value("cache_dir", "")
-    if folder:
+    if folder := question.value("cache_dir", ""):
         separator = question.separator
         for tool in filter(FOLDERS.get, tools):
             values[FOLDERS[tool]] = (f"{folder.rstrip(separator)}{separator}{tool}", "--cache-dir")
