@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
+import os
+import sys
+import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from tests.support.capabilities import needs_posix_paths
 from tests.support.machines import ask, linux_facts, settings, with_tree
+from torchbuild_tasks import context
 from torchbuild_tasks.context import require_checkout
 from torchbuild_tasks.errors import UsageError
+from torchbuild_tasks.facts.answers import KEPT_FILE
+from torchbuild_tasks.model import Facts
+from torchbuild_tasks.options import BuildRequest
 from torchbuild_tasks.plan.settings import NamedBuild
 from torchbuild_tasks.values import replace
 
@@ -21,3 +30,31 @@ def test_a_verb_that_needs_a_checkout_gets_its_folder_or_says_why_not() -> None:
         require_checkout(ask(said=to_come))
     with pytest.raises(UsageError, match="/src/pytorch: no such folder"):
         require_checkout(ask(with_tree(linux_facts(), root="/src/pytorch", problem="no such folder")))
+
+
+@needs_posix_paths
+def test_a_build_keeps_answers_a_plan_takes_them_and_a_doctor_asks_anew(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TORCHBUILD_STATE", str(tmp_path / "new/state"))
+    command = (os.path.realpath(sys.executable), "--version")
+    found = []
+
+    def gather(*, probe: Any, **_: object) -> Facts:
+        if probe.answers:
+            probe.answers.keep(command, probe.environ, (0, "", ""), asked=time.time() + 60)
+        found.append(bool(probe.answers and probe.answers.find(command, probe.environ)))
+        return linux_facts()
+
+    monkeypatch.setattr(context, "gather", gather)
+    request = BuildRequest(source=str(tmp_path))
+    context.look(request, everything=False)
+    assert not (tmp_path / "new").exists(), "a plan writes nothing"
+    context.look(request, everything=False, keeps=True)
+    assert (tmp_path / "new/state" / KEPT_FILE).stat().st_mode & 0o77 == 0
+    context.look(request, everything=False)
+    context.look(request)
+    assert found == [False, False, True, False]
+    (tmp_path / "new/state" / KEPT_FILE).unlink()
+    (tmp_path / "new/state" / KEPT_FILE).mkdir()
+    context.look(request, everything=False, keeps=True)  # it cannot be written: they are asked again

@@ -14,6 +14,7 @@ from torchbuild_tasks.about import __version__
 from torchbuild_tasks.catalog import Catalog, load_catalog
 from torchbuild_tasks.catalog.templates import load_templates
 from torchbuild_tasks.errors import PlanRefused, UsageError
+from torchbuild_tasks.facts.answers import Answers
 from torchbuild_tasks.facts.gather import gather
 from torchbuild_tasks.facts.probe import Probe
 from torchbuild_tasks.facts.settings import find_settings, find_user_settings
@@ -240,13 +241,15 @@ def look(
     settings: Settings | None = None,
     *,
     everything: bool = True,
+    keeps: bool = False,
     patience: float = math.inf,
 ) -> Question:
     """Check the request, read the settings file, load the rows, look at the machine.
 
     Args:
         settings: taken instead of those of a file.
-        everything: also gather facts that the request does not need.
+        everything: also gather facts that the request does not need, and ask each program anew.
+        keeps: write what programs have answered, for the next build.
         patience: no program is waited for longer, seconds.
     """
     check_request(request)
@@ -266,7 +269,12 @@ def look(
             facts = _with_companions(_with_tree(facts, request, catalog), request, settings, catalog)
         return Question(request, facts, catalog, settings)
 
-    facts = _facts(request, settings, catalog, everything, patience)
+    probe = Probe(environ=dict(os.environ), patience=patience)
+    if not everything:
+        probe = replace(probe, answers=Answers(probe.state_folder()))
+    facts = _facts(request, settings, catalog, everything, probe)
+    if keeps and probe.answers:
+        _keep_answers(probe.answers)
     if about.place and about.place.worktree and not about.place.folder.exists():
         facts = facts_of_coming_worktree(facts, about, catalog)
         settings = settings_of_main(settings, about)
@@ -282,8 +290,18 @@ def _with_tree(facts: Facts, request: BuildRequest, catalog: Catalog) -> Facts:
     return replace(facts, tree=tree, patches=(), companions=())
 
 
+def _keep_answers(answers: Answers) -> None:
+    """Write what programs have answered; where it cannot be written, they are asked again."""
+    if (kept := answers.changed) is None:
+        return
+    with contextlib.suppress(OSError, UsageError):
+        answers.path.parent.parent.mkdir(parents=True, exist_ok=True)
+        answers.path.parent.mkdir(mode=0o700, exist_ok=True)  # `parents` ignores the mode
+        files.write_json(answers.path, kept, error=UsageError, private=True)
+
+
 def _facts(
-    request: BuildRequest, settings: Settings, catalog: Catalog, everything: bool, patience: float
+    request: BuildRequest, settings: Settings, catalog: Catalog, everything: bool, probe: Probe
 ) -> Facts:
     """Gather the facts of the machine, the checkout, its companions, and the scheduler."""
     source = request.source or settings.values.get("source") or "."
@@ -299,7 +317,7 @@ def _facts(
         folders=tuple(row.path for row in catalog.submodule if not row.unused),
         tags=bool(request.torch or settings.values.get("torch")),
         changes=everything or _is_repeatable(request, settings),
-        probe=Probe(environ=dict(os.environ), patience=patience),
+        probe=probe,
         blas=catalog.blas,
         linked=[row for row in catalog.linked if everything or not named.isdisjoint(row.switches)],
         around=layers_around_environment(request, settings, catalog, windows=os.name == "nt"),

@@ -201,7 +201,7 @@ def build(request: BuildRequest, report: Reporter, *, clean_venv: bool = False) 
         TorchbuildError: that of the stage that failed.
     """
     with hold_named_build(request, report):
-        question = fetch_checkout(look(request, everything=False), report)
+        question = fetch_checkout(look(request, everything=False, keeps=True), report)
         if request.auto:
             from torchbuild_tasks.features.wheel_overlay.preview import settle_auto
 

@@ -209,7 +209,7 @@ def _tool(probe: Probe, candidate: _Candidate, answer: tuple[str, str | None]) -
 
 
 def _answer(probe: Probe, path: str, *options: str) -> str:
-    output = probe.run((path, *options))
+    output = probe.ask((path, *options))
     return output.stdout if output and output.rc == 0 else ""
 
 

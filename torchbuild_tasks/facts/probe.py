@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
 
 import msgspec
 
+from torchbuild_tasks.facts.answers import Answers
 from torchbuild_tasks.facts.names import Names, native_names
 from torchbuild_tasks.system import trust
 from torchbuild_tasks.system.process import capture
@@ -85,7 +86,8 @@ class Probe(msgspec.Struct, frozen=True, kw_only=True):
     Paths are absolute and as the machine names them. `root` is None for the real file
     system; in a test it is a folder that plays one: with a `proc`, `sys` ... of its own, or
     with a `C`, `D` ... for the drives of a Windows machine, which `names` makes of it.
-    A program is ended after `patience` seconds; `cut` lists those that were.
+    A program is ended after `patience` seconds; `cut` lists those that were. `answers` are those that `ask`
+    takes instead of starting a program, if any.
     """
 
     environ: Mapping[str, str]
@@ -93,6 +95,7 @@ class Probe(msgspec.Struct, frozen=True, kw_only=True):
     names: Names = msgspec.field(default_factory=native_names)
     patience: float = math.inf
     cut: list[str] = msgspec.field(default_factory=list)
+    answers: Answers | None = None
 
     @property
     def windows(self) -> bool:
@@ -135,6 +138,29 @@ class Probe(msgspec.Struct, frozen=True, kw_only=True):
         elif captured.started:
             return Output(captured.rc, captured.text, captured.stderr.decode("utf-8", "replace"))
         return None
+
+    def ask(
+        self,
+        argv: Sequence[str],
+        *,
+        timeout: float = 10.0,
+        reads: Callable[[Output], Iterable[str]] = lambda output: (),
+    ) -> Output | None:
+        """Return what a program says of itself, as `run` does, or as it has said it before.
+
+        Args:
+            argv, timeout: as for `run`.
+            reads: returns the files and folders that it has read besides itself, from its output.
+        """
+        if self.answers is None:
+            return self.run(argv, timeout=timeout)
+        if known := self.answers.find(argv, self.environ):
+            return Output(*known)
+        asked = time.time()
+        output = self.run(argv, timeout=timeout)
+        if output is not None and output.rc == 0:
+            self.answers.keep(argv, self.environ, output, asked=asked, reads=reads(output))
+        return output
 
     def wait(self, timeout: float) -> float:
         """Return the seconds that a program gets which has these on an idle machine."""

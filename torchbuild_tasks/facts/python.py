@@ -14,7 +14,7 @@ from torchbuild_tasks.facts.tree import read_git
 from torchbuild_tasks.model import Python
 from torchbuild_tasks.system import trust
 from torchbuild_tasks.text.words import numbers_in
-from torchbuild_tasks.values import as_table, parse_json
+from torchbuild_tasks.values import as_table, parse_json, texts_in
 
 REPORT: Final = Path(__file__).with_name("python_report.py")
 TIMEOUT: Final = 20.0
@@ -98,7 +98,7 @@ def _ask(probe: Probe, place: Candidate, tree_root: str) -> Python:
     output = None
     problem = _unfit(probe, place.path)
     if problem is None:
-        output = probe.run((place.path, "-I", "-B", str(REPORT)), timeout=TIMEOUT)
+        output = probe.ask((place.path, "-I", "-B", str(REPORT)), timeout=TIMEOUT, reads=list_read)
         problem = _failure(probe, output)
     data = _parse_report(output)
     if problem is None and data is None:
@@ -140,6 +140,12 @@ def _parse_report(output: Output | None) -> Mapping[str, Any] | None:
         ):
             return data
     return None
+
+
+def list_read(output: Output) -> tuple[str, ...]:
+    """Return the files and folders that a report depends on, as it lists them, and the report itself."""
+    data = _parse_report(output) or {}
+    return (str(REPORT), *texts_in(data.get("reads")))
 
 
 def _read(probe: Probe, data: Mapping[str, Any], place: Candidate, tree_root: str) -> Python:

@@ -14,6 +14,15 @@ import sysconfig
 from importlib.machinery import PathFinder
 
 _NAMES = {"cpython": "CPython", "pypy": "PyPy", "graalpy": "GraalPy"}
+# Every file and folder on which the report depends, there or not: it is kept while they are the same.
+_reads = []  # type: list[str]
+
+
+def _place(*parts: str) -> str:
+    """Return a path that is about to be looked at."""
+    path = os.path.join(*parts)
+    _reads.append(path)
+    return path
 
 
 def report() -> "dict[str, object]":
@@ -21,6 +30,7 @@ def report() -> "dict[str, object]":
     base = getattr(sys, "real_prefix", None) or sys.base_prefix
     kind = _environment(base)
     stdlib = sysconfig.get_path("stdlib")
+    _place(sys.prefix, "pyvenv.cfg")
     include, headers = _headers()
     packages, torch_from = _packages()
     return {
@@ -31,7 +41,7 @@ def report() -> "dict[str, object]":
         "bits": 64 if sys.maxsize > 2**32 else 32,
         "environment": kind,
         # pip applies EXTERNALLY-MANAGED only outside of a venv, although a venv has the same stdlib.
-        "externally_managed": kind != "venv" and os.path.exists(os.path.join(stdlib, "EXTERNALLY-MANAGED")),
+        "externally_managed": kind != "venv" and os.path.exists(_place(stdlib, "EXTERNALLY-MANAGED")),
         "prefix": sys.prefix,
         "scripts": sysconfig.get_path("scripts"),
         "include": include,
@@ -41,11 +51,12 @@ def report() -> "dict[str, object]":
         "packages": packages,
         "torch_from": torch_from,
         "half_torch": _half_torch(),
+        "reads": _reads,
     }
 
 
 def _environment(base: str) -> str:
-    if os.path.isdir(os.path.join(sys.prefix, "conda-meta")):  # no venv has that folder
+    if os.path.isdir(_place(sys.prefix, "conda-meta")):  # no venv has that folder
         return "conda"
     return "base" if sys.prefix == base else "venv"
 
@@ -64,7 +75,7 @@ def _headers() -> "tuple[str, bool]":
     """Return the folder for Python.h; distributions patch the result of the first query."""
     folders = [sysconfig.get_path("include"), sysconfig.get_config_var("INCLUDEPY")]
     for folder in folders:
-        if folder and os.path.exists(os.path.join(folder, "Python.h")):
+        if folder and os.path.exists(_place(folder, "Python.h")):
             return folder, True
     return folders[0], False
 
@@ -84,10 +95,12 @@ def _packages() -> "tuple[dict[str, str], str | None]":
     torch_from = None
     for folder in sys.path:
         try:
-            names = os.listdir(folder or ".")
+            names = os.listdir(_place(folder or "."))
         except OSError:
             continue
         for name in sorted(names):
+            if name.endswith(".pth") or name == "sitecustomize.py":
+                _place(folder, name)
             distribution = _distribution(folder, name)
             if distribution is None or distribution[0] in packages:
                 continue
@@ -112,9 +125,9 @@ def _half_torch() -> "str | None":
 def _linked(site_packages: str) -> "str | None":
     """Return the folder of the torch of an egg-link; a package next to the link takes precedence."""
     for folder in sys.path:
-        if os.path.exists(os.path.join(folder, "torch", "__init__.py")):
+        if os.path.exists(_place(folder, "torch", "__init__.py")):
             return None if folder == site_packages else folder
-    return _first_line(os.path.join(site_packages, "torch.egg-link"))
+    return _first_line(_place(site_packages, "torch.egg-link"))
 
 
 def _distribution(folder: str, name: str) -> "tuple[str, str] | None":
@@ -133,7 +146,7 @@ def _distribution(folder: str, name: str) -> "tuple[str, str] | None":
 def _version_inside(path: str) -> str:
     """Return the version in an egg-info's PKG-INFO: a develop install's has none in its name."""
     try:
-        with open(os.path.join(path, "PKG-INFO"), encoding="utf-8", errors="replace") as file:
+        with open(_place(path, "PKG-INFO"), encoding="utf-8", errors="replace") as file:
             for line in file:
                 if line.startswith("Version:"):
                     return line[8:].strip()
@@ -150,7 +163,7 @@ def _editable(folder: str, name: str) -> "str | None":
     import json
 
     try:
-        with open(os.path.join(folder, name, "direct_url.json"), encoding="utf-8") as file:
+        with open(_place(folder, name, "direct_url.json"), encoding="utf-8") as file:
             record = json.load(file)
         url = str(record["url"])
         editable = record["dir_info"]["editable"]
@@ -179,6 +192,8 @@ def _first_line(path: str) -> "str | None":
 def _as_json(value: object) -> str:
     if isinstance(value, dict):
         return "{" + ", ".join(f"{_as_json(key)}: {_as_json(value[key])}" for key in value) + "}"
+    if isinstance(value, list):
+        return "[" + ", ".join(map(_as_json, value)) + "]"
     if isinstance(value, str):
         return '"' + "".join(c if " " <= c <= "~" and c not in '"\\' else _escape(c) for c in value) + '"'
     return {"None": "null", "True": "true", "False": "false"}.get(str(value), str(value))

@@ -113,7 +113,7 @@ _BRACKETS = re.compile(r"\([^()]*\)")
 
 def version_of(probe: Probe, path: str, ask: Sequence[str] = ("--version",)) -> str | None:
     """Return the version in the --version output of the program at `path`; None without one."""
-    output = probe.run((path, *ask))
+    output = probe.ask((path, *ask))
     if output is None or output.rc != 0:
         return None
     return version_in(output.stdout) or version_in(output.stderr)
