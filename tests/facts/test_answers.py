@@ -17,7 +17,7 @@ from tests.support.capabilities import needs_posix_paths
 from torchbuild_tasks.errors import UsageError
 from torchbuild_tasks.facts.answers import KEPT_FILE, Answers
 from torchbuild_tasks.facts.probe import Output, Probe
-from torchbuild_tasks.facts.python import REPORT, _list_read
+from torchbuild_tasks.facts.python import REPORT, list_read
 from torchbuild_tasks.system.files import write_json
 
 pytestmark = needs_posix_paths
@@ -165,6 +165,6 @@ def test_the_answer_of_an_interpreter_ends_with_its_packages(tmp_path: Path) -> 
     said = Probe(environ=dict(os.environ)).run(argv, timeout=60)
     assert said is not None
     assert json.loads(said.stdout)["packages"]["torch"] == "2.0"
-    reads = _list_read(said)
+    reads = list_read(said)
     assert {str(site), str(site / "easy-install.pth"), str(tmp_path), str(REPORT)} < set(reads)
     assert {str(tmp_path / "torch.egg-info/PKG-INFO"), str(tmp_path / "v/pyvenv.cfg")} < set(reads)

@@ -98,7 +98,7 @@ def _ask(probe: Probe, place: Candidate, tree_root: str) -> Python:
     output = None
     problem = _unfit(probe, place.path)
     if problem is None:
-        output = probe.ask((place.path, "-I", "-B", str(REPORT)), timeout=TIMEOUT, reads=_list_read)
+        output = probe.ask((place.path, "-I", "-B", str(REPORT)), timeout=TIMEOUT, reads=list_read)
         problem = _failure(probe, output)
     data = _parse_report(output)
     if problem is None and data is None:
@@ -142,7 +142,7 @@ def _parse_report(output: Output | None) -> Mapping[str, Any] | None:
     return None
 
 
-def _list_read(output: Output) -> tuple[str, ...]:
+def list_read(output: Output) -> tuple[str, ...]:
     """Return the files and folders that a report depends on, as it lists them, and the report itself."""
     data = _parse_report(output) or {}
     return (str(REPORT), *texts_in(data.get("reads")))
