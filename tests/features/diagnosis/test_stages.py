@@ -41,6 +41,12 @@ NVCC = """CMake Error at CMakeLists.txt:16 (project):
         # A package's build does not see what is installed by hand.
         ("/nix/store/abc-python3\nAttributeError: _ARRAY_API not found", "numpy2", "named in nativeBuildInputs", ""),
         ("AttributeError: _ARRAY_API not found", "numpy2", "'numpy<2'", "is named in"),
+        # What torch is built of, and what is built against a torch.
+        ("/w/a.cpp:1:10: fatal error: torch/torch.h: No such file or directory\n 1 | #include <torch/torch.h>", "missing-header", "include_paths()", "build folder deleted"),
+        ("FAILED: caffe2/CMakeFiles/torch_cpu.dir/a.cpp.o\n/pt/a.cpp:1:10: fatal error: torch/zork.h: No such file or directory", "missing-header", "--clean", "include_paths()"),
+        # Whose library it is.
+        ("ImportError: dlopen(/v/torch/_C.so, 0x0002): Library not loaded: @rpath/libomp.dylib\n  Reason: tried: '/opt/homebrew/opt/libomp/lib/libomp.dylib' (no such file)", "library-missing", "brew install libomp", "otool"),
+        ("ImportError: dlopen(/v/torch/_C.so, 0x0002): Library not loaded: @rpath/libzork.dylib", "library-missing", "otool -L", "brew install"),
         # Whose disk it is.
         ("#12 [4/9] RUN pip install torch\nERROR: Could not install packages due to an OSError: [Errno 28] No space left on device", "disk-full", "docker system df", "TMPDIR"),
         ("ERROR: Could not install packages due to an OSError: [Errno 28] No space left on device", "disk-full", "TMPDIR", "docker system df"),

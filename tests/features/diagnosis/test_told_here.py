@@ -10,8 +10,11 @@ import pytest
 
 from tests.support.diagnosis import read
 from tests.support.for_each import each_case, for_each
+from tests.support.machines import linux_facts, with_tree
 from torchbuild_tasks.catalog import FailureRow, SystemWordRow, load_catalog
+from torchbuild_tasks.features.diagnosis.show import reading_text, state_text
 from torchbuild_tasks.features.diagnosis.told import in_words_of
+from torchbuild_tasks.model import Previous, Reading, Running
 
 WORDS = load_catalog().system_word
 WINDOWS = "PS C:\\Users\\u> cmake --build b\n{}"
@@ -135,3 +138,20 @@ def test_a_library_of_a_free_threaded_python_is_asked_for_by_its_macro() -> None
     error = "LINK : fatal error LNK1104: cannot open file '{}'"
     assert "Where it prints 0 or None, a usual Python builds" in told(error.format("python313t.lib"))
     assert "Where it prints 0 or None" not in told(error.format("python313.lib"))
+
+
+def test_a_build_that_still_writes_its_log_is_named() -> None:
+    running = Running(command="build", user="ada", host="x", pid=7, started="2026-11-29T12:00:00+00:00")
+    said = state_text(with_tree(linux_facts(), running=running).tree, clean=False)
+    assert "process 7" in said
+    assert said in reading_text(Reading(status="clean", state=said))
+
+
+@pytest.mark.parametrize(
+    ("result", "said"), [("ok", ""), ("failed", "disk"), ("running", "cut off"), ("interrupted", "goes on")]
+)
+def test_a_build_that_did_not_end_well_is_told_of_where_its_log_has_no_error(result: str, said: str) -> None:
+    tree = with_tree(linux_facts(), previous=Previous(result=result)).tree
+    assert said in state_text(tree, clean=True)
+    assert bool(state_text(tree, clean=True)) == bool(said)
+    assert state_text(tree, clean=False) == ""
