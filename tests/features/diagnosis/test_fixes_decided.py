@@ -35,6 +35,12 @@ OMP_H = "x.cpp:3:10: fatal error: {}\n    3 | #include <omp.h>"
 STDLIB = "/usr/include/c++/12/cstdlib:75:15: fatal error: stdlib.h: No such file or directory\n   75 | #{} <stdlib.h>"
 STD = "FAILED: a.o\n/usr/bin/c++ -O2 -std={} -c a.cpp -o a.o\na.cpp:4:9: error: '{}' is not a member of 'std'"
 NVCC = "/usr/local/cuda-12.1/bin/nvcc -c a.cu -o a.o\n"
+SITE = """Fatal Python error: init_import_site: Failed to import the site module
+Traceback (most recent call last):
+  File "<frozen importlib._bootstrap>", line 1176, in _find_and_load
+  File "<frozen site>", line 179, in addpackage
+  File "/usr/lib/python3.11/x.py", line 26, in decode
+{}"""
 CAPABILITY = "GPU with CUDA capability {} is not compatible with the current PyTorch installation."
 
 
@@ -56,6 +62,10 @@ CAPABILITY = "GPU with CUDA capability {} is not compatible with the current PyT
         # Numbers of the driver.
         ("RuntimeError: CUDA unknown error - this may be due to an incorrectly set up environment", "modprobe nvidia_uvm", ""),
         ("RuntimeError: Unexpected error from cudaGetDeviceCount(). Error 304: OS call failed", "ulimit -v", "modprobe"),
+        # Why Python does not start.
+        (SITE.format("UnicodeDecodeError: 'ascii' codec can't decode byte 0xc3 in position 48: ordinal not in range(128)"), "LC_ALL=C.UTF-8", "PYTHONHOME"),
+        (SITE.format("ImportError: cannot import name 'hook' from 'early'"), "python -S", "PYTHONHOME"),
+        ("Fatal Python error: init_fs_encoding: failed to get the Python codec of the filesystem encoding\nModuleNotFoundError: No module named 'encodings'", "PYTHONHOME", "LC_ALL"),
         # A torch for CPUs is replaced by a wheel, where none is built.
         ("AssertionError: Torch not compiled with CUDA enabled", "--force-reinstall torch==VERSION", "torchbuild build"),
         ("Traceback (most recent call last):\n  File \"/Users/me/a.py\", line 1, in <module>\n    x\nAssertionError: Torch not compiled with CUDA enabled", "mps", "--index-url"),
