@@ -320,7 +320,8 @@ def test_another_toolkit_than_jetpacks() -> None:
     finding = found(checked(ask(old, cuda=True)), "jetpack-cuda")
     assert "cuda-compat" not in finding.fix
     assert "sudo apt-get install nvidia-jetpack, then --cuda-toolkit 10.2" in finding.fix
-    both = with_cuda(tx2(), toolkits=(*old.cuda.toolkits, jetpack_toolkit("10.2", ("6.2",), 8)))
+    two = (jetpack_toolkit("11.4", ("6.2",), 11), jetpack_toolkit("10.2", ("6.2",), 8))
+    both = with_cuda(tx2(), toolkits=two)
     chosen = found(checked(ask(both, cuda=True, cuda_toolkit="11.4")), "jetpack-cuda")
     assert "Use JetPack's own: --cuda-toolkit 10.2" in chosen.fix
 

@@ -60,8 +60,8 @@ def test_a_ninja_that_pip_installs_all_the_same_is_told() -> None:
     assert finding.status == "warn" and "this machine has no ninja" in finding.text
     assert finding.fix.endswith("sudo apt install ninja-build")
     with_one = replace(bare, tools=(tool("ninja", "1.11.1"),))
-    for facts, flags in ((bare, {}), (with_one, {"machine_tools": True})):
-        assert not [each for each in plan_of(facts, **flags).findings if "no ninja" in each.text]
+    for plan in (plan_of(bare), plan_of(with_one, machine_tools=True)):
+        assert not [each for each in plan.findings if "no ninja" in each.text]
 
 
 def test_wheels_that_lie_here_count_as_a_network() -> None:

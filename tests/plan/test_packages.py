@@ -168,4 +168,5 @@ def test_where_an_archive_has_moved_the_package_manager_is_led_there_first(
 def test_both_repositories_of_centos_7_have_moved() -> None:
     line = how_to_install_gcc(of("CentOS Linux 7 (Core)"), CATALOG, (10,))
     assert line.count("vault.centos.org") == 2 and line.endswith("yum install devtoolset-10-gcc-c++")
-    assert "yum" not in how_to_install(of("CentOS Linux 7 (Core)"), CATALOG, "lld")
+    for name in ("lld", "ccache"):
+        assert "yum" not in how_to_install(of("CentOS Linux 7 (Core)"), CATALOG, name)

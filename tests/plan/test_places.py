@@ -30,7 +30,8 @@ def test_a_place_that_is_gone_is_set_aside_with_where_it_was_named(
 ) -> None:
     wrong = str(tmp_path if name == "linker" else tmp_path / "file")
     (tmp_path / "file").touch()
-    request = BuildRequest(**{name: wrong}, from_environment=(name,)) if own else BuildRequest()
+    given: dict[str, Any] = {name: wrong, "from_environment": (name,)} if own else {}
+    request = BuildRequest(**given)
     said = Settings() if own else settings({name: wrong})
     request, said = set_stale_aside(request, said)
     assert getattr(request, name) is None and name not in said.values

@@ -75,9 +75,8 @@ class VariableRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
 
     `needs` says what an existing build tree needs when it changes. `refused` gives the reason why it must not
     be in the environment of a build, `instead` what to do, with {value} for what it was given. `kind` and
-    `values` say what it may be: a switch (on or off), a whole number (`count`) or one above 0, a version, a
-    word that leads to nothing, options of compilers, or one of these words in any case, `linux` and `windows`
-    only there; with `stops` a build ends at any other.
+    `values` say what it may be: a switch, a whole number (`count`) or one above 0, a version, options, a word
+    that leads to nothing, or one of these in any case, some on one system; with `stops` others end a build.
     """
 
     name: str
@@ -201,9 +200,8 @@ class BlasRow(FilesRow, frozen=True, kw_only=True, forbid_unknown_fields=True):
 class LinkedRow(FilesRow, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """What `switches` link with where one of `any` is not off; "NAME=0" links with it where NAME is off.
 
-    A Python's package `python` brings it too; `without` says what happens where it is missing (`own`: the
-    folder of the checkout's own), `package` is what brings it. `toolkit` are its names among CUDA's libraries
-    and parts, with which it is looked for.
+    A package `python` brings it, too. `without` is what happens where it is missing, `own` the folder of the
+    checkout's own. With `toolkit` it is looked for among CUDA's libraries and parts.
     """
 
     switches: tuple[str, ...]
@@ -218,7 +216,7 @@ class LinkedRow(FilesRow, frozen=True, kw_only=True, forbid_unknown_fields=True)
     @property
     def names(self) -> tuple[str, ...]:
         """Return the names of its switches."""
-        return tuple(switch.partition("=")[0] for switch in self.switches)
+        return tuple(each.partition("=")[0] for each in self.switches)
 
 
 class CMakeRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -495,10 +493,9 @@ class LinkerRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
 class InstallerRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The command that installs `{package}` on distributions whose name begins with one of these.
 
-    Whoever is made from one of `like` (identifiers of os-release) does so, too. `names` are packages (as
-    in packages.toml) that this one calls otherwise than others with its manager. `gcc` are the majors of
-    GCC (PEP 440) that it has a package of ("" for unknown), `more` commands that bring other majors. Where
-    its archive has moved, `before` leads the package manager there first.
+    Whoever is made from one of `like` (identifiers of os-release) does so, too. `names` are packages (as in
+    packages.toml) that it calls otherwise. `gcc` are majors of GCC that it has a package of ("" for unknown),
+    `more` commands that bring others. `before` leads to where its archive has moved.
     """
 
     distributions: tuple[str, ...]

@@ -16,14 +16,15 @@ _LIBRARIES = ("lib", "lib64", "lib/intel64", "lib/x64", "")
 def look_for_libraries(
     probe: Probe, rows: Sequence[FilesRow], prefixes: Mapping[str, str]
 ) -> tuple[Library, ...]:
-    """Return each library that can be linked once, in the order of the rows.
+    """Return each library that can be linked once, in the order of the rows that name files.
 
     Args:
         probe: the machine, with the variables that flags and settings name.
         rows: what is looked for.
         prefixes: further folders, and how each was found.
     """
-    return tuple(found for row in rows if (found := _find(probe, row, prefixes)))
+    named = (row for row in rows if row.libraries or row.headers or row.programs)
+    return tuple(found for row in named if (found := _find(probe, row, prefixes)))
 
 
 def conda_prefixes(probe: Probe, pythons: Sequence[Python]) -> dict[str, str]:

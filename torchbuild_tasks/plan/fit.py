@@ -242,6 +242,8 @@ def _check_disk(question: Question, needs: Need) -> tuple[Finding, ...]:
         text += "a source that was edited since the last build may not fit there once it is compiled"
     elif free >= needed_disk(question, SMALLEST):
         fix += f", or choose a smaller preset: --preset {SMALLEST}"
+    elif choose_build_type(question).value in WITH_DEBUG_INFO:
+        fix += ", or build without debug information, which takes less than a third"
     # A tree that was built before already holds most of what it needs. Not for a clean, which frees what it
     # needs, and not where nothing may be left to write.
     full = disk.free < FULL and needs in ("build", "reconfigure")

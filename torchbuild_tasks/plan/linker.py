@@ -17,7 +17,7 @@ from torchbuild_tasks.catalog.match import admits
 from torchbuild_tasks.errors import UsageError
 from torchbuild_tasks.model import Choice, Finding, LinkerPlan, LinkTrial, Need, Source, Tool
 from torchbuild_tasks.plan.compiler import Compilers
-from torchbuild_tasks.plan.packages import installer
+from torchbuild_tasks.plan.packages import install_line, installer, package_row
 from torchbuild_tasks.plan.question import Question
 from torchbuild_tasks.plan.variables import decide, is_off
 from torchbuild_tasks.text.paths import file_name
@@ -282,8 +282,11 @@ def _on_windows(question: Question, name: str, because: str, source: Source) -> 
 
 def _install(question: Question, row: LinkerRow) -> str:
     """Return the command of this distribution's package manager."""
-    command = installer(question.facts, question.catalog)
-    return command.format(package=row.package) or f"Install the package {row.package} of this distribution."
+    facts, catalog = question.facts, question.catalog
+    line = install_line(facts, catalog, row.package)
+    if package_row(catalog, row.package)[0] is None:  # it has one name everywhere
+        line = installer(facts, catalog).format(package=row.package)
+    return line or f"Install the package {row.package} of this distribution."
 
 
 def _choice(value: str, because: str, source: Source = "default") -> Choice:
