@@ -11,7 +11,6 @@ from torchbuild_tasks.model import Choice, Finding
 from torchbuild_tasks.plan.dependent import State, truth
 from torchbuild_tasks.plan.packages import installer, package_name, system_manager
 from torchbuild_tasks.plan.question import Question
-from torchbuild_tasks.text.words import first_few
 
 PREFIX_PATH = "CMAKE_PREFIX_PATH"
 _SHOWN = 4
@@ -44,7 +43,7 @@ def _is_missing(question: Question, state: State, row: LinkedRow, name: str) -> 
 
 def _report(question: Question, choice: Choice, missing: list[LinkedRow]) -> Finding:
     names = [row.name for row in missing]
-    shown = first_few(names, _SHOWN)
+    shown = ", ".join(names[:_SHOWN]) + (f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else "")
     several = "were" if len(names) > 1 else "was"
     folders = list(dict.fromkeys(each for row in missing for each in row.variables))[:_SHOWN]
     text = f"{choice.name}={choice.value} ({choice.because}): "
