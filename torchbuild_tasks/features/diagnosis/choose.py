@@ -118,7 +118,7 @@ def _first_error(block: ErrorBlock, met: list[_RowMatch], kind: Kind | None, kin
 
 
 def _is_covered(met: list[_RowMatch], kind: Kind, block: ErrorBlock) -> bool:
-    """Return whether a row names the error itself or its root, and so goes before the kind.
+    """Say whether a row names the error itself or its root, and so goes before the kind.
 
     A row that matches only a later line is a consequence of an error whose own line has a kind.
     """
