@@ -6,7 +6,7 @@ script can tell "the tool is broken" from each of the situations below.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, ClassVar, Final
 
 if TYPE_CHECKING:
     from torchbuild_tasks.model import Diagnosis, Finding
@@ -172,3 +172,7 @@ class Interrupted(TorchbuildError):
     """Ctrl-C or SIGTERM; 130 is what shells report for an interrupted command."""
 
     exit_code = 130
+
+
+# Who asks whether a run was interrupted asks for both: `interruptible` makes the second the first, outside.
+INTERRUPTIONS: Final = (Interrupted, KeyboardInterrupt)

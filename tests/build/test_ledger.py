@@ -11,7 +11,7 @@ import pytest
 from tests.support.machines import linux_facts, plan_of
 from tests.support.preflight import ledger_of
 from torchbuild_tasks.build.ledger import Ledger, last_manifest
-from torchbuild_tasks.errors import BuildFailed
+from torchbuild_tasks.errors import INTERRUPTIONS, BuildFailed
 from torchbuild_tasks.model import Command
 from torchbuild_tasks.model.history import Peak
 from torchbuild_tasks.model.record import MANIFEST_FILE, RECORD_FILE
@@ -41,6 +41,17 @@ def test_a_run_that_changes_nothing_leaves_what_was_there(ledger: Ledger, tmp_pa
         ledger.save()
     assert [path.name for path in (tmp_path / "build").iterdir()] == [RECORD_FILE]
     assert last_manifest(tmp_path / "build").name == RECORD_FILE
+
+
+@pytest.mark.parametrize("error", INTERRUPTIONS)
+def test_an_interrupted_build_is_recorded_as_such(error: type[BaseException], ledger: Ledger) -> None:
+    """Also if the signal came between two programs, where nothing has made it our own error yet."""
+    with pytest.raises(error), ledger:
+        ledger.open()
+        with ledger.stage("compile"):
+            raise error("Ctrl-C")
+    found = written(ledger)
+    assert (found["result"], found["stages"][-1]["result"]) == ("interrupted", "interrupted")
 
 
 def test_a_killed_build_has_recorded_its_next_command(ledger: Ledger, tmp_path: Path) -> None:

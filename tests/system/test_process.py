@@ -16,6 +16,7 @@ from pathlib import Path
 import psutil
 import pytest
 
+from tests.support.capabilities import needs
 from torchbuild_tasks.errors import Interrupted
 from torchbuild_tasks.system import process
 from torchbuild_tasks.system.lines import LINE_LIMIT
@@ -80,6 +81,15 @@ def test_capture_passes_environment_and_folder(tmp_path: Path) -> None:
     env = {name: os.environ[name] for name in ("SYSTEMROOT", "PATH") if name in os.environ}
     done = capture([PY, "-c", code], env={"A": "1", **env}, cwd=tmp_path)
     assert done.stdout.decode().splitlines() == ["1", str(tmp_path)]
+
+
+@needs(sys.platform != "win32", "PWD")
+@pytest.mark.parametrize("env", [None, {"PWD": "/elsewhere"}])
+def test_a_program_is_told_the_name_of_its_folder_as_after_cd(
+    env: dict[str, str] | None, tmp_path: Path
+) -> None:
+    done = capture([PY, "-c", "import os; print(os.environ['PWD'])"], env=env, cwd=tmp_path)
+    assert done.answer == str(tmp_path)
 
 
 def test_a_program_is_looked_for_on_the_path_that_is_passed_on(tmp_path: Path) -> None:

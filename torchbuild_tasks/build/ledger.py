@@ -18,7 +18,7 @@ from typing import Any, Final, Self
 
 from torchbuild_tasks.build import ownership
 from torchbuild_tasks.build.outputs import Outputs
-from torchbuild_tasks.errors import BuildFailed, Interrupted, TorchbuildError, UsageError
+from torchbuild_tasks.errors import INTERRUPTIONS, BuildFailed, TorchbuildError, UsageError
 from torchbuild_tasks.facts.trust import digest
 from torchbuild_tasks.model import Command
 from torchbuild_tasks.model.history import Peak
@@ -116,7 +116,7 @@ class Ledger:
         try:
             yield
             result = "ok"
-        except Interrupted:
+        except INTERRUPTIONS:
             result = "interrupted"
             raise
         finally:
@@ -130,7 +130,7 @@ class Ledger:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         if self._build is not None:
-            result = "ok" if kind is None else "interrupted" if issubclass(kind, Interrupted) else "failed"
+            result = "ok" if kind is None else "interrupted" if issubclass(kind, INTERRUPTIONS) else "failed"
             # Report the error of the build, not a full disk that also prevents the manifest.
             with contextlib.suppress(TorchbuildError) if error else contextlib.nullcontext():
                 self.note(result=result, finished=now())

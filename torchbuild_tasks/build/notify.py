@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Final
 
 from torchbuild_tasks.build.work import Reporter
-from torchbuild_tasks.errors import Interrupted
+from torchbuild_tasks.errors import INTERRUPTIONS
 from torchbuild_tasks.options import BuildRequest
 from torchbuild_tasks.system import process
 
@@ -46,7 +46,7 @@ def notify_when_over(request: BuildRequest, report: Reporter, root: Path) -> Ite
     try:
         yield
         result = "ok"
-    except (Interrupted, KeyboardInterrupt):
+    except INTERRUPTIONS:
         result = "interrupted"
         raise
     finally:

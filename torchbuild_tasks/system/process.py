@@ -269,6 +269,10 @@ def _open(
     name = argv if isinstance(argv, str) else argv[0]
     command = argv
     own: dict[str, Any] = {"start_new_session": True}
+    if cwd is not None and sys.platform != "win32":
+        # As `cd` does: CMake (4.4.4, tried) takes the folder's name from PWD, which may be the user's way
+        # through links; to the next build, a tree of that name looked as if it had been moved.
+        env = {**(os.environ if env is None else env), "PWD": os.path.abspath(cwd)}  # noqa: PTH100
     if sys.platform == "win32":
         # Suspended, so that nothing it starts can be outside its job.
         own = {"creationflags": subprocess.CREATE_NEW_PROCESS_GROUP | _CREATE_SUSPENDED}

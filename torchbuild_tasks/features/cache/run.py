@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Final, Protocol
 
-from torchbuild_tasks.errors import Interrupted
+from torchbuild_tasks.errors import INTERRUPTIONS
 from torchbuild_tasks.features.cache import probe, server, stats
 from torchbuild_tasks.features.cache.address import Remote, read_remotes, server_variables
 from torchbuild_tasks.features.cache.choose import RECC
@@ -290,7 +290,7 @@ class _One:
     def finish(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> None:
         """Stop the server, count and report hits, and record the settings."""
         if self._server is not None:
-            cut = kind is not None and issubclass(kind, (Interrupted, KeyboardInterrupt))
+            cut = kind is not None and issubclass(kind, INTERRUPTIONS)
             self._server.stop(at_once=cut)
             reports = [stats.sccache_report(*answers) for answers in self._server.answers]
         else:
