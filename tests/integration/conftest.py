@@ -93,6 +93,7 @@ def shared_ccache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
         folder = folder.parent  # that of all workers
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("CCACHE_DIR", str(folder / "ccache"))
+        patch.setenv("CCACHE_DEPEND", "true")  # a first compile is not preprocessed before
         missing = sys.platform == "linux" and not shutil.which("ccache")
         if missing and (program := install_cache("ccache", tmp_path_factory.mktemp("ccache"))):
             patch.setenv("PATH", str(Path(program).parent), prepend=os.pathsep)

@@ -259,13 +259,9 @@ def test_sccache_hits(tree: Path, sccache: tuple[str, dict[str, str]]) -> None:
     ("archs", "holds"),
     [
         (("8.6",), "sm_86"),
-        (("8.0", "8.6", "9.0+PTX"), "sm_80, sm_86, sm_90 and compute_90"),
-        (
-            ("7.5", "8.0", "8.6", "8.9", "9.0a", "9.0+PTX"),
-            "sm_75, sm_80, sm_86, sm_89, sm_90, sm_90a and compute_90",
-        ),
+        (("7.5", "9.0a", "9.0+PTX"), "sm_75, sm_90, sm_90a and compute_90"),  # a second of CPU each
     ],
-    ids=["1", "3", "6"],
+    ids=["1", "3"],
 )
 def test_the_cubin_holds_what_was_planned(
     tree: Path, cuobjdump: str, archs: tuple[str, ...], holds: str

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
+import sysconfig
 import tarfile
 import zipfile
 from pathlib import Path
@@ -43,15 +44,23 @@ def members(done: Run) -> dict[str, bytes | str]:
 @needs_cmake
 @pytest.mark.parametrize("era", ["scikit-build-core", "setuptools"])
 def test_pip_builds_it_where_there_is_no_git_and_no_network(era: Era, target: Path, tmp_path: Path) -> None:
+    """The older era by Python's own headers, where they are: every other build has the sample's."""
     tree = materialise(tmp_path / "pt", era=era, git=True)
     done = pack(tree, "--json")
     assert done.code == 0, done.err
     shutil.rmtree(tree)
-    words = ("wheel", "-q", "--no-index", "--no-deps", "--no-build-isolation", "-w", str(tmp_path))
+    words = ("wheel", "-v", "--no-index", "--no-deps", "--no-build-isolation", "-w", str(tmp_path))
     nowhere = dict.fromkeys(("http_proxy", "https_proxy"), "http://127.0.0.1:1")
     path = f"{target.parent}{os.pathsep}{os.environ['PATH']}"
     environ = {**os.environ, **nowhere, "GIT_CEILING_DIRECTORIES": "/", "PATH": path, "MAX_JOBS": "2"}
-    subprocess.run([str(target), "-m", "pip", *words, done.json["path"]], check=True, env=environ)
+    if asked := era == "setuptools":
+        environ["USE_PYTHON_HEADERS"] = "1"
+    argv = [str(target), "-m", "pip", *words, done.json["path"]]
+    built = subprocess.run(argv, env=environ, capture_output=True, text=True, check=False)
+    said = built.stdout + built.stderr
+    assert built.returncode == 0, said
+    there = Path(sysconfig.get_path("include"), "Python.h").exists()
+    assert ("our own declarations of the stable ABI" in said) == (not (asked and there))
     (wheel,) = tmp_path.glob("torch-*.whl")
     assert wheel.name.split("-")[1] == done.json["version"]
     with zipfile.ZipFile(wheel) as archive:

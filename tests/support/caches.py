@@ -116,7 +116,7 @@ def project(root: Path, launcher: str, files: int, cxx: str = "c++", *, heavy: b
 
     Files that are not `heavy` are for what counts hits alone, where no compile has to take a while.
     """
-    headers = _HEAVY if heavy else "#include <string>"
+    headers = _HEAVY if heavy else "#include <cstddef>"
     (root / "include").mkdir(parents=True)
     (root / "build").mkdir()
     (root / "include" / "own.h").write_text("#define OWN 1\n", "utf-8")

@@ -1,6 +1,19 @@
-# Python::Module and the name of an extension module, also on a machine without Python's headers:
-# on Debian and Ubuntu they are a package of their own (python3-dev).
-find_package(Python COMPONENTS Interpreter REQUIRED OPTIONAL_COMPONENTS Development.Module)
+# What the bindings are compiled with, and the name of an extension module. Our own declarations of the
+# stable ABI (torch/csrc/abi3) unless Python.h is asked for, or a free-threaded Python needs it: with them
+# the bindings compile in half of the time, and where there are no headers, which on Debian and Ubuntu are
+# a package of their own (python3-dev).
+find_package(Python COMPONENTS Interpreter REQUIRED)
+execute_process(
+  COMMAND "${Python_EXECUTABLE}" -c "import sysconfig; print(sysconfig.get_config_var('EXT_SUFFIX'))"
+  OUTPUT_VARIABLE TORCH_EXTENSION_SUFFIX
+  OUTPUT_STRIP_TRAILING_WHITESPACE
+  COMMAND_ERROR_IS_FATAL ANY)
+if(TORCH_EXTENSION_SUFFIX MATCHES "[0-9]t[-.]")
+  set(USE_PYTHON_HEADERS ON)
+endif()
+if(USE_PYTHON_HEADERS)
+  find_package(Python COMPONENTS Interpreter REQUIRED OPTIONAL_COMPONENTS Development.Module)
+endif()
 
 if(NOT USE_PYTHON_HEADERS OR NOT Python_Development.Module_FOUND)
   message(STATUS "Python.h: our own declarations of the stable ABI (torch/csrc/abi3)")
@@ -20,9 +33,3 @@ if(NOT USE_PYTHON_HEADERS OR NOT Python_Development.Module_FOUND)
 else()
   set(TORCH_PYTHON_API Python::Module)
 endif()
-
-execute_process(
-  COMMAND "${Python_EXECUTABLE}" -c "import sysconfig; print(sysconfig.get_config_var('EXT_SUFFIX'))"
-  OUTPUT_VARIABLE TORCH_EXTENSION_SUFFIX
-  OUTPUT_STRIP_TRAILING_WHITESPACE
-  COMMAND_ERROR_IS_FATAL ANY)

@@ -152,8 +152,10 @@ def cached(name: str) -> str:
 
 
 def has_headers() -> bool:
+    """Whether Python.h is used; cmake/PythonHeaders.cmake decides the same way."""
     include = Path(sysconfig.get_path("include")) / "Python.h"
-    return include.exists() and not refused("USE_PYTHON_HEADERS")
+    own = not WINDOWS and not sysconfig.get_config_var("Py_GIL_DISABLED")
+    return include.exists() and not refused("USE_PYTHON_HEADERS") and (not own or flag("USE_PYTHON_HEADERS"))
 
 
 def stub() -> Extension:

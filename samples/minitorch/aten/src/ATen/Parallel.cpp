@@ -2,10 +2,14 @@
 #include <ATen/Parallel.h>
 
 #include <cstdlib>
-#include <thread>
 
 #ifdef _OPENMP
 #include <omp.h>
+#endif
+#ifdef _WIN32
+#include <thread>
+#else
+#include <unistd.h>  // <thread> is half of the time of a compile
 #endif
 
 #include <ATen/ParallelInfo.h>
@@ -28,6 +32,14 @@ const char* release_name() {
   }
 }
 #endif
+
+unsigned hardware_concurrency() {
+#ifdef _WIN32
+  return std::thread::hardware_concurrency();
+#else
+  return static_cast<unsigned>(sysconf(_SC_NPROCESSORS_ONLN));  // as std::thread of libstdc++ and libc++
+#endif
+}
 
 std::string environment(const char* name) {
   const char* value = std::getenv(name);
@@ -76,8 +88,7 @@ std::string parallel_info() {
 #else
   out += "OpenMP not found\n";
 #endif
-  out += tinyfmt::str({"std::thread::hardware_concurrency() : ",
-                       std::thread::hardware_concurrency(), "\n"});
+  out += tinyfmt::str({"std::thread::hardware_concurrency() : ", hardware_concurrency(), "\n"});
   out += "Environment variables:\n" + environment("OMP_NUM_THREADS") + environment("MKL_NUM_THREADS");
 #ifdef _OPENMP
   out += "ATen parallel backend: OpenMP\n";

@@ -29,29 +29,35 @@ long cxx_version() {
 #endif
 }
 
-std::string setting(const char* name) {
+const char* setting(const char* name) {
   for (const BuildSetting& each : kBuildSettings)
     if (std::strcmp(each.name, name) == 0) return each.value;
   return "";
 }
 
-std::string line(const std::string& text) { return "  - " + text + "\n"; }
+// Into one text: what would be made on the way takes most of the time of this file's compile.
+void add_line(std::string& out, const char* text, const char* more = "") {
+  for (const char* part : {"  - ", text, more, "\n"}) out.append(part);
+}
 
 }  // namespace
 
 std::string show_config() {
   std::string out = "PyTorch built with:\n";
-  out += line(compiler());
-  out += line(tinyfmt::str({"C++ Version: ", cxx_version()}));
-  if (!openmp_version().empty()) out += line(openmp_version());
-  if (!setting("CUDA_VERSION").empty()) {
-    out += line("CUDA Runtime " + setting("CUDA_VERSION"));
-    out += line(tinyfmt::str({"NVCC architecture flags: ", kNvccArchFlags}));
+  add_line(out, compiler().c_str());
+  add_line(out, tinyfmt::str({"C++ Version: ", cxx_version()}).c_str());
+  const std::string openmp = openmp_version();
+  if (!openmp.empty()) add_line(out, openmp.c_str());
+  if (*setting("CUDA_VERSION")) {
+    add_line(out, "CUDA Runtime ", setting("CUDA_VERSION"));
+    add_line(out, "NVCC architecture flags: ", kNvccArchFlags);
   }
   std::string settings;
   for (const BuildSetting& each : kBuildSettings)
-    if (*each.value) settings += tinyfmt::str({each.name, "=", each.value, ", "});
-  return out + line("Build settings: " + settings);
+    if (*each.value)
+      for (const char* part : {each.name, "=", each.value, ", "}) settings.append(part);
+  add_line(out, "Build settings: ", settings.c_str());
+  return out;
 }
 
 std::string cxx_flags() { return setting("CXX_FLAGS"); }

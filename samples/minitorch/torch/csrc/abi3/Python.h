@@ -1,10 +1,10 @@
-/* What minitorch uses of Python's C API, declared for machines without Python's headers.
+/* What minitorch uses of Python's C API, declared so that nothing else need be installed or read.
 
-   On Debian and Ubuntu the interpreter comes without them (python3-dev), and the sample is to
+   On Debian and Ubuntu the interpreter comes without headers (python3-dev), and the sample is to
    build with python3 and a compiler alone. Every struct and function here belongs to the
    stable ABI of CPython 3.11 (docs.python.org/3/c-api/stable.html), so the layouts hold for
-   each later version of the ordinary, not free-threaded, build. Where the real Python.h is
-   found it is used, and this folder is not on the include path. */
+   each later version of the ordinary, not free-threaded, build. With USE_PYTHON_HEADERS, and for
+   a free-threaded Python, the real Python.h is used, and this folder is not on the include path. */
 #pragma once
 
 #include <stddef.h>
