@@ -109,7 +109,7 @@ def test_a_setting_decides(path: str, on: tuple[str, ...], off: tuple[str, ...])
 
 
 def test_the_fix_repeats_the_flags_that_decide_which_are_needed() -> None:
-    flags = {"cpu": True, "preset": "minimal", "set": ("USE_GLOO=1", "CXXFLAGS=-O2 -g")}
+    flags: dict[str, Any] = {"cpu": True, "preset": "minimal", "set": ("USE_GLOO=1", "CXXFLAGS=-O2 -g")}
     facts = linux_facts(tree=modern_tree(empty=("third_party/fmt",)))
     fix = found(plan_of(facts, **flags).findings, "submodules").fix
     assert fix.endswith(' --cpu --preset minimal --set USE_GLOO=1 --set "CXXFLAGS=-O2 -g"')
