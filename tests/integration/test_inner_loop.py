@@ -7,6 +7,7 @@ end over all edits, with --slow after each.
 from __future__ import annotations
 
 import hashlib
+import os
 import re
 import shutil
 import signal
@@ -213,11 +214,25 @@ def test_ninja_is_asked_once_before_the_plan_is_made(loop: Loop, tmp_path: Path)
     try:
         assert f"   {NOTHING}" in torchbuild(*words, environ=path).err
         said = [line for line in asked.read_text("utf-8").splitlines() if line.endswith("-n")]
-        assert said == [f" -C {loop.tree / 'build'} -n"]
+        assert said == [f" -C {loop.tree / 'build'} -d explain -n"]
         loop.append("aten/src/ATen/relu.cpp", "\nint edited_under_a_venv() { return 1; }\n")
         assert f"   {ROUND}" in torchbuild(*words, environ=path).err
     finally:
         real.rename(ninja)
+
+
+@in_one_era
+def test_a_file_of_the_future_is_named_since_it_is_compiled_each_time(loop: Loop) -> None:
+    source = loop.tree / "aten/src/ATen/relu.cpp"
+    os.utime(source, (time.time() + 9999,) * 2)
+    assert loop.way().startswith(ROUND)
+    again = loop()
+    assert f"   {ROUND}" in again.err
+    assert f"Warning: {source} is dated in the future" in again.err
+    assert f"touch {source}" in again.err
+    source.touch()
+    assert "dated in the future" not in loop().err
+    assert loop.way().startswith(NOTHING)
 
 
 def test_a_python_file_that_is_not_copied_needs_nothing(loop: Loop) -> None:

@@ -23,6 +23,7 @@ from tests.support.machines import (
 from torchbuild_tasks.catalog import GIB, load_catalog
 from torchbuild_tasks.catalog.match import admits
 from torchbuild_tasks.model import Disk, Facts, Health, Host, Memory, Need, Previous, Room
+from torchbuild_tasks.plan.decisions import decide_build
 from torchbuild_tasks.plan.fit import check_machine_and_tree
 from torchbuild_tasks.values import replace
 
@@ -358,7 +359,7 @@ def test_a_folder_from_which_nothing_can_be_started(purpose: str, status: str) -
 )
 def test_a_full_disk_ends_a_build_that_has_something_to_compile(needs: Need, free: int, status: str) -> None:
     question = ask(with_tree(with_disk(free), previous=Previous(result="ok")))
-    finding = found(check_machine_and_tree(question, {}, needs=needs), "disk")
+    finding = found(check_machine_and_tree(decide_build(question), needs), "disk")
     assert finding.status == status
     # By its settings nothing is due; whether a source was edited is seen when it is built.
     assert ("a source that was edited" in finding.text) is (needs == "nothing")

@@ -17,7 +17,7 @@ from torchbuild_tasks.plan.environment import brought_cmake
 from torchbuild_tasks.plan.question import Question
 from torchbuild_tasks.plan.submodules import check_submodules
 from torchbuild_tasks.plan.torch_ref import check_torch
-from torchbuild_tasks.plan.variables import choose_build_type, is_off
+from torchbuild_tasks.plan.variables import is_off
 
 ARCHITECTURES = ("x86_64", "aarch64")
 SYSTEMS = ("linux", "windows")
@@ -30,10 +30,9 @@ WITH_DEBUG_INFO = ("Debug", "RelWithDebInfo")
 FULL = 1 << 20
 
 
-def check_machine_and_tree(
-    question: Question, variables: Mapping[str, str], toolkit: Version | None = None, needs: Need = "first"
-) -> tuple[Finding, ...]:
+def check_machine_and_tree(decisions: Decisions, needs: Need) -> tuple[Finding, ...]:
     """Return the findings that do not belong to a single choice; `needs` is what the tree needs."""
+    question, variables = decisions.question, decisions.variables
     if question.facts.tree.problem:
         return (*_check_tree(question, variables), *_check_arch(question), *_check_cut(question))
     return (
@@ -43,10 +42,10 @@ def check_machine_and_tree(
         *_check_series(question),
         *check_submodules(question, variables),
         *_check_arch(question),
-        *_check_platform(question, variables, toolkit),
+        *_check_platform(question, variables, decisions.cuda.toolkit.version),
         *_check_cmake(question),
         *_check_rooms(question),
-        *_check_disk(question, needs),
+        *_check_disk(question, decisions.build_type.value, needs),
         *_check_cut(question),
     )
 
@@ -202,7 +201,7 @@ def _check_cut(question: Question) -> tuple[Finding, ...]:
     return (Finding(id="probe", status="warn", text=text, fix=fix),)
 
 
-def needed_disk(question: Question, preset: str = "") -> float:
+def needed_disk(question: Question, build_type: str, preset: str = "") -> float:
     """Return the GiB that the build tree will take, by the row of its preset, or of another one.
 
     Debug information that the preset does not have takes as many times more as between `dev` and `debug`.
@@ -212,7 +211,7 @@ def needed_disk(question: Question, preset: str = "") -> float:
     rows = preset_rows(question.catalog, preset or question.preset.value, question.facts.host.os)
     if not rows:
         return 0.0
-    more = choose_build_type(question).value in WITH_DEBUG_INFO and rows[-1].build_type not in WITH_DEBUG_INFO
+    more = build_type in WITH_DEBUG_INFO and rows[-1].build_type not in WITH_DEBUG_INFO
     disks = {row.name: row.disk for row in question.catalog.preset if not row.os}
     return float(round(rows[-1].disk * (disks["debug"] / disks["dev"] if more else 1)))
 
@@ -221,8 +220,8 @@ def _size(size: int) -> str:
     return f"{size / GIB:.1f} GiB" if size >= GIB else f"{size >> 20} MiB"
 
 
-def _check_disk(question: Question, needs: Need) -> tuple[Finding, ...]:
-    disk, need = question.facts.disk, needed_disk(question)
+def _check_disk(question: Question, build_type: str, needs: Need) -> tuple[Finding, ...]:
+    disk, need = question.facts.disk, needed_disk(question, build_type)
     if disk.free is None:
         return (Finding(id="disk", status="unknown", text=f"free space on {disk.path} is not known"),)
     free = disk.free / GIB
@@ -240,9 +239,9 @@ def _check_disk(question: Question, needs: Need) -> tuple[Finding, ...]:
     if built and needs == "nothing":  # by its settings; whether a source was edited is seen when it is built
         text = f"{_size(disk.free)} free on {disk.mount or disk.path}: "
         text += "a source that was edited since the last build may not fit there once it is compiled"
-    elif free >= needed_disk(question, SMALLEST):
+    elif free >= needed_disk(question, build_type, SMALLEST):
         fix += f", or choose a smaller preset: --preset {SMALLEST}"
-    elif choose_build_type(question).value in WITH_DEBUG_INFO:
+    elif build_type in WITH_DEBUG_INFO:
         fix += ", or build without debug information, which takes less than a third"
     # A tree that was built before already holds most of what it needs. Not for a clean, which frees what it
     # needs, and not where nothing may be left to write.

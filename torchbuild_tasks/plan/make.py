@@ -101,8 +101,7 @@ def make_plan(question: Question, *, templates: Mapping[str, str], writer: str) 
 
 def _findings(decisions: Decisions, ops: tuple[EnvOp, ...], needs: Need) -> tuple[Finding, ...]:
     question = decisions.question
-    toolkit = decisions.cuda.toolkit.version
-    fit = check_machine_and_tree(question, decisions.variables, toolkit, needs)
+    fit = check_machine_and_tree(decisions, needs)
     tree = (*check_trust(question.settings), *fit)
     if question.facts.tree.problem:
         return tree

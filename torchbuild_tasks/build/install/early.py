@@ -23,11 +23,12 @@ from torchbuild_tasks.system import lock, process, venv
 from torchbuild_tasks.system.files import STATE_DIR
 from torchbuild_tasks.system.process_tree import end_tree
 
+DRY: Final = ("-d", "explain", "-n")  # says why on stderr, too
 _READS: Final = ("build.ninja", ".ninja_log", ".ninja_deps", "CMakeCache.txt")
 
 
 class _Asking(threading.Thread):
-    """One `ninja -n` under way."""
+    """One dry run of Ninja under way."""
 
     def __init__(self, ninja: str, build_dir: Path) -> None:
         super().__init__(name="ninja -n", daemon=True)
@@ -40,7 +41,7 @@ class _Asking(threading.Thread):
         self.start()
 
     def run(self) -> None:
-        argv = (self.ninja, "-C", str(self.build_dir), "-n")
+        argv = (self.ninja, "-C", str(self.build_dir), *DRY)
         try:
             self.said = process.capture(argv, cwd=self.build_dir.parent, on_start=self._note)
         finally:

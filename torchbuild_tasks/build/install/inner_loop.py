@@ -7,9 +7,12 @@ files which only the front end copies or lists.
 
 from __future__ import annotations
 
+import contextlib
+import os
 import re
 import time
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from typing import Final
 
 import msgspec
@@ -17,7 +20,7 @@ import msgspec
 from torchbuild_tasks.build import ownership
 from torchbuild_tasks.build.install import snapshot
 from torchbuild_tasks.build.install.due import SOURCES, Due, Snapshot, find_due, why_front_end
-from torchbuild_tasks.build.install.early import take_answer
+from torchbuild_tasks.build.install.early import DRY, take_answer
 from torchbuild_tasks.build.outputs import patterns
 from torchbuild_tasks.build.work import Work
 from torchbuild_tasks.model import Command
@@ -26,6 +29,7 @@ from torchbuild_tasks.ninja.progress import ProgressParser
 from torchbuild_tasks.plan.install import front_end_rows
 from torchbuild_tasks.system import process
 from torchbuild_tasks.system.reading import read_bytes
+from torchbuild_tasks.text.words import shell_line
 from torchbuild_tasks.values import replace
 
 _SECOND: Final = 1_000_000_000  # ns
@@ -35,6 +39,12 @@ _TICK: Final = 0.02
 UP_TO_DATE: Final = b"ninja: no work to do"
 _GRAPH: Final = 256 << 20  # bytes; 2.6.0 has 10 MB
 _STEP: Final = re.compile(rb"(?m)^\[\d+/\d+\] (.*?)\r?$")
+
+_NEWER: Final = re.compile(
+    rb"(?m) older than most recent input (.+) \(-?\d+ vs -?\d+\)\r?$"
+)  # of Ninja 1.11 to 1.13
+_AHEAD: Final = 5.0  # seconds; file systems keep times no finer than two
+_NAMED: Final = 20  # files in a command
 
 
 class Route(msgspec.Struct, frozen=True, kw_only=True):
@@ -173,10 +183,12 @@ def _is_idle(work: Work, ninja: Command) -> bool:
     began = time.time_ns()
     dry = take_answer(ninja.argv, work.build_dir, work.env)
     if dry is None:
-        dry = process.capture((*ninja.argv, "-n"), env=work.environ, cwd=ninja.cwd)
+        dry = process.capture((*ninja.argv, *DRY), env=work.environ, cwd=ninja.cwd)
     if dry.rc == 0 and UP_TO_DATE in dry.stdout:
         return True
     if dry.rc != 0 or _builds(dry.stdout):
+        if ahead := _dated_ahead(work, dry.stderr):
+            work.report.note(ahead)
         return False
     step = _single_step(work, dry.stdout)
     if step:
@@ -189,6 +201,26 @@ def _is_idle(work: Work, ninja: Command) -> bool:
         captured = process.capture(ninja.argv, env=work.environ, cwd=ninja.cwd)
         ownership.renew(work.root, began)
     return captured.rc == 0 and (step is not None or not _builds(captured.stdout))
+
+
+def _dated_ahead(work: Work, explained: bytes) -> str:
+    """Return a warning about inputs dated in the future, which are newer than all that is made of them."""
+    files = {work.build_dir / os.fsdecode(name) for name in _NEWER.findall(explained)}
+    ahead = sorted(os.path.normpath(file) for file in files if _changed(file) > time.time() + _AHEAD)
+    if not ahead:
+        return ""
+    more = f" and {len(ahead) - 1} more are" if len(ahead) > 1 else " is"
+    touch = shell_line(("touch", *ahead[:_NAMED]), windows=work.facts.host.os == "windows")
+    return (
+        f"Warning: {ahead[0]}{more} dated in the future, so what is made of it is made again at every build. "
+        f"Put the clock right; then: {touch}"
+    )
+
+
+def _changed(file: Path) -> float:
+    with contextlib.suppress(OSError):
+        return file.stat().st_mtime
+    return 0.0
 
 
 def _single_step(work: Work, dry: bytes) -> Step | None:

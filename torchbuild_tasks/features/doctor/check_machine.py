@@ -12,6 +12,7 @@ from torchbuild_tasks.model import Finding, Room
 from torchbuild_tasks.plan.environment import ASCII_LOCALES
 from torchbuild_tasks.plan.fit import TEMPORARY, needed_disk, temporary_names
 from torchbuild_tasks.plan.jobs import gib_of_job, usable_memory
+from torchbuild_tasks.plan.variables import choose_build_type
 from torchbuild_tasks.text.words import as_word
 
 # Factor on the size of an archive, for it and its unpacked files: a safe estimate.
@@ -49,7 +50,8 @@ def _needs(view: View) -> Mapping[str, float]:
         / GIB
     )
     cache = view.plan.cache.size / GIB if view.plan.cache else 0.0
-    return {"build": needed_disk(view.question), "store": store, "cache": cache, "tmp": TEMPORARY}
+    build = needed_disk(view.question, choose_build_type(view.question).value)
+    return {"build": build, "store": store, "cache": cache, "tmp": TEMPORARY}
 
 
 def _is_stored(view: View, artifact: str) -> bool:
