@@ -84,9 +84,11 @@ def test_what_no_row_has_is_refused_before_anything_is_fetched(
     assert not (root / "third_party/a/file").exists()
 
 
-def test_a_folder_that_lacks_nothing_and_is_no_checkout_is_refused_as_ever(
+def test_a_torch_that_lacks_nothing_is_left_and_a_folder_that_is_none_is_refused(
     tmp_path: Path, rows: tuple[PinRow, ...]
 ) -> None:
     made, root = task(tmp_path, ())
+    assert archive.fill_submodules(made, root) == root
+    (root / "version.txt").unlink()
     with pytest.raises(SourceError, match="is not a git checkout"):
         archive.fill_submodules(made, root)

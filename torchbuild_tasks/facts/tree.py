@@ -326,7 +326,8 @@ PYTHON_KEYS = ("PYTHON_EXECUTABLE", "Python_EXECUTABLE", "Python3_EXECUTABLE")
 def look_at_cache(probe: Probe, build_dir: str | None) -> CMakeCache | None:
     """Return the entries of CMakeCache.txt that show whether the tree still fits; None without the file.
 
-    Paths are as CMake writes them: with / on Windows, too.
+    Paths are as CMake writes them: with / on Windows, too. The checkout's is without links, by which CMake
+    may have been started.
     """
     text = probe.read(probe.join(build_dir, "CMakeCache.txt")) if build_dir else None
     if text is None:
@@ -335,7 +336,7 @@ def look_at_cache(probe: Probe, build_dir: str | None) -> CMakeCache | None:
     release = [entries.get(f"CMAKE_CACHE_{part}_VERSION") for part in ("MAJOR", "MINOR", "PATCH")]
     program = entries.get("CMAKE_MAKE_PROGRAM")
     return CMakeCache(
-        home=entries.get("CMAKE_HOME_DIRECTORY"),
+        home=_without_links(probe, entries.get("CMAKE_HOME_DIRECTORY")),
         generator=entries.get("CMAKE_GENERATOR"),
         build_type=entries.get("CMAKE_BUILD_TYPE"),
         python=next((entries[key] for key in PYTHON_KEYS if key in entries), None),
@@ -359,6 +360,11 @@ def _version_on_path(probe: Probe, program: str) -> str | None:
 def _is_there(probe: Probe, program: str) -> bool:
     """Say whether a program exists; scikit-build-core names Ninja without .exe on Windows."""
     return probe.exists(program) or probe.exists(f"{program}.exe")
+
+
+def _without_links(probe: Probe, path: str | None) -> str | None:
+    real = probe.realpath(path) if path else path
+    return path if real is None or probe.names.key(real) == probe.names.key(str(path)) else real
 
 
 def _log_version(probe: Probe, build_dir: str | None) -> int | None:

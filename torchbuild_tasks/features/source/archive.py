@@ -121,16 +121,21 @@ def fill_submodules(task: Task, root: Path) -> Path:
     """Add the submodules that the plan needs and the folder lacks.
 
     Raises:
-        SourceError: nothing is missing, so that only git could do something here; or no row has the commit
-            of a folder; or one is not available. What was brought stays.
+        SourceError: this is no PyTorch; or no row has the commit of a folder; or one is not available. What
+            was brought stays.
         TreeBusy: another command works on it.
     """
-    lacking = task.lacking(root)
-    if not lacking.missing:
-        git_dir(task.git(root))  # reports that this is no checkout
     version = None
     with contextlib.suppress(OSError):
         version = read_text(root / "version.txt").strip()
+    if version is None:
+        git_dir(task.git(root))  # reports that this is no checkout
+    lacking = task.lacking(root)
+    if not lacking.missing:
+        task.report.note(
+            "It has every submodule that this build needs; without git its torch stays as it is."
+        )
+        return root
     pins = find_pins(load_catalog(), version)
     with lock.hold(root, "source update"):
         for _ in range(_DEPTH):
