@@ -13,6 +13,7 @@ from torchbuild_tasks.model import Artifact, Finding
 from torchbuild_tasks.plan.artifacts import is_unpacked
 from torchbuild_tasks.plan.decisions import Decisions
 from torchbuild_tasks.plan.settings import Stale
+from torchbuild_tasks.text.words import first_few
 
 STORE_VARIABLE: Final = "TORCHBUILD_CACHE"
 _SHOWN: Final = 3
@@ -56,8 +57,7 @@ def _check_store(decisions: Decisions) -> Iterator[Finding]:
     names = [each.name for each in planned if not is_unpacked(question, each.stored_as)]
     if store is None or store.writable is not False or not names:
         return
-    shown = ", ".join(names[:_SHOWN]) + (f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else "")
-    text = f"{store.folder} cannot be written to, where torchbuild keeps what it downloads: {shown}"
-    yield Finding(
-        id="place", status="error", text=text, fix=f"Name a folder of your own: {STORE_VARIABLE}=FOLDER"
-    )
+    text = f"{store.folder} cannot be written to, where torchbuild keeps what it downloads: "
+    text += first_few(names, _SHOWN)
+    fix = f"Name a folder of your own: {STORE_VARIABLE}=FOLDER"
+    yield Finding(id="place", status="error", text=text, fix=fix)
