@@ -258,7 +258,9 @@ def _of_several(question: Question, asked: str) -> Finding:
         text = f"--python {asked} names several, and a plan is for one; `build` takes the list"
         return Finding(id="python", status="error", text=text, fix=f"Name one: {one}")
     text = f"--python {asked} names several, and only --mode wheel builds for each of them"
-    return Finding(id="python", status="error", text=text, fix=f"Add --mode wheel, or name one: {one}")
+    return Finding(
+        id="python", status="error", text=text, fix=f"Name one: {one}; `build --mode wheel` takes the list."
+    )
 
 
 def _is_unfit(question: Question, asked: str) -> bool:
