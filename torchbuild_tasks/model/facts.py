@@ -313,6 +313,19 @@ class Store(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     peaks: tuple[PastPeak, ...] = ()
 
 
+class Brought(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What lies here for a build without a network.
+
+    `wheels` are the names of the files in --wheels, `archives` the names of those in the store that wait to
+    be unpacked, and the hashes of those that it keeps; `sources` are the folders of companions that were
+    fetched.
+    """
+
+    wheels: tuple[str, ...] = ()
+    archives: tuple[str, ...] = ()
+    sources: tuple[str, ...] = ()
+
+
 class OwnPatch(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A patch of the user's: a file and its text, or why it cannot be read."""
 
@@ -440,7 +453,8 @@ class Facts(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     `environ` holds only the variables of the user's environment that a PyTorch build
     reads (rows of data/variables.toml), so a dump never carries unrelated secrets; `own` are the names of
     torchbuild's own variables there.
-    `linked` are the libraries of linked.toml that are here, None if no switch asked for one.
+    `linked` are the libraries of linked.toml that are here, None if no switch asked for one; `brought` is None
+    unless the build may use no network.
     `cut` are the programs that did not answer in time and were ended; `health` is None
     unless the doctor looked.
     """
@@ -463,6 +477,7 @@ class Facts(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     blas: tuple[Library, ...] | None = None
     linked: tuple[Library, ...] | None = None
     environ: Mapping[str, str] = msgspec.field(default_factory=dict)
+    brought: Brought | None = None
     own: tuple[str, ...] = ()
     cut: tuple[str, ...] = ()
     health: Health | None = None

@@ -42,6 +42,7 @@ from torchbuild_tasks.plan.freshness import check_running, compare, fingerprint
 from torchbuild_tasks.plan.install import check_loop, choose_way
 from torchbuild_tasks.plan.jobs import check_jobs, check_memory
 from torchbuild_tasks.plan.linked import check_linked
+from torchbuild_tasks.plan.offline import check_parts
 from torchbuild_tasks.plan.linker import check_linker, plan_linker
 from torchbuild_tasks.plan.names import check_handed, check_overruled
 from torchbuild_tasks.plan.places import check_places
@@ -117,6 +118,7 @@ def _findings(decisions: Decisions, ops: tuple[EnvOp, ...], needs: Need) -> tupl
         *check_patches(question),
         *check_windows(decisions),
         *check_helpers(question, decisions.helpers),
+        *check_parts(decisions),
         *check_cache(question, decisions.cache),
         *decisions.distribution.problems,
         *check_linker(question, decisions.linker),

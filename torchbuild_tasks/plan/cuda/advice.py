@@ -127,7 +127,7 @@ def advise(question: Question, findings: tuple[Finding, ...]) -> tuple[Finding, 
 
 
 def _choose_lead(question: Question, findings: tuple[Finding, ...], ways: _Ways) -> Candidate | None:
-    """Return the toolkit with which all errors are gone; of warnings alone, the best that ends one of them."""
+    """Return the toolkit with which all errors are gone; of warnings alone, the best that ends one."""
     wanted = [each for each in findings if ADVISED in each.fix or OR_ADVISED in each.fix]
     errors = [each for each in wanted if each.status == "error"]
     if not errors:
@@ -374,7 +374,8 @@ def _sentence(question: Question, best: Candidate) -> str:
     if best.gcc:
         return _sentence_with_gcc(question, best, best.gcc)
     if best.place == 2:
-        return f"Install CUDA {best.version} ({ARCHIVE}) and name its folder: --cuda-toolkit PATH{_driver_for(best)}"
+        line = f"Install CUDA {best.version} ({ARCHIVE}) and name its folder: --cuda-toolkit PATH"
+        return line + _driver_for(best)
     flag = question.line("--cuda-toolkit", best.word)
     return f"Take {flag} ({_how(best)}){_driver_for(best)}"
 
@@ -397,7 +398,8 @@ def _sentence_with_gcc(question: Question, best: Candidate, gcc: int) -> str:
     name = question.line("--set", f"{asked.name if asked and asked.value else 'CXX'}=PATH")
     first = f"Install GCC {gcc}, which CUDA {best.version} takes ({line})"
     if best.place == 2:
-        return f"{first}, then CUDA {best.version} ({ARCHIVE}), and name both: --cuda-toolkit PATH {name}{_driver_for(best)}"
+        line = f"{first}, then CUDA {best.version} ({ARCHIVE}), and name both: --cuda-toolkit PATH {name}"
+        return line + _driver_for(best)
     flag = question.line("--cuda-toolkit", best.word)
     return f"{first}, then take {flag} ({_how(best)}) and name the compiler: {name}{_driver_for(best)}"
 

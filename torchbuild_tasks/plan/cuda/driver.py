@@ -247,9 +247,8 @@ def _too_old(question: Question, gpus: tuple[Device, ...], version: str, cuda: V
 def _last_branch(question: Question, gpus: tuple[Device, ...], needed: str) -> tuple[Device, str] | None:
     """Return a GPU that no driver from `needed` on serves any more, and its last branch."""
     for device in gpus:
-        if row := _branch_of(question, device):
-            if _is_from(needed, row.without):
-                return device, row.last
+        if (row := _branch_of(question, device)) and _is_from(needed, row.without):
+            return device, row.last
     return None
 
 
