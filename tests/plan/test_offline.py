@@ -6,7 +6,7 @@ from typing import Any
 
 from tests.support.cuda import cuda_facts
 from tests.support.machines import linux_facts, plan_of, tree
-from torchbuild_tasks.model import BuildPlan, Brought, Finding
+from torchbuild_tasks.model import Brought, BuildPlan, Finding
 from torchbuild_tasks.values import replace
 
 ROOM = linux_facts(brought=Brought(), tree=tree(version="2.6.0"))

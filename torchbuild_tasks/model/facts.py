@@ -453,8 +453,8 @@ class Facts(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     `environ` holds only the variables of the user's environment that a PyTorch build
     reads (rows of data/variables.toml), so a dump never carries unrelated secrets; `own` are the names of
     torchbuild's own variables there.
-    `linked` are the libraries of linked.toml that are here, None if no switch asked for one; `brought` is None
-    unless the build may use no network.
+    `linked` are the libraries of linked.toml that are here, None if no switch asked for one.
+    `brought` is None unless the build may use no network.
     `cut` are the programs that did not answer in time and were ended; `health` is None
     unless the doctor looked.
     """
