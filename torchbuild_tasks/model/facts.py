@@ -215,6 +215,7 @@ class Tree(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     setup.py looks into itself, None where it could not be read. `commit` is None outside git;
     `dirty` counts tracked files only.
     `running` is a command of this tool that works on it just now; None also for one that was killed.
+    `blocked` says by their paths what stands where a build makes its folders.
     `tags` are the commit's own, `committed` its time in seconds since 1970, None if it was not read.
     `requires` is what its build system needs,
     `asks` what it tells its builders to install, `depends` what the built torch asks for when it is
@@ -242,6 +243,7 @@ class Tree(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     linkless: tuple[str, ...] = ()
     checked: tuple[str, ...] | None = None
     writable: bool | None = None
+    blocked: Mapping[str, str] = msgspec.field(default_factory=dict)
     digests: Mapping[str, str] = msgspec.field(default_factory=dict)
     cache: CMakeCache | None = None
     previous: Previous | None = None

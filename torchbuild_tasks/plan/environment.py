@@ -367,7 +367,7 @@ def _why_unknown(question: Question, python: Python) -> str:
     if not python.version:
         return "it does not say its version"
     if not question.has_row:
-        return f"nothing is known of torch {question.version}"
+        return f"nothing is known of torch {question.read_version or question.facts.tree.version}"
     if python.free_threaded:
         return f"upstream has no wheel of torch {question.row.version} for a {series(python.version)}t"
     return "upstream builds this torch for it without a release, so it may work"
