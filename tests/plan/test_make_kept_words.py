@@ -70,3 +70,18 @@ def test_visual_studio_gets_no_launcher_and_no_ninja(flags: dict[str, Any]) -> N
     assert not [each for each in plan.artifacts if "sccache" in each.id]
     assert told(plan, "calls no compiler launcher") == (["warn"] if flags else [])
     assert "ninja>=" not in " ".join(choice.value for choice in plan.choices)
+
+
+def test_a_wheel_of_another_series_is_refused() -> None:
+    facts = linux_facts(tree=tree(version="2.6.0a0", commit="1" * 40))
+    for wheel, status in (("9.9.9", ["error"]), ("1.0", ["error"]), ("2.6.0", []), ("2.6.1+cpu", [])):
+        assert told(plan_of(facts, from_wheel=wheel), "another series") == status
+
+
+def test_what_asked_for_cuda_is_named_where_no_toolkit_is() -> None:
+    facts = linux_facts(environ={"USE_CUDA": "1"})
+    finding = next(each for each in plan_of(facts).findings if each.id == "cuda-toolkit")
+    assert "USE_CUDA in the environment" in finding.text
+    assert "--cpu" in finding.fix
+    plain = next(each for each in plan_of(cuda=True).findings if each.id == "cuda-toolkit")
+    assert "--cpu" not in plain.fix
