@@ -18,7 +18,7 @@ from torchbuild_tasks.facts.answers import Answers
 from torchbuild_tasks.facts.gather import gather
 from torchbuild_tasks.facts.probe import Probe
 from torchbuild_tasks.facts.settings import find_settings, find_user_settings
-from torchbuild_tasks.facts.store import store_folder
+from torchbuild_tasks.facts.store import look_at_brought, store_folder
 from torchbuild_tasks.facts.tree import look_at_commit_time, look_at_patches, look_at_tree, patch_folders
 from torchbuild_tasks.facts.trust import TEMPLATES, is_trusted, own_templates, place_of
 from torchbuild_tasks.features.builds.named_build import Named, config_of, note_of, read_default, resolve
@@ -268,6 +268,7 @@ def look(
         facts = read_facts(Path(request.facts))
         if request.source:
             facts = _with_companions(_with_tree(facts, request, catalog), request, settings, catalog)
+            facts = _with_brought(facts, request, settings)
         return Question(request, facts, catalog, settings)
 
     probe = Probe(patience=patience)
@@ -324,6 +325,7 @@ def _facts(
         asked=asked,
     )
     facts = _with_companions(facts, request, settings, catalog)
+    facts = _with_brought(facts, request, settings)
     scheduler = flag_or_setting(request, settings, "distribute")
     if scheduler and not is_reapi(str(scheduler)):
         facts = replace(facts, cluster=_ask_scheduler(str(scheduler), facts))
@@ -350,6 +352,16 @@ def _with_companions(facts: Facts, request: BuildRequest, settings: Settings, ca
     if own := look_at_patches(patch_folders(folder, settings.path, facts.tree.root)):
         facts = replace(facts, patches=own)
     return facts
+
+
+def _with_brought(facts: Facts, request: BuildRequest, settings: Settings) -> Facts:
+    """Return the facts with what lies here for a build without a network, if this is to be one."""
+    if not flag_or_setting(request, settings, "offline"):
+        return facts
+    wheels = str(flag_or_setting(request, settings, "wheels") or "")
+    wheels = str(Path(wheels).expanduser()) if wheels else ""
+    folder = facts.store.folder if facts.store else ""
+    return replace(facts, brought=look_at_brought(Probe(), facts.tree.root, wheels, folder))
 
 
 def cluster_files(facts: Facts) -> ClusterFiles:

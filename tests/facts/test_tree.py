@@ -196,3 +196,19 @@ def test_line_ends_of_windows_are_no_change(tmp_path: Path) -> None:
     crlf = {name: text.replace("\n", "\r\n") for name, text in checkout().items()}
     unix = look_at_tree(machine(tmp_path / "lf", files=checkout()), ROOT)
     assert look_at_tree(machine(tmp_path / "crlf", files=crlf), ROOT).digests == unix.digests
+
+
+@needs_symlinks
+def test_what_stands_where_a_build_makes_its_folders(tmp_path: Path) -> None:
+    probe = machine(tmp_path, files=checkout(**{".torchbuild": "a file"}))
+    link(tmp_path, f"{ROOT}/build", "/not/there")
+    assert look_at_tree(probe, ROOT).blocked == {
+        f"{ROOT}/.torchbuild": "a file",
+        f"{ROOT}/build": "a link to what is not there",
+    }
+    assert not look_at_tree(machine(tmp_path / "other", files=checkout()), ROOT).blocked
+
+
+def test_an_empty_cmakelists_is_no_checkout(tmp_path: Path) -> None:
+    probe = machine(tmp_path, files=checkout(**{"CMakeLists.txt": ""}))
+    assert "CMakeLists.txt is empty" in (look_at_tree(probe, ROOT).problem or "")

@@ -242,7 +242,7 @@ def test_a_clang_whose_names_nvcc_does_not_share() -> None:
     clang = machine(tool("clang++", "20.1.2"), tool("clang", "20.1.2"), version="2.9.0")
     assert found(plan_of(clang).findings, "compiler").status == "ok"
     finding = found(plan_of(clang, cuda=True).findings, "compiler")
-    assert finding.fix == "Install it: sudo apt install g++. Then: Take GCC: --set CC=gcc --set CXX=g++"
+    assert finding.fix == "Install it: sudo apt install g++. Then take GCC: --set CC=gcc --set CXX=g++"
     assert finding.status == "warn"
     (flags,) = [op for op in plan_of(clang, cuda=True).env if op.name == "CXXFLAGS"]
     assert "names of templates" not in flags.because
@@ -366,7 +366,7 @@ def test_torch_1_4_is_for_gcc_8() -> None:
     assert next(each.value for each in plan_of(facts).choices if each.name == "CXX") == "/usr/bin/g++-8"
     alone = linux_facts(compilers=both[:2], tree=tree(version="1.4.1"))
     finding = found(plan_of(alone).findings, "compiler")
-    assert finding.status == "warn" and "LeftRight.h" in finding.text and "g++-8" in finding.fix
+    assert finding.status == "warn" and "LeftRight.h" in finding.text and "GCC 8" in finding.fix
     newer = linux_facts(compilers=both[:2], tree=tree(version="1.5.1"))
     assert "LeftRight.h" not in found(plan_of(newer).findings, "compiler").text
 

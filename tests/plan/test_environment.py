@@ -424,11 +424,11 @@ def test_a_python_of_msys2_is_not_for_msvc(abi: str) -> None:
     assert found(plan_of(replace(facts, pythons=(msys, *facts.pythons))).findings, "python").status == "ok"
 
 
-@pytest.mark.parametrize(("mode", "advice"), [("develop", "Add --mode wheel"), ("wheel", "Name one")])
-def test_a_list_of_pythons_is_for_builds_of_wheels(mode: str, advice: str) -> None:
+@pytest.mark.parametrize("mode", ["develop", "wheel"])
+def test_a_list_of_pythons_is_for_builds_of_wheels(mode: str) -> None:
     finding = found(plan_of(linux_facts(), python="3.10,3.11", mode=mode).findings, "python")
     assert finding.status == "error" and "names several" in finding.text
-    assert finding.fix.startswith(advice) and "--python 3.10" in finding.fix
+    assert finding.fix.startswith("Name one: --python 3.10")  # `plan` takes no list with either
 
 
 def test_a_path_with_a_blank_is_one_word_of_a_fix() -> None:

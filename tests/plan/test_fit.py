@@ -364,3 +364,25 @@ def test_a_full_disk_ends_a_build_that_has_something_to_compile(needs: Need, fre
     # By its settings nothing is due; whether a source was edited is seen when it is built.
     assert ("a source that was edited" in finding.text) is (needs == "nothing")
     assert ("needs about" in finding.text) is (needs != "nothing")
+
+
+def test_no_row_of_an_old_release_is_applied_to_a_version_that_cannot_be_read() -> None:
+    """It is planned like the newest; "from 9 on it stops in LeftRight.h" is 1.4's."""
+    plan = plan_of(with_tree(linux_facts(), version="main"))
+    assert "LeftRight.h" not in " ".join(each.text for each in plan.findings)
+    nameless = found(plan_of(with_tree(linux_facts(), version=None)).findings, "torch-version")
+    assert "None" not in nameless.text and "planned like" in nameless.text
+
+
+def test_a_byte_order_mark_in_the_version_is_told() -> None:
+    plan = plan_of(with_tree(linux_facts(), version="\ufeff2.6.0a0"))
+    finding = found(plan.findings, "torch-version")
+    assert (finding.status, "byte order mark" in finding.text) == ("warn", True)
+    assert "planned like" not in finding.text
+
+
+@pytest.mark.parametrize("what", ["a file", "a link to what is not there"])
+def test_what_stands_in_the_way_of_a_folder_is_an_error(what: str) -> None:
+    plan = plan_of(with_tree(linux_facts(), blocked={"/src/build": what}))
+    finding = found(plan.findings, "writable")
+    assert (finding.status, finding.fix) == ("error", "Remove it: rm /src/build")

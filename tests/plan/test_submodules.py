@@ -259,3 +259,10 @@ def test_a_release_with_known_commits_is_completed_in_place_else_fetched_elsewhe
     assert way_out(facts) == line
     assert "source get 2.9.1" in way_out(without(*two, version="2.9.1"))
     assert "source get 2.6.0" in way_out(without(*two, "third_party/ideep"))
+
+
+def test_the_sample_is_not_sent_to_pytorchs_sources() -> None:
+    facts = linux_facts()
+    lost = ("third_party/tinyfmt",)
+    facts = replace(facts, tree=replace(facts.tree, sample=True, git=True, empty=lost, linkless=lost))
+    assert "Copy the sample anew" in way_out(facts)

@@ -20,7 +20,7 @@ from tests.support.windows import (
 from torchbuild_tasks.model import Choice, EnvOp, Facts, Host, Toolset
 from torchbuild_tasks.plan.cuda.toolkit import choose_toolkit, host_limits
 from torchbuild_tasks.plan.question import Question
-from torchbuild_tasks.plan.toolset import choose_toolset
+from torchbuild_tasks.plan.toolset import INSTALL, choose_toolset
 
 T16, T27, T29, T38, T44, T50 = (
     "14.16.27023",
@@ -246,3 +246,15 @@ def test_the_oldest_toolset_of_2017_compiles_no_later_torch() -> None:
     assert found(plan_of(machine(old, version="1.6.0")).findings, "toolset").status == "ok"
     text, _ = refused(machine(old, version="1.7.0"))
     assert "14.13" in text
+
+
+def test_an_installer_is_asked_for_no_toolset_that_it_has_not() -> None:
+    """That of Visual Studio 2015 adds none at all, and that of 2019 none of 2022."""
+    old = r"C:\Program Files (x86)\Microsoft Visual Studio 14.0"
+    for path, release, has, wanted in (
+        (old, "14.0", "14.00.24210", INSTALL),
+        (VS_2019, "16.11.40", "14.11.25503", "MSVC v142 - VS 2019"),
+    ):
+        here = windows(toolset(has, path), visual_studios=(studio(path, release),))
+        plan = plan_of(windows_facts(windows=here, tree=tree(version="2.6.0")))
+        assert wanted in found(plan.findings, "toolset").fix

@@ -5,12 +5,14 @@ from __future__ import annotations
 from torchbuild_tasks.errors import UsageError
 from torchbuild_tasks.facts.machine import nearest_existing, takes_files
 from torchbuild_tasks.facts.probe import Probe
-from torchbuild_tasks.model import Store
+from torchbuild_tasks.model import Brought, Store
 from torchbuild_tasks.model.history import HISTORY_SCHEMA, PEAKS, PastPeak, PastPeaks
 from torchbuild_tasks.values import from_json, parse_json
 
 VARIABLE = "TORCHBUILD_CACHE"
 UNPACKED = "unpacked"
+FILES = "files"
+INCOMING = "incoming"
 MARKER = ".torchbuild-helper.json"
 
 
@@ -32,6 +34,25 @@ def look_at_store(probe: Probe, lock_file: str) -> Store:
         },
         pins=_pins(probe, lock_file),
         peaks=_peaks(probe.read(probe.join(folder, PEAKS))),
+    )
+
+
+def look_at_brought(probe: Probe, root: str, wheels: str, folder: str) -> Brought:
+    """Look at what was brought here for a build without a network.
+
+    Args:
+        root: the checkout's.
+        wheels: the folder of --wheels; "" without one.
+        folder: the store's.
+    """
+    kept = probe.join(folder, FILES)
+    return Brought(
+        wheels=probe.children(wheels) if wheels else (),
+        archives=(
+            *probe.children(probe.join(folder, INCOMING)),
+            *(name for first in probe.children(kept) for name in probe.children(probe.join(kept, first))),
+        ),
+        sources=probe.children(probe.join(root, ".torchbuild", "companions")),
     )
 
 

@@ -20,6 +20,7 @@ from torchbuild_tasks.model import CMakeCache, Era, OwnPatch, Previous, Running,
 from torchbuild_tasks.model.record import MANIFEST_FILE, RECORD_FILE
 from torchbuild_tasks.options import flag_name
 from torchbuild_tasks.system.git import guard
+from torchbuild_tasks.text.paths import file_name
 from torchbuild_tasks.values import Malformed, as_table, from_json, parse_json, parse_toml, replace, texts_in
 
 MARKS = ("version.txt", "CMakeLists.txt", "torch/__init__.py", "c10")
@@ -81,6 +82,13 @@ def look_at_tree(
             linkless=submodules.linkless,
             checked=submodules.checked,
             writable=probe.writable(root),
+            blocked={
+                path: what
+                for path in dict.fromkeys(
+                    (probe.join(root, ".torchbuild"), *_folders_of(probe, build_dir, root))
+                )
+                if (what := _in_the_way(probe, path))
+            },
             digests=_digests(probe, root, front_end),
             cache=look_at_cache(probe, build_dir),
             previous=look_at_manifest(probe, build_dir),
@@ -100,9 +108,30 @@ def _checkout_problem(probe: Probe, root: str) -> str | None:
     if not probe.is_dir(root):
         return "a file, not a folder"
     missing = _missing_marks(probe, root)
+    if not missing and probe.size(probe.join(root, "CMakeLists.txt")) == 0:
+        return "its CMakeLists.txt is empty, so it was not unpacked or checked out completely"
     if not missing:
         return None
     return f"not a PyTorch checkout: it has no {', no '.join(missing)}{_nearby_checkout(probe, root)}"
+
+
+def _in_the_way(probe: Probe, path: str) -> str:
+    """Say what stands where a folder is to be made; "" where nothing does."""
+    if probe.is_dir(path):
+        return ""
+    if probe.exists(path):
+        return "a file"
+    there = file_name(path) in probe.children(probe.names.parent(path))
+    return "a link to what is not there" if there else ""
+
+
+def _folders_of(probe: Probe, path: str, root: str) -> list[str]:
+    """Return a folder inside the checkout and those around it, the outermost first."""
+    found = []
+    while probe.inside(path, root) and path != root and (above := probe.names.parent(path)) != path:
+        found.insert(0, path)
+        path = above
+    return found
 
 
 def _nearby_checkout(probe: Probe, root: str) -> str:

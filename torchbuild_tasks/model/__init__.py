@@ -9,6 +9,7 @@ from torchbuild_tasks.model.cuda import Cuda, Driver, GpuSeen, Library, Tegra, T
 from torchbuild_tasks.model.diagnosis import Diagnosis, Reading
 from torchbuild_tasks.model.facts import (
     FACTS_SCHEMA,
+    Brought,
     Cluster,
     CMakeCache,
     CompanionSource,

@@ -215,6 +215,7 @@ class Tree(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     setup.py looks into itself, None where it could not be read. `commit` is None outside git;
     `dirty` counts tracked files only.
     `running` is a command of this tool that works on it just now; None also for one that was killed.
+    `blocked` says by their paths what stands where a build makes its folders.
     `tags` are the commit's own, `committed` its time in seconds since 1970, None if it was not read.
     `requires` is what its build system needs,
     `asks` what it tells its builders to install, `depends` what the built torch asks for when it is
@@ -242,6 +243,7 @@ class Tree(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     linkless: tuple[str, ...] = ()
     checked: tuple[str, ...] | None = None
     writable: bool | None = None
+    blocked: Mapping[str, str] = msgspec.field(default_factory=dict)
     digests: Mapping[str, str] = msgspec.field(default_factory=dict)
     cache: CMakeCache | None = None
     previous: Previous | None = None
@@ -311,6 +313,19 @@ class Store(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     unpacked: Mapping[str, str] = msgspec.field(default_factory=dict)
     pins: Mapping[str, str] = msgspec.field(default_factory=dict)
     peaks: tuple[PastPeak, ...] = ()
+
+
+class Brought(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What lies here for a build without a network.
+
+    `wheels` are the names of the files in --wheels, `archives` the names of those in the store that wait to
+    be unpacked, and the hashes of those that it keeps; `sources` are the folders of companions that were
+    fetched.
+    """
+
+    wheels: tuple[str, ...] = ()
+    archives: tuple[str, ...] = ()
+    sources: tuple[str, ...] = ()
 
 
 class OwnPatch(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -441,6 +456,7 @@ class Facts(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     reads (rows of data/variables.toml), so a dump never carries unrelated secrets; `own` are the names of
     torchbuild's own variables there.
     `linked` are the libraries of linked.toml that are here, None if no switch asked for one.
+    `brought` is None unless the build may use no network.
     `cut` are the programs that did not answer in time and were ended; `health` is None
     unless the doctor looked.
     """
@@ -463,6 +479,7 @@ class Facts(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     blas: tuple[Library, ...] | None = None
     linked: tuple[Library, ...] | None = None
     environ: Mapping[str, str] = msgspec.field(default_factory=dict)
+    brought: Brought | None = None
     own: tuple[str, ...] = ()
     cut: tuple[str, ...] = ()
     health: Health | None = None

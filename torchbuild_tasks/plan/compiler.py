@@ -12,7 +12,7 @@ from torchbuild_tasks.catalog.cuda import FlagRow
 from torchbuild_tasks.catalog.match import admits, applies, parse_version
 from torchbuild_tasks.model import Choice, Finding, Status, Tool
 from torchbuild_tasks.plan.cuda.values import ADVISED, NO_LIMITS, OR_ADVISED, HostLimits
-from torchbuild_tasks.plan.packages import how_to_install, how_to_install_gcc, installable_gccs
+from torchbuild_tasks.plan.packages import how_to_install, how_to_install_gcc, installable_gccs, offers_gcc
 from torchbuild_tasks.plan.question import Question
 from torchbuild_tasks.plan.toolset import ChosenToolset
 from torchbuild_tasks.plan.variables import decide, is_off
@@ -293,7 +293,12 @@ def _after_install(question: Question, fix: str) -> str:
     named = re.search(r"--set CXX=([\w+-]+)", fix)
     if named is None or _find_named(list_cxx(question), named[1]) is not None:
         return fix
-    return f"Install it: {_install(question, named[1])}. Then: {fix}"
+    major = named[1].rpartition("-")[2]
+    if major.isdecimal() and not offers_gcc(question.facts, question.catalog, major):
+        line = how_to_install_gcc(question.facts, question.catalog, (int(major),))
+        return f"Install GCC {major} ({line}), and name it: --set CC=PATH --set CXX=PATH"
+    first = fix.removeprefix("If it does, ")
+    return f"Install it: {_install(question, named[1])}. Then {first[0].lower()}{first[1:]}"
 
 
 def _is_older_by_a_year(question: Question, tool: Tool) -> bool:

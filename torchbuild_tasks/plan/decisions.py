@@ -39,7 +39,14 @@ from torchbuild_tasks.plan.machine_tools import CACHE, brought_choice, keep_ninj
 from torchbuild_tasks.plan.question import Question
 from torchbuild_tasks.plan.toolset import ChosenToolset, choose_toolset, toolset_variables
 from torchbuild_tasks.plan.torch_ref import wanted_torch
-from torchbuild_tasks.plan.variables import choose_build_type, decide, decide_all, is_cuda
+from torchbuild_tasks.plan.variables import (
+    MAKEFILES,
+    choose_build_type,
+    decide,
+    decide_all,
+    is_cuda,
+    is_off,
+)
 from torchbuild_tasks.values import replace
 
 
@@ -201,10 +208,16 @@ def in_last_mode(question: Question) -> Question:
 
 
 def choose_generator(question: Question) -> Choice:
-    """Decide the CMake generator: Ninja unless a layer names another."""
+    """Decide the CMake generator: Ninja unless a layer names another, or USE_NINJA=0 asks for Make."""
     because = "the generator that PyTorch is built with"
-    asked = decide(question, "CMAKE_GENERATOR")
-    return asked if asked and asked.value else Choice(name="CMAKE_GENERATOR", value="Ninja", because=because)
+    asked, ninja = decide(question, "CMAKE_GENERATOR"), decide(question, "USE_NINJA")
+    if asked and asked.value:
+        return asked
+    # setup.py lets CMAKE_GENERATOR win over USE_NINJA, so that a generator that we name must obey it.
+    if ninja and is_off(ninja.value) and question.era == "setuptools" and question.facts.windows is None:
+        because = f"USE_NINJA={ninja.value}: {ninja.because}"
+        return Choice(name="CMAKE_GENERATOR", value=MAKEFILES, because=because, source=ninja.source)
+    return Choice(name="CMAKE_GENERATOR", value="Ninja", because=because)
 
 
 def _subject(question: Question) -> tuple[Choice, ...]:

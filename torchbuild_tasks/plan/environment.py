@@ -258,7 +258,9 @@ def _of_several(question: Question, asked: str) -> Finding:
         text = f"--python {asked} names several, and a plan is for one; `build` takes the list"
         return Finding(id="python", status="error", text=text, fix=f"Name one: {one}")
     text = f"--python {asked} names several, and only --mode wheel builds for each of them"
-    return Finding(id="python", status="error", text=text, fix=f"Add --mode wheel, or name one: {one}")
+    return Finding(
+        id="python", status="error", text=text, fix=f"Name one: {one}; `build --mode wheel` takes the list."
+    )
 
 
 def _is_unfit(question: Question, asked: str) -> bool:
@@ -365,7 +367,7 @@ def _why_unknown(question: Question, python: Python) -> str:
     if not python.version:
         return "it does not say its version"
     if not question.has_row:
-        return f"nothing is known of torch {question.version}"
+        return f"nothing is known of torch {question.read_version or question.facts.tree.version}"
     if python.free_threaded:
         return f"upstream has no wheel of torch {question.row.version} for a {series(python.version)}t"
     return "upstream builds this torch for it without a release, so it may work"

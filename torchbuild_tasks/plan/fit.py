@@ -14,7 +14,7 @@ from torchbuild_tasks.catalog.match import admits, applies, preset_rows, series,
 from torchbuild_tasks.model import Finding, Need
 from torchbuild_tasks.plan.decisions import Decisions
 from torchbuild_tasks.plan.environment import brought_cmake
-from torchbuild_tasks.plan.question import Question
+from torchbuild_tasks.plan.question import BOM, Question
 from torchbuild_tasks.plan.submodules import check_submodules
 from torchbuild_tasks.plan.torch_ref import check_torch
 from torchbuild_tasks.plan.variables import is_off
@@ -79,6 +79,12 @@ def _check_tree(question: Question, variables: Mapping[str, str]) -> tuple[Findi
         if here and applies(row.torch, question.version) and _is_on(row, variables):
             text = f"{tree.root!r} has {row.character!r} in its path: {row.breaks}"
             findings.append(Finding(id="path", status=row.status, text=text, fix=row.fix))
+    for path, what in tree.blocked.items():
+        text = f"{path} is {what}, where the build makes a folder"
+        fix = f"Remove it: {question.line('rm', path)}"
+        if question.facts.windows is not None:
+            fix = f"Remove it: {question.line('del', path)}"
+        findings.append(Finding(id="writable", status="error", text=text, fix=fix))
     if tree.writable is False:
         text = (
             f"{tree.root} cannot be written to; a build writes its tree, its env file and its manifest there"
@@ -101,10 +107,20 @@ def _is_on(row: CharacterRow, variables: Mapping[str, str]) -> bool:
 
 
 def _check_series(question: Question) -> tuple[Finding, ...]:
-    row, exact = torch_row(question.catalog, question.version)
-    if question.version is None:
-        text = f"the version {question.facts.tree.version!r} cannot be read; planned like torch {row.version}"
+    row, exact = torch_row(question.catalog, question.read_version)
+    named = question.facts.tree.version
+    if question.read_version is None:
+        text = (
+            f"the version {named!r} cannot be read" if named else "this checkout says no version of its own"
+        )
+        text += f"; planned like torch {row.version}"
         return (Finding(id="torch-version", status="unknown", text=text),)
+    if named and named.startswith(BOM):
+        text = (
+            "version.txt begins with a byte order mark, which setup.py takes into the version of the package"
+        )
+        fix = "Save it as UTF-8 without that mark."
+        return (Finding(id="torch-version", status="warn", text=text, fix=fix),)
     if not exact:
         text = f"torch {question.version} is not known yet; planned like {row.version}"
         return (Finding(id="torch-version", status="unknown", text=text),)

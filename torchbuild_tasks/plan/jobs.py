@@ -15,7 +15,7 @@ from torchbuild_tasks.catalog.match import admits, memory_row, variable_row
 from torchbuild_tasks.model import Choice, Cpu, Finding, Memory
 from torchbuild_tasks.model.history import PastPeak, Peak
 from torchbuild_tasks.plan.question import Question
-from torchbuild_tasks.plan.variables import decide, is_cuda
+from torchbuild_tasks.plan.variables import FLAG_VARIABLES, decide, is_cuda
 from torchbuild_tasks.values import replace
 
 POOL = "FLASH_ATTENTION_MAX_JOBS"
@@ -59,8 +59,9 @@ def choose_jobs(question: Question, build_type: str, kind: str = "") -> Choice:
     """
     if question.request.jobs is not None:
         return question.choose("jobs", "jobs", "", "")
-    if (asked := decide(question, "MAX_JOBS")) and asked.value:
-        return replace(asked, name="jobs", because=f"MAX_JOBS: {asked.because}")
+    for name in FLAG_VARIABLES["jobs"]:
+        if (asked := decide(question, name)) and asked.value:
+            return replace(asked, name="jobs", because=f"{name}: {asked.because}")
     number, why = _count_jobs(question, build_type, kind)
     return question.choose("jobs", "jobs", str(number), why)
 

@@ -97,7 +97,7 @@ def _row(question: Question, generator: str) -> JobserverRow | None:
     for row in question.catalog.jobserver:
         asked = ((row.era, question.era), (row.generator, generator), (row.os, question.facts.host.os))
         # A reason of an old torch says nothing of one whose version is not known.
-        guessed = row.off and row.torch and question.version is None
+        guessed = row.off and row.torch and question.read_version is None
         fits = all(wanted in ("", here) for wanted, here in asked) and applies(row.torch, question.version)
         if fits and not guessed:
             return row

@@ -7,7 +7,7 @@ linkers.toml of those that are installed and that the compiler can be asked to c
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Final
 
 import msgspec
@@ -15,7 +15,7 @@ import msgspec
 from torchbuild_tasks.catalog import Catalog, LinkerRow
 from torchbuild_tasks.catalog.match import admits
 from torchbuild_tasks.errors import UsageError
-from torchbuild_tasks.model import Choice, Finding, LinkerPlan, LinkTrial, Need, Source, Tool
+from torchbuild_tasks.model import Choice, Finding, LinkerPlan, LinkTrial, Need, Source, Status, Tool
 from torchbuild_tasks.plan.compiler import Compilers
 from torchbuild_tasks.plan.packages import install_line, installer, package_row
 from torchbuild_tasks.plan.question import Question
@@ -208,7 +208,21 @@ def _choose_named(
         return ChosenLinker(choice=_choice(name, because, source), problems=(finding,))
     decided = _choice(f"{name} {tool.version}", f"{because}; {tool.path}; {_figures(row)}", source)
     chosen = _choice_with_flag(question, compilers, row, str(tool.path), decided, demanded=True)
-    return replace(chosen, problems=check_own_flags(question))
+    return replace(
+        chosen, problems=(*_check_replaced(question, row, because, source), *check_own_flags(question))
+    )
+
+
+def _check_replaced(question: Question, row: LinkerRow, because: str, source: Source) -> Iterator[Finding]:
+    """Report another linker in LDFLAGS, which --linker replaces there."""
+    flags = decide(question, "LDFLAGS")
+    named = next((word for word in reversed(link_words(question)) if word.startswith("-fuse-ld=")), "")
+    if flags is None or not named or named == f"-fuse-ld={row.name}":
+        return
+    status: Status = "error" if source == flags.source else "warn"
+    text = f"the linker is {row.name} ({because}), and LDFLAGS has {named} ({flags.because})"
+    text += ": they contradict each other" if status == "error" else ", which is replaced"
+    yield Finding(id="linker", status=status, text=text, fix="Drop one of them.")
 
 
 def _row_of_path(question: Question, path: str) -> LinkerRow:

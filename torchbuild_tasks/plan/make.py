@@ -44,11 +44,18 @@ from torchbuild_tasks.plan.jobs import check_jobs, check_memory
 from torchbuild_tasks.plan.linked import check_linked
 from torchbuild_tasks.plan.linker import check_linker, plan_linker
 from torchbuild_tasks.plan.names import check_handed, check_overruled
+from torchbuild_tasks.plan.offline import check_parts
 from torchbuild_tasks.plan.places import check_places
 from torchbuild_tasks.plan.question import Question
 from torchbuild_tasks.plan.toolset import check_toolset, load_toolset
 from torchbuild_tasks.plan.trust import check_trust
-from torchbuild_tasks.plan.variables import check_variables, is_cuda, unset_refused
+from torchbuild_tasks.plan.variables import (
+    PARALLEL_LEVEL,
+    check_variables,
+    decide,
+    is_cuda,
+    unset_refused,
+)
 
 
 def make_plan(question: Question, *, templates: Mapping[str, str], writer: str) -> BuildPlan:
@@ -117,6 +124,7 @@ def _findings(decisions: Decisions, ops: tuple[EnvOp, ...], needs: Need) -> tupl
         *check_patches(question),
         *check_windows(decisions),
         *check_helpers(question, decisions.helpers),
+        *check_parts(decisions),
         *check_cache(question, decisions.cache),
         *decisions.distribution.problems,
         *check_linker(question, decisions.linker),
@@ -209,6 +217,8 @@ def operations(decisions: Decisions) -> tuple[EnvOp, ...]:
     ops += [_set(choice) for choice in fixed]
     ops += _build_type(decisions)
     ops.append(EnvOp(op="set", name="MAX_JOBS", value=decisions.jobs.value, because=JOBS))
+    if decide(question, PARALLEL_LEVEL):  # from 2.14 on it, and not MAX_JOBS, reaches the build
+        ops.append(EnvOp(op="set", name=PARALLEL_LEVEL, value=decisions.jobs.value, because=JOBS))
     if heavy := decisions.heavy_jobs:
         ops.append(EnvOp(op="set", name=heavy.name, value=heavy.value, because=HEAVY_JOBS))
     ops += [_set(choice) for choice in decisions.variable_choices]

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from functools import cached_property
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 from packaging.version import Version
@@ -25,6 +25,8 @@ _DEVICES = (("cpu", "0"), ("cuda", "1"))  # the flag, and the USE_CUDA that it m
 _DECIDING = ("cpu", "cuda", "preset", "config", "set")  # the flags that say which parts of torch are built
 LAYERS: tuple[Source, ...] = ("flag", "environment", "torchbuild.toml", "preset", "helper", "default")
 
+BOM: Final = "\ufeff"  # some editors of Windows begin a file with it
+
 
 class Question(msgspec.Struct, frozen=True, dict=True):
     """The input of every decision, and what is derived from it."""
@@ -35,19 +37,28 @@ class Question(msgspec.Struct, frozen=True, dict=True):
     settings: Settings = msgspec.field(default_factory=Settings)
 
     @cached_property
+    def read_version(self) -> Version | None:
+        """The torch version that the checkout gives itself; None where that cannot be read."""
+        return rows.parse_version((self.facts.tree.version or "").lstrip(BOM))
+
+    @cached_property
     def version(self) -> Version | None:
-        """The torch version of the checkout."""
-        return rows.parse_version(self.facts.tree.version)
+        """The torch version of the checkout; where it cannot be read, that which it is planned like.
+
+        Rows of releases that exclude each other must not apply together. None where there is no checkout.
+        """
+        guessed = None if self.facts.tree.problem else Version(self.row.latest)
+        return self.read_version or guessed
 
     @cached_property
     def row(self) -> TorchRow:
         """The catalog's row for that version, or the nearest older one."""
-        return rows.torch_row(self.catalog, self.version)[0]
+        return rows.torch_row(self.catalog, self.read_version)[0]
 
     @cached_property
     def has_row(self) -> bool:
         """Say whether that row is of this version's own series; else its limits are a guess."""
-        return rows.torch_row(self.catalog, self.version)[1]
+        return rows.torch_row(self.catalog, self.read_version)[1]
 
     @property
     def era(self) -> Era:

@@ -203,9 +203,17 @@ def wheel_options(question: Question) -> tuple[str, ...]:
 
 
 def check_offline(question: Question, missing: tuple[str, ...]) -> tuple[Finding, ...]:
-    """Report all that is missing where nothing may be downloaded and no folder is named."""
-    if not missing or not question.given("offline") or question.value("wheels", ""):
+    """Report all that is missing where nothing may be downloaded; of a folder, what it lacks."""
+    wheels, brought = question.value("wheels", ""), question.facts.brought
+    if not missing or not question.given("offline") or (wheels and brought is None):
         return ()
+    if wheels and brought:
+        if not (missing := missing_from_files(brought.wheels, missing)):
+            return ()
+        text = f"--offline, and {wheels} lacks what the build needs in its Python: {', '.join(missing)}"
+        command = question.line("pip", "download", "--dest", "wheels", *missing)
+        fix = f"Where there is a network: {command}; then put the files into that folder"
+        return (Finding(id="requirements", status="error", text=text, fix=fix),)
     text = f"--offline, and the build needs in its Python: {', '.join(missing)}"
     command = question.line("pip", "download", "--dest", "wheels", *missing)
     fix = f"Where there is a network: {command}; then use --wheels wheels here"

@@ -172,6 +172,8 @@ def way_out(question: Question, missing: Iterable[str]) -> str:
     first = f"{how_to_install(question.facts, question.catalog, 'git')}; then " if lost else ""
     # Which ones are needed is decided by the same flags there.
     update = f"torchbuild source update --source {as_word(tree.root)}{question.device_and_switches}"
+    if tree.sample and not can_fetch(tree, missing):  # no release of PyTorch has what the sample has there
+        return "Copy the sample anew, with its third_party folder, from where it came from"
     if can_fetch(tree, missing):
         return f"{first}{update}"
     pins = find_pins(question.catalog, tree.version)

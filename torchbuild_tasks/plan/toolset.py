@@ -28,6 +28,7 @@ COMPONENTS = {
     "x64": "Microsoft.VisualStudio.Component.VC.Tools.x86.x64",
     "arm64": "Microsoft.VisualStudio.Component.VC.Tools.ARM64",
 }
+_STUDIOS = {"2019": 16, "2022": 17, "2026": 18}
 INSTALL = (
     'winget install Microsoft.VisualStudio.2022.BuildTools --override "--passive --add '
     'Microsoft.VisualStudio.Workload.VCTools --includeRecommended"'
@@ -184,16 +185,43 @@ def _without_compiler(question: Question) -> Finding | None:
 
 
 def _to_install(question: Question, limits: HostLimits) -> str:
-    """Name the newest kind of toolset that the rows allow for what is planned, as the Installer does."""
+    """Name the newest kind of toolset that the rows allow for what is planned, as the Installer does.
+
+    An Installer offers the toolsets of its own Visual Studio and of older ones, from 2017 on.
+    """
     cuda = limits.cuda
+    windows = question.facts.windows
+    studios = [parse_version(studio.release) for studio in (windows.visual_studios if windows else ())]
+    newest = max((version.major for version in studios if version), default=None)
     fitting = [
         row
         for row in question.catalog.msvc
-        if row.install and (cuda is None or admits(row.cuda, cuda)) and applies(row.torch, question.version)
+        if row.install
+        and (cuda is None or admits(row.cuda, cuda))
+        and applies(row.torch, question.version)
+        and (newest is None or _studio_of(row) <= newest)
+        and not _is_refused(question, row)
     ]
+    if not fitting and newest is not None:
+        return f"Install a newer Visual Studio: {INSTALL}"
     names = fitting[-1].install if fitting else "an MSVC toolset"
     also = OR_ADVISED if cuda else ""
     return f'In the Visual Studio Installer (Modify, Individual components) add "{names}"{also}.'
+
+
+def _studio_of(row: MsvcRow) -> int:
+    """Return the major version of the first Visual Studio whose Installer has a row's toolset."""
+    return next((major for year, major in _STUDIOS.items() if f"VS {year}" in row.install), 15)
+
+
+def _is_refused(question: Question, row: MsvcRow) -> bool:
+    """Say whether this torch refuses what a row installs, by the first version of its range."""
+    first = row.toolset.partition(",")[0].lstrip(">=")
+    return any(
+        each.refused and not each.visual_studio and admits(each.toolset, first)
+        for each in question.catalog.msvc
+        if applies(each.torch, question.version)
+    )
 
 
 def _read_request(question: Question) -> Choice | None:

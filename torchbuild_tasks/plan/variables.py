@@ -14,17 +14,23 @@ from torchbuild_tasks.plan.question import DEFAULT_PRESET, LAYERS, Question
 from torchbuild_tasks.plan.settings import Settings, flag_or_setting, split_assignment
 from torchbuild_tasks.values import replace
 
+PARALLEL_LEVEL: Final = "CMAKE_BUILD_PARALLEL_LEVEL"
 # Decided as fields of the plan (from these variables too), so not listed a second time.
 DECIDED_APART = frozenset(
-    ("CC", "CXX", "CMAKE_BUILD_TYPE", "CMAKE_GENERATOR", "DEBUG", "MAX_JOBS", "REL_WITH_DEB_INFO")
+    (
+        *("CC", "CXX", "CMAKE_BUILD_TYPE", "CMAKE_GENERATOR", "DEBUG", "MAX_JOBS", "REL_WITH_DEB_INFO"),
+        PARALLEL_LEVEL,
+    )
 )
 
-# A flag, and the variable with the same meaning.
+# A flag, and the variables with the same meaning.
 FLAG_VARIABLES: Final = {
-    "arch": "TORCH_CUDA_ARCH_LIST",
-    "jobs": "MAX_JOBS",
-    "toolset": "CMAKE_GENERATOR_TOOLSET_VERSION",
+    "arch": ("TORCH_CUDA_ARCH_LIST",),
+    "jobs": ("MAX_JOBS", PARALLEL_LEVEL),
+    "toolset": ("CMAKE_GENERATOR_TOOLSET_VERSION",),
 }
+VISUAL_STUDIO: Final = "Visual Studio"
+MAKEFILES: Final = "Unix Makefiles"
 
 
 def is_off(value: str | None) -> bool:
@@ -65,6 +71,7 @@ def check_variables(question: Question) -> tuple[Finding, ...]:
         *_check_idle(question),
         *check_build_type(question),
         _check_version_pair(question),
+        _check_ninja(question),
         *_check_clash(question),
         *_check_demands(question),
     ]
@@ -135,7 +142,7 @@ def _check_device(question: Question) -> Finding | None:
 
 def _check_twice(question: Question) -> Iterator[Finding]:
     """Report a flag and a --set that give different values for the same setting."""
-    for field, name in FLAG_VARIABLES.items():
+    for field, name in ((field, name) for field, names in FLAG_VARIABLES.items() for name in names):
         given = question.given(field)
         variable = decide(question, name)
         if given and variable and given[1] == variable.source == "flag" and str(given[0]) != variable.value:
@@ -180,6 +187,28 @@ def _check_demands(question: Question) -> Iterator[Finding]:
                 text = f"{name}={asked.value} ({asked.because}) cannot be: {row.because}"
                 fix = f"Drop {name}" + (f", or {row.fix}" if row.fix else ".")
                 yield Finding(id="variable", status="error", text=text, fix=fix)
+
+
+def _check_ninja(question: Question) -> Finding | None:
+    """Report a USE_NINJA=0 over which the generator wins (tools/setup_helpers/cmake.py of 2.6.0, line 31)."""
+    ninja, generator = decide(question, "USE_NINJA"), decide(question, "CMAKE_GENERATOR")
+    named = generator.value if generator and generator.value else ""
+    off = ninja is not None and is_off(ninja.value) and question.era == "setuptools"
+    if not off or ninja is None or not (named == "Ninja" or (not named and question.facts.windows)):
+        return None
+    text = f"USE_NINJA={ninja.value} ({ninja.because}) has no effect: CMAKE_GENERATOR is {named or 'Ninja'}"
+    other = "Visual Studio 17 2022" if question.facts.windows else MAKEFILES
+    fix = f"Drop it, or name another generator: {question.line('--set', f'CMAKE_GENERATOR={other}')}"
+    return Finding(id="variable", status="warn", text=text, fix=fix)
+
+
+def takes_launchers(question: Question) -> bool:
+    """Say whether the generator calls compilers by CMAKE_*_COMPILER_LAUNCHER: Makefiles and Ninja do.
+
+    https://cmake.org/cmake/help/latest/prop_tgt/LANG_COMPILER_LAUNCHER.html
+    """
+    asked = decide(question, "CMAKE_GENERATOR")
+    return not (asked and asked.value.startswith(VISUAL_STUDIO))
 
 
 def _check_version_pair(question: Question) -> Finding | None:

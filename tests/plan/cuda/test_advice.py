@@ -247,8 +247,8 @@ def test_a_series_that_is_here_is_not_one_to_install() -> None:
         here, gpus=(gpu("8.6"),), compilers=(tool("g++", "10.3.0"),), tree=tree(version="1.9.1")
     )
     fix = found(plan_of(facts, cuda=True).findings, "host-compiler").fix
-    assert "or install CUDA" in fix
-    assert "CUDA 11.1 " not in fix
+    assert "gxx_linux-64=9" in fix
+    assert "CUDA" not in fix  # nor another series, with which upstream never built this torch
 
 
 def test_where_nothing_fits_the_fix_says_why() -> None:
@@ -325,3 +325,59 @@ def test_gpus_that_upstreams_binaries_leave_out(torch: str, capability: str, sai
     plan = plan_of(machine(torch, "12.6", capability=capability), cuda=True)
     finding = found(plan.findings, "gpu")
     assert (finding.status, "it must be built" in finding.text) == ("ok", said)
+
+
+def fixes(facts: Facts, **flags: Any) -> dict[str, str]:
+    findings = toolkit_findings(plan_of(facts, cuda=True, **flags))
+    return {finding.id: finding.fix for finding in findings}
+
+
+def test_a_toolkit_that_needs_a_newer_driver_is_advised_with_it() -> None:
+    """Glibc 2.41 leaves CUDA 13 only."""
+    facts = machine(
+        "2.9.1",
+        "12.8",
+        driver=driver("570.86.16"),
+        compilers=(tool("g++", "15.1.1"), tool("gcc", "15.1.1")),
+        host=Host(os="linux", arch="x86_64", libc="glibc 2.41"),
+    )
+    told = fixes(facts)
+    assert "--cuda-toolkit pypi:13.0" in told["cuda-libc"]
+    assert all("and install driver 580 or later" in told[each] for each in ("cuda-libc", "host-compiler"))
+
+
+def test_no_driver_is_advised_that_leaves_out_the_gpu() -> None:
+    facts = machine("2.6.0", "12.4", capability="3.7", driver=driver("470.256.02"))
+    told = fixes(facts)
+    assert "Install driver" not in told["driver"]
+    assert "CUDA 11.8" in told["driver"]
+
+
+def test_the_findings_of_one_plan_name_one_toolkit() -> None:
+    here = replace(of_row("13.0"), path="/usr/local/cuda-13.0")
+    facts = cuda_facts(
+        here,
+        gpus=(gpu("12.1"),),
+        tree=tree(version="2.6.0"),
+        host=Host(os="linux", arch="aarch64", libc="glibc 2.39"),
+    )
+    told = " ".join(fixes(facts).values())
+    assert set(re.findall(r"--cuda-toolkit (\S+)", told)) == {"pypi:12.8"}
+
+
+def test_the_nearest_is_not_the_one_in_use() -> None:
+    gxx = (tool("g++", "16.1.1"), tool("gcc", "16.1.1"))
+    facts = machine("2.15.0", "13.4", driver=driver("615.10"), compilers=gxx)
+    host = Host(
+        os="linux", arch="x86_64", distribution="Fedora Linux 44", libc="glibc 2.43", like=("fedora",)
+    )
+    fix = fixes(replace(facts, host=host))["cuda-toolkit"]
+    assert "The nearest is 13.4" not in fix
+    assert "gcc15-c++" in fix
+
+
+def test_where_musl_rules_cuda_out_nothing_else_is_advised() -> None:
+    host = Host(os="linux", arch="x86_64", distribution="Alpine Linux v3.21", libc="musl 1.2.5")
+    told = fixes(machine("2.6.0", "12.6", compilers=(tool("g++", "14.2.0"),), host=host))
+    assert "--cpu" in told["host-compiler"]
+    assert "Install" not in told["host-compiler"]

@@ -25,7 +25,7 @@ from torchbuild_tasks.features.helpers.choose import Helpers, helper_check
 from torchbuild_tasks.model import CachePlan, CacheTool, Choice, Distribution, Finding, Source, Tool
 from torchbuild_tasks.plan.packages import install_line
 from torchbuild_tasks.plan.question import Question
-from torchbuild_tasks.plan.variables import decide, is_off
+from torchbuild_tasks.plan.variables import decide, is_off, takes_launchers
 from torchbuild_tasks.text.words import did_you_mean
 
 LAUNCHERS: Final[Mapping[str, tuple[str, ...]]] = {
@@ -114,6 +114,8 @@ def choose_cache(
     here = _candidates(question, helpers)
     if requested == NONE:
         return ChosenCache(choice=_choice(NONE, because, source), choices=_disable(question))
+    if not takes_launchers(question):
+        return _without_launchers(question, source, asked=requested != AUTO or bool(remotes))
     if requested == AUTO and not remotes and (why_without := _built_without(question)):
         return ChosenCache(choice=_choice(NONE, why_without, "default"))
     wanted = _wanted_program(requested, remotes)
@@ -292,6 +294,16 @@ def _built_without(question: Question) -> str:
 def built_without(choice: Choice) -> bool:
     """Say whether this choice keeps a finished tree without a cache only because it was built without."""
     return choice.because.startswith(_BUILT_WITHOUT)
+
+
+def _without_launchers(question: Question, source: Source, *, asked: bool) -> ChosenCache:
+    """Return no cache, where the generator calls none."""
+    why = f"the generator {question.decided['CMAKE_GENERATOR'].value} calls no compiler launcher"
+    found: tuple[Finding, ...] = ()
+    if asked:
+        fix = "Drop --cache, or take Ninja: --set CMAKE_GENERATOR=Ninja"
+        found = (Finding(id="cache", status="warn", text=f"a cache is asked for, and {why}", fix=fix),)
+    return ChosenCache(choice=_choice(NONE, why, source if asked else "default"), problems=found)
 
 
 def _problems(

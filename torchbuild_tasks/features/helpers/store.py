@@ -36,9 +36,9 @@ from torchbuild_tasks.system.remove import (
 )
 from torchbuild_tasks.text.words import first_few
 
-FILES: Final = "files"
 UNPACKED: Final = "unpacked"
 TOOLKITS: Final = "toolkits"
+FILES: Final = "files"
 INCOMING: Final = "incoming"
 PARTIAL: Final = "partial"
 LOCKS: Final = "locks"

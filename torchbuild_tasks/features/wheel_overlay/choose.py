@@ -381,6 +381,16 @@ def _check_flags(question: Question) -> Iterable[Finding]:
             f"--target {CHANGED} instead also does without that switch; without --from-wheel all is compiled."
         )
         yield obstacle(text, fix)
+    wheel, own = parse_version(request.from_wheel or ""), question.read_version
+    if wheel and own and not tree.sample and wheel.release[:2] != own.release[:2]:
+        text = f"--from-wheel {request.from_wheel} is of another series than this checkout ({tree.version}): "
+        text += "what is compiled differs between the two"
+        fix = f"Name a wheel of {own.major}.{own.minor}, or auto. Without --from-wheel all is compiled."
+        yield obstacle(text, fix)
+    if request.set and not request.mixed:
+        text = f"--from-wheel compiles nothing, so {' and '.join(f'--set {each}' for each in request.set)} "
+        text += "has no effect" if len(request.set) == 1 else "have no effect"
+        yield Finding(id="from-wheel", status="warn", text=text, fix="Drop it, or leave out --from-wheel.")
     if not tree.problem and not tree.commit:
         text = (
             f"{tree.root} is not a git checkout: of which commit it is, and what was changed, cannot be told"

@@ -58,6 +58,7 @@ WEIGHTS: Final = {
     "cudnn": 0,
 }
 _ERROR: Final = 100
+WITHOUT: Final = "Build without CUDA (--cpu), or where glibc is: nothing else helps here."
 # What must be gone with another torch that is advised.
 _TOLD: Final = ("cuda-toolkit", "gpu-code", "driver", "host-compiler", "architectures")
 
@@ -85,20 +86,57 @@ def weigh(findings: Iterable[Finding]) -> int:
     return sum(_ERROR if each.status == "error" else WEIGHTS.get(each.id, 1) for each in findings)
 
 
+class _Ways(msgspec.Struct, frozen=True, kw_only=True):
+    """What the findings of one plan are answered with.
+
+    `now` are the findings of the planned toolkit, None without any. `lead` is the toolkit that all advice
+    names where one puts all errors right. `more` are the candidates with every host compiler that can be
+    installed, and `other` names another torch: both are found by planning many times, so only if asked for.
+    """
+
+    candidates: tuple[Candidate, ...]
+    now: tuple[Finding, ...] | None
+    lead: Candidate | None = None
+    more: Callable[[], tuple[Candidate, ...]]
+    other: Callable[[], str]
+
+
 def advise(question: Question, findings: tuple[Finding, ...]) -> tuple[Finding, ...]:
-    """Fill in the toolkit that each finding advises; the others stay as they are."""
+    """Fill in the toolkit that each finding advises; the others stay as they are.
+
+    All name the same one: what a finding of its own would prefer may bring back another's.
+    """
     if not any(map(_is_open, findings)):
         return findings
+    if (question.facts.host.libc or "").startswith("musl"):  # the row that refuses CUDA there has the way out
+        return tuple(replace(each, fix=WITHOUT) if _is_open(each) else each for each in findings)
     candidates = tuple(candidates_for(question))
     chosen = choose_best(question)
     word = _word_of(chosen)
-    now = _judge(question, word) if word else None
-    # For all findings the same, and found by planning many times: only if one of them wants it.
-    other = functools.cache(lambda: _torch_that_fits(question, candidates))
     more = functools.cache(lambda: tuple(candidates_for(_with_installable(question))))
-    filled = tuple(_fill_in(question, finding, candidates, more, now, other) for finding in findings)
+    ways = _Ways(
+        candidates=candidates,
+        now=_judge(question, word) if word else None,
+        more=more,
+        other=functools.cache(lambda: _torch_that_fits(question, candidates)),
+    )
+    ways = replace(ways, lead=_choose_lead(question, findings, ways))
+    filled = tuple(_fill_in(question, finding, ways) for finding in findings)
     refused = any(each.status == "error" and ADVISED in each.fix for each in findings)
     return tuple(_with_toolkit(question, each, candidates, more) for each in filled) if refused else filled
+
+
+def _choose_lead(question: Question, findings: tuple[Finding, ...], ways: _Ways) -> Candidate | None:
+    """Return the toolkit with which all errors are gone; of warnings alone, the best that ends one."""
+    wanted = [each for each in findings if ADVISED in each.fix or OR_ADVISED in each.fix]
+    errors = [each for each in wanted if each.status == "error"]
+    if not errors:
+        able = [best for each in wanted if (best := _best_for(question, each, ways))]
+        return min(able, key=lambda each: each.weight, default=None)
+    best = best_toolkit(question, errors, ways.candidates)
+    if best is None and any(ADVISED in each.fix for each in errors):
+        best = best_toolkit(question, errors, ways.more(), installing=True)
+    return best
 
 
 def _with_toolkit(
@@ -110,8 +148,8 @@ def _with_toolkit(
     """Advise no host compiler for a toolkit that is refused, where another one and its compiler fit."""
     if finding.id != "host-compiler" or finding.status != "error":
         return finding
-    best = best_toolkit(question, finding, candidates) or best_toolkit(
-        question, finding, more(), installing=True
+    best = best_toolkit(question, [finding], candidates) or best_toolkit(
+        question, [finding], more(), installing=True
     )
     return replace(finding, fix=f"{_sentence(question, best)}.") if best else finding
 
@@ -155,23 +193,28 @@ def choose_best(question: Question) -> ChosenToolkit:
 
 
 def best_toolkit(
-    question: Question, finding: Finding, candidates: tuple[Candidate, ...], *, installing: bool = False
+    question: Question,
+    findings: Iterable[Finding],
+    candidates: tuple[Candidate, ...],
+    *,
+    installing: bool = False,
 ) -> Candidate | None:
-    """Return the candidate with which a finding is gone and nothing is an error; None where none is so.
+    """Return the candidate with which all findings are gone and nothing is an error; None where none is so.
 
     Those that are here or can be put together come first, then what weighs least, then what is installed,
     then what is nearest to what upstream builds with.
 
     Args:
         question: what is planned.
-        finding: what the advice is for.
+        findings: what the advice is for.
         candidates: each with its findings. An error that all of them have is counted against none.
         installing: whether only those count for which a host compiler is installed.
     """
     errors = [{(f.id, f.text) for f in each.findings if f.status == "error"} for each in candidates]
     common = set.intersection(*errors) if errors else set()
     asked = [each for each in candidates if each.gcc or not installing]
-    fitting = [each for each in asked if _puts_right(each, finding, common)]
+    wanted = tuple(findings)
+    fitting = [each for each in asked if all(_puts_right(each, finding, common) for finding in wanted)]
     return min(
         fitting,
         key=lambda each: (each.place == 2, each.weight, each.place, distance(question, each.version)),
@@ -254,9 +297,9 @@ def _puts_right(candidate: Candidate, finding: Finding, common: set[tuple[str, s
 
     Of an error a warning may remain: the build is not refused any more.
     """
+    if not _ends(candidate, finding):
+        return False
     for each in candidate.findings:
-        if each.id == finding.id and (each.status == finding.status or each.status == "error"):
-            return False
         if each.status == "error" and (each.id, each.text) not in common:
             return False
         if each.id == "jetpack-cuda" and COMPAT not in each.fix:  # the board's driver does not run it
@@ -264,34 +307,57 @@ def _puts_right(candidate: Candidate, finding: Finding, common: set[tuple[str, s
     return True
 
 
-def _fill_in(
-    question: Question,
-    finding: Finding,
-    candidates: tuple[Candidate, ...],
-    more: Callable[[], tuple[Candidate, ...]],
-    now: tuple[Finding, ...] | None,
-    other_torch: Callable[[], str],
-) -> Finding:
-    """Fill in a toolkit; `now` are the findings of the planned one, None without any.
+def _ends(candidate: Candidate, finding: Finding) -> bool:
+    """Say whether a finding is gone with a candidate, or only its warning left of an error."""
+    return not any(f.id == finding.id and f.status in (finding.status, "error") for f in candidate.findings)
 
-    `more` are the candidates with every host compiler that can be installed, for an error that no
-    toolkit puts right with those that are here.
-    """
+
+def _fill_in(question: Question, finding: Finding, ways: _Ways) -> Finding:
+    """Fill in a toolkit, and another torch."""
     if OTHER_TORCH in finding.fix:
-        other = other_torch() or "a newer torch, and what builds it (torchbuild versions)"
+        other = ways.other() or "a newer torch, and what builds it (torchbuild versions)"
         finding = replace(finding, fix=finding.fix.replace(OTHER_TORCH, f"Take {other}"))
-    if not _is_open(finding):
+    if ADVISED not in finding.fix and OR_ADVISED not in finding.fix:
         return finding
-    best = best_toolkit(question, finding, candidates)
-    if best and finding.status == "warn" and now is not None and not _is_better(best, finding, now):
-        best = None
-    if best is None and finding.status == "error" and ADVISED in finding.fix:
-        candidates = more()
-        best = best_toolkit(question, finding, candidates, installing=True)
-    sentence = _sentence(question, best) if best else _nothing(question, finding, candidates, other_torch)
-    short = f"; or {sentence[0].lower()}{sentence[1:]}" if best else ""
-    fix = finding.fix.replace(ADVISED, f"{sentence}.").replace(OR_ADVISED, short)
-    return replace(finding, fix=fix)
+    best = _best_for(question, finding, ways)
+    lead = ways.lead
+    if best and lead and (best.word, best.version) != (lead.word, lead.version):
+        return replace(finding, fix=_after_lead(question, finding, lead))
+    sentence = _sentence(question, best) if best else _nothing(question, finding, ways)
+    short = (
+        f"; or {sentence[0].lower()}{sentence[1:]}" if best and not _costs_more(best, finding, ways) else ""
+    )
+    return replace(finding, fix=finding.fix.replace(ADVISED, f"{sentence}.").replace(OR_ADVISED, short))
+
+
+def _best_for(question: Question, finding: Finding, ways: _Ways) -> Candidate | None:
+    """Return the plan's own answer where that ends this finding, too; else the best for this one."""
+    if ways.lead and _ends(ways.lead, finding):
+        return ways.lead
+    best = _if_better(best_toolkit(question, [finding], ways.candidates), finding, ways)
+    if best is None and ADVISED in finding.fix:
+        best = _if_better(best_toolkit(question, [finding], ways.more(), installing=True), finding, ways)
+    return best
+
+
+def _if_better(best: Candidate | None, finding: Finding, ways: _Ways) -> Candidate | None:
+    """Return a candidate for an error; for a warning only one that is better than the planned toolkit."""
+    if best is None or finding.status == "error" or ways.now is None:
+        return best
+    return best if _is_better(best, finding, ways.now) else None
+
+
+def _after_lead(question: Question, finding: Finding, lead: Candidate) -> str:
+    """Leave out another toolkit than the plan's; what is then left, the next plan says."""
+    first = f"{_sentence(question, lead)}, first."
+    return finding.fix.replace(ADVISED, first).replace(OR_ADVISED, "")
+
+
+def _costs_more(best: Candidate, finding: Finding, ways: _Ways) -> bool:
+    """Say whether a toolkit that is one way of two brings what the planned one has not (an old driver)."""
+    now = {each.id for each in ways.now or ()}
+    new = [each for each in best.findings if each.id not in now and WEIGHTS.get(each.id, 0)]
+    return finding.status == "error" and ways.now is not None and bool(new)
 
 
 def _is_better(best: Candidate, finding: Finding, now: tuple[Finding, ...]) -> bool:
@@ -308,9 +374,17 @@ def _sentence(question: Question, best: Candidate) -> str:
     if best.gcc:
         return _sentence_with_gcc(question, best, best.gcc)
     if best.place == 2:
-        return f"Install CUDA {best.version} ({ARCHIVE}) and name its folder: --cuda-toolkit PATH"
+        line = f"Install CUDA {best.version} ({ARCHIVE}) and name its folder: --cuda-toolkit PATH"
+        return line + _driver_for(best)
     flag = question.line("--cuda-toolkit", best.word)
-    return f"Take {flag} ({_how(best)})"
+    return f"Take {flag} ({_how(best)}){_driver_for(best)}"
+
+
+def _driver_for(best: Candidate) -> str:
+    """Return the driver that an advised toolkit needs besides; "" where the one that is here runs it."""
+    fixes = (each.fix for each in best.findings if each.id == "driver" and OR_ADVISED in each.fix)
+    update = next(fixes, "").partition(OR_ADVISED)[0]
+    return f", and {update[0].lower()}{update[1:]}" if update else ""
 
 
 def _how(best: Candidate) -> str:
@@ -324,19 +398,24 @@ def _sentence_with_gcc(question: Question, best: Candidate, gcc: int) -> str:
     name = question.line("--set", f"{asked.name if asked and asked.value else 'CXX'}=PATH")
     first = f"Install GCC {gcc}, which CUDA {best.version} takes ({line})"
     if best.place == 2:
-        return f"{first}, then CUDA {best.version} ({ARCHIVE}), and name both: --cuda-toolkit PATH {name}"
+        line = f"{first}, then CUDA {best.version} ({ARCHIVE}), and name both: --cuda-toolkit PATH {name}"
+        return line + _driver_for(best)
     flag = question.line("--cuda-toolkit", best.word)
-    return f"{first}, then take {flag} ({_how(best)}) and name the compiler: {name}"
+    return f"{first}, then take {flag} ({_how(best)}) and name the compiler: {name}{_driver_for(best)}"
 
 
-def _nothing(
-    question: Question, finding: Finding, candidates: tuple[Candidate, ...], other_torch: Callable[[], str]
-) -> str:
+def _nothing(question: Question, finding: Finding, ways: _Ways) -> str:
     known = board(question)
     if known is not None and not known.sbsa:
         return _of_jetpack(question)
-    if not candidates:
+    planned = choose_best(question).version
+    if not ways.candidates:
         return f"No CUDA toolkit is known for {question.facts.host.os} {question.facts.host.arch}"
+    candidates = [each for each in ways.candidates if each.version != planned]
+    other = ways.other()
+    way = f". Or take {other}" if other else ""
+    if not candidates:
+        return f"No CUDA toolkit puts this right here{way}"
     near = min(
         candidates,
         key=lambda each: (
@@ -349,9 +428,7 @@ def _nothing(
     why = f": {against[0].text.partition('. ')[0]}" if against else ""
     # Where one thing alone speaks against it, what that finding advises besides a toolkit helps here, too.
     rest = against[0].fix.replace(ADVISED, "").strip() if len(against) == 1 else ""
-    way = f". {rest.rstrip('.')}" if against and against[0].id == LIBC_ID and rest else ""
-    other = other_torch()
-    way += f". Or take {other}" if other else ""
+    way = (f". {rest.rstrip('.')}" if against and against[0].id == LIBC_ID and rest else "") + way
     return f"No CUDA toolkit puts this right here. The nearest is {near.version}{why}{way}"
 
 

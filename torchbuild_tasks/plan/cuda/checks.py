@@ -269,6 +269,10 @@ def _none(question: Question, chosen: ChosenToolkit) -> Finding:
     if chosen.passed_over:
         text = f"no CUDA toolkit here can compile: {'; '.join(chosen.passed_over)}"
     fix = f"Name one with --cuda-toolkit PATH. {ADVISED}"
+    asked = decide(question, "USE_CUDA")
+    if asked and asked.source not in ("flag", "default"):  # the user may not know of it
+        text += f"; CUDA is asked for by {asked.because}"
+        fix += " Or build without CUDA: --cpu"
     return Finding(id=TOOLKIT_ID, status="error", text=text, fix=fix)
 
 

@@ -11,13 +11,13 @@ from collections.abc import Iterator
 
 from packaging.version import Version
 
-from torchbuild_tasks.catalog import CudaRow
+from torchbuild_tasks.catalog import CudaRow, DriverBranchRow
 from torchbuild_tasks.catalog.match import parse_version
 from torchbuild_tasks.model import Driver, Finding
 from torchbuild_tasks.plan.cuda.archs import capability
 from torchbuild_tasks.plan.cuda.devices import visible_devices
 from torchbuild_tasks.plan.cuda.toolkit import cuda_row
-from torchbuild_tasks.plan.cuda.values import OR_ADVISED, Device
+from torchbuild_tasks.plan.cuda.values import ADVISED, OR_ADVISED, Device
 from torchbuild_tasks.plan.question import Question
 from torchbuild_tasks.values import replace
 
@@ -81,10 +81,8 @@ def _check_unknown(
 
 def _check_left_out(question: Question, gpus: tuple[Device, ...], version: str) -> Iterator[Finding]:
     """Report GPUs that a driver of this branch does not serve any more."""
-    rows = sorted(question.catalog.driver_branch, key=lambda row: Version(row.last))
     for device in gpus:
-        code = capability(device.capability) if device.capability else None
-        row = next((row for row in rows if code and code < capability(row.below)), None)
+        row = _branch_of(question, device)
         if row and _is_from(version, row.without):
             text = (
                 f"driver {version} leaves out {device.name} ({device.capability}), whose last branch is "
@@ -240,7 +238,25 @@ def _too_old(question: Question, gpus: tuple[Device, ...], version: str, cuda: V
     if question.facts.host.os != "windows" and not question.cuda.wsl:
         text += f". {_forward(question, gpus, cuda)}"
     fix = f"{_update(question, needed)}{OR_ADVISED}."
+    if last := _last_branch(question, gpus, needed):
+        text += f". {last[0].name} is served up to the branch {last[1]} only: no driver runs that CUDA there"
+        fix = ADVISED
     return Finding(id=ID, status="warn", text=text, fix=fix)
+
+
+def _last_branch(question: Question, gpus: tuple[Device, ...], needed: str) -> tuple[Device, str] | None:
+    """Return a GPU that no driver from `needed` on serves any more, and its last branch."""
+    for device in gpus:
+        if (row := _branch_of(question, device)) and _is_from(needed, row.without):
+            return device, row.last
+    return None
+
+
+def _branch_of(question: Question, device: Device) -> DriverBranchRow | None:
+    """Return the row of the first branch that leaves out a GPU."""
+    code = capability(device.capability) if device.capability else None
+    rows = sorted(question.catalog.driver_branch, key=lambda row: Version(row.last))
+    return next((row for row in rows if code and code < capability(row.below)), None)
 
 
 def _update(question: Question, version: str) -> str:
