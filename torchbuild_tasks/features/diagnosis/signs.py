@@ -120,7 +120,8 @@ def _newest_gcc(text: str) -> str:
 
 def _glibc(text: str) -> Mapping[str, str]:
     """Return the glibc of the system, as uv tells it, and the oldest that a wheel wants, if that is newer."""
-    here, wheels = _HERE.search(text), _WHEELS.search(text)
+    here = _HERE.search(text)
+    wheels = _WHEELS.search(text)
     same = rf"manylinux_2_(\d{{1,2}})_{here[2]}\b" if here else ""
     wanted = [int(minor) for minor in re.findall(same, wheels[1])] if here and wheels else []
     if not (here and wanted) or min(wanted) <= int(here[1]):
