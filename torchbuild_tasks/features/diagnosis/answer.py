@@ -29,6 +29,7 @@ _NOT_THERE: Final = (
     " the link line), or take a release of the source for that system."
 )
 _ABSOLUTE: Final = re.compile(r"/|[A-Za-z]:[/\\]")
+_WITHIN: Final = re.compile(r"(?![A-Za-z]:|[-~$%@])[\w.+-]+[/\\]")
 _REQUESTED: Final = re.compile(r"\btorch(?:==| \()v?(\d+\.\d+)[\d.]*(?:\+(cu\d{2,3}|cpu|rocm[\d.]{1,5}))?")
 # What a file is that may not be used, by its path.
 _PLACES: Final = {
@@ -180,6 +181,7 @@ def list_names(kind: Kind, machine: Machine) -> Mapping[str, str]:
         "path": subject if kind.row.look == "tool" and _ABSOLUTE.match(subject) else "",
         **{name: subject if form.search(subject) else "" for name, form in _PLACES.items()},
         "own source": own,
+        "in tree": subject if _is_in_tree(kind) else "",
         "finds": _finds(kind, machine) if _is_searched(kind, row) and not own else "",
         **list_links(kind, row, machine),
         **_since(kind, machine),
@@ -229,6 +231,12 @@ def _executed(kind: Kind, machine: Machine) -> str:
     """Return the file that may not be run, where the error is about that and not about writing it."""
     runs = _RUNS.search(kind.line.text.strip()) or _RUN_BY.search(machine.audience.text)
     return kind.subject if kind.row.id == "permission" and runs and not _NOT_RUN.search(kind.subject) else ""
+
+
+def _is_in_tree(kind: Kind) -> bool:
+    """Return whether a library that lacks is named by a path within the build: no package has that file."""
+    bundled = _PLACES["bundled file"].search(kind.subject) is not None
+    return kind.row.id == "missing-library" and (bundled or _WITHIN.match(kind.subject) is not None)
 
 
 def _has_same_name(kind: Kind, row: ComponentRow) -> bool:

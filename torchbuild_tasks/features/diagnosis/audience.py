@@ -78,7 +78,9 @@ class Audience(msgspec.Struct, frozen=True):
     error, `installed` the system's packages that the log shows as installed, `cuda` the version of its CUDA
     toolkit, `python` the series of Python that is built for; `here` means that the log is of this machine,
     `of_pip` is what pip said of a package before; `isolated` is the tool (pip or uv) that builds in an
-    environment of its own, `uv` that uv speaks, `in_image` that a step of docker build does.
+    environment of its own, `uv` that uv speaks, `in_image` that a step of docker build does, `msbuild` that
+    Visual Studio's generator builds; `nccl_warned` is what NCCL warned of first, `nccl_speaks` that its own
+    log is on.
     `given` are the words of the commands in the log, `versions` the packages of Python that it shows.
     `newer_std` is the standard of C++ that the file is of, where it is compiled as an older one;
     `importer` is the package whose import failed, `own` the one that lacks a part of its own; `itself` means
@@ -96,6 +98,9 @@ class Audience(msgspec.Struct, frozen=True):
     isolated: str = ""
     uv: bool = False
     in_image: bool = False
+    msbuild: bool = False
+    nccl_warned: str = ""
+    nccl_speaks: bool = False
     installed: frozenset[str] = frozenset()
     given: frozenset[str] = frozenset()
     versions: Mapping[str, str] = msgspec.field(default_factory=dict)
@@ -114,6 +119,8 @@ class Audience(msgspec.Struct, frozen=True):
         values["mingw"] = "MinGW" if self.mingw else ""
         values["newer std"] = self.newer_std
         values["uv"] = "uv" if self.uv else ""
+        values["nccl warned"] = self.nccl_warned
+        values["nccl speaks"] = "NCCL_DEBUG is on" if self.nccl_speaks else ""
         values["image build"] = "docker build" if self.in_image else ""
         return {**values, "unreachable": "it was tried to the end" if "Retry(total=0" in self.of_pip else ""}
 
@@ -148,13 +155,16 @@ def read_audience(block: ErrorBlock, origin: Origin) -> Audience:
     return Audience(
         doing=_doing(block, text, of_extension=origin.of_extension),
         system=system,
-        manager="brew" if system == "mac" else "" if system == "windows" else origin.manager,
+        manager="brew" if system == "mac" else "" if system == "windows" else origin.manager_on(system),
         text=text,
         cuda=origin.cuda,
         python=origin.python,
         here=origin.is_here,
         of_pip="\n".join(origin.of_pip),
         in_image=origin.in_image,
+        msbuild=origin.msbuild,
+        nccl_warned=origin.nccl_warned,
+        nccl_speaks=origin.nccl_speaks,
         isolated="uv" if _UV_BUILDS.search(text) else "pip" if in_env else "",
         uv=_UV.search(text) is not None,
         installed=frozenset(origin.installed),

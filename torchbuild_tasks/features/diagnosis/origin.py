@@ -64,8 +64,19 @@ _NEWER: Final = re.compile(
 _IMAGE: Final = re.compile(
     rb"failed to solve: |(?m:^(?:[\d.]+ )?(?:Step \d+/\d+ : |#\d+ \[| [=>]{1,2} \[)|executor failed running)"
 )
+# A generator of CMake that has its own ways to take a compiler and a kind of build.
+_MSBUILD: Final = (b".vcxproj", b"MSBuild version", b"Building for: Visual Studio", b"MSBUILD : error")
+# What NCCL says by itself, at a level that NCCL_DEBUG sets; the first warning counts.
+_NCCL: Final = re.compile(rb"NCCL WARN ([^\n]{3,300})")
+_NCCL_SPEAKS: Final = b"NCCL INFO "
 # Of which system a log is, for an error whose own lines do not show it.
 _WINDOWS: Final = re.compile(rb"(?<![\w/\\])[A-Za-z]:\\(?!n\b|t\b)\w")
+# What MSBuild, and CMake on Windows, say of themselves, whatever paths the log has.
+_WINDOWS_SIGNS: Final = (
+    b"MSBuild version ",
+    b"Building for: Visual Studio",
+    b"compiler identification is MSVC",
+)
 _MAC_SIGNS: Final = (b"/Users/", b"/opt/homebrew", b"-apple-darwin", b"/Library/Developer/")
 _LINUX_SIGNS: Final = (b" /usr/", b" /home/", b"'/usr/", b'"/home/', b'"/usr/', b"-linux-gnu", b"=/usr/")
 _NVCC: Final = (b"nvcc", b"NVCC", b".cu.o", b".cu ")
@@ -80,7 +91,7 @@ _PYTHON: Final = re.compile(rb"-I\S{1,200}/include/python(3\.\d{1,2}t?)\b")
 # The package manager of the system that wrote a log, by text that only that has; the first counts.
 _MANAGERS: Final = (
     ("nix", (b"/nix/store/", b"nix-build")),
-    ("conda-build", (b"/conda-bld/", b"feedstock_root", b"conda-build", b"rattler-build")),
+    ("conda-build", (b"/conda-bld/", b"feedstock_root", b"conda-build ", b"/conda_build/", b"rattler-build")),
     ("portage", (b"/var/tmp/portage/", b">>> Emerging", b"::gentoo")),
     ("rpmbuild", (b"rpmbuild", b"/usr/lib/rpm/", b"RPM build errors")),
     ("guix", (b"/gnu/store/",)),
@@ -116,8 +127,9 @@ class Origin:
     `of_extension`: an extension of torch is built, and not torch; `is_here`: the log is of this machine;
     `isolated`: pip builds in an environment of its own; `in_image`: a step of docker build; `uses_nvcc`:
     CUDA is compiled; `of_pip` is what pip said of a package before its error, `newer` the standards that
-    files are of, where they are compiled as older ones, `installed` the system's packages that the log
-    shows as installed.
+    files are of, where they are compiled as older ones; `msbuild`: Visual Studio's generator builds;
+    `nccl_warned` is NCCL's first warning, `nccl_speaks` that NCCL_DEBUG is on; `installed` the system's
+    packages that the log shows as installed.
 
     Args:
         places: folders of this machine, which show that the log is of it.
@@ -129,6 +141,9 @@ class Origin:
         self.isolated = False
         self.uses_nvcc = False
         self.in_image = False
+        self.msbuild = False
+        self.nccl_warned = ""
+        self.nccl_speaks = False
         self.of_pip: dict[str, None] = {}
         self.newer: dict[str, str] = {}
         self.installed: set[str] = set()
@@ -155,10 +170,10 @@ class Origin:
         """Return the series of Python that is built for; "" where the log shows none, or several."""
         return next(iter(self._pythons)) if len(self._pythons) == 1 else ""
 
-    @property
-    def manager(self) -> str:
-        """Return the package manager of the system that wrote this log; "" where it does not show which."""
-        return next((name for name, _ in _MANAGERS if name in self._managers), "")
+    def manager_on(self, system: str) -> str:
+        """Return the package manager of this system that the log shows; "" where it does not show which."""
+        other = {"brew"} if system == "linux" else set()
+        return next((name for name, _ in _MANAGERS if name in self._managers - other), "")
 
     def feed_block(self, block: bytes, *, at_first: bool) -> None:
         """Look at many lines at once; what is of the whole log shows in the first of it."""
@@ -176,6 +191,8 @@ class Origin:
         begun = max(map(block.rfind, _ISOLATED))
         done = block.rfind(_DONE)
         self.isolated = begun > done if max(begun, done) >= 0 else self.isolated
+        self.msbuild = self.msbuild or _has(block, _MSBUILD)
+        self._feed_nccl(block)
         if _has(block, _OF_PIP_SIGNS):
             self.of_pip |= dict.fromkeys(each.decode("utf-8", "replace") for each in _OF_PIP.findall(block))
         if len(self.given) < _MOST_WORDS:
@@ -188,6 +205,11 @@ class Origin:
         self._pythons |= {found.decode() for found in _PYTHON.findall(block)}
         self._managers |= {name for name, marks in _MANAGERS if _has(block, marks)}
 
+    def _feed_nccl(self, block: bytes) -> None:
+        self.nccl_speaks = self.nccl_speaks or _NCCL_SPEAKS in block
+        if not self.nccl_warned and (found := _NCCL.search(block)):
+            self.nccl_warned = found[1].decode("utf-8", "replace").strip()
+
 
 def _has(block: bytes, marks: Iterable[bytes]) -> bool:
     return any(mark in block for mark in marks)
@@ -199,6 +221,9 @@ def _names(pattern: re.Pattern[bytes], block: bytes) -> set[str]:
 
 
 def _systems(block: bytes) -> Iterator[str]:
+    if _has(block, _WINDOWS_SIGNS):
+        yield "windows"
+        return
     if b":\\" in block and _WINDOWS.search(block):
         yield "windows"
     if _has(block, _MAC_SIGNS):

@@ -444,6 +444,7 @@ _MILD: Final = _any(
     r"^\[W\d{0,4}[\s:]",  # glog
     r"\b(?i:skipp\w+|ignor\w+|optional|disabl\w+|fall(?:ing)? ?back|continu\w+|proceed\w*)\b",
     r"\b(?i:looking in (?:remotes|indexes|links))\b",
+    r"^Vulnerability [A-Z][\w ./()-]{1,60}:\s",  # lscpu, also in torch's collect_env
     r"\bCould not collect$|^The item was not found\.$",  # torch's collect_env, CMake's --debug-find
     # Announces what follows.
     r"^\w.{0,80}\b(?i:g[eo]t(?:ting)?|see|me?et|follow(?:s|ing)|this|these|same|shows?|encounter(?:ed)?|with)"

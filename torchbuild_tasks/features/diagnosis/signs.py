@@ -29,6 +29,9 @@ _AT_LEAST: Final = re.compile(
     r"(?i)(?=.*(?:at least|>=|minimum|requires?|or (?:newer|later|above|higher)|too old|older))"
     r".*?\b(?:gcc|g\+\+|gnu c\S*)(?![\w/-])[^\d\n]{0,60}(\d{1,2})(?:\.\d|\b)"
 )
+# uv: the platform of this system, and those of the wheels that there are.
+_HERE: Final = re.compile(r"You're on \w{1,20} \(['`]?manylinux_2_(\d{1,2})_(\w{1,20})['`]?\)")
+_WHEELS: Final = re.compile(r"only has wheels for the following platforms?: ([\w`', .]{3,400})")
 # The part of -march that has an instruction of AArch64. Source: gas's manual, AArch64 extensions.
 _ARM: Final = {
     "dotprod": "sdot udot",
@@ -69,6 +72,7 @@ def read_signs(machine: Machine, line: str, kind: Kind | None = None) -> Mapping
         "fitting gcc": machine.value(f"package:g++-{newest}") if newest else "",
         "offered gcc": machine.value(f"offered:g++-{newest}") if newest else "",
         "arm feature": _arm_feature(subject),
+        **_glibc(text),
     }
 
 
@@ -112,6 +116,17 @@ def _newest_gcc(text: str) -> str:
     """Return the newest series within the range that an error names: 13 for (>=6.0.0, <14.0)."""
     found = _RANGE.search(text)
     return str(int(found[2]) - (found[1] == "<")) if found else ""
+
+
+def _glibc(text: str) -> Mapping[str, str]:
+    """Return the glibc of the system, as uv tells it, and the oldest that a wheel wants, if that is newer."""
+    here = _HERE.search(text)
+    wheels = _WHEELS.search(text)
+    same = rf"manylinux_2_(\d{{1,2}})_{here[2]}\b" if here else ""
+    wanted = [int(minor) for minor in re.findall(same, wheels[1])] if here and wheels else []
+    if not (here and wanted) or min(wanted) <= int(here[1]):
+        return {"old glibc": "", "wheel glibc": ""}
+    return {"old glibc": f"2.{here[1]}", "wheel glibc": f"2.{min(wanted)}"}
 
 
 def _arm_feature(subject: str) -> str:

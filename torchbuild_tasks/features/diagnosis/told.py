@@ -28,6 +28,20 @@ _BY_HAND: Final = re.compile(r"\b(?:pip|apt|dnf|conda|zypper|brew) install\b|\bu
 # What cmd.exe takes for a letter, and < > | within it for its own signs.
 _SCRIPT: Final = re.compile(r"(?<= -c )'([^'\n]{1,300})'")
 _QUOTED_BOUND: Final = re.compile(r"(?<![\w'])'([\w.\[\],-]{1,80}[<>=!~][^'\n]{1,80})'(?![\w'])")
+# What the words of two systems become in those of one.
+_TWICE: Final = re.compile(r"(?<![\w$%])([A-Z][A-Z_]{2,40})(?:(?:,| or| and|, or|, and) \1(?![\w=]))+")
+# What Visual Studio's generator passes over. Source: CMake's manual (CMAKE_BUILD_TYPE,
+# CMAKE_GENERATOR_TOOLSET, CMAKE_<LANG>_COMPILER_LAUNCHER, CMAKE_CUDA_HOST_COMPILER).
+_BUILD_TYPE: Final = re.compile(r"(?<![\w-])(?:-D ?)?CMAKE_BUILD_TYPE(?::\w{1,12})?=(\w+)")
+_COMPILER: Final = re.compile(
+    r"(?<![\w/.{-])(?:-D ?)?(?:CC|CXX|CUDACXX|CUDAHOSTCXX|CMAKE_\w{1,6}_COMPILER(?:_LAUNCHER)?"
+    r"|CMAKE_CUDA_HOST_COMPILER)(?![\w.])"
+)
+_NO_NINJA: Final = (
+    "Visual Studio's generator builds in this log, which passes over variables of compilers and launchers:"
+    " for these configure anew with -G Ninja in the x64 Native Tools prompt; its own are chosen by -T"
+    " (-T version=14.38, -T cuda=12.4)."
+)
 
 
 def list_done(fix: str, audience: Audience) -> Iterator[str]:
@@ -60,7 +74,11 @@ def told_of(fix: str, audience: Audience, recipe: str = "") -> str:
     named = (
         f"A package is built in an environment of its own, so what is to be installed is named in {recipe}."
     )
-    return " ".join((*list_done(fix, audience), *((named,) if by_hand else ()), fix)) if fix else ""
+    if audience.msbuild:
+        fix = _BUILD_TYPE.sub(r"cmake --build BUILD --config \1", fix)
+    other = audience.msbuild and _COMPILER.search(fix) and not re.search(r"--config\b|\bunset\b", fix)
+    before = (*list_done(fix, audience), *((named,) if by_hand else ()))
+    return " ".join((*before, fix, *((_NO_NINJA,) if other else ()))) if fix else ""
 
 
 def _listed(parts: list[str]) -> str:
@@ -94,6 +112,8 @@ def in_words_of(system: str, text: str, rows: Sequence[SystemWordRow]) -> str:
         other = {"windows": row.windows, "mac": row.mac}.get(system, "")
         if other:
             text = _compiled(row.unix).sub(other, text)
+    if system in ("windows", "mac"):
+        text = _TWICE.sub(r"\1", text)
     if system != "windows":
         return text
     text = _SCRIPT.sub(_quoted, text)
