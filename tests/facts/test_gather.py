@@ -23,7 +23,7 @@ FILES = {
     "/proc/self/mountinfo": "1 0 8:1 / / rw - ext4 /dev/sda rw\n2 1 8:2 / /src rw - xfs /dev/sdb rw\n",
     "/proc/meminfo": "MemTotal: 1024 kB\n",
     f"{ROOT}/version.txt": "2.8.0\n",
-    f"{ROOT}/CMakeLists.txt": "",
+    f"{ROOT}/CMakeLists.txt": "project(Torch)\n",
     f"{ROOT}/torch/__init__.py": "",
     f"{ROOT}/c10/": "",
     f"{ROOT}/setup.py": "",

@@ -134,8 +134,11 @@ def test_a_series_of_the_future_is_planned_like_the_newest(version: str) -> None
 
 def test_a_version_that_cannot_be_read_is_unknown() -> None:
     finding = found(plan_of(with_tree(linux_facts(), version="main")).findings, "torch-version")
-    assert finding.status == "unknown"
+    assert finding.status == "warn"
     assert "'main'" in finding.text
+    named = ("PYTORCH_BUILD_VERSION=2.6.0", "PYTORCH_BUILD_NUMBER=1")
+    plan = plan_of(with_tree(linux_facts(), version="main"), set=named)
+    assert found(plan.findings, "torch-version").status == "unknown"
 
 
 def test_a_known_series_is_not_mentioned() -> None:

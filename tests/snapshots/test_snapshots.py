@@ -152,7 +152,12 @@ def test_a_data_centre_gpu_is_built_for() -> None:
 def test_another_machine_is_planned_for_with_the_checkout_of_here(tmp_path: Path) -> None:
     """How one plans for a colleague: the machine from the dump, the tree from --source."""
     root = tmp_path / "pt"
-    for name, text in {"torch/__init__.py": "", "c10/x.h": "", "CMakeLists.txt": "", "setup.py": ""}.items():
+    for name, text in {
+        "torch/__init__.py": "",
+        "c10/x.h": "",
+        "CMakeLists.txt": "project(Torch)\n",
+        "setup.py": "",
+    }.items():
         (root / name).parent.mkdir(parents=True, exist_ok=True)
         (root / name).write_text(text, "utf-8")
     (root / "version.txt").write_text("2.6.0a0\n", "utf-8")

@@ -57,7 +57,7 @@ def publish(root: Path) -> Path:
     (top / "c10").mkdir()
     for name, text in (
         ("version.txt", "2.14.0\n"),
-        ("CMakeLists.txt", ""),
+        ("CMakeLists.txt", "project(Torch)\n"),
         ("torch/__init__.py", ""),
         ("c10/a", ""),
     ):

@@ -127,7 +127,7 @@ def _in_the_way(probe: Probe, path: str) -> str:
 
 def _folders_of(probe: Probe, path: str, root: str) -> list[str]:
     """Return a folder inside the checkout and those around it, the outermost first."""
-    found = []
+    found = list[str]()
     while probe.inside(path, root) and path != root and (above := probe.names.parent(path)) != path:
         found.insert(0, path)
         path = above

@@ -17,7 +17,7 @@ from torchbuild_tasks.plan.environment import brought_cmake
 from torchbuild_tasks.plan.question import BOM, Question
 from torchbuild_tasks.plan.submodules import check_submodules
 from torchbuild_tasks.plan.torch_ref import check_torch
-from torchbuild_tasks.plan.variables import is_off
+from torchbuild_tasks.plan.variables import decide, is_off
 
 ARCHITECTURES = ("x86_64", "aarch64")
 SYSTEMS = ("linux", "windows")
@@ -114,7 +114,13 @@ def _check_series(question: Question) -> tuple[Finding, ...]:
             f"the version {named!r} cannot be read" if named else "this checkout says no version of its own"
         )
         text += f"; planned like torch {row.version}"
-        return (Finding(id="torch-version", status="unknown", text=text),)
+        if decide(question, "PYTORCH_BUILD_VERSION"):  # the package gets that one
+            return (Finding(id="torch-version", status="unknown", text=text),)
+        text += (
+            ". Setuptools takes no package whose version is none by PEP 440, and says so after the compile"
+        )
+        fix = "Put back the version.txt of your release: git checkout -- version.txt"
+        return (Finding(id="torch-version", status="warn", text=text, fix=fix),)
     if named and named.startswith(BOM):
         text = (
             "version.txt begins with a byte order mark, which setup.py takes into the version of the package"

@@ -175,7 +175,7 @@ def _compare(question: Question, ref: TorchRef) -> tuple[Status, str]:
     if ref.kind == "ref":
         text = f"whether {tree.root} is {ref.ref} is not known; its version.txt says {tree.version}"
         return "unknown", text
-    version = question.version
+    version = question.read_version
     if version is None:
         return "unknown", f"{is_here}, which cannot be compared with {ref.ref}"
     if ref.kind == "branch":

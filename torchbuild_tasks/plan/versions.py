@@ -97,7 +97,7 @@ def _as_if(row: TorchRow, catalog: Catalog, facts: Facts) -> Question:
 
 def _line(row: TorchRow, catalog: Catalog, facts: Facts, newest: TorchRow | None) -> VersionLine:
     question = _as_if(row, catalog, facts)
-    checkout = Question(BuildRequest(), facts, catalog).version
+    checkout = Question(BuildRequest(), facts, catalog).read_version
     parts = (*_list_needs(question), _cmake(question), _toolkit(question))
     status, because = _overall(parts)
     best = next((each for each in torch_rows(question) if each.best), None)

@@ -360,7 +360,7 @@ def _check_folder(question: Question, wanted: Wanted) -> Finding:
 def _check_extension(question: Question, wanted: Wanted, source: CompanionSource) -> Finding:
     """Check the torch requirement in an extension's pyproject.toml; the build checks its metadata."""
     name = wanted.row.name
-    version = question.version
+    version = question.read_version
     called = f"{source.path} is {name} {source.version or ''}".rstrip()
     own = (str(version), version.base_version) if version else ()
     pins = [find_other_torch(source.asks, each) for each in own]

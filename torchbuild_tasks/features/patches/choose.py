@@ -26,7 +26,7 @@ def choose_patches(question: Question) -> tuple[Patch, ...]:
 
 
 def _of_rows(question: Question) -> Iterator[Patch]:
-    if question.version is not None and not question.facts.tree.sample:
+    if question.read_version is not None and not question.facts.tree.sample:
         for row in question.catalog.patch:
             if _applies(question, row):
                 yield Patch(id=row.id, diff=row.text, because=_because(question, row))

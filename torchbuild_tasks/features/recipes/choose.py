@@ -118,7 +118,7 @@ def _profits(question: Question, name: str) -> str:
     from torchbuild_tasks.plan.cuda.variables import needless
 
     switch = f"USE_{name.upper()}"
-    torch = f"torch {question.version}" if question.version else "the torch of this checkout"
+    torch = f"torch {question.read_version}" if question.read_version else "the torch of this checkout"
     choice = decide(question, switch)
     row = needless(question, switch)
     if row is None:
