@@ -78,7 +78,7 @@ REPORT = "Collecting environment information...\nPyTorch version: 2.8.0+cu128\nV
         ("/usr/bin/ld: m.o: undefined reference to `PyModule_Create2'", "--embed", "CXX11_ABI"),
         # The tools and package managers of the log's system.
         ("clang x.dylib\n/usr/include/a.h:1:10: note: x\n" + JPEG.replace("gcc", "x86_64-linux-gnu-gcc"), "sudo apt install libjpeg-dev", "brew"),
-        ("-- Building for: Visual Studio 17 2022\nCMake Error at C.txt:3 (project):\n  No CMAKE_CXX_COMPILER could be found.\n-- Configuring incomplete, errors occurred!", "-G Ninja", "apt install"),
+        ("-- Building for: Visual Studio 17 2022\nCMake Error at C.txt:3 (project):\n  No CMAKE_CXX_COMPILER could be found.\n-- Configuring incomplete, errors occurred!", "Load Visual Studio's compiler", "apt install"),
         ("fatal: unable to access 'https://a.b/': Could not resolve host: a.b\nC:\\src>x", "nslookup NAME", "getent"),
     ],
 )  # fmt: skip
