@@ -288,7 +288,9 @@ def test_a_venv_that_was_killed_while_it_was_made_is_made_anew(home: Home, tmp_p
         while not (note.exists() and note.with_suffix("").joinpath("bin/python").exists()):
             assert run.poll() is None
         run.kill()
-    done = home("build", *words, **cut)  # makes the venv, and then says what it cannot install
+    done = home(
+        "build", *words, PIP_NO_INDEX="1", UV_NO_INDEX="1"
+    )  # makes the venv, and then says what it cannot install
     assert done.code == 5, done.err
     assert not note.exists()
     python = note.with_suffix("") / "bin/python"
