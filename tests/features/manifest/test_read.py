@@ -23,7 +23,7 @@ RECORD = Path(__file__).with_name("record-schema-1.json").read_bytes()
 TABLES = frozenset(
     (
         *("request", "settings", "environ", "inputs", "patches", "torch", "packages", "digests", "installed"),
-        *("unpacked", "pins", "parts", "probes", "git", "hits", "misses", "not_cached", "away"),
+        *("unpacked", "pins", "parts", "probes", "git", "hits", "misses", "not_cached", "away", "blocked"),
     )
 )
 
