@@ -95,7 +95,7 @@ def test_a_zip_download_has_no_submodules(tmp_path: Path) -> None:
     (tree / "third_party/tinyfmt").mkdir()
     done = torchbuild("build", "--source", tree)
     assert done.code == 3
-    assert "torchbuild source get" in done.err
+    assert "Copy the sample anew" in done.err  # no checkout of PyTorch has what it lacks
 
 
 @needs_git
