@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from tests.facts.fakes import link, machine, windows_machine
+from tests.support.capabilities import needs_posix_paths
 from torchbuild_tasks.facts.tree import look_at_cache, look_at_manifest, look_at_running
 from torchbuild_tasks.model import CMakeCache, Previous
 from torchbuild_tasks.model.record import MANIFEST_FILE, RECORD_FILE
@@ -36,6 +37,7 @@ def test_the_cache_is_read_by_exact_names(tmp_path: Path) -> None:
     )
 
 
+@needs_posix_paths
 def test_a_tree_that_was_made_through_a_link_is_that_of_the_checkout(tmp_path: Path) -> None:
     door = machine(tmp_path, files={"/b/CMakeCache.txt": CACHE, "/disk/src/version.txt": "2.8.0\n"})
     link(tmp_path, "/src", "disk/src")
