@@ -368,7 +368,7 @@ def test_few_files_share_a_name() -> None:
 
 # Files whose name is their reason, and those that something else than an import leads to.
 BY_ROLE = ("look.py", "act.py", "verb.py", "flags.py", "show.py")
-BY_NAME = ("fronts/entry.py", "__main__.py")  # the entry points
+BY_NAME = ("fronts/main.py", "__main__.py")  # the entry points
 
 
 def test_a_small_module_has_two_importers_or_a_reason() -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from torchbuild_tasks.about import __version__
 
-TYPE_CHECKING = False  # typing's, without reading typing: until fronts/entry.py, Ctrl-C is a traceback
+TYPE_CHECKING = False  # typing's, without reading typing: until fronts/main.py, Ctrl-C is a traceback
 if TYPE_CHECKING:
     from collections.abc import Iterable
     from typing import Any

@@ -1,6 +1,6 @@
 """`python -m torchbuild_tasks`: the same as `torchbuild`."""
 
-from torchbuild_tasks.fronts.entry import main
+from torchbuild_tasks.fronts.main import main
 
 if __name__ == "__main__":
     main()

@@ -43,6 +43,7 @@ from torchbuild_tasks.plan.variables import layers_around_environment, may_be_cu
 from torchbuild_tasks.system import files
 from torchbuild_tasks.system.reading import read_bytes
 from torchbuild_tasks.system.signals import interruptible
+from torchbuild_tasks.system.trust import make_state
 from torchbuild_tasks.values import from_json, parse_json, replace
 
 if TYPE_CHECKING:
@@ -296,8 +297,7 @@ def _keep_answers(answers: Answers) -> None:
     if (kept := answers.changed) is None:
         return
     with contextlib.suppress(OSError, UsageError):
-        answers.path.parent.parent.mkdir(parents=True, exist_ok=True)
-        answers.path.parent.mkdir(mode=0o700, exist_ok=True)  # `parents` ignores the mode
+        make_state(answers.path.parent)
         files.write_json(answers.path, kept, error=UsageError, private=True)
 
 
@@ -360,8 +360,12 @@ def _with_brought(facts: Facts, request: BuildRequest, settings: Settings) -> Fa
         return facts
     wheels = str(flag_or_setting(request, settings, "wheels") or "")
     wheels = str(Path(wheels).expanduser()) if wheels else ""
-    folder = facts.store.folder if facts.store else ""
-    return replace(facts, brought=look_at_brought(Probe(), facts.tree.root, wheels, folder))
+    from torchbuild_tasks.features.companions.choose import FOLDER
+
+    probe = Probe()
+    sources = probe.join(facts.tree.root, *FOLDER)
+    store = facts.store.folder if facts.store else ""
+    return replace(facts, brought=look_at_brought(probe, wheels, store, sources))
 
 
 def cluster_files(facts: Facts) -> ClusterFiles:

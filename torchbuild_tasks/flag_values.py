@@ -79,9 +79,9 @@ def set_stale_aside(request: BuildRequest, settings: Settings) -> tuple[BuildReq
         try:
             look(value)
         except UsageError as error:
-            fix = f"{error.next_step or ''} Or unset {place}." if own else error.next_step or ""
-            fix = fix if own else f"{fix} Or take it out of {settings.place(name)}."
-            stale[name] = Stale(what=_said_of(error, name, place), fix=fix.strip())
+            way = f"Or unset {place}." if own else f"Or take it out of {settings.place(name)}."
+            fix = f"{error.next_step} {way}" if error.next_step else way
+            stale[name] = Stale(what=_said_of(error, name, place), fix=fix)
     if not stale:
         return request, settings
     emptied = dict.fromkeys(name for name in stale if getattr(request, name, None))

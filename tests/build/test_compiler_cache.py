@@ -17,7 +17,7 @@ def test_what_keeps_a_cache_from_beginning_is_what_is_told(
 ) -> None:
     @contextlib.contextmanager
     def refused(*_args: object, **_named: object) -> Any:
-        raise PermissionError(13, "Permission denied", "/root/.cache")
+        raise PermissionError(13, "Permission denied", "/closed/cache")
         yield
 
     monkeypatch.setattr(run, "cache_running", refused)
@@ -31,5 +31,5 @@ def test_what_keeps_a_cache_from_beginning_is_what_is_told(
         env={},
         background=contextlib.ExitStack(),
     )
-    with pytest.raises(PermissionError, match="/root/.cache"):
+    with pytest.raises(PermissionError, match="/closed/cache"):
         compiler_cache.begin_cache(work)

@@ -23,6 +23,7 @@ from torchbuild_tasks.model import BuildPlan, LinkerPlan, LinkTrial, Preflight, 
 from torchbuild_tasks.system import process
 from torchbuild_tasks.system.files import state_dir, translate_errors, unlink
 from torchbuild_tasks.system.remove import is_folder, remove_tree
+from torchbuild_tasks.text.words import with_and
 from torchbuild_tasks.values import parse_json
 
 FOLDER: Final = "preflight"
@@ -125,12 +126,12 @@ class _TrialRunner:
             archs = read_object_archs((self._folder / planned.cubin).read_bytes())
             argv = (planned.cubin,)
         if same_archs(planned.archs, archs):
-            return f"the cubin holds {_and(archs)}"
+            return f"the cubin holds {with_and(archs)}"
         raise PreflightFailed(
             "The compiled kernel is not for the planned architectures.",
             looked=(
-                f"planned: {_and(planned.archs)}",
-                f"found:   {_and(archs) or 'none'}  (by {shlex.join(argv)})",
+                f"planned: {with_and(planned.archs)}",
+                f"found:   {with_and(archs) or 'none'}  (by {shlex.join(argv)})",
                 *(f"$ {self._line(trial)}" for trial in planned.trials if trial.output == planned.cubin),
                 *(f"{name}={self._environ[name]}" for name in _ADDS_FLAGS if self._environ.get(name)),
             ),
@@ -155,7 +156,7 @@ class _TrialRunner:
                 f"({answer.reason}). The build works, but the cache will not make a later one faster."
             )
         for cache, names in hits.items():
-            yield f"{cache} hits for {_and(tuple(names))}"
+            yield f"{cache} hits for {with_and(names)}"
 
     def _ask(self, cache: str, trial: Trial) -> Answer:
         argv = (*trial.launcher, *trial.argv)
@@ -214,10 +215,6 @@ def _ending(captured: process.Captured) -> str:
 
 def _name(path: str) -> str:
     return Path(path).name
-
-
-def _and(words: tuple[str, ...]) -> str:
-    return " and ".join(filter(None, (", ".join(words[:-1]), *words[-1:])))
 
 
 def _output(captured: process.Captured) -> str:

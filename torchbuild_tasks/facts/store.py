@@ -37,22 +37,23 @@ def look_at_store(probe: Probe, lock_file: str) -> Store:
     )
 
 
-def look_at_brought(probe: Probe, root: str, wheels: str, folder: str) -> Brought:
+def look_at_brought(probe: Probe, wheels: str, store: str, sources: str) -> Brought:
     """Look at what was brought here for a build without a network.
 
     Args:
-        root: the checkout's.
+        probe: the machine.
         wheels: the folder of --wheels; "" without one.
-        folder: the store's.
+        store: the folder of helpers.
+        sources: that of companions which were fetched.
     """
-    kept = probe.join(folder, FILES)
+    kept = probe.join(store, FILES)
     return Brought(
         wheels=probe.children(wheels) if wheels else (),
         archives=(
-            *probe.children(probe.join(folder, INCOMING)),
+            *probe.children(probe.join(store, INCOMING)),
             *(name for first in probe.children(kept) for name in probe.children(probe.join(kept, first))),
         ),
-        sources=probe.children(probe.join(root, ".torchbuild", "companions")),
+        sources=probe.children(sources),
     )
 
 

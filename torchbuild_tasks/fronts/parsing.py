@@ -431,7 +431,7 @@ def _missing_word(verb: str, action: str, name: str) -> UsageError:
 
 def _unknown_flag(verb: str, name: str) -> UsageError:
     known = [spelling for field in flags(verb) for spelling in spellings(field)]
-    others = [verb for verb in VERBS if any(name in spellings(field) for field in flags(verb))]
+    others = [other for other in VERBS if any(name in spellings(field) for field in flags(other))]
     if others:
         what = f"{verb} has no flag {name}, which is one of {', '.join(others[:4])}"
         return UsageError(what, next_step=f"See: {_help_command(others[0])}, and {_help_command(verb)}")

@@ -210,7 +210,8 @@ def in_last_mode(question: Question) -> Question:
 def choose_generator(question: Question) -> Choice:
     """Decide the CMake generator: Ninja unless a layer names another, or USE_NINJA=0 asks for Make."""
     because = "the generator that PyTorch is built with"
-    asked, ninja = decide(question, "CMAKE_GENERATOR"), decide(question, "USE_NINJA")
+    asked = decide(question, "CMAKE_GENERATOR")
+    ninja = decide(question, "USE_NINJA")
     if asked and asked.value:
         return asked
     # setup.py lets CMAKE_GENERATOR win over USE_NINJA, so that a generator that we name must obey it.

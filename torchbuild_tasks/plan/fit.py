@@ -81,9 +81,7 @@ def _check_tree(question: Question, variables: Mapping[str, str]) -> tuple[Findi
             findings.append(Finding(id="path", status=row.status, text=text, fix=row.fix))
     for path, what in tree.blocked.items():
         text = f"{path} is {what}, where the build makes a folder"
-        fix = f"Remove it: {question.line('rm', path)}"
-        if question.facts.windows is not None:
-            fix = f"Remove it: {question.line('del', path)}"
+        fix = f"Remove it: {question.line('rm' if question.facts.windows is None else 'del', path)}"
         findings.append(Finding(id="writable", status="error", text=text, fix=fix))
     if tree.writable is False:
         text = (
@@ -119,7 +117,8 @@ def _check_series(question: Question) -> tuple[Finding, ...]:
         text += (
             ". Setuptools takes no package whose version is none by PEP 440, and says so after the compile"
         )
-        fix = "Put back the version.txt of your release: git checkout -- version.txt"
+        fix = "Put back the version.txt of your release"
+        fix += ": git checkout -- version.txt" if question.facts.tree.git else "."
         return (Finding(id="torch-version", status="warn", text=text, fix=fix),)
     if named and named.startswith(BOM):
         text = (

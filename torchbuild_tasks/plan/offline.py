@@ -100,7 +100,6 @@ def _of_sources(question: Question, brought: Brought, companions: tuple[Companio
         get = f"pip download --no-deps --no-binary :all: {each.requirement}"
         if each.url:
             get = _clone(question, each)
-        fix = f"Where there is a network: {get}; bring it, and name its folder: --with {each.name}=PATH"
-        if each.extension:
-            fix = fix.replace("--with ", "--with-extension ")
+        flag = "--with-extension" if each.extension else "--with"
+        fix = f"Where there is a network: {get}; bring it, and name its folder: {flag} {each.name}=PATH"
         yield Finding(id=ID, status="error", text=text, fix=fix)

@@ -92,13 +92,14 @@ class Question(msgspec.Struct, frozen=True, dict=True):
     def device_and_switches(self) -> str:
         """The flags on this command line that decide what is built, to be repeated with another verb."""
         request = self.request
-        typed = [(name, getattr(request, name)) for name in _DECIDING if name not in request.from_environment]
         words = ""
-        for name, value in typed:
+        for name in (each for each in _DECIDING if each not in request.from_environment):
+            value = getattr(request, name)
             if value is True:
                 words += f" {flag_name(name)}"
-            for each in (value,) if isinstance(value, str) else value if isinstance(value, tuple) else ():
-                words += f" {flag_name(name)} {as_word(each)}"
+            elif value:
+                several = value if isinstance(value, tuple) else (value,)
+                words += "".join(f" {flag_name(name)} {as_word(each)}" for each in several)
         return words
 
     def given(self, name: str) -> tuple[Any, Source, str] | None:

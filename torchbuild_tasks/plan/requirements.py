@@ -207,17 +207,17 @@ def check_offline(question: Question, missing: tuple[str, ...]) -> tuple[Finding
     wheels, brought = question.value("wheels", ""), question.facts.brought
     if not missing or not question.given("offline") or (wheels and brought is None):
         return ()
+    lacks = "the build needs in its Python"
+    then = "use --wheels wheels here"
     if wheels and brought:
-        if not (missing := missing_from_files(brought.wheels, missing)):
-            return ()
-        text = f"--offline, and {wheels} lacks what the build needs in its Python: {', '.join(missing)}"
-        command = question.line("pip", "download", "--dest", "wheels", *missing)
-        fix = f"Where there is a network: {command}; then put the files into that folder"
-        return (Finding(id="requirements", status="error", text=text, fix=fix),)
-    text = f"--offline, and the build needs in its Python: {', '.join(missing)}"
-    command = question.line("pip", "download", "--dest", "wheels", *missing)
-    fix = f"Where there is a network: {command}; then use --wheels wheels here"
-    return (Finding(id="requirements", status="error", text=text, fix=fix),)
+        missing = missing_from_files(brought.wheels, missing)
+        lacks = f"{wheels} lacks what {lacks}"
+        then = "put the files into that folder"
+    if not missing:
+        return ()
+    text = f"--offline, and {lacks}: {', '.join(missing)}"
+    fix = f"Where there is a network: {question.line('pip', 'download', '--dest', 'wheels', *missing)}; "
+    return (Finding(id="requirements", status="error", text=text, fix=f"{fix}then {then}"),)
 
 
 def missing_from_files(names: Iterable[str], requirements: Iterable[str]) -> tuple[str, ...]:

@@ -191,10 +191,12 @@ def _check_demands(question: Question) -> Iterator[Finding]:
 
 def _check_ninja(question: Question) -> Finding | None:
     """Report a USE_NINJA=0 over which the generator wins (tools/setup_helpers/cmake.py of 2.6.0, line 31)."""
-    ninja, generator = decide(question, "USE_NINJA"), decide(question, "CMAKE_GENERATOR")
-    named = generator.value if generator and generator.value else ""
-    off = ninja is not None and is_off(ninja.value) and question.era == "setuptools"
-    if not off or ninja is None or not (named == "Ninja" or (not named and question.facts.windows)):
+    ninja = decide(question, "USE_NINJA")
+    generator = decide(question, "CMAKE_GENERATOR")
+    if ninja is None or not is_off(ninja.value) or question.era != "setuptools":
+        return None
+    named = generator.value if generator else ""
+    if named != "Ninja" and (named or not question.facts.windows):
         return None
     text = f"USE_NINJA={ninja.value} ({ninja.because}) has no effect: CMAKE_GENERATOR is {named or 'Ninja'}"
     other = "Visual Studio 17 2022" if question.facts.windows else MAKEFILES

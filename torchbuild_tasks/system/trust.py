@@ -43,6 +43,12 @@ def state_folder(environ: Mapping[str, str]) -> Path:
     return user_state_path("torchbuild-tasks", appauthor=False)
 
 
+def make_state(folder: Path) -> None:
+    """Make this folder of state, closed to others; raises OSError."""
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    folder.mkdir(mode=0o700, exist_ok=True)  # `parents` ignores the mode
+
+
 def read_proof(state: Path, kind: Kind, place: str) -> str | None:
     """Return the proof for a path; None without an entry."""
     entry = read_value(Entry, entry_path(state, kind, place))
@@ -61,9 +67,8 @@ def make_folder(kind: Kind, error: type[TorchbuildError] = UsageError) -> None:
     """Make the folder of the entries of a kind; raises `error`, also if it is there and cannot be written."""
     state = state_folder(os.environ)
     try:
-        state.parent.mkdir(parents=True, exist_ok=True)
-        for folder in (state, state / kind):  # `mkdir` ignores the mode for parents
-            folder.mkdir(mode=0o700, exist_ok=True)
+        make_state(state)
+        (state / kind).mkdir(mode=0o700, exist_ok=True)
         if not os.access(state / kind, os.W_OK):
             raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
     except OSError as problem:

@@ -127,6 +127,12 @@ def first_few(names: Sequence[str], most: int = 6) -> str:
     return ", ".join(names[:most]) + (f" and {more} more" if more > 0 else "")
 
 
+def with_and(words: Iterable[str]) -> str:
+    """Return words as one says them, each once: "a, b and c"."""
+    once = list(dict.fromkeys(words))
+    return " and ".join(filter(None, (", ".join(once[:-1]), *once[-1:])))
+
+
 def first_lines(lines: Sequence[str], most: int) -> tuple[str, ...]:
     """Return the first of some lines, and one with the number of the others."""
     more = len(lines) - most

@@ -11,7 +11,7 @@ from tests.support.diagnosis import read
 from tests.support.for_each import each_case
 from torchbuild_tasks.catalog import load_catalog
 from torchbuild_tasks.features.diagnosis.audience import Audience
-from torchbuild_tasks.features.diagnosis.told import in_words_of, told_of
+from torchbuild_tasks.features.diagnosis.wording import add_done, translate
 
 FAILED = "subprocess.CalledProcessError: Command '['ninja', '-v']' returned non-zero exit status 1.\n\nDuring handling of the above exception, another exception occurred:\n\n"
 TRACE = 'Traceback (most recent call last):\n  File "{}", line 2, in f\n    {}\n'
@@ -108,7 +108,7 @@ def test_a_library_of_torch_itself_has_one_cause() -> None:
 def test_no_variable_is_named_twice(system: str) -> None:
     words = load_catalog().system_word
     for name in ("CPATH, INCLUDE", "LD_LIBRARY_PATH or PATH", "LIBRARY_PATH, LIB", "CPATH and INCLUDE"):
-        told = in_words_of(system, f"Take it out of {name}, and the rest.", words)
+        told = translate(system, f"Take it out of {name}, and the rest.", words)
         assert len(set(names := told[15:].replace(" or ", ", ").replace(" and ", ", ").split(", "))) == len(
             names
         )
@@ -116,9 +116,9 @@ def test_no_variable_is_named_twice(system: str) -> None:
 
 def test_visual_studio_generator_takes_no_compiler_of_a_variable() -> None:
     audience = Audience(msbuild=True)
-    assert "-G Ninja" in told_of("Name it in CXX or CUDACXX.", audience)
-    assert "-G Ninja" not in told_of("Name it in CXX or CUDACXX.", Audience())
-    assert told_of("Set TORCH_CUDA_ARCH_LIST=8.6.", audience) == "Set TORCH_CUDA_ARCH_LIST=8.6."
+    assert "-G Ninja" in add_done("Name it in CXX or CUDACXX.", audience)
+    assert "-G Ninja" not in add_done("Name it in CXX or CUDACXX.", Audience())
+    assert add_done("Set TORCH_CUDA_ARCH_LIST=8.6.", audience) == "Set TORCH_CUDA_ARCH_LIST=8.6."
 
 
 def test_a_report_of_a_processor_is_no_failure() -> None:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import os
 import re
+import shlex
 import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -29,7 +30,6 @@ from torchbuild_tasks.ninja.progress import ProgressParser
 from torchbuild_tasks.plan.install import front_end_rows
 from torchbuild_tasks.system import process
 from torchbuild_tasks.system.reading import read_bytes
-from torchbuild_tasks.text.words import shell_line
 from torchbuild_tasks.values import replace
 
 _SECOND: Final = 1_000_000_000  # ns
@@ -210,10 +210,10 @@ def _dated_ahead(work: Work, explained: bytes) -> str:
     if not ahead:
         return ""
     more = f" and {len(ahead) - 1} more are" if len(ahead) > 1 else " is"
-    touch = shell_line(("touch", *ahead[:_NAMED]), windows=work.facts.host.os == "windows")
+    then = "save each anew" if work.facts.host.os == "windows" else shlex.join(("touch", *ahead[:_NAMED]))
     return (
         f"Warning: {ahead[0]}{more} dated in the future, so what is made of it is made again at every build. "
-        f"Put the clock right; then: {touch}"
+        f"Put the clock right; then: {then}"
     )
 
 

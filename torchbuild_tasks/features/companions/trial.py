@@ -27,6 +27,7 @@ from torchbuild_tasks.errors import BuildFailed, RequirementsError
 from torchbuild_tasks.features.closure.act import find_breaks
 from torchbuild_tasks.features.companions.choose import (
     BUILDS_WITH,
+    FOLDER,
     applies,
     find_other_torch,
     without_torch,
@@ -131,7 +132,7 @@ def cmake_archs(archs: str) -> str:
 
 def _constraints(work: Work, torch: str) -> Path:
     """Write the constraints file that keeps this torch."""
-    path = work.root / files.STATE_DIR / "companions" / "constraints.txt"
+    path = work.root.joinpath(*FOLDER, "constraints.txt")
     files.write_atomic(path, f"torch=={torch}\n".encode(), error=RequirementsError)
     return path
 

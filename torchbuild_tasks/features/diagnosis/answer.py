@@ -234,7 +234,7 @@ def _executed(kind: Kind, machine: Machine) -> str:
 
 
 def _is_in_tree(kind: Kind) -> bool:
-    """Return whether a library that lacks is named by a path within the build: no package has that file."""
+    """Say whether a library that lacks is named by a path within the build: no package has that file."""
     bundled = _PLACES["bundled file"].search(kind.subject) is not None
     return kind.row.id == "missing-library" and (bundled or _WITHIN.match(kind.subject) is not None)
 

@@ -21,7 +21,7 @@ from torchbuild_tasks.features.diagnosis.kinds import Kind, KindBook, is_message
 from torchbuild_tasks.features.diagnosis.machine import Machine
 from torchbuild_tasks.features.diagnosis.scan import LogScanner
 from torchbuild_tasks.features.diagnosis.signs import read_signs
-from torchbuild_tasks.features.diagnosis.told import in_words_of, told_of
+from torchbuild_tasks.features.diagnosis.wording import add_done, translate
 from torchbuild_tasks.model import Diagnosis, Reading
 
 PAGE: Final = "https://github.com/torchbuild/torchbuild-tasks/blob/main/docs/failures.md"
@@ -66,14 +66,13 @@ def read_log(scanner: LogScanner, book: FailureBook, machine: Machine) -> Readin
     known = tuple(_diagnosis(each.hit, machine, values) for each in met[:MOST])
     if by_kind and kind and kind.row.level == "cause" and not _is_covered(met, kind, block):
         known = (by_kind, *known)
+    shown = tuple(_told_once(known)) or ((by_kind,) if by_kind else ())
     return Reading(
         status="diagnosed" if known else "unknown",
         error_line=error.raw,
         error_block=block.text,
         line_number=error.number,
-        diagnoses=tuple(
-            _told_here(each, machine) for each in tuple(_told_once(known)) or ((by_kind,) if by_kind else ())
-        ),
+        diagnoses=tuple(_adapt(each, machine) for each in shown),
         kind=kind.row.id if kind else "",
         subject=kind.subject if kind else "",
         component=by_kind.component if by_kind else "",
@@ -81,10 +80,10 @@ def read_log(scanner: LogScanner, book: FailureBook, machine: Machine) -> Readin
     )
 
 
-def _told_here(told: Diagnosis, machine: Machine) -> Diagnosis:
+def _adapt(cause: Diagnosis, machine: Machine) -> Diagnosis:
     """Return it with the fix in the words of the log's system, behind what of that was done already."""
-    fix = told_of(told.fix, machine.audience, machine.recipe)
-    return msgspec.structs.replace(told, fix=in_words_of(machine.system, fix, machine.catalog.system_word))
+    fix = add_done(cause.fix, machine.audience, machine.recipe)
+    return msgspec.structs.replace(cause, fix=translate(machine.system, fix, machine.catalog.system_word))
 
 
 def _told_once(known: Iterable[Diagnosis]) -> Iterator[Diagnosis]:
@@ -156,7 +155,7 @@ def _match_rows(block: ErrorBlock, book: FailureBook) -> Iterator[_RowMatch]:
 
 
 def _is_of_loads(row: FailureRow) -> bool:
-    """Return whether a row is for what the loader says, and none of its samples is a linker's."""
+    """Say whether a row is for what the loader says, and none of its samples is a linker's."""
     return row.phase == "import" and bool(row.samples) and not any(map(_LINKS.search, row.samples))
 
 

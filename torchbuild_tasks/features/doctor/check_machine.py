@@ -179,7 +179,8 @@ def check_clock(view: View) -> Findings:
         text = (
             f"{health.newest} was changed {_span(health.ahead)} in the future: Ninja rebuilds it every time"
         )
-        fix = f"Put the clock right; then: touch {as_word(health.newest)}"
+        fix = "Put the clock right; then: "
+        fix += "save it anew" if view.windows else f"touch {as_word(health.newest)}"
         return one_finding("clock", "warn", text, fix)
     ahead = [host.ahead for host in health.reached or () if host.ahead is not None]
     least = min(ahead, key=abs, default=None)

@@ -21,6 +21,7 @@ from packaging.utils import InvalidWheelFilename, canonicalize_name, parse_wheel
 from packaging.version import Version
 
 from torchbuild_tasks.errors import DownloadFailed, HashRefused, UsageError
+from torchbuild_tasks.facts.store import INCOMING
 from torchbuild_tasks.features.helpers import store
 from torchbuild_tasks.model import Artifact
 from torchbuild_tasks.plan.pins import Pin, read_pins, write_pins
@@ -208,7 +209,7 @@ def _stored(folder: Path, one: Wanted) -> Archive | None:
 
 
 def _incoming(folder: Path, one: Wanted, note: Callable[[str], None]) -> Archive | None:
-    incoming = folder / store.INCOMING
+    incoming = folder / INCOMING
     name = _wheel_name(incoming, one.artifact) if one.artifact.project else _file_name(one.artifact)
     path = incoming / name
     if not name or not path.is_file():
@@ -408,9 +409,9 @@ def _expected_path(folder: Path, one: Wanted) -> Path:
     artifact = one.artifact
     if artifact.project:
         project = artifact.project.replace("-", "_")
-        return folder / store.INCOMING / f"{project}-{artifact.version}-*{artifact.tag}.whl"
+        return folder / INCOMING / f"{project}-{artifact.version}-*{artifact.tag}.whl"
     name = _file_name(artifact)
-    return store.file_of(folder, one.sha256, name) if one.sha256 else folder / store.INCOMING / name
+    return store.file_of(folder, one.sha256, name) if one.sha256 else folder / INCOMING / name
 
 
 def _reason_lines(one: Wanted, error: DownloadFailed, net: Net) -> list[str]:

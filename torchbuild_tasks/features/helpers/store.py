@@ -21,6 +21,7 @@ from typing import Final
 import msgspec
 
 from torchbuild_tasks.errors import DownloadFailed, UsageError
+from torchbuild_tasks.facts.store import FILES, INCOMING, UNPACKED
 from torchbuild_tasks.model import Artifact, Finding
 from torchbuild_tasks.system import trust
 from torchbuild_tasks.system.archive.members import fault, parts_of
@@ -36,10 +37,7 @@ from torchbuild_tasks.system.remove import (
 )
 from torchbuild_tasks.text.words import first_few
 
-UNPACKED: Final = "unpacked"
 TOOLKITS: Final = "toolkits"
-FILES: Final = "files"
-INCOMING: Final = "incoming"
 PARTIAL: Final = "partial"
 LOCKS: Final = "locks"
 BUILDING: Final = "building"

@@ -126,7 +126,7 @@ def name_missing(order: Order, fetching: Fetching) -> str:
         return "" if _clone_folder(order, fetching).is_dir() else f"{order.url} at {order.ref}"
     artifact = order.artifact
     assert artifact is not None  # there is neither a folder nor an address
-    marker = read_marker(fetching.store / store.UNPACKED / artifact.stored_as)
+    marker = read_marker(store.folder_of(fetching.store, artifact.stored_as))
     return "" if marker and marker.finished else artifact.urls[0]
 
 

@@ -113,22 +113,21 @@ def advise(question: Question, findings: tuple[Finding, ...]) -> tuple[Finding, 
     candidates = tuple(candidates_for(question))
     chosen = choose_best(question)
     word = _word_of(chosen)
-    more = functools.cache(lambda: tuple(candidates_for(_with_installable(question))))
     ways = _Ways(
         candidates=candidates,
         now=_judge(question, word) if word else None,
-        more=more,
+        more=functools.cache(lambda: tuple(candidates_for(_with_installable(question)))),
         other=functools.cache(lambda: _torch_that_fits(question, candidates)),
     )
     ways = replace(ways, lead=_choose_lead(question, findings, ways))
     filled = tuple(_fill_in(question, finding, ways) for finding in findings)
     refused = any(each.status == "error" and ADVISED in each.fix for each in findings)
-    return tuple(_with_toolkit(question, each, candidates, more) for each in filled) if refused else filled
+    return tuple(_with_toolkit(question, each, ways) for each in filled) if refused else filled
 
 
 def _choose_lead(question: Question, findings: tuple[Finding, ...], ways: _Ways) -> Candidate | None:
     """Return the toolkit with which all errors are gone; of warnings alone, the best that ends one."""
-    wanted = [each for each in findings if ADVISED in each.fix or OR_ADVISED in each.fix]
+    wanted = [each for each in findings if _wants_toolkit(each)]
     errors = [each for each in wanted if each.status == "error"]
     if not errors:
         able = [best for each in wanted if (best := _best_for(question, each, ways))]
@@ -139,18 +138,12 @@ def _choose_lead(question: Question, findings: tuple[Finding, ...], ways: _Ways)
     return best
 
 
-def _with_toolkit(
-    question: Question,
-    finding: Finding,
-    candidates: tuple[Candidate, ...],
-    more: Callable[[], tuple[Candidate, ...]],
-) -> Finding:
+def _with_toolkit(question: Question, finding: Finding, ways: _Ways) -> Finding:
     """Advise no host compiler for a toolkit that is refused, where another one and its compiler fit."""
     if finding.id != "host-compiler" or finding.status != "error":
         return finding
-    best = best_toolkit(question, [finding], candidates) or best_toolkit(
-        question, [finding], more(), installing=True
-    )
+    best = best_toolkit(question, [finding], ways.candidates)
+    best = best or best_toolkit(question, [finding], ways.more(), installing=True)
     return replace(finding, fix=f"{_sentence(question, best)}.") if best else finding
 
 
@@ -170,7 +163,11 @@ def _with_installable(question: Question) -> Question:
 
 
 def _is_open(finding: Finding) -> bool:
-    return any(place in finding.fix for place in (ADVISED, OR_ADVISED, OTHER_TORCH))
+    return _wants_toolkit(finding) or OTHER_TORCH in finding.fix
+
+
+def _wants_toolkit(finding: Finding) -> bool:
+    return ADVISED in finding.fix or OR_ADVISED in finding.fix
 
 
 def _word_of(chosen: ChosenToolkit) -> str:
@@ -317,7 +314,7 @@ def _fill_in(question: Question, finding: Finding, ways: _Ways) -> Finding:
     if OTHER_TORCH in finding.fix:
         other = ways.other() or "a newer torch, and what builds it (torchbuild versions)"
         finding = replace(finding, fix=finding.fix.replace(OTHER_TORCH, f"Take {other}"))
-    if ADVISED not in finding.fix and OR_ADVISED not in finding.fix:
+    if not _wants_toolkit(finding):
         return finding
     best = _best_for(question, finding, ways)
     lead = ways.lead

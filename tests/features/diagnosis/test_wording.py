@@ -13,7 +13,7 @@ from tests.support.for_each import each_case, for_each
 from tests.support.machines import linux_facts, with_tree
 from torchbuild_tasks.catalog import FailureRow, SystemWordRow, load_catalog
 from torchbuild_tasks.features.diagnosis.show import reading_text, state_text
-from torchbuild_tasks.features.diagnosis.told import in_words_of
+from torchbuild_tasks.features.diagnosis.wording import translate
 from torchbuild_tasks.model import Previous, Reading, Running
 
 WORDS = load_catalog().system_word
@@ -53,8 +53,8 @@ def told(log: str) -> str:
     ],
 )  # fmt: skip
 def test_a_fix_is_in_the_words_of_the_system(system: str, text: str, words: str) -> None:
-    assert in_words_of(system, text, WORDS) == words
-    assert in_words_of(system, words, WORDS) == words, "and stays so"
+    assert translate(system, text, WORDS) == words
+    assert translate(system, words, WORDS) == words, "and stays so"
 
 
 @for_each(WORDS, lambda row: row.unix)

@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from torchbuild_tasks.fronts import console, entry
+from torchbuild_tasks.fronts import console, main
 
 
 @pytest.mark.parametrize(
@@ -21,7 +21,7 @@ def test_ctrl_c_has_no_action_of_python_while_modules_are_read(
     monkeypatch.setattr(console, "main", lambda: seen.append(signal.getsignal(signal.SIGINT)))
     own = signal.signal(signal.SIGINT, before)  # type: ignore[arg-type]
     try:
-        entry.main()
+        main.main()
     finally:
         signal.signal(signal.SIGINT, own)
     assert seen == [during]
@@ -31,11 +31,11 @@ def test_ctrl_c_has_no_action_of_python_while_modules_are_read(
 def test_little_is_read_until_then() -> None:
     """Not typing, nor what it reads: a Ctrl-C meanwhile is a traceback."""
     code = (
-        "import sys; old = {*sys.modules}; import torchbuild_tasks.fronts.entry; print(*{*sys.modules} - old)"
+        "import sys; old = {*sys.modules}; import torchbuild_tasks.fronts.main; print(*{*sys.modules} - old)"
     )
     done = subprocess.run([sys.executable, "-S", "-c", code], stdout=subprocess.PIPE, text=True, check=True)
     package = (
         "torchbuild_tasks",
-        *(f"torchbuild_tasks.{name}" for name in ("about", "fronts", "fronts.entry")),
+        *(f"torchbuild_tasks.{name}" for name in ("about", "fronts", "fronts.main")),
     )
     assert {*done.stdout.split()} <= {"__future__", "_signal", *package}

@@ -1,4 +1,4 @@
-"""Tell a fix where it is read: in the words of the log's system, and behind what of it was done already.
+"""Word a fix for who reads it: in the words of the log's system, and behind what of it was done already.
 
 What is typed on Linux works on no other system, and advice that was tried is no way out by itself.
 """
@@ -16,6 +16,7 @@ from packaging.utils import canonicalize_name
 from torchbuild_tasks.catalog import SystemWordRow
 from torchbuild_tasks.catalog.match import parse_version
 from torchbuild_tasks.features.diagnosis.audience import Audience
+from torchbuild_tasks.text.words import numbers_in, with_and
 
 # An option, a setting and a bound, as fixes have them. What only asks a program for something is no way out.
 _OPTION: Final = re.compile(r"(?<![\w-])--(?!version\b|help\b|verbose\b|info\b|format\b)[a-z][\w-]{4,40}")
@@ -51,18 +52,18 @@ def list_done(fix: str, audience: Audience) -> Iterator[str]:
     given += [f"{name}={value}" for name, value in _SETTING.findall(fix) if f"{name}={value}" in words]
     given += [f"{name}{bound}" for name, bound in _BOUND.findall(fix) if f"{name}{bound}" in words]
     if given:
-        yield f"This log shows {_listed(given)} in a command already, and that alone was not enough."
+        yield f"This log shows {with_and(given)} in a command already, and that alone was not enough."
     bounds = () if audience.isolated else _BOUND.findall(fix)
     here = [each for name, bound in bounds if (each := _is_here(name, bound, audience.versions))]
     if here:
-        yield f"This log shows {_listed(here)}, which such a bound allows already."
-    least = parse_version(max(_CUDA.findall(fix), default="", key=_number))
+        yield f"This log shows {with_and(here)}, which such a bound allows already."
+    least = parse_version(max(_CUDA.findall(fix), default="", key=numbers_in))
     found = parse_version(audience.cuda)
     if least and found and found >= least:
         yield f"The CUDA of this log is {audience.cuda} already."
 
 
-def told_of(fix: str, audience: Audience, recipe: str = "") -> str:
+def add_done(fix: str, audience: Audience, recipe: str = "") -> str:
     """Return a fix behind what the log shows as done of it, and where a package's recipe takes it.
 
     Args:
@@ -81,15 +82,6 @@ def told_of(fix: str, audience: Audience, recipe: str = "") -> str:
     return " ".join((*before, fix, *((_NO_NINJA,) if other else ()))) if fix else ""
 
 
-def _listed(parts: list[str]) -> str:
-    once = list(dict.fromkeys(parts))
-    return " and ".join(filter(None, (", ".join(once[:-1]), once[-1])))
-
-
-def _number(version: str) -> tuple[int, ...]:
-    return tuple(map(int, version.split(".")))
-
-
 def _is_here(name: str, bound: str, versions: Mapping[str, str]) -> str:
     """Return the name with its version, where the version that the log shows is within the bound."""
     version = parse_version(versions.get(canonicalize_name(name), ""))
@@ -100,7 +92,7 @@ def _is_here(name: str, bound: str, versions: Mapping[str, str]) -> str:
     return f"{name} {version}" if within else ""
 
 
-def in_words_of(system: str, text: str, rows: Sequence[SystemWordRow]) -> str:
+def translate(system: str, text: str, rows: Sequence[SystemWordRow]) -> str:
     """Return the text of a fix as it is typed on this system.
 
     Args:
