@@ -16,6 +16,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
 from pathlib import Path
 from types import FrameType
 from typing import BinaryIO, Literal
@@ -25,6 +26,7 @@ from tests.windows.wine import LATE, Bench
 Stdin = Literal["null", "pipe", "console"]
 
 GRACE = 10.0  # seconds that a program left behind may go on writing into our pipe
+PATIENCE = 20.0  # seconds that a program may take to end after a signal
 
 SYSTEM_FOLDERS = (r"C:\windows\system32", r"C:\windows")
 
@@ -73,7 +75,7 @@ def run(
         The exit code; LATE if the time was up.
 
     Raises:
-        SystemExit: Ctrl-C or SIGTERM came, and the program has ended.
+        SystemExit: Ctrl-C or SIGTERM came, and the program has ended, or was ended if it did not in time.
     """
     bench.start()
     source, keyboard = _stdin(stdin)
@@ -95,14 +97,14 @@ def run(
         threading.Thread(target=_drain, args=(keyboard,), daemon=True).start()
     try:
         with _forwarded_signals(process) as forwarded:
-            in_time = _relay(process, seconds, still)
+            in_time = _relay(process, seconds, lambda: forwarded.is_unheard() or still())
     finally:
         if process.poll() is None:
             bench.stop()
             process.kill()
     code = process.wait()
-    if forwarded:  # who asked for an end wants no other try
-        raise SystemExit(code if code > 0 else 128 + forwarded[0])
+    if forwarded.numbers:  # who asked for an end wants no other try
+        raise SystemExit(code if code > 0 else 128 + forwarded.numbers[0])
     if not in_time:
         why = "standing still" if still() or seconds is None else f"not done after {seconds:g} s"
         print(f"windows bench: {why}; all its processes were ended", file=sys.stderr)
@@ -133,13 +135,30 @@ def _drain(keyboard: int) -> None:
             pass
 
 
+@dataclass
+class _Forwarded:
+    """The signals that came, and when the first of them did."""
+
+    numbers: list[int] = field(default_factory=list)
+    since: float = float("inf")
+
+    def is_unheard(self) -> bool:
+        """Return whether the program should have ended by now.
+
+        It may ignore Ctrl-C, and one that comes a moment before a program begins to sleep is only heard
+        when it wakes.
+        """
+        return time.monotonic() > self.since + PATIENCE
+
+
 @contextmanager
-def _forwarded_signals(process: subprocess.Popen[bytes]) -> Iterator[list[int]]:
-    """Have Ctrl-C and SIGTERM arrive at the program as Ctrl-C; list those that came."""
-    came: list[int] = []
+def _forwarded_signals(process: subprocess.Popen[bytes]) -> Iterator[_Forwarded]:
+    """Have Ctrl-C and SIGTERM arrive at the program as Ctrl-C."""
+    came = _Forwarded()
 
     def forward(number: int, frame: FrameType | None) -> None:
-        came.append(number)
+        came.numbers.append(number)
+        came.since = min(came.since, time.monotonic())
         process.send_signal(signal.SIGINT)
 
     before = {number: signal.signal(number, forward) for number in (signal.SIGINT, signal.SIGTERM)}

@@ -115,7 +115,7 @@ def test_a_file_that_does_not_grow_stands_still(tmp_path: Path) -> None:
 
 
 WINE = """#!{python}
-import os, sys, time
+import os, signal, sys, time
 words = sys.argv[1:]
 if words[:1] == ["cmd"]:
     sys.exit()
@@ -123,6 +123,8 @@ said = dict(word.split("=", 1) for word in words if "=" in word)
 with open(said["--record"], "a") as record:
     record.write("session\\t\\nbegins\\tstands_still\\n")
     record.flush()
+    if os.environ["ALWAYS"] == "deaf":
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
     if "--only-left" not in said or os.environ["ALWAYS"] == "yes":
         print("standing still", flush=True)
         time.sleep(300)
@@ -163,11 +165,23 @@ def test_the_bench_ends_a_pytest_that_stands_still(
     assert f"stands_still stood still or ended pytest, try {times} of 2" in done.stderr
 
 
+IMPATIENT = """
+import sys
+from tests.windows import bench, relay
+relay.PATIENCE = 0.5
+sys.exit(bench.main(sys.argv[1:]))
+"""
+
+
 @needs_shebang
 @pytest.mark.integration
-def test_after_a_signal_nothing_is_tried_again(tmp_path: Path) -> None:
-    argv, environ = bench_command(tmp_path, "no")
+@pytest.mark.parametrize("hears", ["no", "deaf"])
+def test_after_a_signal_nothing_is_tried_again(tmp_path: Path, hears: str) -> None:
+    """Nor is a program waited for that does not end of it."""
+    argv, environ = bench_command(tmp_path, hears)
     argv[argv.index("--still") + 1] = "200"
+    if hears == "deaf":
+        argv[1:3] = ["-c", IMPATIENT]
     with subprocess.Popen(argv, cwd=ROOT, env=environ, stdout=subprocess.PIPE) as process:
         assert process.stdout is not None
         assert process.stdout.readline() == b"standing still\n"
