@@ -65,7 +65,7 @@ def finding_ids() -> set[str]:
         if path.parent.name == "develop":
             continue
         text = path.read_text("utf-8")
-        if "ID = " not in text and "Finding(" not in text and "one_finding(" not in text:
+        if "ID = " not in text and "Finding" not in text:
             continue
         for node in ast.walk(ast.parse(text)):
             if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) in (
@@ -74,7 +74,7 @@ def finding_ids() -> set[str]:
                 "TOOLKIT_ID",
             ):
                 found.add(ast.literal_eval(node.value))
-            if isinstance(node, ast.Call) and ast.unparse(node.func) in ("Finding", "one_finding"):
+            if isinstance(node, ast.Call) and ast.unparse(node.func).partition(".")[0] == "Finding":
                 ids = [word.value for word in node.keywords if word.arg == "id"] + node.args[:1]
                 found |= {each.value for each in ids if isinstance(each, ast.Constant)}
     return found

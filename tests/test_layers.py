@@ -286,18 +286,15 @@ def test_no_module_is_above_600_lines() -> None:
     assert [place(path) for path in files() if path.read_text("utf-8").count("\n") > 600] == []
 
 
-def test_what_is_fine_asks_for_nothing() -> None:
-    """A finding that is ok or skipped has no fix: beside "ok" it would contradict it."""
+def test_a_finding_is_made_by_its_status() -> None:
+    """`Finding.warn` and `.error` ask for a fix, and `.ok` takes none: beside "ok" it would contradict it."""
     bad = []
     for path in files():
         for node in ast.walk(parsed(path)):
-            if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Name):
-                continue
-            given = {each.arg: ast.unparse(each.value) for each in node.keywords}
-            if node.func.id == "one_finding":
-                given = dict(zip(("id", "status", "text", "fix"), map(ast.unparse, node.args), strict=False))
-            if given.get("status") in ("'ok'", "'skipped'") and "fix" in given:
-                bad.append(f"{place(path)}:{node.lineno}")
+            if isinstance(node, ast.Call) and ast.unparse(node.func) == "Finding":
+                given = {each.arg: each.value for each in node.keywords}
+                if isinstance(given.get("status"), ast.Constant):
+                    bad.append(f"{place(path)}:{node.lineno}")
     assert bad == []
 
 

@@ -25,7 +25,6 @@ from typing import Any, Final
 ROOT: Final = Path(__file__).parents[2]
 PACKAGE: Final = "torchbuild_tasks"
 _FOLDER: Final = "TORCHBUILD_TESTS_MESSAGES"  # where each process of the tests leaves what it met
-_ALWAYS: Final = ("Finding", "one_finding")
 _WITH_WORDS: Final = ("Choice", "note", "say")  # others hand on what was worded elsewhere
 _met: dict[str, str] = {}
 
@@ -36,13 +35,15 @@ def sites(tree: ast.AST, errors: frozenset[str]) -> Iterator[ast.Call]:
         if not isinstance(node, ast.Call):
             continue
         name = name_of(node)
-        if name in errors or name in _ALWAYS or (name in _WITH_WORDS and texts(node)):
+        if name in errors or name == "Finding" or (name in _WITH_WORDS and texts(node)):
             yield node
 
 
 def name_of(call: ast.Call) -> str:
-    """Return the last name of the called function."""
+    """Return the last name of the called function; a finding is called by its status (`Finding.warn`)."""
     function = call.func
+    if isinstance(function, ast.Attribute) and ast.unparse(function.value) == "Finding":
+        return "Finding"
     return function.attr if isinstance(function, ast.Attribute) else getattr(function, "id", "")
 
 

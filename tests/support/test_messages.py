@@ -14,7 +14,7 @@ from torchbuild_tasks.errors import UsageError
     ("source", "found"),
     [
         ('raise UsageError("There is no such flag.", next_step=advice)', ["UsageError"]),
-        ('Finding(id="x", status="warn", text=f"{a} is old")', ["Finding"]),
+        ('Finding.warn("x", f"{a} is old", fix)', ["Finding"]),
         ("Finding(id=id, status=status, text=text)", ["Finding"]),
         ('report.note(f"{n} files")', ["note"]),
         ("report.note(text)", []),  # worded elsewhere

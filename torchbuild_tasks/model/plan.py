@@ -25,7 +25,7 @@ class Choice(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 
 
 class Finding(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The result of one check; `fix` says what to do if `status` is not ok.
+    """The result of one check, made by the status that it has; a warning or an error says what to do.
 
     `unknown`: it could not be checked. `skipped`: it does not apply here, or was not requested.
     """
@@ -34,6 +34,31 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     status: Status
     text: str
     fix: str = ""
+
+    @classmethod
+    def ok(cls, id: str, text: str) -> Finding:
+        """Return what is as it should be."""
+        return cls(id=id, status="ok", text=text)
+
+    @classmethod
+    def warn(cls, id: str, text: str, fix: str) -> Finding:
+        """Return what the build may go on with."""
+        return cls(id=id, status="warn", text=text, fix=fix)
+
+    @classmethod
+    def error(cls, id: str, text: str, fix: str) -> Finding:
+        """Return what ends the build."""
+        return cls(id=id, status="error", text=text, fix=fix)
+
+    @classmethod
+    def unknown(cls, id: str, text: str, fix: str = "") -> Finding:
+        """Return what could not be checked."""
+        return cls(id=id, status="unknown", text=text, fix=fix)
+
+    @classmethod
+    def skipped(cls, id: str, text: str) -> Finding:
+        """Return what does not apply here, or was not requested."""
+        return cls(id=id, status="skipped", text=text)
 
 
 def verdict(findings: Iterable[Finding]) -> Verdict:

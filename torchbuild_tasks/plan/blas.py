@@ -93,7 +93,7 @@ def _check_named(
     if name not in rows and reads and name in reads.values.get("BLAS", ()):
         text = f"BLAS={name} ({asked.because}): it is not looked for here, and CMake fails if it finds none"
         fix = f"Unless the system's folders have it: --set {PREFIX_PATH}=FOLDER; or drop BLAS."
-        return ChosenBlas(problems=(Finding(id="blas", status="warn", text=text, fix=fix),))
+        return ChosenBlas(problems=(Finding.warn("blas", text, fix),))
     known = question.facts.blas is not None and name in rows and not question.facts.tree.sample
     if not known or name in here or (brought and name == "MKL") or name == "Generic":
         return ChosenBlas()
@@ -107,9 +107,7 @@ def _check_named(
     ways = [f"Install it: {line}"] if line else ["Have it fetched: --with-helper mkl"] if fetched else []
     ways += [f"name its folder: --set {PREFIX_PATH}=FOLDER", "drop BLAS, and CMake uses what is installed"]
     fix = "; or ".join(ways)
-    return ChosenBlas(
-        problems=(Finding(id="blas", status="error", text=text, fix=f"{fix[0].upper()}{fix[1:]}."),)
-    )
+    return ChosenBlas(problems=(Finding.error("blas", text, f"{fix[0].upper()}{fix[1:]}."),))
 
 
 def _none(question: Question) -> ChosenBlas:
@@ -122,7 +120,7 @@ def _none(question: Question) -> ChosenBlas:
     fix = _how_to_get(question)
     if question.facts.host.arch == "x86_64":
         fix += "; or have MKL fetched: --with-helper mkl"
-    return ChosenBlas(choice=choice, problems=(Finding(id="blas", status="warn", text=text, fix=f"{fix}."),))
+    return ChosenBlas(choice=choice, problems=(Finding.warn("blas", text, f"{fix}."),))
 
 
 def _how_to_get(question: Question) -> str:

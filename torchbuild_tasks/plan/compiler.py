@@ -236,13 +236,13 @@ def _check_c(question: Question, cxx: Tool | None) -> tuple[Finding, ...]:
         text = f"CC={asked.value} is {named.name}, and the C++ compiler {cxx.path} is {cxx.name}: flags for "
         text += "one are passed to both, and both OpenMP libraries (libgomp and libomp) are linked"
         fix = f"Drop CC, or name the C compiler of the same family: {PARTNER[cxx.name]}"
-        return (Finding(id="c-compiler", status="warn", text=text, fix=fix),)
+        return (Finding.warn("c-compiler", text, fix),)
     of_c = [tool for tool in found if tool.name in PARTNER.values()]
     if not list_cxx(question) or not of_c or any(tool.path for tool in of_c):
         return ()
     text = "no C compiler was found, and parts of torch are C"
     fix = f"Install one: {_install(question, 'gcc')}"
-    return (Finding(id="c-compiler", status="error", text=text, fix=fix),)
+    return (Finding.error("c-compiler", text, fix),)
 
 
 def _check_cxx(question: Question, compilers: Compilers) -> tuple[Finding, ...]:
@@ -251,7 +251,7 @@ def _check_cxx(question: Question, compilers: Compilers) -> tuple[Finding, ...]:
         looked = "; ".join(f"{t.name}: {', '.join(t.looked)}" for t in question.facts.compilers if not t.path)
         text = f"no C++ compiler was found{f' ({looked})' if looked else ''}"
         fix = f"Install one: {_install(question, 'g++')}"
-        return (Finding(id="compiler", status="error", text=text, fix=fix),)
+        return (Finding.error("compiler", text, fix),)
     if tool is None:
         return _not_found(question, compilers.cxx)
     fits = _fits(question, tool)
@@ -262,7 +262,7 @@ def _check_cxx(question: Question, compilers: Compilers) -> tuple[Finding, ...]:
     if fits is None and not refused:
         other = ", for it is neither GCC nor Clang" if tool.name == "c++" else ""
         text = f"{named}: it is not known whether it compiles torch {row.version} (C++{row.cxx}){other}"
-        return (Finding(id="compiler", status="unknown", text=text),)
+        return (Finding.unknown("compiler", text),)
     if not fits:
         text = f"{named} cannot compile torch {row.version}: C++{row.cxx} needs {family} {figure}"
         text += "" if question.has_row else f", and torch {question.version} is planned like that one"
@@ -278,8 +278,8 @@ def _check_cxx(question: Question, compilers: Compilers) -> tuple[Finding, ...]:
     flags = [f"; {' '.join(each.flags)} in CXXFLAGS, because {each.because}" for each in rows if each.flags]
     if doubt := next((each for each in rows if each.fix), None):
         text, fix = f"{named}: {doubt.because}", _after_install(question, doubt.fix)
-        return (Finding(id="compiler", status="warn", text=text, fix=fix),)
-    found = Finding(id="compiler", status="ok", text=text + "".join(flags))
+        return (Finding.warn("compiler", text, fix),)
+    found = Finding.ok("compiler", text + "".join(flags))
     if _is_older_by_a_year(question, tool):
         text = f"{found.text}; but {family} {tool.version} came out more than a year after this torch"
         older = _install_fitting(question, package, figure, _newest_out(question, tool))
@@ -336,13 +336,13 @@ def check_host(question: Question, compilers: Compilers, limits: HostLimits) -> 
         text = f"-ccbin in {asked.name}: {text}"
     if limits.allowed:
         fix = "It is used anyway, because of -allow-unsupported-compiler."
-        return (Finding(id="host-compiler", status="warn", text=text, fix=fix),)
+        return (Finding.warn("host-compiler", text, fix),)
     if host is not None and not (asked and asked.value):
         text += f"; nvcc gets {host.value}, everything else {tool.path}"
         fix = f"To have one for both: {question.line('--set', f'CXX={host.value}')}"
-        return (Finding(id="host-compiler", status="warn", text=text, fix=fix),)
+        return (Finding.warn("host-compiler", text, fix),)
     fix = _host_fix(question, limits)
-    return (Finding(id="host-compiler", status="error", text=text, fix=fix),)
+    return (Finding.error("host-compiler", text, fix),)
 
 
 def _host_in_flags(question: Question) -> Choice | None:
@@ -392,7 +392,7 @@ def _not_found(question: Question, asked: Choice) -> tuple[Finding, ...]:
     is_path = asked.value.startswith("/") or asked.value[1:3] in (":\\", ":/")
     if is_path and not _is_missing(question, asked.name):
         text = f"{asked.value} was not among the compilers found; it is used as it is"
-        return (Finding(id="compiler", status="unknown", text=text),)
+        return (Finding.unknown("compiler", text),)
     text = f"{asked.name}={asked.value} ({asked.because}) is not a compiler of this machine"
     of_c = asked.name == "CC"
     tools = (
@@ -404,7 +404,7 @@ def _not_found(question: Question, asked: Choice) -> tuple[Finding, ...]:
     fix = f"Name one that is here ({here}), or drop {asked.name}." if here else f"Drop {asked.name}."
     if not here and question.facts.windows is None:
         fix = f"Install one: {_install(question, 'gcc' if of_c else 'g++')}. And drop {asked.name}."
-    return (Finding(id="c-compiler" if of_c else "compiler", status="error", text=text, fix=fix),)
+    return (Finding.error("c-compiler" if of_c else "compiler", text, fix),)
 
 
 def _check_on_windows(question: Question, compilers: Compilers) -> tuple[Finding, ...]:
@@ -419,7 +419,7 @@ def _check_on_windows(question: Question, compilers: Compilers) -> tuple[Finding
         f"{compilers.cxx.value} ({compilers.cxx.because}) is not MSVC, and PyTorch on Windows is made for it"
     )
     fix = "Leave CXX unset to build with MSVC."
-    return (Finding(id="compiler", status="warn", text=text, fix=fix),)
+    return (Finding.warn("compiler", text, fix),)
 
 
 def _install_fitting(question: Question, package: str, figure: str, newest: int | None = None) -> str:

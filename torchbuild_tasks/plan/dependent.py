@@ -90,7 +90,7 @@ def _not_planned(question: Question, off: set[str]) -> Iterator[Finding]:
         if choice and truth(choice.value):
             text = f"{name}={choice.value} ({choice.because}): nothing of such a build is planned or verified"
             fix = f"Drop {name}, or build as upstream's README says for that device."
-            yield Finding(id="switches", status="warn", text=text, fix=fix)
+            yield Finding.warn("switches", text, fix)
 
 
 def _other_way(question: Question, roots: tuple[str, ...]) -> str:

@@ -78,7 +78,7 @@ def _finding(shell: str, op: EnvOp, reason: str) -> Finding:
     if shell in ("sh", "fish") and (op.op == "load" or _OF_DRIVE.match(op.value)):
         fix = "Take a shell of Windows: --env-shell bat, or ps1."
     text = f"{file_name(shell)} cannot {op.op} {name}: {reason}"
-    return Finding(id="env-file", status="error", text=text, fix=fix)
+    return Finding.error("env-file", text, fix)
 
 
 def render(shell: str, template: str, ops: Sequence[EnvOp], *, checkout: str, writer: str) -> str:

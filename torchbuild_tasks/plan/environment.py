@@ -232,12 +232,10 @@ def check_python(question: Question, chosen: ChosenPython) -> tuple[Finding, ...
             here = ", ".join(f"{p.version} ({p.executable})" for p in others)
             text = f"no Python {question.value('python', '')} was found; there is {here}"
             fix = f"Name one of these: --python PATH. Or {fix}"
-        return (Finding(id="python", status="error", text=text, fix=fix),)
+        return (Finding.error("python", text, fix),)
     if python.problem:
         text = f"{python.executable} ({python.found_via}) cannot be used: {python.problem}"
-        return (
-            Finding(id="python", status="error", text=text, fix="Name a working one with --python PATH."),
-        )
+        return (Finding.error("python", text, "Name a working one with --python PATH."),)
     return (
         *_check_installer(question),
         *_check_version(question, python),
@@ -256,11 +254,9 @@ def _of_several(question: Question, asked: str) -> Finding:
     one = f"--python {asked.partition(',')[0].strip()}"
     if question.value("mode", "develop") == "wheel":
         text = f"--python {asked} names several, and a plan is for one; `build` takes the list"
-        return Finding(id="python", status="error", text=text, fix=f"Name one: {one}")
+        return Finding.error("python", text, f"Name one: {one}")
     text = f"--python {asked} names several, and only --mode wheel builds for each of them"
-    return Finding(
-        id="python", status="error", text=text, fix=f"Name one: {one}; `build --mode wheel` takes the list."
-    )
+    return Finding.error("python", text, f"Name one: {one}; `build --mode wheel` takes the list.")
 
 
 def _is_unfit(question: Question, asked: str) -> bool:
@@ -278,7 +274,7 @@ def _check_installer(question: Question) -> tuple[Finding, ...]:
     looked = f" (looked in {', '.join(tool.looked)})" if tool and tool.looked else ""
     text = f"--installer uv, and there is no uv{looked}"
     fix = "Put it on PATH, for example by: pip install uv; or use --installer pip."
-    return (Finding(id="installer", status="error", text=text, fix=fix),)
+    return (Finding.error("installer", text, fix),)
 
 
 def _check_version(question: Question, python: Python) -> tuple[Finding, ...]:
@@ -286,15 +282,13 @@ def _check_version(question: Question, python: Python) -> tuple[Finding, ...]:
     name = f"{python.implementation or 'Python'} {python.version} ({python.executable})"
     if python.bits == 32:
         text = f"{name} is a 32-bit interpreter; PyTorch builds for 64-bit only"
-        findings.append(
-            Finding(id="python-bits", status="error", text=text, fix="Name a 64-bit one: --python PATH")
-        )
+        findings.append(Finding.error("python-bits", text, "Name a 64-bit one: --python PATH"))
     findings += _check_kind(question, python)
     wanted = f"torch {question.row.version} builds for Python {question.row.python}"
     fit = fits(question, python)
     if fit is None:
         text = f"{name}: {_why_unknown(question, python)}; {wanted}"
-        findings.append(Finding(id="python", status="unknown", text=text))
+        findings.append(Finding.unknown("python", text))
     elif not fit:
         others = [p for p in question.facts.pythons if fits(question, p)]
         fix = _how_to_get(question, newest_python(question))
@@ -302,9 +296,9 @@ def _check_version(question: Question, python: Python) -> tuple[Finding, ...]:
         wanted = wanted.replace("Python", "CPython") if _is_other(python) else wanted
         if _is_of_gcc(question, python):
             wanted = "GCC made it (MSYS2), and what MSVC compiles does not link with its libraries"
-        findings.append(Finding(id="python", status="error", text=f"{name} does not fit: {wanted}", fix=fix))
+        findings.append(Finding.error("python", f"{name} does not fit: {wanted}", fix))
     else:
-        findings.append(Finding(id="python", status="ok", text=f"{name}: {wanted}"))
+        findings.append(Finding.ok("python", f"{name}: {wanted}"))
     return tuple(findings)
 
 
@@ -324,7 +318,7 @@ def _check_characters(question: Question, python: Python) -> Iterator[Finding]:
     text += "once this checkout is installed in it"
     fix = "Unset LC_ALL, or export LC_ALL=C.UTF-8, here and wherever this torch is used; "
     fix += "or make a wheel: --mode wheel"
-    yield Finding(id="python-locale", status="error", text=text, fix=fix)
+    yield Finding.error("python-locale", text, fix)
 
 
 def _how_to_get(question: Question, wanted: str) -> str:
@@ -348,18 +342,18 @@ def _check_kind(question: Question, python: Python) -> Iterator[Finding]:
         else:  # crossenv makes such a Python: cross builds for riscv64 on x86_64 (pytorch 180975)
             text += ", whose own compilers make nothing that it could load"
             fix += f", unless this is a cross build for {machine}"
-        yield Finding(id="python", status="warn", text=text, fix=fix)
+        yield Finding.warn("python", text, fix)
     asked = question.row.python_linux if host.os == "linux" and fits(question, python) else ""
     if asked and not admits(asked, python.version):
         text = f"{python.executable} is {python.version}, and the README of torch {question.row.version} "
         text += f"asks for {asked} on Linux"
         fix = f"If the build fails: {_how_to_get(question, newest_python(question))}"
-        yield Finding(id="python", status="warn", text=text, fix=fix)
+        yield Finding.warn("python", text, fix)
     if any(STORE in (place or "") for place in (python.executable, python.prefix)):
         text = f"{python.executable} is the Python of Microsoft's Store: what it writes below AppData "
         text += "goes to a copy of its own, behind a path so long that files of torch do not fit"
         fix = "Install Python from python.org, and name it: --python PATH"
-        yield Finding(id="python", status="warn", text=text, fix=fix)
+        yield Finding.warn("python", text, fix)
 
 
 def _why_unknown(question: Question, python: Python) -> str:
@@ -378,22 +372,14 @@ def _check_parts(question: Question, python: Python, chosen: ChosenPython) -> tu
     minor = series(python.version)
     if python.headers is False and not question.facts.tree.sample:
         text = f"{python.executable} has no headers: {python.include}/Python.h does not exist"
-        findings.append(
-            Finding(id="python-headers", status="error", text=text, fix=_install_part(question, minor, "dev"))
-        )
+        findings.append(Finding.error("python-headers", text, _install_part(question, minor, "dev")))
     creates = chosen.environment.create is not None
     if creates and python.venv is False and not uv_of(question):  # uv does without that module
         text = f"{python.executable} cannot make a venv: its venv or ensurepip module is missing"
-        findings.append(
-            Finding(id="python-venv", status="error", text=text, fix=_install_part(question, minor, "venv"))
-        )
+        findings.append(Finding.error("python-venv", text, _install_part(question, minor, "venv")))
     if not creates and "pip" not in python.packages:
         text = f"{python.executable} has no pip"
-        findings.append(
-            Finding(
-                id="python-pip", status="error", text=text, fix=f"{as_word(python.executable)} -m ensurepip"
-            )
-        )
+        findings.append(Finding.error("python-pip", text, f"{as_word(python.executable)} -m ensurepip"))
     return tuple(findings)
 
 
@@ -402,19 +388,19 @@ def _check_foreign(question: Question, chosen: ChosenPython) -> tuple[Finding, .
     environment, origin = chosen.environment, chosen.target.torch_from if chosen.target else None
     if environment.remove and origin not in (None, question.facts.tree.root):
         text = f"{environment.python} has the torch of another checkout, {origin}, and this build replaces it"
-        return (Finding(id="python-foreign", status="warn", text=text, fix=f"{OWN_VENV}."),)
+        return (Finding.warn("python-foreign", text, f"{OWN_VENV}."),)
     if environment.foreign and chosen.target and (others := replaced(chosen.target, chosen.missing)):
         text = (
             f"{environment.python} has {', '.join(others)}: this build needs others, and replaces them there"
         )
-        return (Finding(id="python-foreign", status="warn", text=text, fix=f"{OWN_VENV}."),)
+        return (Finding.warn("python-foreign", text, f"{OWN_VENV}."),)
     if not environment.foreign or not (environment.install or environment.remove) or question.request.yes:
         return ()
     text = (
         f"{environment.python} is your own environment, and this build installs into it; `build` asks first. "
         f"{OWN_VENV}"
     )
-    return (Finding(id="python-foreign", status="ok", text=text),)
+    return (Finding.ok("python-foreign", text),)
 
 
 def _install_part(question: Question, minor: str, part: str) -> str:

@@ -59,20 +59,18 @@ def _check_facts(question: Question) -> tuple[Finding, ...]:
         f"planned for the machine in {request.facts} and the checkout {root} of this machine, not built yet; "
         "its paths are those of this machine, and differ on the other"
     )
-    return (Finding(id="facts", status="ok", text=text),)
+    return (Finding.ok("facts", text),)
 
 
 def _check_tree(question: Question, variables: Mapping[str, str]) -> tuple[Finding, ...]:
     tree = question.facts.tree
     if tree.problem:
         fix = "Name a PyTorch checkout: --source PATH, or get one: torchbuild source get"
-        return (Finding(id="source", status="error", text=f"{tree.root}: {tree.problem}", fix=fix),)
+        return (Finding.error("source", f"{tree.root}: {tree.problem}", fix),)
     findings = []
     if tree.era is None:
         text = f"{tree.root} has neither a known build-backend in pyproject.toml nor a setup.py"
-        findings.append(
-            Finding(id="era", status="error", text=text, fix="Check out a complete PyTorch source tree.")
-        )
+        findings.append(Finding.error("era", text, "Check out a complete PyTorch source tree."))
     for row in question.catalog.character:
         host = question.facts.host
         here = row.os in ("", host.os) and row.kernel in (host.kernel or "") and row.character in tree.root
@@ -82,17 +80,16 @@ def _check_tree(question: Question, variables: Mapping[str, str]) -> tuple[Findi
     for path, what in tree.blocked.items():
         text = f"{path} is {what}, where the build makes a folder"
         fix = f"Remove it: {question.line('rm' if question.facts.windows is None else 'del', path)}"
-        findings.append(Finding(id="writable", status="error", text=text, fix=fix))
+        findings.append(Finding.error("writable", text, fix))
     if tree.writable is False:
         text = (
             f"{tree.root} cannot be written to; a build writes its tree, its env file and its manifest there"
         )
         findings.append(
-            Finding(
-                id="writable",
-                status="error",
-                text=text,
-                fix="Use a checkout of your own, mount its file system writable, or chmod u+w its folders.",
+            Finding.error(
+                "writable",
+                text,
+                "Use a checkout of your own, mount its file system writable, or chmod u+w its folders.",
             )
         )
     return tuple(findings)
@@ -113,22 +110,22 @@ def _check_series(question: Question) -> tuple[Finding, ...]:
         )
         text += f"; planned like torch {row.version}"
         if decide(question, "PYTORCH_BUILD_VERSION"):  # the package gets that one
-            return (Finding(id="torch-version", status="unknown", text=text),)
+            return (Finding.unknown("torch-version", text),)
         text += (
             ". Setuptools takes no package whose version is none by PEP 440, and says so after the compile"
         )
         fix = "Put back the version.txt of your release"
         fix += ": git checkout -- version.txt" if question.facts.tree.git else "."
-        return (Finding(id="torch-version", status="warn", text=text, fix=fix),)
+        return (Finding.warn("torch-version", text, fix),)
     if named and named.startswith(BOM):
         text = (
             "version.txt begins with a byte order mark, which setup.py takes into the version of the package"
         )
         fix = "Save it as UTF-8 without that mark."
-        return (Finding(id="torch-version", status="warn", text=text, fix=fix),)
+        return (Finding.warn("torch-version", text, fix),)
     if not exact:
         text = f"torch {question.version} is not known yet; planned like {row.version}"
-        return (Finding(id="torch-version", status="unknown", text=text),)
+        return (Finding.unknown("torch-version", text),)
     return ()
 
 
@@ -137,11 +134,11 @@ def _check_arch(question: Question) -> tuple[Finding, ...]:
     if system not in SYSTEMS:
         text = f"this machine has {system}; builds are planned for {' and '.join(SYSTEMS)} only"
         fix = "Build on one of these, or as upstream's README says for yours."
-        return (Finding(id="arch", status="error", text=text, fix=fix),)
+        return (Finding.error("arch", text, fix),)
     if arch in ARCHITECTURES or any(row.arch == arch for row in question.catalog.platform):
         return ()
     text = f"this machine is {arch}; PyTorch builds on {' and '.join(ARCHITECTURES)}"
-    return (Finding(id="arch", status="error", text=text, fix="Build on a 64-bit x86 or Arm machine."),)
+    return (Finding.error("arch", text, "Build on a 64-bit x86 or Arm machine."),)
 
 
 def _check_platform(
@@ -181,7 +178,7 @@ def _check_rooms(question: Question) -> tuple[Finding, ...]:
             text = f"{_size(room.free)} free in {room.path}, where compilers and pip write: "
             text += f"they may need {TEMPORARY:g} GiB"
             fix = f"Set {temporary_names(question)} to another folder."
-            found.append(Finding(id="disk", status="warn", text=text, fix=fix))
+            found.append(Finding.warn("disk", text, fix))
     for room in health.rooms if health and question.facts.host.os != "windows" else ():
         if not room.noexec or room.purpose not in ("build", "tmp"):
             continue
@@ -209,7 +206,7 @@ def _check_cmake(question: Question) -> tuple[Finding, ...]:
                 f"{tool.path} is CMake {tool.version}, and torch {question.row.version} "
                 f"needs CMake {question.row.cmake}, which is installed from PyPI into the Python of the build"
             )
-            return (Finding(id="cmake", status="ok", text=text),)
+            return (Finding.ok("cmake", text),)
     return ()
 
 
@@ -219,7 +216,7 @@ def _check_cut(question: Question) -> tuple[Finding, ...]:
         return ()
     text = f"{', '.join(question.facts.cut)} did not answer in time (stopped, and treated as not installed)"
     fix = "Start it by hand to see why; a machine that just woke up may only need a second try."
-    return (Finding(id="probe", status="warn", text=text, fix=fix),)
+    return (Finding.warn("probe", text, fix),)
 
 
 def needed_disk(question: Question, build_type: str, preset: str = "") -> float:
@@ -244,16 +241,10 @@ def _size(size: int) -> str:
 def _check_disk(question: Question, build_type: str, needs: Need) -> tuple[Finding, ...]:
     disk, need = question.facts.disk, needed_disk(question, build_type)
     if disk.free is None:
-        return (Finding(id="disk", status="unknown", text=f"free space on {disk.path} is not known"),)
+        return (Finding.unknown("disk", f"free space on {disk.path} is not known"),)
     free = disk.free / GIB
     if free >= need:
-        return (
-            Finding(
-                id="disk",
-                status="ok",
-                text=f"{free:.0f} GiB free on {disk.mount or disk.path}, {need:g} needed",
-            ),
-        )
+        return (Finding.ok("disk", f"{free:.0f} GiB free on {disk.mount or disk.path}, {need:g} needed"),)
     text = f"{_size(disk.free)} free on {disk.mount or disk.path}, and this build needs about {need:g} GiB"
     fix = "Free some space"
     built = question.facts.tree.previous is not None
@@ -298,15 +289,13 @@ def _check_length(question: Question) -> tuple[Finding, ...]:
             "As administrator: reg add HKLM\\SYSTEM\\CurrentControlSet\\Control\\FileSystem "
             "/v LongPathsEnabled /t REG_DWORD /d 1 /f"
         )
-        findings.append(Finding(id="long-paths", status="warn", text=text, fix=fix))
+        findings.append(Finding.warn("long-paths", text, fix))
     if len(root) > LONGEST_CHECKOUT:
         text = (
             f"{root} has {len(root)} characters; beyond {LONGEST_CHECKOUT} Ninja may end in "
             "\"manifest 'build.ninja' still dirty after 100 tries\""
         )
-        findings.append(
-            Finding(id="path-length", status="warn", text=text, fix="Use a short folder, such as C:\\pt.")
-        )
+        findings.append(Finding.warn("path-length", text, "Use a short folder, such as C:\\pt."))
     return tuple(findings)
 
 
@@ -316,7 +305,7 @@ def _check_git(question: Question) -> tuple[Finding, ...]:
         return ()
     text = "git's core.longpaths is not on; some submodules have paths that it cannot check out without"
     fix = "git config --global core.longpaths true"
-    return (Finding(id="git-long-paths", status="warn", text=text, fix=fix),)
+    return (Finding.warn("git-long-paths", text, fix),)
 
 
 def _check_debug(decisions: Decisions) -> tuple[Finding, ...]:
@@ -328,7 +317,7 @@ def _check_debug(decisions: Decisions) -> tuple[Finding, ...]:
     fix = (
         'Use --build-type RelWithDebInfo, or add "Download debug binaries" with the installer of python.org.'
     )
-    return (Finding(id="python-debug", status="error", text=text, fix=fix),)
+    return (Finding.error("python-debug", text, fix),)
 
 
 def _antivirus(question: Question) -> Finding:
@@ -336,4 +325,4 @@ def _antivirus(question: Question) -> Finding:
     root = question.facts.tree.root
     text = "an antivirus reads every object file as it is written, which slows the build; where you may, "
     text += f"as administrator, Add-MpPreference -ExclusionPath '{root}' leaves them out"
-    return Finding(id="antivirus", status="ok", text=text)
+    return Finding.ok("antivirus", text)

@@ -189,7 +189,7 @@ def check_running(question: Question) -> tuple[Finding, ...]:
     if running is None:
         return ()
     fix = "Wait until it is over, or end it; another checkout or worktree can be built meanwhile."
-    return (Finding(id="running", status="warn", text=running.said, fix=fix),)
+    return (Finding.warn("running", running.said, fix),)
 
 
 def _because(changes: tuple[Change, ...], needs: Need) -> str:

@@ -168,13 +168,13 @@ def check_loop(decisions: Decisions, freshness: Freshness) -> tuple[Finding, ...
     question, mode = decisions.question, decisions.mode.value
     if question.request.watch and mode != "develop":
         text = f"--watch keeps an editable install up to date; --mode {mode} makes something else."
-        return (Finding(id="watch", status="error", text=text, fix="Use --watch or --mode, not both."),)
+        return (Finding.error("watch", text, "Use --watch or --mode, not both."),)
     target = question.request.target
     problem = _no_target(decisions, freshness, target) if target else ""
     if not problem:
         return ()
     text = f"--target {target}: {problem}."
-    return (Finding(id="target", status="error", text=text, fix="Use `build` without --target."),)
+    return (Finding.error("target", text, "Use `build` without --target."),)
 
 
 def _no_target(decisions: Decisions, freshness: Freshness, target: str) -> str:

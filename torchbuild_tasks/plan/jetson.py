@@ -109,10 +109,10 @@ def _check_board(question: Question, tegra: Tegra) -> Finding:
         names = ", ".join(tegra.compatible) or "no names"
         text = f"{tegra.model or 'a Tegra'} is a board that torchbuild does not know ({names})"
         fix = "Say its compute capability: --arch 8.7"
-        return Finding(id="jetson", status="unknown", text=text, fix=fix)
+        return Finding.unknown("jetson", text, fix)
     note = f" ({known.note})" if known.note else ""
     text = f"{tegra.model or known.name}: {known.name}, compute capability {known.capability}{note}"
-    return Finding(id="jetson", status="ok", text=text)
+    return Finding.ok("jetson", text)
 
 
 def _check_jetpack(question: Question, tegra: Tegra) -> Finding:
@@ -122,15 +122,15 @@ def _check_jetpack(question: Question, tegra: Tegra) -> Finding:
         text = (
             "the L4T release is not known (/etc/nv_tegra_release cannot be read), so its CUDA is not either"
         )
-        return Finding(id="jetpack", status="unknown", text=text)
+        return Finding.unknown("jetpack", text)
     if row is None:
-        return Finding(id="jetpack", status="unknown", text=f"L4T {tegra.l4t} belongs to no JetPack we know")
+        return Finding.unknown("jetpack", f"L4T {tegra.l4t} belongs to no JetPack we know")
     text = f"L4T {tegra.l4t} is JetPack {row.name}, which has CUDA {row.cuda}"
     # A chip's own row is not a board that a JetPack could name.
     boards = {name for pack in question.catalog.jetpack for name in pack.boards}
     if known and known.name in boards and known.name not in row.boards:
-        return Finding(id="jetpack", status="unknown", text=f"{text}; it is not known to run on {known.name}")
-    return Finding(id="jetpack", status="ok", text=text)
+        return Finding.unknown("jetpack", f"{text}; it is not known to run on {known.name}")
+    return Finding.ok("jetpack", text)
 
 
 def _check_wheels(question: Question, toolkit: ChosenToolkit) -> Finding | None:
@@ -141,7 +141,7 @@ def _check_wheels(question: Question, toolkit: ChosenToolkit) -> Finding | None:
         return None
     text = f"NVIDIA's wheels for aarch64 are made for Arm servers, not for {known.name}"
     fix = "Use the toolkit that JetPack installs: sudo apt-get install nvidia-jetpack"
-    return Finding(id="jetson-wheels", status="warn", text=text, fix=fix)
+    return Finding.warn("jetson-wheels", text, fix)
 
 
 def _check_toolkit(question: Question, toolkit: ChosenToolkit) -> Finding | None:
@@ -158,7 +158,7 @@ def _check_toolkit(question: Question, toolkit: ChosenToolkit) -> Finding | None
         fix += f", and torch {newest}, the newest that builds with it"
     if row.newer_cuda and version > Version(row.cuda):
         fix += f", or install NVIDIA's package {COMPAT}-{version.major}-{version.minor}"
-    return Finding(id="jetpack-cuda", status="warn", text=text, fix=fix)
+    return Finding.warn("jetpack-cuda", text, fix)
 
 
 def _newest_torch(question: Question, cuda: str) -> str:
@@ -190,7 +190,7 @@ def _check_memory(question: Question) -> Finding | None:
         f"{room / GIB:.1f} GiB {why}{with_swap}; a CUDA build on a Jetson needs {WANTED // GIB} GiB together"
     )
     fix = f"Raise that limit to {WANTED // GIB} GiB." if limited else _swap_commands()
-    return Finding(id="swap", status="warn", text=text, fix=fix)
+    return Finding.warn("swap", text, fix)
 
 
 def _swap_commands() -> str:
@@ -206,7 +206,7 @@ def _check_no_board(question: Question) -> tuple[Finding, ...]:
         return ()
     text = f"preset {PRESET} is for Jetson boards, and this is none: "
     text += "NCCL and FBGEMM, which this machine has a use for, are left out"
-    return (Finding(id="preset", status="warn", text=text, fix="--preset dev leaves out less."),)
+    return (Finding.warn("preset", text, "--preset dev leaves out less."),)
 
 
 def _check_preset(question: Question) -> Finding | None:
@@ -215,9 +215,9 @@ def _check_preset(question: Question) -> Finding | None:
         return None
     text = f"preset {chosen.value}; there is one for boards like this"
     fix = f"--preset {PRESET} leaves out what NVIDIA's own recipe leaves out"
-    return Finding(id="preset", status="ok", text=f"{text}: {fix}")
+    return Finding.ok("preset", f"{text}: {fix}")
 
 
 def _power() -> Finding:
     text = "the build is faster with all cores at full clock; the power mode: sudo nvpmodel -q; "
-    return Finding(id="power", status="ok", text=text + "to change it: sudo nvpmodel -m; sudo jetson_clocks")
+    return Finding.ok("power", text + "to change it: sudo nvpmodel -m; sudo jetson_clocks")

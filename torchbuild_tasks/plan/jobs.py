@@ -126,15 +126,13 @@ def check_jobs(question: Question, jobs: str, build_type: str) -> tuple[Finding,
     """Warn when more jobs are asked for than the memory holds; they are obeyed all the same."""
     if not jobs.isdecimal() or int(jobs) < 1:
         text = f"MAX_JOBS={jobs} is not a number of jobs"
-        return (Finding(id="jobs", status="error", text=text, fix="Unset MAX_JOBS or set it to 1 or more."),)
+        return (Finding.error("jobs", text, "Unset MAX_JOBS or set it to 1 or more."),)
     number, why = _count_jobs(question, build_type)
     memory = usable_memory(question.facts.memory)
     if memory is None or int(jobs) <= number or int(jobs) <= usable_cores(question.facts.cpu)[0] == number:
         return ()
     text = f"{jobs} jobs are asked for, but {why}, hence {number}"
-    return (
-        Finding(id="jobs", status="warn", text=text, fix=f"If compilers are killed, use --jobs {number}."),
-    )
+    return (Finding.warn("jobs", text, f"If compilers are killed, use --jobs {number}."),)
 
 
 def check_memory(question: Question, build_type: str) -> tuple[Finding, ...]:
@@ -150,7 +148,7 @@ def check_memory(question: Question, build_type: str) -> tuple[Finding, ...]:
     swap = f" and {spare / GIB:.1f} GiB of swap" if spare else ""
     text = f"{room / GIB:.1f} GiB {why}{swap}, and one compile may take {each:g} GiB: compilers may be killed"
     fix = "Close other programs, give the container more, or add swap."
-    return (Finding(id="memory", status="warn", text=text, fix=fix),)
+    return (Finding.warn("memory", text, fix),)
 
 
 # ---------------- the memory of one job, and what this machine remembers of it

@@ -122,7 +122,7 @@ def check_linker(question: Question, chosen: ChosenLinker) -> tuple[Finding, ...
     if not chosen.offer or row is None or question.facts.tree.sample:
         return chosen.problems
     text = f"{OFFERED} would link libtorch_cpu.so in {row.library:g} of the time that GNU ld takes"
-    return (*chosen.problems, Finding(id="linker", status="unknown", text=text, fix=_install(question, row)))
+    return (*chosen.problems, Finding.unknown("linker", text, _install(question, row)))
 
 
 def refuse_linker(catalog: Catalog, linker: LinkerPlan, reason: str) -> Catalog:
@@ -204,7 +204,7 @@ def _choose_named(
     tool = _tool(question, row)
     if tool is None:
         text = f"{name} is asked for ({because}) and is not here: no {row.tool} on PATH"
-        finding = Finding(id="linker", status="error", text=text, fix=_install(question, row))
+        finding = Finding.error("linker", text, _install(question, row))
         return ChosenLinker(choice=_choice(name, because, source), problems=(finding,))
     decided = _choice(f"{name} {tool.version}", f"{because}; {tool.path}; {_figures(row)}", source)
     chosen = _choice_with_flag(question, compilers, row, str(tool.path), decided, demanded=True)
@@ -284,13 +284,13 @@ def _on_windows(question: Question, name: str, because: str, source: Source) -> 
     if not program:
         text = f"{name} is asked for ({because}) and is not here"
         fix = "Install LLVM, which has lld-link.exe, or give its path. There is no other one on Windows."
-        finding = Finding(id="linker", status="error", text=text, fix=fix)
+        finding = Finding.error("linker", text, fix)
         return ChosenLinker(choice=_choice(name, because, source), problems=(finding,))
     text = f"{program} instead of link.exe is not tried before the build: it was not measured"
     variable = Choice(
         name="CMAKE_LINKER", value=program.replace("\\", "/"), because=f"the linker: {because}", source=source
     )
-    finding = Finding(id="linker", status="unknown", text=text)
+    finding = Finding.unknown("linker", text)
     return ChosenLinker(choice=_choice(program, because, source), choices=(variable,), problems=(finding,))
 
 
@@ -341,7 +341,7 @@ def check_own_flags(question: Question) -> tuple[Finding, ...]:
     if not names:
         return ()
     text = f"{' and '.join(names)} is set, which CMake takes instead of LDFLAGS: --linker does not reach it"
-    return (Finding(id="linker", status="warn", text=text, fix="Put -fuse-ld= into it, or drop it."),)
+    return (Finding.warn("linker", text, "Put -fuse-ld= into it, or drop it."),)
 
 
 def kept_linker(question: Question) -> str:

@@ -165,7 +165,7 @@ def check_better(question: Question, python: Python, *, foreign: bool) -> Iterat
     if ninja.found_via == IN_CACHE:
         text += "; it made the build tree and goes on with it, for another would run every step again"
         fix = "In a new shell, torchbuild build --clean takes the newer one, and does everything again."
-    yield Finding(id="ninja", status="unknown", text=text, fix=fix)
+    yield Finding.unknown("ninja", text, fix)
 
 
 def check_own(question: Question, missing: tuple[str, ...]) -> Iterator[Finding]:
@@ -175,7 +175,7 @@ def check_own(question: Question, missing: tuple[str, ...]) -> Iterator[Finding]
             said = "--machine-tools, and this machine has no ninja: pip installs one, "
             said += "for the build cannot do without"
             fix = f"Install the machine's own: {how_to_install(question.facts, question.catalog, 'ninja')}"
-            yield Finding(id="ninja", status="warn", text=said, fix=fix)
+            yield Finding.warn("ninja", said, fix)
 
 
 def check_log(question: Question, python: Python | None, brought: tuple[str, ...]) -> Iterator[Finding]:
@@ -194,7 +194,7 @@ def check_log(question: Question, python: Python | None, brought: tuple[str, ...
     fix = "To spare that, put back the ninja that made it"
     if python and any(admits(readers, wheel) for wheel in _WHEELS):
         fix += ": " + question.line(python.executable, "-m", "pip", "install", f"ninja{readers}")
-    yield Finding(id="ninja-log", status="warn", text=text, fix=fix)
+    yield Finding.warn("ninja-log", text, fix)
 
 
 def _row(question: Question, name: str) -> BringRow | None:

@@ -109,7 +109,7 @@ def check_own(question: Question) -> Iterator[Finding]:
         own = name.removeprefix(OWN)
         if near := close_to(own, _OWN_NAMES) if own not in _OWN_NAMES else None:
             text = f"{name} is read by nothing, torchbuild has no variable of that name"
-            yield Finding(id="variable", status="warn", text=text, fix=f"Did you mean {OWN}{near}?")
+            yield Finding.warn("variable", text, f"Did you mean {OWN}{near}?")
 
 
 def _by_hand(question: Question, name: str) -> str:
@@ -188,7 +188,7 @@ def check_values(question: Question) -> Iterator[Finding]:
         if not choice.value.strip() and not (row and row.refused) and _is_switch(question, choice.name, row):
             text = f"{choice.name} is empty ({choice.because}), which the build reads as off"
             fix = f"Say so: {choice.name}=0. Or drop it, and its default counts."
-            yield Finding(id="variable", status="warn", text=text, fix=fix)
+            yield Finding.warn("variable", text, fix)
         if why := _wrong(question, choice):
             text = f"{choice.name}={choice.value} ({choice.because}) cannot be: {why}"
             sure = choice.source != "environment" or _stops(question, choice.name)
@@ -226,7 +226,7 @@ def _not_handed(question: Question, name: str, word: str, value: str) -> Iterato
         fix = f"Say it as --set {word}={value}."
         if word == "USE_CUDA" and question.given("cpu"):
             fix = f"Take it out of {name}."
-        yield Finding(id="cmake-args", status="warn", text=text, fix=fix)
+        yield Finding.warn("cmake-args", text, fix)
 
 
 def _same(one: str, other: str) -> bool:
@@ -248,7 +248,7 @@ def check_overruled(question: Question, build_type: str) -> Iterator[Finding]:
             lost = [word for word in words if any(covers(each, word) for each in row.words)]
             if lost:
                 text = f"{' '.join(lost)} in {name}: {row.because}"
-                yield Finding(id="variable", status="warn", text=text, fix=row.fix)
+                yield Finding.warn("variable", text, row.fix)
 
 
 def _wrong(question: Question, choice: Choice) -> str:

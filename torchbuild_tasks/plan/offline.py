@@ -69,7 +69,7 @@ def _of_files(question: Question, lacking: tuple[Artifact, ...]) -> Iterator[Fin
     fix = f"Where there is a network: {'; and '.join(ways)}."
     if any(each.project for each in lacking):
         fix += f" Use --wheels {question.value('wheels', '') or 'wheels'} here."
-    yield Finding(id=ID, status="error", text=text, fix=fix)
+    yield Finding.error(ID, text, fix)
 
 
 def _download(question: Question, tag: str, wheels: Iterable[Artifact]) -> str:
@@ -102,4 +102,4 @@ def _of_sources(question: Question, brought: Brought, companions: tuple[Companio
             get = _clone(question, each)
         flag = "--with-extension" if each.extension else "--with"
         fix = f"Where there is a network: {get}; bring it, and name its folder: {flag} {each.name}=PATH"
-        yield Finding(id=ID, status="error", text=text, fix=fix)
+        yield Finding.error(ID, text, fix)

@@ -60,4 +60,4 @@ def _check_store(decisions: Decisions) -> Iterator[Finding]:
     text = f"{store.folder} cannot be written to, where torchbuild keeps what it downloads: "
     text += first_few(names, _SHOWN)
     fix = f"Name a folder of your own: {STORE_VARIABLE}=FOLDER"
-    yield Finding(id="place", status="error", text=text, fix=fix)
+    yield Finding.error("place", text, fix)

@@ -217,7 +217,7 @@ def check_offline(question: Question, missing: tuple[str, ...]) -> tuple[Finding
         return ()
     text = f"--offline, and {lacks}: {', '.join(missing)}"
     fix = f"Where there is a network: {question.line('pip', 'download', '--dest', 'wheels', *missing)}; "
-    return (Finding(id="requirements", status="error", text=text, fix=f"{fix}then {then}"),)
+    return (Finding.error("requirements", text, f"{fix}then {then}"),)
 
 
 def missing_from_files(names: Iterable[str], requirements: Iterable[str]) -> tuple[str, ...]:

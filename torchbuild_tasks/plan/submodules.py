@@ -114,12 +114,12 @@ def check_submodules(question: Question, variables: Mapping[str, str]) -> tuple[
     lacking = Needs(question, variables).lacking()
     if lacking.missing:
         text = missing_text(lacking.missing)
-        return (Finding(id="submodules", status="error", text=text, fix=lacking.fix),)
+        return (Finding.error("submodules", text, lacking.fix),)
     if not lacking.unneeded:
         return ()
     named = first_few(lacking.unneeded, _SHOWN)
     text = f"{len(lacking.unneeded)} empty third_party folders are not needed by what is planned: {named}"
-    return (Finding(id="submodules", status="ok", text=text),)
+    return (Finding.ok("submodules", text),)
 
 
 def missing_text(missing: Mapping[str, str]) -> str:

@@ -133,7 +133,7 @@ def check_toolset(
         findings.append(sdk)
     if windows.active and windows.active != chosen.toolset.version:
         text = f"MSVC {windows.active} is active in this shell; the env file activates {name} over it"
-        findings.append(Finding(id="toolset", status="warn", text=text, fix="Start from a plain shell."))
+        findings.append(Finding.warn("toolset", text, "Start from a plain shell."))
     else:
         text = f"{name} ({chosen.toolset.visual_studio})"
         doubts = _doubts(question, chosen.toolset, limits)
@@ -162,13 +162,13 @@ def _none_fits(question: Question, chosen: ChosenToolset, limits: HostLimits) ->
         return without
     if not have:
         text = f"no MSVC toolset was found{looked}"
-        return Finding(id="toolset", status="error", text=text, fix=f"Install one: {INSTALL}")
+        return Finding.error("toolset", text, f"Install one: {INSTALL}")
     if chosen.asked and not chosen.passed_over:
         text = f"MSVC toolset {chosen.asked} is not installed; there are {', '.join(t.version for t in have)}"
         fix = "Name one of these with --toolset, or add it in the Visual Studio Installer."
-        return Finding(id="toolset", status="error", text=text, fix=fix)
+        return Finding.error("toolset", text, fix)
     text = f"no installed MSVC toolset fits: {'; '.join(chosen.passed_over)}"
-    return Finding(id="toolset", status="error", text=text, fix=_to_install(question, limits))
+    return Finding.error("toolset", text, _to_install(question, limits))
 
 
 def _without_compiler(question: Question) -> Finding | None:
@@ -181,7 +181,7 @@ def _without_compiler(question: Question) -> Finding | None:
     text = f"MSVC {there[0].version} in {there[0].visual_studio} has no compiler for {target}"
     component = COMPONENTS[target]
     fix = f"In the Visual Studio Installer (Modify, Individual components) add {component}."
-    return Finding(id="toolset", status="error", text=text, fix=fix)
+    return Finding.error("toolset", text, fix)
 
 
 def _to_install(question: Question, limits: HostLimits) -> str:

@@ -183,11 +183,10 @@ def _harmless_build(build: NamedBuild, catalog: Catalog) -> NamedBuild:
 def check_trust(settings: Settings) -> tuple[Finding, ...]:
     """Report settings that are ignored because their file is not trusted: the build would be another one."""
     return tuple(
-        Finding(
-            id="trust",
-            status="error",
-            text=f"{place} is not trusted, so these of its settings are ignored: {withheld_text(withheld)}",
-            fix=f"Read it. If you trust it: torchbuild trust {as_word(place)}",
+        Finding.error(
+            "trust",
+            f"{place} is not trusted, so these of its settings are ignored: {withheld_text(withheld)}",
+            f"Read it. If you trust it: torchbuild trust {as_word(place)}",
         )
         for place, withheld in settings.withheld.items()
     )

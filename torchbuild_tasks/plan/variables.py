@@ -100,15 +100,15 @@ def _kept(question: Question, name: str) -> ReaderRow | None:
 def _check_name(question: Question, name: str) -> Finding | None:
     if reason := _why_refused(question, name):
         fix = f"Drop {name}. {_instead(question, name)}".strip()
-        return Finding(id="variable", status="error", text=f"{name} must not be set: {reason}", fix=fix)
+        return Finding.error("variable", f"{name} must not be set: {reason}", fix)
     if kept := _kept(question, name):
         text, fix = f"{name} must not be replaced: {kept.kept}", f"Drop {name}. {kept.instead}".strip()
-        return Finding(id="variable", status="error", text=text, fix=fix)
+        return Finding.error("variable", text, fix)
     if not (found := unread(question, name)):
         return None
     text, fix_text = found
     fix = fix_text or "It is set anyway, but has no effect."
-    return Finding(id="variable", status="warn", text=text, fix=fix)
+    return Finding.warn("variable", text, fix)
 
 
 def _check_environment(question: Question, name: str) -> Finding | None:
@@ -116,11 +116,11 @@ def _check_environment(question: Question, name: str) -> Finding | None:
     if reason := _why_refused(question, name):
         text = f"{name} is set in your environment and is removed for the build: {reason}"
         fix = f"Unset {name}. {_instead(question, name)}".strip()
-        return Finding(id="variable", status="warn", text=text, fix=fix)
+        return Finding.warn("variable", text, fix)
     found = unread(question, name)
     if not found or not found[1]:
         return None
-    return Finding(id="variable", status="warn", text=f"{found[0]} (in your environment)", fix=found[1])
+    return Finding.warn("variable", f"{found[0]} (in your environment)", found[1])
 
 
 def _check_device(question: Question) -> Finding | None:
@@ -128,7 +128,7 @@ def _check_device(question: Question) -> Finding | None:
     cuda = question.given("cuda")
     if cpu and cuda and cpu[1] == cuda[1]:
         text = f"{cpu[2]} and {cuda[2]} contradict each other"
-        return Finding(id="device", status="error", text=text, fix="Give one of them.")
+        return Finding.error("device", text, "Give one of them.")
     wanted = question.assignments.get("USE_CUDA")
     for given, name, means_off in (
         (question.request.cpu, "--cpu", True),
@@ -136,7 +136,7 @@ def _check_device(question: Question) -> Finding | None:
     ):
         if given and wanted is not None and is_off(wanted) != means_off:
             text = f"{name} and --set USE_CUDA={wanted} contradict each other"
-            return Finding(id="device", status="error", text=text, fix="Give one of them.")
+            return Finding.error("device", text, "Give one of them.")
     return None
 
 
@@ -147,7 +147,7 @@ def _check_twice(question: Question) -> Iterator[Finding]:
         variable = decide(question, name)
         if given and variable and given[1] == variable.source == "flag" and str(given[0]) != variable.value:
             text = f"{flag_name(field)} {given[0]} and --set {name}={variable.value} contradict each other"
-            yield Finding(id="variable", status="error", text=text, fix="Give one of them.")
+            yield Finding.error("variable", text, "Give one of them.")
 
 
 def _check_idle(question: Question) -> Iterator[Finding]:
@@ -161,7 +161,7 @@ def _check_idle(question: Question) -> Iterator[Finding]:
         if given and given[1] == "flag":
             text = f"{flag_name(name)} {given[0]} has an effect only {where}"
             fix = "Drop it, or add --cuda." if "--cuda" in where else "Drop it."
-            yield Finding(id="device", status="warn", text=text, fix=fix)
+            yield Finding.warn("device", text, fix)
 
 
 def _check_clash(question: Question) -> Iterator[Finding]:
@@ -171,7 +171,7 @@ def _check_clash(question: Question) -> Iterator[Finding]:
         both = all(each and is_switch_word(each.value) and not is_off(each.value) for each in asked)
         if both and applies(row.torch, question.version):
             text = f"{' and '.join(row.names)} are both on, and the build stops with Conflict"
-            yield Finding(id="variable", status="error", text=text, fix="Drop one of them, or set it to 0.")
+            yield Finding.error("variable", text, "Drop one of them, or set it to 0.")
 
 
 def _check_demands(question: Question) -> Iterator[Finding]:
@@ -186,7 +186,7 @@ def _check_demands(question: Question) -> Iterator[Finding]:
             if asked and (asked.value == row.value if row.value else on):
                 text = f"{name}={asked.value} ({asked.because}) cannot be: {row.because}"
                 fix = f"Drop {name}" + (f", or {row.fix}" if row.fix else ".")
-                yield Finding(id="variable", status="error", text=text, fix=fix)
+                yield Finding.error("variable", text, fix)
 
 
 def _check_ninja(question: Question) -> Finding | None:
@@ -201,7 +201,7 @@ def _check_ninja(question: Question) -> Finding | None:
     text = f"USE_NINJA={ninja.value} ({ninja.because}) has no effect: CMAKE_GENERATOR is {named or 'Ninja'}"
     other = "Visual Studio 17 2022" if question.facts.windows else MAKEFILES
     fix = f"Drop it, or name another generator: {question.line('--set', f'CMAKE_GENERATOR={other}')}"
-    return Finding(id="variable", status="warn", text=text, fix=fix)
+    return Finding.warn("variable", text, fix)
 
 
 def takes_launchers(question: Question) -> bool:
@@ -219,11 +219,10 @@ def _check_version_pair(question: Question) -> Finding | None:
     if len(have) != 1:
         return None
     missing = next(name for name in pair if name not in have)
-    return Finding(
-        id="version-pair",
-        status="error",
-        text=f"{have[0]} is set without {missing}; PyTorch's build asserts both or neither",
-        fix=f"Add --set {missing}=… or drop {have[0]}.",
+    return Finding.error(
+        "version-pair",
+        f"{have[0]} is set without {missing}; PyTorch's build asserts both or neither",
+        f"Add --set {missing}=… or drop {have[0]}.",
     )
 
 

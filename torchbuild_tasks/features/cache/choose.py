@@ -145,14 +145,14 @@ def check_cache(question: Question, chosen: ChosenCache) -> tuple[Finding, ...]:
     findings = list(chosen.problems)
     if chosen.languages and is_precompiled(question):
         text = "USE_PRECOMPILED_HEADERS is on: files that use a precompiled header are never found in a cache"
-        findings.append(Finding(id="cache", status="warn", text=text, fix="Leave it off."))
+        findings.append(Finding.warn("cache", text, "Leave it off."))
     z7 = decide(question, "MSVC_Z7_OVERRIDE") if question.facts.host.os == "windows" else None
     if "sccache" in _names(chosen.languages) and z7 and is_off(z7.value):
         text = "MSVC_Z7_OVERRIDE is off: sccache cannot keep what is compiled with /Zi"
-        findings.append(Finding(id="cache", status="warn", text=text, fix="Leave it on: /Z7 is then used."))
+        findings.append(Finding.warn("cache", text, "Leave it on: /Z7 is then used."))
     if chosen.choice.because == NOTHING_HERE and question.given("cache") is None:
         text = "no compiler cache is used: a clean build, or a second checkout, compiles everything again"
-        findings.append(Finding(id="cache", status="unknown", text=text, fix=f"{how_to_get(question)}."))
+        findings.append(Finding.unknown("cache", text, f"{how_to_get(question)}."))
     return tuple(findings)
 
 
@@ -302,7 +302,7 @@ def _without_launchers(question: Question, source: Source, *, asked: bool) -> Ch
     found: tuple[Finding, ...] = ()
     if asked:
         fix = "Drop --cache, or take Ninja: --set CMAKE_GENERATOR=Ninja"
-        found = (Finding(id="cache", status="warn", text=f"a cache is asked for, and {why}", fix=fix),)
+        found = (Finding.warn("cache", f"a cache is asked for, and {why}", fix),)
     return ChosenCache(choice=_choice(NONE, why, source if asked else "default"), problems=found)
 
 
@@ -323,15 +323,15 @@ def _problems(
     for name in (name for names in LAUNCHERS.values() for name in names if name in question.decided):
         if program := _missing_launcher(question, name):
             text = f'{name} is {program}, which is not installed: the first compile fails with "not found"'
-            yield Finding(id="cache", status="error", text=text, fix=f"Install it, or drop {name}.")
+            yield Finding.error("cache", text, f"Install it, or drop {name}.")
     named = [c for c in here if c.name == wanted]
     if wanted != AUTO and not named:
         text = f"{wanted} was asked for and is not installed; the build continues without it"
         fix = {RECC: GET_RECC, "sccache": f"{SCCACHE}."}.get(wanted) or f"{how_to_get(question)}."
-        yield Finding(id="cache", status="warn", text=text, fix=fix)
+        yield Finding.warn("cache", text, fix)
     elif remotes and not any(_shares(question, c) for c in named):
         text = f"sccache {named[0].version} cannot use a shared cache beside its folder, so it is left out"
-        yield Finding(id="cache", status="warn", text=text, fix="Take a newer one: --with-helper sccache.")
+        yield Finding.warn("cache", text, "Take a newer one: --with-helper sccache.")
 
 
 def _missing_launcher(question: Question, name: str) -> str:

@@ -153,7 +153,7 @@ def _unusable(cluster: Cluster | None) -> tuple[str, str] | None:
 def _without(question: Question, text: str, fix: str, choices: tuple[Choice, ...] = ()) -> ChosenDistribution:
     distribute = question.given("distribute")
     source = distribute[1] if distribute else "default"
-    finding = Finding(id="distribute", status="warn", text=f"everything is compiled here: {text}", fix=fix)
+    finding = Finding.warn("distribute", f"everything is compiled here: {text}", fix)
     return ChosenDistribution(
         choice=Choice(name=NAME, value="none", because=text, source=source),
         choices=choices,

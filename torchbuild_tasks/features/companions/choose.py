@@ -297,7 +297,7 @@ def _check_blank(question: Question) -> Iterator[Finding]:
     if named and question.facts.host.os == "windows" and " " in include:
         text = f"{include}: {NAME}'s build misreads the blank as the end of the path (pytorch/vision 9165)"
         fix = "Install Python in a folder without blanks, such as C:\\Python311, and name it: --python PATH"
-        yield Finding(id=NAME, status="warn", text=text, fix=fix)
+        yield Finding.warn(NAME, text, fix)
 
 
 def _check_release(question: Question, wanted: Wanted) -> Finding:
@@ -305,21 +305,21 @@ def _check_release(question: Question, wanted: Wanted) -> Finding:
     torch = question.version
     if wanted.row.cuda and not (is_cuda(question) or question.request.from_wheel):
         text = f"{name} supports only NVIDIA GPUs, and this torch is built without CUDA"
-        return Finding(id=name, status="error", text=text, fix=f"Add --cuda, or leave out {name}.")
+        return Finding.error(name, text, f"Add --cuda, or leave out {name}.")
     if wanted.row.extension:
         text = f"whether {name} builds with torch {torch} is not known before; a failure changes nothing else"
-        return Finding(id=name, status="ok", text=text)
+        return Finding.ok(name, text)
     if wanted.ref:
         text = f"whether {name} {wanted.ref} builds with torch {torch} is not known"
-        return Finding(id=name, status="unknown", text=text)
+        return Finding.unknown(name, text)
     release = newest_release(question.catalog, name, torch)
     if release:
         why = "uses the stable ABI only, and " if release.stable else ""
         text = f"{name} {release.version} {why}builds with torch {release.torch}, and this is {torch}"
-        return Finding(id=name, status="ok", text=text)
+        return Finding.ok(name, text)
     text = f"no release of {name} is known that builds with torch {torch}"
     fix = f"Name a source that does: --with {name}=PATH, or --with {name}={wanted.row.url}@main"
-    return Finding(id=name, status="error", text=text, fix=fix)
+    return Finding.error(name, text, fix)
 
 
 def _check_folder(question: Question, wanted: Wanted) -> Finding:
@@ -327,10 +327,10 @@ def _check_folder(question: Question, wanted: Wanted) -> Finding:
     torch = question.version
     source = source_of(question, wanted.row.name)
     if source is None:
-        return Finding(id=name, status="unknown", text=f"{wanted.path} was not inspected on that machine")
+        return Finding.unknown(name, f"{wanted.path} was not inspected on that machine")
     if source.problem:
         fix = f"Name the folder of {name}'s source: --with {name}=PATH"
-        return Finding(id=name, status="error", text=f"{source.path}: {source.problem}", fix=fix)
+        return Finding.error(name, f"{source.path}: {source.problem}", fix)
     if wanted.row.extension:
         return _check_extension(question, wanted, source)
     version = parse_version(source.version)
@@ -342,18 +342,15 @@ def _check_folder(question: Question, wanted: Wanted) -> Finding:
     called = f"{source.path} is {name} {source.version or 'of unknown version'}"
     if not rows:
         text = f"{called}, and it is not known which torch that builds with"
-        return Finding(id=name, status="unknown", text=text)
+        return Finding.unknown(name, text)
     if any(admits(row.torch, torch) is not False for row in rows):
-        return Finding(id=name, status="ok", text=f"{called}, which builds with torch {torch}")
+        return Finding.ok(name, f"{called}, which builds with torch {torch}")
     right = newest_release(question.catalog, name, torch)
     fix = f"Its release for this torch is {right.version}" if right else ""
     if right and source.commit:
         fix += f": git -C {as_word(source.path)} switch --detach v{right.version}"
-    return Finding(
-        id=name,
-        status="error",
-        text=f"{called}, which builds with torch {rows[-1].torch}, and this is {torch}",
-        fix=fix,
+    return Finding.error(
+        name, f"{called}, which builds with torch {rows[-1].torch}, and this is {torch}", fix
     )
 
 
@@ -367,8 +364,8 @@ def _check_extension(question: Question, wanted: Wanted, source: CompanionSource
     if pins and all(pins):
         text = f"{called}, which asks for {pins[0]}, and this is torch {version}"
         fix = "Take a release of it for this torch, or change that line of its pyproject.toml."
-        return Finding(id=name, status="error", text=text, fix=fix)
-    return Finding(id=name, status="ok", text=f"{called}, an extension that is built against this torch")
+        return Finding.error(name, text, fix)
+    return Finding.ok(name, f"{called}, an extension that is built against this torch")
 
 
 def newest_release(catalog: Catalog, name: str, torch: Version | None) -> CompanionReleaseRow | None:
@@ -397,7 +394,7 @@ def check_development(question: Question, called: str) -> tuple[Finding, ...]:
         return ()
     release = version.base_version
     text = f"the version of this torch is {version}, which pip sorts below {release}"
-    return (Finding(id="development-version", status="ok", text=f"{text}: {_means(question, called)}"),)
+    return (Finding.ok("development-version", f"{text}: {_means(question, called)}"),)
 
 
 def _means(question: Question, called: str) -> str:

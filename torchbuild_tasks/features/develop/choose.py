@@ -125,14 +125,14 @@ def findings(debugging: Debugging, windows: bool) -> tuple[Finding, ...]:
 
 def _gdb(debugging: Debugging) -> Iterator[Finding]:
     if debugging.gdb:
-        yield Finding(id="gdb", status="ok", text=f"gdb is {debugging.gdb}")
+        yield Finding.ok("gdb", f"gdb is {debugging.gdb}")
     else:
         text = "gdb is not installed, and attaching to C++ needs it"
-        yield Finding(id="gdb", status="warn", text=text, fix=debugging.install_gdb)
+        yield Finding.warn("gdb", text, debugging.install_gdb)
     if debugging.gdbinit:
         text = f"PyTorch's commands for gdb are in {debugging.gdbinit}, which gdb reads only if ~/.gdbinit "
         text += f"has the line: add-auto-load-safe-path {debugging.gdbinit}"
-        yield Finding(id="gdbinit", status="ok", text=text)
+        yield Finding.ok("gdbinit", text)
 
 
 _SCOPES: Final = {
@@ -148,30 +148,30 @@ _SCOPES: Final = {
 def _scope(debugging: Debugging) -> Iterator[Finding]:
     scope = debugging.ptrace_scope or 0
     if scope not in _SCOPES:
-        yield Finding(id="ptrace", status="ok", text="a debugger may attach to your processes")
+        yield Finding.ok("ptrace", "a debugger may attach to your processes")
         return
     who, fix = _SCOPES[scope]
     text = f"ptrace_scope is {scope}: {who} may be attached to, so attaching to a running Python fails"
     if scope == 2:
         text = f"ptrace_scope is {scope}: only root may attach to a process"
-    yield Finding(id="ptrace", status="warn", text=text, fix=fix.format("/proc/sys/kernel/yama/ptrace_scope"))
+    yield Finding.warn("ptrace", text, fix.format("/proc/sys/kernel/yama/ptrace_scope"))
 
 
 def _symbols(debugging: Debugging) -> Iterator[Finding]:
     if not debugging.debug_info:
         text = "no library of torch is built here yet"
-        yield Finding(id="debug-info", status="unknown", text=text, fix="torchbuild build --preset debug")
+        yield Finding.unknown("debug-info", text, "torchbuild build --preset debug")
         return
     lacking = [path for path, has in debugging.debug_info if has is False]
     if lacking:
         text = f"without debug information: {', '.join(lacking)}; a breakpoint in their lines is never hit"
         fix = "torchbuild build --build-type RelWithDebInfo, or --build-type Debug to see every variable"
-        yield Finding(id="debug-info", status="warn", text=text, fix=fix)
+        yield Finding.warn("debug-info", text, fix)
     elif all(has for _, has in debugging.debug_info):
-        yield Finding(id="debug-info", status="ok", text="the built libraries have debug information")
+        yield Finding.ok("debug-info", "the built libraries have debug information")
     else:
         text = "whether the built libraries have debug information is not known"
-        yield Finding(id="debug-info", status="unknown", text=text)
+        yield Finding.unknown("debug-info", text)
 
 
 def _debugpy(debugging: Debugging) -> Iterator[Finding]:
@@ -179,7 +179,7 @@ def _debugpy(debugging: Debugging) -> Iterator[Finding]:
         return
     text = f"VS Code brings a debugpy of its own; attaching to port {PORT} needs one in the build's Python: "
     text += f"{as_word(debugging.environment)} -m pip install debugpy"
-    yield Finding(id="debugpy", status="ok", text=text)
+    yield Finding.ok("debugpy", text)
 
 
 # ---------------- upstream's tests and benchmarks

@@ -1,4 +1,4 @@
-"""The input and output of the doctor's checks."""
+"""The input of the doctor's checks."""
 
 from __future__ import annotations
 
@@ -6,11 +6,9 @@ from functools import cached_property
 
 import msgspec
 
-from torchbuild_tasks.model import BuildPlan, Facts, Finding, Health, Python, Status
+from torchbuild_tasks.model import BuildPlan, Facts, Health, Python
 from torchbuild_tasks.plan.question import Question
 from torchbuild_tasks.plan.variables import is_cuda
-
-Findings = tuple[Finding, ...]
 
 
 class View(msgspec.Struct, frozen=True, dict=True):
@@ -46,8 +44,3 @@ class View(msgspec.Struct, frozen=True, dict=True):
         exact = (python for python in self.facts.pythons if python.executable == target)
         usable = (python for python in self.facts.pythons if not python.problem)
         return next(exact, next(usable, None))
-
-
-def one_finding(id: str, status: Status, text: str, fix: str = "") -> Findings:
-    """Return one finding as a tuple."""
-    return (Finding(id=id, status=status, text=text, fix=fix),)

@@ -7,7 +7,7 @@ from typing import Final
 
 from torchbuild_tasks.catalog import GIB
 from torchbuild_tasks.catalog.match import memory_row
-from torchbuild_tasks.features.doctor.check import Findings, View, one_finding
+from torchbuild_tasks.features.doctor.check import View
 from torchbuild_tasks.model import Finding, Room
 from torchbuild_tasks.plan.environment import ASCII_LOCALES
 from torchbuild_tasks.plan.fit import TEMPORARY, needed_disk, temporary_names
@@ -29,7 +29,7 @@ _IN_MEMORY: Final = ("tmpfs", "ramfs")
 _NAMED: Final = {"store": "TORCHBUILD_CACHE", "cache": "--cache-dir", "state": "TORCHBUILD_STATE", "tmp": ""}
 
 
-def check_disk(view: View) -> Findings:
+def check_disk(view: View) -> tuple[Finding, ...]:
     """Check the free space of each file system for everything that this build writes there."""
     needs = _needs(view)
     mounts: dict[str, list[Room]] = {}
@@ -64,7 +64,7 @@ def _check_mount(view: View, rooms: list[Room], needs: Mapping[str, float]) -> F
     free = rooms[0].free
     parts = [(room.purpose, needs[room.purpose]) for room in rooms if needs.get(room.purpose)]
     if free is None:
-        return Finding(id="disk", status="unknown", text=f"free space on {mount} is not known")
+        return Finding.unknown("disk", f"free space on {mount} is not known")
     what = ", ".join(f"{purpose} {gib:.2g}" for purpose, gib in parts)
     text = f"{free / GIB:.1f} GiB free on {mount}; needed there in GiB: {what or 'nothing'}"
     must = sum(gib for purpose, gib in parts if purpose != "cache")
@@ -75,11 +75,11 @@ def _check_mount(view: View, rooms: list[Room], needs: Mapping[str, float]) -> F
         return Finding(id="disk", status="warn" if built else "error", text=text, fix=fix)
     if free / GIB < sum(gib for _, gib in parts):
         fix = "The compiler cache can fill the rest: --cache-size 5G, or --cache-dir on another disk"
-        return Finding(id="disk", status="warn", text=text, fix=fix)
-    return Finding(id="disk", status="ok", text=text)
+        return Finding.warn("disk", text, fix)
+    return Finding.ok("disk", text)
 
 
-def check_places(view: View) -> Findings:
+def check_places(view: View) -> tuple[Finding, ...]:
     """Check that the folders can be written; the plan checks whether built programs can be started."""
     findings: list[Finding] = []
     for room in view.health.rooms:
@@ -87,13 +87,11 @@ def check_places(view: View) -> Findings:
             text = f"{room.path} ({room.purpose}) cannot be written to"
             names = _NAMED[room.purpose] or temporary_names(view.question)
             fix = f"Make it yours, or name another: {names}."
-            findings += one_finding("places", "error", text, fix)
+            findings.append(Finding.error("places", text, fix))
         if slow := _file_system_problem(view, room):
             text = f"{room.path} ({room.purpose}) is on {room.kind}, {slow[0]}"
-            findings += one_finding("places", "warn", text, slow[1])
-    return tuple(findings) or one_finding(
-        "places", "ok", "every folder that a build writes to can be written to"
-    )
+            findings.append(Finding.warn("places", text, slow[1]))
+    return tuple(findings) or (Finding.ok("places", "every folder that a build writes to can be written to"),)
 
 
 def _file_system_problem(view: View, room: Room) -> tuple[str, str] | None:
@@ -113,12 +111,12 @@ def _file_system_problem(view: View, room: Room) -> tuple[str, str] | None:
     return None
 
 
-def check_memory(view: View) -> Findings:
+def check_memory(view: View) -> tuple[Finding, ...]:
     """Check whether one compile of this build fits into memory; swap is reported separately."""
     memory = view.facts.memory
     room = usable_memory(memory)
     if room is None:
-        return one_finding("memory", "unknown", "free memory is not known")
+        return (Finding.unknown("memory", "free memory is not known"),)
     each = gib_of_job(view.question, view.choice("build type"))
     reserve = memory_row(view.question.catalog, "reserve").gib
     swap = f", {memory.swap_free / GIB:.1f} GiB of swap" if memory.swap_free else ", no swap"
@@ -126,13 +124,13 @@ def check_memory(view: View) -> Findings:
     free = room[0] / GIB
     text = f"{free:.1f} GiB {room[1]}{swap}; one compile may take {each:g} GiB, {reserve:g} GiB is kept free"
     if free >= each + reserve:
-        return one_finding("memory", "ok", text)
+        return (Finding.ok("memory", text),)
     spare = (memory.swap_free or 0) / GIB
     fix = "Close other programs, give the container more, or add swap; --jobs 1 --preset minimal needs least."
-    return one_finding("memory", "warn" if free + spare >= each else "error", text, fix)
+    return (Finding(id="memory", status="warn" if free + spare >= each else "error", text=text, fix=fix),)
 
 
-def check_open_files(view: View) -> Findings:
+def check_open_files(view: View) -> tuple[Finding, ...]:
     """Check `ulimit -n` against the open files of the plan's jobs and one link."""
     soft = view.health.open_files
     most = view.health.open_files_most
@@ -142,37 +140,37 @@ def check_open_files(view: View) -> Findings:
             if view.windows
             else "how many files may be open is not known"
         )
-        return one_finding("open-files", "skipped" if view.windows else "unknown", why)
+        return (Finding(id="open-files", status="skipped" if view.windows else "unknown", text=why),)
     jobs = view.choice("jobs")
     need = _FILES + _FILES_EACH_JOB * (int(jobs) if jobs.isdecimal() else 1)
     text = f"{soft:,} files may be open (ulimit -n), {need:,} are enough here"
     if soft >= need:
-        return one_finding("open-files", "ok", text)
+        return (Finding.ok("open-files", text),)
     fix = f"ulimit -n {need}" if most is None or most >= need else f"root must raise it; {most} is the most"
-    return one_finding("open-files", "warn", text, fix)
+    return (Finding.warn("open-files", text, fix),)
 
 
-def check_locale(view: View) -> Findings:
+def check_locale(view: View) -> tuple[Finding, ...]:
     """Check whether names and messages are UTF-8, in an installed locale."""
     if view.windows:
-        return one_finding("locale", "skipped", "locale: Windows has none of that kind")
+        return (Finding.skipped("locale", "locale: Windows has none of that kind"),)
     name = view.health.locale
     if name is None or name in ASCII_LOCALES:
         state = f"the locale is {name}" if name else "no locale is set"
         text = f"{state}, so programs treat text as ASCII, except Python, which uses UTF-8"
-        return one_finding("locale", "ok", text)
+        return (Finding.ok("locale", text),)
     if view.health.locale_known is False:
         text = (
             f"the locale {name} is not installed here: perl, bash and git complain, and treat text as ASCII"
         )
-        return one_finding("locale", "warn", text, "export LC_ALL=C.UTF-8")
+        return (Finding.warn("locale", text, "export LC_ALL=C.UTF-8"),)
     if "utf" not in name.lower():
         text = f"the locale {name} is not UTF-8: generated sources and names beyond ASCII can break"
-        return one_finding("locale", "warn", text, "export LC_ALL=C.UTF-8")
-    return one_finding("locale", "ok", f"the locale is {name}")
+        return (Finding.warn("locale", text, "export LC_ALL=C.UTF-8"),)
+    return (Finding.ok("locale", f"the locale is {name}"),)
 
 
-def check_clock(view: View) -> Findings:
+def check_clock(view: View) -> tuple[Finding, ...]:
     """Check the clock by the times of files and of servers."""
     health = view.health
     if health.ahead is not None and health.ahead > _CLOCK:
@@ -181,17 +179,17 @@ def check_clock(view: View) -> Findings:
         )
         fix = "Put the clock right; then: "
         fix += "save it anew" if view.windows else f"touch {as_word(health.newest)}"
-        return one_finding("clock", "warn", text, fix)
+        return (Finding.warn("clock", text, fix),)
     ahead = [host.ahead for host in health.reached or () if host.ahead is not None]
     least = min(ahead, key=abs, default=None)
     if least is not None and abs(least) > 60:
         side = "behind" if least > 0 else "ahead of"
         text = f"this clock is {_span(abs(least))} {side} that of the servers: certificates may be refused"
-        return one_finding(
-            "clock", "warn", text, "timedatectl set-ntp true" if not view.windows else "w32tm /resync"
+        return (
+            Finding.warn("clock", text, "timedatectl set-ntp true" if not view.windows else "w32tm /resync"),
         )
     against = "files and servers" if least is not None else "the files of the checkout"
-    return one_finding("clock", "ok", f"the clock agrees with {against}")
+    return (Finding.ok("clock", f"the clock agrees with {against}"),)
 
 
 def _span(seconds: float) -> str:

@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 
 import msgspec
 
-from torchbuild_tasks.features.doctor.check import Findings, View, one_finding
+from torchbuild_tasks.features.doctor.check import View
 from torchbuild_tasks.model import BuildPlan, Facts, Finding, Reached
 
 _GIT: Final = "https://github.com/"
@@ -62,14 +62,14 @@ def proxy_problems(environ: Mapping[str, str]) -> tuple[str, ...]:
     return tuple(problems)
 
 
-def check_proxy(view: View) -> Findings:
+def check_proxy(view: View) -> tuple[Finding, ...]:
     """Check the proxy variables."""
     if view.health.proxies is None:
-        return one_finding("proxy", "skipped", "it was not looked at")
+        return (Finding.skipped("proxy", "it was not looked at"),)
     findings: list[Finding] = []
     for problem in view.health.proxies:
-        findings += one_finding("proxy", "warn", problem, "Set both spellings to http://HOST:PORT.")
-    return tuple(findings) or one_finding("proxy", "ok", _proxy_words(view))
+        findings.append(Finding.warn("proxy", problem, "Set both spellings to http://HOST:PORT."))
+    return tuple(findings) or (Finding.ok("proxy", _proxy_words(view)),)
 
 
 def _proxy_words(view: View) -> str:
@@ -77,15 +77,15 @@ def _proxy_words(view: View) -> str:
     return f"the network is reached through {', '.join(proxies)}" if proxies else "no proxy is in the way"
 
 
-def check_dns(view: View) -> Findings:
+def check_dns(view: View) -> tuple[Finding, ...]:
     """Check whether the names of the hosts that the plan needs can be resolved."""
     if why := _why_not_checked(view):
-        return one_finding("dns", "skipped", f"network: {why}")
+        return (Finding.skipped("dns", f"network: {why}"),)
     fix = "Ask the owner of the network, or use a proxy."
     return _judge_each(view, "dns", lambda host: host.dns, "host names resolve", fix)
 
 
-def check_https(view: View) -> Findings:
+def check_https(view: View) -> tuple[Finding, ...]:
     """Check whether the resolved hosts respond, with a trusted certificate."""
     fix = (
         "--mirror, --offline with a filled store, or HTTPS_PROXY; a company's own certificate: SSL_CERT_FILE"
@@ -97,18 +97,18 @@ def check_https(view: View) -> Findings:
 
 def _judge_each(
     view: View, id: str, problem: Callable[[Reached], str | None], good: str, fix: str
-) -> Findings:
+) -> tuple[Finding, ...]:
     probed = [host for host in view.health.reached or () if problem(host) is not None]
     bad = [host for host in probed if problem(host)]
     if not probed:
-        return one_finding(id, "skipped", "network: no host name resolves here, so no host was contacted")
+        return (Finding.skipped(id, "network: no host name resolves here, so no host was contacted"),)
     if not bad:
-        return one_finding(id, "ok", f"{good}: " + ", ".join(f"{host.host} ({host.why})" for host in probed))
+        return (Finding.ok(id, f"{good}: " + ", ".join(f"{host.host} ({host.why})" for host in probed)),)
     if len(bad) == len(probed) > 1 and len({problem(host) for host in bad}) == 1:  # offline: one finding
         names = ", ".join(host.host for host in bad)
-        return one_finding(id, "warn", f"no host can be reached: {problem(bad[0])} ({names})", fix)
+        return (Finding.warn(id, f"no host can be reached: {problem(bad[0])} ({names})", fix),)
     texts = (f"{host.host}, needed for {host.why}: {problem(host)}" for host in bad)
-    return tuple(finding for text in texts for finding in one_finding(id, "warn", text, fix))
+    return tuple(Finding.warn(id, text, fix) for text in texts)
 
 
 def _why_not_checked(view: View) -> str:

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from typing import Final
 
 from torchbuild_tasks.catalog.match import parse_version
-from torchbuild_tasks.features.doctor.check import Findings, View, one_finding
+from torchbuild_tasks.features.doctor.check import View
 from torchbuild_tasks.model import Finding
 from torchbuild_tasks.plan.names import unread
 from torchbuild_tasks.text.paths import is_inside, plain_path
@@ -25,17 +25,15 @@ _USUAL: Final = re.compile(
 _SEARCHED: Final = ("LD_LIBRARY_PATH", "LIBRARY_PATH", "CPATH", "C_INCLUDE_PATH", "CPLUS_INCLUDE_PATH")
 
 
-def check_conda(view: View) -> Findings:
+def check_conda(view: View) -> tuple[Finding, ...]:
     """Find compilers, linkers and libraries of a conda environment other than the build's."""
     findings = [*_conda_compilers(view), *_conda_paths(view), *_conda_linker(view)]
     if findings:
         return tuple(findings)
     prefix = view.health.environ.get("CONDA_PREFIX")
     if prefix is None:
-        return one_finding("conda", "ok", "no conda environment is active")
-    return one_finding(
-        "conda", "ok", f"conda's {prefix} leaks neither compilers nor libraries into the build"
-    )
+        return (Finding.ok("conda", "no conda environment is active"),)
+    return (Finding.ok("conda", f"conda's {prefix} leaks neither compilers nor libraries into the build"),)
 
 
 def _conda_prefixes(view: View) -> dict[str, bool]:
@@ -66,10 +64,10 @@ def _conda_compilers(view: View) -> list[Finding]:
     if compilers and not prefixes[compilers]:
         text = f"{compiler} is of the conda environment {compilers}, and torch is built for another Python"
         fix = "conda deactivate, or name a compiler: --set CC=/usr/bin/gcc --set CXX=/usr/bin/g++"
-        findings += one_finding("conda", "warn", text, fix)
+        findings.append(Finding.warn("conda", text, fix))
     if linked and compiler and linked != compilers:
         text = f"ld on PATH is conda's ({linker}), and {compiler} is not: the link would mix two C libraries"
-        findings += one_finding("conda", "warn", text, "conda deactivate, or conda install gxx_linux-64")
+        findings.append(Finding.warn("conda", text, "conda deactivate, or conda install gxx_linux-64"))
     return findings
 
 
@@ -83,7 +81,7 @@ def _conda_paths(view: View) -> list[Finding]:
                 continue
             what = "headers" if "INCLUDE" in name or name == "CPATH" else "libraries"
             text = f"{name} leads into conda's {prefix}: its {what} come before those of the system"
-            findings += one_finding("conda", "warn", text, f"unset {name}, or remove that entry from it")
+            findings.append(Finding.warn("conda", text, f"unset {name}, or remove that entry from it"))
     return findings
 
 
@@ -97,13 +95,11 @@ def _conda_linker(view: View) -> list[Finding]:
     old = _NEEDED_COMPAT is not None and version < _NEEDED_COMPAT
     text = f"{linkers[0]} is conda's own ld, with which this Python links what it builds"
     if not old:
-        return [
-            *one_finding("conda", "ok", f"{text}; Python {python.version if python else ''} does without it")
-        ]
-    return [*one_finding("conda", "warn", text, f"mv {as_word(linkers[0])} {as_word(f'{linkers[0]}.off')}")]
+        return [Finding.ok("conda", f"{text}; Python {python.version if python else ''} does without it")]
+    return [Finding.warn("conda", text, f"mv {as_word(linkers[0])} {as_word(f'{linkers[0]}.off')}")]
 
 
-def check_names(view: View) -> Findings:
+def check_names(view: View) -> tuple[Finding, ...]:
     """Find environment variables with names like build variables that this era does not read."""
     question = view.question
     findings = list[Finding]()
@@ -113,45 +109,45 @@ def check_names(view: View) -> Findings:
         if problem and problem[1] and name in view.facts.environ:  # the plan's finding `variable` reports it
             continue
         if problem and (problem[1] or name in plain):  # any other name belongs to another program
-            findings += one_finding("names", "warn", problem[0], problem[1] or f"unset {name}")
+            findings.append(Finding.warn("names", problem[0], problem[1] or f"unset {name}"))
     if findings:
         return tuple(findings)
-    return one_finding("names", "ok", "no variable of the environment is misspelt or of another era")
+    return (Finding.ok("names", "no variable of the environment is misspelt or of another era"),)
 
 
-def check_shadow(view: View) -> Findings:
+def check_shadow(view: View) -> tuple[Finding, ...]:
     """Find a torch that `import torch` would find before the built one."""
     root = view.facts.tree.root
     editable = view.plan.mode == "develop"
     others = [file for file in view.health.shadows if not (editable and is_inside(file, root))]
     if not others:
-        return one_finding(
-            "shadow", "ok", "nothing comes before the installed torch: neither here nor on PYTHONPATH"
+        return (
+            Finding.ok("shadow", "nothing comes before the installed torch: neither here nor on PYTHONPATH"),
         )
     on_path = any(is_inside(others[0], entry) for entry in _entries(view, "PYTHONPATH"))
     where = "PYTHONPATH" if on_path else "the current folder"
     fix = "unset PYTHONPATH" if on_path else "Start Python in another folder, or with -P."
     text = f"{others[0]} is found by `import torch` before the torch that is installed ({where})"
-    return one_finding("shadow", "warn", text, fix)
+    return (Finding.warn("shadow", text, fix),)
 
 
-def check_stubs(view: View) -> Findings:
+def check_stubs(view: View) -> tuple[Finding, ...]:
     """Find stubs of the driver in folders that programs search at run time."""
     stubs = [entry for entry in _entries(view, "LD_LIBRARY_PATH") if entry.rstrip("/").endswith("/stubs")]
     if not stubs:
-        return one_finding("stubs", "ok", "LD_LIBRARY_PATH has no stub of the CUDA driver")
+        return (Finding.ok("stubs", "LD_LIBRARY_PATH has no stub of the CUDA driver"),)
     text = (
         f"LD_LIBRARY_PATH has {stubs[0]}, whose libcuda.so is for linking only: torch would say "
         '"CUDA driver is a stub library" (error 34)'
     )
     fix = "Remove it from LD_LIBRARY_PATH; for linking, LIBRARY_PATH is enough."
-    return one_finding("stubs", "warn", text, fix)
+    return (Finding.warn("stubs", text, fix),)
 
 
-def check_cudas(view: View) -> Findings:
+def check_cudas(view: View) -> tuple[Finding, ...]:
     """Check whether all settings that name a CUDA toolkit name the planned one."""
     if not view.cuda:
-        return one_finding("cudas", "skipped", "other CUDAs: this is a CPU build")
+        return (Finding.skipped("cudas", "other CUDAs: this is a CPU build"),)
     toolkits = view.question.cuda.toolkits
     used = next((t for t in toolkits if view.choice("CUDA toolkit") in (t.path, *t.aliases)), None)
     findings: list[Finding] = []
@@ -162,13 +158,13 @@ def check_cudas(view: View) -> Findings:
             )
             if used and other and other.version != used.version:
                 text = f"{name} leads to {other.name} ({entry}), and the build uses {used.name}"
-                findings += one_finding(
-                    "cudas", "warn", text, f"unset {name}, or --cuda-toolkit {as_word(other.path)}"
+                findings.append(
+                    Finding.warn("cudas", text, f"unset {name}, or --cuda-toolkit {as_word(other.path)}")
                 )
     if findings:
         return tuple(findings)
     count = sum(toolkit.nvcc is not None for toolkit in toolkits)
-    return one_finding("cudas", "ok", f"{count} CUDA toolkits are here, and no variable names an unused one")
+    return (Finding.ok("cudas", f"{count} CUDA toolkits are here, and no variable names an unused one"),)
 
 
 def _entries(view: View, name: str) -> list[str]:
@@ -177,7 +173,7 @@ def _entries(view: View, name: str) -> list[str]:
     return [entry for entry in value.split(";" if view.windows else ":") if entry]
 
 
-def check_trees(view: View) -> Findings:
+def check_trees(view: View) -> tuple[Finding, ...]:
     """Find build trees that were moved or copied, or are not the planned one."""
     findings: list[Finding] = []
     cache = view.facts.tree.cache
@@ -187,16 +183,16 @@ def check_trees(view: View) -> Findings:
         # `build --clean` keeps files changed since a build, so all files of a copy with new times.
         remove = "rmdir /s /q" if view.windows else "rm -r"
         fix = f"If nothing in it is yours: {remove} {as_word(str(view.plan.build_dir))} && torchbuild build"
-        findings += one_finding("trees", "warn", text, fix)
+        findings.append(Finding.warn("trees", text, fix))
     for other in view.health.others:
         if other.home and not _is_same_folder(other.home, root):
             text = f"{other.path} was configured for {other.home}: it was copied or moved"
-            findings += one_finding("trees", "warn", text, "Remove it if you do not need it.")
+            findings.append(Finding.warn("trees", text, "Remove it if you do not need it."))
         else:
             text = f"{other.path} is a further build tree; this plan builds in {view.plan.build_dir}"
-            findings += one_finding("trees", "ok", text)
+            findings.append(Finding.ok("trees", text))
     text = f"{view.plan.build_dir}: {view.plan.freshness.because}"
-    return tuple(findings) or one_finding("trees", "ok", text)
+    return tuple(findings) or (Finding.ok("trees", text),)
 
 
 def _is_same_folder(one: str, other: str) -> bool:
@@ -205,41 +201,41 @@ def _is_same_folder(one: str, other: str) -> bool:
     return one == other or (one.lower() == other.lower() and one[1:2] == ":")
 
 
-def check_git(view: View) -> Findings:
+def check_git(view: View) -> tuple[Finding, ...]:
     """Find git settings that change the files of a checkout."""
     git = view.health.git
     if not any(tool.name == "git" and tool.path for tool in view.facts.tools):
         text = "git is not installed: no submodules, no commit in the version, no patches"
-        return one_finding("git", "warn", text, "How to install it: torchbuild bootstrap")
+        return (Finding.warn("git", text, "How to install it: torchbuild bootstrap"),)
     root = view.facts.tree.root
     findings = list[Finding]()
     place = as_word(root)
     if view.health.git_refuses:
         text = f"{root} belongs to another user, and git refuses to answer about it"
-        findings += one_finding("git", "warn", text, f"git config --global --add safe.directory {place}")
+        findings.append(Finding.warn("git", text, f"git config --global --add safe.directory {place}"))
     if git.get("core.autocrlf") == "true" and not view.windows:
         text = (
             "core.autocrlf is true: git writes CRLF into sources, and scripts with it do not start on Linux"
         )
-        findings += one_finding("git-autocrlf", "warn", text, f"git -C {place} config core.autocrlf input")
+        findings.append(Finding.warn("git-autocrlf", text, f"git -C {place} config core.autocrlf input"))
     if git.get("core.symlinks") == "false" and not view.windows:
         text = "core.symlinks is false: links of the checkout become small text files"
-        findings += one_finding(
-            "git", "warn", text, f"git -C {place} config core.symlinks true, then check out again"
+        findings.append(
+            Finding.warn("git", text, f"git -C {place} config core.symlinks true, then check out again")
         )
     if git.get("http.sslverify") in ("false", "0", "no", "off"):
         text = "http.sslVerify is off: git does not verify the servers of submodules"
-        findings += one_finding("git", "warn", text, "git config --global --unset http.sslVerify")
-    return tuple(findings) or one_finding("git", "ok", "git's settings do not change the sources")
+        findings.append(Finding.warn("git", text, "git config --global --unset http.sslVerify"))
+    return tuple(findings) or (Finding.ok("git", "git's settings do not change the sources"),)
 
 
-def check_dev_drive(view: View) -> Findings:
+def check_dev_drive(view: View) -> tuple[Finding, ...]:
     """Advise a Dev Drive (ReFS) on Windows 11, which is faster with many small files."""
     if not view.windows:
-        return one_finding("dev-drive", "skipped", "Dev Drive: only Windows has them")
+        return (Finding.skipped("dev-drive", "Dev Drive: only Windows has them"),)
     kinds = {room.kind for room in view.health.rooms if room.purpose == "build"}
     if "ReFS" in kinds:
-        return one_finding("dev-drive", "ok", "the build tree is on ReFS, as a Dev Drive is")
+        return (Finding.ok("dev-drive", "the build tree is on ReFS, as a Dev Drive is"),)
     text = f"the build tree is on {', '.join(filter(None, kinds)) or 'an unknown file system'}"
     text += "; a Dev Drive (Windows 11: Settings, Storage) is checked by the antivirus later, and is quicker"
-    return one_finding("dev-drive", "ok", text)
+    return (Finding.ok("dev-drive", text),)

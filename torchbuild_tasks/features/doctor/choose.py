@@ -9,12 +9,12 @@ from typing import Final
 import msgspec
 
 from torchbuild_tasks.features.doctor import check_machine, check_network, check_surroundings
-from torchbuild_tasks.features.doctor.check import Findings, View
+from torchbuild_tasks.features.doctor.check import View
 from torchbuild_tasks.model import BuildPlan, Command, Finding, verdict
 from torchbuild_tasks.plan.question import Question
 from torchbuild_tasks.values import replace
 
-CHECKS: Final[Mapping[str, Callable[[View], Findings]]] = {
+CHECKS: Final[Mapping[str, Callable[[View], tuple[Finding, ...]]]] = {
     "disk": check_machine.check_disk,
     "places": check_machine.check_places,
     "memory": check_machine.check_memory,

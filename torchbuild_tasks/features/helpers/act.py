@@ -137,9 +137,7 @@ def verify_helpers(before: HelperReport, question: Question, fetching: Fetching)
 def _does_not_run(name: str, program: str, captured: process.Captured) -> Finding:
     output = captured.error_text[-200:]
     text = f"{program} ended with exit code {captured.rc}. {output}"
-    return Finding(
-        id=name, status="error", text=text, fix="Remove its folder (helpers where), then: helpers fetch."
-    )
+    return Finding.error(name, text, "Remove its folder (helpers where), then: helpers fetch.")
 
 
 def prune_helpers(

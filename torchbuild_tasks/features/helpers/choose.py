@@ -370,12 +370,11 @@ def check_helpers(question: Question, helpers: Helpers) -> tuple[Finding, ...]:
     """Return findings about unknown names, unpinned helpers if hashes are required, and missing downloads."""
     names = sorted({row.name for row in machine_rows(question)})
     findings = [
-        Finding(
-            id="helper",
-            status="error",
-            text=f"there is no helper {name} for {question.facts.host.os} {question.facts.host.arch}"
+        Finding.error(
+            "helper",
+            f"there is no helper {name} for {question.facts.host.os} {question.facts.host.arch}"
             f"{did_you_mean(name, (*names, NONE))}",
-            fix=f"Choose from: {', '.join(names) or 'none'}.",
+            f"Choose from: {', '.join(names) or 'none'}.",
         )
         for name in requested_helpers(question)
         if name != NONE and not any(is_called(row, name) for row in machine_rows(question))
@@ -383,9 +382,7 @@ def check_helpers(question: Question, helpers: Helpers) -> tuple[Finding, ...]:
     switch = decide(question, "USE_MAGMA")
     if switch and not is_off(switch.value):
         fix = "torchbuild helpers build magma makes one; without it: --set USE_MAGMA=0"
-        findings += [
-            Finding(id="magma", status="error", text=each.because, fix=fix) for each in helpers.without
-        ]
+        findings += [Finding.error("magma", each.because, fix) for each in helpers.without]
     if question.given("require_hashes"):
         findings += [_unpinned(helper) for helper in helpers.chosen if not helper.artifact.sha256]
     if not question.given("allow_http"):
@@ -396,14 +393,14 @@ def check_helpers(question: Question, helpers: Helpers) -> tuple[Finding, ...]:
         named = ", ".join(helper.artifact.id for helper in coming)
         size = download_size(helper.artifact for helper in coming)
         text = f"to be downloaded: {named}" + (f" ({size})" if size else "")
-        findings.append(Finding(id="helper", status="ok", text=text))
+        findings.append(Finding.ok("helper", text))
     return tuple(findings)
 
 
 def _unpinned(helper: Helper) -> Finding:
     text = f"{helper.artifact.id} has no known hash, and --require-hashes asks for one"
     fix = "Fetch it once without that flag, look at torchbuild.lock, and commit it."
-    return Finding(id="helper", status="error", text=text, fix=fix)
+    return Finding.error("helper", text, fix)
 
 
 def _is_plain(helper: Helper) -> bool:
@@ -417,7 +414,7 @@ def _plain(helper: Helper) -> Finding:
     host = urlsplit(helper.artifact.urls[0]).hostname
     text = f"{helper.artifact.id} has no known hash, and its address is plain http: {host}"
     fix = "Give it an https address in torchbuild.toml, or a sha256; --allow-http takes it all the same."
-    return Finding(id="helper", status="error", text=text, fix=fix)
+    return Finding.error("helper", text, fix)
 
 
 def _is_broken_by_blank(helper: Helper) -> bool:
@@ -428,4 +425,4 @@ def _blank(helper: Helper) -> Finding:
     """Return a finding about a blank in the folder: FindOpenMP.cmake does not quote it for -I (1.13.1)."""
     text = f"{helper.folder} has a blank in it, with which PyTorch's FindOpenMP does not find Intel's OpenMP"
     fix = "Set TORCHBUILD_CACHE to a folder without blanks, such as C:\\torchbuild."
-    return Finding(id="helper-blank", status="warn", text=text, fix=fix)
+    return Finding.warn("helper-blank", text, fix)

@@ -175,11 +175,11 @@ def _verify(folder: Path) -> Finding:
     marker = read_marker(folder)
     if not _is_ours(folder):
         text = f"{folder} was not unpacked by torchbuild, and is not used"
-        return Finding(id=folder.name, status="unknown", text=text)
+        return Finding.unknown(folder.name, text)
     fix = f"Remove {folder} and fetch it again."
     if marker is None or marker.finished is None:
         text = f"{folder}: its record cannot be read"
-        return Finding(id=folder.name, status="error", text=text, fix=fix)
+        return Finding.error(folder.name, text, fix)
     wrong = [
         path
         for path, size in marker.files.items()
@@ -189,12 +189,12 @@ def _verify(folder: Path) -> Finding:
     if wrong:
         named = first_few(sorted(wrong), 5)
         text = f"{folder}: {len(wrong)} of {len(marker.files)} files are missing or changed: {named}"
-        return Finding(id=folder.name, status="error", text=text, fix=fix)
+        return Finding.error(folder.name, text, fix)
     text = f"{len(marker.files)} files as they were unpacked"
     if not marker.hashes and marker.files:
         text = f"{len(marker.files)} files have their sizes; an older version unpacked it and kept no hashes"
-        return Finding(id=folder.name, status="unknown", text=text, fix=fix)
-    return Finding(id=folder.name, status="ok", text=text)
+        return Finding.unknown(folder.name, text, fix)
+    return Finding.ok(folder.name, text)
 
 
 def _is_same(path: Path, size: int, digest: str | None) -> bool:

@@ -47,7 +47,7 @@ def check_patches(question: Question) -> tuple[Finding, ...]:
         return findings
     text = "git is not installed, and the source has to be patched with it"
     fix = how_to_install(question.facts, question.catalog, "git")
-    return (*findings, Finding(id="patch", status="error", text=text, fix=fix))
+    return (*findings, Finding.error("patch", text, fix))
 
 
 def _fine(chosen: tuple[Patch, ...]) -> Iterator[Finding]:
@@ -58,7 +58,7 @@ def _fine(chosen: tuple[Patch, ...]) -> Iterator[Finding]:
             continue
         files = [section.path for section in sections(patch.diff)]
         text = f"the source is patched ({patch.id}): {patch.because}: {first_few(files, 3)}"
-        yield Finding(id="patch", status="ok", text=text)
+        yield Finding.ok("patch", text)
 
 
 def _broken(question: Question) -> Iterator[Finding]:
@@ -69,10 +69,10 @@ def _broken(question: Question) -> Iterator[Finding]:
     fix = "Fix it, move it away, or use --no-patches."
     for patch in question.facts.patches:
         if reason := patch.problem or problem(patch.text):
-            yield Finding(id="patch", status="error", text=f"{patch.path} {reason}", fix=fix)
+            yield Finding.error("patch", f"{patch.path} {reason}", fix)
         elif patch.name in paths:
             text = f"{patch.path} has the name of {paths[patch.name]}, and a record needs one name for each"
-            yield Finding(id="patch", status="error", text=text, fix="Give one of them another name.")
+            yield Finding.error("patch", text, "Give one of them another name.")
         paths[patch.name] = patch.path
 
 

@@ -53,7 +53,7 @@ _ARCH: Final = {"windows": {"x86_64": "win_amd64", "aarch64": "win_arm64"}}
 
 def obstacle(text: str, fix: str = "") -> Finding:
     """Return the finding that a wheel cannot be used."""
-    return Finding(id="from-wheel", status="error", text=text, fix=fix)
+    return Finding.error("from-wheel", text, fix)
 
 
 # ---------------- what has changed since the wheel was built
@@ -390,7 +390,7 @@ def _check_flags(question: Question) -> Iterable[Finding]:
     if request.set and not request.mixed:
         text = f"--from-wheel compiles nothing, so {' and '.join(f'--set {each}' for each in request.set)} "
         text += "has no effect" if len(request.set) == 1 else "have no effect"
-        yield Finding(id="from-wheel", status="warn", text=text, fix="Drop it, or leave out --from-wheel.")
+        yield Finding.warn("from-wheel", text, "Drop it, or leave out --from-wheel.")
     if not tree.problem and not tree.commit:
         text = (
             f"{tree.root} is not a git checkout: of which commit it is, and what was changed, cannot be told"

@@ -73,7 +73,7 @@ def check_archs(
         fix = "Write for example --arch '8.6;9.0+PTX', a family such as Ampere, or auto, native or common."
         if gpus and not visible_devices(question, gpus):
             fix = "Unset CUDA_VISIBLE_DEVICES; or, for other GPUs, --arch '8.6;9.0+PTX', or common."
-        return (Finding(id=ARCHS_ID, status="error", text=archs.problem, fix=fix),)
+        return (Finding.error(ARCHS_ID, archs.problem, fix),)
     if archs.choice is None:
         return ()
     found = [finding for arch in archs.archs for finding in _check_one(question, chosen, arch)]
@@ -86,14 +86,14 @@ def check_archs(
             f"{len(archs.archs)} architectures: libtorch_cuda may grow too large to be linked "
             '("relocation truncated to fit")'
         )
-        found.append(Finding(id=ARCHS_ID, status="warn", text=text, fix="Name fewer of them: --arch auto"))
+        found.append(Finding.warn(ARCHS_ID, text, "Name fewer of them: --arch auto"))
     if archs.guessed:
         text = f"no GPU is known here; {archs.choice.value} are compiled"
         fix = "Name that of the GPU which will run it, and save most of the time: --arch 8.6"
-        found.append(Finding(id=ARCHS_ID, status="warn", text=text, fix=fix))
+        found.append(Finding.warn(ARCHS_ID, text, fix))
     if not found:
         text = f"{chosen.name} compiles for {archs.choice.value}"
-        found.append(Finding(id=ARCHS_ID, status="ok", text=text))
+        found.append(Finding.ok(ARCHS_ID, text))
     return tuple(found)
 
 
@@ -101,7 +101,7 @@ def _check_one(question: Question, chosen: ChosenToolkit, arch: Arch) -> Iterato
     known, code = known_archs(question, chosen), arch.capability
     if not is_known(question, code, "build"):
         text = f"the build of torch {question.row.version} cannot read {code} in {NAME}"
-        yield Finding(id=ARCHS_ID, status="error", text=text, fix=_older(question, known, code))
+        yield Finding.error(ARCHS_ID, text, _older(question, known, code))
         return
     if known and code.plain not in known:
         yield _refuse_uncompiled(question, chosen, code, known)
@@ -113,10 +113,10 @@ def _check_one(question: Question, chosen: ChosenToolkit, arch: Arch) -> Iterato
     if row and str(code.plain) in row.deprecated:
         text = f"{chosen.name} compiles for {code.plain} with a warning, and a later one will not"
         fix = "Keep this toolkit as long as that GPU is used."
-        yield Finding(id=ARCHS_ID, status="warn", text=text, fix=fix)
+        yield Finding.warn(ARCHS_ID, text, fix)
     if not is_known(question, code, "torch"):
         text = f"torch {question.row.version} does not know {code}; its extensions will refuse it"
-        yield Finding(id=ARCHS_ID, status="warn", text=text, fix=_older(question, known, code))
+        yield Finding.warn(ARCHS_ID, text, _older(question, known, code))
 
 
 def _older(question: Question, known: tuple[Capability, ...], code: Capability) -> str:
@@ -138,18 +138,16 @@ def _refuse_uncompiled(
     able = _able(question, code)
     if not able:
         text = f"no CUDA toolkit that is known compiles for {code}; {span}"
-        return Finding(
-            id=ARCHS_ID, status="error", text=text, fix="Look up the compute capability of the GPU."
-        )
+        return Finding.error(ARCHS_ID, text, "Look up the compute capability of the GPU.")
     asked = asked_archs(question)
     request = f" ({asked})" if asked not in WORDS and str(code.plain) not in asked else ""
     text = f"{chosen.name} does not compile for {code}{request}; CUDA {able[0]} to {able[-1]} do. {span}"
     fix = f"{ADVISED} Or name another --arch."
     if code.plain < known[-1]:
-        return Finding(id=ARCHS_ID, status="error", text=text, fix=fix)
+        return Finding.error(ARCHS_ID, text, fix)
     usual = [each for each in known if is_known(question, each, "torch") and not is_tegra(question, each)]
     below = [each for each in known if each.major == code.major] or usual or list(known)
-    return Finding(id=ARCHS_ID, status="error", text=text, fix=f"{fix} Or PTX: --arch {below[-1]}+PTX")
+    return Finding.error(ARCHS_ID, text, f"{fix} Or PTX: --arch {below[-1]}+PTX")
 
 
 def _able(question: Question, code: Capability) -> list[Version]:
@@ -185,12 +183,7 @@ def _check_devices(
             f"{device.name} has compute capability {device.capability}, and {NAME}={arch_list(archs.archs)} "
             'has no code that it can run: torch would say "no kernel image is available"'
         )
-        yield Finding(
-            id=ARCHS_ID,
-            status="warn",
-            text=text,
-            fix="Add it unless torch is for another machine: --arch auto",
-        )
+        yield Finding.warn(ARCHS_ID, text, "Add it unless torch is for another machine: --arch auto")
 
 
 def _check_code(
@@ -214,11 +207,11 @@ def _check_code(
                 if own in known
                 else next((f"; CUDA {each} is the first" for each in _able(question, own)), "")
             )
-            yield Finding(id=CODE_ID, status="ok", text=text + first)
+            yield Finding.ok(CODE_ID, text + first)
             continue
         text += ", so it runs PTX at most, compiled again at start"
         fix = ADVISED if own not in known else OTHER_TORCH
-        yield Finding(id=CODE_ID, status="warn", text=text, fix=fix)
+        yield Finding.warn(CODE_ID, text, fix)
 
 
 def _check_flash(question: Question, archs: ChosenArchs) -> Iterator[Finding]:
@@ -228,9 +221,7 @@ def _check_flash(question: Question, archs: ChosenArchs) -> Iterator[Finding]:
     if flash and flash.source == "preset" and is_off(flash.value) and able:
         text = f"preset {question.preset.value} leaves out FlashAttention's kernels, "
         text += f"which {', '.join(able)} can run"
-        yield Finding(
-            id="preset", status="warn", text=text, fix="--set USE_FLASH_ATTENTION=1, or --preset dev"
-        )
+        yield Finding.warn("preset", text, "--set USE_FLASH_ATTENTION=1, or --preset dev")
 
 
 def _runs_as_it_is(question: Question, code: Capability, device: Capability) -> bool:
@@ -248,13 +239,13 @@ def check_toolkit(
     """Report every finding about the toolkit of a CUDA build."""
     if chosen.problem:
         fix = f"{_others(question)}{_known(question)} {ADVISED}"
-        return (Finding(id=TOOLKIT_ID, status="error", text=chosen.problem, fix=fix),)
+        return (Finding.error(TOOLKIT_ID, chosen.problem, fix),)
     if chosen.choice is None:
         return (_none(question, chosen),)
     findings = [*_contradictions(question, chosen), *_check_torch(question, chosen)]
     if not findings:
         text = f"{chosen.name} ({chosen.choice.value})"
-        findings.append(Finding(id=TOOLKIT_ID, status="ok", text=text))
+        findings.append(Finding.ok(TOOLKIT_ID, text))
     return (
         *findings,
         *_check_libc(question, chosen),
@@ -273,7 +264,7 @@ def _none(question: Question, chosen: ChosenToolkit) -> Finding:
     if asked and asked.source not in ("flag", "default"):  # the user may not know of it
         text += f"; CUDA is asked for by {asked.because}"
         fix += " Or build without CUDA: --cpu"
-    return Finding(id=TOOLKIT_ID, status="error", text=text, fix=fix)
+    return Finding.error(TOOLKIT_ID, text, fix)
 
 
 def _known(question: Question) -> str:
@@ -310,7 +301,7 @@ def _own_nvcc(chosen: ChosenToolkit) -> Iterator[Finding]:
         text = f"{found.nvcc} is of CUDA {version}, and the rest of {found.path} of {chosen.version}: "
         text += "what it compiles and what it is linked with do not belong together"
         fix = f"Install that toolkit again, or name another: --cuda-toolkit PATH. {ADVISED}"
-        yield Finding(id=TOOLKIT_ID, status="warn", text=text, fix=fix)
+        yield Finding.warn(TOOLKIT_ID, text, fix)
 
 
 def _no_nvcc(question: Question) -> Iterator[Finding]:
@@ -324,7 +315,7 @@ def _no_nvcc(question: Question) -> Iterator[Finding]:
                 "for nvcc: they pass its own options (-Xfatbin), and stop at what others say of their version"
             )
             fix = f"Drop {named.name}; what nvcc itself calls is another matter: --set CUDAHOSTCXX=…"
-            yield Finding(id=TOOLKIT_ID, status="warn", text=text, fix=fix)
+            yield Finding.warn(TOOLKIT_ID, text, fix)
 
 
 def _other_nvcc(question: Question, chosen: ChosenToolkit) -> Iterator[Finding]:
@@ -354,7 +345,7 @@ def _other_libraries(question: Question, chosen: ChosenToolkit) -> Iterator[Find
                 text += f"{chosen.name}: a library that both have under one name comes from there"
                 fix = "Remove that entry from LD_LIBRARY_PATH, or build with its toolkit: "
                 fix += question.line("--cuda-toolkit", other.path)
-                yield Finding(id=TOOLKIT_ID, status="warn", text=text, fix=fix)
+                yield Finding.warn(TOOLKIT_ID, text, fix)
 
 
 def _other_roots(question: Question, chosen: ChosenToolkit) -> list[Finding]:
@@ -362,11 +353,10 @@ def _other_roots(question: Question, chosen: ChosenToolkit) -> list[Finding]:
         return []
     given = question.assignments
     return [
-        Finding(
-            id=TOOLKIT_ID,
-            status="error",
-            text=f"--cuda-toolkit {question.request.cuda_toolkit} and --set {name}={given[name]} contradict",
-            fix="Give one of them.",
+        Finding.error(
+            TOOLKIT_ID,
+            f"--cuda-toolkit {question.request.cuda_toolkit} and --set {name}={given[name]} contradict",
+            "Give one of them.",
         )
         for name in ROOTS
         if name in given and given[name] != chosen.root
@@ -410,7 +400,7 @@ def _check_libc(question: Question, chosen: ChosenToolkit) -> list[Finding]:
             continue
         text = f"{chosen.name} does not compile with this system's glibc {version}: {row.because}"
         fix = f"{ADVISED} Or correct the declarations in its crt/math_functions.h: noexcept behind each."
-        return [Finding(id=LIBC_ID, status="error", text=text, fix=fix)]
+        return [Finding.error(LIBC_ID, text, fix)]
     return []
 
 
@@ -499,7 +489,7 @@ def _no_cudnn(question: Question, wanted: str) -> Finding:
     version = f" {wanted}" if wanted else ""
     fix = f"Name the folder of a cuDNN{version}: --set CUDNN_ROOT=FOLDER; or do without it: --set USE_CUDNN=0"
     fix += OR_ADVISED
-    return Finding(id="cudnn", status="warn", text=text, fix=fix)
+    return Finding.warn("cudnn", text, fix)
 
 
 def check_named_libraries(question: Question) -> tuple[Finding, ...]:

@@ -240,19 +240,19 @@ def _check_one(device: Device, note: str, *, named: bool) -> Finding:
         ids = next((seen.pci_id for seen in device.answers if seen.pci_id), "")
         text = f"{device.name}{place}{f' [{ids}]' if ids else ''}: its compute capability is not known"
         fix = "" if named else "Look it up at developer.nvidia.com/cuda-gpus and name it: --arch 8.6"
-        return Finding(id=ID, status="unknown", text=text, fix=fix)
+        return Finding.unknown(ID, text, fix)
     text = f"{device.name}{place}{split}: compute capability {device.capability}, by {device.via}{note}"
     if not device.disagreement:
-        return Finding(id=ID, status="ok", text=text)
+        return Finding.ok(ID, text)
     fix = f"If {device.capability} is wrong, name the right one: --arch X.Y"
-    return Finding(id=ID, status="warn", text=f"{text}; but {device.disagreement}", fix=fix)
+    return Finding.warn(ID, f"{text}; but {device.disagreement}", fix)
 
 
 def _none(cuda: Cuda, *, named: bool) -> Finding:
     ends = "; ".join(f"{name}: {answer}" for name, answer in cuda.probes.items())
     text = f"no GPU was found ({ends or 'nothing was asked'}); the build works without one"
     fix = "" if named else "Name the architectures that it shall run on: --arch 8.6"
-    return Finding(id=ID, status="unknown", text=text, fix=fix)
+    return Finding.unknown(ID, text, fix)
 
 
 def _check_hidden(cuda: Cuda, found: tuple[Device, ...]) -> tuple[Finding, ...]:
@@ -269,7 +269,7 @@ def _check_hidden(cuda: Cuda, found: tuple[Device, ...]) -> tuple[Finding, ...]:
             "; the numbers are counted along the PCI bus here, and CUDA counts the fastest GPU first "
             "unless CUDA_DEVICE_ORDER=PCI_BUS_ID is set"
         )
-    return (Finding(id=ID, status="warn", text=text, fix=f"Unset {VISIBLE} to use all of them."),)
+    return (Finding.warn(ID, text, f"Unset {VISIBLE} to use all of them."),)
 
 
 def _capabilities(found: tuple[Device, ...]) -> set[str | None]:

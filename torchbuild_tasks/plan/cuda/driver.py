@@ -76,7 +76,7 @@ def _check_unknown(
                 "torch can be built, but would not find it here"
             )
             least = max(filter(None, (needed, _oldest(question, cuda))), key=Version)
-            yield Finding(id=ID, status="warn", text=text, fix=f"{_update(question, least)}.")
+            yield Finding.warn(ID, text, f"{_update(question, least)}.")
 
 
 def _check_left_out(question: Question, gpus: tuple[Device, ...], version: str) -> Iterator[Finding]:
@@ -88,7 +88,7 @@ def _check_left_out(question: Question, gpus: tuple[Device, ...], version: str) 
                 f"driver {version} leaves out {device.name} ({device.capability}), whose last branch is "
                 f"{row.last}: torch can be built, but would not find that GPU here"
             )
-            yield Finding(id=ID, status="warn", text=text, fix=f"Install a driver of the branch {row.last}.")
+            yield Finding.warn(ID, text, f"Install a driver of the branch {row.last}.")
 
 
 def _no_driver(question: Question, cuda: Version | None, gpus: tuple[Device, ...]) -> Finding:
@@ -108,16 +108,14 @@ def _no_driver(question: Question, cuda: Version | None, gpus: tuple[Device, ...
 
 def _driver_problem(problem: str) -> Finding:
     text = f"the driver says: {problem}. Torch can be built, but it will not run here like this"
-    return Finding(
-        id=ID, status="warn", text=text, fix="Look at nvidia-smi, and at the system's log (dmesg)."
-    )
+    return Finding.warn(ID, text, "Look at nvidia-smi, and at the system's log (dmesg).")
 
 
 def _of_jetson(question: Question, driver: Driver) -> Finding:
     tegra = question.cuda.tegra
     release = f"L4T {tegra.l4t}" if tegra and tegra.l4t else "the board's system software"
     text = f"driver {driver.version or ''} belongs to {release}, whose JetPack decides which CUDA runs"
-    return Finding(id=ID, status="ok", text=" ".join(text.split()))
+    return Finding.ok(ID, " ".join(text.split()))
 
 
 def _mismatch(question: Question, driver: Driver) -> Finding | None:
@@ -138,7 +136,7 @@ def _mismatch(question: Question, driver: Driver) -> Finding | None:
         "Reboot; or end every program that uses the GPU, then "
         "sudo rmmod nvidia_uvm nvidia_drm nvidia_modeset nvidia && sudo modprobe nvidia"
     )
-    return Finding(id=ID, status="warn", text=text, fix=fix)
+    return Finding.warn(ID, text, fix)
 
 
 def _differs(driver: Driver) -> bool:
@@ -160,8 +158,8 @@ def _compat_library(question: Question, gpus: tuple[Device, ...], driver: Driver
     if other := _not_for_datacenter(question, gpus):
         text += f": {_error_804(other)}"
         fix = "Remove the folder of cuda-compat from LD_LIBRARY_PATH, and update the driver instead."
-        return (Finding(id=ID, status="warn", text=text, fix=fix),)
-    return (Finding(id=ID, status="ok", text=text),)
+        return (Finding.warn(ID, text, fix),)
+    return (Finding.ok(ID, text),)
 
 
 def _error_804(other: list[Device]) -> str:
@@ -183,9 +181,9 @@ def _compare(
     oldest = _oldest(question, cuda)
     if cuda is None or not (own or oldest):
         newest = f", which runs CUDA up to {driver.cuda}" if driver.cuda else ""
-        return Finding(id=ID, status="ok", text=f"driver {version}{newest}")
+        return Finding.ok(ID, f"driver {version}{newest}")
     if _is_from(version, own) or _runs(driver, cuda):
-        return Finding(id=ID, status="ok", text=f"driver {version} runs all of CUDA {cuda}")
+        return Finding.ok(ID, f"driver {version} runs all of CUDA {cuda}")
     if _is_from(version, oldest or own):
         return _without_ptx(question, gpus, version, own, cuda)
     return _too_old(question, gpus, version, cuda)
@@ -212,8 +210,8 @@ def _without_ptx(
             '"the provided PTX was compiled with an unsupported toolchain"'
         )
         fix = f"{_update(question, own)}{OR_ADVISED}."
-        return Finding(id=ID, status="warn", text=text, fix=fix)
-    return Finding(id=ID, status="ok", text=f"{text}; the GPUs here have code of their own")
+        return Finding.warn(ID, text, fix)
+    return Finding.ok(ID, f"{text}; the GPUs here have code of their own")
 
 
 def _needs_ptx(gpus: tuple[Device, ...], row: CudaRow | None) -> Device | None:
@@ -241,7 +239,7 @@ def _too_old(question: Question, gpus: tuple[Device, ...], version: str, cuda: V
     if last := _last_branch(question, gpus, needed):
         text += f". {last[0].name} is served up to the branch {last[1]} only: no driver runs that CUDA there"
         fix = ADVISED
-    return Finding(id=ID, status="warn", text=text, fix=fix)
+    return Finding.warn(ID, text, fix)
 
 
 def _last_branch(question: Question, gpus: tuple[Device, ...], needed: str) -> tuple[Device, str] | None:

@@ -193,7 +193,7 @@ def check_magma(question: Question, chosen: ChosenToolkit, archs: ChosenArchs) -
     if not misfit or question.facts.tree.sample:
         return ()
     fix = "Do without it: --set USE_MAGMA=0. Or make one for this build: torchbuild helpers build magma"
-    return (Finding(id="magma", status="error", text=f"{misfit} (MAGMA_HOME)", fix=fix),)
+    return (Finding.error("magma", f"{misfit} (MAGMA_HOME)", fix),)
 
 
 def _magma(question: Question, chosen: ChosenToolkit, archs: ChosenArchs) -> Iterator[Choice]:
