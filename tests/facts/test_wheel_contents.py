@@ -9,7 +9,7 @@ import pytest
 
 from tests.support.for_each import each_case
 from tests.support.wheels import make_wheel
-from torchbuild_tasks.facts.wheel import look_at_wheel
+from torchbuild_tasks.facts.wheel import info_folder, look_at_wheel, read_metadata
 from torchbuild_tasks.features.wheel_overlay.find import name_fault
 from torchbuild_tasks.model.wheel import Member, Wheel
 
@@ -107,3 +107,17 @@ def test_programs_are_names_and_call_functions(tmp_path: Path, names: str, said:
 def test_files_take_the_place_of_no_program_either(tmp_path: Path, name: str) -> None:
     wheel = look_at_wheel(make_wheel(tmp_path, {f"torch-2.6.0+cpu.data/{name}": b""}))
     assert "would install a program named" in wheel.problem
+
+
+def test_the_metadata_is_a_wheels_own(tmp_path: Path) -> None:
+    """What a package vendors has a .dist-info of its own, which may stand first in the archive."""
+    with zipfile.ZipFile(tmp_path / "a.whl", "w") as archive:
+        for info in ("torch/_vendor/b-1.dist-info", "torch-2.dist-info"):
+            archive.writestr(f"{info}/METADATA", f"Name: {info}\n")
+        assert (info_folder(archive), read_metadata(archive)) == (
+            "torch-2.dist-info",
+            b"Name: torch-2.dist-info\n",
+        )
+        archive.writestr("c-3.dist-info/RECORD", "")
+        with pytest.raises(ValueError, match="several"):
+            info_folder(archive)

@@ -71,26 +71,39 @@ def look_at_wheel(path: Path) -> Wheel:
 
 def _read(path: Path, archive: zipfile.ZipFile) -> Wheel:
     names = archive.namelist()
-    infos = sorted(
-        name.partition("/")[0]
-        for name in names
-        if name.endswith(".dist-info/METADATA") and name.count("/") == 1
-    )
-    if len(infos) != 1 or VERSION_FILE not in names:
-        missing = VERSION_FILE if infos else "*.dist-info/METADATA"
-        return Wheel(path=str(path), problem=f"it is not a wheel of torch: no {missing} is in it")
-    entries = f"{infos[0]}/entry_points.txt"
-    metadata = HeaderParser().parsestr(_text(archive, f"{infos[0]}/METADATA"))
+    if VERSION_FILE not in names:
+        return Wheel(path=str(path), problem=f"it is not a wheel of torch: no {VERSION_FILE} is in it")
+    info = info_folder(archive)
+    entries = f"{info}/entry_points.txt"
+    metadata = HeaderParser().parsestr(read_metadata(archive).decode("utf-8", "replace"))
     wheel = look_at_version(str(path), str(metadata.get("Version", "")), _text(archive, VERSION_FILE))
     if wheel.problem:
         return wheel
-    wheel = replace(wheel, dist_info=infos[0], members=members_of(archive))
+    wheel = replace(wheel, dist_info=info, members=members_of(archive))
     requirements = [str(each) for each in metadata.get_all("Requires-Dist", ())]
     programs = _text(archive, entries) if entries in names else ""
     wrong = _wrong_requirement(requirements)
     if problem := wrong or _wrong_program(programs) or _wrong_script(wheel.members):
         return Wheel(path=str(path), problem=problem)
     return wheel
+
+
+def info_folder(archive: zipfile.ZipFile) -> str:
+    """Return the name of a wheel's own .dist-info; those of packages that it holds lie deeper.
+
+    Raises:
+        ValueError: it has none, or several.
+    """
+    tops = {name.partition("/")[0] for name in archive.namelist()}
+    infos = [top for top in tops if top.endswith(".dist-info")]
+    if len(infos) != 1:
+        raise ValueError("it has several .dist-info" if infos else "it has no .dist-info")
+    return infos[0]
+
+
+def read_metadata(archive: zipfile.ZipFile) -> bytes:
+    """Return the METADATA of a wheel; raises `BROKEN`."""
+    return read_member(archive, f"{info_folder(archive)}/METADATA", _TEXT_LIMIT)
 
 
 def look_at_version(path: str, version: str, text: str) -> Wheel:

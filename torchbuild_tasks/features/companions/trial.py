@@ -24,6 +24,7 @@ from torchbuild_tasks.build.work import Work, is_agreed
 from torchbuild_tasks.catalog import CompanionRow
 from torchbuild_tasks.catalog.match import parse_requirement
 from torchbuild_tasks.errors import BuildFailed, RequirementsError
+from torchbuild_tasks.facts.wheel import BROKEN, read_metadata
 from torchbuild_tasks.features.closure.act import find_breaks
 from torchbuild_tasks.features.companions.choose import (
     BUILDS_WITH,
@@ -277,9 +278,8 @@ def read_wheel(wheel: Path, companion: Companion) -> Built:
     try:
         with zipfile.ZipFile(wheel) as archive:
             names = archive.namelist()
-            metadata = next(name for name in names if re.fullmatch(r"[^/]+\.dist-info/METADATA", name))
-            headers = HeaderParser().parsestr(archive.read(metadata).decode("utf-8", "replace"))
-    except (OSError, zipfile.BadZipFile, StopIteration, KeyError):
+            headers = HeaderParser().parsestr(read_metadata(archive).decode("utf-8", "replace"))
+    except BROKEN:
         raise BuildFailed(f"{wheel} is not a wheel.", next_step="Build it again: the same command.") from None
     return Built(
         name=str(headers["Name"]),

@@ -15,7 +15,7 @@ from typing import Any, Final
 
 from torchbuild_tasks.build.work import Work, built_wheel
 from torchbuild_tasks.errors import BuildFailed, PackageRefused, UsageError
-from torchbuild_tasks.facts.wheel import record_row
+from torchbuild_tasks.facts.wheel import info_folder, record_row
 from torchbuild_tasks.features.provenance.choose import SUFFIX, package_statement, statement
 from torchbuild_tasks.features.provenance.look import look_at_licences, read_statement
 from torchbuild_tasks.features.provenance.sbom import SBOM, make_sbom
@@ -52,12 +52,12 @@ def finish_wheel(work: Work) -> Work:
     }
     licences.setdefault("", look_at_licences(work.root, "", rows))
     with files.translate_errors(BuildFailed, wheel), zipfile.ZipFile(wheel) as archive:
-        info, version = _of(archive)
+        info = info_folder(archive)
         moved = _lead_from_here(archive, work.plan.source) if epoch is not None else {}
         own = f"{info}/RECORD"
         record = _record(archive.read(own).decode("utf-8"), moved, own, sort=True)
     text = make_sbom(
-        version=version,
+        version=info.removesuffix(".dist-info").partition("-")[2],
         repositories=manifest.repositories,
         licences=licences,
         content=hashlib.sha256(record.encode()).hexdigest(),
@@ -75,13 +75,6 @@ def _lead_from_here(archive: zipfile.ZipFile, root: str) -> dict[str, bytes]:
     return {name: text for name, text in moved.items() if text != texts[name]}
 
 
-def _of(archive: zipfile.ZipFile) -> tuple[str, str]:
-    """Return the name of a wheel's .dist-info, and its version."""
-    name = next(name for name in archive.namelist() if name.endswith(".dist-info/RECORD"))
-    info = name.rpartition("/")[0]
-    return info, info.removesuffix(".dist-info").partition("-")[2]
-
-
 def rewrite(wheel: Path, added: Mapping[str, bytes], epoch: int | None) -> None:
     """Write a wheel again with these files added, and its RECORD.
 
@@ -92,7 +85,7 @@ def rewrite(wheel: Path, added: Mapping[str, bytes], epoch: int | None) -> None:
     with unfinished_folder(wheel.parent / "wheel", BuildFailed, private=True) as place:
         partial = place / wheel.name
         with zipfile.ZipFile(wheel) as old, zipfile.ZipFile(partial, "w", zipfile.ZIP_DEFLATED) as new:
-            record = f"{_of(old)[0]}/RECORD"
+            record = f"{info_folder(old)}/RECORD"
             members = [each for each in old.infolist() if each.filename not in (*added, record)]
             if epoch is not None:  # metadata last, as the specification of wheels recommends
                 members.sort(key=lambda each: (".dist-info/" in each.filename, each.filename))

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from torchbuild_tasks.errors import PackageRefused, VerifyFailed
-from torchbuild_tasks.facts.wheel import BROKEN, look_at_wheel, read_member, recorded_hash
+from torchbuild_tasks.facts.wheel import BROKEN, info_folder, look_at_wheel, read_member, recorded_hash
 from torchbuild_tasks.features.provenance.act import NAMESPACE, SIGNATURE
 from torchbuild_tasks.features.provenance.choose import SUFFIX
 from torchbuild_tasks.features.provenance.look import read_statement
@@ -30,17 +30,13 @@ _KEY: Final = re.compile(r"(?:sk-)?(?:ssh|ecdsa)-\S+ \S+")  # a .pub file, not o
 _SIGNED: Final = re.compile(r'^Good "[^"]*" signature (?:for (?P<who>.*) )?with \S+ key (?P<key>\S+)')
 
 
-def verify_provenance(wheel: str, signers: str | None, *, as_json: bool) -> Outcome:
+def verify_provenance(wheel: str, signers: str | None) -> Outcome:
     """Check a wheel against its statement."""
     path = Path(wheel).expanduser().absolute()
     checks = check_wheel(path, Path(signers).expanduser() if signers else None)
     failed = sum(each.outcome == "failed" for each in checks)
     rows = [(each.outcome, f"{each.check}: {each.detail}") for each in checks]
-    text = (
-        ""
-        if as_json
-        else f"Provenance of {path.name}: {len(checks)} checks, {failed} failed\n{columns(rows)}"
-    )
+    text = f"Provenance of {path.name}: {len(checks)} checks, {failed} failed\n{columns(rows)}"
     return Outcome({"wheel": str(path), "checks": checks}, text, VerifyFailed.exit_code if failed else 0)
 
 
@@ -92,7 +88,7 @@ def _checks(wheel: Path, statement: Any) -> Iterator[CheckResult]:
     yield _result("hash", same, f"sha256 {digest}", f"sha256 {digest}; {other}")
     try:
         wrong = _wrong_members(wheel)
-    except (*BROKEN, StopIteration) as error:
+    except BROKEN as error:
         yield _result("contents", False, "", f"it cannot be read as a wheel: {in_short(error)}")
         return
     yield _result("contents", not wrong, "every file is as RECORD has it", f"not as RECORD has it: {wrong}")
@@ -107,7 +103,7 @@ def _result(check: str, passed: bool, detail: str, problem: str) -> CheckResult:
 def _wrong_members(wheel: Path) -> str:
     """Return the files that differ from RECORD, or are in only one of the two."""
     with zipfile.ZipFile(wheel) as archive:
-        record = next(name for name in archive.namelist() if name.endswith(".dist-info/RECORD"))
+        record = f"{info_folder(archive)}/RECORD"
         lines = read_member(archive, record).decode().splitlines()
         rows = {row[0]: row[1] for row in csv.reader(lines) if row}
         listed = [info.filename for info in archive.infolist() if not info.is_dir()]

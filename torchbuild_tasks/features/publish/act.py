@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import importlib.util
 import itertools
 import os
@@ -15,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from torchbuild_tasks.errors import PackageRefused
-from torchbuild_tasks.facts.wheel import BROKEN
+from torchbuild_tasks.facts.wheel import BROKEN, read_metadata
 from torchbuild_tasks.features.publish.choose import (
     CONDA,
     File,
@@ -28,6 +27,7 @@ from torchbuild_tasks.features.publish.choose import (
 )
 from torchbuild_tasks.system import files, lock, process
 from torchbuild_tasks.system.archive.readers import TAR_BROKEN, names_of_tar_gz
+from torchbuild_tasks.system.reading import hash_file
 from torchbuild_tasks.system.stall import Pace, Stalled
 from torchbuild_tasks.text.words import in_short
 
@@ -39,7 +39,6 @@ _PART: Final = ".part"
 _PAGE: Final = "index.html"
 _SECONDS: Final = (15.0, 60.0)  # to connect, and without a byte
 _SUBDIR: Final = re.compile(r"noarch|[a-z]+-[a-z0-9_]+")
-_MOST_METADATA: Final = 4 << 20  # bytes; torch 2.9's has 30 thousand
 _MOST_MEMBERS: Final = 200_000
 _TYPES: Final = "application/vnd.pypi.simple.v1+json, text/html;q=0.5"
 
@@ -57,20 +56,15 @@ def look_at_file(path: Path) -> File:
             pass  # a channel's metadata is read from the file there
         elif path.suffix == ".whl":
             with zipfile.ZipFile(path) as archive:
-                name = next(each for each in archive.namelist() if each.endswith(".dist-info/METADATA"))
-                with archive.open(name) as file:
-                    metadata = file.read(_MOST_METADATA + 1)
-                if len(metadata) > _MOST_METADATA:
-                    raise StopIteration(f"its METADATA is longer than {_MOST_METADATA >> 20} MiB")
+                metadata = read_metadata(archive)
         else:
             first = itertools.islice(names_of_tar_gz(path), _MOST_MEMBERS)
             if not any(name.endswith("/PKG-INFO") for name in first):
-                raise StopIteration("it has no PKG-INFO")
-        with path.open("rb") as file:
-            digest = hashlib.file_digest(file, "sha256").hexdigest()
-    except (*BROKEN, *TAR_BROKEN, StopIteration) as error:
+                raise ValueError("it has no PKG-INFO")
+        digest = hash_file(path)
+    except (*BROKEN, *TAR_BROKEN) as error:
         raise PackageRefused(
-            f"{path} is not a complete package: {in_short(error) if str(error) else 'it has no METADATA'}.",
+            f"{path} is not a complete package: {in_short(error)}.",
             next_step="Make it again: torchbuild package",
         ) from None
     return File(
@@ -175,9 +169,7 @@ def _copy(source: Path, place: Path, file: File) -> None:
     except OSError:
         part.unlink(missing_ok=True)  # it would fill what is full
         raise
-    with part.open("rb") as copied:
-        digest = hashlib.file_digest(copied, "sha256").hexdigest()
-    if digest != file.sha256:  # Windows removes no file that is open
+    if hash_file(part) != file.sha256:
         part.unlink()
         raise PackageRefused(f"{source} changed while it was copied. It was not published.")
     part.chmod(0o644)
