@@ -30,7 +30,7 @@ from torchbuild_tasks.model.record import Manifest
 from torchbuild_tasks.options import BuildRequest
 from torchbuild_tasks.plan.question import Question
 from torchbuild_tasks.system.mark import Marker
-from torchbuild_tasks.values import dumps, from_json, replace, to_json
+from torchbuild_tasks.values import dumps, from_json, parse_toml, replace, to_json, toml_value
 
 # What is read from files; the rows are those of the catalog's tables.
 DECODED = (
@@ -134,6 +134,11 @@ def test_json_has_lists_and_the_order_of_the_fields() -> None:
     assert list(plain) == ["inner", "many", "named"]
     assert plain["inner"]["words"] == ["a", "b"]
     assert plain["named"]["x"]["pair"] == [0, 0]
+
+
+@pytest.mark.parametrize("value", ['a"\\\n\t', "\x7f", "\N{GRINNING FACE}", ["a", "b"], 7, True])
+def test_what_is_written_as_toml_is_read_as_it_was(value: object) -> None:
+    assert parse_toml(f"x = {toml_value(value)}") == {"x": value}
 
 
 def test_names_that_are_no_unicode_can_still_be_dumped() -> None:

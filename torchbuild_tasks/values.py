@@ -97,6 +97,14 @@ def dumps(value: object, *, ascii: bool = False) -> str:
     return visible_json(json.dumps(to_json(value), indent=2, ensure_ascii=ascii)) + "\n"
 
 
+def toml_value(value: object) -> str:
+    """Return a value in TOML, whose texts, lists, numbers and booleans are JSON's but for one character.
+
+    https://toml.io/en/v1.0.0#string: no text holds a DEL, and no escape is half of a surrogate pair.
+    """
+    return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
+
+
 class Malformed(ValueError):
     """A text that is not JSON or TOML, or exceeds a limit; the message has the reason and the place."""
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Mapping
 from typing import Any, Final, NoReturn
@@ -10,7 +9,7 @@ from typing import Any, Final, NoReturn
 import msgspec
 
 from torchbuild_tasks.errors import UsageError
-from torchbuild_tasks.values import Malformed, parse_toml
+from torchbuild_tasks.values import Malformed, parse_toml, toml_value
 
 LOCK_FILE: Final = "torchbuild.lock"
 HEAD: Final = """\
@@ -87,10 +86,5 @@ def write_pins(pins: Mapping[str, Pin]) -> str:
 
 
 def _entry(pin: Pin) -> str:
-    lines = (f"{name} = {_value(value)}\n" for name, value in msgspec.structs.asdict(pin).items())
+    lines = (f"{name} = {toml_value(value)}\n" for name, value in msgspec.structs.asdict(pin).items())
     return "\n[[helper]]\n" + "".join(lines)
-
-
-def _value(value: str | int) -> str:
-    """Return a TOML value. JSON's text is TOML's, too, but for one control character."""
-    return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")

@@ -7,7 +7,6 @@ it `extends`, and overrides what the file says for all. Every error names file, 
 from __future__ import annotations
 
 import dataclasses
-import json
 import re
 from collections.abc import Collection, Mapping
 from typing import Any, Final, TypeVar
@@ -20,7 +19,7 @@ from torchbuild_tasks.catalog.match import parse_requirement
 from torchbuild_tasks.errors import UsageError
 from torchbuild_tasks.options import BuildRequest, choices_of, flag_name
 from torchbuild_tasks.text.words import did_you_mean
-from torchbuild_tasks.values import from_json, replace
+from torchbuild_tasks.values import from_json, replace, toml_value
 
 R = TypeVar("R")
 
@@ -296,7 +295,7 @@ def _check_value(file: _File, key: str, value: object, flag: Any) -> object:
 
 def _words(file: _File, key: str, value: object) -> tuple[str, ...]:
     if not isinstance(value, list) or not all(isinstance(word, str) for word in value):
-        sample = json.dumps([value if isinstance(value, str) else "NAME"], ensure_ascii=False)
+        sample = toml_value([value if isinstance(value, str) else "NAME"])
         raise file.wrong(key, value, f"it must be a list of texts: {sample}")
     if any("\0" in word for word in value):
         raise file.wrong(key, value, _NUL)

@@ -79,6 +79,11 @@ def is_host(text: str) -> bool:
     return re.fullmatch(r"[A-Za-z0-9_.:%-]+", name) is not None
 
 
+def url_host(host: str) -> str:
+    """Return a host as it stands in an address: one with colons (IPv6) in brackets."""
+    return f"[{host}]" if ":" in host else host
+
+
 def did_you_mean(word: str, known: Iterable[str]) -> str:
     """Return the end of a sentence with the nearest known word; "" if none is near."""
     near = nearest(word, known)

@@ -16,7 +16,7 @@ from urllib.parse import SplitResult, parse_qsl, unquote, urlsplit
 import msgspec
 
 from torchbuild_tasks.errors import UsageError
-from torchbuild_tasks.text.words import is_host
+from torchbuild_tasks.text.words import is_host, url_host
 from torchbuild_tasks.values import repr_without
 
 REAPI: Final = "reapi"  # https://github.com/bazelbuild/remote-apis, version 2
@@ -141,8 +141,7 @@ def _wrong(word: str, why: str) -> UsageError:
 
 
 def _host(parts: SplitResult, port: int) -> str:
-    host = parts.hostname or ""
-    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+    return f"{url_host(parts.hostname or '')}:{port}"
 
 
 def _login(level: str, parts: SplitResult) -> dict[str, str]:

@@ -40,6 +40,7 @@ from torchbuild_tasks.model import Cluster, Distribution, Facts
 from torchbuild_tasks.plan.question import Question
 from torchbuild_tasks.system import process
 from torchbuild_tasks.system.files import STATE_DIR
+from torchbuild_tasks.text.words import url_host
 from torchbuild_tasks.values import replace
 
 Say = Callable[[str], None]
@@ -233,9 +234,7 @@ def _explain_server(say: Say, files: ClusterFiles, address: str, url: str) -> No
 
 def _own_address(host: str) -> str:
     """Return the address of this machine for others."""
-    if host == choose.EVERYWHERE:
-        return socket.gethostname()
-    return f"[{host}]" if ":" in host else host
+    return socket.gethostname() if host == choose.EVERYWHERE else url_host(host)
 
 
 def run_server(files: ClusterFiles, get_dist: Callable[[], str], request: ClusterRequest, say: Say) -> None:

@@ -14,6 +14,7 @@ from torchbuild_tasks.errors import ClusterError, UsageError
 from torchbuild_tasks.model import Cluster
 from torchbuild_tasks.system import files
 from torchbuild_tasks.system.reading import read_bytes, read_text
+from torchbuild_tasks.text.words import url_host
 from torchbuild_tasks.values import as_table, parse_json, parse_toml, replace
 
 if TYPE_CHECKING:
@@ -68,7 +69,7 @@ def is_server(url: str, host: str, port: int, seconds: float = SECONDS) -> bool 
     """Say whether a scheduler has a certificate of the server at an address; None: it does not answer."""
     from http.client import HTTPException
 
-    address = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+    address = f"{url_host(host)}:{port}"
     with contextlib.suppress(OSError, HTTPException), _connect(url, seconds) as connection:
         connection.request("GET", f"/api/v1/scheduler/server_certificate/{address}")
         return connection.getresponse().status == 200

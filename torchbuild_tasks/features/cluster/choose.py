@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import ipaddress
-import json
 import re
 from collections import Counter
 from collections.abc import Iterable
@@ -20,8 +19,8 @@ from torchbuild_tasks.model import Choice, Cluster, Distribution, Finding
 from torchbuild_tasks.plan.jobs import POOL, usable_cores
 from torchbuild_tasks.plan.question import Question
 from torchbuild_tasks.plan.variables import decide, is_cuda
-from torchbuild_tasks.text.words import is_host
-from torchbuild_tasks.values import as_table, parse_json
+from torchbuild_tasks.text.words import is_host, url_host
+from torchbuild_tasks.values import as_table, parse_json, toml_value
 
 NAME: Final = "distributed compiles"
 LINKS: Final = "torchbuild_link"
@@ -237,8 +236,7 @@ def scheduler_url(text: str) -> str:
         raise _wrong(text, "nothing may follow the port")
     if port is None and parts.scheme == "http":
         port = SCHEDULER_PORT
-    host = f"[{host}]" if ":" in host else host
-    return f"{parts.scheme}://{host}" + (f":{port}" if port else "")
+    return f"{parts.scheme}://{url_host(host)}" + (f":{port}" if port else "")
 
 
 def file_name(url: str) -> str:
@@ -268,8 +266,7 @@ def listening(text: str, port: int, flag: str) -> str:
         ) from None
     if number and not (number.isdecimal() and 0 < int(number) < 65536):
         raise UsageError(f"{flag} {text!r}: {number} is not a port", next_step="Ports are 1 to 65535.")
-    shown = f"[{address}]" if address.version == 6 else str(address)
-    return f"{shown}:{number or port}"
+    return f"{url_host(str(address))}:{number or port}"
 
 
 def host_and_port(address: str) -> tuple[str, int]:
@@ -301,9 +298,9 @@ def _wrong(text: str, why: str) -> UsageError:
 def scheduler_file(*, listen: str, client_token: str, secret_key: str) -> str:
     """Return scheduler.conf: clients share one token, servers have tokens of their own."""
     return (
-        f"{_FIRST}public_addr = {_text(listen)}\n\n"
-        f'[client_auth]\ntype = "token"\ntoken = {_text(client_token)}\n\n'
-        f'[server_auth]\ntype = "jwt_hs256"\nsecret_key = {_text(secret_key)}\n'
+        f"{_FIRST}public_addr = {toml_value(listen)}\n\n"
+        f'[client_auth]\ntype = "token"\ntoken = {toml_value(client_token)}\n\n'
+        f'[server_auth]\ntype = "jwt_hs256"\nsecret_key = {toml_value(secret_key)}\n'
     )
 
 
@@ -319,20 +316,22 @@ def server_file(
         cache_dir: keeps the toolchains that clients send.
         build_dir: is emptied at each start; compiles happen in it.
     """
-    bind = f"bind_address = {_text(listen)}\n" if listen else ""
+    bind = f"bind_address = {toml_value(listen)}\n" if listen else ""
     return (
-        f"{_FIRST}public_addr = {_text(address)}\n{bind}"
-        f"scheduler_url = {_text(url)}\ncache_dir = {_text(cache_dir)}\n\n"
-        f'[builder]\ntype = "overlay"\nbuild_dir = {_text(build_dir)}\nbwrap_path = {_text(bubblewrap)}\n\n'
-        f'[scheduler_auth]\ntype = "jwt_token"\ntoken = {_text(token)}\n'
+        f"{_FIRST}public_addr = {toml_value(address)}\n{bind}"
+        f"scheduler_url = {toml_value(url)}\ncache_dir = {toml_value(cache_dir)}\n\n"
+        f'[builder]\ntype = "overlay"\nbuild_dir = {toml_value(build_dir)}\n'
+        f"bwrap_path = {toml_value(bubblewrap)}\n\n"
+        f'[scheduler_auth]\ntype = "jwt_token"\ntoken = {toml_value(token)}\n'
     )
 
 
 def client_file(*, url: str, token: str, cache_dir: str) -> str:
     """Return sccache's configuration for a distributing build; sccache packs toolchains itself."""
     return (
-        f"{_FIRST}[dist]\nscheduler_url = {_text(url)}\ncache_dir = {_text(cache_dir)}\ntoolchains = []\n\n"
-        f'[dist.auth]\ntype = "token"\ntoken = {_text(token)}\n'
+        f"{_FIRST}[dist]\nscheduler_url = {toml_value(url)}\n"
+        f"cache_dir = {toml_value(cache_dir)}\ntoolchains = []\n\n"
+        f'[dist.auth]\ntype = "token"\ntoken = {toml_value(token)}\n'
     )
 
 
@@ -347,11 +346,6 @@ def address_in(token: str) -> str:
         return ""
     address = as_table(claims).get("server_id")
     return address if isinstance(address, str) else ""
-
-
-def _text(value: str) -> str:
-    """Quote a basic string of TOML, which has JSON's escapes."""
-    return json.dumps(value, ensure_ascii=False)
 
 
 # ---- the log of sccache-dist, rephrased; irrelevant lines are left out

@@ -15,6 +15,7 @@ from torchbuild_tasks.features.cache.server import server_of
 from torchbuild_tasks.features.cluster.ask import is_server
 from torchbuild_tasks.system.connections import break_connections, list_peers
 from torchbuild_tasks.system.periodic import Periodic
+from torchbuild_tasks.text.words import url_host
 
 Address = tuple[str, int]
 ANSWER: Final = 10.0  # seconds; a server that compiles on all of its cores takes one for its part of TLS
@@ -72,7 +73,7 @@ class HangWatch(Periodic):
     def _go_on(self, address: Address, pid: int) -> bool:
         """Have what waits for this server compiled here; say whether others can be watched further."""
         host, port = address
-        shown = f"{host}:{port}"
+        shown = f"{url_host(host)}:{port}"
         broken = break_connections(host, port, pid)
         if not broken and address in list_peers(pid):
             self._give_up(f"its server {shown} hangs, and the system does not let its connections be broken")

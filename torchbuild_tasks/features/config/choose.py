@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import inspect
-import json
 import re
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
@@ -15,6 +14,7 @@ from torchbuild_tasks.catalog import FailureRow, HelperRow
 from torchbuild_tasks.options import BuildRequest, choices_of, flag_name, group_of, variable_name
 from torchbuild_tasks.plan.settings import OWN, Settings
 from torchbuild_tasks.text.page import styled
+from torchbuild_tasks.values import toml_value
 
 _DEFAULT: Final = re.compile(r"\(default: (.*?)\)")
 _SCHEMA: Final = "https://json-schema.org/draft/2020-12/schema"
@@ -43,7 +43,7 @@ def keys(request: BuildRequest, settings: Settings) -> tuple[Key, ...]:
     keys = [_key(field, request, settings) for field in _fields()]
     for name, value in settings.variables.items():
         place = settings.place(f"set.{name}")
-        keys.append(Key(key=f"set.{name}", value=json.dumps(value), source=place, variable=name, meaning=""))
+        keys.append(Key(key=f"set.{name}", value=toml_value(value), source=place, variable=name, meaning=""))
     return tuple(keys)
 
 
@@ -78,11 +78,6 @@ def default_of(field: dataclasses.Field[Any]) -> str:
     """Return the default as text."""
     match = _DEFAULT.search(str(field.metadata["help"]))
     return match[1] if match else "no" if field.default is False else "none"
-
-
-def toml_value(value: object) -> str:
-    """Return a value in TOML, whose strings, lists, numbers and booleans are JSON's."""
-    return json.dumps(list(value) if isinstance(value, tuple) else value, ensure_ascii=False)
 
 
 def keys_text(keys: tuple[Key, ...], files: Mapping[str, bool]) -> str:

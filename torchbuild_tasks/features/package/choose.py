@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import posixpath
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -22,6 +21,7 @@ from torchbuild_tasks.model.closure import Image
 from torchbuild_tasks.model.wheel import Member
 from torchbuild_tasks.text.show import size_text
 from torchbuild_tasks.text.words import first_few
+from torchbuild_tasks.values import toml_value
 
 CUDA_LIBRARIES: Final = ("depend", "bundle", "system")
 LIB: Final = "torch/lib"
@@ -281,9 +281,9 @@ def uv_settings(path: str) -> str:
     the project's own dependencies only. Tried with uv 0.13.9;
     https://docs.astral.sh/uv/concepts/resolution/#dependency-overrides
     """
-    quoted = json.dumps(path, ensure_ascii=False)  # a basic string of TOML
     return (
-        f'[tool.uv]\noverride-dependencies = ["torch"]\n\n[tool.uv.sources]\ntorch = {{ path = {quoted} }}\n'
+        '[tool.uv]\noverride-dependencies = ["torch"]\n\n'
+        f"[tool.uv.sources]\ntorch = {{ path = {toml_value(path)} }}\n"
     )
 
 

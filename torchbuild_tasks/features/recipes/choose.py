@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final
 
@@ -18,6 +17,7 @@ from torchbuild_tasks.plan.jobs import choose_jobs
 from torchbuild_tasks.plan.question import Question
 from torchbuild_tasks.plan.variables import choose_build_type, decide, is_cuda, is_off
 from torchbuild_tasks.text.words import did_you_mean
+from torchbuild_tasks.values import toml_value
 
 if TYPE_CHECKING:
     from torchbuild_tasks.plan.cuda.values import Arch
@@ -250,5 +250,5 @@ def row_text(order: Order, note: BuiltFor, url: str, sha256: str, size: int) -> 
         "because": f"{note.helper} for CUDA {note.cuda} and {' '.join(note.archs)}, built from source",
         "source": f"helpers build, {note.key}",
     }
-    lines = (f"{name} = {json.dumps(value)}" for name, value in values.items() if value)
+    lines = (f"{name} = {toml_value(value)}" for name, value in values.items() if value)
     return "\n".join(("[[helper]]", *lines, 'set = { MAGMA_HOME = "{folder}" }')) + "\n"
