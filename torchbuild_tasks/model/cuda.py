@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Final
 
@@ -14,11 +15,21 @@ LIBRARIES: Final = ("cudnn", "nccl", "magma", "cusparselt", "cudss")
 ROOTS: Final = ("{}_ROOT", "{}_ROOT_DIR", "{}_PATH", "{}_HOME")
 INCLUDES: Final = ("{}_INCLUDE_DIR", "{}_INCLUDE_PATH")
 FILES: Final = ("{}_LIBRARY", "{}_LIB_DIR", "{}_LIBRARY_PATH", "{}_LIBRARY_DIR")
+_PCI: Final = re.compile(r"(?:([0-9a-f]+):)?([0-9a-f]{1,2}):([0-9a-f]{1,2})\.([0-7])", re.IGNORECASE)
 
 
 def names_of(library: str) -> tuple[str, ...]:
     """Return the variables that can name the folder of a library."""
     return tuple(text.format(library.upper()) for text in (*ROOTS, *INCLUDES, *FILES))
+
+
+def pci_address(text: object) -> str | None:
+    """Return a PCI address as the kernel writes it: 0000:01:00.0 for 00000000:01:00.0 and 01:00.0."""
+    match = _PCI.fullmatch(text.strip()) if isinstance(text, str) else None
+    if match is None:
+        return None
+    domain, bus, device, function = (int(part or "0", 16) for part in match.groups())
+    return f"{domain:04x}:{bus:02x}:{device:02x}.{function}"
 
 
 class Toolkit(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

@@ -9,9 +9,10 @@ import pytest
 
 from tests.facts.cuda.canned import device, nvml, nvml_fails, nvml_says
 from tests.facts.fakes import machine, windows_machine
-from torchbuild_tasks.facts.cuda.gpus import Answer, ask_nvml, count_words, parse_bus
+from torchbuild_tasks.facts.cuda.gpus import Answer, ask_nvml, count_words
 from torchbuild_tasks.facts.probe import Output
 from torchbuild_tasks.model import GpuSeen
+from torchbuild_tasks.model.cuda import pci_address
 
 
 def asked(tmp_path: Path, output: Output | None) -> Answer:
@@ -136,10 +137,8 @@ def test_a_lost_gpu_is_one_and_reported(tmp_path: Path) -> None:
 
 def test_words() -> None:
     assert [count_words(number) for number in (0, 1, 2)] == ["no GPU", "1 GPU", "2 GPUs"]
-    assert [parse_bus(text) for text in ("0000:0B:00.0", "00010000:0b:00.1", "01:00.0", None, 3)] == [
-        "0000:0b:00.0",
-        "10000:0b:00.1",
-        None,
-        None,
-        None,
+    spelled = ("0000:0B:00.0", "00010000:0b:00.1", "01:00.0", "gpu0", None, 3)
+    assert [pci_address(text) for text in spelled] == [
+        *("0000:0b:00.0", "10000:0b:00.1", "0000:01:00.0"),
+        *(None, None, None),
     ]

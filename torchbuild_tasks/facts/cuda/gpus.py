@@ -15,6 +15,7 @@ import msgspec
 from torchbuild_tasks.facts.cuda.pci import look_at_pci
 from torchbuild_tasks.facts.probe import Output, Probe, map_parallel, multiarch_triplet
 from torchbuild_tasks.model import Driver, GpuSeen, Tegra
+from torchbuild_tasks.model.cuda import pci_address
 from torchbuild_tasks.values import parse_json
 
 WSL = "/usr/lib/wsl"
@@ -116,18 +117,6 @@ def count_words(number: int) -> str:
     return "no GPU" if number == 0 else f"{number} GPU{'s' if number > 1 else ''}"
 
 
-def parse_bus(text: object) -> str | None:
-    """Return a PCI address as the kernel writes it: 0000:01:00.0 for NVML's 00000000:01:00.0."""
-    match = _BUS.fullmatch(text) if isinstance(text, str) else None
-    if match is None:
-        return None
-    domain, bus, device, function = match.groups()
-    return f"{int(domain, 16):04x}:{bus}:{device}.{function}".lower()
-
-
-_BUS = re.compile(r"([0-9a-f]{4,8}):([0-9a-f]{2}):([0-9a-f]{2})\.([0-7])", re.IGNORECASE)
-
-
 # ---------------- NVML, in a process of its own
 
 NVML_SCRIPT: Final = Path(__file__).with_name("nvml_probe.py")
@@ -204,7 +193,7 @@ def _nvml_gpu(item: Mapping[str, Any]) -> GpuSeen:
     is_pair = isinstance(capability, list) and len(capability) == 2
     return GpuSeen(
         probe="nvml",
-        bus=parse_bus(item.get("bus")),
+        bus=pci_address(item.get("bus")),
         # NVML's number holds the device in its upper half, the vendor in the lower.
         pci_id=f"{pci & 0xFFFF:04x}:{pci >> 16:04x}" if isinstance(pci, int) and pci > 0 else None,
         name=_text(item.get("name")),
@@ -285,7 +274,7 @@ def _smi_gpu(row: Mapping[str, str]) -> GpuSeen:
     memory = row["memory.total"]
     return GpuSeen(
         probe="nvidia-smi",
-        bus=parse_bus(row["pci.bus_id"]),
+        bus=pci_address(row["pci.bus_id"]),
         pci_id=f"10de:{pci[1].lower()}" if pci else None,
         name=row["name"] or None,
         capability=capability if _CAPABILITY.fullmatch(capability) else None,
@@ -373,7 +362,7 @@ def _kernel_gpu(probe: Probe, name: str) -> GpuSeen:
     uuid = fields.get("GPU UUID", "")
     return GpuSeen(
         probe="proc",
-        bus=parse_bus(fields.get("Bus Location")) or parse_bus(name),
+        bus=pci_address(fields.get("Bus Location")) or pci_address(name),
         name=fields.get("Model") or None,
         # It consists of question marks until a process has used the GPU.
         uuid=uuid if uuid and "?" not in uuid else None,

@@ -13,6 +13,7 @@ from typing import NamedTuple
 from torchbuild_tasks.catalog import GpuRow
 from torchbuild_tasks.catalog.match import admits
 from torchbuild_tasks.model import Cuda, Finding, GpuSeen
+from torchbuild_tasks.model.cuda import pci_address
 from torchbuild_tasks.plan.cuda.values import Device
 from torchbuild_tasks.plan.jetson import board
 from torchbuild_tasks.plan.question import Question
@@ -27,7 +28,6 @@ _USE = re.compile(r"B?(GL)?M?")
 _PARENT = re.compile(r"MIG-(GPU-[^/]+)/", re.IGNORECASE)
 # Probes in the order of trust; one that is not named comes last.
 PROBES = ("nvml", "nvidia-smi", "device tree", "proc", "pci")
-_BUS = re.compile(r"(?:([0-9a-f]+):)?([0-9a-f]{1,2}):([0-9a-f]{1,2})\.([0-7])", re.IGNORECASE)
 
 
 class _Claim(NamedTuple):
@@ -281,11 +281,7 @@ def _capabilities(found: tuple[Device, ...]) -> set[str | None]:
 
 def address(bus: str | None) -> str:
     """Return one spelling of a PCI address: 0000:01:00.0 for 00000000:01:00.0 and 01:00.0; "" for none."""
-    match = _BUS.fullmatch((bus or "").strip())
-    if match is None:
-        return (bus or "").strip().casefold()
-    domain, number, device, function = (int(part or "0", 16) for part in match.groups())
-    return f"{domain:04x}:{number:02x}:{device:02x}.{function}"
+    return pci_address(bus) or (bus or "").strip().casefold()
 
 
 def trust_rank(seen: GpuSeen) -> int:
