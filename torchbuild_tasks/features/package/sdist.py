@@ -20,7 +20,7 @@ from torchbuild_tasks.errors import PackageRefused, UsageError
 from torchbuild_tasks.features.package.choose import source_version
 from torchbuild_tasks.system import files
 from torchbuild_tasks.system.git.checkout import changed_files
-from torchbuild_tasks.system.git.run import Git
+from torchbuild_tasks.system.git.run import Git, entries_in
 from torchbuild_tasks.system.git.submodules import modules
 from torchbuild_tasks.system.reading import read_text
 from torchbuild_tasks.system.remove import unfinished_folder
@@ -130,13 +130,13 @@ def _stamp(text: str) -> int:
 
 def _look(git: Git, prefix: str, unused: Sequence[str], seen: _Seen) -> None:
     """Add the files of one worktree and its submodules."""
-    for entry in filter(None, git.run("ls-files", "--stage", "-z").split("\0")):
+    for entry in entries_in(git.run("ls-files", "--stage", "-z")):
         words, _, path = entry.partition("\t")
         if (mode := words.split(" ")[0]) != _SUBMODULE:
             seen.modes[prefix + path] = mode
     seen.changed.extend(prefix + path for path in changed_files(git, untracked=False))
     others = git.run("ls-files", "--others", "--exclude-standard", "-z")
-    seen.left_out.extend(prefix + path for path in others.split("\0") if path)
+    seen.left_out.extend(prefix + path for path in entries_in(others))
     for module in modules(git, prefix):
         if not module.is_present:
             if not any(f"{module.top}/".startswith(f"{path}/") for path in unused):

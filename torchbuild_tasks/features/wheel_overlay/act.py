@@ -46,7 +46,7 @@ from torchbuild_tasks.model import Command
 from torchbuild_tasks.model.wheel import Member, Wheel
 from torchbuild_tasks.system import process
 from torchbuild_tasks.system.files import STATE_DIR, Patience, state_dir, translate_errors, write_atomic
-from torchbuild_tasks.system.git.run import Git
+from torchbuild_tasks.system.git.run import Git, entries_in
 from torchbuild_tasks.system.log import last_write
 from torchbuild_tasks.system.remove import is_link, snapshot, unfinished_folder
 from torchbuild_tasks.text.show import size_text
@@ -102,7 +102,7 @@ def lay_wheel(work: Work) -> Work:
 
 
 def _list_tracked(work: Work) -> frozenset[str]:
-    return frozenset(Git(folder=work.root).run("ls-files", "-z").split("\0"))
+    return frozenset(entries_in(Git(folder=work.root).run("ls-files", "-z")))
 
 
 def _commits_since(work: Work, wheel: Wheel) -> int:

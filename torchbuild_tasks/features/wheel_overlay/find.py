@@ -53,7 +53,7 @@ from torchbuild_tasks.system import process
 from torchbuild_tasks.system.archive.members import check_wheel_names
 from torchbuild_tasks.system.archive.members import fault as archive_fault
 from torchbuild_tasks.system.files import DOWNLOADING, STATE_DIR, state_dir, translate_errors
-from torchbuild_tasks.system.git.run import Git
+from torchbuild_tasks.system.git.run import Git, entries_in
 from torchbuild_tasks.system.net import download, pip
 from torchbuild_tasks.system.net.client import redact
 from torchbuild_tasks.system.net.transfer import Remote
@@ -235,9 +235,9 @@ def look_at_change(work: Planned, commit: str) -> Change:
     ahead = int(git.run("rev-list", "--count", f"{start}..HEAD"))
     # Untracked files in submodules come from builds.
     same = ("diff", "--name-only", "--no-renames", "--no-ext-diff", "-z", "--ignore-submodules=untracked")
-    changed = _split(git.run(*same, commit, "--"))
-    staged = _split(git.run(*same, "--cached", commit, "--"))
-    untracked = _split(git.run("ls-files", "-z", "--others", "--exclude-standard"))
+    changed = entries_in(git.run(*same, commit, "--"))
+    staged = entries_in(git.run(*same, "--cached", commit, "--"))
+    untracked = entries_in(git.run("ls-files", "-z", "--others", "--exclude-standard"))
     hidden = _find_flagged_changes(work.root, git)
     rows = work.catalog.wheel_input
     return Change(ahead=ahead, reached=find_reached(sorted({*changed, *staged, *hidden}), untracked, rows))
@@ -248,18 +248,14 @@ def _find_flagged_changes(root: Path, git: Git) -> list[str]:
 
     Files that are missing in a sparse checkout are not changes.
     """
-    listed = _split(git.run("ls-files", "-v", "-z"))
+    listed = entries_in(git.run("ls-files", "-v", "-z"))
     flagged = [each[2:] for each in listed if each[0] == "S" or each[0].islower()]
     present = [name for name in flagged if (root / name).is_file()]
     if not present:
         return []
-    known = {each.partition("\t")[2]: each.split()[1] for each in _split(git.run("ls-files", "-s", "-z"))}
+    known = {each.partition("\t")[2]: each.split()[1] for each in entries_in(git.run("ls-files", "-s", "-z"))}
     now = git.run("hash-object", "--", *present).split()
     return [name for name, hashed in zip(present, now, strict=True) if hashed != known[name]]
-
-
-def _split(text: str) -> list[str]:
-    return [each for each in text.split("\0") if each]
 
 
 def ninja_targets(work: Planned, reached: tuple[Reached, ...]) -> dict[str, tuple[str, ...]]:

@@ -58,7 +58,7 @@ from torchbuild_tasks.ninja.build_file import parse_build_file
 from torchbuild_tasks.system import process
 from torchbuild_tasks.system.elf import open_symbols, read_cache, read_elf
 from torchbuild_tasks.system.files import Patience, state_dir, translate_errors, write_atomic
-from torchbuild_tasks.system.git.run import Git
+from torchbuild_tasks.system.git.run import Git, entries_in
 from torchbuild_tasks.system.reading import open_file, read_bytes
 from torchbuild_tasks.system.remove import unfinished_folder
 from torchbuild_tasks.text.words import first_few, first_lines
@@ -368,11 +368,10 @@ def _read_includes(
     work: Planned, sources: Iterable[str], headers: Iterable[str]
 ) -> dict[str, tuple[str, ...]]:
     """Return the includes of each source and header of the checkout, and of those that CMake wrote."""
-    git = Git(folder=work.root)
-    listed = git.run("ls-files", "-z", "--cached", "--others", "--exclude-standard").split("\0")
+    listed = Git(folder=work.root).run("ls-files", "-z", "--cached", "--others", "--exclude-standard")
     wanted = {
         name
-        for name in listed
+        for name in entries_in(listed)
         if name.endswith((*HEADERS, *SOURCES)) or name.startswith(_GENERATORS) and name.endswith(".py")
     }
     includes = {}

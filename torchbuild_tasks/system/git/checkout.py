@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Literal
 
-from torchbuild_tasks.system.git.run import Git
+from torchbuild_tasks.system.git.run import Git, entries_in
 from torchbuild_tasks.system.git.transfer import Outcome, Watch, run
 
 
@@ -101,8 +101,7 @@ def changed_files(git: Git, *, deleted: bool = True, untracked: bool = True) -> 
 
 
 def _names(git: Git, *words: str) -> list[str]:
-    output = git.output(*words, timeout=None) or ""
-    return [name for name in output.split("\0") if name]
+    return entries_in(git.output(*words, timeout=None))
 
 
 def _obstacle_finder(root: Path) -> Callable[[str], str | None]:
@@ -146,8 +145,7 @@ def ids_in_tree(git: Git, commit: str, kind: Literal["blob", "commit"]) -> dict[
     There are none where the repository lacks the commit.
     """
     ids = {}
-    listed = git.output("ls-tree", "-r", "-z", "--full-tree", commit, timeout=None) or ""
-    for entry in filter(None, listed.split("\0")):
+    for entry in entries_in(git.output("ls-tree", "-r", "-z", "--full-tree", commit, timeout=None)):
         about, _, path = entry.partition("\t")
         _, what, id = about.split(" ")
         if what == kind:

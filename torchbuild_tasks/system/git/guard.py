@@ -97,7 +97,7 @@ def environment(environ: Mapping[str, str], answer: bytes | None = None) -> dict
             env.setdefault("GIT_PROXY_COMMAND", "")  # git uses the first, so it cannot be overridden
         if answer and not any(key == _MARK for _, key, _ in entries):
             return _for_old(env, pairs)
-    return _with_config(env, pairs)
+    return with_config(env, pairs)
 
 
 def overrides(entries: Iterable[tuple[bool, str, str]]) -> Pairs:
@@ -143,8 +143,10 @@ def _entries(answer: bytes) -> Iterator[tuple[bool, str, str]]:
         yield scope in _OWN, f"{section}.{name.lower()}", value
 
 
-def _with_config(environ: Mapping[str, str], pairs: Pairs) -> dict[str, str]:
-    """Add settings to those in GIT_CONFIG_COUNT of the environment."""
+def with_config(environ: Mapping[str, str], pairs: Pairs) -> dict[str, str]:
+    """Add settings to those in GIT_CONFIG_COUNT of the environment, which git 2.31 reads after all files."""
+    if not pairs:
+        return dict(environ)
     count = environ.get("GIT_CONFIG_COUNT", "")
     first = int(count) if count.isdecimal() and len(count) < 6 else 0
     env = {**environ, "GIT_CONFIG_COUNT": str(first + len(pairs))}

@@ -17,7 +17,6 @@ from torchbuild_tasks.system import process
 from torchbuild_tasks.system.git import guard
 
 _LOGIN: Final = re.compile(r"(?P<scheme>https?://)(?P<login>[^/@\s]*:[^/\s]*)@(?P<host>[^/@\s?#=]+)")
-_COUNT: Final = "GIT_CONFIG_COUNT"  # of git 2.31; with _KEY_n and _VALUE_n, read after all files
 # Commands that read settings and names, and start no program whatever the settings are.
 _READS: Final = ("config", "rev-parse", "check-ref-format")
 # Commands that read the repository, and must not fetch missing objects.
@@ -87,6 +86,11 @@ class Git(msgspec.Struct, frozen=True, kw_only=True):
         if captured.rc == 0:
             return captured.stdout.decode("utf-8", "surrogateescape").rstrip("\n")
         raise git_error(self.argv(words), captured)
+
+
+def entries_in(output: str | None) -> list[str]:
+    """Return the entries in the output of a command with -z; none without one."""
+    return [entry for entry in (output or "").split("\0") if entry]
 
 
 def _command(words: Sequence[str]) -> tuple[int, str]:
@@ -204,10 +208,5 @@ def with_settings(environ: Mapping[str, str], settings: Sequence[str]) -> dict[s
     which git hands to its helper as a word.
     """
     cleaned = [without_login(setting) for setting in settings]
-    settings = [each for plain, logins in cleaned for each in (plain, *logins)]
-    count = int(environ.get(_COUNT) or 0) if (environ.get(_COUNT) or "0").isdigit() else 0
-    more = {_COUNT: str(count + len(settings))} if settings else {}
-    for number, setting in enumerate(settings, count):
-        name, _, value = setting.partition("=")
-        more |= {f"GIT_CONFIG_KEY_{number}": name, f"GIT_CONFIG_VALUE_{number}": value}
-    return {**environ, **more}
+    pairs = (each.partition("=")[::2] for plain, logins in cleaned for each in (plain, *logins))
+    return guard.with_config(environ, tuple(pairs))

@@ -22,7 +22,7 @@ from torchbuild_tasks.system.git.checkout import (
     ids_in_tree,
 )
 from torchbuild_tasks.system.git.fetch import shallow_commits
-from torchbuild_tasks.system.git.run import Git
+from torchbuild_tasks.system.git.run import Git, entries_in
 from torchbuild_tasks.system.git.transfer import Outcome, Watch
 from torchbuild_tasks.text.words import as_word
 from torchbuild_tasks.values import replace
@@ -79,9 +79,8 @@ def submodule_settings(git: Git, *where: str) -> dict[str, dict[str, str]]:
         where: words of `git config` that name a .gitmodules (`--file F`, `--blob COMMIT:F`); without
             them the repository's own settings.
     """
-    output = git.output("config", *where, "-z", "--get-regexp", _KEYS) or ""
     settings: dict[str, dict[str, str]] = {}
-    for entry in filter(None, output.split("\0")):
+    for entry in entries_in(git.output("config", *where, "-z", "--get-regexp", _KEYS)):
         key, _, value = entry.partition("\n")
         name, _, what = key.removeprefix("submodule.").rpartition(".")
         settings.setdefault(name, {})[what] = value
@@ -168,9 +167,9 @@ def _links(git: Git) -> dict[str, str]:
     """Return the commit of each submodule in the index, by path."""
     links: dict[str, str] = {}
     conflicts: dict[str, list[str]] = {}
-    for entry in git.run("ls-files", "--stage", "-z").split("\0"):
+    for entry in entries_in(git.run("ls-files", "--stage", "-z")):
         about, _, path = entry.partition("\t")
-        mode, commit, stage = (*about.split(" "), "", "")[:3]
+        mode, commit, stage = about.split(" ")
         if mode != "160000":
             continue
         if stage == "0":
@@ -352,7 +351,7 @@ def _obstacles(git: Git, commit: str, also: Sequence[str], dropped: Sequence[Mod
 
 def _list_tracked(git: Git) -> Iterator[str]:
     """Yield the tracked files of a worktree and of its submodules."""
-    yield from filter(None, (git.output("ls-files", "-z") or "").split("\0"))
+    yield from entries_in(git.output("ls-files", "-z"))
     for module in modules(git, commit="HEAD"):
         if module.is_present:
             inner = Git(folder=module.folder, config=git.config)
@@ -380,7 +379,7 @@ def remove_files(git: Git) -> None:
     patience = files.Patience()
     parents = set[Path]()
     with files.translate_errors(SourceError, git.folder):
-        for entry in filter(None, (git.output("ls-files", "--stage", "-z") or "").split("\0")):
+        for entry in entries_in(git.output("ls-files", "--stage", "-z")):
             path = git.folder / entry.partition("\t")[2]
             if not entry.startswith("160000 "):
                 with contextlib.suppress(FileNotFoundError):

@@ -22,7 +22,7 @@ from torchbuild_tasks.system.git import cut_off, submodules
 from torchbuild_tasks.system.git.checkout import InTheWay
 from torchbuild_tasks.system.git.complete import complete
 from torchbuild_tasks.system.git.fetch import Access, is_shallow
-from torchbuild_tasks.system.git.run import Git
+from torchbuild_tasks.system.git.run import Git, entries_in
 from torchbuild_tasks.system.git.submodules import changes
 from torchbuild_tasks.system.git.transfer import Watch
 from torchbuild_tasks.system.reading import read_json
@@ -224,8 +224,7 @@ def losses(git: Git, folder: Path, created: Collection[str] = ()) -> tuple[str, 
 
 def _unknown(tree: Git) -> list[str]:
     """Return untracked files, and commits that only a submodule's repository there has."""
-    untracked = tree.run("ls-files", "--others", "--exclude-standard", "-z").split("\0")
-    unknown = [name for name in untracked if name]
+    unknown = entries_in(tree.run("ls-files", "--others", "--exclude-standard", "-z"))
     for module in submodules.modules(tree, commit="HEAD"):
         if module.is_present:
             sub = Git(folder=module.folder, config=tree.config)
