@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
-import json
 import re
 import shutil
 import subprocess
@@ -131,7 +129,6 @@ def test_of_a_configured_tree_both_builds_are_reported(tmp_path: Path) -> None:
     request = BuildRequest(source=str(checkout), what_if="cores=64,cache=0.5,memory=256")
     outcome = plan(request, NOBODY)
     assert "wall time" in outcome.text and "63 by rows" in outcome.text
-    as_json = plan(dataclasses.replace(request, json=True), NOBODY)
-    assert as_json.text == "" and as_json.value["what_if"].then.hits == 28
-    assert json.dumps(list(as_json.value)) == '["what_if"]'
+    assert outcome.value["what_if"].then.hits == 28
+    assert list(outcome.value) == ["what_if"]
     assert sorted(checkout.rglob("*")) == before

@@ -40,7 +40,7 @@ def _show_plan(request: BuildRequest, build_plan: BuildPlan) -> Outcome:
     from torchbuild_tasks.text.show import plan_text
 
     code = PlanRefused.exit_code if build_plan.verdict == "refuse" else 0
-    return Outcome(build_plan, "" if request.json else plan_text(build_plan, verbose=request.verbose), code)
+    return Outcome(build_plan, plan_text(build_plan, verbose=request.verbose), code)
 
 
 def env(request: BuildRequest, report: Reporter) -> Outcome:
@@ -59,6 +59,7 @@ def build(request: BuildRequest, report: Reporter) -> Outcome:
 
 def _build(request: BuildRequest, report: Reporter) -> Outcome:
     from torchbuild_tasks import flow
+    from torchbuild_tasks.text.show import built_text
 
     if "," in (request.python or ""):
         return _build_each(request, report)
@@ -66,14 +67,9 @@ def _build(request: BuildRequest, report: Reporter) -> Outcome:
         return _show_plan(request, flow.preview_build(request))
     began = time.monotonic()
     built = flow.build(request, report)
-    text = ""
-    if not request.json:
-        from torchbuild_tasks.text.show import built_text
-
-        seconds = time.monotonic() - began
-        windows = os.name == "nt"
-        target = None if request.mixed else request.target
-        text = built_text(built, seconds, windows=windows, verbose=request.verbose, target=target)
+    seconds = time.monotonic() - began
+    target = None if request.mixed else request.target
+    text = built_text(built, seconds, windows=os.name == "nt", verbose=request.verbose, target=target)
     return Outcome({"plan": built.plan, "verify": built.verified}, text)
 
 
@@ -102,7 +98,7 @@ def _build_each(request: BuildRequest, report: Reporter) -> Outcome:
         began = time.time()
         one = dataclasses.replace(one, clean=one.clean and number == 0)
         wheels.append(made_wheel(flow.build(one, report, clean_venv=True), name, began))
-    return Outcome({"wheels": wheels}, "" if request.json else summary_text(wheels))
+    return Outcome({"wheels": wheels}, summary_text(wheels))
 
 
 def _watch(request: BuildRequest, report: Reporter) -> Outcome:

@@ -46,7 +46,7 @@ def verify(request: VerifyRequest, report: Reporter) -> Outcome:
     if request.provenance:
         from torchbuild_tasks.features.provenance.verb import verify_provenance
 
-        return verify_provenance(request.provenance, request.signers, as_json=request.json)
+        return verify_provenance(request.provenance, request.signers)
     from torchbuild_tasks import flow
     from torchbuild_tasks.text.show import report_text
 

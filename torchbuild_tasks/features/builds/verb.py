@@ -128,8 +128,7 @@ class BuildsRequest(BuildRequest):
 def run(request: BuildsRequest, report: Reporter) -> Outcome:
     """List the named builds, show or enter one, compare two, or remove one."""
     answer = run_action(request, report)
-    text = "" if request.json else builds_text(request, answer)
-    return Outcome({"action": request.action, "answer": answer}, text)
+    return Outcome({"action": request.action, "answer": answer}, builds_text(request, answer))
 
 
 def run_action(request: BuildsRequest, report: Reporter) -> Answer:

@@ -99,14 +99,14 @@ def make(request: ContainerRequest, report: Reporter) -> Outcome:
     if request.dry_run:
         texts = act.texts(container, writer())
         text = "".join(f"# {folder / name}\n{data.decode()}\n" for name, data in texts.items())
-        return Outcome(_value(container, folder), "" if request.json else text)
+        return Outcome(_value(container, folder), text)
     with interruptible():
         written = act.write_files(container, folder, writer())
         image = act.image_name(folder)
         if request.action == "write":
             return Outcome(
                 _value(container, folder) | {"image": image, "kept": written.kept},
-                "" if request.json else _text(container, plan, written),
+                _text(container, plan, written),
             )
         for name in written.kept:
             report.note(f"{folder / name} was edited by hand and is used as it is")
@@ -116,7 +116,7 @@ def make(request: ContainerRequest, report: Reporter) -> Outcome:
         if request.action == "save":
             act.save_image(engine, image, Path(str(request.file)).expanduser().absolute(), report)
     if request.action in ("build", "save"):
-        return Outcome(_value(container, folder) | {"image": image}, f"{image}\n" if not request.json else "")
+        return Outcome(_value(container, folder) | {"image": image}, f"{image}\n")
     return _run(request, report, engine, container, image)
 
 

@@ -141,8 +141,6 @@ def replay(request: ReplayRequest, report: Reporter) -> Outcome:
     replayed, verified = replay_build(request, report)
     code = PlanRefused.exit_code if replayed.plan.verdict == "refuse" else 0
     value = {"replay": replayed, "verify": verified}
-    if request.json:
-        return Outcome(value, exit_code=code)
     for path in replayed.written:
         report.note(f"wrote {path}")
     text = ""

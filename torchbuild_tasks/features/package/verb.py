@@ -79,9 +79,9 @@ def run(request: PackageRequest, report: Reporter) -> Outcome:
         return _uv(request)
     if request.action == "sdist":
         source = _sdist(request, report)
-        return Outcome(as_value(source), "" if request.json else sdist_text(source))
+        return Outcome(as_value(source), sdist_text(source))
     package = make(request, report)
-    return Outcome(as_value(package), "" if request.json else package_text(package))
+    return Outcome(as_value(package), package_text(package))
 
 
 def make(request: PackageRequest, report: Reporter) -> Package:
@@ -173,7 +173,7 @@ def _uv(request: PackageRequest) -> Outcome:
         path = packages[-1] if packages else path
     wheel = look_at_wheel(path)
     text = uv_settings(path.as_posix())
-    return Outcome({"wheel": str(path), "version": wheel.version, "toml": text}, "" if request.json else text)
+    return Outcome({"wheel": str(path), "version": wheel.version, "toml": text}, text)
 
 
 def _folder(request: PackageRequest, root: Path) -> Path:

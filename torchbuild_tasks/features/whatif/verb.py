@@ -52,7 +52,7 @@ def foresee(request: BuildRequest, text: str) -> Outcome:
     root = require_checkout(question)
     plan = decide(question)
     result = answer(question, read_tree(question, plan, root), plan.decided, text)
-    return Outcome({"what_if": result}, "" if request.json else answer_text(result))
+    return Outcome({"what_if": result}, answer_text(result))
 
 
 def read_tree(question: Question, plan: BuildPlan, root: Path) -> Tree:
