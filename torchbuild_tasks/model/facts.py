@@ -483,3 +483,11 @@ class Facts(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     own: tuple[str, ...] = ()
     cut: tuple[str, ...] = ()
     health: Health | None = None
+
+    def tool(self, name: str) -> Tool | None:
+        """Return the program of this name other than a compiler; None if it is not here."""
+        return next((tool for tool in self.tools if tool.name == name and tool.path), None)
+
+    def python_at(self, path: str) -> Python | None:
+        """Return the interpreter at a path; None if it was not looked at, as one of a venv to come."""
+        return next((python for python in self.pythons if python.executable == path), None)

@@ -64,8 +64,8 @@ def target_machine(question: Question) -> str:
 def brought_cmake(question: Question) -> str | None:
     """Return the version of the CMake in the environment that gets torch; None where it is not there."""
     python = first_python(question)
-    target = _target(question, python) if python else ""
-    return next((p.packages.get("cmake") for p in question.facts.pythons if p.executable == target), None)
+    target = question.facts.python_at(_target(question, python)) if python else None
+    return target.packages.get("cmake") if target else None
 
 
 def first_python(question: Question) -> Python | None:
@@ -125,7 +125,7 @@ def choose_python(question: Question, also: tuple[str, ...] = ()) -> ChosenPytho
     target = _target(question, python)
     if target != python.executable:
         because = f"a venv of its own, made with {python.executable} ({because})"
-    installed = next((p for p in question.facts.pythons if p.executable == target), None)
+    installed = question.facts.python_at(target)
     foreign = target == python.executable and not python.managed
     missing = missing_requirements(question, installed, python, also, ours=not foreign)
     more = () if foreign else better(question, installed, python)

@@ -78,7 +78,7 @@ def _spell(row: CheckRow, value: str) -> str:
 
 def _site_of(question: Question, environment: Environment) -> str:
     """Return the environment of a wheel: the interpreter's prefix, else two folders above it."""
-    known = next((p for p in question.facts.pythons if p.executable == environment.python), None)
+    known = question.facts.python_at(environment.python)
     if known is not None and known.prefix:
         return known.prefix
     return environment.python.rsplit(question.separator, 2)[0]

@@ -100,7 +100,7 @@ def cmake_version(decisions: Decisions) -> str:
         known = before is not None and admits(str(wanted.specifier), before)
         return str(before) if known else f"{wanted.specifier} from PyPI".lstrip()
     own = python.target.packages.get("cmake") if python.target else None
-    tool = next((t for t in question.facts.tools if t.name == "cmake" and t.path), None)
+    tool = question.facts.tool("cmake")
     text = str(own or (tool.version if tool else "") or "")
     version = parse_version(text.partition("-")[0])  # Visual Studio's is called 3.31.6-msvc6
     return version.base_version if version else text

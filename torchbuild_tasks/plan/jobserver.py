@@ -111,8 +111,8 @@ def _program(question: Question, python: ChosenPython, row: JobserverRow) -> tup
     own = python.target
     if any(Requirement(text).name == row.program for text in (*python.missing, *python.better)):
         return "", f"{row.program} from PyPI"
-    makes = (tool for tool in question.facts.tools if tool.name == row.program and tool.path)
-    tool = ninja_of(question, own) if row.program == "ninja" else next(makes, Tool(name=row.program))
+    makes = question.facts.tool(row.program) or Tool(name=row.program)
+    tool = ninja_of(question, own) if row.program == "ninja" else makes
     where = tool.path or (f"of {own.executable}" if own and tool.version else "")
     if not where:
         return f"there is no {row.program}", ""

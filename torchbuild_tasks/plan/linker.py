@@ -15,7 +15,7 @@ import msgspec
 from torchbuild_tasks.catalog import Catalog, LinkerRow
 from torchbuild_tasks.catalog.match import admits
 from torchbuild_tasks.errors import UsageError
-from torchbuild_tasks.model import Choice, Finding, LinkerPlan, LinkTrial, Need, Source, Status, Tool
+from torchbuild_tasks.model import Choice, Finding, LinkerPlan, LinkTrial, Need, Source, Status
 from torchbuild_tasks.plan.compiler import Compilers
 from torchbuild_tasks.plan.packages import install_line, installer, package_row
 from torchbuild_tasks.plan.question import Question
@@ -152,10 +152,6 @@ def _rows(question: Question) -> tuple[LinkerRow, ...]:
     return tuple(row for row in question.catalog.linker if row.os == question.facts.host.os)
 
 
-def _tool(question: Question, row: LinkerRow) -> Tool | None:
-    return next((t for t in question.facts.tools if t.name == row.tool and t.path), None)
-
-
 def _automatic(question: Question, compilers: Compilers) -> ChosenLinker:
     """Return what LDFLAGS name, else what the finished tree has, else the fastest of those that are here."""
     if why := own_linking(question):
@@ -179,7 +175,7 @@ def _automatic(question: Question, compilers: Compilers) -> ChosenLinker:
             question, compilers, row, program, _choice(row.name, "the tree was linked with it")
         )
     able = [row for row in _rows(question) if not row.asked and not row.refused]
-    here = [(row, tool) for row in able if (tool := _tool(question, row))]
+    here = [(row, tool) for row in able if (tool := question.facts.tool(row.tool))]
     why_not = [f"{row.name}: {row.refused}" for row in _rows(question) if row.refused]
     if not here or compilers.cxx is None:
         because = "; ".join(why_not) or f"neither {' nor '.join(row.name for row in able)} is here"
@@ -201,7 +197,7 @@ def _choose_named(
             question, compilers, row, name, _choice(name, because, source), demanded=True
         )
     row = next(row for row in _rows(question) if row.name == name)
-    tool = _tool(question, row)
+    tool = question.facts.tool(row.tool)
     if tool is None:
         text = f"{name} is asked for ({because}) and is not here: no {row.tool} on PATH"
         finding = Finding.error("linker", text, _install(question, row))
@@ -229,7 +225,7 @@ def _row_of_path(question: Question, path: str) -> LinkerRow:
     """Return the row of a linker's path: by the facts, else by its name, else one without figures."""
     stem = file_name(path)
     rows = _rows(question)
-    found = [row for row in rows if (tool := _tool(question, row)) and tool.path == path]
+    found = [row for row in rows if (tool := question.facts.tool(row.tool)) and tool.path == path]
     named = [row for row in rows if row.tool == path or row.name in stem]
     if found or named:
         return (found or named)[0]
@@ -260,7 +256,7 @@ def _choice_with_flag(
 
 def _is_callable_by_name(question: Question, row: LinkerRow, program: str, compilers: Compilers) -> bool:
     """Say whether the compiler knows this linker's name, and finds this very program by it."""
-    cxx, tool = compilers.tool, _tool(question, row)
+    cxx, tool = compilers.tool, question.facts.tool(row.tool)
     if cxx is None or tool is None or tool.path != program or program.rpartition("/")[2] != row.command:
         return False
     return bool(admits(row.clang if cxx.name == "clang++" else row.gcc, cxx.version))
@@ -279,7 +275,7 @@ def _on_windows(question: Question, name: str, because: str, source: Source) -> 
     if name == AUTO:
         return ChosenLinker(choice=_choice(DEFAULT, "link.exe, which PyTorch's own builds take"))
     row = next((row for row in _rows(question) if row.name == name), None)
-    tool = _tool(question, row) if row else None
+    tool = question.facts.tool(row.tool) if row else None
     program = name if is_path(name) else str(tool.path) if tool else ""
     if not program:
         text = f"{name} is asked for ({because}) and is not here"

@@ -65,8 +65,7 @@ def names_same(path: str, other: str | None) -> bool:
 def _found_first(question: Question, python: Python | None) -> Tool:
     if own := python.packages.get("ninja") if python else None:
         return Tool(name="ninja", version=own)
-    found = (tool for tool in question.facts.tools if tool.name == "ninja" and tool.path)
-    return next(found, Tool(name="ninja"))
+    return question.facts.tool("ninja") or Tool(name="ninja")
 
 
 def reads_log(question: Question, version: str | None) -> bool | None:
@@ -108,7 +107,7 @@ def without_ninja(args: str, path: str) -> str:
 
 def lacks_cache(question: Question) -> bool:
     """Say whether no compiler cache is here and the user has not decided about one."""
-    here = any(tool.name in _CACHES and tool.path for tool in question.facts.tools)
+    here = any(map(question.facts.tool, _CACHES))
     use = decide(question, "USE_CCACHE")
     decided = question.given("cache") is not None or (use is not None and is_off(use.value))
     previous = question.facts.tree.previous

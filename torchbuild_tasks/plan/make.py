@@ -230,7 +230,7 @@ def operations(decisions: Decisions) -> tuple[EnvOp, ...]:
 def program_folders(question: Question, python: str) -> tuple[str, ...]:
     """Return an environment's folders of programs: the interpreter's, and Scripts in conda on Windows."""
     folder = python.rpartition(question.separator)[0]
-    known = next((p for p in question.facts.pythons if p.executable == python), None)
+    known = question.facts.python_at(python)
     scripts = known.scripts if known else None
     return tuple(dict.fromkeys(filter(None, (folder, scripts))))
 

@@ -94,9 +94,8 @@ def _packages(python: Python | None) -> dict[str, str]:
 
 
 def _on_machine(question: Question, name: str, specifier: str) -> bool:
-    return any(
-        tool.name == name and tool.path and admits(specifier, tool.version) for tool in question.facts.tools
-    )
+    tool = question.facts.tool(name)
+    return tool is not None and admits(specifier, tool.version) is True
 
 
 def missing_requirements(
@@ -185,7 +184,8 @@ def uv_of(question: Question) -> str | None:
     """Return the uv that installs; None where there is none, or --installer wants pip."""
     if question.value("installer", "auto") == "pip":
         return None
-    return next((tool.path for tool in question.facts.tools if tool.name == "uv" and tool.path), None)
+    uv = question.facts.tool("uv")
+    return uv.path if uv else None
 
 
 def installer(question: Question, target: str) -> tuple[str, ...]:

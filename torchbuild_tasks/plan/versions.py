@@ -190,12 +190,10 @@ def _toolset(question: Question) -> Fit:
 
 def _cmake(question: Question) -> Fit:
     spec = question.row.cmake
-    found = [tool for tool in question.facts.tools if tool.name == "cmake" and tool.path]
-    for tool in found:
-        if admits(spec, tool.version):
-            return Fit(what="CMake", needs=spec, status="ok", because=f"{tool.path} is {tool.version}")
-    has = f"{found[0].path} is {found[0].version}" if found else "none here"
-    because = f"{has}; one from PyPI goes into the Python of the build"
+    tool = question.facts.tool("cmake")
+    because = f"{tool.path} is {tool.version}" if tool else "none here"
+    if tool is None or not admits(spec, tool.version):
+        because += "; one from PyPI goes into the Python of the build"
     return Fit(what="CMake", needs=spec, status="ok", because=because)
 
 

@@ -337,8 +337,7 @@ def _problems(
 def _missing_launcher(question: Question, name: str) -> str:
     """Return the missing cache that a launcher's variable names, else ""."""
     for program in question.decided[name].value.split(";"):
-        is_here = any(tool.name == program and tool.path for tool in question.facts.tools)
-        if program in NAMES and not is_here:
+        if program in NAMES and not question.facts.tool(program):
             return program
     return ""
 

@@ -370,7 +370,8 @@ def have_dist(question: Question, fetching: Fetching, report: Reporter) -> str:
         ClusterError: there is none for this processor, or the one that was fetched is incomplete.
         DownloadFailed: it could not be fetched.
     """
-    program = next((tool.path for tool in question.facts.tools if tool.name == "sccache" and tool.path), "")
+    sccache = question.facts.tool("sccache")
+    program = str(sccache.path) if sccache else ""
     if here := shutil.which(server.NAME) or server.dist_next_to(program):
         return here
     helper = _choose_helper(question)

@@ -22,7 +22,7 @@ from torchbuild_tasks.build.ledger import last_manifest
 from torchbuild_tasks.build.work import Work, where_to_read
 from torchbuild_tasks.errors import SourceError
 from torchbuild_tasks.features.companions.choose import FOLDER
-from torchbuild_tasks.model import Command, Companion, Python
+from torchbuild_tasks.model import Command, Companion
 from torchbuild_tasks.model.record import CheckResult, VerifyReport
 from torchbuild_tasks.system import files
 from torchbuild_tasks.system.git.run import Git
@@ -248,17 +248,14 @@ def stamp_files(folder: Path, makes: Collection[str] = ()) -> str:
 
 def _is_built(work: Work, companion: Companion, built_from: Mapping[str, str]) -> bool:
     name = canonicalize_name(companion.name)
-    if not any(name in map(canonicalize_name, python.packages) for python in _pythons(work)):
+    python = work.facts.python_at(work.plan.environment.python)
+    if python is None or name not in map(canonicalize_name, python.packages):
         return False
     began = _torch_began(work)
     try:
         return bool(began) and read_json(_mark(work, companion)) == {**built_from, "torch": began}
     except (OSError, ValueError):
         return False
-
-
-def _pythons(work: Work) -> tuple[Python, ...]:
-    return tuple(each for each in work.facts.pythons if each.executable == work.plan.environment.python)
 
 
 def _remember(work: Work, companion: Companion, built_from: Mapping[str, str]) -> None:

@@ -42,8 +42,9 @@ def debugging(question: Question, python: str) -> Debugging:
     """Look at the debugger, the right to attach, and the debug information of this Python's torch."""
     tree = question.facts.tree
     probe = Probe()
-    packages = (each.packages for each in question.facts.pythons if each.executable == python)
-    debugging = look_at_debugging(tree.root, question.build_dir, python, tuple(next(packages, ())), probe)
+    known = question.facts.python_at(python)
+    packages = tuple(known.packages) if known else ()
+    debugging = look_at_debugging(tree.root, question.build_dir, python, packages, probe)
     return replace(debugging, install_gdb=how_to_install(question.facts, question.catalog, "gdb"))
 
 

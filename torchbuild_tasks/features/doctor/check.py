@@ -41,6 +41,5 @@ class View(msgspec.Struct, frozen=True, dict=True):
     def python(self) -> Python | None:
         """The interpreter that gets torch, or the one below its venv."""
         target = self.plan.environment.python
-        exact = (python for python in self.facts.pythons if python.executable == target)
         usable = (python for python in self.facts.pythons if not python.problem)
-        return next(exact, next(usable, None))
+        return self.facts.python_at(target) or next(usable, None)

@@ -54,9 +54,9 @@ def _conda_of(path: str, prefixes: Iterable[str]) -> str:
 
 def _conda_compilers(view: View) -> list[Finding]:
     """Find a mix of compilers: conda's have their own C library, so all must be conda's, or none."""
-    linkers = (tool.path for tool in view.facts.tools if tool.name == "ld" and tool.path)
     compiler = view.choice("CXX")
-    linker = next(linkers, "")
+    found = view.facts.tool("ld")
+    linker = str(found.path) if found else ""
     prefixes = _conda_prefixes(view)
     compilers = _conda_of(compiler, prefixes)
     linked = _conda_of(linker, prefixes)
@@ -204,7 +204,7 @@ def _is_same_folder(one: str, other: str) -> bool:
 def check_git(view: View) -> tuple[Finding, ...]:
     """Find git settings that change the files of a checkout."""
     git = view.health.git
-    if not any(tool.name == "git" and tool.path for tool in view.facts.tools):
+    if not view.facts.tool("git"):
         text = "git is not installed: no submodules, no commit in the version, no patches"
         return (Finding.warn("git", text, "How to install it: torchbuild bootstrap"),)
     root = view.facts.tree.root

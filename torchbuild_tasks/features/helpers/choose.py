@@ -192,7 +192,7 @@ def requested_helpers(question: Question) -> tuple[str, ...]:
     """Return the names of --with-helper; --distribute adds sccache if it is missing."""
     requested = question.given("with_helper")
     names = tuple(requested[0]) if requested else ()
-    here = any(tool.name == "sccache" and tool.path for tool in question.facts.tools)
+    here = question.facts.tool("sccache")
     distributes = question.given("distribute") and question.facts.host.os == "linux" and not here
     if distributes or (NONE not in names and _brings_cache(question)):
         return (*names, machine_tools.CACHE)

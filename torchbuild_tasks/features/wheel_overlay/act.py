@@ -119,7 +119,7 @@ def _is_in_place(work: Work, inputs: dict[str, str], members: Sequence[Member]) 
     same = ("wheel", TARGET)  # with another target, some libraries are compiled and not the wheel's
     if previous is None or any(previous.inputs.get(name, "") != inputs[name] for name in same):
         return False
-    python = next((p for p in work.facts.pythons if p.executable == work.plan.environment.python), None)
+    python = work.facts.python_at(work.plan.environment.python)
     if python is None or python.torch_from != work.plan.source or work.request.clean:
         return False
     recorded = ownership.read(work.root, ownership.OWNED) or {}
