@@ -22,7 +22,7 @@ from torchbuild_tasks.model.record import CheckResult
 from torchbuild_tasks.system import process
 from torchbuild_tasks.system.reading import hash_file, read_bytes
 from torchbuild_tasks.text.show import columns
-from torchbuild_tasks.text.words import first_few, in_short
+from torchbuild_tasks.text.words import counted, first_few, in_short
 from torchbuild_tasks.values import parse_json
 from torchbuild_tasks.verbs import Outcome
 
@@ -39,7 +39,7 @@ def verify_provenance(wheel: str, signers: str | None, *, as_json: bool) -> Outc
     text = (
         ""
         if as_json
-        else f"Provenance of {path.name}: {len(checks)} checks, {failed} failed\n{columns(rows)}"
+        else f"Provenance of {path.name}: {counted(len(checks), 'check')}, {failed} failed\n{columns(rows)}"
     )
     return Outcome({"wheel": str(path), "checks": checks}, text, VerifyFailed.exit_code if failed else 0)
 
