@@ -8,8 +8,6 @@ import shutil
 import signal
 import subprocess
 import sys
-import time
-from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
 
@@ -17,6 +15,7 @@ import psutil
 import pytest
 
 from tests.support.capabilities import needs_bash, needs_posix_paths
+from tests.support.waiting import until
 
 ROOT = Path(__file__).parents[1]
 
@@ -108,22 +107,15 @@ def test_nothing_that_it_has_started_is_left(tmp_path: Path, how: str, busy: str
     environ["PATH"] = f"{tmp_path / 'bin'}{os.pathsep}{environ['PATH']}"
     with subprocess.Popen([tmp_path / ".ci/run"], env=environ, start_new_session=True) as script:
         if how != "failed":
-            wait_until((tmp_path / "ready").exists)
+            until((tmp_path / "ready").exists)
             os.killpg(script.pid, getattr(signal, how))  # as a terminal does
         assert script.wait(timeout=60) != 0
     sleeper = int((tmp_path / "sleeper").read_text("utf-8"))
-    wait_until(lambda: not psutil.pid_exists(sleeper))
+    until(lambda: not psutil.pid_exists(sleeper))
     assert (tmp_path / "said").exists() == (not busy)
     if not busy:
         assert (tmp_path / "said").read_text("utf-8") == "stop ours\n"
     assert not [*tmp_path.glob("torchbuild-ci.*")]
-
-
-def wait_until(told: Callable[[], bool]) -> None:
-    end = time.monotonic() + 60
-    while not told():
-        assert time.monotonic() < end
-        time.sleep(0.05)
 
 
 @needs_posix_paths

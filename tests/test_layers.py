@@ -298,6 +298,17 @@ def test_a_finding_is_made_by_its_status() -> None:
     assert bad == []
 
 
+def test_a_check_returns_a_tuple_or_yields() -> None:
+    """So that every caller can write `*check(...)`: None would need a filter, and a list may be changed."""
+    bad = []
+    for path in files():
+        for node in ast.walk(parsed(path)):
+            if isinstance(node, ast.FunctionDef) and node.returns is not None:
+                shape = ast.unparse(node.returns)
+                bad += [f"{place(path)}:{node.name}"] * (shape in ("Finding | None", "list[Finding]"))
+    assert bad == []
+
+
 QUESTIONS = ("What", "Which", "Whether", "Why", "How", "Where", "When")
 
 

@@ -97,7 +97,7 @@ def test_ccache_says_why_not() -> None:
 def sccache_stats(hits: dict[str, int], misses: dict[str, int], not_cached: dict[str, int]) -> str:
     stats: dict[str, Any] = {
         name: {"counts": counts, "adv_counts": {}}
-        for name, counts in (("cache_hits", hits), ("cache_misses", misses))
+        for name, counts in (("cache_hits", hits), ("cache_misses", misses), ("cache_errors", {}))
     }
     return json.dumps({"stats": {**stats, "not_cached": not_cached}, "version": "0.16.0"})
 

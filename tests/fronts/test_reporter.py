@@ -10,7 +10,7 @@ import time
 import pytest
 
 from torchbuild_tasks.fronts import reporter
-from torchbuild_tasks.fronts.reporter import ConsoleReporter, between, clock
+from torchbuild_tasks.fronts.reporter import ConsoleReporter, between
 
 ESCAPE = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 COLOUR = re.compile(r"\x1b\[[0-9;]*(?:3|4|9|10)[0-9][0-9;]*m")
@@ -270,14 +270,6 @@ def test_ci_is_never_prompted(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CI", "1")
     monkeypatch.setattr(sys, "stdin", Screen("y\n"))
     assert ConsoleReporter().confirm("Remove these?") is False
-
-
-@pytest.mark.parametrize(
-    ("seconds", "text"),
-    [(0, "0:00"), (61.9, "1:01"), (3599, "59:59"), (3600, "1:00:00"), (90061, "25:01:01")],
-)
-def test_times(seconds: float, text: str) -> None:
-    assert clock(seconds) == text
 
 
 def test_the_time_left_is_that_of_the_history_while_it_knows_one(

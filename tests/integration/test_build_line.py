@@ -17,6 +17,7 @@ import pytest
 from tests.support.capabilities import needs_linux_compiler
 from tests.support.driver import TORCHBUILD, Run, environment, torchbuild
 from tests.support.sample import ERAS, Era, in_one_era, materialise
+from tests.support.waiting import until
 
 # Under Windows test_windows_line.py goes this way, with what stands in for Visual Studio there.
 pytestmark = [pytest.mark.integration, needs_linux_compiler]
@@ -217,7 +218,7 @@ def test_a_second_build_names_the_run_that_holds_the_tree(line: Line) -> None:
     argv = [*TORCHBUILD, "build", "--source", str(line.tree), "--python", str(line.python)]
     first = subprocess.Popen(argv, env=environment(), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     try:
-        _wait_for(lambda: any("matmul.cpp" in command for command in _processes_in(line.tree)))
+        until(lambda: any("matmul.cpp" in command for command in _processes_in(line.tree)))
         done = line("build")
         assert done.code == 8
         assert str(first.pid) in done.err
@@ -236,7 +237,7 @@ def test_an_interrupted_build_goes_on(line: Line, numbers: tuple[int, int]) -> N
     build = subprocess.Popen(
         argv, env=environment(), stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
     )
-    _wait_for(lambda: any("matmul.cpp" in command for command in _processes_in(line.tree)))
+    until(lambda: any("matmul.cpp" in command for command in _processes_in(line.tree)))
     start = time.monotonic()
     build.send_signal(number)
     _, err = build.communicate(timeout=60)
@@ -299,13 +300,6 @@ def test_a_moved_tree_is_seen(tmp_path: Path, target: Path) -> None:
     assert str(line.tree) in done.err
     assert moved("build", "--clean").code == 0
     subprocess.run([str(target), "-m", "pip", "uninstall", "-q", "-y", "torch"], check=True)
-
-
-def _wait_for(happened: Any, seconds: float = 60) -> None:
-    end = time.monotonic() + seconds
-    while not happened():
-        assert time.monotonic() < end, "it did not happen"
-        time.sleep(0.05)
 
 
 def _slow_to_compile(source: Path, salt: int, times: int = 6) -> None:

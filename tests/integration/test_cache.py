@@ -8,7 +8,6 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -21,6 +20,7 @@ from tests.support.capabilities import (
     needs_ninja,
 )
 from tests.support.sample import materialise
+from tests.support.waiting import until
 from torchbuild_tasks.errors import CleanRefused, Interrupted
 from torchbuild_tasks.features.cache import server, stats
 from torchbuild_tasks.features.cache.act import cache_states, clear_caches, serve_cache
@@ -298,7 +298,7 @@ def test_the_server_ends_with_the_build(bench: Bench, error: type[Exception] | N
             build.wait()
             raise error("the build is over")
         assert build.wait(60) == 0
-    _wait_until(lambda: not lives(pid))
+    until(lambda: not lives(pid))
     assert own_place(root).leftovers() == ()
 
 
@@ -360,10 +360,3 @@ class _swallowed:
 
     def __exit__(self, kind: type[BaseException] | None, error: object, trace: object) -> bool:
         return kind is self.error
-
-
-def _wait_until(happened: Callable[[], bool], seconds: float = 30) -> None:
-    end = time.monotonic() + seconds
-    while not happened():
-        assert time.monotonic() < end, "it did not happen"
-        time.sleep(0.05)

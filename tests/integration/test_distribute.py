@@ -17,8 +17,9 @@ from tests.support.caches import clean, ninja, objects, project
 from tests.support.capabilities import needs, needs_linux_compiler, needs_ninja
 from tests.support.clusters import ClusterOfHosts, cluster, count
 from tests.support.driver import TORCHBUILD, environment
-from tests.support.hosts import needs_bubblewrap, needs_hosts, until
+from tests.support.hosts import needs_bubblewrap, needs_hosts
 from tests.support.sample import materialise
+from tests.support.waiting import until
 
 pytestmark = [pytest.mark.integration, needs_hosts, needs_bubblewrap, needs_linux_compiler, needs_ninja]
 

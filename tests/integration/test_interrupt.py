@@ -14,6 +14,7 @@ import psutil  # type: ignore[import-untyped, unused-ignore]
 import pytest
 
 from tests.support.capabilities import skip_without
+from tests.support.waiting import until
 
 pytestmark = pytest.mark.integration
 
@@ -92,13 +93,6 @@ def send(driver: subprocess.Popen[bytes], name: str) -> None:
     driver.stdin.flush()
 
 
-def wait_for(what: Callable[[], object], seconds: float = 20.0) -> None:
-    deadline = time.monotonic() + seconds
-    while not what():
-        assert time.monotonic() < deadline, "it did not happen in time"
-        time.sleep(0.02)
-
-
 def descendants(pid: int) -> list[psutil.Process]:
     """By what every process says of its parent: Process.children does not work on every system.
 
@@ -136,7 +130,7 @@ def test_a_process_tree_ends_within_five_seconds(
     work = tmp_path / "work"
     (work / "tree.py").write_text(TREE)
     driver = start(sys.executable, "tree.py")
-    wait_for(lambda: (work / "one").exists() and (work / "two").exists() and (work / "two").read_text())
+    until(lambda: (work / "one").exists() and (work / "two").exists() and (work / "two").read_text())
     tree = descendants(driver.pid)
     assert len(tree) >= 4
     began = time.monotonic()
@@ -210,7 +204,7 @@ def test_an_interrupted_build_goes_on_where_it_stopped(
         make_with_cmake(ninja_tree)
     outputs = [ninja_tree / name for name in NAMES]
     driver = start(*BUILDS[tool])
-    wait_for(lambda: sum(path.exists() for path in outputs) > 2)
+    until(lambda: sum(path.exists() for path in outputs) > 2)
     tree = descendants(driver.pid)
     send(driver, number)
     assert driver.wait(10) == 130
@@ -234,9 +228,9 @@ def test_a_killed_driver_does_not_leave_ninja_running_on(
 ) -> None:
     """SIGKILL cannot be handled: Ninja ends at its next line of output, without a reader, or with its job."""
     driver = start("ninja", "-j1")
-    wait_for((ninja_tree / "a2").exists)
+    until((ninja_tree / "a2").exists)
     tree = descendants(driver.pid)
     driver.kill()
-    wait_for(lambda: not alive(tree), 5)
+    until(lambda: not alive(tree), seconds=5)
     time.sleep(0.6)
     assert len((ninja_tree / "runs").read_text().split()) < 5

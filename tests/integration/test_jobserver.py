@@ -9,13 +9,14 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from tests.support import hungry
 from tests.support.capabilities import needs, needs_fifo, needs_proc
+from tests.support.waiting import until
 from torchbuild_tasks.build.jobserver.serve import CAN_HOLD, Processes, serve
 from torchbuild_tasks.build.jobserver.tokens import MemoryState, Orders, TokenPolicy
 
@@ -115,13 +116,6 @@ def test_ninja_runs_one_more_than_there_are_tokens(tmp_path: Path, tokens: int, 
     assert b"ninja: warning" not in done.stdout + done.stderr
     seen = [int((tmp_path / f"{number}.o").read_text("ascii")) for number in range(8)]
     assert max(seen) == at_once
-
-
-def until(true: Callable[[], object]) -> None:
-    end = time.monotonic() + 30
-    while not true():
-        assert time.monotonic() < end
-        time.sleep(0.02)
 
 
 def state_of(pid: int) -> str:

@@ -14,7 +14,8 @@ from pathlib import Path
 from typing import Any, Final
 
 from tests.support.driver import TORCHBUILD, environment
-from tests.support.hosts import Host, hosts, until
+from tests.support.hosts import Host, hosts
+from tests.support.waiting import until
 
 REPOSITORY: Final = Path(__file__).resolve().parents[2]
 # What a build does with its cache, for a tree that Ninja builds; the last line tells what came of it.

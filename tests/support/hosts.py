@@ -8,8 +8,7 @@ import os
 import signal
 import subprocess
 import sys
-import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Final
 
@@ -131,11 +130,3 @@ def hosts(folder: Path, *names: str) -> Iterator[list[Host]]:
             subprocess.run(["ip", "link", "del", f"{host.link}b"], check=False, capture_output=True)
             subprocess.run(["ip", "netns", "del", host.space], check=False, capture_output=True)
         subprocess.run(["ip", "link", "del", bridge], check=False, capture_output=True)
-
-
-def until(true: Callable[[], bool], what: str, seconds: float = 60) -> None:
-    """Wait for something that has to happen soon; the limit is a guard against hanging only."""
-    end = time.monotonic() + seconds
-    while not true():
-        assert time.monotonic() < end, f"it never came to this: {what}"
-        time.sleep(0.1)

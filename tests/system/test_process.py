@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import _thread
-import contextlib
 import errno
 import io
 import os
@@ -17,6 +16,7 @@ import psutil
 import pytest
 
 from tests.support.capabilities import needs
+from tests.support.waiting import is_alive
 from torchbuild_tasks.errors import Interrupted
 from torchbuild_tasks.system import process
 from torchbuild_tasks.system.lines import LINE_LIMIT
@@ -163,13 +163,6 @@ def test_who_left_the_tree_with_our_pipe_is_not_waited_for(
     assert said == b"built"
     if is_alive(int(pid)):
         psutil.Process(int(pid)).kill()
-
-
-def is_alive(pid: int) -> bool:
-    """Not a zombie either: what reaps orphans here may take its time."""
-    with contextlib.suppress(psutil.NoSuchProcess):
-        return bool(psutil.Process(pid).status() != psutil.STATUS_ZOMBIE)
-    return False
 
 
 # ---------------------------------------------------------------- stream

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import subprocess
 import sys
@@ -12,6 +11,7 @@ from collections.abc import Iterator
 import psutil
 import pytest
 
+from tests.support.waiting import is_alive
 from torchbuild_tasks.system import process_tree
 from torchbuild_tasks.system.process_tree import end_tree, list_processes
 
@@ -45,12 +45,6 @@ def stubborn() -> Iterator[subprocess.Popen[str]]:
     ) as process:
         yield process
         process.kill()
-
-
-def is_alive(pid: int) -> bool:
-    with contextlib.suppress(psutil.NoSuchProcess):
-        return bool(psutil.Process(pid).status() != psutil.STATUS_ZOMBIE)
-    return False
 
 
 def test_end_tree_of_a_process_that_is_gone() -> None:

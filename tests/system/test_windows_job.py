@@ -7,12 +7,13 @@ import ctypes
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import psutil
 import pytest
 
+from tests.support.waiting import until
 from torchbuild_tasks.system import windows_job as module
 from torchbuild_tasks.system.windows_job import Job, adopt, ask
 
@@ -40,13 +41,6 @@ def is_alive(pid: int) -> bool:
     with contextlib.suppress(psutil.NoSuchProcess):
         return bool(psutil.Process(pid).is_running())
     return False
-
-
-def wait_for(what: Callable[[], object]) -> None:
-    deadline = time.monotonic() + 20
-    while not what():
-        assert time.monotonic() < deadline, "it did not happen in time"
-        time.sleep(0.02)
 
 
 @pytest.fixture
@@ -117,7 +111,7 @@ def test_the_end_of_the_tool_is_the_end_of_the_tree() -> None:
         assert all(is_alive(pid) for pid in tree)
         tool.kill()  # TerminateProcess: no code of the tool's runs any more
         tool.wait()
-        wait_for(lambda: not any(is_alive(pid) for pid in tree))
+        until(lambda: not any(is_alive(pid) for pid in tree))
 
 
 @needs_jobs

@@ -9,6 +9,7 @@ import pytest
 from tests.support.for_each import each_case
 from torchbuild_tasks.text.words import (
     as_word,
+    clock,
     did_you_mean,
     first_few,
     flag_words,
@@ -102,3 +103,11 @@ def test_one_slip(word: str) -> None:
 @pytest.mark.parametrize("word", ["abcd", "ab", "axxd", "abcdef", "dabc", ""])
 def test_none_or_more_than_one_slip(word: str) -> None:
     assert not is_one_slip(word, "abcd") and not is_one_slip("abcd", word)
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [(0, "0:00"), (61.9, "1:01"), (3599, "59:59"), (3600, "1:00:00"), (90061, "25:01:01")],
+)
+def test_times(seconds: float, text: str) -> None:
+    assert clock(seconds) == text

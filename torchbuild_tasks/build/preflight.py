@@ -24,7 +24,6 @@ from torchbuild_tasks.system import process
 from torchbuild_tasks.system.files import state_dir, translate_errors, unlink
 from torchbuild_tasks.system.remove import is_folder, remove_tree
 from torchbuild_tasks.text.words import with_and
-from torchbuild_tasks.values import parse_json
 
 FOLDER: Final = "preflight"
 SECONDS: Final = 300.0  # seconds for one command; a longer one hangs
@@ -321,20 +320,16 @@ def sccache_answer(before: str, after: str) -> Answer:
 
     One nvcc command is several entries in that cache, and all of them must be there.
     """
-    try:
-        old, new = (parse_json(text)["stats"] for text in (before, after))
-        hits, misses = (_count(new, name) - _count(old, name) for name in ("cache_hits", "cache_misses"))
-        refused = {k: v for k, v in new["not_cached"].items() if v > old["not_cached"].get(k, 0)}
-    except (ValueError, TypeError, KeyError, AttributeError):
+    from torchbuild_tasks.features.cache.stats import sccache_report
+
+    report = sccache_report(before, after)
+    if report is None:
         return Answer(hit=False, reason="its statistics cannot be read")
-    if hits and not misses and not refused:
+    hits, misses = (sum(counted.values()) for counted in (report.hits, report.misses))
+    if hits and not misses and not report.not_cached:
         return Answer(hit=True)
     reason = f"{hits} hits and {misses} misses" if hits or misses else "it was not asked for anything"
-    return Answer(hit=False, reason=", ".join(refused) or reason)
-
-
-def _count(stats: Mapping[str, Mapping[str, Mapping[str, int]]], name: str) -> int:
-    return sum(stats[name]["counts"].values())
+    return Answer(hit=False, reason=", ".join(report.not_cached) or reason)
 
 
 # ---------------------------------------------------------------- the linker

@@ -24,6 +24,7 @@ from torchbuild_tasks.text.page import plain, styled, wrap_text
 from torchbuild_tasks.text.redaction import Redactor
 from torchbuild_tasks.text.show import removal_text, shell_text, size_text
 from torchbuild_tasks.text.visible import Printed, output, visible
+from torchbuild_tasks.text.words import clock
 
 if TYPE_CHECKING:
     from rich.progress import Progress as Bar
@@ -139,13 +140,6 @@ def _rate(one: _One, now: float) -> str:
 def _time_left(one: _One, now: float) -> str:
     speed = _speed(one, now)
     return f", {(one.total - one.done) / speed:.0f} s left" if one.total and speed > 0 else ""
-
-
-def clock(seconds: float) -> str:
-    """Return seconds as h:mm:ss or m:ss."""
-    minutes, rest = divmod(int(seconds), 60)
-    hours, minutes = divmod(minutes, 60)
-    return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"
 
 
 def between(seconds: float, spread: float) -> str:

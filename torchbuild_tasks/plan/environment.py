@@ -277,18 +277,17 @@ def _check_installer(question: Question) -> tuple[Finding, ...]:
     return (Finding.error("installer", text, fix),)
 
 
-def _check_version(question: Question, python: Python) -> tuple[Finding, ...]:
-    findings = []
+def _check_version(question: Question, python: Python) -> Iterator[Finding]:
     name = f"{python.implementation or 'Python'} {python.version} ({python.executable})"
     if python.bits == 32:
         text = f"{name} is a 32-bit interpreter; PyTorch builds for 64-bit only"
-        findings.append(Finding.error("python-bits", text, "Name a 64-bit one: --python PATH"))
-    findings += _check_kind(question, python)
+        yield Finding.error("python-bits", text, "Name a 64-bit one: --python PATH")
+    yield from _check_kind(question, python)
     wanted = f"torch {question.row.version} builds for Python {question.row.python}"
     fit = fits(question, python)
     if fit is None:
         text = f"{name}: {_why_unknown(question, python)}; {wanted}"
-        findings.append(Finding.unknown("python", text))
+        yield Finding.unknown("python", text)
     elif not fit:
         others = [p for p in question.facts.pythons if fits(question, p)]
         fix = _how_to_get(question, newest_python(question))
@@ -296,10 +295,9 @@ def _check_version(question: Question, python: Python) -> tuple[Finding, ...]:
         wanted = wanted.replace("Python", "CPython") if _is_other(python) else wanted
         if _is_of_gcc(question, python):
             wanted = "GCC made it (MSYS2), and what MSVC compiles does not link with its libraries"
-        findings.append(Finding.error("python", f"{name} does not fit: {wanted}", fix))
+        yield Finding.error("python", f"{name} does not fit: {wanted}", fix)
     else:
-        findings.append(Finding.ok("python", f"{name}: {wanted}"))
-    return tuple(findings)
+        yield Finding.ok("python", f"{name}: {wanted}")
 
 
 def _check_characters(question: Question, python: Python) -> Iterator[Finding]:
@@ -367,20 +365,18 @@ def _why_unknown(question: Question, python: Python) -> str:
     return "upstream builds this torch for it without a release, so it may work"
 
 
-def _check_parts(question: Question, python: Python, chosen: ChosenPython) -> tuple[Finding, ...]:
-    findings = []
+def _check_parts(question: Question, python: Python, chosen: ChosenPython) -> Iterator[Finding]:
     minor = series(python.version)
     if python.headers is False and not question.facts.tree.sample:
         text = f"{python.executable} has no headers: {python.include}/Python.h does not exist"
-        findings.append(Finding.error("python-headers", text, _install_part(question, minor, "dev")))
+        yield Finding.error("python-headers", text, _install_part(question, minor, "dev"))
     creates = chosen.environment.create is not None
     if creates and python.venv is False and not uv_of(question):  # uv does without that module
         text = f"{python.executable} cannot make a venv: its venv or ensurepip module is missing"
-        findings.append(Finding.error("python-venv", text, _install_part(question, minor, "venv")))
+        yield Finding.error("python-venv", text, _install_part(question, minor, "venv"))
     if not creates and "pip" not in python.packages:
         text = f"{python.executable} has no pip"
-        findings.append(Finding.error("python-pip", text, f"{as_word(python.executable)} -m ensurepip"))
-    return tuple(findings)
+        yield Finding.error("python-pip", text, f"{as_word(python.executable)} -m ensurepip")
 
 
 def _check_foreign(question: Question, chosen: ChosenPython) -> tuple[Finding, ...]:

@@ -5,7 +5,7 @@ The last checks are for Windows alone.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 from packaging.version import Version
 
@@ -62,37 +62,31 @@ def _check_facts(question: Question) -> tuple[Finding, ...]:
     return (Finding.ok("facts", text),)
 
 
-def _check_tree(question: Question, variables: Mapping[str, str]) -> tuple[Finding, ...]:
+def _check_tree(question: Question, variables: Mapping[str, str]) -> Iterator[Finding]:
     tree = question.facts.tree
     if tree.problem:
         fix = "Name a PyTorch checkout: --source PATH, or get one: torchbuild source get"
-        return (Finding.error("source", f"{tree.root}: {tree.problem}", fix),)
-    findings = []
+        yield Finding.error("source", f"{tree.root}: {tree.problem}", fix)
+        return
     if tree.era is None:
         text = f"{tree.root} has neither a known build-backend in pyproject.toml nor a setup.py"
-        findings.append(Finding.error("era", text, "Check out a complete PyTorch source tree."))
+        yield Finding.error("era", text, "Check out a complete PyTorch source tree.")
     for row in question.catalog.character:
         host = question.facts.host
         here = row.os in ("", host.os) and row.kernel in (host.kernel or "") and row.character in tree.root
         if here and applies(row.torch, question.version) and _is_on(row, variables):
             text = f"{tree.root!r} has {row.character!r} in its path: {row.breaks}"
-            findings.append(Finding(id="path", status=row.status, text=text, fix=row.fix))
+            yield Finding(id="path", status=row.status, text=text, fix=row.fix)
     for path, what in tree.blocked.items():
         text = f"{path} is {what}, where the build makes a folder"
         fix = f"Remove it: {question.line('rm' if question.facts.windows is None else 'del', path)}"
-        findings.append(Finding.error("writable", text, fix))
+        yield Finding.error("writable", text, fix)
     if tree.writable is False:
         text = (
             f"{tree.root} cannot be written to; a build writes its tree, its env file and its manifest there"
         )
-        findings.append(
-            Finding.error(
-                "writable",
-                text,
-                "Use a checkout of your own, mount its file system writable, or chmod u+w its folders.",
-            )
-        )
-    return tuple(findings)
+        fix = "Use a checkout of your own, mount its file system writable, or chmod u+w its folders."
+        yield Finding.error("writable", text, fix)
 
 
 def _is_on(row: CharacterRow, variables: Mapping[str, str]) -> bool:
@@ -167,18 +161,18 @@ def _check_platform(
     return tuple(Finding(id="platform", status=row.status, text=row.text, fix=row.fix) for row in worst)
 
 
-def _check_rooms(question: Question) -> tuple[Finding, ...]:
+def _check_rooms(question: Question) -> Iterator[Finding]:
     """Report folders from which nothing can be started, where the facts tell of them (doctor looks).
 
     For temporary files the doctor says it; here only a plan for another machine does.
     """
-    health, found = question.facts.health, list[Finding]()
+    health = question.facts.health
     for room in health.rooms if health and question.request.facts else ():
         if room.purpose == "tmp" and room.free is not None and room.free < TEMPORARY * GIB:
             text = f"{_size(room.free)} free in {room.path}, where compilers and pip write: "
             text += f"they may need {TEMPORARY:g} GiB"
             fix = f"Set {temporary_names(question)} to another folder."
-            found.append(Finding.warn("disk", text, fix))
+            yield Finding.warn("disk", text, fix)
     for room in health.rooms if health and question.facts.host.os != "windows" else ():
         if not room.noexec or room.purpose not in ("build", "tmp"):
             continue
@@ -187,8 +181,7 @@ def _check_rooms(question: Question) -> tuple[Finding, ...]:
         text += "" if build else "; configure tests and what pip builds may want to"
         fix = "Use a checkout on another file system."
         fix = fix if build else f"Set {temporary_names(question)} to another folder."
-        found.append(Finding(id="noexec", status="error" if build else "warn", text=text, fix=fix))
-    return tuple(found)
+        yield Finding(id="noexec", status="error" if build else "warn", text=text, fix=fix)
 
 
 def temporary_names(question: Question) -> str:
@@ -279,9 +272,8 @@ def check_windows(decisions: Decisions) -> tuple[Finding, ...]:
     )
 
 
-def _check_length(question: Question) -> tuple[Finding, ...]:
+def _check_length(question: Question) -> Iterator[Finding]:
     root, windows = question.facts.tree.root, question.facts.windows
-    findings = []
     if windows and windows.long_paths is not True:
         known = "off" if windows.long_paths is False else "not known"
         text = f"LongPathsEnabled is {known}: programs cannot use paths of more than 260 characters"
@@ -289,14 +281,13 @@ def _check_length(question: Question) -> tuple[Finding, ...]:
             "As administrator: reg add HKLM\\SYSTEM\\CurrentControlSet\\Control\\FileSystem "
             "/v LongPathsEnabled /t REG_DWORD /d 1 /f"
         )
-        findings.append(Finding.warn("long-paths", text, fix))
+        yield Finding.warn("long-paths", text, fix)
     if len(root) > LONGEST_CHECKOUT:
         text = (
             f"{root} has {len(root)} characters; beyond {LONGEST_CHECKOUT} Ninja may end in "
             "\"manifest 'build.ninja' still dirty after 100 tries\""
         )
-        findings.append(Finding.warn("path-length", text, "Use a short folder, such as C:\\pt."))
-    return tuple(findings)
+        yield Finding.warn("path-length", text, "Use a short folder, such as C:\\pt.")
 
 
 def _check_git(question: Question) -> tuple[Finding, ...]:

@@ -7,6 +7,7 @@ stands only what a Tegra has apart from other machines.
 from __future__ import annotations
 
 import fnmatch
+from collections.abc import Iterator
 from typing import Final
 
 from packaging.version import Version
@@ -62,16 +63,15 @@ def check_jetson(question: Question, toolkit: ChosenToolkit) -> tuple[Finding, .
     """Report board, JetPack and their problems; nothing on other machines."""
     if not (tegra := question.cuda.tegra):
         return _check_no_board(question)
-    found = (
+    return (
         _check_board(question, tegra),
         _check_jetpack(question, tegra),
-        _check_toolkit(question, toolkit),
-        _check_wheels(question, toolkit),
-        _check_memory(question),
-        _check_preset(question),
+        *_check_toolkit(question, toolkit),
+        *_check_wheels(question, toolkit),
+        *_check_memory(question),
+        *_check_preset(question),
         _power(),
     )
-    return tuple(finding for finding in found if finding)
 
 
 def _fits(row: BoardRow, tegra: Tegra) -> bool:
@@ -133,23 +133,23 @@ def _check_jetpack(question: Question, tegra: Tegra) -> Finding:
     return Finding.ok("jetpack", text)
 
 
-def _check_wheels(question: Question, toolkit: ChosenToolkit) -> Finding | None:
+def _check_wheels(question: Question, toolkit: ChosenToolkit) -> Iterator[Finding]:
     """Warn of NVIDIA's wheels for aarch64 on a board before Thor: they are made for servers."""
     known = board(question)
     of_wheels = toolkit.managed is not None or (toolkit.toolkit is not None and toolkit.toolkit.managed)
     if not of_wheels or known is None or known.sbsa:
-        return None
+        return
     text = f"NVIDIA's wheels for aarch64 are made for Arm servers, not for {known.name}"
     fix = "Use the toolkit that JetPack installs: sudo apt-get install nvidia-jetpack"
-    return Finding.warn("jetson-wheels", text, fix)
+    yield Finding.warn("jetson-wheels", text, fix)
 
 
-def _check_toolkit(question: Question, toolkit: ChosenToolkit) -> Finding | None:
+def _check_toolkit(question: Question, toolkit: ChosenToolkit) -> Iterator[Finding]:
     """Warn of another CUDA than JetPack's: L4T's driver runs it with cuda-compat or not at all."""
     row = jetpack(question)
     version = toolkit.version
     if row is None or version is None or version == Version(row.cuda):
-        return None
+        return
     text = f"CUDA {version} is planned, but the driver of JetPack {row.name} is that of CUDA {row.cuda}"
     here = any(series(each.version) == row.cuda for each in question.cuda.toolkits)
     install = "" if here else "sudo apt-get install nvidia-jetpack, then "
@@ -158,7 +158,7 @@ def _check_toolkit(question: Question, toolkit: ChosenToolkit) -> Finding | None
         fix += f", and torch {newest}, the newest that builds with it"
     if row.newer_cuda and version > Version(row.cuda):
         fix += f", or install NVIDIA's package {COMPAT}-{version.major}-{version.minor}"
-    return Finding.warn("jetpack-cuda", text, fix)
+    yield Finding.warn("jetpack-cuda", text, fix)
 
 
 def _newest_torch(question: Question, cuda: str) -> str:
@@ -174,23 +174,23 @@ def _builds_with(question: Question, torch: TorchRow, cuda: str) -> bool:
     return all(admits(row.cuda, cuda) for row in rows if row.refuse and admits(row.torch, torch.latest))
 
 
-def _check_memory(question: Question) -> Finding | None:
+def _check_memory(question: Question) -> Iterator[Finding]:
     """Check that one CUDA file and the linker fit into memory and swap at all."""
     usable, swap = usable_memory(question.facts.memory), question.facts.memory.swap_free or 0
     if usable is None:
-        return None
+        return
     room, why = usable
     # Swap helps against a full memory, not against the limit of a container.
     limited = question.facts.memory.available is None or room < question.facts.memory.available
     total = room if limited else room + swap
     if total >= WANTED:
-        return None
+        return
     with_swap = "" if limited else f" and {swap / GIB:.1f} GiB of swap"
     text = (
         f"{room / GIB:.1f} GiB {why}{with_swap}; a CUDA build on a Jetson needs {WANTED // GIB} GiB together"
     )
     fix = f"Raise that limit to {WANTED // GIB} GiB." if limited else _swap_commands()
-    return Finding.warn("swap", text, fix)
+    yield Finding.warn("swap", text, fix)
 
 
 def _swap_commands() -> str:
@@ -209,13 +209,13 @@ def _check_no_board(question: Question) -> tuple[Finding, ...]:
     return (Finding.warn("preset", text, "--preset dev leaves out less."),)
 
 
-def _check_preset(question: Question) -> Finding | None:
+def _check_preset(question: Question) -> Iterator[Finding]:
     chosen = question.preset
     if chosen.value == PRESET:
-        return None
+        return
     text = f"preset {chosen.value}; there is one for boards like this"
     fix = f"--preset {PRESET} leaves out what NVIDIA's own recipe leaves out"
-    return Finding.ok("preset", f"{text}: {fix}")
+    yield Finding.ok("preset", f"{text}: {fix}")
 
 
 def _power() -> Finding:

@@ -156,13 +156,9 @@ def _doubts(question: Question, toolset: Toolset, limits: HostLimits) -> list[st
 
 
 def _none_fits(question: Question, chosen: ChosenToolset, limits: HostLimits) -> Finding:
-    windows, have = question.facts.windows, usable_toolsets(question)
-    looked = f" (looked for: {'; '.join(windows.looked)})" if windows and windows.looked else ""
-    if not have and (without := _without_compiler(question)):
-        return without
+    have = usable_toolsets(question)
     if not have:
-        text = f"no MSVC toolset was found{looked}"
-        return Finding.error("toolset", text, f"Install one: {INSTALL}")
+        return _none(question)
     if chosen.asked and not chosen.passed_over:
         text = f"MSVC toolset {chosen.asked} is not installed; there are {', '.join(t.version for t in have)}"
         fix = "Name one of these with --toolset, or add it in the Visual Studio Installer."
@@ -171,12 +167,13 @@ def _none_fits(question: Question, chosen: ChosenToolset, limits: HostLimits) ->
     return Finding.error("toolset", text, _to_install(question, limits))
 
 
-def _without_compiler(question: Question) -> Finding | None:
-    """Report a Visual Studio whose toolsets compile for other processors only: a part of it is missing."""
+def _none(question: Question) -> Finding:
+    """Report that there is no toolset, or only such as compile for other processors: a part is missing."""
     windows = question.facts.windows
     there = [toolset for toolset in (windows.toolsets if windows else ()) if _studio(question, toolset)]
     if not there:
-        return None
+        looked = f" (looked for: {'; '.join(windows.looked)})" if windows and windows.looked else ""
+        return Finding.error("toolset", f"no MSVC toolset was found{looked}", f"Install one: {INSTALL}")
     target = TARGETS.get(target_machine(question), "x64")
     text = f"MSVC {there[0].version} in {there[0].visual_studio} has no compiler for {target}"
     component = COMPONENTS[target]

@@ -60,22 +60,22 @@ def unset_refused(question: Question) -> tuple[EnvOp, ...]:
 
 def check_variables(question: Question) -> tuple[Finding, ...]:
     """Report names that nothing reads, names that are refused, and pairs that contradict."""
-    named = {**question.settings.variables, **question.assignments}
-    findings = [_check_name(question, name) for name in sorted(named)]
-    findings += [_check_environment(question, name) for name in sorted(question.facts.environ)]
-    findings += [
+    named = sorted({**question.settings.variables, **question.assignments})
+    around = sorted(question.facts.environ)
+    return (
+        *(finding for name in named for finding in _check_name(question, name)),
+        *(finding for name in around for finding in _check_environment(question, name)),
         *check_own(question),
         *check_values(question),
-        _check_device(question),
+        *_check_device(question),
         *_check_twice(question),
         *_check_idle(question),
         *check_build_type(question),
-        _check_version_pair(question),
-        _check_ninja(question),
+        *_check_version_pair(question),
+        *_check_ninja(question),
         *_check_clash(question),
         *_check_demands(question),
-    ]
-    return tuple(finding for finding in findings if finding)
+    )
 
 
 def _why_refused(question: Question, name: str) -> str:
@@ -97,38 +97,38 @@ def _kept(question: Question, name: str) -> ReaderRow | None:
     return next((row for row in rows if fold(name) in map(fold, row.names)), None)
 
 
-def _check_name(question: Question, name: str) -> Finding | None:
+def _check_name(question: Question, name: str) -> tuple[Finding, ...]:
     if reason := _why_refused(question, name):
         fix = f"Drop {name}. {_instead(question, name)}".strip()
-        return Finding.error("variable", f"{name} must not be set: {reason}", fix)
+        return (Finding.error("variable", f"{name} must not be set: {reason}", fix),)
     if kept := _kept(question, name):
         text, fix = f"{name} must not be replaced: {kept.kept}", f"Drop {name}. {kept.instead}".strip()
-        return Finding.error("variable", text, fix)
+        return (Finding.error("variable", text, fix),)
     if not (found := unread(question, name)):
-        return None
+        return ()
     text, fix_text = found
     fix = fix_text or "It is set anyway, but has no effect."
-    return Finding.warn("variable", text, fix)
+    return (Finding.warn("variable", text, fix),)
 
 
-def _check_environment(question: Question, name: str) -> Finding | None:
+def _check_environment(question: Question, name: str) -> tuple[Finding, ...]:
     """Report variables that are removed or misspelt; any other name may belong to another program."""
     if reason := _why_refused(question, name):
         text = f"{name} is set in your environment and is removed for the build: {reason}"
         fix = f"Unset {name}. {_instead(question, name)}".strip()
-        return Finding.warn("variable", text, fix)
+        return (Finding.warn("variable", text, fix),)
     found = unread(question, name)
     if not found or not found[1]:
-        return None
-    return Finding.warn("variable", f"{found[0]} (in your environment)", found[1])
+        return ()
+    return (Finding.warn("variable", f"{found[0]} (in your environment)", found[1]),)
 
 
-def _check_device(question: Question) -> Finding | None:
+def _check_device(question: Question) -> tuple[Finding, ...]:
     cpu = question.given("cpu")
     cuda = question.given("cuda")
     if cpu and cuda and cpu[1] == cuda[1]:
         text = f"{cpu[2]} and {cuda[2]} contradict each other"
-        return Finding.error("device", text, "Give one of them.")
+        return (Finding.error("device", text, "Give one of them."),)
     wanted = question.assignments.get("USE_CUDA")
     for given, name, means_off in (
         (question.request.cpu, "--cpu", True),
@@ -136,8 +136,8 @@ def _check_device(question: Question) -> Finding | None:
     ):
         if given and wanted is not None and is_off(wanted) != means_off:
             text = f"{name} and --set USE_CUDA={wanted} contradict each other"
-            return Finding.error("device", text, "Give one of them.")
-    return None
+            return (Finding.error("device", text, "Give one of them."),)
+    return ()
 
 
 def _check_twice(question: Question) -> Iterator[Finding]:
@@ -189,19 +189,19 @@ def _check_demands(question: Question) -> Iterator[Finding]:
                 yield Finding.error("variable", text, fix)
 
 
-def _check_ninja(question: Question) -> Finding | None:
+def _check_ninja(question: Question) -> Iterator[Finding]:
     """Report a USE_NINJA=0 over which the generator wins (tools/setup_helpers/cmake.py of 2.6.0, line 31)."""
     ninja = decide(question, "USE_NINJA")
     generator = decide(question, "CMAKE_GENERATOR")
     if ninja is None or not is_off(ninja.value) or question.era != "setuptools":
-        return None
+        return
     named = generator.value if generator else ""
     if named != "Ninja" and (named or not question.facts.windows):
-        return None
+        return
     text = f"USE_NINJA={ninja.value} ({ninja.because}) has no effect: CMAKE_GENERATOR is {named or 'Ninja'}"
     other = "Visual Studio 17 2022" if question.facts.windows else MAKEFILES
     fix = f"Drop it, or name another generator: {question.line('--set', f'CMAKE_GENERATOR={other}')}"
-    return Finding.warn("variable", text, fix)
+    yield Finding.warn("variable", text, fix)
 
 
 def takes_launchers(question: Question) -> bool:
@@ -213,13 +213,13 @@ def takes_launchers(question: Question) -> bool:
     return not (asked and asked.value.startswith(VISUAL_STUDIO))
 
 
-def _check_version_pair(question: Question) -> Finding | None:
+def _check_version_pair(question: Question) -> Iterator[Finding]:
     pair = ("PYTORCH_BUILD_VERSION", "PYTORCH_BUILD_NUMBER")
     have = [name for name in pair if decide(question, name)]
     if len(have) != 1:
-        return None
+        return
     missing = next(name for name in pair if name not in have)
-    return Finding.error(
+    yield Finding.error(
         "version-pair",
         f"{have[0]} is set without {missing}; PyTorch's build asserts both or neither",
         f"Add --set {missing}=… or drop {have[0]}.",

@@ -131,6 +131,13 @@ def is_one_slip(word: str, other: str) -> bool:
     return one[1:] == two[1:] or one[1:] == two or one == two[1:] or (len(one) > 1 and swapped)
 
 
+def clock(seconds: float) -> str:
+    """Return a time, in whole seconds, for display: 4:05, 1:02:03; what is behind the point is left out."""
+    minutes, rest = divmod(int(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"
+
+
 def first_few(names: Sequence[str], most: int = 6) -> str:
     """Return the first names of a list, and the number of the others."""
     more = len(names) - most

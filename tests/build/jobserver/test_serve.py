@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
+from tests.support.waiting import until
 from torchbuild_tasks.build.jobserver.serve import Served, Tokens, serve
 from torchbuild_tasks.build.jobserver.tokens import MemoryState, Orders, Running
 
@@ -28,13 +29,6 @@ class FakeProcesses:
         if wanted != self.held[-1]:
             self.held.append(wanted)
         return tuple((pid, 0.0) for pid in wanted)
-
-
-def until(true: Callable[[], bool]) -> None:
-    end = time.monotonic() + HANG
-    while not true():
-        assert time.monotonic() < end
-        time.sleep(0.01)
 
 
 class FixedPolicy:

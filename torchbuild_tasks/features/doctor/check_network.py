@@ -66,10 +66,9 @@ def check_proxy(view: View) -> tuple[Finding, ...]:
     """Check the proxy variables."""
     if view.health.proxies is None:
         return (Finding.skipped("proxy", "it was not looked at"),)
-    findings: list[Finding] = []
-    for problem in view.health.proxies:
-        findings.append(Finding.warn("proxy", problem, "Set both spellings to http://HOST:PORT."))
-    return tuple(findings) or (Finding.ok("proxy", _proxy_words(view)),)
+    fix = "Set both spellings to http://HOST:PORT."
+    findings = tuple(Finding.warn("proxy", problem, fix) for problem in view.health.proxies)
+    return findings or (Finding.ok("proxy", _proxy_words(view)),)
 
 
 def _proxy_words(view: View) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Final
 
 from torchbuild_tasks.catalog.match import parse_version
@@ -52,7 +52,7 @@ def _conda_of(path: str, prefixes: Iterable[str]) -> str:
     return max((prefix for prefix in prefixes if is_inside(path, prefix)), key=len, default="")
 
 
-def _conda_compilers(view: View) -> list[Finding]:
+def _conda_compilers(view: View) -> Iterator[Finding]:
     """Find a mix of compilers: conda's have their own C library, so all must be conda's, or none."""
     compiler = view.choice("CXX")
     found = view.facts.tool("ld")
@@ -60,20 +60,17 @@ def _conda_compilers(view: View) -> list[Finding]:
     prefixes = _conda_prefixes(view)
     compilers = _conda_of(compiler, prefixes)
     linked = _conda_of(linker, prefixes)
-    findings: list[Finding] = []
     if compilers and not prefixes[compilers]:
         text = f"{compiler} is of the conda environment {compilers}, and torch is built for another Python"
         fix = "conda deactivate, or name a compiler: --set CC=/usr/bin/gcc --set CXX=/usr/bin/g++"
-        findings.append(Finding.warn("conda", text, fix))
+        yield Finding.warn("conda", text, fix)
     if linked and compiler and linked != compilers:
         text = f"ld on PATH is conda's ({linker}), and {compiler} is not: the link would mix two C libraries"
-        findings.append(Finding.warn("conda", text, "conda deactivate, or conda install gxx_linux-64"))
-    return findings
+        yield Finding.warn("conda", text, "conda deactivate, or conda install gxx_linux-64")
 
 
-def _conda_paths(view: View) -> list[Finding]:
+def _conda_paths(view: View) -> Iterator[Finding]:
     """Find search paths that lead into a conda environment."""
-    findings: list[Finding] = []
     prefixes = _conda_prefixes(view)
     for name in (*_SEARCHED, "CMAKE_PREFIX_PATH"):
         for prefix in dict.fromkeys(_conda_of(entry, prefixes) for entry in _entries(view, name)):
@@ -81,22 +78,21 @@ def _conda_paths(view: View) -> list[Finding]:
                 continue
             what = "headers" if "INCLUDE" in name or name == "CPATH" else "libraries"
             text = f"{name} leads into conda's {prefix}: its {what} come before those of the system"
-            findings.append(Finding.warn("conda", text, f"unset {name}, or remove that entry from it"))
-    return findings
+            yield Finding.warn("conda", text, f"unset {name}, or remove that entry from it")
 
 
-def _conda_linker(view: View) -> list[Finding]:
+def _conda_linker(view: View) -> tuple[Finding, ...]:
     """Find compiler_compat/ld, which conda's Python uses to link extensions."""
     python = view.python
     version = parse_version(python.version) if python else None
     linkers = [ld for ld in view.health.conda_linkers if python and is_inside(ld, python.prefix or "\0")]
     if not linkers or version is None:
-        return []
+        return ()
     old = _NEEDED_COMPAT is not None and version < _NEEDED_COMPAT
     text = f"{linkers[0]} is conda's own ld, with which this Python links what it builds"
     if not old:
-        return [Finding.ok("conda", f"{text}; Python {python.version if python else ''} does without it")]
-    return [Finding.warn("conda", text, f"mv {as_word(linkers[0])} {as_word(f'{linkers[0]}.off')}")]
+        return (Finding.ok("conda", f"{text}; Python {python.version if python else ''} does without it"),)
+    return (Finding.warn("conda", text, f"mv {as_word(linkers[0])} {as_word(f'{linkers[0]}.off')}"),)
 
 
 def check_names(view: View) -> tuple[Finding, ...]:

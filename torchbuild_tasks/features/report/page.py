@@ -21,6 +21,7 @@ from torchbuild_tasks.ninja.progress import short_path
 from torchbuild_tasks.ninja.step_times import Difference, is_hit
 from torchbuild_tasks.ninja.timeline import Chain, LaneStep, by_kind, seconds_alone, slowest, wall_seconds
 from torchbuild_tasks.text.visible import visible, visible_value
+from torchbuild_tasks.text.words import clock
 
 _SLOWEST: Final = 25
 # The colours of page.css by kind: one accent in three strengths, and greys.
@@ -226,7 +227,7 @@ def _slowest(report: Report, steps: Sequence[Step]) -> str:
         (
             name_cell(short_name(report.source, step.output)),
             cell(kind_of(step.output)),
-            number(clock(step.start - zero), step.start - zero),
+            number(clock(round(step.start - zero)), step.start - zero),
             seconds_cell(step.seconds),
             *((seconds_cell(before.get(step.output)),) if before else ()),
         )
@@ -403,14 +404,7 @@ def took(seconds: float) -> str:
         return f"{seconds:.2f} s"
     if seconds < 99.95:
         return f"{seconds:.1f} s"
-    return f"{clock(seconds)} {'h' if round(seconds) >= 3600 else 'min'}"
-
-
-def clock(seconds: float) -> str:
-    """Return a time of the build, in seconds, for display: 4:05, 1:02:03."""
-    minutes, rest = divmod(round(seconds), 60)
-    hours, minutes = divmod(minutes, 60)
-    return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"
+    return f"{clock(round(seconds))} {'h' if round(seconds) >= 3600 else 'min'}"
 
 
 def escape(words: str) -> str:

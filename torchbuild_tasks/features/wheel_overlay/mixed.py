@@ -182,11 +182,11 @@ def _compiler(work: Planned) -> tuple[str, str]:
     return "", ""
 
 
-def _find_uncompiled(work: Work, build_file: str, reached: Sequence[Reached]) -> list[Finding]:
+def _find_uncompiled(work: Work, build_file: str, reached: Sequence[Reached]) -> tuple[Finding, ...]:
     """Return a finding on changed sources that this configuration does not compile; headers are left out."""
     names = [each.path for each in reached if not each.path.endswith((".h", ".hpp"))]
     lost = [name for name in names if (work.root / name).as_posix().replace(" ", "$ ") not in build_file]
-    return [obstacle(f"no step of this configuration compiles it: {first_few(lost)}")] if lost else []
+    return (obstacle(f"no step of this configuration compiles it: {first_few(lost)}"),) if lost else ()
 
 
 def _refuse(work: Work, findings: Sequence[Finding]) -> None:

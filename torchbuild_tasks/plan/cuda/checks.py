@@ -284,13 +284,13 @@ def _others(question: Question) -> str:
     return f"Usable here: {', '.join(f'{t.version} ({t.path})' for t in able)}. "
 
 
-def _contradictions(question: Question, chosen: ChosenToolkit) -> list[Finding]:
-    """Return contradictions between the toolkit and variables or files; two of them end CMake."""
-    others = (
-        *(_own_nvcc(chosen), _no_nvcc(question)),
-        *(_other_nvcc(question, chosen), _other_libraries(question, chosen)),
-    )
-    return [*_other_roots(question, chosen), *(finding for found in others for finding in found)]
+def _contradictions(question: Question, chosen: ChosenToolkit) -> Iterator[Finding]:
+    """Report contradictions between the toolkit and variables or files; two of them end CMake."""
+    yield from _other_roots(question, chosen)
+    yield from _own_nvcc(chosen)
+    yield from _no_nvcc(question)
+    yield from _other_nvcc(question, chosen)
+    yield from _other_libraries(question, chosen)
 
 
 def _own_nvcc(chosen: ChosenToolkit) -> Iterator[Finding]:
@@ -348,19 +348,12 @@ def _other_libraries(question: Question, chosen: ChosenToolkit) -> Iterator[Find
                 yield Finding.warn(TOOLKIT_ID, text, fix)
 
 
-def _other_roots(question: Question, chosen: ChosenToolkit) -> list[Finding]:
-    if not question.request.cuda_toolkit:
-        return []
-    given = question.assignments
-    return [
-        Finding.error(
-            TOOLKIT_ID,
-            f"--cuda-toolkit {question.request.cuda_toolkit} and --set {name}={given[name]} contradict",
-            "Give one of them.",
-        )
-        for name in ROOTS
-        if name in given and given[name] != chosen.root
-    ]
+def _other_roots(question: Question, chosen: ChosenToolkit) -> Iterator[Finding]:
+    asked, given = question.request.cuda_toolkit, question.assignments
+    for name in ROOTS if asked else ():
+        if name in given and given[name] != chosen.root:
+            text = f"--cuda-toolkit {asked} and --set {name}={given[name]} contradict"
+            yield Finding.error(TOOLKIT_ID, text, "Give one of them.")
 
 
 def _refused(question: Question, version: Version | None) -> bool:
@@ -368,7 +361,7 @@ def _refused(question: Question, version: Version | None) -> bool:
     return any(row.refuse and version and not admits(row.cuda, version) for row in torch_rows(question))
 
 
-def _check_torch(question: Question, chosen: ChosenToolkit) -> list[Finding]:
+def _check_torch(question: Question, chosen: ChosenToolkit) -> tuple[Finding, ...]:
     """Return the findings about this toolkit and this torch; only the errors where there is one."""
     rows = [row for row in torch_rows(question) if chosen.version and not admits(row.cuda, chosen.version)]
     stops = [row for row in rows if row.refuse]
@@ -377,7 +370,7 @@ def _check_torch(question: Question, chosen: ChosenToolkit) -> list[Finding]:
     for row in sorted(stops, key=lambda row: Version(row.cuda.lstrip("<>="))):
         side = row.cuda[0]
         strictest[side] = row if side == ">" else strictest.get(side, row)
-    return [_wrong_cuda(question, chosen, row) for row in strictest.values() or rows]
+    return tuple(_wrong_cuda(question, chosen, row) for row in strictest.values() or rows)
 
 
 def _wrong_cuda(question: Question, chosen: ChosenToolkit, row: CudaTorchRow) -> Finding:
@@ -388,11 +381,11 @@ def _wrong_cuda(question: Question, chosen: ChosenToolkit, row: CudaTorchRow) ->
     return Finding(id=TOOLKIT_ID, status="error" if row.refuse else "warn", text=text, fix=ADVISED)
 
 
-def _check_libc(question: Question, chosen: ChosenToolkit) -> list[Finding]:
+def _check_libc(question: Question, chosen: ChosenToolkit) -> tuple[Finding, ...]:
     """Report headers of CUDA that declare functions of the C library otherwise than this one does."""
     name, _, version = (question.facts.host.libc or "").partition(" ")
     if name != "glibc" or chosen.version is None:
-        return []
+        return ()
     for row in question.catalog.cuda_libc:
         if not (admits(row.glibc, version) and admits(row.cuda, chosen.version)):
             continue
@@ -400,11 +393,11 @@ def _check_libc(question: Question, chosen: ChosenToolkit) -> list[Finding]:
             continue
         text = f"{chosen.name} does not compile with this system's glibc {version}: {row.because}"
         fix = f"{ADVISED} Or correct the declarations in its crt/math_functions.h: noexcept behind each."
-        return [Finding.error(LIBC_ID, text, fix)]
-    return []
+        return (Finding.error(LIBC_ID, text, fix),)
+    return ()
 
 
-def _check_cudnn(question: Question, chosen: ChosenToolkit, gpus: tuple[Device, ...]) -> list[Finding]:
+def _check_cudnn(question: Question, chosen: ChosenToolkit, gpus: tuple[Device, ...]) -> tuple[Finding, ...]:
     """Check cuDNN's version against torch, toolkit and GPUs, and warn where there is no cuDNN.
 
     One that does not fit is left out; where it is asked for, the build would end with it.
@@ -412,9 +405,9 @@ def _check_cudnn(question: Question, chosen: ChosenToolkit, gpus: tuple[Device, 
     spec = next((row.cudnn for row in torch_rows(question) if row.cudnn), "")
     asked = decide(question, "USE_CUDNN")
     if question.facts.tree.sample or (asked and is_off(asked.value)):
-        return []
+        return ()
     if not has_library(question, chosen, "cudnn"):
-        return [_no_cudnn(question, spec)]
+        return (_no_cudnn(question, spec),)
     version = cudnn_version(question, chosen)
     row = cudnn_row(question, version)
     text = cudnn_misfit(question, chosen)
@@ -430,7 +423,7 @@ def _check_cudnn(question: Question, chosen: ChosenToolkit, gpus: tuple[Device, 
         )
         text += "on: convolutions would fail there"
     if not text:
-        return []
+        return ()
     rows = [
         each
         for each in question.catalog.cudnn
@@ -444,7 +437,7 @@ def _check_cudnn(question: Question, chosen: ChosenToolkit, gpus: tuple[Device, 
         fix += "--set CUDNN_ROOT=FOLDER; or do without it: --set USE_CUDNN=0"
     elif old:
         text += f"; no cuDNN for {chosen.name} holds any for it"
-    return [Finding(id="cudnn", status=status, text=text, fix=fix + OR_ADVISED)]
+    return (Finding(id="cudnn", status=status, text=text, fix=fix + OR_ADVISED),)
 
 
 def _join(specs: list[str]) -> str:

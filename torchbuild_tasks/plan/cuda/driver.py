@@ -34,8 +34,8 @@ def check_driver(question: Question, cuda: Version | None, gpus: tuple[Device, .
     if facts.driver is None and facts.tegra is None:
         return (_no_driver(question, cuda, gpus),)
     driver = facts.driver or Driver()
-    if finding := _mismatch(question, driver):
-        return (finding,)
+    if mismatch := _mismatch(question, driver):
+        return mismatch
     reported = (_driver_problem(driver.problem),) if driver.problem else ()
     if facts.tegra is not None:
         return reported or (_of_jetson(question, driver),)
@@ -118,11 +118,11 @@ def _of_jetson(question: Question, driver: Driver) -> Finding:
     return Finding.ok(ID, " ".join(text.split()))
 
 
-def _mismatch(question: Question, driver: Driver) -> Finding | None:
+def _mismatch(question: Question, driver: Driver) -> tuple[Finding, ...]:
     """Report a kernel module of another version than the library: an update without a reboot."""
     is_reported = MISMATCH in (driver.problem or "").casefold()
     if not is_reported and (not _differs(driver) or _answers(question)):
-        return None
+        return ()
     versions = f"the kernel has loaded {driver.module or 'another version'}, and the library is "
     versions += driver.library or "of another one"
     text = (
@@ -136,7 +136,7 @@ def _mismatch(question: Question, driver: Driver) -> Finding | None:
         "Reboot; or end every program that uses the GPU, then "
         "sudo rmmod nvidia_uvm nvidia_drm nvidia_modeset nvidia && sudo modprobe nvidia"
     )
-    return Finding.warn(ID, text, fix)
+    return (Finding.warn(ID, text, fix),)
 
 
 def _differs(driver: Driver) -> bool:
