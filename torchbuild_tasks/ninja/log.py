@@ -19,9 +19,9 @@ _HEADER: Final = re.compile(r"# ninja log v(\d+)")
 _STAMP_IS_START: Final = 6
 _SAME_RUN: Final = 2.0  # seconds by which two estimates of a run's start may differ
 _BY_CHANCE: Final = 8  # 8 rising ends in random order have the probability 1/8!
-# A stamp is a file's time as Ninja keeps it (src/disk_interface.cc): nanoseconds since 1970, or on Windows units
-# of 100 ns since 12,622,770,400 s after 1601. Below the first bound it would be before 1973, and before 1.9 there
-# were whole seconds. Which system wrote a log does not matter: their ranges of this century do not meet.
+# A stamp is a file's time as Ninja keeps it (src/disk_interface.cc): nanoseconds since 1970, or on Windows
+# units of 100 ns since 12,622,770,400 s after 1601; before Ninja 1.9, whole seconds. The three ranges of this
+# century do not meet, so it does not matter on which system a log was written.
 _WINDOWS_BELOW: Final = 10**17
 _SECONDS_BELOW: Final = 10**11
 _WINDOWS_ZERO: Final = 12_622_770_400 - 11_644_473_600  # seconds since 1970

@@ -119,8 +119,8 @@ def rules_of(build_dir: Path, files: Collection[str]) -> str:
 def read_manifest(build_dir: Path) -> list[str]:
     """Return the files that the last install wrote; empty when there was none.
 
-    On Windows they are as that install was told its prefix: scikit-build-core's `cmake --install --prefix C:\\pt`
-    writes another spelling of the same files than `ninja install` does.
+    On Windows they begin as that install was told its prefix: `C:\\pt` by scikit-build-core (`cmake --install
+    --prefix`), `C:/pt` by `ninja install`; here all have `/`.
     """
     try:
         text = _text(build_dir / MANIFEST)
