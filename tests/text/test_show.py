@@ -388,4 +388,5 @@ def test_a_machine_without_visual_studio_says_where_was_looked() -> None:
 
 def test_a_command_is_quoted_for_the_system_of_its_paths() -> None:
     assert show.shell_text(("ninja", "-C", r"C:\my pt", "install")) == r'ninja -C "C:\my pt" install'
+    assert show.shell_text(("winget", "--override", "--wait --quiet")) == 'winget --override "--wait --quiet"'
     assert show.shell_text(("ninja", "-C", "/my pt", "run.bat")) == "ninja -C '/my pt' run.bat"

@@ -60,7 +60,7 @@ GROUPS = (
 _ORDER = ("error", "warn", "unknown")
 _WIDEST = 20  # cells of a value up to which others are aligned
 _DRIVE = re.compile(r"[A-Za-z]:[\\/]")
-_PROGRAM_OF_WINDOWS = re.compile(r".*\.(?:exe|bat|cmd)$", re.IGNORECASE)
+_PROGRAM_OF_WINDOWS = re.compile(r"(?:winget|.*\.(?:exe|bat|cmd))$", re.IGNORECASE)
 
 
 def shell_text(argv: Sequence[str]) -> str:
