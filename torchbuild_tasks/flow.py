@@ -363,7 +363,14 @@ def verify(request: BuildRequest, report: Reporter) -> VerifyReport:
 
         expectations = wheel_expectations(question, expectations, previous.inputs)
     with interruptible():
-        return session.verify(python=plan.environment.python, expectations=expectations, environ=os.environ)
+        found = session.verify(python=plan.environment.python, expectations=expectations, environ=os.environ)
+    changes = plan.freshness.changes
+    if changes and any(check.outcome == "failed" for check in found.checks):
+        from torchbuild_tasks.text.words import first_few
+
+        names = first_few([change.name for change in changes], 4)
+        report.note(f"The last build had other inputs ({names}). Where it had flags, give `verify` the same.")
+    return found
 
 
 def clean(request: BuildRequest, report: Reporter) -> Removal:

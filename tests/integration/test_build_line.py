@@ -81,6 +81,12 @@ def test_an_unchanged_tree_is_up_to_date(line: Line) -> None:
     assert (line.tree / "build/torchbuild-manifest.json").read_bytes() == before
 
 
+def test_a_check_that_fails_for_a_flag_that_was_not_repeated_says_so(line: Line) -> None:
+    failed = line("verify", "--build-type", "Debug")
+    assert (failed.code, "had other inputs (" in failed.err) == (7, True), failed.out + failed.err
+    assert "other inputs" not in line("verify").err
+
+
 def test_a_replay_gives_the_same_env_file_byte_for_byte(line: Line) -> None:
     """The environment of the replay has other variables, which are ignored."""
     manifest, env = line.tree / "build/torchbuild-manifest.json", (line.tree / "env_set.sh").read_bytes()

@@ -51,6 +51,13 @@ def test_the_stamp_of_version_5_is_the_end() -> None:
     assert parse_ninja_log(text).runs[0].began == pytest.approx(FIRST)
 
 
+def test_stamps_of_windows_and_of_an_old_ninja_are_times_of_this_century() -> None:
+    windows = "# ninja log v7\n54\t1208\t8176863873575277\tc10/c10.dll\tab\n"  # of 2026-11-29, 20:13:07 UTC
+    old = f"# ninja log v5\n0\t2000\t{FIRST + 2}\tc10/c10.dll\tab\n"
+    assert parse_ninja_log(windows).runs[0].began == pytest.approx(1_795_983_187.3, abs=0.1)
+    assert parse_ninja_log(old).runs[0].began == FIRST
+
+
 def test_an_end_before_the_one_above_is_another_run() -> None:
     found = parse_ninja_log(
         log(line(0, 5000, "a.cpp.o"), line(5000, 9000, "b.so"), line(3, 700, "a.cpp.o", SECOND))

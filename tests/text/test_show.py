@@ -384,3 +384,9 @@ def test_a_machine_without_visual_studio_says_where_was_looked() -> None:
     facts = windows_facts(windows=windows(msvc("14.44", cl=None), visual_studios=(), sdks=()))
     assert "vswhere.exe" in show.facts_text(facts, verbose=True)
     assert "without a compiler for 64 bits" in show.facts_text(facts)
+
+
+def test_a_command_is_quoted_for_the_system_of_its_paths() -> None:
+    assert show.shell_text(("ninja", "-C", r"C:\my pt", "install")) == r'ninja -C "C:\my pt" install'
+    assert show.shell_text(("winget", "--override", "--wait --quiet")) == 'winget --override "--wait --quiet"'
+    assert show.shell_text(("ninja", "-C", "/my pt", "run.bat")) == "ninja -C '/my pt' run.bat"

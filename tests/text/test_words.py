@@ -82,7 +82,21 @@ def test_of_a_long_list_the_first_are_named() -> None:
 
 
 @each_case(
-    "path", ["/co", "/my co", "/a;rm -rf b", "/a&b", "/it's", '/say "x"', "/$HOME", "/`id`", "", "/(x)"]
+    "path",
+    [
+        "/co",
+        "/my co",
+        "/a;rm -rf b",
+        "/a&b",
+        "/it's",
+        '/say "x"',
+        "/$HOME",
+        "/`id`",
+        "",
+        "/(x)",
+        "/100%",
+        "/wow!",
+    ],
 )
 def test_a_path_in_advice_is_one_word_of_the_shell(path: str) -> None:
     word = as_word(path)
@@ -93,6 +107,7 @@ def test_a_path_in_advice_is_one_word_of_the_shell(path: str) -> None:
 def test_a_path_of_windows_stays_as_it_is() -> None:
     assert as_word(r"C:\Users\me\pt") == r"C:\Users\me\pt"
     assert as_word(r"C:\my pt") == r'"C:\my pt"'
+    assert as_word(r"C:\So & so (x86) 100%\wow!") == r'"C:\So & so (x86) 100%\wow!"'
 
 
 @each_case("word", ["abc", "abbcd", "abxd", "acbd", "ABCD", "abcde", "bcd", "abdc"])

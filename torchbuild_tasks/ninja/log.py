@@ -19,6 +19,12 @@ _HEADER: Final = re.compile(r"# ninja log v(\d+)")
 _STAMP_IS_START: Final = 6
 _SAME_RUN: Final = 2.0  # seconds by which two estimates of a run's start may differ
 _BY_CHANCE: Final = 8  # 8 rising ends in random order have the probability 1/8!
+# A stamp is a file's time as Ninja keeps it (src/disk_interface.cc): nanoseconds since 1970, or on Windows
+# units of 100 ns since 12,622,770,400 s after 1601; before Ninja 1.9, whole seconds. The three ranges of this
+# century do not meet, so it does not matter on which system a log was written.
+_WINDOWS_BELOW: Final = 10**17
+_SECONDS_BELOW: Final = 10**11
+_WINDOWS_ZERO: Final = 12_622_770_400 - 11_644_473_600  # seconds since 1970
 
 
 class Step(msgspec.Struct, frozen=True):
@@ -177,11 +183,18 @@ def _line(line: str, version: int) -> Step | None:
         return None
     start = int(fields[0]) / 1000
     end = int(fields[1]) / 1000
-    stamp = int(fields[2]) / 1e9
+    stamp = _since_1970(int(fields[2]))
     if end < start or not fields[3]:
         return None
     began = stamp - (start if version >= _STAMP_IS_START else end) if stamp else None
     return Step(output=fields[3], start=start, end=end, command=fields[4], began=began)
+
+
+def _since_1970(stamp: int) -> float:
+    """Return the seconds since 1970 of a stamp; 0 where there is none."""
+    if stamp < _SECONDS_BELOW:
+        return float(stamp)
+    return stamp / 1e7 + _WINDOWS_ZERO if stamp < _WINDOWS_BELOW else stamp / 1e9
 
 
 def _rank(output: str) -> tuple[bool, int, str]:

@@ -59,12 +59,14 @@ GROUPS = (
 )
 _ORDER = ("error", "warn", "unknown")
 _WIDEST = 20  # cells of a value up to which others are aligned
-_OF_WINDOWS = re.compile(r"[A-Za-z]:[\\/]|.*\.(?:exe|bat|cmd)$", re.IGNORECASE)
+_DRIVE = re.compile(r"[A-Za-z]:[\\/]")
+_PROGRAM_OF_WINDOWS = re.compile(r"(?:winget|.*\.(?:exe|bat|cmd))$", re.IGNORECASE)
 
 
 def shell_text(argv: Sequence[str]) -> str:
-    """Return a command line for a shell of its program's system."""
-    return shell_line(argv, windows=bool(argv and _OF_WINDOWS.match(argv[0])))
+    """Return a command line for a shell of the system that its program and its paths are of."""
+    windows = any(map(_DRIVE.match, argv)) or any(map(_PROGRAM_OF_WINDOWS.match, argv[:1]))
+    return shell_line(argv, windows=windows)
 
 
 def finding_text(finding: Finding) -> str:

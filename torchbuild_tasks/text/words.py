@@ -10,7 +10,8 @@ from typing import Final
 # Characters that are special in cmd and PowerShell: `ninja>=1.13` would write a file.
 _OF_SHELLS: Final = re.compile(r"[<>|&^();,'`{}@#*?\[\]]")
 _PLAIN: Final = re.compile(r"[\w./\\:+@=,-]+")
-_READ_IN_QUOTES: Final = re.compile(r"[$`\"!%\n]|\\\Z")
+_READ_IN_QUOTES: Final = re.compile(r"[$`\"!\n]|\\\Z")
+_DRIVE: Final = re.compile(r"[A-Za-z]:[\\/]")
 _SLIP: Final = 3  # letters
 _MOST: Final = 200  # characters of an error message of another program or library
 
@@ -29,12 +30,14 @@ def shell_line(argv: Sequence[str], *, windows: bool) -> str:
 def as_word(text: object) -> str:
     """Quote a path or value as one word of a command for sh, cmd or PowerShell.
 
-    What is read within double quotes, too ($, `, quotes), stands in single ones, which cmd does not know.
+    What is read within double quotes, too ($, `, quotes), stands in single ones, which cmd does not know: it
+    reads % in any quotes. Only sh reads ! there, and no path with a drive.
     """
     word = str(text)
     if _PLAIN.fullmatch(word):
         return word
-    return shlex.quote(word) if _READ_IN_QUOTES.search(word) else f'"{word}"'
+    read = word.replace("!", "") if _DRIVE.match(word) else word
+    return shlex.quote(word) if _READ_IN_QUOTES.search(read) else f'"{word}"'
 
 
 def counted(number: int, one: str, many: str = "") -> str:

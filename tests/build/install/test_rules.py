@@ -73,3 +73,5 @@ def test_the_manifest(tmp_path: Path) -> None:
     assert read_manifest(tmp_path) == []
     (tmp_path / "install_manifest.txt").write_text("/t/a.h\n/t/b c.so", "utf-8")
     assert read_manifest(tmp_path) == ["/t/a.h", "/t/b c.so"]
+    (tmp_path / "install_manifest.txt").write_bytes(b"C:\\pt\\torch/lib/a.dll\n\\\\nas\\pt/a.h\n/t/a\\b.h")
+    assert read_manifest(tmp_path) == ["C:/pt/torch/lib/a.dll", "//nas/pt/a.h", "/t/a\\b.h"]

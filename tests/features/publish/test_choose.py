@@ -17,6 +17,7 @@ from torchbuild_tasks.features.publish.choose import (
     root_page,
     steps,
     too_large,
+    unread_advice,
 )
 from torchbuild_tasks.values import replace
 
@@ -34,6 +35,16 @@ def test_what_is_there_with_the_same_bytes_is_left() -> None:
 def test_other_bytes_are_never_replaced(digest: str) -> None:
     with pytest.raises(PackageRefused, match="Nothing was sent"):
         steps([ONE], {ONE.name: digest}, "x")
+
+
+@pytest.mark.parametrize(
+    ("lost", "status", "says"),
+    [(True, 0, "network"), (False, 401, "TWINE_PASSWORD"), (False, 200, "--index")],
+)
+def test_an_index_that_cannot_be_read_gets_the_advice_of_its_reason(
+    lost: bool, status: int, says: str
+) -> None:
+    assert says in unread_advice(lost=lost, status=status)
 
 
 def test_the_kind_of_package_that_is_in_the_way_is_made_with_another_version() -> None:

@@ -22,6 +22,7 @@ _INCLUDE: Final = re.compile(r'include\("([^"]+/cmake_install\.cmake)"\)')
 _QUOTED: Final = r'"[^"\\]*(?:\\.[^"\\]*)*"'
 _STATEMENT: Final = re.compile(rf"file\(INSTALL DESTINATION ((?:[^\")]+|{_QUOTED})*)\)", re.DOTALL)
 _WORD: Final = re.compile(rf"{_QUOTED}|[A-Z_]+", re.DOTALL)
+_ON_WINDOWS: Final = re.compile(r"[A-Za-z]:\\|\\\\")
 _ESCAPED: Final = re.compile(r"\\(.)", re.DOTALL)
 
 
@@ -116,9 +117,13 @@ def rules_of(build_dir: Path, files: Collection[str]) -> str:
 
 
 def read_manifest(build_dir: Path) -> list[str]:
-    """Return the files that the last install wrote; empty when there was none."""
+    """Return the files that the last install wrote; empty when there was none.
+
+    On Windows they begin as that install was told its prefix: `C:\\pt` by scikit-build-core (`cmake --install
+    --prefix`), `C:/pt` by `ninja install`; here all have `/`.
+    """
     try:
         text = _text(build_dir / MANIFEST)
     except OSError:
         return []
-    return text.splitlines()
+    return [line.replace("\\", "/") if _ON_WINDOWS.match(line) else line for line in text.splitlines()]

@@ -17,6 +17,7 @@ from torchbuild_tasks.errors import PackageRefused
 from torchbuild_tasks.facts.wheel import BROKEN, read_metadata
 from torchbuild_tasks.features.publish.choose import (
     CONDA,
+    LOGIN,
     File,
     Step,
     index_address,
@@ -24,6 +25,7 @@ from torchbuild_tasks.features.publish.choose import (
     project_page,
     read_page,
     root_page,
+    unread_advice,
 )
 from torchbuild_tasks.system import files, lock, process
 from torchbuild_tasks.system.archive.readers import TAR_BROKEN, names_of_tar_gz
@@ -211,10 +213,14 @@ def files_at(url: str, index: str, projects: Sequence[str]) -> dict[str, str]:
                     answer.raise_for_status()
                     hashes |= read_page(answer.text)
             except (requests.RequestException, ValueError, KeyError) as error:
+                answered = getattr(error, "response", None)
                 raise PackageRefused(
                     f"{redact(page)} does not say which files are there already. Nothing was sent.",
                     looked=(str(error),),
-                    next_step="Name the address that pip would read: --index URL",
+                    next_step=unread_advice(
+                        lost=isinstance(error, requests.ConnectionError | requests.Timeout),
+                        status=0 if answered is None else answered.status_code,
+                    ),
                 ) from None
     return hashes
 
@@ -244,5 +250,5 @@ def publish_to_index(url: str, path: Path, report: Reporter) -> None:
         raise PackageRefused(
             f"{path.name} was not accepted. What was sent before it stays; the same command continues here.",
             looked=tail.lines[-6:],
-            next_step="The login is that of TWINE_USERNAME and TWINE_PASSWORD, or of the keyring.",
+            next_step=LOGIN,
         )

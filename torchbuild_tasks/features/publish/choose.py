@@ -154,6 +154,23 @@ def index_address(url: str) -> str:
     return f"{url.rstrip('/')}/simple/"
 
 
+LOGIN: Final = "The login is that of TWINE_USERNAME and TWINE_PASSWORD, or of the keyring."
+
+
+def unread_advice(*, lost: bool, status: int) -> str:
+    """Return what to do about an index that did not say which files it has.
+
+    Args:
+        lost: whether no answer came at all.
+        status: the answer's, 0 without one.
+    """
+    if lost:
+        return "No server answers there: check the network and the address (to read: --index URL)."
+    if status in (401, 403):
+        return f"It asks for a login that it accepts. {LOGIN} To read, only the first two are used."
+    return "Name the address that pip would read: --index URL"
+
+
 def read_page(text: str) -> dict[str, str]:
     """Return the files of a project's page, JSON (PEP 691) or HTML (PEP 503), with their hashes."""
     if text.lstrip().startswith("{"):
