@@ -98,22 +98,41 @@ class _Matcher:
     def _repeat(self, op: Any, value: Any, rest: Sequence[Any], at: int, done: Callable[[int], bool]) -> bool:
         least, most, items = value
         if len(items) == 1 and items[0][0] in (c.LITERAL, c.NOT_LITERAL, c.IN, c.ANY):
-            most = min(int(most), len(self._text) - at)
-            count = 0
-            kind, what = items[0]
-            if kind is c.ANY:
-                end = self._text.find("\n", at, at + most)
-                count = most if end < 0 else end - at
-                self.steps += 2 * count
-            while count < most and self._one(kind, what, at + count):
-                self.steps += 1
-                count += 1
-            counts = range(int(least), count + 1)
-            order = list(counts) if op is c.MIN_REPEAT else list(reversed(counts))
-            return any(self.run(rest, at + number, done) for number in order)
+            count = self._count(items[0], at, min(int(most), len(self._text) - at))
+            ends = range(at + int(least), at + count + 1)
+            return self._try(rest, ends if op is c.MIN_REPEAT else ends[::-1], done)
         assert int(most) == 1, "no group repeats"
         ways = [(*items, *rest), rest] if op is c.MAX_REPEAT else [rest, (*items, *rest)]
         return any(self.run(way, at, done) for way in ways)
+
+    def _count(self, item: Any, at: int, most: int) -> int:
+        """How many letters from `at` on a repeated item takes: two steps each, and one for the next."""
+        kind, what = item
+        letters = self._text[at : at + most]
+        if kind is c.ANY:
+            count = letters.find("\n") % (most + 1)  # of -1 that is all
+        elif kind is c.IN:
+            count = next((number for number, letter in enumerate(letters) if not what[letter]), most)
+        else:
+            wanted = kind is c.LITERAL
+            differ = (n for n, letter in enumerate(letters) if (letter == chr(what)) is not wanted)
+            count = next(differ, most)
+        self.steps += 2 * count + (count < most)
+        return count
+
+    def _try(self, rest: Sequence[Any], ends: range, done: Callable[[int], bool]) -> bool:
+        """Go on with `rest` from each of these places; one without its first letter is only counted."""
+        text = self._text
+        first = rest[0][1][0] if rest and rest[0][0] is TEXT else ""
+        if first and ends and first not in text[min(ends) : max(ends) + 1]:
+            self.steps += 2 * len(ends) - (max(ends) >= len(text))
+            return False
+        for end in ends:
+            if first and text[end : end + 1] != first:
+                self.steps += 1 + (end < len(text))
+            elif self.run(rest, end, done):
+                return True
+        return False
 
     def _same(self, wanted: str, at: int) -> bool:
         """Compare letter by letter: two steps each, but one at the end of the text."""

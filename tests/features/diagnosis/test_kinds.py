@@ -13,7 +13,7 @@ from tests.support.for_each import each_case, for_each
 from torchbuild_tasks.catalog import KindRow, load_catalog
 from torchbuild_tasks.features.diagnosis.answer import explain_kind, list_names
 from torchbuild_tasks.features.diagnosis.block import Line
-from torchbuild_tasks.features.diagnosis.components import component_of, owner, readable
+from torchbuild_tasks.features.diagnosis.components import Components, owner, readable
 from torchbuild_tasks.features.diagnosis.kinds import Kind
 
 CATALOG = load_catalog()
@@ -231,10 +231,11 @@ def test_a_symbols_owner_is_read_from_its_name(symbol: str, name: str) -> None:
 
 
 def test_the_longest_beginning_names_the_part() -> None:
-    found = component_of("header", "cudnn_frontend.h", CATALOG.component)
+    known = Components(CATALOG.component)
+    found = known.find("header", "cudnn_frontend.h")
     assert found is not None
     assert found.name == "cuDNN's front end"
-    assert component_of("header", "nobody/knows.h", CATALOG.component) is None
+    assert known.find("header", "nobody/knows.h") is None
 
 
 def test_every_shape_names_a_kind_and_every_kind_is_named() -> None:

@@ -4,6 +4,8 @@
 
 from __future__ import annotations
 
+import functools
+
 import pytest
 
 from tests.support.diagnosis import book
@@ -16,13 +18,18 @@ from torchbuild_tasks.features.diagnosis.scan import LogScanner
 from torchbuild_tasks.model import Reading
 
 
-def read(log: str) -> Reading:
-    """Read a log that was brought to a machine with GCC 12 and no checkout."""
+@functools.cache
+def reader() -> Machine:
+    """A machine with GCC 12 and no checkout."""
     facts = with_tree(linux_facts(), problem="no checkout", root="/home/ada/src")
-    machine = Machine(facts, plan_of(facts), load_catalog(), built=False)
-    scanner = LogScanner(book(), places=machine.places)
+    return Machine(facts, plan_of(facts), load_catalog(), built=False)
+
+
+def read(log: str) -> Reading:
+    """Read a log that was brought to this machine."""
+    scanner = LogScanner(book(), places=reader().places)
     scanner.feed_block(log.encode() + b"\n")
-    return read_log(scanner, book(), machine)
+    return read_log(scanner, book(), reader())
 
 
 @each_case(

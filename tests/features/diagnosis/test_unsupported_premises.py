@@ -12,7 +12,7 @@ import pytest
 from tests.features.diagnosis.test_premises import read
 from tests.support.for_each import for_each
 from torchbuild_tasks.catalog import ComponentRow, FailureRow, load_catalog
-from torchbuild_tasks.features.diagnosis.components import component_of
+from torchbuild_tasks.features.diagnosis.components import Components
 
 _OURS = re.compile(r"\bUSE_\w+=|--with-helper|\btorchbuild\b")
 
@@ -44,10 +44,11 @@ def test_switches_of_torch_are_told_for_builds_of_torch_alone() -> None:
 
 def test_a_header_of_another_name_that_begins_alike_is_of_no_component() -> None:
     rows = load_catalog().component
+    known = Components(rows)
     begun = [(row.name, each) for row in rows for each in row.headers if each[-1].isalpha()]
     names = [each for row in rows for each in row.headers]
     alone = [each for each in begun if not any(each[1].startswith(name) for name in names if name != each[1])]
-    taken = [(name, each) for name, each in alone if component_of("header", f"{each}zork.h", rows)]
+    taken = [(name, each) for name, each in alone if known.find("header", f"{each}zork.h")]
     assert taken == []
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 import re
 import sys
@@ -11,7 +12,9 @@ from typing import Final
 from packaging.specifiers import SpecifierSet
 from packaging.version import Version
 
-from torchbuild_tasks.catalog import ComponentRow
+from torchbuild_tasks.catalog import Catalog, ComponentRow
+from torchbuild_tasks.catalog.cuda import CudaRow
+from torchbuild_tasks.catalog.match import row_version
 from torchbuild_tasks.features.diagnosis.components import bare_name, readable
 from torchbuild_tasks.features.diagnosis.copies import INSTALLED, list_copies, list_links
 from torchbuild_tasks.features.diagnosis.fetching import read_fetching
@@ -45,6 +48,7 @@ _PLACES: Final = {
 }
 # Where a script of CMake stops by itself, and the frames of a traceback.
 _BY_SCRIPT: Final = re.compile(r"CMake Error at (\S{1,200}:\d+) \(message\)")
+_FILE: Final = re.compile(r'File "([^"\n]{1,400})"')
 _FRAME: Final = re.compile(r'File "([^"\n]{1,300})", line (\d+)')
 # The package or module of a frame that was installed, and the series of the Python that runs it.
 _OF_PACKAGES: Final = re.compile(
@@ -273,8 +277,8 @@ def _frame(text: str) -> str:
 
 def _hider(module: str, machine: Machine) -> str:
     """Return the file of a traceback that Python takes for a package, as it has the package's name."""
-    name = re.escape(module.partition(".")[0])
-    files = re.findall(rf'File "([^"\n]{{1,300}}[/\\]{name}\.py)"', machine.audience.text)
+    ending = re.compile(rf"[/\\]{re.escape(module.partition('.')[0])}\.py$")
+    files = [file for file in _FILE.findall(machine.audience.text) if ending.search(file)]
     own = (file for file in files if "-packages" not in file and not _OF_PYTHON.search(file))
     return next(own, "")
 
@@ -366,8 +370,7 @@ def _wheels(machine: Machine) -> Mapping[str, str]:
 
 def _host_limits(machine: Machine) -> Mapping[str, str]:
     """Return which GCC each CUDA supports, the GCC and CUDA of this error, and what supports them."""
-    rows = sorted(machine.catalog.cuda, key=lambda row: Version(row.version))
-    newest = {row.version: Version(row.gcc_works or str(row.gcc)) for row in rows}
+    newest = {row.version: row_version(row.gcc_works or str(row.gcc)) for row in _cuda_rows(machine.catalog)}
     host, cuda = _HOST_GCC.search(machine.audience.text), machine.audience.cuda
     fitting = [name for name, most in newest.items() if host and Version(host[1]).major <= most.major]
     limits = "; ".join(
@@ -384,10 +387,15 @@ def _host_limits(machine: Machine) -> Mapping[str, str]:
     }
 
 
+@functools.cache
+def _cuda_rows(catalog: Catalog) -> Sequence[CudaRow]:
+    return sorted(catalog.cuda, key=lambda row: row_version(row.version))
+
+
 def _arch_has(subject: str, machine: Machine) -> str:
     """Return which CUDA releases know a GPU architecture (sm_86, compute_90a); "" for no such name."""
     name = re.fullmatch(r"(?:sm|compute|lto)_(\d{1,2})(\d)[af]?", subject)
-    rows = sorted(machine.catalog.cuda, key=lambda row: Version(row.version))
+    rows = _cuda_rows(machine.catalog)
     known = [
         row.version
         for row in rows

@@ -5,8 +5,9 @@ Names are looked up in data/components.toml. A mangled symbol is read up to its 
 
 from __future__ import annotations
 
+import functools
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 from torchbuild_tasks.catalog import ComponentRow
@@ -77,26 +78,6 @@ def owner(symbol: str) -> str:
     return head.rpartition(" ")[2].lstrip("*&") or name
 
 
-def component_of(look: str, subject: str, rows: Sequence[ComponentRow]) -> ComponentRow | None:
-    """Return the part that a thing of this kind belongs to; None where no row knows it."""
-    if not subject:
-        return None
-    if look == "symbol":
-        name = owner(subject)
-        return next((row for row in rows if any(re.match(each, name) for each in row.symbols)), None)
-    subject = subject.replace("\\", "/")
-    if look in ("header", "path") and (row := _of_path(subject, rows)):
-        return row
-    return _nearest(look, _INSIDE.sub("", subject) if look == "path" else bare_name(look, subject), rows)
-
-
-def _of_path(path: str, rows: Sequence[ComponentRow]) -> ComponentRow | None:
-    """Return the part whose submodule's folder is the innermost in a path; a copy of it may lie elsewhere."""
-    inside = f"third_party/{path[place.end() :]}/" if (place := _INSIDE.match(path)) else ""
-    rows_inside = [row for row in rows if row.submodule and inside.startswith(f"{row.submodule}/")]
-    return max(rows_inside, key=lambda row: len(row.submodule), default=None)
-
-
 def bare_name(look: str, subject: str) -> str:
     """Return the name as the rows write it."""
     if look == "library":
@@ -108,10 +89,52 @@ def bare_name(look: str, subject: str) -> str:
     return re.sub(r"^(?:\.{1,2}/)+", "", subject)
 
 
-def _nearest(look: str, name: str, rows: Sequence[ComponentRow]) -> ComponentRow | None:
-    """Return the row with the longest beginning of the name."""
-    found = [(len(each), row) for row in rows for each in _names(look, row) if _fits(look, each, name)]
-    return max(found, key=lambda item: item[0])[1] if found else None
+class Components:
+    """The parts that rows know, found by the beginnings of names: looking at every row took long."""
+
+    def __init__(self, rows: Sequence[ComponentRow]) -> None:
+        self.rows: Final = rows
+        self._begun: dict[str, tuple[int, Mapping[str, Sequence[tuple[int, str, ComponentRow]]]]] = {}
+
+    def find(self, look: str, subject: str) -> ComponentRow | None:
+        """Return the part that a thing of this kind belongs to; None where no row knows it."""
+        if not subject:
+            return None
+        if look == "symbol":
+            name = owner(subject)
+            return next((row for pattern, row in self._symbols if pattern.match(name)), None)
+        subject = subject.replace("\\", "/")
+        if look in ("header", "path") and (row := self._of_path(subject)):
+            return row
+        return self._nearest(look, _INSIDE.sub("", subject) if look == "path" else bare_name(look, subject))
+
+    @functools.cached_property
+    def _symbols(self) -> Sequence[tuple[re.Pattern[str], ComponentRow]]:
+        return [(re.compile(each), row) for row in self.rows for each in row.symbols]
+
+    def _of_path(self, path: str) -> ComponentRow | None:
+        """Return the part whose submodule's folder is the innermost in a path; a copy may lie elsewhere."""
+        inside = f"third_party/{path[place.end() :]}/" if (place := _INSIDE.match(path)) else ""
+        rows_inside = [row for row in self.rows if row.submodule and inside.startswith(f"{row.submodule}/")]
+        return max(rows_inside, key=lambda row: len(row.submodule), default=None)
+
+    def _nearest(self, look: str, name: str) -> ComponentRow | None:
+        """Return the row with the longest beginning of the name; of several the first."""
+        longest, begun = self._beginnings(look)
+        lower = name[:longest].lower()
+        met = (entry for end in range(1, len(lower) + 1) for entry in begun.get(lower[:end], ()))
+        found = [(len(each), -number, row) for number, each, row in met if _fits(look, each, name)]
+        return max(found, key=lambda item: item[:2])[2] if found else None
+
+    def _beginnings(self, look: str) -> tuple[int, Mapping[str, Sequence[tuple[int, str, ComponentRow]]]]:
+        """Return the longest, and all by what they begin with, of the names of this kind, numbered."""
+        if look not in self._begun:
+            begun: dict[str, list[tuple[int, str, ComponentRow]]] = {}
+            names = ((each, row) for row in self.rows for each in _names(look, row))
+            for number, (each, row) in enumerate(names):
+                begun.setdefault(each.rstrip("$*").lower(), []).append((number, each, row))
+            self._begun[look] = max(map(len, begun), default=0), begun
+        return self._begun[look]
 
 
 def _names(look: str, row: ComponentRow) -> Sequence[str]:

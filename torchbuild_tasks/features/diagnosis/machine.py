@@ -11,7 +11,7 @@ from typing import Final
 from torchbuild_tasks.catalog import GIB, Catalog, ComponentRow
 from torchbuild_tasks.catalog.match import admits, parse_version
 from torchbuild_tasks.features.diagnosis.audience import Audience
-from torchbuild_tasks.features.diagnosis.components import component_of
+from torchbuild_tasks.features.diagnosis.components import Components
 from torchbuild_tasks.model import BuildPlan, Facts
 from torchbuild_tasks.plan.jobs import usable_memory
 from torchbuild_tasks.plan.packages import (
@@ -119,6 +119,16 @@ def _package_names(catalog: Catalog) -> str:
     return "\n".join(name for row in rows for name in row.names.values())
 
 
+@functools.cache
+def _components(catalog: Catalog) -> Components:
+    return Components(catalog.component)
+
+
+@functools.cache
+def _packaged(catalog: Catalog) -> Components:
+    return Components(catalog.packaged)
+
+
 class Machine:
     """The names that rows may use, with their values here; a name that is not known has none.
 
@@ -220,12 +230,12 @@ class Machine:
         return next(filter(None, found), None)
 
     def _component(self, look: str, subject: str) -> ComponentRow | None:
-        return component_of(look, subject, self.catalog.component) or self.packaged(look, subject)
+        return _components(self.catalog).find(look, subject) or self.packaged(look, subject)
 
     def packaged(self, look: str, subject: str) -> ComponentRow | None:
         """Return the package of Debian that has a header, library, package of CMake or program."""
         known = look in ("header", "library", "package", "tool")
-        return component_of(look, subject, self.catalog.packaged) if known else None
+        return _packaged(self.catalog).find(look, subject) if known else None
 
     def submodule_state(self, path: str) -> str:
         """Say how a submodule's folder is here: "empty", "here", or "" outside of a checkout."""

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import functools
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Final
 
+from torchbuild_tasks.catalog import Catalog
+from torchbuild_tasks.catalog.failures import LazyPattern
 from torchbuild_tasks.features.diagnosis.kinds import Kind
 from torchbuild_tasks.features.diagnosis.machine import Machine
 
@@ -53,7 +56,7 @@ def read_signs(machine: Machine, line: str, kind: Kind | None = None) -> Mapping
     gpu = _GPU.search(text)
     least = _AT_LEAST.search(subject)
     return {
-        **{row.name: _find(row.pattern, text) for row in machine.catalog.sign},
+        **{name: _find(pattern, text) for name, pattern in _patterns(machine.catalog)},
         "driver runs": f"{driver[1]}.{driver[2]}" if driver else "",
         "driver major": driver[1] if driver else "",
         "python series": machine.audience.python,
@@ -76,8 +79,13 @@ def read_signs(machine: Machine, line: str, kind: Kind | None = None) -> Mapping
     }
 
 
-def _find(pattern: str, text: str) -> str:
-    found = re.search(pattern, text)
+@functools.cache
+def _patterns(catalog: Catalog) -> Sequence[tuple[str, LazyPattern]]:
+    return [(row.name, LazyPattern(row.pattern)) for row in catalog.sign]
+
+
+def _find(pattern: LazyPattern, text: str) -> str:
+    found = pattern.search(text)
     return found[found.lastindex or 0] if found else ""
 
 
