@@ -255,6 +255,7 @@ def test_the_question_is_checked_before_anything_is_made(tmp_path: Path) -> None
     for words, says in (
         (("--bad", "HEAD", "--", "true"), "bisect needs --good"),
         (("--good", "nothing", "--bad", "HEAD", "--", "true"), "no branch, tag or commit nothing"),
+        (("--good", "HEAD", "--bad", "HEAD", "--no-build", "--", "mispelt"), "no program mispelt on PATH"),
     ):
         done = torchbuild("bisect", "--source", root, *words)
         assert done.code in (2, 16), done.err
@@ -274,6 +275,8 @@ def test_the_files_alone_are_judged_without_a_build(tmp_path: Path) -> None:
     done = torchbuild("bisect", *words, "--", sys.executable, tmp_path / "check.py")
     assert done.code == 0, done.err
     assert done.json["bisect"]["first_bad"] == [commits[5]]
+    again = torchbuild("bisect", *words[:-1], "--", sys.executable, tmp_path / "check.py")
+    assert f"{commits[5]} is the first bad commit" in again.out and "found before" in again.err
     tree = root / ".torchbuild/bisect/tree"
     assert not (tree / "build").exists()
     (tree / "torchbuild.lock").write_text("# Written by torchbuild_tasks.\n", "utf-8")  # as a build leaves it

@@ -28,7 +28,7 @@ from torchbuild_tasks.plan.question import Question
 from torchbuild_tasks.system import files, process
 from torchbuild_tasks.system.log import last_write
 from torchbuild_tasks.system.remove import is_link, remove_tree, stamp
-from torchbuild_tasks.text.words import first_few
+from torchbuild_tasks.text.words import counted, first_few
 from torchbuild_tasks.values import replace
 
 SHOWN: Final = 5
@@ -61,7 +61,7 @@ def remove_build(question: Question, report: Reporter) -> Removal:
     removed = ownership.remove(removal)
     if removed.failed:
         raise CleanRefused(
-            f"{len(removed.failed)} files could not be removed.",
+            f"{counted(len(removed.failed), 'file')} could not be removed.",
             looked=tuple(f"{path}: {reason}" for path, reason in removed.failed[:20]),
         )
     return removal

@@ -148,13 +148,15 @@ def clean(request: BuildRequest, report: Reporter) -> Outcome:
     """Remove what the build made, and nothing else."""
     from torchbuild_tasks import flow
     from torchbuild_tasks.text.show import removal_text
+    from torchbuild_tasks.text.words import counted
 
     removal = flow.clean(request, report)
     text = ""
     if request.dry_run and (removal.patches or not request.patches):
         text = removal_text(removal)
     elif removal.files:
-        text = f"Removed {len(removal.files)} files and {len(removal.folders)} folders.\n"
+        folders = counted(len(removal.folders), "folder")
+        text = f"Removed {counted(len(removal.files), 'file')} and {folders}.\n"
     elif removal.uninstall:
         text = f"Uninstalled {removal.uninstall.because.removeprefix('the ')}.\n"
     return Outcome(removal, text)

@@ -89,7 +89,7 @@ class Captured(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Tail:
-    """Keeps the last non-blank lines of a program's output; `show` also gets every block."""
+    """Keeps the last non-blank lines of a program's output, without colours; `show` also gets every block."""
 
     def __init__(self, show: Callable[[bytes], object] | None = None, most: int = 20) -> None:
         self.lines: tuple[str, ...] = ()
@@ -97,7 +97,10 @@ class Tail:
         self._most = most
 
     def __call__(self, block: bytes) -> None:
-        lines = (line.rstrip() for line in block.decode(errors="replace").splitlines())
+        from torchbuild_tasks.text.visible import output
+
+        text = output(block.decode(errors="replace"), colours=False)
+        lines = (line.rstrip() for line in text.splitlines())
         self.lines = (*self.lines, *filter(None, lines))[-self._most :]
         if self._show is not None:
             self._show(block)

@@ -26,7 +26,7 @@ from torchbuild_tasks.model import (
 )
 from torchbuild_tasks.model.record import Built, Removal, VerifyReport
 from torchbuild_tasks.text.page import Style, styled
-from torchbuild_tasks.text.words import shell_line
+from torchbuild_tasks.text.words import counted, shell_line
 
 MARK = {"ok": "ok     ", "warn": "warning", "error": "error  ", "unknown": "unknown", "skipped": "skipped"}
 WAYS = {
@@ -417,8 +417,8 @@ def removal_text(removal: Removal) -> str:
     for path in removal.files:
         top = "/".join(path.split("/")[:2]) + "/" if path.count("/") > 1 else path
         counts[top] = counts.get(top, 0) + 1
-    rows = [(top, f"{number} file{'s' if number > 1 else ''}") for top, number in counts.items()]
-    parts = [f"To be removed from {removal.root}: {len(removal.files)} files\n", columns(rows)]
+    rows = [(top, counted(number, "file")) for top, number in counts.items()]
+    parts = [f"To be removed from {removal.root}: {counted(len(removal.files), 'file')}\n", columns(rows)]
     if removal.uninstall:
         parts.append(f"  {removal.uninstall.because}\n")
     if removal.kept:

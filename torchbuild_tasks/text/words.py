@@ -37,6 +37,11 @@ def as_word(text: object) -> str:
     return shlex.quote(word) if _READ_IN_QUOTES.search(word) else f'"{word}"'
 
 
+def counted(number: int, one: str, many: str = "") -> str:
+    """Return a number and what is counted, such as "1 file" or "2 files"; `many` where no "s" makes it."""
+    return f"{number:,} {one if number == 1 else many or f'{one}s'}"
+
+
 def numbers_in(text: str) -> list[int]:
     """Return the integers in a version or a name, as a key for sorting."""
     return [int(number) for number in re.findall(r"\d+", text)]

@@ -22,6 +22,7 @@ from packaging.version import Version
 from torchbuild_tasks.errors import VerifyFailed
 from torchbuild_tasks.model import Expectation
 from torchbuild_tasks.model.record import CheckResult, Outcome, VerifyReport
+from torchbuild_tasks.text.words import counted
 
 # Keys that compare the folder of a reported file, not a text.
 FOLDERS: Final = {"inside": "file", "extension_inside": "extension"}
@@ -178,7 +179,7 @@ def require_passed(report: VerifyReport | None, next_step: str = "") -> None:
     failed = [check for check in report.checks if check.outcome == "failed"] if report else []
     if failed:
         raise VerifyFailed(
-            f"This torch is not what the plan promised: {len(failed)} checks failed.",
+            f"This torch is not what the plan promised: {counted(len(failed), 'check')} failed.",
             looked=tuple(f"{check.check}: {check.detail}" for check in failed),
             next_step=next_step,
         )

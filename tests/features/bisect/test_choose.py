@@ -80,6 +80,17 @@ def test_the_same_question_is_the_same_commits_and_the_same_command() -> None:
     assert ONE.asks_the_same(replace(ONE, asked="--good z", steps=(STEP,)))
     assert not ONE.asks_the_same(replace(ONE, command=("sh", "-c", "a", "b")))
     assert not ONE.asks_the_same(replace(ONE, bad="c" * 40))
+    for other in ({"no_build": True}, {"target": ["c10"]}):
+        assert not ONE.asks_the_same(replace(ONE, request=other)), other
+
+
+def test_an_unfinished_bisect_goes_on_with_other_flags_and_a_finished_one_answers_for_its_own() -> None:
+    ended = replace(ONE, first_bad=("b" * 40,), request={"preset": "minimal", "yes": True, "words": ["sh"]})
+    same = replace(ONE, request={"preset": "minimal", "source": "/s", "words": ["/bin/sh"]})
+    debug = replace(ONE, request={"preset": "minimal", "build_type": "Debug"})
+    assert ended.asks_the_same(same)
+    assert not ended.asks_the_same(debug)
+    assert replace(ended, first_bad=()).asks_the_same(debug)
 
 
 def test_memory_and_disk_are_no_commits_fault() -> None:

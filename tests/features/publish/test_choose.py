@@ -18,6 +18,7 @@ from torchbuild_tasks.features.publish.choose import (
     steps,
     too_large,
 )
+from torchbuild_tasks.values import replace
 
 ONE = File(
     name="torch-2.6.0+a.1-py3-none-any.whl", project="torch", version="2.6.0+a.1", sha256="1" * 64, size=1
@@ -33,6 +34,15 @@ def test_what_is_there_with_the_same_bytes_is_left() -> None:
 def test_other_bytes_are_never_replaced(digest: str) -> None:
     with pytest.raises(PackageRefused, match="Nothing was sent"):
         steps([ONE], {ONE.name: digest}, "x")
+
+
+def test_the_kind_of_package_that_is_in_the_way_is_made_with_another_version() -> None:
+    names = ("torch-1-py3-none-any.whl", "pytorch-local-1-0.conda", "torch-1.tar.gz")
+    files = [replace(ONE, name=name) for name in names]
+    with pytest.raises(PackageRefused) as refused:
+        steps(files, dict.fromkeys(names, ""), "x")
+    commands = [f"torchbuild package {kind} --local mine.2" for kind in ("wheel", "conda", "sdist")]
+    assert refused.value.next_step.endswith(" and ".join(commands))
 
 
 @pytest.mark.parametrize(

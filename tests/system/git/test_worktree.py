@@ -241,6 +241,16 @@ def test_an_unknown_ref_is_an_error_and_never_another_branch(trees: Trees, ref: 
     assert not trees.folder.exists()
 
 
+def test_an_unknown_ref_is_fetched_only_from_a_remote_that_is_there(trees: Trees) -> None:
+    with pytest.raises(SourceError) as refused:
+        worktree.commit_of(trees.git, "v9.9.9")
+    assert refused.value.next_step.endswith("branch --all")
+    trees.git.run("remote", "add", "origin", "https://example.org/it.git")
+    with pytest.raises(SourceError) as refused:
+        worktree.commit_of(trees.git, "v9.9.9")
+    assert refused.value.next_step.endswith("fetch origin v9.9.9")
+
+
 KILLED = """
 import sys
 from pathlib import Path

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 import tempfile
 import time
 from collections.abc import Callable, Mapping
@@ -306,7 +307,7 @@ def begin(session: Session, request: BisectRequest) -> Bisection:
         )
     names = " ".join((*(f"--good {name}" for name in good), f"--bad {bad}"))
     start = Path.cwd()
-    return Bisection(
+    question = Bisection(
         good=tuple(worktree.commit_of(session.git, name) for name in good),
         bad=worktree.commit_of(session.git, bad),
         asked=names,
@@ -314,6 +315,22 @@ def begin(session: Session, request: BisectRequest) -> Bisection:
         start=str(start),
         request=flags_set(request),
     )
+    if not question.builds and (missing_word := missing_program(question)):
+        raise UsageError(f"{missing_word}, so no commit could be judged.", next_step=_BEGIN)
+    return question
+
+
+def missing_program(memory: Bisection) -> str:
+    """Say why the command cannot start here; "" if it can.
+
+    The venv of a build can have a program that is not here yet.
+    """
+    program = memory.command[0]
+    if shutil.which(program):
+        return ""
+    place = Path(program)
+    there = place.is_file() and place.is_absolute()
+    return f"{program} is not executable" if there else f"There is no program {program} on PATH"
 
 
 def _absolute_word(start: Path, word: str, *, first: bool) -> str:

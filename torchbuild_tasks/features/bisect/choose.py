@@ -12,6 +12,7 @@ from typing import Any, Final, Literal
 import msgspec
 
 from torchbuild_tasks.errors import UsageError
+from torchbuild_tasks.features.manifest.choose import of_builds
 from torchbuild_tasks.values import from_json, parse_json
 
 BISECT_SCHEMA: Final = 1
@@ -57,9 +58,24 @@ class Bisection(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
         """Say whether each commit is built before the command runs."""
         return not self.request.get("no_build")
 
+    @property
+    def judged(self) -> tuple[object, ...]:
+        """Return what the command judges: the files of each commit, one target, or a whole torch."""
+        return self.builds, self.request.get("target")
+
     def asks_the_same(self, other: Bisection) -> bool:
-        """Say whether both look for the same change with the same command."""
-        return (set(self.good), self.bad, self.command) == (set(other.good), other.bad, other.command)
+        """Say whether both look for the same change in the same thing with the same command.
+
+        An unfinished one goes on with other flags of a build, which may be what lets a commit build here. A
+        finished one answers for its own flags alone.
+        """
+        mine, theirs = ((set(each.good), each.bad, each.command, each.judged) for each in (self, other))
+        return mine == theirs and (not self.first_bad or self.flags == other.flags)
+
+    @property
+    def flags(self) -> Mapping[str, object]:
+        """Return the flags of each build."""
+        return {name: value for name, value in of_builds(self.request).items() if name != "words"}
 
 
 def read_bisection(data: bytes, path: str) -> Bisection:

@@ -53,6 +53,10 @@ def find_first_bad(request: BisectRequest, report: Reporter) -> BisectResult | N
             act.reset(session, report)
             return None
         memory = act.memory_of(session, request)
+        if memory.first_bad:
+            report.note("this was found before; to search once more, first: torchbuild bisect --reset")
+        elif memory.builds and not memory.steps and (missing := act.missing_program(memory)):
+            report.note(f"{missing}. If a build does not bring it, the bisect stops after the first one.")
         flags = act.flags_of(memory, request, session, question.settings.path)
         way = replace(way, needed=lambda root: needed_submodules(look(flags, everything=False)))
         if not memory.builds:

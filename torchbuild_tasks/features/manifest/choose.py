@@ -194,6 +194,11 @@ def request_again(recorded: Mapping[str, object], request: BuildRequest, source:
     return BuildRequest(**{**repeated, **now, "set": assignments, "source": source})
 
 
+def of_builds(recorded: Mapping[str, object]) -> Mapping[str, object]:
+    """Return recorded flags without those of one run or its place, such as --json, --yes or --source."""
+    return {name: value for name, value in recorded.items() if name not in _OF_ONE_RUN}
+
+
 def not_carried(manifest: Manifest) -> tuple[str, ...]:
     """Return recorded flags that cannot be repeated: unknown ones, and credentials."""
     known = {field.name for field in dataclasses.fields(BuildRequest)}

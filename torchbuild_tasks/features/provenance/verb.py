@@ -22,7 +22,7 @@ from torchbuild_tasks.model.record import CheckResult
 from torchbuild_tasks.system import process
 from torchbuild_tasks.system.reading import hash_file, read_bytes
 from torchbuild_tasks.text.show import columns
-from torchbuild_tasks.text.words import first_few, in_short
+from torchbuild_tasks.text.words import counted, first_few, in_short
 from torchbuild_tasks.values import parse_json
 from torchbuild_tasks.verbs import Outcome
 
@@ -36,7 +36,8 @@ def verify_provenance(wheel: str, signers: str | None) -> Outcome:
     checks = check_wheel(path, Path(signers).expanduser() if signers else None)
     failed = sum(each.outcome == "failed" for each in checks)
     rows = [(each.outcome, f"{each.check}: {each.detail}") for each in checks]
-    text = f"Provenance of {path.name}: {len(checks)} checks, {failed} failed\n{columns(rows)}"
+    count = counted(len(checks), "check")
+    text = f"Provenance of {path.name}: {count}, {failed} failed\n{columns(rows)}"
     return Outcome({"wheel": str(path), "checks": checks}, text, VerifyFailed.exit_code if failed else 0)
 
 

@@ -94,9 +94,15 @@ def steps(files: Sequence[File], there: Mapping[str, str], place: str) -> tuple[
                 f"{file.name}: here {file.sha256[:12]}, there {there[file.name][:12] or 'of unknown hash'}"
                 for file in other
             ),
-            next_step="Give yours another version: package wheel --local mine.2",
+            next_step=f"Give yours another version: {' and '.join(dict.fromkeys(map(_made_again, other)))}",
         )
     return tuple(Step(file=file, what="there" if file.name in there else "send") for file in files)
+
+
+def _made_again(file: File) -> str:
+    """Return the command that makes a package of this kind with another version."""
+    kind = "conda" if file.is_conda else "wheel" if file.name.endswith(".whl") else "sdist"
+    return f"torchbuild package {kind} --local mine.2"
 
 
 def check_address(url: str, files: Sequence[File]) -> None:

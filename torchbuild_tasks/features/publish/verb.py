@@ -54,12 +54,13 @@ def send(request: PublishRequest, report: Reporter) -> tuple[tuple[Step, ...], b
     from torchbuild_tasks.features.publish import act
     from torchbuild_tasks.features.publish.choose import check_address, steps, too_large
     from torchbuild_tasks.system.signals import interruptible
+    from torchbuild_tasks.text.words import counted
 
     place = str(request.place)
     online = "://" in place
     folder = Path(place).expanduser().absolute()
     with interruptible():
-        paths = _packages(request)
+        paths = _packages(request, report)
         files = [act.look_at_file(path) for path in paths]
         projects = sorted({file.project for file in files})
         if online:
@@ -78,7 +79,7 @@ def send(request: PublishRequest, report: Reporter) -> tuple[tuple[Step, ...], b
             return planned, not request.dry_run
         for step in sent:
             report.note(f"{step.file.name} goes to {place}")
-        if sent and not (request.yes or report.confirm(f"Publish {len(sent)} files to {place}?")):
+        if sent and not (request.yes or report.confirm(f"Publish {counted(len(sent), 'file')} to {place}?")):
             raise PackageRefused("Nothing was sent.", next_step="Add --yes to send what is listed.")
         if online:
             # The largest first: an index refuses too large files before any other is there.
@@ -91,8 +92,8 @@ def send(request: PublishRequest, report: Reporter) -> tuple[tuple[Step, ...], b
     return planned, True
 
 
-def _packages(request: PublishRequest) -> list[Path]:
-    """Return the named files, else the packages of the checkout."""
+def _packages(request: PublishRequest, report: Reporter) -> list[Path]:
+    """Return the named files, else the packages of the checkout; say which of them cannot be sent there."""
     if request.file:
         paths = [*dict.fromkeys(Path(each).expanduser().absolute() for each in request.file)]
         if missing := [str(path) for path in paths if not path.is_file()]:
@@ -111,6 +112,8 @@ def _packages(request: PublishRequest) -> list[Path]:
             looked=(f"looked for: {folder}/{', '.join(ends)}",),
             next_step="Make one: torchbuild package wheel, or name it: publish PLACE --file FILE",
         )
+    for path in sorted({*folder.glob("*.zip"), *folder.glob("*.conda")} - {*packages}):
+        report.note(f"{path.name} is left out: no index for pip takes it")
     return packages
 
 

@@ -9,6 +9,7 @@ import msgspec
 from torchbuild_tasks.errors import UsageError
 from torchbuild_tasks.model.record import VerifyReport
 from torchbuild_tasks.text.show import columns
+from torchbuild_tasks.text.words import counted
 
 
 class MadeWheel(msgspec.Struct, frozen=True, kw_only=True):
@@ -56,10 +57,10 @@ def summary_text(wheels: Sequence[MadeWheel]) -> str:
         (
             each.python,
             f"{each.seconds:.0f} s",
-            f"{len(each.steps)} steps",
+            counted(len(each.steps), "step"),
             f"{sum(check.outcome == 'passed' for check in each.verified.checks)} checks passed",
             each.wheel,
         )
         for each in wheels
     ]
-    return f"{len(wheels)} wheels from one build tree, each tried in a clean venv\n{columns(rows)}"
+    return f"{counted(len(wheels), 'wheel')} from one build tree, each tried in a clean venv\n{columns(rows)}"

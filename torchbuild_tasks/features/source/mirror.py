@@ -15,6 +15,7 @@ from torchbuild_tasks.system.git import submodules
 from torchbuild_tasks.system.git.complete import AT_ONCE
 from torchbuild_tasks.system.git.fetch import MIRRORS, Access, WantedCommit, fill_mirror, mirror_of
 from torchbuild_tasks.system.git.transfer import Reason, advice, find_reason
+from torchbuild_tasks.text.words import counted
 from torchbuild_tasks.values import replace
 
 
@@ -63,10 +64,10 @@ def _mirror_submodules(task: Task, access: Access, folder: Path, top: _Wanted) -
         level = list(
             dict.fromkeys(n for wanted in good for n in _submodules_of(task, folder, wanted) if n not in seen)
         )
-        task.report.note(f"{len(seen) - len(failed)} repositories are mirrored")
+        task.report.note(f"mirrored: {counted(len(seen) - len(failed), 'repository', 'repositories')}")
     if failed:
         raise SourceError(
-            f"{len(failed)} repositories could not be mirrored; the others are.",
+            f"{counted(len(failed), 'repository', 'repositories')} could not be mirrored; the others are.",
             looked=tuple(f"{wanted.url}: {why.line}" for wanted, why in failed),
             next_step=advice([why for _, why in failed], failed[0][0].url),
         )

@@ -73,8 +73,10 @@ def commit_of(git: Git, ref: str) -> str:
     fetch = f"git -C {as_word(git.folder)} fetch"
     if is_shallow(git):
         advice = f"This checkout has no history. Fetch it: {fetch} --unshallow --tags origin"
-    else:
+    elif "origin" in (git.output("remote") or "").split():
         advice = f"Fetch it first: {fetch} origin {as_word(ref)}"
+    else:
+        advice = f"This shows the names that there are: git -C {as_word(git.folder)} branch --all"
     raise SourceError(
         f"There is no branch, tag or commit {ref} in {git.folder}.",
         looked=(f"git rev-parse {ref}", f"git rev-parse origin/{ref}"),
