@@ -394,5 +394,9 @@ def test_of_a_long_output_its_last_lines_are_kept_and_all_of_it_is_shown() -> No
     tail(b"   \nthird\r\n")
     assert tail.lines == ("  second", "third")
     assert b"".join(shown) == b"first\n\n  second  \n   \nthird\r\n"
+
+
+def test_the_lines_kept_of_a_program_have_no_colours() -> None:
+    tail = process.Tail(lambda block: None, 2)
     tail(b"\x1b[31mERROR\x1b[0m \x1b[1mfourth\x1b[0m\n")
-    assert "ERROR fourth" in tail.lines
+    assert tail.lines == ("ERROR fourth",)
