@@ -38,12 +38,22 @@ torchbuild_tasks.register(leave_out=("bench",))  # the name is this project's ow
 # Images of containers set it, and each program that the tests start would compile the package again.
 KEEP_BYTE_CODE = {"PYTHONDONTWRITEBYTECODE": ""}
 
+PIP_OR_MAKE_IT = """
+try:
+    import pip._internal.cli.main
+except ImportError:
+    import ensurepip
+    ensurepip.bootstrap(upgrade=True)
+"""
+
 
 def install(session: nox.Session, group: str) -> None:
     """Install the package as a user would have it, and a dependency group of pyproject.toml.
 
-    With TORCHBUILD_LOCKED=1 in the environment, what the lock holds and nothing else.
+    With TORCHBUILD_LOCKED=1 in the environment, what the lock holds and nothing else. A venv whose making was
+    killed has no pip yet, and nox takes it as it is.
     """
+    session.run_install("python", "-c", PIP_OR_MAKE_IT, silent=True, log=False)
     if os.environ.get("TORCHBUILD_LOCKED") == "1":
         session.install("--require-hashes", "-r", str(LOCK))
         session.install("--no-deps", "--no-build-isolation", "-e", ".")

@@ -390,3 +390,9 @@ def test_a_command_is_quoted_for_the_system_of_its_paths() -> None:
     assert show.shell_text(("ninja", "-C", r"C:\my pt", "install")) == r'ninja -C "C:\my pt" install'
     assert show.shell_text(("winget", "--override", "--wait --quiet")) == 'winget --override "--wait --quiet"'
     assert show.shell_text(("ninja", "-C", "/my pt", "run.bat")) == "ninja -C '/my pt' run.bat"
+
+
+def test_a_driver_that_gave_no_answer_was_not_found_by_anything() -> None:
+    silent = driver("", found_via="", problem="NVML gave no answer within 5 s", module="", library="")
+    text = show.facts_text(cuda_facts(gpus=(), driver=silent))
+    assert "version unknown: NVML gave no answer within 5 s" in text

@@ -91,7 +91,9 @@ def read_settings(path: Path) -> SettingsFile:
     try:
         text = read_text(path, most=LONGEST_TOML)
     except OSError as error:
-        raise UsageError(f"{path} cannot be read: {error.strerror}") from None
+        raise UsageError(
+            f"{path} cannot be read: {error.strerror}", next_step="Let your user read it, or move it away."
+        ) from None
     try:
         data = parse_toml(text)
     except Malformed as error:

@@ -319,7 +319,8 @@ def _gpu(gpu: GpuSeen) -> str:
 
 
 def _driver(driver: Driver) -> str:
-    text = f"{driver.version or 'version unknown'} ({driver.found_via})"
+    text = driver.version or "version unknown"
+    text += f" ({driver.found_via})" if driver.found_via else ""  # one that gave no answer was not found
     if driver.cuda:
         text += f", runs CUDA up to {driver.cuda}"
     if driver.module and driver.library and driver.module != driver.library:
