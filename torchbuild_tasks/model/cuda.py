@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Mapping
 from typing import Final
 
@@ -16,6 +17,7 @@ INCLUDES: Final = ("{}_INCLUDE_DIR", "{}_INCLUDE_PATH")
 FILES: Final = ("{}_LIBRARY", "{}_LIB_DIR", "{}_LIBRARY_PATH", "{}_LIBRARY_DIR")
 
 
+@functools.cache
 def names_of(library: str) -> tuple[str, ...]:
     """Return the variables that can name the folder of a library."""
     return tuple(text.format(library.upper()) for text in (*ROOTS, *INCLUDES, *FILES))
