@@ -174,7 +174,7 @@ def names_in(tree: ast.AST, *, types: bool = True) -> Iterator[str]:
         elif isinstance(node, ast.ImportFrom):
             assert node.level == 0, "a relative import"
             yield from (f"{node.module}.{alias.name}" for alias in node.names)
-        elif types or not is_type_checking(node):
+        elif not isinstance(node, ast.expr) and (types or not is_type_checking(node)):
             yield from names_in(node, types=types)
 
 

@@ -77,9 +77,10 @@ class LazyPattern:
 
     def search(self, text: str) -> re.Match[str] | regex.Match[str] | None:
         """Return the first match, if any."""
-        if not self.texts:
-            return self._search(text)
-        return self._search(text) if any(each in text for each in self.texts) else None
+        for each in self.texts:
+            if each in text:
+                return self._search(text)
+        return None if self.texts else self._search(text)
 
     def _search(self, text: str) -> re.Match[str] | regex.Match[str] | None:
         return _compiled(self.pattern).search(text)

@@ -26,8 +26,9 @@ def parse_version(text: str | None) -> Version | None:
         return None
 
 
+@functools.lru_cache(maxsize=1024)
 def parse_requirement(text: str) -> Requirement | None:
-    """Parse a requirement (PEP 508); None if it is invalid."""
+    """Parse a requirement (PEP 508), which nobody may change; None if it is invalid."""
     try:
         return Requirement(text)
     except InvalidRequirement:
@@ -67,6 +68,7 @@ def applies(specifier: str, version: Version | None) -> bool:
     return not specifier or version is None or bool(admits(specifier, version))
 
 
+@functools.lru_cache(maxsize=1024)
 def torch_row(catalog: Catalog, version: Version | None) -> tuple[TorchRow, bool]:
     """Return the row of a version's series and True, or the nearest older (else oldest) row and False."""
     series = version.release[:2] if version else (0, 0)
@@ -89,12 +91,11 @@ def configure_row(catalog: Catalog, era: str, version: Version | None) -> EntryR
     return next((row for row in rows if applies(row.torch, version)), None)
 
 
+@functools.lru_cache(maxsize=8192)
 def variable_row(catalog: Catalog, name: str, era: str, version: Version | None) -> VariableRow | None:
     """Return the first row for a variable's name in this era; None if nothing reads it."""
-    for row in catalog.variable:
-        if row.era in ("", era) and covers(row.name, name) and applies(row.torch, version):
-            return row
-    return None
+    rows = (row for row in catalog.variable if row.era in ("", era) and covers(row.name, name))
+    return next((row for row in rows if applies(row.torch, version)), None)
 
 
 def covers(pattern: str, name: str) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Mapping
 from typing import Final
@@ -18,6 +19,7 @@ FILES: Final = ("{}_LIBRARY", "{}_LIB_DIR", "{}_LIBRARY_PATH", "{}_LIBRARY_DIR")
 _PCI: Final = re.compile(r"(?:([0-9a-f]+):)?([0-9a-f]{1,2}):([0-9a-f]{1,2})\.([0-7])", re.IGNORECASE)
 
 
+@functools.cache
 def names_of(library: str) -> tuple[str, ...]:
     """Return the variables that can name the folder of a library."""
     return tuple(text.format(library.upper()) for text in (*ROOTS, *INCLUDES, *FILES))

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import functools
 import re
 from itertools import pairwise
 
 import msgspec
 from packaging.version import Version
 
+from torchbuild_tasks.catalog import Catalog
 from torchbuild_tasks.catalog.cuda import FlagRow
 from torchbuild_tasks.catalog.match import admits, applies, parse_version
-from torchbuild_tasks.model import Choice, Finding, Status, Tool
+from torchbuild_tasks.model import Choice, Finding, Host, Status, Tool
 from torchbuild_tasks.plan.cuda.values import ADVISED, NO_LIMITS, OR_ADVISED, HostLimits
 from torchbuild_tasks.plan.packages import how_to_install, how_to_install_gcc, installable_gccs, offers_gcc
 from torchbuild_tasks.plan.question import Question
@@ -198,22 +200,33 @@ def choose_flags(question: Question, tool: Tool | None) -> tuple[Choice, ...]:
 
 def flag_rows(question: Question, tool: Tool) -> tuple[FlagRow, ...]:
     """Return the rows whose options this compiler needs for this torch and these switches."""
-    return tuple(row for row in question.catalog.flag if _applies(question, row, tool))
+    rows = _rows_of(question.catalog, question.facts.host, tool.name, tool.version, question.version)
+    return tuple(row for row in rows if _is_built(question, row))
 
 
-def _applies(question: Question, row: FlagRow, tool: Tool) -> bool:
-    host = question.facts.host
-    switches = [decide(question, name) for name in row.off]
-    asked = [decide(question, name) for name in row.on]
-    return (
-        row.compiler == tool.name
+@functools.lru_cache(maxsize=256)
+def _rows_of(
+    catalog: Catalog, host: Host, name: str, version: str | None, torch: Version | None
+) -> tuple[FlagRow, ...]:
+    """Return the rows for a compiler of this version on this host; advice asks for them a hundred times."""
+    return tuple(
+        row
+        for row in catalog.flag
+        if row.compiler == name
         and row.os in ("", host.os)
         and row.arch in ("", host.arch)
         and (not row.distributions or (host.distribution or "").startswith(row.distributions))
-        and bool(admits(row.fits, tool.version))
-        and applies(row.torch, question.version)
-        and not any(switch and is_off(switch.value) for switch in switches)
-        and all(switch and not is_off(switch.value) for switch in asked)
+        and admits(row.fits, version)
+        and applies(row.torch, torch)
+    )
+
+
+def _is_built(question: Question, row: FlagRow) -> bool:
+    """Say whether the switches are as a row wants them: its parts are built."""
+    switches = [decide(question, name) for name in row.off]
+    asked = [decide(question, name) for name in row.on]
+    return not any(switch and is_off(switch.value) for switch in switches) and all(
+        switch and not is_off(switch.value) for switch in asked
     )
 
 

@@ -113,7 +113,9 @@ def encode(shell: str, text: str) -> bytes:
 
 def _plain(text: str) -> str:
     """Return one line of printable text, so that a comment cannot end before its end."""
-    words = "".join(c if c.isprintable() else " " for c in visible(text))
+    words = visible(text)
+    if not words.isprintable():
+        words = "".join(c if c.isprintable() else " " for c in words)
     return " ".join(words.split())[:_COMMENT_LENGTH]
 
 
@@ -138,6 +140,7 @@ WINDOWS_CHARACTERS: Final = 32_767
 
 _NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _OF_DRIVE: Final = re.compile(r"[A-Za-z]:[\\/]")
+_SURROGATE: Final = re.compile(r"[\ud800-\udfff]")
 _CONTROL: Final = re.compile(r"[\x00-\x08\x0a-\x1f\x7f]")
 # A drive or a share, and none of the signs that no Windows path holds.
 _BATCH_FILE: Final = re.compile(r'(?:[A-Za-z]:\\|\\\\)[^"<>|*?\x00-\x1f\x7f]+')
@@ -217,7 +220,7 @@ def _text(op: EnvOp) -> str | None:
     """Return what no environment or no UTF-8 file holds."""
     if "\0" in op.value:
         return "a value cannot hold NUL, which ends it"
-    if any("\ud800" <= character <= "\udfff" for character in op.value):
+    if _SURROGATE.search(op.value):
         return "the value is not Unicode text (it holds a lone surrogate, or bytes that are not UTF-8)"
     return None
 

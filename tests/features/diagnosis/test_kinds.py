@@ -10,7 +10,7 @@ import pytest
 
 from tests.support.diagnosis import machine, read
 from tests.support.for_each import each_case, for_each
-from torchbuild_tasks.catalog import KindRow, load_catalog
+from torchbuild_tasks.catalog import ComponentRow, KindRow, load_catalog
 from torchbuild_tasks.features.diagnosis.answer import explain_kind, list_names
 from torchbuild_tasks.features.diagnosis.block import Line
 from torchbuild_tasks.features.diagnosis.components import Components, owner, readable
@@ -236,6 +236,42 @@ def test_the_longest_beginning_names_the_part() -> None:
     assert found is not None
     assert found.name == "cuDNN's front end"
     assert known.find("header", "nobody/knows.h") is None
+
+
+@each_case(
+    ("look", "subject", "name"),
+    [
+        ("header", "zork/a.h", "first"),  # of two rows with the same name
+        ("header", "zorkest/a.h", None),
+        ("header", "ZORK/a.h", None),
+        ("library", "libZork_core.so.1", "first"),
+        ("library", "-lzork_more", "second"),
+        ("library", "-lzork_cores", "second"),
+        ("library", "-lzork", None),
+        ("package", "ZORK", "second"),
+        ("package", "ZorkConfig", "second"),
+        ("package", "zorkest", None),
+        ("tool", "/usr/bin/zork-12", "first"),
+        ("tool", "zorkest", None),
+        ("module", "zork.part", "second"),
+        ("module", "zorkest", None),
+        ("symbol", "_ZN4zork1fEv", "second"),
+    ],
+)
+def test_a_part_is_found_by_its_name_as_each_kind_is_written(
+    look: str, subject: str, name: str | None
+) -> None:
+    first = ComponentRow(name="first", headers=("zork/",), libs=("Zork_core$",), tools=("zork",))
+    second = ComponentRow(
+        name="second",
+        headers=("zork/",),
+        libs=("zork_*",),
+        packages=("zork",),
+        modules=("zork",),
+        symbols=("zork::",),
+    )
+    found = Components((first, second)).find(look, subject)
+    assert (found.name if found else None) == name
 
 
 def test_every_shape_names_a_kind_and_every_kind_is_named() -> None:

@@ -277,8 +277,10 @@ def _frame(text: str) -> str:
 
 def _hider(module: str, machine: Machine) -> str:
     """Return the file of a traceback that Python takes for a package, as it has the package's name."""
-    ending = re.compile(rf"[/\\]{re.escape(module.partition('.')[0])}\.py$")
-    files = [file for file in _FILE.findall(machine.audience.text) if ending.search(file)]
+    name = f"{module.partition('.')[0]}.py"
+    files = [
+        file for file in _FILE.findall(machine.audience.text) if file.endswith((f"/{name}", f"\\{name}"))
+    ]
     own = (file for file in files if "-packages" not in file and not _OF_PYTHON.search(file))
     return next(own, "")
 

@@ -186,6 +186,8 @@ class Machine:
         self, commands: Sequence[str], groups: Sequence[str], known: Mapping[str, str] = _NONE
     ) -> str:
         """Return the first command whose names are all known, paths quoted; text of a log must be plain."""
+        if not commands:
+            return ""
         plain = [group if _PLAIN.fullmatch(group) else "" for group in groups]
         words = {name: value for name, value in known.items() if _PLAIN.fullmatch(value)}
         selected = self.audience.select(tuple(commands))

@@ -13,6 +13,7 @@ from typing import Final
 import msgspec
 from packaging.version import Version
 
+from torchbuild_tasks.catalog.match import row_version
 from torchbuild_tasks.model import Finding, Toolkit
 from torchbuild_tasks.plan.compiler import (
     INSTALLABLE,
@@ -36,7 +37,7 @@ from torchbuild_tasks.plan.cuda.toolkit import (
     series_of,
     why_unusable,
 )
-from torchbuild_tasks.plan.cuda.values import ADVISED, OR_ADVISED, OTHER_TORCH, ChosenToolkit
+from torchbuild_tasks.plan.cuda.values import ADVISED, OR_ADVISED, OTHER_TORCH, ChosenToolkit, Device
 from torchbuild_tasks.plan.environment import first_python, fits
 from torchbuild_tasks.plan.jetson import COMPAT, board, check_jetson, later_jetpack
 from torchbuild_tasks.plan.packages import how_to_install_gcc
@@ -115,7 +116,7 @@ def advise(question: Question, findings: tuple[Finding, ...]) -> tuple[Finding, 
     word = _word_of(chosen)
     ways = _Ways(
         candidates=candidates,
-        now=_judge(question, word) if word else None,
+        now=_judge(question, word, devices(question)) if word else None,
         more=functools.cache(lambda: tuple(candidates_for(_with_installable(question)))),
         other=functools.cache(lambda: _torch_that_fits(question, candidates)),
     )
@@ -181,7 +182,8 @@ def choose_best(question: Question) -> ChosenToolkit:
     able = [toolkit for toolkit in question.cuda.toolkits if not why_unusable(toolkit)]
     if first.toolkit is None or len(able) < 2 or first.choice is None or first.choice.source != "default":
         return first
-    judged = {each.path: _judge(question, each.path) for each in able}
+    gpus = devices(question)
+    judged = {each.path: _judge(question, each.path, gpus) for each in able}
     weights = {path: weigh(found) for path, found in judged.items()}
     best = min(able, key=lambda each: weights[each.path])
     if weights[best.path] >= weights[first.root]:
@@ -224,28 +226,29 @@ def candidates_for(question: Question) -> Iterator[Candidate]:
 
     A series that is here is judged by what its files say, not by its row as one to install.
     """
+    gpus = devices(question)
     able = [toolkit for toolkit in question.cuda.toolkits if not why_unusable(toolkit)]
     for toolkit in able:
         if version := series_of(toolkit.version):
             only = sum(f"{other.version}.".startswith(f"{version}.") for other in able) == 1
             word = str(version) if only else toolkit.path
-            found, gcc = _try(question, toolkit.path)
+            found, gcc = _try(question, toolkit.path, gpus)
             yield Candidate(word=word, version=version, place=0, findings=found, gcc=gcc)
     known = board(question)
     if known is not None and not known.sbsa:
         return
     for text in managed_series(question):
-        found, gcc = _try(question, MANAGED + text)
+        found, gcc = _try(question, MANAGED + text, gpus)
         yield Candidate(word=MANAGED + text, version=Version(text), place=1, findings=found, gcc=gcc)
     host, here = question.facts.host, {series_of(toolkit.version) for toolkit in able}
     for row in question.catalog.cuda:
-        if Version(row.version) in here:
+        if row_version(row.version) in here:
             continue
-        if host.arch == "x86_64" or (host.os == "linux" and Version(row.version) >= Version("11.0")):
-            yield _in_archive(question, row.version)
+        if host.arch == "x86_64" or (host.os == "linux" and row_version(row.version) >= row_version("11.0")):
+            yield _in_archive(question, row.version, gpus)
 
 
-def _in_archive(question: Question, version: str) -> Candidate:
+def _in_archive(question: Question, version: str, gpus: tuple[Device, ...]) -> Candidate:
     """Judge a release as if it were installed, by its row."""
     path = question.separator.join(("", "cuda", version))
     nvcc = question.separator.join((path, "bin", "nvcc"))
@@ -254,17 +257,20 @@ def _in_archive(question: Question, version: str) -> Candidate:
     as_if = Question(
         question.request, replace(question.facts, cuda=cuda), question.catalog, question.settings
     )
-    found, gcc = _try(as_if, path)
+    found, gcc = _try(as_if, path, gpus)
     return Candidate(word="", version=Version(version), place=2, findings=found, gcc=gcc)
 
 
-def _judge(question: Question, word: str) -> tuple[Finding, ...]:
+def _judge(question: Question, word: str, gpus: tuple[Device, ...]) -> tuple[Finding, ...]:
     """Return the warnings and errors of the checks with this value of --cuda-toolkit."""
-    return _try(question, word)[0]
+    return _try(question, word, gpus)[0]
 
 
-def _try(question: Question, word: str) -> tuple[tuple[Finding, ...], int | None]:
-    """Return these, and the major of the GCC that is taken and must be installed."""
+def _try(question: Question, word: str, gpus: tuple[Device, ...]) -> tuple[tuple[Finding, ...], int | None]:
+    """Return these, and the major of the GCC that is taken and must be installed.
+
+    The GPUs are the same whatever the toolkit and the torch, and merging them for each took a seventh.
+    """
     request = question.request
     named = (*ROOTS, *NVCC_NAMES)
     kept = tuple(text for text in request.set if split_assignment(text)[0] not in named)
@@ -272,7 +278,6 @@ def _try(question: Question, word: str) -> tuple[tuple[Finding, ...], int | None
         replace(request, cuda_toolkit=word, set=kept), question.facts, question.catalog, question.settings
     )
     chosen = choose_toolkit(asked)
-    gpus = devices(asked)
     limits = host_limits(asked, chosen)
     toolset = choose_toolset(asked, limits)
     compilers = choose_compilers(asked, toolset, limits)
@@ -436,9 +441,11 @@ def _torch_that_fits(question: Question, candidates: tuple[Candidate, ...]) -> s
     Python builds comes last.
     """
     chosen = choose_toolkit(question)
+    gpus = devices(question)
     planned = [(_word_of(chosen), chosen.name)] if chosen.root else []
     # What the host compiler does to the planned toolkit has a fix of its own, and no torch changes it.
-    apart = {(f.id, f.text) for word, _ in planned for f in _judge(question, word) if f.id == "host-compiler"}
+    now = [f for word, _ in planned for f in _judge(question, word, gpus)]
+    apart = {(f.id, f.text) for f in now if f.id == "host-compiler"}
     flag = "--cuda-toolkit"
     others = [
         (each.word, f"CUDA {each.version} ({question.line(flag, each.word)})")
@@ -451,7 +458,8 @@ def _torch_that_fits(question: Question, candidates: tuple[Candidate, ...]) -> s
         for toolkits in (planned, others):
             for as_if in built:
                 for word, name in toolkits:
-                    found = [each for each in _judge(as_if, word) if (each.id, each.text) not in apart]
+                    judged = _judge(as_if, word, gpus)
+                    found = [each for each in judged if (each.id, each.text) not in apart]
                     if all(each.status != "error" and each.id not in _TOLD for each in found):
                         row = as_if.row
                         python = "" if built is able else f" and Python {row.python} (--python)"

@@ -507,7 +507,7 @@ def check_named_libraries(question: Question) -> tuple[Finding, ...]:
 
 def _naming(question: Question, name: str) -> list[Choice]:
     """Return the variables, of any layer, that name a library's folder."""
-    choices = (decide(question, variable) for variable in names_of(name))
+    choices = (question.decided.get(variable) for variable in names_of(name))
     return [choice for choice in choices if choice and choice.value]
 
 

@@ -6,11 +6,12 @@ names third is the third GPU. Two answers of one probe are two GPUs unless their
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
-from torchbuild_tasks.catalog import GpuRow
+from torchbuild_tasks.catalog import Catalog, GpuRow
 from torchbuild_tasks.catalog.match import admits
 from torchbuild_tasks.model import Cuda, Finding, GpuSeen
 from torchbuild_tasks.model.cuda import pci_address
@@ -143,7 +144,12 @@ def _by_id(question: Question, pci_id: str | None) -> GpuRow | None:
     number = _number(pci_id)
     if number is None:
         return None
-    return next((row for row in question.catalog.gpu if within(row.ids, number)), None)
+    return _row_of_id(question.catalog, number)
+
+
+@functools.lru_cache(maxsize=256)
+def _row_of_id(catalog: Catalog, number: int) -> GpuRow | None:
+    return next((row for row in catalog.gpu if within(row.ids, number)), None)
 
 
 def _number(pci_id: str | None) -> int | None:

@@ -6,14 +6,15 @@ another torch may want another cuDNN in it, and then it is another folder.
 
 from __future__ import annotations
 
+import functools
 import hashlib
 from collections.abc import Iterable, Mapping
 
 import msgspec
 from packaging.version import Version
 
-from torchbuild_tasks.catalog import PartRow
-from torchbuild_tasks.catalog.match import admits, series
+from torchbuild_tasks.catalog import Catalog, PartRow
+from torchbuild_tasks.catalog.match import admits, row_version, series
 from torchbuild_tasks.model import Artifact, ManagedToolkit
 from torchbuild_tasks.plan.artifacts import artifact_of, download_size, in_store
 from torchbuild_tasks.plan.question import Question
@@ -40,7 +41,7 @@ def managed_toolkit(question: Question, version: str) -> ManagedChoice:
         version: a series ("13.0") or a release of one ("12.4.1").
     """
     rows = _machine_rows(question)
-    releases = sorted({row.cuda for row in rows if "." in row.cuda}, key=Version)
+    releases = sorted({row.cuda for row in rows if "." in row.cuda}, key=row_version)
     release = next((one for one in releases if version in (one, series(one))), None)
     if release is None:
         return ManagedChoice(problem=_none(question, version, releases))
@@ -67,7 +68,7 @@ def managed_toolkit(question: Question, version: str) -> ManagedChoice:
 
 def managed_series(question: Question) -> list[str]:
     """Return the series of which there are parts for the machine, ascending."""
-    return sorted({series(row.cuda) for row in _machine_rows(question) if "." in row.cuda}, key=Version)
+    return sorted({series(row.cuda) for row in _machine_rows(question) if "." in row.cuda}, key=row_version)
 
 
 def part_id(row: PartRow) -> str:
@@ -82,9 +83,13 @@ def part_folders(rows: Iterable[PartRow]) -> Mapping[str, str]:
     return {part_id(row): row.folder for row in rows}
 
 
-def _machine_rows(question: Question) -> list[PartRow]:
-    host = question.facts.host
-    return [row for row in question.catalog.part if (row.os, row.arch) == (host.os, host.arch)]
+def _machine_rows(question: Question) -> tuple[PartRow, ...]:
+    return _rows_for(question.catalog, question.facts.host.os, question.facts.host.arch)
+
+
+@functools.lru_cache(maxsize=64)
+def _rows_for(catalog: Catalog, os: str, arch: str) -> tuple[PartRow, ...]:
+    return tuple(row for row in catalog.part if (row.os, row.arch) == (os, arch))
 
 
 def _parts(question: Question, rows: list[PartRow]) -> list[PartRow]:
