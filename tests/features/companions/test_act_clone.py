@@ -41,7 +41,9 @@ def origin(tmp_path: Path) -> Path:
 def clone(origin: Path, ref: str, **changes: bool) -> Path:
     folder = origin.parent / "companions" / f"torchvision-{ref.replace('/', '-')}"
     offline = changes.get("offline", False)
-    clone_source(Git(folder=folder), origin.as_uri(), ref, offline=offline, say=lambda text: None)
+    clone_source(
+        Git(folder=folder), origin.as_uri(), ref, offline=offline, say=lambda text: None, ways="Ask."
+    )
     return folder
 
 
@@ -60,7 +62,9 @@ def test_just_that_ref_is_cloned(origin: Path, ref: str, version: str) -> None:
 def test_a_mirror_is_used_instead(origin: Path) -> None:
     folder = origin.parent / "companions" / "torchvision-main"
     there = Git(folder=folder, config=(f"url.{origin.as_uri()}.insteadOf=https://nowhere.invalid/vision",))
-    clone_source(there, "https://nowhere.invalid/vision", "main", offline=False, say=lambda text: None)
+    clone_source(
+        there, "https://nowhere.invalid/vision", "main", offline=False, say=lambda text: None, ways="Ask."
+    )
     assert (folder / "version.txt").read_text("utf-8") == "0.29.0"
 
 
@@ -75,7 +79,7 @@ def test_a_ref_that_does_not_exist_is_an_error_and_never_the_default_branch(orig
     with pytest.raises(SourceError, match=r"v9 of .* could not be fetched") as caught:
         clone(origin, "v9")
     assert any("v9" in line for line in caught.value.looked)
-    assert "--with torchvision=PATH" in caught.value.next_step
+    assert "Ask." in caught.value.next_step
     assert list((origin.parent / "companions").iterdir()) == []
 
 

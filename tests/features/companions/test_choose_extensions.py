@@ -112,6 +112,12 @@ def test_a_folder_that_pins_another_torch_is_refused_before_an_hour_is_spent(
     assert found(plan.findings, "my-ext").status == status
 
 
+def test_an_extension_without_a_row_is_named_by_the_flag_that_takes_it() -> None:
+    plan = plan_of(facts(problem="no such folder"), with_extension=("my-ext=/src/my-ext",))
+    (fix,) = (each.fix for each in plan.findings if each.text.endswith("no such folder"))
+    assert fix.endswith("--with-extension my-ext=PATH")
+
+
 def test_next_to_a_wheel_of_torch_it_is_planned_and_refused_just_so() -> None:
     plan = plan_of(facts(asks=("torch==2.9.0",)), with_extension=("/src/my-ext",), from_wheel="auto")
     assert found(plan.findings, "my-ext").status == "error" and plan.verdict == "refuse"

@@ -62,12 +62,14 @@ def fetch_companions(work: Work) -> Work:
         git = Git(folder=Path(companion.folder), config=git_settings(work.fetching.git_mirrors))
         offline = work.fetching.net.offline
         say = work.report.note
-        clone_source(git, companion.url, companion.ref, offline=offline, say=say)
+        word = f"{'--with-extension' if companion.extension else '--with'} {companion.name}"
+        ways = f"Name a folder that has it: {word}=PATH, or another address: {word}=URL@REF"
+        clone_source(git, companion.url, companion.ref, offline=offline, say=say, ways=ways)
     return work
 
 
 def clone_source(
-    git: Git, url: str, ref: str, *, offline: bool, say: Callable[[str], None], ways: str = ""
+    git: Git, url: str, ref: str, *, offline: bool, say: Callable[[str], None], ways: str
 ) -> None:
     """Clone into a folder that is renamed when it is complete; keep an existing one.
 
@@ -79,8 +81,6 @@ def clone_source(
     folder = git.folder
     if folder.is_dir():
         return
-    name = folder.name.partition("-")[0]
-    ways = ways or f"Name a folder that has it: --with {name}=PATH, or another address: --with {name}=URL@REF"
     if offline:
         raise SourceError(f"{folder} is not there, and --offline prevents downloading it.", next_step=ways)
     say(f"{url} at {ref} is cloned to {folder}")

@@ -196,6 +196,11 @@ def companion_choices(question: Question, companions: tuple[Companion, ...]) -> 
     )
 
 
+def _flag(wanted: Wanted) -> str:
+    """Return the flag that takes a project: --with knows only those with a row."""
+    return "--with-extension" if wanted.row.extension else "--with"
+
+
 def _choose_one(question: Question, wanted: Wanted, python: str) -> Companion | None:
     name = wanted.row.name
     if wanted.path:
@@ -203,7 +208,7 @@ def _choose_one(question: Question, wanted: Wanted, python: str) -> Companion | 
         if source is None or source.problem:
             return None
         state = source.commit if source.commit and source.dirty is False else ""
-        because = f"the folder that --with names, for torch {question.version}"
+        because = f"the folder that {_flag(wanted)} names, for torch {question.version}"
         companion = _companion(question, wanted, python, source.path, state, because)
         return replace(companion, version=source.version or "")
     if wanted.requirement:
@@ -219,7 +224,7 @@ def _choose_one(question: Question, wanted: Wanted, python: str) -> Companion | 
     ref = wanted.ref or (f"v{release.version}" if release else "")
     folder = question.join(*FOLDER, f"{name}-{re.sub(r'[^A-Za-z0-9_.-]+', '-', ref)}")
     newest = f"the newest that builds with torch {question.version}"
-    because = f"{ref}, which --with names" if wanted.ref else newest
+    because = f"{ref}, which {_flag(wanted)} names" if wanted.ref else newest
     companion = _companion(question, wanted, python, folder, ref, because)
     version = "" if wanted.ref or release is None else release.version
     return replace(companion, version=version, url=wanted.url or wanted.row.url, ref=ref)
@@ -329,7 +334,7 @@ def _check_folder(question: Question, wanted: Wanted) -> Finding:
     if source is None:
         return Finding(id=name, status="unknown", text=f"{wanted.path} was not inspected on that machine")
     if source.problem:
-        fix = f"Name the folder of {name}'s source: --with {name}=PATH"
+        fix = f"Name the folder of {name}'s source: {_flag(wanted)} {name}=PATH"
         return Finding(id=name, status="error", text=f"{source.path}: {source.problem}", fix=fix)
     if wanted.row.extension:
         return _check_extension(question, wanted, source)
