@@ -22,7 +22,10 @@ WANTED = (
     *("pyyaml", "typing_extensions", "filelock", "sympy", "networkx", "jinja2", "fsspec", "requests", "six"),
 )
 
-IMPORTED = ("pip._internal.commands.install", "setuptools, numpy, scikit_build_core.build")  # one each
+IMPORTED = (  # one each
+    "pip._internal.commands.install, pip._internal.resolution.resolvelib.resolver",
+    "numpy, setuptools.command.develop, scikit_build_core.build.wheel",
+)
 
 
 @pytest.fixture(scope="session")
