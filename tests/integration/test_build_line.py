@@ -228,8 +228,8 @@ def test_a_second_build_names_the_run_that_holds_the_tree_and_an_interrupted_one
     build = subprocess.Popen(
         argv, env=environment(), stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
     )
-    compilers = set[int]()
-    _wait_for(lambda: compilers.update(_compiling("matmul.cpp", line.tree)) or compilers)
+    _wait_for(lambda: bool(_compiling("matmul.cpp", line.tree)))
+    compilers = _compiling("matmul.cpp", line.tree)
     _send(compilers, signal.SIGSTOP)  # a wait that takes no time of a core
     second = line("build")
     assert second.code == 8
@@ -314,7 +314,7 @@ def _compiling(name: str, folder: Path) -> list[int]:
     return [pid for pid, command in _processes_in(folder).items() if name in command]
 
 
-def _send(processes: set[int], number: signal.Signals) -> None:
+def _send(processes: list[int], number: signal.Signals) -> None:
     for pid in processes:
         with contextlib.suppress(ProcessLookupError):
             os.kill(pid, number)

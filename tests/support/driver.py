@@ -56,7 +56,7 @@ def make_venv(folder: Path, *packages: str) -> Path:
 def _leave_out_help(listed: Path) -> None:
     """Take CMake's 3,700 pages and modules out of the list of its package's files, and the pages away.
 
-    Its programs and each build of scikit-build-core read the list to find CMake: an eighth of a second of CPU.
+    Its programs and each build of scikit-build-core read the list to find CMake: 0.16 s of CPU, or 0.08.
     """
     lines = listed.read_text("utf-8").splitlines(keepends=True)
     listed.write_text("".join(line for line in lines if not line.startswith("cmake/data/share/")), "utf-8")
