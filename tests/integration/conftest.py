@@ -6,7 +6,7 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -15,14 +15,18 @@ from filelock import FileLock
 from tests.support import visual_studio
 from tests.support.caches import install_cache
 from tests.support.capabilities import skip_without
-from tests.support.driver import copy_venv, environment, make_venv
+from tests.support.driver import copy_venv, environment, make_venv, torchbuild
+from tests.support.sample import Era, materialise
 
 WANTED = (
     *("scikit-build-core>=1.0", "build", "setuptools>=70.1,<80", "wheel", "numpy", "cmake<4", "ninja"),
     *("pyyaml", "typing_extensions", "filelock", "sympy", "networkx", "jinja2", "fsspec", "requests", "six"),
 )
 
-IMPORTED = ("pip._internal.commands.install", "setuptools, numpy, scikit_build_core.build")  # one each
+IMPORTED = (  # one each
+    "pip._internal.commands.install, pip._internal.resolution.resolvelib.resolver",
+    "numpy, setuptools.command.develop, scikit_build_core.build.wheel",
+)
 
 
 @pytest.fixture(scope="session")
@@ -43,6 +47,31 @@ def target(tmp_path_factory: pytest.TempPathFactory) -> Path:
                 subprocess.run([str(python), "-c", f"import {names}"], check=True, env=environment())
             whole.touch()
     return copy_venv(model, folder)
+
+
+@pytest.fixture(scope="session")
+def made_wheel(target: Path, tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Path]:
+    """Make the sample's own wheel by the tool; of several workers one makes it for all."""
+    folder = tmp_path_factory.getbasetemp()
+    if "PYTEST_XDIST_WORKER" in os.environ:
+        folder = folder.parent
+
+    def make(era: Era, version: str | None = None, *flags: str) -> Path:
+        place = folder / "-".join(("wheel", era, version or "its own", *flags))
+        with FileLock(f"{place}.lock"):
+            if not place.exists():
+                tree = materialise(
+                    tmp_path_factory.mktemp("made") / "minitorch", era=era, git=True, version=version
+                )
+                words = ("--source", tree, "--python", target, "--mode", "wheel")
+                done = torchbuild("build", *words, "--yes", *flags)
+                assert done.code == 0, done.out + done.err
+                (tree / "dist").rename(place)
+        (wheel,) = place.glob("torch-*.whl")
+        alone = tmp_path_factory.mktemp("wheels") / wheel.name
+        return Path(shutil.copy(wheel, alone))
+
+    return make
 
 
 @pytest.fixture(scope="session", autouse=True)

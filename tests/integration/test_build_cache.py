@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
-import shutil
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 
 from tests.support.caches import needs_redis, redis
-from tests.support.capabilities import needs_linux_compiler
+from tests.support.capabilities import has, needs_linux_compiler
 from tests.support.driver import Run, environment, torchbuild
 from tests.support.sample import materialise
 
@@ -57,38 +57,8 @@ def programs(sccache: str) -> Path:
     return Path(sccache).parent
 
 
-@needs_redis
-def test_a_second_machine_builds_from_the_shared_cache(tmp_path: Path, target: Path, programs: Path) -> None:
-    with redis(SECRET) as (port, _):
-        words = ("--cache", f"redis://:{SECRET}@127.0.0.1:{port}")
-        first = Machine(tmp_path / "one", target, programs)
-        done = first.build(*words)
-        assert f"127.0.0.1:{port}" in next(x for x in done.err.splitlines() if "shared cache: " in x)
-        (report,) = first.record["caches"]
-        assert (report["tool"], report["hits"], report["errors"]) == ("sccache", {}, 0)
-        compiled = sum(report["misses"].values())
-        assert compiled > 20
-
-        second = Machine(tmp_path / "two", target, programs)
-        done = second.build(*words)
-        (report,) = second.record["caches"]
-        assert sum(report["hits"].values()) >= 0.95 * compiled
-        assert report["shared"] > 0
-    for machine in (first, second):
-        for path, data in machine.written():
-            assert SECRET.encode() not in data, path
-    assert SECRET not in done.out + done.err
-
-    stats = json.loads(second("cache", "stats", "--cache", "sccache", "--json").out)
-    assert stats["caches"][0]["made"] is True
-    emptied = second("cache", "clear", "--cache", "sccache", "--yes")
-    assert emptied.code == 0, emptied.err
-    assert not any((second.folder / "cache" / "sccache").iterdir())
-
-
 # Two compiles ask a server that ends before it has answered, as if killed: the first of the file with
-# which CMake looks for OpenMP, and the first with OpenMP of one of torch's. The others are those of every
-# build, and come from its cache where there is ccache.
+# which CMake looks for OpenMP, and the first with OpenMP of one of torch's.
 LOSES = """#!{python}
 import os, socket, subprocess, sys
 lost = [word for word in sys.argv if word.endswith(("OpenMPTryFlag.cpp", "matmul.cpp"))]
@@ -103,28 +73,69 @@ if lost and "-fopenmp" in sys.argv and not os.path.exists(place):
         connection.recv(1)
         connection.close()
         sys.exit(client.wait())
-other = sys.argv[1:] and os.path.isfile(sys.argv[1]) and not lost
-program = other and {ccache!r} or {sccache!r}
-os.execv(program, [program, *sys.argv[1:]])
+os.execv({sccache!r}, [{sccache!r}, *sys.argv[1:]])
 """
 
 
-def test_a_compile_that_loses_its_server_is_made_again(tmp_path: Path, target: Path, sccache: str) -> None:
-    """First one of CMake's checks, which fails without a word: OpenMP would be left out."""
-    programs = tmp_path / "bin"
-    programs.mkdir()
-    launcher = programs / "sccache"
-    ccache = shutil.which("ccache", path=environment()["PATH"]) or ""
-    words = {"python": sys.executable, "folder": str(tmp_path), "sccache": sccache, "ccache": ccache}
-    launcher.write_text(LOSES.format(**words), "utf-8")
+class First(NamedTuple):
+    """The machine that compiles, with an sccache that loses its server twice, and what its build said."""
+
+    machine: Machine
+    words: tuple[str, str]
+    said: str
+
+
+@pytest.fixture(scope="module")
+def first(tmp_path_factory: pytest.TempPathFactory, target: Path, sccache: str) -> Iterator[First]:
+    """Build with a shared cache where there is a Redis, else with a cache of its own."""
+    folder = tmp_path_factory.mktemp("first")
+    launcher = folder / "bin" / "sccache"
+    launcher.parent.mkdir()
+    launcher.write_text(LOSES.format(python=sys.executable, folder=str(folder), sccache=sccache), "utf-8")
     launcher.chmod(0o755)
-    machine = Machine(tmp_path / "one", target, programs)
-    base = ("--set", f"CCACHE_BASEDIR={machine.tree}", "--set", "CCACHE_NOHASHDIR=true")
-    done = machine.build("--cache", "sccache", *base)
-    assert done.err.count("server was lost (sccache: caused by: Failed to") == 2
-    assert "time 2 of 3" in done.err
-    cache = (machine.tree / "build/CMakeCache.txt").read_text("utf-8")
+    machine = Machine(folder / "one", target, launcher.parent)
+    with contextlib.ExitStack() as open_servers:
+        words = ("--cache", "sccache")
+        if has("redis-server"):
+            port, _ = open_servers.enter_context(redis(SECRET))
+            words = ("--cache", f"redis://:{SECRET}@127.0.0.1:{port}")
+        yield First(machine, words, machine.build(*words).err)
+
+
+def test_a_compile_that_loses_its_server_is_made_again(first: First) -> None:
+    """First one of CMake's checks, which fails without a word: OpenMP would be left out."""
+    assert first.said.count("server was lost (sccache: caused by: Failed to") == 2
+    assert "time 2 of 3" in first.said
+    cache = (first.machine.tree / "build/CMakeCache.txt").read_text("utf-8")
     assert "OpenMP_CXX_FLAGS:STRING=-fopenmp" in cache
+
+
+@needs_redis
+def test_a_second_machine_builds_from_the_shared_cache(
+    first: First, tmp_path: Path, target: Path, programs: Path
+) -> None:
+    place = first.words[1].partition("@")[2]
+    assert place in next(line for line in first.said.splitlines() if "shared cache: " in line)
+    (report,) = first.machine.record["caches"]
+    assert (report["tool"], report["errors"]) == ("sccache", 0)
+    assert sum(report["misses"].values()) > 20
+
+    second = Machine(tmp_path / "two", target, programs)
+    done = second.build(*first.words)
+    (report,) = second.record["caches"]
+    hits, misses = (sum(report[name].values()) for name in ("hits", "misses"))
+    assert hits >= 0.95 * (hits + misses) and hits > 20
+    assert report["shared"] > 0
+    for machine in (first.machine, second):
+        for path, data in machine.written():
+            assert SECRET.encode() not in data, path
+    assert SECRET not in first.said + done.out + done.err
+
+    stats = json.loads(second("cache", "stats", "--cache", "sccache", "--json").out)
+    assert stats["caches"][0]["made"] is True
+    emptied = second("cache", "clear", "--cache", "sccache", "--yes")
+    assert emptied.code == 0, emptied.err
+    assert not any((second.folder / "cache" / "sccache").iterdir())
 
 
 @pytest.mark.slow

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
+import os
 import re
 import shutil
 import signal
@@ -145,38 +147,19 @@ def test_an_edited_source_is_compiled(line: Line) -> None:
     assert "matmul.cpp.o" not in done.err
 
 
-@pytest.mark.parametrize(
-    ("name", "before", "value", "after"),
-    [
-        (
-            "USE_MKLDNN",
-            "OFF",
-            "1",
-            "(ON|1)",
-        ),  # the sample only records it: one file is compiled again, not all
-        pytest.param("USE_OPENMP", "ON", "0", "(OFF|0)", marks=pytest.mark.slow),
-    ],
-)
-def test_a_changed_variable_reaches_cmake(line: Line, name: str, before: str, value: str, after: str) -> None:
-    """PyTorch's own build would go on with the cached value in both eras."""
+def _set_variable(line: Line, name: str, before: str, value: str, after: str) -> None:
     assert f"{name}={before}" in line.torch("torch.__config__.show()")
     plan = line("plan", "--set", f"{name}={value}", "--json").json
     assert plan["freshness"]["needs"] == "reconfigure"
     assert [(c["name"], c["after"]) for c in plan["freshness"]["changes"]] == [(name, value)]
     assert line("build", "--set", f"{name}={value}").code == 0
     assert re.search(f"{name}={after}", line.torch("torch.__config__.show()"))
-    # And a variable that is set no longer goes back to the default.
-    assert line("build").code == 0
-    assert f"{name}={before}" in line.torch("torch.__config__.show()")
 
 
-@pytest.mark.slow
-def test_the_build_type_reaches_cmake(line: Line) -> None:
-    assert line("build", "--build-type", "Debug").code == 0
-    assert "BUILD_TYPE=Debug" in line.torch("torch.__config__.show()")
-    assert line.torch("torch.version.debug") == "True"
-    assert line("build").code == 0
-    assert line.torch("torch.version.debug") == "False"
+def test_a_changed_variable_reaches_cmake(line: Line) -> None:
+    """PyTorch's own build would go on with the cached value in both eras."""
+    # The sample only records this one: a single file is compiled again.
+    _set_variable(line, "USE_MKLDNN", "OFF", "1", "(ON|1)")
 
 
 def test_a_failed_build_names_the_cause_and_what_to_do_here(line: Line) -> None:
@@ -193,11 +176,32 @@ def test_a_failed_build_names_the_cause_and_what_to_do_here(line: Line) -> None:
     assert reading["error_line"] in (line.tree / ".torchbuild/logs/build.log").read_text("utf-8")
 
 
+def test_a_variable_that_is_set_no_longer_goes_back_to_the_default(line: Line) -> None:
+    assert line("build").code == 0
+    assert "USE_MKLDNN=OFF" in line.torch("torch.__config__.show()")
+
+
+@pytest.mark.slow
+def test_a_changed_switch_reaches_cmake_and_goes_back(line: Line) -> None:
+    _set_variable(line, "USE_OPENMP", "ON", "0", "(OFF|0)")
+    assert line("build").code == 0
+    assert "USE_OPENMP=ON" in line.torch("torch.__config__.show()")
+
+
+@pytest.mark.slow
+def test_the_build_type_reaches_cmake(line: Line) -> None:
+    assert line("build", "--build-type", "Debug").code == 0
+    assert "BUILD_TYPE=Debug" in line.torch("torch.__config__.show()")
+    assert line.torch("torch.version.debug") == "True"
+    assert line("build").code == 0
+    assert line.torch("torch.version.debug") == "False"
+
+
 def test_a_failed_build_shows_its_first_error(line: Line) -> None:
     source = line.tree / "aten/src/ATen/matmul.cpp"
     whole = source.read_text("utf-8")
     source.write_text(f"{whole}\nint broken = undeclared;\n", "utf-8")
-    done = line("build")  # configures again, after the test before
+    done = line("build")
     assert done.code == 6
     assert "matmul.cpp" in done.err
     assert "was not declared" in done.err
@@ -218,32 +222,27 @@ def test_the_env_file_is_what_the_build_ran_in(line: Line) -> None:
     assert not re.search(r"Building|Linking|CMake", done.stdout)
 
 
-@in_one_era("line")
-def test_a_second_build_names_the_run_that_holds_the_tree(line: Line) -> None:
-    _slow_to_compile(line.tree / "aten/src/ATen/matmul.cpp", 0)
-    argv = [*TORCHBUILD, "build", "--source", str(line.tree), "--python", str(line.python)]
-    first = subprocess.Popen(argv, env=environment(), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    try:
-        until(lambda: any("matmul.cpp" in command for command in _processes_in(line.tree)))
-        done = line("build")
-        assert done.code == 8
-        assert str(first.pid) in done.err
-    finally:
-        assert first.wait(timeout=120) == 0
-
-
 @pytest.mark.parametrize(
     "numbers",  # one in each era, with --slow both in both
     [(signal.SIGTERM, signal.SIGINT), pytest.param((signal.SIGINT, signal.SIGTERM), marks=pytest.mark.slow)],
 )
-def test_an_interrupted_build_goes_on(line: Line, numbers: tuple[int, int]) -> None:
+def test_a_second_build_names_the_run_that_holds_the_tree_and_an_interrupted_one_goes_on(
+    line: Line, numbers: tuple[int, int]
+) -> None:
     number = numbers[(line.tree / "setup.py").exists()]
-    _slow_to_compile(line.tree / "aten/src/ATen/matmul.cpp", number, times=3)
+    _slow_to_compile(line.tree / "aten/src/ATen/matmul.cpp", number)
     argv = [*TORCHBUILD, "build", "--source", str(line.tree), "--python", str(line.python)]
     build = subprocess.Popen(
         argv, env=environment(), stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
     )
-    until(lambda: any("matmul.cpp" in command for command in _processes_in(line.tree)))
+    until(lambda: bool(_compiling("matmul.cpp", line.tree)))
+    compilers = _compiling("matmul.cpp", line.tree)
+    _send(compilers, signal.SIGSTOP)  # a wait that takes no time of a core
+    second = line("build")
+    assert second.code == 8
+    assert str(build.pid) in second.err
+    assert build.poll() is None
+    _send(compilers, signal.SIGCONT)
     start = time.monotonic()
     build.send_signal(number)
     _, err = build.communicate(timeout=60)
@@ -290,16 +289,10 @@ def test_clean_leaves_the_tree_as_it_was(line: Line) -> None:
         *(pytest.param(part, marks=pytest.mark.slow) for part in ("a b é & %PATH%", "späce 'quote'")),
     ],
 )
-def test_paths_that_are_hard_on_shells(tmp_path: Path, target: Path, name: str) -> None:
+def test_paths_that_are_hard_on_shells_and_a_moved_tree(tmp_path: Path, target: Path, name: str) -> None:
     line = Line(materialise(tmp_path / name / "minitorch", era="scikit-build-core"), target)
     done = line("build", "--yes")
     assert done.code == 0, done.err
-    subprocess.run([str(target), "-m", "pip", "uninstall", "-q", "-y", "torch"], check=True)
-
-
-def test_a_moved_tree_is_seen(tmp_path: Path, target: Path) -> None:
-    line = Line(materialise(tmp_path / "here", era="scikit-build-core"), target)
-    assert line("build", "--yes").code == 0
     moved = Line(Path(shutil.move(line.tree, tmp_path / "there")), target)
     done = moved("build")
     assert done.code == 9
@@ -308,23 +301,34 @@ def test_a_moved_tree_is_seen(tmp_path: Path, target: Path) -> None:
     subprocess.run([str(target), "-m", "pip", "uninstall", "-q", "-y", "torch"], check=True)
 
 
-def _slow_to_compile(source: Path, salt: int, times: int = 6) -> None:
-    """Give a source some seconds of work at compile time, which no compiler cache has seen with this salt."""
+def _slow_to_compile(source: Path, salt: int) -> None:
+    """Give a source a second of work at compile time, which no compiler cache has seen with this salt."""
     text = source.read_text("utf-8").partition("\n// slow")[0]
-    loops = f"for (int i = 0; i < {times}; ++i) for (int j = 0; j < 200000; ++j) n += j;"
+    loops = "for (int i = 0; i < 2; ++i) for (int j = 0; j < 200000; ++j) n += j;"
     spin = f"constexpr unsigned spin() {{ unsigned n = 0; {loops} return n; }}"
     source.write_text(f'{text}\n// slow\n{spin}\nstatic_assert(spin() != {salt}, "");\n', "utf-8")
 
 
-def _processes_in(folder: Path) -> list[str]:
-    """Commands of processes that still work in a folder."""
-    found = []
+def _compiling(name: str, folder: Path) -> list[int]:
+    """Processes with a file in their command, in a folder."""
+    return [pid for pid, command in _processes_in(folder).items() if name in command]
+
+
+def _send(processes: list[int], number: signal.Signals) -> None:
+    for pid in processes:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, number)
+
+
+def _processes_in(folder: Path) -> dict[int, str]:
+    """Commands of processes that still work in a folder, by their numbers."""
+    found = {}
     for process in Path("/proc").iterdir():
         if process.name.isdigit():
             try:
                 command = (process / "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
                 if (process / "cwd").readlink().is_relative_to(folder):
-                    found.append(command)
+                    found[int(process.name)] = command
             except OSError:
                 continue
     return found

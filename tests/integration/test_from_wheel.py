@@ -8,6 +8,7 @@ import re
 import shutil
 import subprocess
 import zipfile
+from collections.abc import Callable
 from pathlib import Path
 from typing import cast
 
@@ -32,14 +33,9 @@ def era(request: pytest.FixtureRequest) -> Era:
 
 
 @pytest.fixture(scope="module")
-def wheel(era: Era, target: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def wheel(era: Era, made_wheel: Callable[..., Path]) -> Path:
     """The sample's own wheel, built by the tool."""
-    tree = materialise(tmp_path_factory.mktemp("made") / "minitorch", era=era, git=True)
-    done = torchbuild("build", "--source", tree, "--python", target, "--mode", "wheel", "--yes")
-    assert done.code == 0, done.out + done.err
-    (made,) = (tree / "dist").glob("torch-*.whl")
-    folder = tmp_path_factory.mktemp("wheels")
-    return Path(shutil.copy(made, folder / made.name))
+    return made_wheel(era)
 
 
 @pytest.fixture

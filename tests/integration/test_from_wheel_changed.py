@@ -9,6 +9,7 @@ import re
 import shutil
 import subprocess
 import zipfile
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import cast
 
@@ -45,33 +46,25 @@ def era(line: tuple[str, bool]) -> Era:
     return cast("Era", line[0])
 
 
-def make(folder: Path, era: Era) -> Path:
-    """A checkout of the sample that CUDA 13 compiles."""
-    version = "2.10.0a0" if era == "setuptools" else None
-    return materialise(folder / "minitorch", era=era, git=True, version=version)
+VERSIONS: Mapping[Era, str] = {"setuptools": "2.10.0a0"}  # that CUDA 13 compiles
 
 
 @pytest.fixture(scope="module")
 def flags(line: tuple[str, bool]) -> tuple[str, ...]:
-    """What the wheel and what is compiled against it are built with."""
-    return ("--cuda", "--arch", "8.0") if line[1] and shutil.which("nvcc") else ()
+    """What the wheel and what is compiled against it are built with; nvcc is tried in test_cuda_line.py."""
+    return ("--cuda", "--arch", "8.0", "--no-preflight") if line[1] and shutil.which("nvcc") else ()
 
 
 @pytest.fixture(scope="module")
-def wheel(era: Era, flags: tuple[str, ...], target: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def wheel(era: Era, flags: tuple[str, ...], made_wheel: Callable[..., Path]) -> Path:
     """The sample's own wheel, built by the tool."""
-    tree = make(tmp_path_factory.mktemp("made"), era)
-    done = torchbuild("build", "--source", tree, "--python", target, "--mode", "wheel", "--yes", *flags)
-    assert done.code == 0, done.out + done.err
-    (made,) = (tree / "dist").glob("torch-*.whl")
-    folder = tmp_path_factory.mktemp("wheels")
-    return Path(shutil.copy(made, folder / made.name))
+    return made_wheel(era, VERSIONS.get(era), *flags)
 
 
 @pytest.fixture
 def tree(era: Era, wheel: Path, tmp_path: Path) -> Path:
     """Another checkout of the same commit, in which nothing was built."""
-    return make(tmp_path, era)
+    return materialise(tmp_path / "minitorch", era=era, git=True, version=VERSIONS.get(era))
 
 
 def build(tree: Path, target: Path, wheel: Path, *more: str) -> Run:

@@ -11,8 +11,9 @@ from pathlib import Path
 
 import pytest
 
+from tests.support import forked
 from tests.support.capabilities import needs_bash, needs_linux_compiler
-from tests.support.driver import environment
+from tests.support.driver import environment, forking_server
 from tests.support.pages import PAGES, ROOT, blocks, script
 from tests.support.sample import materialise
 
@@ -40,6 +41,8 @@ class Home:
             start = f"#!{sys.executable}\nimport sys\nsys.path.insert(0, {str(ROOT)!r})\n"
             program.write_text(f"{start}{code}\n")
             program.chmod(0o755)
+        anew = (self.programs / "torchbuild").rename(self.programs / ".torchbuild")
+        forked.write_client(self.programs / "torchbuild", forking_server(), anew)
         python = self.programs / "python"  # of a venv that is active
         python.write_text(f'#!/bin/sh\nexec {sys.executable} "$@"\n')
         python.chmod(0o755)
@@ -63,6 +66,7 @@ class Home:
             cwd=folder,
             env=environ,
             stdin=subprocess.DEVNULL,
+            pass_fds=[forking_server().channel.fileno()],
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,

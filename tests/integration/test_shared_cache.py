@@ -151,7 +151,7 @@ def test_one_that_dies_during_a_build_costs_seconds(sccache: str, tmp_path: Path
     """By itself sccache would wait a minute for it at each of the files that are left."""
     with redis(PASSWORD) as (port, server):
         address = f"redis://:{PASSWORD}@127.0.0.1:{port}"
-        machine = Machine("one", tmp_path, sccache, address, files=16)
+        machine = Machine("one", tmp_path, sccache, address, files=10)
         with machine.running() as running:
             done: list[subprocess.CompletedProcess[str]] = []
             thread = threading.Thread(target=lambda: done.append(ninja(machine.root, running.environ)))
@@ -162,13 +162,13 @@ def test_one_that_dies_during_a_build_costs_seconds(sccache: str, tmp_path: Path
             thread.join()
             took = time.monotonic() - start
     assert done[0].returncode == 0, done[0].stdout + done[0].stderr
-    assert len(objects(machine.root)) == 16
-    # Hang guard: without the watch 14 files on 2 jobs wait 7 minutes.
-    assert took < 240
+    assert len(objects(machine.root)) == 10
+    # Hang guard: without the watch 8 files on 2 jobs wait 4 minutes more than their compile.
+    assert took < 180
     assert sum("continues without its shared cache" in line for line in machine.said) == 1
     clean(machine.root)
     kept = sum(machine_hits(machine).values())
-    assert kept >= 10  # what was compiled after it died was kept in the folder
+    assert kept >= 5  # what was compiled after it died was kept in the folder
 
 
 def machine_hits(machine: Machine) -> dict[str, int]:

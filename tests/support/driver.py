@@ -48,7 +48,20 @@ def make_venv(folder: Path, *packages: str) -> Path:
     python = in_venv(folder, "python")
     pip = [sys.executable, "-m", "pip", "--python", str(python), "install", "-q", "--no-compile"]
     subprocess.run([*pip, "pip", *packages], check=True)
+    for listed in folder.rglob("cmake-*.dist-info/RECORD"):
+        _leave_out_help(listed)
     return python
+
+
+def _leave_out_help(listed: Path) -> None:
+    """Take CMake's 3,700 pages and modules out of the list of its package's files, and the pages away.
+
+    Its programs and each build of scikit-build-core read the list to find CMake: 0.16 s of CPU, or 0.08.
+    """
+    lines = listed.read_text("utf-8").splitlines(keepends=True)
+    listed.write_text("".join(line for line in lines if not line.startswith("cmake/data/share/")), "utf-8")
+    for pages in listed.parents[1].glob("cmake/data/share/cmake-*/Help"):
+        shutil.rmtree(pages)
 
 
 def copy_venv(model: Path, folder: Path) -> Path:

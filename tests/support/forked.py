@@ -1,8 +1,8 @@
 """Runs the console command in forks of one process that has imported the package already.
 
 Most of what a verb with little to do takes is the start of Python and its imports. A fork is a process like
-any other: with its own number, environment, folder and signals, and it ends as Python does. What Python reads
-at its start it cannot have otherwise than the first process: such a command is started anew.
+any other: with its own number, environment, folder and signals. What Python reads at its start it cannot have
+otherwise than the first process: such a command is started anew.
 """
 
 from __future__ import annotations
@@ -21,8 +21,10 @@ import socket
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import IO, Final
 
 import msgspec
@@ -30,6 +32,7 @@ import msgspec
 import torchbuild_tasks
 from torchbuild_tasks.catalog import TABLES, load_catalog
 from torchbuild_tasks.fronts import console
+from torchbuild_tasks.text import redaction
 
 # Python, its C library and the loader look at these once.
 AT_START: Final = ("PYTHON", "LC_", "LANG", "LD_", "TZ", "MALLOC_", "OPENSSL_")
@@ -50,7 +53,7 @@ class Server:
     """
 
     def __init__(self, env: Mapping[str, str]) -> None:
-        self._at_start = _read_at_start(env)
+        self.at_start = _read_at_start(env)
         self.channel, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         with theirs:
             subprocess.run(
@@ -69,7 +72,7 @@ class Server:
 
     def can_have(self, env: Mapping[str, str]) -> bool:
         """Say whether a fork would be what a new process is in this environment."""
-        return _read_at_start(env) == self._at_start
+        return _read_at_start(env) == self.at_start
 
     def run(self, words: Sequence[str], env: Mapping[str, str], cwd: str, timeout: float) -> Ended:
         """Run the command and return its end; after `timeout` seconds it is killed.
@@ -82,10 +85,10 @@ class Server:
         os.umask(umask)
         reply, its_reply = socket.socketpair()
         with reply, os.fdopen(out, "rb", 0) as out_pipe, os.fdopen(err, "rb", 0) as err_pipe:
-            with its_reply, tempfile.TemporaryFile() as asked:
+            with its_reply, tempfile.TemporaryFile() as asked, Path(os.devnull).open("rb") as nothing:
                 asked.write(json.dumps([list(words), dict(env), cwd, umask]).encode())
                 asked.seek(0)
-                fds = [asked.fileno(), its_out, its_err, its_reply.fileno()]
+                fds = [asked.fileno(), nothing.fileno(), its_out, its_err, its_reply.fileno()]
                 socket.send_fds(self.channel, [b"run"], fds)
             os.close(its_out)
             os.close(its_err)
@@ -98,6 +101,43 @@ class Server:
             _receive_number(reply)  # its process id
             status = _receive_number(reply)
         return Ended(code=os.waitstatus_to_exitcode(status), out=_decode(out_bytes), err=_decode(err_bytes))
+
+
+# What a shell starts: it hands its own streams, folder and environment on, and ends as the fork does.
+CLIENT: Final = """#!{python} -IS
+import _socket, json, os, sys
+env = dict(os.environ)
+if {{name: value for name, value in env.items() if name.startswith({at_start!r})}} != {served!r}:
+    os.execv({python!r}, [{python!r}, {anew!r}, *sys.argv[1:]])
+umask = os.umask(0)
+os.umask(umask)
+asked = os.memfd_create("asked")
+os.write(asked, json.dumps([sys.argv[1:], env, os.getcwd(), umask]).encode())
+os.lseek(asked, 0, 0)
+mine, reply = _socket.socketpair()
+fds = b"".join(fd.to_bytes(4, sys.byteorder) for fd in (asked, 0, 1, 2, reply.fileno()))
+channel = _socket.socket(fileno={channel})
+channel.sendmsg([b"run"], [(_socket.SOL_SOCKET, _socket.SCM_RIGHTS, fds)])
+reply.close()
+pid, status = (mine.recv(4, _socket.MSG_WAITALL) for each in range(2))
+code = os.waitstatus_to_exitcode(int.from_bytes(status, "big"))
+if code < 0:
+    os.kill(os.getpid(), -code)
+os._exit(code)
+"""
+
+
+def write_client(program: Path, server: Server, anew: Path) -> None:
+    """Write the command for a shell that has the channel of the server; `anew` is it in a new process."""
+    text = CLIENT.format(
+        python=sys.executable,
+        at_start=AT_START,
+        served=server.at_start,
+        anew=str(anew),
+        channel=server.channel.fileno(),
+    )
+    program.write_text(text, "utf-8")
+    program.chmod(0o755)
 
 
 def _receive_number(reply: socket.socket) -> int:
@@ -151,7 +191,7 @@ def main() -> None:
     gc.freeze()
     signal.signal(signal.SIGCHLD, _report_ends)
     while True:
-        _, fds, _, _ = socket.recv_fds(channel, 16, 4)
+        _, fds, _, _ = socket.recv_fds(channel, 16, 5)
         if not fds:
             return
         signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGCHLD])  # it may end before it is noted
@@ -180,12 +220,12 @@ def _report_ends(number: int, frame: object) -> None:
         os.close(RUNNING.pop(pid))
 
 
-def _become_command(asked: int, out: int, err: int, reply: int) -> None:
+def _become_command(asked: int, given: int, out: int, err: int, reply: int) -> None:
     for other in (reply, *RUNNING.values()):
         os.close(other)
     with os.fdopen(asked, "rb") as file:
         words, env, cwd, umask = json.load(file)
-    for fd, number in ((out, 1), (err, 2)):
+    for fd, number in ((given, 0), (out, 1), (err, 2)):
         os.dup2(fd, number)
         os.close(fd)
     os.chdir(cwd)
@@ -193,16 +233,33 @@ def _become_command(asked: int, out: int, err: int, reply: int) -> None:
     os.environ.clear()
     os.environ.update(env)
     sys.argv, sys.path[0] = [str(console.__file__), *words], cwd
-    console.main()
+    _run_command()
+
+
+def _run_command() -> None:
+    """Run the command and end as Python does, but for the modules, which are not taken apart.
+
+    That would write into all the memory that a fork shares: 80 ms of CPU, where `--version` takes 17.
+    """
+    try:
+        console.main()
+    except SystemExit as end:
+        threading._shutdown()  # type: ignore[attr-defined]
+        atexit._run_exitfuncs()
+        for stream in (sys.stdout, sys.stderr):
+            with contextlib.suppress(OSError):
+                stream.flush()
+        os._exit(end.code if isinstance(end.code, int) else 1)
 
 
 def _import_package() -> None:
-    """Import every module that this system can use, and read the rows."""
+    """Import every module that this system can use, read the rows, and compile the patterns of secrets."""
     for module in pkgutil.walk_packages(torchbuild_tasks.__path__, f"{torchbuild_tasks.__name__}."):
         if not module.name.endswith("_windows"):
             importlib.import_module(module.name)
     for table in TABLES:
         getattr(load_catalog(), table)
+    redaction.rules()
 
 
 if __name__ == "__main__":

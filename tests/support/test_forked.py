@@ -12,6 +12,7 @@ import pytest
 
 from tests.support.capabilities import POSIX, needs
 from tests.support.driver import TORCHBUILD, Run, environment, forking_server, torchbuild
+from tests.support.forked import write_client
 
 pytestmark = [pytest.mark.integration, needs(POSIX and sys.platform == "linux", "Linux")]
 
@@ -58,6 +59,32 @@ def test_what_python_reads_at_its_start_needs_a_new_process() -> None:
     assert server.can_have(environment({"TORCHBUILD_JOBS": "1"}))
     for name in ("PYTHONUTF8", "LC_ALL", "LD_PRELOAD"):
         assert not server.can_have(environment({name: "1"}))
+
+
+def test_a_shell_starts_forks_with_its_own_streams(tmp_path: Path) -> None:
+    """What a fork cannot have is started anew; here that is another program, so that it is seen."""
+    anew, program = tmp_path / "anew", tmp_path / "torchbuild"
+    anew.write_text("import sys; print('anew', *sys.argv[1:])\n", "utf-8")
+    write_client(program, forking_server(), anew)
+    script = """
+        echo 'jobs = 3' > torchbuild.toml
+        ./torchbuild config --json | grep -c '"jobs"'
+        echo "a.cpp:1:1: error: 'x' was not declared in this scope" | ./torchbuild diagnose -
+        ./torchbuild no-such-verb 2>/dev/null || echo "code $?"
+        LC_ALL=C ./torchbuild --version
+    """
+    done = subprocess.run(
+        ["sh", "-c", script],
+        cwd=tmp_path,
+        env=environment(),
+        pass_fds=[forking_server().channel.fileno()],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    lines = done.stdout.splitlines()
+    assert (lines[0], lines[-2:]) == ("1", ["code 2", "anew --version"]), done.stdout + done.stderr
+    assert any("was not declared in this scope" in line for line in lines)
 
 
 def test_no_process_is_left() -> None:
