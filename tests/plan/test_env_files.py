@@ -87,6 +87,11 @@ def test_line_ends_inside_a_value_stay(shell: str) -> None:
     assert b"a\r\nb\rc\nd" in encode(shell, rendered(shell, op))
 
 
+def test_what_no_terminal_shows_is_a_blank_in_a_comment() -> None:
+    op = EnvOp(op="set", name="X", value="1", because="one\ue000two\u0378three\u00a0four")
+    assert "# X: one two three four" in rendered("sh", op)
+
+
 @pytest.mark.parametrize("shell", SHELLS)
 @pytest.mark.parametrize("text", ["x\ncalc", "x\r\ncalc", "x\x85calc", "x\u2028calc", "x\x0bcalc", "x\0calc"])
 def test_neither_a_reason_nor_a_checkout_breaks_out_of_its_comment(shell: str, text: str) -> None:

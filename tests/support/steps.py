@@ -53,8 +53,9 @@ def _plain(nodes: Any) -> tuple[Any, ...]:
     for op, value in nodes:
         if op in (c.MAX_REPEAT, c.MIN_REPEAT):
             value = (*value[:2], _plain(value[2]))
-        elif op is c.SUBPATTERN:
-            value = _plain(value[3])
+        elif op is c.SUBPATTERN:  # a matcher only notes where it begins and ends
+            plain += _plain(value[3])
+            continue
         elif op is c.BRANCH:
             value = tuple(map(_plain, value[1]))
         elif op in (c.ASSERT, c.ASSERT_NOT):
@@ -85,8 +86,6 @@ class _Matcher:
             return self._same(value, at) and self.run(rest, at + len(value), done)
         if op in (c.MAX_REPEAT, c.MIN_REPEAT):
             return self._repeat(op, value, rest, at, done)
-        if op is c.SUBPATTERN:
-            return self.run(value, at, lambda end: self.run(rest, end, done))
         if op is c.BRANCH:
             return any(self.run((*branch, *rest), at, done) for branch in value)
         if op in (c.ASSERT, c.ASSERT_NOT):
