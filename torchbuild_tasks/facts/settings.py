@@ -14,6 +14,7 @@ import msgspec
 
 from torchbuild_tasks.errors import UsageError
 from torchbuild_tasks.system.reading import read_text
+from torchbuild_tasks.text.letters import plain_word, say_odd_letters
 from torchbuild_tasks.values import LONGEST_TOML, Malformed, parse_toml
 
 NAME: Final = "torchbuild.toml"
@@ -109,10 +110,12 @@ def _broken(path: Path, text: str, message: str) -> UsageError:
     line = lines[min(number, len(lines)) - 1]
     key = _KEY.match(line)
     where = f"{path}, line {number}" + (f", key {key[1]}" if key else "")
+    odd = say_odd_letters(line)
+    advice = 'Text needs quotes, true and false do not: preset = "dev", cuda = true.'
     return UsageError(
-        f"{where}: {re.sub(r' [(]at [^()]*[)]$', '', message)}",
+        f"{where}: {re.sub(r' [(]at [^()]*[)]$', '', message)}{f'; {odd}' if odd else ''}",
         looked=(line.strip()[:200],) if line.strip() else (),
-        next_step='Text needs quotes, true and false do not: preset = "dev", cuda = true.',
+        next_step=f"Write it as: {plain_word(line)}" if odd else advice,
     )
 
 
