@@ -15,57 +15,37 @@ from torchbuild_tasks.text.letters import DASHES, QUOTES, plain_word, say_odd_le
 from torchbuild_tasks.text.words import as_word, did_you_mean
 
 _UNSUPPORTED: Final = ["rocm", "hip", "xpu", "mps", "metal", "tpu", "npu", "sycl", "opencl", "vulkan"]
-# Names that other tools, and older build scripts, have for what is a flag here. The name without dashes.
-_SAME: Final[Mapping[str, str]] = {
-    **dict.fromkeys(["nocuda", "no-gpu", "nogpu", "cpu-only", "cpuonly", "no-nvidia", "only-cpu"], "--cpu"),
-    **dict.fromkeys(["gpu", "use-gpu", "gpus", "nvidia", "with-gpu", "enable-gpu", "cuda-on"], "--cuda"),
-    **dict.fromkeys(
-        ["cpus", "cores", "threads", "parallel", "max-jobs", "nproc", "workers", "num-jobs", "processes"],
-        "--jobs N",
+# What is a flag here, and its names in other tools and older build scripts, without dashes.
+_NAMES: Final[Mapping[str, tuple[str, ...]]] = {
+    "--cpu": ("nocuda", "no-gpu", "nogpu", "cpu-only", "cpuonly", "no-nvidia", "only-cpu"),
+    "--cuda": ("gpu", "use-gpu", "gpus", "nvidia", "with-gpu", "enable-gpu", "cuda-on"),
+    "--jobs N": ("cpus", "cores", "threads", "parallel", "max-jobs", "nproc", "workers", "num-jobs"),
+    "--cuda-toolkit VALUE": ("cuda-version", "cuda-home", "cuda-path", "cuda-root", "cuda-dir"),
+    "--arch LIST": (
+        *("archs", "gpu-arch", "gpu-archs", "cuda-arch", "cuda-archs", "arch-list"),
+        *("sm", "gencode", "compute-capability"),
     ),
-    **dict.fromkeys(
-        ["cuda-version", "cuda-home", "cuda-path", "cuda-root", "cuda-dir"], "--cuda-toolkit VALUE"
-    ),
-    **dict.fromkeys(
-        [
-            "archs",
-            "gpu-arch",
-            "cuda-arch",
-            "arch-list",
-            "cuda-archs",
-            "sm",
-            "gencode",
-            "compute-capability",
-            "gpu-archs",
-        ],
-        "--arch LIST",
-    ),
-    **dict.fromkeys(
-        ["src", "source-dir", "src-dir", "checkout", "repo", "pytorch", "path", "dir", "S", "C"],
-        "--source PATH",
-    ),
-    **dict.fromkeys(
-        ["interpreter", "venv", "env", "python-version", "py", "with-python", "virtualenv"], "--python PATH"
-    ),
-    **dict.fromkeys(["debug"], "--build-type Debug"),
-    **dict.fromkeys(["release"], "--build-type Release"),
-    **dict.fromkeys(["force", "rebuild", "fresh", "clean-first", "clean-build"], "--clean"),
-    **dict.fromkeys(["check", "simulate", "just-print", "what", "dry", "n"], "--dry-run"),
-    **dict.fromkeys(["ccache", "sccache"], "--cache NAME"),
-    **dict.fromkeys(["disable-cache", "nocache"], "--cache none"),
-    **dict.fromkeys(["find-links", "f"], "--wheels FOLDER"),
-    **dict.fromkeys(["no-index", "no-network", "no-download", "no-downloads", "no-internet"], "--offline"),
-    **dict.fromkeys(["index-url", "extra-index-url", "i", "proxy"], "--mirror URL"),
-    "G": "--set CMAKE_GENERATOR=NAME",
-    "D": "--set KEY=VALUE",
-    "wheel": "--mode wheel",
-    "bdist-wheel": "--mode wheel",
-    "editable": "--mode develop",
-    "e": "--mode develop",
+    "--source PATH": ("src", "source-dir", "src-dir", "checkout", "repo", "pytorch", "path", "dir", "S", "C"),
+    "--python PATH": ("interpreter", "venv", "env", "python-version", "py", "with-python", "virtualenv"),
+    "--build-type Debug": ("debug",),
+    "--build-type Release": ("release",),
+    "--clean": ("force", "rebuild", "fresh", "clean-first", "clean-build"),
+    "--dry-run": ("check", "simulate", "just-print", "dry", "n"),
+    "--cache NAME": ("ccache", "sccache"),
+    "--cache none": ("disable-cache", "nocache"),
+    "--wheels FOLDER": ("find-links", "f"),
+    "--offline": ("no-index", "no-network", "no-download", "no-downloads", "no-internet"),
+    "--mirror URL": ("index-url", "extra-index-url", "i", "proxy"),
+    "--set CMAKE_GENERATOR=NAME": ("G",),
+    "--set KEY=VALUE": ("D",),
+    "--mode wheel": ("wheel", "bdist-wheel"),
+    "--mode develop": ("editable", "e"),
 }
+_SAME: Final = {name: flag for flag, names in _NAMES.items() for name in names}
 # What turns a flag off that has a value for it.
 _OFF: Final[Mapping[str, str]] = {
     "cuda": "--cpu",
+    "gpu": "--cpu",
     "cpu": "--cuda",
     "cache": "--cache none",
     "ccache": "--cache none",

@@ -391,7 +391,7 @@ def _rows(file: _File, data: Mapping[str, object], table: str, kind: type[R]) ->
     rows = []
     for number, item in enumerate(items):
         place = f"{table}.{number}"
-        for key in item.keys() - kind.__struct_fields__:
+        for key in item.keys() - {each.name for each in msgspec.structs.fields(kind)}:
             if _as_flag(key):
                 raise file.misplaced(f"{place}.{key}")
         try:

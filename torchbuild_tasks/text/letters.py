@@ -16,12 +16,17 @@ _LEADING: Final = re.compile(rf"[-{DASHES}]+")
 
 def plain_word(text: str) -> str:
     """Return a word of a command line as it is typed: hyphens, straight quotes, usual blanks."""
-    for letters, plain in ((QUOTES[:4], "'"), (QUOTES[4:], '"'), (BLANKS[:4], " "), (BLANKS[4:], "")):
-        text = text.translate(dict.fromkeys(map(ord, letters), plain))
+    text = _translate(text)
     if (begin := _LEADING.match(text)) and any(letter in DASHES for letter in begin[0]):
         rest = text[begin.end() :]
         text = ("-" if len(rest.partition("=")[0]) == 1 else "--") + rest
     return text.strip()
+
+
+def _translate(text: str) -> str:
+    for letters, plain in ((QUOTES[:4], "'"), (QUOTES[4:], '"'), (BLANKS[:4], " "), (BLANKS[4:], "")):
+        text = text.translate(dict.fromkeys(map(ord, letters), plain))
+    return text
 
 
 def say_odd_letters(text: str) -> str:
@@ -48,3 +53,13 @@ def say_odd_letters(text: str) -> str:
     return (
         f"it has a character that is {kind} (U+{ord(letter):04X}, {name}), as web pages and printed texts do"
     )
+
+
+def plain_value(text: str) -> str:
+    """Return the words of a value as they are typed, each with a hyphen where it began with a dash."""
+    words = _translate(text).split(" ")
+    return " ".join(_one_dash(word) if word[:1] in DASHES else word for word in words if word).strip("'\"")
+
+
+def _one_dash(word: str) -> str:
+    return "-" + word.lstrip("-" + DASHES)
