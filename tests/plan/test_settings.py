@@ -234,7 +234,7 @@ def test_a_mirror_that_git_cannot_use(table: object) -> None:
         (
             {"USE_DISTRIBUTED": 0},
             "USE_DISTRIBUTED",
-            "is a build variable, which belong",
+            "is a build variable and belongs",
             "USE_DISTRIBUTED = 0",
         ),
         ({"env": {"USE_CUDA": "1"}}, "env", "USE_CUDA are build variables", "[set]"),

@@ -95,7 +95,7 @@ def test_the_plan_says_where_a_value_is_from(tmp_path: Path) -> None:
         ('[builds.a]\nextends = "b"\n[builds.b]\nextends = "a"', r"line 4: .* circle: a -> b -> a"),
         ('[builds.a]\nextends = "a"', r"line 2: .* circle: a -> a"),
         ('[builds.debug]\n[builds.a]\nextends = "debgu"', r"line 3: .*'debgu'.*did you mean debug\?"),
-        ("[builds.a]\nUSE_CUDA = 0", r"line 2: .* which belong under \[builds\.a\.set\]"),
+        ("[builds.a]\nUSE_CUDA = 0", r"line 2: .* and belongs under \[builds\.a\.set\]"),
         ("[builds.a.set]\njobs = 3", r"line 2: jobs is a key of its own, and it stands under"),
         ("[builds]\njobs = 3", r"line 2: jobs is a key of its own, and it stands under \[builds\]"),
         ("[builds.a]\njbos = 3", r"line 2: unknown key 'builds.a.jbos'; did you mean jobs\?"),

@@ -21,7 +21,7 @@ from torchbuild_tasks.options import BuildRequest, choices_of, flag_name
 from torchbuild_tasks.text.words import did_you_mean
 from torchbuild_tasks.values import from_json, replace, toml_value
 
-R = TypeVar("R")
+R = TypeVar("R", bound=msgspec.Struct)
 
 # Keys that are not flags: build variables, and rows laid over ours.
 TABLES: Final = ("set", "helper", "failure", "builds", "mirrors")
@@ -170,12 +170,13 @@ class _File(msgspec.Struct, frozen=True):
         text = f"{self.place(key)}: unknown key {key!r}"
         if _is_variable(name, value):
             table = f"{above}.set" if above else "set"
-            what = "are build variables" if isinstance(value, dict) else "is a build variable"
+            what = "are build variables and belong"
+            what = what if isinstance(value, dict) else "is a build variable and belongs"
             named = ", ".join(value) if isinstance(value, dict) else name
             lines = value if isinstance(value, dict) else {name: value}
             sample = "; ".join(f"{each} = {toml_value(lines[each])}" for each in lines)
             return UsageError(
-                f"{text}: {named} {what}, which belong under [{table}]",
+                f"{text}: {named} {what} under [{table}]",
                 next_step=f"Write below a line [{table}], behind the keys of no table: {sample}",
             )
         if isinstance(value, dict) and value and all(_as_flag(each) for each in value):
