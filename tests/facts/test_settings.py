@@ -148,3 +148,10 @@ def test_a_quote_of_print_is_named(tmp_path: Path) -> None:
         read_settings(tmp_path / "torchbuild.toml")
     assert "U+201C" in caught.value.what
     assert caught.value.next_step == 'Write it as: preset = "dev"'
+
+
+def test_a_build_type_is_no_settings_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(UsageError) as caught:
+        find_settings("Release", ".")
+    assert caught.value.next_step == "For a build type write: --build-type Release"

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -13,6 +14,7 @@ from typing import Final
 import msgspec
 
 from torchbuild_tasks.errors import UsageError
+from torchbuild_tasks.options import BuildRequest, choices_of
 from torchbuild_tasks.system.reading import read_text
 from torchbuild_tasks.text.letters import plain_word, say_odd_letters
 from torchbuild_tasks.values import LONGEST_TOML, Malformed, parse_toml
@@ -46,11 +48,13 @@ def find_settings(explicit: str | None, source: str) -> SettingsFile | None:
     if explicit is not None:
         path = Path(explicit).expanduser()
         if not path.exists():
-            raise UsageError(
-                f"The settings file {explicit} does not exist.",
-                looked=(str(path.absolute()),),
-                next_step=f"Name an existing file with --config, or leave it out to use ./{NAME}.",
-            )
+            fields = dataclasses.fields(BuildRequest)
+            types = next(choices_of(each) for each in fields if each.name == "build_type")
+            step = f"Name an existing file with --config, or leave it out to use ./{NAME}."
+            if explicit in types:  # CMake's --config
+                step = f"For a build type write: --build-type {explicit}"
+            what = f"The settings file {explicit} does not exist."
+            raise UsageError(what, looked=(str(path.absolute()),), next_step=step)
         return read_settings(path)
     for folder in (Path(), Path(source).expanduser()):
         if (folder / NAME).exists():  # a folder or a pipe of that name is an error, not an absent file
