@@ -140,3 +140,18 @@ def test_home_may_be_written_short(tmp_path: Path, monkeypatch: pytest.MonkeyPat
         monkeypatch.setenv(variable, str(tmp_path))
     write(tmp_path / "mine.toml", "a = 1")
     assert (find_settings("~/mine.toml", ".") or pytest.fail()).data == {"a": 1}
+
+
+def test_a_quote_of_print_is_named(tmp_path: Path) -> None:
+    (tmp_path / "torchbuild.toml").write_text("preset = \u201cdev\u201d\n", encoding="utf-8")
+    with pytest.raises(UsageError) as caught:
+        read_settings(tmp_path / "torchbuild.toml")
+    assert "U+201C" in caught.value.what
+    assert caught.value.next_step == 'Write it as: preset = "dev"'
+
+
+def test_a_build_type_is_no_settings_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(UsageError) as caught:
+        find_settings("Release", ".")
+    assert caught.value.next_step == "For a build type write: --build-type Release"

@@ -8,7 +8,7 @@ from tests.facts.fakes import machine, windows_machine
 from tests.facts.windows_11 import CMAKE, VS_2022
 from tests.support.capabilities import needs_sh
 from torchbuild_tasks.facts.probe import Probe
-from torchbuild_tasks.facts.tools import TOOLS, look_for_tools
+from torchbuild_tasks.facts.tools import TOOLS, is_by_any_python, look_for_tools
 from torchbuild_tasks.model import Tool, VisualStudio, Windows
 
 
@@ -86,3 +86,21 @@ def test_path_comes_before_visual_studio(tmp_path: Path) -> None:
     windows = Windows(visual_studios=(VisualStudio(path=VS_2022, found_via="vswhere"),))
     tools = by_name(look_for_tools(windows_machine(tmp_path, programs=programs), windows))
     assert (tools["cmake"].version, tools["cmake"].found_via) == ("4.1.0", "PATH")
+
+
+@pytest.mark.parametrize(
+    ("head", "loose"),
+    [
+        ("#!/usr/bin/env python3\n", True),
+        ("#!python.exe\r\n", True),
+        ("#!/usr/bin/python3\n", False),
+        ("#!/opt/env/bin/python3.12\n", False),
+        ("#!/usr/bin/env bash\n", False),
+    ],
+)
+def test_a_script_that_any_python_starts(tmp_path: Path, head: str, loose: bool) -> None:
+    path = tmp_path / "cmake"
+    path.write_bytes(head.encode())
+    assert is_by_any_python(Probe(), str(path)) is loose
+    path.write_bytes(b"MZ\0\0#!not this\n" + head.encode() + b"PK\x03\x04rest")  # a launcher of Windows
+    assert is_by_any_python(Probe(), str(path)) is loose

@@ -8,7 +8,8 @@ import pytest
 
 from tests.facts.fakes import link, machine, windows_machine, write
 from tests.support.capabilities import needs_enforced_permissions, needs_symlinks
-from torchbuild_tasks.facts.tree import look_at_tree, look_at_version
+from torchbuild_tasks.facts.probe import Probe
+from torchbuild_tasks.facts.tree import UNPACKED, look_at_tree, look_at_version
 
 ROOT = "/src/pytorch"
 CHECKOUT = {
@@ -212,3 +213,20 @@ def test_what_stands_where_a_build_makes_its_folders(tmp_path: Path) -> None:
 def test_an_empty_cmakelists_is_no_checkout(tmp_path: Path) -> None:
     probe = machine(tmp_path, files=checkout(**{"CMakeLists.txt": ""}))
     assert "CMakeLists.txt is empty" in (look_at_tree(probe, ROOT).problem or "")
+
+
+@needs_symlinks
+def test_a_link_says_where_it_leads(tmp_path: Path) -> None:
+    (tmp_path / "gone").symlink_to(tmp_path / "nowhere")
+    (tmp_path / "loop").symlink_to("loop")
+    problems = [look_at_tree(Probe(), str(tmp_path / name)).problem for name in ("gone", "loop", "none")]
+    assert problems == [
+        f"a symbolic link that leads to {tmp_path / 'nowhere'}, which is not there",
+        "a symbolic link that leads to itself",
+        "no such folder",
+    ]
+
+
+def test_a_clone_without_its_files(tmp_path: Path) -> None:
+    write(tmp_path / "clone", {".git/HEAD": "ref: refs/heads/main"})
+    assert look_at_tree(Probe(), str(tmp_path / "clone")).problem == UNPACKED

@@ -57,7 +57,9 @@ def test_a_folder_without_git_is_not_queried(tmp_path: Path) -> None:
     ids=["another owner", "no commit yet", "the repository around it", "rubbish", "hangs"],
 )
 def test_what_git_does_not_tell_is_unknown(tmp_path: Path, head: Output | None) -> None:
-    assert look_at_git(repository(tmp_path, head, Output(0, "")), "/src") == Repository()
+    assert (
+        look_at_git(repository(tmp_path, head, Output(0, "")), "/src")._replace(problem=None) == Repository()
+    )
 
 
 def test_a_status_that_fails_leaves_the_commit(tmp_path: Path) -> None:
@@ -87,7 +89,7 @@ def test_a_real_repository(tmp_path: Path) -> None:
         return done.stdout.strip()
 
     call("init")
-    assert look_at_git(door, str(root)) == Repository()
+    assert look_at_git(door, str(root))._replace(problem=None) == Repository()
     call("add", "a.txt")
     call("commit", "-m", "one")
     commit = call("rev-parse", "HEAD")
@@ -96,7 +98,7 @@ def test_a_real_repository(tmp_path: Path) -> None:
     assert look_at_git(door, str(root)) == Repository(commit=commit, dirty=True)
     assert look_at_git(door, str(root / "sub")) == Repository()
     write(root, {"sub/.git/": ""})
-    assert look_at_git(door, str(root / "sub")) == Repository()
+    assert look_at_git(door, str(root / "sub")).commit is None
 
 
 @pytest.mark.parametrize(
@@ -141,3 +143,23 @@ def test_tags_are_read_on_request_only(
     door.outputs[f"{ASK} tag --points-at HEAD"] = said
     assert look_at_git(door, "/src").tags is None
     assert look_at_git(door, "/src", tags=True).tags == tags
+
+
+@pytest.mark.parametrize(
+    ("answer", "problem"),
+    [
+        (
+            Output(128, "", "fatal: not a git repository: /m/.git/worktrees/w\n"),
+            "not a git repository: /m/.git",
+        ),
+        (
+            Output(128, "", "warning: x\nfatal: detected dubious ownership in repository at '/src'\n"),
+            "detected",
+        ),
+        (Output(0, f"/\n{HASH}\n"), "for git, this folder is a part of the repository /"),
+    ],
+)
+def test_why_git_does_not_answer_is_kept(tmp_path: Path, answer: Output, problem: str) -> None:
+    found = look_at_git(repository(tmp_path, answer), "/src")
+    assert found.commit is None
+    assert (found.problem or "").startswith(problem)

@@ -391,3 +391,33 @@ def test_a_compiler_that_is_doubted_itself_is_not_advised() -> None:
     assert older
     facts = replace(facts, cuda=replace(facts.cuda, toolkits=(older,)))
     assert "g++-6" in found(plan_of(facts, cuda=True).findings, "host-compiler").fix
+
+
+@each_case(
+    ("name", "value", "other"),
+    [
+        ("CXX", "/usr/bin/gcc", "CXX=/usr/bin/g++"),
+        ("CXX", "gcc", "CXX=g++"),
+        ("CXX", "gcc-12", "CXX=g++-12"),
+        ("CXX", "clang", "CXX=clang++"),
+        ("CXX", "/opt/gcc-14/bin/gcc", "CXX=/opt/gcc-14/bin/g++"),
+        ("CXX", "ccache gcc", "'CXX=ccache g++'"),
+        ("CXX", "/usr/bin/x86_64-linux-gnu-gcc-12", "CXX=/usr/bin/x86_64-linux-gnu-g++-12"),
+        ("CXX", "cc", "CXX=c++"),
+        ("CC", "/usr/bin/g++", "CC=/usr/bin/gcc"),
+        ("CC", "clang++-17", "CC=clang-17"),
+        ("CC", "c++", "CC=cc"),
+    ],
+)
+def test_a_compiler_of_the_other_language_is_refused(name: str, value: str, other: str) -> None:
+    facts = machine(GXX, GCC)
+    plan = plan_of(facts, set=(f"{name}={value}",))
+    finding = found(plan.findings, "compiler" if name == "CXX" else "c-compiler")
+    assert finding.status == "error"
+    assert other in finding.fix.replace('"', "'")
+
+
+@each_case("value", ["/usr/bin/g++", "clang++-17", "/opt/bin/icpx", "/opt/bin/dpcc", "gcc -lstdc++", "nvc++"])
+def test_a_compiler_of_cxx_is_not(value: str) -> None:
+    plan = plan_of(machine(GXX, GCC), set=(f"CXX={value}",))
+    assert not any("is a C compiler" in each.text for each in plan.findings)

@@ -25,9 +25,11 @@ from tests.support.machines import (
     with_tree,
 )
 from tests.support.windows import windows_facts
+from torchbuild_tasks.catalog import load_catalog
 from torchbuild_tasks.model import Facts, Host, Previous, Python, Tool
 from torchbuild_tasks.options import BuildRequest
 from torchbuild_tasks.plan.environment import choose_python
+from torchbuild_tasks.plan.question import Question
 from torchbuild_tasks.values import replace
 
 OTHERS = ("typing-extensions", "filelock", "sympy", "networkx", "Jinja2", "fsspec", "packaging")
@@ -453,3 +455,44 @@ def test_a_checkout_in_other_letters_is_refused_where_lc_all_keeps_python_from_r
         plan_of(with_tree(abroad, root="/home/mueller/pytorch")),
     )
     assert not [each for plan in ways_out for each in plan.findings if each.id == "python-locale"]
+
+
+THREADED = base_python(
+    version="3.13.1", executable="/usr/bin/python3.13t", abi="cpython-313t-x86_64-linux-gnu"
+)
+USUAL = base_python(version="3.13.1", executable="/usr/bin/python3.13", abi="cpython-313-x86_64-linux-gnu")
+
+
+@each_case(
+    ("asked", "executable", "folder"),
+    [
+        ("3.13t", "/usr/bin/python3.13t", "venv-3.13t"),
+        ("3.13", "/usr/bin/python3.13", "venv-3.13"),
+        ("3.13.1t", "/usr/bin/python3.13t", "venv-3.13t"),
+    ],
+)
+def test_a_free_threaded_python_is_asked_for_by_its_t(asked: str, executable: str, folder: str) -> None:
+    facts = with_tree(machine(THREADED, USUAL), version="2.6.0a0")
+    chosen = choose_python(ask(facts, python=asked))
+    assert chosen.python is not None and chosen.python.executable == executable
+    assert f"/{folder}/" in chosen.environment.python
+
+
+def test_a_free_threaded_python_is_called_so() -> None:
+    plan = plan_of(with_tree(machine(THREADED), version="2.6.0a0"))
+    assert "3.13.1t, free-threaded" in next(each for each in plan.choices if each.name == "python").because
+    assert "experimental" in found(plan.findings, "python").text
+
+
+def test_an_unusual_abi_is_not_taken_for_the_usual_one() -> None:
+    facts = with_tree(machine(USUAL), version="2.6.0a0")
+    question = Question(BuildRequest(python="3.13t", facts="other.json"), facts, load_catalog())
+    finding = found(plan_of_question(question).findings, "python")
+    assert finding.status == "error"
+
+
+def test_a_cmake_that_any_python_starts_is_not_what_a_venv_needs() -> None:
+    here = linux_facts(pythons=(base_python(),)).tools
+    loose = tuple(replace(each, by_any_python=each.name == "cmake") for each in here)
+    assert "cmake" not in installed(machine(base_python()))
+    assert "cmake" in installed(machine(base_python(), tools=loose))

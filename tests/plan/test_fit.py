@@ -389,3 +389,25 @@ def test_what_stands_in_the_way_of_a_folder_is_an_error(what: str) -> None:
     plan = plan_of(with_tree(linux_facts(), blocked={"/src/build": what}))
     finding = found(plan.findings, "writable")
     assert (finding.status, finding.fix) == ("error", "Remove it: rm /src/build")
+
+
+@each_case(
+    ("problem", "fix"),
+    [
+        ("not a git repository: /m/.git/worktrees/w", "git worktree repair /src"),
+        ("detected dubious ownership in repository at '/src'", "--add safe.directory /src"),
+        ("ambiguous argument 'HEAD': unknown revision or path", "Commit what is there"),
+        ("not a git repository: (null)", "git -C /src status"),
+    ],
+)
+def test_a_git_that_cannot_be_read_is_told_with_the_way_out(problem: str, fix: str) -> None:
+    facts = linux_facts(tree=tree(root="/src", git=True, git_problem=problem))
+    finding = found(plan_of(facts).findings, "git")
+    assert finding.status == "warn" and fix in finding.fix
+
+
+def test_a_clone_without_files_is_checked_out() -> None:
+    facts = linux_facts(tree=tree(root="/src", problem="a git repository whose files are not checked out"))
+    plan = plan_of(facts)
+    assert "git -C /src checkout HEAD -- ." in found(plan.findings, "source").fix
+    assert not plan.expectations

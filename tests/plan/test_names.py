@@ -380,3 +380,46 @@ def test_torch_is_not_built_without_python(of_era: Callable[[], Tree]) -> None:
     (finding,) = [f for f in plan.findings if "BUILD_PYTHON" in f.text]
     assert finding.status == "error" and "BUILD_PYTHON must not be set" in finding.text
     assert "package libtorch" in finding.fix
+
+
+def test_a_word_for_cmake_beside_a_flag_is_answered_by_the_flag_for_it() -> None:
+    """Followed, --set USE_CUDA=OFF beside --cuda is refused."""
+    environ = {"CMAKE_ARGS": "-DUSE_CUDA=OFF"}
+    facts = linux_facts(environ=environ, tree=modern_tree(reads=READS))
+    fix = found(plan_of(facts, cuda=True).findings, "cmake-args").fix
+    assert fix == "Take -DUSE_CUDA out of CMAKE_ARGS, or say the same: --cpu"
+    built = linux_facts(environ={"CMAKE_ARGS": "-DCMAKE_BUILD_TYPE=Debug"}, tree=modern_tree(reads=READS))
+    fix = found(plan_of(built, build_type="Release").findings, "cmake-args").fix
+    assert fix.endswith("or say the same: --build-type Debug")
+
+
+@each_case(
+    ("name", "value"),
+    [
+        ("CMAKE_TOOLCHAIN_FILE", "/opt/arm.cmake"),
+        ("CMAKE_SYSTEM_NAME", "Linux"),
+        ("CMAKE_SYSTEM_PROCESSOR", "aarch64"),
+        ("CMAKE_CROSSCOMPILING", "1"),
+        ("CMAKE_SYSROOT", "/opt/root"),
+        ("CMAKE_CXX_COMPILER_TARGET", "aarch64-linux-gnu"),
+    ],
+)
+def test_a_variable_of_a_cross_build_is_told_of(name: str, value: str) -> None:
+    told_of = [
+        each for each in plan_of(linux_facts(), set=(f"{name}={value}",)).findings if name in each.text
+    ]
+    assert any("cross-compiling is not supported" in each.text for each in told_of)
+
+
+@each_case(
+    ("value", "plain"),
+    [("\u2013O2", "-O2"), ("-O2 \u2013g", "-O2 -g"), ("\u201c-O2\u201d", "-O2"), ("-O2\u00a0-g", "-O2 -g")],
+)
+def test_letters_of_print_in_a_value(value: str, plain: str) -> None:
+    (finding,) = told(ask(set=(f"CXXFLAGS={value}",)))
+    assert finding.status == "error" and "U+" in finding.text
+    assert f"CXXFLAGS={plain}," in finding.fix
+
+
+def test_a_folder_may_be_called_anything() -> None:
+    assert not told(ask(set=("CMAKE_PREFIX_PATH=/home/a\u00a0b/\u2013c",)))

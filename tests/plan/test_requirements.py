@@ -191,3 +191,31 @@ def test_requirements_that_a_variable_adds_go_by_the_markers_of_the_machine_that
     names = ("nccl", "intel", "any", "x")
     assert [name for name in names if name in here] == ["nccl", "any"]
     assert [name for name in names if name in there] == ["intel", "any", "x"]
+
+
+@pytest.mark.parametrize(
+    ("environ", "tools", "status"),
+    [
+        ({"PIP_NO_INDEX": "1"}, (), "error"),
+        ({"PIP_NO_INDEX": "true"}, (), "error"),
+        ({"PIP_NO_INDEX": "0"}, (), ""),
+        ({"PIP_NO_INDEX": "1", "PIP_FIND_LINKS": "/wheels"}, (), ""),
+        ({"UV_OFFLINE": "1"}, (), ""),  # pip does not read it
+        ({"UV_OFFLINE": "1"}, ("uv",), "warn"),
+        ({"UV_NO_INDEX": "1"}, ("uv",), "error"),
+        ({"PIP_NO_INDEX": "1"}, ("uv",), ""),  # and uv not that
+    ],
+)
+def test_a_variable_that_forbids_an_index_is_heard(
+    environ: dict[str, str], tools: tuple[str, ...], status: str
+) -> None:
+    facts = linux_facts(pythons=(base_python(),), environ=environ)
+    facts = replace(facts, tools=(*facts.tools, *(tool(name, "0.9") for name in tools)))
+    told = [each for each in plan_of(facts).findings if each.id == "requirements"]
+    assert [each.status for each in told] == ([status] if status else [])
+    assert all(next(iter(environ)) in each.text and "Unset" in each.fix for each in told)
+
+
+def test_nothing_is_brought_over_a_forbidden_index() -> None:
+    facts = linux_facts(pythons=(base_python(),), environ={"PIP_NO_INDEX": "1"})
+    assert plan_of(facts).environment.better is None

@@ -16,7 +16,7 @@ from torchbuild_tasks.features.config.choose import schema
 from torchbuild_tasks.fronts.parsing import flags, help_text
 from torchbuild_tasks.options import BuildRequest, flag_name
 from torchbuild_tasks.plan.question import Question
-from torchbuild_tasks.plan.settings import check_settings, check_value, split_assignment
+from torchbuild_tasks.plan.settings import check_settings, check_value, pick, split_assignment
 from torchbuild_tasks.plan.variables import decide
 from torchbuild_tasks.values import replace
 from torchbuild_tasks.verbs import VERBS
@@ -226,3 +226,40 @@ def test_mirrors_of_hosts() -> None:
 def test_a_mirror_that_git_cannot_use(table: object) -> None:
     with pytest.raises(UsageError, match="mirrors"):
         check_settings("t.toml", {"mirrors": table}, {})
+
+
+@each_case(
+    ("data", "key", "says", "advice"),
+    [
+        (
+            {"USE_DISTRIBUTED": 0},
+            "USE_DISTRIBUTED",
+            "is a build variable and belongs",
+            "USE_DISTRIBUTED = 0",
+        ),
+        ({"env": {"USE_CUDA": "1"}}, "env", "USE_CUDA are build variables", "[set]"),
+        ({"build": {"jobs": 4}}, "build", "its keys stand under no table", "above the first [table]"),
+        ({"set": {"USE_NCCL": 0, "jobs": 4}}, "set.jobs", "a key of its own", "above the first [table]"),
+        ({"set": {"build-type": "Debug"}}, "set.build-type", "a key of its own", "above the first"),
+        ({"set": {"build_type": "Debug"}}, "set.build_type", "a key of its own", "above the first"),
+        ({"mirrors": {"preset": "dev"}}, "mirrors.preset", "a key of its own", "above the first"),
+        ({"builds": {"a": {"set": {"jobs": 4}}}}, "builds.a.set.jobs", "a key of its own", "into [builds.a]"),
+        ({"failure": [{"jobs": 4}]}, "failure.0.jobs", "a key of its own", "above the first"),
+    ],
+)
+def test_a_key_in_the_wrong_table_is_sent_to_the_right_one(
+    data: dict[str, Any], key: str, says: str, advice: str
+) -> None:
+    with pytest.raises(UsageError) as caught:
+        check_settings("torchbuild.toml", data, {key: 7})
+    assert "line 7" in caught.value.what and says in caught.value.what
+    assert "did you mean" not in caught.value.what
+    assert advice in caught.value.next_step
+
+
+@each_case("name", ["../evil", "a/b", "con", "-x", "a b", "x" * 50])
+def test_a_build_that_cannot_be_named_so_is_not_to_be_written(name: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        pick({}, name, None)
+    assert "cannot name a build" in caught.value.what
+    assert "[builds." not in caught.value.next_step

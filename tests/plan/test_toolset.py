@@ -258,3 +258,18 @@ def test_an_installer_is_asked_for_no_toolset_that_it_has_not() -> None:
         here = windows(toolset(has, path), visual_studios=(studio(path, release),))
         plan = plan_of(windows_facts(windows=here, tree=tree(version="2.6.0")))
         assert wanted in found(plan.findings, "toolset").fix
+
+
+@pytest.mark.parametrize(
+    ("torch", "cuda", "wanted", "never"),
+    [
+        ("1.7.1", "10.2", "MSVC v141 - VS 2017", "v142"),  # 14.29's <cmath> is doubted there
+        ("2.1.0", "11.8", "MSVC v142 - VS 2019", "v14.38"),  # 14.38 stops in vec_base.h
+        ("2.4.0", "11.8", "v14.38-17.8", "v142"),
+    ],
+)
+def test_what_an_installer_is_asked_for_is_not_doubted(
+    torch: str, cuda: str, wanted: str, never: str
+) -> None:
+    _, fix = refused(machine(toolset(T44), cuda=cuda, version=torch), cuda=True)
+    assert wanted in fix and never not in fix

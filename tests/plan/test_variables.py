@@ -22,6 +22,7 @@ from tests.support.machines import (
 from tests.support.windows import windows_facts
 from torchbuild_tasks.catalog import load_catalog
 from torchbuild_tasks.model import Choice, Facts, TreeReads
+from torchbuild_tasks.plan.idle import check_idle
 from torchbuild_tasks.plan.names import unread
 from torchbuild_tasks.plan.variables import check_variables, decide, decide_all, is_off, unset_refused
 
@@ -311,11 +312,11 @@ def test_cuda_contradicts_cuda_switched_off() -> None:
 def test_a_flag_without_effect_in_this_build_is_reported(flags: dict[str, Any]) -> None:
     """In torchbuild.toml the same needs no word: it serves builds of every kind."""
     ((name, value),) = flags.items()
-    finding = found(check_variables(ask(**flags)), "device")
+    finding = found(tuple(check_idle(ask(**flags))), "device" if name != "toolset" else "flags")
     assert finding.status == "warn"
     where = "on Windows" if name == "toolset" else "with --cuda"
     assert finding.text == f"--{name.replace('_', '-')} {value} has an effect only {where}"
-    assert not statuses(check_variables(ask(said=settings(flags))), "device")
+    assert not tuple(check_idle(ask(said=settings(flags))))
 
 
 @pytest.mark.parametrize(
@@ -374,3 +375,37 @@ def test_two_switches_with_which_the_build_stops() -> None:
     assert finding.status == "error" and all(each.partition("=")[0] in finding.text for each in both)
     one = plan_of(modern(), set=("BUILD_LIBTORCH_WHL=1", "BUILD_PYTHON_ONLY=0"))
     assert not [each for each in one.findings if "Conflict" in each.text]
+
+
+@each_case(
+    ("flags", "says"),
+    [
+        ({"cache": "none", "cache_size": "10G"}, "--cache-size 10G has an effect only with a compiler cache"),
+        ({"cache": "none", "cache_dir": "/c"}, "--cache-dir /c has an effect only with a compiler cache"),
+        ({"cache": "ccache", "cache_read_only": True}, "--cache-read-only has an effect only with a shared"),
+        ({"offline": True, "mirror": "https://m"}, "only where something may be downloaded"),
+        ({"require_hashes": True, "allow_http": True}, "--allow-http has an effect only without"),
+        ({"no_patches": True, "patch_dir": "/p"}, "--patch-dir /p has an effect only without --no-patches"),
+        ({"preset": "old-gpu"}, "--preset old-gpu has an effect only with --cuda"),
+        ({"from_wheel": "auto", "linker": "lld"}, "--from-wheel compiles nothing"),
+    ],
+)
+def test_a_flag_that_another_one_makes_void_is_reported(flags: dict[str, Any], says: str) -> None:
+    told = list(check_idle(ask(**flags)))
+    assert len(told) == 1 and told[0].status == "warn"
+    assert says in told[0].text
+
+
+@each_case(
+    "flags",
+    [
+        {"cache": "redis://h", "cache_read_only": True},
+        {"cache_size": "10G"},
+        {"offline": True, "mirror": "file:///m"},
+        {"preset": "old-gpu", "cuda": True},
+        {"preset": "minimal"},
+        {"from_wheel": "auto"},
+    ],
+)
+def test_a_flag_that_does_something_is_not(flags: dict[str, Any]) -> None:
+    assert not list(check_idle(ask(**flags)))

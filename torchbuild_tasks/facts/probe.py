@@ -285,6 +285,13 @@ class Probe(msgspec.Struct, frozen=True, kw_only=True):
         """Say whether a path exists; a dangling link does not."""
         return os.path.exists(self._name(path))  # noqa: PTH110 - false, too, for a name that no file system holds
 
+    def link_target(self, path: str) -> str:
+        """Return where a symbolic link leads, as it is written; "" for what is none."""
+        try:
+            return os.readlink(self._name(path))  # noqa: PTH115 - as above
+        except (OSError, ValueError):
+            return ""
+
     def is_file(self, path: str) -> bool:
         """Say whether it is a regular file, or a link to one."""
         return os.path.isfile(self._name(path))  # noqa: PTH113 - as above

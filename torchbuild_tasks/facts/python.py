@@ -62,7 +62,8 @@ def _venvs_on(probe: Probe, python: Python, tree_root: str) -> tuple[Python, ...
     if python.environment != "base" or python.version is None:
         return ()
     ours = find_managed(probe, ".".join(python.version.split(".")[:2]), tree_root)
-    return tuple(_ask(probe, place, tree_root) for place in ours)
+    venvs = tuple(_ask(probe, place, tree_root) for place in ours)
+    return tuple(venv for venv in venvs if venv.free_threaded == python.free_threaded)
 
 
 def _is_wanted(python: Python, wanted: str | None) -> bool:

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -13,7 +14,9 @@ from typing import Final
 import msgspec
 
 from torchbuild_tasks.errors import UsageError
+from torchbuild_tasks.options import BuildRequest, choices_of
 from torchbuild_tasks.system.reading import read_text
+from torchbuild_tasks.text.letters import plain_word, say_odd_letters
 from torchbuild_tasks.values import LONGEST_TOML, Malformed, parse_toml
 
 NAME: Final = "torchbuild.toml"
@@ -45,11 +48,13 @@ def find_settings(explicit: str | None, source: str) -> SettingsFile | None:
     if explicit is not None:
         path = Path(explicit).expanduser()
         if not path.exists():
-            raise UsageError(
-                f"The settings file {explicit} does not exist.",
-                looked=(str(path.absolute()),),
-                next_step=f"Name an existing file with --config, or leave it out to use ./{NAME}.",
-            )
+            fields = dataclasses.fields(BuildRequest)
+            types = next(choices_of(each) for each in fields if each.name == "build_type")
+            step = f"Name an existing file with --config, or leave it out to use ./{NAME}."
+            if explicit in types:  # CMake's --config
+                step = f"For a build type write: --build-type {explicit}"
+            what = f"The settings file {explicit} does not exist."
+            raise UsageError(what, looked=(str(path.absolute()),), next_step=step)
         return read_settings(path)
     for folder in (Path(), Path(source).expanduser()):
         if (folder / NAME).exists():  # a folder or a pipe of that name is an error, not an absent file
@@ -111,10 +116,12 @@ def _broken(path: Path, text: str, message: str) -> UsageError:
     line = lines[min(number, len(lines)) - 1]
     key = _KEY.match(line)
     where = f"{path}, line {number}" + (f", key {key[1]}" if key else "")
+    odd = say_odd_letters(line)
+    advice = 'Text needs quotes, true and false do not: preset = "dev", cuda = true.'
     return UsageError(
-        f"{where}: {re.sub(r' [(]at [^()]*[)]$', '', message)}",
+        f"{where}: {re.sub(r' [(]at [^()]*[)]$', '', message)}{f'; {odd}' if odd else ''}",
         looked=(line.strip()[:200],) if line.strip() else (),
-        next_step='Text needs quotes, true and false do not: preset = "dev", cuda = true.',
+        next_step=f"Write it as: {plain_word(line)}" if odd else advice,
     )
 
 

@@ -89,7 +89,31 @@ def _list_numbered(probe: Probe, name: str) -> list[str]:
 
 def _look_at_tool(probe: Probe, row: _Row, path: str, via: str) -> Tool:
     version = version_of(probe, path, row.ask) if row.ask is not None else None
-    return Tool(name=row.name, path=path, version=version, found_via=via)
+    loose = row.name in _BY_PIP and is_by_any_python(probe, path)
+    return Tool(name=row.name, path=path, version=version, found_via=via, by_any_python=loose)
+
+
+# What pip installs as a script, or on Windows as a launcher with the script at its end (distlib).
+_BY_PIP = ("cmake", "ninja")
+_LARGEST = 1 << 20  # bytes of a launcher
+_LOOSE = re.compile(
+    rb'#![ \t]*(?:/usr/bin/env[ \t]+(?:-S[ \t]+)?)?"?python[\w.]*"?[ \t]*(?:-\w+[ \t]*)*\r?\n'
+)
+_ARCHIVE = b"PK\x03\x04"
+
+
+def is_by_any_python(probe: Probe, path: str) -> bool:
+    """Say whether a program is a script whose first line names python without a folder.
+
+    WinPython's pip writes `#!python.exe`: once a venv is first on PATH, that venv's Python starts it, and
+    has no such package.
+    """
+    if (probe.size(path) or _LARGEST) >= _LARGEST:
+        return False
+    data = probe.read_bytes(path) or b""
+    if data.startswith(b"#!"):
+        return _LOOSE.match(data) is not None
+    return any(data.startswith(_ARCHIVE, found.end()) for found in _LOOSE.finditer(data))
 
 
 def _other_folders(probe: Probe, row: _Row, windows: Windows | None) -> tuple[tuple[str, str], ...]:

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from torchbuild_tasks.errors import UsageError
-from torchbuild_tasks.facts.probe import Probe
+from torchbuild_tasks.facts.probe import Output, Probe
 from torchbuild_tasks.facts.requirements import build_requirements, install_requirements
 from torchbuild_tasks.facts.submodules import look_at_submodules
 from torchbuild_tasks.facts.tools import version_of
@@ -50,9 +50,10 @@ def look_at_tree(
     The root is reported without symbolic links, as CMake and pip will record it. A
     checkout from which only the submodules are missing is read in full all the same.
     """
-    root = probe.realpath(probe.absolute(root))
+    given = probe.absolute(root)
+    root = probe.realpath(given)
     looked = tuple(probe.join(root, mark) for mark in MARKS)
-    if problem := _checkout_problem(probe, root):
+    if problem := _checkout_problem(probe, root, given):
         return Tree(root=root, problem=problem, looked=looked)
     from concurrent.futures import ThreadPoolExecutor
 
@@ -96,15 +97,16 @@ def look_at_tree(
             reads=look_at_reads(probe, root, variables),
             running=look_at_running(probe, root),
             git=is_top,
+            git_problem=repository.result().problem,
             commit=repository.result().commit,
             dirty=repository.result().dirty,
             tags=repository.result().tags,
         )
 
 
-def _checkout_problem(probe: Probe, root: str) -> str | None:
+def _checkout_problem(probe: Probe, root: str, given: str) -> str | None:
     if not probe.exists(root):
-        return "no such folder"
+        return _gone(probe, given)
     if not probe.is_dir(root):
         return "a file, not a folder"
     missing = _missing_marks(probe, root)
@@ -112,7 +114,27 @@ def _checkout_problem(probe: Probe, root: str) -> str | None:
         return "its CMakeLists.txt is empty, so it was not unpacked or checked out completely"
     if not missing:
         return None
+    if len(missing) == len(MARKS) and _is_bare_of_files(probe, root):
+        return UNPACKED
     return f"not a PyTorch checkout: it has no {', no '.join(missing)}{_nearby_checkout(probe, root)}"
+
+
+# A clone whose files were never checked out (git clone --no-checkout), or all removed.
+UNPACKED: Final = "a git repository whose files are not checked out"
+
+
+def _is_bare_of_files(probe: Probe, root: str) -> bool:
+    git = probe.join(root, ".git")
+    there = probe.is_file(git) or probe.exists(probe.join(git, "HEAD"))
+    return there and all(name.startswith(".") for name in probe.children(root))
+
+
+def _gone(probe: Probe, root: str) -> str:
+    """Say that a folder is not there; of a symbolic link, where it leads."""
+    if target := probe.link_target(root):
+        loop = "to itself" if probe.absolute(probe.join(probe.names.parent(root), target)) == root else ""
+        return f"a symbolic link that leads {loop or f'to {target}, which is not there'}"
+    return "no such folder"
 
 
 def _in_the_way(probe: Probe, path: str) -> str:
@@ -295,11 +317,22 @@ def hold_git(probe: Probe, ask: Sequence[str]) -> Probe | None:
 
 
 class Repository(NamedTuple):
-    """What git reports of a folder; None for what it did not report."""
+    """What git reports of a folder; None for what it did not report. `problem` is why it reports nothing."""
 
+    problem: str | None = None
     commit: str | None = None
     dirty: bool | None = None
     tags: tuple[str, ...] | None = None
+
+
+def _git_problem(output: Output | None, lines: Sequence[str]) -> str | None:
+    """Return why git does not answer for a folder with a .git: its first line of an error."""
+    if output is None:
+        return None
+    if len(lines) == 2:
+        return f"for git, this folder is a part of the repository {lines[0]}"
+    said = next((line for line in output.stderr.splitlines() if line.startswith("fatal: ")), "")
+    return said.removeprefix("fatal: ").strip()[:300] or None
 
 
 def look_at_git(probe: Probe, root: str, *, tags: bool = False, changes: bool = True) -> Repository:
@@ -321,7 +354,7 @@ def look_at_git(probe: Probe, root: str, *, tags: bool = False, changes: bool = 
     # With a broken .git, git reports the repository around it.
     key = probe.names.key  # git for Windows writes C:/src
     if len(lines) != 2 or key(probe.realpath(probe.names.normal(lines[0]))) != key(root):
-        return Repository()
+        return Repository(problem=_git_problem(output, lines))
     git_here = hold_git(probe, ask) if changes else None
     words = ("status", "--porcelain", "--untracked-files=no", "--ignore-submodules=all")
     status = git_here.run((*ask, *words), timeout=30.0) if git_here else None

@@ -19,6 +19,14 @@ from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from torchbuild_tasks.errors import UsageError
+from torchbuild_tasks.fronts.slips import (
+    check_dashes,
+    check_quotes,
+    dash_error,
+    near_flag,
+    what_was_meant,
+    why_nothing_near,
+)
 from torchbuild_tasks.options import (
     COMMON,
     GROUPS,
@@ -28,6 +36,7 @@ from torchbuild_tasks.options import (
     group_of,
     variable_name,
 )
+from torchbuild_tasks.text.letters import DASHES, plain_word, say_odd_letters
 from torchbuild_tasks.verbs import VERBS, Outcome
 
 if TYPE_CHECKING:
@@ -123,15 +132,18 @@ def parse(
     if set(HELP).intersection(own):
         sys.stdout.write(Parser(verb, command or f"torchbuild {verb}").format_help())
         raise SystemExit(0)
+    check_dashes(own, {*(spelling for each in flags(verb) for spelling in spellings(each)), *HELP})
     try:
         known, rest = Parser(verb).parse_known_args(_join_negative_numbers(verb, own))
     except argparse.ArgumentError as error:
         raise _value_error(verb, error) from None
-    for word in rest:
+    for place, word in enumerate(rest):
         if word.startswith("-") and word != "-":  # a lone dash means stdin
-            raise _unknown_flag(verb, word.partition("=")[0])
+            raise _unknown_flag(verb, rest[place:])
     values = vars(known)
     for name, value in values.items():
+        for text in texts_of_flag(value):
+            check_quotes(flag_name(name), text)
         if "" in [each.strip() for each in texts_of_flag(value)]:  # --source=$NOWHERE
             raise UsageError(
                 f"{flag_name(name)} needs a value, and it is empty",
@@ -389,10 +401,13 @@ def _assign_words(verb: str, words: Sequence[str], given: dict[str, Any]) -> dic
     may = [name for name in filter(None, [request.optional.get(action)]) if name not in given]
     if len(rest) > len(due) + len(may):
         command = f"{verb} {action}".rstrip()
-        extra = rest[len(due) + len(may)]
+        extra = rest[len(due) + len(may) :]
+        if extra[0][:1] in DASHES:
+            raise dash_error(extra[0])
+        meant = _meant(verb, extra)
         raise UsageError(
-            f"{command} does not know what to do with the word {extra!r}",
-            next_step=f"Its words and flags: {_help_command(verb)}",
+            f"{command} does not know what to do with the word {extra[0]!r}",
+            next_step=f"Write: {meant}" if meant else f"Its words and flags: {_help_command(verb)}",
         )
     return fields | dict(zip([*due, *may], rest, strict=False))
 
@@ -429,21 +444,40 @@ def _missing_word(verb: str, action: str, name: str) -> UsageError:
     )
 
 
-def _unknown_flag(verb: str, name: str) -> UsageError:
+def _unknown_flag(verb: str, words: Sequence[str]) -> UsageError:
+    """Return the error about the first of some words, which is a flag that the verb does not have."""
+    name = words[0].partition("=")[0]
+    if odd := say_odd_letters(name):
+        return UsageError(f"{name!r}: {odd}", next_step=f"Write it as: {plain_word(name)}")
     known = [spelling for field in flags(verb) for spelling in spellings(field)]
     others = [other for other in VERBS if any(name in spellings(field) for field in flags(other))]
     if others:
         what = f"{verb} has no flag {name}, which is one of {', '.join(others[:4])}"
         return UsageError(what, next_step=f"See: {_help_command(others[0])}, and {_help_command(verb)}")
-    hint = did_you_mean(name, known)
-    words = {"action", *_word_fields(verb)}
-    flags_of = " ".join(flag_name(field.name) for field in flags(verb) if field.name not in words)
+    if meant := _meant(verb, words):
+        return UsageError(f"{verb} has no flag {name}", next_step=f"Write: {meant}")
+    if why := why_nothing_near(name, known):
+        return UsageError(f"{verb} has no flag {name}", next_step=why)
+    hint = near_flag(name, known)
+    own = {"action", *_word_fields(verb)}
+    flags_of = " ".join(flag_name(field.name) for field in flags(verb) if field.name not in own)
     listed = f"All of its flags: {_help_command(verb)}" if hint else f"Flags of {verb}: {flags_of}"
     return UsageError(f"{verb} has no flag {name}{hint}", next_step=listed)
 
 
+def _meant(verb: str, words: Sequence[str]) -> str:
+    """Return what to write instead of a word that the verb does not know; "" where that is unknown."""
+    from torchbuild_tasks.catalog import load_catalog  # most runs have no such word
+
+    switches = {name for row in load_catalog().option for name in row.names}
+    known = [spelling for field in flags(verb) for spelling in spellings(field)]
+    return what_was_meant(words, known, switches)
+
+
 def unknown_verb(word: str, known: Sequence[str]) -> UsageError:
     """Return the error for an unknown verb."""
+    if word[:1] in DASHES:
+        return dash_error(word)
     if word.startswith("-"):
         what = f"there is no flag {word} before the verb; a verb's flags follow it"
         hint = ""

@@ -24,7 +24,8 @@ class Tool(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     """A program that was searched for; `path` is None if it was not found.
 
     `found_via` says how ("PATH", "environment CXX" ...), `looked` where, `aliases` other
-    paths to it; `version` is None when it did not say one that could be read.
+    paths to it; `version` is None when it did not say one that could be read. `by_any_python` is a script
+    (or a launcher of one) that starts whichever python is first on PATH.
     """
 
     name: str
@@ -33,6 +34,7 @@ class Tool(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     found_via: str | None = None
     looked: tuple[str, ...] = ()
     aliases: tuple[str, ...] = ()
+    by_any_python: bool = False
 
 
 class Host(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -212,7 +214,8 @@ class Tree(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     `empty` lists third_party folders that .gitmodules, setup.py's own check or the folder itself names and
     that hold nothing; `absent` those that only rows name, in a tree without .gitmodules; `linkless` those of
     both that git could not fetch, because its index has no submodule there. `checked` are the folders that
-    setup.py looks into itself, None where it could not be read. `commit` is None outside git;
+    setup.py looks into itself, None where it could not be read. `git` says whether there is a .git, and
+    `git_problem` why git cannot read that one, in its own words. `commit` is None outside git;
     `dirty` counts tracked files only.
     `running` is a command of this tool that works on it just now; None also for one that was killed.
     `blocked` says by their paths what stands where a build makes its folders.
@@ -234,6 +237,7 @@ class Tree(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     asks: tuple[str, ...] = ()
     depends: tuple[str, ...] | None = None
     git: bool = False
+    git_problem: str | None = None
     commit: str | None = None
     committed: int | None = None
     dirty: bool | None = None

@@ -241,6 +241,8 @@ def _check_c(question: Question, cxx: Tool | None) -> tuple[Finding, ...]:
     """Check that there is a C compiler; one that is named must exist, since CMake tries no other."""
     asked, found = decide(question, "CC"), question.facts.compilers
     if asked and asked.value:
+        if of_cxx := _for_cxx(question, asked):
+            return of_cxx
         if _is_missing(question, "CC"):
             return _not_found(question, asked)
         named = _find_named(found, asked.value)
@@ -266,7 +268,7 @@ def _check_cxx(question: Question, compilers: Compilers) -> tuple[Finding, ...]:
         fix = f"Install one: {_install(question, 'g++')}"
         return (Finding.error("compiler", text, fix),)
     if tool is None:
-        return _not_found(question, compilers.cxx)
+        return _for_c(question, compilers.cxx) or _not_found(question, compilers.cxx)
     fits = _fits(question, tool)
     figure = _figure(question, tool)
     family, package = ("Clang", "clang") if tool.name == "clang++" else ("GCC", "g++")
@@ -393,6 +395,55 @@ def list_installable(question: Question) -> tuple[Tool, ...]:
         Tool(name="g++", path=f"/{INSTALLABLE}/g++-{major}", version=f"{major}.9", found_via=INSTALLABLE)
         for major in able
     )
+
+
+def _driver_in(value: str, families: tuple[str, ...]) -> tuple[str, str] | None:
+    """Return the word of a CC or CXX that is one of these programs, by its name, and which one it is.
+
+    With the prefix of a cross compiler and the number of a release: aarch64-linux-gnu-gcc-12, gcc-12.
+    """
+    for word in flag_words(value):
+        found = re.fullmatch(r"(?:[\w.+-]*-)?([a-z+]+?)(?:-?\d+(?:\.\d+)*)?", _program(word))
+        if found and found[1] in families:
+            return word, found[1]
+    return None
+
+
+def _for_c(question: Question, asked: Choice) -> tuple[Finding, ...]:
+    """Refuse a C compiler in CXX: it compiles C++, and links no C++ library.
+
+    CMake does not notice: its test program needs nothing of that library (CMakeTestCXXCompiler.cmake).
+    """
+    drivers = {PARTNER[name]: name for name in ("g++", "clang++", "c++")}
+    found = _driver_in(asked.value, tuple(drivers))
+    if found is None or "-lstdc++" in asked.value or "-lc++" in asked.value:
+        return ()
+    word, name = found
+    text = f"CXX={asked.value} ({asked.because}) is a C compiler: it links no C++ library, so links fail"
+    other = asked.value.replace(word, _swap(word, name, drivers[name]))
+    fix = f"Name the one for C++: {question.line('--set', f'CXX={other}')}"
+    return (Finding.error("compiler", text, fix),)
+
+
+def _for_cxx(question: Question, asked: Choice) -> tuple[Finding, ...]:
+    """Refuse a C++ compiler in CC, which CMake refuses.
+
+    "A C++ compiler has been selected for C." (Modules/CMakeCCompilerId.c.in)
+    """
+    found = _driver_in(asked.value, ("g++", "clang++", "c++"))
+    if found is None:
+        return ()
+    word, name = found
+    text = f"CC={asked.value} ({asked.because}) is a C++ compiler, and CMake refuses that for C"
+    other = asked.value.replace(word, _swap(word, name, PARTNER[name]))
+    fix = f"Name the one for C: {question.line('--set', f'CC={other}')}; or drop CC"
+    return (Finding.error("c-compiler", text, fix),)
+
+
+def _swap(path: str, name: str, other: str) -> str:
+    """Return a program's path with another name in its last part."""
+    folder, last = path[: len(path) - len(file_name(path))], file_name(path)
+    return folder + other.join(last.rsplit(name, 1))
 
 
 def _is_missing(question: Question, variable: str) -> bool:

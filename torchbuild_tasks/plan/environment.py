@@ -9,6 +9,7 @@ import msgspec
 
 from torchbuild_tasks.catalog.match import admits, entry_row, series
 from torchbuild_tasks.model import Choice, Command, Environment, Finding, Python
+from torchbuild_tasks.plan.index import uv_of
 from torchbuild_tasks.plan.machine_tools import better, check_better, check_log, check_own
 from torchbuild_tasks.plan.packages import install_line
 from torchbuild_tasks.plan.question import Question
@@ -18,7 +19,6 @@ from torchbuild_tasks.plan.requirements import (
     installer,
     missing_requirements,
     replaced,
-    uv_of,
     wheel_options,
 )
 from torchbuild_tasks.text.words import as_word
@@ -121,7 +121,7 @@ def choose_python(question: Question, also: tuple[str, ...] = ()) -> ChosenPytho
         return ChosenPython(python=None, target=None, environment=Environment(python=""), choice=nothing)
     given = question.given("python")
     asked = f"{given[2]}; " if given else ""
-    because = f"{asked}{python.found_via}, Python {python.version}"
+    because = f"{asked}{python.found_via}, Python {named_version(python)}"
     target = _target(question, python)
     if target != python.executable:
         because = f"a venv of its own, made with {python.executable} ({because})"
@@ -158,14 +158,22 @@ def _find_asked(question: Question) -> tuple[Python, ...]:
     if not given:
         return question.facts.pythons
     matching = tuple(p for p in question.facts.pythons if _matches(str(given[0]), p))
+    if str(given[0])[:1].isdecimal():  # 3.13 means the usual one where both are here
+        matching = tuple(sorted(matching, key=lambda p: p.free_threaded))
     # On this machine only what was asked for was looked at, perhaps under another name.
     return matching if matching or question.request.facts else question.facts.pythons
 
 
 def _matches(wanted: str, python: Python) -> bool:
-    if wanted.replace(".", "").isdecimal():
-        return f"{python.version}.".startswith(f"{wanted}.")
+    if re.fullmatch(r"\d+(?:\.\d+)*t?", wanted):
+        threaded = wanted.endswith("t") <= python.free_threaded  # 3.13 alone may be of either kind
+        return threaded and f"{python.version}.".startswith(f"{wanted.removesuffix('t')}.")
     return wanted in (python.executable, python.prefix)
+
+
+def named_version(python: Python) -> str:
+    """Return the version as people say it: 3.13.1t is the free-threaded one."""
+    return f"{python.version}t, free-threaded" if python.free_threaded else str(python.version)
 
 
 def _target(question: Question, python: Python) -> str:
@@ -177,7 +185,8 @@ def _target(question: Question, python: Python) -> str:
     shared = shared and question.given("python") is None and not python.managed
     if python.version is None or (python.environment in ("venv", "conda") and not shared):
         return python.executable
-    folder = f"venv-{series(python.version)}"
+    # Two ABIs in one folder would be one venv.
+    folder = f"venv-{series(python.version)}{'t' if python.free_threaded else ''}"
     if question.facts.host.os == "windows":
         return question.join(".torchbuild", folder, "Scripts", "python.exe")
     return question.join(".torchbuild", folder, "bin", "python")
@@ -229,7 +238,7 @@ def check_python(question: Question, chosen: ChosenPython) -> tuple[Finding, ...
             fix = _how_to_get(question, newest_python(question))
             fix = f"Use {fitting.executable}: --python {as_word(fitting.executable)}" if fitting else fix
         elif others := [p for p in question.facts.pythons if not p.problem]:
-            here = ", ".join(f"{p.version} ({p.executable})" for p in others)
+            here = ", ".join(f"{named_version(p)} ({p.executable})" for p in others)
             text = f"no Python {question.value('python', '')} was found; there is {here}"
             fix = f"Name one of these: --python PATH. Or {fix}"
         return (Finding.error("python", text, fix),)
@@ -278,7 +287,7 @@ def _check_installer(question: Question) -> tuple[Finding, ...]:
 
 
 def _check_version(question: Question, python: Python) -> Iterator[Finding]:
-    name = f"{python.implementation or 'Python'} {python.version} ({python.executable})"
+    name = f"{python.implementation or 'Python'} {named_version(python)} ({python.executable})"
     if python.bits == 32:
         text = f"{name} is a 32-bit interpreter; PyTorch builds for 64-bit only"
         yield Finding.error("python-bits", text, "Name a 64-bit one: --python PATH")
@@ -297,6 +306,8 @@ def _check_version(question: Question, python: Python) -> Iterator[Finding]:
             wanted = "GCC made it (MSYS2), and what MSVC compiles does not link with its libraries"
         yield Finding.error("python", f"{name} does not fit: {wanted}", fix)
     else:
+        if python.free_threaded:
+            wanted += f", and upstream calls a {series(python.version)}t experimental (RELEASE.md)"
         yield Finding.ok("python", f"{name}: {wanted}")
 
 

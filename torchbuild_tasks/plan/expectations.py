@@ -16,6 +16,8 @@ from torchbuild_tasks.plan.variables import is_off
 def expectations(decisions: Decisions) -> tuple[Expectation, ...]:
     """Return one expectation a row that applies to this plan."""
     question, variables = decisions.question, decisions.variables
+    if question.facts.tree.problem:  # nothing can be promised of what is not there
+        return ()
     build_type, environment = decisions.build_type.value, decisions.python.environment
     cuda = decisions.cuda.toolkit.version
     promises = {

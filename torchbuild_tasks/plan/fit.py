@@ -5,6 +5,7 @@ The last checks are for Windows alone.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 
 from packaging.version import Version
@@ -66,8 +67,12 @@ def _check_tree(question: Question, variables: Mapping[str, str]) -> Iterator[Fi
     tree = question.facts.tree
     if tree.problem:
         fix = "Name a PyTorch checkout: --source PATH, or get one: torchbuild source get"
+        if "not checked out" in tree.problem:
+            line = question.line("git", "-C", tree.root, "checkout", "HEAD", "--", ".")
+            fix = f"{line}; or {fix[0].lower()}{fix[1:]}"
         yield Finding.error("source", f"{tree.root}: {tree.problem}", fix)
         return
+    yield from _check_repository(question)
     if tree.era is None:
         text = f"{tree.root} has neither a known build-backend in pyproject.toml nor a setup.py"
         yield Finding.error("era", text, "Check out a complete PyTorch source tree.")
@@ -87,6 +92,25 @@ def _check_tree(question: Question, variables: Mapping[str, str]) -> Iterator[Fi
         )
         fix = "Use a checkout of your own, mount its file system writable, or chmod u+w its folders."
         yield Finding.error("writable", text, fix)
+
+
+def _check_repository(question: Question) -> Iterator[Finding]:
+    """Warn of a .git that git cannot read: torch gets no commit, and no submodule is compared."""
+    tree = question.facts.tree
+    if not tree.git_problem:
+        return
+    text = f"there is a .git in {tree.root} that git cannot read, so the built torch has no commit: "
+    text += tree.git_problem
+    fix = f"See what is wrong: {question.line('git', '-C', tree.root, 'status')}"
+    if "dubious ownership" in tree.git_problem:
+        fix = question.line("git", "config", "--global", "--add", "safe.directory", tree.root)
+    elif re.search(r"[/\\]worktrees[/\\]", tree.git_problem):
+        line = question.line("git", "worktree", "repair", tree.root)
+        fix = f"In the main checkout, of which this is a worktree: {line}"
+    elif "unknown revision" in tree.git_problem or "ambiguous argument 'HEAD'" in tree.git_problem:
+        text = f"the git repository in {tree.root} has no commit, so the built torch has none, either"
+        fix = "Commit what is there (git add -A; git commit), or get a checkout: torchbuild source get"
+    yield Finding.warn("git", text, fix)
 
 
 def _is_on(row: CharacterRow, variables: Mapping[str, str]) -> bool:

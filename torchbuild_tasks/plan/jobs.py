@@ -14,8 +14,9 @@ from torchbuild_tasks.catalog import GIB
 from torchbuild_tasks.catalog.match import admits, memory_row, variable_row
 from torchbuild_tasks.model import Choice, Cpu, Finding, Memory
 from torchbuild_tasks.model.history import PastPeak, Peak
+from torchbuild_tasks.plan.names import FLAG_VARIABLES
 from torchbuild_tasks.plan.question import Question
-from torchbuild_tasks.plan.variables import FLAG_VARIABLES, decide, is_cuda
+from torchbuild_tasks.plan.variables import decide, is_cuda
 from torchbuild_tasks.values import replace
 
 POOL = "FLASH_ATTENTION_MAX_JOBS"

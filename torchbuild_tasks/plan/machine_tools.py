@@ -14,6 +14,7 @@ from typing import Final
 from torchbuild_tasks.catalog.match import admits
 from torchbuild_tasks.catalog.rows import BringRow
 from torchbuild_tasks.model import BuildPlan, Choice, CMakeCache, Finding, Python, Tool
+from torchbuild_tasks.plan.index import asks_index
 from torchbuild_tasks.plan.packages import how_to_install
 from torchbuild_tasks.plan.question import Question
 from torchbuild_tasks.plan.variables import decide, is_off, takes_launchers
@@ -210,4 +211,4 @@ def _may(question: Question, *, wheels: bool = True) -> bool:
     """Say whether anything may be taken from PyPI, or from the folder of wheels that stands for it."""
     if question.given("machine_tools"):
         return False
-    return not question.given("offline") or not wheels or bool(question.value("wheels", ""))
+    return asks_index(question) or not wheels or bool(question.value("wheels", ""))

@@ -39,18 +39,18 @@ from torchbuild_tasks.plan.environment import check_python
 from torchbuild_tasks.plan.expectations import expectations, promised_version
 from torchbuild_tasks.plan.fit import check_machine_and_tree, check_windows
 from torchbuild_tasks.plan.freshness import check_running, compare, fingerprint
+from torchbuild_tasks.plan.idle import check_idle
 from torchbuild_tasks.plan.install import check_loop, choose_way
 from torchbuild_tasks.plan.jobs import check_jobs, check_memory
 from torchbuild_tasks.plan.linked import check_linked
 from torchbuild_tasks.plan.linker import check_linker, plan_linker
-from torchbuild_tasks.plan.names import check_handed, check_overruled
+from torchbuild_tasks.plan.names import PARALLEL_LEVEL, check_handed, check_overruled
 from torchbuild_tasks.plan.offline import check_parts
 from torchbuild_tasks.plan.places import check_places
 from torchbuild_tasks.plan.question import Question
 from torchbuild_tasks.plan.toolset import check_toolset, load_toolset
 from torchbuild_tasks.plan.trust import check_trust
 from torchbuild_tasks.plan.variables import (
-    PARALLEL_LEVEL,
     check_variables,
     decide,
     is_cuda,
@@ -133,6 +133,7 @@ def _findings(decisions: Decisions, ops: tuple[EnvOp, ...], needs: Need) -> tupl
         *check_jobs(question, decisions.jobs.value, decisions.build_type.value),
         *check_memory(question, decisions.build_type.value),
         *check_variables(question),
+        *check_idle(question),
         *check_overruled(question, decisions.build_type.value),
         *check_handed(question, _all_variables(decisions)),
         *check_switches(question, decisions.blocked),

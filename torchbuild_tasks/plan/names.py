@@ -5,20 +5,30 @@ from __future__ import annotations
 import dataclasses
 import re
 from collections.abc import Iterator, Mapping
+from typing import Final
 
 from torchbuild_tasks.catalog import VariableRow
 from torchbuild_tasks.catalog.match import admits, applies, covers, parse_version, variable_row
 from torchbuild_tasks.model import Choice, Finding, Status, Switch
-from torchbuild_tasks.options import BuildRequest, variable_name
+from torchbuild_tasks.options import BuildRequest, flag_name, variable_name
 from torchbuild_tasks.plan.question import Question
+from torchbuild_tasks.text.letters import plain_value, say_odd_letters
 from torchbuild_tasks.text.words import close_to, is_one_slip, nearest
 
+PARALLEL_LEVEL: Final = "CMAKE_BUILD_PARALLEL_LEVEL"
+# A flag, and the variables with the same meaning.
+FLAG_VARIABLES: Final = {
+    "arch": ("TORCH_CUDA_ARCH_LIST",),
+    "jobs": ("MAX_JOBS", PARALLEL_LEVEL),
+    "toolset": ("CMAKE_GENERATOR_TOOLSET_VERSION",),
+}
 TRUE_WORDS = frozenset(("1", "ON", "YES", "TRUE", "Y"))
 FALSE_WORDS = frozenset(("0", "OFF", "NO", "FALSE", "N"))
 # Of the environment: scikit-build-core's own, and the one that conda's compilers set when they are activated.
 HANDED = ("CMAKE_ARGS", "SKBUILD_CMAKE_ARGS")
 _DEFINED = re.compile(r"""-D\s*(\w+)(?::\w+)?=("[^"]*"|'[^']*'|[^\s;]*)""")
 _CMAKE = "CMAKE_"
+_PATH = re.compile(r"[/~]|[A-Za-z]:[\\/]")  # names of folders may have any character
 _PLACE = re.compile(r"<[^>]+>")
 _LANGUAGES = (
     "C",
@@ -155,6 +165,8 @@ def _current_name(question: Question, name: str) -> str:
         if name.startswith(prefix) and new in _list_names(question):
             choice = question.decided.get(name)
             off = (prefix == "NO_") != (choice is not None and choice.value.upper() in FALSE_WORDS)
+            if way := flag_instead(question, new, "0" if off else "1"):
+                return f"Drop it, or say {way}."
             return f"Did you mean --set {new}={'0' if off else '1'}?"
     return ""
 
@@ -215,8 +227,19 @@ def check_handed(question: Question, variables: Mapping[str, str]) -> Iterator[F
             )
             clash = word == "USE_CUDA" or (decided is not None and decided.source == "flag")
             status: Status = "error" if clash else "warn"
-            fix = f"Take -D{word} out of {name}, or say the same: --set {word}={value}"
+            way = flag_instead(question, word, value) or f"--set {word}={value}"
+            fix = f"Take -D{word} out of {name}, or say the same: {way}"
             yield Finding(id="cmake-args", status=status, text=text, fix=fix)
+
+
+def flag_instead(question: Question, name: str, value: str) -> str:
+    """Return the flag that says a value, where one is given for it: a --set beside it is refused; else ""."""
+    if name == "USE_CUDA" and (question.request.cpu or question.request.cuda):
+        return "--cpu" if value.upper() in FALSE_WORDS else "--cuda"
+    said = {**FLAG_VARIABLES, "build_type": ("CMAKE_BUILD_TYPE",)}
+    field = next((field for field, names in said.items() if name in names), None)
+    given = question.given(field) if field else None
+    return question.line(flag_name(field), value) if field and given and given[1] == "flag" else ""
 
 
 def _not_handed(question: Question, name: str, word: str, value: str) -> Iterator[Finding]:
@@ -224,7 +247,7 @@ def _not_handed(question: Question, name: str, word: str, value: str) -> Iterato
     if word.startswith(("USE_", "BUILD_", "TORCH_")):
         text = f"{name} has -D{word}={value}, and nothing reads {name} in a {question.era} build"
         fix = f"Say it as --set {word}={value}."
-        if word == "USE_CUDA" and question.given("cpu"):
+        if flag_instead(question, word, value):
             fix = f"Take it out of {name}."
         yield Finding.warn("cmake-args", text, fix)
 
@@ -257,10 +280,8 @@ def _wrong(question: Question, choice: Choice) -> str:
     row = variable_row(question.catalog, name, question.era, question.version)
     reads = question.facts.tree.reads
     listed = reads.values.get(name, ()) if reads else ()
-    if not value:
-        return ""
-    if "\n" in choice.value or "\r" in choice.value:
-        return "it has a line break, at which a file of the build's commands breaks"
+    if not value or (odd := _odd_letters(choice.value)):
+        return odd if value else ""
     is_word = row is not None and (row.kind not in ("", "flags") or bool(row.values))
     # As cmd.exe sets it by `set USE_CUDA=1 && …`.
     if value != choice.value and (listed or is_word or _is_switch(question, name, row)):
@@ -287,10 +308,19 @@ def _wrong(question: Question, choice: Choice) -> str:
     return ""
 
 
+def _odd_letters(value: str) -> str:
+    """Say which letter of a value no build can have meant; "" for none."""
+    if "\n" in value or "\r" in value:
+        return "it has a line break, at which a file of the build's commands breaks"
+    return "" if value.isascii() or _PATH.match(value) else say_odd_letters(value)
+
+
 def _valid_value(question: Question, choice: Choice) -> str:
     """Return a valid value of a variable: the nearest to an invalid one, else the first that is listed."""
     if "\n" in choice.value or "\r" in choice.value:
         return " ".join(choice.value.split())
+    if say_odd_letters(choice.value):
+        return plain_value(choice.value)
     row = variable_row(question.catalog, choice.name, question.era, question.version)
     reads = question.facts.tree.reads
     known = (reads.values.get(choice.name, ()) if reads else ()) or (row.values if row else ())

@@ -19,6 +19,7 @@ from packaging.version import Version
 
 from torchbuild_tasks.catalog.match import admits, parse_requirement, series
 from torchbuild_tasks.model import Command, Finding, Python
+from torchbuild_tasks.plan.index import has_folder, no_index, uv_of
 from torchbuild_tasks.plan.question import Question
 from torchbuild_tasks.plan.variables import decide
 
@@ -95,7 +96,9 @@ def _packages(python: Python | None) -> dict[str, str]:
 
 def _on_machine(question: Question, name: str, specifier: str) -> bool:
     tool = question.facts.tool(name)
-    return tool is not None and admits(specifier, tool.version) is True
+    if tool is None or tool.by_any_python:  # the environment's own python, which has no such package
+        return False
+    return admits(specifier, tool.version) is True
 
 
 def missing_requirements(
@@ -180,14 +183,6 @@ def install_command(question: Question, target: str, missing: tuple[str, ...]) -
     )
 
 
-def uv_of(question: Question) -> str | None:
-    """Return the uv that installs; None where there is none, or --installer wants pip."""
-    if question.value("installer", "auto") == "pip":
-        return None
-    uv = question.facts.tool("uv")
-    return uv.path if uv else None
-
-
 def installer(question: Question, target: str) -> tuple[str, ...]:
     """Return the beginning of a command line that installs: uv, which takes a tenth of the time, else pip."""
     if uv := uv_of(question):
@@ -205,7 +200,10 @@ def wheel_options(question: Question) -> tuple[str, ...]:
 def check_offline(question: Question, missing: tuple[str, ...]) -> tuple[Finding, ...]:
     """Report all that is missing where nothing may be downloaded; of a folder, what it lacks."""
     wheels, brought = question.value("wheels", ""), question.facts.brought
-    if not missing or not question.given("offline") or (wheels and brought is None):
+    off = None if question.given("offline") else no_index(question)
+    if not missing or not (question.given("offline") or off) or (wheels and brought is None):
+        return ()
+    if off and has_folder(question):
         return ()
     lacks = "the build needs in its Python"
     then = "use --wheels wheels here"
@@ -215,9 +213,16 @@ def check_offline(question: Question, missing: tuple[str, ...]) -> tuple[Finding
         then = "put the files into that folder"
     if not missing:
         return ()
-    text = f"--offline, and {lacks}: {', '.join(missing)}"
+    first = f"{off.name}={off.value} ({off.because}), so no index is asked" if off else "--offline"
+    text = f"{first}, and {lacks}: {', '.join(missing)}"
     fix = f"Where there is a network: {question.line('pip', 'download', '--dest', 'wheels', *missing)}; "
-    return (Finding.error("requirements", text, f"{fix}then {then}"),)
+    fix = f"{fix}then {then}"
+    if off is None:
+        return (Finding.error("requirements", text, fix),)
+    fix = f"Unset {off.name}, if an index can be asked. {fix}"
+    if off.name == "UV_OFFLINE":  # what its cache holds, which is not looked at, it takes
+        return (Finding.warn("requirements", f"{text}, unless uv's cache has it", fix),)
+    return (Finding.error("requirements", text, fix),)
 
 
 def missing_from_files(names: Iterable[str], requirements: Iterable[str]) -> tuple[str, ...]:

@@ -21,7 +21,7 @@ from torchbuild_tasks.options import BuildRequest, choices_of, flag_name
 from torchbuild_tasks.text.words import did_you_mean
 from torchbuild_tasks.values import from_json, replace, toml_value
 
-R = TypeVar("R")
+R = TypeVar("R", bound=msgspec.Struct)
 
 # Keys that are not flags: build variables, and rows laid over ours.
 TABLES: Final = ("set", "helper", "failure", "builds", "mirrors")
@@ -31,6 +31,10 @@ OWN: Final = ("extends", "ref", "folder")
 # A name becomes a part of a folder's name, on Windows too.
 _NAME: Final = re.compile(r"[A-Za-z0-9](?:[\w.-]{0,38}[\w-])?")
 _DEVICES: Final = re.compile(r"(?i:con|prn|aux|nul|com\d|lpt\d)(?:\..*)?")
+_NAMES: Final = "Use letters, digits, - and _, at most 40; it becomes part of a folder's name."
+_CAPITALS: Final = re.compile("[A-Z][A-Z0-9_]+")
+_IN_FILE: Final = tuple(each for each in dataclasses.fields(BuildRequest) if each.metadata["in_file"])
+_FLAGS: Final = {flag_name(each.name)[2:]: each.name for each in _IN_FILE}
 _VARIABLE: Final = re.compile(r"[^\W\d]\w*")
 _NUL: Final = "it has a NUL, which no program is given"
 _OPPOSITE: Final = {"cpu": "cuda", "cuda": "cpu"}
@@ -161,10 +165,47 @@ class _File(msgspec.Struct, frozen=True):
     def wrong(self, key: str, value: object, why: str) -> UsageError:
         return UsageError(f"{self.place(key)}: {key} = {_show_value(value)} cannot be read: {why}")
 
-    def unknown(self, key: str, known: tuple[str, ...]) -> UsageError:
-        hint = did_you_mean(key.rpartition(".")[2], known)
-        text = f"{self.place(key)}: unknown key {key!r}{hint}"
-        return UsageError(text, looked=(f"keys: {', '.join(known)}",))
+    def unknown(self, key: str, known: tuple[str, ...], value: object = None) -> UsageError:
+        above, _, name = key.rpartition(".")
+        text = f"{self.place(key)}: unknown key {key!r}"
+        if _is_variable(name, value):
+            table = f"{above}.set" if above else "set"
+            what = "are build variables and belong"
+            what = what if isinstance(value, dict) else "is a build variable and belongs"
+            named = ", ".join(value) if isinstance(value, dict) else name
+            lines = value if isinstance(value, dict) else {name: value}
+            sample = "; ".join(f"{each} = {toml_value(lines[each])}" for each in lines)
+            return UsageError(
+                f"{text}: {named} {what} under [{table}]",
+                next_step=f"Write below a line [{table}], behind the keys of no table: {sample}",
+            )
+        if isinstance(value, dict) and value and all(_as_flag(each) for each in value):
+            where = "at the beginning of the file, above the first [table]"
+            return UsageError(f"{text}; its keys stand under no table", next_step=f"Move them {where}.")
+        return UsageError(f"{text}{did_you_mean(name, known)}", looked=(f"keys: {', '.join(known)}",))
+
+    def misplaced(self, key: str) -> UsageError:
+        """Return the error about a key of ours below the line of a table that is not for it."""
+        above, _, name = key.rpartition(".")
+        build = re.match(r"builds\.[^.]+(?=\.set$)", above)
+        where = f"into [{build[0]}]" if build else "above the first [table] of the file"
+        return UsageError(
+            f"{self.place(key)}: {name} is a key of its own, and it stands under [{above}], since in TOML "
+            "a key belongs to the last [table] before it",
+            next_step=f"Move the line {where}.",
+        )
+
+
+def _as_flag(key: str) -> str | None:
+    """Return the field of a request that a key of the file is; None for any other name."""
+    return _FLAGS.get(key.replace("_", "-"))
+
+
+def _is_variable(name: str, value: object) -> bool:
+    """Say whether a key is written like a build variable, or is a table of such."""
+    if isinstance(value, dict):
+        return bool(value) and all(_is_variable(each, one) for each, one in value.items())
+    return _CAPITALS.fullmatch(name) is not None and isinstance(value, (str, int))
 
 
 def _show_value(value: object) -> str:
@@ -239,6 +280,11 @@ def split_assignment(text: str) -> tuple[str, str]:
     return name, value
 
 
+def _can_name(name: str) -> bool:
+    """Say whether a name can be a build's: it becomes a part of a folder's name."""
+    return _NAME.fullmatch(name) is not None and _DEVICES.fullmatch(name) is None
+
+
 def pick(builds: Mapping[str, NamedBuild], name: str, path: str | None) -> NamedBuild:
     """Return the build of that name.
 
@@ -247,6 +293,9 @@ def pick(builds: Mapping[str, NamedBuild], name: str, path: str | None) -> Named
     """
     if name in builds:
         return builds[name]
+    if not _can_name(name):
+        listed = (f"builds: {', '.join(builds)}",) if builds else ()
+        raise UsageError(f"{name!r} cannot name a build", looked=listed, next_step=_NAMES)
     hint = did_you_mean(name, builds)
     looked = (
         (f"{path}: {', '.join(builds) or 'it has no [builds.NAME]'}",) if path else ("no torchbuild.toml",)
@@ -265,7 +314,7 @@ def _values(
     file: _File, data: Mapping[str, object], above: str = ""
 ) -> tuple[dict[str, Any], dict[str, str]]:
     """Return the fields and variables of the file, or of the table `above`, which has no tables but [set]."""
-    known = {flag_name(f.name)[2:]: f for f in dataclasses.fields(BuildRequest) if f.metadata["in_file"]}
+    known = {flag_name(f.name)[2:]: f for f in _IN_FILE}
     tables = ("set", *OWN) if above else TABLES
     values: dict[str, Any] = {}
     for key, value in data.items():
@@ -273,7 +322,7 @@ def _values(
             continue
         flag = known.get(key.replace("_", "-"))
         if flag is None:
-            raise file.unknown(above + key, (*known, *tables))
+            raise file.unknown(above + key, (*known, *tables), value)
         values[flag.name] = _check_value(file, above + key, value, flag)
     return values, _variables(file, data.get("set", {}), above)
 
@@ -308,6 +357,8 @@ def _variables(file: _File, table: object, above: str) -> dict[str, str]:
     variables = {}
     for name, value in table.items():
         key = f"{above}set.{name}"
+        if _as_flag(name):
+            raise file.misplaced(key)
         if not isinstance(value, (str, int)):
             raise file.wrong(key, value, "it must be text in quotes, a whole number, or true or false")
         variables[name] = str(int(value) if isinstance(value, bool) else value)
@@ -324,6 +375,8 @@ def _mirrors(file: _File, table: object) -> tuple[tuple[str, str], ...]:
         raise file.wrong("mirrors", table, "it must be a table: [mirrors]")
     for old, new in table.items():
         key = f"mirrors.{old}"
+        if _as_flag(old):
+            raise file.misplaced(key)
         if not isinstance(new, str) or not new or not old:
             raise file.wrong(key, new, "it must be the beginning of an address, in quotes")
         if "=" in new:
@@ -339,6 +392,9 @@ def _rows(file: _File, data: Mapping[str, object], table: str, kind: type[R]) ->
     rows = []
     for number, item in enumerate(items):
         place = f"{table}.{number}"
+        for key in item.keys() - {each.name for each in msgspec.structs.fields(kind)}:
+            if _as_flag(key):
+                raise file.misplaced(f"{place}.{key}")
         try:
             rows.append(from_json(kind, item, place))
         except UsageError as error:
@@ -398,11 +454,10 @@ def _builds(file: _File, tables: object) -> Mapping[str, NamedBuild]:
         raise file.wrong("builds", tables, "it must be tables: [builds.NAME]")
     for name, table in tables.items():
         key = f"builds.{name}"
-        if not _NAME.fullmatch(name) or _DEVICES.fullmatch(name):
-            raise UsageError(
-                f"{file.place(key)}: {name!r} cannot name a build",
-                next_step="Use letters, digits, - and _, at most 40; it becomes part of a folder's name.",
-            )
+        if not isinstance(table, dict) and _as_flag(name):
+            raise file.misplaced(key)
+        if not _can_name(name):
+            raise UsageError(f"{file.place(key)}: {name!r} cannot name a build", next_step=_NAMES)
         if not isinstance(table, dict):
             raise UsageError(f"{file.place(key)}: {key} must be a table: [{key}]")
         for own in OWN:

@@ -6,6 +6,7 @@ and can never find a later one. Here every installation is looked at, and rows d
 
 from __future__ import annotations
 
+import re
 from typing import Literal
 
 import msgspec
@@ -201,7 +202,8 @@ def _to_install(question: Question, limits: HostLimits) -> str:
     ]
     if not fitting and newest is not None:
         return f"Install a newer Visual Studio: {INSTALL}"
-    names = fitting[-1].install if fitting else "an MSVC toolset"
+    sure = [row for row in fitting if not _is_doubted(question, row, cuda)] or fitting
+    names = sure[-1].install if sure else "an MSVC toolset"
     also = OR_ADVISED if cuda else ""
     return f'In the Visual Studio Installer (Modify, Individual components) add "{names}"{also}.'
 
@@ -209,6 +211,23 @@ def _to_install(question: Question, limits: HostLimits) -> str:
 def _studio_of(row: MsvcRow) -> int:
     """Return the major version of the first Visual Studio whose Installer has a row's toolset."""
     return next((major for year, major in _STUDIOS.items() if f"VS {year}" in row.install), 15)
+
+
+def _is_doubted(question: Question, row: MsvcRow, cuda: Version | None) -> bool:
+    """Say whether a row doubts what an Installer adds for another row: the release named, else its last."""
+    named = re.search(r"\bv(\d+\.\d+)", row.install)
+    bound = re.search(r"<(\d+)\.(\d+)", row.toolset)
+    added = named[1] if named else f"{bound[1]}.{int(bound[2]) - 1}" if bound else None
+    windows = question.facts.windows
+    releases = [studio.release for studio in (windows.visual_studios if windows else ())]
+    return any(
+        each.doubted
+        and admits(each.toolset, added)
+        and applies(each.torch, question.version)
+        and (not each.visual_studio or any(admits(each.visual_studio, release) for release in releases))
+        and (not each.with_cuda or (cuda is not None and admits(each.with_cuda, cuda)))
+        for each in question.catalog.msvc
+    )
 
 
 def _is_refused(question: Question, row: MsvcRow) -> bool:

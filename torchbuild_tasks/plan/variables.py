@@ -9,12 +9,19 @@ from torchbuild_tasks.catalog import Catalog, ReaderRow
 from torchbuild_tasks.catalog.match import applies, preset_rows, variable_row
 from torchbuild_tasks.model import Choice, EnvOp, Finding, Status
 from torchbuild_tasks.options import BuildRequest, flag_name
-from torchbuild_tasks.plan.names import FALSE_WORDS, check_own, check_values, is_switch_word, unread
+from torchbuild_tasks.plan.names import (
+    FALSE_WORDS,
+    FLAG_VARIABLES,
+    PARALLEL_LEVEL,
+    check_own,
+    check_values,
+    is_switch_word,
+    unread,
+)
 from torchbuild_tasks.plan.question import DEFAULT_PRESET, LAYERS, Question
 from torchbuild_tasks.plan.settings import Settings, flag_or_setting, split_assignment
 from torchbuild_tasks.values import replace
 
-PARALLEL_LEVEL: Final = "CMAKE_BUILD_PARALLEL_LEVEL"
 # Decided as fields of the plan (from these variables too), so not listed a second time.
 DECIDED_APART = frozenset(
     (
@@ -23,12 +30,6 @@ DECIDED_APART = frozenset(
     )
 )
 
-# A flag, and the variables with the same meaning.
-FLAG_VARIABLES: Final = {
-    "arch": ("TORCH_CUDA_ARCH_LIST",),
-    "jobs": ("MAX_JOBS", PARALLEL_LEVEL),
-    "toolset": ("CMAKE_GENERATOR_TOOLSET_VERSION",),
-}
 VISUAL_STUDIO: Final = "Visual Studio"
 MAKEFILES: Final = "Unix Makefiles"
 
@@ -69,7 +70,6 @@ def check_variables(question: Question) -> tuple[Finding, ...]:
         *check_values(question),
         *_check_device(question),
         *_check_twice(question),
-        *_check_idle(question),
         *check_build_type(question),
         *_check_version_pair(question),
         *_check_ninja(question),
@@ -148,20 +148,6 @@ def _check_twice(question: Question) -> Iterator[Finding]:
         if given and variable and given[1] == variable.source == "flag" and str(given[0]) != variable.value:
             text = f"{flag_name(field)} {given[0]} and --set {name}={variable.value} contradict each other"
             yield Finding.error("variable", text, "Give one of them.")
-
-
-def _check_idle(question: Question) -> Iterator[Finding]:
-    """Report flags of the command line that do nothing in this build; a file serves builds of every kind."""
-    cpu = not is_cuda(question) and not question.request.cuda
-    idle = {name: "with --cuda" for name in ("cuda_toolkit", "arch") if cpu}
-    if question.facts.host.os != "windows":
-        idle["toolset"] = "on Windows"
-    for name, where in idle.items():
-        given = question.given(name)
-        if given and given[1] == "flag":
-            text = f"{flag_name(name)} {given[0]} has an effect only {where}"
-            fix = "Drop it, or add --cuda." if "--cuda" in where else "Drop it."
-            yield Finding.warn("device", text, fix)
 
 
 def _check_clash(question: Question) -> Iterator[Finding]:

@@ -105,7 +105,7 @@ def test_no_advice_leads_back() -> None:
     [
         ("2.6.0", "12.4", "12.0", "pypi:12.8"),
         ("2.6.0", "12.6", "10.0", "pypi:12.8"),
-        ("1.13.1", "11.7", "9.0", "CUDA 11.8"),
+        ("1.13.1", "11.7", "9.0", "torch 2."),  # 11.8 is not what 1.13 was built with
     ],
 )
 def test_a_toolkit_with_code_for_the_gpu_counts_more_than_a_usual_one(
@@ -381,3 +381,11 @@ def test_where_musl_rules_cuda_out_nothing_else_is_advised() -> None:
     told = fixes(machine("2.6.0", "12.6", compilers=(tool("g++", "14.2.0"),), host=host))
     assert "--cpu" in told["host-compiler"]
     assert "Install" not in told["host-compiler"]
+
+
+def test_a_gpu_newer_than_the_torch_is_not_sent_to_a_toolkit_that_torch_was_never_built_with() -> None:
+    """Followed, CUDA 11.8 with torch 1.13 would be answered with 11.7 again."""
+    facts = machine("1.13.1", "11.7", capability="9.0", driver=driver("535.183.01"))
+    fix = found(plan_of(facts, cuda=True).findings, "gpu-code").fix
+    assert named_torch(fix).version != "1.13"
+    assert "Install CUDA 11.8" not in fix

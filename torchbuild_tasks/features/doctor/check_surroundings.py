@@ -206,7 +206,7 @@ def check_git(view: View) -> tuple[Finding, ...]:
     root = view.facts.tree.root
     findings = list[Finding]()
     place = as_word(root)
-    if view.health.git_refuses:
+    if view.health.git_refuses and not view.facts.tree.git_problem:  # the plan tells of that
         text = f"{root} belongs to another user, and git refuses to answer about it"
         findings.append(Finding.warn("git", text, f"git config --global --add safe.directory {place}"))
     if git.get("core.autocrlf") == "true" and not view.windows:

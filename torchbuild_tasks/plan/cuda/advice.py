@@ -23,7 +23,7 @@ from torchbuild_tasks.plan.compiler import (
     list_installable,
 )
 from torchbuild_tasks.plan.cuda.archs import choose_archs
-from torchbuild_tasks.plan.cuda.checks import LIBC_ID, check_archs, check_toolkit
+from torchbuild_tasks.plan.cuda.checks import LIBC_ID, TOOLKIT_ID, check_archs, check_toolkit
 from torchbuild_tasks.plan.cuda.devices import devices
 from torchbuild_tasks.plan.cuda.driver import check_driver
 from torchbuild_tasks.plan.cuda.managed import managed_series
@@ -326,6 +326,8 @@ def _fill_in(question: Question, finding: Finding, ways: _Ways) -> Finding:
     if best and lead and (best.word, best.version) != (lead.word, lead.version):
         return replace(finding, fix=_after_lead(question, finding, lead))
     sentence = _sentence(question, best) if best else _nothing(question, finding, ways)
+    if best and finding.status == "warn" and _is_untried(best, ways) and (other := ways.other()):
+        sentence = f"Take {other}"  # the next plan would say so of that toolkit
     short = (
         f"; or {sentence[0].lower()}{sentence[1:]}" if best and not _costs_more(best, finding, ways) else ""
     )
@@ -380,6 +382,13 @@ def _sentence(question: Question, best: Candidate) -> str:
         return line + _driver_for(best)
     flag = question.line("--cuda-toolkit", best.word)
     return f"Take {flag} ({_how(best)}){_driver_for(best)}"
+
+
+def _is_untried(best: Candidate, ways: _Ways) -> bool:
+    """Say whether upstream did not build this torch with an advised toolkit, and did with the planned one."""
+    if ways.now is None or any(each.id == TOOLKIT_ID for each in ways.now):
+        return False
+    return any(each.id == TOOLKIT_ID for each in best.findings)
 
 
 def _driver_for(best: Candidate) -> str:

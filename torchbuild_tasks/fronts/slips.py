@@ -1,0 +1,186 @@
+"""Say what was meant by a word that no verb takes: another tool's flag, a switch, a letter of print.
+
+A nearest word by letters may mean the contrary (`--no-cuda` is near `--cuda`), so what has a known meaning
+is answered by that, and a near flag is proposed only where it does not deny what was said.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Mapping, Sequence
+from typing import Final
+
+from torchbuild_tasks.errors import UsageError
+from torchbuild_tasks.text.letters import DASHES, QUOTES, plain_word, say_odd_letters
+from torchbuild_tasks.text.words import as_word, did_you_mean
+
+_UNSUPPORTED: Final = ["rocm", "hip", "xpu", "mps", "metal", "tpu", "npu", "sycl", "opencl", "vulkan"]
+# What is a flag here, and its names in other tools and older build scripts, without dashes.
+_NAMES: Final[Mapping[str, tuple[str, ...]]] = {
+    "--cpu": ("nocuda", "no-gpu", "nogpu", "cpu-only", "cpuonly", "no-nvidia", "only-cpu"),
+    "--cuda": ("gpu", "use-gpu", "gpus", "nvidia", "with-gpu", "enable-gpu", "cuda-on"),
+    "--jobs N": ("cpus", "cores", "threads", "parallel", "max-jobs", "nproc", "workers", "num-jobs"),
+    "--cuda-toolkit VALUE": ("cuda-version", "cuda-home", "cuda-path", "cuda-root", "cuda-dir"),
+    "--arch LIST": (
+        *("archs", "gpu-arch", "gpu-archs", "cuda-arch", "cuda-archs", "arch-list"),
+        *("sm", "gencode", "compute-capability"),
+    ),
+    "--source PATH": ("src", "source-dir", "src-dir", "checkout", "repo", "pytorch", "path", "dir", "S", "C"),
+    "--python PATH": ("interpreter", "venv", "env", "python-version", "py", "with-python", "virtualenv"),
+    "--build-type Debug": ("debug",),
+    "--build-type Release": ("release",),
+    "--clean": ("force", "rebuild", "fresh", "clean-first", "clean-build"),
+    "--dry-run": ("check", "simulate", "just-print", "dry", "n"),
+    "--cache NAME": ("ccache", "sccache"),
+    "--cache none": ("disable-cache", "nocache"),
+    "--wheels FOLDER": ("find-links", "f"),
+    "--offline": ("no-index", "no-network", "no-download", "no-downloads", "no-internet"),
+    "--mirror URL": ("index-url", "extra-index-url", "i", "proxy"),
+    "--set CMAKE_GENERATOR=NAME": ("G",),
+    "--set KEY=VALUE": ("D",),
+    "--mode wheel": ("wheel", "bdist-wheel"),
+    "--mode develop": ("editable", "e"),
+}
+_SAME: Final = {name: flag for flag, names in _NAMES.items() for name in names}
+# What turns a flag off that has a value for it.
+_OFF: Final[Mapping[str, str]] = {
+    "cuda": "--cpu",
+    "gpu": "--cpu",
+    "cpu": "--cuda",
+    "cache": "--cache none",
+    "ccache": "--cache none",
+    "sccache": "--cache none",
+    "jobserver": "--jobserver off",
+    "helper": "--with-helper none",
+    "helpers": "--with-helper none",
+    "with-helper": "--with-helper none",
+    "linker": "--linker default",
+}
+_DENIES: Final = re.compile(r"(?:no|non|not|without|disable|skip|dont|exclude)[-_]")
+_GRANTS: Final = re.compile(r"(?:with|enable|use|build)[-_]")
+_NAME: Final = r"[A-Za-z_]\w*"
+# Of CMake (-DX=1, -DX:BOOL=ON), of make (X=1), and of no tool (--USE_X=1).
+_DEFINED: Final = re.compile(rf"-D({_NAME})(?::[A-Za-z]+)?(?:=(.*))?", re.DOTALL)
+_CAPITALS: Final = re.compile(
+    r"(?:--?)?([A-Z][A-Z0-9]*_[A-Z0-9_]+|CC|CXX|BLAS|DEBUG)(?::[A-Z]+)?(?:=(.*))?", re.DOTALL
+)
+
+
+def check_dashes(words: Sequence[str], known: Collection[str]) -> None:
+    """Refuse flags whose hyphens a word processor or a web page made dashes of.
+
+    Raises:
+        UsageError: a word is a known flag but for its dash.
+    """
+    for word in words:
+        begin = word[:2].removeprefix("-")[:1]
+        if begin and begin in DASHES and plain_word(word).partition("=")[0] in known:
+            raise dash_error(word)
+
+
+def dash_error(word: str) -> UsageError:
+    """Return the error about a word that begins with a dash that is no hyphen."""
+    return UsageError(f"{word!r}: {say_odd_letters(word)}", next_step=f"Write it as: {plain_word(word)}")
+
+
+def check_quotes(flag: str, text: str) -> None:
+    """Refuse a value in the quotes of a printed text, which no shell takes off.
+
+    Raises:
+        UsageError: it begins or ends with one; what lies between may be a name.
+    """
+    ends = (text[:1], text[-1:], text.partition("=")[2][:1])
+    if any(end and end in QUOTES for end in ends):
+        raise UsageError(
+            f"{flag} {text}: {say_odd_letters(text)}",
+            next_step="Type the quotes anew, as the straight ones of the keyboard, or leave them out.",
+        )
+
+
+def what_was_meant(words: Sequence[str], known: Collection[str], switches: Collection[str]) -> str:
+    """Return what to write instead of the first of some words; "" where that is not known.
+
+    Args:
+        words: a word that is no flag of the verb, and what follows it.
+        known: the verb's flags, with their dashes.
+        switches: the names of build variables that are told from a flag in small letters.
+    """
+    word = words[0]
+    if say_odd_letters(word):
+        return plain_word(word)
+    following = words[1] if len(words) > 1 and not words[1].startswith("-") else ""
+    if "--set" in known and (said := _as_setting(word, following, switches)):
+        return said
+    name, _, value = word.partition("=")
+    bare = name.lstrip("-") if name.startswith("-") else ""
+    if not bare:
+        return ""
+    plain = bare.casefold().replace("_", "-") if len(bare) > 1 else bare
+    instead = _OFF.get(_DENIES.sub("", plain, count=1)) if _DENIES.match(plain) else None
+    instead = instead or _SAME.get(plain, "") or _granted(plain)
+    if instead.partition(" ")[0] in known:
+        return _with_value(instead, value or following, plain)
+    return ""
+
+
+def _granted(plain: str) -> str:
+    """Return the device that a word such as with-cuda names."""
+    rest = _GRANTS.sub("", plain, count=1)
+    return f"--{rest}" if rest != plain and rest in ("cuda", "cpu") else ""
+
+
+def _with_value(instead: str, value: str, plain: str) -> str:
+    """Return words with the value that was given, in the place that they have for one."""
+    flag, _, place = instead.partition(" ")
+    if place == "NAME":
+        return f"{flag} {plain}"
+    if value and place.isupper():
+        return f"{flag} {as_word(value)}"
+    return instead
+
+
+def _as_setting(word: str, following: str, switches: Collection[str]) -> str:
+    """Return a switch of the build as --set has it; "" for any other word."""
+    if word == "-D" and (found := _DEFINED.fullmatch(f"-D{following}")):
+        following = ""
+    else:
+        found = _DEFINED.fullmatch(word) or _CAPITALS.fullmatch(word)
+    if found and (word.startswith("-") or "=" in word):
+        value = found[2] if found[2] is not None else following or "1"
+        return f"--set {as_word(f'{found[1]}={value}')}"
+    name, _, value = word.removeprefix("--").partition("=")
+    if not word.startswith("--"):
+        return ""
+    plain = name.casefold().replace("_", "-")
+    off = _DENIES.match(plain)
+    rest = (_DENIES if off else _GRANTS).sub("", plain, count=1)
+    rest = _GRANTS.sub("", rest, count=1).upper().replace("-", "_")
+    if rest == plain.upper().replace("-", "_") or rest in ("CUDA", *(each.upper() for each in _UNSUPPORTED)):
+        return ""
+    first = "BUILD" if plain.startswith("build") else "USE"
+    for switch in (f"{first}_{rest}", f"USE_{rest}", f"BUILD_{rest}"):
+        if switch in switches:
+            return f"--set {switch}={value or ('0' if off else '1')}"
+    return ""
+
+
+def why_nothing_near(word: str, known: Collection[str]) -> str:
+    """Say of a flag that denies or repeats another one how that is said here; "" for any other word."""
+    plain = word.partition("=")[0].lstrip("-").casefold().replace("_", "-")
+    if plain in _UNSUPPORTED or _GRANTS.sub("", plain, count=1) in _UNSUPPORTED:
+        return "Builds are for CPUs and for CUDA; ROCm, XPU and macOS are not supported: --cpu or --cuda"
+    rest = _DENIES.sub("", plain, count=1)
+    if plain in ("online", "network"):
+        rest = "offline"
+    if rest != plain and f"--{rest}" in known:
+        return f"Leave out --{rest}: it counts only where it is given."
+    if f"--no-{plain}" in known:
+        return f"Leave it out: that is done unless --no-{plain} is given."
+    return ""
+
+
+def near_flag(word: str, known: Collection[str]) -> str:
+    """Return the end of a sentence with the flag nearest by letters, unless it means the contrary."""
+    denies = bool(_DENIES.match(word.lstrip("-")))
+    alike = [each for each in known if bool(_DENIES.match(each.lstrip("-"))) == denies]
+    return did_you_mean(word, alike)

@@ -1,0 +1,86 @@
+"""Tell of flags of the command line that do nothing in this build, for another flag or the system."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Final, NamedTuple
+
+from torchbuild_tasks.model import Finding
+from torchbuild_tasks.options import flag_name
+from torchbuild_tasks.plan.question import Question
+from torchbuild_tasks.plan.variables import is_cuda
+
+
+class _Idle(NamedTuple):
+    """Flags, when they do nothing, where they would do something, and what makes them do it."""
+
+    names: tuple[str, ...]
+    idle: Callable[[Question], bool]
+    only: str
+    fix: str = ""
+    values: tuple[str, ...] = ()  # of the flag, where only these do nothing
+
+
+def _is_cpu(question: Question) -> bool:
+    return not is_cuda(question) and not question.request.cuda
+
+
+def _is_without_cache(question: Question) -> bool:
+    return question.value("cache", "auto") == "none"
+
+
+def _is_alone(question: Question) -> bool:
+    """Say whether the compiler cache is named, and is one of this machine only."""
+    cache = question.value("cache", "auto")
+    return cache in ("auto", "ccache", "sccache") and not any(name in question.decided for name in _SHARED_BY)
+
+
+def _is_offline(question: Question) -> bool:
+    return bool(question.given("offline")) and "file:" not in question.value("mirror", "")
+
+
+# Variables of sccache and ccache that name a shared cache, whatever --cache says.
+_SHARED_BY: Final = (
+    *("SCCACHE_BUCKET", "SCCACHE_REDIS", "SCCACHE_REDIS_ENDPOINT", "SCCACHE_MEMCACHED", "SCCACHE_GCS_BUCKET"),
+    *("SCCACHE_WEBDAV_ENDPOINT", "SCCACHE_AZURE_CONNECTION_STRING", "SCCACHE_GHA_ENABLED"),
+    *("CCACHE_REMOTE_STORAGE", "CCACHE_SECONDARY_STORAGE"),
+)
+_TABLE: Final = (
+    _Idle(("cuda_toolkit", "arch"), _is_cpu, "with --cuda", "add --cuda"),
+    _Idle(("preset",), _is_cpu, "with --cuda", "add --cuda", ("old-gpu",)),
+    _Idle(("toolset",), lambda question: question.facts.host.os != "windows", "on Windows"),
+    _Idle(("cache_size", "cache_dir", "cache_read_only"), _is_without_cache, "with a compiler cache"),
+    _Idle(("cache_read_only",), _is_alone, "with a shared cache", "name one: --cache redis://HOST"),
+    _Idle(("mirror", "allow_http"), _is_offline, "where something may be downloaded"),
+    _Idle(
+        ("allow_http",),
+        lambda question: bool(question.given("require_hashes")),
+        "without --require-hashes, since it is for files whose hash is not known",
+    ),
+    _Idle(("patch_dir",), lambda question: bool(question.given("no_patches")), "without --no-patches"),
+    _Idle(
+        ("no_preflight", "cache_size", "linker", "distribute"),
+        lambda question: bool(question.request.from_wheel) and not question.request.mixed,
+        "where something is compiled, and --from-wheel compiles nothing",
+    ),
+)
+
+
+def check_idle(question: Question) -> Iterator[Finding]:
+    """Report these flags; a settings file and the environment serve builds of every kind."""
+    told = set()
+    for row in _TABLE:
+        for name in row.names:
+            given = question.given(name)
+            if name in told or not given or given[1] != "flag" or not row.idle(question):
+                continue
+            if row.values and given[0] not in row.values:
+                continue
+            told.add(name)
+            value = given[0]
+            words = [flag_name(name)]
+            if value is not True:
+                words += list(value) if isinstance(value, tuple) else [str(value)]
+            text = f"{' '.join(words)} has an effect only {row.only}"
+            fix = f"Drop it, or {row.fix}." if row.fix else "Drop it."
+            yield Finding.warn("device" if "CUDA" in row.only.upper() else "flags", text, fix)
