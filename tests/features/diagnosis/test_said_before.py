@@ -47,6 +47,7 @@ TREE = """The following packages are incompatible
         # The libraries are for another processor than the linker links for.
         (MSVC.format(X64), "x64 Native Tools", "grep -rn"),
         (MSVC.format(X64.replace("library machine type", "Bibliothekcomputertyp").replace("conflicts with target machine type", "steht in Konflikt mit dem Zielcomputertyp")), "x64 Native Tools", "grep -rn"),
+        (MSVC.format(X64.replace("x64", "arm").replace("x86", "x64")), "dumpbin /headers", "grep -rn"),
         (MSVC.format(""), "grep -rn", "Native Tools"),
         # A package that warned of its compiled part, and one that is another.
         (UNBUILT + RAISED.format("xformers"), "built for torch 2.0.1+cu118, and 2.2.0+cu121 is here", "It is raised at"),
@@ -88,6 +89,11 @@ def test_what_was_said_before_decides(log: str, said: str, not_said: str) -> Non
     fix = elsewhere(log).fix
     assert said in fix
     assert not_said not in fix
+
+
+def test_a_package_that_warned_has_a_cause() -> None:
+    reading = read(UNBUILT + RAISED.format("xformers"))
+    assert (reading.status, reading.kind) == ("diagnosed", "not-loaded")
 
 
 def test_a_package_is_missing_in_a_version() -> None:
